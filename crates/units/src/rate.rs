@@ -1,0 +1,153 @@
+//! Amounts of data and how fast they move.
+
+use crate::Span;
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub};
+
+/// An amount of data in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes(u64);
+
+/// A rate in bit/s; may be zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rate(u64);
+
+impl Bytes {
+    /// Nothing.
+    pub const ZERO: Self = Self(0);
+
+    /// So many bytes.
+    pub const fn new(bytes: u64) -> Self {
+        Self(bytes)
+    }
+
+    /// So many kibibytes (1024 bytes). Panics past 2^64 bytes.
+    pub const fn from_kib(kib: u64) -> Self {
+        match kib.checked_mul(1024) {
+            Some(bytes) => Self(bytes),
+            None => panic!("more than 2^64 bytes"),
+        }
+    }
+
+    /// The count of bytes.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// The count of bits. Panics past 2^64 bits.
+    pub const fn bits(self) -> u64 {
+        match self.0.checked_mul(8) {
+            Some(bits) => bits,
+            None => panic!("more than 2^64 bits"),
+        }
+    }
+}
+
+impl Rate {
+    /// Nothing moves.
+    pub const ZERO: Self = Self(0);
+
+    /// So many bit/s.
+    pub const fn from_bps(bps: u64) -> Self {
+        Self(bps)
+    }
+
+    /// So many Mbit/s (10^6 bit/s), rounded to the bit/s.
+    ///
+    /// # Panics
+    /// If `mbps` is negative, not a number, or past 2^64 bit/s.
+    pub fn from_mbps(mbps: f64) -> Self {
+        let bps = (mbps * 1e6).round();
+        assert!((0.0..u64::MAX as f64).contains(&bps), "{mbps} Mb/s is no rate");
+        Self(bps as u64)
+    }
+
+    /// The rate at which `data` moves in `span`; zero for an empty span.
+    pub fn over(data: Bytes, span: Span) -> Self {
+        if span.is_zero() {
+            return Self::ZERO;
+        }
+        let bps = u128::from(data.0) * 8 * 1_000_000_000 / u128::from(span.as_nanos());
+        Self(u64::try_from(bps).unwrap_or(u64::MAX))
+    }
+
+    /// In bit/s.
+    pub const fn as_bps(self) -> u64 {
+        self.0
+    }
+
+    /// In Mbit/s.
+    pub fn as_mbps(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+
+    /// How long `data` takes at this rate, rounded up to the nanosecond; [`Span::MAX`] at rate zero.
+    pub fn transmission_time(self, data: Bytes) -> Span {
+        if self.0 == 0 {
+            return Span::MAX;
+        }
+        let nanos = (u128::from(data.0) * 8 * 1_000_000_000).div_ceil(u128::from(self.0));
+        u64::try_from(nanos).map_or(Span::MAX, Span::from_nanos)
+    }
+}
+
+impl Add for Bytes {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.checked_add(other.0).unwrap_or_else(|| panic!("{self} + {other} is past 2^64 bytes")))
+    }
+}
+
+impl AddAssign for Bytes {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for Bytes {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0.checked_sub(other.0).unwrap_or_else(|| panic!("{self} - {other} would be negative")))
+    }
+}
+
+impl std::iter::Sum for Bytes {
+    fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
+        amounts.fold(Self::ZERO, |total, amount| total + amount)
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} B", self.0)
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} Mb/s", self.as_mbps())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_frame_at_a_gigabit_takes_twelve_microseconds() {
+        assert_eq!(Rate::from_mbps(1000.0).transmission_time(Bytes::new(1500)), Span::from_micros(12));
+    }
+
+    #[test]
+    fn a_transmission_time_is_never_rounded_down() {
+        // 1 byte at 3 bit/s: 8/3 s = 2.666666666(6) s.
+        assert_eq!(Rate::from_bps(3).transmission_time(Bytes::new(1)), Span::from_nanos(2_666_666_667));
+        assert_eq!(Rate::ZERO.transmission_time(Bytes::new(1)), Span::MAX);
+    }
+
+    #[test]
+    fn a_rate_is_data_over_time() {
+        assert_eq!(Rate::over(Bytes::new(1_250_000), Span::from_secs(1)), Rate::from_mbps(10.0));
+        assert_eq!(Rate::over(Bytes::new(1), Span::ZERO), Rate::ZERO);
+    }
+}

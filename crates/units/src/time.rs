@@ -1,0 +1,242 @@
+//! Points in time and the spans between them.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
+
+/// A point on the time line of one run, in nanoseconds since the run's start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(u64);
+
+/// A span of time in nanoseconds; never negative.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span(u64);
+
+impl Time {
+    /// The start of the run.
+    pub const ZERO: Self = Self(0);
+    /// Later than anything that can happen.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// A point so many nanoseconds after the start of the run.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// Nanoseconds since the start of the run.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Seconds since the start of the run.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// The span since `earlier`; [`Span::ZERO`] if `earlier` is in fact later.
+    pub const fn saturating_since(self, earlier: Self) -> Span {
+        Span(self.0.saturating_sub(earlier.0))
+    }
+
+    /// This point moved by `span`, or [`Time::MAX`] past the end of the range.
+    pub const fn saturating_add(self, span: Span) -> Self {
+        Self(self.0.saturating_add(span.0))
+    }
+}
+
+impl Span {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+    /// Longer than any run.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// A span of so many nanoseconds.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// A span of so many microseconds. Panics past 584 years.
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(scaled(micros, 1_000))
+    }
+
+    /// A span of so many milliseconds. Panics past 584 years.
+    pub const fn from_millis(millis: u64) -> Self {
+        Self(scaled(millis, 1_000_000))
+    }
+
+    /// A span of so many seconds. Panics past 584 years.
+    pub const fn from_secs(secs: u64) -> Self {
+        Self(scaled(secs, 1_000_000_000))
+    }
+
+    /// A span of so many seconds, rounded to the nanosecond.
+    ///
+    /// # Panics
+    /// If `secs` is negative, not a number, or past 584 years.
+    pub fn from_secs_f64(secs: f64) -> Self {
+        let nanos = (secs * 1e9).round();
+        assert!((0.0..u64::MAX as f64).contains(&nanos), "a span of {secs} s cannot be told in nanoseconds");
+        Self(nanos as u64)
+    }
+
+    /// Whole nanoseconds.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// Whole microseconds, rounded down.
+    pub const fn as_micros(self) -> u64 {
+        self.0 / 1_000
+    }
+
+    /// Milliseconds.
+    pub fn as_millis_f64(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+
+    /// Seconds.
+    pub fn as_secs_f64(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// The span without `other`; [`Span::ZERO`] if `other` is longer.
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// Whether the span is empty.
+    pub const fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+}
+
+const fn scaled(count: u64, nanos_each: u64) -> u64 {
+    match count.checked_mul(nanos_each) {
+        Some(nanos) => nanos,
+        None => panic!("a span past 584 years"),
+    }
+}
+
+impl Add<Span> for Time {
+    type Output = Self;
+    fn add(self, span: Span) -> Self {
+        Self(self.0.checked_add(span.0).unwrap_or_else(|| panic!("{self} + {span} leaves the time line")))
+    }
+}
+
+impl AddAssign<Span> for Time {
+    fn add_assign(&mut self, span: Span) {
+        *self = *self + span;
+    }
+}
+
+impl Sub<Span> for Time {
+    type Output = Self;
+    fn sub(self, span: Span) -> Self {
+        Self(self.0.checked_sub(span.0).unwrap_or_else(|| panic!("{self} - {span} is before the start of the run")))
+    }
+}
+
+impl Sub for Time {
+    type Output = Span;
+    fn sub(self, earlier: Self) -> Span {
+        Span(self.0.checked_sub(earlier.0).unwrap_or_else(|| panic!("{self} is before {earlier}")))
+    }
+}
+
+impl Add for Span {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.checked_add(other.0).unwrap_or_else(|| panic!("{self} + {other} is past 584 years")))
+    }
+}
+
+impl AddAssign for Span {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for Span {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0.checked_sub(other.0).unwrap_or_else(|| panic!("{self} - {other} would be negative")))
+    }
+}
+
+impl SubAssign for Span {
+    fn sub_assign(&mut self, other: Self) {
+        *self = *self - other;
+    }
+}
+
+impl Mul<u64> for Span {
+    type Output = Self;
+    fn mul(self, count: u64) -> Self {
+        Self(self.0.checked_mul(count).unwrap_or_else(|| panic!("{count} × {self} is past 584 years")))
+    }
+}
+
+impl Div<u64> for Span {
+    type Output = Self;
+    fn div(self, parts: u64) -> Self {
+        Self(self.0 / parts)
+    }
+}
+
+impl std::iter::Sum for Span {
+    fn sum<I: Iterator<Item = Self>>(spans: I) -> Self {
+        spans.fold(Self::ZERO, |total, span| total + span)
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.9} s", self.as_secs_f64())
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0..10_000 => write!(f, "{} ns", self.0),
+            10_000..10_000_000 => write!(f, "{} us", self.0 as f64 / 1e3),
+            10_000_000..10_000_000_000 => write!(f, "{} ms", self.0 as f64 / 1e6),
+            _ => write!(f, "{} s", self.0 as f64 / 1e9),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_and_times_keep_their_units() {
+        assert_eq!(Span::from_micros(9).as_nanos(), 9_000);
+        assert_eq!(Span::from_millis(256).as_secs_f64(), 0.256);
+        assert_eq!(Span::from_secs_f64(0.3), Span::from_millis(300));
+        assert_eq!(Time::ZERO + Span::from_secs(2) - Span::from_secs(1), Time::from_nanos(1_000_000_000));
+        assert_eq!(Time::from_nanos(5).saturating_since(Time::from_nanos(9)), Span::ZERO);
+    }
+
+    #[test]
+    fn a_span_prints_in_the_unit_one_would_say() {
+        assert_eq!(Span::from_nanos(500).to_string(), "500 ns");
+        assert_eq!(Span::from_micros(28).to_string(), "28 us");
+        assert_eq!(Span::from_millis(256).to_string(), "256 ms");
+        assert_eq!(Span::from_secs(60).to_string(), "60 s");
+    }
+
+    #[test]
+    #[should_panic(expected = "is before")]
+    fn a_negative_span_is_a_broken_invariant() {
+        let _ = Time::ZERO - Time::from_nanos(1);
+    }
+
+    #[test]
+    #[should_panic(expected = "cannot be told")]
+    fn not_a_number_is_no_span() {
+        let _ = Span::from_secs_f64(f64::NAN);
+    }
+}
