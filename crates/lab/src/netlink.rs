@@ -1,0 +1,123 @@
+//! The few requests of rtnetlink that give a TUN device its address, its route and its queue.
+
+use anyhow::{Context, Result, bail};
+use netlink_packet_core::{
+    DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
+};
+use netlink_packet_route::address::{AddressAttribute, AddressMessage};
+use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use netlink_packet_route::route::{RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType};
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use netlink_sys::protocols::NETLINK_ROUTE;
+use netlink_sys::{Socket, SocketAddr};
+use std::net::Ipv4Addr;
+use units::{Bytes, Rate};
+
+/// A connection to rtnetlink of the namespace in which it was opened.
+pub(crate) struct Netlink {
+    socket: Socket,
+    sequence: u32,
+}
+
+impl Netlink {
+    pub(crate) fn open() -> Result<Self> {
+        let mut socket = Socket::new(NETLINK_ROUTE).context("cannot open rtnetlink")?;
+        socket.bind_auto().context("cannot bind rtnetlink")?;
+        socket.connect(&SocketAddr::new(0, 0)).context("cannot connect to rtnetlink")?;
+        Ok(Self { socket, sequence: 0 })
+    }
+
+    /// Brings the link up with a transmit queue of so many packets.
+    pub(crate) fn bring_up(&mut self, interface_index: u32, queue_packets: u32) -> Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = interface_index;
+        message.header.flags = LinkFlags::Up;
+        message.header.change_mask = LinkFlags::Up;
+        message.attributes.push(LinkAttribute::TxQueueLen(queue_packets));
+        self.request(RouteNetlinkMessage::SetLink(message), 0).context("cannot bring a TUN device up")
+    }
+
+    /// Gives the link an address, with the broadcast address that goes with its prefix.
+    pub(crate) fn add_address(&mut self, interface_index: u32, address: Ipv4Addr, prefix_length: u8) -> Result<()> {
+        let mut message = AddressMessage::default();
+        message.header.family = AddressFamily::Inet;
+        message.header.index = interface_index;
+        message.header.prefix_len = prefix_length;
+        message.attributes.push(AddressAttribute::Local(address.into()));
+        message.attributes.push(AddressAttribute::Address(address.into()));
+        if prefix_length < 31 {
+            let broadcast = Ipv4Addr::from_bits(address.to_bits() | (u32::MAX >> prefix_length));
+            message.attributes.push(AddressAttribute::Broadcast(broadcast));
+        }
+        self.request(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_REPLACE)
+            .with_context(|| format!("cannot give a TUN device the address {address}/{prefix_length}"))
+    }
+
+    /// Sends everything that has no better route through the link.
+    pub(crate) fn add_default_route(&mut self, interface_index: u32) -> Result<()> {
+        let mut message = RouteMessage::default();
+        message.header.address_family = AddressFamily::Inet;
+        message.header.table = RouteHeader::RT_TABLE_MAIN;
+        message.header.protocol = RouteProtocol::Static;
+        message.header.scope = RouteScope::Link;
+        message.header.kind = RouteType::Unicast;
+        message.attributes.push(RouteAttribute::Oif(interface_index));
+        self.request(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE)
+            .context("cannot add a default route through a TUN device")
+    }
+
+    /// Puts a token bucket in front of the link, or changes the one that is there: `rate`, a bucket of `burst`, a queue
+    /// of `limit` (tc-tbf(8)).
+    pub(crate) fn shape(&mut self, interface_index: u32, rate: Rate, burst: Bytes, limit: Bytes) -> Result<()> {
+        let mut message = TcMessage::default();
+        message.header.index = i32::try_from(interface_index).context("an interface index past 2^31")?;
+        message.header.parent = TcHandle::ROOT;
+        message.header.handle = TcHandle { major: 1, minor: 0 };
+        message.attributes.push(TcAttribute::Kind("tbf".to_owned()));
+        message.attributes.push(TcAttribute::Options(token_bucket(rate, burst, limit)));
+        self.request(RouteNetlinkMessage::NewQueueDiscipline(message), NLM_F_CREATE)
+            .context("cannot set the token bucket of a TUN device (the kernel needs CONFIG_NET_SCH_TBF)")
+    }
+
+    fn request(&mut self, payload: RouteNetlinkMessage, flags: u16) -> Result<()> {
+        self.sequence += 1;
+        let mut message = NetlinkMessage::from(payload);
+        message.header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
+        message.header.sequence_number = self.sequence;
+        message.finalize();
+        let mut bytes = vec![0; message.buffer_len()];
+        message.serialize(&mut bytes);
+        self.socket.send(&bytes, 0)?;
+        let (answer, _) = self.socket.recv_from_full()?;
+        match NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer)?.payload {
+            NetlinkPayload::Error(error) if error.code.is_none() => Ok(()),
+            NetlinkPayload::Error(error) => Err(error.to_io().into()),
+            other => bail!("rtnetlink answered with {other:?}"),
+        }
+    }
+}
+
+/// `struct tc_tbf_qopt` and the burst in bytes (linux/pkt_sched.h).
+fn token_bucket(rate: Rate, burst: Bytes, limit: Bytes) -> Vec<TcOption> {
+    const TCA_TBF_PARMS: u16 = 1;
+    const TCA_TBF_BURST: u16 = 6;
+    /// With a link layer the kernel computes transmission times itself and needs no rate table.
+    const TC_LINKLAYER_ETHERNET: u8 = 1;
+
+    let bytes_per_second = u32::try_from(rate.as_bps() / 8).unwrap_or(u32::MAX);
+    let mut options = Vec::with_capacity(36);
+    for bytes_per_second in [bytes_per_second, 0] {
+        // struct tc_ratespec: cell_log, linklayer, overhead, cell_align, mpu, rate; the second is the (absent) peak rate.
+        options.extend([0, TC_LINKLAYER_ETHERNET, 0, 0, 0, 0, 0, 0]);
+        options.extend(bytes_per_second.to_ne_bytes());
+    }
+    options.extend(u32::try_from(limit.get()).unwrap_or(u32::MAX).to_ne_bytes());
+    options.extend([0; 4]); // buffer, in ticks: given in bytes below
+    options.extend([0; 4]); // mtu of the peak rate
+    let burst = u32::try_from(burst.get()).unwrap_or(u32::MAX).to_ne_bytes().to_vec();
+    vec![
+        TcOption::Other(DefaultNla::new(TCA_TBF_PARMS, options)),
+        TcOption::Other(DefaultNla::new(TCA_TBF_BURST, burst)),
+    ]
+}

@@ -1,0 +1,309 @@
+//! The network model in real time: reads packets from the hosts' TUN devices, carries them through the model, writes
+//! them to the device of whoever they are for.
+//!
+//! The model runs on logical time. A packet's next event is computed from the time for which its last one was
+//! scheduled, not from when this loop woke, so waking late delays one delivery and no other: lateness does not add up.
+//! How late every delivery was is recorded ([`Lateness`]).
+//!
+//! A host's own transmit queue is in the kernel: the loop reads a host's device only while the model's small queue for
+//! that host ([`RING_PACKETS`], a driver's ring) has room, so the packets of a station that must wait for the air wait
+//! in the device, which drops at its tail, as in the phones of 2012.
+
+use crate::clock::Clock;
+use crate::tun::{MTU, Tun};
+use anyhow::{Context, Result};
+use network::{Delivery, Destination, Network, NodeId, Packet, Place, Statistics};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+use std::net::Ipv4Addr;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use units::{Bytes, Span, Time};
+
+/// Frames that a station's driver holds ready beside the one on the air. Two would do for the next frame to be there
+/// when the last one ends; four keep it so when the loop is a little late.
+pub(crate) const RING_PACKETS: usize = 4;
+
+/// How long the loop sleeps at most, so that it sees a request to stop.
+const LONGEST_SLEEP: Span = Span::from_millis(20);
+
+/// Packets read from one device before the loop looks at the time again.
+const READS_IN_A_ROW: usize = 16;
+
+/// Which node has which address.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AddressPlan {
+    hosts: u16,
+}
+
+/// What the loop measured.
+#[derive(Debug)]
+pub(crate) struct Report {
+    /// The model's own figures, without the warm-up.
+    pub(crate) statistics: Statistics,
+    /// Queue lengths over time, the warm-up included.
+    pub(crate) queues: Vec<QueueSample>,
+    pub(crate) lateness: Lateness,
+    /// Packets for an address that no node has (the kernel's own chatter), not carried.
+    pub(crate) unroutable: u64,
+    /// Packets that a host's kernel would not take.
+    pub(crate) refused: u64,
+    /// Events that the model processed.
+    pub(crate) events: u64,
+}
+
+/// The length of one queue at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QueueSample {
+    pub(crate) at: Time,
+    pub(crate) place: Place,
+    pub(crate) packets: usize,
+}
+
+/// How late packets reached the hosts, against the time at which the model delivered them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lateness {
+    us: Vec<u32>,
+}
+
+/// When the loop does what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Schedule {
+    pub(crate) warmup: Span,
+    pub(crate) end: Span,
+    pub(crate) sample_every: Span,
+}
+
+impl AddressPlan {
+    pub(crate) const HOST_PREFIX: u8 = 16;
+    const HOST_NET: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 0);
+    const BROADCAST: Ipv4Addr = Ipv4Addr::new(10, 77, 255, 255);
+    /// The server behind the wired path.
+    pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
+
+    pub(crate) fn new(hosts: u16) -> Self {
+        Self { hosts }
+    }
+
+    pub(crate) fn host(host: u16) -> Ipv4Addr {
+        Ipv4Addr::from_bits(Self::HOST_NET.to_bits() + u32::from(host) + 1)
+    }
+
+    /// Where a packet goes, from the header of IPv4 (RFC 791 §3.1); `None` if no node of this plan has the address.
+    fn destination(self, packet: &[u8]) -> Option<Destination> {
+        if packet.len() < 20 || packet[0] >> 4 != 4 {
+            return None;
+        }
+        let to = Ipv4Addr::new(packet[16], packet[17], packet[18], packet[19]);
+        if to == Self::SERVER {
+            return Some(Destination::Node(NodeId(self.hosts)));
+        }
+        if to == Self::BROADCAST || to.is_broadcast() || to.is_multicast() {
+            return Some(Destination::Broadcast);
+        }
+        let host = to.to_bits().checked_sub(Self::HOST_NET.to_bits() + 1)?;
+        let host = u16::try_from(host).ok().filter(|&host| host < self.hosts)?;
+        Some(Destination::Node(NodeId(host)))
+    }
+}
+
+impl Lateness {
+    fn record(&mut self, lateness: Span) {
+        self.us.push(u32::try_from(lateness.as_micros()).unwrap_or(u32::MAX));
+    }
+
+    /// The lateness in microseconds that so many of a thousand deliveries did not exceed; 0 if there were none.
+    pub(crate) fn permille_us(&mut self, permille: usize) -> u64 {
+        if self.us.is_empty() {
+            return 0;
+        }
+        let rank = ((self.us.len() * permille).div_ceil(1000)).saturating_sub(1);
+        let (_, value, _) = self.us.select_nth_unstable(rank);
+        u64::from(*value)
+    }
+
+    pub(crate) fn max_us(&self) -> u64 {
+        u64::from(self.us.iter().copied().max().unwrap_or(0))
+    }
+}
+
+/// The loop's own state.
+pub(crate) struct RealTime<'a> {
+    network: Network<Arc<[u8]>>,
+    /// One for each host, then the server's.
+    devices: &'a [Tun],
+    plan: AddressPlan,
+    clock: Clock,
+    epoll: Epoll,
+    /// Devices that may have a packet: set by epoll (edge-triggered), cleared by a read that finds none.
+    readable: Vec<bool>,
+    deliveries: Vec<Delivery<Arc<[u8]>>>,
+    queues: Vec<QueueSample>,
+    lateness: Lateness,
+    unroutable: u64,
+    refused: u64,
+}
+
+impl<'a> RealTime<'a> {
+    /// Puts the model between the devices: one for each host, then the server's.
+    pub(crate) fn new(network: Network<Arc<[u8]>>, devices: &'a [Tun], clock: Clock) -> Result<Self> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).context("cannot make an epoll instance")?;
+        for (node, device) in devices.iter().enumerate() {
+            let event = EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, node as u64);
+            epoll.add(device, event).context("cannot watch a TUN device")?;
+        }
+        let hosts = u16::try_from(devices.len() - 1).context("more than 65,535 hosts")?;
+        Ok(Self {
+            network,
+            devices,
+            plan: AddressPlan::new(hosts),
+            clock,
+            epoll,
+            readable: vec![true; devices.len()],
+            deliveries: Vec::new(),
+            queues: Vec::new(),
+            lateness: Lateness::default(),
+            unroutable: 0,
+            refused: 0,
+        })
+    }
+
+    /// Carries packets until the schedule's end, or until `stop` is set.
+    ///
+    /// # Errors
+    /// If a device fails.
+    pub(crate) fn run(mut self, schedule: Schedule, stop: &AtomicBool) -> Result<Report> {
+        be_woken_exactly();
+        let end = Time::ZERO + schedule.end;
+        let mut warm = Some(Time::ZERO + schedule.warmup);
+        let mut next_sample = Time::ZERO;
+        let mut events = [EpollEvent::empty(); 64];
+        while !stop.load(Ordering::Relaxed) {
+            let now = self.clock.now();
+            if now >= end {
+                break;
+            }
+            if warm.is_some_and(|warm| now >= warm) {
+                warm = None;
+                self.network.reset_statistics(now);
+                self.lateness = Lateness::default();
+            }
+            if now >= next_sample {
+                self.sample_queues(now);
+                while next_sample <= now {
+                    next_sample += schedule.sample_every;
+                }
+            }
+            self.deliver(now)?;
+            let more = self.collect()?;
+            let wakeup = [self.network.next_wakeup(), Some(next_sample), Some(end), warm].into_iter().flatten().min();
+            let sleep = match wakeup {
+                _ if more => Span::ZERO,
+                Some(at) => self.clock.until(at),
+                None => LONGEST_SLEEP,
+            };
+            let woken = wait(&self.epoll, &mut events, sleep.min(LONGEST_SLEEP)).context("cannot wait for packets")?;
+            for event in &events[..woken] {
+                self.readable[event.data() as usize] = true;
+            }
+        }
+        let now = self.clock.now();
+        let statistics = self.network.statistics(now);
+        Ok(Report {
+            events: statistics.events,
+            statistics,
+            queues: self.queues,
+            lateness: self.lateness,
+            unroutable: self.unroutable,
+            refused: self.refused,
+        })
+    }
+
+    /// Runs the model up to `now` and hands over what arrived.
+    fn deliver(&mut self, now: Time) -> Result<()> {
+        self.network.advance(now, &mut self.deliveries);
+        for delivery in self.deliveries.drain(..) {
+            let device = &self.devices[usize::from(delivery.to.0)];
+            let taken = device.write(&delivery.packet.payload).context("cannot write to a TUN device")?;
+            self.refused += u64::from(!taken);
+            self.lateness.record(self.clock.now().saturating_since(delivery.at));
+        }
+        Ok(())
+    }
+
+    /// Reads from every device that has a packet and room in the model. Whether one of them has more.
+    fn collect(&mut self) -> Result<bool> {
+        let mut more = false;
+        let mut buffer = [0; MTU];
+        for node in 0..self.devices.len() {
+            let id = NodeId(node as u16);
+            let mut reads = 0;
+            while self.readable[node] && self.network.room(id) > 0 {
+                if reads == READS_IN_A_ROW {
+                    more = true;
+                    break;
+                }
+                reads += 1;
+                let Some(length) = self.devices[node].read(&mut buffer).context("cannot read from a TUN device")?
+                else {
+                    self.readable[node] = false;
+                    break;
+                };
+                let packet = &buffer[..length];
+                let Some(to) = self.plan.destination(packet) else {
+                    self.unroutable += 1;
+                    continue;
+                };
+                let size = Bytes::new(length as u64);
+                let packet = Packet { from: id, to, size, payload: Arc::from(packet) };
+                // A refusal is a drop at the tail of the node's queue, which the model counts.
+                let _ = self.network.offer(self.clock.now(), packet);
+            }
+        }
+        Ok(more)
+    }
+
+    fn sample_queues(&mut self, at: Time) {
+        for place in [Place::AccessPoint, Place::PathUp, Place::PathDown] {
+            self.queues.push(QueueSample { at, place, packets: self.network.queue_packets(place) });
+        }
+    }
+}
+
+/// Asks the kernel to end this thread's sleeps on the nanosecond, not up to 50 us later (prctl(2), PR_SET_TIMERSLACK),
+/// and to prefer it a little: the medium must not wait for the hosts' own work.
+fn be_woken_exactly() {
+    // SAFETY: prctl and setpriority with these arguments touch no memory of ours.
+    unsafe {
+        libc::prctl(libc::PR_SET_TIMERSLACK, 1);
+        libc::setpriority(libc::PRIO_PROCESS, 0, -15);
+    }
+}
+
+/// Waits for readable devices at most `timeout`, to the nanosecond (epoll_pwait2(2), Linux 5.11).
+fn wait(epoll: &Epoll, events: &mut [EpollEvent], timeout: Span) -> std::io::Result<usize> {
+    let timeout = libc::timespec {
+        tv_sec: (timeout.as_nanos() / 1_000_000_000) as libc::time_t,
+        tv_nsec: (timeout.as_nanos() % 1_000_000_000) as libc::c_long,
+    };
+    // SAFETY: EpollEvent is a transparent epoll_event, the slice is as long as the count says, the timeout outlives the
+    // call, and a null signal mask changes none.
+    let count = unsafe {
+        libc::syscall(
+            libc::SYS_epoll_pwait2,
+            epoll.0.as_raw_fd(),
+            events.as_mut_ptr().cast::<libc::epoll_event>(),
+            events.len() as libc::c_int,
+            &raw const timeout,
+            std::ptr::null::<libc::sigset_t>(),
+            0,
+        )
+    };
+    match usize::try_from(count) {
+        Ok(count) => Ok(count),
+        Err(_) => match std::io::Error::last_os_error() {
+            interrupted if interrupted.kind() == std::io::ErrorKind::Interrupted => Ok(0),
+            error => Err(error),
+        },
+    }
+}

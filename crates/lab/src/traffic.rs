@@ -1,0 +1,351 @@
+//! The laboratory's own traffic: bulk TCP up and down through the hosts' kernels, and what `TCP_INFO` says of it.
+//!
+//! Every socket is made in its host's namespace before the run starts and connected at the flow's start time. The sender
+//! writes zeroes as fast as its kernel takes them, the receiver counts and discards. One thread serves all flows and
+//! reads `TCP_INFO` of every sender at a fixed interval.
+
+use crate::clock::Clock;
+use crate::namespace::Namespace;
+use crate::real_time::{AddressPlan, Schedule};
+use crate::tcp_info::TcpInfo;
+use anyhow::{Context, Result, bail};
+use nix::errno::Errno;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::socket::{
+    self, AddressFamily, Backlog, MsgFlags, SockFlag, SockType, SockaddrIn, setsockopt, sockopt::TcpCongestion,
+};
+use std::ffi::OsString;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use units::{Bytes, Span, Time};
+
+/// Where the server listens.
+const SERVER_PORT: u16 = 5001;
+/// A flow's client is bound to this port plus the flow's number, so that the server knows which flow it accepts.
+const FIRST_CLIENT_PORT: u16 = 10_000;
+/// What one write offers: iperf's default for TCP.
+const WRITE_BYTES: usize = 128 * 1024;
+
+/// Who sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Up,
+    Down,
+}
+
+/// One flow that is to run.
+#[derive(Clone, Debug)]
+pub(crate) struct FlowPlan {
+    pub(crate) host: u16,
+    pub(crate) direction: Direction,
+    /// A name that the kernel offers.
+    pub(crate) congestion_control: String,
+    /// When the client connects.
+    pub(crate) start: Time,
+}
+
+/// A reading of one flow's sender.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FlowSample {
+    pub(crate) at: Time,
+    /// Index into the plans.
+    pub(crate) flow: usize,
+    pub(crate) info: TcpInfo,
+    /// What the receiving application has got since the connection began.
+    pub(crate) received: Bytes,
+}
+
+/// How one flow went.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FlowReport {
+    /// What the receiving application got after the warm-up.
+    pub(crate) received: Bytes,
+    pub(crate) retransmits: u32,
+    pub(crate) timeouts: Option<u32>,
+    /// Why the flow ended before the run did.
+    pub(crate) failed: Option<String>,
+}
+
+/// How the traffic went.
+#[derive(Clone, Debug)]
+pub(crate) struct Report {
+    /// By flow, in the order of the plans.
+    pub(crate) flows: Vec<FlowReport>,
+    pub(crate) samples: Vec<FlowSample>,
+}
+
+/// All flows of a run, ready to start.
+pub(crate) struct Traffic {
+    plans: Vec<FlowPlan>,
+    listener: OwnedFd,
+    flows: Vec<Flow>,
+    epoll: Epoll,
+}
+
+struct Flow {
+    client: OwnedFd,
+    server: Option<OwnedFd>,
+    started: bool,
+    received: Bytes,
+    received_in_warmup: Bytes,
+    last_info: Option<TcpInfo>,
+    failed: Option<String>,
+}
+
+/// Which socket an epoll event is about.
+#[derive(Clone, Copy)]
+enum Token {
+    Listener,
+    Client(usize),
+    Server(usize),
+}
+
+impl Traffic {
+    /// Makes the sockets: every client in its host's namespace, the listener in the server's.
+    ///
+    /// # Errors
+    /// If the kernel does not offer a congestion control that a flow asks for; the message lists those it does.
+    pub(crate) fn prepare(plans: Vec<FlowPlan>, hosts: &[Namespace], server: &Namespace) -> Result<Self> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).context("cannot make an epoll instance")?;
+        let listener = server.run(|| {
+            let listener = tcp_socket(AddressPlan::SERVER, SERVER_PORT)?;
+            socket::listen(&listener, Backlog::new(4096).expect("4096 is a legal backlog"))
+                .context("cannot listen in the server's namespace")?;
+            Ok(listener)
+        })?;
+        epoll.add(&listener, Token::Listener.event(EpollFlags::EPOLLIN))?;
+        let mut flows = Vec::with_capacity(plans.len());
+        for (number, plan) in plans.iter().enumerate() {
+            let port = u16::try_from(number).ok().and_then(|number| FIRST_CLIENT_PORT.checked_add(number));
+            let port = port.with_context(|| format!("more than {} flows", u16::MAX - FIRST_CLIENT_PORT))?;
+            let client = hosts[usize::from(plan.host)].run(|| {
+                let client = tcp_socket(AddressPlan::host(plan.host), port)?;
+                // Also for a download, whose sender is the server: an unknown name is found before the run starts.
+                set_congestion_control(&client, &plan.congestion_control)?;
+                Ok(client)
+            })?;
+            flows.push(Flow {
+                client,
+                server: None,
+                started: false,
+                received: Bytes::ZERO,
+                received_in_warmup: Bytes::ZERO,
+                last_info: None,
+                failed: None,
+            });
+        }
+        Ok(Self { plans, listener, flows, epoll })
+    }
+
+    /// Runs the flows until the schedule's end, or until `stop` is set.
+    ///
+    /// # Errors
+    /// If the laboratory itself fails; a flow that fails is reported and the others go on.
+    pub(crate) fn run(mut self, clock: Clock, schedule: Schedule, stop: &AtomicBool) -> Result<Report> {
+        let zeroes = vec![0; WRITE_BYTES];
+        let end = Time::ZERO + schedule.end;
+        let mut warm = Some(Time::ZERO + schedule.warmup);
+        let mut next_sample = Time::ZERO;
+        let mut samples = Vec::new();
+        let mut events = [EpollEvent::empty(); 64];
+        while !stop.load(Ordering::Relaxed) {
+            let now = clock.now();
+            if now >= end {
+                break;
+            }
+            self.start_due(now);
+            if warm.is_some_and(|warm| now >= warm) {
+                warm = None;
+                self.flows.iter_mut().for_each(|flow| flow.received_in_warmup = flow.received);
+            }
+            if now >= next_sample {
+                self.sample(now, &mut samples);
+                while next_sample <= now {
+                    next_sample += schedule.sample_every;
+                }
+            }
+            let wait = clock.until(next_sample).min(Span::from_millis(20)).as_nanos().div_ceil(1_000_000);
+            let woken = match self.epoll.wait(&mut events, EpollTimeout::from(wait as u8)) {
+                Ok(woken) => woken,
+                Err(Errno::EINTR) => 0,
+                Err(error) => return Err(error).context("cannot wait for the traffic's sockets"),
+            };
+            for event in &events[..woken] {
+                match Token::of(event) {
+                    Token::Listener => self.accept()?,
+                    Token::Client(flow) => self.serve(flow, Direction::Up, &zeroes),
+                    Token::Server(flow) => self.serve(flow, Direction::Down, &zeroes),
+                }
+            }
+        }
+        let flows = self.flows.iter().map(|flow| FlowReport {
+            received: flow.received - flow.received_in_warmup,
+            retransmits: flow.last_info.map_or(0, |info| info.retransmits),
+            timeouts: flow.last_info.and_then(|info| info.timeouts),
+            failed: flow.failed.clone(),
+        });
+        Ok(Report { flows: flows.collect(), samples })
+    }
+
+    fn start_due(&mut self, now: Time) {
+        for (number, (flow, plan)) in self.flows.iter_mut().zip(&self.plans).enumerate() {
+            if flow.started || now < plan.start {
+                continue;
+            }
+            flow.started = true;
+            let server = SockaddrIn::from(SocketAddrV4::new(AddressPlan::SERVER, SERVER_PORT));
+            let interest = match plan.direction {
+                Direction::Up => EpollFlags::EPOLLOUT,
+                Direction::Down => EpollFlags::EPOLLIN,
+            };
+            let connected = match socket::connect(flow.client.as_raw_fd(), &server) {
+                Ok(()) | Err(Errno::EINPROGRESS) => Ok(()),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = connected.and_then(|()| self.epoll.add(&flow.client, Token::Client(number).event(interest)))
+            {
+                flow.failed = Some(format!("cannot connect: {error}"));
+            }
+        }
+    }
+
+    fn accept(&mut self) -> Result<()> {
+        loop {
+            let accepted = match socket::accept4(self.listener.as_raw_fd(), SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC)
+            {
+                // SAFETY: the kernel has just given us this descriptor, and nobody else has it.
+                Ok(descriptor) => unsafe { OwnedFd::from_raw_fd(descriptor) },
+                Err(Errno::EAGAIN) => return Ok(()),
+                Err(Errno::ECONNABORTED | Errno::EINTR) => continue,
+                Err(error) => return Err(error).context("cannot accept a connection in the server's namespace"),
+            };
+            let client: SockaddrIn = socket::getpeername(accepted.as_raw_fd()).context("an accepted socket has no peer")?;
+            let number = usize::from(client.port().wrapping_sub(FIRST_CLIENT_PORT));
+            let Some(flow) = self.flows.get_mut(number) else {
+                continue;
+            };
+            let plan = &self.plans[number];
+            let interest = match plan.direction {
+                Direction::Up => EpollFlags::EPOLLIN,
+                Direction::Down => {
+                    set_congestion_control(&accepted, &plan.congestion_control)?;
+                    EpollFlags::EPOLLOUT
+                }
+            };
+            self.epoll.add(&accepted, Token::Server(number).event(interest))?;
+            flow.server = Some(accepted);
+        }
+    }
+
+    /// An event on one side of a flow: the side that `sends_in` this direction sends, the other receives.
+    fn serve(&mut self, number: usize, sends_in: Direction, zeroes: &[u8]) {
+        let flow = &mut self.flows[number];
+        let socket = match sends_in {
+            Direction::Up => Some(&flow.client),
+            Direction::Down => flow.server.as_ref(),
+        };
+        let Some(socket) = socket else { return };
+        let outcome = if self.plans[number].direction == sends_in {
+            send_all(socket, zeroes)
+        } else {
+            receive_all(socket).map(|received| flow.received += received)
+        };
+        if let Err(error) = outcome {
+            let _ = self.epoll.delete(socket);
+            flow.failed = Some(format!("the connection ended: {error}"));
+        }
+    }
+
+    fn sample(&mut self, at: Time, samples: &mut Vec<FlowSample>) {
+        for (number, (flow, plan)) in self.flows.iter_mut().zip(&self.plans).enumerate() {
+            let sender = match plan.direction {
+                Direction::Up => Some(&flow.client),
+                Direction::Down => flow.server.as_ref(),
+            };
+            let (true, Some(sender), None) = (flow.started, sender, &flow.failed) else {
+                continue;
+            };
+            if let Ok(info) = TcpInfo::read(sender.as_fd()) {
+                flow.last_info = Some(info);
+                samples.push(FlowSample { at, flow: number, info, received: flow.received });
+            }
+        }
+    }
+}
+
+impl Token {
+    fn event(self, flags: EpollFlags) -> EpollEvent {
+        let (kind, number) = match self {
+            Self::Listener => (0, 0),
+            Self::Client(number) => (1, number),
+            Self::Server(number) => (2, number),
+        };
+        EpollEvent::new(flags, (number as u64) << 2 | kind)
+    }
+
+    fn of(event: &EpollEvent) -> Self {
+        let number = (event.data() >> 2) as usize;
+        match event.data() & 3 {
+            0 => Self::Listener,
+            1 => Self::Client(number),
+            _ => Self::Server(number),
+        }
+    }
+}
+
+fn tcp_socket(address: Ipv4Addr, port: u16) -> Result<OwnedFd> {
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    let socket = socket::socket(AddressFamily::Inet, SockType::Stream, flags, None).context("cannot make a TCP socket")?;
+    socket::bind(socket.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(address, port)))
+        .with_context(|| format!("cannot bind a socket to {address}:{port}"))?;
+    Ok(socket)
+}
+
+fn set_congestion_control(socket: &OwnedFd, name: &str) -> Result<()> {
+    match setsockopt(socket, TcpCongestion, &OsString::from(name)) {
+        Ok(()) => Ok(()),
+        Err(Errno::ENOENT) => {
+            let offered = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+            let offered = offered.unwrap_or_default().trim().replace(' ', ", ");
+            bail!("this kernel has no congestion control \"{name}\"; it offers {offered}")
+        }
+        Err(error) => Err(error).with_context(|| format!("cannot choose the congestion control \"{name}\"")),
+    }
+}
+
+fn send_all(socket: &OwnedFd, zeroes: &[u8]) -> Result<(), Errno> {
+    loop {
+        match socket::send(socket.as_raw_fd(), zeroes, MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT) {
+            // A partial write: the buffer is full, and epoll tells when it is not.
+            Ok(sent) if sent < zeroes.len() => return Ok(()),
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(Errno::EAGAIN) => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Takes and discards whatever has arrived (MSG_TRUNC: the kernel does not even copy it, tcp(7)).
+fn receive_all(socket: &OwnedFd) -> Result<Bytes, Errno> {
+    const AT_ONCE: usize = 1 << 20;
+    let mut total = Bytes::ZERO;
+    loop {
+        // SAFETY: with MSG_TRUNC the kernel discards the data and never writes through the null pointer.
+        let received = unsafe {
+            libc::recv(socket.as_raw_fd(), std::ptr::null_mut(), AT_ONCE, libc::MSG_TRUNC | libc::MSG_DONTWAIT)
+        };
+        match Errno::result(received) {
+            Ok(0) => return Err(Errno::ECONNRESET),
+            Ok(received) => {
+                total += Bytes::new(received as u64);
+                if (received as usize) < AT_ONCE {
+                    return Ok(total);
+                }
+            }
+            Err(Errno::EAGAIN) => return Ok(total),
+            Err(Errno::EINTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

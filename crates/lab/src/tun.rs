@@ -1,0 +1,92 @@
+//! TUN devices: what a host believes to be its network interface, read and written by the medium.
+
+use crate::netlink::Netlink;
+use anyhow::{Context, Result};
+use nix::errno::Errno;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+/// The name of the interface in every host's namespace.
+pub const INTERFACE: &str = "lh0";
+
+/// The largest IP packet that a device hands over: without IFF_VNET_HDR the kernel segments before the device.
+pub(crate) const MTU: usize = 1500;
+
+/// How a device is set up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    pub(crate) address: Ipv4Addr,
+    pub(crate) prefix_length: u8,
+    /// Packets that the kernel keeps for us while we do not read; past that it drops the newest.
+    pub(crate) queue_packets: u32,
+}
+
+/// One TUN device, up, with an address and a default route; gone with its file descriptor.
+#[derive(Debug)]
+pub(crate) struct Tun {
+    file: File,
+}
+
+impl Tun {
+    /// Makes the device in the namespace of the calling thread.
+    ///
+    /// # Errors
+    /// If there is no /dev/net/tun, or the caller may not use it (CAP_NET_ADMIN).
+    pub(crate) fn new(settings: Settings) -> Result<Self> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open("/dev/net/tun")
+            .context("cannot open /dev/net/tun (CONFIG_TUN)")?;
+        attach(&file).context("cannot make a TUN device")?;
+        let index = nix::net::if_::if_nametoindex(INTERFACE).context("the new TUN device has no index")?;
+        let mut netlink = Netlink::open()?;
+        netlink.add_address(index, settings.address, settings.prefix_length)?;
+        netlink.bring_up(index, settings.queue_packets)?;
+        netlink.add_default_route(index)?;
+        Ok(Self { file })
+    }
+
+    /// Takes the oldest packet that the host has sent; `None` if there is none.
+    pub(crate) fn read(&self, buffer: &mut [u8; MTU]) -> io::Result<Option<usize>> {
+        match (&self.file).read(buffer) {
+            Ok(length) => Ok(Some(length)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Gives the host a packet. `false` if the kernel would not take it (it drops malformed packets).
+    pub(crate) fn write(&self, packet: &[u8]) -> io::Result<bool> {
+        match (&self.file).write(packet) {
+            Ok(_) => Ok(true),
+            Err(error) if matches!(Errno::try_from(error.raw_os_error().unwrap_or(0)), Ok(Errno::EINVAL)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl AsFd for Tun {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// TUNSETIFF: turns the open file into the device [`INTERFACE`], IP packets without a header of our own.
+fn attach(file: &File) -> Result<()> {
+    nix::ioctl_write_ptr_bad!(tun_set_iff, libc::TUNSETIFF, libc::ifreq);
+
+    // SAFETY: an ifreq is plain data; all zeroes is a valid one.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(INTERFACE.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+    // SAFETY: the descriptor is open and the request is a whole ifreq that outlives the call.
+    unsafe { tun_set_iff(file.as_raw_fd(), &raw const request) }?;
+    Ok(())
+}
