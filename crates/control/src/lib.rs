@@ -1,1 +1,24 @@
-//! control
+//! Everything that decides, and nothing that does I/O: no clock, no environment, no files, no logging. Time is an
+//! argument, decisions are return values. So one and the same code decides on a phone's kernel and in a simulation.
+//!
+//! - [`bound`]: limits with a lease, put around the window of any congestion control. The C header that runs in the
+//!   kernel, called from Rust.
+//! - [`policy`]: what the limits should be, decided every 0.5 s from the connections' RTTs and the number of peers.
+//! - [`peers`]: who else is behind the same access point, and what they say about themselves.
+//! - [`beacon`]: how they say it, on the wire.
+//! - [`activity`]: which connections count as sending.
+//!
+//! ```text
+//!  beacons ──> beacon::Receiver ──> peers::PeerTable ──> Neighbourhood ─┐
+//!                                                                       ├─> Policy::on_tick ──> Decision ──> bounds
+//!  connections' RTT, window, state ──> FlowObservation ─────────────────┘
+//! ```
+#![deny(clippy::disallowed_methods)]
+
+pub mod activity;
+pub mod beacon;
+pub mod bound;
+pub mod peers;
+pub mod policy;
+
+pub use bound::Bound;

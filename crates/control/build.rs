@@ -1,0 +1,14 @@
+//! Compiles the laws, written in C for the kernel, for this machine.
+#![allow(clippy::disallowed_methods)] // a build script reads its environment
+
+fn main() {
+    println!("cargo::rerun-if-changed=laws");
+    println!("cargo::rerun-if-changed=src/bound_shim.c");
+    cc::Build::new()
+        .file("src/bound_shim.c")
+        .include("laws")
+        .std("gnu11")
+        .extra_warnings(true)
+        .warnings_into_errors(true)
+        .compile("lasthop_laws");
+}

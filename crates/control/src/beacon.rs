@@ -1,0 +1,423 @@
+//! What peers tell each other, on the wire: one UDP datagram, every 0.3 s, of 32 bytes, or 48 with a group key.
+//!
+//! All numbers big-endian.
+//!
+//! | offset | bytes | field | |
+//! | --- | --- | --- | --- |
+//! | 0 | 4 | magic | `LHOP` (4c 48 4f 50) |
+//! | 4 | 1 | version | 1 |
+//! | 5 | 1 | flags | bit 0: a tag follows; bit 1: controlling; others 0 |
+//! | 6 | 2 | busy_flows | connections that are sending |
+//! | 8 | 8 | sender | random, chosen at each start |
+//! | 16 | 8 | timestamp_ns | wall clock, ns since 1970-01-01 UTC; rises with every beacon of a sender |
+//! | 24 | 4 | srtt_us | smoothed RTT; 0: not known |
+//! | 28 | 4 | min_rtt_us | lowest RTT; 0: not known |
+//! | 32 | 16 | tag | with a group key: HMAC-SHA-256 of bytes 0 to 31, its first 16 bytes |
+//!
+//! With a group key a beacon is heard only if its tag is right, its timestamp lies within [`Receiver::WINDOW`] of the
+//! receiver's wall clock, and is above the last of the same sender. What a sender's last was is remembered until
+//! anything not above it would be too old anyway, so no recording is ever heard. Without a key none of this is checked:
+//! whoever may forge needs no recording, and honest hosts with a wrong clock should be counted.
+//!
+//! What a lying peer can do at worst: docs/models/beacon.md.
+
+use crate::peers::{PeerId, Reject, Report};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use std::collections::BTreeMap;
+use std::fmt;
+use units::Span;
+
+/// The only version so far.
+pub const VERSION: u8 = 1;
+/// Bytes of a beacon without a group key.
+pub const PLAIN_BYTES: usize = 32;
+/// Bytes of a beacon with a group key.
+pub const AUTHENTICATED_BYTES: usize = PLAIN_BYTES + TAG_BYTES;
+
+const TAG_BYTES: usize = 16; // RFC 2104 §5: at least half of the hash, at least 80 bits
+const MAGIC: [u8; 4] = *b"LHOP";
+const FLAG_AUTHENTICATED: u8 = 1;
+const FLAG_CONTROLLING: u8 = 2;
+
+/// What one beacon says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beacon {
+    /// Who says it.
+    pub sender: PeerId,
+    /// When, on the sender's wall clock: ns since 1970-01-01 UTC. Rises with every beacon of a sender.
+    pub timestamp_ns: u64,
+    /// What. RTTs travel in whole microseconds (rounded up, so that known stays known), up to 71 minutes.
+    pub report: Report,
+}
+
+/// A secret that all hosts of a group share.
+#[derive(Clone)]
+pub struct GroupKey(Hmac<Sha256>);
+
+/// A group key that is too short to be one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a group key of {length} bytes is too short: it must have {} or more", GroupKey::SHORTEST)]
+pub struct KeyError {
+    /// The length that was given, in bytes.
+    pub length: usize,
+}
+
+/// Decodes beacons, and with a group key hears none of them twice.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    key: Option<GroupKey>,
+    last_timestamps: BTreeMap<PeerId, u64>,
+}
+
+impl GroupKey {
+    /// The shortest key that is accepted, in bytes.
+    pub const SHORTEST: usize = 16;
+
+    /// The key with these bytes.
+    ///
+    /// # Errors
+    /// If there are fewer than [`Self::SHORTEST`].
+    pub fn new(secret: &[u8]) -> Result<Self, KeyError> {
+        if secret.len() < Self::SHORTEST {
+            return Err(KeyError { length: secret.len() });
+        }
+        Ok(Self(Hmac::new_from_slice(secret).expect("HMAC takes keys of any length")))
+    }
+
+    fn mac(&self, message: &[u8]) -> Hmac<Sha256> {
+        let mut mac = self.0.clone();
+        mac.update(message);
+        mac
+    }
+}
+
+impl fmt::Debug for GroupKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("GroupKey(secret)")
+    }
+}
+
+impl Beacon {
+    /// The datagram: [`PLAIN_BYTES`] long, with a key [`AUTHENTICATED_BYTES`].
+    pub fn encode(&self, key: Option<&GroupKey>) -> Vec<u8> {
+        let Report { busy_flows, srtt, min_rtt, controlling } = self.report;
+        let flags = if key.is_some() { FLAG_AUTHENTICATED } else { 0 } | if controlling { FLAG_CONTROLLING } else { 0 };
+        let mut datagram = Vec::with_capacity(AUTHENTICATED_BYTES);
+        datagram.extend_from_slice(&MAGIC);
+        datagram.extend_from_slice(&[VERSION, flags]);
+        datagram.extend_from_slice(&busy_flows.to_be_bytes());
+        datagram.extend_from_slice(&self.sender.0.to_be_bytes());
+        datagram.extend_from_slice(&self.timestamp_ns.to_be_bytes());
+        datagram.extend_from_slice(&microseconds(srtt).to_be_bytes());
+        datagram.extend_from_slice(&microseconds(min_rtt).to_be_bytes());
+        if let Some(key) = key {
+            let tag = key.mac(&datagram).finalize().into_bytes();
+            datagram.extend_from_slice(&tag[..TAG_BYTES]);
+        }
+        datagram
+    }
+
+    /// Reads a datagram, and with a key checks its tag. Its age is not checked here: see [`Receiver`].
+    ///
+    /// # Errors
+    /// Why it is no beacon of this group. No bytes make this panic.
+    pub fn decode(datagram: &[u8], key: Option<&GroupKey>) -> Result<Self, Reject> {
+        if datagram.get(..4).ok_or(Reject::Length)? != MAGIC {
+            return Err(Reject::Magic);
+        }
+        let Some(&[version, flags]) = datagram.get(4..6) else {
+            return Err(Reject::Length);
+        };
+        if version != VERSION {
+            return Err(Reject::Version);
+        }
+        if flags & !(FLAG_AUTHENTICATED | FLAG_CONTROLLING) != 0 {
+            return Err(Reject::Flags);
+        }
+        let authenticated = flags & FLAG_AUTHENTICATED != 0;
+        if datagram.len() != if authenticated { AUTHENTICATED_BYTES } else { PLAIN_BYTES } {
+            return Err(Reject::Length);
+        }
+        let (message, tag) = datagram.split_at(PLAIN_BYTES);
+        match (key, authenticated) {
+            (None, false) => {}
+            (None, true) => return Err(Reject::NoKey),
+            (Some(_), false) => return Err(Reject::Unauthenticated),
+            (Some(key), true) => key.mac(message).verify_truncated_left(tag).map_err(|_| Reject::Tag)?,
+        }
+        Ok(Self {
+            sender: PeerId(u64::from_be_bytes(field(message, 8))),
+            timestamp_ns: u64::from_be_bytes(field(message, 16)),
+            report: Report {
+                busy_flows: u16::from_be_bytes(field(message, 6)),
+                srtt: span(u32::from_be_bytes(field(message, 24))),
+                min_rtt: span(u32::from_be_bytes(field(message, 28))),
+                controlling: flags & FLAG_CONTROLLING != 0,
+            },
+        })
+    }
+}
+
+impl Receiver {
+    /// With a group key, a beacon's timestamp may lie this far from the receiver's wall clock, either way.
+    pub const WINDOW: Span = Span::from_secs(30);
+    /// With a group key, so many senders are remembered; more are not heard until old ones are forgotten.
+    pub const SENDERS: usize = 4096;
+
+    /// Hears the group with this key; without a key, everyone who sends without one.
+    pub const fn new(key: Option<GroupKey>) -> Self {
+        Self { key, last_timestamps: BTreeMap::new() }
+    }
+
+    /// The group key.
+    pub const fn key(&self) -> Option<&GroupKey> {
+        self.key.as_ref()
+    }
+
+    /// Takes a datagram; `wall_now_ns` is the wall clock, ns since 1970-01-01 UTC.
+    ///
+    /// # Errors
+    /// Why it is not heard. No bytes make this panic.
+    pub fn on_datagram(&mut self, wall_now_ns: u64, datagram: &[u8]) -> Result<Beacon, Reject> {
+        let beacon = Beacon::decode(datagram, self.key.as_ref())?;
+        if self.key.is_none() {
+            return Ok(beacon);
+        }
+        let window_ns = Self::WINDOW.as_nanos();
+        if beacon.timestamp_ns.abs_diff(wall_now_ns) > window_ns {
+            return Err(Reject::Stale);
+        }
+        match self.last_timestamps.get_mut(&beacon.sender) {
+            Some(last) if beacon.timestamp_ns <= *last => return Err(Reject::Replay),
+            Some(last) => *last = beacon.timestamp_ns,
+            None => {
+                if self.last_timestamps.len() >= Self::SENDERS {
+                    // Whoever is forgotten here could only be replayed with timestamps that are too old by now.
+                    self.last_timestamps.retain(|_, last| last.saturating_add(window_ns) >= wall_now_ns);
+                }
+                if self.last_timestamps.len() >= Self::SENDERS {
+                    return Err(Reject::Identities);
+                }
+                self.last_timestamps.insert(beacon.sender, beacon.timestamp_ns);
+            }
+        }
+        Ok(beacon)
+    }
+}
+
+/// The bytes of a field; `at` lies within a message whose length has been checked.
+fn field<const N: usize>(message: &[u8], at: usize) -> [u8; N] {
+    message[at..at + N].try_into().expect("a slice of N bytes has N bytes")
+}
+
+fn microseconds(rtt: Option<Span>) -> u32 {
+    rtt.map_or(0, |rtt| u32::try_from(rtt.as_nanos().div_ceil(1000).max(1)).unwrap_or(u32::MAX))
+}
+
+fn span(microseconds: u32) -> Option<Span> {
+    (microseconds != 0).then(|| Span::from_micros(microseconds.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const NOW_NS: u64 = 1_800_000_000_000_000_000;
+    const SECOND: u64 = 1_000_000_000;
+
+    fn key(secret: &[u8]) -> GroupKey {
+        GroupKey::new(secret).expect("long enough")
+    }
+
+    fn ours() -> GroupKey {
+        key(b"sixteen bytes or more")
+    }
+
+    fn beacon(sender: u64, timestamp_ns: u64) -> Beacon {
+        Beacon {
+            sender: PeerId(sender),
+            timestamp_ns,
+            report: Report {
+                busy_flows: 2,
+                srtt: Some(Span::from_millis(700)),
+                min_rtt: Some(Span::from_millis(256)),
+                controlling: true,
+            },
+        }
+    }
+
+    #[test]
+    fn the_layout_is_that_of_the_table() {
+        #[rustfmt::skip]
+        let expected = [
+            0x4c, 0x48, 0x4f, 0x50, // LHOP
+            1, 2,                   // version 1, controlling
+            0, 2,                   // busy_flows
+            0, 0, 0, 0, 0, 0, 1, 2, // sender 258
+            0, 0, 0, 0, 0, 0, 0, 9, // timestamp
+            0x00, 0x0a, 0xae, 0x60, // 700,000 us = 0xaae60
+            0x00, 0x03, 0xe8, 0x00, // 256,000 us = 0x3e800
+        ];
+        assert_eq!(beacon(258, 9).encode(None), expected);
+    }
+
+    #[test]
+    fn the_tag_is_the_first_half_of_hmac_sha_256() {
+        // RFC 4231 §4.3, test case 2: key "Jefe" is shorter than we accept, so the primitive is checked with case 6,
+        // whose key is 131 bytes of 0xaa.
+        let mac = key(&[0xaa; 131]).mac(b"Test Using Larger Than Block-Size Key - Hash Key First");
+        let tag = mac.finalize().into_bytes();
+        assert_eq!(
+            tag[..TAG_BYTES],
+            [0x60, 0xe4, 0x31, 0x59, 0x1e, 0xe0, 0xb6, 0x7f, 0x0d, 0x8a, 0x26, 0xaa, 0xcb, 0xf5, 0xb7, 0x7f]
+        );
+        let datagram = beacon(1, NOW_NS).encode(Some(&ours()));
+        assert_eq!(datagram.len(), AUTHENTICATED_BYTES);
+        assert_eq!(datagram[PLAIN_BYTES..], ours().mac(&datagram[..PLAIN_BYTES]).finalize().into_bytes()[..TAG_BYTES]);
+    }
+
+    #[test]
+    fn each_way_of_being_wrong_has_its_cause() {
+        let plain = beacon(1, NOW_NS).encode(None);
+        let authenticated = beacon(1, NOW_NS).encode(Some(&ours()));
+        let changed = |at: usize, to: u8| {
+            let mut datagram = plain.clone();
+            datagram[at] = to;
+            datagram
+        };
+        assert_eq!(Beacon::decode(&[], None), Err(Reject::Length));
+        assert_eq!(Beacon::decode(b"LHOP", None), Err(Reject::Length));
+        assert_eq!(Beacon::decode(&plain[..31], None), Err(Reject::Length));
+        assert_eq!(Beacon::decode(&[plain.clone(), vec![0]].concat(), None), Err(Reject::Length));
+        assert_eq!(Beacon::decode(b"GET / HTTP/1.1", None), Err(Reject::Magic));
+        assert_eq!(Beacon::decode(&changed(4, 2), None), Err(Reject::Version));
+        assert_eq!(Beacon::decode(&changed(5, 4), None), Err(Reject::Flags));
+        assert_eq!(Beacon::decode(&authenticated, None), Err(Reject::NoKey));
+        assert_eq!(Beacon::decode(&plain, Some(&ours())), Err(Reject::Unauthenticated));
+        assert_eq!(Beacon::decode(&authenticated, Some(&key(b"another key, sixteen"))), Err(Reject::Tag));
+    }
+
+    #[test]
+    fn a_recording_is_not_heard() {
+        let mut receiver = Receiver::new(Some(ours()));
+        let first = beacon(1, NOW_NS).encode(Some(&ours()));
+        let second = beacon(1, NOW_NS + 1).encode(Some(&ours()));
+        assert!(receiver.on_datagram(NOW_NS, &first).is_ok());
+        assert_eq!(receiver.on_datagram(NOW_NS, &first), Err(Reject::Replay));
+        assert!(receiver.on_datagram(NOW_NS, &second).is_ok());
+        assert_eq!(receiver.on_datagram(NOW_NS, &first), Err(Reject::Replay));
+        assert!(receiver.on_datagram(NOW_NS, &beacon(2, NOW_NS).encode(Some(&ours()))).is_ok());
+    }
+
+    #[test]
+    fn a_timestamp_may_lie_thirty_seconds_from_now_and_no_more() {
+        let heard = |timestamp_ns| {
+            let mut receiver = Receiver::new(Some(ours()));
+            receiver.on_datagram(NOW_NS, &beacon(1, timestamp_ns).encode(Some(&ours()))).map(|beacon| beacon.sender)
+        };
+        assert_eq!(heard(NOW_NS - 30 * SECOND), Ok(PeerId(1)));
+        assert_eq!(heard(NOW_NS + 30 * SECOND), Ok(PeerId(1)));
+        assert_eq!(heard(NOW_NS - 30 * SECOND - 1), Err(Reject::Stale));
+        assert_eq!(heard(NOW_NS + 30 * SECOND + 1), Err(Reject::Stale));
+    }
+
+    #[test]
+    fn without_a_key_a_wrong_clock_does_not_matter() {
+        let mut receiver = Receiver::new(None);
+        for timestamp_ns in [0, u64::MAX, NOW_NS, NOW_NS] {
+            assert!(receiver.on_datagram(NOW_NS, &beacon(1, timestamp_ns).encode(None)).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_sender_is_remembered_until_its_recordings_are_too_old() {
+        let mut receiver = Receiver::new(Some(ours()));
+        let group = ours();
+        // One sender whose clock is 30 s ahead, and others that fill the memory.
+        let ahead = beacon(0, NOW_NS + 30 * SECOND).encode(Some(&group));
+        assert!(receiver.on_datagram(NOW_NS, &ahead).is_ok());
+        for sender in 1..Receiver::SENDERS as u64 {
+            assert!(receiver.on_datagram(NOW_NS, &beacon(sender, NOW_NS).encode(Some(&group))).is_ok());
+        }
+        let one_more = |receiver: &mut Receiver, at_ns: u64| {
+            receiver.on_datagram(at_ns, &beacon(u64::MAX, at_ns).encode(Some(&group))).map(|_| ())
+        };
+        // 30 s later a recording of the others would still be heard if they were forgotten: so they are not.
+        assert_eq!(one_more(&mut receiver, NOW_NS + 30 * SECOND), Err(Reject::Identities));
+        assert_eq!(one_more(&mut receiver, NOW_NS + 30 * SECOND + 1), Ok(()));
+        // The one ahead can be replayed for 60 s, and is remembered for as long.
+        assert_eq!(receiver.on_datagram(NOW_NS + 60 * SECOND, &ahead), Err(Reject::Replay));
+        assert_eq!(receiver.on_datagram(NOW_NS + 60 * SECOND + 1, &ahead), Err(Reject::Stale));
+    }
+
+    #[test]
+    fn a_short_key_is_refused_and_no_key_is_printed() {
+        assert_eq!(
+            GroupKey::new(b"short").expect_err("five bytes").to_string(),
+            "a group key of 5 bytes is too short: it must have 16 or more"
+        );
+        assert_eq!(format!("{:?}", Receiver::new(Some(ours())).key()), "Some(GroupKey(secret))");
+    }
+
+    #[test]
+    fn rtts_are_rounded_up_to_whole_microseconds_and_end_at_71_minutes() {
+        let sent = |rtt| {
+            let report = Report { srtt: rtt, ..Report::default() };
+            let beacon = Beacon { report, ..beacon(1, 1) };
+            Beacon::decode(&beacon.encode(None), None).expect("a beacon").report.srtt
+        };
+        assert_eq!(sent(None), None);
+        assert_eq!(sent(Some(Span::ZERO)), Some(Span::from_micros(1)));
+        assert_eq!(sent(Some(Span::from_nanos(1_001))), Some(Span::from_micros(2)));
+        assert_eq!(sent(Some(Span::from_secs(4295))), Some(Span::from_micros(4_294_967_295)));
+    }
+
+    fn any_beacon() -> impl Strategy<Value = Beacon> {
+        let rtt = || any::<u32>().prop_map(span);
+        (any::<u64>(), any::<u64>(), any::<u16>(), rtt(), rtt(), any::<bool>()).prop_map(
+            |(sender, timestamp_ns, busy_flows, srtt, min_rtt, controlling)| Beacon {
+                sender: PeerId(sender),
+                timestamp_ns,
+                report: Report { busy_flows, srtt, min_rtt, controlling },
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_sent_is_what_is_heard(beacon in any_beacon()) {
+            prop_assert_eq!(Beacon::decode(&beacon.encode(None), None), Ok(beacon));
+            prop_assert_eq!(Beacon::decode(&beacon.encode(Some(&ours())), Some(&ours())), Ok(beacon));
+        }
+
+        #[test]
+        fn no_bytes_make_the_decoder_panic(
+            beacon in any_beacon(),
+            changes in proptest::collection::vec((0..80_usize, any::<u8>()), 0..8),
+            noise in proptest::collection::vec(any::<u8>(), 0..80),
+            length in 0..64_usize,
+        ) {
+            let mut almost = beacon.encode(Some(&ours()));
+            almost.resize(length, 0);
+            for (at, to) in changes {
+                if let Some(byte) = almost.get_mut(at) {
+                    *byte = to;
+                }
+            }
+            for key in [None, Some(ours())] {
+                let mut receiver = Receiver::new(key);
+                let _ = receiver.on_datagram(NOW_NS, &noise);
+                let _ = receiver.on_datagram(NOW_NS, &almost);
+            }
+        }
+
+        #[test]
+        fn with_a_key_no_bit_can_be_flipped(beacon in any_beacon(), bit in 0..AUTHENTICATED_BYTES * 8) {
+            let mut datagram = beacon.encode(Some(&ours()));
+            datagram[bit / 8] ^= 1 << (bit % 8);
+            prop_assert!(Beacon::decode(&datagram, Some(&ours())).is_err());
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The policy `fixed`: a constant upper limit per host, as in the first generation of the middleware, where the window
+//! was a constant set by hand.
+//!
+//! 1. Split `bound_segments` over the host's busy connections, rounded down.
+//! 2. Never below `minimum_segments` each.
+//!
+//! A connection that is idle gets the limit of a busy one: it sends nothing now, and when it starts again before the
+//! next tick the limit is already there. *What it leaves out*: RTT and peers; the constant has to be right.
+
+use super::{Decision, FlowDecision, FlowObservation, Observation, Policy, PolicyName, PolicySettings, Reason};
+use crate::bound::Bound;
+use crate::policy::FlowId;
+use std::collections::BTreeMap;
+use units::Time;
+
+/// The policy `fixed`.
+#[derive(Clone, Debug)]
+pub struct Fixed {
+    bound_segments: u32,
+    minimum_segments: u32,
+    enabled_at: BTreeMap<FlowId, Time>,
+}
+
+impl Fixed {
+    pub(super) fn new(settings: &PolicySettings) -> Self {
+        Self {
+            bound_segments: settings.bound_segments.expect("valid settings of policy \"fixed\" have `bound_segments`"),
+            minimum_segments: settings.minimum_segments,
+            enabled_at: BTreeMap::new(),
+        }
+    }
+
+    fn split(&self, busy_flows: u32) -> Bound {
+        let max_segments = (self.bound_segments / busy_flows.max(1)).max(self.minimum_segments);
+        Bound { min_segments: self.minimum_segments, max_segments }
+    }
+}
+
+impl Policy for Fixed {
+    fn name(&self) -> &'static str {
+        PolicyName::Fixed.as_str()
+    }
+
+    fn on_tick(&mut self, observation: &Observation<'_>) -> Decision {
+        let busy_flows = observation.busy_flows().max(1);
+        let known = std::mem::take(&mut self.enabled_at);
+        for flow in observation.flows {
+            let since = known.get(&flow.id).copied().unwrap_or(observation.now);
+            self.enabled_at.insert(flow.id, since);
+        }
+        let bounded = |flow: &FlowObservation| FlowDecision {
+            id: flow.id,
+            bound: Some(self.split(busy_flows)),
+            enabled_at: self.enabled_at.get(&flow.id).copied(),
+            reason: Reason::Budget { bound_segments: self.bound_segments, busy_flows },
+        };
+        Decision {
+            flows: observation.flows.iter().map(bounded).collect(),
+            new_flows: Some(self.split(observation.busy_flows().saturating_add(1))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peers::Neighbourhood;
+    use units::Span;
+
+    fn fixed(bound_segments: u32, minimum_segments: u32) -> Fixed {
+        Fixed::new(&PolicySettings {
+            policy: PolicyName::Fixed,
+            bound_segments: Some(bound_segments),
+            minimum_segments,
+            ..PolicySettings::default()
+        })
+    }
+
+    fn flow(id: u64, busy: bool) -> FlowObservation {
+        FlowObservation { id: FlowId(id), srtt: None, min_rtt: None, cwnd_segments: 10, busy }
+    }
+
+    fn tick(policy: &mut Fixed, seconds: u64, flows: &[FlowObservation]) -> Decision {
+        let now = Time::ZERO + Span::from_secs(seconds);
+        policy.on_tick(&Observation { now, flows, peers: &Neighbourhood::alone() })
+    }
+
+    #[test]
+    fn the_budget_is_split_over_busy_connections_rounded_down() {
+        // 64 / 3 = 21.33: 21 each; for one more, 64 / 4 = 16.
+        let mut policy = fixed(64, 1);
+        let decision = tick(&mut policy, 0, &[flow(1, true), flow(2, true), flow(3, true), flow(4, false)]);
+        for each in &decision.flows {
+            assert_eq!(each.bound, Some(Bound { min_segments: 1, max_segments: 21 }));
+        }
+        assert_eq!(decision.new_flows, Some(Bound { min_segments: 1, max_segments: 16 }));
+    }
+
+    #[test]
+    fn nobody_gets_less_than_the_minimum() {
+        let mut policy = fixed(10, 4);
+        let decision = tick(&mut policy, 0, &[flow(1, true), flow(2, true), flow(3, true)]);
+        assert_eq!(decision.flows[0].bound, Some(Bound { min_segments: 4, max_segments: 4 })); // 10 / 3 = 3
+    }
+
+    #[test]
+    fn a_host_without_busy_connections_keeps_the_whole_budget_ready() {
+        let mut policy = fixed(64, 1);
+        let decision = tick(&mut policy, 0, &[flow(1, false)]);
+        assert_eq!(decision.flows[0].bound, Some(Bound::at_most(64)));
+        assert_eq!(decision.new_flows, Some(Bound::at_most(64)));
+    }
+
+    #[test]
+    fn a_connection_is_under_control_from_when_it_was_first_seen_until_it_is_gone() {
+        let mut policy = fixed(64, 1);
+        tick(&mut policy, 1, &[flow(1, true)]);
+        let later = tick(&mut policy, 5, &[flow(1, true)]);
+        assert_eq!(later.flows[0].enabled_at, Some(Time::from_nanos(1_000_000_000)));
+        tick(&mut policy, 6, &[]);
+        let again = tick(&mut policy, 9, &[flow(1, true)]);
+        assert_eq!(again.flows[0].enabled_at, Some(Time::from_nanos(9_000_000_000)));
+    }
+}

@@ -1,0 +1,360 @@
+//! The policy `formula`: the middleware of hayakawa, equations 1 to 5. It cuts this host's windows to a share of the
+//! bandwidth-delay product while the RTT says that ACKs pile up at the access point.
+//!
+//! Once per tick, for each connection:
+//! 1. min_rtt = lowest RTT ever seen on the connection; ratio = RTT / min_rtt. (eqs. 1, 5)
+//! 2. Control starts disabled. A ratio above 6.0 enables it; it stays so until the connection ends.
+//! 3. Enabled, and the ratio above 5.0: the window is 1 until the next tick.
+//! 4. Enabled otherwise: BW = BWmax · n^−0.15 (eqs. 3, 4), and the window is at most
+//!    BW · RTT / (8 · 1500 bytes · n), split over this host's busy connections, rounded, at least 1. (eq. 2)
+//!
+//! ```text
+//!                ratio > 6.0                      ratio > 5.0
+//!  not congested ────────────> under control: ┌──────────────> cut (window 1) ─┐
+//!        ^                                  share <── ratio <= 5.0 ────────────┘
+//!        └──────────── ratio < release_ratio (only if set) ─────┘
+//! ```
+//!
+//! What the paper leaves open, and what was decided: docs/models/policy-formula.md. *What it leaves out*: the peers'
+//! RTTs (each connection waits for its own to rise), and connections that start into congestion, whose lowest RTT is
+//! already high.
+
+use super::{
+    Decision, FlowDecision, FlowId, FlowObservation, Observation, Policy, PolicyName, PolicySettings, Reason,
+    RttReading, ratio,
+};
+use crate::bound::Bound;
+use std::collections::BTreeMap;
+use units::{Span, Time};
+
+/// The policy `formula`.
+#[derive(Clone, Debug)]
+pub struct Formula {
+    settings: PolicySettings,
+    flows: BTreeMap<FlowId, Flow>,
+}
+
+/// What is remembered of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flow {
+    lowest_rtt: Option<Span>,
+    enabled_at: Option<Time>,
+}
+
+/// What all connections of a tick have in common.
+#[derive(Clone, Copy, Debug)]
+struct Tick {
+    now: Time,
+    terminals: u32,
+    busy_flows: u32,
+}
+
+/// hayakawa eq. 4: how the bandwidth falls with the number of terminals; 1 for one terminal.
+fn f(terminals: u32, exponent: f64) -> f64 {
+    f64::from(terminals).powf(exponent)
+}
+
+/// hayakawa eq. 2, the share of one terminal in segments. Printed as Bandwidth\[Mbps\] × RTT\[s\] / (Segment
+/// size(1.5 Kbyte) × n), which needs 10^6 for the Mega and 8 bits to the byte.
+fn ideal_cwnd(bandwidth_mbps: f64, rtt: Span, segment_bytes: u32, terminals: u32) -> f64 {
+    bandwidth_mbps * 1e6 * rtt.as_secs_f64() / (8.0 * f64::from(segment_bytes) * f64::from(terminals))
+}
+
+impl Formula {
+    pub(super) fn new(settings: &PolicySettings) -> Self {
+        Self { settings: settings.clone(), flows: BTreeMap::new() }
+    }
+
+    fn decide(&self, tick: Tick, state: &mut Flow, flow: &FlowObservation) -> (Option<Bound>, Reason) {
+        // Kernels forget their lowest RTT after some minutes; the paper's holds for the connection.
+        state.lowest_rtt = [state.lowest_rtt, flow.min_rtt, flow.srtt].into_iter().flatten().min();
+        let (Some(srtt), Some(lowest_rtt)) = (flow.srtt, state.lowest_rtt) else {
+            return (None, Reason::NoRtt);
+        };
+        let Some(ratio) = ratio(srtt, lowest_rtt) else {
+            return (None, Reason::NoRtt);
+        };
+        let PolicySettings { enable_ratio, cut_ratio, .. } = self.settings;
+
+        if state.enabled_at.is_none() {
+            if ratio <= enable_ratio {
+                return (None, Reason::NotCongested { ratio, enable_ratio });
+            }
+            state.enabled_at = Some(tick.now);
+        } else if let Some(release_ratio) = self.settings.release_ratio.filter(|release_ratio| ratio < *release_ratio) {
+            state.enabled_at = None;
+            return (None, Reason::Released { ratio, release_ratio });
+        }
+        if ratio > cut_ratio {
+            return (Some(self.at_most(1)), Reason::Cut { ratio, cut_ratio });
+        }
+
+        let rtt = match self.settings.rtt {
+            RttReading::Current => srtt,
+            RttReading::Minimum => lowest_rtt,
+        };
+        // hayakawa eq. 3
+        let bandwidth_mbps = self.settings.bandwidth_max_mbps * f(tick.terminals, self.settings.exponent);
+        let ideal_segments =
+            ideal_cwnd(bandwidth_mbps, rtt, self.settings.segment_bytes, tick.terminals) / f64::from(tick.busy_flows);
+        let reason = Reason::Share {
+            ratio,
+            bandwidth_mbps,
+            rtt,
+            reading: self.settings.rtt,
+            terminals: tick.terminals,
+            busy_flows: tick.busy_flows,
+            ideal_segments,
+        };
+        // A cast from f64 saturates: a share past 2^32 segments is no limit in practice.
+        (Some(self.at_most(ideal_segments.round() as u32)), reason)
+    }
+
+    fn at_most(&self, segments: u32) -> Bound {
+        let min_segments = self.settings.minimum_segments;
+        Bound { min_segments, max_segments: segments.max(min_segments) }
+    }
+}
+
+impl Policy for Formula {
+    fn name(&self) -> &'static str {
+        PolicyName::Formula.as_str()
+    }
+
+    fn on_tick(&mut self, observation: &Observation<'_>) -> Decision {
+        let tick = Tick {
+            now: observation.now,
+            terminals: observation.peers.terminals().min(self.settings.maximum_terminals),
+            busy_flows: observation.busy_flows().max(1),
+        };
+        let mut known = std::mem::take(&mut self.flows);
+        let mut flows = Vec::with_capacity(observation.flows.len());
+        for flow in observation.flows {
+            let mut state = known.remove(&flow.id).unwrap_or_default();
+            let (bound, reason) = self.decide(tick, &mut state, flow);
+            flows.push(FlowDecision { id: flow.id, bound, enabled_at: state.enabled_at, reason });
+            self.flows.insert(flow.id, state);
+        }
+        Decision { flows, new_flows: None } // "When the system starts, the proposed control ... is disabled"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peers::{Neighbourhood, Peer, PeerId, Report};
+    use proptest::prelude::*;
+
+    fn formula(change: impl FnOnce(&mut PolicySettings)) -> Formula {
+        let mut settings = PolicySettings { policy: PolicyName::Formula, ..PolicySettings::default() };
+        change(&mut settings);
+        settings.validate().expect("the settings of a test are valid");
+        Formula::new(&settings)
+    }
+
+    fn terminals(n: u64) -> Neighbourhood {
+        let peer =
+            |id| Peer { id: PeerId(id), report: Report { busy_flows: 1, ..Report::default() }, heard_at: Time::ZERO };
+        Neighbourhood::new((1..n).map(peer).collect())
+    }
+
+    fn flow(id: u64, srtt_ms: u64, min_rtt_ms: u64) -> FlowObservation {
+        FlowObservation {
+            id: FlowId(id),
+            srtt: Some(Span::from_millis(srtt_ms)),
+            min_rtt: Some(Span::from_millis(min_rtt_ms)),
+            cwnd_segments: 500,
+            busy: true,
+        }
+    }
+
+    /// The tick number `tick`, 0.5 s apart; the first connection's decision.
+    fn decide(policy: &mut Formula, tick: u64, n: u64, flows: &[FlowObservation]) -> FlowDecision {
+        let now = Time::ZERO + Span::from_millis(500) * tick;
+        let mut decision = policy.on_tick(&Observation { now, flows, peers: &terminals(n) });
+        assert_eq!(decision.flows.len(), flows.len());
+        assert_eq!(decision.new_flows, None);
+        decision.flows.swap_remove(0)
+    }
+
+    fn upper(decision: &FlowDecision) -> Option<u32> {
+        decision.bound.map(|bound| bound.max_segments)
+    }
+
+    /// The upper limit of a connection that is under control and whose RTT is its lowest.
+    fn share(n: u64, rtt_ms: u64) -> Option<u32> {
+        let mut policy = formula(|_| ());
+        decide(&mut policy, 0, n, &[flow(1, 7 * rtt_ms, rtt_ms)]);
+        upper(&decide(&mut policy, 1, n, &[flow(1, rtt_ms, rtt_ms)]))
+    }
+
+    #[test]
+    fn ideal_cwnd_at_a_delay_of_256_ms() {
+        // B · RTT / (12000 bit · n), B = 19 Mb/s · n^-0.15:
+        //  n = 1:  19e6 · 0.256 / 12000                     = 405.33
+        //  n = 4:  4^-0.15  = 0.81225: 19e6 · 0.81225 · 0.256 / 48000   = 82.31
+        //  n = 10: 10^-0.15 = 0.70795: 19e6 · 0.70795 · 0.256 / 120000  = 28.70
+        assert_eq!(share(1, 256), Some(405));
+        assert_eq!(share(4, 256), Some(82));
+        assert_eq!(share(10, 256), Some(29));
+        let at_ten = ideal_cwnd(19.0 * 0.70795, Span::from_millis(256), 1500, 10);
+        assert!((at_ten - 28.70).abs() < 0.01, "{at_ten}");
+    }
+
+    #[test]
+    fn ideal_cwnd_at_a_delay_of_4_ms_is_floored_at_one() {
+        //  n = 1:  19e6 · 0.004 / 12000                     = 6.33
+        //  n = 4:  19e6 · 0.81225 · 0.004 / 48000           = 1.29
+        //  n = 10: 19e6 · 0.70795 · 0.004 / 120000          = 0.448, rounds to 0: floored at 1
+        assert_eq!(share(1, 4), Some(6));
+        assert_eq!(share(4, 4), Some(1));
+        assert_eq!(share(10, 4), Some(1));
+        let at_ten = ideal_cwnd(19.0 * 0.70795, Span::from_millis(4), 1500, 10);
+        assert!((at_ten - 0.448).abs() < 0.001, "{at_ten}");
+    }
+
+    #[test]
+    fn bandwidth_falls_to_0_708_at_ten_terminals() {
+        // hayakawa eq. 4: 10^-0.15 = e^(-0.15 · 2.302585) = e^-0.345388 = 0.70795
+        assert!((f(10, -0.15) - 0.70795).abs() < 1e-5);
+        assert_eq!(f(1, -0.15), 1.0);
+    }
+
+    #[test]
+    fn a_ratio_of_exactly_six_does_not_enable() {
+        let mut policy = formula(|_| ());
+        let decision = decide(&mut policy, 0, 10, &[flow(1, 600, 100)]);
+        assert_eq!((decision.bound, decision.enabled_at), (None, None));
+        assert_eq!(decision.reason, Reason::NotCongested { ratio: 6.0, enable_ratio: 6.0 });
+        let decision = decide(&mut policy, 1, 10, &[flow(1, 601, 100)]);
+        assert_eq!(decision.enabled_at, Some(Time::from_nanos(500_000_000)));
+    }
+
+    #[test]
+    fn a_ratio_above_five_cuts_to_one_and_exactly_five_does_not() {
+        let mut policy = formula(|_| ());
+        // Enabled at a ratio of 6.01, which is above 5.0 too: cut at once.
+        let decision = decide(&mut policy, 0, 1, &[flow(1, 601, 100)]);
+        assert_eq!(decision.bound, Some(Bound { min_segments: 1, max_segments: 1 }));
+        assert_eq!(decision.reason, Reason::Cut { ratio: 6.01, cut_ratio: 5.0 });
+        // 19e6 · 0.5 / 12000 = 791.67
+        assert_eq!(upper(&decide(&mut policy, 1, 1, &[flow(1, 500, 100)])), Some(792));
+        assert_eq!(upper(&decide(&mut policy, 2, 1, &[flow(1, 501, 100)])), Some(1));
+    }
+
+    #[test]
+    fn control_is_latched_until_the_connection_ends() {
+        let mut policy = formula(|_| ());
+        decide(&mut policy, 3, 10, &[flow(1, 700, 100)]);
+        let later = decide(&mut policy, 9, 10, &[flow(1, 100, 100)]);
+        assert_eq!(later.enabled_at, Some(Time::from_nanos(1_500_000_000)));
+        assert!(later.bound.is_some());
+        policy.on_tick(&Observation { now: Time::ZERO, flows: &[], peers: &terminals(10) });
+        assert_eq!(decide(&mut policy, 11, 10, &[flow(1, 100, 100)]).enabled_at, None);
+    }
+
+    #[test]
+    fn control_is_released_below_a_ratio_if_asked_for() {
+        let mut policy = formula(|settings| settings.release_ratio = Some(2.0));
+        decide(&mut policy, 0, 1, &[flow(1, 700, 100)]);
+        assert!(decide(&mut policy, 1, 1, &[flow(1, 200, 100)]).bound.is_some()); // exactly 2.0 holds
+        let released = decide(&mut policy, 2, 1, &[flow(1, 199, 100)]);
+        assert_eq!((released.bound, released.enabled_at), (None, None));
+        assert_eq!(released.reason, Reason::Released { ratio: 1.99, release_ratio: 2.0 });
+        assert_eq!(decide(&mut policy, 3, 1, &[flow(1, 300, 100)]).reason.kind(), "not-congested");
+    }
+
+    #[test]
+    fn the_lowest_rtt_is_that_of_the_whole_connection() {
+        let mut policy = formula(|_| ());
+        decide(&mut policy, 0, 1, &[flow(1, 100, 100)]);
+        // A kernel that has forgotten its lowest RTT reports 300 ms; against 100 ms the ratio is 6.2, not 2.07.
+        assert!(decide(&mut policy, 1, 1, &[flow(1, 620, 300)]).enabled_at.is_some());
+    }
+
+    #[test]
+    fn the_minimum_reading_asks_for_no_standing_queue() {
+        let mut policy = formula(|settings| settings.rtt = RttReading::Minimum);
+        decide(&mut policy, 0, 10, &[flow(1, 1800, 256)]);
+        // 28.70 with 256 ms, although the current RTT is four times that
+        assert_eq!(upper(&decide(&mut policy, 1, 10, &[flow(1, 1024, 256)])), Some(29));
+        let mut policy = formula(|_| ());
+        decide(&mut policy, 0, 10, &[flow(1, 1800, 256)]);
+        assert_eq!(upper(&decide(&mut policy, 1, 10, &[flow(1, 1024, 256)])), Some(115)); // 4 · 28.70 = 114.8
+    }
+
+    #[test]
+    fn a_share_is_split_over_the_hosts_busy_connections() {
+        let mut policy = formula(|_| ());
+        let congested = [flow(1, 1800, 256), flow(2, 300, 256), flow(3, 300, 256)];
+        decide(&mut policy, 0, 1, &congested);
+        let idle = FlowObservation { busy: false, ..flow(3, 256, 256) };
+        let decision = policy.on_tick(&Observation {
+            now: Time::ZERO,
+            flows: &[flow(1, 256, 256), flow(2, 256, 256), idle],
+            peers: &terminals(1),
+        });
+        // 405.33 / 2 = 202.67; the second and third were never congested
+        assert_eq!(decision.flows.iter().map(upper).collect::<Vec<_>>(), [Some(203), None, None]);
+    }
+
+    #[test]
+    fn before_the_first_rtt_nothing_is_decided() {
+        let mut policy = formula(|_| ());
+        let unmeasured = FlowObservation { srtt: None, min_rtt: None, ..flow(1, 1, 1) };
+        let decision = decide(&mut policy, 0, 1, &[unmeasured]);
+        assert_eq!((decision.bound, decision.reason), (None, Reason::NoRtt));
+    }
+
+    #[test]
+    fn forged_terminals_shrink_a_share_only_down_to_that_of_the_most_that_are_believed() {
+        // n = 64: 64^-0.15 = 0.53589: 19e6 · 0.53589 · 0.256 / 768000 = 3.394
+        assert_eq!(share(64, 256), Some(3));
+        assert_eq!(share(257, 256), Some(3));
+    }
+
+    #[test]
+    fn the_minimum_is_a_floor_under_share_and_cut() {
+        let mut policy = formula(|settings| settings.minimum_segments = 4);
+        let floor = Some(Bound { min_segments: 4, max_segments: 4 });
+        assert_eq!(decide(&mut policy, 0, 10, &[flow(1, 28, 4)]).bound, floor);
+        assert_eq!(decide(&mut policy, 1, 10, &[flow(1, 4, 4)]).bound, floor);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_a_limit_is_at_least_the_minimum_and_every_connection_gets_a_decision(
+            ticks in proptest::collection::vec(
+                (
+                    proptest::collection::vec(
+                        (0..5_u64, any::<Option<u64>>(), any::<Option<u64>>(), any::<bool>()), 0..6),
+                    1..300_u64,
+                ),
+                1..20,
+            ),
+            minimum_segments in 1..10_u32,
+        ) {
+            let mut policy = formula(|settings| settings.minimum_segments = minimum_segments);
+            for (tick, (flows, n)) in ticks.iter().enumerate() {
+                let flows: Vec<_> = flows.iter().map(|(id, srtt, min_rtt, busy)| FlowObservation {
+                    id: FlowId(*id),
+                    srtt: srtt.map(Span::from_nanos),
+                    min_rtt: min_rtt.map(Span::from_nanos),
+                    cwnd_segments: 1,
+                    busy: *busy,
+                }).collect();
+                let now = Time::ZERO + Span::from_millis(500) * tick as u64;
+                let decision = policy.on_tick(&Observation { now, flows: &flows, peers: &terminals(*n) });
+                prop_assert_eq!(decision.flows.len(), flows.len());
+                for (flow, decided) in flows.iter().zip(&decision.flows) {
+                    prop_assert_eq!(flow.id, decided.id);
+                    prop_assert!(decided.bound.is_none() || decided.enabled_at.is_some());
+                    if let Some(bound) = decided.bound {
+                        prop_assert!(bound.max_segments >= minimum_segments);
+                        prop_assert_eq!(bound.min_segments, minimum_segments);
+                    }
+                }
+            }
+        }
+    }
+}

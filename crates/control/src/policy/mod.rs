@@ -1,0 +1,163 @@
+//! What the limits of each connection should be, decided once per tick (0.5 s).
+//!
+//! A [`Policy`] gets an [`Observation`] (this host's connections, and what its peers report) and returns a
+//! [`Decision`]: limits for each connection, with the [`Reason`] in words. It applies nothing, logs nothing and reads
+//! no clock; the host agent and the simulator call the same code.
+//!
+//! | policy | decides | from |
+//! | --- | --- | --- |
+//! | [`Nothing`] | no limits | |
+//! | [`Fixed`] | a constant upper limit per host | configuration |
+//! | [`Formula`] | a share of the bandwidth-delay product, while the RTT says that the access point is congested | hayakawa eqs. 1–5 |
+
+mod fixed;
+mod formula;
+mod reason;
+mod settings;
+
+pub use fixed::Fixed;
+pub use formula::Formula;
+pub use reason::Reason;
+pub use settings::{PolicyName, PolicySettings, RttReading, SettingsError};
+
+use crate::bound::Bound;
+use crate::peers::Neighbourhood;
+use units::{Span, Time};
+
+/// Something that decides the limits of a host's connections.
+pub trait Policy {
+    /// The name under which a scenario or a configuration asks for it.
+    fn name(&self) -> &'static str;
+
+    /// Decides for every connection in `observation`, in their order. What is remembered of a connection is forgotten
+    /// when an observation comes without it.
+    fn on_tick(&mut self, observation: &Observation<'_>) -> Decision;
+}
+
+/// Names one connection of this host for as long as it lives; never given to another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowId(pub u64);
+
+/// One connection as it is at the tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowObservation {
+    /// Which connection.
+    pub id: FlowId,
+    /// Smoothed RTT; `None` before the first sample.
+    pub srtt: Option<Span>,
+    /// Lowest RTT; `None` before the first sample.
+    pub min_rtt: Option<Span>,
+    /// The congestion window.
+    pub cwnd_segments: u32,
+    /// Whether it is sending, as [`crate::activity`] defines it.
+    pub busy: bool,
+}
+
+/// All that a policy may base its decision on.
+#[derive(Clone, Copy, Debug)]
+pub struct Observation<'a> {
+    /// The time of the tick.
+    pub now: Time,
+    /// This host's connections.
+    pub flows: &'a [FlowObservation],
+    /// The other stations behind the same access point.
+    pub peers: &'a Neighbourhood,
+}
+
+/// What to apply until the next tick.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Decision {
+    /// One for each connection of the observation, in its order.
+    pub flows: Vec<FlowDecision>,
+    /// Limits for connections that come up before the next tick.
+    pub new_flows: Option<Bound>,
+}
+
+/// What to apply to one connection.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowDecision {
+    /// Which connection.
+    pub id: FlowId,
+    /// Its limits; `None`: none.
+    pub bound: Option<Bound>,
+    /// Since when it is under control; `None`: it is not.
+    pub enabled_at: Option<Time>,
+    /// Why.
+    pub reason: Reason,
+}
+
+impl FlowObservation {
+    /// RTT / lowest RTT (hayakawa eqs. 1 and 5); `None` before both are known.
+    pub fn ratio(&self) -> Option<f64> {
+        ratio(self.srtt?, self.min_rtt?)
+    }
+}
+
+impl Observation<'_> {
+    /// How many of this host's connections are sending.
+    pub fn busy_flows(&self) -> u32 {
+        u32::try_from(self.flows.iter().filter(|flow| flow.busy).count()).unwrap_or(u32::MAX)
+    }
+}
+
+/// hayakawa eqs. 1 and 5.
+pub(crate) fn ratio(rtt: Span, min_rtt: Span) -> Option<f64> {
+    (!min_rtt.is_zero()).then(|| rtt.as_nanos() as f64 / min_rtt.as_nanos() as f64)
+}
+
+/// The policy `none`: no limits, ever.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nothing;
+
+impl Policy for Nothing {
+    fn name(&self) -> &'static str {
+        PolicyName::None.as_str()
+    }
+
+    fn on_tick(&mut self, observation: &Observation<'_>) -> Decision {
+        let unbounded = |flow: &FlowObservation| FlowDecision {
+            id: flow.id,
+            bound: None,
+            enabled_at: None,
+            reason: Reason::NoPolicy,
+        };
+        Decision { flows: observation.flows.iter().map(unbounded).collect(), new_flows: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_policy_none_bounds_nothing() {
+        let flow = FlowObservation {
+            id: FlowId(7),
+            srtt: Some(Span::from_secs(12)),
+            min_rtt: Some(Span::from_millis(256)),
+            cwnd_segments: 570,
+            busy: true,
+        };
+        let decision =
+            Nothing.on_tick(&Observation { now: Time::ZERO, flows: &[flow], peers: &Neighbourhood::alone() });
+        assert_eq!(decision.new_flows, None);
+        assert_eq!(decision.flows.len(), 1);
+        assert_eq!((decision.flows[0].id, decision.flows[0].bound), (FlowId(7), None));
+    }
+
+    #[test]
+    fn the_ratio_is_current_over_lowest_rtt() {
+        let mut flow = FlowObservation {
+            id: FlowId(1),
+            srtt: Some(Span::from_millis(1536)),
+            min_rtt: Some(Span::from_millis(256)),
+            cwnd_segments: 1,
+            busy: true,
+        };
+        assert_eq!(flow.ratio(), Some(6.0)); // 1536 / 256
+        flow.min_rtt = Some(Span::ZERO);
+        assert_eq!(flow.ratio(), None);
+        flow.min_rtt = None;
+        assert_eq!(flow.ratio(), None);
+    }
+}
