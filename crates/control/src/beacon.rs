@@ -265,8 +265,7 @@ mod tests {
 
     #[test]
     fn the_tag_is_the_first_half_of_hmac_sha_256() {
-        // RFC 4231 §4.3, test case 2: key "Jefe" is shorter than we accept, so the primitive is checked with case 6,
-        // whose key is 131 bytes of 0xaa.
+        // RFC 4231 §4.7, test case 6: a key of 131 bytes of 0xaa.
         let mac = key(&[0xaa; 131]).mac(b"Test Using Larger Than Block-Size Key - Hash Key First");
         let tag = mac.finalize().into_bytes();
         assert_eq!(

@@ -35,11 +35,11 @@ pub trait Policy {
 }
 
 /// Names one connection of this host for as long as it lives; never given to another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u64);
 
-/// One connection as it is at the tick.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// One connection as it is at the tick. Fill in what is known over [`Default`]: policies to come may look at more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowObservation {
     /// Which connection.
     pub id: FlowId,
