@@ -1,1 +1,39 @@
-//! scenario
+//! The formats: what goes into a run, and what comes out. Nothing runs here.
+//!
+//! - [`Scenario`]: `scenario.toml`, with the overrides of the command line ([`Override`], [`Vary`]) on top, checked
+//!   against the table of [`keys`] and built into a [`network::Config`] and the hosts with their policies. This is the
+//!   only place where that happens, for every habitat.
+//! - [`RunResult`] and [`Comparison`]: `result.json` and `comparison.json`, with the arithmetic of their figures in
+//!   [`measure`].
+//! - [`Series`]: what was sampled during a run, as columns in memory.
+//!
+//! *What it leaves out*: wired topologies of several links and named nodes; traffic other than bulk; the policies and
+//! congestion controls that nothing runs yet. A scenario that asks for them is refused, with what is accepted.
+// Scenario and result files are read here.
+#![allow(clippy::disallowed_methods)]
+
+pub mod keys;
+pub mod measure;
+
+mod build;
+mod comparison;
+mod document;
+mod error;
+mod overrides;
+mod result;
+mod scenario;
+mod series;
+
+pub use comparison::{CaseResult, CaseSummary, Comparison, Setting, Spread, Varied};
+pub use error::{KeyError, ResultError, ScenarioError};
+pub use measure::Distribution;
+pub use overrides::{Case, Override, Vary};
+pub use result::{
+    AccessResult, Build, FlowResult, HostPolicyResult, HostsKind, Lateness, PoliciesResult, RunResult, SCHEMA_VERSION,
+    StationResult,
+};
+pub use scenario::{
+    AgentMode, Direction, Era, FlowBlock, FlowSpec, HostBlock, HostKind, HostSpec, MAX_FLOWS, MAX_HOSTS, Scenario,
+    TrafficKind,
+};
+pub use series::{CONGESTION_STATES, FlowSample, FlowSeries, QueueSample, QueueSeries, Series, place_name};

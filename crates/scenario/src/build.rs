@@ -1,0 +1,128 @@
+//! From the checked keys to the network: the only place where that happens.
+
+use crate::document::{Document, Path};
+use crate::error::ScenarioError;
+use crate::scenario::{HostBlock, float, integer, size, text};
+use network::{
+    AccessConfig, Config, ConfigError, HostConfig, PathConfig, PhyRate, RateControl, RateSet, Standard, WifiConfig,
+    WiredAccessConfig,
+};
+use toml::{Table, Value};
+use units::{Probability, Rate, Span};
+
+/// The network of a checked scenario.
+pub(crate) fn network(document: &Document, hosts: &[HostBlock]) -> Result<Config, ScenarioError> {
+    let table = |name: &str| document.table[name].as_table().expect("a checked scenario has its tables");
+    let (access, path) = (table("access"), table("path"));
+    let access = match text(access, "kind") {
+        "wifi" => AccessConfig::Wifi(wifi(document, access)?),
+        _ => AccessConfig::Wired(WiredAccessConfig {
+            rate: rate(access, "rate_mbps"),
+            delay: milliseconds(access, "delay_ms"),
+            queue_packets: size(access, "queue_packets"),
+        }),
+    };
+    let path = PathConfig {
+        rtt: milliseconds(path, "rtt_ms"),
+        rate: rate(path, "rate_mbps"),
+        loss: probability(path, "loss"),
+        queue_packets: size(path, "queue_packets"),
+    };
+    let wifi = matches!(access, AccessConfig::Wifi(_));
+    let host = |block: &HostBlock| HostConfig {
+        queue_packets: block.kind.queue_packets,
+        rate: block.kind.rate.filter(|_| wifi),
+    };
+    let hosts_config = hosts.iter().flat_map(|block| std::iter::repeat_n(host(block), block.count)).collect();
+    let config = Config { hosts: hosts_config, access, path };
+    match config.validate() {
+        Ok(()) => Ok(config),
+        Err(error) => Err(in_words_of_the_file(document, hosts, &error)),
+    }
+}
+
+fn wifi(document: &Document, access: &Table) -> Result<WifiConfig, ScenarioError> {
+    let standard = match text(access, "standard") {
+        "802.11b" => Standard::B,
+        "802.11g" => Standard::G,
+        _ => Standard::Bg,
+    };
+    let phy_rate = |key: &str| {
+        let rate = rate(access, key);
+        PhyRate::from_rate(rate).ok_or_else(|| {
+            let known: Vec<String> = PhyRate::ALL.iter().map(PhyRate::to_string).collect();
+            let problem = format!("{rate} is no rate of 802.11b or 802.11g");
+            document.error(&Path::default().key("access").key(key), problem, known.join(", "))
+        })
+    };
+    let broadcast_rate =
+        if access.contains_key("broadcast_rate_mbps") { Some(phy_rate("broadcast_rate_mbps")?) } else { None };
+    Ok(WifiConfig {
+        rate: phy_rate("rate_mbps")?,
+        rate_control: match text(access, "rate_control") {
+            "arf" => RateControl::Arf,
+            "aarf" => RateControl::Aarf,
+            _ => RateControl::Fixed,
+        },
+        rate_set: if text(access, "rate_set") == "all" { RateSet::All } else { RateSet::Ofdm },
+        access_point_queue_packets: size(access, "queue_packets"),
+        frame_error_rate: probability(access, "frame_error_rate"),
+        retry_limit: u8::try_from(integer(access, "retry_limit")).expect("a checked retry limit is at most 255"),
+        short_preamble: text(access, "preamble") == "short",
+        protection_rate: phy_rate("protection_rate_mbps")?,
+        broadcast_rate,
+        ..WifiConfig::new(standard)
+    })
+}
+
+/// The network names its own fields and single hosts; the writer of the file knows keys and blocks.
+fn in_words_of_the_file(document: &Document, hosts: &[HostBlock], error: &ConfigError) -> ScenarioError {
+    let host = error.field.strip_prefix("hosts[").and_then(|rest| rest.split_once("]."));
+    let (path, field) = match host {
+        Some((index, field)) => {
+            let index: usize = index.parse().unwrap_or(0);
+            (Path::default().key("hosts").index(block_of(hosts, index)), field)
+        }
+        None => match error.field.split_once('.') {
+            Some((section, field)) => (Path::default().key(section), field),
+            None => (Path::default(), error.field.as_str()),
+        },
+    };
+    let key = match field {
+        "rate" => "rate_mbps",
+        "broadcast_rate" => "broadcast_rate_mbps",
+        "protection_rate" => "protection_rate_mbps",
+        "access_point_queue_packets" => "queue_packets",
+        same => same,
+    };
+    document.error(&path.key(key), format!("{} cannot be here", error.value), error.accepted.clone())
+}
+
+/// The block that the host of this number comes from.
+fn block_of(hosts: &[HostBlock], index: usize) -> usize {
+    let mut before = 0;
+    hosts
+        .iter()
+        .position(|block| {
+            before += block.count;
+            index < before
+        })
+        .unwrap_or(0)
+}
+
+fn rate(table: &Table, key: &str) -> Rate {
+    Rate::from_mbps(float(table, key))
+}
+
+/// The rate that a host may have of its own.
+pub(crate) fn own_rate(host: &Table) -> Option<Rate> {
+    host.get("rate_mbps").and_then(Value::as_float).map(Rate::from_mbps)
+}
+
+fn milliseconds(table: &Table, key: &str) -> Span {
+    Span::from_secs_f64(float(table, key) / 1e3)
+}
+
+fn probability(table: &Table, key: &str) -> Probability {
+    Probability::new(float(table, key)).expect("a checked probability is in 0..=1")
+}

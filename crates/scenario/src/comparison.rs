@@ -1,0 +1,190 @@
+//! The results of several runs beside each other: `comparison.json`.
+
+use crate::error::ResultError;
+use crate::measure::mean;
+use crate::result::{Build, HostsKind, RunResult, SCHEMA_VERSION, from_versioned_json, read, to_json};
+use serde::{Deserialize, Serialize};
+
+/// Several runs that differ in what was varied.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// The scenario without what is varied: [`crate::Scenario::to_json`].
+    pub scenario: serde_json::Value,
+    /// Which habitat the runs ran in.
+    pub hosts_kind: HostsKind,
+    /// Which build of lasthop wrote this.
+    #[serde(flatten)]
+    pub build: Build,
+    /// What was varied; the last changes fastest.
+    pub varied: Vec<Varied>,
+    /// The seeds that each case ran with.
+    pub seeds: Vec<u64>,
+    /// The cases, in the order of their labels' values.
+    pub cases: Vec<CaseResult>,
+    /// Whether every run is valid.
+    pub valid: bool,
+}
+
+/// One key that was varied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Varied {
+    /// Dotted, as typed.
+    pub key: String,
+    /// As typed.
+    pub values: Vec<String>,
+}
+
+/// One case: all runs that differ in the seed only.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CaseResult {
+    /// Short and unique: `policy=none, rtt_ms=4`.
+    pub label: String,
+    /// Each varied key with its value here.
+    pub settings: Vec<Setting>,
+    /// Means over the runs, with the least and the greatest.
+    pub summary: CaseSummary,
+    /// One for each seed, whole.
+    pub runs: Vec<RunResult>,
+}
+
+/// One varied key with its value in a case.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    /// Dotted, as typed.
+    pub key: String,
+    /// As typed.
+    pub value: String,
+}
+
+/// The headline figures of a case, over its runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CaseSummary {
+    /// Sum over all connections.
+    pub aggregate_goodput_mbps: Spread,
+    /// Jain's index; `None` where no run has one.
+    pub jain_index: Option<Spread>,
+    /// Connections under 5 % of their fair share.
+    pub starved_flows: Spread,
+    /// The least RTT of each run; `None` where none was measured.
+    pub rtt_min_ms: Option<Spread>,
+    /// The mean RTT of each run.
+    pub rtt_mean_ms: Option<Spread>,
+    /// The 95 % quantile of the RTT of each run.
+    pub rtt_p95_ms: Option<Spread>,
+    /// Packets dropped at the access point's downlink queue.
+    pub downlink_drops: Spread,
+    /// Share of the time in which the medium was occupied.
+    pub utilization: Spread,
+    /// Share of the time in which an upper limit was in force.
+    pub controlled_share: Spread,
+}
+
+/// A figure over the runs of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// The mean.
+    pub mean: f64,
+    /// The least.
+    pub min: f64,
+    /// The greatest.
+    pub max: f64,
+}
+
+impl Spread {
+    /// Of these figures; `None` without any.
+    pub fn of(figures: &[f64]) -> Option<Self> {
+        Some(Self {
+            mean: mean(figures)?,
+            min: figures.iter().copied().fold(f64::INFINITY, f64::min),
+            max: figures.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        })
+    }
+}
+
+impl CaseResult {
+    /// A case from its runs.
+    ///
+    /// # Panics
+    /// Without runs.
+    pub fn new(case: &crate::Case, runs: Vec<RunResult>) -> Self {
+        let settings = case.settings.iter().map(|(key, value)| Setting { key: key.clone(), value: value.clone() });
+        Self { label: case.label.clone(), settings: settings.collect(), summary: CaseSummary::of(&runs), runs }
+    }
+}
+
+impl CaseSummary {
+    /// Of these runs.
+    ///
+    /// # Panics
+    /// Without runs.
+    pub fn of(runs: &[RunResult]) -> Self {
+        let some = |figure: &dyn Fn(&RunResult) -> Option<f64>| {
+            let figures: Vec<f64> = runs.iter().filter_map(figure).collect();
+            Spread::of(&figures)
+        };
+        let each =
+            |figure: &dyn Fn(&RunResult) -> f64| some(&|run| Some(figure(run))).expect("a case has at least one run");
+        Self {
+            aggregate_goodput_mbps: each(&|run| run.aggregate_goodput_mbps),
+            jain_index: some(&|run| run.jain_index),
+            starved_flows: each(&|run| f64::from(run.starved_flows)),
+            rtt_min_ms: some(&|run| run.rtt_ms.map(|rtt| rtt.min)),
+            rtt_mean_ms: some(&|run| run.rtt_ms.map(|rtt| rtt.mean)),
+            rtt_p95_ms: some(&|run| run.rtt_ms.map(|rtt| rtt.p95)),
+            downlink_drops: each(&|run| run.access.downlink_drops as f64),
+            utilization: each(&|run| run.utilization),
+            controlled_share: each(&RunResult::controlled_share),
+        }
+    }
+}
+
+impl Comparison {
+    /// A comparison of these cases.
+    pub fn new(
+        scenario: &crate::Scenario,
+        hosts_kind: HostsKind,
+        build: Build,
+        varied: &[crate::Vary],
+        cases: Vec<CaseResult>,
+    ) -> Self {
+        let seeds = cases.first().map(|case| case.runs.iter().map(|run| run.seed).collect()).unwrap_or_default();
+        Self {
+            schema_version: SCHEMA_VERSION,
+            scenario: scenario.to_json(),
+            hosts_kind,
+            build,
+            varied: varied.iter().map(|vary| Varied { key: vary.key().to_owned(), values: vary.values() }).collect(),
+            seeds,
+            valid: cases.iter().all(|case| case.runs.iter().all(|run| run.valid)),
+            cases,
+        }
+    }
+
+    /// Reads `comparison.json`.
+    ///
+    /// # Errors
+    /// If it cannot be read, is no comparison, or is one of another schema version.
+    pub fn load(path: &std::path::Path) -> Result<Self, ResultError> {
+        Self::from_json(&read(path)?)
+    }
+
+    /// Reads the text of a `comparison.json`.
+    ///
+    /// # Errors
+    /// As [`Comparison::load`].
+    pub fn from_json(text: &str) -> Result<Self, ResultError> {
+        from_versioned_json(text)
+    }
+
+    /// The text of `comparison.json`.
+    pub fn to_json(&self) -> String {
+        to_json(self)
+    }
+
+    /// What the scenario shows, in one line.
+    pub fn name(&self) -> &str {
+        self.scenario["name"].as_str().unwrap_or("unnamed")
+    }
+}

@@ -1,0 +1,383 @@
+//! The text of a scenario, read, overridden, checked against the keys and completed with what was left out.
+
+use crate::error::{KeyError, ScenarioError};
+use crate::keys::{Kind, Section};
+use crate::overrides::{Override, Step};
+use std::fmt::Write as _;
+use toml::de::{DeTable, DeValue};
+use toml::{Table, Value};
+
+/// A checked scenario: every key of it is known, has a value that the format accepts, and those left out are filled in.
+#[derive(Debug)]
+pub(crate) struct Document {
+    pub(crate) table: Table,
+    source: Source,
+}
+
+/// Where keys came from, for the messages.
+#[derive(Debug)]
+struct Source {
+    file: String,
+    text: String,
+    overrides: Vec<Override>,
+}
+
+/// A dotted key: `hosts[0].flows[0].start_s`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Path(Vec<Step>);
+
+impl Path {
+    pub(crate) fn key(&self, name: &str) -> Self {
+        self.then(Step::Key(name.to_owned()))
+    }
+
+    pub(crate) fn index(&self, index: usize) -> Self {
+        self.then(Step::Index(index))
+    }
+
+    fn then(&self, step: Step) -> Self {
+        let mut path = self.clone();
+        path.0.push(step);
+        path
+    }
+}
+
+impl std::fmt::Display for Path {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (at, step) in self.0.iter().enumerate() {
+            match step {
+                Step::Key(name) if at == 0 => f.write_str(name)?,
+                Step::Key(name) => write!(f, ".{name}")?,
+                Step::Index(index) => write!(f, "[{index}]")?,
+                Step::All => f.write_str("[*]")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Document {
+    /// Reads and checks. `file` is what messages call the text.
+    pub(crate) fn read(file: &str, text: &str, overrides: &[Override]) -> Result<Self, ScenarioError> {
+        let table: Table = text.parse().map_err(|error: toml::de::Error| ScenarioError::Syntax {
+            file: file.to_owned(),
+            line: error.span().map_or(1, |span| line_of(text, span.start)),
+            message: error.message().to_owned(),
+        })?;
+        Self::check(Source { file: file.to_owned(), text: text.to_owned(), overrides: overrides.to_vec() }, table)
+    }
+
+    /// Checks a table that has no text, such as the scenario inside a result.
+    pub(crate) fn from_table(file: &str, table: Table) -> Result<Self, ScenarioError> {
+        Self::check(Source { file: file.to_owned(), text: String::new(), overrides: Vec::new() }, table)
+    }
+
+    /// An error about a key of this document.
+    pub(crate) fn error(&self, key: &Path, problem: String, accepted: impl Into<String>) -> ScenarioError {
+        self.source.error(key, problem, accepted.into(), None)
+    }
+
+    fn check(source: Source, mut table: Table) -> Result<Self, ScenarioError> {
+        for change in &source.overrides {
+            apply(&source, &mut table, change)?;
+        }
+        let table = complete(&source, Section::Top, table, &Path::default())?;
+        Ok(Self { table, source })
+    }
+}
+
+impl Source {
+    fn error(&self, key: &Path, problem: String, accepted: String, did_you_mean: Option<String>) -> ScenarioError {
+        let set_by = self.overrides.iter().rev().find(|change| change.touches(key)).map(ToString::to_string);
+        let line = if set_by.is_some() { None } else { self.line(key) };
+        KeyError { file: self.file.clone(), line, set_by, key: key.to_string(), problem, accepted, did_you_mean }.into()
+    }
+
+    fn unknown(&self, key: &Path, name: &str, section: Section) -> ScenarioError {
+        let names = section.names();
+        let meant = nearest(name, &names).map(str::to_owned);
+        self.error(key, "there is no such key".into(), names.join(", "), meant)
+    }
+
+    /// The line of a key, counted from 1.
+    fn line(&self, key: &Path) -> Option<usize> {
+        let root = DeTable::parse(&self.text).ok()?;
+        let mut table = Some(root.get_ref());
+        let mut array = None;
+        let mut at = None;
+        for step in &key.0 {
+            let value = match step {
+                Step::Key(name) => {
+                    let (found, value) = table?.iter().find(|(found, _)| found.get_ref() == name)?;
+                    at = Some(found.span().start);
+                    value
+                }
+                Step::Index(index) => {
+                    let value = array.take().and_then(|array: &toml::de::DeArray<'_>| array.get(*index))?;
+                    at = Some(value.span().start);
+                    value
+                }
+                Step::All => return None,
+            };
+            table = value.get_ref().as_table();
+            array = match value.get_ref() {
+                DeValue::Array(array) => Some(array),
+                _ => None,
+            };
+        }
+        at.map(|at| line_of(&self.text, at))
+    }
+}
+
+impl Override {
+    /// Whether this override gave `key` its value.
+    fn touches(&self, key: &Path) -> bool {
+        self.path.len() == key.0.len()
+            && self.path.iter().zip(&key.0).all(|(mine, theirs)| match mine {
+                Step::All => matches!(theirs, Step::Index(_) | Step::All),
+                mine => mine == theirs,
+            })
+    }
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    1 + text.as_bytes()[..at.min(text.len())].iter().filter(|byte| **byte == b'\n').count()
+}
+
+/// The name that the writer may have meant.
+fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
+    let close = |known: &str| strsim::jaro_winkler(name, known);
+    let best = names.iter().copied().max_by(|a, b| close(a).total_cmp(&close(b)))?;
+    (close(best) > 0.75).then_some(best)
+}
+
+fn apply(source: &Source, table: &mut Table, change: &Override) -> Result<(), ScenarioError> {
+    apply_at(source, Section::Top, table, change, &change.path, &Path::default())
+}
+
+fn apply_at(
+    source: &Source,
+    section: Section,
+    table: &mut Table,
+    change: &Override,
+    rest: &[Step],
+    path: &Path,
+) -> Result<(), ScenarioError> {
+    let (name, rest) = match rest {
+        [Step::Key(name), rest @ ..] => (name, rest),
+        _ => {
+            let accepted = format!("one of its keys: {}", section.names().join(", "));
+            return Err(override_error(change, &format!("{path} is a table, not a value; {accepted}")));
+        }
+    };
+    let here = path.key(name);
+    if let Some(key) = section.key(name) {
+        if !rest.is_empty() {
+            return Err(override_error(change, &format!("{here} holds a value and has no parts")));
+        }
+        let as_text = key.kind.takes_text() && !change.value.is_str();
+        let value = if as_text { Value::String(change.raw.clone()) } else { change.value.clone() };
+        table.insert(name.clone(), value);
+        return Ok(());
+    }
+    let Some(child) = section.child(name) else {
+        let meant = nearest(name, &section.names()).map(|name| format!("; did you mean {}?", path.key(name)));
+        let message = format!(
+            "there is no key {here} in the format{}; accepted: {}",
+            meant.unwrap_or_default(),
+            section.names().join(", ")
+        );
+        return Err(override_error(change, &message));
+    };
+    if !child.repeated {
+        let inner = table.entry(child.name).or_insert_with(|| Value::Table(Table::new()));
+        let inner = inner.as_table_mut().ok_or_else(|| wrong_shape(source, &here, child.repeated))?;
+        return apply_at(source, child.section, inner, change, rest, &here);
+    }
+    // A block without flows has one: the same that the reader fills in.
+    let blocks = table.entry(child.name).or_insert_with(|| Value::Array(vec![Value::Table(Table::new())]));
+    let blocks = blocks.as_array_mut().ok_or_else(|| wrong_shape(source, &here, child.repeated))?;
+    let count = blocks.len();
+    let (chosen, rest) = match rest {
+        [Step::All, rest @ ..] => (0..count, rest),
+        [Step::Index(index), rest @ ..] if *index < count => (*index..index + 1, rest),
+        [Step::Index(index), ..] => {
+            let message = format!("there is no {here}[{index}]: the scenario has {}", counted(count, &here));
+            return Err(override_error(change, &message));
+        }
+        _ => {
+            let message = format!("{here} may be there several times; accepted: {here}.0.KEY, or {here}.*.KEY for all");
+            return Err(override_error(change, &message));
+        }
+    };
+    for index in chosen {
+        let here = here.index(index);
+        let inner = blocks[index].as_table_mut().ok_or_else(|| wrong_shape(source, &here, false))?;
+        apply_at(source, child.section, inner, change, rest, &here)?;
+    }
+    Ok(())
+}
+
+fn counted(count: usize, path: &Path) -> String {
+    if count == 1 {
+        format!("one block, {path}[0]")
+    } else {
+        format!("{count} blocks, {path}[0] to {path}[{}]", count - 1)
+    }
+}
+
+fn override_error(change: &Override, message: &str) -> ScenarioError {
+    ScenarioError::Override { text: change.to_string(), message: message.to_owned() }
+}
+
+fn wrong_shape(source: &Source, path: &Path, repeated: bool) -> ScenarioError {
+    let accepted = if repeated { format!("blocks that begin with [[{path}]]") } else { format!("a table [{path}]") };
+    source.error(path, "is not a table".into(), accepted, None)
+}
+
+/// Checks one table and fills in what was left out.
+fn complete(source: &Source, section: Section, mut given: Table, path: &Path) -> Result<Table, ScenarioError> {
+    if let Some(unknown) = given.keys().find(|name| !section.names().contains(&name.as_str())) {
+        return Err(source.unknown(&path.key(unknown), unknown, section));
+    }
+    let mut whole = Table::new();
+    let era = given.get("era").and_then(Value::as_str).unwrap_or("2012").to_owned();
+    for key in section.keys() {
+        let value = match given.remove(key.name) {
+            Some(value) => Some(checked(source, &key.kind, value, &path.key(key.name))?),
+            None => key.default.value(&era),
+        };
+        if let Some(value) = value {
+            whole.insert(key.name.to_owned(), value);
+        }
+    }
+    for child in section.children() {
+        let here = path.key(child.name);
+        let value = match (given.remove(child.name), child.repeated) {
+            (Some(Value::Table(table)), false) => Value::Table(complete(source, child.section, table, &here)?),
+            (None, false) => Value::Table(complete(source, child.section, Table::new(), &here)?),
+            (Some(Value::Array(blocks)), true) if !blocks.is_empty() => {
+                Value::Array(complete_all(source, child.section, blocks, &here)?)
+            }
+            // One bulk upload from each host is what a block without flows means; without hosts nothing happens at all.
+            (None, true) if child.section == Section::Flow => {
+                Value::Array(complete_all(source, child.section, vec![Value::Table(Table::new())], &here)?)
+            }
+            (None | Some(Value::Array(_)), true) => {
+                let accepted = format!("at least one block [[{here}]]");
+                return Err(source.error(&here, "there is none".into(), accepted, None));
+            }
+            (Some(_), repeated) => return Err(wrong_shape(source, &here, repeated)),
+        };
+        whole.insert(child.name.to_owned(), value);
+    }
+    Ok(whole)
+}
+
+fn complete_all(
+    source: &Source,
+    section: Section,
+    blocks: Vec<Value>,
+    path: &Path,
+) -> Result<Vec<Value>, ScenarioError> {
+    let mut whole = Vec::with_capacity(blocks.len());
+    for (index, block) in blocks.into_iter().enumerate() {
+        let here = path.index(index);
+        let Value::Table(table) = block else { return Err(wrong_shape(source, &here, false)) };
+        whole.push(Value::Table(complete(source, section, table, &here)?));
+    }
+    Ok(whole)
+}
+
+/// The value in the one form that the typed scenario reads: numbers as floats, whole numbers as integers.
+fn checked(source: &Source, kind: &Kind, value: Value, path: &Path) -> Result<Value, ScenarioError> {
+    let fail = |problem: &str| {
+        source.error(path, format!("{} {problem}", shown(&value)), kind.accepted(), misspelt(kind, &value))
+    };
+    match (kind, &value) {
+        (Kind::Text, Value::String(text)) => {
+            let length = text.chars().count();
+            if (1..=200).contains(&length) { Ok(value) } else { Err(fail(&format!("has {length} characters"))) }
+        }
+        (Kind::Name, Value::String(name)) => {
+            let legal = |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit() || b"_-".contains(&letter);
+            if (1..=15).contains(&name.len()) && name.bytes().all(legal) {
+                Ok(value)
+            } else {
+                Err(fail("is no such name"))
+            }
+        }
+        (Kind::Choice(words), Value::String(word)) => {
+            if words.contains(&word.as_str()) {
+                Ok(value)
+            } else {
+                Err(fail("is not one of the words"))
+            }
+        }
+        (Kind::Integer { from, to }, Value::Integer(number)) => {
+            if (from..=to).contains(&number) {
+                Ok(value)
+            } else {
+                Err(fail("is out of range"))
+            }
+        }
+        (Kind::Number { from, to, above }, Value::Integer(_) | Value::Float(_)) => {
+            let number = as_number(&value);
+            let inside = (*from..=*to).contains(&number) && !(*above && number == *from);
+            if inside { Ok(Value::Float(number)) } else { Err(fail("is out of range")) }
+        }
+        (Kind::Moment { to }, Value::Integer(_) | Value::Float(_)) => {
+            let number = as_number(&value);
+            if (0.0..=*to).contains(&number) { Ok(Value::Float(number)) } else { Err(fail("is out of range")) }
+        }
+        (Kind::Moment { to }, Value::Array(ends)) => {
+            let [from, until] = ends.as_slice() else { return Err(fail("is not a range of two numbers")) };
+            if ![from, until].iter().all(|end| end.is_integer() || end.is_float()) {
+                return Err(fail("is not a range of two numbers"));
+            }
+            let (from, until) = (as_number(from), as_number(until));
+            if ![from, until].iter().all(|end| (0.0..=*to).contains(end)) {
+                return Err(fail("is out of range"));
+            }
+            if from > until {
+                return Err(fail("ends before it begins"));
+            }
+            Ok(Value::Array(vec![Value::Float(from), Value::Float(until)]))
+        }
+        (_, wrong) => Err(fail(&format!("is {}", type_name(wrong)))),
+    }
+}
+
+fn misspelt(kind: &Kind, value: &Value) -> Option<String> {
+    match (kind, value) {
+        (Kind::Choice(words), Value::String(word)) => nearest(word, words).map(|word| format!("\"{word}\"")),
+        _ => None,
+    }
+}
+
+fn as_number(value: &Value) -> f64 {
+    match value {
+        Value::Integer(number) => *number as f64,
+        Value::Float(number) => *number,
+        _ => f64::NAN,
+    }
+}
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::String(_) => "text",
+        Value::Integer(_) => "a whole number",
+        Value::Float(_) => "a number with a fraction",
+        Value::Boolean(_) => "true or false",
+        Value::Datetime(_) => "a date",
+        Value::Array(_) => "a list",
+        Value::Table(_) => "a table",
+    }
+}
+
+/// A value as the writer would recognise it, cut where it is long.
+fn shown(value: &Value) -> String {
+    let mut text = String::new();
+    let _ = write!(text, "{value}");
+    if text.chars().count() > 60 { text.chars().take(57).chain("...".chars()).collect() } else { text }
+}

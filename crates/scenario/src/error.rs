@@ -1,0 +1,109 @@
+//! What can be wrong with a scenario or a result file.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// Why a scenario cannot be run as written.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// The file cannot be read.
+    #[error("cannot read the scenario {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The text is not TOML.
+    #[error("{file}:{line}: not valid TOML: {message}")]
+    Syntax {
+        /// The file.
+        file: String,
+        /// Counted from 1.
+        line: usize,
+        /// What the parser said.
+        message: String,
+    },
+    /// A key has a value that cannot be, or is none that the format knows.
+    #[error("{0}")]
+    Key(Box<KeyError>),
+    /// An override of the command line that is not `key=value`.
+    #[error("`{text}` is no override: {message}")]
+    Override {
+        /// As typed.
+        text: String,
+        /// What is wrong, and what is accepted.
+        message: String,
+    },
+}
+
+/// A key that cannot be, or whose value cannot be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyError {
+    /// The file that the scenario came from.
+    pub file: String,
+    /// The line of the key, counted from 1, where it is in the file at all.
+    pub line: Option<usize>,
+    /// The override of the command line that set the key, if one did.
+    pub set_by: Option<String>,
+    /// Dotted: `hosts[0].flows[0].start_s`.
+    pub key: String,
+    /// What is wrong with it: "-1 is out of range".
+    pub problem: String,
+    /// What would be accepted.
+    pub accepted: String,
+    /// A key that the writer may have meant.
+    pub did_you_mean: Option<String>,
+}
+
+impl fmt::Display for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.set_by, self.line) {
+            (Some(text), _) => write!(f, "`{text}` on {}", self.file)?,
+            (None, Some(line)) => write!(f, "{}:{line}", self.file)?,
+            (None, None) => write!(f, "{}", self.file)?,
+        }
+        write!(f, ": {}: {}", self.key, self.problem)?;
+        if let Some(meant) = &self.did_you_mean {
+            write!(f, "; did you mean {meant}?")?;
+        }
+        write!(f, "; accepted: {}", self.accepted)
+    }
+}
+
+impl std::error::Error for KeyError {}
+
+impl From<KeyError> for ScenarioError {
+    fn from(error: KeyError) -> Self {
+        Self::Key(Box::new(error))
+    }
+}
+
+/// Why a result file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ResultError {
+    /// The file cannot be read.
+    #[error("cannot read the result {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The text is no result.
+    #[error("not a result: {key}: {message}")]
+    Format {
+        /// Dotted: `flows[0].goodput_mbps`.
+        key: String,
+        /// What the parser said.
+        message: String,
+    },
+    /// The file was written by a version whose format this one does not know.
+    #[error("schema_version {found} is not known here; accepted: {known}")]
+    Version {
+        /// In the file.
+        found: u64,
+        /// Ours.
+        known: u32,
+    },
+}

@@ -1,0 +1,458 @@
+//! Every key of a scenario file, as data.
+//!
+//! The reader, the overrides of the command line, the messages about mistakes and the tables of `docs/guide/scenario.md`
+//! all come from here, so that none of them can know a key that the others do not.
+
+use toml::Value;
+
+/// One key: what it takes, what it is when left out, what it means.
+#[derive(Debug)]
+pub struct Key {
+    /// As written in the file; the unit is the suffix.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: Kind,
+    /// What it is when left out.
+    pub default: Preset,
+    /// One or two sentences for the guide.
+    pub meaning: &'static str,
+}
+
+/// What a key takes.
+#[derive(Debug)]
+pub enum Kind {
+    /// Any text of 1..=200 characters.
+    Text,
+    /// The name of a congestion control: 1..=15 of a-z, 0-9, `_` and `-` (the kernel's TCP_CA_NAME_MAX is 16 with its end).
+    Name,
+    /// A number in `from..=to`, or above `from` if `above`.
+    Number {
+        /// Lowest accepted, or the bound itself with `above`.
+        from: f64,
+        /// Highest accepted.
+        to: f64,
+        /// Whether `from` itself is left out.
+        above: bool,
+    },
+    /// A whole number in `from..=to`.
+    Integer {
+        /// Lowest accepted.
+        from: i64,
+        /// Highest accepted.
+        to: i64,
+    },
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// Seconds, or a range `[from, to]` of seconds to draw from, in `0..=to`.
+    Moment {
+        /// Latest accepted.
+        to: f64,
+    },
+}
+
+/// What a key is when left out.
+#[derive(Debug)]
+pub enum Preset {
+    /// This text.
+    Text(&'static str),
+    /// This number.
+    Number(f64),
+    /// This whole number.
+    Integer(i64),
+    /// One whole number for hosts of the era "2012", another for "modern".
+    ByEra {
+        /// With `era = "2012"`.
+        y2012: i64,
+        /// With `era = "modern"`.
+        modern: i64,
+    },
+    /// Something the reader works out; the text says what, for the guide.
+    Derived(&'static str),
+    /// Nothing: the key may be absent.
+    Absent,
+}
+
+/// A table of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    /// Above the first heading.
+    Top,
+    /// `[access]`.
+    Access,
+    /// `[path]`.
+    Path,
+    /// `[[hosts]]`.
+    Host,
+    /// `[[hosts.flows]]`.
+    Flow,
+}
+
+/// A table inside a table.
+#[derive(Debug)]
+pub struct Child {
+    /// As written in the file.
+    pub name: &'static str,
+    /// What is in it.
+    pub section: Section,
+    /// Whether there may be several: `[[name]]` instead of `[name]`.
+    pub repeated: bool,
+}
+
+impl Section {
+    /// All, in the order of the file.
+    pub const ALL: [Self; 5] = [Self::Top, Self::Access, Self::Path, Self::Host, Self::Flow];
+
+    /// As it stands in the file.
+    pub const fn heading(self) -> &'static str {
+        match self {
+            Self::Top => "",
+            Self::Access => "[access]",
+            Self::Path => "[path]",
+            Self::Host => "[[hosts]]",
+            Self::Flow => "[[hosts.flows]]",
+        }
+    }
+
+    /// The keys of the table itself.
+    pub const fn keys(self) -> &'static [Key] {
+        match self {
+            Self::Top => TOP,
+            Self::Access => ACCESS,
+            Self::Path => PATH,
+            Self::Host => HOST,
+            Self::Flow => FLOW,
+        }
+    }
+
+    /// The tables inside it.
+    pub const fn children(self) -> &'static [Child] {
+        match self {
+            Self::Top => &[
+                Child { name: "access", section: Self::Access, repeated: false },
+                Child { name: "path", section: Self::Path, repeated: false },
+                Child { name: "hosts", section: Self::Host, repeated: true },
+            ],
+            Self::Host => &[Child { name: "flows", section: Self::Flow, repeated: true }],
+            _ => &[],
+        }
+    }
+
+    /// The key of this name.
+    pub fn key(self, name: &str) -> Option<&'static Key> {
+        self.keys().iter().find(|key| key.name == name)
+    }
+
+    /// The table of this name.
+    pub fn child(self, name: &str) -> Option<&'static Child> {
+        self.children().iter().find(|child| child.name == name)
+    }
+
+    /// Every name that may stand in the table.
+    pub fn names(self) -> Vec<&'static str> {
+        self.keys().iter().map(|key| key.name).chain(self.children().iter().map(|child| child.name)).collect()
+    }
+}
+
+impl Kind {
+    /// What is accepted, in words.
+    pub fn accepted(&self) -> String {
+        match self {
+            Self::Text => "text of 1 to 200 characters".into(),
+            Self::Name => "the name of a congestion control: up to 15 of a-z, 0-9, _ and -".into(),
+            Self::Number { from, to, above: false } => format!("a number from {from} to {to}"),
+            Self::Number { from, to, above: true } => format!("a number above {from}, up to {to}"),
+            Self::Integer { from, to } => format!("a whole number from {from} to {to}"),
+            Self::Choice(words) => words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", "),
+            Self::Moment { to } => format!("a number from 0 to {to}, or a range [from, to] of such numbers"),
+        }
+    }
+
+    /// Whether the key takes text, so that `era=2012` on the command line means the text "2012".
+    pub const fn takes_text(&self) -> bool {
+        matches!(self, Self::Text | Self::Name | Self::Choice(_))
+    }
+}
+
+impl Preset {
+    /// The value, if there is one that does not depend on anything but the era.
+    pub fn value(&self, era: &str) -> Option<Value> {
+        match self {
+            Self::Text(text) => Some(Value::String((*text).into())),
+            Self::Number(number) => Some(Value::Float(*number)),
+            Self::Integer(number) => Some(Value::Integer(*number)),
+            Self::ByEra { y2012, modern } => Some(Value::Integer(if era == "modern" { *modern } else { *y2012 })),
+            Self::Derived(_) | Self::Absent => None,
+        }
+    }
+
+    /// In words, for the guide.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Text(text) => format!("`\"{text}\"`"),
+            Self::Number(number) => format!("`{number}`"),
+            Self::Integer(number) => format!("`{number}`"),
+            Self::ByEra { y2012, modern } => format!("`{y2012}` (2012), `{modern}` (modern)"),
+            Self::Derived(words) => (*words).into(),
+            Self::Absent => "none".into(),
+        }
+    }
+}
+
+const fn key(name: &'static str, kind: Kind, default: Preset, meaning: &'static str) -> Key {
+    Key { name, kind, default, meaning }
+}
+
+const fn number(from: f64, to: f64) -> Kind {
+    Kind::Number { from, to, above: false }
+}
+
+const fn above(from: f64, to: f64) -> Kind {
+    Kind::Number { from, to, above: true }
+}
+
+const fn integer(from: i64, to: i64) -> Kind {
+    Kind::Integer { from, to }
+}
+
+const TOP: &[Key] = &[
+    key(
+        "name",
+        Kind::Text,
+        Preset::Derived("the file's name"),
+        "What the scenario shows, in one line: the title of the report.",
+    ),
+    key(
+        "duration_s",
+        above(0.0, 86_400.0),
+        Preset::Number(60.0),
+        "Length of the run in seconds, the warm-up included.",
+    ),
+    key(
+        "warmup_s",
+        number(0.0, 86_400.0),
+        Preset::Number(10.0),
+        "The first seconds, left out of every figure of the result; must be shorter than `duration_s`.",
+    ),
+    key("seed", integer(0, i64::MAX), Preset::Integer(1), "Every random draw of the run follows from it."),
+    key("sample_ms", number(1.0, 60_000.0), Preset::Number(50.0), "How often the series are sampled, in milliseconds."),
+];
+
+const ACCESS: &[Key] = &[
+    key(
+        "kind",
+        Kind::Choice(&["wifi", "wired"]),
+        Preset::Text("wifi"),
+        "The shared last hop: an 802.11 access point with its stations, or one shared link each way. The keys marked *wifi* below are not looked at with \"wired\".",
+    ),
+    key(
+        "standard",
+        Kind::Choice(&["802.11b", "802.11g", "802.11bg"]),
+        Preset::Text("802.11g"),
+        "*wifi* The timing of the medium; \"802.11bg\" is 802.11g beside 802.11b: ERP protection (CTS-to-self) and the long slot.",
+    ),
+    key(
+        "rate_mbps",
+        number(0.001, 100_000.0),
+        Preset::Derived("54; 11 with \"802.11b\"; 100 with \"wired\""),
+        "*wifi:* the PHY rate of data frames in Mb/s (the highest, with rate control), one that the standard has; *wired:* the link's rate.",
+    ),
+    key(
+        "rate_control",
+        Kind::Choice(&["fixed", "arf", "aarf"]),
+        Preset::Text("fixed"),
+        "*wifi* Who chooses the PHY rate: nobody, or a station that falls back after failures (ARF, AARF).",
+    ),
+    key(
+        "rate_set",
+        Kind::Choice(&["ofdm", "all"]),
+        Preset::Text("ofdm"),
+        "*wifi* The rates that rate control may use: \"ofdm\" 6 to 54 Mb/s, or \"all\", from 1 Mb/s on.",
+    ),
+    key(
+        "queue_packets",
+        integer(1, 100_000),
+        Preset::Integer(100),
+        "The access point's downlink queue in packets; *wired:* the queue in front of the link, each way.",
+    ),
+    key("queue", Kind::Choice(&["fifo"]), Preset::Text("fifo"), "The discipline of that queue: drop-tail."),
+    key(
+        "frame_error_rate",
+        number(0.0, 1.0),
+        Preset::Number(0.0),
+        "*wifi* Probability that a data frame is lost to noise, each transmission for itself.",
+    ),
+    key(
+        "retry_limit",
+        integer(0, 255),
+        Preset::Integer(7),
+        "*wifi* How many times a frame is sent at most (dot11ShortRetryLimit); 0 is without end.",
+    ),
+    key("preamble", Kind::Choice(&["long", "short"]), Preset::Text("long"), "*wifi* Preamble of the 802.11b rates."),
+    key(
+        "protection_rate_mbps",
+        number(0.001, 100_000.0),
+        Preset::Number(2.0),
+        "*wifi* Rate of the CTS-to-self of \"802.11bg\" in Mb/s: 1, 2, 5.5 or 11.",
+    ),
+    key(
+        "broadcast_rate_mbps",
+        number(0.001, 100_000.0),
+        Preset::Absent,
+        "*wifi* Rate of frames to all stations in Mb/s, such as beacons of the agents; without it the lowest basic rate: 6 with \"802.11g\" over \"ofdm\", else 1.",
+    ),
+    key("delay_ms", number(0.0, 60_000.0), Preset::Number(0.0), "*wired* Delay of the link in milliseconds, each way."),
+];
+
+const PATH: &[Key] = &[
+    key(
+        "rtt_ms",
+        number(0.0, 60_000.0),
+        Preset::Number(20.0),
+        "Delay between the access point and the servers in milliseconds, there and back; half each way.",
+    ),
+    key("rate_mbps", number(0.001, 100_000.0), Preset::Number(1_000.0), "Rate of that path in Mb/s, each way."),
+    key(
+        "loss",
+        number(0.0, 1.0),
+        Preset::Number(0.0),
+        "Probability that a packet from a host to a server is lost at random on the path.",
+    ),
+    key(
+        "queue_packets",
+        integer(1, 1_000_000),
+        Preset::Integer(1_000),
+        "The queue at each end of the path in packets, drop-tail.",
+    ),
+];
+
+/// The names in the host block that are the host's own; the rest of [`Section::Host`] belongs to the policy.
+pub const HOST_OWN: &[&str] =
+    &["count", "era", "queue_packets", "send_buffer_kib", "rate_mbps", "congestion_control", "agent"];
+
+const HOST: &[Key] = &[
+    key(
+        "count",
+        integer(1, 250),
+        Preset::Integer(1),
+        "So many hosts of this kind. All blocks together make at most 250 hosts.",
+    ),
+    key(
+        "era",
+        Kind::Choice(&["2012", "modern"]),
+        Preset::Text("2012"),
+        "The stack's defaults: \"2012\" has no TCP small queues, no pacing, no RACK, and big device queues, as the phones of the papers; \"modern\" is Linux today.",
+    ),
+    key("queue_packets", integer(1, 100_000), Preset::Integer(1_000), "The host's own transmit queue in packets."),
+    key(
+        "send_buffer_kib",
+        integer(8, 1_048_576),
+        Preset::ByEra { y2012: 1_024, modern: 4_096 },
+        "The send buffer of each connection in KiB; with \"2012\" its size is fixed, with \"modern\" it is the upper end of autotuning.",
+    ),
+    key(
+        "rate_mbps",
+        number(0.001, 100_000.0),
+        Preset::Absent,
+        "*wifi* PHY rate of this host's data frames in Mb/s, both ways, where it differs from `access.rate_mbps`: a station far from the access point. With \"802.11bg\" a host at 1, 2, 5.5 or 11 is an 802.11b station.",
+    ),
+    key(
+        "congestion_control",
+        Kind::Name,
+        Preset::Text("cubic"),
+        "The TCP congestion control: \"newreno\", \"cubic\", or any other that the kernel offers (`sysctl net.ipv4.tcp_available_congestion_control`).",
+    ),
+    key(
+        "agent",
+        Kind::Choice(&["off", "observe", "advise", "control"]),
+        Preset::Derived("`\"control\"`; `\"observe\"` with policy \"none\""),
+        "What the host's agent does: nothing runs at all, it only looks, it also decides but changes nothing, or it controls.",
+    ),
+    key(
+        "policy",
+        Kind::Choice(&["none", "fixed", "formula"]),
+        Preset::Text("none"),
+        "What bounds the windows: nothing, a constant (`bound_segments`), or the formula of [hayakawa].",
+    ),
+    key(
+        "bound_segments",
+        integer(1, 1_000_000),
+        Preset::Absent,
+        "*fixed* The upper limit of the whole host in segments, split over its busy connections; must be given there.",
+    ),
+    key(
+        "minimum_segments",
+        integer(1, 65_535),
+        Preset::Integer(1),
+        "The lower limit of each connection's window in segments, and the floor under every upper limit.",
+    ),
+    key(
+        "enable_ratio",
+        number(1.0, 1e6),
+        Preset::Number(6.0),
+        "*formula* Control of a connection is enabled when its RTT exceeds so many times its lowest.",
+    ),
+    key(
+        "cut_ratio",
+        number(1.0, 1e6),
+        Preset::Number(5.0),
+        "*formula* While control is enabled, a ratio above this cuts the window to the minimum.",
+    ),
+    key(
+        "release_ratio",
+        number(1.0, 1e6),
+        Preset::Absent,
+        "*formula* Control is disabled again when the ratio falls below this, up to `enable_ratio`; without it control lasts until the connection ends.",
+    ),
+    key(
+        "exponent",
+        number(-2.0, 0.0),
+        Preset::Number(-0.15),
+        "*formula* How the bandwidth falls with the number of terminals.",
+    ),
+    key(
+        "bandwidth_max_mbps",
+        number(1e-3, 1e5),
+        Preset::Number(19.0),
+        "*formula* The goodput that one terminal reaches alone, in Mb/s.",
+    ),
+    key(
+        "rtt",
+        Kind::Choice(&["current", "minimum"]),
+        Preset::Text("current"),
+        "*formula* Which RTT the window is computed from.",
+    ),
+    key(
+        "segment_bytes",
+        integer(64, 65_535),
+        Preset::Integer(1_500),
+        "*formula* What counts as one segment, in bytes of IP packet.",
+    ),
+    key(
+        "maximum_terminals",
+        integer(1, 1_024),
+        Preset::Integer(64),
+        "*formula* A share is never computed for more terminals than this, whatever the beacons say.",
+    ),
+];
+
+const FLOW: &[Key] = &[
+    key(
+        "direction",
+        Kind::Choice(&["up", "down"]),
+        Preset::Text("up"),
+        "Who sends the data: the host (\"up\") or its server (\"down\").",
+    ),
+    key("kind", Kind::Choice(&["bulk"]), Preset::Text("bulk"), "What the application sends: \"bulk\" always has more."),
+    key(
+        "count",
+        integer(1, 1_000),
+        Preset::Integer(1),
+        "So many connections like this from each host of the block. All hosts together make at most 2000.",
+    ),
+    key(
+        "start_s",
+        Kind::Moment { to: 86_400.0 },
+        Preset::Number(0.0),
+        "When the connection opens, in seconds; of a range `[from, to]` each connection draws its own moment.",
+    ),
+];

@@ -1,0 +1,126 @@
+//! The arithmetic of a result, once for every habitat.
+
+use serde::{Deserialize, Serialize};
+
+/// Under this part of its fair share a flow counts as starved.
+const STARVED_SHARE: f64 = 0.05;
+
+/// How a measured quantity is spread; the unit is that of the field that holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Distribution {
+    /// The least.
+    pub min: f64,
+    /// The arithmetic mean.
+    pub mean: f64,
+    /// The median.
+    pub p50: f64,
+    /// 95 % are not above it.
+    pub p95: f64,
+    /// 99 % are not above it.
+    pub p99: f64,
+    /// The greatest.
+    pub max: f64,
+}
+
+impl Distribution {
+    /// Of these samples, in any order; `None` without samples. Not-a-number is not counted.
+    pub fn of(samples: &[f64]) -> Option<Self> {
+        let mut sorted: Vec<f64> = samples.iter().copied().filter(|sample| !sample.is_nan()).collect();
+        sorted.sort_by(f64::total_cmp);
+        let (min, max) = (*sorted.first()?, *sorted.last()?);
+        let mean = sorted.iter().sum::<f64>() / sorted.len() as f64;
+        let at = |quantile| quantile_of_sorted(&sorted, quantile);
+        Some(Self { min, mean, p50: at(0.50), p95: at(0.95), p99: at(0.99), max })
+    }
+}
+
+/// The `quantile` (0..=1) of the samples, by linear interpolation between the two nearest (type 7 of [hyndman96], which
+/// NumPy and R take by default); `None` without samples.
+///
+/// # Panics
+/// If `quantile` is not in 0..=1.
+pub fn quantile(samples: &[f64], quantile: f64) -> Option<f64> {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    (!sorted.is_empty()).then(|| quantile_of_sorted(&sorted, quantile))
+}
+
+/// The mean; `None` without samples.
+pub fn mean(samples: &[f64]) -> Option<f64> {
+    (!samples.is_empty()).then(|| samples.iter().sum::<f64>() / samples.len() as f64)
+}
+
+/// Jain's index of k goodputs: J = (Σx)² / (k·Σx²) [jain84]. 1 where all have the same, 1/k where one has everything;
+/// `None` where nobody has anything or there is nobody.
+pub fn jain_index(goodputs: &[f64]) -> Option<f64> {
+    let sum: f64 = goodputs.iter().sum();
+    let squares: f64 = goodputs.iter().map(|goodput| goodput * goodput).sum();
+    (squares > 0.0).then(|| sum * sum / (goodputs.len() as f64 * squares))
+}
+
+/// How many flows got under 5 % of the fair share, which is the mean of them all; every one where nobody got anything.
+pub fn starved_flows(goodputs: &[f64]) -> u32 {
+    let Some(fair_share) = mean(goodputs) else { return 0 };
+    let starved = |goodput: &&f64| fair_share <= 0.0 || **goodput < STARVED_SHARE * fair_share;
+    u32::try_from(goodputs.iter().filter(starved).count()).unwrap_or(u32::MAX)
+}
+
+fn quantile_of_sorted(sorted: &[f64], quantile: f64) -> f64 {
+    assert!((0.0..=1.0).contains(&quantile), "{quantile} is no quantile: it must be between 0 and 1");
+    let place = quantile * (sorted.len() - 1) as f64;
+    let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+    below + (above - below) * place.fract()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-12
+    }
+
+    #[test]
+    fn jain_is_one_when_all_have_the_same_and_one_over_k_when_one_has_all() {
+        assert_eq!(jain_index(&[2.0; 10]), Some(1.0));
+        assert_eq!(jain_index(&[0.0, 0.0, 7.0, 0.0]), Some(0.25));
+    }
+
+    #[test]
+    fn jain_of_one_two_three() {
+        // (1+2+3)² / (3·(1+4+9)) = 36/42 = 6/7.
+        assert!(close(jain_index(&[1.0, 2.0, 3.0]).expect("an index"), 6.0 / 7.0));
+        // Half of four share evenly, half have nothing: (2x)²/(4·2x²) = 1/2.
+        assert!(close(jain_index(&[5.0, 5.0, 0.0, 0.0]).expect("an index"), 0.5));
+    }
+
+    #[test]
+    fn jain_of_nothing_is_not_told() {
+        assert_eq!(jain_index(&[]), None);
+        assert_eq!(jain_index(&[0.0, 0.0]), None);
+    }
+
+    #[test]
+    fn a_flow_under_five_percent_of_the_mean_is_starved() {
+        // Sum 20, four flows: fair share 5, 5 % of it 0.25.
+        assert_eq!(starved_flows(&[9.75, 9.76, 0.25, 0.24]), 1);
+        assert_eq!(starved_flows(&[1.0, 1.0]), 0);
+        assert_eq!(starved_flows(&[]), 0);
+    }
+
+    #[test]
+    fn where_nobody_got_anything_all_are_starved() {
+        assert_eq!(starved_flows(&[0.0, 0.0, 0.0]), 3);
+    }
+
+    #[test]
+    fn quantiles_lie_between_the_two_nearest_samples() {
+        // Places 0, 1, 2, 3; the median at 1.5, p95 at 2.85: 30 + 0.85·(40−30).
+        let spread = Distribution::of(&[40.0, 10.0, 30.0, 20.0]).expect("a distribution");
+        assert!(close(spread.min, 10.0) && close(spread.max, 40.0) && close(spread.mean, 25.0));
+        assert!(close(spread.p50, 25.0) && close(spread.p95, 38.5) && close(spread.p99, 39.7));
+        assert_eq!(quantile(&[7.0], 0.95), Some(7.0));
+        assert_eq!(Distribution::of(&[]), None);
+        assert_eq!(Distribution::of(&[f64::NAN]), None);
+    }
+}

@@ -1,0 +1,281 @@
+//! `--set key=value` and `--vary key=a,b,c`.
+
+use crate::error::ScenarioError;
+use std::fmt;
+use toml::Value;
+
+/// One `key=value` of the command line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Override {
+    /// The steps of the key.
+    pub(crate) path: Vec<Step>,
+    /// The value, read as TOML, or as text where it is none.
+    pub(crate) value: Value,
+    /// The value as typed.
+    pub(crate) raw: String,
+}
+
+/// One key with the values it takes in turn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Vary {
+    key: String,
+    values: Vec<Override>,
+}
+
+/// One point of the cross product of several [`Vary`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    /// Short and unique among its siblings: `policy=none, rtt_ms=4`.
+    pub label: String,
+    /// Each varied key, as typed, with its value in this case, as typed.
+    pub settings: Vec<(String, String)>,
+    /// To load the scenario with.
+    pub overrides: Vec<Override>,
+}
+
+/// One step of a dotted key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Key(String),
+    Index(usize),
+    All,
+}
+
+impl Override {
+    /// Reads `key=value`. Keys are dotted, with array indices as `hosts.0.policy` or `hosts[0].policy`, and `hosts.*.policy`
+    /// for every block.
+    ///
+    /// ```
+    /// let bound = scenario::Override::parse("hosts.*.bound_segments=48").unwrap();
+    /// assert_eq!(bound.to_string(), "hosts.*.bound_segments=48");
+    /// assert!(scenario::Override::parse("bound_segments").is_err());
+    /// ```
+    ///
+    /// # Errors
+    /// If there is no `=`, or nothing before or after it.
+    pub fn parse(text: &str) -> Result<Self, ScenarioError> {
+        let (key, value) = split(text)?;
+        Self::new(text, key, value)
+    }
+
+    /// The override that gives a run its seed.
+    pub fn seed(seed: u64) -> Self {
+        Self {
+            path: vec![Step::Key("seed".into())],
+            value: i64::try_from(seed).map_or_else(|_| Value::String(seed.to_string()), Value::Integer),
+            raw: seed.to_string(),
+        }
+    }
+
+    /// The key, dotted.
+    pub fn key(&self) -> String {
+        let steps: Vec<String> = self.path.iter().map(Step::to_string).collect();
+        steps.join(".")
+    }
+
+    fn new(text: &str, key: &str, raw: &str) -> Result<Self, ScenarioError> {
+        let path = steps(key);
+        if path.iter().any(|step| matches!(step, Step::Key(name) if name.is_empty())) {
+            return Err(nonsense(text, "its key has an empty part; accepted: dotted keys such as hosts.0.policy"));
+        }
+        Ok(Self { path, value: read(raw), raw: raw.to_owned() })
+    }
+}
+
+impl fmt::Display for Override {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.key(), self.raw)
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key(name) => f.write_str(name),
+            Self::Index(index) => write!(f, "{index}"),
+            Self::All => f.write_str("*"),
+        }
+    }
+}
+
+impl Vary {
+    /// Reads `key=a,b,c`; commas inside brackets or quotes do not part values.
+    ///
+    /// # Errors
+    /// If it is no override, a value is empty, or one stands twice.
+    pub fn parse(text: &str) -> Result<Self, ScenarioError> {
+        let (key, list) = split(text)?;
+        let mut values: Vec<Override> = Vec::new();
+        for raw in list_items(list) {
+            if raw.is_empty() {
+                return Err(nonsense(text, "one of its values is empty; accepted: key=a,b,c"));
+            }
+            if values.iter().any(|value| value.raw == raw) {
+                return Err(nonsense(text, &format!("the value {raw} stands twice")));
+            }
+            values.push(Override::new(text, key, raw)?);
+        }
+        Ok(Self { key: key.to_owned(), values })
+    }
+
+    /// The varied key, as typed.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Its values, as typed.
+    pub fn values(&self) -> Vec<String> {
+        self.values.iter().map(|value| value.raw.clone()).collect()
+    }
+
+    /// Every combination; the last `Vary` changes fastest. One case without a setting if there is nothing to vary.
+    pub fn cases(varied: &[Self]) -> Vec<Case> {
+        let mut cases = vec![Case { label: String::new(), settings: Vec::new(), overrides: Vec::new() }];
+        for vary in varied {
+            let name = vary.short_name(varied);
+            cases = cases
+                .iter()
+                .flat_map(|case| {
+                    vary.values.iter().map(|value| {
+                        let mut case = case.clone();
+                        let comma = if case.label.is_empty() { "" } else { ", " };
+                        case.label = format!("{}{comma}{name}={}", case.label, value.raw);
+                        case.settings.push((vary.key.clone(), value.raw.clone()));
+                        case.overrides.push(value.clone());
+                        case
+                    })
+                })
+                .collect();
+        }
+        cases
+    }
+
+    /// The last part of the key, or all of it where another varied key ends alike.
+    fn short_name(&self, varied: &[Self]) -> &str {
+        let last = |key: &'_ str| key.rsplit('.').next().map_or(0, str::len);
+        let short = &self.key[self.key.len() - last(&self.key)..];
+        let alike = varied.iter().filter(|other| other.key[other.key.len() - last(&other.key)..] == *short).count();
+        if alike > 1 { &self.key } else { short }
+    }
+}
+
+fn nonsense(text: &str, message: &str) -> ScenarioError {
+    ScenarioError::Override { text: text.to_owned(), message: message.to_owned() }
+}
+
+fn split(text: &str) -> Result<(&str, &str), ScenarioError> {
+    let (key, value) = text
+        .split_once('=')
+        .ok_or_else(|| nonsense(text, "there is no `=` in it; accepted: key=value, such as hosts.0.policy=formula"))?;
+    match (key.trim(), value.trim()) {
+        ("", _) => Err(nonsense(text, "there is no key before the `=`; accepted: key=value")),
+        (_, "") => Err(nonsense(text, "there is no value after the `=`; accepted: key=value")),
+        parts => Ok(parts),
+    }
+}
+
+fn steps(key: &str) -> Vec<Step> {
+    key.replace('[', ".")
+        .replace(']', "")
+        .split('.')
+        .map(|part| match part.trim() {
+            "*" => Step::All,
+            part => part.parse().map_or_else(|_| Step::Key(part.to_owned()), Step::Index),
+        })
+        .collect()
+}
+
+/// A value as TOML, or as text where it is none: `formula`, `802.11g`.
+fn read(raw: &str) -> Value {
+    let document = format!("value = {raw}");
+    match document.parse::<toml::Table>() {
+        Ok(mut table) if table.len() == 1 => table.remove("value").unwrap_or_else(|| Value::String(raw.to_owned())),
+        _ => Value::String(raw.to_owned()),
+    }
+}
+
+fn list_items(list: &str) -> Vec<&str> {
+    let (mut items, mut start, mut depth, mut quoted) = (Vec::new(), 0, 0_usize, false);
+    for (at, letter) in list.char_indices() {
+        match letter {
+            '"' => quoted = !quoted,
+            '[' | '{' if !quoted => depth += 1,
+            ']' | '}' if !quoted => depth = depth.saturating_sub(1),
+            ',' if !quoted && depth == 0 => {
+                items.push(list[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    items.push(list[start..].trim());
+    items
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vary(text: &str) -> Vary {
+        Vary::parse(text).expect("a vary")
+    }
+
+    #[test]
+    fn a_value_is_toml_or_else_text() {
+        let value = |text: &str| Override::parse(text).expect("an override").value;
+        assert_eq!(value("path.rtt_ms=4"), Value::Integer(4));
+        assert_eq!(value("path.loss=1e-3"), Value::Float(1e-3));
+        assert_eq!(value("hosts.0.policy=formula"), Value::String("formula".into()));
+        assert_eq!(value("access.standard=802.11g"), Value::String("802.11g".into()));
+        assert_eq!(value("name=\"a = b\""), Value::String("a = b".into()));
+        assert_eq!(value("name=one\ntwo=3"), Value::String("one\ntwo=3".into()));
+        assert_eq!(value("x=[0, 2.5]"), Value::Array(vec![Value::Integer(0), Value::Float(2.5)]));
+    }
+
+    #[test]
+    fn both_spellings_of_an_index_are_the_same_key() {
+        let dotted = Override::parse("hosts.0.flows.1.count=2").expect("an override");
+        let bracketed = Override::parse("hosts[0].flows[1].count=2").expect("an override");
+        assert_eq!(dotted, bracketed);
+    }
+
+    #[test]
+    fn nonsense_is_told_apart() {
+        for (text, word) in
+            [("policy", "no `=`"), ("=3", "no key"), ("seed=", "no value"), ("hosts..policy=none", "empty part")]
+        {
+            let message = Override::parse(text).expect_err(text).to_string();
+            assert!(message.contains(word) && message.contains("accepted"), "{message}");
+        }
+        assert!(Vary::parse("seed=1,,2").is_err());
+        assert!(Vary::parse("seed=1,1").is_err());
+    }
+
+    #[test]
+    fn cases_are_the_cross_product_and_the_last_changes_fastest() {
+        let cases = Vary::cases(&[vary("hosts.*.policy=none,formula"), vary("path.rtt_ms=4,256")]);
+        let labels: Vec<&str> = cases.iter().map(|case| case.label.as_str()).collect();
+        assert_eq!(
+            labels,
+            [
+                "policy=none, rtt_ms=4",
+                "policy=none, rtt_ms=256",
+                "policy=formula, rtt_ms=4",
+                "policy=formula, rtt_ms=256"
+            ]
+        );
+        assert_eq!(cases[3].settings[1], ("path.rtt_ms".into(), "256".into()));
+        assert_eq!(Vary::cases(&[]).len(), 1);
+    }
+
+    #[test]
+    fn keys_that_end_alike_are_told_in_full() {
+        let cases = Vary::cases(&[vary("access.queue_packets=10"), vary("path.queue_packets=20")]);
+        assert_eq!(cases[0].label, "access.queue_packets=10, path.queue_packets=20");
+    }
+
+    #[test]
+    fn a_range_is_one_value() {
+        assert_eq!(vary("hosts.0.flows.0.start_s=0,[0, 2]").values(), ["0", "[0, 2]"]);
+    }
+}

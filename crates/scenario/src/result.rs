@@ -1,0 +1,326 @@
+//! The result of one run: `result.json`.
+
+use crate::error::ResultError;
+use crate::measure::Distribution;
+use crate::scenario::Direction;
+use network::{AirTime, Cause, Drops, Place, StationStatistics, Statistics};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The format of `result.json` and `comparison.json`; a file of another version is refused.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// What one run came to. The field names are the keys of `result.json`; every figure leaves the warm-up out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// The whole scenario, defaults filled in: [`crate::Scenario::to_json`].
+    pub scenario: serde_json::Value,
+    /// Which habitat it ran in.
+    pub hosts_kind: HostsKind,
+    /// Every random draw follows from it.
+    pub seed: u64,
+    /// Which build of lasthop wrote this.
+    #[serde(flatten)]
+    pub build: Build,
+    /// Length of the run, the warm-up included.
+    pub duration_s: f64,
+    /// Left out of every figure below.
+    pub warmup_s: f64,
+    /// Sum over all connections of what the receiving applications got.
+    pub aggregate_goodput_mbps: f64,
+    /// [`crate::measure::jain_index`] of the connections' goodputs; `None` where nobody got anything.
+    pub jain_index: Option<f64>,
+    /// [`crate::measure::starved_flows`].
+    pub starved_flows: u32,
+    /// Smoothed RTT over the samples of all connections; `None` where none was measured.
+    pub rtt_ms: Option<Distribution>,
+    /// Share of the time in which the shared medium or link was occupied, 0..=1.
+    pub utilization: f64,
+    /// The shared last hop.
+    pub access: AccessResult,
+    /// Each connection, in the order of their numbers.
+    pub flows: Vec<FlowResult>,
+    /// What the agents did.
+    pub policies: PoliciesResult,
+    /// `uname -r` of the machine; kernel hosts only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_release: Option<String>,
+    /// How long the run took on the wall clock.
+    pub wall_s: f64,
+    /// Events that the network model processed.
+    pub events: u64,
+    /// Seconds of the run per second of the wall clock.
+    pub simulated_s_per_wall_s: f64,
+    /// How late the real-time loop woke; kernel hosts only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lateness_us: Option<Lateness>,
+    /// False when something could have changed the result, such as lateness.
+    pub valid: bool,
+    /// Why it is not valid, in words; empty when it is.
+    #[serde(default)]
+    pub invalid_reasons: Vec<String>,
+}
+
+/// Which build of lasthop wrote a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Build {
+    /// As `lasthop --version` says it.
+    pub version: String,
+    /// The commit it was built from, where that is known.
+    pub commit: Option<String>,
+    /// Whether the work tree had changes on top of the commit.
+    pub dirty: bool,
+}
+
+/// The two habitats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HostsKind {
+    /// Simulated hosts, virtual time.
+    Simulated,
+    /// Kernel hosts, real time.
+    Kernel,
+}
+
+/// What one connection came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowResult {
+    /// Its number in the series.
+    pub id: u32,
+    /// The host at its near end.
+    pub host: u16,
+    /// Who sent.
+    pub direction: Direction,
+    /// Its congestion control, as the scenario spells it.
+    pub congestion_control: String,
+    /// The policy of the host at its near end.
+    pub policy: String,
+    /// What the receiving application got, TCP headers excluded.
+    pub goodput_mbps: f64,
+    /// Smoothed RTT over its samples; `None` where none was measured.
+    pub rtt_ms: Option<Distribution>,
+    /// Mean congestion window in segments.
+    pub cwnd_mean: f64,
+    /// Segments sent again.
+    pub retransmits: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Share of the time in which an upper limit was in force, 0..=1.
+    pub controlled_share: f64,
+    /// When it opened.
+    pub started_s: f64,
+}
+
+/// What happened at the shared last hop.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AccessResult {
+    /// Packets that found the access point's downlink queue full.
+    pub downlink_drops: u64,
+    /// Mean length of that queue over time, in packets.
+    pub downlink_queue_mean: f64,
+    /// For 95 % of the time it was not longer, in packets.
+    pub downlink_queue_p95: f64,
+    /// Its greatest length, in packets.
+    pub downlink_queue_max: u64,
+    /// Packets that found their host's transmit queue full.
+    pub uplink_drops: u64,
+    /// Frames that a station or the access point gave up after the last retry.
+    pub retry_drops: u64,
+    /// Packets lost on the path to and from the servers: its queues were full, or at random.
+    pub path_drops: u64,
+    /// Times that two or more stations sent at once.
+    pub collisions: u64,
+    /// Transmissions beyond a frame's first.
+    pub retries: u64,
+    /// Frames to all stations that a receiver did not get, once for each such receiver.
+    pub broadcast_losses: u64,
+    /// Where the time of the medium went, in shares of 0..=1 by outcome; empty on a wired link.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub air_shares: BTreeMap<String, f64>,
+    /// Each station of a Wi-Fi access; empty on a wired link.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stations: Vec<StationResult>,
+}
+
+/// What one station and the access point sent each other.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StationResult {
+    /// The host.
+    pub host: u16,
+    /// Mean PHY rate of its data frames; 0 if it sent none.
+    pub up_phy_rate_mbps: f64,
+    /// Mean PHY rate of the data frames to it; 0 if there were none.
+    pub down_phy_rate_mbps: f64,
+    /// Its transmissions beyond a frame's first.
+    pub up_retries: u64,
+    /// The access point's transmissions to it beyond a frame's first.
+    pub down_retries: u64,
+}
+
+/// What the agents of all hosts did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PoliciesResult {
+    /// Beacons sent by all.
+    pub beacons_sent: u64,
+    /// Beacons that were heard and believed, by all.
+    pub beacons_heard: u64,
+    /// Beacons that were heard and not believed, by all.
+    pub beacons_rejected: u64,
+    /// When the first connection came under control; `None`: none did.
+    pub control_enabled_at_s: Option<f64>,
+    /// Times that the limits of a connection changed.
+    pub bounds_changed: u64,
+    /// Each host with an agent.
+    pub hosts: Vec<HostPolicyResult>,
+}
+
+/// What the agent of one host did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostPolicyResult {
+    /// The host.
+    pub host: u16,
+    /// What its agent decided by.
+    pub policy: String,
+    /// Beacons it sent.
+    pub beacons_sent: u64,
+    /// Beacons it heard and believed.
+    pub beacons_heard: u64,
+    /// Beacons it heard and did not believe.
+    pub beacons_rejected: u64,
+    /// The most terminals it counted, itself included.
+    pub terminals_max: u32,
+    /// When its first connection came under control.
+    pub control_enabled_at_s: Option<f64>,
+    /// Times that the limits of a connection changed.
+    pub bounds_changed: u64,
+}
+
+/// How late the real-time loop woke.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Lateness {
+    /// The median.
+    pub p50: f64,
+    /// 99 % were not later.
+    pub p99: f64,
+    /// The greatest.
+    pub max: f64,
+}
+
+impl RunResult {
+    /// Reads `result.json`.
+    ///
+    /// # Errors
+    /// If it cannot be read, is no result, or is one of another schema version.
+    pub fn load(path: &std::path::Path) -> Result<Self, ResultError> {
+        Self::from_json(&read(path)?)
+    }
+
+    /// Reads the text of a `result.json`.
+    ///
+    /// # Errors
+    /// As [`RunResult::load`].
+    pub fn from_json(text: &str) -> Result<Self, ResultError> {
+        from_versioned_json(text)
+    }
+
+    /// The text of `result.json`.
+    pub fn to_json(&self) -> String {
+        to_json(self)
+    }
+
+    /// What the scenario shows, in one line.
+    pub fn name(&self) -> &str {
+        self.scenario["name"].as_str().unwrap_or("unnamed")
+    }
+
+    /// Sets the figures that follow from the connections: aggregate, Jain's index, starved flows, and from the RTT
+    /// samples of all connections their distribution.
+    pub fn summarise(&mut self, rtt_samples_ms: &[f64]) {
+        let goodputs: Vec<f64> = self.flows.iter().map(|flow| flow.goodput_mbps).collect();
+        self.aggregate_goodput_mbps = goodputs.iter().sum();
+        self.jain_index = crate::measure::jain_index(&goodputs);
+        self.starved_flows = crate::measure::starved_flows(&goodputs);
+        self.rtt_ms = Distribution::of(rtt_samples_ms);
+    }
+
+    /// Mean over the connections of the share of time under an upper limit, 0..=1; 0 without connections.
+    pub fn controlled_share(&self) -> f64 {
+        let shares: Vec<f64> = self.flows.iter().map(|flow| flow.controlled_share).collect();
+        crate::measure::mean(&shares).unwrap_or(0.0)
+    }
+}
+
+impl AccessResult {
+    /// From what the network counted after the warm-up.
+    pub fn of(statistics: &Statistics) -> Self {
+        let dropped = |chosen: &dyn Fn(&Drops) -> bool| {
+            statistics.drops.iter().filter(|drops| chosen(drops)).map(|drops| drops.count).sum()
+        };
+        let queue = statistics.queue(Place::AccessPoint);
+        let station = |station: &StationStatistics| StationResult {
+            host: station.node.0,
+            up_phy_rate_mbps: station.up.mean_phy_rate.as_mbps(),
+            down_phy_rate_mbps: station.down.mean_phy_rate.as_mbps(),
+            up_retries: station.up.retries,
+            down_retries: station.down.retries,
+        };
+        Self {
+            downlink_drops: statistics.dropped(Place::AccessPoint, Cause::QueueFull),
+            downlink_queue_mean: queue.mean_packets,
+            downlink_queue_p95: queue.p95_packets as f64,
+            downlink_queue_max: queue.max_packets as u64,
+            uplink_drops: dropped(&|drops| matches!((drops.place, drops.cause), (Place::Host(_), Cause::QueueFull))),
+            retry_drops: dropped(&|drops| drops.cause == Cause::RetryLimit),
+            path_drops: dropped(&|drops| matches!(drops.place, Place::PathUp | Place::PathDown)),
+            collisions: statistics.collisions,
+            retries: statistics.retries,
+            broadcast_losses: dropped(&|drops| matches!(drops.cause, Cause::FrameError | Cause::Collision)),
+            air_shares: air_shares(&statistics.air),
+            stations: statistics.stations.iter().map(station).collect(),
+        }
+    }
+}
+
+fn air_shares(air: &AirTime) -> BTreeMap<String, f64> {
+    let total = air.total().as_secs_f64();
+    if total == 0.0 {
+        return BTreeMap::new();
+    }
+    let parts = [
+        ("idle", air.idle),
+        ("contention", air.contention),
+        ("success", air.success),
+        ("broadcast", air.broadcast),
+        ("collision", air.collision),
+        ("error", air.error),
+    ];
+    parts.iter().map(|(name, span)| ((*name).to_owned(), span.as_secs_f64() / total)).collect()
+}
+
+pub(crate) fn read(path: &std::path::Path) -> Result<String, ResultError> {
+    std::fs::read_to_string(path).map_err(|source| ResultError::Read { path: path.to_owned(), source })
+}
+
+pub(crate) fn to_json(value: &impl Serialize) -> String {
+    let mut text = serde_json::to_string_pretty(value).expect("results are plain data");
+    text.push('\n');
+    text
+}
+
+/// Looks at the version before anything else, so that a newer file is told as such and not as a missing key.
+pub(crate) fn from_versioned_json<T: DeserializeOwned>(text: &str) -> Result<T, ResultError> {
+    let value: serde_json::Value = serde_json::from_str(text)
+        .map_err(|error| ResultError::Format { key: "(the whole)".into(), message: error.to_string() })?;
+    let found = value.get("schema_version").and_then(serde_json::Value::as_u64).ok_or_else(|| ResultError::Format {
+        key: "schema_version".into(),
+        message: "there is no such number".into(),
+    })?;
+    if found != u64::from(SCHEMA_VERSION) {
+        return Err(ResultError::Version { found, known: SCHEMA_VERSION });
+    }
+    serde_path_to_error::deserialize(value)
+        .map_err(|error| ResultError::Format { key: error.path().to_string(), message: error.into_inner().to_string() })
+}

@@ -1,0 +1,420 @@
+//! The typed scenario: what a run needs, with units.
+
+use crate::document::{Document, Path};
+use crate::error::ScenarioError;
+use crate::keys::HOST_OWN;
+use crate::overrides::Override;
+use control::policy::{PolicyName, PolicySettings};
+use network::random::Streams;
+use rand::RngExt as _;
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+use units::{Bytes, Rate, Span, Time};
+
+/// All blocks together make at most so many hosts: one address of a /24 each, with some left for the access point.
+pub const MAX_HOSTS: usize = 250;
+/// All hosts together open at most so many connections.
+pub const MAX_FLOWS: usize = 2_000;
+
+/// A scenario that can be run: read, checked, and complete.
+///
+/// ```
+/// let text = "duration_s = 30\n[[hosts]]\ncount = 3\npolicy = \"formula\"\n";
+/// let scenario = scenario::Scenario::from_toml("three.toml", text, &[]).unwrap();
+/// assert_eq!(scenario.duration, units::Span::from_secs(30));
+/// assert_eq!(scenario.expanded_hosts().len(), 3);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// What it shows, in one line.
+    pub name: String,
+    /// Length of the run, the warm-up included.
+    pub duration: Span,
+    /// Left out of every figure; shorter than `duration`.
+    pub warmup: Span,
+    /// Between two samples of the series.
+    pub sample: Span,
+    /// Every random draw follows from it.
+    pub seed: u64,
+    /// The kinds of hosts, as written.
+    pub hosts: Vec<HostBlock>,
+    pub(crate) table: Table,
+    network: network::Config,
+}
+
+/// One `[[hosts]]` block: `count` hosts that are alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostBlock {
+    /// So many hosts.
+    pub count: usize,
+    /// What each of them is.
+    pub kind: HostKind,
+    /// What each of them sends.
+    pub flows: Vec<FlowBlock>,
+}
+
+/// What a host is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostKind {
+    /// The stack's defaults.
+    pub era: Era,
+    /// The host's own transmit queue.
+    pub queue_packets: usize,
+    /// PHY rate where it differs from the access's; Wi-Fi only.
+    pub rate: Option<Rate>,
+    /// Send buffer of each connection.
+    pub send_buffer: Bytes,
+    /// As the format spells it; the kernel's name for it is [`HostKind::kernel_congestion_control`].
+    pub congestion_control: String,
+    /// What its agent does.
+    pub agent: AgentMode,
+    /// What its agent decides by; valid.
+    pub policy: PolicySettings,
+}
+
+/// One `[[hosts.flows]]` block: `count` connections of each host that are alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowBlock {
+    /// So many connections from each host.
+    pub count: usize,
+    /// Who sends.
+    pub direction: Direction,
+    /// What the application sends.
+    pub kind: TrafficKind,
+    /// Opens at a moment of `start.0..start.1`; at `start.0` where the two are the same.
+    pub start: (Span, Span),
+}
+
+/// One host of the run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostSpec {
+    /// Counted from 0 in the order of the blocks; the host's node in the network.
+    pub index: u16,
+    /// The `[[hosts]]` block that it comes from.
+    pub block: usize,
+    /// What it is.
+    pub kind: HostKind,
+    /// Its connections.
+    pub flows: Vec<FlowSpec>,
+}
+
+/// One connection of the run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowSpec {
+    /// Counted from 0 through all hosts.
+    pub id: u32,
+    /// The host at its near end; the other end is the server.
+    pub host: u16,
+    /// Who sends.
+    pub direction: Direction,
+    /// What the application sends.
+    pub kind: TrafficKind,
+    /// When it opens.
+    pub start: Time,
+}
+
+/// Which stack's defaults a host has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Era {
+    /// No TCP small queues, no pacing, no RACK, big device queues.
+    #[serde(rename = "2012")]
+    Y2012,
+    /// Linux today.
+    #[serde(rename = "modern")]
+    Modern,
+}
+
+/// What a host's agent does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AgentMode {
+    /// There is none.
+    Off,
+    /// It looks.
+    Observe,
+    /// It looks and decides, and changes nothing.
+    Advise,
+    /// It controls.
+    Control,
+}
+
+/// Who sends the data of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// The host.
+    Up,
+    /// The server.
+    Down,
+}
+
+/// What the application of a connection sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TrafficKind {
+    /// It always has more.
+    Bulk,
+}
+
+impl Scenario {
+    /// Reads a scenario file, with overrides of the command line on top.
+    ///
+    /// # Errors
+    /// If the file cannot be read, is not TOML, or has a key or value that cannot be; the message names the line and
+    /// what is accepted.
+    pub fn load(path: &std::path::Path, overrides: &[Override]) -> Result<Self, ScenarioError> {
+        let text =
+            std::fs::read_to_string(path).map_err(|source| ScenarioError::Read { path: path.to_owned(), source })?;
+        Self::from_toml(&path.display().to_string(), &text, overrides)
+    }
+
+    /// Reads the text of a scenario; `name` is what messages call it.
+    ///
+    /// # Errors
+    /// As [`Scenario::load`].
+    pub fn from_toml(name: &str, text: &str, overrides: &[Override]) -> Result<Self, ScenarioError> {
+        Self::from_document(name, Document::read(name, text, overrides)?)
+    }
+
+    /// Reads the scenario that a result carries.
+    ///
+    /// # Errors
+    /// As [`Scenario::load`].
+    pub fn from_json(scenario: &serde_json::Value) -> Result<Self, ScenarioError> {
+        let name = "the scenario in the result";
+        let table: Table = serde_json::from_value(scenario.clone()).map_err(|error| ScenarioError::Syntax {
+            file: name.into(),
+            line: error.line(),
+            message: error.to_string(),
+        })?;
+        Self::from_document(name, Document::from_table(name, table)?)
+    }
+
+    /// The whole scenario, defaults filled in, with the keys and values of the TOML.
+    pub fn to_json(&self) -> serde_json::Value {
+        serde_json::to_value(&self.table).expect("a checked scenario has finite numbers and text only")
+    }
+
+    /// The whole scenario, defaults filled in, as a file that can be run again.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(&self.table).expect("a checked scenario is TOML")
+    }
+
+    /// The network that the packets of this scenario cross.
+    pub fn network(&self) -> &network::Config {
+        &self.network
+    }
+
+    /// Every host with its connections; start times are drawn from the streams `start/host-H/flow-F` of the seed, F
+    /// counted within the host, so that a host more or a flow more moves no other's start.
+    pub fn expanded_hosts(&self) -> Vec<HostSpec> {
+        let streams = Streams::new(self.seed);
+        let mut hosts: Vec<HostSpec> = Vec::new();
+        let mut flow_id = 0;
+        for (block_index, block) in self.hosts.iter().enumerate() {
+            for _ in 0..block.count {
+                let index = u16::try_from(hosts.len()).expect("at most MAX_HOSTS hosts");
+                let mut host = HostSpec { index, block: block_index, kind: block.kind.clone(), flows: Vec::new() };
+                for flows in &block.flows {
+                    for _ in 0..flows.count {
+                        let mut stream = streams.stream(&format!("start/host-{index}/flow-{}", host.flows.len()));
+                        let (from, to) = (flows.start.0.as_nanos(), flows.start.1.as_nanos());
+                        let start = if from < to { stream.random_range(from..to) } else { from };
+                        host.flows.push(FlowSpec {
+                            id: flow_id,
+                            host: index,
+                            direction: flows.direction,
+                            kind: flows.kind,
+                            start: Time::from_nanos(start),
+                        });
+                        flow_id += 1;
+                    }
+                }
+                hosts.push(host);
+            }
+        }
+        hosts
+    }
+
+    fn from_document(file: &str, mut document: Document) -> Result<Self, ScenarioError> {
+        let top = Path::default();
+        if !document.table.contains_key("name") {
+            let stem = std::path::Path::new(file).file_stem().map_or(file.into(), |stem| stem.to_string_lossy());
+            document.table.insert("name".into(), Value::String(stem.into_owned()));
+        }
+        let (duration_s, warmup_s) = (float(&document.table, "duration_s"), float(&document.table, "warmup_s"));
+        if warmup_s >= duration_s {
+            let problem = format!("{warmup_s} leaves nothing of a run of {duration_s} s");
+            return Err(document.error(&top.key("warmup_s"), problem, "a number from 0, below duration_s"));
+        }
+        complete_access(&mut document.table);
+        complete_agents(&mut document.table);
+        let hosts = host_blocks(&document)?;
+        let network = crate::build::network(&document, &hosts)?;
+        let table = document.table;
+        Ok(Self {
+            name: text(&table, "name").to_owned(),
+            duration: Span::from_secs_f64(duration_s),
+            warmup: Span::from_secs_f64(warmup_s),
+            sample: Span::from_secs_f64(float(&table, "sample_ms") / 1e3),
+            seed: u64::try_from(integer(&table, "seed")).expect("a checked seed is not negative"),
+            hosts,
+            network,
+            table,
+        })
+    }
+}
+
+impl HostKind {
+    /// The congestion control's name in the kernel, where "newreno" is called "reno".
+    pub fn kernel_congestion_control(&self) -> &str {
+        if self.congestion_control == "newreno" { "reno" } else { &self.congestion_control }
+    }
+}
+
+impl AgentMode {
+    /// The word in the file.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Observe => "observe",
+            Self::Advise => "advise",
+            Self::Control => "control",
+        }
+    }
+}
+
+/// The PHY or link rate that goes with the kind of access, where none is given.
+fn complete_access(table: &mut Table) {
+    let access = table["access"].as_table_mut().expect("a checked scenario has an access table");
+    let rate = match (text(access, "kind"), text(access, "standard")) {
+        ("wired", _) => 100.0,
+        (_, "802.11b") => 11.0,
+        _ => 54.0,
+    };
+    access.entry("rate_mbps").or_insert(Value::Float(rate));
+}
+
+fn complete_agents(table: &mut Table) {
+    let blocks = table["hosts"].as_array_mut().expect("a checked scenario has host blocks");
+    for host in blocks.iter_mut().filter_map(Value::as_table_mut) {
+        let mode = if text(host, "policy") == "none" { AgentMode::Observe } else { AgentMode::Control };
+        host.entry("agent").or_insert_with(|| Value::String(mode.as_str().into()));
+    }
+}
+
+fn host_blocks(document: &Document) -> Result<Vec<HostBlock>, ScenarioError> {
+    let blocks = document.table["hosts"].as_array().expect("a checked scenario has host blocks");
+    let mut hosts = Vec::new();
+    let (mut host_count, mut flow_count) = (0, 0);
+    for (index, block) in blocks.iter().enumerate() {
+        let here = Path::default().key("hosts").index(index);
+        let table = block.as_table().expect("a checked block is a table");
+        let count = size(table, "count");
+        host_count += count;
+        if host_count > MAX_HOSTS {
+            let problem = format!("makes {host_count} hosts with the blocks before it, which is too many");
+            return Err(document.error(&here.key("count"), problem, format!("at most {MAX_HOSTS} hosts in all")));
+        }
+        let flows = flow_blocks(document, table, &here)?;
+        for (at, flow) in flows.iter().enumerate() {
+            flow_count += count * flow.count;
+            if flow_count > MAX_FLOWS {
+                let problem = format!("makes {flow_count} connections with those before it, which is too many");
+                let key = here.key("flows").index(at).key("count");
+                return Err(document.error(&key, problem, format!("at most {MAX_FLOWS} connections in all")));
+            }
+        }
+        let kind = HostKind {
+            era: word(table, "era"),
+            queue_packets: size(table, "queue_packets"),
+            rate: crate::build::own_rate(table),
+            send_buffer: Bytes::from_kib(size(table, "send_buffer_kib") as u64),
+            congestion_control: text(table, "congestion_control").to_owned(),
+            agent: word(table, "agent"),
+            policy: policy(document, table, &here)?,
+        };
+        refuse_what_is_not_here_yet(document, &kind, &here)?;
+        hosts.push(HostBlock { count, kind, flows });
+    }
+    Ok(hosts)
+}
+
+fn flow_blocks(document: &Document, host: &Table, here: &Path) -> Result<Vec<FlowBlock>, ScenarioError> {
+    let duration_s = float(&document.table, "duration_s");
+    let blocks = host["flows"].as_array().expect("a checked host has flows");
+    let mut flows = Vec::new();
+    for (index, block) in blocks.iter().enumerate() {
+        let table = block.as_table().expect("a checked flow is a table");
+        let (from, to) = match &table["start_s"] {
+            Value::Array(ends) => (ends[0].as_float().unwrap_or(0.0), ends[1].as_float().unwrap_or(0.0)),
+            moment => (moment.as_float().unwrap_or(0.0), moment.as_float().unwrap_or(0.0)),
+        };
+        if to >= duration_s {
+            let problem = format!("{to} is not before the end of the run at {duration_s} s");
+            let key = here.key("flows").index(index).key("start_s");
+            return Err(document.error(&key, problem, "moments below duration_s"));
+        }
+        flows.push(FlowBlock {
+            count: size(table, "count"),
+            direction: word(table, "direction"),
+            kind: word(table, "kind"),
+            start: (Span::from_secs_f64(from), Span::from_secs_f64(to)),
+        });
+    }
+    Ok(flows)
+}
+
+/// The settings of the policy, which stand among the host's own keys.
+fn policy(document: &Document, host: &Table, here: &Path) -> Result<PolicySettings, ScenarioError> {
+    let own = |name: &&String| name.as_str() != "flows" && !HOST_OWN.contains(&name.as_str());
+    let table: Table =
+        host.iter().filter(|(name, _)| own(name)).map(|(name, value)| (name.clone(), value.clone())).collect();
+    let settings: PolicySettings = Value::Table(table).try_into().map_err(|error: toml::de::Error| {
+        document.error(&here.key("policy"), error.message().to_owned(), PolicySettings::KEYS.join(", "))
+    })?;
+    let problem = |error: &control::policy::SettingsError| match (error.key, settings.policy) {
+        ("bound_segments", PolicyName::Fixed) if settings.bound_segments.is_none() => {
+            "is not there, and the policy \"fixed\" cannot be without it".to_owned()
+        }
+        _ => format!("{} is out of range", error.value),
+    };
+    match settings.validate() {
+        Ok(()) => Ok(settings),
+        Err(error) => Err(document.error(&here.key(error.key), problem(&error), error.accepted)),
+    }
+}
+
+/// Laws that the papers name and nothing here runs yet must not be taken for modules that the kernel happens to lack.
+fn refuse_what_is_not_here_yet(document: &Document, kind: &HostKind, here: &Path) -> Result<(), ScenarioError> {
+    if ["hd", "chd", "ucc"].contains(&kind.congestion_control.as_str()) {
+        let problem = format!("\"{}\" cannot be run yet", kind.congestion_control);
+        let accepted = "\"newreno\", \"cubic\", or another that the kernel offers";
+        return Err(document.error(&here.key("congestion_control"), problem, accepted));
+    }
+    Ok(())
+}
+
+pub(crate) fn text<'a>(table: &'a Table, key: &str) -> &'a str {
+    table.get(key).and_then(Value::as_str).unwrap_or_else(|| panic!("a checked scenario has a text {key}"))
+}
+
+pub(crate) fn float(table: &Table, key: &str) -> f64 {
+    table.get(key).and_then(Value::as_float).unwrap_or_else(|| panic!("a checked scenario has a number {key}"))
+}
+
+pub(crate) fn integer(table: &Table, key: &str) -> i64 {
+    table.get(key).and_then(Value::as_integer).unwrap_or_else(|| panic!("a checked scenario has a whole number {key}"))
+}
+
+pub(crate) fn size(table: &Table, key: &str) -> usize {
+    usize::try_from(integer(table, key)).expect("a checked count is not negative")
+}
+
+/// The variant that a checked word names.
+fn word<T: serde::de::DeserializeOwned>(table: &Table, key: &str) -> T {
+    table[key]
+        .clone()
+        .try_into()
+        .unwrap_or_else(|error| panic!("the words of {key} in the format have variants: {error}"))
+}

@@ -1,0 +1,229 @@
+//! What was sampled during a run, column by column, in memory.
+
+use serde::{Deserialize, Serialize};
+
+/// The congestion-avoidance states of the kernel, in the order of their numbers 0..=4.
+pub const CONGESTION_STATES: [&str; 5] = ["Open", "Disorder", "CWR", "Recovery", "Loss"];
+
+/// Everything that was sampled during one run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// The connections.
+    pub flows: FlowSeries,
+    /// The queues.
+    pub queues: QueueSeries,
+}
+
+/// One sample of one connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct FlowSample {
+    /// Seconds since the start of the run.
+    pub t_s: f64,
+    /// Which connection.
+    pub flow: u32,
+    /// The host at its near end.
+    pub host: u16,
+    /// The congestion window.
+    pub cwnd_segments: u32,
+    /// The slow-start threshold; `None` while it is infinite.
+    pub ssthresh_segments: Option<u32>,
+    /// Smoothed RTT; `None` before the first sample.
+    pub srtt_ms: Option<f64>,
+    /// Lowest RTT; `None` before the first sample.
+    pub min_rtt_ms: Option<f64>,
+    /// Index into [`CONGESTION_STATES`].
+    pub state: u8,
+    /// Sent and not acknowledged.
+    pub in_flight_segments: u32,
+    /// Written by the application and not sent.
+    pub unsent_bytes: u64,
+    /// Segments sent again, since the connection opened.
+    pub retransmits: u64,
+    /// What the receiving application got since the sample before.
+    pub goodput_mbps: f64,
+    /// The lower limit in force, if there is one.
+    pub bound_min: Option<u32>,
+    /// The upper limit in force, if there is one.
+    pub bound_max: Option<u32>,
+}
+
+/// Samples of connections as columns of equal length, rows in the order of time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the columns are the fields of FlowSample, documented there")]
+pub struct FlowSeries {
+    pub t_s: Vec<f64>,
+    pub flow: Vec<u32>,
+    pub host: Vec<u16>,
+    pub cwnd_segments: Vec<u32>,
+    pub ssthresh_segments: Vec<Option<u32>>,
+    pub srtt_ms: Vec<Option<f64>>,
+    pub min_rtt_ms: Vec<Option<f64>>,
+    pub state: Vec<u8>,
+    pub in_flight_segments: Vec<u32>,
+    pub unsent_bytes: Vec<u64>,
+    pub retransmits: Vec<u64>,
+    pub goodput_mbps: Vec<f64>,
+    pub bound_min: Vec<Option<u32>>,
+    pub bound_max: Vec<Option<u32>>,
+}
+
+/// One sample of one queue.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueueSample {
+    /// Seconds since the start of the run.
+    pub t_s: f64,
+    /// [`place_name`] of the queue.
+    pub place: String,
+    /// How many packets wait there.
+    pub packets: u32,
+}
+
+/// Samples of queues as columns of equal length, rows in the order of time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the columns are the fields of QueueSample, documented there")]
+pub struct QueueSeries {
+    pub t_s: Vec<f64>,
+    pub place: Vec<String>,
+    pub packets: Vec<u32>,
+}
+
+impl FlowSeries {
+    /// Adds a row.
+    pub fn push(&mut self, sample: FlowSample) {
+        self.t_s.push(sample.t_s);
+        self.flow.push(sample.flow);
+        self.host.push(sample.host);
+        self.cwnd_segments.push(sample.cwnd_segments);
+        self.ssthresh_segments.push(sample.ssthresh_segments);
+        self.srtt_ms.push(sample.srtt_ms);
+        self.min_rtt_ms.push(sample.min_rtt_ms);
+        self.state.push(sample.state);
+        self.in_flight_segments.push(sample.in_flight_segments);
+        self.unsent_bytes.push(sample.unsent_bytes);
+        self.retransmits.push(sample.retransmits);
+        self.goodput_mbps.push(sample.goodput_mbps);
+        self.bound_min.push(sample.bound_min);
+        self.bound_max.push(sample.bound_max);
+    }
+
+    /// The row of this number.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn row(&self, row: usize) -> FlowSample {
+        FlowSample {
+            t_s: self.t_s[row],
+            flow: self.flow[row],
+            host: self.host[row],
+            cwnd_segments: self.cwnd_segments[row],
+            ssthresh_segments: self.ssthresh_segments[row],
+            srtt_ms: self.srtt_ms[row],
+            min_rtt_ms: self.min_rtt_ms[row],
+            state: self.state[row],
+            in_flight_segments: self.in_flight_segments[row],
+            unsent_bytes: self.unsent_bytes[row],
+            retransmits: self.retransmits[row],
+            goodput_mbps: self.goodput_mbps[row],
+            bound_min: self.bound_min[row],
+            bound_max: self.bound_max[row],
+        }
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.t_s.len()
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.t_s.is_empty()
+    }
+
+    /// The rows of one connection.
+    pub fn of_flow(&self, flow: u32) -> impl Iterator<Item = FlowSample> + '_ {
+        (0..self.len()).filter(move |row| self.flow[*row] == flow).map(|row| self.row(row))
+    }
+
+    /// The connections that have rows, ascending.
+    pub fn flow_ids(&self) -> Vec<u32> {
+        let mut ids = self.flow.clone();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    }
+}
+
+impl QueueSeries {
+    /// Adds a row.
+    pub fn push(&mut self, sample: QueueSample) {
+        self.t_s.push(sample.t_s);
+        self.place.push(sample.place);
+        self.packets.push(sample.packets);
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.t_s.len()
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.t_s.is_empty()
+    }
+
+    /// Time and length of one queue.
+    pub fn of_place<'a>(&'a self, place: &'a str) -> impl Iterator<Item = (f64, u32)> + 'a {
+        (0..self.len()).filter(move |row| self.place[*row] == place).map(|row| (self.t_s[row], self.packets[row]))
+    }
+}
+
+/// What the series call a queue: `access_point`, `host_3`, `path_up`, `path_down`.
+pub fn place_name(place: network::Place) -> String {
+    match place {
+        network::Place::Host(node) => format!("host_{}", node.0),
+        network::Place::AccessPoint => "access_point".into(),
+        network::Place::PathUp => "path_up".into(),
+        network::Place::PathDown => "path_down".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_comes_back_as_it_was_pushed() {
+        let sample = FlowSample {
+            t_s: 1.25,
+            flow: 3,
+            host: 2,
+            cwnd_segments: 48,
+            ssthresh_segments: Some(24),
+            srtt_ms: Some(256.5),
+            min_rtt_ms: None,
+            state: 3,
+            in_flight_segments: 47,
+            unsent_bytes: 65_536,
+            retransmits: 9,
+            goodput_mbps: 1.75,
+            bound_min: Some(1),
+            bound_max: None,
+        };
+        let mut series = FlowSeries::default();
+        series.push(FlowSample { flow: 1, ..sample });
+        series.push(sample);
+        assert_eq!(series.row(1), sample);
+        assert_eq!(series.of_flow(3).collect::<Vec<_>>(), [sample]);
+        assert_eq!((series.len(), series.flow_ids()), (2, vec![1, 3]));
+    }
+
+    #[test]
+    fn a_queue_is_picked_out_by_its_place() {
+        let mut queues = QueueSeries::default();
+        for (t_s, place, packets) in [(0.0, "access_point", 4), (0.0, "host_1", 9), (0.5, "access_point", 5)] {
+            queues.push(QueueSample { t_s, place: place.into(), packets });
+        }
+        assert_eq!(queues.of_place("access_point").collect::<Vec<_>>(), [(0.0, 4), (0.5, 5)]);
+        assert_eq!(queues.len(), 3);
+    }
+}

@@ -1,0 +1,203 @@
+//! A scenario that cannot be run says where, what, and what would be accepted.
+
+use scenario::{Override, Scenario, ScenarioError};
+
+const GOOD: &str = "\
+name = \"good\"
+duration_s = 20
+warmup_s = 5
+
+[access]
+rate_mbps = 54
+
+[[hosts]]
+count = 2
+[[hosts.flows]]
+start_s = [0, 1]
+";
+
+/// The message about `GOOD` with one line of it replaced.
+fn message(line: &str, with: &str) -> String {
+    let text = GOOD.replace(line, with);
+    assert_ne!(text, GOOD, "{line}");
+    Scenario::from_toml("good.toml", &text, &[]).expect_err(with).to_string()
+}
+
+fn with_overrides(overrides: &[&str]) -> Result<Scenario, ScenarioError> {
+    let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).expect("an override")).collect();
+    Scenario::from_toml("good.toml", GOOD, &overrides)
+}
+
+fn override_message(text: &str) -> String {
+    with_overrides(&[text]).expect_err(text).to_string()
+}
+
+#[test]
+fn the_scenario_without_a_mistake_is_read() {
+    Scenario::from_toml("good.toml", GOOD, &[]).expect("a scenario");
+}
+
+#[test]
+fn an_unknown_key_names_the_one_that_was_meant() {
+    assert_eq!(
+        message("warmup_s = 5", "warm_up_s = 5"),
+        "good.toml:3: warm_up_s: there is no such key; did you mean warmup_s?; accepted: name, duration_s, warmup_s, \
+         seed, sample_ms, access, path, hosts"
+    );
+    let nested = message("start_s = [0, 1]", "starts_s = 3");
+    assert!(
+        nested.starts_with("good.toml:11: hosts[0].flows[0].starts_s: there is no such key; did you mean start_s?"),
+        "{nested}"
+    );
+    let policy = message("count = 2", "count = 2\nenable_rato = 3.0");
+    assert!(policy.contains("hosts[0].enable_rato") && policy.contains("did you mean enable_ratio?"), "{policy}");
+}
+
+#[test]
+fn a_value_of_the_wrong_type_says_what_it_is() {
+    assert_eq!(
+        message("count = 2", "count = \"two\""),
+        "good.toml:9: hosts[0].count: \"two\" is text; accepted: a whole number from 1 to 250"
+    );
+    assert_eq!(
+        message("count = 2", "count = 2.5"),
+        "good.toml:9: hosts[0].count: 2.5 is a number with a fraction; accepted: a whole number from 1 to 250"
+    );
+    assert_eq!(
+        message("[access]\nrate_mbps = 54", "access = 3"),
+        "good.toml:5: access: is not a table; accepted: a table [access]"
+    );
+}
+
+#[test]
+fn a_number_out_of_range_is_refused() {
+    for (line, with, key) in [
+        ("rate_mbps = 54", "rate_mbps = -54", "access.rate_mbps: -54 is out of range"),
+        ("rate_mbps = 54", "rate_mbps = 54\nframe_error_rate = 1.5", "access.frame_error_rate: 1.5 is out of range"),
+        ("rate_mbps = 54", "rate_mbps = 54\nframe_error_rate = nan", "access.frame_error_rate: nan is out of range"),
+        ("duration_s = 20", "duration_s = inf", "duration_s: inf is out of range"),
+        ("duration_s = 20", "duration_s = 0", "duration_s: 0 is out of range"),
+        ("warmup_s = 5", "warmup_s = 5\nseed = -1", "seed: -1 is out of range"),
+        ("start_s = [0, 1]", "start_s = -1", "hosts[0].flows[0].start_s: -1 is out of range"),
+    ] {
+        let message = message(line, with);
+        assert!(message.contains(key) && message.contains("; accepted: "), "{message}");
+    }
+}
+
+#[test]
+fn a_rate_that_the_standard_lacks_is_refused() {
+    let unknown = message("rate_mbps = 54", "rate_mbps = 55");
+    assert!(unknown.starts_with("good.toml:6: access.rate_mbps: 55 Mb/s is no rate"), "{unknown}");
+    let foreign = message("rate_mbps = 54", "standard = \"802.11b\"\nrate_mbps = 54");
+    assert!(foreign.contains("access.rate_mbps: 54 Mb/s cannot be here; accepted: 1 Mb/s"), "{foreign}");
+    let of_host = message("count = 2", "count = 2\n[[hosts]]\nrate_mbps = 7");
+    assert!(of_host.starts_with("good.toml:11: hosts[1].rate_mbps: 7 Mb/s cannot be here"), "{of_host}");
+}
+
+#[test]
+fn a_warm_up_that_leaves_nothing_is_refused() {
+    assert_eq!(
+        message("warmup_s = 5", "warmup_s = 20"),
+        "good.toml:3: warmup_s: 20 leaves nothing of a run of 20 s; accepted: a number from 0, below duration_s"
+    );
+}
+
+#[test]
+fn a_start_must_be_a_moment_of_the_run() {
+    let reversed = message("start_s = [0, 1]", "start_s = [2, 1]");
+    assert!(
+        reversed.starts_with("good.toml:11: hosts[0].flows[0].start_s: [2, 1] ends before it begins"),
+        "{reversed}"
+    );
+    let triple = message("start_s = [0, 1]", "start_s = [0, 1, 2]");
+    assert!(triple.contains("is not a range of two numbers"), "{triple}");
+    let late = message("start_s = [0, 1]", "start_s = [0, 20]");
+    assert!(late.contains("20 is not before the end of the run at 20 s"), "{late}");
+}
+
+#[test]
+fn a_scenario_without_hosts_is_refused() {
+    let error = Scenario::from_toml("none.toml", "duration_s = 20\n", &[]).expect_err("no hosts");
+    assert_eq!(error.to_string(), "none.toml: hosts: there is none; accepted: at least one block [[hosts]]");
+    assert!(Scenario::from_toml("none.toml", "hosts = []\n", &[]).is_err());
+    assert!(Scenario::from_toml("none.toml", "hosts = 3\n", &[]).is_err());
+    let single = Scenario::from_toml("none.toml", "[hosts]\ncount = 3\n", &[]).expect_err("a table").to_string();
+    assert_eq!(single, "none.toml:1: hosts: is not a table; accepted: blocks that begin with [[hosts]]");
+}
+
+#[test]
+fn too_many_hosts_or_connections_are_refused() {
+    let hosts = message("count = 2", "count = 200\n[[hosts]]\ncount = 51");
+    assert!(hosts.contains("hosts[1].count: makes 251 hosts"), "{hosts}");
+    let flows = message("start_s = [0, 1]", "count = 1000\n[[hosts.flows]]\ncount = 1");
+    assert!(flows.contains("hosts[0].flows[1].count: makes 2002 connections"), "{flows}");
+}
+
+#[test]
+fn policy_fixed_needs_its_bound() {
+    assert_eq!(
+        message("count = 2", "count = 2\npolicy = \"fixed\""),
+        "good.toml: hosts[0].bound_segments: is not there, and the policy \"fixed\" cannot be without it; accepted: \
+         given with policy \"fixed\", from `minimum_segments` to 1000000"
+    );
+}
+
+#[test]
+fn what_nothing_runs_yet_is_refused_with_what_can_be_run() {
+    for (line, with, accepted) in [
+        ("rate_mbps = 54", "queue = \"fq_codel\"", "\"fifo\""),
+        ("rate_mbps = 54", "rate_control = \"minstrel\"", "\"fixed\", \"arf\", \"aarf\""),
+        ("start_s = [0, 1]", "kind = \"on-off\"", "\"bulk\""),
+        ("count = 2", "policy = \"cooperative\"", "\"none\", \"fixed\", \"formula\""),
+        ("count = 2", "congestion_control = \"ucc\"", "\"cubic\""),
+        ("count = 2", "congestion_control = \"Cubic!\"", "a-z"),
+    ] {
+        let message = message(line, with);
+        assert!(message.contains("accepted: ") && message.contains(accepted), "{message}");
+    }
+}
+
+#[test]
+fn a_misspelt_word_names_the_one_that_was_meant() {
+    let message = message("count = 2", "policy = \"fromula\"");
+    assert!(message.contains("did you mean \"formula\"?"), "{message}");
+}
+
+#[test]
+fn text_that_is_not_toml_names_the_line() {
+    let error = Scenario::from_toml("bad.toml", "name = \"x\"\nduration_s = = 3\n", &[]).expect_err("not TOML");
+    assert!(error.to_string().starts_with("bad.toml:2: not valid TOML: "), "{error}");
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let error = Scenario::load(std::path::Path::new("/nowhere/x.toml"), &[]).expect_err("no file");
+    assert!(error.to_string().starts_with("cannot read the scenario /nowhere/x.toml: "), "{error}");
+}
+
+#[test]
+fn an_override_of_what_the_format_lacks_is_refused() {
+    for (text, said) in [
+        ("acces.rate_mbps=6", "there is no key acces in the format; did you mean access?"),
+        ("hosts.0.polcy=none", "there is no key hosts[0].polcy in the format; did you mean hosts[0].policy?"),
+        ("hosts.2.policy=none", "there is no hosts[2]: the scenario has one block, hosts[0]"),
+        ("hosts.policy=none", "accepted: hosts.0.KEY, or hosts.*.KEY for all"),
+        ("hosts.0=3", "hosts[0] is a table, not a value"),
+        ("access=3", "access is a table, not a value"),
+        ("seed.0=3", "seed holds a value and has no parts"),
+    ] {
+        let message = override_message(text);
+        assert!(message.contains(&format!("`{text}`")) && message.contains(said), "{message}");
+    }
+}
+
+#[test]
+fn an_override_that_sets_nonsense_is_named_and_not_a_line_of_the_file() {
+    assert_eq!(
+        override_message("hosts.0.count=0"),
+        "`hosts.0.count=0` on good.toml: hosts[0].count: 0 is out of range; accepted: a whole number from 1 to 250"
+    );
+    let all = override_message("hosts.*.policy=magic");
+    assert!(all.starts_with("`hosts.*.policy=magic` on good.toml: hosts[0].policy: \"magic\""), "{all}");
+}

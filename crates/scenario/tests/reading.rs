@@ -1,0 +1,195 @@
+//! What a scenario file means.
+
+use control::policy::{PolicyName, PolicySettings};
+use network::{AccessConfig, RateControl, Standard};
+use scenario::keys::{HOST_OWN, Preset, Section};
+use scenario::{AgentMode, Direction, Era, Override, Scenario, Vary};
+use units::{Bytes, Rate, Span, Time};
+
+fn read(text: &str, overrides: &[&str]) -> Scenario {
+    let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).expect("an override")).collect();
+    Scenario::from_toml("test.toml", text, &overrides).expect("a scenario")
+}
+
+const TWO_KINDS: &str = "\
+name = \"two kinds\"
+[access]
+standard = \"802.11bg\"
+rate_control = \"arf\"
+[path]
+rtt_ms = 256
+loss = 0.01
+[[hosts]]
+count = 2
+policy = \"fixed\"
+bound_segments = 48
+[[hosts.flows]]
+count = 2
+start_s = [0.0, 2.0]
+[[hosts]]
+era = \"modern\"
+rate_mbps = 11
+congestion_control = \"newreno\"
+[[hosts.flows]]
+direction = \"down\"
+start_s = 3
+";
+
+#[test]
+fn the_shortest_scenario_is_one_upload_over_80211g() {
+    let scenario = read("[[hosts]]\n", &[]);
+    assert_eq!((scenario.name.as_str(), scenario.seed), ("test", 1));
+    assert_eq!((scenario.duration, scenario.warmup), (Span::from_secs(60), Span::from_secs(10)));
+    assert_eq!(scenario.sample, Span::from_millis(50));
+    let [host] = scenario.expanded_hosts().try_into().expect("one host");
+    assert_eq!((host.kind.era, host.kind.queue_packets), (Era::Y2012, 1_000));
+    assert_eq!(host.kind.send_buffer, Bytes::new(1_048_576));
+    assert_eq!((host.kind.agent, &host.kind.policy), (AgentMode::Observe, &PolicySettings::default()));
+    assert_eq!((host.flows.len(), host.flows[0].direction, host.flows[0].start), (1, Direction::Up, Time::ZERO));
+    let AccessConfig::Wifi(wifi) = &scenario.network().access else { panic!("wifi") };
+    assert_eq!((wifi.standard, wifi.rate_control), (Standard::G, RateControl::Fixed));
+    assert_eq!((wifi.access_point_queue_packets, wifi.retry_limit), (100, 7));
+}
+
+#[test]
+fn blocks_expand_to_hosts_and_connections_with_numbers_in_their_order() {
+    let scenario = read(TWO_KINDS, &[]);
+    let hosts = scenario.expanded_hosts();
+    let numbers: Vec<_> = hosts.iter().map(|host| (host.index, host.block, host.flows.len())).collect();
+    assert_eq!(numbers, [(0, 0, 2), (1, 0, 2), (2, 1, 1)]);
+    let flows: Vec<_> = hosts.iter().flat_map(|host| &host.flows).map(|flow| (flow.id, flow.host)).collect();
+    assert_eq!(flows, [(0, 0), (1, 0), (2, 1), (3, 1), (4, 2)]);
+    assert_eq!(hosts[0].kind.policy.policy, PolicyName::Fixed);
+    assert_eq!((hosts[0].kind.policy.bound_segments, hosts[0].kind.agent), (Some(48), AgentMode::Control));
+    assert_eq!(hosts[2].kind.send_buffer, Bytes::from_kib(4_096));
+    assert_eq!((hosts[2].kind.kernel_congestion_control(), hosts[2].flows[0].direction), ("reno", Direction::Down));
+    assert_eq!(hosts[2].flows[0].start, Time::ZERO + Span::from_secs(3));
+}
+
+#[test]
+fn the_network_has_a_node_for_each_host_and_the_path_in_units() {
+    let network = read(TWO_KINDS, &[]).network().clone();
+    assert_eq!(network.hosts.len(), 3);
+    assert_eq!((network.hosts[0].rate, network.hosts[2].rate), (None, Some(Rate::from_mbps(11.0))));
+    assert_eq!((network.path.rtt, network.path.rate), (Span::from_millis(256), Rate::from_mbps(1000.0)));
+    assert_eq!((network.path.loss.get(), network.path.queue_packets), (0.01, 1000));
+    let wired =
+        read("[[hosts]]\nrate_mbps = 54\n", &["access.kind=wired", "access.delay_ms=2", "access.queue_packets=50"]);
+    let AccessConfig::Wired(access) = &wired.network().access else { panic!("wired") };
+    assert_eq!((access.rate, access.delay, access.queue_packets), (Rate::from_mbps(100.0), Span::from_millis(2), 50));
+    assert_eq!(wired.network().hosts[0].rate, None);
+}
+
+#[test]
+fn starts_are_drawn_from_the_range_by_seed_and_host() {
+    let starts = |overrides: &[&str]| -> Vec<Time> {
+        let hosts = read(TWO_KINDS, overrides).expanded_hosts();
+        hosts.iter().flat_map(|host| &host.flows).map(|flow| flow.start).collect()
+    };
+    let first = starts(&[]);
+    assert!(first[..4].iter().all(|start| *start < Time::ZERO + Span::from_secs(2)), "{first:?}");
+    assert!(first[0] != first[1] && first[1] != first[2], "{first:?}");
+    assert_eq!(first, starts(&[]));
+    assert_ne!(first, starts(&["seed=2"]));
+    // One host more at the end of the first block moves no other's start.
+    assert_eq!(first[..4], starts(&["hosts.0.count=3"])[..4]);
+}
+
+#[test]
+fn overrides_reach_one_block_or_all_and_make_what_is_missing() {
+    let scenario = read(TWO_KINDS, &["hosts.*.queue_packets=7", "hosts.1.era=2012", "path.rtt_ms=4", "sample_ms=100"]);
+    assert_eq!(scenario.hosts.iter().map(|host| host.kind.queue_packets).collect::<Vec<_>>(), [7, 7]);
+    assert_eq!(scenario.hosts[1].kind.era, Era::Y2012);
+    assert_eq!(scenario.hosts[1].kind.send_buffer, Bytes::from_kib(1_024));
+    assert_eq!(scenario.network().path.rtt, Span::from_millis(4));
+    let made = read("[[hosts]]\n", &["hosts.0.flows.0.direction=down", "access.queue_packets=9"]);
+    assert_eq!(made.hosts[0].flows[0].direction, Direction::Down);
+}
+
+#[test]
+fn an_override_that_a_case_does_not_need_is_fine() {
+    for policy in ["none", "fixed", "formula"] {
+        let scenario = read("[[hosts]]\n", &["hosts.0.bound_segments=48", &format!("hosts.0.policy={policy}")]);
+        assert_eq!(scenario.hosts[0].kind.policy.policy.as_str(), policy);
+    }
+}
+
+#[test]
+fn a_case_of_varied_keys_loads() {
+    let varied = [Vary::parse("hosts.0.policy=none,formula"), Vary::parse("hosts.0.count=1,4")]
+        .map(|vary| vary.expect("a vary"));
+    let counts: Vec<usize> = Vary::cases(&varied)
+        .iter()
+        .map(|case| {
+            Scenario::from_toml("x.toml", "[[hosts]]\n", &case.overrides).expect("a scenario").expanded_hosts().len()
+        })
+        .collect();
+    assert_eq!(counts, [1, 4, 1, 4]);
+}
+
+#[test]
+fn the_whole_scenario_comes_back_from_json_and_from_toml() {
+    let scenario = read(TWO_KINDS, &["seed=9"]);
+    let json = scenario.to_json();
+    assert_eq!(json["hosts"][0]["bound_segments"], 48);
+    assert_eq!(json["hosts"][1]["flows"][0]["start_s"], 3.0);
+    assert_eq!(json["access"]["queue_packets"], 100);
+    for again in [Scenario::from_json(&json).expect("from JSON"), read(&scenario.to_toml(), &[])] {
+        assert_eq!(again.to_json(), json);
+        assert_eq!(again.expanded_hosts(), scenario.expanded_hosts());
+        assert_eq!(again.network(), scenario.network());
+    }
+}
+
+#[test]
+fn the_policy_keys_of_the_format_are_those_of_the_policies() {
+    let mut format: Vec<&str> =
+        Section::Host.keys().iter().map(|key| key.name).filter(|name| !HOST_OWN.contains(name)).collect();
+    let mut policies = PolicySettings::KEYS.to_vec();
+    format.sort_unstable();
+    policies.sort_unstable();
+    assert_eq!(format, policies);
+    let defaults = serde_json::to_value(PolicySettings::default()).expect("settings are plain data");
+    for key in Section::Host.keys().iter().filter(|key| policies.contains(&key.name)) {
+        let theirs = defaults.get(key.name).filter(|value| !value.is_null()).cloned();
+        let ours = key.default.value("2012").map(|value| serde_json::to_value(value).expect("plain data"));
+        assert_eq!(ours, theirs, "{}", key.name);
+    }
+    let names: Vec<&str> = PolicyName::ALL.iter().map(|name| name.as_str()).collect();
+    let key = Section::Host.key("policy").expect("hosts have a policy");
+    assert!(matches!(key.kind, scenario::keys::Kind::Choice(words) if words == names));
+}
+
+#[test]
+fn every_default_is_accepted_by_its_own_key() {
+    for section in Section::ALL {
+        for key in section.keys() {
+            assert!(!key.meaning.is_empty() && !key.kind.accepted().is_empty(), "{}", key.name);
+            assert_eq!(key.default.value("2012").is_none(), matches!(key.default, Preset::Absent | Preset::Derived(_)));
+        }
+    }
+    // The defaults are completed without being checked; read back as a file they are.
+    let scenario = read("[[hosts]]\n", &[]);
+    read(&scenario.to_toml(), &[]);
+}
+
+#[test]
+fn every_ready_scenario_can_be_read_and_says_what_it_shows() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).expect("the folder of scenarios") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            let text = std::fs::read_to_string(&path).expect("a readable file");
+            let scenario = Scenario::load(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
+            assert!(text.starts_with("# ") && text.contains("\n# What to look for: "), "{}", path.display());
+            assert!(scenario.warmup < scenario.duration, "{}", path.display());
+            for policy in ["none", "fixed", "formula"] {
+                let policy = Override::parse(&format!("hosts.*.policy={policy}")).expect("an override");
+                Scenario::load(&path, &[policy]).unwrap_or_else(|error| panic!("{error}"));
+            }
+            count += 1;
+        }
+    }
+    assert!(count >= 8, "only {count} scenarios in {folder}");
+}
