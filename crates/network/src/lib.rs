@@ -1,1 +1,65 @@
-//! network
+//! Everything that carries packets: queues, wired links, the 802.11 medium, and the network made of them.
+//!
+//! ```text
+//!  host 0 --[queue]--+                                  +--[queue]--> half rtt, loss -->+
+//!  host 1 --[queue]--+== 802.11 medium == access point =+                               server
+//!  host n --[queue]--+   or shared link  <--[queue]--   +<-- half rtt <--[queue]--------+
+//! ```
+//!
+//! The network has no clock of its own. Whoever owns one (an event loop in virtual time, a real-time loop around
+//! kernel hosts) drives it with three verbs, [`Network::offer`], [`Network::next_wakeup`] and [`Network::advance`];
+//! event times are logical, so calling late moves no event.
+//!
+//! Same configuration, same seed, same offers: identical deliveries. Events are ordered by (time, source), where the
+//! sources are, in this order, the access, the path upwards and the path downwards; within a source, by when they were caused.
+//!
+//! The parts: `packet`, `queue` (drop-tail), `link` (wired), `wired` (a wired last hop), [`wifi`] (DCF), `topology`,
+//! `statistics`, [`random`]. What each models and leaves out stands at the top of its file.
+//!
+//! ```
+//! use network::{AccessConfig, Config, Destination, HostConfig, Network, NodeId, Packet, PathConfig, WifiConfig};
+//! use network::wifi::Standard;
+//! use units::{Bytes, Probability, Rate, Span, Time};
+//!
+//! let config = Config {
+//!     hosts: vec![HostConfig { queue_packets: 100, rate: None }],
+//!     access: AccessConfig::Wifi(WifiConfig::new(Standard::G)),
+//!     path: PathConfig {
+//!         rtt: Span::from_millis(4),
+//!         rate: Rate::from_mbps(1000.0),
+//!         loss: Probability::ZERO,
+//!         queue_packets: 1000,
+//!     },
+//! };
+//! let mut network = Network::new(&config, 1)?;
+//! let to = Destination::Node(NodeId(1));
+//! let packet = Packet { from: NodeId(0), to, size: Bytes::new(1500), payload: "hello" };
+//! network.offer(Time::ZERO, packet).expect("the queue is empty");
+//! let mut deliveries = Vec::new();
+//! while let Some(at) = network.next_wakeup() {
+//!     network.advance(at, &mut deliveries);
+//! }
+//! // The medium has been silent, so the station sends at once: 254 us at 54 Mb/s, then 12 us at 1 Gb/s and 2 ms of path.
+//! assert_eq!(deliveries[0].at, Time::ZERO + Span::from_micros(254 + 12 + 2000));
+//! # Ok::<(), network::ConfigError>(())
+//! ```
+#![forbid(unsafe_code)]
+#![deny(clippy::disallowed_methods)]
+
+mod config;
+mod link;
+mod packet;
+mod queue;
+pub mod random;
+mod statistics;
+mod topology;
+pub mod wifi;
+mod wired;
+
+pub use config::{AccessConfig, Config, ConfigError, HostConfig, PathConfig, WifiConfig, WiredAccessConfig};
+pub use packet::{Delivery, Destination, NodeId, Packet};
+pub use statistics::{
+    AirTime, Cause, Drops, Place, QueueStatistics, StationStatistics, Statistics, WifiLinkStatistics,
+};
+pub use topology::Network;
+pub use wifi::{PhyRate, RateControl, RateSet, Standard};

@@ -1,0 +1,258 @@
+//! What a network is made of.
+
+use crate::wifi::{PhyRate, RateControl, RateSet, Standard};
+use std::fmt;
+use units::{Probability, Rate, Span};
+
+/// A network: hosts behind one access, and one server behind a path.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Config {
+    /// The hosts; nodes 0..hosts. At least one, at most 65534.
+    pub hosts: Vec<HostConfig>,
+    /// What the hosts share.
+    pub access: AccessConfig,
+    /// What lies between the access point and the server, which is node `hosts.len()`.
+    pub path: PathConfig,
+}
+
+/// One host.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HostConfig {
+    /// The host's transmit queue in packets with the one in service, at least 1.
+    pub queue_packets: usize,
+    /// The host's own PHY rate (the highest, with rate control) in both directions; `None` = the access's. Wi-Fi only.
+    /// In 802.11bg a host with a DSSS rate (1, 2, 5.5 or 11 Mb/s) is an 802.11b station.
+    pub rate: Option<Rate>,
+}
+
+/// What the hosts share.
+#[derive(Clone, PartialEq, Debug)]
+pub enum AccessConfig {
+    /// One 802.11 medium with one access point.
+    Wifi(WifiConfig),
+    /// One link up, one down.
+    Wired(WiredAccessConfig),
+}
+
+/// An 802.11 medium. [`WifiConfig::new`] gives the defaults.
+#[derive(Clone, PartialEq, Debug)]
+pub struct WifiConfig {
+    /// Which PHY and which protection.
+    pub standard: Standard,
+    /// The PHY rate of unicast data frames; with rate control the highest one and the first one tried.
+    pub rate: PhyRate,
+    /// Who chooses the PHY rate.
+    pub rate_control: RateControl,
+    /// What the rate control chooses from. 802.11b stations always choose from the DSSS rates.
+    pub rate_set: RateSet,
+    /// The access point's downlink queue in packets with the one in service, at least 1. Default 100.
+    pub access_point_queue_packets: usize,
+    /// The probability that a data frame that is alone on the air is received with an error, whatever its size and rate.
+    /// Default 0.
+    pub frame_error_rate: Probability,
+    /// How many times a unicast frame is sent at most; 0 = without end. Default 7 (dot11ShortRetryLimit).
+    pub retry_limit: u8,
+    /// Short DSSS preambles (but at 1 Mb/s). Default: long ones, as an access point must with one old station around.
+    pub short_preamble: bool,
+    /// 802.11bg: the DSSS rate of the CTS-to-self. Default 2 Mb/s, the highest basic DSSS rate.
+    pub protection_rate: PhyRate,
+    /// The rate of broadcast frames; `None` = the lowest one of the basic set: 6 Mb/s for 802.11g over the OFDM rates, else
+    /// 1 Mb/s.
+    pub broadcast_rate: Option<PhyRate>,
+}
+
+impl WifiConfig {
+    /// The defaults of a standard: its highest rate, fixed, over the OFDM rates where it has them.
+    pub const fn new(standard: Standard) -> Self {
+        Self {
+            standard,
+            rate: match standard {
+                Standard::B => PhyRate::Mbps11,
+                Standard::G | Standard::Bg => PhyRate::Mbps54,
+            },
+            rate_control: RateControl::Fixed,
+            rate_set: RateSet::Ofdm,
+            access_point_queue_packets: 100,
+            frame_error_rate: Probability::ZERO,
+            retry_limit: 7,
+            short_preamble: false,
+            protection_rate: PhyRate::Mbps2,
+            broadcast_rate: None,
+        }
+    }
+}
+
+/// A wired last hop: one link up that the hosts' queues take turns on, one link down.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WiredAccessConfig {
+    /// The rate of each direction.
+    pub rate: Rate,
+    /// The delay of each direction.
+    pub delay: Span,
+    /// The downlink queue in packets with the one in service, at least 1.
+    pub queue_packets: usize,
+}
+
+/// The path between the access point and the server.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PathConfig {
+    /// The round-trip time without queues, half of it each way.
+    pub rtt: Span,
+    /// The rate of each direction.
+    pub rate: Rate,
+    /// Random loss towards the server.
+    pub loss: Probability,
+    /// The queue of each direction in packets with the one in service, at least 1.
+    pub queue_packets: usize,
+}
+
+/// A network that cannot be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ConfigError {
+    /// The field, as a path from [`Config`] (`hosts[3].rate`).
+    pub field: String,
+    /// What it said.
+    pub value: String,
+    /// What it may say.
+    pub accepted: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is {}; accepted: {}", self.field, self.value, self.accepted)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl Config {
+    /// Whether the network can be built.
+    ///
+    /// # Errors
+    /// The first field that cannot be, and what it may say.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let hosts = self.hosts.len();
+        check((1..=65_534).contains(&hosts), "hosts", || (format!("{hosts} hosts"), "1 to 65534 hosts".into()))?;
+        match &self.access {
+            AccessConfig::Wifi(wifi) => wifi.validate()?,
+            AccessConfig::Wired(wired) => {
+                check_queue("access.queue_packets", wired.queue_packets)?;
+                check_rate("access.rate", wired.rate)?;
+            }
+        }
+        for (index, host) in self.hosts.iter().enumerate() {
+            check_queue(&format!("hosts[{index}].queue_packets"), host.queue_packets)?;
+            let Some(rate) = host.rate else { continue };
+            let accepted = match &self.access {
+                AccessConfig::Wifi(wifi) => wifi.rates(),
+                AccessConfig::Wired(_) => Vec::new(),
+            };
+            let known = PhyRate::from_rate(rate).is_some_and(|rate| accepted.contains(&rate));
+            check(known, &format!("hosts[{index}].rate"), || {
+                let accepted = if accepted.is_empty() {
+                    "none, for the hosts behind a wired access share its rate".into()
+                } else {
+                    list(&accepted)
+                };
+                (rate.to_string(), accepted)
+            })?;
+        }
+        check_queue("path.queue_packets", self.path.queue_packets)?;
+        check_rate("path.rate", self.path.rate)
+    }
+}
+
+impl WifiConfig {
+    /// The rates that stations of this medium can send data at.
+    fn rates(&self) -> Vec<PhyRate> {
+        let possible = |rate: &PhyRate| match self.standard {
+            Standard::B => !rate.is_ofdm(),
+            Standard::G => rate.is_ofdm() || self.rate_set == RateSet::All,
+            Standard::Bg => true,
+        };
+        PhyRate::ALL.into_iter().filter(possible).collect()
+    }
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        check_queue("access.access_point_queue_packets", self.access_point_queue_packets)?;
+        let rates = self.rates();
+        let one_of = |field: &str, rate: PhyRate, accepted: &[PhyRate]| {
+            check(accepted.contains(&rate), field, || (rate.to_string(), list(accepted)))
+        };
+        one_of("access.rate", self.rate, &rates)?;
+        if let Some(rate) = self.broadcast_rate {
+            one_of("access.broadcast_rate", rate, &rates)?;
+        }
+        let dsss: Vec<_> = PhyRate::ALL.into_iter().filter(|rate| !rate.is_ofdm()).collect();
+        one_of("access.protection_rate", self.protection_rate, &dsss)
+    }
+}
+
+fn check(holds: bool, field: &str, value_and_accepted: impl FnOnce() -> (String, String)) -> Result<(), ConfigError> {
+    if holds {
+        return Ok(());
+    }
+    let (value, accepted) = value_and_accepted();
+    Err(ConfigError { field: field.to_owned(), value, accepted })
+}
+
+fn check_queue(field: &str, packets: usize) -> Result<(), ConfigError> {
+    check(packets >= 1, field, || (packets.to_string(), "1 packet or more".into()))
+}
+
+fn check_rate(field: &str, rate: Rate) -> Result<(), ConfigError> {
+    check(rate > Rate::ZERO, field, || (rate.to_string(), "more than 0 Mb/s".into()))
+}
+
+fn list(rates: &[PhyRate]) -> String {
+    let rates: Vec<_> = rates.iter().map(PhyRate::to_string).collect();
+    rates.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(access: AccessConfig) -> Config {
+        Config {
+            hosts: vec![HostConfig { queue_packets: 10, rate: None }; 2],
+            access,
+            path: PathConfig {
+                rtt: Span::from_millis(4),
+                rate: Rate::from_mbps(1000.0),
+                loss: Probability::ZERO,
+                queue_packets: 1000,
+            },
+        }
+    }
+
+    #[test]
+    fn an_error_names_the_field_its_value_and_what_it_may_be() {
+        let mut wrong = config(AccessConfig::Wifi(WifiConfig::new(Standard::B)));
+        wrong.hosts[1].rate = Some(Rate::from_mbps(54.0));
+        let message = wrong.validate().unwrap_err().to_string();
+        assert_eq!(message, "hosts[1].rate is 54 Mb/s; accepted: 1 Mb/s, 2 Mb/s, 5.5 Mb/s, 11 Mb/s");
+        let mut wrong = config(AccessConfig::Wifi(WifiConfig::new(Standard::G)));
+        wrong.path.queue_packets = 0;
+        assert_eq!(wrong.validate().unwrap_err().to_string(), "path.queue_packets is 0; accepted: 1 packet or more");
+        wrong.hosts.clear();
+        assert_eq!(wrong.validate().unwrap_err().to_string(), "hosts is 0 hosts; accepted: 1 to 65534 hosts");
+    }
+
+    #[test]
+    fn a_dsss_rate_in_pure_g_needs_the_whole_rate_set() {
+        let mut wifi = WifiConfig { rate: PhyRate::Mbps11, ..WifiConfig::new(Standard::G) };
+        assert_eq!(config(AccessConfig::Wifi(wifi.clone())).validate().unwrap_err().field, "access.rate");
+        wifi.rate_set = RateSet::All;
+        assert_eq!(config(AccessConfig::Wifi(wifi)).validate(), Ok(()));
+    }
+
+    #[test]
+    fn a_host_behind_a_wired_access_has_no_rate_of_its_own() {
+        let wired = WiredAccessConfig { rate: Rate::from_mbps(100.0), delay: Span::ZERO, queue_packets: 50 };
+        let mut config = config(AccessConfig::Wired(wired));
+        assert_eq!(config.validate(), Ok(()));
+        config.hosts[0].rate = Some(Rate::from_mbps(10.0));
+        assert_eq!(config.validate().unwrap_err().field, "hosts[0].rate");
+    }
+}

@@ -1,0 +1,47 @@
+//! Packets, who sends them and where they go.
+
+use units::{Bytes, Time};
+
+/// A node: hosts are 0..hosts, the server follows.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NodeId(pub u16);
+
+impl NodeId {
+    /// The node's place in arrays that have one entry per node.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Where a packet goes.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Destination {
+    /// One node.
+    Node(NodeId),
+    /// Every host behind the access point but the sender; never the server.
+    Broadcast,
+}
+
+/// An IP packet. The model looks at its addresses and its size, never at its payload.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Packet<P> {
+    /// Who sends it.
+    pub from: NodeId,
+    /// Who is to get it.
+    pub to: Destination,
+    /// The IP packet's size with its IP header, 1..=65535 bytes.
+    pub size: Bytes,
+    /// Whatever the caller wants carried along.
+    pub payload: P,
+}
+
+/// A packet that has reached a node.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Delivery<P> {
+    /// The logical time of arrival: when the last bit of the packet was there.
+    pub at: Time,
+    /// The node it has reached.
+    pub to: NodeId,
+    /// The packet as it was offered.
+    pub packet: Packet<P>,
+}

@@ -1,0 +1,76 @@
+//! Named random streams.
+//!
+//! One stream per source of randomness (the backoff of one station, the frame errors of another, the losses of the path),
+//! each derived from the run's seed and the stream's name. So adding one source moves no other, and two runs
+//! with the same seed draw the same numbers. The key of a stream's ChaCha8 is SHA-256(seed, little-endian ‖ name).
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use sha2::{Digest, Sha256};
+use units::Probability;
+
+/// The source of all streams of one run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Streams {
+    seed: u64,
+}
+
+impl Streams {
+    /// The streams of the run with this seed.
+    pub const fn new(seed: u64) -> Self {
+        Self { seed }
+    }
+
+    /// The stream of this name, from its beginning. Same seed and name, same numbers.
+    ///
+    /// ```
+    /// use network::random::Streams;
+    /// use rand::Rng;
+    /// let streams = Streams::new(1);
+    /// assert_eq!(streams.stream("traffic").next_u64(), streams.stream("traffic").next_u64());
+    /// assert_ne!(streams.stream("traffic").next_u64(), streams.stream("start times").next_u64());
+    /// ```
+    pub fn stream(&self, name: &str) -> ChaCha8Rng {
+        let mut hash = Sha256::new();
+        hash.update(self.seed.to_le_bytes());
+        hash.update(name.as_bytes());
+        ChaCha8Rng::from_seed(hash.finalize().into())
+    }
+}
+
+/// Whether an event of this probability happens this time. The certain and the impossible draw nothing.
+pub(crate) fn happens(probability: Probability, stream: &mut ChaCha8Rng) -> bool {
+    if probability == Probability::ZERO {
+        return false;
+    }
+    if probability == Probability::ONE {
+        return true;
+    }
+    // 53 random bits as a number in [0, 1), all of them exact in f64.
+    let uniform = (stream.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+    uniform < probability.get()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_depends_on_the_seed_and_on_its_name() {
+        let first = |seed, name| Streams::new(seed).stream(name).next_u64();
+        assert_eq!(first(7, "path/loss"), first(7, "path/loss"));
+        assert_ne!(first(7, "path/loss"), first(8, "path/loss"));
+        assert_ne!(first(7, "path/loss"), first(7, "wifi/backoff/0"));
+    }
+
+    #[test]
+    fn an_event_happens_as_often_as_its_probability_says() {
+        let mut stream = Streams::new(1).stream("coin");
+        let quarter = Probability::new(0.25).unwrap();
+        // Binomial(100000, 1/4): mean 25000, standard deviation 137; five of them are 685.
+        let heads = (0..100_000).filter(|_| happens(quarter, &mut stream)).count();
+        assert!((24_315..=25_685).contains(&heads), "{heads}");
+        assert!(!happens(Probability::ZERO, &mut stream));
+        assert!(happens(Probability::ONE, &mut stream));
+    }
+}

@@ -1,0 +1,259 @@
+//! What the network counts and measures.
+//!
+//! Everything is cumulative since the run's start or the last [`reset`](crate::Network::reset_statistics) (the end of the
+//! warm-up) and takes bounded memory: queue lengths are kept as one total of time per length.
+
+use crate::packet::NodeId;
+use units::{Rate, Span, Time};
+
+/// Where packets wait and get lost.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Place {
+    /// A host's own transmit queue and the way from there to the access point.
+    Host(NodeId),
+    /// The access point's downlink queue and the way from there to the hosts.
+    AccessPoint,
+    /// The path's queue towards the server.
+    PathUp,
+    /// The path's queue towards the access point: the server's transmit queue.
+    PathDown,
+}
+
+/// Why a packet was lost.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Cause {
+    /// The queue had no room.
+    QueueFull,
+    /// Every transmission that the retry limit allows failed.
+    RetryLimit,
+    /// The path's random loss.
+    RandomLoss,
+    /// A broadcast frame that a receiver got with an error; counted once for each such receiver.
+    FrameError,
+    /// A broadcast frame that collided; counted once for each receiver.
+    Collision,
+}
+
+impl Cause {
+    /// All causes, in order.
+    pub const ALL: [Self; 5] = [Self::QueueFull, Self::RetryLimit, Self::RandomLoss, Self::FrameError, Self::Collision];
+}
+
+/// Packets lost at one place for one reason.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Drops {
+    /// Where.
+    pub place: Place,
+    /// Why.
+    pub cause: Cause,
+    /// How many; never zero.
+    pub count: u64,
+}
+
+/// What the time on the air was used for; the parts add up to the elapsed time. All zero behind a wired access.
+///
+/// A transmission that is still on the air counts as what it would be if nothing else happened to it.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct AirTime {
+    /// Silence, and no frame waits anywhere.
+    pub idle: Span,
+    /// Silence while a frame waits: inter-frame spaces and backoff.
+    pub contention: Span,
+    /// Unicast frames that were acknowledged, from the preamble (or the CTS-to-self) to the end of the acknowledgement.
+    pub success: Span,
+    /// Frames of the access point to all stations.
+    pub broadcast: Span,
+    /// Frames that overlap, from the first one's start to the last one's end.
+    pub collision: Span,
+    /// Frames that were alone on the air and yet received with an error.
+    pub error: Span,
+}
+
+impl AirTime {
+    /// All parts together: the elapsed time.
+    pub fn total(&self) -> Span {
+        self.idle + self.contention + self.busy()
+    }
+
+    /// The time in which somebody sent.
+    pub fn busy(&self) -> Span {
+        self.success + self.broadcast + self.collision + self.error
+    }
+}
+
+/// How long a queue was, over time. The packet in service counts.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub struct QueueStatistics {
+    /// Which queue.
+    pub place: Place,
+    /// Mean length in packets, weighted by time.
+    pub mean_packets: f64,
+    /// The length in packets that was not exceeded for 95 % of the time.
+    pub p95_packets: usize,
+    /// The greatest length in packets.
+    pub max_packets: usize,
+}
+
+/// What one direction between a station and the access point has seen: data frames, not acknowledgements.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct WifiLinkStatistics {
+    /// The PHY rate that the next frame would be sent at.
+    pub phy_rate: Rate,
+    /// Mean PHY rate over all unicast transmissions; zero if there was none.
+    pub mean_phy_rate: Rate,
+    /// Unicast transmissions, the first of each frame and its retries.
+    pub transmissions: u64,
+    /// Transmissions of a frame that had failed before.
+    pub retries: u64,
+    /// Transmissions that collided.
+    pub collided: u64,
+    /// Transmissions that were alone on the air and received with an error.
+    pub errors: u64,
+    /// Frames that were acknowledged.
+    pub acknowledged: u64,
+    /// Frames given up at the retry limit.
+    pub given_up: u64,
+}
+
+/// One station of the 802.11 medium.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct StationStatistics {
+    /// The station.
+    pub node: NodeId,
+    /// From the station to the access point.
+    pub up: WifiLinkStatistics,
+    /// From the access point to the station.
+    pub down: WifiLinkStatistics,
+}
+
+/// All that the network has counted.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Statistics {
+    /// Time since the start or the last reset.
+    pub elapsed: Span,
+    /// Events processed: transmissions begun and ended, packets serialised and arrived.
+    pub events: u64,
+    /// What the air was used for.
+    pub air: AirTime,
+    /// The share of time in 0..=1 in which the access was busy: somebody sent (Wi-Fi), or the busier direction
+    /// carried data (wired).
+    pub utilization: f64,
+    /// Collisions, whatever the number of frames in each.
+    pub collisions: u64,
+    /// Transmissions of frames that had failed before, of all stations and the access point.
+    pub retries: u64,
+    /// Unicast transmissions of all stations and the access point.
+    pub transmissions: u64,
+    /// Frames that the access point sent to all stations.
+    pub broadcasts: u64,
+    /// Lost packets by place and cause, in this order; only what has happened.
+    pub drops: Vec<Drops>,
+    /// All queues, by place.
+    pub queues: Vec<QueueStatistics>,
+    /// All stations of a Wi-Fi access, by node; empty behind a wired one.
+    pub stations: Vec<StationStatistics>,
+}
+
+impl Statistics {
+    /// Packets lost at this place for this reason.
+    pub fn dropped(&self, place: Place, cause: Cause) -> u64 {
+        self.drops.iter().find(|drops| drops.place == place && drops.cause == cause).map_or(0, |drops| drops.count)
+    }
+
+    /// The queue at this place.
+    ///
+    /// # Panics
+    /// If the network has no such place.
+    pub fn queue(&self, place: Place) -> QueueStatistics {
+        *self.queues.iter().find(|queue| queue.place == place).expect("the place belongs to this network")
+    }
+}
+
+/// The time that a queue has spent at each length.
+#[derive(Clone, Debug)]
+pub(crate) struct LengthOverTime {
+    nanos_at: Vec<u64>,
+    length: usize,
+    since: Time,
+    max: usize,
+}
+
+impl LengthOverTime {
+    pub(crate) fn new() -> Self {
+        Self { nanos_at: vec![0], length: 0, since: Time::ZERO, max: 0 }
+    }
+
+    pub(crate) fn change(&mut self, now: Time, length: usize) {
+        self.nanos_at[self.length] += (now - self.since).as_nanos();
+        self.since = now;
+        self.length = length;
+        self.max = self.max.max(length);
+        if length >= self.nanos_at.len() {
+            self.nanos_at.resize(length + 1, 0);
+        }
+    }
+
+    pub(crate) fn reset(&mut self, now: Time) {
+        self.nanos_at.fill(0);
+        self.since = now;
+        self.max = self.length;
+    }
+
+    pub(crate) fn statistics(&self, place: Place, now: Time) -> QueueStatistics {
+        let current = u128::from(now.saturating_since(self.since).as_nanos());
+        let at = |length: usize| u128::from(self.nanos_at[length]) + if length == self.length { current } else { 0 };
+        let lengths = 0..self.nanos_at.len();
+        let total: u128 = lengths.clone().map(at).sum();
+        if total == 0 {
+            let momentary = self.length;
+            return QueueStatistics {
+                place,
+                mean_packets: momentary as f64,
+                p95_packets: momentary,
+                max_packets: self.max,
+            };
+        }
+        let weighted: u128 = lengths.clone().map(|length| length as u128 * at(length)).sum();
+        let mut reached = 0;
+        let p95_packets = lengths.into_iter().find(|&length| {
+            reached += at(length);
+            reached * 100 >= total * 95
+        });
+        QueueStatistics {
+            place,
+            mean_packets: weighted as f64 / total as f64,
+            p95_packets: p95_packets.expect("all lengths together make up the whole time"),
+            max_packets: self.max,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queue_lengths_are_weighted_by_time() {
+        let at = |nanos| Time::from_nanos(nanos);
+        let mut lengths = LengthOverTime::new();
+        lengths.change(at(90), 1);
+        lengths.change(at(94), 7);
+        // 90 ns at 0, 4 ns at 1, 6 ns at 7: mean (4 + 42) / 100 = 0.46; 94 % of the time it was at most 1, so p95 is 7.
+        let queue = lengths.statistics(Place::AccessPoint, at(100));
+        assert_eq!((queue.mean_packets, queue.p95_packets, queue.max_packets), (0.46, 7, 7));
+        // Half a nanosecond's share less at 7 and it is 1: 90, 5, 5.
+        let mut lengths = LengthOverTime::new();
+        lengths.change(at(90), 1);
+        lengths.change(at(95), 7);
+        assert_eq!(lengths.statistics(Place::AccessPoint, at(100)).p95_packets, 1);
+    }
+
+    #[test]
+    fn a_reset_forgets_the_past_but_not_the_length() {
+        let mut lengths = LengthOverTime::new();
+        lengths.change(Time::from_nanos(10), 3);
+        lengths.reset(Time::from_nanos(50));
+        let queue = lengths.statistics(Place::PathUp, Time::from_nanos(60));
+        assert_eq!((queue.mean_packets, queue.p95_packets, queue.max_packets), (3.0, 3, 3));
+    }
+}

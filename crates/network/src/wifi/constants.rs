@@ -1,0 +1,187 @@
+//! What the standard fixes for each PHY: rates, slot, inter-frame spaces, contention windows.
+//!
+//! Models 802.11b (HR/DSSS), 802.11g without old stations (ERP-OFDM with short slots) and 802.11g with 802.11b stations
+//! around (long slots, CTS-to-self before each OFDM frame).
+//!
+//! References: 802.11-2020 §15 and §16 (DSSS, HR/DSSS), §17 (OFDM), §18 (ERP), §10.3.2.3 (inter-frame spaces),
+//! §10.3.7 (how they follow from the PHY's constants).
+
+use std::fmt;
+use units::{Rate, Span};
+
+/// Which PHY, and whether old stations are around.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Standard {
+    /// 802.11b: DSSS and CCK at 1, 2, 5.5 and 11 Mb/s.
+    B,
+    /// 802.11g alone: ERP-OFDM with short slots, no protection.
+    G,
+    /// 802.11g beside 802.11b: ERP-OFDM with long slots, a CTS-to-self before each OFDM frame.
+    Bg,
+}
+
+/// A PHY rate of 802.11b or 802.11g. Ordered by rate.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[expect(missing_docs, reason = "each name says its rate")]
+pub enum PhyRate {
+    Mbps1,
+    Mbps2,
+    Mbps5_5,
+    Mbps6,
+    Mbps9,
+    Mbps11,
+    Mbps12,
+    Mbps18,
+    Mbps24,
+    Mbps36,
+    Mbps48,
+    Mbps54,
+}
+
+impl PhyRate {
+    /// All rates, ascending.
+    pub const ALL: [Self; 12] = [
+        Self::Mbps1,
+        Self::Mbps2,
+        Self::Mbps5_5,
+        Self::Mbps6,
+        Self::Mbps9,
+        Self::Mbps11,
+        Self::Mbps12,
+        Self::Mbps18,
+        Self::Mbps24,
+        Self::Mbps36,
+        Self::Mbps48,
+        Self::Mbps54,
+    ];
+
+    /// The PHY rate of exactly this rate, if there is one.
+    pub fn from_rate(rate: Rate) -> Option<Self> {
+        Self::ALL.into_iter().find(|phy_rate| phy_rate.rate() == rate)
+    }
+
+    /// The rate of its data bits.
+    pub const fn rate(self) -> Rate {
+        Rate::from_bps(self.kbps() * 1000)
+    }
+
+    /// Whether it is sent with OFDM; otherwise with DSSS or CCK.
+    pub const fn is_ofdm(self) -> bool {
+        !matches!(self, Self::Mbps1 | Self::Mbps2 | Self::Mbps5_5 | Self::Mbps11)
+    }
+
+    pub(crate) const fn kbps(self) -> u64 {
+        match self {
+            Self::Mbps1 => 1_000,
+            Self::Mbps2 => 2_000,
+            Self::Mbps5_5 => 5_500,
+            Self::Mbps6 => 6_000,
+            Self::Mbps9 => 9_000,
+            Self::Mbps11 => 11_000,
+            Self::Mbps12 => 12_000,
+            Self::Mbps18 => 18_000,
+            Self::Mbps24 => 24_000,
+            Self::Mbps36 => 36_000,
+            Self::Mbps48 => 48_000,
+            Self::Mbps54 => 54_000,
+        }
+    }
+
+    /// The rate at which a frame of this rate is acknowledged: the highest basic rate of its class that is not above it
+    /// (802.11-2020 §10.6.6.5.2). Basic rates: 6, 12, 24 Mb/s (OFDM's mandatory ones), and 1, 2 Mb/s (DSSS's).
+    pub(crate) fn control_response(self) -> Self {
+        match (self.is_ofdm(), self) {
+            (true, rate) if rate >= Self::Mbps24 => Self::Mbps24,
+            (true, rate) if rate >= Self::Mbps12 => Self::Mbps12,
+            (true, _) => Self::Mbps6,
+            (false, rate) if rate >= Self::Mbps2 => Self::Mbps2,
+            (false, _) => Self::Mbps1,
+        }
+    }
+}
+
+impl fmt::Display for PhyRate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.rate().fmt(f)
+    }
+}
+
+/// aSIFSTime at 2.4 GHz, of both PHYs.
+pub(crate) const SIFS: Span = Span::from_micros(10);
+
+/// Contention window of a PHY, as the greatest number of slots to draw.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct ContentionWindow {
+    /// aCWmin.
+    pub(crate) min: u32,
+    /// aCWmax.
+    pub(crate) max: u32,
+}
+
+/// aCWmin 15 of OFDM, aCWmax 1023.
+pub(crate) const OFDM_WINDOW: ContentionWindow = ContentionWindow { min: 15, max: 1023 };
+/// aCWmin 31 of a station that knows only DSSS, aCWmax 1023.
+pub(crate) const DSSS_WINDOW: ContentionWindow = ContentionWindow { min: 31, max: 1023 };
+
+impl Standard {
+    /// aSlotTime: 9 us with short slots, else 20 us.
+    pub(crate) const fn slot(self) -> Span {
+        match self {
+            Self::G => Span::from_micros(9),
+            Self::B | Self::Bg => Span::from_micros(20),
+        }
+    }
+
+    /// aCCATime: how long a transmission is on the air before others sense it. 4 us of OFDM with short slots, else 15 us.
+    pub(crate) const fn sensing(self) -> Span {
+        match self {
+            Self::G => Span::from_micros(4),
+            Self::B | Self::Bg => Span::from_micros(15),
+        }
+    }
+
+    /// DIFS = aSIFSTime + 2 aSlotTime.
+    pub(crate) fn difs(self) -> Span {
+        SIFS + self.slot() * 2
+    }
+
+    /// The contention window of a station that sends at this rate at most.
+    pub(crate) const fn window(self, highest: PhyRate) -> ContentionWindow {
+        match self {
+            Self::B => DSSS_WINDOW,
+            Self::Bg if !highest.is_ofdm() => DSSS_WINDOW,
+            Self::Bg | Self::G => OFDM_WINDOW,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn difs_is_28_and_50_microseconds() {
+        assert_eq!(Standard::G.difs(), Span::from_micros(28));
+        assert_eq!(Standard::B.difs(), Span::from_micros(50));
+        assert_eq!(Standard::Bg.difs(), Span::from_micros(50));
+    }
+
+    #[test]
+    fn acknowledgements_go_at_basic_rates() {
+        let answer = |mbps: f64| PhyRate::from_rate(Rate::from_mbps(mbps)).unwrap().control_response().rate().as_mbps();
+        for (data, control) in [
+            (54.0, 24.0),
+            (24.0, 24.0),
+            (18.0, 12.0),
+            (12.0, 12.0),
+            (9.0, 6.0),
+            (6.0, 6.0),
+            (11.0, 2.0),
+            (5.5, 2.0),
+            (2.0, 2.0),
+            (1.0, 1.0),
+        ] {
+            assert_eq!(answer(data), control, "data at {data} Mb/s");
+        }
+    }
+}

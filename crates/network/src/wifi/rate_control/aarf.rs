@@ -1,0 +1,48 @@
+//! Adaptive automatic rate fallback: ARF whose steps up get rarer where they fail.
+//!
+//! 1. As ARF, with thresholds of its own: at first 10 successes in a row or 15 transmissions.
+//! 2. A failed probe doubles the successes asked for, up to 50.
+//! 3. A step down after 2 failures in a row sets them back to 10.
+//! 4. The timer follows in the proportion that it had at first, 15 to 10.
+//!
+//! [lacage04] gives 10, the doubling, 50 and the setting back; how the timer follows is ours, for it must not undercut
+//! the threshold.
+//!
+//! Reference: M. Lacage, M. H. Manshaei, T. Turletti: IEEE 802.11 rate adaptation: a practical approach, MSWiM 2004.
+
+use super::Ladder;
+use super::arf::{Counters, Fall, SUCCESSES, TIMER};
+use crate::wifi::constants::PhyRate;
+
+/// The greatest number of successes asked for.
+const MAX_SUCCESSES: u32 = 50;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Aarf {
+    ladder: Ladder,
+    counters: Counters,
+    successes: u32,
+}
+
+impl Aarf {
+    pub(super) fn new(ladder: Ladder) -> Self {
+        Self { ladder, counters: Counters::default(), successes: SUCCESSES }
+    }
+
+    pub(super) fn rate(&self) -> PhyRate {
+        self.ladder.rate()
+    }
+
+    pub(super) fn on_success(&mut self) {
+        let timer = self.successes * TIMER / SUCCESSES;
+        self.counters.on_success(&mut self.ladder, self.successes, timer);
+    }
+
+    pub(super) fn on_failure(&mut self) {
+        match self.counters.on_failure(&mut self.ladder) {
+            Fall::None => {}
+            Fall::Probe => self.successes = (2 * self.successes).min(MAX_SUCCESSES),
+            Fall::Failures => self.successes = SUCCESSES,
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Automatic rate fallback.
+//!
+//! 1. One rate up after 10 acknowledged transmissions in a row, or with the first success after the timer has
+//!    expired; the timer counts 15 transmissions since the last change of rate.
+//! 2. The first transmission after a step up is a probe: if it fails, down again at once.
+//! 3. One rate down after 2 failed transmissions in a row.
+//!
+//! [kamerman97] leaves the timer's length open and runs it in time; [lacage04] counts it in transmissions, as here, so that it
+//! means the same at every load. Its 15 is the customary value.
+//!
+//! Leaves out: rates per retry (the whole chain of retries of a frame shares the two counters).
+//!
+//! References: A. Kamerman, L. Monteban: WaveLAN-II: A high-performance wireless LAN for the unlicensed band, Bell Labs Technical
+//! Journal, 1997. M. Lacage, M. H. Manshaei, T. Turletti: IEEE 802.11 rate adaptation: a practical approach, MSWiM 2004.
+
+use super::Ladder;
+use crate::wifi::constants::PhyRate;
+
+/// Acknowledged transmissions in a row before a step up.
+pub(super) const SUCCESSES: u32 = 10;
+/// Transmissions after which the timer expires.
+pub(super) const TIMER: u32 = 15;
+/// Failed transmissions in a row before a step down.
+const FAILURES: u32 = 2;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arf {
+    ladder: Ladder,
+    counters: Counters,
+}
+
+impl Arf {
+    pub(super) fn new(ladder: Ladder) -> Self {
+        Self { ladder, counters: Counters::default() }
+    }
+
+    pub(super) fn rate(&self) -> PhyRate {
+        self.ladder.rate()
+    }
+
+    pub(super) fn on_success(&mut self) {
+        self.counters.on_success(&mut self.ladder, SUCCESSES, TIMER);
+    }
+
+    pub(super) fn on_failure(&mut self) {
+        self.counters.on_failure(&mut self.ladder);
+    }
+}
+
+/// What a failed transmission meant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Fall {
+    /// Nothing yet.
+    None,
+    /// A probe failed: one rate down.
+    Probe,
+    /// Too many in a row: one rate down.
+    Failures,
+}
+
+/// What ARF remembers between transmissions; AARF moves only the thresholds.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Counters {
+    successes: u32,
+    failures: u32,
+    timer: u32,
+    probing: bool,
+}
+
+impl Counters {
+    pub(super) fn on_success(&mut self, ladder: &mut Ladder, successes: u32, timer: u32) {
+        self.probing = false;
+        self.failures = 0;
+        self.successes += 1;
+        self.timer += 1;
+        if self.successes >= successes || self.timer >= timer {
+            let probing = ladder.up();
+            *self = Self { probing, ..Self::default() };
+        }
+    }
+
+    pub(super) fn on_failure(&mut self, ladder: &mut Ladder) -> Fall {
+        self.successes = 0;
+        self.timer += 1;
+        self.failures += 1;
+        if self.probing {
+            ladder.down();
+            *self = Self::default();
+            return Fall::Probe;
+        }
+        if self.failures >= FAILURES {
+            ladder.down();
+            *self = Self::default();
+            return Fall::Failures;
+        }
+        Fall::None
+    }
+}

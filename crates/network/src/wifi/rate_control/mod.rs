@@ -1,0 +1,139 @@
+//! At which PHY rate: fixed, or by what happened to the frames before.
+//!
+//! A controller belongs to one direction between a station and the access point; it hears of each transmission whether it was
+//! acknowledged, and cannot tell a collision from a channel error. So where stations collide much, the adaptive ones
+//! fall to rates that the channel would not need.
+
+mod aarf;
+mod arf;
+mod fixed;
+
+use super::constants::{PhyRate, Standard};
+use aarf::Aarf;
+use arf::Arf;
+use fixed::Fixed;
+
+/// Who chooses the PHY rate.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum RateControl {
+    /// Always the configured rate.
+    Fixed,
+    /// Automatic rate fallback [kamerman97].
+    Arf,
+    /// Adaptive automatic rate fallback [lacage04].
+    Aarf,
+}
+
+/// What the rate control chooses from.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum RateSet {
+    /// The OFDM rates, 6 to 54 Mb/s.
+    Ofdm,
+    /// All rates of 802.11b and 802.11g, 1 to 54 Mb/s.
+    All,
+}
+
+/// The rate control of one direction between a station and the access point.
+#[derive(Clone, Debug)]
+pub(crate) enum Controller {
+    Fixed(Fixed),
+    Arf(Arf),
+    Aarf(Aarf),
+}
+
+impl Controller {
+    /// A controller that starts at `highest` and never goes above it.
+    pub(crate) fn new(control: RateControl, standard: Standard, set: RateSet, highest: PhyRate) -> Self {
+        match control {
+            RateControl::Fixed => Self::Fixed(Fixed::new(highest)),
+            RateControl::Arf => Self::Arf(Arf::new(Ladder::new(standard, set, highest))),
+            RateControl::Aarf => Self::Aarf(Aarf::new(Ladder::new(standard, set, highest))),
+        }
+    }
+
+    pub(crate) fn rate(&self) -> PhyRate {
+        match self {
+            Self::Fixed(fixed) => fixed.rate(),
+            Self::Arf(arf) => arf.rate(),
+            Self::Aarf(aarf) => aarf.rate(),
+        }
+    }
+
+    /// A transmission was acknowledged.
+    pub(crate) fn on_success(&mut self) {
+        match self {
+            Self::Fixed(_) => {}
+            Self::Arf(arf) => arf.on_success(),
+            Self::Aarf(aarf) => aarf.on_success(),
+        }
+    }
+
+    /// A transmission was not acknowledged.
+    pub(crate) fn on_failure(&mut self) {
+        match self {
+            Self::Fixed(_) => {}
+            Self::Arf(arf) => arf.on_failure(),
+            Self::Aarf(aarf) => aarf.on_failure(),
+        }
+    }
+}
+
+/// The rates to choose from, ascending, and the one in use.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ladder {
+    rates: [PhyRate; PhyRate::ALL.len()],
+    length: u8,
+    position: u8,
+}
+
+impl Ladder {
+    fn new(standard: Standard, set: RateSet, highest: PhyRate) -> Self {
+        // A station whose highest rate is a DSSS one below an OFDM access is an 802.11b station, unless all rates may mix.
+        let belongs = |rate: PhyRate| match set {
+            RateSet::All if standard != Standard::B && highest.is_ofdm() => true,
+            RateSet::All | RateSet::Ofdm => rate.is_ofdm() == highest.is_ofdm(),
+        };
+        let mut ladder = Self { rates: [highest; PhyRate::ALL.len()], length: 0, position: 0 };
+        for rate in PhyRate::ALL.into_iter().filter(|&rate| rate <= highest && belongs(rate)) {
+            ladder.rates[usize::from(ladder.length)] = rate;
+            ladder.length += 1;
+        }
+        ladder.position = ladder.length - 1;
+        ladder
+    }
+
+    fn rate(&self) -> PhyRate {
+        self.rates[usize::from(self.position)]
+    }
+
+    /// One rate up; whether there was one.
+    fn up(&mut self) -> bool {
+        let higher = self.position + 1 < self.length;
+        self.position += u8::from(higher);
+        higher
+    }
+
+    /// One rate down, if there is one.
+    fn down(&mut self) {
+        self.position = self.position.saturating_sub(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rates(standard: Standard, set: RateSet, highest: PhyRate) -> Vec<f64> {
+        let ladder = Ladder::new(standard, set, highest);
+        ladder.rates[..usize::from(ladder.length)].iter().map(|rate| rate.rate().as_mbps()).collect()
+    }
+
+    #[test]
+    fn a_ladder_has_the_rates_of_its_set_up_to_the_highest() {
+        let all = RateSet::All;
+        assert_eq!(rates(Standard::G, RateSet::Ofdm, PhyRate::Mbps24), [6.0, 9.0, 12.0, 18.0, 24.0]);
+        assert_eq!(rates(Standard::G, all, PhyRate::Mbps18), [1.0, 2.0, 5.5, 6.0, 9.0, 11.0, 12.0, 18.0]);
+        assert_eq!(rates(Standard::B, RateSet::Ofdm, PhyRate::Mbps11), [1.0, 2.0, 5.5, 11.0]);
+        assert_eq!(rates(Standard::Bg, all, PhyRate::Mbps11), [1.0, 2.0, 5.5, 11.0]);
+    }
+}

@@ -1,0 +1,133 @@
+//! The wired last hop: hosts that share one link to an access router, and one link back.
+//!
+//! Algorithm: upwards the hosts' own queues are served in turn, one packet each (round robin), by one transmitter of the
+//! access rate; downwards one drop-tail queue feeds a [`Link`] of the same rate. A broadcast goes up like any packet and
+//! comes back down once, for all hosts but its sender.
+//!
+//! Leaves out: Ethernet framing and per-port links; give the rate of IP bytes.
+
+use crate::config::WiredAccessConfig;
+use crate::link::{BusyTime, Link};
+use crate::packet::{Delivery, Destination, NodeId, Packet};
+use crate::queue::Fifo;
+use crate::random::Streams;
+use std::collections::VecDeque;
+use units::{Probability, Rate, Span, Time};
+
+#[derive(Clone, Debug)]
+pub(crate) struct WiredAccess<P> {
+    hosts: Vec<Fifo<P>>,
+    rate: Rate,
+    delay: Span,
+    /// Hosts with packets, in the order of their turns; the one in service is not among them.
+    turns: VecDeque<usize>,
+    in_service: Option<(usize, Time)>,
+    underway: VecDeque<(Time, Packet<P>)>,
+    busy: BusyTime,
+    down: Link<P>,
+}
+
+impl<P: Clone> WiredAccess<P> {
+    pub(crate) fn new(config: &WiredAccessConfig, host_queues: &[usize], streams: Streams) -> Self {
+        // The stream is never drawn from: this link loses nothing.
+        let stream = streams.stream("wired/down/loss");
+        Self {
+            hosts: host_queues.iter().map(|&packets| Fifo::new(packets)).collect(),
+            rate: config.rate,
+            delay: config.delay,
+            turns: VecDeque::with_capacity(host_queues.len()),
+            in_service: None,
+            underway: VecDeque::new(),
+            busy: BusyTime::default(),
+            down: Link::new(config.queue_packets, config.rate, config.delay, Probability::ZERO, stream),
+        }
+    }
+
+    pub(crate) fn offer_up(&mut self, now: Time, host: usize, packet: Packet<P>) -> Result<(), Packet<P>> {
+        let was_empty = self.hosts[host].is_empty();
+        self.hosts[host].push(now, packet)?;
+        if was_empty {
+            self.turns.push_back(host);
+            self.serve(now);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn offer_down(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
+        self.down.offer(now, packet)
+    }
+
+    pub(crate) fn next_event(&self) -> Time {
+        self.next_up().min(self.down.next_event())
+    }
+
+    /// Lets the next event happen, which is due at `now`; gives the packet that has come up to the access router.
+    pub(crate) fn step(&mut self, now: Time, deliveries: &mut Vec<Delivery<P>>) -> Option<Packet<P>> {
+        if self.next_up() == now {
+            return self.step_up(now);
+        }
+        if let Some(packet) = self.down.step(now) {
+            match packet.to {
+                Destination::Node(to) => deliveries.push(Delivery { at: now, to, packet }),
+                Destination::Broadcast => {
+                    let receivers = (0..self.hosts.len()).map(|host| NodeId(host as u16));
+                    let receivers = receivers.filter(|&to| to != packet.from);
+                    deliveries.extend(receivers.map(|to| Delivery { at: now, to, packet: packet.clone() }));
+                }
+            }
+        }
+        None
+    }
+
+    pub(crate) fn host_queue(&self, host: usize) -> &Fifo<P> {
+        &self.hosts[host]
+    }
+
+    pub(crate) fn down_queue(&self) -> &Fifo<P> {
+        self.down.queue()
+    }
+
+    pub(crate) fn underway(&self) -> usize {
+        self.underway.len() + self.down.underway()
+    }
+
+    /// The busy time of the busier direction.
+    pub(crate) fn busy_time(&self, now: Time) -> Span {
+        self.busy.until(now).max(self.down.busy_time(now))
+    }
+
+    pub(crate) fn reset_statistics(&mut self, now: Time) {
+        self.hosts.iter_mut().for_each(|queue| queue.reset_statistics(now));
+        self.busy.reset(now);
+        self.down.reset_statistics(now);
+    }
+
+    fn next_up(&self) -> Time {
+        let arrival = self.underway.front().map_or(Time::MAX, |(at, _)| *at);
+        self.in_service.map_or(Time::MAX, |(_, at)| at).min(arrival)
+    }
+
+    fn step_up(&mut self, now: Time) -> Option<Packet<P>> {
+        if self.underway.front().is_some_and(|(at, _)| *at == now) {
+            return self.underway.pop_front().map(|(_, packet)| packet);
+        }
+        let (host, _) = self.in_service.take().expect("an uplink without arrivals steps when a packet has been sent");
+        self.busy.stop(now);
+        let packet = self.hosts[host].pop(now);
+        self.underway.push_back((now + self.delay, packet));
+        if !self.hosts[host].is_empty() {
+            self.turns.push_back(host);
+        }
+        self.serve(now);
+        None
+    }
+
+    fn serve(&mut self, now: Time) {
+        if self.in_service.is_none()
+            && let Some(host) = self.turns.pop_front()
+        {
+            self.busy.start(now);
+            self.in_service = Some((host, now + self.rate.transmission_time(self.hosts[host].head().size)));
+        }
+    }
+}
