@@ -1,1 +1,90 @@
-fn main() {}
+//! The `lasthop` command: reads what was typed, calls the rooms, and turns what they say into text and exit codes.
+//!
+//! Exit codes: 0 done; 1 it ran, and a check failed (a run that is not valid); 2 it could not run, with a message that
+//! says what to do.
+// The command is where the environment, files and the clock come in.
+#![allow(clippy::disallowed_methods)]
+
+mod agent;
+mod doctor;
+mod progress;
+mod runs;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// It ran, and a check failed.
+pub(crate) const FAILED: u8 = 1;
+/// It could not run.
+pub(crate) const COULD_NOT_RUN: u8 = 2;
+
+/// Many devices behind one access point: try the remedies, and use them.
+#[derive(Parser)]
+#[command(name = "lasthop", version = version(), max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a scenario once
+    Run(runs::RunArguments),
+    /// Run a scenario in several cases and compare them
+    Compare(runs::CompareArguments),
+    /// Watch over this host's connections and bound their windows when the access point is congested
+    Agent(agent::AgentArguments),
+    /// Say what this kernel can do for lasthop, and what is missing
+    Doctor(doctor::DoctorArguments),
+}
+
+fn main() -> ExitCode {
+    // Exit code 2 for a wrong command line, 0 for --help and --version: clap's own.
+    let arguments = Arguments::parse();
+    let outcome = match arguments.command {
+        Command::Run(arguments) => runs::run(&arguments),
+        Command::Compare(arguments) => runs::compare(&arguments),
+        Command::Agent(arguments) => agent::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("lasthop: {error:#}");
+        ExitCode::from(COULD_NOT_RUN)
+    })
+}
+
+/// This build, as the results tell it.
+pub(crate) fn build() -> scenario::Build {
+    let commit = env!("LASTHOP_COMMIT");
+    scenario::Build {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: (!commit.is_empty()).then(|| commit.to_owned()),
+        dirty: env!("LASTHOP_DIRTY") == "true",
+    }
+}
+
+fn version() -> String {
+    let build = build();
+    match build.commit {
+        Some(commit) => format!("{} ({commit}{})", build.version, if build.dirty { ", with changes" } else { "" }),
+        None => build.version,
+    }
+}
+
+/// Set by the first SIGINT or SIGTERM; the second one ends the process at once.
+pub(crate) fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
+    use anyhow::Context as _;
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    use signal_hook::flag;
+
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        let died = 128 + signal;
+        flag::register_conditional_shutdown(signal, died, Arc::clone(&stop))
+            .and_then(|_| flag::register(signal, Arc::clone(&stop)))
+            .context("cannot listen to signals")?;
+    }
+    Ok(stop)
+}

@@ -10,6 +10,7 @@
 //! in the device, which drops at its tail, as in the phones of 2012.
 
 use crate::clock::Clock;
+use crate::shaper::Station;
 use crate::tun::{MTU, Tun};
 use anyhow::{Context, Result};
 use network::{Delivery, Destination, Network, NodeId, Packet, Place, Statistics};
@@ -132,11 +133,15 @@ pub(crate) struct RealTime<'a> {
     network: Network<Arc<[u8]>>,
     /// One for each host, then the server's.
     devices: &'a [Tun],
+    /// One for each host: what the shaper wants to know.
+    stations: &'a [Station],
     plan: AddressPlan,
     clock: Clock,
     epoll: Epoll,
     /// Devices that may have a packet: set by epoll (edge-triggered), cleared by a read that finds none.
     readable: Vec<bool>,
+    /// Packets that the model took from each node.
+    offered: Vec<u64>,
     deliveries: Vec<Delivery<Arc<[u8]>>>,
     queues: Vec<QueueSample>,
     lateness: Lateness,
@@ -146,7 +151,12 @@ pub(crate) struct RealTime<'a> {
 
 impl<'a> RealTime<'a> {
     /// Puts the model between the devices: one for each host, then the server's.
-    pub(crate) fn new(network: Network<Arc<[u8]>>, devices: &'a [Tun], clock: Clock) -> Result<Self> {
+    pub(crate) fn new(
+        network: Network<Arc<[u8]>>,
+        devices: &'a [Tun],
+        stations: &'a [Station],
+        clock: Clock,
+    ) -> Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).context("cannot make an epoll instance")?;
         for (node, device) in devices.iter().enumerate() {
             let event = EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, node as u64);
@@ -156,6 +166,8 @@ impl<'a> RealTime<'a> {
         Ok(Self {
             network,
             devices,
+            stations,
+            offered: vec![0; devices.len()],
             plan: AddressPlan::new(hosts),
             clock,
             epoll,
@@ -257,8 +269,12 @@ impl<'a> RealTime<'a> {
                 let size = Bytes::new(length as u64);
                 let packet = Packet { from: id, to, size, payload: Arc::from(packet) };
                 // A refusal is a drop at the tail of the node's queue, which the model counts.
-                let _ = self.network.offer(self.clock.now(), packet);
+                self.offered[node] += u64::from(self.network.offer(self.clock.now(), packet).is_ok());
             }
+        }
+        for (host, station) in self.stations.iter().enumerate() {
+            let backlog = self.network.queue_packets(Place::Host(NodeId(host as u16)));
+            station.report(backlog, self.offered[host] - backlog as u64);
         }
         Ok(more)
     }

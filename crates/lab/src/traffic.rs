@@ -14,6 +14,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use nix::sys::socket::{
     self, AddressFamily, Backlog, MsgFlags, SockFlag, SockType, SockaddrIn, setsockopt, sockopt::TcpCongestion,
 };
+use scenario::Direction;
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -26,13 +27,6 @@ const SERVER_PORT: u16 = 5001;
 const FIRST_CLIENT_PORT: u16 = 10_000;
 /// What one write offers: iperf's default for TCP.
 const WRITE_BYTES: usize = 128 * 1024;
-
-/// Who sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Up,
-    Down,
-}
 
 /// One flow that is to run.
 #[derive(Clone, Debug)]
@@ -203,7 +197,8 @@ impl Traffic {
                 Ok(()) | Err(Errno::EINPROGRESS) => Ok(()),
                 Err(error) => Err(error),
             };
-            if let Err(error) = connected.and_then(|()| self.epoll.add(&flow.client, Token::Client(number).event(interest)))
+            if let Err(error) =
+                connected.and_then(|()| self.epoll.add(&flow.client, Token::Client(number).event(interest)))
             {
                 flow.failed = Some(format!("cannot connect: {error}"));
             }
@@ -212,19 +207,20 @@ impl Traffic {
 
     fn accept(&mut self) -> Result<()> {
         loop {
-            let accepted = match socket::accept4(self.listener.as_raw_fd(), SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC)
-            {
-                // SAFETY: the kernel has just given us this descriptor, and nobody else has it.
-                Ok(descriptor) => unsafe { OwnedFd::from_raw_fd(descriptor) },
-                Err(Errno::EAGAIN) => return Ok(()),
-                Err(Errno::ECONNABORTED | Errno::EINTR) => continue,
-                Err(error) => return Err(error).context("cannot accept a connection in the server's namespace"),
-            };
-            let client: SockaddrIn = socket::getpeername(accepted.as_raw_fd()).context("an accepted socket has no peer")?;
-            let number = usize::from(client.port().wrapping_sub(FIRST_CLIENT_PORT));
-            let Some(flow) = self.flows.get_mut(number) else {
+            let accepted =
+                match socket::accept4(self.listener.as_raw_fd(), SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC) {
+                    // SAFETY: the kernel has just given us this descriptor, and nobody else has it.
+                    Ok(descriptor) => unsafe { OwnedFd::from_raw_fd(descriptor) },
+                    Err(Errno::EAGAIN) => return Ok(()),
+                    Err(Errno::ECONNABORTED | Errno::EINTR) => continue,
+                    Err(error) => return Err(error).context("cannot accept a connection in the server's namespace"),
+                };
+            let client: SockaddrIn =
+                socket::getpeername(accepted.as_raw_fd()).context("an accepted socket has no peer")?;
+            let Some(number) = flow_of_port(client.port()).filter(|&number| number < self.flows.len()) else {
                 continue;
             };
+            let flow = &mut self.flows[number];
             let plan = &self.plans[number];
             let interest = match plan.direction {
                 Direction::Up => EpollFlags::EPOLLIN,
@@ -294,9 +290,15 @@ impl Token {
     }
 }
 
+/// The flow whose client is bound to this port; `None` for a port of nobody's.
+pub(crate) fn flow_of_port(port: u16) -> Option<usize> {
+    port.checked_sub(FIRST_CLIENT_PORT).map(usize::from)
+}
+
 fn tcp_socket(address: Ipv4Addr, port: u16) -> Result<OwnedFd> {
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
-    let socket = socket::socket(AddressFamily::Inet, SockType::Stream, flags, None).context("cannot make a TCP socket")?;
+    let socket =
+        socket::socket(AddressFamily::Inet, SockType::Stream, flags, None).context("cannot make a TCP socket")?;
     socket::bind(socket.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(address, port)))
         .with_context(|| format!("cannot bind a socket to {address}:{port}"))?;
     Ok(socket)

@@ -2,7 +2,6 @@
 
 use crate::netlink::Netlink;
 use anyhow::{Context, Result};
-use nix::errno::Errno;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::net::Ipv4Addr;
@@ -64,7 +63,7 @@ impl Tun {
     pub(crate) fn write(&self, packet: &[u8]) -> io::Result<bool> {
         match (&self.file).write(packet) {
             Ok(_) => Ok(true),
-            Err(error) if matches!(Errno::try_from(error.raw_os_error().unwrap_or(0)), Ok(Errno::EINVAL)) => Ok(false),
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(false),
             Err(error) => Err(error),
         }
     }

@@ -1,0 +1,35 @@
+# The verbs of this house. `make help` lists them.
+
+CARGO ?= cargo
+LASTHOP = target/release/lasthop
+OUT ?= out
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test lint bench clean
+
+help: ## list the verbs
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## install the system packages that are missing (apt-get, as root or with sudo)
+	@scripts/system-packages
+
+build: setup ## build the lasthop command (target/release/lasthop)
+	$(CARGO) build --release --locked --package lasthop-cli
+
+demo: build ## ten hosts upload through one access point: without help, with the agent, with bbr (root, under 4 minutes)
+	@scripts/demo $(LASTHOP) $(OUT)/demo
+
+test: setup ## every test; those of the kernel and the laboratory need root
+	@scripts/test
+
+lint: setup ## formatting and clippy, warnings are errors
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
+
+bench: build ## overhead in the kernel and of the agent: the figures of the README (root, some minutes)
+	$(CARGO) bench --locked --package lasthop-kernel --bench overhead
+	$(CARGO) bench --locked --package lasthop-agent --bench footprint
+
+clean: ## remove what was built and measured
+	$(CARGO) clean
+	rm -rf $(OUT)

@@ -1,0 +1,17 @@
+//! Which commit this is built from, for the results.
+
+use std::process::Command;
+
+fn main() {
+    println!("cargo::rerun-if-changed=../../.git/HEAD");
+    println!("cargo::rerun-if-changed=../../.git/index");
+    println!("cargo::rerun-if-changed=src");
+    let git = |args: &[&str]| {
+        let output = Command::new("git").args(args).output().ok().filter(|output| output.status.success())?;
+        String::from_utf8(output.stdout).ok().map(|text| text.trim().to_owned())
+    };
+    // Built from an archive without git, there is no commit to tell.
+    println!("cargo::rustc-env=LASTHOP_COMMIT={}", git(&["rev-parse", "--short=12", "HEAD"]).unwrap_or_default());
+    let dirty = git(&["status", "--porcelain"]).is_some_and(|changes| !changes.is_empty());
+    println!("cargo::rustc-env=LASTHOP_DIRTY={dirty}");
+}

@@ -1,0 +1,78 @@
+//! Who may import whom: ARCHITECTURE.md's rule, held against what cargo knows.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+/// Each room with the rooms it may import. Whatever is not here is a mistake; say why in ARCHITECTURE.md if it is not.
+const MAY_IMPORT: &[(&str, &[&str])] = &[
+    ("units", &[]),
+    ("control", &["units"]),
+    ("network", &["units"]),
+    ("scenario", &["control", "network", "units"]),
+    ("report", &["scenario", "units"]),
+    ("kernel", &["units"]),
+    ("agent", &["control", "kernel", "units"]),
+    ("lab", &["agent", "network", "scenario", "units"]),
+    ("cli", &["agent", "control", "kernel", "lab", "network", "report", "scenario", "units"]),
+];
+
+/// The rooms without a clock, an environment or files, and what they may use from outside.
+const PURE: &[(&str, &[&str])] = &[
+    ("units", &[]),
+    ("control", &["cc", "hmac", "serde", "sha2", "thiserror"]),
+    ("network", &["rand", "rand_chacha", "sha2", "thiserror"]),
+];
+
+struct Import {
+    name: String,
+    only_in_tests: bool,
+}
+
+fn rooms() -> BTreeMap<String, Vec<Import>> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--format-version", "1"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo metadata runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON");
+    let packages = metadata["packages"].as_array().expect("a list of packages");
+    let text = |value: &serde_json::Value| value.as_str().expect("a name").trim_start_matches("lasthop-").to_owned();
+    packages
+        .iter()
+        .map(|package| {
+            let dependencies = package["dependencies"].as_array().expect("a list of dependencies");
+            let import = |d: &serde_json::Value| Import { name: text(&d["name"]), only_in_tests: d["kind"] == "dev" };
+            (text(&package["name"]), dependencies.iter().map(import).collect())
+        })
+        .collect()
+}
+
+#[test]
+fn every_room_imports_only_what_it_may() {
+    let rooms = rooms();
+    let known: Vec<&str> = MAY_IMPORT.iter().map(|(room, _)| *room).collect();
+    let unknown: Vec<_> = rooms.keys().filter(|room| !known.contains(&room.as_str())).collect();
+    assert!(unknown.is_empty(), "rooms without a rule: {unknown:?}");
+    for (room, allowed) in MAY_IMPORT {
+        for import in rooms.get(*room).unwrap_or_else(|| panic!("the room {room} is gone")) {
+            let is_room = known.contains(&import.name.as_str());
+            let fine = !is_room || import.only_in_tests || allowed.contains(&import.name.as_str());
+            assert!(fine, "{room} must not import {}", import.name);
+        }
+    }
+}
+
+#[test]
+fn pure_rooms_use_only_what_is_known_to_be_pure() {
+    let rooms = rooms();
+    for (room, allowed) in PURE {
+        for import in rooms[*room].iter().filter(|import| !import.only_in_tests) {
+            let name = import.name.as_str();
+            assert!(allowed.contains(&name) || rooms.contains_key(name), "{room} is pure and must not use {name}");
+        }
+        let source = format!("{}/../{room}/src/lib.rs", env!("CARGO_MANIFEST_DIR"));
+        let source = std::fs::read_to_string(&source).expect("a room has a lib.rs");
+        assert!(source.contains("#![deny(clippy::disallowed_methods)]"), "{room} must refuse clocks and files");
+    }
+}

@@ -1,0 +1,263 @@
+//! From what was measured to the result and its series.
+
+use crate::agents::AgentReport;
+use crate::bounds::Bounds;
+use crate::real_time::{self, Lateness, QueueSample};
+use crate::traffic;
+use network::{Cause, Place, Statistics};
+use scenario::measure::{Distribution, mean};
+use scenario::result::{
+    AccessResult, Build, FlowResult, HostPolicyResult, HostsKind, PoliciesResult, RunResult, SCHEMA_VERSION,
+};
+use scenario::series::{self, FlowSeries, QueueSeries, Series};
+use scenario::{FlowSpec, HostSpec, Scenario};
+use std::time::Duration;
+use units::{Rate, Time};
+
+/// A run whose deliveries were later than this, 99 of 100, is not valid: it is the resolution of the TCP timestamps and
+/// a quarter of the shortest path that scenarios use.
+const LATE_P99_US: u64 = 1_000;
+/// A run with one delivery later than this is not valid: the kernel's shortest retransmission timeout (TCP_RTO_MIN), so
+/// that the delay alone could have made a sender time out.
+const LATE_MAX_US: u64 = 200_000;
+
+/// All that one run produced.
+pub(crate) struct Measured<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) hosts: &'a [HostSpec],
+    pub(crate) build: Build,
+    pub(crate) medium: real_time::Report,
+    pub(crate) traffic: traffic::Report,
+    pub(crate) agents: Vec<AgentReport>,
+    /// Dropped by the hosts' own devices after the warm-up.
+    pub(crate) device_drops: u64,
+    pub(crate) wall: Duration,
+}
+
+impl Measured<'_> {
+    /// The result and the series.
+    pub(crate) fn into_outcome(mut self) -> (RunResult, Series) {
+        let bounds = self.bounds();
+        let series = Series { flows: self.flow_series(&bounds), queues: queue_series(&self.medium.queues) };
+        let lateness_us = scenario::result::Lateness {
+            p50: self.medium.lateness.permille_us(500) as f64,
+            p99: self.medium.lateness.permille_us(990) as f64,
+            max: self.medium.lateness.max_us() as f64,
+        };
+        let invalid_reasons = self.invalid_reasons();
+        let rtts: Vec<f64> = self.after_warmup(&series.flows).filter_map(|row| series.flows.srtt_ms[row]).collect();
+        let wall_s = self.wall.as_secs_f64();
+        let duration_s = self.scenario.duration.as_secs_f64();
+        let mut result = RunResult {
+            schema_version: SCHEMA_VERSION,
+            scenario: self.scenario.to_json(),
+            hosts_kind: HostsKind::Kernel,
+            seed: self.scenario.seed,
+            build: self.build.clone(),
+            duration_s,
+            warmup_s: self.scenario.warmup.as_secs_f64(),
+            aggregate_goodput_mbps: 0.0,
+            jain_index: None,
+            starved_flows: 0,
+            rtt_ms: None,
+            utilization: self.medium.statistics.utilization,
+            access: access(&self.medium.statistics, self.device_drops),
+            flows: self.flow_results(&series.flows, &bounds),
+            policies: policies(&self.agents),
+            kernel_release: nix::sys::utsname::uname().ok().map(|uname| uname.release().to_string_lossy().into_owned()),
+            wall_s,
+            events: self.medium.events,
+            simulated_s_per_wall_s: duration_s / wall_s,
+            lateness_us: Some(lateness_us),
+            valid: invalid_reasons.is_empty(),
+            invalid_reasons,
+        };
+        result.summarise(&rtts);
+        (result, series)
+    }
+
+    fn flows(&self) -> impl Iterator<Item = (&HostSpec, &FlowSpec)> {
+        self.hosts.iter().flat_map(|host| host.flows.iter().map(move |flow| (host, flow)))
+    }
+
+    fn warmup_end(&self) -> Time {
+        Time::ZERO + self.scenario.warmup
+    }
+
+    /// The limits of each flow over time; a download is sent by the server, which no agent limits.
+    fn bounds(&self) -> Vec<Bounds> {
+        let mut bounds = vec![Bounds::default(); self.flows().count()];
+        for agent in &self.agents {
+            for (flow, interval) in &agent.intervals {
+                if let Some(bounds) = bounds.get_mut(*flow) {
+                    bounds.push(*interval);
+                }
+            }
+            if let Some(stopped) = agent.stopped {
+                let of_host = self.flows().enumerate().filter(|(_, (host, _))| host.index == agent.host);
+                let flows: Vec<usize> = of_host.map(|(flow, _)| flow).collect();
+                flows.into_iter().for_each(|flow| bounds[flow].end(stopped));
+            }
+        }
+        bounds
+    }
+
+    fn after_warmup<'s>(&self, series: &'s FlowSeries) -> impl Iterator<Item = usize> + use<'s> {
+        let warmup_s = self.scenario.warmup.as_secs_f64();
+        (0..series.t_s.len()).filter(move |&row| series.t_s[row] >= warmup_s)
+    }
+
+    fn flow_series(&self, bounds: &[Bounds]) -> FlowSeries {
+        let flows: Vec<(u16, u32)> = self.flows().map(|(host, flow)| (host.index, flow.id)).collect();
+        let mut before = vec![None::<traffic::FlowSample>; flows.len()];
+        let mut series = FlowSeries::default();
+        for sample in &self.traffic.samples {
+            let since = before[sample.flow].replace(*sample);
+            let goodput = since.map_or(Rate::ZERO, |since| {
+                Rate::over(sample.received - since.received, sample.at.saturating_since(since.at))
+            });
+            let (bound_min, bound_max) = bounds[sample.flow].at(sample.at);
+            let (host, flow) = flows[sample.flow];
+            let info = &sample.info;
+            series.push(series::FlowSample {
+                t_s: sample.at.as_secs_f64(),
+                flow,
+                host,
+                cwnd_segments: info.cwnd_segments,
+                ssthresh_segments: info.ssthresh_segments,
+                srtt_ms: info.srtt.map(|srtt| srtt.as_millis_f64()),
+                min_rtt_ms: info.min_rtt.map(|min_rtt| min_rtt.as_millis_f64()),
+                state: info.ca_state,
+                in_flight_segments: info.in_flight_segments,
+                unsent_bytes: info.unsent_bytes.into(),
+                retransmits: info.retransmits.into(),
+                goodput_mbps: goodput.as_mbps(),
+                bound_min,
+                bound_max,
+            });
+        }
+        series
+    }
+
+    fn flow_results(&self, series: &FlowSeries, bounds: &[Bounds]) -> Vec<FlowResult> {
+        let mut rtts = vec![Vec::new(); bounds.len()];
+        let mut windows = vec![Vec::new(); bounds.len()];
+        for row in self.after_warmup(series) {
+            let flow = series.flow[row] as usize;
+            rtts[flow].extend(series.srtt_ms[row]);
+            windows[flow].push(f64::from(series.cwnd_segments[row]));
+        }
+        let measured = self.scenario.duration - self.scenario.warmup;
+        let end = Time::ZERO + self.scenario.duration;
+        let result = |(number, (host, flow)): (usize, (&HostSpec, &FlowSpec))| {
+            let report = &self.traffic.flows[number];
+            FlowResult {
+                id: flow.id,
+                host: host.index,
+                direction: flow.direction,
+                congestion_control: host.kind.congestion_control.clone(),
+                policy: host.kind.policy.policy.as_str().to_owned(),
+                goodput_mbps: Rate::over(report.received, measured).as_mbps(),
+                rtt_ms: Distribution::of(&rtts[number]),
+                cwnd_mean: mean(&windows[number]).unwrap_or(0.0),
+                retransmits: report.retransmits.into(),
+                timeouts: report.timeouts.unwrap_or(0).into(),
+                controlled_share: bounds[number].controlled_share(self.warmup_end(), end),
+                started_s: flow.start.as_secs_f64(),
+            }
+        };
+        self.flows().enumerate().map(result).collect()
+    }
+
+    fn invalid_reasons(&mut self) -> Vec<String> {
+        let mut reasons = Vec::new();
+        let (p99_us, max_us) = (self.medium.lateness.permille_us(990), self.medium.lateness.max_us());
+        if p99_us > LATE_P99_US {
+            reasons.push(format!("99 % of the deliveries were up to {p99_us} us late, more than {LATE_P99_US} us"));
+        }
+        if max_us > LATE_MAX_US {
+            reasons.push(format!("one delivery was {max_us} us late, more than the shortest timeout of TCP"));
+        }
+        for (number, (_, flow)) in self.flows().enumerate() {
+            if let Some(failed) = &self.traffic.flows[number].failed {
+                reasons.push(format!("flow {} of host {}: {failed}", flow.id, flow.host));
+            }
+        }
+        for agent in &self.agents {
+            if let Some(failed) = &agent.failed {
+                reasons.push(format!("the agent of host {}: {failed}", agent.host));
+            }
+        }
+        if self.medium.refused > 0 {
+            reasons.push(format!("{} packets were refused by a host's kernel", self.medium.refused));
+        }
+        reasons
+    }
+}
+
+fn access(statistics: &Statistics, device_drops: u64) -> AccessResult {
+    let queue = statistics.queue(Place::AccessPoint);
+    let sum = |wanted: &dyn Fn(Place, Cause) -> bool| -> u64 {
+        statistics.drops.iter().filter(|drops| wanted(drops.place, drops.cause)).map(|drops| drops.count).sum()
+    };
+    let air = &statistics.air;
+    let total = air.total().as_secs_f64();
+    let parts = [
+        ("idle", air.idle),
+        ("contention", air.contention),
+        ("success", air.success),
+        ("broadcast", air.broadcast),
+        ("collision", air.collision),
+        ("error", air.error),
+    ];
+    let shares =
+        parts.iter().filter(|_| total > 0.0).map(|(name, span)| ((*name).to_owned(), span.as_secs_f64() / total));
+    AccessResult {
+        downlink_drops: statistics.dropped(Place::AccessPoint, Cause::QueueFull),
+        downlink_queue_mean: queue.mean_packets,
+        downlink_queue_p95: queue.p95_packets as f64,
+        downlink_queue_max: queue.max_packets as u64,
+        uplink_drops: device_drops + sum(&|place, cause| matches!(place, Place::Host(_)) && cause == Cause::QueueFull),
+        retry_drops: sum(&|_, cause| cause == Cause::RetryLimit),
+        path_drops: sum(&|place, _| matches!(place, Place::PathUp | Place::PathDown)),
+        collisions: statistics.collisions,
+        retries: statistics.retries,
+        air_shares: shares.collect(),
+    }
+}
+
+fn policies(agents: &[AgentReport]) -> PoliciesResult {
+    let hosts: Vec<HostPolicyResult> = agents
+        .iter()
+        .map(|agent| HostPolicyResult {
+            host: agent.host,
+            policy: agent.policy.clone(),
+            beacons_sent: agent.beacons.sent,
+            beacons_heard: agent.beacons.heard,
+            beacons_rejected: agent.beacons.rejected,
+            terminals_max: agent.terminals_max,
+            control_enabled_at_s: agent.enabled_at.map(Time::as_secs_f64),
+            bounds_changed: agent.bounds_changed,
+        })
+        .collect();
+    PoliciesResult {
+        beacons_sent: hosts.iter().map(|host| host.beacons_sent).sum(),
+        beacons_heard: hosts.iter().map(|host| host.beacons_heard).sum(),
+        beacons_rejected: hosts.iter().map(|host| host.beacons_rejected).sum(),
+        control_enabled_at_s: hosts.iter().filter_map(|host| host.control_enabled_at_s).min_by(f64::total_cmp),
+        bounds_changed: hosts.iter().map(|host| host.bounds_changed).sum(),
+        hosts,
+    }
+}
+
+fn queue_series(samples: &[QueueSample]) -> QueueSeries {
+    let mut series = QueueSeries::default();
+    for sample in samples {
+        series.push(series::QueueSample {
+            t_s: sample.at.as_secs_f64(),
+            place: series::place_name(sample.place),
+            packets: sample.packets as u32,
+        });
+    }
+    series
+}
