@@ -163,12 +163,9 @@ fn apply_at(
     rest: &[Step],
     path: &Path,
 ) -> Result<(), ScenarioError> {
-    let (name, rest) = match rest {
-        [Step::Key(name), rest @ ..] => (name, rest),
-        _ => {
-            let accepted = format!("one of its keys: {}", section.names().join(", "));
-            return Err(override_error(change, &format!("{path} is a table, not a value; {accepted}")));
-        }
+    let [Step::Key(name), rest @ ..] = rest else {
+        let accepted = format!("one of its keys: {}", section.names().join(", "));
+        return Err(override_error(change, &format!("{path} is a table, not a value; {accepted}")));
     };
     let here = path.key(name);
     if let Some(key) = section.key(name) {

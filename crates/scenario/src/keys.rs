@@ -272,7 +272,7 @@ const ACCESS: &[Key] = &[
         "queue_packets",
         integer(1, 100_000),
         Preset::Integer(100),
-        "The access point's downlink queue in packets; *wired:* the queue in front of the link, each way.",
+        "The access point's downlink queue in packets; *wired:* that of the link down; upwards the hosts take turns from their own.",
     ),
     key("queue", Kind::Choice(&["fifo"]), Preset::Text("fifo"), "The discipline of that queue: drop-tail."),
     key(

@@ -1,0 +1,47 @@
+//! The guide says of every key what the table of keys says.
+//!
+//! `LASTHOP_UPDATE_GUIDE=1 cargo test -p lasthop-scenario --test guide` writes the tables anew.
+// The guide is a file.
+#![allow(clippy::disallowed_methods)]
+
+use scenario::keys::{Kind, Section};
+use std::fmt::Write as _;
+
+const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/scenario.md");
+
+fn table(section: Section) -> String {
+    let mut text = String::from("| key | takes | default | meaning |\n| --- | --- | --- | --- |\n");
+    for key in section.keys() {
+        let takes = match &key.kind {
+            Kind::Choice(words) => words.iter().map(|word| format!("`\"{word}\"`")).collect::<Vec<_>>().join(", "),
+            kind => kind.accepted(),
+        };
+        let _ = writeln!(text, "| `{}` | {takes} | {} | {} |", key.name, key.default.describe(), key.meaning);
+    }
+    text
+}
+
+fn marker(section: Section) -> String {
+    let heading = if section == Section::Top { "top" } else { section.heading() };
+    format!("<!-- keys of {heading} -->\n")
+}
+
+#[test]
+fn every_key_of_a_scenario_is_in_the_guide_with_its_range_and_default() {
+    let mut guide = std::fs::read_to_string(GUIDE).expect("docs/guide/scenario.md");
+    let before = guide.clone();
+    for section in Section::ALL {
+        let marker = marker(section);
+        let start = guide.find(&marker).unwrap_or_else(|| panic!("no {marker} in the guide")) + marker.len();
+        let end = start + guide[start..].find("<!-- end -->").expect("an end of the table");
+        guide.replace_range(start..end, &table(section));
+    }
+    if std::env::var_os("LASTHOP_UPDATE_GUIDE").is_some() {
+        std::fs::write(GUIDE, &guide).expect("the guide can be written");
+    } else {
+        assert!(
+            guide == before,
+            "docs/guide/scenario.md is behind the keys: run this test with LASTHOP_UPDATE_GUIDE=1"
+        );
+    }
+}
