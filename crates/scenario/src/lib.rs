@@ -14,15 +14,15 @@
 
 pub mod keys;
 pub mod measure;
+pub mod result;
+pub mod series;
 
 mod build;
 mod comparison;
 mod document;
 mod error;
 mod overrides;
-mod result;
 mod scenario;
-mod series;
 
 pub use comparison::{CaseResult, CaseSummary, Comparison, Setting, Spread, Varied};
 pub use error::{KeyError, ResultError, ScenarioError};

@@ -73,6 +73,11 @@ impl Override {
         steps.join(".")
     }
 
+    /// The value, as typed.
+    pub fn raw(&self) -> &str {
+        &self.raw
+    }
+
     fn new(text: &str, key: &str, raw: &str) -> Result<Self, ScenarioError> {
         let path = steps(key);
         if path.iter().any(|step| matches!(step, Step::Key(name) if name.is_empty())) {
