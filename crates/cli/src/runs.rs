@@ -17,6 +17,9 @@ struct Common {
     /// What the hosts are: `kernel` is this machine's own TCP, in real time, as root
     #[arg(long, value_enum, default_value_t = Habitat::Kernel)]
     hosts: Habitat,
+    /// Who sends and receives: lasthop's own sockets, or the program iperf3
+    #[arg(long, value_enum, default_value_t = Traffic::Own)]
+    traffic: Traffic,
     /// Change a key of the scenario, such as hosts.0.policy=formula; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = Override::parse)]
     overrides: Vec<Override>,
@@ -57,6 +60,12 @@ enum Habitat {
     Kernel,
 }
 
+#[derive(Clone, Copy, ValueEnum)]
+enum Traffic {
+    Own,
+    Iperf3,
+}
+
 /// `lasthop run`.
 pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let common = &arguments.common;
@@ -64,7 +73,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let overrides: Vec<Override> = common.overrides.iter().cloned().chain(seed).collect();
     let scenario = Scenario::load(&common.scenario, &overrides)?;
     let stop = stop_on_signals()?;
-    let (result, series) = one_run(&scenario, &scenario.name, &stop)?;
+    let (result, series) = one_run(&scenario, &scenario.name, common.traffic, &stop)?;
     if let Some(out) = &common.out {
         report::write_run(out, &result, &series).with_context(|| format!("cannot keep the result in {}", out.display()))?;
     }
@@ -100,7 +109,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     let mut runs = Vec::new();
     for (number, (case, scenario)) in planned.iter().enumerate() {
         let label = format!("[{}/{}] {}", number + 1, planned.len(), case.label);
-        let (result, series) = one_run(scenario, &label, &stop)?;
+        let (result, series) = one_run(scenario, &label, common.traffic, &stop)?;
         runs.push((case.label.clone(), result, series));
     }
     let results = cases.iter().map(|case| {
@@ -121,10 +130,14 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     Ok(exit_code(comparison.valid))
 }
 
-fn one_run(scenario: &Scenario, label: &str, stop: &AtomicBool) -> Result<(RunResult, Series)> {
+fn one_run(scenario: &Scenario, label: &str, traffic: Traffic, stop: &AtomicBool) -> Result<(RunResult, Series)> {
+    let traffic = match traffic {
+        Traffic::Own => lab::TrafficSource::Own,
+        Traffic::Iperf3 => lab::TrafficSource::Iperf3,
+    };
     let executable = std::env::current_exe().context("cannot find this program's own file")?;
     let progress = Progress::new(label, scenario.duration);
-    let options = lab::Options { executable: &executable, build: build(), stop, progress: &|at| progress.at(at) };
+    let options = lab::Options { executable: &executable, traffic, build: build(), stop, progress: &|at| progress.at(at) };
     let outcome = lab::run(scenario, &options);
     progress.finish();
     outcome?.context("interrupted; nothing was kept, and nothing is left behind")

@@ -207,3 +207,10 @@ fn config_file(host: &HostSpec) -> Result<File> {
     file.write_all(toml::to_string(&config)?.as_bytes()).context("cannot write an agent's configuration")?;
     Ok(file)
 }
+
+impl AgentReport {
+    /// Takes in one line of the record.
+    fn add(&mut self, event: Event, clock: Clock) {
+        let _ = (event, clock, flow_of_port, AddressPlan::host);
+    }
+}

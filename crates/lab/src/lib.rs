@@ -26,6 +26,7 @@ mod agents;
 mod bounds;
 mod clock;
 mod hosts;
+mod iperf3;
 mod measure;
 mod namespace;
 mod netlink;
@@ -39,6 +40,7 @@ use agents::Agents;
 use anyhow::{Context, Result, bail};
 use clock::Clock;
 use hosts::Hosts;
+use iperf3::Iperf3;
 use measure::Measured;
 use network::Network;
 use real_time::{RING_PACKETS, RealTime, Schedule};
@@ -52,10 +54,21 @@ use traffic::{FlowPlan, Traffic};
 pub use tun::INTERFACE;
 use units::{Span, Time};
 
+/// Who sends and receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrafficSource {
+    /// The laboratory's own sockets.
+    Own,
+    /// The program `iperf3`, if it is installed.
+    Iperf3,
+}
+
 /// What a run needs beside its scenario.
 pub struct Options<'a> {
     /// The `lasthop` command, which is also the agent.
     pub executable: &'a Path,
+    /// Who sends and receives.
+    pub traffic: TrafficSource,
     /// Which build this is, for the result.
     pub build: Build,
     /// Ends the run early when it is set.
@@ -79,7 +92,18 @@ pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResu
         .context("the network model does not take this scenario")?;
     let hosts = Hosts::new(&specs)?;
     let agents = Agents::start(options.executable, &specs, &hosts.namespaces)?;
-    let traffic = Traffic::prepare(flow_plans(&specs), &hosts.namespaces, &hosts.server)?;
+    let plans = flow_plans(&specs);
+    let traffic: Box<dyn FnOnce(Clock, Schedule, &AtomicBool) -> Result<traffic::Report> + Send> = match options.traffic
+    {
+        TrafficSource::Own => {
+            let traffic = Traffic::prepare(plans, &hosts.namespaces, &hosts.server)?;
+            Box::new(move |clock, schedule, over| traffic.run(clock, schedule, over))
+        }
+        TrafficSource::Iperf3 => {
+            let traffic = Iperf3::prepare(plans, &hosts.namespaces, &hosts.server)?;
+            Box::new(move |clock, schedule, over| traffic.run(clock, schedule, over))
+        }
+    };
     let stations: Vec<Station> = specs.iter().map(|_| Station::default()).collect();
     let modern = specs.iter().filter(|spec| spec.kind.era == Era::Modern).map(|spec| usize::from(spec.index));
     let shaper = Shaper::new(modern.map(|host| (&hosts.namespaces[host], &stations[host])))?;
@@ -90,7 +114,7 @@ pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResu
     let real_time = RealTime::new(network, &hosts.devices, &stations, clock)?;
     let (medium, traffic, shaper, device_drops) = thread::scope(|scope| {
         let medium = scope.spawn(|| ending(&over, || real_time.run(schedule, &over)));
-        let traffic = scope.spawn(|| ending(&over, || traffic.run(clock, schedule, &over)));
+        let traffic = scope.spawn(|| ending(&over, || traffic(clock, schedule, &over)));
         let shaper = scope.spawn(|| shaper.run(&over));
         let device_drops = watch(&hosts, schedule, clock, options, &over);
         (joined(medium), joined(traffic), joined(shaper), device_drops)

@@ -2,15 +2,14 @@
 
 use crate::agents::AgentReport;
 use crate::bounds::Bounds;
-use crate::real_time::{self, Lateness, QueueSample};
+use crate::real_time::{self, QueueSample};
 use crate::traffic;
-use network::{Cause, Place, Statistics};
+use network::Statistics;
 use scenario::measure::{Distribution, mean};
-use scenario::result::{
-    AccessResult, Build, FlowResult, HostPolicyResult, HostsKind, PoliciesResult, RunResult, SCHEMA_VERSION,
+use scenario::{
+    AccessResult, Build, FlowResult, FlowSeries, FlowSpec, HostPolicyResult, HostSpec, HostsKind, Lateness,
+    PoliciesResult, QueueSeries, RunResult, SCHEMA_VERSION, Scenario, Series,
 };
-use scenario::series::{self, FlowSeries, QueueSeries, Series};
-use scenario::{FlowSpec, HostSpec, Scenario};
 use std::time::Duration;
 use units::{Rate, Time};
 
@@ -39,7 +38,7 @@ impl Measured<'_> {
     pub(crate) fn into_outcome(mut self) -> (RunResult, Series) {
         let bounds = self.bounds();
         let series = Series { flows: self.flow_series(&bounds), queues: queue_series(&self.medium.queues) };
-        let lateness_us = scenario::result::Lateness {
+        let lateness_us = Lateness {
             p50: self.medium.lateness.permille_us(500) as f64,
             p99: self.medium.lateness.permille_us(990) as f64,
             max: self.medium.lateness.max_us() as f64,
@@ -119,7 +118,7 @@ impl Measured<'_> {
             let (bound_min, bound_max) = bounds[sample.flow].at(sample.at);
             let (host, flow) = flows[sample.flow];
             let info = &sample.info;
-            series.push(series::FlowSample {
+            series.push(scenario::FlowSample {
                 t_s: sample.at.as_secs_f64(),
                 flow,
                 host,
@@ -195,35 +194,10 @@ impl Measured<'_> {
     }
 }
 
+/// The last hop's figures; a station of 2012 has its queue, and so its drops, in the device.
 fn access(statistics: &Statistics, device_drops: u64) -> AccessResult {
-    let queue = statistics.queue(Place::AccessPoint);
-    let sum = |wanted: &dyn Fn(Place, Cause) -> bool| -> u64 {
-        statistics.drops.iter().filter(|drops| wanted(drops.place, drops.cause)).map(|drops| drops.count).sum()
-    };
-    let air = &statistics.air;
-    let total = air.total().as_secs_f64();
-    let parts = [
-        ("idle", air.idle),
-        ("contention", air.contention),
-        ("success", air.success),
-        ("broadcast", air.broadcast),
-        ("collision", air.collision),
-        ("error", air.error),
-    ];
-    let shares =
-        parts.iter().filter(|_| total > 0.0).map(|(name, span)| ((*name).to_owned(), span.as_secs_f64() / total));
-    AccessResult {
-        downlink_drops: statistics.dropped(Place::AccessPoint, Cause::QueueFull),
-        downlink_queue_mean: queue.mean_packets,
-        downlink_queue_p95: queue.p95_packets as f64,
-        downlink_queue_max: queue.max_packets as u64,
-        uplink_drops: device_drops + sum(&|place, cause| matches!(place, Place::Host(_)) && cause == Cause::QueueFull),
-        retry_drops: sum(&|_, cause| cause == Cause::RetryLimit),
-        path_drops: sum(&|place, _| matches!(place, Place::PathUp | Place::PathDown)),
-        collisions: statistics.collisions,
-        retries: statistics.retries,
-        air_shares: shares.collect(),
-    }
+    let access = AccessResult::of(statistics);
+    AccessResult { uplink_drops: access.uplink_drops + device_drops, ..access }
 }
 
 fn policies(agents: &[AgentReport]) -> PoliciesResult {
@@ -253,9 +227,9 @@ fn policies(agents: &[AgentReport]) -> PoliciesResult {
 fn queue_series(samples: &[QueueSample]) -> QueueSeries {
     let mut series = QueueSeries::default();
     for sample in samples {
-        series.push(series::QueueSample {
+        series.push(scenario::QueueSample {
             t_s: sample.at.as_secs_f64(),
-            place: series::place_name(sample.place),
+            place: scenario::place_name(sample.place),
             packets: sample.packets as u32,
         });
     }

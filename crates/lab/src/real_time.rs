@@ -286,13 +286,18 @@ impl<'a> RealTime<'a> {
     }
 }
 
-/// Asks the kernel to end this thread's sleeps on the nanosecond, not up to 50 us later (prctl(2), PR_SET_TIMERSLACK),
-/// and to prefer it a little: the medium must not wait for the hosts' own work.
+/// Asks the kernel to run this thread as soon as its sleep is over: no timer slack (prctl(2), PR_SET_TIMERSLACK), and
+/// before every ordinary thread (sched(7), SCHED_FIFO). With three busy processes on two cores, 99 % of the deliveries were
+/// up to 0.1 ms late so, and up to 11 ms with a nice value of -15. The loop sleeps most of the time, so nobody starves.
 fn be_woken_exactly() {
-    // SAFETY: prctl and setpriority with these arguments touch no memory of ours.
+    let priority = libc::sched_param { sched_priority: 1 };
+    // SAFETY: these calls set attributes of the calling thread; the parameter outlives its call.
     unsafe {
         libc::prctl(libc::PR_SET_TIMERSLACK, 1);
-        libc::setpriority(libc::PRIO_PROCESS, 0, -15);
+        if libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) != 0 {
+            // Refused in some containers: then as favoured as an ordinary thread can be. Lateness is measured anyway.
+            libc::setpriority(libc::PRIO_PROCESS, 0, -20);
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::mem::{self, MaybeUninit};
 use std::os::fd::{AsRawFd, BorrowedFd};
-use units::Span;
+use units::{Bytes, Span};
 
 /// The head of `struct tcp_info` (linux/tcp.h), as far as the laboratory reads it. A kernel that knows less fills less
 /// and says how much; what it did not fill stays zero.
@@ -88,6 +88,8 @@ pub(crate) struct TcpInfo {
     pub(crate) retransmits: u32,
     /// Retransmission timeouts; `None` where the kernel does not count them (before 6.7).
     pub(crate) timeouts: Option<u32>,
+    /// What has arrived here in order.
+    pub(crate) received: Bytes,
 }
 
 /// TCP_INFINITE_SSTHRESH (net/tcp.h).
@@ -126,6 +128,7 @@ impl TcpInfo {
             unsent_bytes: raw.notsent_bytes,
             retransmits: raw.total_retrans,
             timeouts: has_timeouts.then(|| raw.total_rto.into()),
+            received: Bytes::new(raw.bytes_received),
         })
     }
 }

@@ -290,6 +290,11 @@ impl Token {
     }
 }
 
+/// The port to which a flow's client is bound.
+pub(crate) fn client_port(flow: u16) -> u16 {
+    FIRST_CLIENT_PORT + flow
+}
+
 /// The flow whose client is bound to this port; `None` for a port of nobody's.
 pub(crate) fn flow_of_port(port: u16) -> Option<usize> {
     port.checked_sub(FIRST_CLIENT_PORT).map(usize::from)
