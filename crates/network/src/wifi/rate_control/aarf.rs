@@ -46,3 +46,36 @@ impl Aarf {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{RateSet, Standard};
+    use super::*;
+
+    /// Successes until the rate changes.
+    fn successes_to_step_up(aarf: &mut Aarf) -> u32 {
+        let before = aarf.rate();
+        (1..)
+            .find(|_| {
+                aarf.on_success();
+                aarf.rate() != before
+            })
+            .expect("there is a higher rate")
+    }
+
+    #[test]
+    fn each_failed_probe_doubles_the_successes_asked_for_up_to_50() {
+        let mut ladder = Ladder::new(Standard::G, RateSet::Ofdm, PhyRate::Mbps54);
+        ladder.position = 2;
+        let mut aarf = Aarf::new(ladder);
+        for expected in [10, 20, 40, 50, 50] {
+            assert_eq!(successes_to_step_up(&mut aarf), expected);
+            aarf.on_failure();
+            assert_eq!(aarf.rate(), PhyRate::Mbps12);
+        }
+        aarf.on_failure();
+        aarf.on_failure();
+        assert_eq!(aarf.rate(), PhyRate::Mbps9);
+        assert_eq!(successes_to_step_up(&mut aarf), 10, "a step down sets it back");
+    }
+}

@@ -96,3 +96,70 @@ impl Counters {
         Fall::None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{RateSet, Standard};
+    use super::*;
+
+    fn arf(position: u8) -> Arf {
+        let mut ladder = Ladder::new(Standard::G, RateSet::Ofdm, PhyRate::Mbps54);
+        ladder.position = position;
+        Arf::new(ladder)
+    }
+
+    #[test]
+    fn two_failures_in_a_row_are_a_step_down() {
+        let mut arf = arf(7);
+        arf.on_failure();
+        arf.on_success();
+        arf.on_failure();
+        assert_eq!(arf.rate(), PhyRate::Mbps54);
+        arf.on_failure();
+        assert_eq!(arf.rate(), PhyRate::Mbps48);
+    }
+
+    #[test]
+    fn ten_successes_in_a_row_are_a_step_up() {
+        let mut arf = arf(0);
+        (0..9).for_each(|_| arf.on_success());
+        assert_eq!(arf.rate(), PhyRate::Mbps6);
+        arf.on_success();
+        assert_eq!(arf.rate(), PhyRate::Mbps9);
+    }
+
+    #[test]
+    fn a_failed_probe_falls_back_at_once() {
+        let mut arf = arf(0);
+        (0..10).for_each(|_| arf.on_success());
+        arf.on_failure();
+        assert_eq!(arf.rate(), PhyRate::Mbps6);
+        // A probe that succeeds ends the probation: then it takes two.
+        (0..11).for_each(|_| arf.on_success());
+        arf.on_failure();
+        assert_eq!(arf.rate(), PhyRate::Mbps9);
+    }
+
+    #[test]
+    fn the_timer_lets_it_try_a_higher_rate_despite_single_failures() {
+        // Transmissions 1-15 with failures at 7 and 14: never 10 successes in a row; the 15th, a success, is the timer's.
+        let mut arf = arf(0);
+        for transmission in 1..=14 {
+            if transmission % 7 == 0 { arf.on_failure() } else { arf.on_success() }
+        }
+        assert_eq!(arf.rate(), PhyRate::Mbps6);
+        arf.on_success();
+        assert_eq!(arf.rate(), PhyRate::Mbps9);
+    }
+
+    #[test]
+    fn the_ends_of_the_ladder_hold() {
+        let mut top = arf(7);
+        (0..50).for_each(|_| top.on_success());
+        top.on_failure();
+        assert_eq!(top.rate(), PhyRate::Mbps54, "at the top nothing is a probe");
+        let mut bottom = arf(0);
+        (0..50).for_each(|_| bottom.on_failure());
+        assert_eq!(bottom.rate(), PhyRate::Mbps6);
+    }
+}

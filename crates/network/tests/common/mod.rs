@@ -1,0 +1,69 @@
+//! Networks and senders that several tests share.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use network::{
+    AccessConfig, Config, Delivery, Destination, HostConfig, Network, NodeId, Packet, PathConfig, Statistics,
+    WifiConfig,
+};
+use units::{Bytes, Probability, Rate, Span, Time};
+
+/// A path that adds nothing: 0 ms, and 1500 B take 0.12 us.
+pub(crate) fn instant_path() -> PathConfig {
+    PathConfig { rtt: Span::ZERO, rate: Rate::from_mbps(100_000.0), loss: Probability::ZERO, queue_packets: 1000 }
+}
+
+/// So many hosts with queues of so many packets.
+pub(crate) fn hosts(count: usize, queue_packets: usize) -> Vec<HostConfig> {
+    vec![HostConfig { queue_packets, rate: None }; count]
+}
+
+/// A Wi-Fi network with the instant path.
+pub(crate) fn wifi(count: usize, queue_packets: usize, wifi: WifiConfig) -> Config {
+    Config { hosts: hosts(count, queue_packets), access: AccessConfig::Wifi(wifi), path: instant_path() }
+}
+
+/// A point in time in microseconds.
+pub(crate) fn us(micros: u64) -> Time {
+    Time::ZERO + Span::from_micros(micros)
+}
+
+/// A packet of so many bytes.
+pub(crate) fn packet<P>(from: u16, to: u16, bytes: u64, payload: P) -> Packet<P> {
+    Packet { from: NodeId(from), to: Destination::Node(NodeId(to)), size: Bytes::new(bytes), payload }
+}
+
+/// Everything that happens until `end`.
+pub(crate) fn run<P: Clone>(network: &mut Network<P>, end: Time) -> Vec<Delivery<P>> {
+    let mut deliveries = Vec::new();
+    network.advance(end, &mut deliveries);
+    deliveries
+}
+
+/// Stations that always have 1500-byte packets for the server. After a second of warm-up so many seconds are measured;
+/// gives the throughput at the server in Mb/s of IP bytes, and what the network counted.
+pub(crate) fn saturate(config: &Config, seed: u64, seconds: u64) -> (f64, Statistics) {
+    let stations = config.hosts.len() as u16;
+    let mut network = Network::new(config, seed).unwrap();
+    let mut deliveries = Vec::new();
+    let mut delivered = 0;
+    // Queues of 1000 packets last for a tenth of a second at any rate of 802.11b/g.
+    for tenth in 0..10 * (1 + seconds) {
+        let now = Time::ZERO + Span::from_millis(100) * tenth;
+        network.advance(now, &mut deliveries);
+        delivered += deliveries.drain(..).len() as u64;
+        if tenth == 10 {
+            network.reset_statistics(now);
+            delivered = 0;
+        }
+        for station in 0..stations {
+            while network.room(NodeId(station)) > 0 {
+                network.offer(now, packet(station, stations, 1500, ())).unwrap();
+            }
+        }
+    }
+    let end = Time::ZERO + Span::from_secs(1 + seconds);
+    network.advance(end, &mut deliveries);
+    delivered += deliveries.len() as u64;
+    let throughput = Rate::over(Bytes::new(delivered * 1500), Span::from_secs(seconds));
+    (throughput.as_mbps(), network.statistics(end))
+}

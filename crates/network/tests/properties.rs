@@ -1,0 +1,250 @@
+//! What holds for every network and every sequence of offers.
+
+mod common;
+
+use network::{
+    AccessConfig, Cause, Config, Delivery, Destination, HostConfig, Network, NodeId, Packet, PathConfig, PhyRate,
+    Place, RateControl, RateSet, Standard, WifiConfig, WiredAccessConfig,
+};
+use proptest::prelude::*;
+use units::{Bytes, Probability, Rate, Span, Time};
+
+#[derive(Clone, Debug)]
+struct Offer {
+    gap_ns: u64,
+    from: u16,
+    /// Past the nodes: a broadcast.
+    to: u16,
+    bytes: u64,
+}
+
+fn wifi_configs() -> impl Strategy<Value = WifiConfig> {
+    let standards = prop_oneof![Just(Standard::B), Just(Standard::G), Just(Standard::Bg)];
+    let controls = prop_oneof![Just(RateControl::Fixed), Just(RateControl::Arf), Just(RateControl::Aarf)];
+    let errors = prop_oneof![Just(0.0), 0.0..0.6];
+    (standards, controls, any::<bool>(), 1..8_usize, errors, 1..9_u8, any::<bool>()).prop_map(
+        |(standard, rate_control, all_rates, queue, errors, retry_limit, short_preamble)| WifiConfig {
+            rate_control,
+            rate_set: if all_rates { RateSet::All } else { RateSet::Ofdm },
+            access_point_queue_packets: queue,
+            frame_error_rate: Probability::new(errors).unwrap(),
+            retry_limit,
+            short_preamble,
+            protection_rate: PhyRate::Mbps11,
+            ..WifiConfig::new(standard)
+        },
+    )
+}
+
+fn access_configs() -> impl Strategy<Value = AccessConfig> {
+    let wired = (1.0..100.0, 0..2_000_000_u64, 1..8_usize).prop_map(|(mbps, delay, queue_packets)| {
+        let rate = Rate::from_mbps(mbps);
+        AccessConfig::Wired(WiredAccessConfig { rate, delay: Span::from_nanos(delay), queue_packets })
+    });
+    prop_oneof![4 => wifi_configs().prop_map(AccessConfig::Wifi), 1 => wired]
+}
+
+fn configs() -> impl Strategy<Value = Config> {
+    let hosts =
+        prop::collection::vec((1..6_usize).prop_map(|queue| HostConfig { queue_packets: queue, rate: None }), 1..7);
+    let path = (0..3_000_001_u64, 1.0..1000.0, prop_oneof![Just(0.0), 0.0..0.3], 1..8_usize).prop_map(
+        |(rtt, mbps, loss, queue_packets)| PathConfig {
+            rtt: Span::from_nanos(rtt),
+            rate: Rate::from_mbps(mbps),
+            loss: Probability::new(loss).unwrap(),
+            queue_packets,
+        },
+    );
+    (hosts, access_configs(), path).prop_map(|(hosts, access, path)| Config { hosts, access, path })
+}
+
+fn offers() -> impl Strategy<Value = Vec<Offer>> {
+    // Often at the same time or within a slot of each other, sometimes after all has calmed down.
+    let gaps = prop_oneof![3 => Just(0), 3 => 0..20_000_u64, 3 => 0..2_000_000_u64, 1 => Just(20_000_000)];
+    let offer = (gaps, any::<u16>(), any::<u16>(), prop_oneof![Just(1500), 1..1500_u64])
+        .prop_map(|(gap_ns, from, to, bytes)| Offer { gap_ns, from, to, bytes });
+    prop::collection::vec(offer, 0..80)
+}
+
+/// The offers as packets numbered in order, with their times.
+fn packets(config: &Config, offers: &[Offer]) -> Vec<(Time, Packet<usize>)> {
+    let nodes = config.hosts.len() as u16 + 1;
+    let mut now = Time::ZERO;
+    let numbered = offers.iter().enumerate();
+    numbered
+        .map(|(number, offer)| {
+            now += Span::from_nanos(offer.gap_ns);
+            let to = offer.to % (nodes + 1);
+            let to = if to == nodes { Destination::Broadcast } else { Destination::Node(NodeId(to)) };
+            let from = NodeId(offer.from % nodes);
+            (now, Packet { from, to, size: Bytes::new(offer.bytes), payload: number })
+        })
+        .collect()
+}
+
+fn places(config: &Config) -> Vec<(Place, usize)> {
+    let hosts = config.hosts.iter().enumerate();
+    let mut places: Vec<_> = hosts.map(|(host, at)| (Place::Host(NodeId(host as u16)), at.queue_packets)).collect();
+    places.push((
+        Place::AccessPoint,
+        match &config.access {
+            AccessConfig::Wifi(wifi) => wifi.access_point_queue_packets,
+            AccessConfig::Wired(wired) => wired.queue_packets,
+        },
+    ));
+    places.push((Place::PathUp, config.path.queue_packets));
+    places.push((Place::PathDown, config.path.queue_packets));
+    places
+}
+
+/// Offers everything, calling `advance` at the offers and wherever `extra` (ns) says; then runs until nothing happens any more.
+fn drive(config: &Config, seed: u64, offers: &[Offer], extra: &[u64]) -> (Network<usize>, Vec<Delivery<usize>>) {
+    let mut network = Network::new(config, seed).unwrap();
+    let mut deliveries = Vec::new();
+    let mut extra = extra.to_vec();
+    extra.sort_unstable();
+    let mut extra = extra.into_iter().peekable();
+    for (now, packet) in packets(config, offers) {
+        while let Some(at) = extra.next_if(|&at| Time::from_nanos(at) <= now) {
+            network.advance(Time::from_nanos(at), &mut deliveries);
+        }
+        let from = packet.from;
+        let room = network.room(from);
+        let taken = network.offer(now, packet).is_ok();
+        // Room may have grown by what happened until now, never shrunk.
+        assert!(taken || room == 0, "a packet was refused where there was room for {room}");
+        for (place, limit) in places(config) {
+            assert!(network.queue_packets(place) <= limit, "{place:?} is over its limit");
+        }
+    }
+    while let Some(at) = network.next_wakeup() {
+        network.advance(at.max(extra.next().map_or(at, Time::from_nanos)), &mut deliveries);
+    }
+    (network, deliveries)
+}
+
+/// The least time that anything takes from a host: its bits at the highest rate there is.
+fn least_time(config: &Config, packet: &Packet<usize>) -> Span {
+    let from_server = packet.from.index() == config.hosts.len();
+    let path = config.path.rate.transmission_time(packet.size) + config.path.rtt / 2;
+    let access = match &config.access {
+        AccessConfig::Wifi(wifi) => wifi.rate.rate().transmission_time(packet.size),
+        AccessConfig::Wired(wired) => wired.rate.transmission_time(packet.size),
+    };
+    let to_server = packet.to == Destination::Node(NodeId(config.hosts.len() as u16));
+    match (from_server, to_server) {
+        (false, false) => access,
+        (true, true) => path + path,
+        _ => access + path,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn packets_are_delivered_or_counted_as_lost(config in configs(), seed: u64, offers in offers()) {
+        let (network, deliveries) = drive(&config, seed, &offers, &[]);
+        prop_assert_eq!(network.packets_inside(), 0);
+        let packets = packets(&config, &offers);
+        let mut copies = vec![0_u64; packets.len()];
+        for delivery in &deliveries {
+            let number = delivery.packet.payload;
+            prop_assert_eq!(&delivery.packet, &packets[number].1, "packets arrive as they were sent");
+            copies[number] += 1;
+            match delivery.packet.to {
+                Destination::Node(to) => prop_assert_eq!(delivery.to, to),
+                Destination::Broadcast => {
+                    prop_assert!(delivery.to != delivery.packet.from && delivery.to.index() < config.hosts.len());
+                }
+            }
+        }
+        // A broadcast to nobody (one host) leaves no trace.
+        let audience = |packet: &Packet<usize>| match packet.to {
+            Destination::Node(_) => 1,
+            Destination::Broadcast => config.hosts.len() - usize::from(packet.from.index() < config.hosts.len()),
+        };
+        let statistics = network.statistics(Time::ZERO);
+        let lost = |causes: &[Cause]| -> u64 {
+            statistics.drops.iter().filter(|drops| causes.contains(&drops.cause)).map(|drops| drops.count).sum()
+        };
+        let whole = lost(&[Cause::QueueFull, Cause::RetryLimit, Cause::RandomLoss]);
+        let unicast = packets.iter().zip(&copies).filter(|((_, packet), _)| packet.to != Destination::Broadcast);
+        let lost_unicast = unicast.filter(|(_, copies)| **copies == 0).count() as u64;
+        prop_assert!(copies.iter().zip(&packets).all(|(&copies, (_, packet))| copies <= audience(packet) as u64));
+        if let AccessConfig::Wifi(_) = config.access {
+            // Broadcasts either got onto the air as such, or were lost as a whole before.
+            let broadcasts = packets.iter().filter(|(_, packet)| packet.to == Destination::Broadcast).count() as u64;
+            prop_assert_eq!(lost_unicast + broadcasts - statistics.broadcasts, whole);
+        } else {
+            let silent = packets.iter().zip(&copies).filter(|((_, packet), copies)| audience(packet) > 0 && **copies == 0);
+            let without_audience = packets.iter().filter(|(_, packet)| audience(packet) == 0).count() as u64;
+            let silent = silent.count() as u64;
+            prop_assert!(silent <= whole && whole <= silent + without_audience);
+        }
+        let single = lost(&[Cause::FrameError, Cause::Collision]);
+        let heard: u64 = packets.iter().zip(&copies).filter(|((_, p), _)| p.to == Destination::Broadcast).map(|(_, c)| c).sum();
+if let AccessConfig::Wifi(_) = config.access {
+            // Each broadcast on the air was for all hosts (from the server), or for all but one.
+            let hosts = config.hosts.len() as u64;
+            let on_the_air = (hosts - 1) * statistics.broadcasts..=hosts * statistics.broadcasts;
+            prop_assert!(on_the_air.contains(&(heard + single)));
+        }
+    }
+
+    #[test]
+    fn deliveries_come_in_order_and_never_too_early(config in configs(), seed: u64, offers in offers()) {
+        let (_, deliveries) = drive(&config, seed, &offers, &[]);
+        let packets = packets(&config, &offers);
+        prop_assert!(deliveries.is_sorted_by_key(|delivery| delivery.at));
+        for delivery in &deliveries {
+            let (offered, packet) = &packets[delivery.packet.payload];
+            prop_assert!(delivery.at >= *offered + least_time(&config, packet));
+        }
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_run(config in configs(), seed: u64, offers in offers()) {
+        let run = || {
+            let (network, deliveries) = drive(&config, seed, &offers, &[]);
+            format!("{deliveries:?} {:?}", network.statistics(Time::ZERO))
+        };
+        prop_assert_eq!(run(), run());
+    }
+
+    #[test]
+    fn calling_late_or_often_moves_no_event(
+        config in configs(),
+        seed: u64,
+        offers in offers(),
+        extra in prop::collection::vec(0..60_000_000_u64, 0..60),
+    ) {
+        let (_, plain) = drive(&config, seed, &offers, &[]);
+        let (_, with_extra_calls) = drive(&config, seed, &offers, &extra);
+        prop_assert_eq!(plain, with_extra_calls);
+    }
+
+    #[test]
+    fn the_uses_of_air_time_add_up(wifi in wifi_configs(), seed: u64, offers in offers(), reset_at in 0..10_000_000_u64) {
+        let path = PathConfig {
+            rtt: Span::from_micros(100),
+            rate: Rate::from_mbps(100.0),
+            loss: Probability::ZERO,
+            queue_packets: 10,
+        };
+        let hosts = vec![HostConfig { queue_packets: 5, rate: None }; 4];
+        let config = Config { hosts, access: AccessConfig::Wifi(wifi), path };
+        let mut network = Network::new(&config, seed).unwrap();
+        let mut since = Time::ZERO;
+        for (now, packet) in packets(&config, &offers) {
+            let _refused = network.offer(now, packet);
+            if since == Time::ZERO && now >= Time::from_nanos(reset_at) {
+                network.reset_statistics(now);
+                since = now;
+            }
+            let statistics = network.statistics(now);
+            prop_assert_eq!(statistics.air.total(), now - since);
+            prop_assert_eq!(statistics.elapsed, now - since);
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Timelines of the medium, to the nanosecond.
+//!
+//! 802.11g at 54 Mb/s, if nothing else is said: slot 9, SIFS 10, DIFS 28, EIFS 88, ACKTimeout 39 us. A packet of 1500 B takes
+//! 254 us, one of 52 B 42 us, SIFS and ACK 44 us. The path adds 120 ns to 1500 B, 5 ns to 52 B (100 Gb/s), 0 ms.
+//! `#` = data, `a` = SIFS and ACK, `.` = inter-frame space, `-` = backoff, `^` = a packet is offered.
+
+mod common;
+
+use common::{packet, run, us, wifi};
+use network::random::Streams;
+use network::{Cause, Destination, Network, NodeId, Place, Standard, WifiConfig};
+use rand::Rng;
+use units::{Probability, Span, Time};
+
+/// The pictures below draw on these: the timers of seed 3 in slots, with CW = 15, 31 or 63.
+#[test]
+fn the_timers_that_seed_3_draws() {
+    let draws = |name: &str, windows: &[u32]| -> Vec<u32> {
+        let mut stream = Streams::new(3).stream(&format!("wifi/backoff/{name}"));
+        windows.iter().map(|window| stream.next_u32() & window).collect()
+    };
+    assert_eq!(draws("0", &[15, 15, 15]), [1, 3, 4]);
+    assert_eq!(draws("0", &[31, 63]), [1, 3]);
+    assert_eq!(draws("1", &[15, 15]), [6, 4]);
+    assert_eq!(draws("1", &[31]), [6]);
+    assert_eq!(draws("2", &[15]), [2]);
+    assert_eq!(draws("access-point", &[15]), [10]);
+}
+
+fn network(stations: usize) -> Network<()> {
+    Network::new(&wifi(stations, 10, WifiConfig::new(Standard::G)), 3).unwrap()
+}
+
+/// Offers (at us, from, bytes) to the server and gives (received by the access point at, from) in order.
+fn timeline(network: &mut Network<()>, stations: u16, offers: &[(f64, u16, u64)]) -> Vec<(Span, u16)> {
+    for &(at, from, bytes) in offers {
+        let at = Time::ZERO + Span::from_secs_f64(at * 1e-6);
+        network.offer(at, packet(from, stations, bytes, ())).unwrap();
+    }
+    let received = run(network, us(1_000_000));
+    let path = |bytes| if bytes == 1500 { Span::from_nanos(120) } else { Span::from_nanos(5) };
+    received
+        .iter()
+        .map(|delivery| (delivery.at - Time::ZERO - path(delivery.packet.size.get()), delivery.packet.from.0))
+        .collect()
+}
+
+fn at(micros: u64, from: u16) -> (Span, u16) {
+    (Span::from_micros(micros), from)
+}
+
+/// ```text
+///  100      354  398 426 435      1000    1254 1298 1326   1353    1607 1651 1679    1715     1969
+///   |########|aaaa|...|-|           |########|aaaa|....|---|########|aaaa|....|--------|########|
+///   ^                               ^                   ^                 ^
+///  idle: at once      timer ended: at once    1330: timer still runs     1660: so does DIFS
+/// ```
+#[test]
+fn on_an_idle_medium_a_frame_goes_at_once_if_the_timer_has_ended() {
+    // Timers: 1, 3, 4 slots. 398 + 28 + 9 = 435 < 1000. 1298 + 28 + 27 = 1353. 1651 + 28 + 36 = 1715.
+    let offers = [(100.0, 0, 1500), (1000.0, 0, 1500), (1330.0, 0, 1500), (1660.0, 0, 1500)];
+    let received = timeline(&mut network(1), 1, &offers);
+    assert_eq!(received, [at(354, 0), at(1254, 0), at(1607, 0), at(1969, 0)]);
+}
+
+/// ```text
+///       0        254  298   326 335
+///  0    |#########|aaaa|.....|-|
+///  1                      ^  |#########|          offered at 300: silent again, but not for DIFS yet
+///                           326       580
+/// ```
+#[test]
+fn a_frame_that_finds_silence_waits_for_difs_only() {
+    let received = timeline(&mut network(2), 2, &[(0.0, 0, 1500), (300.0, 1, 1500)]);
+    assert_eq!(received, [at(254, 0), at(580, 1)]);
+}
+
+/// ```text
+///       0        254  298   326 335
+///  0    |#########|aaaa|.....|-|
+///  1                 ^       |------|#########|   offered at 290: the medium is busy, 6 slots
+///                           326    380       634
+/// ```
+#[test]
+fn a_frame_that_finds_the_medium_busy_draws_a_timer() {
+    let received = timeline(&mut network(2), 2, &[(0.0, 0, 1500), (290.0, 1, 1500)]);
+    assert_eq!(received, [at(254, 0), at(634, 1)]);
+}
+
+/// ```text
+///       0         254  298   326 335        589  633   661
+///  0    |##########|aaaa|.....|-|############|aaaa|.....|---|
+///          ^ second
+///  1         ^                |-  5 slots left: freeze   |-----|############|
+///           100: 6 slots     326                        661   706          960
+/// ```
+#[test]
+fn a_timer_freezes_while_the_medium_is_busy() {
+    // Station 1: the slot that ends at 335 has passed when the transmission that begins then is sensed. 661 + 5 × 9 = 706.
+    let received = timeline(&mut network(2), 2, &[(0.0, 0, 1500), (50.0, 0, 1500), (100.0, 1, 1500)]);
+    assert_eq!(received, [at(254, 0), at(589, 0), at(960, 1)]);
+}
+
+/// ```text
+///       0    42       254       293     321 330        584  628  656
+///  0    |##############|timeout..|.......|-|############|aaaa|....|
+///  1    |####|..(81)...|.......|-----  1 slot left                |-|####|aaaa|....|
+///                     254     282  (5 slots by 334)               665   707  751  779
+///  2                    ^.............(EIFS until 342) draws 2    |-              |-|############|
+///                      260                                        1 slot left     779 788      1042
+/// ```
+#[test]
+fn after_a_collision_senders_wait_their_timeout_and_bystanders_eifs() {
+    // CW is 31 for both senders: 1 and 6 slots. Station 0: 254 + 39 + 28 = 321, + 9. Station 1's timeout (42 + 39 = 81) has
+    // passed when the medium falls silent: 254 + 28 = 282, + 54 = 336, too late for 330. Station 2 found the medium silent,
+    // needs EIFS, 254 + 88 = 342, and draws when the medium gets busy before that.
+    let received = timeline(&mut network(3), 3, &[(0.0, 0, 1500), (0.0, 1, 52), (260.0, 2, 1500)]);
+    assert_eq!(received, [at(584, 0), at(707, 1), at(1042, 2)]);
+}
+
+/// ```text
+///       0            254       293     321                    seed 5: 9 and 23 slots of CW 31
+///  0, 1 |#############|timeout..|.......|--
+///  2                    ^..............(EIFS)|###########|
+///                      260                  342         596
+/// ```
+#[test]
+fn a_bystander_sends_after_eifs_if_nobody_was_faster() {
+    // Left at 346, when it is sensed: 2 slots of 9 us have passed since 321. 596 + 44 + 28 = 668.
+    // Station 0: 668 + 7 × 9 = 731, received at 985. Station 1 counts 7 of 21: 985 + 72 + 14 × 9 = 1183, received at 1437.
+    let mut network = Network::new(&wifi(3, 10, WifiConfig::new(Standard::G)), 5).unwrap();
+    let received = timeline(&mut network, 3, &[(0.0, 0, 1500), (0.0, 1, 1500), (260.0, 2, 1500)]);
+    assert_eq!(received, [at(596, 2), at(985, 0), at(1437, 1)]);
+}
+
+/// ```text
+///       0     4 us: now the transmission can be sensed
+///  0    |#####|####...
+///  1        ^ 3.999: collides                 ^ 4.000: draws 6 slots, 298 + 28 + 54 = 380
+/// ```
+#[test]
+fn a_transmission_is_sensed_after_the_cca_time() {
+    let received = timeline(&mut network(2), 2, &[(0.0, 0, 1500), (4.0, 1, 1500)]);
+    assert_eq!(received, [at(254, 0), at(634, 1)]);
+    // The collision ends at 257.999. Station 0: 254 + 39 + 28 + 9 = 330, received at 584. Station 1 is ready at
+    // 257.999 + 39 + 28 = 324.999 with 6 slots; by 334 one has passed. 584 + 44 + 28 + 5 × 9 = 701, received at 955.
+    let received = timeline(&mut network(2), 2, &[(0.0, 0, 1500), (3.999, 1, 1500)]);
+    assert_eq!(received, [at(584, 0), at(955, 1)]);
+}
+
+/// ```text
+///       0       248 258         512  556   606 626      884         1138
+///       |CTS CTS|...|############|aaaa|.....|-|CTS CTS|..|############|
+/// ```
+#[test]
+fn with_old_stations_around_ofdm_frames_follow_a_cts_to_self() {
+    // CTS at 2 Mb/s: 192 + 56 = 248 us, SIFS 10. DIFS = 10 + 2 × 20, 1 slot of 20 us.
+    let mut network = Network::new(&wifi(1, 10, WifiConfig::new(Standard::Bg)), 3).unwrap();
+    let received = timeline(&mut network, 1, &[(0.0, 0, 1500), (0.0, 0, 1500)]);
+    assert_eq!(received, [at(512, 0), at(1138, 0)]);
+}
+
+/// ```text
+///       0         254     293   321 330        584    623  651   678        932
+///       |##########|timeout|.....|-|############|timeout|....|---|############| given up
+///                                 1 of 31                     3 of 63
+/// ```
+#[test]
+fn a_frame_is_given_up_after_as_many_transmissions_as_the_limit_says() {
+    let unlucky = WifiConfig { frame_error_rate: Probability::ONE, retry_limit: 3, ..WifiConfig::new(Standard::G) };
+    let mut network = Network::new(&wifi(1, 10, unlucky), 3).unwrap();
+    network.offer(Time::ZERO, packet(0, 1, 1500, ())).unwrap();
+    assert_eq!(run(&mut network, Time::from_nanos(931_999)), []);
+    assert_eq!(network.queue_packets(Place::Host(NodeId(0))), 1);
+    assert_eq!(run(&mut network, us(932)), []);
+    assert_eq!(network.queue_packets(Place::Host(NodeId(0))), 0);
+    let statistics = network.statistics(us(1000));
+    assert_eq!(statistics.dropped(Place::Host(NodeId(0)), Cause::RetryLimit), 1);
+    let up = statistics.stations[0].up;
+    assert_eq!((up.transmissions, up.retries, up.errors, up.acknowledged, up.given_up), (3, 2, 3, 0, 1));
+    // On the air 3 × 254 us, all in vain; 67 + 9 + 67 + 27 us of waiting; then nothing to send.
+    assert_eq!(statistics.air.error, Span::from_micros(762));
+    assert_eq!(statistics.air.contention, Span::from_micros(170));
+    assert_eq!(statistics.air.idle, Span::from_micros(68));
+}
+
+/// ```text
+///       0    50  94   122           212                 426  454
+///  0    |####|aaaa|....|
+///  AP        ^ draws 10  |----------|####################|....|          to all but station 0, without ACK
+///  1                                        ^                 |------|############|
+///                                          300: 6 slots       454   508          762
+/// ```
+#[test]
+fn a_broadcast_goes_up_acknowledged_and_down_once() {
+    // 100 B: 136 B = 1110 bits with service and tail. 54 Mb/s: 6 symbols, 50 us. 6 Mb/s: 47 symbols, 20 + 188 + 6 = 214 us.
+    let mut network = network(3);
+    let mut broadcast = packet(0, 0, 100, ());
+    broadcast.to = Destination::Broadcast;
+    network.offer(Time::ZERO, broadcast).unwrap();
+    network.offer(us(300), packet(1, 3, 1500, ())).unwrap();
+    let received: Vec<_> = run(&mut network, us(1000)).iter().map(|delivery| (delivery.at, delivery.to)).collect();
+    assert_eq!(received, [(us(426), NodeId(1)), (us(426), NodeId(2)), (us(762) + Span::from_nanos(120), NodeId(3))]);
+    assert_eq!(network.statistics(us(1000)).air.broadcast, Span::from_micros(214));
+}
+
+#[test]
+fn the_access_point_contends_like_a_station() {
+    // The server's packet reaches the access point after 0.12 us on the wire and goes at once.
+    let mut network = network(1);
+    network.offer(Time::ZERO, packet(1, 0, 1500, ())).unwrap();
+    let received = run(&mut network, us(1000));
+    assert_eq!(received[0].at, us(254) + Span::from_nanos(120));
+    assert_eq!(network.statistics(us(1000)).stations[0].down.acknowledged, 1);
+}
