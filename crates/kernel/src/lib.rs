@@ -1,1 +1,31 @@
-//! kernel
+//! The BPF programs and their safe loader: the one place where this project touches the kernel's TCP.
+//!
+//! What it does, in order:
+//! 1. [`probe`] tells which of the kernel features it needs are there, and so the best [`Mode`].
+//! 2. [`Kernel::load`] loads the programs (`src/bpf/`), registers the congestion control `lasthop` (the kernel's own CUBIC
+//!    with its window bounded) and, from then on, gives it to new connections that leave by the managed interface.
+//! 3. [`Kernel::adopt`] gives it to connections that exist already.
+//! 4. Each tick: [`Kernel::sample`] reads every socket, [`Kernel::poll_state_changes`] what happened in between,
+//!    [`Kernel::set_bounds`] bounds the windows under a lease.
+//! 5. [`Kernel::release`], or dropping it, gives the sockets their own control back and unloads everything.
+//!
+//! Nothing outlives the loader but what fails open: without it a lease lapses and the sockets run plain CUBIC. No
+//! sysctl is ever set, nothing is pinned. Sockets of other network namespaces and other interfaces are never touched.
+//!
+//! What it leaves out: it decides nothing (see the policies of `lasthop-control`), and in [`Mode::Clamp`] it has no lower
+//! bound. The algorithm of the bound and how it was checked: `docs/models/bound.md`.
+#![allow(clippy::disallowed_methods)] // it reads the kernel's clock, /proc and /sys
+
+mod error;
+mod kernel;
+mod layout;
+mod log;
+mod namespace;
+mod object;
+mod probe;
+mod sample;
+
+pub use error::Error;
+pub use kernel::{Adopted, Bound, Cookie, Counters, Kernel, Mode, Options, Released};
+pub use probe::{Feature, Outcome, Support, probe};
+pub use sample::{CongestionState, SocketSample, StateChange};

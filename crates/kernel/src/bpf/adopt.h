@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * adopt.h - sockets of the managed interface get our control and, in the end, their own back.
+ *
+ * What a socket had is kept in its `former` storage. A socket that has such storage but another control than ours was
+ * changed by its application after us: that is the application's choice, and we leave it.
+ */
+#ifndef LASTHOP_ADOPT_H
+#define LASTHOP_ADOPT_H
+
+enum lh_claim {
+	LH_NOT_OURS, /* another agent's, on the leave list, or changed by its application */
+	LH_HAS_OURS,
+	LH_MAY_ADOPT,
+};
+
+/*
+ * What to do with the control of a managed socket; `had` becomes what it should get back in the end. A control of an
+ * agent that is gone counts as the namespace's default: what the socket had before that agent is lost with it.
+ */
+static __always_inline enum lh_claim claim(struct tcp_sock *tp, struct lh_former *storage, struct lh_name *had)
+{
+	const struct tcp_congestion_ops *ops = BPF_CORE_READ(tp, inet_conn.icsk_ca_ops);
+	struct net *net = BPF_CORE_READ(SK(tp), __sk_common.skc_net.net);
+
+	name_of(ops, had);
+	if (kindred(had)) {
+		if (registered(ops))
+			return our_name(had) ? LH_HAS_OURS : LH_NOT_OURS;
+		name_of(BPF_CORE_READ(net, ipv4.tcp_congestion_control), had);
+		return LH_MAY_ADOPT;
+	}
+	if (storage || bpf_map_lookup_elem(&leave, had))
+		return LH_NOT_OURS;
+	return LH_MAY_ADOPT;
+}
+
+static __always_inline void keep_former(struct lh_former *storage, const struct lh_name *had)
+{
+	__builtin_memcpy(storage->control, had->text, LH_NAME_LENGTH);
+}
+
+/*
+ * A new connection. Hook: sockops at the root of cgroup2; context struct bpf_sock_ops, socket locked. Other agents'
+ * programs run beside ours. Maps: former (create), leave, excluded, bounds.
+ *
+ * TCP_CONNECT_CB: the route is known, the SYN not sent yet. PASSIVE_ESTABLISHED_CB: the handshake is over, no data sent.
+ * ACTIVE_ESTABLISHED_CB: the kernel has just set the initial window, so a bound has to be applied to it once more.
+ * The verifier wants ctx itself for bpf_setsockopt, a null check on each of the two forms of the socket, and ctx->sk read
+ * once: each read is another pointer to it.
+ */
+SEC("?sockops")
+int adopt_new(struct bpf_sock_ops *ctx)
+{
+	char name[LH_NAME_LENGTH];
+	struct lh_former *storage;
+	struct lh_bound bound;
+	struct tcp_sock *tp;
+	struct bpf_sock *sk;
+	struct lh_name had;
+	__u32 op = ctx->op, window;
+	__u64 cookie;
+
+	if (op != BPF_SOCK_OPS_TCP_CONNECT_CB && op != BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB &&
+	    op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
+		return 1;
+	sk = ctx->sk;
+	if (!sk)
+		return 1;
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp || !in_our_namespace(SK(tp)) || !managed(SK(tp)))
+		return 1;
+
+	storage = bpf_sk_storage_get(&former, sk, NULL, 0);
+	switch (claim(tp, storage, &had)) {
+	case LH_NOT_OURS:
+		return 1;
+	case LH_HAS_OURS:
+		if (op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB) {
+			cookie = bpf_get_socket_cookie(ctx);
+			bound_of(cookie, bpf_ktime_get_ns(), &bound);
+			window = lh_bound_window(&bound, bpf_ktime_get_ns(), tp->snd_cwnd, 0, 0);
+			if (window != tp->snd_cwnd)
+				bpf_setsockopt(ctx, SOL_TCP, TCP_BPF_IW, &window, sizeof(window));
+		}
+		return 1;
+	case LH_MAY_ADOPT:
+		break;
+	}
+
+	bpf_get_socket_cookie(ctx); /* makes it, for init() to find */
+	__builtin_memcpy(name, (const char *)settings.name, sizeof(name));
+	storage = bpf_sk_storage_get(&former, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!storage)
+		return 1;
+	keep_former(storage, &had);
+	if (bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, name, sizeof(name))) {
+		bpf_sk_storage_delete(&former, sk);
+		count(&counters.refused);
+	} else if (op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB) {
+		count(&counters.adopted_at_accept);
+	} else {
+		count(&counters.adopted_at_connect);
+	}
+	return 1;
+}
+
+/* A socket's own control again; where that has been removed meanwhile, the namespace's default. */
+static __always_inline int give_back(struct tcp_sock *tp, struct lh_former *storage)
+{
+	struct net *net = BPF_CORE_READ(SK(tp), __sk_common.skc_net.net);
+	struct lh_name name;
+	int error;
+
+	__builtin_memcpy(name.text, storage->control, sizeof(name.text));
+	error = bpf_setsockopt(tp, SOL_TCP, TCP_CONGESTION, name.text, sizeof(name.text));
+	if (error) {
+		name_of(BPF_CORE_READ(net, ipv4.tcp_congestion_control), &name);
+		error = bpf_setsockopt(tp, SOL_TCP, TCP_CONGESTION, name.text, sizeof(name.text));
+	}
+	if (!error)
+		bpf_sk_storage_delete(&former, tp);
+	return error;
+}
+
+/* The socket of a walk, or NULL for one that sends no data (listening, closed, waiting, a mere request). */
+static __always_inline struct tcp_sock *sending_socket(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *sk = ctx->sk_common;
+	struct tcp_sock *tp;
+	__u8 state;
+
+	if (!sk)
+		return NULL;
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp)
+		return NULL;
+	state = BPF_CORE_READ(SK(tp), __sk_common.skc_state);
+	return state == TCP_LISTEN || state == TCP_CLOSE ? NULL : tp;
+}
+
+/*
+ * Sockets that already exist. Hook: iter/tcp in our namespace (the kernel walks the namespace of the thread that opens
+ * the iterator); context struct bpf_iter__tcp, socket locked. Maps: former (create), leave, excluded. It writes nothing
+ * to the sequence, so no socket is visited twice.
+ */
+SEC("?iter/tcp")
+int adopt_existing(struct bpf_iter__tcp *ctx)
+{
+	struct tcp_sock *tp = sending_socket(ctx);
+	struct lh_former *storage;
+	char name[LH_NAME_LENGTH];
+	enum lh_claim verdict;
+	struct lh_name had;
+
+	if (!tp)
+		return 0;
+	storage = bpf_sk_storage_get(&former, tp, NULL, 0);
+	verdict = claim(tp, storage, &had);
+	if (!managed(SK(tp))) {
+		/* it was, once: its route has changed */
+		if (storage && verdict == LH_HAS_OURS)
+			count(give_back(tp, storage) ? &counters.walk_failed : &counters.walk_restored);
+		return 0;
+	}
+	if (verdict == LH_NOT_OURS) {
+		count(&counters.walk_left);
+		return 0;
+	}
+	bpf_get_socket_cookie(tp); /* makes it, for init() to find */
+	if (verdict == LH_HAS_OURS && storage) {
+		count(&counters.walk_already);
+		return 0;
+	}
+	if (!storage)
+		storage = bpf_sk_storage_get(&former, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!storage) {
+		count(&counters.walk_failed);
+		return 0;
+	}
+	if (verdict == LH_HAS_OURS) {
+		/* chosen by name, or inherited from a listener that chose it: nothing to go back to but the default */
+		name_of(BPF_CORE_READ(SK(tp), __sk_common.skc_net.net, ipv4.tcp_congestion_control), &had);
+		keep_former(storage, &had);
+		count(&counters.walk_already);
+		return 0;
+	}
+	keep_former(storage, &had);
+	__builtin_memcpy(name, (const char *)settings.name, sizeof(name));
+	if (bpf_setsockopt(tp, SOL_TCP, TCP_CONGESTION, name, sizeof(name))) {
+		bpf_sk_storage_delete(&former, tp);
+		count(&counters.walk_failed);
+	} else {
+		count(&counters.walk_adopted);
+	}
+	return 0;
+}
+
+/* The way back, for all. Hook, context and maps as above. */
+SEC("?iter/tcp")
+int release_existing(struct bpf_iter__tcp *ctx)
+{
+	struct tcp_sock *tp = sending_socket(ctx);
+	struct lh_former *storage;
+	struct lh_name had;
+
+	if (!tp)
+		return 0;
+	storage = bpf_sk_storage_get(&former, tp, NULL, 0);
+	if (!storage)
+		return 0;
+	if (claim(tp, storage, &had) == LH_HAS_OURS)
+		count(give_back(tp, storage) ? &counters.walk_failed : &counters.walk_restored);
+	return 0;
+}
+
+#endif /* LASTHOP_ADOPT_H */

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * intf.h - what the programs and their loader tell each other. src/layout.rs mirrors it; the loader compares the sizes
+ * (lh_layout) before it loads anything. No implicit padding. Windows in segments, times on CLOCK_MONOTONIC.
+ */
+#ifndef LASTHOP_INTF_H
+#define LASTHOP_INTF_H
+
+enum {
+	LH_NAME_LENGTH = 16, /* TCP_CA_NAME_MAX: zero-padded */
+	LH_BOUNDS_MAX = 65536, /* flows with a bound of their own */
+	LH_EXCLUDED_CGROUPS_MAX = 256,
+	LH_LEAVE_MAX = 64,
+	LH_CGROUP_DEPTH_MAX = 32, /* levels of the hierarchy searched for an excluded cgroup */
+	LH_EVENTS_BYTES = 262144,
+};
+
+/* What the loader decides before loading. */
+struct lh_settings {
+	__u32 netns_inum; /* the one network namespace we act in */
+	__u32 interface_index; /* the managed interface, in that namespace */
+	__u32 excluded_cgroups; /* how many there are */
+	__u32 clamp; /* 1: mode Clamp, there is no control of ours */
+	__u32 derive_flags; /* 1: behave as if the kernel passed no flags to cong_control (before 6.10) */
+	__u32 padding;
+	char name[LH_NAME_LENGTH]; /* our control's */
+};
+
+/*
+ * The bounds that the loader hands over. A socket looks its own up again when generation has changed. The default
+ * bound in force is defaults[generation % 2]; the loader fills the other one, then raises the generation.
+ */
+struct lh_control {
+	__u32 generation; /* never 0 */
+	__u32 padding;
+	struct lh_bound defaults[2];
+};
+
+/* Written by the programs, read by the loader. */
+struct lh_counters {
+	__u64 adopted_at_connect;
+	__u64 adopted_at_accept;
+	__u64 refused; /* the kernel refused to set our control on a new socket */
+	__u64 state_changes;
+	__u64 state_changes_lost; /* no room left in the ring */
+	/* By the iterators, summed over all their runs: */
+	__u64 walk_adopted;
+	__u64 walk_already;
+	__u64 walk_left;
+	__u64 walk_restored;
+	__u64 walk_failed;
+};
+
+/* One socket, as the iterator writes it. */
+struct lh_sample {
+	__u64 cookie;
+	__u64 bytes_acked;
+	__u64 bytes_retrans;
+	__u64 bound_expires_ns;
+	__u8 local[16]; /* IPv4: the first four */
+	__u8 remote[16];
+	char control[LH_NAME_LENGTH];
+	__u16 local_port; /* host order, as the next */
+	__u16 remote_port;
+	__u16 family;
+	__u8 tcp_state;
+	__u8 ca_state;
+	__u32 cwnd_segments;
+	__u32 ssthresh_segments;
+	__u32 srtt_us; /* 0: no sample yet */
+	__u32 min_rtt_us; /* 0xffffffff: no sample yet */
+	__u32 in_flight_segments;
+	__u32 unsent_bytes;
+	__u32 mss_bytes;
+	__u32 total_retrans;
+	__u32 timeouts; /* 0xffffffff: this kernel does not tell */
+	__u32 delivered_segments;
+	__u32 rate_delivered; /* segments in rate_interval_us: the kernel's delivery rate */
+	__u32 rate_interval_us;
+	__u32 bound_min_segments; /* in force now; both 0: none */
+	__u32 bound_max_segments;
+	__u32 controlled; /* 1: by this loader */
+	__u32 interface_index;
+};
+
+/* One change of the congestion state, as it goes through the ring. */
+struct lh_state_change {
+	__u64 at_ns;
+	__u64 cookie;
+	__u32 cwnd_segments; /* before the change, as the next */
+	__u32 ssthresh_segments;
+	__u8 from;
+	__u8 to;
+	__u8 padding[6];
+};
+
+struct lh_layout {
+	__u32 settings_bytes;
+	__u32 control_bytes;
+	__u32 counters_bytes;
+	__u32 sample_bytes;
+	__u32 state_change_bytes;
+};
+
+#endif /* LASTHOP_INTF_H */

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * kernel.h - the few kernel types that our programs touch, with only the members they touch.
+ *
+ * Every access is relocated by the loader against the running kernel's BTF (CO-RE), so neither the order nor the
+ * offsets here matter, only the names; the build does not depend on the kernel of the machine that builds. What the
+ * running kernel may lack is read behind bpf_core_field_exists().
+ *
+ * __VMLINUX_H__ is defined because this file stands in for a full vmlinux.h: bound.h and libbpf's headers ask for it.
+ */
+#ifndef LASTHOP_KERNEL_H
+#define LASTHOP_KERNEL_H
+#define __VMLINUX_H__
+
+typedef unsigned char __u8;
+typedef signed char __s8;
+typedef unsigned short __u16;
+typedef short __s16;
+typedef unsigned int __u32;
+typedef int __s32;
+typedef unsigned long long __u64;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u16 __sum16;
+typedef __u32 __wsum;
+typedef _Bool bool;
+
+#define NULL ((void *)0)
+#define true 1
+#define false 0
+
+/* Numbers of the kernel's user interface: they never change. */
+enum {
+	AF_INET = 2,
+	AF_INET6 = 10,
+	SOL_TCP = 6,
+	TCP_CONGESTION = 13,
+	TCP_BPF_IW = 1001,
+	TCP_BPF_SNDCWND_CLAMP = 1002,
+	TCP_BPF_SOCK_OPS_CB_FLAGS = 1008,
+	TCP_CA_NAME_MAX = 16,
+
+	TCP_SYN_SENT = 2,
+	TCP_CLOSE = 7,
+	TCP_LISTEN = 10,
+
+	BPF_ANY = 0,
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_SK_STORAGE = 24,
+	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_F_NO_PREALLOC = 1,
+	BPF_SK_STORAGE_GET_F_CREATE = 1,
+	BPF_RB_NO_WAKEUP = 1,
+
+	BPF_SOCK_OPS_TCP_CONNECT_CB = 3,
+	BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB = 4,
+	BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB = 5,
+	BPF_SOCK_OPS_RTT_CB = 12,
+	BPF_SOCK_OPS_RTT_CB_FLAG = 8,
+};
+
+/* include/uapi/linux/tcp.h, include/net/tcp.h and net/ipv4/tcp_input.c */
+enum {
+	TCP_CA_Open,
+	TCP_CA_Disorder,
+	TCP_CA_CWR,
+	TCP_CA_Recovery,
+	TCP_CA_Loss,
+};
+
+enum {
+	TCP_INFINITE_SSTHRESH = 0x7fffffff,
+	TCP_INIT_CWND = 10,
+	RTAX_INITCWND = 11,
+	USEC_PER_SEC = 1000000,
+	TCP_CONG_NON_RESTRICTED = 1,
+
+	FLAG_DATA_ACKED = 0x04,
+	FLAG_FORWARD_PROGRESS = 0x34, /* data or SYN acknowledged, or data SACKed */
+	FLAG_SND_UNA_ADVANCED = 0x400,
+};
+
+enum tcp_ca_event {
+	CA_EVENT_TX_START, /* first transmission with nothing in flight */
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct net_device {
+	int ifindex;
+};
+
+struct dst_entry {
+	struct net_device *dev;
+	unsigned long _metrics;
+};
+
+struct ns_common {
+	unsigned int inum;
+};
+
+struct list_head {
+	struct list_head *next, *prev;
+};
+
+struct module;
+struct rate_sample {
+	int losses;
+	__u32 acked_sacked;
+	__u32 prior_in_flight;
+};
+
+struct ack_sample {
+	__u32 pkts_acked;
+};
+
+struct netns_ipv4 {
+	int sysctl_tcp_reordering;
+	int sysctl_tcp_pacing_ss_ratio;
+	int sysctl_tcp_pacing_ca_ratio;
+	__u8 sysctl_tcp_slow_start_after_idle;
+	const struct tcp_congestion_ops *tcp_congestion_control;
+};
+
+struct net {
+	struct ns_common ns;
+	struct netns_ipv4 ipv4;
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
+struct in6_addr {
+	union {
+		__u8 u6_addr8[16];
+		__be32 u6_addr32[4];
+	} in6_u;
+};
+
+typedef struct {
+	__s64 counter;
+} atomic64_t;
+
+struct sock_common {
+	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
+	__be16 skc_dport;
+	__u16 skc_num;
+	unsigned short skc_family;
+	volatile unsigned char skc_state;
+	int skc_bound_dev_if;
+	possible_net_t skc_net;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+	atomic64_t skc_cookie;
+};
+
+struct kernfs_node {
+	__u64 id;
+};
+
+struct cgroup;
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+};
+
+struct cgroup {
+	struct cgroup_subsys_state self;
+	struct kernfs_node *kn;
+};
+
+struct sock_cgroup_data {
+	struct cgroup *cgroup;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	int sk_rx_dst_ifindex; /* since 5.17 */
+	struct dst_entry *sk_dst_cache;
+	unsigned long sk_pacing_rate;
+	unsigned long sk_max_pacing_rate;
+	struct sock_cgroup_data sk_cgrp_data;
+};
+
+struct inet_sock {
+	struct sock sk;
+};
+
+struct inet_connection_sock {
+	struct inet_sock icsk_inet;
+	__u32 icsk_rto;
+	const struct tcp_congestion_ops *icsk_ca_ops;
+	__u8 icsk_ca_state : 5;
+	__u64 icsk_ca_priv[13];
+};
+
+struct minmax_sample {
+	__u32 t;
+	__u32 v;
+};
+
+struct minmax {
+	struct minmax_sample s[3];
+};
+
+struct tcp_sock {
+	struct inet_connection_sock inet_conn;
+	__u32 reordering;
+	__u32 mss_cache;
+	__u32 snd_cwnd;
+	__u32 prr_out;
+	__u32 lost_out;
+	__u32 sacked_out;
+	__u32 retrans_out;
+	__u32 snd_ssthresh;
+	struct minmax rtt_min;
+	__u32 write_seq;
+	__u32 lsndtime;
+	__u64 tcp_mstamp; /* time of the latest ACK or transmission, CLOCK_MONOTONIC, us */
+	__u32 snd_nxt;
+	__u32 snd_una;
+	__u32 srtt_us;
+	__u32 packets_out;
+	__u32 delivered;
+	__u32 rate_delivered;
+	__u32 rate_interval_us;
+	__u64 bytes_acked;
+	__u32 snd_cwnd_cnt;
+	__u32 snd_cwnd_clamp;
+	__u32 snd_cwnd_stamp;
+	__u32 prior_cwnd;
+	__u32 prr_delivered;
+	__u32 undo_marker;
+	__u64 bytes_retrans;
+	__u32 total_retrans;
+	__u16 total_rto; /* since 6.7 */
+};
+
+/* CUBIC's private state, at the start of icsk_ca_priv. */
+struct bictcp {
+	__u32 epoch_start;
+};
+
+struct bpf_sock;
+struct bpf_sock_ops {
+	__u32 op;
+	__u32 bpf_sock_ops_cb_flags;
+	struct bpf_sock *sk;
+};
+
+struct seq_file;
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__tcp {
+	struct bpf_iter_meta *meta;
+	struct sock_common *sk_common;
+};
+
+#pragma clang attribute pop
+
+/* Not relocated: libbpf maps our struct_ops onto the kernel's by the names of the members. */
+struct tcp_congestion_ops {
+	__u32 (*ssthresh)(struct sock *sk);
+	void (*set_state)(struct sock *sk, __u8 new_state);
+	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event event);
+	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
+	void (*cong_control)(struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs);
+	__u32 (*undo_cwnd)(struct sock *sk);
+	char name[TCP_CA_NAME_MAX];
+	__u32 flags;
+	void (*init)(struct sock *sk);
+};
+
+/* The same struct, relocated, for reading the members of whatever control a socket has. */
+struct tcp_congestion_ops___read {
+	char name[TCP_CA_NAME_MAX];
+	struct list_head list;
+} __attribute__((preserve_access_index));
+
+#endif /* LASTHOP_KERNEL_H */

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * lasthop - the kernel's CUBIC with its window bounded from outside, and what is needed to give it to the right
+ * sockets and to watch them.
+ *
+ * 1. The idea. A policy in user space decides, some times a second, between which limits each window may move. The
+ *    kernel's congestion control is not changed: the kernel's own CUBIC runs, called through its kfuncs, and its window
+ *    is bounded afterwards, on every ACK, by lh_bound_window() (control/laws/bound.h, also compiled into the simulator).
+ *
+ * 2. The lease. A bound carries the time at which it ends. Past it the bound is as if it were not there. So user space
+ *    may die, hang or be killed: TCP is back to normal within one lease, without anybody doing anything.
+ *
+ * 3. Why cong_control. A control with `cong_avoid` alone does not own its window during Recovery and CWR: the kernel's
+ *    proportional rate reduction writes it, below any lower bound. With `cong_control` the kernel leaves everything per
+ *    ACK to us. So law.h does again what the kernel's tcp_cong_control() does, in the same order:
+ *
+ *        in CWR or Recovery    reduce_window()     as tcp_cwnd_reduction(), with a prr_delivered of our own
+ *        else, if it may grow  cubictcp_cong_avoid()
+ *        always                bound, then the pacing rate as tcp_update_pacing_rate()
+ *
+ *    and what the kernel leaves out elsewhere for such a control:
+ *
+ *        set_state             window = ssthresh when a reduction ends, as tcp_end_cwnd_reduction()
+ *        cwnd_event            a smaller window after idleness, as tcp_cwnd_restart()
+ *        init                  the first pacing rate of an accepted connection
+ *
+ *    With no bound the windows are those of the kernel's cubic.
+ *
+ * 4. At the upper bound CUBIC must not go on by itself: its window is a function of the time since its last loss, and
+ *    would have grown out of sight when the bound goes. So at the bound its growth is not called and its epoch is closed
+ *    (epoch_start = 0). The next call of its growth opens a new one at the window of that moment.
+ *
+ * 5. Cost per ACK. No map is looked up: each socket keeps a copy of its bound in the private bytes that CUBIC leaves
+ *    free, and compares one number, the generation, with the loader's. The lease is compared with tcp_mstamp, the
+ *    monotonic time that the stack has read for this ACK anyway.
+ *
+ * 6. Who gets it (adopt.h): sockets of one network namespace whose packets leave by one interface, but loopback,
+ *    excluded cgroups and controls on the leave list. New ones at connect and accept, existing ones by a walk. What they
+ *    had is remembered and given back.
+ *
+ * 7. What is seen (monitor.h): a walk writes one record per socket, a tracepoint each change of the congestion state.
+ *
+ * 8. Where struct_ops is missing (clamp.h): an upper bound only, by the kernel's own window clamp.
+ */
+#include "kernel.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "bound.h"
+#include "intf.h"
+
+#include "maps.h"
+
+#include "law.h"
+
+#include "socket.h"
+
+#include "adopt.h"
+#include "monitor.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* maps.h - what the programs keep and share. */
+#ifndef LASTHOP_MAPS_H
+#define LASTHOP_MAPS_H
+
+/* Each of the following in a section of its own: the loader finds it by the section's name, alone in its map. */
+const volatile struct lh_settings settings SEC(".rodata.settings") = {};
+
+const volatile struct lh_layout layout SEC(".rodata.layout") = {
+	.settings_bytes = sizeof(struct lh_settings),
+	.control_bytes = sizeof(struct lh_control),
+	.counters_bytes = sizeof(struct lh_counters),
+	.sample_bytes = sizeof(struct lh_sample),
+	.state_change_bytes = sizeof(struct lh_state_change),
+};
+
+/* Written by the loader only. */
+struct lh_control control SEC(".data.control") = { .generation = 1 };
+
+/* Written by the programs only. */
+struct lh_counters counters SEC(".bss.counters") = {};
+
+/* Bounds of single flows, by socket cookie. The loader removes what has lapsed. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, LH_BOUNDS_MAX);
+	__type(key, __u64);
+	__type(value, struct lh_bound);
+} bounds SEC(".maps");
+
+/* Cgroups to leave alone with all below them, by id. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, LH_EXCLUDED_CGROUPS_MAX);
+	__type(key, __u64);
+	__type(value, __u8);
+} excluded SEC(".maps");
+
+/* Congestion controls not to replace, by zero-padded name. */
+struct lh_name {
+	char text[LH_NAME_LENGTH];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, LH_LEAVE_MAX);
+	__type(key, struct lh_name);
+	__type(value, __u8);
+} leave SEC(".maps");
+
+/* What we changed on a socket; gone with the socket. In mode Control, the control it had. */
+struct lh_former {
+	char control[LH_NAME_LENGTH];
+	__u32 clamped; /* mode Clamp: the clamp we set, 0 = none */
+	__u32 padding;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct lh_former);
+} former SEC(".maps");
+
+/* Changes of the congestion state, on their way to the loader. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, LH_EVENTS_BYTES);
+} state_changes SEC(".maps");
+
+static __always_inline void count(__u64 *counter)
+{
+	__sync_fetch_and_add(counter, 1);
+}
+
+/*
+ * The bound that the flow with this cookie has now: its own while that one's lease runs, else the default. A flow's
+ * own entry without limits shields it from the default.
+ */
+static __always_inline void bound_of(__u64 cookie, __u64 now_ns, struct lh_bound *bound)
+{
+	const struct lh_bound *own = cookie ? bpf_map_lookup_elem(&bounds, &cookie) : NULL;
+
+	if (own && now_ns < own->expires_ns)
+		*bound = *own;
+	else
+		*bound = control.defaults[control.generation & 1];
+}
+
+#endif /* LASTHOP_MAPS_H */

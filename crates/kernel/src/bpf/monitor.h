@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* monitor.h - what the sockets of the managed interface are doing. Changes nothing. */
+#ifndef LASTHOP_MONITOR_H
+#define LASTHOP_MONITOR_H
+
+/*
+ * One record per socket. Hook: iter/tcp in our namespace; context struct bpf_iter__tcp, socket locked. Maps: bounds,
+ * former. The record is built on the stack (512 bytes at most) and written whole: where the buffer of the sequence is
+ * full the kernel visits the socket again after the next read.
+ */
+SEC("?iter/tcp")
+int sample(struct bpf_iter__tcp *ctx)
+{
+	struct tcp_sock *tp = sending_socket(ctx);
+	struct lh_sample record = {};
+	struct lh_former *storage;
+	struct lh_bound bound;
+	struct lh_name name;
+	struct sock *sk;
+	__u64 now_ns;
+	__s32 unsent;
+
+	if (!tp)
+		return 0;
+	sk = SK(tp);
+	record.interface_index = interface_of(sk);
+	if (record.interface_index != settings.interface_index || to_loopback(sk))
+		return 0;
+
+	record.cookie = bpf_get_socket_cookie(tp);
+	record.family = sk->__sk_common.skc_family;
+	record.local_port = sk->__sk_common.skc_num;
+	record.remote_port = bpf_ntohs(sk->__sk_common.skc_dport);
+	if (record.family == AF_INET) {
+		*(__u32 *)record.local = sk->__sk_common.skc_rcv_saddr;
+		*(__u32 *)record.remote = sk->__sk_common.skc_daddr;
+	} else {
+		BPF_CORE_READ_INTO(&record.local, sk, __sk_common.skc_v6_rcv_saddr);
+		BPF_CORE_READ_INTO(&record.remote, sk, __sk_common.skc_v6_daddr);
+	}
+	record.tcp_state = sk->__sk_common.skc_state;
+	record.ca_state = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
+	record.cwnd_segments = tp->snd_cwnd;
+	record.ssthresh_segments = tp->snd_ssthresh;
+	record.srtt_us = tp->srtt_us >> 3;
+	record.min_rtt_us = tp->rtt_min.s[0].v;
+	record.in_flight_segments = tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
+	unsent = tp->write_seq - tp->snd_nxt;
+	record.unsent_bytes = unsent > 0 ? unsent : 0;
+	record.mss_bytes = tp->mss_cache;
+	record.total_retrans = tp->total_retrans;
+	record.timeouts = 0xffffffff;
+	if (bpf_core_field_exists(tp->total_rto))
+		record.timeouts = tp->total_rto;
+	record.delivered_segments = tp->delivered;
+	record.rate_delivered = tp->rate_delivered;
+	record.rate_interval_us = tp->rate_interval_us;
+	record.bytes_acked = tp->bytes_acked;
+	record.bytes_retrans = tp->bytes_retrans;
+
+	name_of(tp->inet_conn.icsk_ca_ops, &name);
+	__builtin_memcpy(record.control, name.text, sizeof(record.control));
+	storage = bpf_sk_storage_get(&former, tp, NULL, 0);
+	if (storage)
+		record.controlled = settings.clamp || (our_name(&name) && registered(tp->inet_conn.icsk_ca_ops));
+	if (record.controlled) {
+		now_ns = bpf_ktime_get_ns();
+		bound_of(record.cookie, now_ns, &bound);
+		if (lh_bound_holds(&bound, now_ns)) {
+			record.bound_expires_ns = bound.expires_ns;
+			record.bound_min_segments = bound.min_segments;
+			record.bound_max_segments = bound.max_segments;
+		}
+	}
+	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
+	return 0;
+}
+
+/*
+ * A change of the congestion state. Hook: tp_btf/tcp_cong_state_set, which fires in every namespace and before the
+ * change; context (struct sock *, u8 new state), socket locked. Maps: state_changes. Nobody is woken: the loader comes
+ * by each tick; what finds no room is counted.
+ */
+SEC("?tp_btf/tcp_cong_state_set")
+int BPF_PROG(on_state_change, struct sock *sk, const __u8 to)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)bpf_skc_to_tcp_sock(sk);
+	struct lh_state_change *change;
+	__u8 from;
+
+	if (!tp)
+		return 0;
+	from = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
+	if (from == to || !in_our_namespace(sk) || interface_of(sk) != settings.interface_index || to_loopback(sk))
+		return 0;
+	count(&counters.state_changes);
+	change = bpf_ringbuf_reserve(&state_changes, sizeof(*change), 0);
+	if (!change) {
+		count(&counters.state_changes_lost);
+		return 0;
+	}
+	change->at_ns = bpf_ktime_get_ns();
+	change->cookie = bpf_get_socket_cookie(sk);
+	change->cwnd_segments = tp->snd_cwnd;
+	change->ssthresh_segments = tp->snd_ssthresh;
+	change->from = from;
+	change->to = to;
+	__builtin_memset(change->padding, 0, sizeof(change->padding));
+	bpf_ringbuf_submit(change, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+#endif /* LASTHOP_MONITOR_H */

@@ -1,0 +1,111 @@
+//! What can go wrong between us and the kernel.
+
+use crate::Mode;
+use std::io;
+use std::path::PathBuf;
+
+/// Why the kernel could not be told, or asked, something. Each message says what was being done to what.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A mode was asked for that this kernel, or this user, cannot have.
+    #[error("mode {mode:?} is not possible here: {reason}")]
+    Unsupported {
+        /// The mode asked for.
+        mode: Mode,
+        /// The missing features, each with what has it.
+        reason: String,
+    },
+    /// The managed interface cannot be one.
+    #[error("interface {index} cannot be managed: {reason}")]
+    Interface {
+        /// Its index in this network namespace.
+        index: u32,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// More, or longer, entries than the programs have room for.
+    #[error("{what}: {reason}")]
+    TooMuch {
+        /// The option.
+        what: &'static str,
+        /// The limit that it breaks.
+        reason: String,
+    },
+    /// A cgroup could not be opened.
+    #[error("opening the cgroup {}: {source}", path.display())]
+    Cgroup {
+        /// Its directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The programs could not be loaded.
+    #[error("loading the BPF programs: {source}\n{log}")]
+    Load {
+        /// The kernel's error.
+        source: io::Error,
+        /// The last lines of libbpf and of the verifier.
+        log: String,
+    },
+    /// A loaded program could not be attached.
+    #[error("attaching {what}: {source}{log}")]
+    Attach {
+        /// To what it was to be attached.
+        what: &'static str,
+        /// The kernel's error.
+        source: io::Error,
+        /// The last lines of libbpf, or nothing.
+        log: String,
+    },
+    /// Every name that we would take is in use.
+    #[error("all 64 names lasthop, lasthop.2, ... are taken by other agents on this kernel")]
+    NoName,
+    /// Reading or writing what the programs share with us.
+    #[error("{doing}: {source}")]
+    Exchange {
+        /// What was being done.
+        doing: &'static str,
+        /// The kernel's error.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    pub(crate) fn exchange(doing: &'static str) -> impl FnOnce(libbpf_rs::Error) -> Self {
+        move |error| Self::Exchange { doing, source: io_error(&error) }
+    }
+
+    pub(crate) fn exchange_io(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Exchange { doing, source }
+    }
+
+    pub(crate) fn attach(what: &'static str) -> impl FnOnce(libbpf_rs::Error) -> Self {
+        move |error| {
+            let lines = crate::log::tail();
+            let log = if lines.is_empty() { lines } else { format!("\n{lines}") };
+            Self::Attach { what, source: io_error(&error), log }
+        }
+    }
+}
+
+/// libbpf-rs wraps the kernel's error number; we want it back.
+pub(crate) fn io_error(error: &libbpf_rs::Error) -> io::Error {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(current) = cause {
+        if let Some(found) = current.downcast_ref::<io::Error>() {
+            return found.raw_os_error().map_or_else(|| io::Error::other(error.to_string()), io::Error::from_raw_os_error);
+        }
+        cause = current.source();
+    }
+    io::Error::new(kind(error), error.to_string())
+}
+
+fn kind(error: &libbpf_rs::Error) -> io::ErrorKind {
+    match error.kind() {
+        libbpf_rs::ErrorKind::PermissionDenied => io::ErrorKind::PermissionDenied,
+        libbpf_rs::ErrorKind::AlreadyExists => io::ErrorKind::AlreadyExists,
+        libbpf_rs::ErrorKind::NotFound => io::ErrorKind::NotFound,
+        libbpf_rs::ErrorKind::InvalidInput => io::ErrorKind::InvalidInput,
+        _ => io::ErrorKind::Other,
+    }
+}

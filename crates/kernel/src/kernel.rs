@@ -1,0 +1,505 @@
+//! The loaded programs and everything one can ask of them.
+
+use crate::error::{Error, io_error};
+use crate::layout::{self, Control, Counts, Limit, Plain, Settings};
+use crate::namespace::Namespace;
+use crate::object::{self, CONTROL_OPS, Variant};
+use crate::probe;
+use crate::sample::{self, SocketSample, StateChange};
+use libbpf_rs::{Iter, Link, MapCore, MapFlags, Object, RingBufferBuilder};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use units::Span;
+
+/// A socket's number; see [`SocketSample::cookie`].
+pub type Cookie = u64;
+
+/// How much of the kernel is used, from most to least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Our congestion control, with lower and upper bounds.
+    Control,
+    /// The sockets' own congestion control, clamped from above; no lower bound. See `bpf/clamp.h` for the limits.
+    Clamp,
+    /// Sockets are only looked at.
+    Observe,
+    /// Nothing is possible.
+    Nothing,
+}
+
+/// Bounds of a window. `0` in `max_segments`: no upper bound; `0` or `1` in `min_segments`: no lower one. Where they
+/// contradict each other the upper one wins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Bound {
+    /// The window is not below this, but in recovery from a timeout.
+    pub min_segments: u32,
+    /// The window is not above this.
+    pub max_segments: u32,
+}
+
+/// What to load, and for whom.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The managed interface, in the network namespace of the thread that calls [`Kernel::load`].
+    pub interface_index: u32,
+    /// The cgroup (version 2) whose new sockets are looked at.
+    pub cgroup: PathBuf,
+    /// Cgroups whose sockets are left alone, with all cgroups below; at most 256.
+    pub excluded_cgroups: Vec<PathBuf>,
+    /// Congestion controls that are not replaced; at most 64.
+    pub leave: Vec<String>,
+    /// What to use.
+    pub mode: Mode,
+}
+
+impl Options {
+    /// The best mode that this kernel allows, for all sockets of the interface.
+    ///
+    /// # Errors
+    /// If no cgroup2 is mounted and the mode needs one.
+    pub fn new(interface_index: u32, mode: Mode) -> Result<Self, Error> {
+        let cgroup = match probe::cgroup2_root() {
+            Some(root) => root,
+            None if matches!(mode, Mode::Control | Mode::Clamp) => {
+                return Err(Error::Unsupported { mode, reason: "no cgroup2 file system is mounted".into() });
+            }
+            None => PathBuf::new(),
+        };
+        Ok(Self { interface_index, cgroup, excluded_cgroups: Vec::new(), leave: Vec::new(), mode })
+    }
+}
+
+/// What [`Kernel::adopt`] found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Adopted {
+    /// Sockets that are controlled from now on.
+    pub adopted: u64,
+    /// Sockets that were controlled already.
+    pub already: u64,
+    /// Sockets that keep theirs: on the `leave` list, another agent's, or changed by their application after us.
+    pub left: u64,
+    /// Sockets given back because they no longer leave by the managed interface.
+    pub restored: u64,
+    /// Sockets that the kernel would not change.
+    pub failed: u64,
+}
+
+/// What [`Kernel::release`] did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Released {
+    /// Sockets that have their former congestion control again.
+    pub restored: u64,
+    /// Sockets that would not take it; they keep running plain CUBIC until they close.
+    pub failed: u64,
+}
+
+/// Totals since loading.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// New connections adopted when they were opened from here.
+    pub adopted_at_connect: u64,
+    /// New connections adopted when they were accepted.
+    pub adopted_at_accept: u64,
+    /// New connections that the kernel would not change.
+    pub refused: u64,
+    /// Connections adopted alive.
+    pub adopted_alive: u64,
+    /// Connections given back.
+    pub restored: u64,
+    /// Changes of the congestion state seen.
+    pub state_changes: u64,
+    /// Of those, how many found the ring full and were not told.
+    pub state_changes_lost: u64,
+}
+
+/// The loaded programs. Dropping it is [`Kernel::release`] with errors ignored.
+pub struct Kernel {
+    name: String,
+    mode: Mode,
+    namespace: Namespace,
+    links: Links,
+    bounds: Bounds,
+    told_lost: u64,
+    last_counts: Counts,
+    // Last: everything above refers to it.
+    object: Object,
+}
+
+/// What is attached. What is `None` is not attached, any more or in this mode.
+#[derive(Default)]
+struct Links {
+    new_sockets: Option<Link>,
+    sample: Option<Link>,
+    adopt: Option<Link>,
+    release: Option<Link>,
+    state_changes: Option<Link>,
+    control: Option<Link>,
+}
+
+/// The flows with an entry of their own, and when it lapses.
+#[derive(Default)]
+struct Bounds {
+    control: Control,
+    lapse_ns: HashMap<Cookie, u64>,
+}
+
+impl Kernel {
+    /// Loads and attaches what the mode needs. From here on new connections are adopted.
+    ///
+    /// # Errors
+    /// If the mode is impossible here, the interface is missing or the loopback one, a cgroup does not exist, or the
+    /// kernel refuses.
+    pub fn load(options: &Options) -> Result<Self, Error> {
+        let kernel = probe::require(options.mode)?;
+        let namespace = Namespace::current().map_err(Error::exchange_io("looking at our network namespace"))?;
+        check_interface(options.interface_index)?;
+        let leave = leave_keys(&options.leave)?;
+        let excluded = excluded_keys(&options.excluded_cgroups)?;
+        let settings = Settings {
+            netns_inum: namespace.inum(),
+            interface_index: options.interface_index,
+            excluded_cgroups: excluded.len() as u32,
+            clamp: u32::from(options.mode == Mode::Clamp),
+            ..Settings::default()
+        };
+        let variant = Variant::of(&kernel);
+        drop(kernel);
+        let (object, name, control) = match options.mode {
+            Mode::Control => register(variant, settings)?,
+            mode => (object::load(mode, variant, &settings)?, String::new(), None),
+        };
+        let links = Links { control, ..Links::default() };
+        let bounds = Bounds { control: Control { generation: 1, ..Control::default() }, ..Bounds::default() };
+        let mut loaded = Self {
+            name,
+            mode: options.mode,
+            namespace,
+            links,
+            bounds,
+            told_lost: 0,
+            last_counts: Counts::default(),
+            object,
+        };
+        for (map, keys) in [("leave", &leave), ("excluded", &excluded)] {
+            for key in keys {
+                let map = object::map(&loaded.object, map);
+                map.update(key, &[1], MapFlags::ANY).map_err(Error::exchange("filling a list of exceptions"))?;
+            }
+        }
+        loaded.attach(options, variant)?;
+        Ok(loaded)
+    }
+
+    fn attach(&mut self, options: &Options, variant: Variant) -> Result<(), Error> {
+        let iterator = |name| object::program(&self.object, name).attach().map_err(Error::attach("iter/tcp"));
+        self.links.sample = Some(iterator("sample")?);
+        if variant.state_changes {
+            let program = object::program(&self.object, "on_state_change");
+            self.links.state_changes = Some(program.attach().map_err(Error::attach("tp_btf/tcp_cong_state_set"))?);
+        }
+        if self.mode != Mode::Control {
+            return Ok(());
+        }
+        self.links.adopt = Some(iterator("adopt_existing")?);
+        self.links.release = Some(iterator("release_existing")?);
+        let cgroup = open_cgroup(&options.cgroup)?;
+        let program = object::program(&self.object, "adopt_new");
+        let link = program.attach_cgroup(cgroup.as_raw_fd()).map_err(Error::attach("sockops of a cgroup"))?;
+        self.links.new_sockets = Some(link);
+        Ok(())
+    }
+
+    /// The name under which our control is registered, "lasthop" or "lasthop.2" and so on; empty but in
+    /// [`Mode::Control`].
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The mode that was loaded.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Adopts the sockets of the managed interface that exist already, and gives back those that no longer leave by it.
+    /// Does nothing in [`Mode::Observe`].
+    ///
+    /// # Errors
+    /// If the kernel cannot be asked to walk its sockets.
+    pub fn adopt(&mut self) -> Result<Adopted, Error> {
+        let done = self.walk(|links| links.adopt.as_ref())?;
+        Ok(Adopted {
+            adopted: done.walk_adopted,
+            already: done.walk_already,
+            left: done.walk_left,
+            restored: done.walk_restored,
+            failed: done.walk_failed,
+        })
+    }
+
+    /// All TCP sockets of our namespace that leave by the managed interface, but listening ones and those past their
+    /// end.
+    ///
+    /// # Errors
+    /// If the kernel cannot be asked to walk its sockets.
+    pub fn sample(&mut self) -> Result<Vec<SocketSample>, Error> {
+        let Some(link) = &self.links.sample else { return Ok(Vec::new()) };
+        let bytes = self.namespace.within(|| read_all(link));
+        Ok(sample::samples(&bytes.and_then(|bytes| bytes).map_err(Error::exchange_io("walking the sockets"))?))
+    }
+
+    /// Hands every change of state since the previous call to `f`, oldest first. Returns how many more there were that
+    /// found no room.
+    ///
+    /// # Errors
+    /// If the ring cannot be read.
+    pub fn poll_state_changes(&mut self, mut f: impl FnMut(StateChange)) -> Result<u64, Error> {
+        if self.links.state_changes.is_none() {
+            return Ok(0);
+        }
+        let changes = object::map(&self.object, "state_changes");
+        let take = |bytes: &[u8]| {
+            if let Some(change) = sample::state_change(bytes) {
+                f(change);
+            }
+            0
+        };
+        let mut builder = RingBufferBuilder::new();
+        builder.add(&changes, take).map_err(Error::exchange("opening the ring of state changes"))?;
+        let ring = builder.build().map_err(Error::exchange("opening the ring of state changes"))?;
+        ring.consume().map_err(Error::exchange("reading the ring of state changes"))?;
+        drop(ring);
+        let lost = self.counts()?.state_changes_lost;
+        Ok(lost - std::mem::replace(&mut self.told_lost, lost))
+    }
+
+    /// Bounds the windows for the time of `lease` from now, on `CLOCK_MONOTONIC`.
+    ///
+    /// `flows` are the flows with a bound of their own: `None` says that a flow has none, whatever the default. All
+    /// others, among them those that open until the next call, have `new_flows`. An entry that is not given again stays
+    /// until its lease ends, then the default holds for that flow. Does nothing in [`Mode::Observe`].
+    ///
+    /// # Errors
+    /// If there are more than 65,536 flows with a bound of their own (the first ones have theirs then, and the default
+    /// is set), or the kernel refuses.
+    pub fn set_bounds(
+        &mut self,
+        new_flows: Option<Bound>,
+        flows: &[(Cookie, Option<Bound>)],
+        lease: Span,
+    ) -> Result<(), Error> {
+        if !matches!(self.mode, Mode::Control | Mode::Clamp) {
+            return Ok(());
+        }
+        let now_ns = monotonic_ns();
+        let expires_ns = now_ns.saturating_add(lease.as_nanos());
+        let limit = |bound: Option<Bound>| {
+            let Bound { min_segments, max_segments } = bound.unwrap_or_default();
+            Limit { expires_ns, min_segments, max_segments }
+        };
+        let entries = flows.iter().map(|&(cookie, bound)| (cookie, limit(bound)));
+        let written = self.write_flows(entries, now_ns);
+
+        let control = &mut self.bounds.control;
+        let next = control.generation.checked_add(1).unwrap_or(2);
+        control.defaults[(next & 1) as usize] = limit(new_flows);
+        let map = object::map(&self.object, ".data.control");
+        // First the default that nobody reads yet, then the number that makes them read it.
+        object::write(&map, control).map_err(Error::exchange("setting the default bound"))?;
+        control.generation = next;
+        object::write(&map, control).map_err(Error::exchange("setting the default bound"))?;
+        written
+    }
+
+    fn write_flows(&mut self, entries: impl Iterator<Item = (Cookie, Limit)>, now_ns: u64) -> Result<(), Error> {
+        let map = object::map(&self.object, "bounds");
+        let lapse_ns = &mut self.bounds.lapse_ns;
+        let (mut keys, mut values) = (Vec::new(), Vec::new());
+        let mut refused = 0;
+        // What has lapsed goes first: it makes room.
+        let mut lapsed = Vec::new();
+        lapse_ns.retain(|cookie, &mut lapses| {
+            if lapses <= now_ns {
+                lapsed.extend_from_slice(&cookie.to_ne_bytes());
+            }
+            lapses > now_ns
+        });
+        for key in lapsed.chunks_exact(size_of::<Cookie>()) {
+            match map.delete(key) {
+                Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => {
+                    return Err(Error::exchange("removing lapsed bounds")(error));
+                }
+                _ => {}
+            }
+        }
+        for (cookie, limit) in entries {
+            if lapse_ns.len() >= layout::BOUNDS_MAX && !lapse_ns.contains_key(&cookie) {
+                refused += 1;
+                continue;
+            }
+            lapse_ns.insert(cookie, limit.expires_ns);
+            keys.extend_from_slice(&cookie.to_ne_bytes());
+            values.extend_from_slice(limit.bytes());
+        }
+        let count = (keys.len() / size_of::<Cookie>()) as u32;
+        if count > 0 {
+            map.update_batch(&keys, &values, count, MapFlags::ANY, MapFlags::ANY)
+                .map_err(Error::exchange("setting the bounds of the flows"))?;
+        }
+        if refused > 0 {
+            let reason = format!("{refused} flows beyond the {} that can have a bound of their own", layout::BOUNDS_MAX);
+            return Err(Error::TooMuch { what: "bounds", reason });
+        }
+        Ok(())
+    }
+
+    /// Gives every socket its own congestion control back and unloads everything. Doing it twice does nothing more.
+    ///
+    /// # Errors
+    /// If the kernel cannot be asked to walk its sockets; everything is unloaded all the same, and the sockets run plain
+    /// CUBIC from then on.
+    pub fn release(&mut self) -> Result<Released, Error> {
+        // No new ones first, else one could slip in behind the walk.
+        self.links.new_sockets = None;
+        let done = self.walk(|links| links.release.as_ref());
+        // Unregistered last: until here a socket could still be given back to a control that exists.
+        let Links { new_sockets, sample, adopt, release, state_changes, control } = &mut self.links;
+        for link in [new_sockets, sample, adopt, release, state_changes, control] {
+            *link = None;
+        }
+        let done = done?;
+        Ok(Released { restored: done.walk_restored, failed: done.walk_failed })
+    }
+
+    /// Totals since loading; what was last known, if the kernel does not tell.
+    pub fn counters(&self) -> Counters {
+        let counts = self.counts().unwrap_or(self.last_counts);
+        Counters {
+            adopted_at_connect: counts.adopted_at_connect,
+            adopted_at_accept: counts.adopted_at_accept,
+            refused: counts.refused,
+            adopted_alive: counts.walk_adopted,
+            restored: counts.walk_restored,
+            state_changes: counts.state_changes,
+            state_changes_lost: counts.state_changes_lost,
+        }
+    }
+
+    fn counts(&self) -> Result<Counts, Error> {
+        object::read(&object::map(&self.object, ".bss.counters")).map_err(Error::exchange("reading the counters"))
+    }
+
+    /// Runs an iterator that writes nothing, and tells what it counted.
+    fn walk(&mut self, which: impl Fn(&Links) -> Option<&Link>) -> Result<Counts, Error> {
+        let before = self.counts()?;
+        let Some(link) = which(&self.links) else { return Ok(Counts::default()) };
+        let walked = self.namespace.within(|| read_all(link));
+        walked.and_then(|bytes| bytes).map_err(Error::exchange_io("walking the sockets"))?;
+        let after = self.counts()?;
+        self.last_counts = after;
+        Ok(Counts {
+            walk_adopted: after.walk_adopted - before.walk_adopted,
+            walk_already: after.walk_already - before.walk_already,
+            walk_left: after.walk_left - before.walk_left,
+            walk_restored: after.walk_restored - before.walk_restored,
+            walk_failed: after.walk_failed - before.walk_failed,
+            ..after
+        })
+    }
+}
+
+impl Drop for Kernel {
+    fn drop(&mut self) {
+        // Nobody is left to tell; the sockets fail open.
+        let _ = self.release();
+    }
+}
+
+impl std::fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kernel").field("name", &self.name).field("mode", &self.mode).finish_non_exhaustive()
+    }
+}
+
+/// Loads the control under the first free name and registers it.
+fn register(variant: Variant, settings: Settings) -> Result<(Object, String, Option<Link>), Error> {
+    for number in 1..=64 {
+        let name = if number == 1 { "lasthop".to_owned() } else { format!("lasthop.{number}") };
+        if probe::registered_controls().contains(&name) {
+            continue;
+        }
+        let padded = layout::padded_name(&name).expect("lasthop.64 has 10 letters");
+        let object = object::load(Mode::Control, variant, &Settings { name: padded, ..settings })?;
+        let mut object = object;
+        let attached = object
+            .maps_mut()
+            .find(|map| map.name() == CONTROL_OPS)
+            .expect("the map of our congestion control")
+            .attach_struct_ops();
+        match attached {
+            Ok(link) => return Ok((object, name, Some(link))),
+            // somebody was faster
+            Err(error) if io_error(&error).raw_os_error() == Some(nix::libc::EEXIST) => {}
+            Err(error) => return Err(Error::attach("the list of congestion controls")(error)),
+        }
+    }
+    Err(Error::NoName)
+}
+
+fn check_interface(index: u32) -> Result<(), Error> {
+    let refuse = |reason: &str| Err(Error::Interface { index, reason: reason.into() });
+    let interfaces = nix::net::if_::if_nameindex()
+        .map_err(|error| Error::exchange_io("listing the network interfaces")(error.into()))?;
+    let Some(interface) = interfaces.iter().find(|interface| interface.index() == index) else {
+        return refuse("there is none of that index in this network namespace");
+    };
+    match interface.name().to_bytes() {
+        b"lo" => refuse("it is the loopback interface"),
+        _ => Ok(()),
+    }
+}
+
+fn leave_keys(names: &[String]) -> Result<Vec<Vec<u8>>, Error> {
+    if names.len() > layout::LEAVE_MAX {
+        return Err(Error::TooMuch { what: "leave", reason: format!("at most {} names", layout::LEAVE_MAX) });
+    }
+    let key = |name: &String| {
+        let padded = layout::padded_name(name).map(|padded| padded.to_vec());
+        padded.ok_or_else(|| Error::TooMuch { what: "leave", reason: format!("{name:?} is longer than 15 letters") })
+    };
+    names.iter().map(key).collect()
+}
+
+fn excluded_keys(cgroups: &[PathBuf]) -> Result<Vec<Vec<u8>>, Error> {
+    if cgroups.len() > layout::EXCLUDED_CGROUPS_MAX {
+        let reason = format!("at most {}", layout::EXCLUDED_CGROUPS_MAX);
+        return Err(Error::TooMuch { what: "excluded cgroups", reason });
+    }
+    // The number of a cgroup's directory is the cgroup's number.
+    let key = |path: &PathBuf| {
+        let found = std::fs::metadata(path).map_err(|source| Error::Cgroup { path: path.clone(), source })?;
+        Ok(found.ino().to_ne_bytes().to_vec())
+    };
+    cgroups.iter().map(key).collect()
+}
+
+fn open_cgroup(path: &PathBuf) -> Result<File, Error> {
+    File::open(path).map_err(|source| Error::Cgroup { path: path.clone(), source })
+}
+
+/// All that an iterator writes, in the calling thread's network namespace.
+fn read_all(link: &Link) -> io::Result<Vec<u8>> {
+    let mut iterator = Iter::new(link).map_err(|error| io_error(&error))?;
+    let mut bytes = Vec::with_capacity(1 << 16);
+    iterator.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn monotonic_ns() -> u64 {
+    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).expect("every Linux has CLOCK_MONOTONIC");
+    let (seconds, nanos) = (now.tv_sec().unsigned_abs(), now.tv_nsec().unsigned_abs());
+    seconds * 1_000_000_000 + nanos
+}

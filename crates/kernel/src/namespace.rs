@@ -1,0 +1,55 @@
+//! The network namespace that the loader acts in, whichever thread calls it later.
+
+use nix::sched::{CloneFlags, setns};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+
+const OWN: &str = "/proc/thread-self/ns/net";
+
+/// An open network namespace: while it is open, its number is not given to another.
+#[derive(Debug)]
+pub(crate) struct Namespace {
+    file: File,
+    inum: u32,
+}
+
+impl Namespace {
+    /// That of the calling thread.
+    pub(crate) fn current() -> io::Result<Self> {
+        let file = File::open(OWN)?;
+        let inum = inum(file.metadata()?.ino())?;
+        Ok(Self { file, inum })
+    }
+
+    /// The number by which the kernel knows it, also in BPF.
+    pub(crate) fn inum(&self) -> u32 {
+        self.inum
+    }
+
+    /// Does `work` with the calling thread in this namespace, and moves the thread back if it had to be moved.
+    pub(crate) fn within<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
+        let here = inum(std::fs::metadata(OWN)?.ino())?;
+        if here == self.inum {
+            return Ok(work());
+        }
+        let back = Back(File::open(OWN)?);
+        setns(&self.file, CloneFlags::CLONE_NEWNET)?;
+        let result = work();
+        drop(back);
+        Ok(result)
+    }
+}
+
+struct Back(File);
+
+impl Drop for Back {
+    fn drop(&mut self) {
+        // Nobody could go on sensibly on a thread that is in the wrong namespace.
+        setns(&self.0, CloneFlags::CLONE_NEWNET).expect("a thread can always return to the namespace that it came from");
+    }
+}
+
+fn inum(inode: u64) -> io::Result<u32> {
+    u32::try_from(inode).map_err(|_| io::Error::other("the number of a namespace has 32 bits"))
+}

@@ -1,0 +1,159 @@
+//! The compiled programs: chosen for a mode, told their settings, loaded.
+#![allow(unsafe_code)] // fills in the struct of functions before libbpf loads it
+
+use crate::error::{Error, io_error};
+use crate::kernel::Mode;
+use crate::layout::{Layout, Plain, Settings};
+use crate::log;
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
+use libbpf_rs::{AsRawLibbpf, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenMapMut, OpenObject, ReferencesType};
+use std::ffi::OsStr;
+use std::io;
+
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/lasthop.bpf.o"));
+
+/// The map of our `struct tcp_congestion_ops`.
+pub(crate) const CONTROL_OPS: &str = "lasthop";
+
+/// What is in the kernel or not, and changes what is loaded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Variant {
+    /// The tracepoint `tcp_cong_state_set` is there (since 5.19).
+    pub(crate) state_changes: bool,
+    /// `cong_control` is told the ACK and its flags (since 6.10).
+    pub(crate) flags_told: bool,
+}
+
+impl Variant {
+    /// As the running kernel's BTF says.
+    pub(crate) fn of(kernel: &Btf<'_>) -> Self {
+        let state_changes = kernel.type_by_name::<libbpf_rs::btf::types::Typedef<'_>>("btf_trace_tcp_cong_state_set");
+        Self { state_changes: state_changes.is_some(), flags_told: cong_control_arguments(kernel) != Some(2) }
+    }
+}
+
+/// How many arguments the kernel passes to `cong_control`.
+fn cong_control_arguments(kernel: &Btf<'_>) -> Option<usize> {
+    let ops = kernel.type_by_name::<Struct<'_>>("tcp_congestion_ops")?;
+    let member = ops.iter().find(|member| member.name == Some(OsStr::new("cong_control")))?;
+    let pointer = kernel.type_by_id::<Ptr<'_>>(member.ty)?;
+    let function = FuncProto::try_from(pointer.referenced_type()).ok()?;
+    Some(function.iter().count())
+}
+
+/// Whether a program belongs to a mode.
+fn wanted(program: &str, mode: Mode, variant: Variant) -> bool {
+    let control = mode == Mode::Control;
+    match program {
+        "sample" => true,
+        "on_state_change" => variant.state_changes,
+        "adopt_new" | "adopt_existing" | "release_existing" => control,
+        "clamp_new" | "clamp_existing" | "unclamp_existing" => mode == Mode::Clamp,
+        "lasthop_cong_control" => control && variant.flags_told,
+        "lasthop_cong_control_old" => control && !variant.flags_told,
+        _ => control, // the rest of the congestion control
+    }
+}
+
+/// Loads what `mode` needs; nothing is attached yet.
+pub(crate) fn load(mode: Mode, variant: Variant, settings: &Settings) -> Result<Object, Error> {
+    log::start();
+    configure(mode, variant, settings)
+        .and_then(OpenObject::load)
+        .map_err(|error| Error::Load { source: io_error(&error), log: log::tail() })
+}
+
+fn configure(mode: Mode, variant: Variant, settings: &Settings) -> libbpf_rs::Result<OpenObject> {
+    let mut object = ObjectBuilder::default().name("lasthop")?.open_memory(OBJECT)?;
+    let mut old_cong_control = std::ptr::null();
+    for mut program in object.progs_mut() {
+        let name = program.name().to_string_lossy().into_owned();
+        if name == "lasthop_cong_control_old" {
+            old_cong_control = program.as_libbpf_object().as_ptr().cast_const();
+        }
+        // libbpf decides by itself about the programs of a struct_ops map, from who is referenced there
+        if !name.starts_with("lasthop_") {
+            program.set_autoload(wanted(&name, mode, variant));
+        }
+    }
+    for mut map in object.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        match name.as_str() {
+            ".rodata.layout" => check_layout(&map)?,
+            ".rodata.settings" => map.set_initial_value(settings.bytes())?,
+            CONTROL_OPS => {
+                map.set_autocreate(mode == Mode::Control)?;
+                let ops = map.initial_value_mut().and_then(ControlOps::of).ok_or_else(|| unexpected("struct_ops"))?;
+                ops.name = settings.name;
+                if !variant.flags_told {
+                    ops.cong_control = old_cong_control as usize;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(object)
+}
+
+fn check_layout(map: &OpenMapMut<'_>) -> libbpf_rs::Result<()> {
+    match map.initial_value().and_then(Layout::from_bytes) {
+        Some(theirs) if theirs == Layout::OURS => Ok(()),
+        theirs => Err(unexpected(&format!("intf.h and layout.rs differ: {theirs:?} and {:?}", Layout::OURS))),
+    }
+}
+
+fn unexpected(what: &str) -> libbpf_rs::Error {
+    libbpf_rs::Error::from(io::Error::other(format!("the compiled programs are not as expected: {what}")))
+}
+
+/// `struct tcp_congestion_ops` as `bpf/kernel.h` declares it. Before loading, libbpf keeps pointers to its own
+/// `bpf_program` where the functions will be.
+#[repr(C)]
+struct ControlOps {
+    ssthresh: usize,
+    set_state: usize,
+    cwnd_event: usize,
+    pkts_acked: usize,
+    cong_control: usize,
+    undo_cwnd: usize,
+    name: [u8; 16],
+    flags: u32,
+    padding: u32,
+    init: usize,
+}
+
+impl ControlOps {
+    fn of(value: &mut [u8]) -> Option<&mut Self> {
+        let pointer = value.as_mut_ptr().cast::<Self>();
+        // SAFETY: the size and alignment are checked, the struct is integers only, and the borrow of `value` goes on.
+        (value.len() == size_of::<Self>() && pointer.is_aligned()).then(|| unsafe { &mut *pointer })
+    }
+}
+
+/// The program of that name.
+///
+/// # Panics
+/// If there is none: the names are those of our own source.
+pub(crate) fn program<'o>(object: &'o Object, name: &str) -> libbpf_rs::ProgramMut<'o> {
+    object.progs_mut().find(|program| program.name() == OsStr::new(name)).unwrap_or_else(|| panic!("a program {name}"))
+}
+
+/// The map, or section, of that name.
+///
+/// # Panics
+/// If there is none: the names are those of our own source.
+pub(crate) fn map<'o>(object: &'o Object, name: &str) -> Map<'o> {
+    object.maps().find(|map| map.name() == OsStr::new(name)).unwrap_or_else(|| panic!("a map {name}"))
+}
+
+/// A value that is alone in its map, or section.
+pub(crate) fn read<T: Plain>(map: &Map<'_>) -> libbpf_rs::Result<T> {
+    let bytes = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
+    T::from_bytes(&bytes).ok_or_else(|| unexpected("a section is shorter than its value"))
+}
+
+/// Writes what [`read`] reads.
+pub(crate) fn write<T: Plain>(map: &Map<'_>, value: &T) -> libbpf_rs::Result<()> {
+    map.update(&0u32.to_ne_bytes(), value.bytes(), MapFlags::ANY)
+}

@@ -1,0 +1,202 @@
+//! Which of the kernel's features that we need are there.
+
+use crate::error::Error;
+use crate::kernel::Mode;
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::{Func, Struct, Typedef};
+use std::fmt;
+use std::path::PathBuf;
+
+/// Something that the kernel has or has not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Feature {
+    /// The right to load BPF programs.
+    Privilege,
+    /// The kernel describes its own types.
+    KernelBtf,
+    /// A cgroup2 file system is mounted.
+    Cgroup2,
+    /// Programs see connections being made.
+    SocketOperations,
+    /// Programs walk the TCP sockets.
+    SocketIterator,
+    /// A walking program may change a socket's congestion control.
+    SocketIteratorChanges,
+    /// Congestion controls can be BPF programs.
+    ControlPrograms,
+    /// They go away with the process that loaded them.
+    ControlLinks,
+    /// They may call the kernel's CUBIC.
+    CubicCalls,
+    /// Changes of the congestion state are told.
+    StateChanges,
+}
+
+/// What was found of a [`Feature`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is there.
+    Present,
+    /// It is not; the message names it and what has it.
+    Missing(String),
+}
+
+/// What [`probe`] found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Support {
+    features: Vec<(Feature, Outcome)>,
+}
+
+impl Feature {
+    /// All, most fundamental first.
+    pub const ALL: [Self; 10] = [
+        Self::Privilege,
+        Self::KernelBtf,
+        Self::SocketIterator,
+        Self::StateChanges,
+        Self::Cgroup2,
+        Self::SocketOperations,
+        Self::SocketIteratorChanges,
+        Self::ControlPrograms,
+        Self::CubicCalls,
+        Self::ControlLinks,
+    ];
+
+    /// What it is and which kernel has it.
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::Privilege => "the right to load BPF programs (root, or CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN)",
+            Self::KernelBtf => "kernel BTF at /sys/kernel/btf/vmlinux (Linux 5.4, CONFIG_DEBUG_INFO_BTF)",
+            Self::Cgroup2 => "a mounted cgroup2 file system (Linux 4.5, CONFIG_CGROUPS)",
+            Self::SocketOperations => "socket operation programs on cgroups, by link (Linux 5.7, CONFIG_CGROUP_BPF)",
+            Self::SocketIterator => "BPF iteration over TCP sockets (Linux 5.9)",
+            Self::SocketIteratorChanges => "bpf_setsockopt in BPF iterators over TCP sockets (Linux 5.15)",
+            Self::ControlPrograms => "congestion control by BPF struct_ops (Linux 5.6)",
+            Self::CubicCalls => "the kernel's CUBIC callable from BPF (Linux 5.13, CONFIG_TCP_CONG_CUBIC)",
+            Self::ControlLinks => "struct_ops links (Linux 6.4)",
+            Self::StateChanges => "the tracepoint tcp_cong_state_set (Linux 5.19)",
+        }
+    }
+
+    fn needed_for(self, mode: Mode) -> bool {
+        match self {
+            Self::Privilege | Self::KernelBtf | Self::SocketIterator => mode != Mode::Nothing,
+            Self::Cgroup2 | Self::SocketOperations => matches!(mode, Mode::Control | Mode::Clamp),
+            Self::SocketIteratorChanges => matches!(mode, Mode::Control | Mode::Clamp),
+            Self::ControlPrograms | Self::CubicCalls | Self::ControlLinks => mode == Mode::Control,
+            Self::StateChanges => false,
+        }
+    }
+}
+
+impl Support {
+    /// Each feature with what was found, most fundamental first.
+    pub fn features(&self) -> impl Iterator<Item = (Feature, &Outcome)> {
+        self.features.iter().map(|(feature, outcome)| (*feature, outcome))
+    }
+
+    /// The mode that uses most of the kernel.
+    pub fn best_mode(&self) -> Mode {
+        let possible = |&mode: &Mode| self.missing_for(mode).next().is_none();
+        [Mode::Control, Mode::Clamp, Mode::Observe].into_iter().find(possible).unwrap_or(Mode::Nothing)
+    }
+
+    /// Why `mode` is not possible: a message for each feature that it misses.
+    pub fn missing_for(&self, mode: Mode) -> impl Iterator<Item = &str> {
+        self.features.iter().filter_map(move |(feature, outcome)| match outcome {
+            Outcome::Missing(message) if feature.needed_for(mode) => Some(message.as_str()),
+            _ => None,
+        })
+    }
+}
+
+impl fmt::Display for Support {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (feature, outcome) in &self.features {
+            match outcome {
+                Outcome::Present => writeln!(f, "present  {}", feature.description())?,
+                Outcome::Missing(message) => writeln!(f, "missing  {message}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Looks for every feature.
+pub fn probe() -> Support {
+    crate::log::start();
+    let privilege = privilege();
+    let kernel = Btf::from_vmlinux().ok();
+    let features = Feature::ALL.map(|feature| {
+        let missing = match feature {
+            Feature::Privilege => privilege.clone().err(),
+            _ => (!present(feature, kernel.as_ref())).then(|| feature.description().to_owned()),
+        };
+        (feature, missing.map_or(Outcome::Present, Outcome::Missing))
+    });
+    Support { features: features.into() }
+}
+
+/// The kernel's types, if the mode is possible here.
+pub(crate) fn require(mode: Mode) -> Result<Btf<'static>, Error> {
+    let support = probe();
+    let reasons: Vec<_> = support.missing_for(mode).collect();
+    let reason = match (mode, reasons.first()) {
+        (Mode::Nothing, _) => "there is nothing to load".to_owned(),
+        (_, None) => match Btf::from_vmlinux() {
+            Ok(kernel) => return Ok(kernel),
+            Err(error) => error.to_string(),
+        },
+        // without the right to load programs the rest is guesswork
+        (_, Some(first)) if first.starts_with("the right") => (*first).to_owned(),
+        (_, Some(_)) => format!("missing {}", reasons.join("; ")),
+    };
+    Err(Error::Unsupported { mode, reason })
+}
+
+fn present(feature: Feature, kernel: Option<&Btf<'_>>) -> bool {
+    let has_struct = |name| kernel.is_some_and(|kernel| kernel.type_by_name::<Struct<'_>>(name).is_some());
+    let has_function = |name| kernel.is_some_and(|kernel| kernel.type_by_name::<Func<'_>>(name).is_some());
+    let has_type = |name| kernel.is_some_and(|kernel| kernel.type_by_name::<Typedef<'_>>(name).is_some());
+    match feature {
+        Feature::Privilege => true,
+        Feature::KernelBtf => kernel.is_some(),
+        Feature::Cgroup2 => cgroup2_root().is_some(),
+        Feature::SocketOperations => has_struct("bpf_cgroup_link"),
+        Feature::SocketIterator => has_struct("bpf_iter__tcp"),
+        Feature::SocketIteratorChanges => has_struct("bpf_tcp_iter_state"),
+        Feature::ControlPrograms => has_struct("bpf_struct_ops_tcp_congestion_ops"),
+        Feature::CubicCalls => has_function("cubictcp_cong_avoid"),
+        Feature::ControlLinks => has_struct("bpf_struct_ops_link"),
+        Feature::StateChanges => has_type("btf_trace_tcp_cong_state_set"),
+    }
+}
+
+/// Bits of capabilities, include/uapi/linux/capability.h.
+const CAP_NET_ADMIN: u64 = 1 << 12;
+const CAP_SYS_ADMIN: u64 = 1 << 21;
+const CAP_PERFMON: u64 = 1 << 38;
+const CAP_BPF: u64 = 1 << 39;
+
+fn privilege() -> Result<(), String> {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0);
+    let enough = effective & CAP_NET_ADMIN != 0
+        && (effective & CAP_SYS_ADMIN != 0 || effective & (CAP_BPF | CAP_PERFMON) == CAP_BPF | CAP_PERFMON);
+    if enough { Ok(()) } else { Err(Feature::Privilege.description().to_owned()) }
+}
+
+/// Where cgroup2 is mounted.
+pub(crate) fn cgroup2_root() -> Option<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
+    let mount = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>()).find(|words| words.get(2) == Some(&"cgroup2"))?;
+    // the kernel writes blanks in paths as octal
+    Some(PathBuf::from(mount[1].replace("\\040", " ")))
+}
+
+/// Every congestion control that the kernel knows now, whatever the namespace.
+pub(crate) fn registered_controls() -> Vec<String> {
+    let names = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    names.split_whitespace().map(str::to_owned).collect()
+}

@@ -1,0 +1,189 @@
+//! What the kernel tells about its sockets.
+
+use crate::kernel::Bound;
+use crate::layout::{self, Change, Plain, Record};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use units::{Bytes, Rate, Span, Time};
+
+const AF_INET: u16 = 2;
+/// include/net/tcp.h: `TCP_INFINITE_SSTHRESH`.
+const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
+const UNKNOWN: u32 = u32::MAX;
+
+/// The kernel's states of congestion control (`TCP_CA_*`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CongestionState {
+    /// Nothing suspicious.
+    Open,
+    /// Out-of-order delivery: duplicate or selective acknowledgements, no loss concluded.
+    Disorder,
+    /// Window being reduced without a loss: ECN, a full local queue, or a probe that found a loss.
+    Cwr,
+    /// Window being reduced and lost segments being retransmitted.
+    Recovery,
+    /// Recovering from a retransmission timeout.
+    Loss,
+}
+
+/// One socket at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SocketSample {
+    /// The kernel's number for the socket (`SO_COOKIE`): unique until the machine restarts.
+    pub cookie: u64,
+    /// Our end. An IPv4 address mapped into IPv6 is told as IPv4.
+    pub local: SocketAddr,
+    /// The other end.
+    pub remote: SocketAddr,
+    /// The interface that its packets leave by.
+    pub interface_index: u32,
+    /// The name of its congestion control.
+    pub congestion_control: String,
+    /// Whether this loader controls it.
+    pub controlled: bool,
+    /// The congestion window.
+    pub cwnd_segments: u32,
+    /// The slow start threshold; none before the first loss or HyStart.
+    pub ssthresh_segments: Option<u32>,
+    /// The smoothed round-trip time.
+    pub srtt: Option<Span>,
+    /// The smallest round-trip time of the kernel's window (5 minutes by default).
+    pub min_rtt: Option<Span>,
+    /// The state of congestion control.
+    pub state: CongestionState,
+    /// Segments sent and neither acknowledged, nor SACKed, nor thought lost.
+    pub in_flight_segments: u32,
+    /// Data that the application has written and TCP has not sent yet.
+    pub unsent: Bytes,
+    /// Segments retransmitted so far.
+    pub retransmits: u64,
+    /// Data retransmitted so far.
+    pub retransmitted: Bytes,
+    /// Retransmission timeouts so far; none where the kernel does not count them (before 6.7).
+    pub timeouts: Option<u64>,
+    /// The kernel's latest estimate of the delivery rate.
+    pub delivery_rate: Option<Rate>,
+    /// The largest segment sent, without headers.
+    pub mss: Bytes,
+    /// Data acknowledged so far.
+    pub acked: Bytes,
+    /// The bound in force at this moment.
+    pub bound: Option<Bound>,
+    /// When the lease of that bound ends, on `CLOCK_MONOTONIC`.
+    pub bound_until: Option<Time>,
+}
+
+/// A change of a socket's congestion state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateChange {
+    /// When, on `CLOCK_MONOTONIC`.
+    pub at: Time,
+    /// Whose: see [`SocketSample::cookie`].
+    pub cookie: u64,
+    /// The state before.
+    pub from: CongestionState,
+    /// The state after.
+    pub to: CongestionState,
+    /// The congestion window before the change.
+    pub cwnd_segments: u32,
+    /// The slow start threshold before the change; none if it was never set.
+    pub ssthresh_segments: Option<u32>,
+}
+
+impl CongestionState {
+    fn from_kernel(state: u8) -> Self {
+        match state {
+            0 => Self::Open,
+            1 => Self::Disorder,
+            2 => Self::Cwr,
+            3 => Self::Recovery,
+            // The kernel has had five states since 2.4.
+            _ => Self::Loss,
+        }
+    }
+}
+
+/// Every record in what an iterator wrote.
+pub(crate) fn samples(bytes: &[u8]) -> Vec<SocketSample> {
+    bytes.chunks_exact(size_of::<Record>()).filter_map(Record::from_bytes).map(sample).collect()
+}
+
+pub(crate) fn state_change(bytes: &[u8]) -> Option<StateChange> {
+    let change = Change::from_bytes(bytes)?;
+    Some(StateChange {
+        at: Time::from_nanos(change.at_ns),
+        cookie: change.cookie,
+        from: CongestionState::from_kernel(change.from),
+        to: CongestionState::from_kernel(change.to),
+        cwnd_segments: change.cwnd_segments,
+        ssthresh_segments: ssthresh(change.ssthresh_segments),
+    })
+}
+
+fn sample(record: Record) -> SocketSample {
+    let bound = Bound { min_segments: record.bound_min_segments, max_segments: record.bound_max_segments };
+    let bounded = bound != Bound::default();
+    SocketSample {
+        cookie: record.cookie,
+        local: address(record.family, record.local, record.local_port),
+        remote: address(record.family, record.remote, record.remote_port),
+        interface_index: record.interface_index,
+        congestion_control: layout::unpadded_name(&record.control),
+        controlled: record.controlled != 0,
+        cwnd_segments: record.cwnd_segments,
+        ssthresh_segments: ssthresh(record.ssthresh_segments),
+        srtt: (record.srtt_us != 0).then(|| Span::from_micros(record.srtt_us.into())),
+        min_rtt: (record.min_rtt_us != UNKNOWN).then(|| Span::from_micros(record.min_rtt_us.into())),
+        state: CongestionState::from_kernel(record.ca_state),
+        in_flight_segments: record.in_flight_segments,
+        unsent: Bytes::new(record.unsent_bytes.into()),
+        retransmits: record.total_retrans.into(),
+        retransmitted: Bytes::new(record.bytes_retrans),
+        timeouts: (record.timeouts != UNKNOWN).then(|| record.timeouts.into()),
+        delivery_rate: delivery_rate(&record),
+        mss: Bytes::new(record.mss_bytes.into()),
+        acked: Bytes::new(record.bytes_acked),
+        bound: bounded.then_some(bound),
+        bound_until: bounded.then(|| Time::from_nanos(record.bound_expires_ns)),
+    }
+}
+
+fn ssthresh(segments: u32) -> Option<u32> {
+    (segments < INFINITE_SSTHRESH).then_some(segments)
+}
+
+/// net/ipv4/tcp.c `tcp_compute_delivery_rate()`: segments of one MSS over the interval.
+fn delivery_rate(record: &Record) -> Option<Rate> {
+    let data = u64::from(record.rate_delivered) * u64::from(record.mss_bytes);
+    let known = record.rate_delivered != 0 && record.rate_interval_us != 0;
+    known.then(|| Rate::over(Bytes::new(data), Span::from_micros(record.rate_interval_us.into())))
+}
+
+fn address(family: u16, octets: [u8; 16], port: u16) -> SocketAddr {
+    let ip = if family == AF_INET {
+        IpAddr::V4(Ipv4Addr::new(octets[0], octets[1], octets[2], octets[3]))
+    } else {
+        IpAddr::V6(Ipv6Addr::from(octets)).to_canonical()
+    };
+    SocketAddr::new(ip, port)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ipv4_address_mapped_into_ipv6_is_told_as_ipv4() {
+        let mapped = Ipv4Addr::new(10, 77, 0, 1).to_ipv6_mapped().octets();
+        assert_eq!(address(10, mapped, 5001).to_string(), "10.77.0.1:5001");
+        let mut plain = [0; 16];
+        plain[..4].copy_from_slice(&[10, 77, 0, 1]);
+        assert_eq!(address(2, plain, 80).to_string(), "10.77.0.1:80");
+        assert_eq!(address(10, Ipv6Addr::LOCALHOST.octets(), 80).to_string(), "[::1]:80");
+    }
+
+    #[test]
+    fn an_infinite_threshold_is_none() {
+        assert_eq!(ssthresh(0x7fff_ffff), None);
+        assert_eq!(ssthresh(12), Some(12));
+    }
+}
