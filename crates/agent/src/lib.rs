@@ -1,1 +1,47 @@
-//! agent
+//! The daemon on each host. Every 0.5 s it observes the host's TCP connections, hears what its peers behind the same
+//! access point report, lets the policy decide, and applies what was decided. It decides nothing itself: that is
+//! [`control`]'s.
+//!
+//! ```text
+//!   every 0.5 s   sockets ──> observe ──> decide (control) ──> bounds with a lease of 1.5 s ──> kernel
+//!                                            ^
+//!   always        peers' beacons ────────────┘
+//!   every 0.3 s   own beacon ──> IPv4 broadcast, IPv6 link-local multicast
+//! ```
+//!
+//! # What happens when
+//!
+//! | | |
+//! | --- | --- |
+//! | the agent is killed, hangs or loses the kernel's ear | the bounds lapse with their lease, within 2 s, and TCP is as it was |
+//! | it is stopped in order | the sockets get their own congestion control back, at once |
+//! | a tick is late (the machine was suspended, or is overloaded) | it is counted, and everything is applied anew; missed ticks are not made up for |
+//! | the interface is down, or has no address yet | the agent goes on and looks again every 2 s |
+//! | the interface is replaced (unplugged, or the default route moves) | the programs are loaded anew for the new one |
+//! | the kernel lacks a feature | one warning that names it, and the best mode that still works |
+//! | nobody reads the record | lines are left out and counted |
+//!
+//! # Modes
+//!
+//! `observe` and `advise` change nothing in the kernel; nor does `control` with the policy `none`. Beacons are sent in
+//! every mode, so that peers count this host right.
+//!
+//! Ticks and leases go by CLOCK_MONOTONIC, beacons carry the wall clock.
+#![allow(clippy::disallowed_methods)] // a daemon reads clocks, files and the environment
+
+mod agent;
+mod calm;
+mod clock;
+mod config;
+mod event_loop;
+mod hearing;
+mod interface;
+pub mod record;
+mod sockets;
+pub mod stack;
+
+pub use config::{BeaconConfig, Config, ConfigError, Mode};
+pub use event_loop::run_on;
+pub use interface::Interface;
+pub use record::Totals as ExitSummary;
+pub use sockets::GROUP;

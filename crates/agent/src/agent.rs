@@ -1,0 +1,351 @@
+//! One tick: observe, decide, apply, record.
+
+use crate::calm::Calm;
+use crate::clock;
+use crate::config::{Config, Mode};
+use crate::hearing::Hearing;
+use crate::interface::Interface;
+use crate::record::{Enabled, Event, FlowRecord, Ready, Recorder, State, Tick, Totals};
+use crate::stack::{Loaded, Loader, SocketSample, Stack, StateChange};
+use anyhow::{Context, Result};
+use control::activity::{Activity, ActivitySample};
+use control::bound::Bound;
+use control::peers::Report;
+use control::policy::{Decision, FlowDecision, FlowId, FlowObservation, Nothing, Observation, Policy, PolicyName};
+use nix::sys::resource::{UsageWho, getrusage};
+use std::collections::HashMap;
+use tracing::{info, warn};
+use units::{Span, Time};
+
+/// What is remembered of a connection from one tick to the next.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flow {
+    activity: Activity,
+    /// The limits that the kernel was given last.
+    applied: Option<Bound>,
+    /// The kind of reason for the limits that was logged last; `None`: no limits.
+    said: Option<&'static str>,
+    enabled: bool,
+}
+
+/// The agent between two events.
+pub(crate) struct Agent<'a> {
+    config: &'a Config,
+    loader: &'a mut Loader<'a>,
+    interface: Interface,
+    /// `None`: the interface was replaced, and the programs could not be loaded for the new one yet.
+    stack: Option<Box<dyn Stack>>,
+    mode: Mode,
+    policy: Box<dyn Policy + Send>,
+    flows: HashMap<u64, Flow>,
+    pub(crate) hearing: Hearing,
+    report: Report,
+    recorder: Option<Recorder>,
+    totals: Totals,
+    decisions_calm: Calm,
+    trouble_calm: Calm,
+    interface_calm: Calm,
+}
+
+impl<'a> Agent<'a> {
+    /// Loads the stack, adopts the sockets that exist, and says that it is ready.
+    pub(crate) fn start(config: &'a Config, loader: &'a mut Loader<'a>) -> Result<Self> {
+        let interface = Interface::find(config.interface.as_deref()).with_context(|| match &config.interface {
+            Some(name) => format!("there is no interface {name} (see `ip link`)"),
+            None => "there is no default route: name the interface (`interface`, --interface)".to_owned(),
+        })?;
+        let hearing = Hearing::new(&config.beacon)?;
+        let recorder = config.record.as_deref().map(Recorder::open).transpose()?;
+        let Loaded { stack, mode } = loader(&interface, wanted_mode(config))?;
+        let mut agent = Self {
+            config,
+            loader,
+            interface,
+            stack: Some(stack),
+            mode,
+            policy: policy(config, mode),
+            flows: HashMap::new(),
+            hearing,
+            report: Report::default(),
+            recorder,
+            totals: Totals::default(),
+            decisions_calm: Calm::new(20, Span::from_secs(10)),
+            trouble_calm: Calm::each_minute(),
+            interface_calm: Calm::each_minute(),
+        };
+        agent.adopt()?;
+        agent.hearing.refresh(clock::monotonic(), Some(&agent.interface));
+        agent.say_ready();
+        Ok(agent)
+    }
+
+    fn adopt(&mut self) -> Result<()> {
+        if let (Mode::Control, Some(stack)) = (self.mode, &mut self.stack) {
+            let adopted = stack.adopt().context("cannot take over the sockets that are already open")?;
+            if adopted > 0 {
+                info!("{adopted} open sockets are under control now");
+            }
+        }
+        Ok(())
+    }
+
+    fn say_ready(&mut self) {
+        let Self { interface, mode, config, .. } = self;
+        let congestion_control = self.stack.as_ref().and_then(|stack| stack.congestion_control()).map(str::to_owned);
+        info!("ready on {}: mode {mode}, policy {}", interface.name, config.policy.policy);
+        let ready = Ready {
+            t_ns: clock::monotonic().as_nanos(),
+            interface: interface.name.clone(),
+            congestion_control,
+            mode: *mode,
+            policy: config.policy.policy,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        self.record(&Event::Ready(ready));
+    }
+
+    /// Looks whether the interface is still the same, and what addresses it has.
+    pub(crate) fn refresh(&mut self, now: Time) {
+        let found = Interface::find(self.config.interface.as_deref());
+        self.hearing.refresh(now, found.as_ref());
+        let Some(found) = found else {
+            if let Some(more) = self.interface_calm.may_say(now) {
+                warn!("interface {} is gone: waiting for it{more}", self.interface.name);
+            }
+            return;
+        };
+        let replaced = found.index != self.interface.index;
+        self.interface = found;
+        if replaced || self.stack.is_none() {
+            self.reload(now);
+        }
+    }
+
+    fn reload(&mut self, now: Time) {
+        self.stack = None; // undoes what was done on the old interface before anything is done on the new one
+        self.flows.clear();
+        let loaded = (self.loader)(&self.interface, wanted_mode(self.config)).and_then(|Loaded { stack, mode }| {
+            self.stack = Some(stack);
+            self.mode = mode;
+            self.policy = policy(self.config, mode);
+            self.adopt()
+        });
+        match loaded {
+            Ok(()) => self.say_ready(),
+            Err(error) => {
+                self.stack = None;
+                if let Some(more) = self.interface_calm.may_say(now) {
+                    warn!("cannot work on interface {}, trying again: {error:#}{more}", self.interface.name);
+                }
+            }
+        }
+    }
+
+    /// Tells the peers what was seen at the last tick.
+    pub(crate) fn send_beacons(&mut self, now: Time) {
+        self.hearing.send(now, self.report);
+    }
+
+    /// Observes, decides and applies. Whatever goes wrong is logged, and left to the next tick; the leases of the
+    /// bounds run on meanwhile.
+    pub(crate) fn on_tick(&mut self, now: Time, late: Span) {
+        self.totals.ticks += 1;
+        if late > Span::from_nanos(self.config.tick().as_nanos() / 2) {
+            self.totals.late_ticks += 1;
+        }
+        if let Err(error) = self.observe_and_apply(now, late)
+            && let Some(more) = self.trouble_calm.may_say(now)
+        {
+            warn!("nothing was renewed at this tick, so bounds lapse with their lease: {error:#}{more}");
+        }
+    }
+
+    fn observe_and_apply(&mut self, now: Time, late: Span) -> Result<()> {
+        let Some(stack) = self.stack.as_mut() else { return Ok(()) };
+        let recorder = &mut self.recorder;
+        self.totals.state_changes_lost += stack.poll_state_changes(&mut |StateChange { t_ns, cookie, from, to }| {
+            if let Some(recorder) = recorder {
+                recorder.write(&Event::State(State { t_ns, cookie, from: from.to_owned(), to: to.to_owned() }));
+            }
+        })?;
+        let samples = stack.sample()?;
+
+        let mut known = std::mem::take(&mut self.flows);
+        let mut observations = Vec::with_capacity(samples.len());
+        for sample in &samples {
+            let mut flow = known.remove(&sample.cookie).unwrap_or_default();
+            observations.push(observe(now, sample, &mut flow.activity));
+            self.flows.insert(sample.cookie, flow);
+        }
+        let peers = self.hearing.neighbourhood(now);
+        let decision = self.policy.on_tick(&Observation { now, flows: &observations, peers: &peers });
+        let enabled = decision.flows.iter().any(|flow| flow.enabled_at.is_some());
+        self.report = Report::of(&observations, enabled && self.mode == Mode::Control);
+
+        // Bounds that the kernel may still hold for connections that are gone.
+        // Their order is that of a hash table, and of no consequence.
+        let gone = known.into_iter().filter(|(_, flow)| flow.applied.is_some()).map(|(cookie, _)| (cookie, None));
+        let until = self.apply(now, &samples, &decision, gone.collect())?;
+        self.log(now, &samples, &decision);
+        if self.recorder.is_some() {
+            let decided = samples.iter().zip(&observations).zip(&decision.flows);
+            let tick = Tick {
+                t_ns: now.as_nanos(),
+                late_ns: late.as_nanos(),
+                terminals: peers.terminals(),
+                flows: decided
+                    .map(|((sample, seen), decided)| self.flow_record(sample, seen, decided, until))
+                    .collect(),
+                beacons: self.hearing.beacons(),
+            };
+            self.record(&Event::Tick(tick));
+        }
+        Ok(())
+    }
+
+    /// Hands the decision to the kernel, in mode control; when its lease ends.
+    fn apply(
+        &mut self,
+        now: Time,
+        samples: &[SocketSample],
+        decision: &Decision,
+        mut bounds: Vec<(u64, Option<Bound>)>,
+    ) -> Result<Time> {
+        let lease = self.config.lease();
+        let Some(stack) = self.stack.as_mut().filter(|_| self.mode == Mode::Control) else { return Ok(now) };
+        for (sample, decided) in samples.iter().zip(&decision.flows).filter(|(sample, _)| sample.controlled) {
+            let applied = self.flows[&sample.cookie].applied;
+            if decided.bound.is_some() || applied.is_some() {
+                bounds.push((sample.cookie, decided.bound));
+            }
+        }
+        let until = clock::monotonic().saturating_add(lease);
+        stack.set_bounds(decision.new_flows, &bounds, lease).context("cannot hand the bounds to the kernel")?;
+        for (cookie, bound) in bounds {
+            if let Some(flow) = self.flows.get_mut(&cookie) {
+                self.totals.bounds_changed += u64::from(flow.applied != bound);
+                flow.applied = bound;
+            }
+        }
+        Ok(until)
+    }
+
+    fn log(&mut self, now: Time, samples: &[SocketSample], decision: &Decision) {
+        let would = if self.mode == Mode::Advise { "would be " } else { "" };
+        for (sample, decided) in samples.iter().zip(&decision.flows) {
+            let flow = self.flows.get_mut(&sample.cookie).expect("every sample has its flow");
+            if let (Some(at), false) = (decided.enabled_at, flow.enabled) {
+                self.totals.flows_enabled += 1;
+                if self.totals.enabled.len() < Totals::ENABLED_KEPT {
+                    self.totals.enabled.push(Enabled { cookie: sample.cookie, t_ns: at.as_nanos() });
+                }
+            }
+            flow.enabled = decided.enabled_at.is_some();
+            let kind = decided.bound.map(|_| decided.reason.kind());
+            if kind != flow.said {
+                flow.said = kind;
+                if let Some(more) = self.decisions_calm.may_say(now) {
+                    let limits = decided.bound.unwrap_or_default();
+                    info!("{} > {}: {would}{limits}: {}{more}", sample.local, sample.remote, decided.reason);
+                }
+            }
+        }
+    }
+
+    fn flow_record(
+        &self,
+        sample: &SocketSample,
+        seen: &FlowObservation,
+        decided: &FlowDecision,
+        until: Time,
+    ) -> FlowRecord {
+        let applied = self.flows[&sample.cookie].applied;
+        FlowRecord {
+            cookie: sample.cookie,
+            local: sample.local.to_string(),
+            remote: sample.remote.to_string(),
+            congestion_control: sample.congestion_control.clone(),
+            controlled: sample.controlled,
+            srtt_us: sample.srtt.map(Span::as_micros),
+            min_rtt_us: sample.min_rtt.map(Span::as_micros),
+            cwnd_segments: sample.cwnd_segments,
+            ssthresh_segments: sample.ssthresh_segments,
+            state: sample.state.to_owned(),
+            in_flight_segments: sample.in_flight_segments,
+            unsent_bytes: sample.unsent.get(),
+            retransmits: sample.retransmits,
+            delivery_rate_mbps: sample.delivery_rate.map(|rate| rate.as_mbps()),
+            acked_bytes: sample.acked.get(),
+            mss_bytes: sample.mss.get(),
+            busy: seen.busy,
+            bound: applied,
+            bound_until_ns: applied.map(|_| until.as_nanos()),
+            advised: decided.bound.filter(|_| self.mode == Mode::Advise),
+            enabled: decided.enabled_at.is_some(),
+            enabled_at_ns: decided.enabled_at.map(Time::as_nanos),
+            reason: match self.mode {
+                Mode::Observe => "mode observe: nothing is decided".to_owned(),
+                Mode::Advise | Mode::Control => decided.reason.to_string(),
+            },
+        }
+    }
+
+    fn record(&mut self, event: &Event) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.write(event);
+        }
+    }
+
+    /// Puts the sockets back as they were and says what was done.
+    pub(crate) fn stop(mut self) -> Result<Totals> {
+        let restored = match &mut self.stack {
+            Some(stack) => stack.release(),
+            None => Ok(0),
+        };
+        self.stack = None;
+        self.totals.sockets_restored = *restored.as_ref().unwrap_or(&0);
+        self.totals.beacons = self.hearing.beacons();
+        self.totals.rejected_by_cause =
+            self.hearing.rejections().iter().map(|(cause, count)| (cause.as_str().to_owned(), count)).collect();
+        self.totals.lines_left_out = self.recorder.as_ref().map_or(0, Recorder::left_out);
+        if let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) {
+            let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+            self.totals.cpu_s = seconds(usage.user_time()) + seconds(usage.system_time());
+            self.totals.max_rss_kib = u64::try_from(usage.max_rss()).unwrap_or(0);
+        }
+        self.totals.t_ns = clock::monotonic().as_nanos();
+        self.record(&Event::Stopped(self.totals.clone()));
+        if let Some(recorder) = self.recorder.take() {
+            recorder.finish();
+        }
+        info!("stopped: {}", self.totals);
+        restored.context("cannot give every socket its own congestion control back")?;
+        Ok(self.totals)
+    }
+}
+
+fn observe(now: Time, sample: &SocketSample, activity: &mut Activity) -> FlowObservation {
+    let busy = activity.on_sample(ActivitySample {
+        now,
+        acked: sample.acked,
+        in_flight_segments: sample.in_flight_segments,
+        unsent: sample.unsent,
+        srtt: sample.srtt,
+    });
+    FlowObservation {
+        id: FlowId(sample.cookie),
+        srtt: sample.srtt,
+        min_rtt: sample.min_rtt,
+        cwnd_segments: sample.cwnd_segments,
+        busy,
+    }
+}
+
+/// With the policy `none` there is nothing to apply, so nothing in the kernel is touched.
+fn wanted_mode(config: &Config) -> Mode {
+    if config.policy.policy == PolicyName::None { Mode::Observe } else { config.mode }
+}
+
+fn policy(config: &Config, mode: Mode) -> Box<dyn Policy + Send> {
+    if mode == Mode::Observe { Box::new(Nothing) } else { config.policy.build() }
+}

@@ -1,0 +1,353 @@
+//! The agent's configuration: a TOML file, then the command line's flags, then [`Config::validate`].
+
+use control::policy::{PolicySettings, SettingsError};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::{fmt, fs, io};
+use units::Span;
+
+/// What the agent may do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Watch and record; decide nothing, change nothing.
+    Observe,
+    /// Decide and say so; change nothing.
+    Advise,
+    /// Decide and apply.
+    #[default]
+    Control,
+}
+
+/// Everything that can be configured. Each key has a default.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// The interface to the shared access network; absent: the one of the default route, followed when that moves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interface: Option<String>,
+    /// What the agent may do.
+    pub mode: Mode,
+    /// Time between two decisions, in ms. 50 to 10,000.
+    pub tick_ms: u64,
+    /// How long a bound holds if it is not renewed, in ms. Two ticks or more, at most 60,000.
+    pub lease_ms: u64,
+    /// A cgroup v2 folder: only sockets of processes below it are controlled. Absent: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<PathBuf>,
+    /// cgroup v2 folders whose sockets are left alone.
+    pub excluded_cgroups: Vec<PathBuf>,
+    /// Congestion controls whose sockets are left alone.
+    pub leave: Vec<String>,
+    /// Where to write JSON lines; `-` is the standard output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record: Option<PathBuf>,
+    /// How to talk to peers.
+    pub beacon: BeaconConfig,
+    /// What decides.
+    pub policy: PolicySettings,
+}
+
+/// How to talk to peers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BeaconConfig {
+    /// UDP port, the same on all hosts. 1 to 65,535.
+    pub port: u16,
+    /// Time between two beacons, in ms. 50 to 10,000.
+    pub interval_ms: u64,
+    /// A peer that has not been heard for this long is forgotten, in ms. Two intervals or more, at most 60,000.
+    pub age_out_ms: u64,
+    /// A file with a secret that all hosts of a group share; absent: beacons are not authenticated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group_key_file: Option<PathBuf>,
+    /// Send and hear over IPv4 broadcast.
+    pub ipv4: bool,
+    /// Send and hear over IPv6 link-local multicast.
+    pub ipv6: bool,
+}
+
+/// A configuration that is not accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read the configuration {}: {error}", file.display())]
+    Read {
+        /// The file.
+        file: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+    /// The file is no TOML, or has an unknown key or a value of the wrong kind.
+    #[error("{}: {}{message}", file.display(), key.as_ref().map(|key| format!("`{key}`: ")).unwrap_or_default())]
+    Parse {
+        /// The file.
+        file: PathBuf,
+        /// The dotted key; `None` where the file is no TOML at all.
+        key: Option<String>,
+        /// What is wrong with it, where, and what is accepted.
+        message: String,
+    },
+    /// A value is out of its range.
+    #[error("{}`{key}` = {value} is not accepted: it must be {accepted}", Prefix(file.as_deref()))]
+    Value {
+        /// The file, if the value may come from one.
+        file: Option<PathBuf>,
+        /// The dotted key.
+        key: String,
+        /// The value.
+        value: String,
+        /// What would be accepted.
+        accepted: String,
+    },
+}
+
+struct Prefix<'a>(Option<&'a Path>);
+
+impl fmt::Display for Prefix<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |file| write!(f, "{}: ", file.display()))
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Observe => "observe",
+            Self::Advise => "advise",
+            Self::Control => "control",
+        })
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            interface: None,
+            mode: Mode::default(),
+            tick_ms: 500, // hayakawa: "The communication situation is checked approximately every 0.5 seconds"
+            lease_ms: 1500, // three ticks: lapses within 2 s of a killed agent's last tick
+            cgroup: None,
+            excluded_cgroups: Vec::new(),
+            leave: Vec::new(),
+            record: None,
+            beacon: BeaconConfig::default(),
+            policy: PolicySettings::default(),
+        }
+    }
+}
+
+impl Default for BeaconConfig {
+    fn default() -> Self {
+        Self {
+            port: 29470,
+            interval_ms: 300, // hayakawa: "broadcasted by the UDP every 0.3 seconds"
+            age_out_ms: 2000,
+            group_key_file: None,
+            ipv4: true,
+            ipv6: true,
+        }
+    }
+}
+
+impl Config {
+    /// Reads a file and validates it.
+    ///
+    /// # Errors
+    /// Names the file, the key, and what is accepted.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let text = fs::read_to_string(path).map_err(|error| ConfigError::Read { file: path.to_owned(), error })?;
+        let config = Self::from_toml(path, &text)?;
+        config.validate().map_err(|error| error.in_file(path))?;
+        Ok(config)
+    }
+
+    fn from_toml(path: &Path, text: &str) -> Result<Self, ConfigError> {
+        let parse_error = |key: Option<String>, error: toml::de::Error| ConfigError::Parse {
+            file: path.to_owned(),
+            key,
+            message: located(text, &error),
+        };
+        let document = toml::Deserializer::parse(text).map_err(|error| parse_error(None, error))?;
+        serde_path_to_error::deserialize(document)
+            .map_err(|error| parse_error(Some(error.path().to_string()), error.into_inner()))
+    }
+
+    /// Whether every value lies in its range.
+    ///
+    /// # Errors
+    /// The first that does not, with its dotted key and what is accepted.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let BeaconConfig { port, interval_ms, age_out_ms, .. } = self.beacon;
+        within("tick_ms", self.tick_ms, 50, 10_000)?;
+        within("lease_ms", self.lease_ms, 2 * self.tick_ms, 60_000)?;
+        within("beacon.port", port.into(), 1, 65_535)?;
+        within("beacon.interval_ms", interval_ms, 50, 10_000)?;
+        within("beacon.age_out_ms", age_out_ms, 2 * interval_ms, 60_000)?;
+        if let Some(name) = &self.interface {
+            // IFNAMSIZ is 16 with the terminating zero.
+            if name.is_empty() || name.len() > 15 || name.contains(['/', '\0']) || name.contains(char::is_whitespace) {
+                return Err(refused("interface", format!("{name:?}"), "the name of an interface, 1 to 15 characters"));
+            }
+        }
+        self.policy.validate().map_err(|SettingsError { key, value, accepted }| ConfigError::Value {
+            file: None,
+            key: format!("policy.{key}"),
+            value,
+            accepted,
+        })
+    }
+
+    /// Time between two decisions.
+    pub fn tick(&self) -> Span {
+        Span::from_millis(self.tick_ms)
+    }
+
+    /// How long a bound holds if it is not renewed.
+    pub fn lease(&self) -> Span {
+        Span::from_millis(self.lease_ms)
+    }
+}
+
+impl ConfigError {
+    fn in_file(self, path: &Path) -> Self {
+        match self {
+            Self::Value { key, value, accepted, .. } => {
+                Self::Value { file: Some(path.to_owned()), key, value, accepted }
+            }
+            other => other,
+        }
+    }
+}
+
+fn refused(key: &str, value: String, accepted: &str) -> ConfigError {
+    ConfigError::Value { file: None, key: key.to_owned(), value, accepted: accepted.to_owned() }
+}
+
+fn within(key: &str, value: u64, lowest: u64, highest: u64) -> Result<(), ConfigError> {
+    if (lowest..=highest).contains(&value) {
+        return Ok(());
+    }
+    Err(refused(key, value.to_string(), &format!("a whole number from {lowest} to {highest}")))
+}
+
+/// The parser's message on one line, with the line of the file.
+fn located(text: &str, error: &toml::de::Error) -> String {
+    let message = error.message().replace('\n', ", ");
+    match error.span() {
+        Some(span) => {
+            let line = 1 + text.as_bytes()[..span.start.min(text.len())].iter().filter(|byte| **byte == b'\n').count();
+            format!("{message} (line {line})")
+        }
+        None => message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use control::policy::PolicyName;
+
+    fn error(text: &str) -> String {
+        let file = Path::new("/etc/lasthop/agent.toml");
+        let parsed = Config::from_toml(file, text);
+        let refused = parsed.and_then(|config| config.validate().map_err(|error| error.in_file(file)));
+        refused.expect_err("this configuration must not be accepted").to_string()
+    }
+
+    #[test]
+    fn an_empty_file_is_the_default() {
+        let config = Config::from_toml(Path::new("agent.toml"), "").expect("empty is fine");
+        assert_eq!(config, Config::default());
+        assert!(config.validate().is_ok());
+        assert_eq!((config.tick(), config.lease()), (Span::from_millis(500), Span::from_millis(1500)));
+    }
+
+    #[test]
+    fn the_packaged_configuration_says_what_the_defaults_are() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/agent.toml");
+        let packaged = Config::load(&path).expect("the packaged configuration is valid");
+        assert_eq!(packaged, Config { mode: Mode::Advise, ..Config::default() });
+        // Every commented key is one that exists, with its default.
+        let text = fs::read_to_string(&path).expect("it was read a moment ago");
+        let uncommented: String = text
+            .lines()
+            .map(|line| match line.strip_prefix("#= ") {
+                Some(setting) => format!("{setting}\n"),
+                None => format!("{line}\n"),
+            })
+            .collect();
+        let all = Config::from_toml(&path, &uncommented).expect("every commented key is accepted");
+        let expected = Config {
+            interface: Some("wlan0".to_owned()),
+            mode: Mode::Advise,
+            cgroup: all.cgroup.clone(),
+            excluded_cgroups: all.excluded_cgroups.clone(),
+            leave: all.leave.clone(),
+            record: all.record.clone(),
+            beacon: BeaconConfig { group_key_file: all.beacon.group_key_file.clone(), ..BeaconConfig::default() },
+            policy: PolicySettings {
+                bound_segments: Some(64),
+                release_ratio: Some(2.0),
+                policy: PolicyName::Formula,
+                ..PolicySettings::default()
+            },
+            ..Config::default()
+        };
+        assert_eq!(all, expected);
+    }
+
+    #[test]
+    fn an_unknown_key_is_named_with_those_that_are_known() {
+        let message = error("[beacon]\nprot = 5\n");
+        assert!(message.starts_with("/etc/lasthop/agent.toml: `beacon.prot`: unknown field `prot`"), "{message}");
+        assert!(message.contains("`port`") && message.ends_with("(line 2)"), "{message}");
+    }
+
+    #[test]
+    fn an_unknown_mode_is_named_with_those_that_are_known() {
+        let message = error("mode = \"contrl\"");
+        assert!(message.starts_with("/etc/lasthop/agent.toml: `mode`: unknown variant `contrl`"), "{message}");
+        assert!(message.contains("`observe`, `advise`, `control`"), "{message}");
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_kind_is_named() {
+        let message = error("[policy]\nenable_ratio = \"six\"");
+        assert!(message.starts_with("/etc/lasthop/agent.toml: `policy.enable_ratio`: invalid type"), "{message}");
+    }
+
+    #[test]
+    fn a_value_out_of_range_is_named_with_what_is_accepted() {
+        assert_eq!(
+            error("tick_ms = 500\nlease_ms = 900"),
+            "/etc/lasthop/agent.toml: `lease_ms` = 900 is not accepted: it must be a whole number from 1000 to 60000"
+        );
+        assert_eq!(
+            error("[policy]\nexponent = 0.15"),
+            "/etc/lasthop/agent.toml: `policy.exponent` = 0.15 is not accepted: it must be a number from -2 to 0"
+        );
+        for text in [
+            "interface = \"\"",
+            "interface = \"a name that is too long\"",
+            "[beacon]\nport = 0",
+            "[beacon]\nage_out_ms = 500",
+            "tick_ms = 10",
+            "[policy]\npolicy = \"fixed\"",
+        ] {
+            assert!(error(text).contains("is not accepted"), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_toml_is_named_with_its_line() {
+        let message = error("mode = \"observe\"\nthis is no TOML\n");
+        assert!(message.starts_with("/etc/lasthop/agent.toml: ") && message.contains("(line 2)"), "{message}");
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        let message = Config::load(Path::new("/nonexistent/agent.toml")).expect_err("no such file").to_string();
+        assert!(message.contains("/nonexistent/agent.toml"), "{message}");
+    }
+}

@@ -1,0 +1,372 @@
+//! What the agent records: JSON lines, one event each, for whoever reads them while it runs (the laboratory, `jq`).
+//!
+//! The first line is `ready`, the last `stopped`. Times are CLOCK_MONOTONIC. A thread of its own writes the lines, so
+//! that a slow disk or a reader that has stopped reading delays no decision: what does not fit into its queue is left
+//! out and counted. When the reader is gone, the agent goes on without.
+
+use crate::calm::Calm;
+use crate::clock;
+use crate::config::Mode;
+use anyhow::{Context, Result};
+use control::bound::Bound;
+use control::policy::PolicyName;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread;
+use std::time::Duration;
+use tracing::warn;
+
+/// One line of the record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event {
+    /// The programs are loaded and the existing sockets adopted.
+    Ready(Ready),
+    /// What was seen and decided at one tick.
+    Tick(Tick),
+    /// A connection's congestion state changed.
+    State(State),
+    /// The agent has stopped in order: the last line.
+    Stopped(Totals),
+}
+
+/// See [`Event::Ready`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ready {
+    /// When.
+    pub t_ns: u64,
+    /// The managed interface.
+    pub interface: String,
+    /// The name of our congestion control in the kernel; `None`: nothing is changed.
+    pub congestion_control: Option<String>,
+    /// The mode in which the agent runs, which is a lesser one than asked for where the kernel cannot do it.
+    pub mode: Mode,
+    /// The policy.
+    pub policy: PolicyName,
+    /// The agent's version.
+    pub version: String,
+}
+
+/// See [`Event::Tick`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tick {
+    /// When the tick began.
+    pub t_ns: u64,
+    /// How late it began.
+    pub late_ns: u64,
+    /// Hosts with busy connections behind the access point, this one included.
+    pub terminals: u32,
+    /// Every TCP connection on the managed interface.
+    pub flows: Vec<FlowRecord>,
+    /// Messages between agents, since the start.
+    pub beacons: Beacons,
+}
+
+/// One connection at a tick.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowRecord {
+    /// The kernel's number for the socket, never given twice until a reboot.
+    pub cookie: u64,
+    /// Own address and port.
+    pub local: String,
+    /// The other side's.
+    pub remote: String,
+    /// Its congestion control.
+    pub congestion_control: String,
+    /// Whether that is ours.
+    pub controlled: bool,
+    /// Smoothed RTT.
+    pub srtt_us: Option<u64>,
+    /// Lowest RTT.
+    pub min_rtt_us: Option<u64>,
+    /// Congestion window.
+    pub cwnd_segments: u32,
+    /// Slow-start threshold; `None`: not set yet.
+    pub ssthresh_segments: Option<u32>,
+    /// `Open`, `Disorder`, `Cwr`, `Recovery` or `Loss`.
+    pub state: String,
+    /// Segments sent and not acknowledged.
+    pub in_flight_segments: u32,
+    /// Written by the application and not sent.
+    pub unsent_bytes: u64,
+    /// Retransmitted segments, since it began.
+    pub retransmits: u64,
+    /// The kernel's delivery rate.
+    pub delivery_rate_mbps: Option<f64>,
+    /// Acknowledged, since it began.
+    pub acked_bytes: u64,
+    /// Largest payload of a segment.
+    pub mss_bytes: u64,
+    /// Sending now, as `control::activity` defines it.
+    pub busy: bool,
+    /// The limits set at this tick, and in force until `bound_until_ns` if they are not renewed.
+    pub bound: Option<Bound>,
+    /// End of their lease.
+    pub bound_until_ns: Option<u64>,
+    /// In mode `advise`: the limits that would have been set.
+    pub advised: Option<Bound>,
+    /// Whether the policy has it under control.
+    pub enabled: bool,
+    /// Since when.
+    pub enabled_at_ns: Option<u64>,
+    /// Why the policy decided as it did.
+    pub reason: String,
+}
+
+/// Messages between agents, since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Beacons {
+    /// Sent; each address family counts.
+    pub sent: u64,
+    /// Could not be sent.
+    pub unsent: u64,
+    /// Heard from peers.
+    pub heard: u64,
+    /// Not heard, for any cause.
+    pub rejected: u64,
+}
+
+/// See [`Event::State`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct State {
+    /// When.
+    pub t_ns: u64,
+    /// Which connection.
+    pub cookie: u64,
+    /// `Open`, `Disorder`, `Cwr`, `Recovery` or `Loss`.
+    pub from: String,
+    /// As `from`.
+    pub to: String,
+}
+
+/// What the agent did from start to stop.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Totals {
+    /// When it stopped.
+    pub t_ns: u64,
+    /// Decisions.
+    pub ticks: u64,
+    /// Decisions that began more than half a tick late: the machine was suspended or overloaded.
+    pub late_ticks: u64,
+    /// Messages between agents.
+    pub beacons: Beacons,
+    /// Those not heard, by cause.
+    pub rejected_by_cause: BTreeMap<String, u64>,
+    /// How often the limits of a connection were set, changed or taken away.
+    pub bounds_changed: u64,
+    /// Connections that came under control.
+    pub flows_enabled: u64,
+    /// When each of them did; at most the first [`Totals::ENABLED_KEPT`].
+    pub enabled: Vec<Enabled>,
+    /// Sockets that got their own congestion control back at the end.
+    pub sockets_restored: u64,
+    /// Changes of state that the kernel had no room to report.
+    pub state_changes_lost: u64,
+    /// Lines of this record that were left out because they were not read in time.
+    pub lines_left_out: u64,
+    /// The process's CPU time, in user and kernel mode.
+    pub cpu_s: f64,
+    /// The process's largest resident set.
+    pub max_rss_kib: u64,
+}
+
+/// When a connection came under control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Enabled {
+    /// Which connection.
+    pub cookie: u64,
+    /// When.
+    pub t_ns: u64,
+}
+
+impl Totals {
+    /// So many entries are kept in `enabled`.
+    pub const ENABLED_KEPT: usize = 1000;
+}
+
+impl fmt::Display for Totals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Beacons { sent, unsent, heard, rejected } = self.beacons;
+        write!(
+            f,
+            "{} ticks ({} late), {} bounds changed, {} connections under control, {} sockets restored; beacons: {sent} \
+             sent, {unsent} not sent, {heard} heard, {rejected} rejected",
+            self.ticks, self.late_ticks, self.bounds_changed, self.flows_enabled, self.sockets_restored,
+        )?;
+        for (index, (cause, count)) in self.rejected_by_cause.iter().enumerate() {
+            write!(f, "{}{count} {cause}", if index == 0 { " (" } else { ", " })?;
+        }
+        if !self.rejected_by_cause.is_empty() {
+            f.write_str(")")?;
+        }
+        write!(f, "; {:.2} s of CPU time, {:.1} MiB", self.cpu_s, self.max_rss_kib as f64 / 1024.0)
+    }
+}
+
+/// Lines that wait to be written: at two a second, more than a minute and every change of state in between.
+const QUEUE_LINES: usize = 1024;
+/// At the end, the reader has this long to take what is left.
+const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
+
+/// Hands lines to the thread that writes them.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    lines: SyncSender<Vec<u8>>,
+    ended: Receiver<()>,
+    left_out: u64,
+    gone: bool,
+    calm: Calm,
+}
+
+impl Recorder {
+    /// Opens the file, or for `-` the standard output.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        if path == Path::new("-") {
+            return Self::spawn(std::io::stdout());
+        }
+        let file = File::create(path).with_context(|| format!("cannot write the record to {}", path.display()))?;
+        Self::spawn(file)
+    }
+
+    fn spawn(sink: impl Write + Send + 'static) -> Result<Self> {
+        let (lines, to_write) = sync_channel::<Vec<u8>>(QUEUE_LINES);
+        let (end, ended) = sync_channel(1);
+        let write = move || {
+            if let Err(error) = write_lines(sink, &to_write) {
+                warn!("the record ends here: {error}");
+            }
+            drop(to_write);
+            let _ = end.send(());
+        };
+        thread::Builder::new()
+            .name("lasthop-record".to_owned())
+            .spawn(write)
+            .context("cannot start the thread that writes the record")?;
+        Ok(Self { lines, ended, left_out: 0, gone: false, calm: Calm::each_minute() })
+    }
+
+    /// Queues a line; never waits.
+    pub(crate) fn write(&mut self, event: &Event) {
+        if self.gone {
+            return;
+        }
+        let mut line = serde_json::to_vec(event).expect("an event is plain data");
+        line.push(b'\n');
+        match self.lines.try_send(line) {
+            Ok(()) => {}
+            Err(TrySendError::Disconnected(_)) => self.gone = true,
+            Err(TrySendError::Full(_)) => {
+                self.left_out += 1;
+                if let Some(more) = self.calm.may_say(clock::monotonic()) {
+                    warn!("the record is not read: lines are left out{more}");
+                }
+            }
+        }
+    }
+
+    /// Lines that were left out.
+    pub(crate) const fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// Whether the reader is gone.
+    #[cfg(test)]
+    pub(crate) const fn gone(&self) -> bool {
+        self.gone
+    }
+
+    /// Writes what is left, but does not wait for ever for a reader that does not read.
+    pub(crate) fn finish(self) {
+        let Self { lines, ended, .. } = self;
+        drop(lines);
+        if ended.recv_timeout(LAST_WORDS_WITHIN).is_err() {
+            warn!("the end of the record was not read within {LAST_WORDS_WITHIN:?} and is lost");
+        }
+    }
+}
+
+fn write_lines(sink: impl Write, lines: &Receiver<Vec<u8>>) -> std::io::Result<()> {
+    let mut sink = BufWriter::new(sink);
+    while let Ok(line) = lines.recv() {
+        sink.write_all(&line)?;
+        while let Ok(line) = lines.try_recv() {
+            sink.write_all(&line)?;
+        }
+        sink.flush()?; // nothing more is waiting: whoever follows the record sees it now
+    }
+    sink.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{self, BufRead, BufReader};
+    use std::time::Instant;
+
+    fn state(cookie: u64) -> Event {
+        Event::State(State { t_ns: 4, cookie, from: "Open".to_owned(), to: "Recovery".to_owned() })
+    }
+
+    #[test]
+    fn events_are_written_as_the_laboratory_reads_them() {
+        assert_eq!(
+            serde_json::to_string(&state(7)).expect("plain data"),
+            r#"{"event":"state","t_ns":4,"cookie":7,"from":"Open","to":"Recovery"}"#
+        );
+        let ready = r#"{"event":"ready","t_ns":1,"interface":"wlan0","congestion_control":"lasthop","mode":"control","policy":"formula","version":"0.1.0"}"#;
+        let event: Event = serde_json::from_str(ready).expect("a line of the interface");
+        assert_eq!(serde_json::to_string(&event).expect("plain data"), ready);
+    }
+
+    #[test]
+    fn every_line_arrives_in_order() {
+        let (reader, writer) = io::pipe().expect("a pipe");
+        let mut recorder = Recorder::spawn(writer).expect("a thread");
+        for cookie in 0..100 {
+            recorder.write(&state(cookie));
+        }
+        recorder.finish();
+        let lines: Vec<Event> = BufReader::new(reader)
+            .lines()
+            .map(|line| serde_json::from_str(&line.expect("text")).expect("an event"))
+            .collect();
+        assert_eq!(lines, (0..100).map(state).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_reader_that_is_gone_ends_the_record_and_nothing_else() {
+        let (reader, writer) = io::pipe().expect("a pipe");
+        let mut recorder = Recorder::spawn(writer).expect("a thread");
+        drop(reader);
+        let begun = Instant::now();
+        while !recorder.gone() && begun.elapsed() < Duration::from_secs(10) {
+            recorder.write(&state(1));
+            thread::yield_now();
+        }
+        assert!(recorder.gone());
+        recorder.finish();
+    }
+
+    #[test]
+    fn a_reader_that_does_not_read_delays_nobody() {
+        let (_reader, writer) = io::pipe().expect("a pipe");
+        let mut recorder = Recorder::spawn(writer).expect("a thread");
+        // A pipe holds 64 KiB, a line here has some 70 bytes, the queue 1024: 10,000 are too many.
+        for cookie in 0..10_000 {
+            recorder.write(&state(cookie));
+        }
+        assert!(recorder.left_out() > 0);
+        recorder.finish();
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_is_named() {
+        let error = Recorder::open(Path::new("/nonexistent/record.jsonl")).expect_err("no such folder");
+        assert!(error.to_string().contains("/nonexistent/record.jsonl"), "{error}");
+    }
+}

@@ -1,0 +1,308 @@
+//! Hosts for tests: network namespaces that live as long as a thread of ours, and a TCP that does what a test says.
+#![allow(dead_code, unreachable_pub)] // each test file uses a part
+
+use agent::record::Event;
+use agent::stack::{Loaded, SocketSample, Stack, StateChange};
+use agent::{Config, ExitSummary, Interface, Mode};
+use control::bound::Bound;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use units::{Bytes, Span};
+
+/// Whether tests that need root may run; says why not, or fails if they have to.
+pub fn root() -> bool {
+    let root = nix::unistd::geteuid().is_root();
+    assert!(
+        root || std::env::var_os("LASTHOP_REQUIRE_ROOT_TESTS").is_none_or(|value| value != "1"),
+        "LASTHOP_REQUIRE_ROOT_TESTS=1, but this is not root"
+    );
+    if !root {
+        eprintln!("skipped: network namespaces need root");
+    }
+    root
+}
+
+/// Looks every 20 ms until `found` has something; panics after 20 s.
+pub fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(20) {
+        if let Some(found) = found() {
+            return found;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    panic!("waited 20 s for {what}");
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// A thread in a network namespace of its own, which goes when the thread ends.
+pub struct Host {
+    jobs: Option<Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+    namespace: String,
+}
+
+impl Host {
+    pub fn new() -> Self {
+        let (jobs, to_do) = channel::<Job>();
+        let (ready, is_ready) = channel();
+        let thread = thread::spawn(move || {
+            nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).expect("root may make a network namespace");
+            ready.send(format!("/proc/self/task/{}/ns/net", nix::unistd::gettid())).expect("the test waits");
+            while let Ok(job) = to_do.recv() {
+                job();
+            }
+        });
+        let namespace = is_ready.recv().expect("the namespace is made");
+        let namespace = namespace.replace("self", &std::process::id().to_string());
+        Self { jobs: Some(jobs), thread: Some(thread), namespace }
+    }
+
+    /// Runs `job` in the namespace, as do the threads and processes that it starts.
+    pub fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
+        let (send, result) = channel();
+        let job = Box::new(move || {
+            let _ = send.send(job());
+        });
+        self.jobs.as_ref().expect("the host runs").send(job).expect("the host's thread runs");
+        result.recv().expect("the job did not panic")
+    }
+
+    pub fn ip(&self, arguments: &str) {
+        let arguments = arguments.to_owned();
+        self.run(move || {
+            let status = Command::new("ip").args(arguments.split_whitespace()).status().expect("iproute2 is there");
+            assert!(status.success(), "ip {arguments}");
+        });
+    }
+
+    /// A path by which other hosts can name this one's namespace.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Two hosts, 10.77.0.1 and 10.77.0.2, joined by a cable; the interface is called `last` on both.
+pub fn two_hosts() -> (Host, Host) {
+    let (a, b) = (Host::new(), Host::new());
+    join(&a, &b);
+    (a, b)
+}
+
+pub fn join(a: &Host, b: &Host) {
+    a.ip(&format!("link add last type veth peer name last netns {}", b.namespace()));
+    for (host, address) in [(a, "10.77.0.1/24"), (b, "10.77.0.2/24")] {
+        host.ip(&format!("address add {address} dev last"));
+        host.ip("link set last up");
+        host.ip("link set lo up");
+    }
+}
+
+/// What a test's TCP has seen, and what it says.
+#[derive(Default)]
+pub struct Fake {
+    pub samples: Vec<SocketSample>,
+    pub state_changes: Vec<StateChange>,
+    pub fails: bool,
+    pub asked: usize,
+    pub stalls: Duration,
+    pub loaded_for: Vec<(String, Mode)>,
+    pub adoptions: usize,
+    pub bounds: Vec<Applied>,
+    pub releases: usize,
+    pub dropped: usize,
+}
+
+pub struct Applied {
+    pub new_flows: Option<Bound>,
+    pub flows: Vec<(u64, Option<Bound>)>,
+    pub lease: Span,
+}
+
+pub type SharedFake = Arc<Mutex<Fake>>;
+
+struct FakeStack(SharedFake, Option<String>);
+
+impl FakeStack {
+    fn fake(&self) -> std::sync::MutexGuard<'_, Fake> {
+        self.0.lock().expect("no test panics with it")
+    }
+}
+
+impl Stack for FakeStack {
+    fn congestion_control(&self) -> Option<&str> {
+        self.1.as_deref()
+    }
+
+    fn adopt(&mut self) -> anyhow::Result<u64> {
+        self.fake().adoptions += 1;
+        Ok(1)
+    }
+
+    fn sample(&mut self) -> anyhow::Result<Vec<SocketSample>> {
+        let mut fake = self.fake();
+        fake.asked += 1;
+        anyhow::ensure!(!fake.fails, "the kernel does not answer");
+        let stall = std::mem::take(&mut fake.stalls);
+        for sample in &mut fake.samples {
+            sample.acked = sample.acked + Bytes::new(1); // makes progress
+        }
+        let samples = fake.samples.clone();
+        drop(fake);
+        thread::sleep(stall);
+        Ok(samples)
+    }
+
+    fn poll_state_changes(&mut self, each: &mut dyn FnMut(StateChange)) -> anyhow::Result<u64> {
+        self.fake().state_changes.drain(..).for_each(each);
+        Ok(0)
+    }
+
+    fn set_bounds(
+        &mut self,
+        new_flows: Option<Bound>,
+        flows: &[(u64, Option<Bound>)],
+        lease: Span,
+    ) -> anyhow::Result<()> {
+        self.fake().bounds.push(Applied { new_flows, flows: flows.to_vec(), lease });
+        Ok(())
+    }
+
+    fn release(&mut self) -> anyhow::Result<u64> {
+        self.fake().releases += 1;
+        Ok(1)
+    }
+}
+
+impl Drop for FakeStack {
+    fn drop(&mut self) {
+        self.fake().dropped += 1;
+    }
+}
+
+/// A busy connection of our control.
+pub fn sample(cookie: u64, srtt_ms: u64, min_rtt_ms: u64) -> SocketSample {
+    SocketSample {
+        cookie,
+        local: "10.77.0.1:40000".parse().expect("an address"),
+        remote: "[2001:db8::1]:5001".parse().expect("an address"),
+        congestion_control: "lasthop".to_owned(),
+        controlled: true,
+        cwnd_segments: 500,
+        ssthresh_segments: None,
+        srtt: Some(Span::from_millis(srtt_ms)),
+        min_rtt: Some(Span::from_millis(min_rtt_ms)),
+        state: "Open",
+        in_flight_segments: 500,
+        unsent: Bytes::ZERO,
+        retransmits: 0,
+        delivery_rate: None,
+        mss: Bytes::new(1448),
+        acked: Bytes::ZERO,
+    }
+}
+
+pub fn fake(samples: Vec<SocketSample>) -> SharedFake {
+    Arc::new(Mutex::new(Fake { samples, ..Fake::default() }))
+}
+
+/// An agent on a thread, with a record in a file.
+pub struct Running {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<anyhow::Result<ExitSummary>>>,
+    record: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Running {
+    /// Starts it on the calling thread's network namespace.
+    pub fn start(mut config: Config, fake: SharedFake) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let record = folder.path().join("record.jsonl");
+        config.record.get_or_insert_with(|| record.clone());
+        let stop = Arc::new(AtomicBool::new(false));
+        let stop_of_thread = Arc::clone(&stop);
+        let thread = thread::spawn(move || {
+            let mut loader = |interface: &Interface, mode: Mode| {
+                fake.lock().expect("no test panics with it").loaded_for.push((interface.name.clone(), mode));
+                let name = (mode == Mode::Control).then(|| "lasthop".to_owned());
+                Ok(Loaded { stack: Box::new(FakeStack(Arc::clone(&fake), name)), mode })
+            };
+            agent::run_on(&config, &stop_of_thread, &mut loader)
+        });
+        Self { stop, thread: Some(thread), record, _folder: folder }
+    }
+
+    pub fn start_on(host: &Host, config: Config, fake: SharedFake) -> Self {
+        host.run(move || Self::start(config, fake))
+    }
+
+    /// The whole lines of the record so far.
+    pub fn events(&self) -> Vec<Event> {
+        events(&self.record)
+    }
+
+    pub fn wait_for_tick(
+        &self,
+        what: &str,
+        mut wanted: impl FnMut(&agent::record::Tick) -> bool,
+    ) -> agent::record::Tick {
+        let begun = self.events().len();
+        wait_for(what, || {
+            assert!(!self.thread.as_ref().is_some_and(JoinHandle::is_finished), "the agent has ended");
+            self.events().into_iter().skip(begun).find_map(|event| match event {
+                Event::Tick(tick) if wanted(&tick) => Some(tick),
+                _ => None,
+            })
+        })
+    }
+
+    pub fn stop(mut self) -> (anyhow::Result<ExitSummary>, Vec<Event>) {
+        self.stop.store(true, Ordering::Relaxed);
+        let summary = self.thread.take().expect("stopped once").join().expect("the agent did not panic");
+        (summary, self.events())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+pub fn events(record: &Path) -> Vec<Event> {
+    let mut text = String::new();
+    if let Ok(mut file) = std::fs::File::open(record) {
+        file.read_to_string(&mut text).expect("the record is text");
+    }
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    whole.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+}
+
+/// A quick agent on this interface.
+pub fn config(interface: &str, policy: &str) -> Config {
+    let mut config = Config { interface: Some(interface.to_owned()), tick_ms: 50, ..Config::default() };
+    config.beacon.interval_ms = 50;
+    config.policy.policy = policy.parse().expect("a policy");
+    config.policy.bound_segments = Some(64);
+    config
+}

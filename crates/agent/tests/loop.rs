@@ -1,0 +1,165 @@
+//! The agent's loop, on the loopback interface and a TCP that does what the test says: no root needed.
+#![allow(missing_docs)]
+
+mod common;
+
+use agent::Mode;
+use agent::record::Event;
+use agent::stack::StateChange;
+use common::{Running, fake, sample, wait_for};
+use control::bound::Bound;
+use std::time::Duration;
+use units::Span;
+
+/// Without beacons: the tests run side by side on the same loopback interface.
+fn config(interface: &str, policy: &str) -> agent::Config {
+    let mut config = common::config(interface, policy);
+    (config.beacon.ipv4, config.beacon.ipv6) = (false, false);
+    config
+}
+
+#[test]
+fn bounds_are_applied_with_their_lease_and_everything_is_undone_at_the_end() {
+    let fake = fake(vec![sample(7, 100, 100), sample(8, 100, 100)]);
+    let agent = Running::start(config("lo", "fixed"), fake.clone());
+    let tick = agent.wait_for_tick("a tick", |_| true);
+    let (summary, events) = agent.stop();
+    let summary = summary.expect("a clean stop");
+
+    let fake = fake.lock().expect("the agent is gone");
+    assert_eq!((fake.adoptions, fake.releases, fake.dropped), (1, 1, 1));
+    let applied = &fake.bounds[0];
+    // 64 segments of the host over two busy connections, and for one more: 64 / 3 = 21
+    let half = Some(Bound { min_segments: 1, max_segments: 32 });
+    assert_eq!(applied.flows, [(7, half), (8, half)]);
+    assert_eq!(applied.new_flows, Some(Bound { min_segments: 1, max_segments: 21 }));
+    assert_eq!(applied.lease, Span::from_millis(1500));
+    assert_eq!(summary.bounds_changed, 2);
+    assert_eq!(summary.flows_enabled, 2);
+    assert_eq!(summary.sockets_restored, 1);
+    assert!(summary.max_rss_kib > 0);
+
+    assert_eq!(tick.flows[0].bound, half);
+    assert!(tick.flows[0].bound_until_ns.expect("it has a lease") >= tick.t_ns + 1_500_000_000);
+    assert!(tick.flows[0].enabled && tick.flows[0].busy);
+    assert_eq!(tick.flows[0].reason, "the host's 64 segments over 2 connections");
+    assert!(matches!(&events[0], Event::Ready(ready) if ready.interface == "lo" && ready.mode == Mode::Control));
+    assert!(matches!(events.last(), Some(Event::Stopped(totals)) if *totals == summary));
+}
+
+#[test]
+fn observe_and_advise_change_nothing() {
+    for mode in [Mode::Observe, Mode::Advise] {
+        let fake = fake(vec![sample(7, 100, 100)]);
+        let agent = Running::start(agent::Config { mode, ..config("lo", "fixed") }, fake.clone());
+        let tick = agent.wait_for_tick("a tick", |_| true);
+        agent.stop().0.expect("a clean stop");
+        let fake = fake.lock().expect("the agent is gone");
+        assert_eq!(fake.loaded_for, [("lo".to_owned(), mode)]);
+        assert_eq!((fake.adoptions, fake.bounds.len()), (0, 0));
+        assert_eq!(tick.flows[0].bound, None);
+        assert_eq!(tick.flows[0].advised, (mode == Mode::Advise).then(|| Bound::at_most(64)));
+    }
+}
+
+#[test]
+fn with_the_policy_none_nothing_in_the_kernel_is_touched() {
+    let fake = fake(vec![sample(7, 9000, 100)]);
+    let agent = Running::start(config("lo", "none"), fake.clone());
+    agent.wait_for_tick("a tick", |_| true);
+    agent.stop().0.expect("a clean stop");
+    let fake = fake.lock().expect("the agent is gone");
+    assert_eq!(fake.loaded_for, [("lo".to_owned(), Mode::Observe)]);
+    assert_eq!((fake.adoptions, fake.bounds.len()), (0, 0));
+}
+
+#[test]
+fn the_formula_enables_cuts_and_shares() {
+    let fake = fake(vec![sample(7, 100, 100)]);
+    let agent = Running::start(config("lo", "formula"), fake.clone());
+    let tick = agent.wait_for_tick("a tick", |_| true);
+    assert_eq!((tick.flows[0].bound, tick.flows[0].enabled), (None, false));
+    fake.lock().expect("no panic").samples[0].srtt = Some(Span::from_millis(700));
+    let tick = agent.wait_for_tick("the cut", |tick| tick.flows[0].enabled);
+    assert_eq!(tick.flows[0].bound, Some(Bound::at_most(1)));
+    fake.lock().expect("no panic").samples[0].srtt = Some(Span::from_millis(120));
+    // 19e6 · 0.12 / 12000 = 190
+    let tick = agent.wait_for_tick("the share", |tick| tick.flows[0].bound != Some(Bound::at_most(1)));
+    assert_eq!(tick.flows[0].bound, Some(Bound::at_most(190)));
+    let summary = agent.stop().0.expect("a clean stop");
+    assert_eq!((summary.flows_enabled, summary.enabled.len(), summary.enabled[0].cookie), (1, 1, 7));
+}
+
+#[test]
+fn connections_of_another_control_are_not_bounded_and_those_that_are_gone_are_forgotten() {
+    let alien = agent::stack::SocketSample { controlled: false, ..sample(8, 100, 100) };
+    let fake = fake(vec![sample(7, 100, 100), alien]);
+    let agent = Running::start(config("lo", "fixed"), fake.clone());
+    agent.wait_for_tick("both", |tick| tick.flows.len() == 2);
+    fake.lock().expect("no panic").samples.remove(0);
+    agent.wait_for_tick("one", |tick| tick.flows.len() == 1);
+    agent.stop().0.expect("a clean stop");
+    let fake = fake.lock().expect("the agent is gone");
+    assert_eq!(fake.bounds[0].flows, [(7, Some(Bound::at_most(32)))]);
+    let taken_away = fake.bounds.iter().filter(|applied| applied.flows == [(7, None)]).count();
+    assert_eq!(taken_away, 1);
+}
+
+#[test]
+fn a_kernel_that_does_not_answer_for_a_while_ends_nothing() {
+    let fake = fake(vec![sample(7, 100, 100)]);
+    let agent = Running::start(config("lo", "fixed"), fake.clone());
+    agent.wait_for_tick("a tick", |_| true);
+    fake.lock().expect("no panic").fails = true;
+    let (renewed, asked) = {
+        let fake = fake.lock().expect("no panic");
+        (fake.bounds.len(), fake.asked)
+    };
+    wait_for("three ticks", || (fake.lock().expect("no panic").asked >= asked + 3).then_some(()));
+    assert_eq!(fake.lock().expect("no panic").bounds.len(), renewed);
+    fake.lock().expect("no panic").fails = false;
+    agent.wait_for_tick("a tick", |_| true);
+    assert!(fake.lock().expect("no panic").bounds.len() > renewed);
+    agent.stop().0.expect("a clean stop");
+}
+
+#[test]
+fn a_tick_that_is_late_is_counted_and_renews_the_bounds() {
+    let fake = fake(vec![sample(7, 100, 100)]);
+    let agent = Running::start(config("lo", "fixed"), fake.clone());
+    agent.wait_for_tick("a tick", |_| true);
+    fake.lock().expect("no panic").stalls = Duration::from_millis(300);
+    let late = agent.wait_for_tick("the one after the stall", |tick| tick.late_ns >= 200_000_000);
+    assert_eq!(late.flows[0].bound, Some(Bound::at_most(64)));
+    let summary = agent.stop().0.expect("a clean stop");
+    assert!(summary.late_ticks >= 1);
+    assert_eq!(summary.bounds_changed, 1);
+    assert_eq!(summary.ticks, fake.lock().expect("the agent is gone").bounds.len() as u64);
+}
+
+#[test]
+fn changes_of_state_are_recorded() {
+    let fake = fake(Vec::new());
+    fake.lock().expect("no panic").state_changes =
+        vec![StateChange { t_ns: 4, cookie: 7, from: "Open", to: "Recovery" }];
+    let agent = Running::start(config("lo", "fixed"), fake);
+    agent.wait_for_tick("a tick", |_| true);
+    let (_, events) = agent.stop();
+    assert!(events.iter().any(|event| matches!(event, Event::State(state) if state.to == "Recovery")));
+}
+
+#[test]
+fn an_interface_that_does_not_exist_is_named() {
+    let (summary, _) = Running::start(config("lh-nosuch0", "none"), fake(Vec::new())).stop();
+    let error = format!("{:#}", summary.expect_err("there is none"));
+    assert!(error.contains("lh-nosuch0"), "{error}");
+}
+
+#[test]
+fn a_configuration_out_of_range_is_refused() {
+    let mut config = config("lo", "none");
+    config.policy.exponent = 3.0;
+    let (summary, _) = Running::start(config, fake(Vec::new())).stop();
+    let error = summary.expect_err("refused").to_string();
+    assert!(error.contains("policy.exponent") && error.contains("from -2 to 0"), "{error}");
+}

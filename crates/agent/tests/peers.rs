@@ -1,0 +1,270 @@
+//! Agents that hear each other, and hear nothing else, over a cable between two network namespaces. Needs root.
+#![allow(missing_docs)]
+
+mod common;
+
+use agent::{Config, GROUP};
+use common::{Host, Running, config, fake, join, root, sample, two_hosts, wait_for};
+use std::net::{SocketAddr, UdpSocket};
+use std::path::Path;
+
+fn with(ipv4: bool, ipv6: bool) -> Config {
+    let mut config = config("last", "formula");
+    (config.beacon.ipv4, config.beacon.ipv6) = (ipv4, ipv6);
+    config
+}
+
+fn busy() -> common::SharedFake {
+    fake(vec![sample(7, 100, 100)])
+}
+
+/// Both hosts come to know of each other.
+fn hear_each_other(a: &Host, a_config: Config, b: &Host, b_config: Config) {
+    let a = Running::start_on(a, a_config, busy());
+    let b = Running::start_on(b, b_config, busy());
+    a.wait_for_tick("a to hear b", |tick| tick.terminals == 2);
+    b.wait_for_tick("b to hear a", |tick| tick.terminals == 2);
+    for agent in [a, b] {
+        let summary = agent.stop().0.expect("a clean stop");
+        assert!(summary.beacons.heard > 0 && summary.beacons.sent > 0);
+        assert_eq!(summary.beacons.rejected, 0);
+    }
+}
+
+/// Each of the hosts hears that the other one sends, and does not believe it.
+fn reject_each_other(a: &Host, a_config: Config, b: &Host, b_config: Config, causes: [&str; 2]) {
+    let agents = [Running::start_on(a, a_config, busy()), Running::start_on(b, b_config, busy())];
+    for (agent, cause) in agents.into_iter().zip(causes) {
+        let tick = agent.wait_for_tick("ten beacons to be rejected", |tick| tick.beacons.rejected >= 10);
+        assert_eq!((tick.terminals, tick.beacons.heard), (1, 0));
+        let summary = agent.stop().0.expect("a clean stop");
+        assert_eq!(summary.rejected_by_cause.keys().map(String::as_str).collect::<Vec<_>>(), [cause]);
+    }
+}
+
+#[test]
+fn peers_hear_each_other_over_ipv4_broadcast() {
+    if root() {
+        let (a, b) = two_hosts();
+        hear_each_other(&a, with(true, false), &b, with(true, false));
+    }
+}
+
+#[test]
+fn peers_hear_each_other_over_ipv6_multicast() {
+    if root() {
+        let (a, b) = two_hosts();
+        hear_each_other(&a, with(false, true), &b, with(false, true));
+    }
+}
+
+#[test]
+fn a_peer_heard_over_both_counts_once() {
+    if root() {
+        let (a, b) = two_hosts();
+        hear_each_other(&a, with(true, true), &b, with(true, true));
+        let a = Running::start_on(&a, with(true, true), busy());
+        let b = Running::start_on(&b, with(true, true), busy());
+        let tick = a.wait_for_tick("sixty beacons", |tick| tick.beacons.heard >= 60);
+        assert_eq!(tick.terminals, 2);
+        drop(b);
+    }
+}
+
+fn keyed(folder: &Path, name: &str, secret: Option<&str>) -> Config {
+    let mut config = with(true, false);
+    if let Some(secret) = secret {
+        let file = folder.join(name);
+        std::fs::write(&file, secret).expect("written");
+        config.beacon.group_key_file = Some(file);
+    }
+    config
+}
+
+#[test]
+fn hosts_with_the_same_key_hear_each_other_and_others_are_rejected() {
+    if !root() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let ours = || keyed(folder.path(), "ours", Some("the secret of our group\n"));
+    let theirs = || keyed(folder.path(), "theirs", Some("the secret of their group\n"));
+    let none = || keyed(folder.path(), "", None);
+    let (a, b) = two_hosts();
+    hear_each_other(&a, ours(), &b, ours());
+    reject_each_other(&a, ours(), &b, theirs(), ["tag", "tag"]);
+    reject_each_other(&a, ours(), &b, none(), ["unauthenticated", "no-key"]);
+}
+
+#[test]
+fn random_bytes_are_counted_and_ignored() {
+    if !root() {
+        return;
+    }
+    let (a, b) = two_hosts();
+    let agent = Running::start_on(&a, with(true, false), busy());
+    agent.wait_for_tick("a tick", |_| true);
+    b.run(|| {
+        let socket = UdpSocket::bind("10.77.0.2:0").expect("an address");
+        socket.set_broadcast(true).expect("allowed");
+        for length in 0..200_usize {
+            let noise: Vec<u8> = (0..length).map(|at| rand_byte(length, at)).collect();
+            socket.send_to(&noise, "10.77.0.255:29470").expect("sent");
+        }
+    });
+    let tick = agent.wait_for_tick("200 datagrams to be rejected", |tick| tick.beacons.rejected == 200);
+    assert_eq!((tick.terminals, tick.beacons.heard), (1, 0));
+    let summary = agent.stop().0.expect("a clean stop");
+    assert_eq!(summary.rejected_by_cause["length"] + summary.rejected_by_cause["magic"], 200);
+}
+
+/// Noise that is the same in each run (splitmix64).
+fn rand_byte(length: usize, at: usize) -> u8 {
+    let mut z = ((length * 1000 + at) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (z >> 32) as u8
+}
+
+#[test]
+fn a_flood_is_survived_and_an_honest_peer_heard_again_after_it() {
+    if !root() {
+        return;
+    }
+    let (a, b) = two_hosts();
+    let agent = Running::start_on(&a, with(true, false), busy());
+    agent.wait_for_tick("a tick", |_| true);
+    let flood = b.run(|| {
+        std::thread::spawn(|| {
+            let socket = UdpSocket::bind("10.77.0.2:0").expect("an address");
+            socket.set_broadcast(true).expect("allowed");
+            for _ in 0..200_000 {
+                let _ = socket.send_to(b"LHOP and so on", "10.77.0.255:29470");
+            }
+        })
+    });
+    agent.wait_for_tick("a tick in the flood", |tick| tick.beacons.rejected > 2000);
+    flood.join().expect("no panic");
+    let honest = Running::start_on(&b, with(true, false), busy());
+    agent.wait_for_tick("the peer", |tick| tick.terminals == 2);
+    drop(honest);
+    let summary = agent.stop().0.expect("a clean stop");
+    assert!(summary.rejected_by_cause["total-rate"] > 0, "{summary}");
+}
+
+#[test]
+fn what_is_sent_to_the_host_alone_is_not_heard() {
+    if !root() {
+        return;
+    }
+    let (a, b) = two_hosts();
+    let agent = Running::start_on(&a, with(true, true), busy());
+    agent.wait_for_tick("a tick", |_| true);
+    b.run(|| {
+        let socket = UdpSocket::bind("10.77.0.2:0").expect("an address");
+        for _ in 0..20 {
+            let _ = socket.send_to(b"to you alone", "10.77.0.1:29470"); // refused, but for the first
+        }
+        socket.set_broadcast(true).expect("allowed");
+        socket.send_to(b"to all", "10.77.0.255:29470").expect("sent");
+    });
+    let tick = agent.wait_for_tick("the one to all", |tick| tick.beacons.rejected > 0);
+    assert_eq!(tick.beacons.rejected, 1);
+}
+
+#[test]
+fn an_agent_does_not_hear_itself() {
+    if !root() {
+        return;
+    }
+    let (a, _b) = two_hosts();
+    let agent = Running::start_on(&a, with(true, true), busy());
+    let tick = agent.wait_for_tick("twenty beacons", |tick| tick.beacons.sent >= 20);
+    assert_eq!((tick.terminals, tick.beacons.heard, tick.beacons.rejected), (1, 0, 0));
+}
+
+#[test]
+fn an_interface_that_goes_down_and_up_again_is_waited_for() {
+    if !root() {
+        return;
+    }
+    let (a, b) = two_hosts();
+    let agent = Running::start_on(&a, with(true, true), busy());
+    let peer = Running::start_on(&b, with(true, true), busy());
+    agent.wait_for_tick("the peer", |tick| tick.terminals == 2);
+    a.ip("link set last down");
+    agent.wait_for_tick("the peer to be forgotten", |tick| tick.terminals == 1);
+    a.ip("link set last up");
+    agent.wait_for_tick("the peer again", |tick| tick.terminals == 2);
+    drop(peer);
+    agent.stop().0.expect("a clean stop");
+}
+
+#[test]
+fn an_interface_without_an_address_gets_one_later() {
+    if !root() {
+        return;
+    }
+    let (a, b) = two_hosts();
+    a.ip("address flush dev last");
+    let agent = Running::start_on(&a, with(true, false), busy());
+    let peer = Running::start_on(&b, with(true, false), busy());
+    agent.wait_for_tick("a tick", |tick| tick.terminals == 1 && tick.beacons.sent == 0);
+    a.ip("address add 10.77.0.1/24 dev last");
+    agent.wait_for_tick("the peer", |tick| tick.terminals == 2);
+    drop(peer);
+}
+
+#[test]
+fn an_interface_that_is_replaced_gets_the_programs_anew() {
+    if !root() {
+        return;
+    }
+    let (a, b) = two_hosts();
+    let tcp = busy();
+    let agent = Running::start_on(&a, with(true, false), tcp.clone());
+    let peer = Running::start_on(&b, with(true, false), busy());
+    agent.wait_for_tick("the peer", |tick| tick.terminals == 2);
+    a.ip("link delete last");
+    join(&a, &b);
+    wait_for("the programs to be loaded twice", || (tcp.lock().expect("no panic").loaded_for.len() == 2).then_some(()));
+    agent.wait_for_tick("the peer again", |tick| tick.terminals == 2);
+    agent.stop().0.expect("a clean stop");
+    let tcp = tcp.lock().expect("the agent is gone");
+    assert_eq!((tcp.adoptions, tcp.dropped), (2, 2));
+    drop(peer);
+}
+
+#[test]
+fn without_a_name_the_interface_of_the_default_route_is_taken() {
+    if !root() {
+        return;
+    }
+    let (a, _b) = two_hosts();
+    let mut unnamed = with(true, false);
+    unnamed.interface = None;
+    let (summary, _) = Running::start_on(&a, unnamed.clone(), busy()).stop();
+    let error = format!("{:#}", summary.expect_err("there is no default route"));
+    assert!(error.contains("--interface"), "{error}");
+    a.ip("route add default via 10.77.0.2");
+    let tcp = busy();
+    let agent = Running::start_on(&a, unnamed, tcp.clone());
+    agent.wait_for_tick("a tick", |_| true);
+    assert_eq!(tcp.lock().expect("no panic").loaded_for[0].0, "last");
+}
+
+#[test]
+fn the_group_is_reached_by_a_plain_socket_too() {
+    if !root() {
+        return;
+    }
+    let (a, b) = two_hosts();
+    let agent = Running::start_on(&a, with(false, true), busy());
+    agent.wait_for_tick("IPv6 to come up", |tick| tick.beacons.sent > 0);
+    b.run(|| {
+        let index = nix::net::if_::if_nametoindex("last").expect("it is there");
+        let group = SocketAddr::from(std::net::SocketAddrV6::new(GROUP, 29470, 0, index));
+        let socket = UdpSocket::bind("[::]:0").expect("an address");
+        wait_for("IPv6 to come up", || socket.send_to(b"hello", group).ok());
+    });
+    agent.wait_for_tick("the datagram", |tick| tick.beacons.rejected > 0);
+}
