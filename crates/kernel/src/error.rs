@@ -88,24 +88,16 @@ impl Error {
     }
 }
 
-/// libbpf-rs wraps the kernel's error number; we want it back.
+/// The whole chain of what libbpf-rs says, in one standard error of the same kind.
 pub(crate) fn io_error(error: &libbpf_rs::Error) -> io::Error {
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(current) = cause {
-        if let Some(found) = current.downcast_ref::<io::Error>() {
-            return found.raw_os_error().map_or_else(|| io::Error::other(error.to_string()), io::Error::from_raw_os_error);
-        }
-        cause = current.source();
-    }
-    io::Error::new(kind(error), error.to_string())
-}
-
-fn kind(error: &libbpf_rs::Error) -> io::ErrorKind {
-    match error.kind() {
-        libbpf_rs::ErrorKind::PermissionDenied => io::ErrorKind::PermissionDenied,
-        libbpf_rs::ErrorKind::AlreadyExists => io::ErrorKind::AlreadyExists,
-        libbpf_rs::ErrorKind::NotFound => io::ErrorKind::NotFound,
-        libbpf_rs::ErrorKind::InvalidInput => io::ErrorKind::InvalidInput,
+    use libbpf_rs::ErrorKind;
+    let kind = match error.kind() {
+        ErrorKind::PermissionDenied => io::ErrorKind::PermissionDenied,
+        ErrorKind::AlreadyExists => io::ErrorKind::AlreadyExists,
+        ErrorKind::NotFound => io::ErrorKind::NotFound,
+        ErrorKind::InvalidInput => io::ErrorKind::InvalidInput,
+        ErrorKind::OutOfMemory => io::ErrorKind::OutOfMemory,
         _ => io::ErrorKind::Other,
-    }
+    };
+    io::Error::new(kind, format!("{error:#}"))
 }

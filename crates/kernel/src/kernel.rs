@@ -6,7 +6,7 @@ use crate::namespace::Namespace;
 use crate::object::{self, CONTROL_OPS, Variant};
 use crate::probe;
 use crate::sample::{self, SocketSample, StateChange};
-use libbpf_rs::{Iter, Link, MapCore, MapFlags, Object, RingBufferBuilder};
+use libbpf_rs::{ErrorKind, Iter, Link, MapCore, MapFlags, Object, RingBufferBuilder};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
@@ -329,7 +329,7 @@ impl Kernel {
         });
         for key in lapsed.chunks_exact(size_of::<Cookie>()) {
             match map.delete(key) {
-                Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
                     return Err(Error::exchange("removing lapsed bounds")(error));
                 }
                 _ => {}
@@ -442,7 +442,7 @@ fn register(variant: Variant, settings: Settings) -> Result<(Object, String, Opt
         match attached {
             Ok(link) => return Ok((object, name, Some(link))),
             // somebody was faster
-            Err(error) if io_error(&error).raw_os_error() == Some(nix::libc::EEXIST) => {}
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(Error::attach("the list of congestion controls")(error)),
         }
     }

@@ -89,7 +89,7 @@ int adopt_new(struct bpf_sock_ops *ctx)
 	}
 
 	bpf_get_socket_cookie(ctx); /* makes it, for init() to find */
-	__builtin_memcpy(name, (const char *)settings.name, sizeof(name));
+	name_ours(name);
 	storage = bpf_sk_storage_get(&former, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!storage)
 		return 1;
@@ -186,7 +186,7 @@ int adopt_existing(struct bpf_iter__tcp *ctx)
 		return 0;
 	}
 	keep_former(storage, &had);
-	__builtin_memcpy(name, (const char *)settings.name, sizeof(name));
+	name_ours(name);
 	if (bpf_setsockopt(tp, SOL_TCP, TCP_CONGESTION, name, sizeof(name))) {
 		bpf_sk_storage_delete(&former, tp);
 		count(&counters.walk_failed);

@@ -81,6 +81,13 @@ static __always_inline void name_of(const struct tcp_congestion_ops *ops, struct
 	bpf_core_read_str(name->text, sizeof(name->text), &((struct tcp_congestion_ops___read *)ops)->name);
 }
 
+/* Our control's name. Read as volatile: the compiler knows only the settings' empty initial value. */
+static __always_inline void name_ours(char *name)
+{
+	for (int i = 0; i < LH_NAME_LENGTH; i++)
+		name[i] = settings.name[i];
+}
+
 static __always_inline bool our_name(const struct lh_name *name)
 {
 	for (int i = 0; i < LH_NAME_LENGTH; i++)

@@ -1,0 +1,200 @@
+//! Which sockets get our congestion control, and which do not.
+#![allow(clippy::disallowed_methods, missing_docs)]
+
+mod support;
+
+use kernel::Mode;
+use std::fs;
+use std::path::PathBuf;
+use support::{A4, A6, B4, B6, Flow, Net, control, load, load_with, set_control};
+
+#[test]
+fn a_connection_that_is_opened_gets_the_control() {
+    needs_root!();
+    let net = Net::direct();
+    let kernel = load(&net);
+    for address in [B4, B6] {
+        let flow = Flow::idle(&net.a, &net.b, address);
+        assert_eq!(flow.control(), kernel.name(), "to {address}");
+    }
+    let counters = kernel.counters();
+    assert_eq!((counters.adopted_at_connect, counters.adopted_at_accept), (2, 0));
+}
+
+#[test]
+fn a_connection_that_is_accepted_gets_the_control() {
+    needs_root!();
+    let net = Net::direct();
+    let kernel = load(&net);
+    for address in [A4, A6] {
+        let flow = Flow::idle(&net.b, &net.a, address);
+        assert_eq!(control(&*flow.receiver), kernel.name(), "at {address}");
+    }
+    let counters = kernel.counters();
+    assert_eq!((counters.adopted_at_connect, counters.adopted_at_accept), (0, 2));
+}
+
+#[test]
+fn a_connection_that_exists_gets_the_control_when_asked() {
+    needs_root!();
+    let net = Net::direct();
+    let flows: Vec<_> = [B4, B6].map(|address| Flow::start(&net.a, &net.b, address)).into();
+    let accepted: Vec<_> = [A4, A6].map(|address| Flow::idle(&net.b, &net.a, address)).into();
+    let default = net.a.default_control();
+    let mut kernel = load(&net);
+    assert!(flows.iter().all(|flow| flow.control() == default));
+    let adopted = kernel.adopt().expect("a walk");
+    assert_eq!((adopted.adopted, adopted.already, adopted.left, adopted.failed), (4, 0, 0, 0));
+    assert!(flows.iter().all(|flow| flow.control() == kernel.name()));
+    assert!(accepted.iter().all(|flow| control(&*flow.receiver) == kernel.name()));
+    let again = kernel.adopt().expect("a walk");
+    assert_eq!((again.adopted, again.already), (0, 4));
+}
+
+#[test]
+fn another_namespace_is_not_touched() {
+    needs_root!();
+    let net = Net::direct();
+    let other = Net::direct();
+    let before = Flow::idle(&other.a, &other.b, B4);
+    let mut kernel = load(&net);
+    let after = Flow::idle(&other.a, &other.b, B4);
+    let far = Flow::idle(&net.a, &net.b, B4);
+    assert_eq!(kernel.adopt().expect("a walk").already, 1);
+    for flow in [&before, &after] {
+        assert_eq!(flow.control(), other.a.default_control());
+    }
+    assert_eq!(control(&*far.receiver), net.b.default_control(), "the other end of our own connection");
+}
+
+#[test]
+fn loopback_and_other_interfaces_are_not_touched() {
+    needs_root!();
+    let net = Net::direct();
+    net.a.run(|| {
+        support::run("ip link add a1 type veth peer name a2");
+        support::run("ip link set a1 up");
+        support::run("ip link set a2 up");
+        support::run("ip addr add 10.79.0.1/24 dev a1");
+    });
+    let before = Flow::idle(&net.a, &net.a, "127.0.0.1");
+    let mut kernel = load(&net);
+    let flows = [
+        Flow::idle(&net.a, &net.a, "127.0.0.1"),
+        Flow::idle(&net.a, &net.a, "::1"),
+        // the host's own addresses are reached by the loopback interface
+        Flow::idle(&net.a, &net.a, A4),
+        Flow::idle(&net.a, &net.a, A6),
+        Flow::idle(&net.a, &net.a, "10.79.0.1"),
+    ];
+    kernel.adopt().expect("a walk");
+    let default = net.a.default_control();
+    for flow in flows.iter().chain([&before]) {
+        assert_eq!(flow.control(), default);
+        assert_eq!(control(&*flow.receiver), default);
+    }
+    assert_eq!(kernel.sample().expect("a walk"), []);
+}
+
+#[test]
+fn a_socket_whose_route_moves_to_another_interface_gets_its_own_control_back() {
+    needs_root!();
+    let net = Net::direct();
+    let mut flow = Flow::idle(&net.a, &net.b, B4);
+    let default = net.a.default_control();
+    let mut kernel = load(&net);
+    assert_eq!(kernel.adopt().expect("a walk").adopted, 1);
+    net.a.run(|| {
+        support::run("ip link add a1 type veth peer name a2");
+        support::run("ip link set a1 up");
+        support::run("ip link set a2 up");
+        support::run("ip route replace 10.78.0.0/24 dev a1");
+    });
+    // the socket notices at its next transmission
+    flow.send();
+    support::eventually("the control of before", || {
+        kernel.adopt().expect("a walk");
+        flow.control() == default
+    });
+    assert_eq!(kernel.counters().restored, 1);
+}
+
+/// A cgroup that is removed, with us back at the root, when the test ends.
+struct Cgroup {
+    root: PathBuf,
+    path: PathBuf,
+}
+
+impl Cgroup {
+    fn new(name: &str) -> Self {
+        let mounts = fs::read_to_string("/proc/self/mounts").expect("/proc");
+        let root = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2")).expect("cgroup2 is mounted");
+        let root = PathBuf::from(root.split(' ').nth(1).expect("where it is mounted"));
+        let path = root.join(format!("lasthop-test-{name}-{}", std::process::id()));
+        fs::create_dir_all(path.join("below")).expect("a cgroup");
+        Self { root, path }
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        let _ = fs::write(self.root.join("cgroup.procs"), std::process::id().to_string());
+        let _ = fs::remove_dir(self.path.join("below"));
+        let _ = fs::remove_dir(&self.path);
+    }
+}
+
+#[test]
+fn a_control_on_the_leave_list_is_left() {
+    needs_root!();
+    let net = Net::direct();
+    let reno = |socket: &std::os::fd::OwnedFd| set_control(socket, "reno");
+    let before = Flow::idle_with(&net.a, &net.b, B4, reno);
+    let mut kernel = load_with(&net, Mode::Control, |options| options.leave = vec!["reno".into(), "vegas".into()]);
+    let after = Flow::idle_with(&net.a, &net.b, B4, reno);
+    let other = Flow::idle(&net.a, &net.b, B4);
+    let adopted = kernel.adopt().expect("a walk");
+    assert_eq!((adopted.adopted, adopted.already, adopted.left), (0, 1, 2));
+    assert_eq!((before.control().as_str(), after.control().as_str()), ("reno", "reno"));
+    assert_eq!(other.control(), kernel.name());
+}
+
+#[test]
+fn a_control_that_an_application_chooses_after_us_is_left() {
+    needs_root!();
+    let net = Net::direct();
+    let mut kernel = load(&net);
+    let flow = Flow::idle(&net.a, &net.b, B4);
+    set_control(&*flow.sender, "reno");
+    assert_eq!(kernel.adopt().expect("a walk").left, 1);
+    kernel.release().expect("a walk");
+    assert_eq!(flow.control(), "reno");
+}
+
+#[test]
+fn sockets_of_an_excluded_cgroup_and_of_those_below_are_left() {
+    needs_root!();
+    let net = Net::direct();
+    let group = Cgroup::new("excluded");
+    let excluded = group.path.clone();
+    let mut kernel = load_with(&net, Mode::Control, |options| options.excluded_cgroups = vec![excluded]);
+    // A socket belongs to the cgroup of the process that makes it; so another process makes one in there.
+    let tell = |group: &std::path::Path| {
+        let group = group.join("cgroup.procs").display().to_string();
+        let script = format!(
+            "import os, socket\nopen('{group}', 'w').write(str(os.getpid()))\n\
+             s = socket.create_connection(('{B4}', 4000))\nprint(s.getsockopt(6, 13, 16).rstrip(b'\\0').decode())"
+        );
+        net.a.run(move || {
+            let output = std::process::Command::new("python3").args(["-c", &script]).output().expect("python3");
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8_lossy(&output.stdout).trim().to_owned()
+        })
+    };
+    let _listener = net.b.run(|| std::net::TcpListener::bind((B4, 4000)).expect("a listener"));
+    let default = net.a.default_control();
+    assert_eq!(tell(&group.path), default);
+    assert_eq!(tell(&group.path.join("below")), default);
+    assert_eq!(tell(&group.root), kernel.name());
+    kernel.release().expect("a walk");
+}

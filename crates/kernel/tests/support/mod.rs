@@ -1,0 +1,410 @@
+//! Two hosts in anonymous network namespaces of their own, with a link or a router between them, and TCP flows on it.
+//! A namespace lives as long as a thread or a file holds it, so nothing is left behind even when a test is killed.
+#![allow(clippy::disallowed_methods, dead_code, unsafe_code, missing_docs)] // each test uses its part of it
+
+use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::socket::{getsockopt, setsockopt, sockopt};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// How long something that must happen may take on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Whether to go on: says why not, and fails where skipping is forbidden.
+pub fn may_run() -> bool {
+    let root = nix::unistd::geteuid().is_root();
+    let required = std::env::var_os("LASTHOP_REQUIRE_ROOT_TESTS").is_some_and(|value| value == "1");
+    assert!(root || !required, "this test needs root, and LASTHOP_REQUIRE_ROOT_TESTS=1 forbids skipping it");
+    if !root {
+        println!("skipped: network namespaces and BPF programs need root");
+    }
+    root
+}
+
+/// Returns from the test where it cannot run.
+#[macro_export]
+macro_rules! needs_root {
+    () => {
+        if !support::may_run() {
+            return;
+        }
+    };
+}
+
+/// One host: a network namespace.
+pub struct Host {
+    namespace: File,
+}
+
+impl Host {
+    fn new() -> Self {
+        let namespace = thread::spawn(|| {
+            unshare(CloneFlags::CLONE_NEWNET).expect("a network namespace");
+            run("ip link set lo up");
+            File::open("/proc/thread-self/ns/net").expect("our own namespace")
+        });
+        Self { namespace: namespace.join().expect("a host") }
+    }
+
+    /// Does `work` on a thread in this host and waits for it.
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        thread::scope(|scope| {
+            let worker = scope.spawn(|| {
+                setns(&self.namespace, CloneFlags::CLONE_NEWNET).expect("entering a host");
+                work()
+            });
+            worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    /// Starts `work` on a thread in this host.
+    pub fn spawn<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+        let namespace = self.namespace.try_clone().expect("another handle");
+        thread::spawn(move || {
+            setns(&namespace, CloneFlags::CLONE_NEWNET).expect("entering a host");
+            work()
+        })
+    }
+
+    /// The number of an interface of this host.
+    pub fn interface(&self, name: &str) -> u32 {
+        self.run(|| nix::net::if_::if_nametoindex(name).expect("the interface exists"))
+    }
+
+    /// The name of the host's default congestion control.
+    pub fn default_control(&self) -> String {
+        self.run(|| {
+            let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
+            getsockopt(&listener, sockopt::TcpCongestion).expect("its control").to_string_lossy().into_owned()
+        })
+    }
+}
+
+/// Runs a command line on the calling thread's host.
+pub fn run(line: &str) {
+    let words: Vec<_> = line.split_whitespace().collect();
+    let output = Command::new(words[0]).args(&words[1..]).output().unwrap_or_else(|error| panic!("{line}: {error}"));
+    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Joins two hosts by a veth pair.
+fn join(left: &Host, left_name: &str, right: &Host, right_name: &str) {
+    let namespace = right.namespace.try_clone().expect("another handle");
+    let right_path = format!("/proc/{}/fd/{}", std::process::id(), namespace.as_raw_fd());
+    left.run(|| {
+        run(&format!("ip link add {left_name} type veth peer name {right_name}"));
+        run(&format!("ip link set {right_name} netns {right_path}"));
+        run(&format!("ip link set {left_name} up"));
+    });
+    right.run(|| run(&format!("ip link set {right_name} up")));
+}
+
+/// Two hosts, `a` with 10.77.0.1 and fd77::1, `b` with 10.78.0.1 and fd78::1, and what is between them.
+pub struct Net {
+    pub a: Host,
+    pub b: Host,
+    router: Option<Host>,
+}
+
+impl Net {
+    /// A direct link of a0 and b0.
+    pub fn direct() -> Self {
+        let net = Self { a: Host::new(), b: Host::new(), router: None };
+        join(&net.a, "a0", &net.b, "b0");
+        net.address();
+        net
+    }
+
+    /// A router with a slow, short queue towards `b`: whoever sends more loses packets.
+    pub fn bottleneck(rate_mbit: u32, queue_bytes: u32) -> Self {
+        let net = Self { a: Host::new(), b: Host::new(), router: Some(Host::new()) };
+        let router = net.router.as_ref().expect("just made");
+        join(&net.a, "a0", router, "ra");
+        join(router, "rb", &net.b, "b0");
+        net.address();
+        router.run(|| {
+            for line in [
+                "ip addr add 10.77.0.2/24 dev ra",
+                "ip addr add 10.78.0.2/24 dev rb",
+                "ip addr add fd77::2/64 dev ra nodad",
+                "ip addr add fd78::2/64 dev rb nodad",
+                "sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1",
+            ] {
+                run(line);
+            }
+            run(&format!("tc qdisc add dev rb root tbf rate {rate_mbit}mbit burst 4k limit {queue_bytes}"));
+        });
+        net
+    }
+
+    fn address(&self) {
+        let (a, b) = if self.router.is_some() { ("10.77.0.2", "10.78.0.2") } else { ("a0", "b0") };
+        let via = |next: &str, six: &str, device: &str| match next {
+            _ if self.router.is_some() => (format!("via {next}"), format!("via {six}")),
+            _ => (format!("dev {device}"), format!("dev {device}")),
+        };
+        self.a.run(|| {
+            let (four, six) = via(a, "fd77::2", "a0");
+            for line in ["ip addr add 10.77.0.1/24 dev a0", "ip addr add fd77::1/64 dev a0 nodad"] {
+                run(line);
+            }
+            run(&format!("ip route add 10.78.0.0/24 {four}"));
+            run(&format!("ip route add fd78::/64 {six}"));
+        });
+        self.b.run(|| {
+            let (four, six) = via(b, "fd78::2", "b0");
+            for line in ["ip addr add 10.78.0.1/24 dev b0", "ip addr add fd78::1/64 dev b0 nodad"] {
+                run(line);
+            }
+            run(&format!("ip route add 10.77.0.0/24 {four}"));
+            run(&format!("ip route add fd77::/64 {six}"));
+        });
+    }
+}
+
+/// A connection between the two hosts, data going from the side that `Flow::start` names first. Ends when dropped.
+pub struct Flow {
+    pub sender: Arc<TcpStream>,
+    pub receiver: Arc<TcpStream>,
+    received: Arc<AtomicU64>,
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+pub const A4: &str = "10.77.0.1";
+pub const A6: &str = "fd77::1";
+pub const B4: &str = "10.78.0.1";
+pub const B6: &str = "fd78::1";
+
+impl Flow {
+    /// A connection opened from `from` to `to`, which has `address`; nothing is sent.
+    pub fn idle(from: &Host, to: &Host, address: &str) -> Self {
+        Self::idle_with(from, to, address, |_| {})
+    }
+
+    /// The same, with the connecting socket prepared by `prepare` before it connects.
+    pub fn idle_with(from: &Host, to: &Host, address: &str, prepare: impl Fn(&std::os::fd::OwnedFd) + Send + Sync) -> Self {
+        let ip: IpAddr = address.parse().expect("an address");
+        let listener = to.run(|| TcpListener::bind((ip, 0)).expect("a listener"));
+        let target = listener.local_addr().expect("bound");
+        let sender = from.run(|| connect(target, &prepare));
+        let (receiver, _) = listener.accept().expect("the connection just opened");
+        Self {
+            sender: Arc::new(sender),
+            receiver: Arc::new(receiver),
+            received: Arc::default(),
+            stop: Arc::default(),
+            threads: Vec::new(),
+        }
+    }
+
+    /// A connection over which the opening side sends as fast as it can.
+    pub fn start(from: &Host, to: &Host, address: &str) -> Self {
+        let mut flow = Self::idle(from, to, address);
+        flow.send();
+        flow
+    }
+
+    /// Starts sending as fast as TCP takes it.
+    pub fn send(&mut self) {
+        let timeout = Some(Duration::from_millis(50));
+        self.sender.set_write_timeout(timeout).expect("a timeout");
+        self.receiver.set_read_timeout(timeout).expect("a timeout");
+        let (sender, stop) = (Arc::clone(&self.sender), Arc::clone(&self.stop));
+        self.threads.push(thread::spawn(move || {
+            let data = vec![0; 1 << 16];
+            while !stop.load(Ordering::Relaxed) {
+                match (&*sender).write(&data) {
+                    Err(error) if error.kind() != ErrorKind::WouldBlock => break,
+                    _ => {}
+                }
+            }
+        }));
+        let (receiver, stop, received) = (Arc::clone(&self.receiver), Arc::clone(&self.stop), Arc::clone(&self.received));
+        self.threads.push(thread::spawn(move || {
+            let mut data = vec![0; 1 << 16];
+            while !stop.load(Ordering::Relaxed) {
+                match (&*receiver).read(&mut data) {
+                    Ok(0) => break,
+                    Ok(count) => _ = received.fetch_add(count as u64, Ordering::Relaxed),
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                    Err(_) => break,
+                }
+            }
+        }));
+    }
+
+    /// Bytes that the receiving application has read so far.
+    pub fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
+    }
+
+    /// The sending socket's number.
+    pub fn cookie(&self) -> u64 {
+        cookie(&self.sender)
+    }
+
+    /// The sending socket's congestion control.
+    pub fn control(&self) -> String {
+        control(&self.sender)
+    }
+
+    /// The sending socket's `TCP_INFO`.
+    pub fn info(&self) -> TcpInfo {
+        TcpInfo::of(&self.sender)
+    }
+}
+
+impl Drop for Flow {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn connect(target: SocketAddr, prepare: impl Fn(&std::os::fd::OwnedFd)) -> TcpStream {
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrStorage, connect, socket};
+    let family = if target.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+    let socket = socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).expect("a socket");
+    prepare(&socket);
+    connect(socket.as_raw_fd(), &SockaddrStorage::from(target)).unwrap_or_else(|error| panic!("{target}: {error}"));
+    TcpStream::from(socket)
+}
+
+/// A socket's number.
+pub fn cookie(socket: &TcpStream) -> u64 {
+    let mut cookie = 0u64;
+    let mut length = size_of::<u64>() as nix::libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes to `cookie`, which has as many.
+    let result = unsafe {
+        nix::libc::getsockopt(
+            socket.as_raw_fd(),
+            nix::libc::SOL_SOCKET,
+            nix::libc::SO_COOKIE,
+            (&raw mut cookie).cast(),
+            &raw mut length,
+        )
+    };
+    assert_eq!(result, 0, "SO_COOKIE");
+    cookie
+}
+
+/// A socket's congestion control.
+pub fn control(socket: &impl std::os::fd::AsFd) -> String {
+    getsockopt(socket, sockopt::TcpCongestion).expect("TCP_CONGESTION").to_string_lossy().into_owned()
+}
+
+/// Gives a socket a congestion control.
+pub fn set_control(socket: &impl std::os::fd::AsFd, name: &str) {
+    setsockopt(socket, sockopt::TcpCongestion, &OsString::from(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+}
+
+/// What the kernel itself says of a socket: include/uapi/linux/tcp.h, struct tcp_info.
+#[derive(Clone, Copy)]
+pub struct TcpInfo([u8; 256]);
+
+impl TcpInfo {
+    pub fn of(socket: &TcpStream) -> Self {
+        let mut info = [0u8; 256];
+        let mut length = info.len() as nix::libc::socklen_t;
+        // SAFETY: the kernel writes at most `length` bytes to `info`, which has as many.
+        let result = unsafe {
+            nix::libc::getsockopt(
+                socket.as_raw_fd(),
+                nix::libc::IPPROTO_TCP,
+                nix::libc::TCP_INFO,
+                info.as_mut_ptr().cast(),
+                &raw mut length,
+            )
+        };
+        assert_eq!(result, 0, "TCP_INFO");
+        Self(info)
+    }
+
+    fn u32_at(&self, offset: usize) -> u32 {
+        u32::from_ne_bytes(self.0[offset..offset + 4].try_into().expect("four bytes"))
+    }
+
+    fn u64_at(&self, offset: usize) -> u64 {
+        u64::from_ne_bytes(self.0[offset..offset + 8].try_into().expect("eight bytes"))
+    }
+
+    pub fn ca_state(&self) -> u8 {
+        self.0[1]
+    }
+    pub fn snd_mss(&self) -> u32 {
+        self.u32_at(16)
+    }
+    pub fn rtt_us(&self) -> u32 {
+        self.u32_at(68)
+    }
+    pub fn snd_ssthresh(&self) -> u32 {
+        self.u32_at(76)
+    }
+    pub fn snd_cwnd(&self) -> u32 {
+        self.u32_at(80)
+    }
+    pub fn total_retrans(&self) -> u32 {
+        self.u32_at(100)
+    }
+    pub fn bytes_acked(&self) -> u64 {
+        self.u64_at(120)
+    }
+    pub fn notsent_bytes(&self) -> u32 {
+        self.u32_at(144)
+    }
+    pub fn min_rtt_us(&self) -> u32 {
+        self.u32_at(148)
+    }
+    pub fn delivery_rate(&self) -> u64 {
+        self.u64_at(160)
+    }
+}
+
+/// Waits until `happened`; fails with `what` when it does not in [`PATIENCE`].
+pub fn eventually(what: &str, mut happened: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !happened() {
+        assert!(start.elapsed() < PATIENCE, "{what} has not happened");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Calls `look` every few milliseconds for `span`.
+pub fn throughout(span: Duration, mut look: impl FnMut()) {
+    let start = Instant::now();
+    while start.elapsed() < span {
+        look();
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The programs, loaded for `a0` of host `a` as most tests want them.
+pub fn load(net: &Net) -> kernel::Kernel {
+    load_with(net, kernel::Mode::Control, |_| {})
+}
+
+/// The same in another mode, with options changed by `change`.
+pub fn load_with(net: &Net, mode: kernel::Mode, change: impl FnOnce(&mut kernel::Options) + Send) -> kernel::Kernel {
+    net.a.run(|| {
+        let index = nix::net::if_::if_nametoindex("a0").expect("a0 exists");
+        let mut options = kernel::Options::new(index, mode).expect("cgroup2");
+        change(&mut options);
+        kernel::Kernel::load(&options).unwrap_or_else(|error| panic!("{error}"))
+    })
+}
+
+/// A bound with the given limits.
+pub fn bound(min_segments: u32, max_segments: u32) -> Option<kernel::Bound> {
+    Some(kernel::Bound { min_segments, max_segments })
+}
