@@ -8,9 +8,9 @@ mod common;
 
 use common::{packet, run, us, wifi};
 use network::random::Streams;
-use network::{Cause, Destination, Network, NodeId, Place, Standard, WifiConfig};
+use network::{Cause, Destination, Network, NodeId, PhyRate, Place, RateSet, Standard, WifiConfig};
 use rand::Rng;
-use units::{Probability, Span, Time};
+use units::{Probability, Rate, Span, Time};
 
 /// The pictures below draw on these: the timers of seed 3 in slots, with CW = 15, 31 or 63.
 #[test]
@@ -119,6 +119,34 @@ fn after_a_collision_senders_wait_their_timeout_and_bystanders_eifs() {
 }
 
 /// ```text
+///       0    42       254       293     321 330        584  628  656
+///  0    |##############|timeout..|.......|-|############|aaaa|....|
+///  2                                         ^ 332: too early to sense it, but EIFS lasts until 342: draws 2 slots
+/// ```
+#[test]
+fn who_still_defers_does_not_collide() {
+    // As above, but station 2 offers at 332 what it would have sent at 342.
+    let received = timeline(&mut network(3), 3, &[(0.0, 0, 1500), (0.0, 1, 52), (332.0, 2, 1500)]);
+    assert_eq!(received, [at(584, 0), at(707, 1), at(1042, 2)]);
+}
+
+/// ```text
+///       0             254       293     321  339          593  637  665                         seed 70
+///  0    |##############|timeout..|.......|--|############|aaaa|....|
+///  1     |##############|timeout..|.......|-- 8 slots left          |--  6 slots left             |------|############|
+///       1.0            255       294     322                       665                         1009    1063         1317
+///  2                     ^................(EIFS until 343)         |--|############|aaaa|....|
+///                       260                sensed at 343: draws 2  665 683        937  981 1009
+/// ```
+#[test]
+fn a_timer_that_ends_when_a_transmission_is_sensed_freezes() {
+    // Station 0 draws 2 of 31: 321 + 18 = 339, sensed at 343, just when station 2 would have sent: 255 + 88 = 343.
+    let mut network = Network::new(&wifi(3, 10, WifiConfig::new(Standard::G)), 70).unwrap();
+    let received = timeline(&mut network, 3, &[(0.0, 0, 1500), (1.0, 1, 1500), (260.0, 2, 1500)]);
+    assert_eq!(received, [at(593, 0), at(937, 2), at(1317, 1)]);
+}
+
+/// ```text
 ///       0            254       293     321                    seed 5: 9 and 23 slots of CW 31
 ///  0, 1 |#############|timeout..|.......|--
 ///  2                    ^..............(EIFS)|###########|
@@ -184,6 +212,97 @@ fn a_frame_is_given_up_after_as_many_transmissions_as_the_limit_says() {
     assert_eq!(statistics.air.idle, Span::from_micros(68));
 }
 
+/// Seed 78 with a frame error rate of one half: station 0's first frame is received with an error, nothing else is. It draws
+/// 7 slots of 31, station 1 draws 3 of 15.
+fn network_with_one_error() -> Network<()> {
+    let noisy = WifiConfig { frame_error_rate: Probability::new(0.5).unwrap(), ..WifiConfig::new(Standard::G) };
+    Network::new(&wifi(2, 10, noisy), 78).unwrap()
+}
+
+/// ```text
+///       0            254       293     321                                715          969
+///  0    |######error##|timeout..|.......|  7 slots left               |-----|############|
+///  1                  |(ACK)|....|############|aaaa|....|            652
+///                          298  326          580  624  652
+///                            ^ 300: after where the ACK would have been, the medium is silent
+///                          ^   290: before that it counts as busy: 3 slots, 353, received at 607
+/// ```
+#[test]
+fn after_an_error_the_others_defer_until_the_end_of_the_acknowledgement() {
+    let received = timeline(&mut network_with_one_error(), 2, &[(0.0, 0, 1500), (300.0, 1, 1500)]);
+    assert_eq!(received, [at(580, 1), at(969, 0)]);
+    // 353: three of station 0's slots have passed since 321. 607 + 72 + 4 × 9 = 715.
+    let received = timeline(&mut network_with_one_error(), 2, &[(0.0, 0, 1500), (290.0, 1, 1500)]);
+    assert_eq!(received, [at(607, 1), at(969, 0)]);
+}
+
+/// ```text
+///       0            254       293     321                                     713          967
+///  0    |######error##|timeout..|.......|-- 5 slots left                   |----|############|
+///  AP                 |.................(EIFS)|############|aaaa|....|    668
+///                        ^ 300                342          596  640  668
+/// ```
+#[test]
+fn after_an_error_the_receiver_defers_for_eifs() {
+    let mut network = network_with_one_error();
+    network.offer(Time::ZERO, packet(0, 2, 1500, ())).unwrap();
+    network.offer(us(300), packet(2, 0, 1500, ())).unwrap();
+    let received: Vec<_> = run(&mut network, us(2000)).iter().map(|delivery| (delivery.at, delivery.to)).collect();
+    assert_eq!(received, [(us(596), NodeId(0)), (us(967) + Span::from_nanos(120), NodeId(2))]);
+}
+
+/// ```text
+///       0         214     254  282       321 330        584  628  656   701        955
+///  0    |##################|timeout.......|.|-|############|aaaa|....|
+///  AP   |bbbbbbbbbb|       |....|-----  5 slots left               |-----|############|
+/// ```
+#[test]
+fn after_a_broadcast_that_collided_the_access_point_waits_difs_only() {
+    // 100 B to all at 6 Mb/s, 8 ns after station 0 began; then 10 slots: 282 + 90. 5 have passed when 330 is sensed.
+    let mut network = network(1);
+    let mut broadcast = packet(1, 0, 100, ());
+    broadcast.to = Destination::Broadcast;
+    network.offer(Time::ZERO, packet(0, 1, 1500, ())).unwrap();
+    network.offer(Time::ZERO, broadcast).unwrap();
+    network.offer(Time::ZERO, packet(1, 0, 1500, ())).unwrap();
+    let received: Vec<_> = run(&mut network, us(2000)).iter().map(|delivery| (delivery.at, delivery.to)).collect();
+    assert_eq!(received, [(us(584) + Span::from_nanos(120), NodeId(1)), (us(955), NodeId(0))]);
+}
+
+#[test]
+fn broadcasts_go_at_the_lowest_basic_rate() {
+    // 136 B: 214 us at 6 Mb/s (below), 192 + 1088 = 1280 us at 1 Mb/s. 8 ns on the path.
+    let all = WifiConfig { rate_set: RateSet::All, ..WifiConfig::new(Standard::G) };
+    let mixed = WifiConfig::new(Standard::Bg);
+    let chosen = WifiConfig { broadcast_rate: Some(PhyRate::Mbps6), ..mixed.clone() };
+    let cases = [
+        (WifiConfig::new(Standard::G), 214),
+        (all, 1280),
+        (WifiConfig::new(Standard::B), 1280),
+        (mixed, 1280),
+        (chosen, 258 + 214),
+    ];
+    for (config, micros) in cases {
+        let mut network = Network::new(&wifi(1, 10, config), 1).unwrap();
+        let mut broadcast = packet(1, 0, 100, ());
+        broadcast.to = Destination::Broadcast;
+        network.offer(Time::ZERO, broadcast).unwrap();
+        assert_eq!(run(&mut network, us(2000))[0].at, us(micros) + Span::from_nanos(8));
+    }
+}
+
+/// ```text
+///       0           1310  1568  1618        2138          3448        seed 4: 26 slots of CW 31 (10 of CW 15)
+///       |#############|aaaa|.....|------------|#############|
+/// ```
+#[test]
+fn an_802_11b_station_keeps_its_contention_window_beside_802_11g() {
+    let mut config = wifi(1, 10, WifiConfig::new(Standard::Bg));
+    config.hosts[0].rate = Some(Rate::from_mbps(11.0));
+    let mut network = Network::new(&config, 4).unwrap();
+    assert_eq!(timeline(&mut network, 1, &[(0.0, 0, 1500), (0.0, 0, 1500)]), [at(1310, 0), at(3448, 0)]);
+}
+
 /// ```text
 ///       0    50  94   122           212                 426  454
 ///  0    |####|aaaa|....|
@@ -212,4 +331,42 @@ fn the_access_point_contends_like_a_station() {
     let received = run(&mut network, us(1000));
     assert_eq!(received[0].at, us(254) + Span::from_nanos(120));
     assert_eq!(network.statistics(us(1000)).stations[0].down.acknowledged, 1);
+}
+
+/// ```text
+///       0        254  298 300   326       580  624    1000
+///  0    |#########|aaaa|.......|
+///  1                     ^.....|###########|aaaa|
+///       |   success    |i| wait |    success    | idle
+/// ```
+#[test]
+fn silence_is_idle_until_a_frame_waits() {
+    let mut network = network(2);
+    timeline(&mut network, 2, &[(0.0, 0, 1500), (300.0, 1, 1500)]);
+    let air = network.statistics(us(1_000_000)).air;
+    assert_eq!(air.success, Span::from_micros(2 * 298));
+    assert_eq!(air.contention, Span::from_micros(26));
+    assert_eq!(air.total(), Span::from_micros(1_000_000));
+}
+
+/// ```text
+///       0      2          254 256    293 295     321 323   t = 321 + k slots
+///  0    |##################|timeout..|.......|-----|##################|          a second frame
+///  1          |###############|timeout..|.......|----+|###############|          no frame until t + 1, timer until t + 2
+///                                                      ^ t + 1
+/// ```
+#[test]
+fn a_frame_that_comes_before_its_timer_ends_waits_for_the_timer() {
+    // One transmission each, so that station 1 has nothing left; and a seed that gives both the same timer.
+    let first_draw = |seed, name| Streams::new(seed).stream(name).next_u32() & 15;
+    let same = |&seed: &u64| first_draw(seed, "wifi/backoff/0") == first_draw(seed, "wifi/backoff/1");
+    let seed = (1..).find(same).unwrap();
+    let t = 321.0 + 9.0 * f64::from(first_draw(seed, "wifi/backoff/0"));
+    let once = WifiConfig { retry_limit: 1, ..WifiConfig::new(Standard::G) };
+    let mut network = Network::new(&wifi(2, 10, once), seed).unwrap();
+    let offers = [(0.0, 0, 1500), (0.0, 0, 1500), (2.0, 1, 1500), (t + 1.0, 1, 1500)];
+    assert_eq!(timeline(&mut network, 2, &offers), []);
+    let statistics = network.statistics(us(1_000_000));
+    assert_eq!(statistics.collisions, 2);
+    assert_eq!(statistics.air.collision, Span::from_micros(256 + 256));
 }
