@@ -364,7 +364,7 @@ const HOST: &[Key] = &[
     key(
         "agent",
         Kind::Choice(&["off", "observe", "advise", "control"]),
-        Preset::Derived("`\"control\"`; `\"observe\"` with policy \"none\""),
+        Preset::Derived("`\"control\"`; `\"off\"` with policy \"none\""),
         "What the host's agent does: nothing runs at all, it only looks, it also decides but changes nothing, or it controls.",
     ),
     key(

@@ -298,7 +298,7 @@ fn complete_access(table: &mut Table) {
 fn complete_agents(table: &mut Table) {
     let blocks = table["hosts"].as_array_mut().expect("a checked scenario has host blocks");
     for host in blocks.iter_mut().filter_map(Value::as_table_mut) {
-        let mode = if text(host, "policy") == "none" { AgentMode::Observe } else { AgentMode::Control };
+        let mode = if text(host, "policy") == "none" { AgentMode::Off } else { AgentMode::Control };
         host.entry("agent").or_insert_with(|| Value::String(mode.as_str().into()));
     }
 }

@@ -46,7 +46,7 @@ fn the_shortest_scenario_is_one_upload_over_80211g() {
     let [host] = scenario.expanded_hosts().try_into().expect("one host");
     assert_eq!((host.kind.era, host.kind.queue_packets), (Era::Y2012, 1_000));
     assert_eq!(host.kind.send_buffer, Bytes::new(1_048_576));
-    assert_eq!((host.kind.agent, &host.kind.policy), (AgentMode::Observe, &PolicySettings::default()));
+    assert_eq!((host.kind.agent, &host.kind.policy), (AgentMode::Off, &PolicySettings::default()));
     assert_eq!((host.flows.len(), host.flows[0].direction, host.flows[0].start), (1, Direction::Up, Time::ZERO));
     let AccessConfig::Wifi(wifi) = &scenario.network().access else { panic!("wifi") };
     assert_eq!((wifi.standard, wifi.rate_control), (Standard::G, RateControl::Fixed));
