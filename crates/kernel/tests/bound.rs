@@ -1,0 +1,183 @@
+//! The bound holds while its lease runs, and not longer.
+#![allow(clippy::disallowed_methods, missing_docs)]
+
+mod support;
+
+use kernel::{CongestionState, Kernel};
+use std::time::{Duration, Instant};
+use support::{A4, B4, B6, Flow, Net, bound, control, eventually, load, throughout};
+use units::Span;
+
+/// Longer than any test.
+const LONG: Span = Span::from_secs(600);
+
+fn window(kernel: &mut Kernel, flow: &Flow) -> u32 {
+    let cookie = flow.cookie();
+    let samples = kernel.sample().expect("a walk");
+    samples.iter().find(|sample| sample.cookie == cookie).expect("the flow is there").cwnd_segments
+}
+
+#[test]
+fn the_upper_bound_of_a_flow_holds_and_is_lifted() {
+    needs_root!();
+    let net = Net::bottleneck(50, 100_000);
+    let mut kernel = load(&net);
+    let flow = Flow::start(&net.a, &net.b, B4);
+    eventually("a window past 24", || window(&mut kernel, &flow) > 24);
+    kernel.set_bounds(None, &[(flow.cookie(), bound(0, 12))], LONG).expect("bounds");
+    eventually("a window of at most 12", || window(&mut kernel, &flow) <= 12);
+    let before = flow.received();
+    throughout(Duration::from_millis(300), || assert!(window(&mut kernel, &flow) <= 12));
+    assert!(flow.received() > before, "a bounded flow goes on");
+    let sample = kernel.sample().expect("a walk").into_iter().find(|sample| sample.cookie == flow.cookie());
+    assert_eq!(sample.and_then(|sample| sample.bound), bound(0, 12));
+    kernel.set_bounds(None, &[(flow.cookie(), None)], LONG).expect("bounds");
+    eventually("a window past 24 again", || window(&mut kernel, &flow) > 24);
+}
+
+#[test]
+fn the_default_bound_holds_for_new_flows_from_their_first_segment() {
+    needs_root!();
+    let net = Net::bottleneck(50, 100_000);
+    let mut kernel = load(&net);
+    kernel.set_bounds(bound(0, 4), &[], LONG).expect("bounds");
+    let mut flows: Vec<_> = [B4, B6].map(|address| Flow::idle(&net.a, &net.b, address)).into();
+    for flow in &flows {
+        assert_eq!(flow.info().snd_cwnd(), 4, "before anything is sent");
+    }
+    let accepted = Flow::idle(&net.b, &net.a, A4);
+    assert_eq!(support::TcpInfo::of(&accepted.receiver).snd_cwnd(), 4, "of an accepted connection");
+    assert_eq!(control(&*accepted.receiver), kernel.name());
+    flows.iter_mut().for_each(Flow::send);
+    throughout(Duration::from_millis(300), || {
+        for flow in &flows {
+            assert!(flow.info().snd_cwnd() <= 4, "{}", flow.info().snd_cwnd());
+        }
+    });
+    assert!(flows.iter().all(|flow| flow.received() > 0));
+}
+
+#[test]
+fn a_flow_without_a_bound_of_its_own_is_shielded_from_the_default() {
+    needs_root!();
+    let net = Net::bottleneck(50, 100_000);
+    let mut kernel = load(&net);
+    let free = Flow::start(&net.a, &net.b, B4);
+    let held = Flow::start(&net.a, &net.b, B4);
+    kernel.set_bounds(bound(0, 4), &[(free.cookie(), None)], LONG).expect("bounds");
+    eventually("the free one has more than 12", || window(&mut kernel, &free) > 12);
+    eventually("the other has at most 4", || window(&mut kernel, &held) <= 4);
+}
+
+#[test]
+fn the_lower_bound_holds_in_recovery() {
+    needs_root!();
+    // 20 Mb/s and a queue of 13 segments: CUBIC alone stays far below 40 and loses again and again
+    let net = Net::bottleneck(20, 20_000);
+    let mut kernel = load(&net);
+    let flow = Flow::start(&net.a, &net.b, B4);
+    eventually("a first loss", || flow.info().total_retrans() > 0);
+    kernel.set_bounds(None, &[(flow.cookie(), bound(40, 60))], LONG).expect("bounds");
+    eventually("the bound takes hold", || (40..=60).contains(&window(&mut kernel, &flow)));
+    let (mut recovering, mut timed_out) = (0, 0);
+    eventually("200 samples in Recovery", || {
+        let sample = kernel.sample().expect("a walk").into_iter().find(|sample| sample.cookie == flow.cookie());
+        let sample = sample.expect("the flow is there");
+        match sample.state {
+            CongestionState::Loss => timed_out += 1,
+            state => {
+                assert!((40..=60).contains(&sample.cwnd_segments), "{} in {state:?}", sample.cwnd_segments);
+                recovering += u32::from(state == CongestionState::Recovery);
+            }
+        }
+        recovering >= 200
+    });
+    println!("{recovering} samples in Recovery, {timed_out} after a timeout");
+}
+
+#[test]
+fn the_upper_bound_holds_in_recovery_and_loses_nothing_for_good() {
+    needs_root!();
+    let net = Net::bottleneck(20, 20_000);
+    let mut kernel = load(&net);
+    let flows: Vec<_> = (0..4).map(|_| Flow::start(&net.a, &net.b, B4)).collect();
+    kernel.set_bounds(bound(0, 10), &[], LONG).expect("bounds");
+    eventually("the bound takes hold", || flows.iter().all(|flow| window(&mut kernel, flow) <= 10));
+    let mut recovering = 0;
+    eventually("100 samples in Recovery", || {
+        for sample in kernel.sample().expect("a walk") {
+            // one segment beyond those in flight may always go on entering Recovery
+            let most = if sample.state == CongestionState::Recovery { 11.max(sample.in_flight_segments + 1) } else { 10 };
+            assert!(sample.cwnd_segments <= most, "{} in {:?}", sample.cwnd_segments, sample.state);
+            recovering += u32::from(sample.state == CongestionState::Recovery);
+        }
+        recovering >= 100
+    });
+    for flow in &flows {
+        let before = flow.received();
+        eventually("every flow goes on", || flow.received() > before);
+    }
+}
+
+#[test]
+fn a_lease_lapses_by_itself_and_the_window_grows_again_without_a_jump() {
+    needs_root!();
+    let net = Net::bottleneck(50, 200_000);
+    let mut kernel = load(&net);
+    let flow = Flow::start(&net.a, &net.b, B4);
+    eventually("a window past 40", || window(&mut kernel, &flow) > 40);
+    let lease = Duration::from_secs(2);
+    let start = Instant::now();
+    kernel.set_bounds(bound(0, 10), &[], Span::from_millis(2000)).expect("bounds");
+    eventually("a window of at most 10", || window(&mut kernel, &flow) <= 10);
+    // Renewed by nobody. What was seen before the lease ended must be within the bound.
+    let mut windows = Vec::new();
+    eventually("a window past 40 again", || {
+        let window = flow.info().snd_cwnd();
+        // the bound must not be over before the lease is, by the clock read before the window
+        assert!(window <= 10 || start.elapsed() >= lease, "{window} after {:?}", start.elapsed());
+        windows.push(window);
+        window > 40
+    });
+    // CUBIC grows from where it was: had its clock run on behind the bound it would be back at once.
+    let between = windows.iter().filter(|window| (11..40).contains(*window)).count();
+    assert!(between > 3, "{between} of {} samples between 10 and 40", windows.len());
+    assert_eq!(kernel.sample().expect("a walk")[0].bound, None);
+}
+
+#[test]
+fn an_entry_that_is_not_renewed_falls_back_to_the_default() {
+    needs_root!();
+    let net = Net::bottleneck(50, 100_000);
+    let mut kernel = load(&net);
+    let flow = Flow::start(&net.a, &net.b, B4);
+    kernel.set_bounds(bound(0, 8), &[(flow.cookie(), bound(0, 20))], Span::from_millis(200)).expect("bounds");
+    eventually("the default", || {
+        kernel.set_bounds(bound(0, 8), &[], LONG).expect("bounds");
+        window(&mut kernel, &flow) <= 8 && kernel.sample().expect("a walk")[0].bound == bound(0, 8)
+    });
+}
+
+#[test]
+fn sixty_five_thousand_flows_can_have_bounds_and_one_more_is_refused_by_name() {
+    needs_root!();
+    let net = Net::direct();
+    let mut kernel = load(&net);
+    let flows: Vec<_> = (1..=65_537).map(|cookie| (cookie, bound(1, 2))).collect();
+    kernel.set_bounds(None, &flows[..65_536], Span::from_millis(1)).expect("as many as fit");
+    std::thread::sleep(Duration::from_millis(2));
+    // the lapsed ones make room
+    kernel.set_bounds(None, &flows[1..], LONG).expect("as many others");
+    let error = kernel.set_bounds(None, &flows, LONG).expect_err("one too many");
+    assert!(error.to_string().contains("1 flows beyond the 65536"), "{error}");
+}
+
+#[test]
+fn a_lease_of_zero_bounds_nothing() {
+    needs_root!();
+    let net = Net::bottleneck(50, 100_000);
+    let mut kernel = load(&net);
+    kernel.set_bounds(bound(0, 2), &[], Span::ZERO).expect("bounds");
+    let flow = Flow::start(&net.a, &net.b, B4);
+    eventually("a window past 12", || window(&mut kernel, &flow) > 12);
+}
