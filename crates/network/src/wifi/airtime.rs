@@ -1,7 +1,7 @@
 //! How long frames are on the air.
 //!
 //! - OFDM: 20 us of preamble and SIGNAL, symbols of 4 us that carry 16 service bits, the MPDU and 6 tail bits, and 6 us of
-//!   signal extension (802.11-2020 §17.3.2, §18.3.2.4).
+//!   signal extension (802.11-2020 §17.3.2, §18.3.2).
 //! - DSSS and CCK: 192 us of long or 96 us of short preamble and header, then the MPDU's bits (802.11-2020 §16.2.2).
 //! - MPDU of data: 24 B of MAC header, 8 B of LLC/SNAP, the IP packet, 4 B of FCS. ACK and CTS: 14 B.
 //!

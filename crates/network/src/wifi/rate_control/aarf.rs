@@ -5,7 +5,7 @@
 //! 3. A step down after 2 failures in a row sets them back to 10.
 //! 4. The timer follows in the proportion that it had at first, 15 to 10.
 //!
-//! [lacage04] gives 10, the doubling, 50 and the setting back; how the timer follows is ours, for it must not undercut
+//! Lacage et al. give 10, the doubling, 50 and the setting back; how the timer follows is ours, for it must not undercut
 //! the threshold.
 //!
 //! Reference: M. Lacage, M. H. Manshaei, T. Turletti: IEEE 802.11 rate adaptation: a practical approach, MSWiM 2004.

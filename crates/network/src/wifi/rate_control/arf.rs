@@ -5,8 +5,8 @@
 //! 2. The first transmission after a step up is a probe: if it fails, down again at once.
 //! 3. One rate down after 2 failed transmissions in a row.
 //!
-//! [kamerman97] leaves the timer's length open and runs it in time; [lacage04] counts it in transmissions, as here, so that it
-//! means the same at every load. Its 15 is the customary value.
+//! Kamerman and Monteban run the timer in time and leave its length open. It counts transmissions here, so that it means the
+//! same at every load, 15 of them, as in ns-3.
 //!
 //! Leaves out: rates per retry (the whole chain of retries of a frame shares the two counters).
 //!

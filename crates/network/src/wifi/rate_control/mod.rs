@@ -18,9 +18,9 @@ use fixed::Fixed;
 pub enum RateControl {
     /// Always the configured rate.
     Fixed,
-    /// Automatic rate fallback [kamerman97].
+    /// Automatic rate fallback (Kamerman and Monteban 1997).
     Arf,
-    /// Adaptive automatic rate fallback [lacage04].
+    /// Adaptive automatic rate fallback (Lacage, Manshaei and Turletti 2004).
     Aarf,
 }
 
