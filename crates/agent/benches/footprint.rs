@@ -1,1 +1,177 @@
-fn main() {}
+//! What the agent costs: its CPU time and memory with 10, 1,000 and 10,000 sockets on the managed interface.
+//!
+//! `cargo bench -p lasthop-agent --bench footprint [-- SECONDS]`, as root. Two network namespaces joined by a veth pair;
+//! the sockets idle but for one that sends 1 Mb/s. The agent runs as a process of its own, mode `control`, policy
+//! `fixed`, so that each tick walks every socket and renews a bound for each of them: the most that it does. What its
+//! BPF programs cost per ACK is not in here (`lasthop-kernel`, bench `overhead`). CPU is that of the agent's threads
+//! over the measured seconds, in per cent of one core, the kernel's walk included; its start is not.
+#![allow(missing_docs, clippy::disallowed_methods)] // a bench reads clocks and files
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use agent::{Config, Mode};
+use common::{Host, two_hosts, wait_for};
+use kernel::{Kernel, Options};
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Sockets, and what we promise: per cent of one core, MiB of resident memory. The promises leave room for a machine
+/// that is busy with something else; the measured values are the table.
+const CASES: [(usize, f64, f64); 3] = [(10, 1.0, 64.0), (1_000, 4.0, 64.0), (10_000, 25.0, 96.0)];
+const SECONDS: u64 = 20;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [_, "as-agent", config] => as_agent(config),
+        [_, "as-server"] => as_server(),
+        _ => measure_all(arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(SECONDS)),
+    }
+}
+
+fn measure_all(seconds: u64) -> ExitCode {
+    if !nix::unistd::geteuid().is_root() {
+        println!("skipped: network namespaces need root");
+        println!("0 passed, 0 failed");
+        return ExitCode::SUCCESS;
+    }
+    println!("| sockets | CPU, % of a core | per tick, ms | resident, MiB | peak, MiB | |");
+    println!("| ---: | ---: | ---: | ---: | ---: | --- |");
+    let (mut passed, mut failed) = (0, 0);
+    for (sockets, cpu_at_most, resident_at_most) in CASES {
+        let Measured { cpu_percent, tick_ms, resident_mib, peak_mib } = measure(sockets, seconds);
+        let good = cpu_percent <= cpu_at_most && peak_mib <= resident_at_most;
+        *(if good { &mut passed } else { &mut failed }) += 1;
+        let verdict = if good {
+            "passed".to_owned()
+        } else {
+            format!("failed: promised are {cpu_at_most} % and {resident_at_most} MiB")
+        };
+        println!("| {sockets} | {cpu_percent:.2} | {tick_ms:.2} | {resident_mib:.1} | {peak_mib:.1} | {verdict} |");
+    }
+    println!("{passed} passed, {failed} failed");
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+struct Measured {
+    cpu_percent: f64,
+    tick_ms: f64,
+    resident_mib: f64,
+    peak_mib: f64,
+}
+
+fn measure(sockets: usize, seconds: u64) -> Measured {
+    let (a, b) = two_hosts();
+    let mut server = again(&b, &["as-server"], Stdio::piped());
+    let mut line = String::new();
+    let output = server.0.stdout.take().expect("it is a pipe");
+    BufReader::new(output).read_line(&mut line).expect("the server says when it listens");
+    let connections = a.run(move || {
+        let connect = |_| wait_for("a connection", || TcpStream::connect("10.77.0.2:5001").ok());
+        let mut connections: Vec<TcpStream> = (0..sockets).map(connect).collect();
+        // Each has an RTT, and the first one goes on sending.
+        connections.iter_mut().for_each(|connection| connection.write_all(&[0; 100]).expect("it is open"));
+        let mut sending = connections[0].try_clone().expect("a second handle");
+        thread::spawn(move || {
+            while sending.write_all(&[0; 1250]).is_ok() {
+                thread::sleep(Duration::from_millis(10));
+            }
+        });
+        connections
+    });
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = folder.path().join("agent.toml");
+    let mut settings = Config { interface: Some("last".to_owned()), mode: Mode::Control, ..Config::default() };
+    settings.policy.policy = "fixed".parse().expect("a policy");
+    settings.policy.bound_segments = Some(1000);
+    fs::write(&config, toml::to_string(&settings).expect("plain data")).expect("written");
+    // Without a record, which would cost more than the agent itself.
+    let agent = again(&a, &["as-agent", config.to_str().expect("a plain path")], Stdio::null());
+    a.run(move || {
+        let index = nix::net::if_::if_nametoindex("last").expect("it is there");
+        let mut kernel = Kernel::load(&Options::new(index, kernel::Mode::Observe).expect("possible")).expect("as root");
+        wait_for("every socket to have its bound", || {
+            let samples = kernel.sample().expect("sockets can be walked");
+            (samples.iter().filter(|sample| sample.bound.is_some()).count() >= sockets).then_some(())
+        });
+    });
+    let process = agent.0.id();
+
+    let (begun, cpu_before) = (Instant::now(), cpu(process));
+    thread::sleep(Duration::from_secs(seconds));
+    let used = cpu(process).saturating_sub(cpu_before).as_secs_f64();
+    let took = begun.elapsed().as_secs_f64();
+    let measured = Measured {
+        cpu_percent: 100.0 * used / took,
+        tick_ms: 1000.0 * used / (took / 0.5),
+        resident_mib: status_mib(process, "VmRSS:"),
+        peak_mib: status_mib(process, "VmHWM:"),
+    };
+    drop((connections, agent, server));
+    measured
+}
+
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// This program as a process on a host.
+fn again(host: &Host, arguments: &[&str], stdout: Stdio) -> Killed {
+    let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+    host.run(move || {
+        let executable = std::env::current_exe().expect("this bench");
+        Killed(Command::new(executable).args(arguments).stdout(stdout).spawn().expect("this bench runs again"))
+    })
+}
+
+fn as_agent(config: &str) -> ExitCode {
+    let config = Config::load(config.as_ref()).expect("the bench writes a valid configuration");
+    let stop = AtomicBool::new(false);
+    agent::run(&config, &stop).expect("the agent runs");
+    ExitCode::SUCCESS
+}
+
+fn as_server() -> ExitCode {
+    let listener = TcpListener::bind("10.77.0.2:5001").expect("a port");
+    println!("listening");
+    let mut kept = Vec::new();
+    for (index, stream) in listener.incoming().flatten().enumerate() {
+        if index == 0 {
+            let mut first = stream.try_clone().expect("a second handle");
+            thread::spawn(move || {
+                let mut buffer = [0; 4096];
+                while matches!(first.read(&mut buffer), Ok(1..)) {}
+            });
+        }
+        kept.push(stream);
+    }
+    ExitCode::SUCCESS
+}
+
+/// The time that all threads of a process have run.
+fn cpu(process: u32) -> Duration {
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).expect("the agent runs");
+    let of_task = |task: fs::DirEntry| -> Option<u64> {
+        fs::read_to_string(task.path().join("schedstat")).ok()?.split_whitespace().next()?.parse().ok()
+    };
+    Duration::from_nanos(tasks.flatten().filter_map(of_task).sum())
+}
+
+fn status_mib(process: u32, key: &str) -> f64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).expect("the agent runs");
+    let line = status.lines().find_map(|line| line.strip_prefix(key)).expect("Linux tells");
+    let kib: f64 = line.trim().trim_end_matches(" kB").parse().expect("a number of KiB");
+    kib / 1024.0
+}

@@ -28,6 +28,10 @@ struct Flow {
     enabled: bool,
 }
 
+/// New connections are taken over as they are made. This is for those whose route has come to the interface later, or
+/// has left it.
+const ADOPT_AGAIN: Span = Span::from_secs(10);
+
 /// The agent between two events.
 pub(crate) struct Agent<'a> {
     config: &'a Config,
@@ -38,6 +42,7 @@ pub(crate) struct Agent<'a> {
     mode: Mode,
     policy: Box<dyn Policy + Send>,
     flows: HashMap<u64, Flow>,
+    adopt_again_at: Time,
     pub(crate) hearing: Hearing,
     report: Report,
     recorder: Option<Recorder>,
@@ -65,6 +70,7 @@ impl<'a> Agent<'a> {
             mode,
             policy: policy(config, mode),
             flows: HashMap::new(),
+            adopt_again_at: Time::ZERO,
             hearing,
             report: Report::default(),
             recorder,
@@ -81,10 +87,8 @@ impl<'a> Agent<'a> {
 
     fn adopt(&mut self) -> Result<()> {
         if let (Mode::Control, Some(stack)) = (self.mode, &mut self.stack) {
-            let adopted = stack.adopt().context("cannot take over the sockets that are already open")?;
-            if adopted > 0 {
-                info!("{adopted} open sockets are under control now");
-            }
+            self.adopt_again_at = clock::monotonic() + ADOPT_AGAIN;
+            stack.adopt().context("cannot take over the sockets that are already open")?;
         }
         Ok(())
     }
@@ -118,6 +122,11 @@ impl<'a> Agent<'a> {
         self.interface = found;
         if replaced || self.stack.is_none() {
             self.reload(now);
+        } else if now >= self.adopt_again_at
+            && let Err(error) = self.adopt()
+            && let Some(more) = self.trouble_calm.may_say(now)
+        {
+            warn!("{error:#}{more}");
         }
     }
 
@@ -163,11 +172,13 @@ impl<'a> Agent<'a> {
     fn observe_and_apply(&mut self, now: Time, late: Span) -> Result<()> {
         let Some(stack) = self.stack.as_mut() else { return Ok(()) };
         let recorder = &mut self.recorder;
-        self.totals.state_changes_lost += stack.poll_state_changes(&mut |StateChange { t_ns, cookie, from, to }| {
-            if let Some(recorder) = recorder {
-                recorder.write(&Event::State(State { t_ns, cookie, from: from.to_owned(), to: to.to_owned() }));
-            }
-        })?;
+        self.totals.state_changes_lost +=
+            stack.poll_state_changes(&mut |StateChange { at, cookie, from, to, .. }| {
+                if let Some(recorder) = recorder {
+                    let (from, to) = (format!("{from:?}"), format!("{to:?}"));
+                    recorder.write(&Event::State(State { t_ns: at.as_nanos(), cookie, from, to }));
+                }
+            })?;
         let samples = stack.sample()?;
 
         let mut known = std::mem::take(&mut self.flows);
@@ -270,7 +281,7 @@ impl<'a> Agent<'a> {
             min_rtt_us: sample.min_rtt.map(Span::as_micros),
             cwnd_segments: sample.cwnd_segments,
             ssthresh_segments: sample.ssthresh_segments,
-            state: sample.state.to_owned(),
+            state: format!("{:?}", sample.state),
             in_flight_segments: sample.in_flight_segments,
             unsent_bytes: sample.unsent.get(),
             retransmits: sample.retransmits,
@@ -318,7 +329,6 @@ impl<'a> Agent<'a> {
         if let Some(recorder) = self.recorder.take() {
             recorder.finish();
         }
-        info!("stopped: {}", self.totals);
         restored.context("cannot give every socket its own congestion control back")?;
         Ok(self.totals)
     }

@@ -36,6 +36,7 @@ mod config;
 mod event_loop;
 mod hearing;
 mod interface;
+mod kernel_stack;
 pub mod record;
 mod sockets;
 pub mod stack;
@@ -45,3 +46,13 @@ pub use event_loop::run_on;
 pub use interface::Interface;
 pub use record::Totals as ExitSummary;
 pub use sockets::GROUP;
+
+use std::sync::atomic::AtomicBool;
+
+/// Runs the agent on this machine's kernel until `stop` is set.
+///
+/// # Errors
+/// As [`run_on`].
+pub fn run(config: &Config, stop: &AtomicBool) -> anyhow::Result<ExitSummary> {
+    run_on(config, stop, &mut |interface, mode| kernel_stack::load(config, interface, mode))
+}

@@ -3,65 +3,17 @@
 use crate::config::Mode;
 use crate::interface::Interface;
 use control::bound::Bound;
-use std::net::SocketAddr;
-use units::{Bytes, Rate, Span};
+use units::Span;
 
-/// One TCP socket on the managed interface.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SocketSample {
-    /// The kernel's number for it.
-    pub cookie: u64,
-    /// Own address and port.
-    pub local: SocketAddr,
-    /// The other side's.
-    pub remote: SocketAddr,
-    /// Its congestion control.
-    pub congestion_control: String,
-    /// Whether that is ours, so that a bound has an effect.
-    pub controlled: bool,
-    /// Congestion window.
-    pub cwnd_segments: u32,
-    /// Slow-start threshold; `None`: not set yet.
-    pub ssthresh_segments: Option<u32>,
-    /// Smoothed RTT.
-    pub srtt: Option<Span>,
-    /// Lowest RTT, over the kernel's window.
-    pub min_rtt: Option<Span>,
-    /// `Open`, `Disorder`, `Cwr`, `Recovery` or `Loss`.
-    pub state: &'static str,
-    /// Segments sent and not acknowledged.
-    pub in_flight_segments: u32,
-    /// Written by the application and not sent.
-    pub unsent: Bytes,
-    /// Retransmitted segments, since it began.
-    pub retransmits: u64,
-    /// The kernel's delivery rate.
-    pub delivery_rate: Option<Rate>,
-    /// Largest payload of a segment.
-    pub mss: Bytes,
-    /// Acknowledged, since it began.
-    pub acked: Bytes,
-}
-
-/// A change of a connection's congestion state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StateChange {
-    /// CLOCK_MONOTONIC.
-    pub t_ns: u64,
-    /// Which connection.
-    pub cookie: u64,
-    /// As [`SocketSample::state`].
-    pub from: &'static str,
-    /// As [`SocketSample::state`].
-    pub to: &'static str,
-}
+pub use kernel::{CongestionState, SocketSample, StateChange};
 
 /// What can be observed of a host's TCP, and applied to it. Dropping it undoes everything that is left to undo.
 pub trait Stack {
     /// The name of our congestion control; `None`: this stack is only observed.
     fn congestion_control(&self) -> Option<&str>;
 
-    /// Takes over the sockets that already exist; how many.
+    /// Takes over the sockets that exist and are not under our control yet; how many. Gives back those that no longer
+    /// leave by the managed interface.
     ///
     /// # Errors
     /// If they cannot be walked.

@@ -1,8 +1,9 @@
 //! Hosts for tests: network namespaces that live as long as a thread of ours, and a TCP that does what a test says.
 #![allow(dead_code, unreachable_pub)] // each test file uses a part
+#![allow(clippy::disallowed_methods)] // tests read clocks, files and the environment
 
 use agent::record::Event;
-use agent::stack::{Loaded, SocketSample, Stack, StateChange};
+use agent::stack::{CongestionState, Loaded, SocketSample, Stack, StateChange};
 use agent::{Config, ExitSummary, Interface, Mode};
 use control::bound::Bound;
 use std::io::Read;
@@ -161,7 +162,7 @@ impl Stack for FakeStack {
         anyhow::ensure!(!fake.fails, "the kernel does not answer");
         let stall = std::mem::take(&mut fake.stalls);
         for sample in &mut fake.samples {
-            sample.acked = sample.acked + Bytes::new(1); // makes progress
+            sample.acked += Bytes::new(1); // makes progress
         }
         let samples = fake.samples.clone();
         drop(fake);
@@ -208,10 +209,15 @@ pub fn sample(cookie: u64, srtt_ms: u64, min_rtt_ms: u64) -> SocketSample {
         ssthresh_segments: None,
         srtt: Some(Span::from_millis(srtt_ms)),
         min_rtt: Some(Span::from_millis(min_rtt_ms)),
-        state: "Open",
+        state: CongestionState::Open,
         in_flight_segments: 500,
         unsent: Bytes::ZERO,
         retransmits: 0,
+        retransmitted: Bytes::ZERO,
+        timeouts: None,
+        interface_index: 1,
+        bound: None,
+        bound_until: None,
         delivery_rate: None,
         mss: Bytes::new(1448),
         acked: Bytes::ZERO,
