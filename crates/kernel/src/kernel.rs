@@ -1,5 +1,6 @@
 //! The loaded programs and everything one can ask of them.
 
+use crate::clamp;
 use crate::error::{Error, io_error};
 use crate::layout::{self, Control, Counts, Limit, Plain, Settings};
 use crate::namespace::Namespace;
@@ -10,7 +11,7 @@ use libbpf_rs::{ErrorKind, Iter, Link, MapCore, MapFlags, Object, RingBufferBuil
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use units::Span;
@@ -54,6 +55,8 @@ pub struct Options {
     pub leave: Vec<String>,
     /// What to use.
     pub mode: Mode,
+    /// Behave as on a kernel before 6.10, which tells a congestion control neither the ACK nor its flags. For tests.
+    pub derive_flags: bool,
 }
 
 impl Options {
@@ -69,7 +72,7 @@ impl Options {
             }
             None => PathBuf::new(),
         };
-        Ok(Self { interface_index, cgroup, excluded_cgroups: Vec::new(), leave: Vec::new(), mode })
+        Ok(Self { interface_index, cgroup, excluded_cgroups: Vec::new(), leave: Vec::new(), mode, derive_flags: false })
     }
 }
 
@@ -133,6 +136,7 @@ pub struct Kernel {
 #[derive(Default)]
 struct Links {
     new_sockets: Option<Link>,
+    new_clamps: Option<clamp::Attachment>,
     sample: Option<Link>,
     adopt: Option<Link>,
     release: Option<Link>,
@@ -164,12 +168,18 @@ impl Kernel {
             interface_index: options.interface_index,
             excluded_cgroups: excluded.len() as u32,
             clamp: u32::from(options.mode == Mode::Clamp),
+            derive_flags: u32::from(options.derive_flags),
             ..Settings::default()
         };
         let variant = Variant::of(&kernel);
         drop(kernel);
+        if matches!(options.mode, Mode::Control | Mode::Clamp) {
+            let cgroup = open_cgroup(&options.cgroup)?;
+            clamp::remove_orphans(&cgroup, &namespace);
+        }
         let (object, name, control) = match options.mode {
             Mode::Control => register(variant, settings)?,
+            Mode::Clamp => (object::load(Mode::Clamp, variant, &clamp::owned(settings))?, String::new(), None),
             mode => (object::load(mode, variant, &settings)?, String::new(), None),
         };
         let links = Links { control, ..Links::default() };
@@ -201,15 +211,24 @@ impl Kernel {
             let program = object::program(&self.object, "on_state_change");
             self.links.state_changes = Some(program.attach().map_err(Error::attach("tp_btf/tcp_cong_state_set"))?);
         }
-        if self.mode != Mode::Control {
-            return Ok(());
-        }
-        self.links.adopt = Some(iterator("adopt_existing")?);
-        self.links.release = Some(iterator("release_existing")?);
+        let (new, existing, back) = match self.mode {
+            Mode::Control => ("adopt_new", "adopt_existing", "release_existing"),
+            Mode::Clamp => ("clamp_new", "clamp_existing", "unclamp_existing"),
+            Mode::Observe | Mode::Nothing => return Ok(()),
+        };
+        self.links.adopt = Some(iterator(existing)?);
+        self.links.release = Some(iterator(back)?);
         let cgroup = open_cgroup(&options.cgroup)?;
-        let program = object::program(&self.object, "adopt_new");
-        let link = program.attach_cgroup(cgroup.as_raw_fd()).map_err(Error::attach("sockops of a cgroup"))?;
-        self.links.new_sockets = Some(link);
+        let program = object::program(&self.object, new);
+        if self.mode == Mode::Clamp {
+            let attached = clamp::Attachment::new(cgroup, program.as_fd());
+            let log = String::new();
+            let attached = attached.map_err(|source| Error::Attach { what: "sockops of a cgroup", source, log })?;
+            self.links.new_clamps = Some(attached);
+        } else {
+            let link = program.attach_cgroup(cgroup.as_raw_fd()).map_err(Error::attach("sockops of a cgroup"))?;
+            self.links.new_sockets = Some(link);
+        }
         Ok(())
     }
 
@@ -364,10 +383,11 @@ impl Kernel {
     pub fn release(&mut self) -> Result<Released, Error> {
         // No new ones first, else one could slip in behind the walk.
         self.links.new_sockets = None;
+        self.links.new_clamps = None;
         let done = self.walk(|links| links.release.as_ref());
         // Unregistered last: until here a socket could still be given back to a control that exists.
-        let Links { new_sockets, sample, adopt, release, state_changes, control } = &mut self.links;
-        for link in [new_sockets, sample, adopt, release, state_changes, control] {
+        let Links { sample, adopt, release, state_changes, control, .. } = &mut self.links;
+        for link in [sample, adopt, release, state_changes, control] {
             *link = None;
         }
         let done = done?;
@@ -491,7 +511,7 @@ fn open_cgroup(path: &PathBuf) -> Result<File, Error> {
 }
 
 /// All that an iterator writes, in the calling thread's network namespace.
-fn read_all(link: &Link) -> io::Result<Vec<u8>> {
+pub(crate) fn read_all(link: &Link) -> io::Result<Vec<u8>> {
     let mut iterator = Iter::new(link).map_err(|error| io_error(&error))?;
     let mut bytes = Vec::with_capacity(1 << 16);
     iterator.read_to_end(&mut bytes)?;

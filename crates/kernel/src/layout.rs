@@ -45,6 +45,9 @@ pub(crate) struct Settings {
     pub(crate) excluded_cgroups: u32,
     pub(crate) clamp: u32,
     pub(crate) derive_flags: u32,
+    pub(crate) owner_pid: u32,
+    pub(crate) owner_start: u64,
+    pub(crate) owner_pidns: u32,
     pub(crate) padding: u32,
     pub(crate) name: [u8; NAME_LENGTH],
 }

@@ -16,6 +16,7 @@
 //! bound. The algorithm of the bound and how it was checked: `docs/models/bound.md`.
 #![allow(clippy::disallowed_methods)] // it reads the kernel's clock, /proc and /sys
 
+mod clamp;
 mod error;
 mod kernel;
 mod layout;

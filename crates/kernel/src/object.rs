@@ -10,11 +10,17 @@ use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
 use libbpf_rs::{AsRawLibbpf, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenMapMut, OpenObject, ReferencesType};
 use std::ffi::OsStr;
 use std::io;
+use std::os::fd::BorrowedFd;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/lasthop.bpf.o"));
 
 /// The map of our `struct tcp_congestion_ops`.
 pub(crate) const CONTROL_OPS: &str = "lasthop";
+
+/// The map of what each socket had.
+pub(crate) const FORMER: &str = "former";
+/// The walk that takes all clamps off.
+pub(crate) const UNCLAMP: &str = "unclamp_existing";
 
 /// What is in the kernel or not, and changes what is loaded.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +55,7 @@ fn wanted(program: &str, mode: Mode, variant: Variant) -> bool {
         "sample" => true,
         "on_state_change" => variant.state_changes,
         "adopt_new" | "adopt_existing" | "release_existing" => control,
-        "clamp_new" | "clamp_existing" | "unclamp_existing" => mode == Mode::Clamp,
+        "clamp_new" | "clamp_existing" | UNCLAMP => mode == Mode::Clamp,
         "lasthop_cong_control" => control && variant.flags_told,
         "lasthop_cong_control_old" => control && !variant.flags_told,
         _ => control, // the rest of the congestion control
@@ -62,6 +68,20 @@ pub(crate) fn load(mode: Mode, variant: Variant, settings: &Settings) -> Result<
     configure(mode, variant, settings)
         .and_then(OpenObject::load)
         .map_err(|error| Error::Load { source: io_error(&error), log: log::tail() })
+}
+
+/// Loads only the walk that takes clamps off, for the sockets that another loader's `former` map tells.
+pub(crate) fn load_unclamp(former: BorrowedFd<'_>) -> libbpf_rs::Result<Object> {
+    let variant = Variant { state_changes: false, flags_told: true };
+    let mut object = configure(Mode::Clamp, variant, &Settings::default())?;
+    for mut program in object.progs_mut() {
+        let wanted = program.name() == UNCLAMP;
+        program.set_autoload(wanted);
+    }
+    let mut maps = object.maps_mut();
+    maps.find(|map| map.name() == FORMER).expect("a map of what sockets had").reuse_fd(former)?;
+    drop(maps);
+    object.load()
 }
 
 fn configure(mode: Mode, variant: Variant, settings: &Settings) -> libbpf_rs::Result<OpenObject> {

@@ -22,6 +22,9 @@ struct lh_settings {
 	__u32 excluded_cgroups; /* how many there are */
 	__u32 clamp; /* 1: mode Clamp, there is no control of ours */
 	__u32 derive_flags; /* 1: behave as if the kernel passed no flags to cong_control (before 6.10) */
+	__u32 owner_pid; /* mode Clamp: the loader, in the pid namespace owner_pidns */
+	__u64 owner_start; /* when it started, /proc/PID/stat field 22: a pid may be used again */
+	__u32 owner_pidns;
 	__u32 padding;
 	char name[LH_NAME_LENGTH]; /* our control's */
 };

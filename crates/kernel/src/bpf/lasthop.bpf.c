@@ -59,6 +59,7 @@
 #include "socket.h"
 
 #include "adopt.h"
+#include "clamp.h"
 #include "monitor.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

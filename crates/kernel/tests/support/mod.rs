@@ -1,6 +1,6 @@
 //! Two hosts in anonymous network namespaces of their own, with a link or a router between them, and TCP flows on it.
 //! A namespace lives as long as a thread or a file holds it, so nothing is left behind even when a test is killed.
-#![allow(clippy::disallowed_methods, dead_code, unsafe_code, missing_docs)] // each test uses its part of it
+#![allow(clippy::disallowed_methods, dead_code, unreachable_pub, unsafe_code, missing_docs)] // each test uses its part of it
 
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::socket::{getsockopt, setsockopt, sockopt};
@@ -365,6 +365,9 @@ impl TcpInfo {
     }
     pub fn min_rtt_us(&self) -> u32 {
         self.u32_at(148)
+    }
+    pub fn bytes_retrans(&self) -> u64 {
+        self.u64_at(208)
     }
     pub fn delivery_rate(&self) -> u64 {
         self.u64_at(160)

@@ -1,0 +1,204 @@
+//! The attachment of mode Clamp, which outlives a killed loader on purpose, and its removal by the next one.
+//!
+//! A clamp set on a socket has no lease; the program that lifts it must go on when the loader is killed. So it is attached
+//! without a link. What it says about its owner (`owner_pid` and so on in its settings) tells the next loader whether
+//! anybody is still behind it. Before the next loader takes it off, it takes its clamps off, of idle sockets too. It can do
+//! that for sockets of its own network namespace only, so an orphan of another one is left: it goes on lifting clamps, and
+//! costs a map look-up at each handshake. So does one of another pid namespace, where we cannot tell who lives.
+#![allow(unsafe_code)] // libbpf-rs has no attachment without a link, and no query of one
+
+use crate::error::Error;
+use crate::kernel;
+use crate::layout::{Plain, Settings};
+use crate::namespace::Namespace;
+use crate::object::{self, FORMER, UNCLAMP};
+use libbpf_rs::libbpf_sys::{self, bpf_map_info, bpf_prog_info};
+use std::fs::File;
+use std::io;
+use std::ffi::c_char;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+
+/// include/uapi/linux/bpf.h
+const BPF_F_ALLOW_MULTI: u32 = 2;
+/// A cgroup takes at most 64 programs of a kind.
+const PROGRAMS_MAX: usize = 64;
+const PROGRAM_NAME: &str = "clamp_new";
+
+/// Our program on a cgroup; taken off when dropped.
+#[derive(Debug)]
+pub(crate) struct Attachment {
+    cgroup: File,
+    program: OwnedFd,
+}
+
+impl Attachment {
+    pub(crate) fn new(cgroup: File, program: BorrowedFd<'_>) -> io::Result<Self> {
+        let program = program.try_clone_to_owned()?;
+        // SAFETY: both descriptors are open; the call takes no pointers.
+        let result = unsafe {
+            libbpf_sys::bpf_prog_attach(
+                program.as_raw_fd(),
+                cgroup.as_raw_fd(),
+                libbpf_sys::BPF_CGROUP_SOCK_OPS,
+                BPF_F_ALLOW_MULTI,
+            )
+        };
+        check(result)?;
+        Ok(Self { cgroup, program })
+    }
+}
+
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        detach(&self.cgroup, &self.program);
+    }
+}
+
+fn detach(cgroup: &File, program: &OwnedFd) {
+    // SAFETY: both descriptors are open; the call takes no pointers. It fails only if the program is not there any more.
+    unsafe {
+        libbpf_sys::bpf_prog_detach2(program.as_raw_fd(), cgroup.as_raw_fd(), libbpf_sys::BPF_CGROUP_SOCK_OPS);
+    }
+}
+
+/// Adds who we are to the settings.
+pub(crate) fn owned(settings: Settings) -> Settings {
+    let owner_pid = std::process::id();
+    Settings {
+        owner_pid,
+        owner_start: started(owner_pid).unwrap_or(0),
+        owner_pidns: pid_namespace().unwrap_or(0),
+        ..settings
+    }
+}
+
+/// Takes off what loaders of this network namespace that are gone have left on the cgroup, and their clamps.
+pub(crate) fn remove_orphans(cgroup: &File, namespace: &Namespace) {
+    for program in attached(cgroup) {
+        let Some(owner) = owner(&program) else { continue };
+        if owner.netns_inum == namespace.inum() && gone(&owner) {
+            // What cannot be removed goes on lifting its clamps by itself.
+            let _ = remove(&program, cgroup, namespace);
+        }
+    }
+}
+
+/// Takes a program of mode Clamp off the cgroup, so that it sets no more clamps, then its clamps off the sockets.
+fn remove(program: &OwnedFd, cgroup: &File, namespace: &Namespace) -> Result<(), Error> {
+    let doing = "taking off the clamps of a loader that is gone";
+    let Some(former) = map_of(program, |info| named(&info.name, FORMER)) else { return Ok(()) };
+    let object = object::load_unclamp(former.as_fd()).map_err(Error::exchange(doing))?;
+    let walk = object::program(&object, UNCLAMP).attach().map_err(Error::exchange(doing))?;
+    detach(cgroup, program);
+    let walked = namespace.within(|| kernel::read_all(&walk));
+    walked.and_then(|bytes| bytes).map(drop).map_err(Error::exchange_io(doing))
+}
+
+fn gone(settings: &Settings) -> bool {
+    pid_namespace() == Some(settings.owner_pidns) && started(settings.owner_pid) != Some(settings.owner_start)
+}
+
+/// When a process started, in clock ticks since the machine did; none if there is no such process.
+fn started(pid: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // proc(5): field 22, counted behind the name in parentheses, which is field 2
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
+
+fn pid_namespace() -> Option<u32> {
+    u32::try_from(std::fs::metadata("/proc/self/ns/pid").ok()?.ino()).ok()
+}
+
+/// The programs of mode Clamp on a cgroup.
+fn attached(cgroup: &File) -> Vec<OwnedFd> {
+    let mut ids = [0u32; PROGRAMS_MAX];
+    let mut count = PROGRAMS_MAX as u32;
+    // SAFETY: `ids` has room for `count` numbers, which the kernel lowers to how many it wrote.
+    let result = unsafe {
+        libbpf_sys::bpf_prog_query(
+            cgroup.as_raw_fd(),
+            libbpf_sys::BPF_CGROUP_SOCK_OPS,
+            0,
+            std::ptr::null_mut(),
+            ids.as_mut_ptr(),
+            &raw mut count,
+        )
+    };
+    if check(result).is_err() {
+        return Vec::new();
+    }
+    let programs = ids.iter().take(count as usize).filter_map(|&id| {
+        // SAFETY: takes a number, gives a descriptor or a negative error.
+        descriptor(unsafe { libbpf_sys::bpf_prog_get_fd_by_id(id) })
+    });
+    programs.filter(|program| program_info(program, &mut []).is_some_and(|info| named(&info.name, PROGRAM_NAME))).collect()
+}
+
+/// Whether a name that the kernel keeps, cut to 15 letters, is this short one.
+fn named(kept: &[c_char], name: &str) -> bool {
+    name.bytes().chain([0]).zip(kept).all(|(ours, &theirs)| ours == theirs as u8)
+}
+
+/// What a program says of its owner: of our sections only the settings have their size.
+fn owner(program: &OwnedFd) -> Option<Settings> {
+    let map = map_of(program, |info| info.value_size as usize == size_of::<Settings>())?;
+    let mut value = [0u8; size_of::<Settings>()];
+    let key = 0u32;
+    // SAFETY: the key of a section is one u32, and its value was just seen to have the size of `value`.
+    let result = unsafe {
+        libbpf_sys::bpf_map_lookup_elem(map.as_raw_fd(), (&raw const key).cast(), value.as_mut_ptr().cast())
+    };
+    check(result).ok()?;
+    Settings::from_bytes(&value)
+}
+
+/// The first of a program's maps that is as wanted.
+fn map_of(program: &OwnedFd, wanted: impl Fn(&bpf_map_info) -> bool) -> Option<OwnedFd> {
+    let mut maps = [0u32; 64];
+    let info = program_info(program, &mut maps)?;
+    maps.iter().take(info.nr_map_ids as usize).find_map(|&id| {
+        // SAFETY: takes a number, gives a descriptor or a negative error.
+        let map = descriptor(unsafe { libbpf_sys::bpf_map_get_fd_by_id(id) })?;
+        let mut info = bpf_map_info::default();
+        let mut length = size_of::<bpf_map_info>() as u32;
+        // SAFETY: `info` has `length` bytes.
+        let result =
+            unsafe { libbpf_sys::bpf_obj_get_info_by_fd(map.as_raw_fd(), (&raw mut info).cast(), &raw mut length) };
+        (check(result).is_ok() && wanted(&info)).then_some(map)
+    })
+}
+
+fn program_info(program: &OwnedFd, maps: &mut [u32]) -> Option<bpf_prog_info> {
+    let mut info =
+        bpf_prog_info { nr_map_ids: maps.len() as u32, map_ids: maps.as_mut_ptr() as u64, ..Default::default() };
+    let mut length = size_of::<bpf_prog_info>() as u32;
+    // SAFETY: `info` has `length` bytes, and `map_ids` room for `nr_map_ids` numbers.
+    let result =
+        unsafe { libbpf_sys::bpf_obj_get_info_by_fd(program.as_raw_fd(), (&raw mut info).cast(), &raw mut length) };
+    check(result).ok().map(|()| info)
+}
+
+fn descriptor(result: i32) -> Option<OwnedFd> {
+    // SAFETY: a descriptor that was just opened for us is nobody else's.
+    (result >= 0).then(|| unsafe { OwnedFd::from_raw_fd(result) })
+}
+
+/// libbpf returns the negative error number.
+fn check(result: i32) -> io::Result<()> {
+    if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn we_are_not_gone_and_a_pid_used_again_is() {
+        let ours = owned(Settings::default());
+        assert!(!gone(&ours));
+        assert!(gone(&Settings { owner_start: ours.owner_start - 1, ..ours }), "the pid was used again");
+        assert!(gone(&Settings { owner_pid: u32::MAX, ..ours }));
+        assert!(!gone(&Settings { owner_pid: u32::MAX, owner_pidns: 1, ..ours }), "another pid namespace");
+    }
+}

@@ -1,0 +1,166 @@
+//! What is left where the kernel has less: an upper bound by the kernel's clamp, or only looking.
+#![allow(clippy::disallowed_methods, missing_docs)]
+
+mod support;
+
+use kernel::{Kernel, Mode, Options, Outcome};
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use support::{A4, B4, B6, Flow, Net, bound, eventually, load_with, set_control, throughout};
+use units::Span;
+
+const LONG: Span = Span::from_secs(600);
+
+fn cubic(socket: &std::os::fd::OwnedFd) {
+    set_control(socket, "cubic");
+}
+
+#[test]
+fn this_kernel_has_every_feature_and_each_is_described() {
+    needs_root!();
+    let support = kernel::probe();
+    for (feature, outcome) in support.features() {
+        assert_eq!(outcome, &Outcome::Present, "{}", feature.description());
+        assert!(feature == kernel::Feature::Privilege || feature.description().contains("Linux "));
+    }
+    assert_eq!(support.best_mode(), Mode::Control);
+    assert_eq!(support.to_string().lines().count(), kernel::Feature::ALL.len());
+}
+
+#[test]
+fn observing_changes_nothing() {
+    needs_root!();
+    let net = Net::direct();
+    let mut kernel = load_with(&net, Mode::Observe, |_| {});
+    assert_eq!((kernel.mode(), kernel.name()), (Mode::Observe, ""));
+    let flow = Flow::start(&net.a, &net.b, B4);
+    assert_eq!(kernel.adopt().expect("nothing to do"), kernel::Adopted::default());
+    kernel.set_bounds(bound(0, 2), &[(flow.cookie(), bound(0, 2))], LONG).expect("nothing to do");
+    eventually("a window past 12", || flow.info().snd_cwnd() > 12);
+    let samples = kernel.sample().expect("a walk");
+    assert!(samples.len() == 1 && !samples[0].controlled && samples[0].bound.is_none());
+    assert_eq!(kernel.release().expect("nothing to do"), kernel::Released::default());
+    assert_eq!(flow.control(), net.a.default_control());
+}
+
+#[test]
+fn a_clamp_bounds_new_flows_of_the_interface_and_no_others() {
+    needs_root!();
+    let net = Net::bottleneck(50, 100_000);
+    let mut kernel = load_with(&net, Mode::Clamp, |options| options.leave = vec!["reno".into()]);
+    kernel.set_bounds(bound(0, 6), &[], LONG).expect("bounds");
+    let mut flows: Vec<_> = [B4, B6].map(|address| Flow::idle_with(&net.a, &net.b, address, cubic)).into();
+    let mut left = Flow::idle_with(&net.a, &net.b, B4, |socket| set_control(socket, "reno"));
+    let mut loopback = Flow::idle_with(&net.a, &net.a, "127.0.0.1", cubic);
+    for flow in flows.iter_mut().chain([&mut left, &mut loopback]) {
+        flow.send();
+    }
+    eventually("clamped", || flows.iter().all(|flow| flow.info().snd_cwnd() <= 6));
+    throughout(Duration::from_millis(300), || assert!(flows.iter().all(|flow| flow.info().snd_cwnd() <= 6)));
+    eventually("the one on the leave list grows", || left.info().snd_cwnd() > 12);
+    eventually("the one over loopback grows", || loopback.info().snd_cwnd() > 12);
+    assert!(flows.iter().all(|flow| flow.control() == "cubic"), "the control is the socket's own");
+    let samples = kernel.sample().expect("a walk");
+    assert_eq!(samples.iter().filter(|sample| sample.controlled && sample.bound == bound(0, 6)).count(), 2);
+    assert_eq!(kernel.counters().adopted_at_connect, 2);
+    kernel.release().expect("a walk");
+    eventually("unclamped", || flows.iter().all(|flow| flow.info().snd_cwnd() > 12));
+}
+
+#[test]
+fn a_clamp_holds_for_flows_that_exist_and_lapses_with_its_lease() {
+    needs_root!();
+    let net = Net::bottleneck(50, 100_000);
+    let mut flow = Flow::idle_with(&net.a, &net.b, B4, cubic);
+    flow.send();
+    let accepted = Flow::idle(&net.b, &net.a, A4);
+    eventually("a window past 12", || flow.info().snd_cwnd() > 12);
+    let mut kernel = load_with(&net, Mode::Clamp, |_| {});
+    let adopted = kernel.adopt().expect("a walk");
+    assert_eq!((adopted.adopted, adopted.failed), (2, 0));
+    assert_eq!(kernel.adopt().expect("a walk").already, 2);
+    kernel.set_bounds(None, &[(flow.cookie(), bound(0, 6))], Span::from_millis(1000)).expect("bounds");
+    eventually("clamped", || flow.info().snd_cwnd() <= 6);
+    eventually("the lease has lapsed", || flow.info().snd_cwnd() > 12);
+    assert_eq!(kernel.release().expect("a walk").restored, 2);
+    drop(accepted);
+}
+
+/// A loader in a process of its own, for another test to kill.
+#[test]
+#[ignore = "only a part of other tests, which start it"]
+fn a_clamping_loader_to_be_killed() {
+    let Ok(index) = std::env::var("LASTHOP_TEST_INTERFACE") else { return };
+    let lease_ms = std::env::var("LASTHOP_TEST_LEASE_MS").expect("set with the other").parse().expect("a number");
+    let options = Options::new(index.parse().expect("a number"), Mode::Clamp).expect("cgroup2");
+    let mut kernel = Kernel::load(&options).expect("loaded");
+    kernel.adopt().expect("a walk");
+    kernel.set_bounds(bound(0, 5), &[], Span::from_millis(lease_ms)).expect("bounds");
+    println!("\nloaded");
+    std::thread::sleep(Duration::from_secs(600));
+}
+
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// How many programs of this mode are loaded, whoever's.
+fn programs() -> Vec<u32> {
+    let programs = libbpf_rs::query::ProgInfoIter::default();
+    programs.filter(|program| program.name == "clamp_new").map(|program| program.id).collect()
+}
+
+/// Has a flow clamped by another process and that process killed. Gives the programs that came with it.
+fn killed_over(net: &Net, flow: &Flow, lease_ms: &str) -> Vec<u32> {
+    let index = net.a.interface("a0").to_string();
+    let before = programs();
+    let mut child = net.a.run(|| {
+        let mut command = Command::new(std::env::current_exe().expect("our own file"));
+        command.args(["--exact", "a_clamping_loader_to_be_killed", "--ignored", "--nocapture"]);
+        command.env("LASTHOP_TEST_INTERFACE", index).env("LASTHOP_TEST_LEASE_MS", lease_ms);
+        command.stdout(Stdio::piped()).spawn().expect("another process")
+    });
+    let output = BufReader::new(child.stdout.take().expect("piped"));
+    let child = Killed(child);
+    assert!(output.lines().any(|line| line.expect("text") == "loaded"));
+    let its = programs().into_iter().filter(|id| !before.contains(id)).collect();
+    eventually("clamped", || flow.info().snd_cwnd() <= 5);
+    drop(child);
+    its
+}
+
+#[test]
+fn a_clamp_lapses_even_when_its_loader_is_killed() {
+    needs_root!();
+    let net = Net::bottleneck(50, 100_000);
+    let mut flow = Flow::idle_with(&net.a, &net.b, B4, cubic);
+    flow.send();
+    let its = killed_over(&net, &flow, "1500");
+    eventually("the lease has lapsed", || flow.info().snd_cwnd() > 12);
+    drop(load_with(&net, Mode::Control, |_| {}));
+    // Those of tests that run beside this one go when these end.
+    eventually("the program is gone", || !programs().iter().any(|id| its.contains(id)));
+}
+
+#[test]
+fn the_next_loader_takes_off_the_clamps_of_one_that_was_killed() {
+    needs_root!();
+    let net = Net::bottleneck(50, 100_000);
+    let mut flow = Flow::idle_with(&net.a, &net.b, B4, cubic);
+    flow.send();
+    let its = killed_over(&net, &flow, "600000");
+    throughout(Duration::from_millis(200), || assert!(flow.info().snd_cwnd() <= 5, "its lease still runs"));
+    let kernel = load_with(&net, Mode::Observe, |_| {});
+    throughout(Duration::from_millis(200), || assert!(flow.info().snd_cwnd() <= 5, "observing changes nothing"));
+    drop(kernel);
+    let kernel = load_with(&net, Mode::Control, |_| {});
+    eventually("unclamped", || flow.info().snd_cwnd() > 12);
+    eventually("the program is gone", || !programs().iter().any(|id| its.contains(id)));
+    drop(kernel);
+}

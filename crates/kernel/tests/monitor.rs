@@ -1,0 +1,142 @@
+//! What is told about sockets is what the kernel itself says of them.
+#![allow(clippy::disallowed_methods, missing_docs)]
+
+mod support;
+
+use kernel::{CongestionState, Mode};
+use std::collections::HashSet;
+use support::{A4, A6, B4, B6, Flow, Net, eventually, load, load_with};
+
+#[test]
+fn a_sample_says_what_tcp_info_says() {
+    needs_root!();
+    for mode in [Mode::Control, Mode::Observe] {
+        let net = Net::bottleneck(20, 20_000);
+        let mut kernel = load_with(&net, mode, |_| {});
+        let mut flows: Vec<_> = [B4, B6].map(|address| Flow::start(&net.a, &net.b, address)).into();
+        eventually("a loss on both", || flows.iter().all(|flow| flow.info().total_retrans() > 0));
+        // The flows go on meanwhile: TCP_INFO before and after brackets the sample.
+        for flow in &mut flows {
+            let cookie = flow.cookie();
+            let mut agreed = HashSet::new();
+            eventually("each value once equal to one of TCP_INFO", || {
+                let before = flow.info();
+                let samples = kernel.sample().expect("a walk");
+                let after = flow.info();
+                let sample = samples.iter().find(|sample| sample.cookie == cookie).expect("the flow is there");
+                assert_eq!(sample.congestion_control, flow.control());
+                assert_eq!(sample.controlled, mode == Mode::Control);
+                assert_eq!(sample.local, flow.sender.local_addr().expect("bound"));
+                assert_eq!(sample.remote, flow.sender.peer_addr().expect("connected"));
+                assert_eq!(sample.mss.get(), u64::from(before.snd_mss()));
+                assert!((before.bytes_acked()..=after.bytes_acked()).contains(&sample.acked.get()));
+                let retransmits = u64::from(before.total_retrans())..=u64::from(after.total_retrans());
+                assert!(retransmits.contains(&sample.retransmits));
+                assert!((before.bytes_retrans()..=after.bytes_retrans()).contains(&sample.retransmitted.get()));
+                let micros = |span: Option<units::Span>| span.map(|span| span.as_micros() as u32);
+                let rate = sample.delivery_rate.map(|rate| rate.as_bps() / 8);
+                for (name, equal) in [
+                    ("cwnd", sample.cwnd_segments == before.snd_cwnd()),
+                    ("ssthresh", sample.ssthresh_segments == Some(before.snd_ssthresh())),
+                    ("srtt", micros(sample.srtt) == Some(before.rtt_us())),
+                    ("min_rtt", micros(sample.min_rtt) == Some(before.min_rtt_us())),
+                    ("state", sample.state as u8 == before.ca_state()),
+                    ("unsent", sample.unsent.get() == u64::from(before.notsent_bytes())),
+                    ("rate", rate.is_some_and(|rate| rate.abs_diff(before.delivery_rate()) <= 1)),
+                    ("in flight", (1..=sample.cwnd_segments).contains(&sample.in_flight_segments)),
+                ] {
+                    if equal {
+                        agreed.insert(name);
+                    }
+                }
+                agreed.len() == 8
+            });
+        }
+    }
+}
+
+#[test]
+fn only_sockets_that_send_by_the_managed_interface_are_told() {
+    needs_root!();
+    let net = Net::direct();
+    let mut kernel = load(&net);
+    let flows = [
+        Flow::idle(&net.a, &net.b, B4),
+        Flow::idle(&net.a, &net.b, B6),
+        Flow::idle(&net.b, &net.a, A4),
+        Flow::idle(&net.b, &net.a, A6),
+    ];
+    let _loopback = Flow::idle(&net.a, &net.a, "127.0.0.1");
+    let _listener = net.a.run(|| std::net::TcpListener::bind((A4, 0)).expect("a listener"));
+    {
+        let gone = Flow::idle(&net.a, &net.b, B4);
+        gone.sender.shutdown(std::net::Shutdown::Both).expect("closing");
+        gone.receiver.shutdown(std::net::Shutdown::Both).expect("closing");
+    }
+    let here: HashSet<_> = flows[..2]
+        .iter()
+        .map(Flow::cookie)
+        .chain(flows[2..].iter().map(|flow| support::cookie(&flow.receiver)))
+        .collect();
+    eventually("four sockets", || {
+        let samples = kernel.sample().expect("a walk");
+        let told: HashSet<_> = samples.iter().map(|sample| sample.cookie).collect();
+        assert_eq!(samples.len(), told.len(), "each once");
+        assert!(samples.iter().all(|sample| sample.controlled && sample.state == CongestionState::Open));
+        told == here
+    });
+}
+
+#[test]
+fn a_thousand_sockets_are_told_once_each() {
+    needs_root!();
+    let net = Net::direct();
+    let mut kernel = load(&net);
+    let flows: Vec<_> = (0..1000).map(|_| Flow::idle(&net.a, &net.b, B4)).collect();
+    let samples = kernel.sample().expect("a walk");
+    let told: HashSet<_> = samples.iter().map(|sample| sample.cookie).collect();
+    assert_eq!((samples.len(), told.len()), (1000, 1000));
+    assert!(flows.iter().all(|flow| told.contains(&flow.cookie())));
+}
+
+#[test]
+fn losses_are_seen_as_changes_of_state_that_fit_together() {
+    needs_root!();
+    let net = Net::bottleneck(20, 20_000);
+    let other = Net::bottleneck(20, 20_000);
+    for mode in [Mode::Control, Mode::Observe] {
+        let mut kernel = load_with(&net, mode, |_| {});
+        let flow = Flow::start(&net.a, &net.b, B4);
+        let foreign = Flow::start(&other.a, &other.b, B4);
+        let mut changes = Vec::new();
+        let mut lost = 0;
+        eventually("20 recoveries", || {
+            lost += kernel.poll_state_changes(|change| changes.push(change)).expect("the ring");
+            changes.iter().filter(|change| change.to == CongestionState::Recovery).count() >= 20
+        });
+        assert_eq!(lost, 0);
+        assert!(foreign.info().total_retrans() > 0, "the other namespace had its losses too");
+        assert!(changes.iter().all(|change| change.cookie == flow.cookie()));
+        assert!(changes.windows(2).all(|pair| pair[0].at <= pair[1].at));
+        let first = usize::from(changes[0].from != CongestionState::Open);
+        for pair in changes[first..].windows(2) {
+            assert_eq!(pair[0].to, pair[1].from, "no change is missing");
+        }
+    }
+}
+
+#[test]
+fn changes_that_nobody_fetches_are_counted_as_lost() {
+    needs_root!();
+    let net = Net::bottleneck(100, 10_000);
+    let mut kernel = load(&net);
+    let flows: Vec<_> = (0..20).map(|_| Flow::start(&net.a, &net.b, B4)).collect();
+    // 262,144 bytes hold 6553 changes of 40 bytes
+    eventually("more changes than fit", || kernel.counters().state_changes > 7000);
+    drop(flows);
+    let mut told = 0;
+    let lost = kernel.poll_state_changes(|_| told += 1).expect("the ring");
+    assert!(told > 6000 && lost > 0, "{told} and {lost}");
+    assert_eq!(told + lost, kernel.counters().state_changes);
+    assert_eq!(kernel.poll_state_changes(|_| told += 1).expect("the ring"), 0);
+}
