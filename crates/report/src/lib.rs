@@ -1,1 +1,127 @@
-//! report
+//! Figures, tables and series files, made from results and from nothing else.
+//!
+//! - [`write_run`] keeps one run in a folder: `result.json`, `series.parquet`, `queues.parquet`, `figures/*.svg` and one
+//!   self-contained `report.html`.
+//! - [`write_comparison`] keeps several: `comparison.json`, the figures that set them side by side, `report.html`, and
+//!   each run as above in `cases/`.
+//! - [`read_run`] and [`read_comparison`] read such a folder again, so that figures can be made anew without a run.
+//! - [`tables`]: the same figures as text for the terminal.
+//!
+//! *What it leaves out*: figures over more than one run of a case but for the headline figures; there the first seed
+//! stands for the case, and the caption says so.
+// Reports are files.
+#![allow(clippy::disallowed_methods)]
+
+pub mod series_file;
+pub mod tables;
+
+mod cells;
+mod error;
+mod figures;
+mod html;
+mod style;
+
+pub use error::ReportError;
+
+use figures::Figure;
+use scenario::{Comparison, RunResult, Series};
+use std::path::Path;
+
+/// The result of one run in its folder.
+pub const RESULT_FILE: &str = "result.json";
+/// The result of a comparison in its folder.
+pub const COMPARISON_FILE: &str = "comparison.json";
+/// The page in either folder.
+pub const REPORT_FILE: &str = "report.html";
+
+/// Keeps one run in `folder`, which is made if it is not there. Files of the same names are replaced.
+///
+/// # Errors
+/// If a file cannot be written; the message names it.
+pub fn write_run(folder: &Path, result: &RunResult, series: &Series) -> Result<(), ReportError> {
+    make(folder)?;
+    write(&folder.join(RESULT_FILE), &result.to_json())?;
+    series_file::write(folder, result, series)?;
+    let figures = figures::of_run(result, series);
+    write_figures(folder, &figures)?;
+    write(&folder.join(REPORT_FILE), &html::run(result, &figures))
+}
+
+/// Keeps a comparison in `folder`, which is made if it is not there: `runs` are all runs of all cases with the labels of
+/// their cases. Files of the same names are replaced.
+///
+/// # Errors
+/// If a file cannot be written; the message names it.
+pub fn write_comparison(
+    folder: &Path,
+    comparison: &Comparison,
+    runs: &[(String, RunResult, Series)],
+) -> Result<(), ReportError> {
+    make(folder)?;
+    write(&folder.join(COMPARISON_FILE), &comparison.to_json())?;
+    let folders: Vec<String> = runs.iter().map(|(label, run, _)| case_folder(comparison, label, run.seed)).collect();
+    for ((_, run, series), of_case) in runs.iter().zip(&folders) {
+        write_run(&folder.join(of_case), run, series)?;
+    }
+    let figures = figures::of_comparison(comparison, runs);
+    write_figures(folder, &figures)?;
+    write(&folder.join(REPORT_FILE), &html::comparison(comparison, runs, &figures, &folders))
+}
+
+/// Reads what [`write_run`] kept.
+///
+/// # Errors
+/// If a file cannot be read or is of another schema version; the message names it.
+pub fn read_run(folder: &Path) -> Result<(RunResult, Series), ReportError> {
+    let path = folder.join(RESULT_FILE);
+    let result = RunResult::load(&path).map_err(|source| ReportError::Result { path, source })?;
+    Ok((result, series_file::read(folder)?))
+}
+
+/// Reads what [`write_comparison`] kept.
+///
+/// # Errors
+/// If a file cannot be read or is of another schema version; the message names it.
+pub fn read_comparison(folder: &Path) -> Result<(Comparison, Vec<(String, RunResult, Series)>), ReportError> {
+    let path = folder.join(COMPARISON_FILE);
+    let comparison = Comparison::load(&path).map_err(|source| ReportError::Result { path, source })?;
+    let mut runs = Vec::new();
+    for case in &comparison.cases {
+        for run in &case.runs {
+            let (run, series) = read_run(&folder.join(case_folder(&comparison, &case.label, run.seed)))?;
+            runs.push((case.label.clone(), run, series));
+        }
+    }
+    Ok((comparison, runs))
+}
+
+/// The folder of one run inside that of its comparison: `cases/1-policy-none`, with the seed where there are several.
+fn case_folder(comparison: &Comparison, label: &str, seed: u64) -> String {
+    let number = comparison.cases.iter().position(|case| case.label == label).map_or(0, |index| index + 1);
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '-' };
+    let words: Vec<String> = label
+        .chars()
+        .map(plain)
+        .collect::<String>()
+        .split('-')
+        .filter(|word| !word.is_empty() && !word.chars().all(|letter| letter == '.'))
+        .map(str::to_ascii_lowercase)
+        .collect();
+    let name: String = words.join("-").chars().take(60).collect();
+    let seed = if comparison.seeds.len() > 1 { format!("-seed-{seed}") } else { String::new() };
+    format!("cases/{number}-{name}{seed}")
+}
+
+fn write_figures(folder: &Path, figures: &[Figure]) -> Result<(), ReportError> {
+    let folder = folder.join("figures");
+    make(&folder)?;
+    figures.iter().try_for_each(|figure| write(&folder.join(format!("{}.svg", figure.name)), &figure.svg))
+}
+
+fn make(folder: &Path) -> Result<(), ReportError> {
+    std::fs::create_dir_all(folder).map_err(|source| ReportError::Write { path: folder.to_owned(), source })
+}
+
+fn write(path: &Path, text: &str) -> Result<(), ReportError> {
+    std::fs::write(path, text).map_err(|source| ReportError::Write { path: path.to_owned(), source })
+}

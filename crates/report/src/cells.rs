@@ -1,0 +1,176 @@
+//! What stands in the cells of tables, the same in the terminal and on the page.
+
+use scenario::{CaseResult, Comparison, Direction, Distribution, HostsKind, RunResult, Spread};
+
+/// One cell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cell {
+    pub(crate) text: String,
+    /// Numbers stand at the right.
+    pub(crate) is_number: bool,
+}
+
+pub(crate) const FLOW_HEADS: [&str; 13] = [
+    "flow",
+    "host",
+    "dir",
+    "control",
+    "policy",
+    "goodput\nMb/s",
+    "RTT min\nms",
+    "RTT mean\nms",
+    "RTT p95\nms",
+    "cwnd mean\nsegments",
+    "retrans-\nmits",
+    "time-\nouts",
+    "bounded\n%",
+];
+
+pub(crate) const CASE_HEADS: [&str; 12] = [
+    "#",
+    "case",
+    "goodput\nMb/s",
+    "Jain",
+    "starved\nflows",
+    "RTT min\nms",
+    "RTT mean\nms",
+    "RTT p95\nms",
+    "AP queue\ndrops",
+    "medium\nbusy %",
+    "bounded\n%",
+    "valid",
+];
+
+const NOTHING: &str = "–";
+
+/// The headline figures of a run, each with its name.
+pub(crate) fn headline(result: &RunResult) -> Vec<(&'static str, String)> {
+    let rtt = |figure: fn(&Distribution) -> f64| {
+        result.rtt_ms.as_ref().map_or(NOTHING.to_owned(), |rtt| format!("{} ms", milliseconds(figure(rtt))))
+    };
+    vec![
+        ("aggregate goodput", format!("{:.2} Mb/s", result.aggregate_goodput_mbps)),
+        ("Jain's index", jain(result.jain_index)),
+        ("starved flows", format!("{} of {}", result.starved_flows, result.flows.len())),
+        ("RTT mean", rtt(|rtt| rtt.mean)),
+        ("RTT p95", rtt(|rtt| rtt.p95)),
+        ("access point drops", result.access.downlink_drops.to_string()),
+        ("medium busy", format!("{} %", percent(result.utilization))),
+        ("valid", yes_no(result.valid)),
+    ]
+}
+
+pub(crate) fn flow_rows(result: &RunResult) -> Vec<Vec<Cell>> {
+    let rows = result.flows.iter().map(|flow| {
+        let rtt = |figure: fn(&Distribution) -> f64| {
+            number(flow.rtt_ms.as_ref().map_or(NOTHING.to_owned(), |rtt| milliseconds(figure(rtt))))
+        };
+        vec![
+            number(flow.id.to_string()),
+            number(flow.host.to_string()),
+            word(match flow.direction {
+                Direction::Up => "up",
+                Direction::Down => "down",
+            }),
+            word(&flow.congestion_control),
+            word(&flow.policy),
+            number(format!("{:.2}", flow.goodput_mbps)),
+            rtt(|rtt| rtt.min),
+            rtt(|rtt| rtt.mean),
+            rtt(|rtt| rtt.p95),
+            number(format!("{:.1}", flow.cwnd_mean)),
+            number(flow.retransmits.to_string()),
+            number(flow.timeouts.to_string()),
+            number(percent(flow.controlled_share)),
+        ]
+    });
+    rows.collect()
+}
+
+pub(crate) fn case_rows(comparison: &Comparison) -> Vec<Vec<Cell>> {
+    let row = |(index, case): (usize, &CaseResult)| {
+        let summary = &case.summary;
+        let spread = |spread: Spread, show: fn(f64) -> String| number(spread_text(&spread, show));
+        let maybe = |spread: Option<Spread>, show: fn(f64) -> String| {
+            number(spread.map_or(NOTHING.to_owned(), |spread| spread_text(&spread, show)))
+        };
+        vec![
+            number((index + 1).to_string()),
+            word(&case.label),
+            spread(summary.aggregate_goodput_mbps, |mbps| format!("{mbps:.2}")),
+            maybe(summary.jain_index, |index| format!("{index:.3}")),
+            spread(summary.starved_flows, count),
+            maybe(summary.rtt_min_ms, milliseconds),
+            maybe(summary.rtt_mean_ms, milliseconds),
+            maybe(summary.rtt_p95_ms, milliseconds),
+            spread(summary.downlink_drops, count),
+            spread(summary.utilization, percent),
+            spread(summary.controlled_share, percent),
+            word(&yes_no(case.runs.iter().all(|run| run.valid))),
+        ]
+    };
+    comparison.cases.iter().enumerate().map(row).collect()
+}
+
+/// Each case that has a run that is not valid, with its seed and why.
+pub(crate) fn invalid_cases(comparison: &Comparison) -> Vec<(String, String)> {
+    let mut reasons = Vec::new();
+    for case in &comparison.cases {
+        for run in &case.runs {
+            let name = format!("{}, seed {}", case.label, run.seed);
+            reasons.extend(run.invalid_reasons.iter().map(|reason| (name.clone(), reason.clone())));
+        }
+    }
+    reasons
+}
+
+/// Where and by what a result was made.
+pub(crate) fn made_by(build: &scenario::Build, hosts: HostsKind, kernel: Option<&str>) -> String {
+    let commit = match (&build.commit, build.dirty) {
+        (Some(commit), true) => format!(", commit {commit} with changes"),
+        (Some(commit), false) => format!(", commit {commit}"),
+        (None, _) => String::new(),
+    };
+    let habitat = match hosts {
+        HostsKind::Simulated => "simulated hosts, virtual time".to_owned(),
+        HostsKind::Kernel => {
+            format!("kernel hosts, real time{}", kernel.map_or(String::new(), |release| format!(", Linux {release}")))
+        }
+    };
+    format!("lasthop {}{commit}; {habitat}", build.version)
+}
+
+fn number(text: String) -> Cell {
+    Cell { text, is_number: true }
+}
+
+fn word(text: &str) -> Cell {
+    Cell { text: text.to_owned(), is_number: false }
+}
+
+fn yes_no(yes: bool) -> String {
+    if yes { "yes" } else { "NO" }.to_owned()
+}
+
+fn jain(index: Option<f64>) -> String {
+    index.map_or(NOTHING.to_owned(), |index| format!("{index:.3}"))
+}
+
+/// Whole milliseconds where a fraction says nothing.
+fn milliseconds(ms: f64) -> String {
+    if ms >= 100.0 { format!("{ms:.0}") } else { format!("{ms:.1}") }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0}", share * 100.0)
+}
+
+/// A count, or the mean of several.
+fn count(count: f64) -> String {
+    if count.fract() == 0.0 { format!("{count:.0}") } else { format!("{count:.1}") }
+}
+
+fn spread_text(spread: &Spread, show: fn(f64) -> String) -> String {
+    let (least, mean, greatest) = (show(spread.min), show(spread.mean), show(spread.max));
+    if least == greatest { mean } else { format!("{mean} ({least}–{greatest})") }
+}

@@ -1,0 +1,384 @@
+//! A sheet to draw on, in CSS pixels, and a rectangle of it with axes.
+//!
+//! Plotters' SVG backend counts in whole numbers, so everything is drawn twice as large and shown at half the size. Axes are
+//! placed by hand on the backend: only so is it certain that no label meets another.
+
+use crate::style::{Colour, GRID, INK, LIMIT, MUTED, PAPER};
+use plotters::prelude::{DrawingBackend, IntoFont as _, RGBAColor, SVGBackend, ShapeStyle};
+use plotters::style::TextStyle;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use std::fmt::Write as _;
+
+/// Width of every figure.
+pub(crate) const WIDTH: f64 = 960.0;
+const SCALE: f64 = 2.0;
+
+/// Sizes of text.
+pub(crate) const SMALL: f64 = 11.5;
+pub(crate) const NORMAL: f64 = 13.0;
+
+/// A finished figure.
+#[derive(Clone, Debug)]
+pub(crate) struct Svg {
+    pub(crate) text: String,
+}
+
+/// Where text stands beside its point.
+#[derive(Clone, Copy)]
+pub(crate) enum Beside {
+    /// Begins there.
+    Start,
+    /// Its middle is there.
+    Middle,
+    /// Ends there.
+    End,
+}
+
+/// What a text looks like.
+#[derive(Clone, Copy)]
+pub(crate) struct Ink {
+    pub(crate) size: f64,
+    pub(crate) colour: Colour,
+    pub(crate) beside: Beside,
+}
+
+impl Ink {
+    pub(crate) const fn label(beside: Beside) -> Self {
+        Self { size: SMALL, colour: MUTED, beside }
+    }
+
+    pub(crate) const fn text(beside: Beside) -> Self {
+        Self { size: NORMAL, colour: INK, beside }
+    }
+}
+
+/// What a line looks like.
+#[derive(Clone, Copy)]
+pub(crate) struct Pen {
+    pub(crate) colour: Colour,
+    pub(crate) width: f64,
+    pub(crate) opacity: f64,
+}
+
+impl Pen {
+    pub(crate) const fn new(colour: Colour, width: f64) -> Self {
+        Self { colour, width, opacity: 1.0 }
+    }
+}
+
+/// A sheet.
+pub(crate) struct Canvas<'a> {
+    backend: SVGBackend<'a>,
+}
+
+/// Draws on an empty sheet, and gives it the title that is read aloud.
+pub(crate) fn draw(title: &str, height: f64, draw: impl FnOnce(&mut Canvas<'_>)) -> Svg {
+    let mut sheet = String::new();
+    let size = ((WIDTH * SCALE) as u32, (height * SCALE) as u32);
+    let mut canvas = Canvas { backend: SVGBackend::with_string(&mut sheet, size) };
+    draw(&mut canvas);
+    canvas.backend.present().expect(NEVER_FAILS);
+    drop(canvas);
+    // The sheet's own first and last line give way to ours.
+    let shapes = sheet.split_once(">\n").map_or("", |(_, shapes)| shapes);
+    let shapes = shapes.strip_suffix("</svg>\n").unwrap_or(shapes);
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {} {}\" \
+         role=\"img\" font-family=\"system-ui, sans-serif\">",
+        size.0, size.1,
+    );
+    let _ = writeln!(text, "<title>{}</title>", crate::html::escape(title));
+    let dashed = LIMIT.hex();
+    let _ = writeln!(
+        text,
+        "<style>polyline{{stroke-linejoin:round}}[stroke=\"{dashed}\"]{{stroke-dasharray:10 7}}</style>"
+    );
+    let _ = writeln!(text, "<rect width=\"100%\" height=\"100%\" fill=\"{}\"/>", PAPER.hex());
+    text.push_str(shapes);
+    text.push_str("</svg>\n");
+    Svg { text }
+}
+
+const NEVER_FAILS: &str = "drawing into a string cannot fail";
+
+impl Canvas<'_> {
+    pub(crate) fn rectangle(&mut self, left: f64, top: f64, width: f64, height: f64, colour: Colour, opacity: f64) {
+        let style = shape(Pen { colour, width: 0.0, opacity });
+        let (from, to) = (point(left, top), point(left + width, top + height));
+        // What is there at all must be seen: never thinner than one unit.
+        let to = (to.0.max(from.0 + 1), to.1.max(from.1 + 1));
+        self.backend.draw_rect(from, to, &style, true).expect(NEVER_FAILS);
+    }
+
+    pub(crate) fn line(&mut self, from: (f64, f64), to: (f64, f64), pen: Pen) {
+        self.backend.draw_line(point(from.0, from.1), point(to.0, to.1), &shape(pen)).expect(NEVER_FAILS);
+    }
+
+    pub(crate) fn path(&mut self, points: &[(f64, f64)], pen: Pen) {
+        let points: Vec<(i32, i32)> = points.iter().map(|(x, y)| point(*x, *y)).collect();
+        self.backend.draw_path(points, &shape(pen)).expect(NEVER_FAILS);
+    }
+
+    pub(crate) fn circle(&mut self, centre: (f64, f64), radius: f64, colour: Colour) {
+        let style = shape(Pen::new(colour, 0.0));
+        let radius = (radius * SCALE).round() as u32;
+        self.backend.draw_circle(point(centre.0, centre.1), radius, &style, true).expect(NEVER_FAILS);
+    }
+
+    /// Text beside a point that is at half its height.
+    pub(crate) fn text(&mut self, text: &str, x: f64, y: f64, ink: Ink) {
+        let across = match ink.beside {
+            Beside::Start => HPos::Left,
+            Beside::Middle => HPos::Center,
+            Beside::End => HPos::Right,
+        };
+        // The backend divides by 1.24 on the way out.
+        let font = ("inherit", ink.size * SCALE * 1.24).into_font();
+        let colour = rgba(ink.colour, 1.0);
+        let style = TextStyle::from(font).color(&colour).pos(Pos::new(across, VPos::Center));
+        self.backend.draw_text(text, &style, point(x, y)).expect(NEVER_FAILS);
+    }
+}
+
+/// About how wide a text is; sans-serif letters are some 0.55 of their size.
+pub(crate) fn text_width(text: &str, size: f64) -> f64 {
+    text.chars().count() as f64 * size * 0.56
+}
+
+/// The text, cut to a width.
+pub(crate) fn fitted(text: &str, size: f64, width: f64) -> String {
+    if text_width(text, size) <= width {
+        return text.to_owned();
+    }
+    let letters = (width / (size * 0.56)).floor() as usize;
+    text.chars().take(letters.saturating_sub(1)).chain(['…']).collect()
+}
+
+fn point(x: f64, y: f64) -> (i32, i32) {
+    ((x * SCALE).round() as i32, (y * SCALE).round() as i32)
+}
+
+fn shape(pen: Pen) -> ShapeStyle {
+    let stroke_width = (pen.width * SCALE).round() as u32;
+    ShapeStyle { color: rgba(pen.colour, pen.opacity), filled: true, stroke_width }
+}
+
+fn rgba(colour: Colour, opacity: f64) -> RGBAColor {
+    RGBAColor(colour.0, colour.1, colour.2, opacity)
+}
+
+/// How numbers become places on an axis.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Axis {
+    /// Equal steps.
+    Linear {
+        /// At the beginning.
+        from: f64,
+        /// At the end.
+        to: f64,
+    },
+    /// Equal ratios; both ends are above 0.
+    Log {
+        /// At the beginning.
+        from: f64,
+        /// At the end.
+        to: f64,
+    },
+}
+
+impl Axis {
+    /// From 0 to a round number that is not below `highest`.
+    pub(crate) fn from_zero(highest: f64, ticks: usize) -> Self {
+        let highest = if highest > 0.0 { highest } else { 1.0 };
+        let step = step_for(highest, ticks);
+        Self::Linear { from: 0.0, to: (highest / step - 1e-9).ceil() * step }
+    }
+
+    /// Around these numbers, which are above 0: by ratios where they span more than a decade, else from 0.
+    pub(crate) fn around(lowest: f64, highest: f64, ticks: usize) -> Self {
+        if lowest > 0.0 && highest / lowest > 10.0 {
+            Self::Log { from: round_down(lowest), to: round_up(highest) }
+        } else {
+            Self::from_zero(highest, ticks)
+        }
+    }
+
+    /// Where a number is, 0 at the beginning and 1 at the end; not outside.
+    pub(crate) fn place(self, number: f64) -> f64 {
+        let place = match self {
+            Self::Linear { from, to } => (number - from) / (to - from),
+            Self::Log { from, to } => (number.max(from) / from).ln() / (to / from).ln(),
+        };
+        place.clamp(0.0, 1.0)
+    }
+
+    /// Round numbers on the axis, at most about so many.
+    pub(crate) fn ticks(self, at_most: usize) -> Vec<f64> {
+        match self {
+            Self::Linear { from, to } => {
+                let step = step_for(to - from, at_most);
+                let first = (from / step - 1e-9).ceil() as i64;
+                let last = (to / step + 1e-9).floor() as i64;
+                (first..=last).map(|count| count as f64 * step).collect()
+            }
+            Self::Log { from, to } => {
+                let decades = from.log10().floor() as i32..=to.log10().ceil() as i32;
+                let of = |factors: &'static [f64]| -> Vec<f64> {
+                    let all = decades.clone().flat_map(|decade| factors.iter().map(move |f| f * 10_f64.powi(decade)));
+                    all.filter(|tick| (from * 0.999..=to * 1.001).contains(tick)).collect()
+                };
+                let fine = of(&[1.0, 2.0, 5.0]);
+                if fine.len() <= at_most + 2 { fine } else { of(&[1.0]) }
+            }
+        }
+    }
+
+    pub(crate) const fn is_log(self) -> bool {
+        matches!(self, Self::Log { .. })
+    }
+}
+
+/// 1, 2 or 5 times a power of ten, so that at most about `ticks` steps make up the range.
+fn step_for(range: f64, ticks: usize) -> f64 {
+    let rough = range / ticks.max(1) as f64;
+    let decade = 10_f64.powf(rough.log10().floor());
+    let factor = [1.0, 2.0, 5.0, 10.0].into_iter().find(|factor| factor * decade >= rough * 0.999).unwrap_or(10.0);
+    factor * decade
+}
+
+fn round_down(number: f64) -> f64 {
+    let decade = 10_f64.powf(number.log10().floor());
+    [5.0, 2.0, 1.0].into_iter().map(|factor| factor * decade).find(|round| *round <= number * 1.001).unwrap_or(decade)
+}
+
+fn round_up(number: f64) -> f64 {
+    let decade = 10_f64.powf(number.log10().floor());
+    let round = [1.0, 2.0, 5.0, 10.0].into_iter().map(|factor| factor * decade);
+    round.into_iter().find(|round| *round >= number * 0.999).unwrap_or(10.0 * decade)
+}
+
+/// A rectangle with axes.
+#[derive(Clone, Copy)]
+pub(crate) struct Panel {
+    pub(crate) left: f64,
+    pub(crate) top: f64,
+    pub(crate) width: f64,
+    pub(crate) height: f64,
+    pub(crate) x: Axis,
+    pub(crate) y: Axis,
+}
+
+impl Panel {
+    pub(crate) fn x_at(&self, number: f64) -> f64 {
+        self.left + self.width * self.x.place(number)
+    }
+
+    pub(crate) fn y_at(&self, number: f64) -> f64 {
+        self.top + self.height * (1.0 - self.y.place(number))
+    }
+
+    pub(crate) fn at(&self, x: f64, y: f64) -> (f64, f64) {
+        (self.x_at(x), self.y_at(y))
+    }
+
+    pub(crate) fn bottom(&self) -> f64 {
+        self.top + self.height
+    }
+
+    pub(crate) fn right(&self) -> f64 {
+        self.left + self.width
+    }
+
+    /// Grid and numbers of the upright axis, its name above.
+    pub(crate) fn draw_y(&self, canvas: &mut Canvas<'_>, name: &str) {
+        for tick in self.y.ticks((self.height / 34.0) as usize) {
+            let y = self.y_at(tick);
+            canvas.line((self.left, y), (self.right(), y), Pen::new(GRID, 1.0));
+            canvas.text(&number(tick), self.left - 8.0, y, Ink::label(Beside::End));
+        }
+        let name = if self.y.is_log() { format!("{name}, log scale") } else { name.to_owned() };
+        canvas.text(&name, self.left - 40.0, self.top - 14.0, Ink::label(Beside::Start));
+    }
+
+    /// Base line and numbers of the level axis, its name below.
+    pub(crate) fn draw_x(&self, canvas: &mut Canvas<'_>, name: &str) {
+        canvas.line((self.left, self.bottom()), (self.right(), self.bottom()), Pen::new(MUTED, 1.0));
+        for tick in self.x.ticks((self.width / 80.0) as usize) {
+            let x = self.x_at(tick);
+            canvas.line((x, self.bottom()), (x, self.bottom() + 4.0), Pen::new(MUTED, 1.0));
+            canvas.text(&number(tick), x, self.bottom() + 14.0, Ink::label(Beside::Middle));
+        }
+        canvas.text(name, self.left + self.width / 2.0, self.bottom() + 31.0, Ink::label(Beside::Middle));
+    }
+}
+
+/// A number as one would write it beside an axis: no more digits than it needs, thousands parted.
+pub(crate) fn number(value: f64) -> String {
+    let magnitude = value.abs();
+    let digits = match magnitude {
+        m if m >= 100.0 || (m - m.round()).abs() < 1e-9 => 0,
+        m if m >= 10.0 || ((m * 10.0) - (m * 10.0).round()).abs() < 1e-9 => 1,
+        m if m >= 0.01 => 2,
+        _ => 4,
+    };
+    let text = format!("{value:.digits$}");
+    let (whole, fraction) = text.split_once('.').map_or((text.as_str(), None), |(whole, rest)| (whole, Some(rest)));
+    let (sign, whole) = whole.strip_prefix('-').map_or(("", whole), |whole| ("-", whole));
+    let mut parted = String::new();
+    for (at, digit) in whole.chars().enumerate() {
+        if at > 0 && (whole.len() - at) % 3 == 0 && whole.len() > 4 {
+            parted.push('\u{202f}');
+        }
+        parted.push(digit);
+    }
+    match fraction {
+        Some(fraction) => format!("{sign}{parted}.{fraction}"),
+        None => format!("{sign}{parted}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_and_reach_both_ends() {
+        assert_eq!(Axis::from_zero(19.3, 5), Axis::Linear { from: 0.0, to: 20.0 });
+        assert_eq!(Axis::from_zero(19.3, 5).ticks(5), [0.0, 5.0, 10.0, 15.0, 20.0]);
+        assert_eq!(Axis::from_zero(0.0, 5).ticks(5).last(), Some(&1.0));
+        assert_eq!(Axis::Log { from: 200.0, to: 10_000.0 }.ticks(6), [200.0, 500.0, 1e3, 2e3, 5e3, 1e4]);
+    }
+
+    #[test]
+    fn a_wide_span_is_drawn_by_ratios() {
+        assert_eq!(Axis::around(256.0, 12_500.0, 5), Axis::Log { from: 200.0, to: 20_000.0 });
+        assert_eq!(Axis::around(256.0, 480.0, 5), Axis::Linear { from: 0.0, to: 500.0 });
+        // 200 to 20000 are two decades: 2000 is in the middle.
+        assert!((Axis::Log { from: 200.0, to: 20_000.0 }.place(2_000.0) - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn numbers_have_no_digits_that_say_nothing() {
+        for (value, text) in [(0.0, "0"), (5.0, "5"), (0.5, "0.5"), (0.25, "0.25"), (2500.0, "2500"), (-12.5, "-12.5")]
+        {
+            assert_eq!(number(value), text);
+        }
+        assert_eq!(number(12_500.0), "12\u{202f}500");
+    }
+
+    #[test]
+    fn text_in_a_figure_is_escaped() {
+        let svg = draw("<b>", 20.0, |canvas| canvas.text("a<b&c", 1.0, 1.0, Ink::text(Beside::Start)));
+        assert!(svg.text.contains("<title>&lt;b&gt;</title>") && svg.text.contains("a&lt;b&amp;c"), "{}", svg.text);
+    }
+
+    #[test]
+    fn a_long_label_is_cut_to_its_room() {
+        assert_eq!(fitted("short", 10.0, 100.0), "short");
+        let cut = fitted("a label that is much too long", 10.0, 57.0);
+        assert_eq!(cut, "a label t…");
+        assert!(text_width(&cut, 10.0) <= 57.0);
+    }
+}

@@ -1,0 +1,270 @@
+//! The figures of a run and of a comparison, made from their results and series and from nothing else.
+
+mod bars;
+mod canvas;
+mod lines;
+mod states;
+mod thin;
+mod tradeoff;
+
+pub(crate) use canvas::number;
+
+use crate::style::{self, Colour, FlowLooks, Look};
+use lines::{Legend, Line, TimeFigure, TimePanel};
+use scenario::{Comparison, FlowSample, FlowSeries, RunResult, Series};
+use thin::thin;
+
+/// Points over all lines of a figure; it bounds the size of the file.
+const MOST_POINTS: usize = 40_000;
+
+/// A figure.
+#[derive(Clone, Debug)]
+pub(crate) struct Figure {
+    /// The file's name without its ending.
+    pub(crate) name: &'static str,
+    pub(crate) title: &'static str,
+    /// One line that says what to look for.
+    pub(crate) caption: String,
+    pub(crate) svg: String,
+}
+
+/// Every figure of one run that its series have something for.
+pub(crate) fn of_run(run: &RunResult, series: &Series) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    figures.extend(bars::goodput_of_run(run).map(|svg| Figure {
+        name: "goodput",
+        title: "Goodput of each host",
+        caption: "Bars of one height are a fair share; a host without a bar got nothing.".into(),
+        svg: svg.text,
+    }));
+    figures.extend(rtt_of_run(run, &series.flows));
+    figures.extend(windows(run, &series.flows));
+    figures.extend(states::states(run, &series.flows).map(|svg| Figure {
+        name: "states",
+        title: "Congestion-avoidance state over time",
+        caption:
+            "Recovery and Loss are time spent repairing losses; each column shows the most severe state in it.".into(),
+        svg: svg.text,
+    }));
+    figures.extend(queue(&[(None, run, series)]));
+    figures
+}
+
+/// The figures that set the cases of a comparison side by side; of a case with several seeds the first.
+pub(crate) fn of_comparison(comparison: &Comparison, runs: &[(String, RunResult, Series)]) -> Vec<Figure> {
+    let looks = style::cases(comparison);
+    let seeds = if comparison.seeds.len() > 1 {
+        format!(" Means over {} seeds, from the least to the greatest.", comparison.seeds.len())
+    } else {
+        String::new()
+    };
+    let mut figures = vec![Figure {
+        name: "summary",
+        title: "The cases at a glance",
+        caption: format!("Better is more goodput, a Jain's index nearer to 1, and a shorter RTT.{seeds}"),
+        svg: bars::summary(comparison, &looks).text,
+    }];
+    figures.extend(tradeoff::tradeoff(comparison, &looks).map(|svg| Figure {
+        name: "tradeoff",
+        title: "Goodput against round-trip time",
+        caption: format!("The best cases are at the top left: much goodput, short round trips.{seeds}"),
+        svg: svg.text,
+    }));
+    let one = if comparison.seeds.len() > 1 {
+        format!(" The first of {} seeds.", comparison.seeds.len())
+    } else {
+        String::new()
+    };
+    figures.extend(bars::goodput_of_cases(comparison, &looks).map(|svg| Figure {
+        name: "goodput",
+        title: "Goodput of each host, case by case",
+        caption: format!("Within a case, bars of one height are a fair share.{one}"),
+        svg: svg.text,
+    }));
+    let firsts = first_runs(comparison, runs, &looks);
+    figures.extend(rtt_of_cases(&firsts, &one));
+    figures.extend(queue(&firsts).map(|figure| Figure { caption: format!("{}{one}", figure.caption), ..figure }));
+    figures
+}
+
+type CaseRun<'a> = (Option<&'a Look>, &'a RunResult, &'a Series);
+
+fn first_runs<'a>(
+    comparison: &Comparison,
+    runs: &'a [(String, RunResult, Series)],
+    looks: &'a [Look],
+) -> Vec<CaseRun<'a>> {
+    let first = |(case, look): (&scenario::CaseResult, &'a Look)| {
+        let (_, run, series) = runs.iter().find(|(label, ..)| *label == case.label)?;
+        Some((Some(look), run, series))
+    };
+    comparison.cases.iter().zip(looks).filter_map(first).collect()
+}
+
+/// One line for each connection.
+fn flow_lines(
+    run: &RunResult,
+    series: &FlowSeries,
+    columns: usize,
+    of: impl Fn(&FlowSample) -> Option<f64>,
+    colour: impl Fn(&scenario::FlowResult) -> Colour,
+) -> Vec<Line> {
+    let line = |flow: &scenario::FlowResult| {
+        let points = series.of_flow(flow.id).map(|sample| (sample.t_s, of(&sample)));
+        let parts = thin(points, (0.0, run.duration_s), columns);
+        (!parts.is_empty()).then(|| Line { colour: colour(flow), parts })
+    };
+    run.flows.iter().filter_map(line).collect()
+}
+
+fn legend(looks: &FlowLooks) -> Legend {
+    match looks.legend() {
+        Ok(looks) if looks.len() > 1 => Legend::Looks(looks),
+        Ok(_) => Legend::Nothing,
+        Err(hosts) => Legend::Hosts(hosts),
+    }
+}
+
+/// How many columns each of so many lines may have in a panel of this width.
+fn columns(lines: usize, width: usize) -> usize {
+    (MOST_POINTS / (4 * lines.max(1))).clamp(60, width)
+}
+
+fn panel(title: Option<&Look>, run: &RunResult, lines: Vec<Line>) -> TimePanel {
+    let (duration_s, warmup_s) = (run.duration_s, run.warmup_s);
+    TimePanel { title: title.cloned(), lines, limits: Vec::new(), duration_s, warmup_s }
+}
+
+fn rtt_of_run(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
+    let looks = FlowLooks::of(run);
+    let columns = columns(run.flows.len(), 880);
+    let lines = flow_lines(run, series, columns, |sample| sample.srtt_ms, |flow| looks.colour(flow));
+    if lines.is_empty() {
+        return None;
+    }
+    let figure = TimeFigure {
+        title: "RTT over time",
+        y_name: "RTT (ms)",
+        legend: legend(&looks),
+        limit_name: None,
+        by_ratio: true,
+    };
+    Some(Figure {
+        name: "rtt",
+        title: "Round-trip time over time",
+        caption: "Smoothed RTT of each connection. What is above the path's own RTT is time spent in queues.".into(),
+        svg: figure.draw(&[panel(None, run, lines)]).text,
+    })
+}
+
+fn rtt_of_cases(runs: &[CaseRun<'_>], one: &str) -> Option<Figure> {
+    let lines: usize = runs.iter().map(|(_, run, _)| run.flows.len()).sum();
+    let columns = columns(lines, 400);
+    let of = |(look, run, series): &CaseRun<'_>| {
+        let looks = FlowLooks::of(run);
+        let lines = flow_lines(run, &series.flows, columns, |sample| sample.srtt_ms, |flow| looks.colour(flow));
+        panel(*look, run, lines)
+    };
+    let panels: Vec<TimePanel> = runs.iter().map(of).collect();
+    if panels.iter().all(|panel| panel.lines.is_empty()) {
+        return None;
+    }
+    // The cases may differ in their hosts; the one with the most explains the colours of all.
+    let (_, widest, _) = runs.iter().max_by_key(|(_, run, _)| run.flows.len())?;
+    let figure = TimeFigure {
+        title: "RTT over time, case by case",
+        y_name: "RTT (ms)",
+        legend: legend(&FlowLooks::of(widest)),
+        limit_name: None,
+        by_ratio: true,
+    };
+    Some(Figure {
+        name: "rtt",
+        title: "Round-trip time over time, case by case",
+        caption: format!(
+            "Smoothed RTT of each connection, all cases on the same axes. What is above the path's own RTT is time \
+             spent in queues.{one}"
+        ),
+        svg: figure.draw(&panels).text,
+    })
+}
+
+fn windows(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
+    let looks = FlowLooks::of(run);
+    let columns = columns(2 * run.flows.len(), 880);
+    let cwnd = |sample: &FlowSample| Some(f64::from(sample.cwnd_segments));
+    let lines = flow_lines(run, series, columns, cwnd, |flow| looks.colour(flow));
+    if lines.is_empty() {
+        return None;
+    }
+    let mut panel = panel(None, run, lines);
+    panel.limits = limits(run, series, columns);
+    let caption = if panel.limits.is_empty() {
+        "Saw-teeth are losses; nothing bounds these windows."
+    } else {
+        "Saw-teeth are losses. The dashed lines are the least and the greatest upper limit in force: no window stays above \
+         its own."
+    };
+    let figure = TimeFigure {
+        title: "Congestion windows over time",
+        y_name: "congestion window (segments)",
+        legend: legend(&looks),
+        limit_name: Some("upper limit, least and greatest"),
+        by_ratio: false,
+    };
+    Some(Figure {
+        name: "cwnd",
+        title: "Congestion windows and their limits over time",
+        caption: caption.into(),
+        svg: figure.draw(&[panel]).text,
+    })
+}
+
+/// The least and the greatest upper limit in force at each moment; one line where the two are always the same.
+fn limits(run: &RunResult, series: &FlowSeries, columns: usize) -> Vec<Vec<(f64, f64)>> {
+    let mut moments: Vec<(f64, Option<(f64, f64)>)> = Vec::new();
+    for row in 0..series.len() {
+        let t_s = series.t_s[row];
+        if moments.last().is_none_or(|(last, _)| *last != t_s) {
+            moments.push((t_s, None));
+        }
+        let (Some(limit), Some((_, extremes))) = (series.bound_max[row], moments.last_mut()) else { continue };
+        let limit = f64::from(limit);
+        *extremes = Some(extremes.map_or((limit, limit), |(least, most)| (least.min(limit), most.max(limit))));
+    }
+    let range = (0.0, run.duration_s);
+    let least = thin(moments.iter().map(|(t_s, both)| (*t_s, both.map(|(least, _)| least))), range, columns);
+    let most = thin(moments.iter().map(|(t_s, both)| (*t_s, both.map(|(_, most)| most))), range, columns);
+    if least == most { least } else { least.into_iter().chain(most).collect() }
+}
+
+fn queue(runs: &[CaseRun<'_>]) -> Option<Figure> {
+    let width = if runs.len() > 1 { 400 } else { 880 };
+    let columns = columns(runs.len(), width);
+    let of = |(look, run, series): &CaseRun<'_>| {
+        let lengths = series.queues.of_place("access_point").map(|(t_s, packets)| (t_s, Some(f64::from(packets))));
+        let parts = thin(lengths, (0.0, run.duration_s), columns);
+        let colour = look.map_or(style::host(0, 1), |look| look.colour);
+        let mut panel = panel(*look, run, vec![Line { colour, parts }]);
+        let room = run.scenario["access"]["queue_packets"].as_f64();
+        panel.limits = room.map(|room| vec![(0.0, room), (run.duration_s, room)]).into_iter().collect();
+        panel
+    };
+    let panels: Vec<TimePanel> = runs.iter().map(of).collect();
+    if panels.iter().all(|panel| panel.lines.iter().all(|line| line.parts.is_empty())) {
+        return None;
+    }
+    let figure = TimeFigure {
+        title: "The access point's queue over time",
+        y_name: "queue (packets)",
+        legend: Legend::Nothing,
+        limit_name: Some("room of the queue"),
+        by_ratio: false,
+    };
+    Some(Figure {
+        name: "queue",
+        title: "The access point's queue over time",
+        caption: "Where it touches the dashed line packets are dropped: for uploads, acknowledgements.".into(),
+        svg: figure.draw(&panels).text,
+    })
+}

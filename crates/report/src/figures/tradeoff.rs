@@ -1,0 +1,59 @@
+//! Aggregate goodput against round-trip time: one point for each case, the best towards the top left.
+
+use super::canvas::{Axis, Beside, Ink, Panel, Pen, SMALL, Svg, WIDTH, draw, fitted, text_width};
+use crate::style::{GRID, INK, Look, PAPER};
+use scenario::{Comparison, Spread};
+
+const MARGIN_LEFT: f64 = 62.0;
+const ROW: f64 = 24.0;
+
+/// `None` where no case has an RTT.
+pub(crate) fn tradeoff(comparison: &Comparison, looks: &[Look]) -> Option<Svg> {
+    let points: Vec<(usize, Spread, Spread)> = comparison
+        .cases
+        .iter()
+        .enumerate()
+        .filter_map(|(index, case)| Some((index, case.summary.rtt_p95_ms?, case.summary.aggregate_goodput_mbps)))
+        .collect();
+    let lowest = points.iter().map(|(_, rtt, _)| rtt.min).fold(f64::INFINITY, f64::min);
+    let slowest = points.iter().map(|(_, rtt, _)| rtt.max).fold(0.0, f64::max);
+    let most = points.iter().map(|(.., goodput)| goodput.max).fold(0.0, f64::max);
+    if points.is_empty() {
+        return None;
+    }
+    let longest = looks.iter().map(|look| text_width(&look.label, SMALL)).fold(0.0, f64::max);
+    let legend = (longest + 46.0).min(300.0);
+    let panel = Panel {
+        left: MARGIN_LEFT,
+        top: 30.0,
+        width: WIDTH - MARGIN_LEFT - legend - 24.0,
+        height: (looks.len() as f64 * ROW).max(250.0),
+        x: Axis::around(lowest * 0.8, slowest * 1.05, 6),
+        y: Axis::from_zero(most * 1.05, 5),
+    };
+    let svg = draw("Aggregate goodput against RTT of each case", panel.bottom() + 46.0, |canvas| {
+        panel.draw_y(canvas, "aggregate goodput (Mb/s)");
+        for tick in panel.x.ticks((panel.width / 80.0) as usize) {
+            canvas.line((panel.x_at(tick), panel.top), (panel.x_at(tick), panel.bottom()), Pen::new(GRID, 1.0));
+        }
+        let scale = if panel.x.is_log() { ", log scale" } else { "" };
+        panel.draw_x(canvas, &format!("RTT, 95th percentile (ms){scale}"));
+        for (index, rtt, goodput) in &points {
+            let colour = looks[*index].colour;
+            let (x, y) = panel.at(rtt.mean, goodput.mean);
+            canvas.line((panel.x_at(rtt.min), y), (panel.x_at(rtt.max), y), Pen::new(colour, 1.5));
+            canvas.line((x, panel.y_at(goodput.min)), (x, panel.y_at(goodput.max)), Pen::new(colour, 1.5));
+            canvas.circle((x, y), 9.0, colour);
+            let inside = Ink { size: SMALL, colour: PAPER, beside: Beside::Middle };
+            canvas.text(&(index + 1).to_string(), x, y, inside);
+        }
+        for (index, look) in looks.iter().enumerate() {
+            let (x, y) = (panel.right() + 36.0, panel.top + (index as f64 + 0.5) * ROW);
+            canvas.circle((x, y), 9.0, look.colour);
+            canvas.text(&(index + 1).to_string(), x, y, Ink { size: SMALL, colour: PAPER, beside: Beside::Middle });
+            let label = fitted(&look.label, SMALL, legend - 46.0 + 8.0);
+            canvas.text(&label, x + 16.0, y, Ink { size: SMALL, colour: INK, beside: Beside::Start });
+        }
+    });
+    Some(svg)
+}

@@ -1,0 +1,273 @@
+//! The series as Parquet: `series.parquet` (connections) and `queues.parquet` (queues), compressed with zstd.
+//!
+//! Each file's own metadata say which run it belongs to: `lasthop.schema_version`, `lasthop.scenario` (its name),
+//! `lasthop.seed`, `lasthop.version`, `lasthop.commit`. The columns are those of [`FlowSeries`] and [`QueueSeries`].
+//!
+//! Written and read with the column interface of the `parquet` crate; Arrow would bring thirty crates for nothing more.
+
+use crate::error::ReportError;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::column::reader::get_typed_column_reader;
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::parser::parse_message_type;
+use scenario::{FlowSeries, QueueSeries, RunResult, SCHEMA_VERSION, Series};
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The connections' file in the folder of a run.
+pub const FLOWS_FILE: &str = "series.parquet";
+/// The queues' file in the folder of a run.
+pub const QUEUES_FILE: &str = "queues.parquet";
+
+const VERSION_KEY: &str = "lasthop.schema_version";
+
+const FLOWS_SCHEMA: &str = "message flows {
+    required double t_s;
+    required int32 flow (integer(32, false));
+    required int32 host (integer(16, false));
+    required int32 cwnd_segments (integer(32, false));
+    optional int32 ssthresh_segments (integer(32, false));
+    optional double srtt_ms;
+    optional double min_rtt_ms;
+    required int32 state (integer(8, false));
+    required int32 in_flight_segments (integer(32, false));
+    required int64 unsent_bytes (integer(64, false));
+    required int64 retransmits (integer(64, false));
+    required double goodput_mbps;
+    optional int32 bound_min (integer(32, false));
+    optional int32 bound_max (integer(32, false));
+}";
+
+const QUEUES_SCHEMA: &str = "message queues {
+    required double t_s;
+    required binary place (string);
+    required int32 packets (integer(32, false));
+}";
+
+/// Writes both files of a run into a folder that exists.
+///
+/// # Errors
+/// If a file cannot be written; the message names it.
+pub fn write(folder: &Path, result: &RunResult, series: &Series) -> Result<(), ReportError> {
+    write_file(&folder.join(FLOWS_FILE), FLOWS_SCHEMA, result, |columns| write_flows(columns, &series.flows))?;
+    write_file(&folder.join(QUEUES_FILE), QUEUES_SCHEMA, result, |columns| write_queues(columns, &series.queues))
+}
+
+/// Reads both files of a run.
+///
+/// # Errors
+/// If a file cannot be read, or is of another schema version; the message names it.
+pub fn read(folder: &Path) -> Result<Series, ReportError> {
+    let flows = read_file(&folder.join(FLOWS_FILE), FLOWS_SCHEMA, read_flows)?;
+    let queues = read_file(&folder.join(QUEUES_FILE), QUEUES_SCHEMA, read_queues)?;
+    Ok(Series { flows, queues })
+}
+
+type Columns<'a> = SerializedRowGroupWriter<'a, File>;
+
+fn write_file(
+    path: &Path,
+    schema: &str,
+    result: &RunResult,
+    write_columns: impl FnOnce(&mut Columns<'_>) -> Result<(), ParquetError>,
+) -> Result<(), ReportError> {
+    let file = File::create(path).map_err(|source| ReportError::Write { path: path.to_owned(), source })?;
+    let write = || {
+        let schema = Arc::new(parse_message_type(schema)?);
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::ZSTD(ZstdLevel::try_new(6)?))
+            .set_key_value_metadata(Some(metadata(result)))
+            .build();
+        let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties))?;
+        let mut columns = writer.next_row_group()?;
+        write_columns(&mut columns)?;
+        columns.close()?;
+        writer.close()
+    };
+    write().map(|_| ()).map_err(|source| ReportError::WriteSeries { path: path.to_owned(), source })
+}
+
+fn metadata(result: &RunResult) -> Vec<KeyValue> {
+    let commit = result.build.commit.as_deref().unwrap_or("unknown");
+    let dirty = if result.build.dirty { "-dirty" } else { "" };
+    [
+        (VERSION_KEY, SCHEMA_VERSION.to_string()),
+        ("lasthop.scenario", result.name().to_owned()),
+        ("lasthop.seed", result.seed.to_string()),
+        ("lasthop.version", result.build.version.clone()),
+        ("lasthop.commit", format!("{commit}{dirty}")),
+    ]
+    .map(|(key, value)| KeyValue::new(key.to_owned(), value))
+    .to_vec()
+}
+
+fn write_flows(columns: &mut Columns<'_>, flows: &FlowSeries) -> Result<(), ParquetError> {
+    required::<DoubleType>(columns, &flows.t_s)?;
+    required::<Int32Type>(columns, &signed(&flows.flow))?;
+    required::<Int32Type>(columns, &flows.host.iter().copied().map(i32::from).collect::<Vec<_>>())?;
+    required::<Int32Type>(columns, &signed(&flows.cwnd_segments))?;
+    optional::<Int32Type>(columns, &signed_options(&flows.ssthresh_segments))?;
+    optional::<DoubleType>(columns, &flows.srtt_ms)?;
+    optional::<DoubleType>(columns, &flows.min_rtt_ms)?;
+    required::<Int32Type>(columns, &flows.state.iter().copied().map(i32::from).collect::<Vec<_>>())?;
+    required::<Int32Type>(columns, &signed(&flows.in_flight_segments))?;
+    required::<Int64Type>(columns, &signed_long(&flows.unsent_bytes))?;
+    required::<Int64Type>(columns, &signed_long(&flows.retransmits))?;
+    required::<DoubleType>(columns, &flows.goodput_mbps)?;
+    optional::<Int32Type>(columns, &signed_options(&flows.bound_min))?;
+    optional::<Int32Type>(columns, &signed_options(&flows.bound_max))
+}
+
+fn write_queues(columns: &mut Columns<'_>, queues: &QueueSeries) -> Result<(), ParquetError> {
+    required::<DoubleType>(columns, &queues.t_s)?;
+    let places: Vec<ByteArray> = queues.place.iter().map(|place| ByteArray::from(place.as_str())).collect();
+    required::<ByteArrayType>(columns, &places)?;
+    required::<Int32Type>(columns, &signed(&queues.packets))
+}
+
+fn required<T: DataType>(columns: &mut Columns<'_>, values: &[T::T]) -> Result<(), ParquetError> {
+    let mut column = columns.next_column()?.expect("the schema has a column for each that is written");
+    column.typed::<T>().write_batch(values, None, None)?;
+    column.close()
+}
+
+fn optional<T: DataType>(columns: &mut Columns<'_>, values: &[Option<T::T>]) -> Result<(), ParquetError> {
+    let present: Vec<T::T> = values.iter().flatten().cloned().collect();
+    let levels: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
+    let mut column = columns.next_column()?.expect("the schema has a column for each that is written");
+    column.typed::<T>().write_batch(&present, Some(&levels), None)?;
+    column.close()
+}
+
+/// Parquet keeps unsigned numbers in signed ones of the same bits.
+fn signed(values: &[u32]) -> Vec<i32> {
+    values.iter().map(|value| value.cast_signed()).collect()
+}
+
+fn signed_long(values: &[u64]) -> Vec<i64> {
+    values.iter().map(|value| value.cast_signed()).collect()
+}
+
+fn signed_options(values: &[Option<u32>]) -> Vec<Option<i32>> {
+    values.iter().map(|value| value.map(u32::cast_signed)).collect()
+}
+
+/// The columns of a file, from the first to the last.
+struct ColumnsIn {
+    file: SerializedFileReader<File>,
+    next: usize,
+}
+
+impl ColumnsIn {
+    fn required<T: DataType>(&mut self) -> Result<Vec<T::T>, ParquetError> {
+        let column = self.next;
+        self.next += 1;
+        let mut values = Vec::new();
+        for group in 0..self.file.num_row_groups() {
+            let group = self.file.get_row_group(group)?;
+            let rows = group_rows(group.metadata().num_rows())?;
+            let mut reader = get_typed_column_reader::<T>(group.get_column_reader(column)?);
+            reader.read_records(rows, None, None, &mut values)?;
+        }
+        Ok(values)
+    }
+
+    fn optional<T: DataType>(&mut self) -> Result<Vec<Option<T::T>>, ParquetError> {
+        let column = self.next;
+        self.next += 1;
+        let mut whole = Vec::new();
+        for group in 0..self.file.num_row_groups() {
+            let group = self.file.get_row_group(group)?;
+            let rows = group_rows(group.metadata().num_rows())?;
+            let mut reader = get_typed_column_reader::<T>(group.get_column_reader(column)?);
+            let (mut values, mut levels) = (Vec::new(), Vec::new());
+            reader.read_records(rows, Some(&mut levels), None, &mut values)?;
+            let mut values = values.into_iter();
+            whole.extend(levels.iter().map(|level| if *level > 0 { values.next() } else { None }));
+        }
+        Ok(whole)
+    }
+
+    fn unsigned(&mut self) -> Result<Vec<u32>, ParquetError> {
+        Ok(self.required::<Int32Type>()?.into_iter().map(i32::cast_unsigned).collect())
+    }
+
+    fn unsigned_options(&mut self) -> Result<Vec<Option<u32>>, ParquetError> {
+        Ok(self.optional::<Int32Type>()?.into_iter().map(|value| value.map(i32::cast_unsigned)).collect())
+    }
+
+    fn unsigned_long(&mut self) -> Result<Vec<u64>, ParquetError> {
+        Ok(self.required::<Int64Type>()?.into_iter().map(i64::cast_unsigned).collect())
+    }
+
+    fn narrow<T: TryFrom<i32>>(&mut self, what: &str) -> Result<Vec<T>, ParquetError> {
+        let narrow =
+            |value: i32| T::try_from(value).map_err(|_| ParquetError::General(format!("{value} is no {what}")));
+        self.required::<Int32Type>()?.into_iter().map(narrow).collect()
+    }
+}
+
+fn group_rows(rows: i64) -> Result<usize, ParquetError> {
+    usize::try_from(rows).map_err(|_| ParquetError::General(format!("{rows} rows")))
+}
+
+fn read_file<T>(
+    path: &Path,
+    schema: &str,
+    read_columns: impl FnOnce(&mut ColumnsIn) -> Result<T, ParquetError>,
+) -> Result<T, ReportError> {
+    let fail = |source| ReportError::ReadSeries { path: path.to_owned(), source };
+    let file = File::open(path).map_err(|source| ReportError::Read { path: path.to_owned(), source })?;
+    let file = SerializedFileReader::new(file).map_err(fail)?;
+    let metadata = file.metadata().file_metadata();
+    let version = metadata
+        .key_value_metadata()
+        .and_then(|pairs| pairs.iter().find(|pair| pair.key == VERSION_KEY))
+        .and_then(|pair| pair.value.clone())
+        .unwrap_or_else(|| "none".into());
+    if version != SCHEMA_VERSION.to_string() {
+        let message = format!("{VERSION_KEY} {version} is not known here; accepted: {SCHEMA_VERSION}");
+        return Err(ReportError::Series { path: path.to_owned(), message });
+    }
+    let columns = |schema: &parquet::schema::types::Type| -> Vec<String> {
+        schema.get_fields().iter().map(|field| field.name().to_owned()).collect()
+    };
+    let (found, expected) = (columns(metadata.schema()), columns(&parse_message_type(schema).map_err(fail)?));
+    if found != expected {
+        let message = format!("it has the columns {}; accepted: {}", found.join(", "), expected.join(", "));
+        return Err(ReportError::Series { path: path.to_owned(), message });
+    }
+    read_columns(&mut ColumnsIn { file, next: 0 }).map_err(fail)
+}
+
+fn read_flows(columns: &mut ColumnsIn) -> Result<FlowSeries, ParquetError> {
+    Ok(FlowSeries {
+        t_s: columns.required::<DoubleType>()?,
+        flow: columns.unsigned()?,
+        host: columns.narrow("host")?,
+        cwnd_segments: columns.unsigned()?,
+        ssthresh_segments: columns.unsigned_options()?,
+        srtt_ms: columns.optional::<DoubleType>()?,
+        min_rtt_ms: columns.optional::<DoubleType>()?,
+        state: columns.narrow("state")?,
+        in_flight_segments: columns.unsigned()?,
+        unsent_bytes: columns.unsigned_long()?,
+        retransmits: columns.unsigned_long()?,
+        goodput_mbps: columns.required::<DoubleType>()?,
+        bound_min: columns.unsigned_options()?,
+        bound_max: columns.unsigned_options()?,
+    })
+}
+
+fn read_queues(columns: &mut ColumnsIn) -> Result<QueueSeries, ParquetError> {
+    let t_s = columns.required::<DoubleType>()?;
+    let text = |bytes: ByteArray| Ok(bytes.as_utf8()?.to_owned());
+    let place = columns.required::<ByteArrayType>()?.into_iter().map(text).collect::<Result<_, ParquetError>>()?;
+    Ok(QueueSeries { t_s, place, packets: columns.unsigned()? })
+}

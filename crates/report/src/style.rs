@@ -1,0 +1,185 @@
+//! One label and one colour for each thing that figures and tables show.
+//!
+//! The categorical colours are those of [okabe08], told apart with every common colour blindness; hosts without a kind of
+//! their own take steps of viridis, which is ordered in lightness as well.
+
+use scenario::{Comparison, FlowResult, RunResult};
+
+/// A colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Colour(pub(crate) u8, pub(crate) u8, pub(crate) u8);
+
+/// How a thing is called and drawn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Look {
+    pub(crate) label: String,
+    pub(crate) colour: Colour,
+}
+
+impl Colour {
+    pub(crate) fn hex(self) -> String {
+        format!("#{:02X}{:02X}{:02X}", self.0, self.1, self.2)
+    }
+}
+
+/// Text and axes. The page has its own tones of these six for a dark background.
+pub(crate) const INK: Colour = Colour(0x1F, 0x29, 0x33);
+/// Labels of axes.
+pub(crate) const MUTED: Colour = Colour(0x5B, 0x67, 0x75);
+/// Lines of the grid.
+pub(crate) const GRID: Colour = Colour(0xE2, 0xE6, 0xEB);
+/// The background.
+pub(crate) const PAPER: Colour = Colour(0xFF, 0xFF, 0xFE);
+/// The warm-up.
+pub(crate) const SHADE: Colour = Colour(0xF2, 0xF4, 0xF7);
+/// Limits, dashed.
+pub(crate) const LIMIT: Colour = Colour(0x11, 0x18, 0x28);
+
+const GREY: Colour = Colour(0x8A, 0x93, 0xA0);
+const BLUE: Colour = Colour(0x00, 0x72, 0xB2);
+const GREEN: Colour = Colour(0x00, 0x9E, 0x73);
+const VERMILLION: Colour = Colour(0xD5, 0x5E, 0x00);
+const PURPLE: Colour = Colour(0xCC, 0x79, 0xA7);
+const ORANGE: Colour = Colour(0xE6, 0x9F, 0x00);
+const SKY: Colour = Colour(0x56, 0xB4, 0xE9);
+
+/// For what has no colour of its own, in this order.
+const CATEGORIES: [Colour; 7] = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, GREY];
+
+/// viridis from 0.2 to 0.85: neither end is lost on white or on black.
+const RAMP: [Colour; 5] = [
+    Colour(0x41, 0x44, 0x87),
+    Colour(0x2A, 0x78, 0x8E),
+    Colour(0x22, 0xA8, 0x84),
+    Colour(0x5E, 0xC9, 0x62),
+    Colour(0xA5, 0xDB, 0x36),
+];
+
+/// The congestion-avoidance states, by their numbers.
+pub(crate) const STATES: [(&str, Colour); 5] = [
+    ("0 Open", Colour(0xD5, 0xE3, 0xEE)),
+    ("1 Disorder", SKY),
+    ("2 CWR", GREEN),
+    ("3 Recovery", ORANGE),
+    ("4 Loss", VERMILLION),
+];
+
+/// A state of a number that the kernel does not have.
+pub(crate) const UNKNOWN_STATE: Colour = GREY;
+
+/// Policies, by their names in the scenario.
+const POLICIES: [(&str, &str, Colour); 3] =
+    [("none", "no policy", GREY), ("fixed", "fixed bound", GREEN), ("formula", "formula", BLUE)];
+
+/// How a policy is called and drawn; one that is not in the table by its own name, in grey.
+pub(crate) fn policy(name: &str) -> Look {
+    let known = POLICIES.iter().find(|(known, ..)| *known == name);
+    let (label, colour) = known.map_or((name, GREY), |(_, label, colour)| (*label, *colour));
+    Look { label: label.to_owned(), colour }
+}
+
+/// How the cases of a comparison are drawn: a case whose hosts all have one policy in the colour of that policy, as long
+/// as no case before has it; the others in the next colour that is free.
+pub(crate) fn cases(comparison: &Comparison) -> Vec<Look> {
+    let mut looks: Vec<Look> = Vec::new();
+    for (index, case) in comparison.cases.iter().enumerate() {
+        let own = case.runs.first().and_then(only_policy).map(|name| policy(&name).colour);
+        let free = |colour: &Colour| looks.iter().all(|look| look.colour != *colour);
+        let colour = own
+            .filter(&free)
+            .or_else(|| CATEGORIES.into_iter().find(&free))
+            .unwrap_or_else(|| step(index as f64 / comparison.cases.len() as f64));
+        looks.push(Look { label: case.label.clone(), colour });
+    }
+    looks
+}
+
+fn only_policy(run: &RunResult) -> Option<String> {
+    let first = run.flows.first()?;
+    run.flows.iter().all(|flow| flow.policy == first.policy).then(|| first.policy.clone())
+}
+
+/// How the connections of one run are drawn: by kind where there are several kinds, else each host by its number.
+pub(crate) struct FlowLooks {
+    kinds: Vec<(String, Look)>,
+    hosts: usize,
+}
+
+impl FlowLooks {
+    pub(crate) fn of(run: &RunResult) -> Self {
+        let mut kinds: Vec<(String, Look)> = Vec::new();
+        for flow in &run.flows {
+            let kind = kind(flow);
+            if !kinds.iter().any(|(known, _)| *known == kind) {
+                let colour = CATEGORIES[kinds.len() % CATEGORIES.len()];
+                kinds.push((kind.clone(), Look { label: kind, colour }));
+            }
+        }
+        let hosts = run.flows.iter().map(|flow| usize::from(flow.host) + 1).max().unwrap_or(0);
+        Self { kinds: shortened(kinds), hosts }
+    }
+
+    /// Whether a colour stands for a kind of connection and not for a host.
+    pub(crate) fn by_kind(&self) -> bool {
+        self.kinds.len() > 1
+    }
+
+    pub(crate) fn colour(&self, flow: &FlowResult) -> Colour {
+        if !self.by_kind() {
+            return host(usize::from(flow.host), self.hosts);
+        }
+        let kind = kind(flow);
+        self.kinds.iter().find(|(known, _)| *known == kind).map_or(GREY, |(_, look)| look.colour)
+    }
+
+    /// What a figure explains; `Err` with the number of hosts where colours are a scale.
+    pub(crate) fn legend(&self) -> Result<Vec<Look>, usize> {
+        if self.by_kind() {
+            return Ok(self.kinds.iter().map(|(_, look)| look.clone()).collect());
+        }
+        if self.hosts > CATEGORIES.len() {
+            return Err(self.hosts);
+        }
+        let look = |index| Look { label: format!("host {index}"), colour: host(index, self.hosts) };
+        Ok((0..self.hosts).map(look).collect())
+    }
+}
+
+/// Hosts by number: categories while they last, else steps of the ramp.
+pub(crate) fn host(index: usize, hosts: usize) -> Colour {
+    if hosts <= CATEGORIES.len() {
+        CATEGORIES[index % CATEGORIES.len()]
+    } else {
+        step(index as f64 / (hosts - 1) as f64)
+    }
+}
+
+fn step(place: f64) -> Colour {
+    let scaled = place.clamp(0.0, 1.0) * (RAMP.len() - 1) as f64;
+    let (from, to) = (RAMP[scaled.floor() as usize], RAMP[scaled.ceil() as usize]);
+    let mix = |a: u8, b: u8| (f64::from(a) + (f64::from(b) - f64::from(a)) * scaled.fract()).round() as u8;
+    Colour(mix(from.0, to.0), mix(from.1, to.1), mix(from.2, to.2))
+}
+
+fn kind(flow: &FlowResult) -> String {
+    let direction = match flow.direction {
+        scenario::Direction::Up => "upload",
+        scenario::Direction::Down => "download",
+    };
+    format!("{direction} · {} · {}", flow.congestion_control, policy(&flow.policy).label)
+}
+
+/// Leaves out of each kind what all have in common.
+fn shortened(mut kinds: Vec<(String, Look)>) -> Vec<(String, Look)> {
+    let parts: Vec<Vec<String>> =
+        kinds.iter().map(|(kind, _)| kind.split(" · ").map(str::to_owned).collect()).collect();
+    let differs = |at: usize| parts.iter().any(|other| other[at] != parts[0][at]);
+    let kept: Vec<usize> = (0..3).filter(|at| !parts.is_empty() && differs(*at)).collect();
+    for ((_, look), parts) in kinds.iter_mut().zip(&parts) {
+        let words: Vec<&str> = kept.iter().map(|at| parts[*at].as_str()).collect();
+        if !words.is_empty() {
+            look.label = words.join(" · ");
+        }
+    }
+    kinds
+}

@@ -1,0 +1,59 @@
+//! Tables of plain text, for the terminal.
+
+use crate::cells::{self, Cell};
+use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
+use scenario::{Comparison, RunResult};
+use std::fmt::Write as _;
+
+/// One run: the headline, then a row for each connection.
+pub fn run(result: &RunResult) -> String {
+    let mut text = headline(result);
+    text.push_str(&table(&cells::FLOW_HEADS, &cells::flow_rows(result)));
+    text
+}
+
+/// Several runs: a row for each case; where a case ran with several seeds, the mean with the least and the greatest.
+pub fn comparison(comparison: &Comparison) -> String {
+    let mut text = String::new();
+    let _ = writeln!(text, "{}", comparison.name());
+    if let [only] = comparison.seeds.as_slice() {
+        let _ = writeln!(text, "seed {only}");
+    } else {
+        let _ = writeln!(text, "means over {} seeds (least to greatest)", comparison.seeds.len());
+    }
+    text.push_str(&table(&cells::CASE_HEADS, &cells::case_rows(comparison)));
+    for (case, reason) in cells::invalid_cases(comparison) {
+        let _ = write!(text, "\nnot valid: {case}: {reason}");
+    }
+    text
+}
+
+fn headline(result: &RunResult) -> String {
+    let mut text = String::new();
+    let _ = writeln!(text, "{}", result.name());
+    let figures: Vec<String> =
+        cells::headline(result).into_iter().map(|(name, value)| format!("{name} {value}")).collect();
+    // Two lines of figures: a terminal is not much wider than a page.
+    for line in figures.chunks(figures.len().div_ceil(2)) {
+        let _ = writeln!(text, "{}", line.join(" · "));
+    }
+    for reason in &result.invalid_reasons {
+        let _ = writeln!(text, "not valid: {reason}");
+    }
+    text
+}
+
+/// One rule, below the heads.
+const RULED: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+
+fn table(heads: &[&str], rows: &[Vec<Cell>]) -> String {
+    let mut table = Table::new();
+    table.load_style(RULED).set_header(heads);
+    for row in rows {
+        table.add_row(row.iter().map(|cell| cell.text.as_str()));
+    }
+    for (column, cell) in table.column_iter_mut().zip(rows.first().into_iter().flatten()) {
+        column.set_cell_alignment(if cell.is_number { CellAlignment::Right } else { CellAlignment::Left });
+    }
+    table.trim_fmt()
+}

@@ -1,0 +1,156 @@
+//! What is kept of a run and of a comparison.
+//!
+//! `LASTHOP_EXAMPLE_REPORTS=DIR cargo test -p lasthop-report --test files` also leaves the made-up reports in DIR, to be
+//! looked at.
+// Reports are files.
+#![allow(clippy::disallowed_methods)]
+
+mod example;
+
+use scenario::{RunResult, Series};
+use std::path::{Path, PathBuf};
+
+/// A folder that is gone after the test, or one to keep.
+struct Folder {
+    path: PathBuf,
+    _gone_after: Option<tempfile::TempDir>,
+}
+
+fn folder(name: &str) -> Folder {
+    if let Some(kept) = std::env::var_os("LASTHOP_EXAMPLE_REPORTS") {
+        return Folder { path: Path::new(&kept).join(name), _gone_after: None };
+    }
+    let gone_after = tempfile::tempdir().expect("a folder");
+    Folder { path: gone_after.path().join(name), _gone_after: Some(gone_after) }
+}
+
+fn text(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn assert_self_contained(page: &str) {
+    for outside in ["http://", "https://", "<script", "<link", "@import", "url(", "<img", "<iframe"] {
+        let found = page.replace("http://www.w3.org/2000/svg", "").contains(outside);
+        assert!(!found, "the page refers to something outside: {outside}");
+    }
+}
+
+#[test]
+fn a_run_is_kept_whole_and_comes_back() {
+    let folder = folder("run");
+    let (result, series) = example::run(&example::scenario(&["hosts.0.policy=formula"]));
+    report::write_run(&folder.path, &result, &series).expect("a report");
+    let (again, series_again) = report::read_run(&folder.path).expect("the report");
+    assert!(again == result, "what came back differs");
+    assert!(series_again == series, "what came back differs");
+    for name in ["goodput", "rtt", "cwnd", "states", "queue"] {
+        let svg = text(&folder.path.join(format!("figures/{name}.svg")));
+        assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{name}");
+        assert!(svg.len() < 1_000_000, "{name} has {} bytes", svg.len());
+    }
+    assert_self_contained(&text(&folder.path.join("report.html")));
+}
+
+#[test]
+fn a_run_without_series_is_kept_without_figures_of_them() {
+    let folder = folder("run-without-series");
+    let (result, _) = example::run(&example::scenario(&[]));
+    report::write_run(&folder.path, &result, &Series::default()).expect("a report");
+    assert_eq!(report::read_run(&folder.path).expect("the report").1, Series::default());
+    assert!(folder.path.join("figures/goodput.svg").exists() && !folder.path.join("figures/rtt.svg").exists());
+}
+
+#[test]
+fn a_comparison_is_kept_with_each_of_its_runs() {
+    let folder = folder("comparison");
+    let (comparison, runs) = example::demo();
+    report::write_comparison(&folder.path, &comparison, &runs).expect("a report");
+    let (again, runs_again) = report::read_comparison(&folder.path).expect("the report");
+    assert!(again == comparison, "what came back differs");
+    assert!(runs_again == runs, "what came back differs");
+    for file in ["report.html", "result.json", "series.parquet", "queues.parquet", "figures/cwnd.svg"] {
+        assert!(folder.path.join("cases/2-agent-formula").join(file).exists(), "{file}");
+    }
+    for name in ["summary", "tradeoff", "goodput", "rtt", "queue"] {
+        assert!(text(&folder.path.join(format!("figures/{name}.svg"))).len() < 1_500_000, "{name}");
+    }
+    let page = text(&folder.path.join("report.html"));
+    assert_self_contained(&page);
+    assert!(page.contains("--case &#39;agent, formula: hosts.0.policy=formula&#39;"));
+}
+
+#[test]
+fn a_comparison_over_several_seeds_has_a_folder_for_each() {
+    let folder = folder("comparison-seeds");
+    let (comparison, runs) = example::comparison(&["hosts.0.policy=none,formula", "hosts.0.count=2,5,10"], 2);
+    report::write_comparison(&folder.path, &comparison, &runs).expect("a report");
+    assert_eq!(report::read_comparison(&folder.path).expect("the report").1.len(), 12);
+    assert!(folder.path.join("cases/6-policy-formula-count-10-seed-2/result.json").exists());
+}
+
+#[test]
+fn kinds_of_hosts_are_told_apart_and_a_run_that_is_not_valid_says_so() {
+    let folder = folder("mixed");
+    let text_of = include_str!("../../../scenarios/mixed-up-down.toml");
+    let scenario = scenario::Scenario::from_toml("mixed-up-down.toml", text_of, &[]).expect("a scenario");
+    let (mut result, series) = example::run(&scenario);
+    result.valid = false;
+    result.invalid_reasons = vec!["99 % of the deliveries were up to 2310 us late, more than 1000 us".into()];
+    report::write_run(&folder.path, &result, &series).expect("a report");
+    let page = text(&folder.path.join("report.html"));
+    assert!(page.contains("Not valid") && page.contains("2310 us late"));
+    assert!(text(&folder.path.join("figures/rtt.svg")).contains("download"));
+}
+
+#[test]
+fn what_a_scenario_says_is_escaped() {
+    let folder = folder("escaped");
+    let (mut result, series) = example::run(&example::scenario(&["hosts.0.count=1", "duration_s=12"]));
+    let hostile = "<script>alert('x')</script> & \"more\"";
+    result.scenario["name"] = hostile.into();
+    result.flows[0].policy = hostile.into();
+    result.invalid_reasons = vec![hostile.into()];
+    report::write_run(&folder.path, &result, &series).expect("a report");
+    let page = text(&folder.path.join("report.html"));
+    assert!(!page.contains("<script") && page.contains("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; &amp;"));
+}
+
+#[test]
+fn the_same_result_makes_the_same_bytes() {
+    let folder = folder("twice");
+    let (result, series) = example::run(&example::scenario(&[]));
+    for name in ["a", "b"] {
+        report::write_run(&folder.path.join(name), &result, &series).expect("a report");
+    }
+    for file in ["report.html", "series.parquet", "queues.parquet", "figures/rtt.svg"] {
+        let bytes = |name: &str| std::fs::read(folder.path.join(name).join(file)).expect("a file");
+        assert!(bytes("a") == bytes("b"), "{file}");
+    }
+}
+
+#[test]
+fn long_series_make_figures_of_bounded_size() {
+    let folder = folder("long");
+    let overrides = ["hosts.0.count=60", "duration_s=200", "sample_ms=20"];
+    let (result, series) = example::run(&example::scenario(&overrides));
+    assert!(series.flows.len() > 500_000);
+    report::write_run(&folder.path, &result, &series).expect("a report");
+    for name in ["rtt", "cwnd", "states", "queue"] {
+        let size = text(&folder.path.join(format!("figures/{name}.svg"))).len();
+        assert!(size < 2_000_000, "{name} has {size} bytes");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_written_or_read_is_named() {
+    let folder = folder("errors");
+    let (result, series): (RunResult, Series) = example::run(&example::scenario(&["hosts.0.count=1"]));
+    std::fs::create_dir_all(folder.path.join("result.json")).expect("a folder in the way");
+    let error = report::write_run(&folder.path, &result, &series).expect_err("a folder in the way").to_string();
+    assert!(error.starts_with("cannot write ") && error.contains("errors/result.json: "), "{error}");
+    let error = report::read_run(&folder.path.join("nowhere")).expect_err("nothing there").to_string();
+    assert!(error.contains("nowhere/result.json"), "{error}");
+    std::fs::write(folder.path.join("series.parquet"), "no parquet").expect("a file");
+    let error = report::series_file::read(&folder.path).expect_err("not parquet").to_string();
+    assert!(error.starts_with("cannot read the series ") && error.contains("series.parquet: "), "{error}");
+}
