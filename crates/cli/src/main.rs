@@ -2,8 +2,6 @@
 //!
 //! Exit codes: 0 done; 1 it ran, and a check failed (a run that is not valid); 2 it could not run, with a message that
 //! says what to do.
-// The command is where the environment, files and the clock come in.
-#![allow(clippy::disallowed_methods)]
 
 mod agent;
 mod doctor;
@@ -14,6 +12,7 @@ use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use tracing_subscriber::EnvFilter;
 
 /// It ran, and a check failed.
 pub(crate) const FAILED: u8 = 1;
@@ -22,7 +21,7 @@ pub(crate) const COULD_NOT_RUN: u8 = 2;
 
 /// Many devices behind one access point: try the remedies, and use them.
 #[derive(Parser)]
-#[command(name = "lasthop", version = version(), max_term_width = 100)]
+#[command(name = "lasthop", version = env!("LASTHOP_VERSION"), max_term_width = 100)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -41,6 +40,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
     // Exit code 2 for a wrong command line, 0 for --help and --version: clap's own.
     let arguments = Arguments::parse();
     let outcome = match arguments.command {
@@ -62,14 +63,6 @@ pub(crate) fn build() -> scenario::Build {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         commit: (!commit.is_empty()).then(|| commit.to_owned()),
         dirty: env!("LASTHOP_DIRTY") == "true",
-    }
-}
-
-fn version() -> String {
-    let build = build();
-    match build.commit {
-        Some(commit) => format!("{} ({commit}{})", build.version, if build.dirty { ", with changes" } else { "" }),
-        None => build.version,
     }
 }
 

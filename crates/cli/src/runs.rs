@@ -75,7 +75,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let stop = stop_on_signals()?;
     let (result, series) = one_run(&scenario, &scenario.name, common.traffic, &stop)?;
     if let Some(out) = &common.out {
-        report::write_run(out, &result, &series).with_context(|| format!("cannot keep the result in {}", out.display()))?;
+        report::write_run(out, &result, &series)
+            .with_context(|| format!("cannot keep the result in {}", out.display()))?;
     }
     if common.json {
         print!("{}", result.to_json());
@@ -137,7 +138,8 @@ fn one_run(scenario: &Scenario, label: &str, traffic: Traffic, stop: &AtomicBool
     };
     let executable = std::env::current_exe().context("cannot find this program's own file")?;
     let progress = Progress::new(label, scenario.duration);
-    let options = lab::Options { executable: &executable, traffic, build: build(), stop, progress: &|at| progress.at(at) };
+    let options =
+        lab::Options { executable: &executable, traffic, build: build(), stop, progress: &|at| progress.at(at) };
     let outcome = lab::run(scenario, &options);
     progress.finish();
     outcome?.context("interrupted; nothing was kept, and nothing is left behind")
@@ -156,7 +158,8 @@ fn exit_code(valid: bool) -> ExitCode {
 /// `label: key=value key=value`.
 fn parse_case(text: &str) -> Result<Case, String> {
     let accepted = "a label, a colon, and overrides parted by spaces, such as \"bbr: hosts.0.congestion_control=bbr\"";
-    let (label, settings) = text.split_once(':').ok_or_else(|| format!("there is no colon in it; accepted: {accepted}"))?;
+    let (label, settings) =
+        text.split_once(':').ok_or_else(|| format!("there is no colon in it; accepted: {accepted}"))?;
     let label = label.trim();
     if label.is_empty() {
         return Err(format!("there is no label before the colon; accepted: {accepted}"));

@@ -6,10 +6,9 @@
 use crate::bounds::Interval;
 use crate::clock::Clock;
 use crate::namespace::Namespace;
-use crate::real_time::AddressPlan;
 use crate::traffic::flow_of_port;
 use crate::tun::INTERFACE;
-use agent::record::Event;
+use agent::record::{Beacons, Event, Tick};
 use anyhow::{Context, Result, bail};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -19,6 +18,7 @@ use nix::unistd::Pid;
 use scenario::{AgentMode, HostSpec};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -50,14 +50,6 @@ pub(crate) struct AgentReport {
     pub(crate) failed: Option<String>,
 }
 
-/// Messages between agents.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Beacons {
-    pub(crate) sent: u64,
-    pub(crate) heard: u64,
-    pub(crate) rejected: u64,
-}
-
 /// All agents of a run.
 pub(crate) struct Agents {
     agents: Vec<Running>,
@@ -68,7 +60,6 @@ struct Running {
     policy: String,
     process: Child,
     lines: Receiver<String>,
-    ready: Option<String>,
 }
 
 impl Agents {
@@ -103,6 +94,10 @@ impl Running {
         let (namespace_fd, config_fd) = (namespace.as_fd().as_raw_fd(), config.as_raw_fd());
         let mut command = Command::new(executable);
         command.args(["agent", "--config", &config_path, "--interface", INTERFACE, "--record", "-"]);
+        if std::env::var_os("RUST_LOG").is_none() {
+            // Twenty agents on one terminal: only what must be looked at. What they decide is in the record.
+            command.env("RUST_LOG", "warn");
+        }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         // SAFETY: between fork and exec only system calls that are async-signal-safe: fcntl, prctl, setns.
         unsafe {
@@ -128,7 +123,7 @@ impl Running {
             }
         });
         let policy = host.kind.policy.policy.as_str().to_owned();
-        Ok(Self { host: host.index, policy, process, lines, ready: None })
+        Ok(Self { host: host.index, policy, process, lines })
     }
 
     fn wait_until_ready(&mut self) -> Result<()> {
@@ -137,10 +132,9 @@ impl Running {
             Ok(line) => {
                 let event: Event = serde_json::from_str(&line)
                     .with_context(|| format!("the agent of host {} wrote no record: {line}", self.host))?;
-                if !matches!(event, Event::Ready { .. }) {
+                if !matches!(event, Event::Ready(_)) {
                     bail!("the agent of host {} began its record with {line}", self.host);
                 }
-                self.ready = Some(line);
                 Ok(())
             }
             Err(RecvTimeoutError::Timeout) => {
@@ -199,6 +193,8 @@ fn config_file(host: &HostSpec) -> Result<File> {
             AgentMode::Advise => agent::Mode::Advise,
             AgentMode::Control => agent::Mode::Control,
         },
+        // The hosts have IPv4 only.
+        beacon: agent::BeaconConfig { ipv6: false, ..agent::BeaconConfig::default() },
         policy: host.kind.policy.clone(),
         ..agent::Config::default()
     };
@@ -211,6 +207,34 @@ fn config_file(host: &HostSpec) -> Result<File> {
 impl AgentReport {
     /// Takes in one line of the record.
     fn add(&mut self, event: Event, clock: Clock) {
-        let _ = (event, clock, flow_of_port, AddressPlan::host);
+        match event {
+            Event::Ready(_) | Event::State(_) => {}
+            Event::Tick(tick) => self.add_tick(&tick, clock),
+            Event::Stopped(totals) => {
+                self.stopped = Some(clock.at_monotonic_ns(totals.t_ns));
+                self.bounds_changed = totals.bounds_changed;
+                self.beacons = totals.beacons;
+            }
+        }
+    }
+
+    fn add_tick(&mut self, tick: &Tick, clock: Clock) {
+        let from = clock.at_monotonic_ns(tick.t_ns);
+        self.beacons = tick.beacons;
+        self.terminals_max = self.terminals_max.max(tick.terminals);
+        for flow in &tick.flows {
+            if let Some(enabled_ns) = flow.enabled_at_ns {
+                let enabled = clock.at_monotonic_ns(enabled_ns);
+                self.enabled_at = Some(self.enabled_at.map_or(enabled, |earlier| earlier.min(enabled)));
+            }
+            let local = flow.local.parse::<SocketAddr>().ok();
+            let Some(number) = local.and_then(|local| flow_of_port(local.port())) else {
+                continue;
+            };
+            let until = flow.bound_until_ns.map_or(from, |until_ns| clock.at_monotonic_ns(until_ns));
+            let min_segments = flow.bound.map(|bound| bound.min_segments).filter(|&min| min > 1);
+            let max_segments = flow.bound.map(|bound| bound.max_segments).filter(|&max| max > 0);
+            self.intervals.push((number, Interval { from, until, min_segments, max_segments }));
+        }
     }
 }

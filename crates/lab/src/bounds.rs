@@ -1,6 +1,6 @@
 //! Which limits were in force on which flow when, from what the agents recorded.
 
-use units::Time;
+use units::{Span, Time};
 
 /// The limits that one agent's tick put on one flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +46,9 @@ impl Bounds {
     pub(crate) fn controlled_share(&self, from: Time, to: Time) -> f64 {
         let held = |interval: &Interval| interval.until.min(to).saturating_since(interval.from.max(from));
         let bounded = self.intervals.iter().filter(|interval| interval.max_segments.is_some());
-        let total = to.saturating_since(from).as_secs_f64();
-        if total == 0.0 { 0.0 } else { bounded.map(|interval| held(interval).as_secs_f64()).sum::<f64>() / total }
+        let held: Span = bounded.map(held).sum();
+        let total = to.saturating_since(from);
+        if total.is_zero() { 0.0 } else { held.as_secs_f64() / total.as_secs_f64() }
     }
 }
 

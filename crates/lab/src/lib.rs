@@ -17,8 +17,6 @@
 //! *What it leaves out*: hosts share one kernel, so its boot-time switches (HZ, the delayed-ACK timer, CUBIC's module
 //! parameters) are the same for all; RACK cannot be turned off on Linux 6.17 and later, so `era = "2012"` has it; a
 //! host's CPU is never the bottleneck it may be on a phone.
-// The wall clock, processes and /proc are this room's business.
-#![allow(clippy::disallowed_methods)]
 // TUN devices, MSG_TRUNC and what happens between fork and exec have no safe interface.
 #![allow(unsafe_code)]
 
@@ -50,6 +48,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use tracing::warn;
 use traffic::{FlowPlan, Traffic};
 pub use tun::INTERFACE;
 use units::{Span, Time};
@@ -92,18 +91,7 @@ pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResu
         .context("the network model does not take this scenario")?;
     let hosts = Hosts::new(&specs)?;
     let agents = Agents::start(options.executable, &specs, &hosts.namespaces)?;
-    let plans = flow_plans(&specs);
-    let traffic: Box<dyn FnOnce(Clock, Schedule, &AtomicBool) -> Result<traffic::Report> + Send> = match options.traffic
-    {
-        TrafficSource::Own => {
-            let traffic = Traffic::prepare(plans, &hosts.namespaces, &hosts.server)?;
-            Box::new(move |clock, schedule, over| traffic.run(clock, schedule, over))
-        }
-        TrafficSource::Iperf3 => {
-            let traffic = Iperf3::prepare(plans, &hosts.namespaces, &hosts.server)?;
-            Box::new(move |clock, schedule, over| traffic.run(clock, schedule, over))
-        }
-    };
+    let flows = Flows::prepare(options.traffic, flow_plans(&specs), &hosts)?;
     let stations: Vec<Station> = specs.iter().map(|_| Station::default()).collect();
     let modern = specs.iter().filter(|spec| spec.kind.era == Era::Modern).map(|spec| usize::from(spec.index));
     let shaper = Shaper::new(modern.map(|host| (&hosts.namespaces[host], &stations[host])))?;
@@ -114,7 +102,7 @@ pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResu
     let real_time = RealTime::new(network, &hosts.devices, &stations, clock)?;
     let (medium, traffic, shaper, device_drops) = thread::scope(|scope| {
         let medium = scope.spawn(|| ending(&over, || real_time.run(schedule, &over)));
-        let traffic = scope.spawn(|| ending(&over, || traffic(clock, schedule, &over)));
+        let traffic = scope.spawn(|| ending(&over, || flows.run(clock, schedule, &over)));
         let shaper = scope.spawn(|| shaper.run(&over));
         let device_drops = watch(&hosts, schedule, clock, options, &over);
         (joined(medium), joined(traffic), joined(shaper), device_drops)
@@ -125,10 +113,36 @@ pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResu
     if options.stop.load(Ordering::Relaxed) {
         return Ok(None);
     }
+    if medium.unroutable > 0 {
+        warn!("{} packets for addresses that no host has were not carried", medium.unroutable);
+    }
     let build = options.build.clone();
     let wall = started.elapsed();
     let measured = Measured { scenario, hosts: &specs, build, medium, traffic, agents, device_drops, wall };
     Ok(Some(measured.into_outcome()))
+}
+
+/// The flows of a run, whoever sends them.
+enum Flows<'a> {
+    Own(Traffic),
+    Iperf3(Iperf3<'a>),
+}
+
+impl<'a> Flows<'a> {
+    fn prepare(source: TrafficSource, plans: Vec<FlowPlan>, hosts: &'a Hosts) -> Result<Self> {
+        let (namespaces, server) = (&hosts.namespaces, &hosts.server);
+        Ok(match source {
+            TrafficSource::Own => Self::Own(Traffic::prepare(plans, namespaces, server)?),
+            TrafficSource::Iperf3 => Self::Iperf3(Iperf3::prepare(plans, namespaces, server)?),
+        })
+    }
+
+    fn run(self, clock: Clock, schedule: Schedule, stop: &AtomicBool) -> Result<traffic::Report> {
+        match self {
+            Self::Own(traffic) => traffic.run(clock, schedule, stop),
+            Self::Iperf3(traffic) => traffic.run(clock, schedule, stop),
+        }
+    }
 }
 
 /// The scenario's network; a station of 2012 keeps its transmit queue in the kernel, one of today in the model.

@@ -1,0 +1,24 @@
+//! `lasthop doctor`.
+
+use anyhow::Result;
+use clap::Args;
+use kernel::Mode;
+use std::process::ExitCode;
+
+#[derive(Args)]
+pub(crate) struct DoctorArguments {}
+
+/// `lasthop doctor`: tries every feature that lasthop needs. Exit code 1 if the agent could not control here.
+pub(crate) fn run(_: &DoctorArguments) -> Result<ExitCode> {
+    let support = kernel::probe();
+    print!("{support}");
+    let best = support.best_mode();
+    let means = match best {
+        Mode::Control => "control: windows are bounded from both sides, under a lease",
+        Mode::Clamp => "clamp: windows are bounded from above only",
+        Mode::Observe => "observe: connections are watched, nothing is changed",
+        Mode::Nothing => "nothing: the agent cannot run here",
+    };
+    println!("\nbest mode  {means}");
+    Ok(if best == Mode::Control { ExitCode::SUCCESS } else { ExitCode::from(crate::FAILED) })
+}

@@ -1,0 +1,114 @@
+//! The command line as a user meets it: what it says to nonsense, and its exit codes.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+fn lasthop(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_lasthop")).args(arguments).output().expect("the command starts")
+}
+
+fn scenario(name: &str) -> String {
+    format!("{}/../../scenarios/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Exit code 2, nothing on standard output, and every one of `words` on standard error.
+fn refused(output: &Output, words: &[&str]) {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));
+    for word in words {
+        assert!(said.contains(word), "no \"{word}\" in: {said}");
+    }
+}
+
+#[test]
+fn an_unknown_key_is_named_with_what_is_accepted() {
+    let output = lasthop(&["run", &scenario("ten-uploads.toml"), "--set", "access.queue_pakets=50"]);
+    refused(&output, &["ten-uploads.toml", "access.queue_pakets", "queue_packets"]);
+}
+
+#[test]
+fn a_negative_rate_is_refused_with_the_range() {
+    let output = lasthop(&["run", &scenario("ten-uploads.toml"), "--set", "path.rate_mbps=-3"]);
+    refused(&output, &["path.rate_mbps", "-3"]);
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    refused(&lasthop(&["run", "no-such-scenario.toml"]), &["no-such-scenario.toml", "No such file"]);
+}
+
+#[test]
+fn an_override_without_a_value_is_refused_before_anything_runs() {
+    let output = lasthop(&["run", &scenario("ten-uploads.toml"), "--set", "access.queue_packets"]);
+    refused(&output, &["access.queue_packets", "key=value"]);
+}
+
+#[test]
+fn a_policy_that_does_not_exist_is_refused_with_those_that_do() {
+    let output = lasthop(&["run", &scenario("ten-uploads.toml"), "--set", "hosts.0.policy=magic"]);
+    refused(&output, &["policy", "magic", "formula"]);
+    refused(&lasthop(&["agent", "--policy", "magic"]), &["magic", "formula", "fixed"]);
+}
+
+#[test]
+fn a_wrong_case_is_found_before_the_first_one_runs() {
+    let output = lasthop(&[
+        "compare",
+        &scenario("ten-uploads.toml"),
+        "--case",
+        "fine: hosts.0.policy=none",
+        "--case",
+        "wrong: hosts.0.count=many",
+    ]);
+    refused(&output, &["the case \"wrong\"", "count"]);
+}
+
+#[test]
+fn one_case_is_no_comparison() {
+    refused(&lasthop(&["compare", &scenario("ten-uploads.toml")]), &["--vary", "--case"]);
+}
+
+#[test]
+fn an_agent_without_its_interface_says_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = folder.path().join("agent.toml");
+    fs::write(&config, "tick_ms = -5\n").expect("a file");
+    refused(&lasthop(&["agent", "--config", &config.display().to_string()]), &["agent.toml", "tick_ms"]);
+    fs::write(&config, "tik_ms = 500\n").expect("a file");
+    refused(&lasthop(&["agent", "--config", &config.display().to_string()]), &["agent.toml", "tik_ms", "tick_ms"]);
+}
+
+#[test]
+fn kernel_hosts_without_root_are_refused_with_what_to_do() {
+    if !nix::unistd::geteuid().is_root() {
+        refused(&lasthop(&["run", &scenario("one-station.toml")]), &["root"]);
+        return;
+    }
+    // As root, become nobody: with copies that nobody can read, wherever this is checked out.
+    let folder = tempfile::tempdir().expect("a folder");
+    let copy = |from: PathBuf, name: &str| {
+        let to = folder.path().join(name);
+        fs::copy(from, &to).expect("a copy");
+        fs::set_permissions(&to, fs::Permissions::from_mode(0o755)).expect("permissions");
+        to
+    };
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("permissions");
+    let program = copy(env!("CARGO_BIN_EXE_lasthop").into(), "lasthop");
+    let scenario = copy(scenario("one-station.toml").into(), "one-station.toml");
+    let output = Command::new(program).arg("run").arg(scenario).uid(65534).gid(65534).output().expect("it starts");
+    refused(&output, &["root"]);
+}
+
+#[test]
+fn help_and_version_are_no_errors() {
+    for arguments in [&["--help"][..], &["run", "--help"], &["compare", "--help"], &["agent", "--help"], &["--version"]]
+    {
+        let output = lasthop(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        assert!(!output.stdout.is_empty(), "{arguments:?}");
+    }
+}
