@@ -48,6 +48,7 @@ pub(crate) struct Agent<'a> {
     recorder: Option<Recorder>,
     totals: Totals,
     decisions_calm: Calm,
+    late_calm: Calm,
     trouble_calm: Calm,
     interface_calm: Calm,
 }
@@ -76,6 +77,7 @@ impl<'a> Agent<'a> {
             recorder,
             totals: Totals::default(),
             decisions_calm: Calm::new(20, Span::from_secs(10)),
+            late_calm: Calm::each_minute(),
             trouble_calm: Calm::each_minute(),
             interface_calm: Calm::each_minute(),
         };
@@ -161,6 +163,9 @@ impl<'a> Agent<'a> {
         self.totals.ticks += 1;
         if late > Span::from_nanos(self.config.tick().as_nanos() / 2) {
             self.totals.late_ticks += 1;
+            if let Some(more) = self.late_calm.may_say(now) {
+                warn!("this tick is {late} late: is the machine overloaded?{more}");
+            }
         }
         if let Err(error) = self.observe_and_apply(now, late)
             && let Some(more) = self.trouble_calm.may_say(now)

@@ -1,5 +1,6 @@
 //! Telling peers about this host, and hearing them.
 
+use crate::calm::Calm;
 use crate::clock;
 use crate::config::BeaconConfig;
 use crate::interface::Interface;
@@ -31,6 +32,7 @@ pub(crate) struct Hearing {
     sender: PeerId,
     last_timestamp_ns: u64,
     deaf_until: Time,
+    calm: Calm,
     sent: u64,
     unsent: u64,
 }
@@ -47,6 +49,7 @@ impl Hearing {
             sender: PeerId(rand::random()),
             last_timestamp_ns: 0,
             deaf_until: Time::ZERO,
+            calm: Calm::each_minute(),
             sent: 0,
             unsent: 0,
         })
@@ -70,17 +73,25 @@ impl Hearing {
 
     /// Hears what has arrived.
     pub(crate) fn receive(&mut self, now: Time) {
-        let Self { sockets, receiver, table, sender, deaf_until, .. } = self;
+        let Self { sockets, receiver, table, sender, deaf_until, calm, .. } = self;
         if now < *deaf_until {
             return;
         }
-        sockets.receive(DATAGRAMS_AT_ONCE, |datagram| {
+        sockets.receive(DATAGRAMS_AT_ONCE, |from, datagram| {
             if table.on_datagram(now).is_err() {
                 *deaf_until = now.saturating_add(DEAF_AFTER_A_FLOOD);
                 return false;
             }
             if let Err(cause) = hear(now, datagram, *sender, receiver, table) {
-                debug!("a datagram of {} bytes is not heard: {cause}", datagram.len());
+                debug!("a datagram of {} bytes from {from} is not heard: {cause}", datagram.len());
+                // What somebody on this network or this host can set right.
+                if matches!(
+                    cause,
+                    Reject::Tag | Reject::Unauthenticated | Reject::NoKey | Reject::Stale | Reject::Version
+                ) && let Some(more) = calm.may_say(now)
+                {
+                    warn!("the agent at {} is not heard: {cause}{more}", from.ip());
+                }
             }
             true
         });

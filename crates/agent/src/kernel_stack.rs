@@ -15,15 +15,9 @@ struct KernelStack(Kernel);
 /// and what is done instead.
 pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Result<Loaded> {
     let support = kernel::probe();
-    let wanted_of_kernel = match wanted {
-        Mode::Control => kernel::Mode::Control,
-        Mode::Observe | Mode::Advise => kernel::Mode::Observe,
-    };
-    let mut modes = [kernel::Mode::Control, kernel::Mode::Clamp, kernel::Mode::Observe].into_iter();
-    let best = modes
-        .by_ref()
-        .skip_while(|mode| *mode != wanted_of_kernel)
-        .find(|mode| support.missing_for(*mode).next().is_none());
+    let mut modes = modes_for(wanted).iter().copied();
+    let wanted_of_kernel = modes_for(wanted)[0];
+    let best = modes.find(|mode| support.missing_for(*mode).next().is_none());
     let missing = || support.missing_for(wanted_of_kernel).collect::<Vec<_>>().join("; ");
     let Some(mut mode) = best else { bail!("this kernel does not let us see its sockets: {}", missing()) };
     let mut reason = (mode != wanted_of_kernel).then(missing);
@@ -39,10 +33,6 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
             Err(error) => return Err(error).context(loading(interface)),
         }
     };
-    let lesser = match (wanted, mode) {
-        (Mode::Control, kernel::Mode::Observe | kernel::Mode::Nothing) => Mode::Advise,
-        _ => wanted,
-    };
     if let Some(reason) = reason {
         let instead = match mode {
             kernel::Mode::Clamp => "windows are bounded from above only, and sockets keep their own congestion control",
@@ -50,7 +40,23 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
         };
         warn!("the kernel cannot do all that mode {wanted} needs, so {instead}. What is missing: {reason}");
     }
-    Ok(Loaded { stack: Box::new(KernelStack(kernel)), mode: lesser })
+    Ok(Loaded { stack: Box::new(KernelStack(kernel)), mode: what_remains(wanted, mode) })
+}
+
+/// What of the kernel serves the agent's mode, best first.
+const fn modes_for(wanted: Mode) -> &'static [kernel::Mode] {
+    match wanted {
+        Mode::Control => &[kernel::Mode::Control, kernel::Mode::Clamp, kernel::Mode::Observe],
+        Mode::Observe | Mode::Advise => &[kernel::Mode::Observe],
+    }
+}
+
+/// The agent's mode when this much of the kernel is loaded.
+const fn what_remains(wanted: Mode, loaded: kernel::Mode) -> Mode {
+    match (wanted, loaded) {
+        (Mode::Control, kernel::Mode::Observe | kernel::Mode::Nothing) => Mode::Advise,
+        _ => wanted,
+    }
 }
 
 fn loading(interface: &Interface) -> String {
@@ -103,5 +109,26 @@ impl Stack for KernelStack {
             warn!("{failed} sockets would not take their own congestion control back: they run plain CUBIC");
         }
         Ok(restored)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_falls_back_to_a_clamp_and_then_to_advice() {
+        assert_eq!(modes_for(Mode::Control)[0], kernel::Mode::Control);
+        let remaining: Vec<_> =
+            modes_for(Mode::Control).iter().map(|mode| what_remains(Mode::Control, *mode)).collect();
+        assert_eq!(remaining, [Mode::Control, Mode::Control, Mode::Advise]);
+    }
+
+    #[test]
+    fn nothing_that_could_change_a_socket_is_loaded_to_observe_or_advise() {
+        for wanted in [Mode::Observe, Mode::Advise] {
+            assert_eq!(modes_for(wanted), [kernel::Mode::Observe]);
+            assert_eq!(what_remains(wanted, kernel::Mode::Observe), wanted);
+        }
     }
 }

@@ -7,18 +7,20 @@
 use crate::calm::Calm;
 use crate::config::BeaconConfig;
 use crate::interface::Interface;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, SockaddrIn6, bind, setsockopt, socket, sockopt};
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use tracing::warn;
-use units::Time;
+use tracing::{info, warn};
+use units::{Span, Time};
 
 /// Link-local scope, not permanently assigned (RFC 4291 §2.7); the last four bytes spell "lhop".
 pub const GROUP: Ipv6Addr = Ipv6Addr::new(0xff12, 0, 0, 0, 0, 0, 0x6c68, 0x6f70);
 
+const IPV4: &str = "IPv4";
+const IPV6: &str = "IPv6";
 /// What the kernel may keep for us: some 250 beacons. More at once than that is a flood, and is better lost.
 const RECEIVE_BUFFER_BYTES: usize = 128 * 1024;
 /// Longer than any beacon, so that one that is too long is seen to be.
@@ -29,6 +31,8 @@ const DATAGRAM_BYTES: usize = 128;
 pub(crate) struct Sockets {
     port: u16,
     families: [Family; 2],
+    deaf_calm: Calm,
+    half_deaf_calm: Calm,
 }
 
 #[derive(Debug)]
@@ -50,35 +54,41 @@ impl Sockets {
     /// None open yet.
     pub(crate) fn new(config: &BeaconConfig) -> Self {
         let family = |name, wanted| Family { name, wanted, open: None, calm: Calm::each_minute() };
-        Self { port: config.port, families: [family("IPv4", config.ipv4), family("IPv6", config.ipv6)] }
+        Self {
+            port: config.port,
+            families: [family(IPV4, config.ipv4), family(IPV6, config.ipv6)],
+            deaf_calm: Calm::each_minute(),
+            half_deaf_calm: Calm::new(1, Span::MAX),
+        }
     }
 
     /// Opens what is missing and closes what belongs to an interface or an address that is gone.
     pub(crate) fn refresh(&mut self, now: Time, interface: Option<&Interface>) {
         let port = self.port;
+        let mut missing = Vec::new();
         for family in self.families.iter_mut().filter(|family| family.wanted) {
             let Some(interface) = interface else {
                 family.open = None;
                 continue;
             };
-            let destination = match family.name {
-                "IPv4" => interface.broadcast.map(|to| SocketAddrV4::new(to, port).into()),
-                _ if !interface.has_ipv6_link_local => None,
-                _ => Some(SocketAddrV6::new(GROUP, port, 0, interface.index).into()),
-            };
-            let Some(destination) = destination.filter(|_| interface.up) else {
-                let what = if interface.up { format!("has no {} address", family.name) } else { "is down".to_owned() };
-                family.complain(now, &format!("{} {what}", interface.name));
+            if let Err(error) = family.refresh(interface, port) {
                 family.open = None;
-                continue;
-            };
-            if family.open.as_ref().is_some_and(|open| open.is_for(interface, destination)) {
-                continue;
+                missing.push((family.name, error));
             }
-            family.open = None;
-            match Open::new(interface, destination) {
-                Ok(open) => family.open = Some(open),
-                Err(error) => family.complain(now, &format!("{error:#}")),
+        }
+        // Networks without IPv6, or without IPv4, are as they should be: that is told once, and not as a warning.
+        let hears = self.families.iter().any(|family| family.open.is_some());
+        let calm = if hears { &mut self.half_deaf_calm } else { &mut self.deaf_calm };
+        if missing.is_empty() {
+            return;
+        }
+        if let Some(more) = calm.may_say(now) {
+            for (name, error) in missing {
+                if hears {
+                    info!("peers are not heard over {name}: {error:#}");
+                } else {
+                    warn!("peers are not heard over {name}, trying again: {error:#}{more}");
+                }
             }
         }
     }
@@ -92,7 +102,12 @@ impl Sockets {
                 Ok(_) => sent += 1,
                 Err(error) => {
                     unsent += 1;
-                    family.complain(now, &format!("cannot send to {}: {error}", open.destination));
+                    if let Some(more) = family.calm.may_say(now) {
+                        warn!(
+                            "peers do not hear us over {}: cannot send to {}: {error}{more}",
+                            family.name, open.destination
+                        );
+                    }
                 }
             }
         }
@@ -100,15 +115,15 @@ impl Sockets {
     }
 
     /// Hands every datagram that waits to `each`, until it returns false or `most` have been taken.
-    pub(crate) fn receive(&self, most: usize, mut each: impl FnMut(&[u8]) -> bool) {
+    pub(crate) fn receive(&self, most: usize, mut each: impl FnMut(SocketAddr, &[u8]) -> bool) {
         let mut buffer = [0; DATAGRAM_BYTES];
         let mut taken = 0;
         for open in self.families.iter().filter_map(|family| family.open.as_ref()) {
             while taken < most {
                 match open.socket.recv_from(&mut buffer) {
-                    Ok((length, _)) => {
+                    Ok((length, from)) => {
                         taken += 1;
-                        if !each(&buffer[..length]) {
+                        if !each(from, &buffer[..length]) {
                             return;
                         }
                     }
@@ -127,10 +142,19 @@ impl Sockets {
 }
 
 impl Family {
-    fn complain(&mut self, now: Time, what: &str) {
-        if let Some(more) = self.calm.may_say(now) {
-            warn!("peers are not heard over {}, trying again: {what}{more}", self.name);
+    fn refresh(&mut self, interface: &Interface, port: u16) -> Result<()> {
+        ensure!(interface.up, "{} is down", interface.name);
+        let destination = match self.name {
+            IPV4 => interface.broadcast.map(|to| SocketAddr::from(SocketAddrV4::new(to, port))),
+            _ if !interface.has_ipv6_link_local => None,
+            _ => Some(SocketAddrV6::new(GROUP, port, 0, interface.index).into()),
+        };
+        let destination = destination.with_context(|| format!("{} has no {} address", interface.name, self.name))?;
+        if !self.open.as_ref().is_some_and(|open| open.is_for(interface, destination)) {
+            self.open = None; // before the new one, which may need the same port
+            self.open = Some(Open::new(interface, destination)?);
         }
+        Ok(())
     }
 }
 
