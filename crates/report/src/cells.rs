@@ -6,6 +6,8 @@ use scenario::{CaseResult, Comparison, Direction, Distribution, HostsKind, RunRe
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cell {
     pub(crate) text: String,
+    /// The least and the greatest, where it is a mean over several seeds.
+    pub(crate) range: Option<String>,
     /// Numbers stand at the right.
     pub(crate) is_number: bool,
 }
@@ -90,22 +92,25 @@ pub(crate) fn flow_rows(result: &RunResult) -> Vec<Vec<Cell>> {
 pub(crate) fn case_rows(comparison: &Comparison) -> Vec<Vec<Cell>> {
     let row = |(index, case): (usize, &CaseResult)| {
         let summary = &case.summary;
-        let spread = |spread: Spread, show: fn(f64) -> String| number(spread_text(&spread, show));
-        let maybe = |spread: Option<Spread>, show: fn(f64) -> String| {
-            number(spread.map_or(NOTHING.to_owned(), |spread| spread_text(&spread, show)))
+        // The least and the greatest stand with the three figures that are compared; more would not fit a line.
+        let spread = |spread: Option<Spread>, show: fn(f64) -> String| {
+            spread.map_or_else(|| number(NOTHING.to_owned()), |spread| with_range(&spread, show))
+        };
+        let mean = |spread: Option<Spread>, show: fn(f64) -> String| {
+            number(spread.map_or(NOTHING.to_owned(), |spread| show(spread.mean)))
         };
         vec![
             number((index + 1).to_string()),
             word(&case.label),
-            spread(summary.aggregate_goodput_mbps, |mbps| format!("{mbps:.2}")),
-            maybe(summary.jain_index, |index| format!("{index:.3}")),
-            spread(summary.starved_flows, count),
-            maybe(summary.rtt_min_ms, milliseconds),
-            maybe(summary.rtt_mean_ms, milliseconds),
-            maybe(summary.rtt_p95_ms, milliseconds),
-            spread(summary.downlink_drops, count),
-            spread(summary.utilization, percent),
-            spread(summary.controlled_share, percent),
+            spread(Some(summary.aggregate_goodput_mbps), |mbps| format!("{mbps:.2}")),
+            spread(summary.jain_index, |index| format!("{index:.3}")),
+            mean(Some(summary.starved_flows), count),
+            mean(summary.rtt_min_ms, milliseconds),
+            mean(summary.rtt_mean_ms, milliseconds),
+            spread(summary.rtt_p95_ms, milliseconds),
+            mean(Some(summary.downlink_drops), count),
+            mean(Some(summary.utilization), percent),
+            mean(Some(summary.controlled_share), percent),
             word(&yes_no(case.runs.iter().all(|run| run.valid))),
         ]
     };
@@ -141,11 +146,11 @@ pub(crate) fn made_by(build: &scenario::Build, hosts: HostsKind, kernel: Option<
 }
 
 fn number(text: String) -> Cell {
-    Cell { text, is_number: true }
+    Cell { text, range: None, is_number: true }
 }
 
 fn word(text: &str) -> Cell {
-    Cell { text: text.to_owned(), is_number: false }
+    Cell { text: text.to_owned(), range: None, is_number: false }
 }
 
 fn yes_no(yes: bool) -> String {
@@ -167,10 +172,11 @@ fn percent(share: f64) -> String {
 
 /// A count, or the mean of several.
 fn count(count: f64) -> String {
-    if count.fract() == 0.0 { format!("{count:.0}") } else { format!("{count:.1}") }
+    if count.fract() == 0.0 || count >= 100.0 { format!("{count:.0}") } else { format!("{count:.1}") }
 }
 
-fn spread_text(spread: &Spread, show: fn(f64) -> String) -> String {
-    let (least, mean, greatest) = (show(spread.min), show(spread.mean), show(spread.max));
-    if least == greatest { mean } else { format!("{mean} ({least}–{greatest})") }
+fn with_range(spread: &Spread, show: fn(f64) -> String) -> Cell {
+    let (least, greatest) = (show(spread.min), show(spread.max));
+    let range = (least != greatest).then(|| format!("{least}–{greatest}"));
+    Cell { range, ..number(show(spread.mean)) }
 }

@@ -177,7 +177,10 @@ fn table(page: &mut String, heads: &[&str], rows: &[Vec<Cell>], looks: &[Look]) 
         for (column, cell) in row.iter().enumerate() {
             let look = looks.get(index).filter(|_| column == 1);
             let swatch = look.map(swatch).unwrap_or_default();
-            let _ = write!(page, "<td{}>{swatch}{}</td>", class(cell.is_number, look.is_some()), escape(&cell.text));
+            let range =
+                cell.range.as_ref().map(|range| format!("<small>{}</small>", escape(range))).unwrap_or_default();
+            let class = class(cell.is_number, look.is_some());
+            let _ = write!(page, "<td{class}>{swatch}{}{range}</td>", escape(&cell.text));
         }
         page.push_str("</tr>\n");
     }

@@ -31,7 +31,7 @@ pub(crate) const GRID: Colour = Colour(0xE2, 0xE6, 0xEB);
 /// The background.
 pub(crate) const PAPER: Colour = Colour(0xFF, 0xFF, 0xFE);
 /// The warm-up.
-pub(crate) const SHADE: Colour = Colour(0xF2, 0xF4, 0xF7);
+pub(crate) const SHADE: Colour = Colour(0xED, 0xF0, 0xF4);
 /// Limits, dashed.
 pub(crate) const LIMIT: Colour = Colour(0x11, 0x18, 0x28);
 
@@ -117,6 +117,16 @@ impl FlowLooks {
         }
         let hosts = run.flows.iter().map(|flow| usize::from(flow.host) + 1).max().unwrap_or(0);
         Self { kinds: shortened(kinds), hosts }
+    }
+
+    /// As one of several runs that together have so many hosts, so that a host has the same colour in all.
+    pub(crate) fn among(self, hosts: usize) -> Self {
+        Self { hosts: hosts.max(self.hosts), ..self }
+    }
+
+    /// So many hosts.
+    pub(crate) const fn hosts(&self) -> usize {
+        self.hosts
     }
 
     /// Whether a colour stands for a kind of connection and not for a host.

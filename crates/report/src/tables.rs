@@ -50,7 +50,10 @@ fn table(heads: &[&str], rows: &[Vec<Cell>]) -> String {
     let mut table = Table::new();
     table.load_style(RULED).set_header(heads);
     for row in rows {
-        table.add_row(row.iter().map(|cell| cell.text.as_str()));
+        table.add_row(row.iter().map(|cell| match &cell.range {
+            Some(range) => format!("{} ({range})", cell.text),
+            None => cell.text.clone(),
+        }));
     }
     for (column, cell) in table.column_iter_mut().zip(rows.first().into_iter().flatten()) {
         column.set_cell_alignment(if cell.is_number { CellAlignment::Right } else { CellAlignment::Left });

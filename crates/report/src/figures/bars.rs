@@ -1,12 +1,12 @@
 //! Bars: goodput of each host, and the headline figures of each case.
 
-use super::canvas::{Axis, Beside, Canvas, Ink, Panel, Pen, SMALL, Svg, WIDTH, draw, fitted, number, text_width};
+use super::canvas::{
+    Axis, Beside, Canvas, Ink, MARGIN_LEFT, MARGIN_RIGHT, Panel, Pen, SMALL, Svg, WIDTH, draw, fitted, number,
+    text_width,
+};
 use super::lines::{Entry, draw_legend, legend_height};
 use crate::style::{Colour, FlowLooks, GRID, INK, LIMIT, Look, MUTED};
 use scenario::{CaseSummary, Comparison, RunResult, Spread};
-
-const MARGIN_LEFT: f64 = 62.0;
-const MARGIN_RIGHT: f64 = 14.0;
 
 /// Goodput of a host and how it is drawn.
 struct Bar {
@@ -37,12 +37,18 @@ pub(crate) fn goodput_of_run(run: &RunResult) -> Option<Svg> {
 
 /// Goodput of each host, case by case; of a case with several seeds the first.
 pub(crate) fn goodput_of_cases(comparison: &Comparison, looks: &[Look]) -> Option<Svg> {
+    // With their numbers, for a name that does not fit below its bars.
+    let numbered = looks
+        .iter()
+        .enumerate()
+        .map(|(index, look)| Look { label: format!("{}  {}", index + 1, look.label), colour: look.colour });
+    let numbered: Vec<Look> = numbered.collect();
     let group = |(case, look): (&scenario::CaseResult, &Look)| {
         let run = case.runs.first()?;
         Some(Group { look: Some(look.clone()), bars: bars(run, |_| look.colour) })
     };
-    let groups: Vec<Group> = comparison.cases.iter().zip(looks).filter_map(group).collect();
-    let entries = looks.iter().cloned().map(Entry::Box).collect();
+    let groups: Vec<Group> = comparison.cases.iter().zip(&numbered).filter_map(group).collect();
+    let entries = numbered.iter().cloned().map(Entry::Box).collect();
     goodput(&groups, entries, "Goodput of each host, case by case")
 }
 
@@ -72,7 +78,7 @@ fn goodput(groups: &[Group], entries: Vec<Entry>, title: &str) -> Option<Svg> {
         width: WIDTH - MARGIN_LEFT - MARGIN_RIGHT,
         height: 210.0,
         x: Axis::Linear { from: 0.0, to: 1.0 },
-        y: Axis::from_zero(highest, 5),
+        y: Axis::from_zero(highest, 8),
     };
     let below = if groups.len() > 1 { 52.0 } else { 46.0 };
     Some(draw(title, panel.bottom() + below, |canvas| {
@@ -109,7 +115,9 @@ fn draw_group(canvas: &mut Canvas<'_>, panel: &Panel, group: &Group, left: f64, 
     if let Some(look) = &group.look {
         let room = right - left + space;
         let ink = Ink { size: SMALL, colour: INK, beside: Beside::Middle };
-        canvas.text(&fitted(&look.label, SMALL, room), (left + right) / 2.0, panel.bottom() + 34.0, ink);
+        let number = look.label.split(' ').next().unwrap_or_default();
+        let label = if text_width(&look.label, SMALL) <= room { &look.label } else { number };
+        canvas.text(label, (left + right) / 2.0, panel.bottom() + 34.0, ink);
     }
 }
 
@@ -183,7 +191,7 @@ fn draw_column(canvas: &mut Canvas<'_>, panel: &Panel, name: &str, spreads: &[Op
         let text = if panel.x == (Axis::Linear { from: 0.0, to: 1.0 }) {
             format!("{:.3}", spread.mean)
         } else {
-            number(if spread.mean >= 100.0 { spread.mean.round() } else { (spread.mean * 10.0).round() / 10.0 })
+            if spread.mean >= 100.0 { number(spread.mean.round()) } else { format!("{:.1}", spread.mean) }
         };
         canvas.text(&text, panel.x_at(end) + 6.0, y, Ink { size: SMALL, colour: INK, beside: Beside::Start });
     }

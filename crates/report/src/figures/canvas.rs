@@ -13,6 +13,10 @@ use std::fmt::Write as _;
 pub(crate) const WIDTH: f64 = 960.0;
 const SCALE: f64 = 2.0;
 
+/// Room for the numbers of the upright axis.
+pub(crate) const MARGIN_LEFT: f64 = 48.0;
+pub(crate) const MARGIN_RIGHT: f64 = 14.0;
+
 /// Sizes of text.
 pub(crate) const SMALL: f64 = 11.5;
 pub(crate) const NORMAL: f64 = 13.0;
@@ -299,7 +303,7 @@ impl Panel {
             canvas.text(&number(tick), self.left - 8.0, y, Ink::label(Beside::End));
         }
         let name = if self.y.is_log() { format!("{name}, log scale") } else { name.to_owned() };
-        canvas.text(&name, self.left - 40.0, self.top - 14.0, Ink::label(Beside::Start));
+        canvas.text(&name, self.left - MARGIN_LEFT, self.top - 14.0, Ink::label(Beside::Start));
     }
 
     /// Base line and numbers of the level axis, its name below.

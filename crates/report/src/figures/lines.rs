@@ -1,10 +1,10 @@
 //! Something over time: round trips, windows, queues. One panel for a run, several with the same axes for a comparison.
 
-use super::canvas::{Axis, Beside, Canvas, Ink, Panel, Pen, SMALL, Svg, WIDTH, draw, fitted, text_width};
+use super::canvas::{
+    Axis, Beside, Canvas, Ink, MARGIN_LEFT, MARGIN_RIGHT, Panel, Pen, SMALL, Svg, WIDTH, draw, fitted, text_width,
+};
 use crate::style::{Colour, INK, LIMIT, Look, MUTED, SHADE, host};
 
-const MARGIN_LEFT: f64 = 62.0;
-const MARGIN_RIGHT: f64 = 14.0;
 /// Above a panel: its title, then the name of its upright axis.
 const ABOVE: f64 = 30.0;
 const TITLE: f64 = 22.0;
@@ -57,8 +57,7 @@ impl TimeFigure<'_> {
         let titled = panels.iter().any(|panel| panel.title.is_some());
         let plot_height = if panels.len() > 1 { 150.0 } else { 250.0 };
         let above = if titled { TITLE + ABOVE } else { ABOVE };
-        let limits = panels.iter().any(|panel| !panel.limits.is_empty());
-        let entries = self.legend_entries(limits);
+        let entries = self.legend_entries(panels);
         let legend_height = legend_rows(&entries) as f64 * LEGEND_ROW;
         let row_height = above + plot_height + BELOW;
         let height = legend_height + rows as f64 * row_height;
@@ -90,7 +89,7 @@ impl TimeFigure<'_> {
         };
         let highest = heights().fold(0.0, f64::max);
         let lowest = heights().fold(f64::INFINITY, f64::min);
-        let y = if self.by_ratio { Axis::around(lowest, highest, 5) } else { Axis::from_zero(highest, 5) };
+        let y = if self.by_ratio { Axis::around(lowest, highest, 8) } else { Axis::from_zero(highest, 8) };
         (Axis::Linear { from: 0.0, to: duration }, y)
     }
 
@@ -112,7 +111,8 @@ impl TimeFigure<'_> {
         }
     }
 
-    fn legend_entries(&self, limits: bool) -> Vec<Entry> {
+    fn legend_entries(&self, panels: &[TimePanel]) -> Vec<Entry> {
+        let limits = panels.iter().any(|panel| !panel.limits.is_empty());
         let mut entries: Vec<Entry> = match &self.legend {
             Legend::Nothing => Vec::new(),
             Legend::Looks(looks) => looks.iter().cloned().map(Entry::Line).collect(),
@@ -120,6 +120,9 @@ impl TimeFigure<'_> {
         };
         if let Some(name) = self.limit_name.filter(|_| limits) {
             entries.push(Entry::Limit(name.to_owned()));
+        }
+        if panels.iter().any(|panel| panel.warmup_s > 0.0) {
+            entries.push(Entry::Box(Look { label: "warm-up, left out of the result".to_owned(), colour: SHADE }));
         }
         entries
     }
@@ -140,14 +143,11 @@ pub(crate) fn draw_warmup(canvas: &mut Canvas<'_>, panel: &Panel, warmup_s: f64)
     if width > 0.0 {
         canvas.rectangle(panel.left, panel.top, width, panel.height, SHADE, 1.0);
     }
-    if width > text_width("warm-up", SMALL) + 8.0 {
-        canvas.text("warm-up", panel.left + width / 2.0, panel.top - 9.0, Ink::label(Beside::Middle));
-    }
 }
 
 /// The name of a panel with its colour, so high above it.
 pub(crate) fn draw_title(canvas: &mut Canvas<'_>, panel: &Panel, look: &Look, above: f64) {
-    let (left, y) = (panel.left - 40.0, panel.top - above - 4.0);
+    let (left, y) = (panel.left - MARGIN_LEFT, panel.top - above - 4.0);
     canvas.rectangle(left, y - 5.0, 10.0, 10.0, look.colour, 1.0);
     let label = fitted(&look.label, 13.0, panel.right() - left - 18.0);
     canvas.text(&label, left + 17.0, y, Ink { size: 13.0, colour: INK, beside: Beside::Start });
@@ -185,12 +185,12 @@ impl Entry {
 
 /// The entry and where it begins.
 fn placed(entries: &[Entry]) -> Vec<(usize, f64)> {
-    let (mut row, mut left) = (0, MARGIN_LEFT - 40.0);
+    let (mut row, mut left) = (0, 0.0);
     entries
         .iter()
         .map(|entry| {
-            if left > MARGIN_LEFT && left + entry.width() > WIDTH {
-                (row, left) = (row + 1, MARGIN_LEFT - 40.0);
+            if left > 0.0 && left + entry.width() > WIDTH {
+                (row, left) = (row + 1, 0.0);
             }
             let place = (row, left);
             left += entry.width();

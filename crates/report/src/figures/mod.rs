@@ -160,8 +160,9 @@ fn rtt_of_run(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
 fn rtt_of_cases(runs: &[CaseRun<'_>], one: &str) -> Option<Figure> {
     let lines: usize = runs.iter().map(|(_, run, _)| run.flows.len()).sum();
     let columns = columns(lines, 400);
+    let hosts = runs.iter().map(|(_, run, _)| FlowLooks::of(run).hosts()).max().unwrap_or(0);
     let of = |(look, run, series): &CaseRun<'_>| {
-        let looks = FlowLooks::of(run);
+        let looks = FlowLooks::of(run).among(hosts);
         let lines = flow_lines(run, &series.flows, columns, |sample| sample.srtt_ms, |flow| looks.colour(flow));
         panel(*look, run, lines)
     };

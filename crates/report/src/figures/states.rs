@@ -1,12 +1,12 @@
 //! Which congestion-avoidance state each connection is in, over time: one strip for each.
 
-use super::canvas::{Axis, Beside, Canvas, Ink, Panel, SMALL, Svg, WIDTH, draw};
+use super::canvas::{Axis, Beside, Canvas, Ink, MARGIN_RIGHT, Panel, SMALL, Svg, WIDTH, draw};
 use super::lines::{Entry, draw_legend, legend_height};
 use crate::style::{Look, STATES, UNKNOWN_STATE};
 use scenario::{FlowSeries, RunResult};
 
-const MARGIN_LEFT: f64 = 84.0;
-const MARGIN_RIGHT: f64 = 14.0;
+/// Room for the names of connections.
+const NAMES: f64 = 84.0;
 /// Over all strips; it bounds the size of the file.
 const MOST_CELLS: usize = 12_000;
 
@@ -20,16 +20,16 @@ pub(crate) fn states(run: &RunResult, series: &FlowSeries) -> Option<Svg> {
     let strip = (260.0 / flows.len() as f64).clamp(7.0, 18.0);
     let top = legend_height(&entries) + 22.0;
     let panel = Panel {
-        left: MARGIN_LEFT,
+        left: NAMES,
         top,
-        width: WIDTH - MARGIN_LEFT - MARGIN_RIGHT,
+        width: WIDTH - NAMES - MARGIN_RIGHT,
         height: strip * flows.len() as f64,
         x: Axis::Linear { from: 0.0, to: run.duration_s.max(1e-3) },
         y: Axis::Linear { from: 0.0, to: flows.len() as f64 },
     };
     Some(draw("Congestion-avoidance state over time", panel.bottom() + 46.0, |canvas| {
         draw_legend(canvas, &entries);
-        canvas.text("connection", MARGIN_LEFT - 8.0, top - 12.0, Ink::label(Beside::End));
+        canvas.text("connection", NAMES - 8.0, top - 12.0, Ink::label(Beside::End));
         let columns = (MOST_CELLS / flows.len()).clamp(50, panel.width as usize);
         for (row, flow) in flows.iter().enumerate() {
             let strip_top = top + strip * row as f64;
@@ -38,7 +38,7 @@ pub(crate) fn states(run: &RunResult, series: &FlowSeries) -> Option<Svg> {
                 let host = run.flows.iter().find(|of| of.id == *flow).map_or(0, |of| of.host);
                 let label =
                     if flows.len() == hosts(run) { format!("host {host}") } else { format!("{flow} (host {host})") };
-                canvas.text(&label, MARGIN_LEFT - 8.0, strip_top + strip / 2.0, Ink::label(Beside::End));
+                canvas.text(&label, NAMES - 8.0, strip_top + strip / 2.0, Ink::label(Beside::End));
             }
             draw_strip(canvas, &panel, (strip_top, strip), series, *flow, columns);
         }

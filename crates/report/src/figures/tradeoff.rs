@@ -1,10 +1,9 @@
 //! Aggregate goodput against round-trip time: one point for each case, the best towards the top left.
 
-use super::canvas::{Axis, Beside, Ink, Panel, Pen, SMALL, Svg, WIDTH, draw, fitted, text_width};
+use super::canvas::{Axis, Beside, Ink, MARGIN_LEFT, Panel, Pen, SMALL, Svg, WIDTH, draw, fitted, text_width};
 use crate::style::{GRID, INK, Look, PAPER};
 use scenario::{Comparison, Spread};
 
-const MARGIN_LEFT: f64 = 62.0;
 const ROW: f64 = 24.0;
 
 /// `None` where no case has an RTT.
@@ -29,7 +28,7 @@ pub(crate) fn tradeoff(comparison: &Comparison, looks: &[Look]) -> Option<Svg> {
         width: WIDTH - MARGIN_LEFT - legend - 24.0,
         height: (looks.len() as f64 * ROW).max(250.0),
         x: Axis::around(lowest * 0.8, slowest * 1.05, 6),
-        y: Axis::from_zero(most * 1.05, 5),
+        y: Axis::from_zero(most * 1.05, 8),
     };
     let svg = draw("Aggregate goodput against RTT of each case", panel.bottom() + 46.0, |canvas| {
         panel.draw_y(canvas, "aggregate goodput (Mb/s)");
@@ -43,6 +42,7 @@ pub(crate) fn tradeoff(comparison: &Comparison, looks: &[Look]) -> Option<Svg> {
             let (x, y) = panel.at(rtt.mean, goodput.mean);
             canvas.line((panel.x_at(rtt.min), y), (panel.x_at(rtt.max), y), Pen::new(colour, 1.5));
             canvas.line((x, panel.y_at(goodput.min)), (x, panel.y_at(goodput.max)), Pen::new(colour, 1.5));
+            canvas.circle((x, y), 10.5, PAPER);
             canvas.circle((x, y), 9.0, colour);
             let inside = Ink { size: SMALL, colour: PAPER, beside: Beside::Middle };
             canvas.text(&(index + 1).to_string(), x, y, inside);

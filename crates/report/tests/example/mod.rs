@@ -139,7 +139,8 @@ impl Flow {
         let (base_ms, running) = path;
         // 21 Mb/s are some 1750 segments/s: what is in flight beyond the path's share of it waits.
         let room = 1_750.0 * base_ms / 1e3;
-        let target_ms = base_ms * (running / room).max(1.02) * (1.0 + 0.08 * (draws.next() - 0.5));
+        let own = if limit.is_some() { 1.0 } else { 0.5 + 0.6 * self.weight };
+        let target_ms = base_ms * (running / room).max(1.02).powf(2.5) * own * (1.0 + 0.4 * (draws.next() - 0.5));
         self.srtt_ms = if self.srtt_ms == 0.0 { target_ms } else { self.srtt_ms + (target_ms - self.srtt_ms) / 8.0 };
         let rounds = step_s * 1e3 / self.srtt_ms;
         let most = limit.map_or(690.0, f64::from);
