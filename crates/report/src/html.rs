@@ -1,9 +1,10 @@
 //! One page that holds everything: no script, no network, no other file.
 
+use crate::CaseRun;
 use crate::cells::{self, Cell};
 use crate::figures::{self, Figure};
 use crate::style::{self, Look};
-use scenario::{CaseResult, Comparison, RunResult, Scenario, Series};
+use scenario::{CaseResult, Comparison, RunResult, Scenario};
 use std::fmt::Write as _;
 
 const STYLE: &str = include_str!("page.css");
@@ -33,12 +34,7 @@ pub(crate) fn run(result: &RunResult, figures: &[Figure]) -> String {
 }
 
 /// The page of a comparison; figures that set the cases side by side first, then each case for itself.
-pub(crate) fn comparison(
-    comparison: &Comparison,
-    runs: &[(String, RunResult, Series)],
-    figures: &[Figure],
-    folders: &[String],
-) -> String {
+pub(crate) fn comparison(comparison: &Comparison, runs: &[CaseRun], figures: &[Figure], folders: &[String]) -> String {
     let looks = style::cases(comparison);
     let mut page = begin(comparison.name());
     let kernel = runs.first().and_then(|(_, run, _)| run.kernel_release.as_deref());
@@ -68,13 +64,7 @@ pub(crate) fn comparison(
     end(page)
 }
 
-fn one_case(
-    page: &mut String,
-    case: &CaseResult,
-    look: &Look,
-    runs: &[(String, RunResult, Series)],
-    folders: &[String],
-) {
+fn one_case(page: &mut String, case: &CaseResult, look: &Look, runs: &[CaseRun], folders: &[String]) {
     let Some((at, (_, result, series))) = runs.iter().enumerate().find(|(_, (label, ..))| *label == case.label) else {
         return;
     };

@@ -27,6 +27,9 @@ use figures::Figure;
 use scenario::{Comparison, RunResult, Series};
 use std::path::Path;
 
+/// One run of a comparison, with the label of its case.
+pub type CaseRun = (String, RunResult, Series);
+
 /// The result of one run in its folder.
 pub const RESULT_FILE: &str = "result.json";
 /// The result of a comparison in its folder.
@@ -52,11 +55,7 @@ pub fn write_run(folder: &Path, result: &RunResult, series: &Series) -> Result<(
 ///
 /// # Errors
 /// If a file cannot be written; the message names it.
-pub fn write_comparison(
-    folder: &Path,
-    comparison: &Comparison,
-    runs: &[(String, RunResult, Series)],
-) -> Result<(), ReportError> {
+pub fn write_comparison(folder: &Path, comparison: &Comparison, runs: &[CaseRun]) -> Result<(), ReportError> {
     make(folder)?;
     write(&folder.join(COMPARISON_FILE), &comparison.to_json())?;
     let folders: Vec<String> = runs.iter().map(|(label, run, _)| case_folder(comparison, label, run.seed)).collect();
@@ -82,7 +81,7 @@ pub fn read_run(folder: &Path) -> Result<(RunResult, Series), ReportError> {
 ///
 /// # Errors
 /// If a file cannot be read or is of another schema version; the message names it.
-pub fn read_comparison(folder: &Path) -> Result<(Comparison, Vec<(String, RunResult, Series)>), ReportError> {
+pub fn read_comparison(folder: &Path) -> Result<(Comparison, Vec<CaseRun>), ReportError> {
     let path = folder.join(COMPARISON_FILE);
     let comparison = Comparison::load(&path).map_err(|source| ReportError::Result { path, source })?;
     let mut runs = Vec::new();

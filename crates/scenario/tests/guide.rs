@@ -1,4 +1,4 @@
-//! The guide says of every key what the table of keys says.
+//! The guide says of every key of a scenario what the table of keys says, and knows every key of a result.
 //!
 //! `LASTHOP_UPDATE_GUIDE=1 cargo test -p lasthop-scenario --test guide` writes the tables anew.
 // The guide is a file.
@@ -7,6 +7,9 @@
 use scenario::keys::{Kind, Section};
 use std::fmt::Write as _;
 
+mod sample;
+
+const RESULT_GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/result.md");
 const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/scenario.md");
 
 fn table(section: Section) -> String {
@@ -43,5 +46,36 @@ fn every_key_of_a_scenario_is_in_the_guide_with_its_range_and_default() {
             guide == before,
             "docs/guide/scenario.md is behind the keys: run this test with LASTHOP_UPDATE_GUIDE=1"
         );
+    }
+}
+
+/// Every key of a JSON value and of what is in it, but for those of the scenario.
+fn keys(value: &serde_json::Value, into: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Object(map) => {
+            for (key, value) in map {
+                into.push(key.clone());
+                if key != "scenario" {
+                    keys(value, into);
+                }
+            }
+        }
+        serde_json::Value::Array(values) => values.iter().for_each(|value| keys(value, into)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_key_of_a_result_and_every_column_of_the_series_is_in_the_guide() {
+    let guide = std::fs::read_to_string(RESULT_GUIDE).expect("docs/guide/result.md");
+    let mut names = Vec::new();
+    for json in [sample::run([1.0, 1.0], &[5.0]).to_json(), sample::comparison().to_json()] {
+        keys(&serde_json::from_str(&json).expect("JSON"), &mut names);
+    }
+    keys(&serde_json::to_value(scenario::FlowSeries::default()).expect("JSON"), &mut names);
+    keys(&serde_json::to_value(scenario::QueueSeries::default()).expect("JSON"), &mut names);
+    assert!(names.len() > 100, "{names:?}");
+    for name in names {
+        assert!(guide.contains(&format!("`{name}`")), "docs/guide/result.md does not know {name}");
     }
 }

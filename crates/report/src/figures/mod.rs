@@ -9,6 +9,7 @@ mod tradeoff;
 
 pub(crate) use canvas::number;
 
+use crate::CaseRun;
 use crate::style::{self, Colour, FlowLooks, Look};
 use lines::{Legend, Line, TimeFigure, TimePanel};
 use scenario::{Comparison, FlowSample, FlowSeries, RunResult, Series};
@@ -51,7 +52,7 @@ pub(crate) fn of_run(run: &RunResult, series: &Series) -> Vec<Figure> {
 }
 
 /// The figures that set the cases of a comparison side by side; of a case with several seeds the first.
-pub(crate) fn of_comparison(comparison: &Comparison, runs: &[(String, RunResult, Series)]) -> Vec<Figure> {
+pub(crate) fn of_comparison(comparison: &Comparison, runs: &[CaseRun]) -> Vec<Figure> {
     let looks = style::cases(comparison);
     let seeds = if comparison.seeds.len() > 1 {
         format!(" Means over {} seeds, from the least to the greatest.", comparison.seeds.len())
@@ -87,13 +88,9 @@ pub(crate) fn of_comparison(comparison: &Comparison, runs: &[(String, RunResult,
     figures
 }
 
-type CaseRun<'a> = (Option<&'a Look>, &'a RunResult, &'a Series);
+type Shown<'a> = (Option<&'a Look>, &'a RunResult, &'a Series);
 
-fn first_runs<'a>(
-    comparison: &Comparison,
-    runs: &'a [(String, RunResult, Series)],
-    looks: &'a [Look],
-) -> Vec<CaseRun<'a>> {
+fn first_runs<'a>(comparison: &Comparison, runs: &'a [CaseRun], looks: &'a [Look]) -> Vec<Shown<'a>> {
     let first = |(case, look): (&scenario::CaseResult, &'a Look)| {
         let (_, run, series) = runs.iter().find(|(label, ..)| *label == case.label)?;
         Some((Some(look), run, series))
@@ -157,11 +154,11 @@ fn rtt_of_run(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
     })
 }
 
-fn rtt_of_cases(runs: &[CaseRun<'_>], one: &str) -> Option<Figure> {
+fn rtt_of_cases(runs: &[Shown<'_>], one: &str) -> Option<Figure> {
     let lines: usize = runs.iter().map(|(_, run, _)| run.flows.len()).sum();
     let columns = columns(lines, 400);
     let hosts = runs.iter().map(|(_, run, _)| FlowLooks::of(run).hosts()).max().unwrap_or(0);
-    let of = |(look, run, series): &CaseRun<'_>| {
+    let of = |(look, run, series): &Shown<'_>| {
         let looks = FlowLooks::of(run).among(hosts);
         let lines = flow_lines(run, &series.flows, columns, |sample| sample.srtt_ms, |flow| looks.colour(flow));
         panel(*look, run, lines)
@@ -239,10 +236,10 @@ fn limits(run: &RunResult, series: &FlowSeries, columns: usize) -> Vec<Vec<(f64,
     if least == most { least } else { least.into_iter().chain(most).collect() }
 }
 
-fn queue(runs: &[CaseRun<'_>]) -> Option<Figure> {
+fn queue(runs: &[Shown<'_>]) -> Option<Figure> {
     let width = if runs.len() > 1 { 400 } else { 880 };
     let columns = columns(runs.len(), width);
-    let of = |(look, run, series): &CaseRun<'_>| {
+    let of = |(look, run, series): &Shown<'_>| {
         let lengths = series.queues.of_place("access_point").map(|(t_s, packets)| (t_s, Some(f64::from(packets))));
         let parts = thin(lengths, (0.0, run.duration_s), columns);
         let colour = look.map_or(style::host(0, 1), |look| look.colour);

@@ -1,0 +1,107 @@
+//! A result of two hosts and a comparison of two cases, with everything in them that a result can have.
+#![allow(dead_code, reason = "each test takes what it needs")]
+
+use network::{
+    AirTime, Cause, Drops, NodeId, Place, QueueStatistics, StationStatistics, Statistics, WifiLinkStatistics,
+};
+use scenario::{
+    AccessResult, Build, CaseResult, Comparison, Direction, FlowResult, HostPolicyResult, HostsKind, Lateness,
+    PoliciesResult, RunResult, SCHEMA_VERSION, Scenario, Vary,
+};
+use units::{Rate, Span};
+
+fn scenario() -> Scenario {
+    Scenario::from_toml("two.toml", "duration_s = 20\n[[hosts]]\ncount = 2\n", &[]).expect("a scenario")
+}
+
+fn flow(id: u32, goodput_mbps: f64) -> FlowResult {
+    FlowResult {
+        id,
+        host: id as u16,
+        direction: Direction::Up,
+        congestion_control: "cubic".into(),
+        policy: "none".into(),
+        goodput_mbps,
+        rtt_ms: None,
+        cwnd_mean: 33.25,
+        retransmits: 4,
+        timeouts: 1,
+        controlled_share: 0.5 * f64::from(id),
+        started_s: 0.125,
+    }
+}
+
+pub(crate) fn run(goodputs: [f64; 2], rtt_samples_ms: &[f64]) -> RunResult {
+    let scenario = scenario();
+    let mut result = RunResult {
+        schema_version: SCHEMA_VERSION,
+        scenario: scenario.to_json(),
+        hosts_kind: HostsKind::Kernel,
+        seed: scenario.seed,
+        build: Build { version: "0.1.0".into(), commit: Some("7b32f07".into()), dirty: true },
+        duration_s: 20.0,
+        warmup_s: 10.0,
+        aggregate_goodput_mbps: 0.0,
+        jain_index: None,
+        starved_flows: 0,
+        rtt_ms: None,
+        utilization: 0.875,
+        access: AccessResult::of(&statistics()),
+        flows: vec![flow(0, goodputs[0]), flow(1, goodputs[1])],
+        policies: PoliciesResult {
+            hosts: vec![HostPolicyResult { host: 1, policy: "none".into(), ..HostPolicyResult::default() }],
+            ..PoliciesResult::default()
+        },
+        kernel_release: Some("6.12.0".into()),
+        wall_s: 20.5,
+        events: 1_000_000,
+        simulated_s_per_wall_s: 0.975,
+        lateness_us: Some(Lateness { p50: 60.0, p99: 250.0, max: 900.0 }),
+        valid: true,
+        invalid_reasons: Vec::new(),
+    };
+    result.summarise(rtt_samples_ms);
+    result
+}
+
+pub(crate) fn comparison() -> Comparison {
+    let varied = [Vary::parse("hosts.0.policy=none,formula").expect("a vary")];
+    let cases = Vary::cases(&varied)
+        .iter()
+        .map(|case| CaseResult::new(case, vec![run([3.0, 1.0], &[10.0, 30.0]), run([4.0, 4.0], &[20.0])]))
+        .collect();
+    Comparison::new(&scenario(), HostsKind::Kernel, Build::default(), &varied, cases)
+}
+
+/// What a network might have counted.
+pub(crate) fn statistics() -> Statistics {
+    let host = Place::Host(NodeId(0));
+    let drops = [
+        (host, Cause::QueueFull, 1),
+        (host, Cause::RetryLimit, 2),
+        (Place::AccessPoint, Cause::QueueFull, 4),
+        (Place::AccessPoint, Cause::RetryLimit, 8),
+        (Place::AccessPoint, Cause::FrameError, 16),
+        (Place::PathUp, Cause::RandomLoss, 32),
+        (Place::PathDown, Cause::QueueFull, 64),
+    ];
+    let up = WifiLinkStatistics { mean_phy_rate: Rate::from_mbps(48.0), retries: 5, ..WifiLinkStatistics::default() };
+    Statistics {
+        elapsed: Span::from_secs(10),
+        events: 1,
+        air: AirTime { idle: Span::from_secs(2), success: Span::from_secs(8), ..AirTime::default() },
+        utilization: 0.8,
+        collisions: 7,
+        retries: 9,
+        transmissions: 100,
+        broadcasts: 0,
+        drops: drops.map(|(place, cause, count)| Drops { place, cause, count }).to_vec(),
+        queues: vec![QueueStatistics {
+            place: Place::AccessPoint,
+            mean_packets: 40.5,
+            p95_packets: 99,
+            max_packets: 100,
+        }],
+        stations: vec![StationStatistics { node: NodeId(0), up, down: WifiLinkStatistics::default() }],
+    }
+}
