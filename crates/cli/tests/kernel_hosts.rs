@@ -178,7 +178,7 @@ fn the_bound_of_a_killed_agent_lapses_within_two_seconds_and_its_connection_goes
         "{:?}",
         result.invalid_reasons
     );
-    let series = report::read_flow_series(&Path::new(&out).join("series.parquet")).expect("a series");
+    let series = report::read_run(Path::new(&out)).expect("a result and its series").1.flows;
     let rows = || (0..series.t_s.len()).map(|row| series.row(row));
     let bounded_until = rows().filter(|row| row.bound_max.is_some()).map(|row| row.t_s).fold(0.0, f64::max);
     let bounded = |row: &scenario::FlowSample| row.bound_max.is_some() && row.t_s > 2.0;
