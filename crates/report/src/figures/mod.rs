@@ -200,8 +200,8 @@ fn windows(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
     let caption = if panel.limits.is_empty() {
         "Saw-teeth are losses; nothing bounds these windows."
     } else {
-        "Saw-teeth are losses. The dashed lines are the least and the greatest upper limit in force: no window stays above \
-         its own."
+        "Saw-teeth are losses. The dashed lines are the least and the greatest upper limit in force; a connection without a \
+         limit may be above both."
     };
     let figure = TimeFigure {
         title: "Congestion windows over time",
