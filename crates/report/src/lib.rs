@@ -1,7 +1,7 @@
 //! Figures, tables and series files, made from results and from nothing else.
 //!
-//! - [`write_run`] keeps one run in a folder: `result.json`, `series.parquet`, `queues.parquet`, `figures/*.svg` and one
-//!   self-contained `report.html`.
+//! - [`write_run`] keeps one run in a folder: `result.json`, `series.parquet`, `queues.parquet`, `figures/*.svg` and
+//!   one self-contained `report.html`.
 //! - [`write_comparison`] keeps several: `comparison.json`, the figures that set them side by side, `report.html`, and
 //!   each run as above in `cases/`.
 //! - [`read_run`] and [`read_comparison`] read such a folder again, so that figures can be made anew without a run.
@@ -50,8 +50,8 @@ pub fn write_run(folder: &Path, result: &RunResult, series: &Series) -> Result<(
     write(&folder.join(REPORT_FILE), &html::run(result, &figures))
 }
 
-/// Keeps a comparison in `folder`, which is made if it is not there: `runs` are all runs of all cases with the labels of
-/// their cases. Files of the same names are replaced.
+/// Keeps a comparison in `folder`, which is made if it is not there: `runs` are all runs of all cases with the labels
+/// of their cases. Files of the same names are replaced.
 ///
 /// # Errors
 /// If a file cannot be written; the message names it.

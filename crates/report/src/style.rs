@@ -1,7 +1,8 @@
 //! One label and one colour for each thing that figures and tables show.
 //!
-//! The categorical colours are those of [okabe08], told apart with every common colour blindness; hosts without a kind of
-//! their own take steps of viridis, which is ordered in lightness as well.
+//! The categorical colours are those of M. Okabe and K. Ito, *Color Universal Design*, 2008, told apart with every
+//! common colour blindness; hosts without a kind of their own take steps of viridis, which is ordered in lightness as
+//! well.
 
 use scenario::{Comparison, FlowResult, RunResult};
 
@@ -78,8 +79,8 @@ pub(crate) fn policy(name: &str) -> Look {
     Look { label: label.to_owned(), colour }
 }
 
-/// How the cases of a comparison are drawn: a case whose hosts all have one policy in the colour of that policy, as long
-/// as no case before has it; the others in the next colour that is free.
+/// How the cases of a comparison are drawn: a case whose hosts all have one policy in the colour of that policy, as
+/// long as no case before has it; the others in the next colour that is free.
 pub(crate) fn cases(comparison: &Comparison) -> Vec<Look> {
     let mut looks: Vec<Look> = Vec::new();
     for (index, case) in comparison.cases.iter().enumerate() {

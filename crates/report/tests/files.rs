@@ -1,7 +1,7 @@
 //! What is kept of a run and of a comparison.
 //!
-//! `LASTHOP_EXAMPLE_REPORTS=DIR cargo test -p lasthop-report --test files` also leaves the made-up reports in DIR, to be
-//! looked at.
+//! `LASTHOP_EXAMPLE_REPORTS=DIR cargo test -p lasthop-report --test files` also leaves the made-up reports in DIR, to
+//! be looked at.
 // Reports are files.
 #![allow(clippy::disallowed_methods)]
 

@@ -1,7 +1,7 @@
 //! Every key of a scenario file, as data.
 //!
-//! The reader, the overrides of the command line, the messages about mistakes and the tables of `docs/guide/scenario.md`
-//! all come from here, so that none of them can know a key that the others do not.
+//! The reader, the overrides of the command line, the messages about mistakes and the tables of
+//! `docs/guide/scenario.md` all come from here, so that none of them can know a key that the others do not.
 
 use toml::Value;
 
@@ -23,7 +23,8 @@ pub struct Key {
 pub enum Kind {
     /// Any text of 1..=200 characters.
     Text,
-    /// The name of a congestion control: 1..=15 of a-z, 0-9, `_` and `-` (the kernel's TCP_CA_NAME_MAX is 16 with its end).
+    /// The name of a congestion control: 1..=15 of a-z, 0-9, `_` and `-` (the kernel's TCP_CA_NAME_MAX is 16 with its
+    /// end).
     Name,
     /// A number in `from..=to`, or above `from` if `above`.
     Number {

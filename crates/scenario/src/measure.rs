@@ -1,4 +1,8 @@
 //! The arithmetic of a result, once for every habitat.
+//!
+//! References: jain84 = R. Jain, D. Chiu, W. Hawe, *A quantitative measure of fairness and discrimination for resource
+//! allocation in shared computer systems*, DEC-TR-301, 1984. hyndman96 = R. J. Hyndman, Y. Fan, *Sample quantiles in
+//! statistical packages*, The American Statistician 50(4), 1996.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +38,7 @@ impl Distribution {
     }
 }
 
-/// The `quantile` (0..=1) of the samples, by linear interpolation between the two nearest (type 7 of [hyndman96], which
+/// The `quantile` (0..=1) of the samples, by linear interpolation between the two nearest (type 7 of hyndman96, which
 /// NumPy and R take by default); `None` without samples.
 ///
 /// # Panics
@@ -50,8 +54,8 @@ pub fn mean(samples: &[f64]) -> Option<f64> {
     (!samples.is_empty()).then(|| samples.iter().sum::<f64>() / samples.len() as f64)
 }
 
-/// Jain's index of k goodputs: J = (Σx)² / (k·Σx²) [jain84]. 1 where all have the same, 1/k where one has everything;
-/// `None` where nobody has anything or there is nobody.
+/// Jain's index of k goodputs: J = (Σx)² / (k·Σx²) (jain84). 1 where all have the same, 1/k where one has
+/// everything; `None` where nobody has anything or there is nobody.
 pub fn jain_index(goodputs: &[f64]) -> Option<f64> {
     let sum: f64 = goodputs.iter().sum();
     let squares: f64 = goodputs.iter().map(|goodput| goodput * goodput).sum();

@@ -42,8 +42,8 @@ pub(crate) enum Step {
 }
 
 impl Override {
-    /// Reads `key=value`. Keys are dotted, with array indices as `hosts.0.policy` or `hosts[0].policy`, and `hosts.*.policy`
-    /// for every block.
+    /// Reads `key=value`. Keys are dotted, with array indices as `hosts.0.policy` or `hosts[0].policy`, and
+    /// `hosts.*.policy` for every block.
     ///
     /// ```
     /// let bound = scenario::Override::parse("hosts.*.bound_segments=48").unwrap();

@@ -79,3 +79,12 @@ fn every_key_of_a_result_and_every_column_of_the_series_is_in_the_guide() {
         assert!(guide.contains(&format!("`{name}`")), "docs/guide/result.md does not know {name}");
     }
 }
+
+#[test]
+fn the_scenario_in_the_guide_can_be_read() {
+    let guide = std::fs::read_to_string(GUIDE).expect("docs/guide/scenario.md");
+    let (_, from) = guide.split_once("```toml\n").expect("a scenario in the guide");
+    let (text, _) = from.split_once("```").expect("its end");
+    let scenario = scenario::Scenario::from_toml("docs/guide/scenario.md", text, &[]).expect("a scenario");
+    assert_eq!(scenario.expanded_hosts().len(), 4);
+}

@@ -134,8 +134,8 @@ const COLUMNS: [Column; 3] = [
     Column { name: "RTT, 95th percentile (ms)", highest: None, spread: |summary| summary.rtt_p95_ms },
 ];
 
-/// Aggregate goodput, Jain's index and the 95 % quantile of the RTT, one row for each case; where a case ran with several
-/// seeds, a whisker from the least to the greatest.
+/// Aggregate goodput, Jain's index and the 95 % quantile of the RTT, one row for each case; where a case ran with
+/// several seeds, a whisker from the least to the greatest.
 pub(crate) fn summary(comparison: &Comparison, looks: &[Look]) -> Svg {
     const ROW: f64 = 30.0;
     const TOP: f64 = 34.0;

@@ -1,7 +1,7 @@
 //! A sheet to draw on, in CSS pixels, and a rectangle of it with axes.
 //!
-//! Plotters' SVG backend counts in whole numbers, so everything is drawn twice as large and shown at half the size. Axes are
-//! placed by hand on the backend: only so is it certain that no label meets another.
+//! Plotters' SVG backend counts in whole numbers, so everything is drawn twice as large and shown at half the size.
+//! Axes are placed by hand on the backend: only so is it certain that no label meets another.
 
 use crate::style::{Colour, GRID, INK, LIMIT, MUTED, PAPER};
 use plotters::prelude::{DrawingBackend, IntoFont as _, RGBAColor, SVGBackend, ShapeStyle};
