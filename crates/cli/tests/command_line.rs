@@ -27,7 +27,11 @@ fn refused(output: &Output, words: &[&str]) {
 #[test]
 fn an_unknown_key_is_named_with_what_is_accepted() {
     let output = lasthop(&["run", &scenario("ten-uploads.toml"), "--set", "access.queue_pakets=50"]);
-    refused(&output, &["ten-uploads.toml", "access.queue_pakets", "queue_packets"]);
+    refused(&output, &["access.queue_pakets=50", "did you mean access.queue_packets", "rate_mbps"]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("typo.toml");
+    fs::write(&file, "duration_s = 20\n[access]\nqueue_pakets = 50\n[[hosts]]\n").expect("a file");
+    refused(&lasthop(&["run", &file.display().to_string()]), &["typo.toml:3", "access.queue_pakets", "queue_packets"]);
 }
 
 #[test]
@@ -73,7 +77,7 @@ fn one_case_is_no_comparison() {
 }
 
 #[test]
-fn an_agent_without_its_interface_says_so() {
+fn a_wrong_configuration_of_the_agent_is_named_with_its_key() {
     let folder = tempfile::tempdir().expect("a folder");
     let config = folder.path().join("agent.toml");
     fs::write(&config, "tick_ms = -5\n").expect("a file");
