@@ -109,6 +109,8 @@ pub struct Counters {
     pub adopted_at_accept: u64,
     /// New connections that the kernel would not change.
     pub refused: u64,
+    /// Reductions of a window whose beginning the kernel skipped telling us, and that were put right at the next ACK.
+    pub repaired: u64,
     /// Connections adopted alive.
     pub adopted_alive: u64,
     /// Connections given back.
@@ -401,6 +403,7 @@ impl Kernel {
             adopted_at_connect: counts.adopted_at_connect,
             adopted_at_accept: counts.adopted_at_accept,
             refused: counts.refused,
+            repaired: counts.repaired,
             adopted_alive: counts.walk_adopted,
             restored: counts.walk_restored,
             state_changes: counts.state_changes,

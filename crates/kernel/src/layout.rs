@@ -74,6 +74,7 @@ pub(crate) struct Control {
 pub(crate) struct Counts {
     pub(crate) adopted_at_connect: u64,
     pub(crate) adopted_at_accept: u64,
+    pub(crate) repaired: u64,
     pub(crate) refused: u64,
     pub(crate) state_changes: u64,
     pub(crate) state_changes_lost: u64,

@@ -43,6 +43,7 @@ struct lh_control {
 struct lh_counters {
 	__u64 adopted_at_connect;
 	__u64 adopted_at_accept;
+	__u64 repaired; /* reductions whose beginning the kernel did not tell us, see repair() */
 	__u64 refused; /* the kernel refused to set our control on a new socket */
 	__u64 state_changes;
 	__u64 state_changes_lost; /* no room left in the ring */

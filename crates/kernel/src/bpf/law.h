@@ -154,6 +154,30 @@ static __always_inline void reduce_window(struct tcp_sock *tp, const struct rate
 	set_window(tp, in_flight + send);
 }
 
+/*
+ * A kernel may skip a program: older ones where it interrupts itself, hardened ones for the sake of the task that happens
+ * to be interrupted. It then takes whatever lies on its stack for the number that ssthresh or undo_cwnd should have
+ * returned. So both are checked before they are used: a reduction's ssthresh is between 2 and the window before it, and
+ * no window has 2^24 segments (24 GB in flight).
+ */
+#define IMPOSSIBLE_WINDOW (1 << 24)
+
+static __always_inline void repair(struct sock *sk, struct tcp_sock *tp, __u8 ca_state)
+{
+	__u32 prior = tp->prior_cwnd > 2 ? tp->prior_cwnd : 2, window;
+
+	if (tp->snd_cwnd >= IMPOSSIBLE_WINDOW)
+		tp->snd_cwnd = prior;
+	if (ca_state >= TCP_CA_CWR && (tp->snd_ssthresh > prior || tp->snd_ssthresh < 2)) {
+		window = tp->snd_cwnd;
+		tp->snd_cwnd = prior;
+		tp->snd_ssthresh = cubictcp_recalc_ssthresh(sk);
+		tp->snd_cwnd = window;
+		own_of(tp)->prr_delivered = 0;
+		count(&counters.repaired);
+	}
+}
+
 /* net/ipv4/tcp_input.c tcp_may_raise_cwnd() */
 static __always_inline bool may_grow(struct tcp_sock *tp, int flag)
 {
@@ -186,6 +210,7 @@ static __always_inline void on_acked(struct sock *sk, __u32 ack, int flag, const
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	__u8 ca_state = ca_state_of(tp);
 
+	repair(sk, tp, ca_state);
 	refresh_bound(tp);
 	if (in_reduction(ca_state))
 		reduce_window(tp, rs, flag & FLAG_SND_UNA_ADVANCED);
@@ -265,6 +290,7 @@ void BPF_PROG(lasthop_set_state, struct sock *sk, __u8 new_state)
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	__u8 old_state = ca_state_of(tp);
 
+	repair(sk, tp, old_state);
 	if (in_reduction(old_state) && new_state < TCP_CA_CWR && tp->snd_ssthresh < TCP_INFINITE_SSTHRESH &&
 	    (old_state == TCP_CA_CWR || tp->undo_marker)) {
 		tp->snd_cwnd = tp->snd_ssthresh;
@@ -328,6 +354,7 @@ void BPF_PROG(lasthop_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 
 	if (event == CA_EVENT_TX_START) {
+		repair(sk, tp, ca_state_of(tp));
 		restart_after_idle(tp);
 		refresh_bound(tp);
 		set_window(tp, bounded(tp, ca_state_of(tp), tp->snd_cwnd));
