@@ -9,6 +9,7 @@ mod progress;
 mod runs;
 
 use clap::{Parser, Subcommand};
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -40,8 +41,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+    log_to_stderr();
     // Exit code 2 for a wrong command line, 0 for --help and --version: clap's own.
     let arguments = Arguments::parse();
     let outcome = match arguments.command {
@@ -54,6 +54,18 @@ fn main() -> ExitCode {
         eprintln!("lasthop: {error:#}");
         ExitCode::from(COULD_NOT_RUN)
     })
+}
+
+/// Logs at `info`, or as RUST_LOG says; in colours on a terminal only.
+fn log_to_stderr() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let colours = std::io::stderr().is_terminal();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(colours)
+        .with_target(false)
+        .init();
 }
 
 /// This build, as the results tell it.
