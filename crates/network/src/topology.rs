@@ -124,8 +124,8 @@ impl<P: Clone> Network<P> {
         self.queue(place).len()
     }
 
-    /// How many packets are anywhere inside: accepted, not yet delivered and not lost. A broadcast counts once, however
-    /// many will receive it.
+    /// How many packets are anywhere inside: accepted, not yet delivered and not lost. A broadcast counts once until it has
+    /// been sent to all; then once for each delivery that [`advance`](Network::advance) has not handed over yet.
     pub fn packets_inside(&self) -> usize {
         let queued: usize = self.places().map(|place| self.queue(place).len()).sum();
         let on_the_way = match &self.access {

@@ -183,8 +183,9 @@ proptest! {
             prop_assert!(silent <= whole && whole <= silent + without_audience);
         }
         let single = lost(&[Cause::FrameError, Cause::Collision]);
-        let heard: u64 = packets.iter().zip(&copies).filter(|((_, p), _)| p.to == Destination::Broadcast).map(|(_, c)| c).sum();
-if let AccessConfig::Wifi(_) = config.access {
+        let broadcasts = packets.iter().zip(&copies).filter(|((_, packet), _)| packet.to == Destination::Broadcast);
+        let heard: u64 = broadcasts.map(|(_, copies)| copies).sum();
+        if let AccessConfig::Wifi(_) = config.access {
             // Each broadcast on the air was for all hosts (from the server), or for all but one.
             let hosts = config.hosts.len() as u64;
             let on_the_air = (hosts - 1) * statistics.broadcasts..=hosts * statistics.broadcasts;

@@ -269,6 +269,30 @@ fn after_a_broadcast_that_collided_the_access_point_waits_difs_only() {
     assert_eq!(received, [(us(584) + Span::from_nanos(120), NodeId(1)), (us(955), NodeId(0))]);
 }
 
+/// ```text
+///       0         214       242                302
+///  AP   |bbbbbbbbbb|.........|
+///  0    heard        ^.......|############|aaaa|            offered at 220
+///  0    with an error^.........(EIFS)...........|############|
+/// ```
+#[test]
+fn who_received_a_broadcast_with_an_error_waits_eifs() {
+    // 100 B to all at 6 Mb/s, 8 ns on the path; a packet offered 6 us after its end waits DIFS or, after an error, EIFS.
+    let run_with = |frame_error_rate| {
+        let config = WifiConfig { frame_error_rate, retry_limit: 1, ..WifiConfig::new(Standard::G) };
+        let mut network = Network::new(&wifi(1, 10, config), 3).unwrap();
+        let mut broadcast = packet(1, 0, 100, ());
+        broadcast.to = Destination::Broadcast;
+        network.offer(Time::ZERO, broadcast).unwrap();
+        network.offer(us(220), packet(0, 1, 1500, ())).unwrap();
+        run(&mut network, us(1000));
+        network.statistics(us(1000)).air.contention
+    };
+    // From 220 us until 214.008 us + 28 or + 88.
+    assert_eq!(run_with(Probability::ZERO), Span::from_nanos(22_008));
+    assert_eq!(run_with(Probability::ONE), Span::from_nanos(82_008));
+}
+
 #[test]
 fn broadcasts_go_at_the_lowest_basic_rate() {
     // 136 B: 214 us at 6 Mb/s (below), 192 + 1088 = 1280 us at 1 Mb/s. 8 ns on the path.

@@ -8,7 +8,7 @@
 //!    duration field) until where the ACK would have ended, and DIFS.
 //! 5. A unicast frame is sent again until it is acknowledged or has been sent `retry_limit` times.
 //! 6. A broadcast goes from the station to the access point like any unicast frame, from there once, at a basic rate,
-//!    without ACK.
+//!    without ACK. Then who received it with an error waits EIFS, all others DIFS.
 //!
 //! ```text
 //!   [silent] -- a timer ends --> [frames on the air] -- one, received --> [acknowledgement] --+
@@ -52,7 +52,7 @@ pub(crate) struct Medium<P> {
     on_air: Vec<Transmission>,
     /// Reused by each transmission's beginning.
     sending: Vec<(usize, Time)>,
-    /// Reused by each collision's end.
+    /// Reused by each collision's and each broadcast's end.
     waits: Vec<(usize, Time)>,
     /// Until when stations that hear all are told to defer by the last frame's duration field.
     reserved_until: Time,
@@ -306,18 +306,22 @@ impl<P: Clone> Medium<P> {
 
     fn on_broadcast_over(&mut self, now: Time, deliveries: &mut Vec<Delivery<P>>) {
         self.account(now);
-        let sender = self.on_air[0].sender;
+        let Transmission { sender, rate, .. } = self.on_air[0];
         let packet = self.senders[sender].queue.pop(now);
+        let mut waits = std::mem::take(&mut self.waits);
         for to in self.receivers(&packet) {
             let access_point = &mut self.senders[sender];
             if happens(self.frame_error_rate, &mut access_point.error_stream) {
                 access_point.queue.count_drops(Cause::FrameError, 1);
+                waits.push((to.index(), now + self.times.eifs(rate)));
             } else {
                 deliveries.push(Delivery { at: now, to, packet: packet.clone() });
             }
         }
         self.finish(sender);
-        self.resume(now + self.times.difs, &[]);
+        self.resume(now + self.times.difs, &waits);
+        waits.clear();
+        self.waits = waits;
     }
 
     fn on_error(&mut self, now: Time, frame: Transmission, link: Link) {
