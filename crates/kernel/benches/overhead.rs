@@ -1,1 +1,185 @@
-fn main() {}
+//! What it costs: throughput against the kernel's own cubic, time per ACK, and time per tick with many sockets.
+//!
+//! Transfers are paired and interleaved, because a shared machine drifts; read the ratios, not the rates. Needs root.
+#![allow(clippy::disallowed_methods, unsafe_code, missing_docs)]
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use kernel::{Kernel, Mode};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+use support::{B4, Flow, Net, bound, load_with, may_run, set_control};
+use units::Span;
+
+const ROUNDS: usize = 15;
+const TRANSFER: Duration = Duration::from_millis(1000);
+/// What measuring adds to each run of a program, measured with an empty one; part of what the kernel tells.
+const STATISTICS_NS: f64 = 74.0;
+
+fn main() {
+    // `cargo test` runs benchmarks too, without this argument
+    if !std::env::args().any(|argument| argument == "--bench") || !may_run() {
+        return;
+    }
+    let mut checks = Checks::default();
+    throughput(&mut checks);
+    time_per_ack(&mut checks);
+    time_per_tick(&mut checks);
+    println!("\n{} passed, {} failed", checks.passed, checks.failed);
+    std::process::exit(i32::from(checks.failed > 0));
+}
+
+#[derive(Default)]
+struct Checks {
+    passed: u32,
+    failed: u32,
+}
+
+impl Checks {
+    fn check(&mut self, what: &str, holds: bool) {
+        println!("  {} {what}", if holds { "ok    " } else { "FAILED" });
+        *if holds { &mut self.passed } else { &mut self.failed } += 1;
+    }
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn loaded(net: &Net) -> Kernel {
+    load_with(net, Mode::Control, |options| options.leave = vec!["cubic".into()])
+}
+
+/// Mbit/s of one transfer, its first fifth left out.
+fn transfer(net: &Net, cubic: bool) -> f64 {
+    let mut flow = Flow::idle_with(&net.a, &net.b, B4, |socket| {
+        if cubic {
+            set_control(socket, "cubic");
+        }
+    });
+    flow.send();
+    std::thread::sleep(TRANSFER / 5);
+    let (start, before) = (Instant::now(), flow.received());
+    std::thread::sleep(TRANSFER);
+    (flow.received() - before) as f64 * 8e-6 / start.elapsed().as_secs_f64()
+}
+
+fn throughput(checks: &mut Checks) {
+    let net = Net::direct();
+    let _kernel = loaded(&net);
+    let (mut theirs, mut ours, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..ROUNDS {
+        // who goes first changes: the second may find a warmer machine
+        let first_cubic = round % 2 == 0;
+        let first = transfer(&net, first_cubic);
+        let second = transfer(&net, !first_cubic);
+        let (cubic, lasthop) = if first_cubic { (first, second) } else { (second, first) };
+        theirs.push(cubic);
+        ours.push(lasthop);
+        ratios.push(lasthop / cubic);
+    }
+    let ratio = median(&mut ratios);
+    println!("\nThroughput over veth, {ROUNDS} interleaved pairs of {} ms", TRANSFER.as_millis());
+    println!("  kernel's cubic       {:8.0} Mb/s (median)", median(&mut theirs));
+    println!("  lasthop, no bound    {:8.0} Mb/s (median)", median(&mut ours));
+    println!("  ratio                {ratio:8.3} (median), {:.3} to {:.3}", ratios[0], ratios[ROUNDS - 1]);
+    checks.check("the median ratio is at least 0.95", ratio >= 0.95);
+}
+
+/// Has the kernel measure the run time of BPF programs while it lives.
+struct Statistics(#[allow(dead_code)] OwnedFd);
+
+impl Statistics {
+    fn start() -> Self {
+        // SAFETY: takes a number, gives a descriptor or a negative error.
+        let descriptor = unsafe { libbpf_rs::libbpf_sys::bpf_enable_stats(libbpf_rs::libbpf_sys::BPF_STATS_RUN_TIME) };
+        assert!(descriptor >= 0, "run-time statistics need Linux 5.8");
+        // SAFETY: just opened for us, and nobody else's.
+        Self(unsafe { OwnedFd::from_raw_fd(descriptor) })
+    }
+}
+
+fn programs() -> Vec<(u32, String, u64, u64)> {
+    let told = libbpf_rs::query::ProgInfoIter::default();
+    let told = told
+        .map(|program| (program.id, program.name.to_string_lossy().into_owned(), program.run_cnt, program.run_time_ns));
+    told.collect()
+}
+
+fn time_per_ack(checks: &mut Checks) {
+    println!("\nTime per run of each program, {STATISTICS_NS} ns of measuring taken off");
+    for (what, limits) in [("no bound", None), ("bound 0..1000", bound(0, 1000)), ("bound 20..20", bound(20, 20))] {
+        let net = Net::direct();
+        let before: Vec<_> = programs().into_iter().map(|(id, ..)| id).collect();
+        let mut kernel = loaded(&net);
+        kernel.set_bounds(limits, &[], Span::from_secs(600)).expect("bounds");
+        let statistics = Statistics::start();
+        transfer(&net, false);
+        let ours: Vec<_> = programs().into_iter().filter(|(id, ..)| !before.contains(id)).collect();
+        drop(statistics);
+        // Names of programs are cut to 15 letters.
+        let of = |name: &'static str| ours.iter().filter(move |program| program.1.starts_with(name));
+        let acks = of("lasthop_cong_co").map(|program| program.2).sum::<u64>().max(1) as f64;
+        let mut total = 0.0;
+        for (_, name, runs, time) in of("lasthop_") {
+            if *runs > 0 {
+                let each = *time as f64 / *runs as f64 - STATISTICS_NS;
+                total += each * *runs as f64 / acks;
+                println!("  {what:14} {name:16} {runs:8} runs {each:6.0} ns");
+            }
+        }
+        println!("  {what:14} all per ACK               {total:6.0} ns");
+        checks.check("at most 220 ns per ACK", total <= 220.0);
+    }
+}
+
+/// `count` connections of which only our end is held: a process has no more descriptors than that.
+fn sockets(net: &Net, count: usize) -> Vec<TcpStream> {
+    let listener = net.b.run(|| TcpListener::bind((B4, 0)).expect("a listener"));
+    let target = listener.local_addr().expect("bound");
+    net.a.run(|| {
+        let open = |_| {
+            let socket = TcpStream::connect(target).expect("a connection");
+            drop(listener.accept());
+            socket
+        };
+        (0..count).map(open).collect()
+    })
+}
+
+fn time_per_tick(checks: &mut Checks) {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
+    setrlimit(Resource::RLIMIT_NOFILE, most, most).expect("as many as allowed");
+    println!("\nTime of a tick, median of 21");
+    println!("  {:>8} {:>12} {:>12} {:>12}", "sockets", "sample ms", "bounds ms", "adopt ms");
+    for count in [10, 1000, 10_000] {
+        let net = Net::direct();
+        let mut kernel = loaded(&net);
+        let held = sockets(&net, count);
+        let flows: Vec<_> = held.iter().map(|socket| (support::cookie(socket), bound(1, 64))).collect();
+        let mut times = [const { Vec::new() }; 3];
+        net.a.run(|| {
+            for _ in 0..21 {
+                let start = Instant::now();
+                assert_eq!(kernel.sample().expect("a walk").len(), count);
+                let sampled = Instant::now();
+                kernel.set_bounds(None, &flows, Span::from_secs(600)).expect("bounds");
+                let bounded = Instant::now();
+                assert_eq!(kernel.adopt().expect("a walk").already, count as u64);
+                for (times, span) in times.iter_mut().zip([sampled - start, bounded - sampled, bounded.elapsed()]) {
+                    times.push(span.as_secs_f64() * 1e3);
+                }
+            }
+        });
+        let [sample, bounds, adopt] = times.map(|mut times| median(&mut times));
+        println!("  {count:8} {sample:12.2} {bounds:12.2} {adopt:12.2}");
+        let start = Instant::now();
+        kernel.release().expect("a walk");
+        println!("  {count:8} sockets given back in {:.2} ms", start.elapsed().as_secs_f64() * 1e3);
+        checks.check("a tick takes at most 50 ms", sample + bounds <= 50.0);
+    }
+}

@@ -13,9 +13,9 @@ use crate::layout::{Plain, Settings};
 use crate::namespace::Namespace;
 use crate::object::{self, FORMER, UNCLAMP};
 use libbpf_rs::libbpf_sys::{self, bpf_map_info, bpf_prog_info};
+use std::ffi::c_char;
 use std::fs::File;
 use std::io;
-use std::ffi::c_char;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
@@ -132,7 +132,9 @@ fn attached(cgroup: &File) -> Vec<OwnedFd> {
         // SAFETY: takes a number, gives a descriptor or a negative error.
         descriptor(unsafe { libbpf_sys::bpf_prog_get_fd_by_id(id) })
     });
-    programs.filter(|program| program_info(program, &mut []).is_some_and(|info| named(&info.name, PROGRAM_NAME))).collect()
+    programs
+        .filter(|program| program_info(program, &mut []).is_some_and(|info| named(&info.name, PROGRAM_NAME)))
+        .collect()
 }
 
 /// Whether a name that the kernel keeps, cut to 15 letters, is this short one.
@@ -146,9 +148,8 @@ fn owner(program: &OwnedFd) -> Option<Settings> {
     let mut value = [0u8; size_of::<Settings>()];
     let key = 0u32;
     // SAFETY: the key of a section is one u32, and its value was just seen to have the size of `value`.
-    let result = unsafe {
-        libbpf_sys::bpf_map_lookup_elem(map.as_raw_fd(), (&raw const key).cast(), value.as_mut_ptr().cast())
-    };
+    let result =
+        unsafe { libbpf_sys::bpf_map_lookup_elem(map.as_raw_fd(), (&raw const key).cast(), value.as_mut_ptr().cast()) };
     check(result).ok()?;
     Settings::from_bytes(&value)
 }

@@ -371,7 +371,8 @@ impl Kernel {
                 .map_err(Error::exchange("setting the bounds of the flows"))?;
         }
         if refused > 0 {
-            let reason = format!("{refused} flows beyond the {} that can have a bound of their own", layout::BOUNDS_MAX);
+            let reason =
+                format!("{refused} flows beyond the {} that can have a bound of their own", layout::BOUNDS_MAX);
             return Err(Error::TooMuch { what: "bounds", reason });
         }
         Ok(())

@@ -46,7 +46,8 @@ struct Back(File);
 impl Drop for Back {
     fn drop(&mut self) {
         // Nobody could go on sensibly on a thread that is in the wrong namespace.
-        setns(&self.0, CloneFlags::CLONE_NEWNET).expect("a thread can always return to the namespace that it came from");
+        setns(&self.0, CloneFlags::CLONE_NEWNET)
+            .expect("a thread can always return to the namespace that it came from");
     }
 }
 

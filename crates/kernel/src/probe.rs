@@ -190,7 +190,10 @@ fn privilege() -> Result<(), String> {
 /// Where cgroup2 is mounted.
 pub(crate) fn cgroup2_root() -> Option<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
-    let mount = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>()).find(|words| words.get(2) == Some(&"cgroup2"))?;
+    let mount = mounts
+        .lines()
+        .map(|line| line.split(' ').collect::<Vec<_>>())
+        .find(|words| words.get(2) == Some(&"cgroup2"))?;
     // the kernel writes blanks in paths as octal
     Some(PathBuf::from(mount[1].replace("\\040", " ")))
 }

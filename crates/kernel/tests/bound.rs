@@ -107,7 +107,8 @@ fn the_upper_bound_holds_in_recovery_and_loses_nothing_for_good() {
     eventually("100 samples in Recovery", || {
         for sample in kernel.sample().expect("a walk") {
             // one segment beyond those in flight may always go on entering Recovery
-            let most = if sample.state == CongestionState::Recovery { 11.max(sample.in_flight_segments + 1) } else { 10 };
+            let most =
+                if sample.state == CongestionState::Recovery { 11.max(sample.in_flight_segments + 1) } else { 10 };
             assert!(sample.cwnd_segments <= most, "{} in {:?}", sample.cwnd_segments, sample.state);
             recovering += u32::from(sample.state == CongestionState::Recovery);
         }

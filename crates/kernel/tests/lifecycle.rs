@@ -4,8 +4,8 @@
 mod support;
 
 use kernel::{Error, Kernel, Mode, Options};
-use std::panic::AssertUnwindSafe;
 use std::io::{BufRead, BufReader};
+use std::panic::AssertUnwindSafe;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use support::{A4, B4, B6, Flow, Net, bound, control, eventually, load, set_control};
@@ -181,7 +181,8 @@ fn what_cannot_be_managed_is_refused_by_name() {
     let net = Net::direct();
     let refuse = |change: &(dyn Fn(&mut Options) + Sync)| {
         net.a.run(|| {
-            let mut options = Options::new(nix::net::if_::if_nametoindex("a0").expect("a0"), Mode::Control).expect("cgroup2");
+            let mut options =
+                Options::new(nix::net::if_::if_nametoindex("a0").expect("a0"), Mode::Control).expect("cgroup2");
             change(&mut options);
             Kernel::load(&options).expect_err("refused").to_string()
         })
@@ -192,7 +193,9 @@ fn what_cannot_be_managed_is_refused_by_name() {
     );
     assert!(refuse(&|options| options.interface_index = 4711).contains("there is none of that index"));
     assert!(refuse(&|options| options.leave = vec!["a_name_far_too_long".into()]).contains("longer than 15 letters"));
-    assert!(refuse(&|options| options.excluded_cgroups = vec!["/nowhere".into()]).contains("opening the cgroup /nowhere"));
+    assert!(
+        refuse(&|options| options.excluded_cgroups = vec!["/nowhere".into()]).contains("opening the cgroup /nowhere")
+    );
     assert!(refuse(&|options| options.mode = Mode::Nothing).contains("there is nothing to load"));
 }
 

@@ -191,7 +191,12 @@ impl Flow {
     }
 
     /// The same, with the connecting socket prepared by `prepare` before it connects.
-    pub fn idle_with(from: &Host, to: &Host, address: &str, prepare: impl Fn(&std::os::fd::OwnedFd) + Send + Sync) -> Self {
+    pub fn idle_with(
+        from: &Host,
+        to: &Host,
+        address: &str,
+        prepare: impl Fn(&std::os::fd::OwnedFd) + Send + Sync,
+    ) -> Self {
         let ip: IpAddr = address.parse().expect("an address");
         let listener = to.run(|| TcpListener::bind((ip, 0)).expect("a listener"));
         let target = listener.local_addr().expect("bound");
@@ -228,7 +233,8 @@ impl Flow {
                 }
             }
         }));
-        let (receiver, stop, received) = (Arc::clone(&self.receiver), Arc::clone(&self.stop), Arc::clone(&self.received));
+        let (receiver, stop, received) =
+            (Arc::clone(&self.receiver), Arc::clone(&self.stop), Arc::clone(&self.received));
         self.threads.push(thread::spawn(move || {
             let mut data = vec![0; 1 << 16];
             while !stop.load(Ordering::Relaxed) {
