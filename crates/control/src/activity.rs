@@ -1,9 +1,9 @@
 //! Which connections count as *busy*: sending now, and so entitled to a part of the host's share.
 //!
 //! A connection is busy if it has something to send (unsent bytes, or segments in flight) **and** has made progress
-//! (bytes newly acknowledged, or it has only just been met) within the last second or two smoothed RTTs, whichever is
-//! longer. The RTT is in the rule because behind a congested access point RTTs of ten seconds occur, and a connection
-//! that waits for such an ACK is very much sending.
+//! (bytes newly acknowledged, or it has only just been met, or had nothing to send) within the last second or two
+//! smoothed RTTs, whichever is longer. The RTT is in the rule because behind a congested access point RTTs of ten seconds
+//! occur, and a connection that waits for such an ACK is very much sending: also for the first one after a pause.
 //!
 //! *What it leaves out*: how much is sent. A connection with a keystroke in flight at the tick counts as one.
 
@@ -36,15 +36,15 @@ impl Activity {
 
     /// Takes a sample; whether the connection is busy.
     pub fn on_sample(&mut self, sample: ActivitySample) -> bool {
+        let has_something_to_send = sample.in_flight_segments > 0 || sample.unsent > Bytes::ZERO;
         let since = match self.progress {
-            Some((since, acked)) if acked == sample.acked => since,
+            Some((since, acked)) if acked == sample.acked && has_something_to_send => since,
             _ => {
                 self.progress = Some((sample.now, sample.acked));
                 sample.now
             }
         };
         let two_rtts = Span::from_nanos(sample.srtt.unwrap_or(Span::ZERO).as_nanos().saturating_mul(2));
-        let has_something_to_send = sample.in_flight_segments > 0 || sample.unsent > Bytes::ZERO;
         has_something_to_send && sample.now.saturating_since(since) <= two_rtts.max(Self::PATIENCE)
     }
 }
@@ -81,6 +81,19 @@ mod tests {
         assert!(activity.on_sample(sample(1000, 1000, 9, rtt)));
         assert!(!activity.on_sample(sample(1001, 1000, 9, rtt)));
         assert!(activity.on_sample(sample(1500, 1001, 9, rtt)));
+    }
+
+    #[test]
+    fn one_that_sends_again_after_a_pause_is_busy_before_its_first_ack() {
+        let mut activity = Activity::default();
+        let rtt = Span::from_secs(3);
+        assert!(activity.on_sample(sample(0, 1000, 9, rtt)));
+        assert!(!activity.on_sample(sample(500, 9000, 0, rtt)));
+        assert!(!activity.on_sample(sample(20_000, 9000, 0, rtt)));
+        assert!(activity.on_sample(sample(20_500, 9000, 9, rtt)));
+        // Two RTTs after it was seen with nothing to send, patience ends.
+        assert!(activity.on_sample(sample(26_000, 9000, 9, rtt)));
+        assert!(!activity.on_sample(sample(26_001, 9000, 9, rtt)));
     }
 
     #[test]
