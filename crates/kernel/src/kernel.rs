@@ -174,6 +174,9 @@ impl Kernel {
             ..Settings::default()
         };
         let variant = Variant::of(&kernel);
+        if !excluded.is_empty() && !variant.cgroups_told {
+            return Err(Error::Unsupported { mode: options.mode, reason: "excluded cgroups need Linux 5.16".into() });
+        }
         drop(kernel);
         if matches!(options.mode, Mode::Control | Mode::Clamp) {
             let cgroup = open_cgroup(&options.cgroup)?;

@@ -9,8 +9,10 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
 use libbpf_rs::{AsRawLibbpf, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenMapMut, OpenObject, ReferencesType};
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::path::Path;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/lasthop.bpf.o"));
 
@@ -29,13 +31,19 @@ pub(crate) struct Variant {
     pub(crate) state_changes: bool,
     /// `cong_control` is told the ACK and its flags (since 6.10).
     pub(crate) flags_told: bool,
+    /// A socket's cgroup can be read (since 5.16).
+    pub(crate) cgroups_told: bool,
 }
 
 impl Variant {
     /// As the running kernel's BTF says.
     pub(crate) fn of(kernel: &Btf<'_>) -> Self {
         let state_changes = kernel.type_by_name::<libbpf_rs::btf::types::Typedef<'_>>("btf_trace_tcp_cong_state_set");
-        Self { state_changes: state_changes.is_some(), flags_told: cong_control_arguments(kernel) != Some(2) }
+        let cgroup = kernel.type_by_name::<Struct<'_>>("sock_cgroup_data");
+        let cgroups_told =
+            cgroup.is_some_and(|data| data.iter().any(|member| member.name == Some(OsStr::new("cgroup"))));
+        let flags_told = cong_control_arguments(kernel) != Some(2);
+        Self { state_changes: state_changes.is_some(), flags_told, cgroups_told }
     }
 }
 
@@ -70,9 +78,21 @@ pub(crate) fn load(mode: Mode, variant: Variant, settings: &Settings) -> Result<
         .map_err(|error| Error::Load { source: io_error(&error), log: log::tail() })
 }
 
+/// Loads what `mode` needs, attaches to the cgroup what is attached there, and takes it all back: nothing is registered,
+/// and the namespace of number 0 that the programs are for does not exist.
+pub(crate) fn attempt(mode: Mode, variant: Variant, cgroup: &Path) -> Result<(), Error> {
+    let object = load(mode, variant, &Settings::default())?;
+    if mode == Mode::Control {
+        let source = File::open(cgroup).map_err(|source| Error::Cgroup { path: cgroup.into(), source })?;
+        let link = program(&object, "adopt_new").attach_cgroup(source.as_raw_fd());
+        drop(link.map_err(Error::attach("sockops of a cgroup"))?);
+    }
+    Ok(())
+}
+
 /// Loads only the walk that takes clamps off, for the sockets that another loader's `former` map tells.
 pub(crate) fn load_unclamp(former: BorrowedFd<'_>) -> libbpf_rs::Result<Object> {
-    let variant = Variant { state_changes: false, flags_told: true };
+    let variant = Variant { state_changes: false, flags_told: true, cgroups_told: true };
     let mut object = configure(Mode::Clamp, variant, &Settings::default())?;
     for mut program in object.progs_mut() {
         let wanted = program.name() == UNCLAMP;

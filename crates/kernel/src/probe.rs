@@ -2,6 +2,8 @@
 
 use crate::error::Error;
 use crate::kernel::Mode;
+use crate::object::{self, Variant};
+use libbpf_rs::HasSize;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{Func, Struct, Typedef};
 use std::fmt;
@@ -30,6 +32,12 @@ pub enum Feature {
     CubicCalls,
     /// Changes of the congestion state are told.
     StateChanges,
+    /// The programs that watch sockets load.
+    ObserveLoads,
+    /// The programs of the clamp load.
+    ClampLoads,
+    /// Our congestion control and the programs that give it to sockets load, and attach to the cgroup.
+    ControlLoads,
 }
 
 /// What was found of a [`Feature`].
@@ -49,7 +57,7 @@ pub struct Support {
 
 impl Feature {
     /// All, most fundamental first.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::Privilege,
         Self::KernelBtf,
         Self::SocketIterator,
@@ -60,6 +68,9 @@ impl Feature {
         Self::ControlPrograms,
         Self::CubicCalls,
         Self::ControlLinks,
+        Self::ObserveLoads,
+        Self::ClampLoads,
+        Self::ControlLoads,
     ];
 
     /// What it is and which kernel has it.
@@ -75,6 +86,9 @@ impl Feature {
             Self::CubicCalls => "the kernel's CUBIC callable from BPF (Linux 5.13, CONFIG_TCP_CONG_CUBIC)",
             Self::ControlLinks => "struct_ops links (Linux 6.4)",
             Self::StateChanges => "the tracepoint tcp_cong_state_set (Linux 5.19)",
+            Self::ObserveLoads => "loading the programs that watch sockets (Linux 5.11)",
+            Self::ClampLoads => "loading the programs of the clamp (Linux 5.15)",
+            Self::ControlLoads => "loading our congestion control (Linux 6.4)",
         }
     }
 
@@ -85,6 +99,9 @@ impl Feature {
             Self::SocketIteratorChanges => matches!(mode, Mode::Control | Mode::Clamp),
             Self::ControlPrograms | Self::CubicCalls | Self::ControlLinks => mode == Mode::Control,
             Self::StateChanges => false,
+            Self::ObserveLoads => mode == Mode::Observe,
+            Self::ClampLoads => mode == Mode::Clamp,
+            Self::ControlLoads => mode == Mode::Control,
         }
     }
 }
@@ -122,24 +139,46 @@ impl fmt::Display for Support {
     }
 }
 
-/// Looks for every feature.
+/// Looks for every feature, and tries to load the programs of each mode that then seems possible. Takes some 0.1 s.
 pub fn probe() -> Support {
-    crate::log::start();
-    let privilege = privilege();
-    let kernel = Btf::from_vmlinux().ok();
-    let features = Feature::ALL.map(|feature| {
-        let missing = match feature {
-            Feature::Privilege => privilege.clone().err(),
-            _ => (!present(feature, kernel.as_ref())).then(|| feature.description().to_owned()),
+    let mut support = look();
+    for (feature, mode) in [
+        (Feature::ObserveLoads, Mode::Observe),
+        (Feature::ClampLoads, Mode::Clamp),
+        (Feature::ControlLoads, Mode::Control),
+    ] {
+        let missing: Vec<_> = support.missing_for(mode).map(str::to_owned).collect();
+        let outcome = match (missing.is_empty(), Btf::from_vmlinux()) {
+            (true, Ok(kernel)) => {
+                let tried = object::attempt(mode, Variant::of(&kernel), &cgroup2_root().unwrap_or_default());
+                tried.map_or_else(
+                    |error| Outcome::Missing(format!("{}: {error}", feature.description())),
+                    |()| Outcome::Present,
+                )
+            }
+            _ => Outcome::Missing(format!("{}: not tried, for what it needs is missing", feature.description())),
         };
-        (feature, missing.map_or(Outcome::Present, Outcome::Missing))
-    });
-    Support { features: features.into() }
+        support.features.push((feature, outcome));
+    }
+    support
+}
+
+/// Looks for the features that need no trying.
+fn look() -> Support {
+    crate::log::start();
+    let kernel = Btf::from_vmlinux().ok();
+    let tried = [Feature::ObserveLoads, Feature::ClampLoads, Feature::ControlLoads];
+    let looked_for = Feature::ALL.into_iter().filter(|feature| !tried.contains(feature));
+    let outcome = |feature: Feature| match present(feature, kernel.as_ref()) {
+        true => Outcome::Present,
+        false => Outcome::Missing(feature.description().to_owned()),
+    };
+    Support { features: looked_for.map(|feature| (feature, outcome(feature))).collect() }
 }
 
 /// The kernel's types, if the mode is possible here.
 pub(crate) fn require(mode: Mode) -> Result<Btf<'static>, Error> {
-    let support = probe();
+    let support = look();
     let reasons: Vec<_> = support.missing_for(mode).collect();
     let reason = match (mode, reasons.first()) {
         (Mode::Nothing, _) => "there is nothing to load".to_owned(),
@@ -159,17 +198,25 @@ fn present(feature: Feature, kernel: Option<&Btf<'_>>) -> bool {
     let has_function = |name| kernel.is_some_and(|kernel| kernel.type_by_name::<Func<'_>>(name).is_some());
     let has_type = |name| kernel.is_some_and(|kernel| kernel.type_by_name::<Typedef<'_>>(name).is_some());
     match feature {
-        Feature::Privilege => true,
+        Feature::Privilege => privileged(),
         Feature::KernelBtf => kernel.is_some(),
         Feature::Cgroup2 => cgroup2_root().is_some(),
         Feature::SocketOperations => has_struct("bpf_cgroup_link"),
         Feature::SocketIterator => has_struct("bpf_iter__tcp"),
         Feature::SocketIteratorChanges => has_struct("bpf_tcp_iter_state"),
         Feature::ControlPrograms => has_struct("bpf_struct_ops_tcp_congestion_ops"),
-        Feature::CubicCalls => has_function("cubictcp_cong_avoid"),
+        Feature::CubicCalls => has_function("cubictcp_cong_avoid") && kernel.is_some_and(cubic_leaves_room),
         Feature::ControlLinks => has_struct("bpf_struct_ops_link"),
         Feature::StateChanges => has_type("btf_trace_tcp_cong_state_set"),
+        // only loading tells
+        Feature::ObserveLoads | Feature::ClampLoads | Feature::ControlLoads => true,
     }
+}
+
+/// Whether our own state, behind the first 64 bytes, is clear of CUBIC's. A CUBIC in a module does not tell here; all
+/// that have the calls take 60 bytes or less.
+fn cubic_leaves_room(kernel: &Btf<'_>) -> bool {
+    kernel.type_by_name::<Struct<'_>>("bictcp").is_none_or(|cubic| cubic.size() <= 64)
 }
 
 /// Bits of capabilities, include/uapi/linux/capability.h.
@@ -178,13 +225,12 @@ const CAP_SYS_ADMIN: u64 = 1 << 21;
 const CAP_PERFMON: u64 = 1 << 38;
 const CAP_BPF: u64 = 1 << 39;
 
-fn privilege() -> Result<(), String> {
+fn privileged() -> bool {
     let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let effective = effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0);
-    let enough = effective & CAP_NET_ADMIN != 0
-        && (effective & CAP_SYS_ADMIN != 0 || effective & (CAP_BPF | CAP_PERFMON) == CAP_BPF | CAP_PERFMON);
-    if enough { Ok(()) } else { Err(Feature::Privilege.description().to_owned()) }
+    effective & CAP_NET_ADMIN != 0
+        && (effective & CAP_SYS_ADMIN != 0 || effective & (CAP_BPF | CAP_PERFMON) == CAP_BPF | CAP_PERFMON)
 }
 
 /// Where cgroup2 is mounted.

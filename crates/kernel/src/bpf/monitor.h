@@ -62,7 +62,7 @@ int sample(struct bpf_iter__tcp *ctx)
 	__builtin_memcpy(record.control, name.text, sizeof(record.control));
 	storage = bpf_sk_storage_get(&former, tp, NULL, 0);
 	if (storage)
-		record.controlled = settings.clamp || (our_name(&name) && registered(tp->inet_conn.icsk_ca_ops));
+		record.controlled = settings.clamp || our_name(&name);
 	if (record.controlled) {
 		now_ns = bpf_ktime_get_ns();
 		bound_of(record.cookie, now_ns, &bound);
