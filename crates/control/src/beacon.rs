@@ -16,8 +16,9 @@
 //!
 //! With a group key a beacon is heard only if its tag is right, its timestamp lies within [`Receiver::WINDOW`] of the
 //! receiver's wall clock, and is above the last of the same sender. What a sender's last was is remembered until
-//! anything not above it would be too old anyway, so no recording is ever heard. Without a key none of this is checked:
-//! whoever may forge needs no recording, and honest hosts with a wrong clock should be counted.
+//! anything not above it would be too old anyway, so no recording is ever heard twice by one [`Receiver`]; a new one
+//! remembers nobody. Without a key none of this is checked: whoever may forge needs no recording, and honest hosts with a
+//! wrong clock should be counted.
 //!
 //! What a lying peer can do at worst: docs/models/beacon.md.
 
