@@ -116,7 +116,10 @@ impl<'a> Agent<'a> {
         self.hearing.refresh(now, found.as_ref());
         let Some(found) = found else {
             if let Some(more) = self.interface_calm.may_say(now) {
-                warn!("interface {} is gone: waiting for it{more}", self.interface.name);
+                match &self.config.interface {
+                    Some(name) => warn!("interface {name} is gone: waiting for it{more}"),
+                    None => warn!("there is no default route any more: waiting for one{more}"),
+                }
             }
             return;
         };
@@ -175,6 +178,8 @@ impl<'a> Agent<'a> {
     }
 
     fn observe_and_apply(&mut self, now: Time, late: Span) -> Result<()> {
+        // What was true at an earlier tick is not told to the peers if nothing can be seen now.
+        self.report = Report::default();
         let Some(stack) = self.stack.as_mut() else { return Ok(()) };
         let recorder = &mut self.recorder;
         self.totals.state_changes_lost +=
@@ -195,8 +200,9 @@ impl<'a> Agent<'a> {
         }
         let peers = self.hearing.neighbourhood(now);
         let decision = self.policy.on_tick(&Observation { now, flows: &observations, peers: &peers });
-        let enabled = decision.flows.iter().any(|flow| flow.enabled_at.is_some());
-        self.report = Report::of(&observations, enabled && self.mode == Mode::Control);
+        let mut decided = samples.iter().zip(&decision.flows);
+        let controlling = decided.any(|(sample, flow)| flow.enabled_at.is_some() && self.applies_to(sample));
+        self.report = Report::of(&observations, controlling);
 
         // Bounds that the kernel may still hold for connections that are gone.
         // Their order is that of a hash table, and of no consequence.
@@ -229,10 +235,11 @@ impl<'a> Agent<'a> {
     ) -> Result<Time> {
         let lease = self.config.lease();
         let Some(stack) = self.stack.as_mut().filter(|_| self.mode == Mode::Control) else { return Ok(now) };
-        for (sample, decided) in samples.iter().zip(&decision.flows).filter(|(sample, _)| sample.controlled) {
-            let applied = self.flows[&sample.cookie].applied;
-            if decided.bound.is_some() || applied.is_some() {
-                bounds.push((sample.cookie, decided.bound));
+        for (sample, decided) in samples.iter().zip(&decision.flows) {
+            // A connection whose application has taken another congestion control meanwhile loses its bound.
+            let bound = decided.bound.filter(|_| sample.controlled);
+            if bound.is_some() || self.flows[&sample.cookie].applied.is_some() {
+                bounds.push((sample.cookie, bound));
             }
         }
         let until = clock::monotonic().saturating_add(lease);
@@ -246,9 +253,14 @@ impl<'a> Agent<'a> {
         Ok(until)
     }
 
+    /// Whether what is decided for this connection is handed to the kernel.
+    fn applies_to(&self, sample: &SocketSample) -> bool {
+        self.mode == Mode::Control && sample.controlled
+    }
+
     fn log(&mut self, now: Time, samples: &[SocketSample], decision: &Decision) {
-        let would = if self.mode == Mode::Advise { "would be " } else { "" };
         for (sample, decided) in samples.iter().zip(&decision.flows) {
+            let would = if self.applies_to(sample) { "" } else { "would be " };
             let flow = self.flows.get_mut(&sample.cookie).expect("every sample has its flow");
             if let (Some(at), false) = (decided.enabled_at, flow.enabled) {
                 self.totals.flows_enabled += 1;

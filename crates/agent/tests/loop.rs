@@ -108,6 +108,21 @@ fn connections_of_another_control_are_not_bounded_and_those_that_are_gone_are_fo
 }
 
 #[test]
+fn a_connection_that_takes_another_control_loses_its_bound() {
+    let fake = fake(vec![sample(7, 100, 100)]);
+    let agent = Running::start(config("lo", "fixed"), fake.clone());
+    let tick = agent.wait_for_tick("a bound", |tick| tick.flows[0].controlled);
+    assert_eq!(tick.flows[0].bound, Some(Bound::at_most(64)));
+    fake.lock().expect("no panic").samples[0].controlled = false;
+    let tick = agent.wait_for_tick("another control", |tick| !tick.flows[0].controlled);
+    assert_eq!((tick.flows[0].bound, tick.flows[0].bound_until_ns), (None, None));
+    agent.stop().0.expect("a clean stop");
+    let fake = fake.lock().expect("the agent is gone");
+    let taken_away = fake.bounds.iter().filter(|applied| applied.flows == [(7, None)]).count();
+    assert_eq!(taken_away, 1);
+}
+
+#[test]
 fn a_kernel_that_does_not_answer_for_a_while_ends_nothing() {
     let fake = fake(vec![sample(7, 100, 100)]);
     let agent = Running::start(config("lo", "fixed"), fake.clone());

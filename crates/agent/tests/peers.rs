@@ -184,6 +184,23 @@ fn an_agent_does_not_hear_itself() {
 }
 
 #[test]
+fn a_host_that_cannot_see_its_connections_does_not_say_that_they_are_busy() {
+    if !root() {
+        return;
+    }
+    let (a, b) = two_hosts();
+    let tcp = busy();
+    let agent = Running::start_on(&a, with(true, false), tcp.clone());
+    let peer = Running::start_on(&b, with(true, false), busy());
+    peer.wait_for_tick("the agent", |tick| tick.terminals == 2);
+    tcp.lock().expect("no panic").fails = true;
+    let heard = peer.wait_for_tick("the agent to say nothing of connections", |tick| tick.terminals == 1).beacons.heard;
+    // It is heard all the same.
+    peer.wait_for_tick("more beacons", |tick| tick.beacons.heard >= heard + 5);
+    agent.stop().0.expect("a clean stop");
+}
+
+#[test]
 fn an_interface_that_goes_down_and_up_again_is_waited_for() {
     if !root() {
         return;
