@@ -212,6 +212,52 @@ fn a_frame_is_given_up_after_as_many_transmissions_as_the_limit_says() {
     assert_eq!(statistics.air.idle, Span::from_micros(68));
 }
 
+/// ```text
+///       0     254      321          +254 +72           +254 +67           +254
+///       |######|........|--a of 31--|####|aaaa..|--b of 15--|######|....|--c of 31--|####|aaaa|
+///        error                     received            error                     received
+/// ```
+#[test]
+fn after_a_success_the_window_and_the_count_of_failures_begin_anew() {
+    // With a limit of 2 a frame that fails once gets through, if the failure of the frame before it is forgotten. A seed that
+    // makes every other transmission fail, and draws a timer that tells CW 15 from 31, and then one that tells 31 from 63.
+    let errors = |seed| {
+        let mut stream = Streams::new(seed).stream("wifi/frame-error/0");
+        [0; 4].map(|_| stream.next_u64() >> 63 == 0)
+    };
+    let draws = |seed| {
+        let mut stream = Streams::new(seed).stream("wifi/backoff/0");
+        [0; 3].map(|_| stream.next_u32())
+    };
+    let wanted = |&seed: &u64| {
+        errors(seed) == [true, false, true, false] && draws(seed)[1] & 16 != 0 && draws(seed)[2] & 32 != 0
+    };
+    let seed = (1..).find(wanted).unwrap();
+    let slots = |draw: usize, window| u64::from(draws(seed)[draw] & window) * 9;
+    let first = 321 + slots(0, 31) + 254;
+    let second = first + 72 + slots(1, 15) + 254 + 67 + slots(2, 31) + 254;
+    let noisy = Probability::new(0.5).unwrap();
+    let config = WifiConfig { frame_error_rate: noisy, retry_limit: 2, ..WifiConfig::new(Standard::G) };
+    let mut network = Network::new(&wifi(1, 10, config), seed).unwrap();
+    assert_eq!(timeline(&mut network, 1, &[(0.0, 0, 1500), (0.0, 0, 1500)]), [at(first, 0), at(second, 0)]);
+}
+
+/// ```text
+///  0    |##########11 Mb/s#########|
+///  1    |CTS|#54 Mb/s#|           1310                    1674
+///  2                               ^......(EIFS of DSSS)...|CTS|########|
+/// ```
+#[test]
+fn after_a_collision_of_old_and_new_bystanders_wait_the_longer_eifs() {
+    // EIFS with an ACK at 1 Mb/s: 10 + 304 + 50 = 364, at 6 Mb/s: 10 + 50 + 50 = 110. One transmission each. 258 + 254 of frame.
+    let once = WifiConfig { retry_limit: 1, ..WifiConfig::new(Standard::Bg) };
+    let mut config = wifi(3, 10, once);
+    config.hosts[0].rate = Some(Rate::from_mbps(11.0));
+    let mut network = Network::new(&config, 3).unwrap();
+    let offers = [(0.0, 0, 1500), (0.0, 1, 1500), (1311.0, 2, 1500)];
+    assert_eq!(timeline(&mut network, 3, &offers), [at(1674 + 258 + 254, 2)]);
+}
+
 /// Seed 78 with a frame error rate of one half: station 0's first frame is received with an error, nothing else is. It draws
 /// 7 slots of 31, station 1 draws 3 of 15.
 fn network_with_one_error() -> Network<()> {
