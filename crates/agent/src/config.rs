@@ -54,7 +54,8 @@ pub struct Config {
 pub struct BeaconConfig {
     /// UDP port, the same on all hosts. 1 to 65,535.
     pub port: u16,
-    /// Time between two beacons, in ms. 50 to 10,000.
+    /// Time between two beacons, in ms. 50 to 10,000. Peers hear 20 a second of one host, over both address families: below
+    /// some 110 ms the rest counts as rejected there.
     pub interval_ms: u64,
     /// A peer that has not been heard for this long is forgotten, in ms. Two intervals or more, at most 60,000.
     pub age_out_ms: u64,

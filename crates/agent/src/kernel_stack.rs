@@ -14,21 +14,19 @@ struct KernelStack(Kernel);
 /// Loads the programs for `interface`. Where the kernel cannot do what was asked for, one warning says what is missing,
 /// and what is done instead.
 pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Result<Loaded> {
-    let support = kernel::probe();
+    use kernel::Error::{Attach, Load, Unsupported};
+
+    let mut reason = None;
     let mut modes = modes_for(wanted).iter().copied();
-    let wanted_of_kernel = modes_for(wanted)[0];
-    let best = modes.find(|mode| support.missing_for(*mode).next().is_none());
-    let missing = || support.missing_for(wanted_of_kernel).collect::<Vec<_>>().join("; ");
-    let Some(mut mode) = best else { bail!("this kernel does not let us see its sockets: {}", missing()) };
-    let mut reason = (mode != wanted_of_kernel).then(missing);
-    let kernel = loop {
+    let (mode, kernel) = loop {
+        let Some(mode) = modes.next() else {
+            bail!("this kernel does not let us see its sockets: {}", reason.unwrap_or_default())
+        };
         match Kernel::load(&options(config, interface, mode)?) {
-            Ok(kernel) => break kernel,
-            // The probe has found everything, and yet the kernel refuses: the next lesser mode may still work.
-            Err(error @ (kernel::Error::Load { .. } | kernel::Error::Attach { .. })) => {
-                let Some(lesser) = modes.next() else { return Err(error).context(loading(interface)) };
-                reason = Some(error.to_string());
-                mode = lesser;
+            Ok(kernel) => break (mode, kernel),
+            // A lesser mode may still work. Only now every feature is tried, which takes most of a second.
+            Err(error @ (Load { .. } | Attach { .. } | Unsupported { .. })) => {
+                reason.get_or_insert_with(|| what_is_missing(mode).unwrap_or_else(|| error.to_string()));
             }
             Err(error) => return Err(error).context(loading(interface)),
         }
@@ -41,6 +39,13 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
         warn!("the kernel cannot do all that mode {wanted} needs, so {instead}. What is missing: {reason}");
     }
     Ok(Loaded { stack: Box::new(KernelStack(kernel)), mode: what_remains(wanted, mode) })
+}
+
+/// The features that `mode` misses; `None` if all seem to be there, and yet the kernel refuses.
+fn what_is_missing(mode: kernel::Mode) -> Option<String> {
+    let support = kernel::probe();
+    let missing: Vec<&str> = support.missing_for(mode).collect();
+    (!missing.is_empty()).then(|| missing.join("; "))
 }
 
 /// What of the kernel serves the agent's mode, best first.

@@ -15,7 +15,9 @@
 //! | --- | --- |
 //! | the agent is killed, hangs or loses the kernel's ear | the bounds lapse with their lease, within 2 s, and TCP is as it was |
 //! | it is stopped in order | the sockets get their own congestion control back, at once |
-//! | a tick is late (the machine was suspended, or is overloaded) | it is counted, and everything is applied anew; missed ticks are not made up for |
+//! | the machine is suspended | ticks and leases stand still with it, and go on where they were |
+//! | a tick is late (the machine is overloaded, or a virtual one was stopped) | it is counted, and everything is applied anew; missed ticks are not made up for |
+//! | the interface is missing at the start, or the group key cannot be read | the agent says so and does not start |
 //! | the interface is down, or has no address yet | the agent goes on and looks again every 2 s |
 //! | the interface is replaced (unplugged, or the default route moves) | the programs are loaded anew for the new one |
 //! | the kernel lacks a feature | one warning that names it, and the best mode that still works |

@@ -151,7 +151,8 @@ pub struct Totals {
     pub t_ns: u64,
     /// Decisions.
     pub ticks: u64,
-    /// Decisions that began more than half a tick late: the machine was suspended or overloaded.
+    /// Decisions that began more than half a tick late: the machine was overloaded, or a virtual one stopped. (While a
+    /// machine is suspended its clock stands still.)
     pub late_ticks: u64,
     /// Messages between agents.
     pub beacons: Beacons,
