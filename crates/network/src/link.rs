@@ -158,6 +158,16 @@ mod tests {
     }
 
     #[test]
+    fn a_transmitter_that_is_busy_at_a_reset_counts_from_there() {
+        let mut busy = BusyTime::default();
+        busy.start(Time::from_nanos(10));
+        busy.reset(Time::from_nanos(40));
+        assert_eq!(busy.until(Time::from_nanos(50)), Span::from_nanos(10));
+        busy.stop(Time::from_nanos(60));
+        assert_eq!(busy.until(Time::from_nanos(90)), Span::from_nanos(20));
+    }
+
+    #[test]
     fn a_lost_packet_uses_the_link_and_is_counted() {
         let mut link = link(1.0);
         link.offer(Time::ZERO, packet(1)).unwrap();
