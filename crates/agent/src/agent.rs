@@ -13,7 +13,7 @@ use control::bound::Bound;
 use control::peers::Report;
 use control::policy::{Decision, FlowDecision, FlowId, FlowObservation, Nothing, Observation, Policy, PolicyName};
 use nix::sys::resource::{UsageWho, getrusage};
-use std::collections::HashMap;
+use std::collections::{HashMap, hash_map};
 use tracing::{info, warn};
 use units::{Span, Time};
 
@@ -189,15 +189,17 @@ impl<'a> Agent<'a> {
                     recorder.write(&Event::State(State { t_ns: at.as_nanos(), cookie, from, to }));
                 }
             })?;
-        let samples = stack.sample()?;
+        let mut samples = stack.sample()?;
 
         let mut known = std::mem::take(&mut self.flows);
         let mut observations = Vec::with_capacity(samples.len());
-        for sample in &samples {
-            let mut flow = known.remove(&sample.cookie).unwrap_or_default();
+        samples.retain(|sample| {
+            // A walk over a table that changes meanwhile may meet a socket twice. The policy must not.
+            let hash_map::Entry::Vacant(place) = self.flows.entry(sample.cookie) else { return false };
+            let flow = place.insert(known.remove(&sample.cookie).unwrap_or_default());
             observations.push(observe(now, sample, &mut flow.activity));
-            self.flows.insert(sample.cookie, flow);
-        }
+            true
+        });
         let peers = self.hearing.neighbourhood(now);
         let decision = self.policy.on_tick(&Observation { now, flows: &observations, peers: &peers });
         let mut decided = samples.iter().zip(&decision.flows);

@@ -93,6 +93,21 @@ fn the_formula_enables_cuts_and_shares() {
 }
 
 #[test]
+fn a_socket_that_a_walk_meets_twice_counts_once_and_keeps_its_latch() {
+    let fake = fake(vec![sample(7, 700, 100), sample(7, 700, 100)]);
+    let agent = Running::start(config("lo", "formula"), fake.clone());
+    let tick = agent.wait_for_tick("the cut", |_| true);
+    assert_eq!((tick.flows.len(), tick.flows[0].bound), (1, Some(Bound::at_most(1))));
+    for sample in &mut fake.lock().expect("no panic").samples {
+        sample.srtt = Some(Span::from_millis(120));
+    }
+    // 19e6 · 0.12 / 12000 = 190, not half of it for each of two; and it stays under control.
+    let tick = agent.wait_for_tick("the share", |tick| tick.flows[0].bound != Some(Bound::at_most(1)));
+    assert_eq!((tick.flows.len(), tick.flows[0].bound), (1, Some(Bound::at_most(190))));
+    agent.stop().0.expect("a clean stop");
+}
+
+#[test]
 fn connections_of_another_control_are_not_bounded_and_those_that_are_gone_are_forgotten() {
     let alien = agent::stack::SocketSample { controlled: false, ..sample(8, 100, 100) };
     let fake = fake(vec![sample(7, 100, 100), alien]);
