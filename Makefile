@@ -1,7 +1,7 @@
 # The verbs of this house. `make help` lists them.
 
 CARGO ?= cargo
-LASTHOP = target/release/lasthop
+LASTHOP = $(or $(CARGO_TARGET_DIR),target)/release/lasthop
 OUT ?= out
 
 .DEFAULT_GOAL := help

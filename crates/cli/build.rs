@@ -3,9 +3,10 @@
 use std::process::Command;
 
 fn main() {
-    println!("cargo::rerun-if-changed=../../.git/HEAD");
-    println!("cargo::rerun-if-changed=../../.git/index");
-    println!("cargo::rerun-if-changed=src");
+    // Whatever is compiled in, and whatever moves the commit.
+    for path in ["..", "../../Cargo.lock", "../../.git/HEAD", "../../.git/index", "../../.git/logs/HEAD"] {
+        println!("cargo::rerun-if-changed={path}");
+    }
     let git = |args: &[&str]| {
         let output = Command::new("git").args(args).output().ok().filter(|output| output.status.success())?;
         String::from_utf8(output.stdout).ok().map(|text| text.trim().to_owned())

@@ -11,7 +11,6 @@ pub(crate) struct DoctorArguments {}
 /// `lasthop doctor`: tries every feature that lasthop needs. Exit code 1 if the agent could not control here.
 pub(crate) fn run(_: &DoctorArguments) -> Result<ExitCode> {
     let support = kernel::probe();
-    print!("{support}");
     let best = support.best_mode();
     let means = match best {
         Mode::Control => "control: windows are bounded from both sides, under a lease",
@@ -19,6 +18,6 @@ pub(crate) fn run(_: &DoctorArguments) -> Result<ExitCode> {
         Mode::Observe => "observe: connections are watched, nothing is changed",
         Mode::Nothing => "nothing: the agent cannot run here",
     };
-    println!("\nbest mode  {means}");
+    crate::say(&format!("{support}\nbest mode  {means}"))?;
     Ok(if best == Mode::Control { ExitCode::SUCCESS } else { ExitCode::from(crate::FAILED) })
 }

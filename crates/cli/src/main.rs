@@ -9,7 +9,7 @@ mod progress;
 mod runs;
 
 use clap::{Parser, Subcommand};
-use std::io::IsTerminal as _;
+use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
         Command::Doctor(arguments) => doctor::run(&arguments),
     };
     outcome.unwrap_or_else(|error| {
-        eprintln!("lasthop: {error:#}");
+        tell(format_args!("lasthop: {error:#}"));
         ExitCode::from(COULD_NOT_RUN)
     })
 }
@@ -66,6 +66,21 @@ fn log_to_stderr() {
         .with_ansi(colours)
         .with_target(false)
         .init();
+}
+
+/// Puts text on standard output. A reader that has gone away (`| head`) is no error.
+pub(crate) fn say(text: &str) -> anyhow::Result<()> {
+    use anyhow::Context as _;
+    let newline = if text.ends_with('\n') { "" } else { "\n" };
+    match write!(std::io::stdout(), "{text}{newline}").and_then(|()| std::io::stdout().flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        outcome => outcome.context("cannot write to standard output"),
+    }
+}
+
+/// Puts a line on standard error; a run goes on even if nobody reads it.
+pub(crate) fn tell(line: std::fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// This build, as the results tell it.

@@ -1,5 +1,6 @@
 //! How far a run is: a bar on a terminal, plain lines elsewhere; always on standard error.
 
+use crate::tell;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +19,7 @@ impl Progress {
     /// A run called `label`, of `total` on the scenario's clock.
     pub(crate) fn new(label: &str, total: Span) -> Self {
         if !std::io::stderr().is_terminal() {
-            eprintln!("{label}: {total} in real time");
+            tell(format_args!("{label}: {total} in real time"));
             return Self::Lines { label: label.to_owned(), total, told_percent: AtomicU64::new(0) };
         }
         let style = ProgressStyle::with_template("{msg} {wide_bar} {percent:>3} % of {prefix}")
@@ -37,7 +38,7 @@ impl Progress {
                 let percent = elapsed.as_micros() * 100 / total.as_micros().max(1);
                 let step = percent - percent % LINE_EVERY_PERCENT;
                 if told_percent.fetch_max(step, Ordering::Relaxed) < step {
-                    eprintln!("{label}: {step} %");
+                    tell(format_args!("{label}: {step} %"));
                 }
             }
         }

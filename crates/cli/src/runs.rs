@@ -1,13 +1,15 @@
 //! `lasthop run` and `lasthop compare`.
 
 use crate::progress::Progress;
-use crate::{FAILED, build, stop_on_signals};
+use crate::{FAILED, build, say, stop_on_signals, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use scenario::{Case, CaseResult, Comparison, HostsKind, Override, RunResult, Scenario, Series, Vary};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
+
+const INTERRUPTED: &str = "interrupted; nothing of this run was kept, and nothing is left behind";
 
 /// What stands beside the scenario on both command lines.
 #[derive(Args)]
@@ -72,18 +74,15 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let seed = arguments.seed.map(Override::seed);
     let overrides: Vec<Override> = common.overrides.iter().cloned().chain(seed).collect();
     let scenario = Scenario::load(&common.scenario, &overrides)?;
+    lab::check(&scenario)?;
+    prepare(common.out.as_deref())?;
     let stop = stop_on_signals()?;
-    let (result, series) = one_run(&scenario, &scenario.name, common.traffic, &stop)?;
+    let (result, series) = one_run(&scenario, &scenario.name, common.traffic, &stop)?.context(INTERRUPTED)?;
+    say(&if common.json { result.to_json() } else { report::tables::run(&result) })?;
     if let Some(out) = &common.out {
-        report::write_run(out, &result, &series)
-            .with_context(|| format!("cannot keep the result in {}", out.display()))?;
+        report::write_run(out, &result, &series)?;
+        tell_where(out);
     }
-    if common.json {
-        print!("{}", result.to_json());
-    } else {
-        println!("{}", report::tables::run(&result));
-    }
-    tell_where(common.out.as_deref());
     Ok(exit_code(result.valid))
 }
 
@@ -91,64 +90,107 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
 pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     let common = &arguments.common;
     let cases = if arguments.cases.is_empty() { Vary::cases(&arguments.varied) } else { arguments.cases.clone() };
-    if cases.len() < 2 {
-        bail!("there is nothing to compare: give --vary key=a,b,c, or --case twice");
-    }
+    check_cases(&cases)?;
     let base = Scenario::load(&common.scenario, &common.overrides)?;
-    // Every case is read before the first one runs: a typing error in the last must not cost the time of the others.
+    // Every run is read and checked before the first one starts: a typing error in the last must not cost the time of
+    // the others.
     let mut planned = Vec::new();
-    for case in &cases {
+    for (number, case) in cases.iter().enumerate() {
         for seed in base.seed..base.seed + arguments.seeds {
             let overrides = common.overrides.iter().chain(&case.overrides).cloned().chain([Override::seed(seed)]);
             let overrides: Vec<Override> = overrides.collect();
-            let scenario = Scenario::load(&common.scenario, &overrides)
-                .with_context(|| format!("the case \"{}\" cannot be run", case.label))?;
-            planned.push((case, scenario));
+            let scenario = Scenario::load(&common.scenario, &overrides).map_err(anyhow::Error::from);
+            let scenario = scenario.and_then(|scenario| lab::check(&scenario).map(|()| scenario));
+            planned.push((number, scenario.with_context(|| format!("the case \"{}\" cannot be run", case.label))?));
         }
     }
+    prepare(common.out.as_deref())?;
     let stop = stop_on_signals()?;
-    let mut runs = Vec::new();
-    for (number, (case, scenario)) in planned.iter().enumerate() {
-        let label = format!("[{}/{}] {}", number + 1, planned.len(), case.label);
-        let (result, series) = one_run(scenario, &label, common.traffic, &stop)?;
-        runs.push((case.label.clone(), result, series));
+    let mut runs: Vec<(usize, RunResult, Series)> = Vec::new();
+    let mut failed = None;
+    for (number, scenario) in &planned {
+        let label = format!("[{}/{}] {}", runs.len() + 1, planned.len(), cases[*number].label);
+        match one_run(scenario, &label, common.traffic, &stop).and_then(|outcome| outcome.context(INTERRUPTED)) {
+            Ok((result, series)) => runs.push((*number, result, series)),
+            Err(error) => {
+                failed = Some(error.context(format!("{} of {} runs were done", runs.len(), planned.len())));
+                break;
+            }
+        }
     }
-    let results = cases.iter().map(|case| {
-        let of_case = runs.iter().filter(|(label, ..)| *label == case.label);
-        CaseResult::new(case, of_case.map(|(_, result, _)| result.clone()).collect())
-    });
-    let comparison = Comparison::new(&base, HostsKind::Kernel, build(), &arguments.varied, results.collect());
-    if let Some(out) = &common.out {
-        report::write_comparison(out, &comparison, &runs)
-            .with_context(|| format!("cannot keep the comparison in {}", out.display()))?;
-    }
-    if common.json {
-        print!("{}", comparison.to_json());
-    } else {
-        println!("{}", report::tables::comparison(&comparison));
-    }
-    tell_where(common.out.as_deref());
-    Ok(exit_code(comparison.valid))
+    // What was measured is kept, even if something ended the comparison early.
+    let valid = runs.is_empty() || keep_comparison(arguments, &base, &cases, runs)?;
+    failed.map_or(Ok(exit_code(valid)), Err)
 }
 
-fn one_run(scenario: &Scenario, label: &str, traffic: Traffic, stop: &AtomicBool) -> Result<(RunResult, Series)> {
+/// Prints and writes the cases that have at least one run. Whether every run is valid.
+fn keep_comparison(
+    arguments: &CompareArguments,
+    base: &Scenario,
+    cases: &[Case],
+    runs: Vec<(usize, RunResult, Series)>,
+) -> Result<bool> {
+    let common = &arguments.common;
+    let results = cases.iter().enumerate().filter_map(|(number, case)| {
+        let of_case = runs.iter().filter(|(of, ..)| *of == number).map(|(_, result, _)| result.clone());
+        let of_case: Vec<RunResult> = of_case.collect();
+        (!of_case.is_empty()).then(|| CaseResult::new(case, of_case))
+    });
+    let comparison = Comparison::new(base, HostsKind::Kernel, build(), &arguments.varied, results.collect());
+    say(&if common.json { comparison.to_json() } else { report::tables::comparison(&comparison) })?;
+    if let Some(out) = &common.out {
+        let runs = runs.into_iter().map(|(number, result, series)| (cases[number].label.clone(), result, series));
+        report::write_comparison(out, &comparison, &runs.collect::<Vec<_>>())?;
+        tell_where(out);
+    }
+    Ok(comparison.valid)
+}
+
+fn check_cases(cases: &[Case]) -> Result<()> {
+    if cases.len() < 2 {
+        bail!("there is nothing to compare: give --vary key=a,b,c, or --case twice");
+    }
+    for (number, case) in cases.iter().enumerate() {
+        if cases[..number].iter().any(|other| other.label == case.label) {
+            bail!("two cases are called \"{}\": give each its own label", case.label);
+        }
+        if case.overrides.iter().any(|setting| setting.key() == "seed") {
+            bail!("the seed cannot be varied by a case: --seeds N runs every case with N seeds");
+        }
+    }
+    Ok(())
+}
+
+/// Runs the scenario; `None` if it was interrupted.
+fn one_run(
+    scenario: &Scenario,
+    label: &str,
+    traffic: Traffic,
+    stop: &AtomicBool,
+) -> Result<Option<(RunResult, Series)>> {
     let traffic = match traffic {
         Traffic::Own => lab::TrafficSource::Own,
         Traffic::Iperf3 => lab::TrafficSource::Iperf3,
     };
-    let executable = std::env::current_exe().context("cannot find this program's own file")?;
     let progress = Progress::new(label, scenario.duration);
-    let options =
-        lab::Options { executable: &executable, traffic, build: build(), stop, progress: &|at| progress.at(at) };
+    let options = lab::Options { traffic, build: build(), stop, progress: &|at| progress.at(at) };
     let outcome = lab::run(scenario, &options);
     progress.finish();
-    outcome?.context("interrupted; nothing was kept, and nothing is left behind")
+    outcome
 }
 
-fn tell_where(out: Option<&Path>) {
-    if let Some(out) = out {
-        eprintln!("report: {}", out.join("report.html").display());
-    }
+/// Finds out before the run whether its result can be kept.
+fn prepare(out: Option<&Path>) -> Result<()> {
+    let Some(out) = out else { return Ok(()) };
+    let cannot = || format!("cannot keep results in {}", out.display());
+    std::fs::create_dir_all(out).with_context(cannot)?;
+    let probe = out.join(".lasthop-can-write");
+    std::fs::write(&probe, "").with_context(cannot)?;
+    std::fs::remove_file(&probe).with_context(cannot)
+}
+
+fn tell_where(out: &Path) {
+    tell(format_args!("report: {}", out.join("report.html").display()));
 }
 
 fn exit_code(valid: bool) -> ExitCode {

@@ -72,6 +72,44 @@ fn a_wrong_case_is_found_before_the_first_one_runs() {
 }
 
 #[test]
+fn cases_need_labels_of_their_own_and_leave_the_seed_alone() {
+    let compare = |first: &str, second: &str| {
+        lasthop(&["compare", &scenario("ten-uploads.toml"), "--case", first, "--case", second])
+    };
+    refused(&compare("a: path.rtt_ms=4", "a: path.rtt_ms=9"), &["two cases are called \"a\""]);
+    refused(&compare("a: seed=4", "b: seed=5"), &["--seeds"]);
+    refused(&lasthop(&["compare", &scenario("ten-uploads.toml"), "--vary", "seed=1,2"]), &["--seeds"]);
+}
+
+#[test]
+fn a_congestion_control_that_the_kernel_lacks_is_found_before_the_first_run() {
+    if !nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: kernel hosts need root");
+        return;
+    }
+    let output = lasthop(&[
+        "compare",
+        &scenario("ten-uploads.toml"),
+        "--case",
+        "fine: hosts.0.policy=none",
+        "--case",
+        "odd: hosts.0.congestion_control=nosuch",
+    ]);
+    refused(&output, &["the case \"odd\"", "nosuch", "cubic"]);
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_found_before_the_run() {
+    if !nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: kernel hosts need root");
+        return;
+    }
+    let begun = std::time::Instant::now();
+    refused(&lasthop(&["run", &scenario("ten-uploads.toml"), "--out", "/proc/nowhere"]), &["/proc/nowhere"]);
+    assert!(begun.elapsed().as_secs() < 20, "it ran first");
+}
+
+#[test]
 fn one_case_is_no_comparison() {
     refused(&lasthop(&["compare", &scenario("ten-uploads.toml")]), &["--vary", "--case"]);
 }

@@ -12,7 +12,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("report", &["scenario", "units"]),
     ("kernel", &["units"]),
     ("agent", &["control", "kernel", "units"]),
-    ("lab", &["agent", "network", "scenario", "units"]),
+    ("lab", &["agent", "control", "network", "scenario", "units"]),
     ("cli", &["agent", "control", "kernel", "lab", "network", "report", "scenario", "units"]),
 ];
 

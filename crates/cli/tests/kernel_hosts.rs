@@ -131,7 +131,7 @@ fn a_fixed_bound_shortens_round_trips_and_keeps_the_goodput() {
     assert!(fixed.jain_index.expect("goodput") > 0.95, "{:?}", fixed.jain_index);
     for flow in &fixed.flows {
         assert!(flow.controlled_share > 0.9, "flow {}: {}", flow.id, flow.controlled_share);
-        assert!(flow.cwnd_mean <= 10.0, "flow {}: {}", flow.id, flow.cwnd_mean);
+        assert!(flow.cwnd_mean.is_some_and(|cwnd| cwnd <= 10.0), "flow {}: {:?}", flow.id, flow.cwnd_mean);
     }
     assert!(none.flows.iter().all(|flow| flow.controlled_share == 0.0));
     assert!(fixed.policies.beacons_heard > 0);
@@ -185,7 +185,7 @@ fn the_bound_of_a_killed_agent_lapses_within_two_seconds_and_its_connection_goes
     assert!(rows().filter(bounded).all(|row| row.cwnd_segments <= 8));
     let lapsed = rows().find(|row| row.t_s > 2.0 && row.cwnd_segments > 8).expect("the window grows again");
     assert!(lapsed.t_s <= bounded_until + 0.5, "lease over at {bounded_until} s, window above it at {} s", lapsed.t_s);
-    let last = rows().last().expect("samples");
+    let last = rows().next_back().expect("samples");
     assert!(last.cwnd_segments > 16 && last.goodput_mbps > 0.0, "{last:?}");
     assert_no_traces(&before);
 }
@@ -255,6 +255,108 @@ fn iperf3_sends_as_much_as_our_own_traffic() {
     };
     let (own, iperf3) = (goodput("own"), goodput("iperf3"));
     assert!((iperf3 / own - 1.0).abs() < 0.15, "iperf3 {iperf3} Mb/s, own {own} Mb/s");
+}
+
+#[test]
+fn a_download_waits_in_the_queue_of_the_path_and_is_dropped_there() {
+    if !can_run() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("download.toml");
+    let text = "duration_s = 6\nwarmup_s = 1\n[access]\nkind = \"wired\"\nrate_mbps = 100\n[path]\nrtt_ms = 20\n\
+                rate_mbps = 10\nqueue_packets = 20\n[[hosts]]\n[[hosts.flows]]\ndirection = \"down\"\n";
+    fs::write(&file, text).expect("a file");
+    let result = result(&run(&["run", &file.display().to_string(), "--json"]));
+    // 20 ms of path, and 20 packets of 1500 B at 10 Mb/s: 24 ms.
+    let rtt = result.rtt_ms.expect("a flow has round trips");
+    assert!(rtt.p95 < 60.0, "{rtt:?}");
+    assert!(result.access.path_drops > 0);
+    assert!(result.aggregate_goodput_mbps > 7.0, "{}", result.aggregate_goodput_mbps);
+    // The counters leave the warm-up out, where slow start overshoots.
+    assert!(result.flows[0].retransmits <= result.access.path_drops + 5, "{:?}", result.flows[0]);
+}
+
+#[test]
+fn a_flow_that_never_connects_makes_the_run_not_valid() {
+    if !can_run() {
+        return;
+    }
+    let output = lasthop(&[
+        "run",
+        "scenarios/one-station.toml",
+        "--json",
+        "--set",
+        "path.loss=1",
+        "--set",
+        "duration_s=3",
+        "--set",
+        "warmup_s=1",
+    ]);
+    let output = { output }.output().expect("the command starts");
+    assert_eq!(output.status.code(), Some(1));
+    let result = result(&output);
+    assert!(!result.valid && result.invalid_reasons[0].contains("did not connect"), "{:?}", result.invalid_reasons);
+}
+
+#[test]
+fn todays_stack_is_not_slower_on_a_fast_wire() {
+    if !can_run() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("wire.toml");
+    let text = "duration_s = 4\nwarmup_s = 2\n[access]\nkind = \"wired\"\nrate_mbps = 200\n[path]\nrtt_ms = 5\n\
+                [[hosts]]\nera = \"modern\"\n";
+    fs::write(&file, text).expect("a file");
+    let output = lasthop(&["run", &file.display().to_string(), "--json"]).output().expect("the command starts");
+    assert!(result(&output).aggregate_goodput_mbps > 120.0, "{}", result(&output).aggregate_goodput_mbps);
+}
+
+#[test]
+fn a_reader_that_has_gone_away_is_no_error() {
+    if !can_run() {
+        return;
+    }
+    let mut lab =
+        lasthop(&["run", "scenarios/one-station.toml", "--json", "--set", "duration_s=2", "--set", "warmup_s=1"]);
+    let mut lab = lab.spawn().expect("the command starts");
+    drop(lab.stdout.take());
+    drop(lab.stderr.take());
+    assert_eq!(lab.wait().expect("it ends").code(), Some(0));
+}
+
+#[test]
+fn an_interrupted_comparison_keeps_the_runs_that_were_done() {
+    if !can_run() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out");
+    let compare = lasthop(&[
+        "compare",
+        "scenarios/one-station.toml",
+        "--json",
+        "--out",
+        &out.display().to_string(),
+        "--set",
+        "duration_s=3",
+        "--set",
+        "warmup_s=1",
+        "--case",
+        "short: hosts.0.policy=none",
+        "--case",
+        "long: duration_s=60",
+    ]);
+    let compare = { compare }.spawn().expect("the command starts");
+    sleep(Duration::from_secs(6));
+    let pid = nix::unistd::Pid::from_raw(compare.id() as i32);
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).expect("it is ours");
+    let output = compare.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+    let kept: scenario::Comparison = serde_json::from_slice(&output.stdout).expect("the first case");
+    assert_eq!(kept.cases.len(), 1);
+    assert!(out.join("comparison.json").is_file());
 }
 
 #[test]

@@ -1,35 +1,37 @@
 //! The agents: the same `lasthop agent` that a user installs, one process in each host's namespace.
 //!
 //! An agent gets its configuration from a file in memory and writes its record to a pipe. It dies with the laboratory
-//! (PR_SET_PDEATHSIG), whatever ends that.
+//! (PR_SET_PDEATHSIG), whatever ends that; see [`crate::process`].
 
 use crate::bounds::Interval;
 use crate::clock::Clock;
 use crate::namespace::Namespace;
+use crate::process::Process;
 use crate::traffic::flow_of_port;
 use crate::tun::INTERFACE;
 use agent::record::{Beacons, Event, Tick};
 use anyhow::{Context, Result, bail};
-use nix::sched::{CloneFlags, setns};
+use control::policy::PolicyName;
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use scenario::{AgentMode, HostSpec};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 use units::Time;
 
-/// How long an agent may take to load its programs, on a machine that starts twenty of them at once.
+/// How long an agent may take to load its programs on a busy machine.
 const READY_WITHIN: Duration = Duration::from_secs(30);
+/// So many agents load their programs at the same time: more would only take turns on the cores.
+const AT_ONCE: usize = 4;
 /// How long an agent may take to put the sockets back and stop.
 const STOPPED_WITHIN: Duration = Duration::from_secs(5);
 
@@ -57,63 +59,69 @@ pub(crate) struct Agents {
 
 struct Running {
     host: u16,
-    policy: String,
-    process: Child,
+    policy: PolicyName,
+    /// Whether it is to bound windows.
+    controls: bool,
+    process: Process,
     lines: Receiver<String>,
+    ready_by: Instant,
+    /// What it could not do here, if it is to control and cannot.
+    lesser: Option<String>,
 }
 
 impl Agents {
-    /// Starts the agents of all hosts that have one, and waits until each says that it is ready.
+    /// Starts the agents of all hosts that have one, a few at a time, and waits until each says that it is ready. `None`
+    /// if `stop` is set before that.
     ///
     /// # Errors
-    /// If one does not; the message carries what it said.
-    pub(crate) fn start(executable: &Path, hosts: &[HostSpec], namespaces: &[Namespace]) -> Result<Self> {
+    /// If one does not become ready; it has said why on standard error.
+    pub(crate) fn start(hosts: &[HostSpec], namespaces: &[Namespace], stop: &AtomicBool) -> Result<Option<Self>> {
         let with_agent = hosts.iter().zip(namespaces).filter(|(host, _)| host.kind.agent != AgentMode::Off);
-        let agents = with_agent.map(|(host, namespace)| Running::spawn(executable, host, namespace));
-        let mut agents = Self { agents: agents.collect::<Result<_>>()? };
-        for agent in &mut agents.agents {
-            agent.wait_until_ready()?;
+        let mut agents: Vec<Running> = Vec::new();
+        let mut ready = 0;
+        for (host, namespace) in with_agent {
+            agents.push(Running::spawn(host, namespace)?);
+            while agents.len() - ready >= AT_ONCE {
+                if !agents[ready].wait_until_ready(stop)? {
+                    return Ok(None);
+                }
+                ready += 1;
+            }
         }
-        Ok(agents)
+        for agent in &mut agents[ready..] {
+            if !agent.wait_until_ready(stop)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(Self { agents }))
     }
 
     /// Stops the agents in order and reads what they recorded.
     pub(crate) fn stop(self, clock: Clock) -> Vec<AgentReport> {
         for agent in &self.agents {
-            let _ = kill(Pid::from_raw(agent.process.id() as i32), Signal::SIGTERM);
+            let _ = kill(Pid::from_raw(agent.process.0.id() as i32), Signal::SIGTERM);
         }
         self.agents.into_iter().map(|agent| agent.finish(clock)).collect()
     }
 }
 
 impl Running {
-    fn spawn(executable: &Path, host: &HostSpec, namespace: &Namespace) -> Result<Self> {
+    fn spawn(host: &HostSpec, namespace: &Namespace) -> Result<Self> {
         let config = config_file(host)?;
-        // The number is the same in the child, where the file is open too.
+        // This very program, even if its file has been replaced meanwhile.
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("lasthop");
+        // The number of the descriptor is the same in the child.
         let config_path = format!("/proc/self/fd/{}", config.as_raw_fd());
-        let (namespace_fd, config_fd) = (namespace.as_fd().as_raw_fd(), config.as_raw_fd());
-        let mut command = Command::new(executable);
         command.args(["agent", "--config", &config_path, "--interface", INTERFACE, "--record", "-"]);
         if std::env::var_os("RUST_LOG").is_none() {
             // Twenty agents on one terminal: only what must be looked at. What they decide is in the record.
             command.env("RUST_LOG", "warn");
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-        // SAFETY: between fork and exec only system calls that are async-signal-safe: fcntl, prctl, setns.
-        unsafe {
-            command.pre_exec(move || {
-                use std::os::fd::BorrowedFd;
-                set_pdeathsig(Signal::SIGKILL)?;
-                setns(BorrowedFd::borrow_raw(namespace_fd), CloneFlags::CLONE_NEWNET)?;
-                nix::fcntl::fcntl(
-                    BorrowedFd::borrow_raw(config_fd),
-                    nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty()),
-                )?;
-                Ok(())
-            });
-        }
-        let mut process = command.spawn().with_context(|| format!("cannot start the agent of host {}", host.index))?;
-        let stdout = process.stdout.take().expect("the agent's standard output is a pipe");
+        let mut process = Process::spawn(command, namespace, Some(config.as_raw_fd()))
+            .with_context(|| format!("cannot start the agent of host {}", host.index))?;
+        let stdout = process.0.stdout.take().expect("the agent's standard output is a pipe");
         let (send, lines) = channel();
         thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(|line| line.ok()) {
@@ -122,33 +130,46 @@ impl Running {
                 }
             }
         });
-        let policy = host.kind.policy.policy.as_str().to_owned();
-        Ok(Self { host: host.index, policy, process, lines })
+        let policy = host.kind.policy.policy;
+        // With nothing to control, an agent only observes.
+        let controls = host.kind.agent == AgentMode::Control && policy != PolicyName::None;
+        let ready_by = Instant::now() + READY_WITHIN;
+        Ok(Self { host: host.index, policy, controls, process, lines, ready_by, lesser: None })
     }
 
-    fn wait_until_ready(&mut self) -> Result<()> {
-        let deadline = Instant::now() + READY_WITHIN;
-        match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(line) => {
-                let event: Event = serde_json::from_str(&line)
-                    .with_context(|| format!("the agent of host {} wrote no record: {line}", self.host))?;
-                if !matches!(event, Event::Ready(_)) {
-                    bail!("the agent of host {} began its record with {line}", self.host);
+    /// `false` if `stop` is set before the agent is ready.
+    fn wait_until_ready(&mut self, stop: &AtomicBool) -> Result<bool> {
+        let host = self.host;
+        let line = loop {
+            match self.lines.recv_timeout(Duration::from_millis(100)) {
+                Ok(line) => break line,
+                Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => return Ok(false),
+                Err(RecvTimeoutError::Timeout) if Instant::now() < self.ready_by => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    bail!("the agent of host {host} was not ready within {READY_WITHIN:?}")
                 }
-                Ok(())
+                Err(RecvTimeoutError::Disconnected) => {
+                    let status = self.process.0.wait().context("cannot wait for an agent")?;
+                    bail!("the agent of host {host} did not start ({status}); its own message is above");
+                }
             }
-            Err(RecvTimeoutError::Timeout) => {
-                bail!("the agent of host {} was not ready within {READY_WITHIN:?}", self.host)
+        };
+        match serde_json::from_str(&line) {
+            Ok(Event::Ready(ready)) => {
+                if self.controls && ready.mode != agent::Mode::Control {
+                    self.lesser = Some(format!("could only {} on this kernel (see 'lasthop doctor')", ready.mode));
+                } else if self.controls && ready.congestion_control.is_none() {
+                    self.lesser = Some("could only clamp windows on this kernel (see 'lasthop doctor')".to_owned());
+                }
+                Ok(true)
             }
-            Err(RecvTimeoutError::Disconnected) => {
-                let status = self.process.wait().context("cannot wait for an agent")?;
-                bail!("the agent of host {} did not start ({status}); its own message is above", self.host)
-            }
+            _ => bail!("the agent of host {host} began its record with {line}"),
         }
     }
 
     fn finish(mut self, clock: Clock) -> AgentReport {
-        let mut report = AgentReport { host: self.host, policy: self.policy.clone(), ..AgentReport::default() };
+        let policy = self.policy.as_str().to_owned();
+        let mut report = AgentReport { host: self.host, policy, failed: self.lesser.take(), ..AgentReport::default() };
         let deadline = Instant::now() + STOPPED_WITHIN;
         loop {
             match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
@@ -159,12 +180,12 @@ impl Running {
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {
                     report.failed = Some(format!("did not stop within {STOPPED_WITHIN:?} and was killed"));
-                    let _ = self.process.kill();
+                    let _ = self.process.0.kill();
                     break;
                 }
             }
         }
-        match self.process.wait() {
+        match self.process.0.wait() {
             Ok(status) if report.stopped.is_none() && report.failed.is_none() => {
                 report.failed = Some(format!("ended before the run did ({status})"));
             }
@@ -172,14 +193,6 @@ impl Running {
             Err(error) => report.failed = Some(format!("cannot be waited for: {error}")),
         }
         report
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // After `finish` the process is reaped and this does nothing; on an error path nobody else stops it.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 
@@ -212,6 +225,9 @@ impl AgentReport {
             Event::Tick(tick) => self.add_tick(&tick, clock),
             Event::Stopped(totals) => {
                 self.stopped = Some(clock.at_monotonic_ns(totals.t_ns));
+                if totals.lines_left_out > 0 {
+                    self.failed = Some(format!("left {} lines out of its record", totals.lines_left_out));
+                }
                 self.bounds_changed = totals.bounds_changed;
                 self.beacons = totals.beacons;
             }
@@ -223,7 +239,7 @@ impl AgentReport {
         self.beacons = tick.beacons;
         self.terminals_max = self.terminals_max.max(tick.terminals);
         for flow in &tick.flows {
-            if let Some(enabled_ns) = flow.enabled_at_ns {
+            if let (Some(enabled_ns), Some(_)) = (flow.enabled_at_ns, flow.bound) {
                 let enabled = clock.at_monotonic_ns(enabled_ns);
                 self.enabled_at = Some(self.enabled_at.map_or(enabled, |earlier| earlier.min(enabled)));
             }

@@ -8,8 +8,17 @@ use scenario::{Era, HostSpec};
 use std::fs;
 
 /// Packets that the server's device holds for the medium's loop. The loop empties it at every turn, and what the path
-/// cannot carry is dropped in the model's own queue, so this is only there to ride out a late turn.
+/// cannot carry is dropped in the model's own queue, so this is only there to ride out a late turn. What is dropped here
+/// all the same makes the run not valid.
 const SERVER_DEVICE_PACKETS: u32 = 10_000;
+
+/// Packets dropped by full devices since they were made.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct DeviceDrops {
+    /// Of all hosts together.
+    pub(crate) hosts: u64,
+    pub(crate) server: u64,
+}
 
 /// Everybody who sends or receives.
 pub(crate) struct Hosts {
@@ -40,20 +49,22 @@ impl Hosts {
         Ok(Self { namespaces, server, devices })
     }
 
-    /// Packets that the hosts' kernels have dropped because the device's queue was full, of all hosts together.
-    pub(crate) fn device_drops(&self) -> Result<u64> {
-        self.namespaces.iter().map(|namespace| namespace.run(dropped_by_device)).sum()
+    /// Packets that the kernels have dropped because their device's queue was full.
+    pub(crate) fn device_drops(&self) -> Result<DeviceDrops> {
+        let hosts = self.namespaces.iter().map(|namespace| namespace.run(dropped_by_device)).sum::<Result<_>>()?;
+        Ok(DeviceDrops { hosts, server: self.server.run(dropped_by_device)? })
     }
 }
 
 fn host_device(spec: &HostSpec) -> Result<Tun> {
     quiet()?;
     let send_buffer = spec.kind.send_buffer.get();
-    sysctl("ipv4/tcp_wmem", &format!("4096 16384 {}", send_buffer.max(16384)))?;
+    let at_first = send_buffer.min(16384);
+    sysctl("ipv4/tcp_wmem", &format!("{} {at_first} {send_buffer}", at_first.min(4096)))?;
     let queue_packets = match spec.kind.era {
         Era::Y2012 => {
             // Tail loss probes came with Linux 3.10. RACK cannot be turned off any more (it is the only loss detection
-            // since 6.17), and pacing is off with every law that does not ask for it.
+            // since 6.17). Pacing is off with every law that does not ask for it: the device has a plain queue.
             sysctl("ipv4/tcp_early_retrans", "0")?;
             sysctl("ipv4/tcp_limit_output_bytes", "1073741824")?;
             spec.kind.queue_packets

@@ -5,20 +5,17 @@
 
 use crate::clock::Clock;
 use crate::namespace::Namespace;
+use crate::process::Process;
 use crate::real_time::{AddressPlan, Schedule};
 use crate::tcp_info::TcpInfo;
-use crate::traffic::{FlowPlan, FlowReport, FlowSample, Report, client_port};
+use crate::traffic::{Counted, FlowPlan, FlowSample, Report, client_port};
 use anyhow::{Context, Result, bail};
 use nix::errno::Errno;
-use nix::sched::{CloneFlags, setns};
-use nix::sys::prctl::set_pdeathsig;
-use nix::sys::signal::Signal;
 use nix::sys::socket::{SockaddrIn, getpeername, getsockname};
 use scenario::Direction;
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -41,7 +38,7 @@ struct Flow<'a> {
     client: Option<Process>,
     sockets: Option<Sockets>,
     received: Bytes,
-    received_in_warmup: Bytes,
+    in_warmup: Counted,
     last_info: Option<TcpInfo>,
     failed: Option<String>,
 }
@@ -51,9 +48,6 @@ struct Sockets {
     sender: OwnedFd,
     receiver: OwnedFd,
 }
-
-/// A process that does not outlive us, nor this value.
-struct Process(Child);
 
 impl<'a> Iperf3<'a> {
     /// Starts the servers.
@@ -74,7 +68,7 @@ impl<'a> Iperf3<'a> {
                 client: None,
                 sockets: None,
                 received: Bytes::ZERO,
-                received_in_warmup: Bytes::ZERO,
+                in_warmup: Counted::default(),
                 last_info: None,
                 failed: None,
             });
@@ -111,23 +105,27 @@ impl<'a> Iperf3<'a> {
             if warm.is_some_and(|warm| now >= warm) {
                 warm = None;
                 for flow in &mut self.flows {
-                    flow.received_in_warmup = flow.received;
+                    flow.read();
+                    flow.in_warmup = flow.counted();
                 }
             }
-            for (number, flow) in self.flows.iter_mut().enumerate() {
-                samples.extend(flow.sample(now, number));
-            }
-            while next_sample <= now {
-                next_sample += schedule.sample_every;
+            if now >= next_sample {
+                for (number, flow) in self.flows.iter_mut().enumerate() {
+                    let info = flow.read();
+                    let received = flow.received;
+                    samples.extend(info.map(|info| FlowSample { at: now, flow: number, info, received }));
+                }
+                while next_sample <= now {
+                    next_sample += schedule.sample_every;
+                }
             }
             let sleep = clock.until(next_sample).min(Span::from_millis(20));
             thread::sleep(Duration::from_nanos(sleep.as_nanos()));
         }
-        let flows = self.flows.iter().map(|flow| FlowReport {
-            received: flow.received - flow.received_in_warmup,
-            retransmits: flow.last_info.map_or(0, |info| info.retransmits),
-            timeouts: flow.last_info.and_then(|info| info.timeouts),
-            failed: flow.failed.clone(),
+        let flows = self.flows.iter_mut().map(|flow| {
+            flow.read();
+            let never = || flow.sockets.is_none().then(|| "did not connect within the run".to_owned());
+            flow.counted().since(flow.in_warmup, flow.failed.clone().or_else(never))
         });
         Ok(Report { flows: flows.collect(), samples })
     }
@@ -151,17 +149,20 @@ impl Flow<'_> {
         Ok(())
     }
 
-    fn sample(&mut self, at: Time, number: usize) -> Option<FlowSample> {
+    /// Reads both ends, if they are connected.
+    fn read(&mut self) -> Option<TcpInfo> {
         let client = self.client.as_mut()?;
-        if self.failed.is_none()
-            && let Ok(Some(status)) = client.0.try_wait()
-        {
-            self.failed = Some(format!("iperf3 ended before the run did ({status})"));
+        for process in [&mut *client, &mut self.server] {
+            if self.failed.is_none()
+                && let Ok(Some(status)) = process.0.try_wait()
+            {
+                self.failed = Some(format!("iperf3 ended before the run did ({status})"));
+            }
         }
         if self.sockets.is_none() {
             let port = client_port(self.number);
-            let near = client.socket(|socket| local_port(socket) == Some(port))?;
-            let far = self.server.socket(|socket| peer_port(socket) == Some(port))?;
+            let near = socket_of(client, |socket| local_port(socket) == Some(port))?;
+            let far = socket_of(&self.server, |socket| peer_port(socket) == Some(port))?;
             self.sockets = Some(match self.plan.direction {
                 Direction::Up => Sockets { sender: near, receiver: far },
                 Direction::Down => Sockets { sender: far, receiver: near },
@@ -171,35 +172,30 @@ impl Flow<'_> {
         let info = TcpInfo::read(sockets.sender.as_fd()).ok()?;
         self.received = TcpInfo::read(sockets.receiver.as_fd()).ok()?.received;
         self.last_info = Some(info);
-        Some(FlowSample { at, flow: number, info, received: self.received })
+        Some(info)
+    }
+
+    fn counted(&self) -> Counted {
+        Counted::new(self.received, self.last_info)
     }
 }
 
-impl Process {
-    /// A copy of the first of its sockets that is `wanted`.
-    fn socket(&self, wanted: impl Fn(BorrowedFd<'_>) -> bool) -> Option<OwnedFd> {
-        let pid = self.0.id();
-        let pidfd = owned(Errno::result(
-            // SAFETY: pidfd_open takes numbers and gives a descriptor that nobody else has.
-            unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) },
+/// A copy of the first of the process's sockets that is `wanted`.
+fn socket_of(process: &Process, wanted: impl Fn(BorrowedFd<'_>) -> bool) -> Option<OwnedFd> {
+    let pid = process.0.id();
+    let pidfd = owned(Errno::result(
+        // SAFETY: pidfd_open takes numbers and gives a descriptor that nobody else has.
+        unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) },
+    ))?;
+    let numbers = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+    let numbers = numbers.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
+    numbers.into_iter().find_map(|number| {
+        let copy = owned(Errno::result(
+            // SAFETY: pidfd_getfd takes numbers and gives a descriptor that nobody else has.
+            unsafe { libc::syscall(libc::SYS_pidfd_getfd, pidfd.as_raw_fd(), number, 0) },
         ))?;
-        let numbers = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
-        let numbers = numbers.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
-        numbers.into_iter().find_map(|number| {
-            let copy = owned(Errno::result(
-                // SAFETY: pidfd_getfd takes numbers and gives a descriptor that nobody else has.
-                unsafe { libc::syscall(libc::SYS_pidfd_getfd, pidfd.as_raw_fd(), number, 0) },
-            ))?;
-            wanted(copy.as_fd()).then_some(copy)
-        })
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+        wanted(copy.as_fd()).then_some(copy)
+    })
 }
 
 fn owned(descriptor: Result<libc::c_long, Errno>) -> Option<OwnedFd> {
@@ -220,18 +216,10 @@ fn peer_port(socket: BorrowedFd<'_>) -> Option<u16> {
 }
 
 fn spawn(namespace: &Namespace, arguments: &[&str]) -> Result<Process> {
-    let inside = namespace.as_fd().as_raw_fd();
     let mut command = Command::new("iperf3");
-    command.arg("--version4").args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit());
-    // SAFETY: between fork and exec only system calls that are async-signal-safe: prctl and setns.
-    unsafe {
-        command.pre_exec(move || {
-            set_pdeathsig(Signal::SIGKILL)?;
-            setns(BorrowedFd::borrow_raw(inside), CloneFlags::CLONE_NEWNET)?;
-            Ok(())
-        });
-    }
-    command.spawn().map(Process).context("cannot start iperf3 (is it installed? 'apt-get install iperf3')")
+    command.arg("--version4").args(arguments);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit());
+    Process::spawn(command, namespace, None).context("cannot start iperf3 (is it installed? 'apt-get install iperf3')")
 }
 
 /// Whether somebody listens on the port in the calling thread's namespace (/proc/net/tcp and tcp6, state 0A).

@@ -28,6 +28,7 @@ mod iperf3;
 mod measure;
 mod namespace;
 mod netlink;
+mod process;
 mod real_time;
 mod shaper;
 mod tcp_info;
@@ -37,14 +38,14 @@ mod tun;
 use agents::Agents;
 use anyhow::{Context, Result, bail};
 use clock::Clock;
-use hosts::Hosts;
+use hosts::{DeviceDrops, Hosts};
 use iperf3::Iperf3;
 use measure::Measured;
-use network::Network;
+use network::{AccessConfig, Network};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use real_time::{RING_PACKETS, RealTime, Schedule};
 use scenario::{Build, Era, HostSpec, RunResult, Scenario, Series};
 use shaper::{Shaper, Station};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -52,6 +53,9 @@ use tracing::warn;
 use traffic::{FlowPlan, Traffic};
 pub use tun::INTERFACE;
 use units::{Span, Time};
+
+/// How often a run is looked after.
+const WATCH_EVERY: Duration = Duration::from_millis(20);
 
 /// Who sends and receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,8 +68,6 @@ pub enum TrafficSource {
 
 /// What a run needs beside its scenario.
 pub struct Options<'a> {
-    /// The `lasthop` command, which is also the agent.
-    pub executable: &'a Path,
     /// Who sends and receives.
     pub traffic: TrafficSource,
     /// Which build this is, for the result.
@@ -82,19 +84,24 @@ pub struct Options<'a> {
 /// If the caller is not root, the kernel lacks something that the scenario needs, or an agent does not start. Whatever
 /// was made is gone when this returns.
 pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResult, Series)>> {
-    if !nix::unistd::geteuid().is_root() {
-        bail!("kernel hosts need root: they make network namespaces and TUN devices, and load eBPF programs");
-    }
+    check(scenario)?;
     let started = Instant::now();
     let specs = scenario.expanded_hosts();
-    let network = Network::new(&medium_config(scenario, &specs), scenario.seed)
-        .context("the network model does not take this scenario")?;
+    let config = medium_config(scenario, &specs);
+    let network = Network::new(&config, scenario.seed).context("the network model does not take this scenario")?;
     let hosts = Hosts::new(&specs)?;
-    let agents = Agents::start(options.executable, &specs, &hosts.namespaces)?;
+    let Some(agents) = Agents::start(&specs, &hosts.namespaces, options.stop)? else {
+        return Ok(None);
+    };
     let flows = Flows::prepare(options.traffic, flow_plans(&specs), &hosts)?;
-    let stations: Vec<Station> = specs.iter().map(|_| Station::default()).collect();
-    let modern = specs.iter().filter(|spec| spec.kind.era == Era::Modern).map(|spec| usize::from(spec.index));
-    let shaper = Shaper::new(modern.map(|host| (&hosts.namespaces[host], &stations[host])))?;
+    let is_modern = |spec: &HostSpec| spec.kind.era == Era::Modern;
+    let stations: Vec<Station> = specs.iter().map(|spec| Station::new(is_modern(spec))).collect();
+    let modern = specs.iter().filter(|spec| is_modern(spec)).map(|spec| usize::from(spec.index));
+    let access_rate = match &config.access {
+        AccessConfig::Wifi(wifi) => wifi.rate.rate(),
+        AccessConfig::Wired(wired) => wired.rate,
+    };
+    let shaper = Shaper::new(modern.map(|host| (&hosts.namespaces[host], &stations[host])), access_rate)?;
 
     let schedule = Schedule { warmup: scenario.warmup, end: scenario.duration, sample_every: scenario.sample };
     let clock = Clock::start();
@@ -103,14 +110,14 @@ pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResu
     let (medium, traffic, shaper, device_drops) = thread::scope(|scope| {
         let medium = scope.spawn(|| ending(&over, || real_time.run(schedule, &over)));
         let traffic = scope.spawn(|| ending(&over, || flows.run(clock, schedule, &over)));
-        let shaper = scope.spawn(|| shaper.run(&over));
-        let device_drops = watch(&hosts, schedule, clock, options, &over);
+        let shaper = scope.spawn(|| ending(&over, || shaper.run(&over)));
+        let device_drops = ending(&over, || watch(&hosts, schedule, clock, options, &over));
         (joined(medium), joined(traffic), joined(shaper), device_drops)
     });
     let agents = agents.stop(clock);
     let (medium, traffic, device_drops) = (medium?, traffic?, device_drops?);
     shaper?;
-    if options.stop.load(Ordering::Relaxed) {
+    if !medium.complete {
         return Ok(None);
     }
     if medium.unroutable > 0 {
@@ -120,6 +127,32 @@ pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResu
     let wall = started.elapsed();
     let measured = Measured { scenario, hosts: &specs, build, medium, traffic, agents, device_drops, wall };
     Ok(Some(measured.into_outcome()))
+}
+
+/// Whether kernel hosts can run this scenario here, as far as that can be told without making anything.
+///
+/// # Errors
+/// If the caller is not root, the process may not open enough files, or the kernel does not offer a congestion control.
+pub fn check(scenario: &Scenario) -> Result<()> {
+    if !nix::unistd::geteuid().is_root() {
+        bail!("kernel hosts need root: they make network namespaces and TUN devices, and load eBPF programs");
+    }
+    let specs = scenario.expanded_hosts();
+    let offered = traffic::offered_congestion_controls();
+    for spec in &specs {
+        let name = spec.kind.kernel_congestion_control();
+        if !offered.iter().any(|offered| offered == name) {
+            bail!("this kernel has no congestion control \"{name}\"; it offers {}", offered.join(", "));
+        }
+    }
+    let flows: usize = specs.iter().map(|spec| spec.flows.len()).sum();
+    // A namespace, a device, an rtnetlink socket and the agent's pipe and configuration; two ends of each flow.
+    let needed = (5 * (specs.len() + 1) + 2 * flows + 50) as u64;
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).context("cannot read RLIMIT_NOFILE")?;
+    if most < needed {
+        bail!("this scenario needs {needed} open files, and this process may have {most}: raise it with 'ulimit -n'");
+    }
+    setrlimit(Resource::RLIMIT_NOFILE, most, most).context("cannot raise RLIMIT_NOFILE")
 }
 
 /// The flows of a run, whoever sends them.
@@ -166,30 +199,46 @@ fn flow_plans(specs: &[HostSpec]) -> Vec<FlowPlan> {
     specs.iter().flat_map(|host| host.flows.iter().map(move |flow| (host, flow))).map(plan).collect()
 }
 
-/// Watches over a run: tells its progress, ends it when asked to, and counts what the hosts' devices drop after the
-/// warm-up.
-fn watch(hosts: &Hosts, schedule: Schedule, clock: Clock, options: &Options<'_>, over: &AtomicBool) -> Result<u64> {
+/// Watches over a run: tells its progress, ends it when asked to, and counts what the devices drop after the warm-up, to
+/// [`WATCH_EVERY`].
+fn watch(
+    hosts: &Hosts,
+    schedule: Schedule,
+    clock: Clock,
+    options: &Options<'_>,
+    over: &AtomicBool,
+) -> Result<DeviceDrops> {
     let warm = Time::ZERO + schedule.warmup;
-    let mut drops_in_warmup = None;
+    let mut in_warmup = schedule.warmup.is_zero().then(DeviceDrops::default);
+    let mut told = Time::ZERO;
     while !over.load(Ordering::Relaxed) {
-        thread::sleep(Duration::from_millis(100));
+        thread::sleep(WATCH_EVERY);
         let now = clock.now();
         if options.stop.load(Ordering::Relaxed) {
             over.store(true, Ordering::Relaxed);
         }
-        if drops_in_warmup.is_none() && now >= warm {
-            drops_in_warmup = Some(hosts.device_drops()?);
+        if in_warmup.is_none() && now >= warm {
+            in_warmup = Some(hosts.device_drops()?);
         }
-        (options.progress)(now.saturating_since(Time::ZERO).min(schedule.end));
+        if now.saturating_since(told) >= Span::from_millis(100) {
+            told = now;
+            (options.progress)(now.saturating_since(Time::ZERO).min(schedule.end));
+        }
     }
-    Ok(hosts.device_drops()? - drops_in_warmup.unwrap_or(0))
+    let (all, in_warmup) = (hosts.device_drops()?, in_warmup.unwrap_or_default());
+    Ok(DeviceDrops { hosts: all.hosts - in_warmup.hosts, server: all.server - in_warmup.server })
 }
 
-/// Runs one thread's work; when it ends, by itself or with an error, the others end too.
-fn ending<T>(over: &AtomicBool, work: impl FnOnce() -> Result<T>) -> Result<T> {
-    let outcome = work();
-    over.store(true, Ordering::Relaxed);
-    outcome
+/// Runs one thread's work; however it ends, the others end too.
+fn ending<T>(over: &AtomicBool, work: impl FnOnce() -> T) -> T {
+    struct Over<'a>(&'a AtomicBool);
+    impl Drop for Over<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let _over = Over(over);
+    work()
 }
 
 fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {

@@ -2,6 +2,7 @@
 
 use crate::agents::AgentReport;
 use crate::bounds::Bounds;
+use crate::hosts::DeviceDrops;
 use crate::real_time::{self, QueueSample};
 use crate::traffic;
 use network::Statistics;
@@ -11,7 +12,7 @@ use scenario::{
     PoliciesResult, QueueSeries, RunResult, SCHEMA_VERSION, Scenario, Series,
 };
 use std::time::Duration;
-use units::{Rate, Time};
+use units::{Bytes, Rate, Time};
 
 /// A run whose deliveries were later than this, 99 of 100, is not valid: it is the resolution of the TCP timestamps and
 /// a quarter of the shortest path that scenarios use.
@@ -28,14 +29,14 @@ pub(crate) struct Measured<'a> {
     pub(crate) medium: real_time::Report,
     pub(crate) traffic: traffic::Report,
     pub(crate) agents: Vec<AgentReport>,
-    /// Dropped by the hosts' own devices after the warm-up.
-    pub(crate) device_drops: u64,
+    /// Dropped by full devices after the warm-up.
+    pub(crate) device_drops: DeviceDrops,
     pub(crate) wall: Duration,
 }
 
 impl Measured<'_> {
     /// The result and the series.
-    pub(crate) fn into_outcome(mut self) -> (RunResult, Series) {
+    pub(crate) fn into_outcome(self) -> (RunResult, Series) {
         let bounds = self.bounds();
         let series = Series { flows: self.flow_series(&bounds), queues: queue_series(&self.medium.queues) };
         let lateness_us = Lateness {
@@ -44,7 +45,9 @@ impl Measured<'_> {
             max: self.medium.lateness.max_us() as f64,
         };
         let invalid_reasons = self.invalid_reasons();
-        let rtts: Vec<f64> = self.after_warmup(&series.flows).filter_map(|row| series.flows.srtt_ms[row]).collect();
+        let fresh = self.fresh_rtts();
+        let rtts = self.after_warmup(&series.flows).filter(|&row| fresh[row]);
+        let rtts: Vec<f64> = rtts.filter_map(|row| series.flows.srtt_ms[row]).collect();
         let wall_s = self.wall.as_secs_f64();
         let duration_s = self.scenario.duration.as_secs_f64();
         let mut result = RunResult {
@@ -60,8 +63,8 @@ impl Measured<'_> {
             starved_flows: 0,
             rtt_ms: None,
             utilization: self.medium.statistics.utilization,
-            access: access(&self.medium.statistics, self.device_drops),
-            flows: self.flow_results(&series.flows, &bounds),
+            access: access(&self.medium.statistics, self.device_drops.hosts),
+            flows: self.flow_results(&series.flows, &fresh, &bounds),
             policies: policies(&self.agents),
             kernel_release: nix::sys::utsname::uname().ok().map(|uname| uname.release().to_string_lossy().into_owned()),
             wall_s,
@@ -138,12 +141,23 @@ impl Measured<'_> {
         series
     }
 
-    fn flow_results(&self, series: &FlowSeries, bounds: &[Bounds]) -> Vec<FlowResult> {
+    /// For each sample, whether anything was acknowledged since the one before: only then is its RTT a new one. A stalled
+    /// connection measures nothing, and its last RTT would stand for all the time that it stalls.
+    fn fresh_rtts(&self) -> Vec<bool> {
+        let mut acked = vec![Bytes::ZERO; self.traffic.flows.len()];
+        let fresh = |sample: &traffic::FlowSample| {
+            let before = std::mem::replace(&mut acked[sample.flow], sample.info.acked);
+            sample.info.acked > before
+        };
+        self.traffic.samples.iter().map(fresh).collect()
+    }
+
+    fn flow_results(&self, series: &FlowSeries, fresh: &[bool], bounds: &[Bounds]) -> Vec<FlowResult> {
         let mut rtts = vec![Vec::new(); bounds.len()];
         let mut windows = vec![Vec::new(); bounds.len()];
         for row in self.after_warmup(series) {
             let flow = series.flow[row] as usize;
-            rtts[flow].extend(series.srtt_ms[row]);
+            rtts[flow].extend(series.srtt_ms[row].filter(|_| fresh[row]));
             windows[flow].push(f64::from(series.cwnd_segments[row]));
         }
         let measured = self.scenario.duration - self.scenario.warmup;
@@ -158,9 +172,9 @@ impl Measured<'_> {
                 policy: host.kind.policy.policy.as_str().to_owned(),
                 goodput_mbps: Rate::over(report.received, measured).as_mbps(),
                 rtt_ms: Distribution::of(&rtts[number]),
-                cwnd_mean: mean(&windows[number]).unwrap_or(0.0),
+                cwnd_mean: mean(&windows[number]),
                 retransmits: report.retransmits.into(),
-                timeouts: report.timeouts.unwrap_or(0).into(),
+                timeouts: report.timeouts.map(u64::from),
                 controlled_share: bounds[number].controlled_share(self.warmup_end(), end),
                 started_s: flow.start.as_secs_f64(),
             }
@@ -168,7 +182,7 @@ impl Measured<'_> {
         self.flows().enumerate().map(result).collect()
     }
 
-    fn invalid_reasons(&mut self) -> Vec<String> {
+    fn invalid_reasons(&self) -> Vec<String> {
         let mut reasons = Vec::new();
         let (p99_us, max_us) = (self.medium.lateness.permille_us(990), self.medium.lateness.max_us());
         if p99_us > LATE_P99_US {
@@ -186,6 +200,12 @@ impl Measured<'_> {
             if let Some(failed) = &agent.failed {
                 reasons.push(format!("the agent of host {}: {failed}", agent.host));
             }
+        }
+        if self.device_drops.server > 0 {
+            reasons.push(format!(
+                "the server's device dropped {} packets that the medium read too late",
+                self.device_drops.server
+            ));
         }
         if self.medium.refused > 0 {
             reasons.push(format!("{} packets were refused by a host's kernel", self.medium.refused));

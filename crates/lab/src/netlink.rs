@@ -67,17 +67,32 @@ impl Netlink {
             .context("cannot add a default route through a TUN device")
     }
 
+    /// Gives the link a first-in-first-out queueing discipline. The system's default might be fq, which paces every
+    /// connection.
+    pub(crate) fn queue_plainly(&mut self, interface_index: u32) -> Result<()> {
+        self.set_queueing(interface_index, "pfifo", Vec::new(), NLM_F_CREATE | NLM_F_REPLACE)
+            .context("cannot set the queueing discipline of a TUN device")
+    }
+
     /// Puts a token bucket in front of the link, or changes the one that is there: `rate`, a bucket of `burst`, a queue
     /// of `limit` (tc-tbf(8)).
     pub(crate) fn shape(&mut self, interface_index: u32, rate: Rate, burst: Bytes, limit: Bytes) -> Result<()> {
+        let options = token_bucket(rate, burst, limit);
+        // Replaces what was there before; a token bucket of the same handle is changed and keeps its queue.
+        self.set_queueing(interface_index, "tbf", options, NLM_F_CREATE | NLM_F_REPLACE)
+            .context("cannot set the token bucket of a TUN device (the kernel needs CONFIG_NET_SCH_TBF)")
+    }
+
+    fn set_queueing(&mut self, interface_index: u32, kind: &str, options: Vec<TcOption>, flags: u16) -> Result<()> {
         let mut message = TcMessage::default();
         message.header.index = i32::try_from(interface_index).context("an interface index past 2^31")?;
         message.header.parent = TcHandle::ROOT;
-        message.header.handle = TcHandle { major: 1, minor: 0 };
-        message.attributes.push(TcAttribute::Kind("tbf".to_owned()));
-        message.attributes.push(TcAttribute::Options(token_bucket(rate, burst, limit)));
-        self.request(RouteNetlinkMessage::NewQueueDiscipline(message), NLM_F_CREATE)
-            .context("cannot set the token bucket of a TUN device (the kernel needs CONFIG_NET_SCH_TBF)")
+        message.header.handle = TcHandle { major: if kind == "tbf" { 2 } else { 1 }, minor: 0 };
+        message.attributes.push(TcAttribute::Kind(kind.to_owned()));
+        if !options.is_empty() {
+            message.attributes.push(TcAttribute::Options(options));
+        }
+        self.request(RouteNetlinkMessage::NewQueueDiscipline(message), flags)
     }
 
     fn request(&mut self, payload: RouteNetlinkMessage, flags: u16) -> Result<()> {

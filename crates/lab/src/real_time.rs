@@ -2,8 +2,9 @@
 //! them to the device of whoever they are for.
 //!
 //! The model runs on logical time. A packet's next event is computed from the time for which its last one was
-//! scheduled, not from when this loop woke, so waking late delays one delivery and no other: lateness does not add up.
-//! How late every delivery was is recorded ([`Lateness`]).
+//! scheduled, not from when this loop woke: inside the model, lateness does not add up. It enters at the two ends: a
+//! packet may be written to its host late, and a packet that a host sends while the loop is late enters the model late.
+//! Both are recorded ([`Lateness`]): every delivery, and the latest waking.
 //!
 //! A host's own transmit queue is in the kernel: the loop reads a host's device only while the model's small queue for
 //! that host ([`RING_PACKETS`], a driver's ring) has room, so the packets of a station that must wait for the air wait
@@ -19,6 +20,7 @@ use std::net::Ipv4Addr;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tracing::warn;
 use units::{Bytes, Span, Time};
 
 /// Frames that a station's driver holds ready beside the one on the air. Two would do for the next frame to be there
@@ -27,6 +29,10 @@ pub(crate) const RING_PACKETS: usize = 4;
 
 /// How long the loop sleeps at most, so that it sees a request to stop.
 const LONGEST_SLEEP: Span = Span::from_millis(20);
+
+/// How long the loop may work without a sleep before it gives up its preference: less than the kernel's own brake on
+/// real-time threads, 0.95 s in each second, which would stop it for 50 ms.
+const LONGEST_WORK: Span = Span::from_millis(500);
 
 /// Packets read from one device before the loop looks at the time again.
 const READS_IN_A_ROW: usize = 16;
@@ -51,6 +57,8 @@ pub(crate) struct Report {
     pub(crate) refused: u64,
     /// Events that the model processed.
     pub(crate) events: u64,
+    /// Whether the schedule's end was reached.
+    pub(crate) complete: bool,
 }
 
 /// The length of one queue at one moment.
@@ -61,10 +69,13 @@ pub(crate) struct QueueSample {
     pub(crate) packets: usize,
 }
 
-/// How late packets reached the hosts, against the time at which the model delivered them.
-#[derive(Clone, Debug, Default)]
+/// How late packets reached the hosts, against the time at which the model delivered them, and how late the loop woke at
+/// worst.
+#[derive(Clone, Debug)]
 pub(crate) struct Lateness {
-    us: Vec<u32>,
+    /// Deliveries by their lateness in microseconds; the last entry counts all that were later still.
+    deliveries: Vec<u64>,
+    max_us: u64,
 }
 
 /// When the loop does what.
@@ -109,22 +120,37 @@ impl AddressPlan {
 }
 
 impl Lateness {
-    fn record(&mut self, lateness: Span) {
-        self.us.push(u32::try_from(lateness.as_micros()).unwrap_or(u32::MAX));
+    /// Past this a delivery is counted as later than anything that a percentile should tell apart: 65 ms.
+    const COUNTED_US: usize = 1 << 16;
+
+    fn new() -> Self {
+        Self { deliveries: vec![0; Self::COUNTED_US + 1], max_us: 0 }
+    }
+
+    fn record_delivery(&mut self, lateness: Span) {
+        let us = lateness.as_micros();
+        self.deliveries[usize::try_from(us).unwrap_or(usize::MAX).min(Self::COUNTED_US)] += 1;
+        self.max_us = self.max_us.max(us);
+    }
+
+    fn record_waking(&mut self, lateness: Span) {
+        self.max_us = self.max_us.max(lateness.as_micros());
     }
 
     /// The lateness in microseconds that so many of a thousand deliveries did not exceed; 0 if there were none.
-    pub(crate) fn permille_us(&mut self, permille: usize) -> u64 {
-        if self.us.is_empty() {
-            return 0;
-        }
-        let rank = ((self.us.len() * permille).div_ceil(1000)).saturating_sub(1);
-        let (_, value, _) = self.us.select_nth_unstable(rank);
-        u64::from(*value)
+    pub(crate) fn permille_us(&self, permille: u64) -> u64 {
+        let wanted = (self.deliveries.iter().sum::<u64>() * permille).div_ceil(1000);
+        let mut reached = 0;
+        let enough = |count: &u64| {
+            reached += count;
+            reached >= wanted
+        };
+        let us = self.deliveries.iter().position(enough).unwrap_or(0);
+        if us == Self::COUNTED_US { self.max_us } else { us as u64 }
     }
 
     pub(crate) fn max_us(&self) -> u64 {
-        u64::from(self.us.iter().copied().max().unwrap_or(0))
+        self.max_us
     }
 }
 
@@ -174,7 +200,7 @@ impl<'a> RealTime<'a> {
             readable: vec![true; devices.len()],
             deliveries: Vec::new(),
             queues: Vec::new(),
-            lateness: Lateness::default(),
+            lateness: Lateness::new(),
             unroutable: 0,
             refused: 0,
         })
@@ -185,20 +211,23 @@ impl<'a> RealTime<'a> {
     /// # Errors
     /// If a device fails.
     pub(crate) fn run(mut self, schedule: Schedule, stop: &AtomicBool) -> Result<Report> {
-        be_woken_exactly();
         let end = Time::ZERO + schedule.end;
         let mut warm = Some(Time::ZERO + schedule.warmup);
         let mut next_sample = Time::ZERO;
         let mut events = [EpollEvent::empty(); 64];
+        let mut complete = false;
+        let mut slept = Time::ZERO;
+        let mut preferred = be_woken_exactly();
         while !stop.load(Ordering::Relaxed) {
             let now = self.clock.now();
             if now >= end {
+                complete = true;
                 break;
             }
             if warm.is_some_and(|warm| now >= warm) {
                 warm = None;
                 self.network.reset_statistics(now);
-                self.lateness = Lateness::default();
+                self.lateness = Lateness::new();
             }
             if now >= next_sample {
                 self.sample_queues(now);
@@ -214,14 +243,29 @@ impl<'a> RealTime<'a> {
                 Some(at) => self.clock.until(at),
                 None => LONGEST_SLEEP,
             };
-            let woken = wait(&self.epoll, &mut events, sleep.min(LONGEST_SLEEP)).context("cannot wait for packets")?;
+            let sleep = sleep.min(LONGEST_SLEEP);
+            let planned = self.clock.now() + sleep;
+            let woken = wait(&self.epoll, &mut events, sleep).context("cannot wait for packets")?;
+            let now = self.clock.now();
+            if sleep.is_zero() {
+                if preferred && now.saturating_since(slept) > LONGEST_WORK {
+                    // Lateness will say that the scenario is too much for this machine; the machine must stay usable.
+                    preferred = false;
+                    be_ordinary();
+                }
+            } else {
+                slept = now;
+                self.lateness.record_waking(now.saturating_since(planned));
+            }
             for event in &events[..woken] {
                 self.readable[event.data() as usize] = true;
             }
         }
-        let now = self.clock.now();
+        let now = self.clock.now().min(end);
+        self.deliver(now)?;
         let statistics = self.network.statistics(now);
         Ok(Report {
+            complete,
             events: statistics.events,
             statistics,
             queues: self.queues,
@@ -238,7 +282,7 @@ impl<'a> RealTime<'a> {
             let device = &self.devices[usize::from(delivery.to.0)];
             let taken = device.write(&delivery.packet.payload).context("cannot write to a TUN device")?;
             self.refused += u64::from(!taken);
-            self.lateness.record(self.clock.now().saturating_since(delivery.at));
+            self.lateness.record_delivery(self.clock.now().saturating_since(delivery.at));
         }
         Ok(())
     }
@@ -250,7 +294,8 @@ impl<'a> RealTime<'a> {
         for node in 0..self.devices.len() {
             let id = NodeId(node as u16);
             let mut reads = 0;
-            while self.readable[node] && self.network.room(id) > 0 {
+            // The server's queue is the model's own, which drops at its tail; a station's is its device.
+            while self.readable[node] && (node == self.stations.len() || self.network.room(id) > 0) {
                 if reads == READS_IN_A_ROW {
                     more = true;
                     break;
@@ -280,7 +325,9 @@ impl<'a> RealTime<'a> {
     }
 
     fn sample_queues(&mut self, at: Time) {
-        for place in [Place::AccessPoint, Place::PathUp, Place::PathDown] {
+        let modern = (0..self.stations.len()).filter(|&host| self.stations[host].queues_in_model());
+        let hosts = modern.map(|host| Place::Host(NodeId(host as u16)));
+        for place in [Place::AccessPoint, Place::PathUp, Place::PathDown].into_iter().chain(hosts) {
             self.queues.push(QueueSample { at, place, packets: self.network.queue_packets(place) });
         }
     }
@@ -288,17 +335,23 @@ impl<'a> RealTime<'a> {
 
 /// Asks the kernel to run this thread as soon as its sleep is over: no timer slack (prctl(2), PR_SET_TIMERSLACK), and
 /// before every ordinary thread (sched(7), SCHED_FIFO). With three busy processes on two cores, 99 % of the deliveries were
-/// up to 0.1 ms late so, and up to 11 ms with a nice value of -15. The loop sleeps most of the time, so nobody starves.
-fn be_woken_exactly() {
+/// up to 0.1 ms late so, and up to 11 ms with a nice value of -15. Whether the thread is preferred now.
+fn be_woken_exactly() -> bool {
     let priority = libc::sched_param { sched_priority: 1 };
     // SAFETY: these calls set attributes of the calling thread; the parameter outlives its call.
     unsafe {
         libc::prctl(libc::PR_SET_TIMERSLACK, 1);
-        if libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) != 0 {
-            // Refused in some containers: then as favoured as an ordinary thread can be. Lateness is measured anyway.
-            libc::setpriority(libc::PRIO_PROCESS, 0, -20);
-        }
+        // Refused in some containers. Lateness is measured anyway.
+        libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) == 0
     }
+}
+
+/// Gives the preference up: a thread that never sleeps would starve the rest of the machine.
+fn be_ordinary() {
+    warn!("the medium cannot keep up with this scenario in real time; it goes on as an ordinary thread");
+    let priority = libc::sched_param { sched_priority: 0 };
+    // SAFETY: as above.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const priority) };
 }
 
 /// Waits for readable devices at most `timeout`, to the nanosecond (epoll_pwait2(2), Linux 5.11).
@@ -326,5 +379,54 @@ fn wait(epoll: &Epoll, events: &mut [EpollEvent], timeout: Span) -> std::io::Res
             interrupted if interrupted.kind() == std::io::ErrorKind::Interrupted => Ok(0),
             error => Err(error),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first 20 bytes of an IPv4 packet to this address.
+    fn header(to: Ipv4Addr) -> Vec<u8> {
+        let mut header = vec![0; 20];
+        header[0] = 0x45;
+        header[16..20].copy_from_slice(&to.octets());
+        header
+    }
+
+    #[test]
+    fn packets_go_to_the_node_that_has_the_address() {
+        let plan = AddressPlan::new(300);
+        let to = |address: [u8; 4]| plan.destination(&header(Ipv4Addr::from(address)));
+        assert_eq!(AddressPlan::host(0), Ipv4Addr::new(10, 77, 0, 1));
+        assert_eq!(AddressPlan::host(255), Ipv4Addr::new(10, 77, 1, 0));
+        assert_eq!(to([10, 77, 0, 1]), Some(Destination::Node(NodeId(0))));
+        assert_eq!(to([10, 77, 1, 44]), Some(Destination::Node(NodeId(299))));
+        assert_eq!(to([10, 78, 0, 1]), Some(Destination::Node(NodeId(300))));
+        assert_eq!(to([10, 77, 255, 255]), Some(Destination::Broadcast));
+        assert_eq!(to([224, 0, 0, 22]), Some(Destination::Broadcast));
+    }
+
+    #[test]
+    fn packets_for_nobody_are_not_carried() {
+        let plan = AddressPlan::new(3);
+        for address in [[10, 77, 0, 0], [10, 77, 0, 4], [8, 8, 8, 8], [10, 78, 0, 2]] {
+            assert_eq!(plan.destination(&header(Ipv4Addr::from(address))), None, "{address:?}");
+        }
+        assert_eq!(plan.destination(&[0x60; 40]), None); // IPv6
+        assert_eq!(plan.destination(&[0x45; 19]), None);
+    }
+
+    #[test]
+    fn lateness_is_told_by_rank() {
+        let mut lateness = Lateness::new();
+        assert_eq!((lateness.permille_us(990), lateness.max_us()), (0, 0));
+        for us in 1..=100 {
+            lateness.record_delivery(Span::from_micros(us));
+        }
+        assert_eq!((lateness.permille_us(500), lateness.permille_us(990)), (50, 99));
+        lateness.record_delivery(Span::from_secs(1));
+        lateness.record_waking(Span::from_secs(2));
+        assert_eq!((lateness.permille_us(1000), lateness.max_us()), (2_000_000, 2_000_000));
     }
 }

@@ -10,7 +10,7 @@
 //!                                rate = 2 * rate                          if the station ran dry
 //! ```
 //!
-//! clamped to LOWEST..HIGHEST. The model's queue for the station then holds about TARGET frames, as a driver would, and
+//! clamped between LOWEST and twice the rate of the access. The model's queue for the station then holds about TARGET frames, as a driver would, and
 //! the rest waits where the kernel sees it. What this leaves out: a real driver's limit is exact, this one follows with
 //! a lag of a few ticks.
 
@@ -27,8 +27,6 @@ const HORIZON: Span = Span::from_millis(50);
 /// Frames that the station's queue in the model should hold.
 const TARGET: f64 = 4.0;
 const LOWEST_MBPS: f64 = 0.5;
-/// Twice the fastest PHY rate of the models: no limit at all.
-const HIGHEST_MBPS: f64 = 108.0;
 /// The bucket: two frames may go at once.
 const BURST: Bytes = Bytes::new(2 * (MTU as u64 + 14));
 /// What the queueing discipline holds; TCP small queues stay far below.
@@ -39,11 +37,22 @@ const DEAD_BAND: f64 = 0.05;
 /// What the medium tells of one station's queue; written by the medium's loop, read by the shaper.
 #[derive(Debug, Default)]
 pub(crate) struct Station {
+    queues_in_model: bool,
     backlog_packets: AtomicU64,
     served_packets: AtomicU64,
 }
 
 impl Station {
+    /// A station whose queue is in the model, or in its device.
+    pub(crate) fn new(queues_in_model: bool) -> Self {
+        Self { queues_in_model, ..Self::default() }
+    }
+
+    /// Whether the station's packets wait in the model.
+    pub(crate) fn queues_in_model(&self) -> bool {
+        self.queues_in_model
+    }
+
     /// The loop's report: how many packets wait, and how many have gone since the start.
     pub(crate) fn report(&self, backlog: usize, served: u64) {
         self.backlog_packets.store(backlog as u64, Ordering::Relaxed);
@@ -59,6 +68,7 @@ struct Bucket<'a> {
     served_before: u64,
     served_mbps: f64,
     set_mbps: f64,
+    highest_mbps: f64,
 }
 
 /// The token buckets of all stations of `era = "modern"`.
@@ -67,26 +77,27 @@ pub(crate) struct Shaper<'a> {
 }
 
 impl<'a> Shaper<'a> {
-    /// Puts a token bucket before each device.
+    /// Puts a token bucket before each device, open up to twice the rate of the `access`, which is no limit.
     ///
     /// # Errors
     /// If the kernel has no tbf.
-    pub(crate) fn new(stations: impl IntoIterator<Item = (&'a Namespace, &'a Station)>) -> Result<Self> {
+    pub(crate) fn new(stations: impl IntoIterator<Item = (&'a Namespace, &'a Station)>, access: Rate) -> Result<Self> {
+        let highest_mbps = 2.0 * access.as_mbps();
         let bucket = |(namespace, station): (&'a Namespace, &'a Station)| {
             let (mut netlink, interface_index) = namespace.run(|| {
                 let index = nix::net::if_::if_nametoindex(INTERFACE).context("a host has lost its TUN device")?;
                 Ok((Netlink::open()?, index))
             })?;
-            netlink.shape(interface_index, Rate::from_mbps(HIGHEST_MBPS), BURST, LIMIT)?;
-            let served_mbps = 0.0;
-            Ok(Bucket { station, netlink, interface_index, served_before: 0, served_mbps, set_mbps: HIGHEST_MBPS })
+            netlink.shape(interface_index, Rate::from_mbps(highest_mbps), BURST, LIMIT)?;
+            let (served_before, served_mbps, set_mbps) = (0, 0.0, highest_mbps);
+            Ok(Bucket { station, netlink, interface_index, served_before, served_mbps, set_mbps, highest_mbps })
         };
         Ok(Self { buckets: stations.into_iter().map(bucket).collect::<Result<_>>()? })
     }
 
     /// Follows the medium until `stop` is set.
     pub(crate) fn run(mut self, stop: &AtomicBool) -> Result<()> {
-        while !self.buckets.is_empty() && !stop.load(Ordering::Relaxed) {
+        while !stop.load(Ordering::Relaxed) {
             thread::sleep(std::time::Duration::from_nanos(TICK.as_nanos()));
             for bucket in &mut self.buckets {
                 bucket.follow()?;
@@ -109,7 +120,7 @@ impl Bucket<'_> {
         self.served_mbps += WEIGHT * (served_now - self.served_mbps);
         let follow = self.served_mbps + (TARGET - backlog) * FRAME_MBIT / HORIZON.as_secs_f64();
         let rate = if backlog == 0.0 { follow.max(2.0 * self.set_mbps) } else { follow };
-        let rate = rate.clamp(LOWEST_MBPS, HIGHEST_MBPS);
+        let rate = rate.clamp(LOWEST_MBPS, self.highest_mbps);
         if (rate - self.set_mbps).abs() > DEAD_BAND * self.set_mbps {
             self.netlink.shape(self.interface_index, Rate::from_mbps(rate), BURST, LIMIT)?;
             self.set_mbps = rate;

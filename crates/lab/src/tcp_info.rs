@@ -90,6 +90,8 @@ pub(crate) struct TcpInfo {
     pub(crate) timeouts: Option<u32>,
     /// What has arrived here in order.
     pub(crate) received: Bytes,
+    /// What the other side has acknowledged.
+    pub(crate) acked: Bytes,
 }
 
 /// TCP_INFINITE_SSTHRESH (net/tcp.h).
@@ -129,6 +131,7 @@ impl TcpInfo {
             retransmits: raw.total_retrans,
             timeouts: has_timeouts.then(|| raw.total_rto.into()),
             received: Bytes::new(raw.bytes_received),
+            acked: Bytes::new(raw.bytes_acked),
         })
     }
 }

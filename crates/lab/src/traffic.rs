@@ -50,10 +50,10 @@ pub(crate) struct FlowSample {
     pub(crate) received: Bytes,
 }
 
-/// How one flow went.
+/// How one flow went, without the warm-up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FlowReport {
-    /// What the receiving application got after the warm-up.
+    /// What the receiving application got.
     pub(crate) received: Bytes,
     pub(crate) retransmits: u32,
     pub(crate) timeouts: Option<u32>,
@@ -69,6 +69,31 @@ pub(crate) struct Report {
     pub(crate) samples: Vec<FlowSample>,
 }
 
+/// What a flow has counted so far: kept once at the end of the warm-up, and again at the end.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counted {
+    pub(crate) received: Bytes,
+    pub(crate) retransmits: u32,
+    pub(crate) timeouts: Option<u32>,
+}
+
+impl Counted {
+    pub(crate) fn new(received: Bytes, info: Option<TcpInfo>) -> Self {
+        let retransmits = info.map_or(0, |info| info.retransmits);
+        Self { received, retransmits, timeouts: info.and_then(|info| info.timeouts) }
+    }
+
+    /// What came after `warmup`.
+    pub(crate) fn since(self, warmup: Self, failed: Option<String>) -> FlowReport {
+        FlowReport {
+            received: self.received - warmup.received,
+            retransmits: self.retransmits - warmup.retransmits,
+            timeouts: self.timeouts.map(|timeouts| timeouts - warmup.timeouts.unwrap_or(0)),
+            failed,
+        }
+    }
+}
+
 /// All flows of a run, ready to start.
 pub(crate) struct Traffic {
     plans: Vec<FlowPlan>,
@@ -82,7 +107,7 @@ struct Flow {
     server: Option<OwnedFd>,
     started: bool,
     received: Bytes,
-    received_in_warmup: Bytes,
+    in_warmup: Counted,
     last_info: Option<TcpInfo>,
     failed: Option<String>,
 }
@@ -124,7 +149,7 @@ impl Traffic {
                 server: None,
                 started: false,
                 received: Bytes::ZERO,
-                received_in_warmup: Bytes::ZERO,
+                in_warmup: Counted::default(),
                 last_info: None,
                 failed: None,
             });
@@ -151,7 +176,8 @@ impl Traffic {
             self.start_due(now);
             if warm.is_some_and(|warm| now >= warm) {
                 warm = None;
-                self.flows.iter_mut().for_each(|flow| flow.received_in_warmup = flow.received);
+                self.read_senders();
+                self.flows.iter_mut().for_each(|flow| flow.in_warmup = flow.counted());
             }
             if now >= next_sample {
                 self.sample(now, &mut samples);
@@ -159,7 +185,9 @@ impl Traffic {
                     next_sample += schedule.sample_every;
                 }
             }
-            let wait = clock.until(next_sample).min(Span::from_millis(20)).as_nanos().div_ceil(1_000_000);
+            let waiting = self.flows.iter().zip(&self.plans).filter(|(flow, _)| !flow.started);
+            let next = waiting.map(|(_, plan)| plan.start).chain([next_sample]).chain(warm).min().unwrap_or(end);
+            let wait = clock.until(next).min(Span::from_millis(20)).as_nanos().div_ceil(1_000_000);
             let woken = match self.epoll.wait(&mut events, EpollTimeout::from(wait as u8)) {
                 Ok(woken) => woken,
                 Err(Errno::EINTR) => 0,
@@ -173,11 +201,10 @@ impl Traffic {
                 }
             }
         }
-        let flows = self.flows.iter().map(|flow| FlowReport {
-            received: flow.received - flow.received_in_warmup,
-            retransmits: flow.last_info.map_or(0, |info| info.retransmits),
-            timeouts: flow.last_info.and_then(|info| info.timeouts),
-            failed: flow.failed.clone(),
+        self.read_senders();
+        let flows = self.flows.iter().map(|flow| {
+            let never = || flow.server.is_none().then(|| "did not connect within the run".to_owned());
+            flow.counted().since(flow.in_warmup, flow.failed.clone().or_else(never))
         });
         Ok(Report { flows: flows.collect(), samples })
     }
@@ -254,6 +281,14 @@ impl Traffic {
     }
 
     fn sample(&mut self, at: Time, samples: &mut Vec<FlowSample>) {
+        for (number, info) in self.read_senders() {
+            samples.push(FlowSample { at, flow: number, info, received: self.flows[number].received });
+        }
+    }
+
+    /// Reads every sender that there is.
+    fn read_senders(&mut self) -> Vec<(usize, TcpInfo)> {
+        let mut read = Vec::with_capacity(self.flows.len());
         for (number, (flow, plan)) in self.flows.iter_mut().zip(&self.plans).enumerate() {
             let sender = match plan.direction {
                 Direction::Up => Some(&flow.client),
@@ -264,9 +299,16 @@ impl Traffic {
             };
             if let Ok(info) = TcpInfo::read(sender.as_fd()) {
                 flow.last_info = Some(info);
-                samples.push(FlowSample { at, flow: number, info, received: flow.received });
+                read.push((number, info));
             }
         }
+        read
+    }
+}
+
+impl Flow {
+    fn counted(&self) -> Counted {
+        Counted::new(self.received, self.last_info)
     }
 }
 
@@ -313,12 +355,19 @@ fn set_congestion_control(socket: &OwnedFd, name: &str) -> Result<()> {
     match setsockopt(socket, TcpCongestion, &OsString::from(name)) {
         Ok(()) => Ok(()),
         Err(Errno::ENOENT) => {
-            let offered = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
-            let offered = offered.unwrap_or_default().trim().replace(' ', ", ");
-            bail!("this kernel has no congestion control \"{name}\"; it offers {offered}")
+            bail!(
+                "this kernel has no congestion control \"{name}\"; it offers {}",
+                offered_congestion_controls().join(", ")
+            )
         }
         Err(error) => Err(error).with_context(|| format!("cannot choose the congestion control \"{name}\"")),
     }
+}
+
+/// Those that this kernel offers, without the agents' own.
+pub(crate) fn offered_congestion_controls() -> Vec<String> {
+    let names = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    names.split_whitespace().filter(|name| !name.starts_with("lasthop")).map(str::to_owned).collect()
 }
 
 fn send_all(socket: &OwnedFd, zeroes: &[u8]) -> Result<(), Errno> {

@@ -40,12 +40,14 @@ impl Tun {
             .write(true)
             .custom_flags(libc::O_NONBLOCK)
             .open("/dev/net/tun")
-            .context("cannot open /dev/net/tun (CONFIG_TUN)")?;
-        attach(&file).context("cannot make a TUN device")?;
+            .context("cannot open /dev/net/tun (the kernel needs CONFIG_TUN; 'modprobe tun' loads it)")?;
+        attach(&file)
+            .context("cannot make a TUN device (is /dev/net/tun the real one: 'mknod /dev/net/tun c 10 200'?)")?;
         let index = nix::net::if_::if_nametoindex(INTERFACE).context("the new TUN device has no index")?;
         let mut netlink = Netlink::open()?;
         netlink.add_address(index, settings.address, settings.prefix_length)?;
         netlink.bring_up(index, settings.queue_packets)?;
+        netlink.queue_plainly(index)?;
         netlink.add_default_route(index)?;
         Ok(Self { file })
     }

@@ -80,9 +80,9 @@ pub(crate) fn flow_rows(result: &RunResult) -> Vec<Vec<Cell>> {
             rtt(|rtt| rtt.min),
             rtt(|rtt| rtt.mean),
             rtt(|rtt| rtt.p95),
-            number(format!("{:.1}", flow.cwnd_mean)),
+            number(flow.cwnd_mean.map_or(NOTHING.to_owned(), |cwnd| format!("{cwnd:.1}"))),
             number(flow.retransmits.to_string()),
-            number(flow.timeouts.to_string()),
+            number(flow.timeouts.map_or(NOTHING.to_owned(), |timeouts| timeouts.to_string())),
             number(percent(flow.controlled_share)),
         ]
     });

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// The file or folder cannot be written.
-    #[error("cannot write {}: {source}", path.display())]
+    #[error("cannot write {}", path.display())]
     Write {
         /// The file or folder.
         path: PathBuf,
@@ -14,7 +14,7 @@ pub enum ReportError {
         source: std::io::Error,
     },
     /// The series cannot be written.
-    #[error("cannot write the series {}: {source}", path.display())]
+    #[error("cannot write the series {}", path.display())]
     WriteSeries {
         /// The file.
         path: PathBuf,
@@ -22,7 +22,7 @@ pub enum ReportError {
         source: parquet::errors::ParquetError,
     },
     /// The file cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read {}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -30,7 +30,7 @@ pub enum ReportError {
         source: std::io::Error,
     },
     /// The series cannot be read.
-    #[error("cannot read the series {}: {source}", path.display())]
+    #[error("cannot read the series {}", path.display())]
     ReadSeries {
         /// The file.
         path: PathBuf,
@@ -46,7 +46,7 @@ pub enum ReportError {
         message: String,
     },
     /// A result file cannot be used.
-    #[error("{}: {source}", path.display())]
+    #[error("{}", path.display())]
     Result {
         /// The file.
         path: PathBuf,

@@ -146,8 +146,11 @@ fn a_file_that_cannot_be_written_or_read_is_named() {
     let folder = folder("errors");
     let (result, series): (RunResult, Series) = example::run(&example::scenario(&["hosts.0.count=1"]));
     std::fs::create_dir_all(folder.path.join("result.json")).expect("a folder in the way");
-    let error = report::write_run(&folder.path, &result, &series).expect_err("a folder in the way").to_string();
-    assert!(error.starts_with("cannot write ") && error.contains("errors/result.json: "), "{error}");
+    let error = report::write_run(&folder.path, &result, &series).expect_err("a folder in the way");
+    // What the system said is the error's source: whoever prints the chain says it once.
+    assert!(std::error::Error::source(&error).is_some());
+    let error = error.to_string();
+    assert!(error.starts_with("cannot write ") && error.ends_with("errors/result.json"), "{error}");
     let error = report::read_run(&folder.path.join("nowhere")).expect_err("nothing there").to_string();
     assert!(error.contains("nowhere/result.json"), "{error}");
     std::fs::write(folder.path.join("series.parquet"), "no parquet").expect("a file");

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
     /// The file cannot be read.
-    #[error("cannot read the scenario {}: {source}", path.display())]
+    #[error("cannot read the scenario {}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -83,7 +83,7 @@ impl From<KeyError> for ScenarioError {
 #[derive(Debug, thiserror::Error)]
 pub enum ResultError {
     /// The file cannot be read.
-    #[error("cannot read the result {}: {source}", path.display())]
+    #[error("cannot read the result {}", path.display())]
     Read {
         /// The file.
         path: PathBuf,

@@ -348,7 +348,7 @@ const HOST: &[Key] = &[
         "send_buffer_kib",
         integer(8, 1_048_576),
         Preset::ByEra { y2012: 1_024, modern: 4_096 },
-        "The send buffer of each connection in KiB; with \"2012\" its size is fixed, with \"modern\" it is the upper end of autotuning.",
+        "The send buffer of each connection in KiB: the upper end of the kernel's autotuning.",
     ),
     key(
         "rate_mbps",

@@ -54,7 +54,7 @@ pub struct RunResult {
     pub events: u64,
     /// Seconds of the run per second of the wall clock.
     pub simulated_s_per_wall_s: f64,
-    /// How late the real-time loop woke; kernel hosts only.
+    /// How late packets reached their hosts; kernel hosts only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness_us: Option<Lateness>,
     /// False when something could have changed the result, such as lateness.
@@ -100,14 +100,15 @@ pub struct FlowResult {
     pub policy: String,
     /// What the receiving application got, TCP headers excluded.
     pub goodput_mbps: f64,
-    /// Smoothed RTT over its samples; `None` where none was measured.
+    /// Smoothed RTT over those of its samples before which something new was acknowledged: a stalled connection measures
+    /// nothing. `None` where none was measured.
     pub rtt_ms: Option<Distribution>,
-    /// Mean congestion window in segments.
-    pub cwnd_mean: f64,
+    /// Mean congestion window over its samples, in segments; `None` without any.
+    pub cwnd_mean: Option<f64>,
     /// Segments sent again.
     pub retransmits: u64,
-    /// Retransmission timeouts.
-    pub timeouts: u64,
+    /// Retransmission timeouts; `None` where the kernel does not count them (before Linux 6.7).
+    pub timeouts: Option<u64>,
     /// Share of the time in which an upper limit was in force, 0..=1.
     pub controlled_share: f64,
     /// When it opened.
@@ -198,14 +199,14 @@ pub struct HostPolicyResult {
     pub bounds_changed: u64,
 }
 
-/// How late the real-time loop woke.
+/// How late packets reached the kernel hosts, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lateness {
     /// The median.
     pub p50: f64,
     /// 99 % were not later.
     pub p99: f64,
-    /// The greatest.
+    /// The greatest, or how late the loop woke at worst if that is more.
     pub max: f64,
 }
 

@@ -187,9 +187,9 @@ fn result(scenario: &Scenario, hosts: &[HostSpec], flows: &[Flow]) -> RunResult 
         policy: policy(flow).to_owned(),
         goodput_mbps: flow.received_mbit / measured_s,
         rtt_ms: Distribution::of(&flow.rtts),
-        cwnd_mean: mean(&flow.cwnds).unwrap_or(0.0),
+        cwnd_mean: mean(&flow.cwnds),
         retransmits: flow.retransmits,
-        timeouts: flow.timeouts,
+        timeouts: Some(flow.timeouts),
         controlled_share: if policy(flow) == "none" { 0.0 } else { 1.0 },
         started_s: flow.spec.start.as_secs_f64(),
     };

@@ -23,9 +23,9 @@ fn flow(id: u32, goodput_mbps: f64) -> FlowResult {
         policy: "none".into(),
         goodput_mbps,
         rtt_ms: None,
-        cwnd_mean: 33.25,
+        cwnd_mean: Some(33.25),
         retransmits: 4,
-        timeouts: 1,
+        timeouts: Some(1),
         controlled_share: 0.5 * f64::from(id),
         started_s: 0.125,
     }

@@ -1,0 +1,48 @@
+//! Child processes that run in a host's namespace and never outlive the laboratory.
+
+use crate::namespace::Namespace;
+use nix::sched::{CloneFlags, setns};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
+use nix::unistd::{Pid, getppid};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+
+/// A child that is killed with this value, and by the kernel when the thread that started it is gone.
+pub(crate) struct Process(pub(crate) Child);
+
+impl Process {
+    /// Starts `command` in the namespace, with the file descriptor `inherited` open under the same number.
+    pub(crate) fn spawn(mut command: Command, namespace: &Namespace, inherited: Option<RawFd>) -> io::Result<Self> {
+        let inside = namespace.as_fd().as_raw_fd();
+        let parent = Pid::this();
+        // SAFETY: between fork and exec only system calls that are async-signal-safe: prctl, getppid, setns and fcntl;
+        // the descriptors are open in the parent, which waits for the exec.
+        unsafe {
+            command.pre_exec(move || {
+                set_pdeathsig(Signal::SIGKILL)?;
+                if getppid() != parent {
+                    // Killed between the fork and the line above.
+                    return Err(io::ErrorKind::Interrupted.into());
+                }
+                setns(BorrowedFd::borrow_raw(inside), CloneFlags::CLONE_NEWNET)?;
+                if let Some(inherited) = inherited {
+                    let keep = nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty());
+                    nix::fcntl::fcntl(BorrowedFd::borrow_raw(inherited), keep)?;
+                }
+                Ok(())
+            });
+        }
+        command.spawn().map(Self)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Where it has been waited for already, neither does anything.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
