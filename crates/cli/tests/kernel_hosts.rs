@@ -290,6 +290,26 @@ fn a_download_waits_in_the_queue_of_the_path_and_is_dropped_there() {
 }
 
 #[test]
+fn a_hosts_share_is_split_over_its_uploads_and_downloads_are_left_alone() {
+    if !can_run() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("flows.toml");
+    let text = "duration_s = 8\nwarmup_s = 4\n[path]\nrtt_ms = 40\n[[hosts]]\npolicy = \"fixed\"\nbound_segments = 24\n\
+                [[hosts.flows]]\ncount = 3\n[[hosts.flows]]\ndirection = \"down\"\n";
+    fs::write(&file, text).expect("a file");
+    let result = result(&run(&["run", &file.display().to_string(), "--json"]));
+    for upload in &result.flows[..3] {
+        // 24 segments for three busy connections.
+        assert!(upload.cwnd_mean.is_some_and(|cwnd| (6.0..=8.0).contains(&cwnd)), "{upload:?}");
+        assert!(upload.controlled_share > 0.9, "{upload:?}");
+    }
+    let download = &result.flows[3];
+    assert!(download.cwnd_mean.is_some_and(|cwnd| cwnd > 24.0) && download.controlled_share == 0.0, "{download:?}");
+}
+
+#[test]
 fn a_flow_that_never_connects_makes_the_run_not_valid() {
     if !can_run() {
         return;

@@ -8,7 +8,7 @@ use crate::traffic;
 use network::Statistics;
 use scenario::measure::{Distribution, mean};
 use scenario::{
-    AccessResult, Build, FlowResult, FlowSeries, FlowSpec, HostPolicyResult, HostSpec, HostsKind, Lateness,
+    AccessResult, Build, Direction, FlowResult, FlowSeries, FlowSpec, HostPolicyResult, HostSpec, HostsKind, Lateness,
     PoliciesResult, QueueSeries, RunResult, SCHEMA_VERSION, Scenario, Series,
 };
 use std::time::Duration;
@@ -86,14 +86,14 @@ impl Measured<'_> {
         Time::ZERO + self.scenario.warmup
     }
 
-    /// The limits of each flow over time; a download is sent by the server, which no agent limits.
+    /// The limits of each flow over time; a download is sent by the server, which no agent limits: a
+    /// limit on the host's end is one on what it would send.
     fn bounds(&self) -> Vec<Bounds> {
-        let mut bounds = vec![Bounds::default(); self.flows().count()];
+        let is_up: Vec<bool> = self.flows().map(|(_, flow)| flow.direction == Direction::Up).collect();
+        let mut bounds = vec![Bounds::default(); is_up.len()];
         for agent in &self.agents {
-            for (flow, interval) in &agent.intervals {
-                if let Some(bounds) = bounds.get_mut(*flow) {
-                    bounds.push(*interval);
-                }
+            for (flow, interval) in agent.intervals.iter().filter(|(flow, _)| is_up.get(*flow) == Some(&true)) {
+                bounds[*flow].push(*interval);
             }
             if let Some(stopped) = agent.stopped {
                 let of_host = self.flows().enumerate().filter(|(_, (host, _))| host.index == agent.host);
