@@ -239,18 +239,61 @@ impl AgentReport {
         self.beacons = tick.beacons;
         self.terminals_max = self.terminals_max.max(tick.terminals);
         for flow in &tick.flows {
-            if let (Some(enabled_ns), Some(_)) = (flow.enabled_at_ns, flow.bound) {
-                let enabled = clock.at_monotonic_ns(enabled_ns);
-                self.enabled_at = Some(self.enabled_at.map_or(enabled, |earlier| earlier.min(enabled)));
-            }
             let local = flow.local.parse::<SocketAddr>().ok();
             let Some(number) = local.and_then(|local| flow_of_port(local.port())) else {
                 continue;
             };
+            if let (Some(enabled_ns), Some(_)) = (flow.enabled_at_ns, flow.bound) {
+                let enabled = clock.at_monotonic_ns(enabled_ns);
+                self.enabled_at = Some(self.enabled_at.map_or(enabled, |earlier| earlier.min(enabled)));
+            }
             let until = flow.bound_until_ns.map_or(from, |until_ns| clock.at_monotonic_ns(until_ns));
             let min_segments = flow.bound.map(|bound| bound.min_segments).filter(|&min| min > 1);
             let max_segments = flow.bound.map(|bound| bound.max_segments).filter(|&max| max > 0);
             self.intervals.push((number, Interval { from, until, min_segments, max_segments }));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tick(t_ns: u64, port: u16, bound: &str, until: &str, enabled: &str) -> Event {
+        let line = format!(
+            r#"{{"event":"tick","t_ns":{t_ns},"late_ns":0,"terminals":4,
+            "beacons":{{"sent":3,"unsent":0,"heard":9,"rejected":1}},
+            "flows":[{{"cookie":1,"local":"10.77.0.1:{port}","remote":"10.78.0.1:5001","congestion_control":"lasthop",
+            "controlled":true,"srtt_us":300000,"min_rtt_us":256000,"cwnd_segments":48,"ssthresh_segments":null,
+            "state":"Open","in_flight_segments":48,"unsent_bytes":1,"retransmits":0,"delivery_rate_mbps":null,
+            "acked_bytes":1,"mss_bytes":1448,"busy":true,"bound":{bound},"bound_until_ns":{until},"advised":null,
+            "enabled":true,"enabled_at_ns":{enabled},"reason":"share"}}]}}"#
+        );
+        serde_json::from_str(&line).expect("a line of the agent's record")
+    }
+
+    #[test]
+    fn a_record_becomes_limits_over_time() {
+        let clock = Clock::started_at_monotonic_ns(1_000);
+        let mut report = AgentReport::default();
+        let bound = r#"{"min_segments":1,"max_segments":48}"#;
+        report.add(tick(3_000, 10_007, bound, "9000", "2500"), clock);
+        report.add(tick(6_000, 10_007, "null", "null", "2500"), clock);
+        // Not one of the laboratory's flows.
+        report.add(tick(6_500, 443, bound, "9000", "2000"), clock);
+        let at = Time::from_nanos;
+        let held = Interval { from: at(2_000), until: at(8_000), min_segments: None, max_segments: Some(48) };
+        let none = Interval { from: at(5_000), until: at(5_000), min_segments: None, max_segments: None };
+        assert_eq!(report.intervals, [(7, held), (7, none)]);
+        assert_eq!(report.enabled_at, Some(at(1_000)));
+        assert_eq!((report.terminals_max, report.beacons.heard), (4, 9));
+    }
+
+    #[test]
+    fn a_decision_that_was_only_advised_is_no_control() {
+        let clock = Clock::started_at_monotonic_ns(0);
+        let mut report = AgentReport::default();
+        report.add(tick(3_000, 10_000, "null", "null", "2500"), clock);
+        assert_eq!(report.enabled_at, None);
     }
 }

@@ -13,7 +13,12 @@ pub(crate) struct Clock {
 impl Clock {
     /// A clock that shows zero now.
     pub(crate) fn start() -> Self {
-        Self { start_ns: monotonic_ns() }
+        Self::started_at_monotonic_ns(monotonic_ns())
+    }
+
+    /// A clock that showed zero when CLOCK_MONOTONIC stood there.
+    pub(crate) fn started_at_monotonic_ns(start_ns: u64) -> Self {
+        Self { start_ns }
     }
 
     /// Time since the start of the run.

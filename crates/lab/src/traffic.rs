@@ -405,3 +405,33 @@ fn receive_all(socket: &OwnedFd) -> Result<Bytes, Errno> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_counts_from_the_end_of_the_warm_up() {
+        let warmup = Counted { received: Bytes::new(100), retransmits: 43, timeouts: Some(2) };
+        let end = Counted { received: Bytes::new(350), retransmits: 45, timeouts: Some(2) };
+        let report = end.since(warmup, None);
+        assert_eq!((report.received, report.retransmits, report.timeouts), (Bytes::new(250), 2, Some(0)));
+        // A flow that began after the warm-up.
+        let report = end.since(Counted::default(), None);
+        assert_eq!((report.retransmits, report.timeouts), (45, Some(2)));
+    }
+
+    #[test]
+    fn a_port_names_its_flow() {
+        assert_eq!(flow_of_port(client_port(7)), Some(7));
+        assert_eq!(flow_of_port(443), None);
+    }
+
+    #[test]
+    fn a_token_comes_back_from_epoll_as_it_was() {
+        let back = |token: Token| Token::of(&token.event(EpollFlags::EPOLLIN));
+        assert!(matches!(back(Token::Listener), Token::Listener));
+        assert!(matches!(back(Token::Client(1_999)), Token::Client(1_999)));
+        assert!(matches!(back(Token::Server(0)), Token::Server(0)));
+    }
+}
