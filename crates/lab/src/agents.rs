@@ -285,7 +285,7 @@ mod tests {
         let held = Interval { from: at(2_000), until: at(8_000), min_segments: None, max_segments: Some(48) };
         let none = Interval { from: at(5_000), until: at(5_000), min_segments: None, max_segments: None };
         assert_eq!(report.intervals, [(7, held), (7, none)]);
-        assert_eq!(report.enabled_at, Some(at(1_000)));
+        assert_eq!(report.enabled_at, Some(at(1_500)));
         assert_eq!((report.terminals_max, report.beacons.heard), (4, 9));
     }
 
