@@ -60,6 +60,13 @@ impl<'a> Agent<'a> {
             Some(name) => format!("there is no interface {name} (see `ip link`)"),
             None => "there is no default route: name the interface (`interface`, --interface)".to_owned(),
         })?;
+        if config.mode != Mode::Observe && config.policy.policy == PolicyName::None {
+            warn!(
+                "mode {} with the policy \"none\" has nothing to decide, so this host is only observed: choose a policy with \
+                 --policy, or `policy` in [policy]",
+                config.mode
+            );
+        }
         let hearing = Hearing::new(&config.beacon)?;
         let recorder = config.record.as_deref().map(Recorder::open).transpose()?;
         let Loaded { stack, mode } = loader(&interface, wanted_mode(config))?;

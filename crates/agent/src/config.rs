@@ -268,7 +268,8 @@ mod tests {
     fn the_packaged_configuration_says_what_the_defaults_are() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/agent.toml");
         let packaged = Config::load(&path).expect("the packaged configuration is valid");
-        assert_eq!(packaged, Config { mode: Mode::Advise, ..Config::default() });
+        let policy = PolicySettings { policy: PolicyName::Formula, ..PolicySettings::default() };
+        assert_eq!(packaged, Config { mode: Mode::Advise, policy, ..Config::default() });
         // Every commented key is one that exists, with its default.
         let text = fs::read_to_string(&path).expect("it was read a moment ago");
         let uncommented: String = text

@@ -3,19 +3,28 @@
 use crate::config::{Config, Mode};
 use crate::interface::Interface;
 use crate::stack::{Loaded, SocketSample, Stack, StateChange};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use control::bound::Bound;
 use kernel::{Kernel, Options};
+use std::io::ErrorKind;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use tracing::{info, warn};
 use units::Span;
 
-struct KernelStack(Kernel);
+struct KernelStack {
+    kernel: Kernel,
+    /// Held while this agent controls the interface.
+    _only_one: Option<UnixDatagram>,
+}
 
 /// Loads the programs for `interface`. Where the kernel cannot do what was asked for, one warning says what is missing,
 /// and what is done instead.
 pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Result<Loaded> {
     use kernel::Error::{Attach, Load, Unsupported};
 
+    let only_one = if wanted == Mode::Control { Some(be_the_only_one(interface)?) } else { None };
+    warn_of_unknown_controls(&config.leave);
     let mut reason = None;
     let mut modes = modes_for(wanted).iter().copied();
     let (mode, kernel) = loop {
@@ -38,7 +47,24 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
         };
         warn!("the kernel cannot do all that mode {wanted} needs, so {instead}. What is missing: {reason}");
     }
-    Ok(Loaded { stack: Box::new(KernelStack(kernel)), mode: what_remains(wanted, mode) })
+    Ok(Loaded { stack: Box::new(KernelStack { kernel, _only_one: only_one }), mode: what_remains(wanted, mode) })
+}
+
+/// Two agents that control the same connections would undo each other's work. The name is one of the network namespace's
+/// abstract sockets, so it is free again whatever ends its holder.
+fn be_the_only_one(interface: &Interface) -> Result<UnixDatagram> {
+    let name = SocketAddr::from_abstract_name(format!("lasthop-agent/{}", interface.index))?;
+    UnixDatagram::bind_addr(&name).map_err(|error| match error.kind() {
+        ErrorKind::AddrInUse => anyhow!("another agent controls {} already: stop it first", interface.name),
+        _ => anyhow!(error).context("cannot make sure that no other agent controls the interface"),
+    })
+}
+
+fn warn_of_unknown_controls(names: &[String]) {
+    let Ok(offered) = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control") else { return };
+    for name in names.iter().filter(|name| !offered.split_whitespace().any(|offered| offered == name.as_str())) {
+        warn!("`leave` names {name}, which this kernel does not offer now; it offers {}", offered.trim());
+    }
 }
 
 /// The features that `mode` misses; `None` if all seem to be there, and yet the kernel refuses.
@@ -80,11 +106,11 @@ fn options(config: &Config, interface: &Interface, mode: kernel::Mode) -> Result
 
 impl Stack for KernelStack {
     fn congestion_control(&self) -> Option<&str> {
-        Some(self.0.name()).filter(|name| !name.is_empty())
+        Some(self.kernel.name()).filter(|name| !name.is_empty())
     }
 
     fn adopt(&mut self) -> Result<u64> {
-        let kernel::Adopted { adopted, left, restored, failed, .. } = self.0.adopt()?;
+        let kernel::Adopted { adopted, left, restored, failed, .. } = self.kernel.adopt()?;
         if adopted + restored + failed > 0 {
             info!(
                 "open sockets: {adopted} taken over, {left} left alone, {restored} given back, {failed} refused by \
@@ -95,21 +121,21 @@ impl Stack for KernelStack {
     }
 
     fn sample(&mut self) -> Result<Vec<SocketSample>> {
-        Ok(self.0.sample()?)
+        Ok(self.kernel.sample()?)
     }
 
     fn poll_state_changes(&mut self, each: &mut dyn FnMut(StateChange)) -> Result<u64> {
-        Ok(self.0.poll_state_changes(each)?)
+        Ok(self.kernel.poll_state_changes(each)?)
     }
 
     fn set_bounds(&mut self, new_flows: Option<Bound>, flows: &[(u64, Option<Bound>)], lease: Span) -> Result<()> {
         let kernel_bound = |Bound { min_segments, max_segments }| kernel::Bound { min_segments, max_segments };
         let flows: Vec<_> = flows.iter().map(|(cookie, bound)| (*cookie, bound.map(kernel_bound))).collect();
-        Ok(self.0.set_bounds(new_flows.map(kernel_bound), &flows, lease)?)
+        Ok(self.kernel.set_bounds(new_flows.map(kernel_bound), &flows, lease)?)
     }
 
     fn release(&mut self) -> Result<u64> {
-        let kernel::Released { restored, failed } = self.0.release()?;
+        let kernel::Released { restored, failed } = self.kernel.release()?;
         if failed > 0 {
             warn!("{failed} sockets would not take their own congestion control back: they run plain CUBIC");
         }

@@ -13,7 +13,7 @@ use control::policy::PolicyName;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -160,7 +160,7 @@ pub struct Totals {
     pub rejected_by_cause: BTreeMap<String, u64>,
     /// How often the limits of a connection were set, changed or taken away.
     pub bounds_changed: u64,
-    /// Connections that came under control.
+    /// Connections that the policy had come under control, or would have in mode `advise`.
     pub flows_enabled: u64,
     /// When each of them did; at most the first [`Totals::ENABLED_KEPT`].
     pub enabled: Vec<Enabled>,
@@ -195,7 +195,7 @@ impl fmt::Display for Totals {
         let Beacons { sent, unsent, heard, rejected } = self.beacons;
         write!(
             f,
-            "{} ticks ({} late), {} bounds changed, {} connections under control, {} sockets restored; beacons: {sent} \
+            "{} ticks ({} late), {} bounds changed, the policy chose {} connections, {} sockets restored; beacons: {sent} \
              sent, {unsent} not sent, {heard} heard, {rejected} rejected",
             self.ticks, self.late_ticks, self.bounds_changed, self.flows_enabled, self.sockets_restored,
         )?;
@@ -225,12 +225,13 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Opens the file, or for `-` the standard output.
+    /// Opens the file, to write at its end, or for `-` the standard output.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         if path == Path::new("-") {
             return Self::spawn(std::io::stdout());
         }
-        let file = File::create(path).with_context(|| format!("cannot write the record to {}", path.display()))?;
+        let open = OpenOptions::new().create(true).append(true).open(path);
+        let file = open.with_context(|| format!("cannot write the record to {}", path.display()))?;
         Self::spawn(file)
     }
 

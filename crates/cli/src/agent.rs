@@ -13,7 +13,7 @@ use tracing::info;
 
 #[derive(Args)]
 pub(crate) struct AgentArguments {
-    /// The configuration (packaging/agent.toml has every key with its default); flags go before it
+    /// The configuration (packaging/agent.toml has every key with its default); flags override it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// The interface to the shared access network, instead of the one of the default route

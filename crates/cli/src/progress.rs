@@ -19,14 +19,14 @@ impl Progress {
     /// A run called `label`, of `total` on the scenario's clock.
     pub(crate) fn new(label: &str, total: Span) -> Self {
         if !std::io::stderr().is_terminal() {
-            tell(format_args!("{label}: {total} in real time"));
+            tell(format_args!("{label}: {} s in real time", total.as_secs_f64()));
             return Self::Lines { label: label.to_owned(), total, told_percent: AtomicU64::new(0) };
         }
         let style = ProgressStyle::with_template("{msg} {wide_bar} {percent:>3} % of {prefix}")
             .expect("the template is well-formed");
         let bar = ProgressBar::new(total.as_micros()).with_style(style);
         bar.set_message(label.to_owned());
-        bar.set_prefix(total.to_string());
+        bar.set_prefix(format!("{} s", total.as_secs_f64()));
         Self::Bar(bar)
     }
 

@@ -5,11 +5,10 @@ use crate::{FAILED, build, say, stop_on_signals, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use scenario::{Case, CaseResult, Comparison, HostsKind, Override, RunResult, Scenario, Series, Vary};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
-
-const INTERRUPTED: &str = "interrupted; nothing of this run was kept, and nothing is left behind";
 
 /// What stands beside the scenario on both command lines.
 #[derive(Args)]
@@ -77,12 +76,15 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     lab::check(&scenario)?;
     prepare(common.out.as_deref())?;
     let stop = stop_on_signals()?;
-    let (result, series) = one_run(&scenario, &scenario.name, common.traffic, &stop)?.context(INTERRUPTED)?;
+    let outcome = one_run(&scenario, &scenario.name, common.traffic, &stop)?;
+    let (result, series) = outcome.context("interrupted: nothing was kept, and nothing is left behind")?;
     say(&if common.json { result.to_json() } else { report::tables::run(&result) })?;
     if let Some(out) = &common.out {
+        clear(out)?;
         report::write_run(out, &result, &series)?;
         tell_where(out);
     }
+    tell_why_not_valid([&result]);
     Ok(exit_code(result.valid))
 }
 
@@ -109,11 +111,13 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     let mut runs: Vec<(usize, RunResult, Series)> = Vec::new();
     let mut failed = None;
     for (number, scenario) in &planned {
-        let label = format!("[{}/{}] {}", runs.len() + 1, planned.len(), cases[*number].label);
-        match one_run(scenario, &label, common.traffic, &stop).and_then(|outcome| outcome.context(INTERRUPTED)) {
+        let seed = if arguments.seeds > 1 { format!(", seed {}", scenario.seed) } else { String::new() };
+        let label = format!("[{}/{}] {}{seed}", runs.len() + 1, planned.len(), cases[*number].label);
+        match one_run(scenario, &label, common.traffic, &stop).and_then(|outcome| outcome.context("interrupted")) {
             Ok((result, series)) => runs.push((*number, result, series)),
             Err(error) => {
-                failed = Some(error.context(format!("{} of {} runs were done", runs.len(), planned.len())));
+                let kept = if runs.is_empty() { "" } else { "; what they measured is above" };
+                failed = Some(error.context(format!("{} of {} runs were done{kept}", runs.len(), planned.len())));
                 break;
             }
         }
@@ -139,10 +143,12 @@ fn keep_comparison(
     let comparison = Comparison::new(base, HostsKind::Kernel, build(), &arguments.varied, results.collect());
     say(&if common.json { comparison.to_json() } else { report::tables::comparison(&comparison) })?;
     if let Some(out) = &common.out {
+        clear(out)?;
         let runs = runs.into_iter().map(|(number, result, series)| (cases[number].label.clone(), result, series));
         report::write_comparison(out, &comparison, &runs.collect::<Vec<_>>())?;
         tell_where(out);
     }
+    tell_why_not_valid(comparison.cases.iter().flat_map(|case| &case.runs));
     Ok(comparison.valid)
 }
 
@@ -187,6 +193,37 @@ fn prepare(out: Option<&Path>) -> Result<()> {
     let probe = out.join(".lasthop-can-write");
     std::fs::write(&probe, "").with_context(cannot)?;
     std::fs::remove_file(&probe).with_context(cannot)
+}
+
+/// Removes what an earlier result left in the folder, and nothing else.
+fn clear(out: &Path) -> Result<()> {
+    let files = ["result.json", "comparison.json", "report.html", "series.parquet", "queues.parquet"];
+    let folders = ["cases", "figures"];
+    let files = files.iter().map(|file| std::fs::remove_file(out.join(file)));
+    let folders = folders.iter().map(|folder| std::fs::remove_dir_all(out.join(folder)));
+    for removed in files.chain(folders) {
+        match removed {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("cannot replace the result in {}", out.display()));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Exit code 1 needs a word of why, also where standard output has only JSON.
+fn tell_why_not_valid<'a>(runs: impl IntoIterator<Item = &'a RunResult>) {
+    let reasons: Vec<&String> = runs.into_iter().flat_map(|run| &run.invalid_reasons).collect();
+    if reasons.is_empty() {
+        return;
+    }
+    for reason in &reasons {
+        tell(format_args!("not valid: {reason}"));
+    }
+    if reasons.iter().any(|reason| reason.contains("late")) {
+        tell(format_args!("the machine was busy with something else: run it again when it is quieter"));
+    }
 }
 
 fn tell_where(out: &Path) {

@@ -32,7 +32,7 @@ pub enum Error {
         reason: String,
     },
     /// A cgroup could not be opened.
-    #[error("opening the cgroup {}: {source}", path.display())]
+    #[error("opening the cgroup {}", path.display())]
     Cgroup {
         /// Its directory.
         path: PathBuf,
@@ -61,7 +61,7 @@ pub enum Error {
     #[error("all 64 names lasthop, lasthop.2, ... are taken by other agents on this kernel")]
     NoName,
     /// Reading or writing what the programs share with us.
-    #[error("{doing}: {source}")]
+    #[error("{doing}")]
     Exchange {
         /// What was being done.
         doing: &'static str,

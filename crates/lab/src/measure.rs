@@ -5,11 +5,12 @@ use crate::bounds::Bounds;
 use crate::hosts::DeviceDrops;
 use crate::real_time::{self, QueueSample};
 use crate::traffic;
+use control::policy::PolicyName;
 use network::Statistics;
 use scenario::measure::{Distribution, mean};
 use scenario::{
-    AccessResult, Build, Direction, FlowResult, FlowSeries, FlowSpec, HostPolicyResult, HostSpec, HostsKind, Lateness,
-    PoliciesResult, QueueSeries, RunResult, SCHEMA_VERSION, Scenario, Series,
+    AccessResult, AgentMode, Build, Direction, FlowResult, FlowSeries, FlowSpec, HostPolicyResult, HostSpec, HostsKind,
+    Lateness, PoliciesResult, QueueSeries, RunResult, SCHEMA_VERSION, Scenario, Series,
 };
 use std::time::Duration;
 use units::{Bytes, Rate, Time};
@@ -20,6 +21,9 @@ const LATE_P99_US: u64 = 1_000;
 /// A run with one delivery later than this is not valid: the kernel's shortest retransmission timeout (TCP_RTO_MIN), so
 /// that the delay alone could have made a sender time out.
 const LATE_MAX_US: u64 = 200_000;
+
+/// So many flows that failed are told one by one.
+const TOLD_FLOWS: usize = 3;
 
 /// All that one run produced.
 pub(crate) struct Measured<'a> {
@@ -73,6 +77,7 @@ impl Measured<'_> {
             lateness_us: Some(lateness_us),
             valid: invalid_reasons.is_empty(),
             invalid_reasons,
+            notes: self.notes(),
         };
         result.summarise(&rtts);
         (result, series)
@@ -169,7 +174,9 @@ impl Measured<'_> {
                 host: host.index,
                 direction: flow.direction,
                 congestion_control: host.kind.congestion_control.clone(),
-                policy: host.kind.policy.policy.as_str().to_owned(),
+                policy: if host.kind.agent == AgentMode::Off { PolicyName::None } else { host.kind.policy.policy }
+                    .as_str()
+                    .to_owned(),
                 goodput_mbps: Rate::over(report.received, measured).as_mbps(),
                 rtt_ms: Distribution::of(&rtts[number]),
                 cwnd_mean: mean(&windows[number]),
@@ -182,6 +189,16 @@ impl Measured<'_> {
         self.flows().enumerate().map(result).collect()
     }
 
+    /// What a reader should know that does not make the run invalid.
+    fn notes(&self) -> Vec<String> {
+        let unconnected = self.traffic.flows.iter().filter(|flow| flow.unconnected).count();
+        let of = self.traffic.flows.len();
+        (unconnected > 0)
+            .then(|| format!("{unconnected} of {of} flows did not connect within the run"))
+            .into_iter()
+            .collect()
+    }
+
     fn invalid_reasons(&self) -> Vec<String> {
         let mut reasons = Vec::new();
         let (p99_us, max_us) = (self.medium.lateness.permille_us(990), self.medium.lateness.max_us());
@@ -191,10 +208,13 @@ impl Measured<'_> {
         if max_us > LATE_MAX_US {
             reasons.push(format!("one delivery was {max_us} us late, more than the shortest timeout of TCP"));
         }
-        for (number, (_, flow)) in self.flows().enumerate() {
-            if let Some(failed) = &self.traffic.flows[number].failed {
-                reasons.push(format!("flow {} of host {}: {failed}", flow.id, flow.host));
-            }
+        let failed = self.flows().zip(&self.traffic.flows).filter_map(|((_, flow), report)| {
+            report.failed.as_ref().map(|failed| format!("flow {} of host {}: {failed}", flow.id, flow.host))
+        });
+        let failed: Vec<String> = failed.collect();
+        reasons.extend(failed.iter().take(TOLD_FLOWS).cloned());
+        if failed.len() > TOLD_FLOWS {
+            reasons.push(format!("and {} more of {} flows", failed.len() - TOLD_FLOWS, self.traffic.flows.len()));
         }
         for agent in &self.agents {
             if let Some(failed) = &agent.failed {

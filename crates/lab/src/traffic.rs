@@ -59,6 +59,8 @@ pub(crate) struct FlowReport {
     pub(crate) timeouts: Option<u32>,
     /// Why the flow ended before the run did.
     pub(crate) failed: Option<String>,
+    /// The server has not seen the end of its handshake: where acknowledgements are lost, that happens.
+    pub(crate) unconnected: bool,
 }
 
 /// How the traffic went.
@@ -90,6 +92,7 @@ impl Counted {
             retransmits: self.retransmits - warmup.retransmits,
             timeouts: self.timeouts.map(|timeouts| timeouts - warmup.timeouts.unwrap_or(0)),
             failed,
+            unconnected: false,
         }
     }
 }
@@ -203,8 +206,8 @@ impl Traffic {
         }
         self.read_senders();
         let flows = self.flows.iter().map(|flow| {
-            let never = || flow.server.is_none().then(|| "did not connect within the run".to_owned());
-            flow.counted().since(flow.in_warmup, flow.failed.clone().or_else(never))
+            let report = flow.counted().since(flow.in_warmup, flow.failed.clone());
+            FlowReport { unconnected: flow.server.is_none(), ..report }
         });
         Ok(Report { flows: flows.collect(), samples })
     }

@@ -40,6 +40,9 @@ fn headline(result: &RunResult) -> String {
     for reason in &result.invalid_reasons {
         let _ = writeln!(text, "not valid: {reason}");
     }
+    for note in &result.notes {
+        let _ = writeln!(text, "note: {note}");
+    }
     text
 }
 

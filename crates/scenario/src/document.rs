@@ -229,7 +229,8 @@ fn override_error(change: &Override, message: &str) -> ScenarioError {
 
 fn wrong_shape(source: &Source, path: &Path, repeated: bool) -> ScenarioError {
     let accepted = if repeated { format!("blocks that begin with [[{path}]]") } else { format!("a table [{path}]") };
-    source.error(path, "is not a table".into(), accepted, None)
+    let problem = if repeated { "is no list of blocks" } else { "is not a table" };
+    source.error(path, problem.into(), accepted, None)
 }
 
 /// Checks one table and fills in what was left out.

@@ -62,6 +62,9 @@ pub struct RunResult {
     /// Why it is not valid, in words; empty when it is.
     #[serde(default)]
     pub invalid_reasons: Vec<String>,
+    /// What else a reader should know, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// Which build of lasthop wrote a file.

@@ -123,7 +123,7 @@ fn a_scenario_without_hosts_is_refused() {
     assert!(Scenario::from_toml("none.toml", "hosts = []\n", &[]).is_err());
     assert!(Scenario::from_toml("none.toml", "hosts = 3\n", &[]).is_err());
     let single = Scenario::from_toml("none.toml", "[hosts]\ncount = 3\n", &[]).expect_err("a table").to_string();
-    assert_eq!(single, "none.toml:1: hosts: is not a table; accepted: blocks that begin with [[hosts]]");
+    assert_eq!(single, "none.toml:1: hosts: is no list of blocks; accepted: blocks that begin with [[hosts]]");
 }
 
 #[test]

@@ -223,6 +223,7 @@ fn result(scenario: &Scenario, hosts: &[HostSpec], flows: &[Flow]) -> RunResult 
         lateness_us: Some(Lateness { p50: 58.0, p99: 240.0, max: 1_900.0 }),
         valid: true,
         invalid_reasons: Vec::new(),
+        notes: Vec::new(),
     };
     let rtts: Vec<f64> = flows.iter().flat_map(|flow| flow.rtts.iter().copied()).collect();
     result.summarise(&rtts);

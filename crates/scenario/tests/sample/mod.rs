@@ -59,6 +59,7 @@ pub(crate) fn run(goodputs: [f64; 2], rtt_samples_ms: &[f64]) -> RunResult {
         lateness_us: Some(Lateness { p50: 60.0, p99: 250.0, max: 900.0 }),
         valid: true,
         invalid_reasons: Vec::new(),
+        notes: Vec::new(),
     };
     result.summarise(rtt_samples_ms);
     result
