@@ -233,8 +233,8 @@ impl Axis {
                     let all = decades.clone().flat_map(|decade| factors.iter().map(move |f| f * 10_f64.powi(decade)));
                     all.filter(|tick| (from * 0.999..=to * 1.001).contains(tick)).collect()
                 };
-                let fine = of(&[1.0, 2.0, 5.0]);
-                if fine.len() <= at_most + 2 { fine } else { of(&[1.0]) }
+                let fits = |ticks: &Vec<f64>| ticks.len() <= at_most + 2;
+                [of(&[1.0, 2.0, 5.0]), of(&[1.0, 3.0])].into_iter().find(fits).unwrap_or_else(|| of(&[1.0]))
             }
         }
     }
@@ -353,6 +353,7 @@ mod tests {
         assert_eq!(Axis::from_zero(19.3, 5).ticks(5), [0.0, 5.0, 10.0, 15.0, 20.0]);
         assert_eq!(Axis::from_zero(0.0, 5).ticks(5).last(), Some(&1.0));
         assert_eq!(Axis::Log { from: 200.0, to: 10_000.0 }.ticks(6), [200.0, 500.0, 1e3, 2e3, 5e3, 1e4]);
+        assert_eq!(Axis::Log { from: 200.0, to: 20_000.0 }.ticks(4), [300.0, 1e3, 3e3, 1e4]);
     }
 
     #[test]
