@@ -215,13 +215,11 @@ impl<'a> RealTime<'a> {
         let mut warm = Some(Time::ZERO + schedule.warmup);
         let mut next_sample = Time::ZERO;
         let mut events = [EpollEvent::empty(); 64];
-        let mut complete = false;
         let mut slept = Time::ZERO;
         let mut preferred = be_woken_exactly();
         while !stop.load(Ordering::Relaxed) {
             let now = self.clock.now();
             if now >= end {
-                complete = true;
                 break;
             }
             if warm.is_some_and(|warm| now >= warm) {
@@ -261,6 +259,8 @@ impl<'a> RealTime<'a> {
                 self.readable[event.data() as usize] = true;
             }
         }
+        // By the clock, not by who ended the loop: the traffic may have seen the end first and told everybody to stop.
+        let complete = self.clock.now() >= end;
         let now = self.clock.now().min(end);
         self.deliver(now)?;
         let statistics = self.network.statistics(now);
