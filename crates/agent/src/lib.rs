@@ -29,7 +29,6 @@
 //! every mode, so that peers count this host right.
 //!
 //! Ticks and leases go by CLOCK_MONOTONIC, beacons carry the wall clock.
-#![allow(clippy::disallowed_methods)] // a daemon reads clocks, files and the environment
 
 mod agent;
 mod calm;

@@ -1,6 +1,5 @@
 //! The agent as a process of its own on this machine's kernel, between two network namespaces. Needs root.
 #![allow(missing_docs)]
-#![allow(clippy::disallowed_methods)] // tests read clocks and the environment
 
 mod common;
 

@@ -1,6 +1,5 @@
 //! Agents that hear each other, and hear nothing else, over a cable between two network namespaces. Needs root.
 #![allow(missing_docs)]
-#![allow(clippy::disallowed_methods)] // tests write files
 
 mod common;
 

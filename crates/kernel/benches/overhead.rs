@@ -1,7 +1,7 @@
 //! What it costs: throughput against the kernel's own cubic, time per ACK, and time per tick with many sockets.
 //!
 //! Transfers are paired and interleaved, because a shared machine drifts; read the ratios, not the rates. Needs root.
-#![allow(clippy::disallowed_methods, unsafe_code, missing_docs)]
+#![allow(unsafe_code, missing_docs)]
 
 #[path = "../tests/support/mod.rs"]
 mod support;

@@ -14,7 +14,6 @@
 //!
 //! What it leaves out: it decides nothing (see the policies of `lasthop-control`), and in [`Mode::Clamp`] it has no lower
 //! bound. The algorithm of the bound and how it was checked: `docs/models/bound.md`.
-#![allow(clippy::disallowed_methods)] // it reads the kernel's clock, /proc and /sys
 
 mod clamp;
 mod error;

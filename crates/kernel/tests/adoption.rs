@@ -1,5 +1,5 @@
 //! Which sockets get our congestion control, and which do not.
-#![allow(clippy::disallowed_methods, missing_docs)]
+#![allow(missing_docs)]
 
 mod support;
 

@@ -1,5 +1,5 @@
 //! The bound holds while its lease runs, and not longer.
-#![allow(clippy::disallowed_methods, missing_docs)]
+#![allow(missing_docs)]
 
 mod support;
 

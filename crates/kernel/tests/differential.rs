@@ -2,7 +2,7 @@
 //!
 //! Two transfers are never the same to the segment in real time, so what is compared are ratios over interleaved rounds:
 //! goodput, mean window, and how often each state was entered.
-#![allow(clippy::disallowed_methods, missing_docs)]
+#![allow(missing_docs)]
 
 mod support;
 

@@ -1,5 +1,5 @@
 //! Loading beside other agents, leaving in order, and being killed.
-#![allow(clippy::disallowed_methods, unsafe_code, missing_docs)]
+#![allow(unsafe_code, missing_docs)]
 
 mod support;
 

@@ -1,5 +1,5 @@
 //! What is left where the kernel has less: an upper bound by the kernel's clamp, or only looking.
-#![allow(clippy::disallowed_methods, missing_docs)]
+#![allow(missing_docs)]
 
 mod support;
 

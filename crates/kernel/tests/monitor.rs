@@ -1,5 +1,5 @@
 //! What is told about sockets is what the kernel itself says of them.
-#![allow(clippy::disallowed_methods, missing_docs)]
+#![allow(missing_docs)]
 
 mod support;
 

@@ -8,7 +8,7 @@ use crate::clock::Clock;
 use crate::namespace::Namespace;
 use crate::real_time::{AddressPlan, Schedule};
 use crate::tcp_info::TcpInfo;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::socket::{
@@ -127,7 +127,7 @@ impl Traffic {
     /// Makes the sockets: every client in its host's namespace, the listener in the server's.
     ///
     /// # Errors
-    /// If the kernel does not offer a congestion control that a flow asks for; the message lists those it does.
+    /// If a socket cannot be made or does not take its congestion control ([`crate::check`] looks for that before).
     pub(crate) fn prepare(plans: Vec<FlowPlan>, hosts: &[Namespace], server: &Namespace) -> Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).context("cannot make an epoll instance")?;
         let listener = server.run(|| {
@@ -355,16 +355,8 @@ fn tcp_socket(address: Ipv4Addr, port: u16) -> Result<OwnedFd> {
 }
 
 fn set_congestion_control(socket: &OwnedFd, name: &str) -> Result<()> {
-    match setsockopt(socket, TcpCongestion, &OsString::from(name)) {
-        Ok(()) => Ok(()),
-        Err(Errno::ENOENT) => {
-            bail!(
-                "this kernel has no congestion control \"{name}\"; it offers {}",
-                offered_congestion_controls().join(", ")
-            )
-        }
-        Err(error) => Err(error).with_context(|| format!("cannot choose the congestion control \"{name}\"")),
-    }
+    setsockopt(socket, TcpCongestion, &OsString::from(name))
+        .with_context(|| format!("cannot choose the congestion control \"{name}\""))
 }
 
 /// Those that this kernel offers, without the agents' own.

@@ -9,8 +9,6 @@
 //!
 //! *What it leaves out*: figures over more than one run of a case but for the headline figures; there the first seed
 //! stands for the case, and the caption says so.
-// Reports are files.
-#![allow(clippy::disallowed_methods)]
 
 pub mod series_file;
 pub mod tables;

@@ -2,8 +2,6 @@
 //!
 //! `LASTHOP_EXAMPLE_REPORTS=DIR cargo test -p lasthop-report --test files` also leaves the made-up reports in DIR, to
 //! be looked at.
-// Reports are files.
-#![allow(clippy::disallowed_methods)]
 
 mod example;
 

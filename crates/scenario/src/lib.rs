@@ -9,8 +9,6 @@
 //!
 //! *What it leaves out*: wired topologies of several links and named nodes; traffic other than bulk; the policies and
 //! congestion controls that nothing runs yet. A scenario that asks for them is refused, with what is accepted.
-// Scenario and result files are read here.
-#![allow(clippy::disallowed_methods)]
 
 pub mod keys;
 pub mod measure;

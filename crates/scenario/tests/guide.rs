@@ -2,7 +2,6 @@
 //!
 //! `LASTHOP_UPDATE_GUIDE=1 cargo test -p lasthop-scenario --test guide` writes the tables anew.
 // The guide is a file.
-#![allow(clippy::disallowed_methods)]
 
 use scenario::keys::{Kind, Section};
 use std::fmt::Write as _;

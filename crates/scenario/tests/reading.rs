@@ -1,6 +1,5 @@
 //! What a scenario file means.
 // The ready scenarios are files.
-#![allow(clippy::disallowed_methods)]
 
 use control::policy::{PolicyName, PolicySettings};
 use network::{AccessConfig, RateControl, Standard};

@@ -1,6 +1,5 @@
 //! Hosts for tests: network namespaces that live as long as a thread of ours, and a TCP that does what a test says.
 #![allow(dead_code, unreachable_pub)] // each test file uses a part
-#![allow(clippy::disallowed_methods)] // tests read clocks, files and the environment
 
 use agent::record::Event;
 use agent::stack::{CongestionState, Loaded, SocketSample, Stack, StateChange};

@@ -1,6 +1,6 @@
 //! Two hosts in anonymous network namespaces of their own, with a link or a router between them, and TCP flows on it.
 //! A namespace lives as long as a thread or a file holds it, so nothing is left behind even when a test is killed.
-#![allow(clippy::disallowed_methods, dead_code, unreachable_pub, unsafe_code, missing_docs)] // each test uses its part of it
+#![allow(dead_code, unreachable_pub, unsafe_code, missing_docs)] // each test uses its part of it
 
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::socket::{getsockopt, setsockopt, sockopt};
