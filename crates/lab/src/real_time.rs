@@ -312,7 +312,7 @@ impl<'a> RealTime<'a> {
                     continue;
                 };
                 let size = Bytes::new(length as u64);
-                let packet = Packet { from: id, to, size, payload: Arc::from(packet) };
+                let packet = Packet { from: id, to, size, flow: flow_of(packet), payload: Arc::from(packet) };
                 // A refusal is a drop at the tail of the node's queue, which the model counts.
                 self.offered[node] += u64::from(self.network.offer(self.clock.now(), packet).is_ok());
             }
@@ -331,6 +331,21 @@ impl<'a> RealTime<'a> {
             self.queues.push(QueueSample { at, place, packets: self.network.queue_packets(place) });
         }
     }
+}
+
+/// The packet's flow: FNV-1a over protocol, addresses and, of TCP and UDP, ports. `packet` is a whole header of IPv4 at least.
+fn flow_of(packet: &[u8]) -> u32 {
+    const OFFSET_BASIS: u32 = 0x811c_9dc5;
+    const PRIME: u32 = 0x0100_0193;
+    const UDP: u8 = 17;
+    const TCP: u8 = 6;
+    let header_bytes = usize::from(packet[0] & 0xf) * 4;
+    let ports = match packet[9] {
+        TCP | UDP => packet.get(header_bytes..header_bytes + 4).unwrap_or_default(),
+        _ => &[],
+    };
+    let bytes = packet[9..10].iter().chain(&packet[12..20]).chain(ports);
+    bytes.fold(OFFSET_BASIS, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(PRIME))
 }
 
 /// Asks the kernel to run this thread as soon as its sleep is over: no timer slack (prctl(2), PR_SET_TIMERSLACK), and
@@ -415,6 +430,28 @@ mod tests {
         }
         assert_eq!(plan.destination(&[0x60; 40]), None); // IPv6
         assert_eq!(plan.destination(&[0x45; 19]), None);
+    }
+
+    #[test]
+    fn a_flow_is_told_by_protocol_addresses_and_ports() {
+        let packet = |protocol: u8, ports: [u8; 4], payload: u8| {
+            let mut packet = header(AddressPlan::host(1));
+            packet[9] = protocol;
+            packet.extend(ports);
+            packet.push(payload);
+            flow_of(&packet)
+        };
+        let tcp = packet(6, [1, 2, 3, 4], 0);
+        assert_eq!(tcp, packet(6, [1, 2, 3, 4], 9));
+        assert_ne!(tcp, packet(17, [1, 2, 3, 4], 0));
+        assert_ne!(tcp, packet(6, [1, 2, 3, 5], 0));
+        // ICMP has no ports: all between the same two addresses is one flow. Neither has a header without its payload.
+        assert_eq!(packet(1, [1, 2, 3, 4], 0), packet(1, [1, 2, 3, 5], 0));
+        let mut cut = header(AddressPlan::host(1));
+        cut[9] = 6;
+        assert_ne!(flow_of(&cut), tcp);
+        // Protocol 6, 10 bytes 0.0.0.0 -> 10.77.0.2, by hand from the definition of FNV-1a.
+        assert_eq!(flow_of(&cut), 0x2675_db22);
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub enum Destination {
     Broadcast,
 }
 
-/// An IP packet. The model looks at its addresses and its size, never at its payload.
+/// An IP packet. The model looks at its addresses, its size and its flow, never at its payload.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Packet<P> {
     /// Who sends it.
@@ -31,6 +31,8 @@ pub struct Packet<P> {
     pub to: Destination,
     /// The IP packet's size with its IP header, 1..=65535 bytes.
     pub size: Bytes,
+    /// Which flow it belongs to, for queues that keep flows apart; any number that the packets of a flow share.
+    pub flow: u32,
     /// Whatever the caller wants carried along.
     pub payload: P,
 }

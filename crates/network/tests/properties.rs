@@ -77,7 +77,7 @@ fn packets(config: &Config, offers: &[Offer]) -> Vec<(Time, Packet<usize>)> {
             let to = offer.to % (nodes + 1);
             let to = if to == nodes { Destination::Broadcast } else { Destination::Node(NodeId(to)) };
             let from = NodeId(offer.from % nodes);
-            (now, Packet { from, to, size: Bytes::new(offer.bytes), payload: number })
+            (now, Packet { from, to, size: Bytes::new(offer.bytes), flow: 0, payload: number })
         })
         .collect()
 }

@@ -108,7 +108,7 @@ mod tests {
     use units::Bytes;
 
     fn packet(payload: u32) -> Packet<u32> {
-        Packet { from: NodeId(0), to: Destination::Node(NodeId(1)), size: Bytes::new(1500), payload }
+        Packet { from: NodeId(0), to: Destination::Node(NodeId(1)), size: Bytes::new(1500), flow: 0, payload }
     }
 
     #[test]
