@@ -1,6 +1,7 @@
 //! Everything that decides, and nothing that does I/O: no clock, no environment, no files, no logging. Time is an
 //! argument, decisions are return values. So one and the same code decides on a phone's kernel and in a simulation.
 //!
+//! - [`law`]: congestion controls: what the window should be, decided at each ACK and loss. C headers, called from Rust.
 //! - [`bound`]: limits with a lease, put around the window of any congestion control. The C header that runs in the
 //!   kernel, called from Rust.
 //! - [`policy`]: what the limits should be, decided every 0.5 s from the connections' RTTs and the number of peers.
@@ -18,6 +19,7 @@
 pub mod activity;
 pub mod beacon;
 pub mod bound;
+pub mod law;
 pub mod peers;
 pub mod policy;
 

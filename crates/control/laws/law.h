@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * law.h - what a congestion control is told and what it may say.
+ *
+ * A law is a struct and one inline function per event:
+ *
+ *	lh_LAW_init(law, start)              a connection begins
+ *	lh_LAW_acked(law, acked, window)     an ACK: may grow the window; may set ssthresh to end slow start
+ *	lh_LAW_lost(law, lost, window)       a reduction begins: sets ssthresh
+ *	lh_LAW_timed_out(law, lost, window)  a retransmission timeout: sets ssthresh
+ *	lh_LAW_sent(law, sent)               a transmission
+ *	lh_LAW_undone(law, undone, window)   a reduction was needless
+ *
+ * The stack (the kernel, or the simulator's) detects losses, reduces the window towards ssthresh, sets it to 1 after a
+ * timeout and restores it after a needless reduction; a law grows the window and says the new ssthresh. On an ACK that
+ * also reveals a loss the stack calls lost() first and acked() then, without LH_MAY_GROW. timed_out() is not called
+ * again while the same segment times out again: FlightSize says nothing by then (RFC 5681 section 3.1).
+ *
+ * Integer arithmetic only, no clock, no allocation, bounded loops, so that one source serves BPF and this machine.
+ * Windows and counts are in segments; the low 32 bits of a byte sequence number stand for it.
+ */
+#ifndef LASTHOP_LAWS_LAW_H
+#define LASTHOP_LAWS_LAW_H
+
+#ifndef __VMLINUX_H__
+#include <linux/types.h>
+#endif
+
+/* TCP_INFINITE_SSTHRESH of the kernel: no loss has been seen */
+#define LH_INFINITE_SSTHRESH 0x7fffffffU
+
+/* RFC 5681 section 3.1 (4): ssthresh is at least this */
+#define LH_MIN_SSTHRESH 2U
+
+/* What a law acts on; it belongs to the stack. */
+struct lh_window {
+	__u32 cwnd_segments;
+	__u32 cwnd_count; /* what is left over below one segment, in the law's own unit; the stack zeroes it with each reduction */
+	__u32 ssthresh_segments;
+};
+
+/* How a connection begins, and begins again after a timeout. */
+enum lh_slow_start_kind {
+	LH_SLOW_START_STANDARD = 0, /* RFC 5681 */
+	LH_SLOW_START_HYSTART = 1, /* Linux's HyStart */
+	LH_SLOW_START_HYSTART_PLUS_PLUS = 2, /* RFC 9406 */
+};
+
+struct lh_start {
+	__u64 now_us;
+	__u32 snd_nxt;
+	__u32 slow_start; /* enum lh_slow_start_kind */
+};
+
+enum lh_event_flags {
+	LH_MAY_GROW = 1, /* data were acknowledged and no reduction is under way */
+	LH_CWND_LIMITED = 2, /* the window, not the application or the receiver, limits what is in flight */
+	LH_HAS_TIMESTAMP = 4, /* tsval and tsecr are valid */
+	LH_PACED = 8, /* the sender spreads its segments over the round trip */
+};
+
+struct lh_acked {
+	__u64 now_us;
+	__u32 acked_segments; /* newly delivered by this ACK, cumulatively or selectively */
+	__u32 in_flight_segments; /* after this ACK */
+	__u32 rtt_us; /* 0: no sample */
+	__u32 srtt_us; /* 0: no sample yet */
+	__u32 min_rtt_us; /* 0: no sample yet */
+	__u32 snd_una; /* after this ACK */
+	__u32 snd_nxt;
+	__u32 tsval; /* the peer's clock */
+	__u32 tsecr; /* our clock, echoed */
+	__u32 flags; /* enum lh_event_flags */
+};
+
+struct lh_lost {
+	__u64 now_us;
+	__u32 in_flight_segments; /* FlightSize: sent, not cumulatively acknowledged */
+	__u32 srtt_us;
+	__u32 min_rtt_us;
+	__u32 flags; /* enum lh_event_flags */
+};
+
+struct lh_sent {
+	__u64 now_us;
+	__u64 idle_us; /* since the previous transmission */
+	__u32 in_flight_before_segments; /* 0: sending begins again after idleness */
+	__u32 snd_nxt;
+};
+
+struct lh_undone {
+	__u64 now_us;
+};
+
+static inline __u32 lh_min(__u32 a, __u32 b)
+{
+	return a < b ? a : b;
+}
+
+static inline __u32 lh_max(__u32 a, __u32 b)
+{
+	return a > b ? a : b;
+}
+
+/* Whether sequence number `a` is after `b`, modulo 2^32. */
+static inline int lh_after(__u32 a, __u32 b)
+{
+	return (__s32)(b - a) < 0;
+}
+
+static inline __u32 lh_saturating_add(__u32 a, __u32 b)
+{
+	__u32 sum = a + b;
+
+	return sum < a ? ~0U : sum;
+}
+
+/* RFC 5681: "slow start is used when cwnd < ssthresh"; where they are equal it is over, as in Linux. */
+static inline int lh_in_slow_start(const struct lh_window *window)
+{
+	return window->cwnd_segments < window->ssthresh_segments;
+}
+
+static inline int lh_may_grow(const struct lh_acked *acked)
+{
+	return (acked->flags & (LH_MAY_GROW | LH_CWND_LIMITED)) == (LH_MAY_GROW | LH_CWND_LIMITED);
+}
+
+/*
+ * Slow start: one segment for each acknowledged, up to ssthresh. Returns the acknowledged segments that are left for
+ * congestion avoidance. Only to be called in slow start.
+ */
+static inline __u32 lh_slow_start_by(struct lh_window *window, __u32 acked_segments)
+{
+	__u32 step = lh_min(acked_segments, window->ssthresh_segments - window->cwnd_segments);
+
+	window->cwnd_segments += step;
+	return acked_segments - step;
+}
+
+/*
+ * One segment for each `per` acknowledged. What is left over waits in cwnd_count; if it was left there at a larger
+ * `per` it makes one segment, not several (the kernel's rule).
+ */
+static inline void lh_grow_one_per(struct lh_window *window, __u32 per, __u32 acked_segments)
+{
+	__u32 steps = 0;
+
+	if (!per)
+		per = 1;
+	if (window->cwnd_count >= per) {
+		window->cwnd_count = 0;
+		steps = 1;
+	}
+	window->cwnd_count = lh_saturating_add(window->cwnd_count, acked_segments);
+	if (window->cwnd_count >= per) {
+		steps += window->cwnd_count / per;
+		window->cwnd_count %= per;
+	}
+	window->cwnd_segments = lh_saturating_add(window->cwnd_segments, steps);
+}
+
+#endif /* LASTHOP_LAWS_LAW_H */

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * newreno.h - the congestion control of RFC 5681 and RFC 6582, in segments.
+ *
+ *   slow start, cwnd < ssthresh    one segment for each acknowledged
+ *   congestion avoidance           one segment for each cwnd acknowledged: 1 per round trip, delayed ACKs or not
+ *   loss or timeout                ssthresh = max(FlightSize / 2, 2)                      RFC 5681 (4)
+ *
+ * FlightSize is what the stack counts, but no more than the window: RFC 5681 section 3.2 excludes the segments that
+ * limited transmit sent beyond it. What it leaves out: everything that the stack does (recovery, partial ACKs, idleness).
+ */
+#ifndef LASTHOP_LAWS_NEWRENO_H
+#define LASTHOP_LAWS_NEWRENO_H
+
+#include "law.h"
+
+struct lh_newreno {
+	__u32 slow_start; /* enum lh_slow_start_kind */
+};
+
+static inline void lh_newreno_init(struct lh_newreno *law, const struct lh_start *start)
+{
+	law->slow_start = start->slow_start;
+}
+
+static inline void lh_newreno_acked(struct lh_newreno *law, const struct lh_acked *acked, struct lh_window *window)
+{
+	__u32 rest = acked->acked_segments;
+
+	(void)law;
+	if (!lh_may_grow(acked))
+		return;
+	if (lh_in_slow_start(window))
+		rest = lh_slow_start_by(window, rest);
+	if (rest)
+		lh_grow_one_per(window, window->cwnd_segments, rest);
+}
+
+static inline void lh_newreno_lost(struct lh_newreno *law, const struct lh_lost *lost, struct lh_window *window)
+{
+	__u32 flight = lh_min(lost->in_flight_segments, window->cwnd_segments);
+
+	(void)law;
+	window->ssthresh_segments = lh_max(flight / 2, LH_MIN_SSTHRESH);
+}
+
+static inline void lh_newreno_timed_out(struct lh_newreno *law, const struct lh_lost *lost, struct lh_window *window)
+{
+	lh_newreno_lost(law, lost, window);
+}
+
+#endif /* LASTHOP_LAWS_NEWRENO_H */

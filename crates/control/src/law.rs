@@ -1,0 +1,273 @@
+//! Congestion controls: the Rust face of `laws/law.h` and the headers of the laws.
+//!
+//! A law is told what happens (an ACK, a loss, a timeout, a transmission, a needless reduction), grows the window and
+//! says the new ssthresh. The stack does the rest: it detects losses, reduces the window towards ssthresh, sets it to
+//! 1 after a timeout and restores it after a needless reduction. The headers are compiled for this machine and called,
+//! not translated: the simulator runs the very source that the kernel runs.
+//!
+//! ```
+//! use control::law::{Acked, INFINITE_SSTHRESH, Law, LawName, Lost, SlowStart, Window};
+//! use units::Time;
+//!
+//! let mut law = Law::new(LawName::NewReno, Time::ZERO, SlowStart::Standard);
+//! let mut window = Window { cwnd_segments: 10, cwnd_count: 0, ssthresh_segments: INFINITE_SSTHRESH };
+//! let ack = Acked { acked_segments: 2, flags: Acked::MAY_GROW | Acked::CWND_LIMITED, ..Acked::default() };
+//! law.on_acked(&ack, &mut window);
+//! assert_eq!(window.cwnd_segments, 12);
+//! law.on_lost(&Lost { in_flight_segments: 12, ..Lost::default() }, &mut window);
+//! assert_eq!(window.ssthresh_segments, 6); // the stack now brings the window down to it
+//! ```
+#![allow(unsafe_code)] // the C face; each block says why it is sound
+
+use std::fmt;
+use std::str::FromStr;
+use units::Time;
+
+/// The ssthresh of a connection that has seen no loss.
+pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
+
+/// A congestion control that we have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LawName {
+    /// RFC 5681 and RFC 6582.
+    NewReno,
+    /// CUBIC as Linux has it (`tcp_cubic.c` 2.3).
+    Cubic,
+    /// CUBIC as RFC 9438 has it.
+    CubicRfc9438,
+}
+
+impl LawName {
+    /// Every law.
+    pub const ALL: [Self; 3] = [Self::NewReno, Self::Cubic, Self::CubicRfc9438];
+
+    /// The name in scenarios and results.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NewReno => "newreno",
+            Self::Cubic => "cubic",
+            Self::CubicRfc9438 => "cubic-rfc9438",
+        }
+    }
+}
+
+impl fmt::Display for LawName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// There is no law of that name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no law is called {0:?}; there are {list}", list = LawName::ALL.map(LawName::as_str).join(", "))]
+pub struct UnknownLaw(pub String);
+
+impl FromStr for LawName {
+    type Err = UnknownLaw;
+
+    fn from_str(name: &str) -> Result<Self, UnknownLaw> {
+        Self::ALL.into_iter().find(|law| law.as_str() == name).ok_or_else(|| UnknownLaw(name.to_owned()))
+    }
+}
+
+/// How the slow start of a connection is ended, other than by a loss.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum SlowStart {
+    /// By a loss only: RFC 5681.
+    #[default]
+    Standard,
+    /// Linux's HyStart: by a long train of ACKs, or a risen RTT.
+    HyStart,
+    /// RFC 9406: by a risen RTT, after some rounds of slower growth.
+    HyStartPlusPlus,
+}
+
+impl SlowStart {
+    /// Every slow start.
+    pub const ALL: [Self; 3] = [Self::Standard, Self::HyStart, Self::HyStartPlusPlus];
+}
+
+/// What a law acts on. It belongs to the stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Window {
+    /// The congestion window.
+    pub cwnd_segments: u32,
+    /// What is left over below one segment, in the law's own unit. The stack zeroes it with each reduction.
+    pub cwnd_count: u32,
+    /// Slow start below it, congestion avoidance from it on. [`INFINITE_SSTHRESH`]: no loss yet.
+    pub ssthresh_segments: u32,
+}
+
+/// An ACK arrived. The default is an ACK of nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Acked {
+    /// Now.
+    pub now_us: u64,
+    /// Newly delivered by this ACK, cumulatively or selectively.
+    pub acked_segments: u32,
+    /// In flight after this ACK.
+    pub in_flight_segments: u32,
+    /// The RTT that this ACK measured. 0: none.
+    pub rtt_us: u32,
+    /// Smoothed RTT. 0: no sample yet.
+    pub srtt_us: u32,
+    /// Lowest RTT. 0: no sample yet.
+    pub min_rtt_us: u32,
+    /// First unacknowledged byte after this ACK, low 32 bits.
+    pub snd_una: u32,
+    /// Next byte to send, low 32 bits.
+    pub snd_nxt: u32,
+    /// The peer's timestamp. Valid with [`Self::HAS_TIMESTAMP`].
+    pub tsval: u32,
+    /// Our own timestamp, echoed. Valid with [`Self::HAS_TIMESTAMP`].
+    pub tsecr: u32,
+    /// [`Self::MAY_GROW`] and the others, or-ed.
+    pub flags: u32,
+}
+
+impl Acked {
+    /// Data were acknowledged and no reduction is under way.
+    pub const MAY_GROW: u32 = 1;
+    /// The window, not the application or the receiver, limits what is in flight.
+    pub const CWND_LIMITED: u32 = 2;
+    /// `tsval` and `tsecr` are valid.
+    pub const HAS_TIMESTAMP: u32 = 4;
+    /// The sender spreads its segments over the round trip.
+    pub const PACED: u32 = 8;
+}
+
+/// A reduction begins, or a retransmission timer has fired.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Lost {
+    /// Now.
+    pub now_us: u64,
+    /// FlightSize: sent and not cumulatively acknowledged, at the event.
+    pub in_flight_segments: u32,
+    /// Smoothed RTT. 0: no sample yet.
+    pub srtt_us: u32,
+    /// Lowest RTT. 0: no sample yet.
+    pub min_rtt_us: u32,
+    /// As in [`Acked::flags`].
+    pub flags: u32,
+}
+
+/// A segment of new data leaves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Sent {
+    /// Now.
+    pub now_us: u64,
+    /// Since the previous transmission.
+    pub idle_us: u64,
+    /// In flight before it. 0: sending begins again after idleness.
+    pub in_flight_before_segments: u32,
+    /// Next byte to send, low 32 bits.
+    pub snd_nxt: u32,
+}
+
+/// A reduction turns out to have been needless.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Undone {
+    /// Now.
+    pub now_us: u64,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Start {
+    now_us: u64,
+    snd_nxt: u32,
+    slow_start: u32,
+}
+
+/// One connection's congestion control: its state, inline.
+#[derive(Clone, PartialEq, Eq)]
+#[repr(C)]
+pub struct Law {
+    name: u32,
+    reserved: u32,
+    state: [u64; 20],
+}
+
+unsafe extern "C" {
+    fn lasthop_law_init(law: *mut Law, name: u32, start: *const Start);
+    fn lasthop_law_acked(law: *mut Law, acked: *const Acked, window: *mut Window);
+    fn lasthop_law_lost(law: *mut Law, lost: *const Lost, window: *mut Window);
+    fn lasthop_law_timed_out(law: *mut Law, lost: *const Lost, window: *mut Window);
+    fn lasthop_law_sent(law: *mut Law, sent: *const Sent);
+    fn lasthop_law_undone(law: *mut Law, undone: *const Undone, window: *mut Window);
+}
+
+// SAFETY, of every call below: the structs are repr(C) with the members of their C namesakes (the shim asserts the
+// sizes); the pointers come from references, are not kept, and do not alias; the C code reads and writes nothing else,
+// and every value of every member is allowed.
+impl Law {
+    /// The law of a connection that begins at `now`.
+    pub fn new(name: LawName, now: Time, slow_start: SlowStart) -> Self {
+        let mut law = Self { name: 0, reserved: 0, state: [0; 20] };
+        let start = Start { now_us: now.as_nanos() / 1000, snd_nxt: 0, slow_start: slow_start as u32 };
+        // SAFETY: see above.
+        unsafe { lasthop_law_init(&mut law, name as u32, &start) };
+        law
+    }
+
+    /// Which law it is.
+    pub fn name(&self) -> LawName {
+        LawName::ALL[self.name as usize]
+    }
+
+    /// An ACK arrived: grows the window if the flags allow it; may set ssthresh to end slow start.
+    pub fn on_acked(&mut self, event: &Acked, window: &mut Window) {
+        // SAFETY: see above.
+        unsafe { lasthop_law_acked(self, event, window) }
+    }
+
+    /// A reduction begins: sets ssthresh, nothing else.
+    pub fn on_lost(&mut self, event: &Lost, window: &mut Window) {
+        // SAFETY: see above.
+        unsafe { lasthop_law_lost(self, event, window) }
+    }
+
+    /// A retransmission timer fired, for the first time for this segment: sets ssthresh; the stack sets the window.
+    pub fn on_timed_out(&mut self, event: &Lost, window: &mut Window) {
+        // SAFETY: see above.
+        unsafe { lasthop_law_timed_out(self, event, window) }
+    }
+
+    /// A segment of new data leaves.
+    pub fn on_sent(&mut self, event: &Sent) {
+        // SAFETY: see above.
+        unsafe { lasthop_law_sent(self, event) }
+    }
+
+    /// The last reduction was needless; `window` is what the stack has restored.
+    pub fn on_undone(&mut self, event: &Undone, window: &mut Window) {
+        // SAFETY: see above.
+        unsafe { lasthop_law_undone(self, event, window) }
+    }
+}
+
+impl fmt::Debug for Law {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Law").field("name", &self.name()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_law_is_found_by_its_name() {
+        for law in LawName::ALL {
+            assert_eq!(law.as_str().parse(), Ok(law));
+            assert_eq!(Law::new(law, Time::ZERO, SlowStart::Standard).name(), law);
+        }
+        let error = "vegas".parse::<LawName>().expect_err("there is none");
+        assert_eq!(error.to_string(), r#"no law is called "vegas"; there are newreno, cubic, cubic-rfc9438"#);
+    }
+}
