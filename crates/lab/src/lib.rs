@@ -44,7 +44,7 @@ use measure::Measured;
 use network::{AccessConfig, Network};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use real_time::{RING_PACKETS, RealTime, Schedule};
-use scenario::{Build, Era, HostSpec, RunResult, Scenario, Series};
+use scenario::{Build, Era, HostSpec, RunResult, Scenario, Series, TrafficKind};
 use shaper::{Shaper, Station};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -132,8 +132,12 @@ pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResu
 /// Whether kernel hosts can run this scenario here, as far as that can be told without making anything.
 ///
 /// # Errors
-/// If the caller is not root, the process may not open enough files, or the kernel does not offer a congestion control.
+/// If the scenario asks for what simulated hosts alone can do, the caller is not root, the process may not open enough
+/// files, or the kernel does not offer a congestion control.
 pub fn check(scenario: &Scenario) -> Result<()> {
+    if let Some((key, what)) = simulated_only(scenario) {
+        bail!("{key}: kernel hosts cannot run {what}; --hosts simulated can");
+    }
     if !nix::unistd::geteuid().is_root() {
         bail!("kernel hosts need root: they make network namespaces and TUN devices, and load eBPF programs");
     }
@@ -153,6 +157,26 @@ pub fn check(scenario: &Scenario) -> Result<()> {
         bail!("this scenario needs {needed} open files, and this process may have {most}: raise it with 'ulimit -n'");
     }
     setrlimit(Resource::RLIMIT_NOFILE, most, most).context("cannot raise RLIMIT_NOFILE")
+}
+
+/// The first key that asks for what only simulated hosts can do, with what it asks for.
+fn simulated_only(scenario: &Scenario) -> Option<(String, String)> {
+    for (block, host) in scenario.hosts.iter().enumerate() {
+        for (number, flow) in host.flows.iter().enumerate() {
+            let key = |name: &str| format!("hosts[{block}].flows[{number}].{name}");
+            match flow.kind {
+                TrafficKind::Bulk { transfer: None } => {}
+                TrafficKind::Bulk { transfer: Some(_) } => {
+                    return Some((key("transfer_kib"), "a connection that ends after so much".into()));
+                }
+                other => return Some((key("kind"), format!("\"{}\"", other.as_str()))),
+            }
+            if flow.stop.is_some() {
+                return Some((key("stop_s"), "a connection that ends during the run".into()));
+            }
+        }
+    }
+    None
 }
 
 /// The flows of a run, whoever sends them.
@@ -243,4 +267,31 @@ fn ending<T>(over: &AtomicBool, work: impl FnOnce() -> T) -> T {
 
 fn joined<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_simulated_hosts_can_do_is_refused_by_its_key() {
+        for (line, said) in [
+            ("kind = \"on-off\"", "hosts[1].flows[1].kind: kernel hosts cannot run \"on-off\""),
+            ("kind = \"saturated\"", "hosts[1].flows[1].kind: kernel hosts cannot run \"saturated\""),
+            ("transfer_kib = 64", "hosts[1].flows[1].transfer_kib: kernel hosts cannot run a connection that ends"),
+            ("stop_s = 30", "hosts[1].flows[1].stop_s: kernel hosts cannot run a connection that ends"),
+        ] {
+            let text = format!("[[hosts]]\n[[hosts]]\n[[hosts.flows]]\n[[hosts.flows]]\n{line}\n");
+            let scenario = Scenario::from_toml("x.toml", &text, &[]).expect("a scenario");
+            let message = check(&scenario).expect_err(line).to_string();
+            assert!(message.starts_with(said) && message.ends_with("--hosts simulated can"), "{message}");
+        }
+    }
+
+    #[test]
+    fn endless_bulk_flows_are_for_both_kinds_of_hosts() {
+        let text = "[[hosts]]\n[[hosts.flows]]\nstart_s = [0, 2]\n[[hosts.flows]]\ndirection = \"down\"\n";
+        let scenario = Scenario::from_toml("x.toml", text, &[]).expect("a scenario");
+        assert_eq!(simulated_only(&scenario), None);
+    }
 }

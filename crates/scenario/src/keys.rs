@@ -443,7 +443,12 @@ const FLOW: &[Key] = &[
         Preset::Text("up"),
         "Who sends the data: the host (\"up\") or its server (\"down\").",
     ),
-    key("kind", Kind::Choice(&["bulk"]), Preset::Text("bulk"), "What the application sends: \"bulk\" always has more."),
+    key(
+        "kind",
+        Kind::Choice(&["bulk", "on-off", "interactive", "transfers", "saturated"]),
+        Preset::Text("bulk"),
+        "What the application sends: as much as goes; as much as goes, by turns with nothing; small messages as of a person who types; transfers, each over a new connection; or UDP that keeps its sender's queue full. Kernel hosts run \"bulk\" only.",
+    ),
     key(
         "count",
         integer(1, 1_000),
@@ -455,5 +460,47 @@ const FLOW: &[Key] = &[
         Kind::Moment { to: 86_400.0 },
         Preset::Number(0.0),
         "When the connection opens, in seconds; of a range `[from, to]` each connection draws its own moment.",
+    ),
+    key(
+        "stop_s",
+        Kind::Moment { to: 86_400.0 },
+        Preset::Absent,
+        "When the application writes for the last time, in seconds: a moment, or a range as of `start_s`, behind it. What is written by then is still sent. Simulated hosts only.",
+    ),
+    key(
+        "transfer_kib",
+        integer(1, 1 << 30),
+        Preset::Absent,
+        "*bulk* The connection closes after so many KiB; without it, never. Simulated hosts only. *transfers* The size of each transfer in KiB; must be given there.",
+    ),
+    key(
+        "on_s",
+        number(1e-6, 86_400.0),
+        Preset::Number(1.0),
+        "*on-off* Mean length of a while with something to send, in seconds; exponential.",
+    ),
+    key(
+        "off_s",
+        number(0.0, 86_400.0),
+        Preset::Number(1.0),
+        "*on-off, transfers* Mean length of a while without, in seconds; exponential.",
+    ),
+    key(
+        "message_bytes",
+        integer(1, 1_000_000),
+        Preset::Integer(100),
+        "*interactive* Bytes that the application writes at once.",
+    ),
+    key(
+        "gap_ms",
+        number(1e-3, 86_400_000.0),
+        Preset::Number(1_000.0),
+        "*interactive* Mean time from one message to the next in milliseconds; exponential.",
+    ),
+    key(
+        "packet_bytes",
+        integer(28, 2_296),
+        Preset::Integer(1_500),
+        "*saturated* Size of each IP packet in bytes, its 28 bytes of headers included; 2296 is what an 802.11 frame can carry.",
     ),
 ];

@@ -7,8 +7,8 @@
 //!   [`measure`].
 //! - [`Series`]: what was sampled during a run, as columns in memory.
 //!
-//! *What it leaves out*: wired topologies of several links and named nodes; traffic other than bulk; the policies and
-//! congestion controls that nothing runs yet. A scenario that asks for them is refused, with what is accepted.
+//! *What it leaves out*: wired topologies of several links and named nodes; the policies and congestion controls that
+//! nothing runs yet. A scenario that asks for them is refused, with what is accepted.
 
 pub mod keys;
 pub mod measure;
@@ -21,6 +21,7 @@ mod document;
 mod error;
 mod overrides;
 mod scenario;
+mod traffic;
 
 pub use comparison::{CaseResult, CaseSummary, Comparison, Setting, Spread, Varied};
 pub use error::{KeyError, ResultError, ScenarioError};
@@ -30,8 +31,6 @@ pub use result::{
     AccessResult, Build, FlowResult, HostPolicyResult, HostsKind, Lateness, PoliciesResult, RunResult, SCHEMA_VERSION,
     StationResult,
 };
-pub use scenario::{
-    AgentMode, Direction, Era, FlowBlock, FlowSpec, HostBlock, HostKind, HostSpec, MAX_FLOWS, MAX_HOSTS, Scenario,
-    TrafficKind,
-};
+pub use scenario::{AgentMode, Era, HostBlock, HostKind, HostSpec, MAX_FLOWS, MAX_HOSTS, Scenario};
 pub use series::{CONGESTION_STATES, FlowSample, FlowSeries, QueueSample, QueueSeries, Series, place_name};
+pub use traffic::{Direction, FlowBlock, FlowSpec, TrafficKind};

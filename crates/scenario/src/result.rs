@@ -2,7 +2,7 @@
 
 use crate::error::ResultError;
 use crate::measure::Distribution;
-use crate::scenario::Direction;
+use crate::traffic::Direction;
 use network::{AirTime, Cause, Drops, Place, StationStatistics, Statistics};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

@@ -4,12 +4,13 @@ use crate::document::{Document, Path};
 use crate::error::ScenarioError;
 use crate::keys::HOST_OWN;
 use crate::overrides::Override;
+use crate::traffic::{FlowBlock, FlowSpec, drawn, flow_blocks};
 use control::policy::{PolicyName, PolicySettings};
+use network::NodeId;
 use network::random::Streams;
-use rand::RngExt as _;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
-use units::{Bytes, Rate, Span, Time};
+use units::{Bytes, Rate, Span};
 
 /// All blocks together make at most so many hosts: one address of a /24 each, with some left for the access point.
 pub const MAX_HOSTS: usize = 250;
@@ -72,19 +73,6 @@ pub struct HostKind {
     pub policy: PolicySettings,
 }
 
-/// One `[[hosts.flows]]` block: `count` connections of each host that are alike.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FlowBlock {
-    /// So many connections from each host.
-    pub count: usize,
-    /// Who sends.
-    pub direction: Direction,
-    /// What the application sends.
-    pub kind: TrafficKind,
-    /// Opens at a moment of `start.0..start.1`; at `start.0` where the two are the same.
-    pub start: (Span, Span),
-}
-
 /// One host of the run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostSpec {
@@ -96,21 +84,6 @@ pub struct HostSpec {
     pub kind: HostKind,
     /// Its connections.
     pub flows: Vec<FlowSpec>,
-}
-
-/// One connection of the run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FlowSpec {
-    /// Counted from 0 through all hosts.
-    pub id: u32,
-    /// The host at its near end; the other end is the server.
-    pub host: u16,
-    /// Who sends.
-    pub direction: Direction,
-    /// What the application sends.
-    pub kind: TrafficKind,
-    /// When it opens.
-    pub start: Time,
 }
 
 /// Which stack's defaults a host has.
@@ -136,24 +109,6 @@ pub enum AgentMode {
     Advise,
     /// It controls.
     Control,
-}
-
-/// Who sends the data of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Direction {
-    /// The host.
-    Up,
-    /// The server.
-    Down,
-}
-
-/// What the application of a connection sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TrafficKind {
-    /// It always has more.
-    Bulk,
 }
 
 impl Scenario {
@@ -205,10 +160,11 @@ impl Scenario {
         &self.network
     }
 
-    /// Every host with its connections; start times are drawn from the streams `start/host-H/flow-F` of the seed, F
-    /// counted within the host, so that a host more or a flow more moves no other's start.
+    /// Every host with its connections; moments are drawn from the streams `start/host-H/flow-F` and
+    /// `stop/host-H/flow-F` of the seed, F counted within the host, so that a host more or a flow more moves no other's.
     pub fn expanded_hosts(&self) -> Vec<HostSpec> {
         let streams = Streams::new(self.seed);
+        let server = NodeId(u16::try_from(self.network.hosts.len()).expect("at most MAX_HOSTS hosts"));
         let mut hosts: Vec<HostSpec> = Vec::new();
         let mut flow_id = 0;
         for (block_index, block) in self.hosts.iter().enumerate() {
@@ -217,15 +173,16 @@ impl Scenario {
                 let mut host = HostSpec { index, block: block_index, kind: block.kind.clone(), flows: Vec::new() };
                 for flows in &block.flows {
                     for _ in 0..flows.count {
-                        let mut stream = streams.stream(&format!("start/host-{index}/flow-{}", host.flows.len()));
-                        let (from, to) = (flows.start.0.as_nanos(), flows.start.1.as_nanos());
-                        let start = if from < to { stream.random_range(from..to) } else { from };
+                        let number = host.flows.len();
+                        let stream = |what: &str| streams.stream(&format!("{what}/host-{index}/flow-{number}"));
                         host.flows.push(FlowSpec {
                             id: flow_id,
                             host: index,
+                            server,
                             direction: flows.direction,
                             kind: flows.kind,
-                            start: Time::from_nanos(start),
+                            start: drawn(flows.start, stream("start")),
+                            stop: flows.stop.map(|range| drawn(range, stream("stop"))),
                         });
                         flow_id += 1;
                     }
@@ -340,31 +297,6 @@ fn host_blocks(document: &Document) -> Result<Vec<HostBlock>, ScenarioError> {
     Ok(hosts)
 }
 
-fn flow_blocks(document: &Document, host: &Table, here: &Path) -> Result<Vec<FlowBlock>, ScenarioError> {
-    let duration_s = float(&document.table, "duration_s");
-    let blocks = host["flows"].as_array().expect("a checked host has flows");
-    let mut flows = Vec::new();
-    for (index, block) in blocks.iter().enumerate() {
-        let table = block.as_table().expect("a checked flow is a table");
-        let (from, to) = match &table["start_s"] {
-            Value::Array(ends) => (ends[0].as_float().unwrap_or(0.0), ends[1].as_float().unwrap_or(0.0)),
-            moment => (moment.as_float().unwrap_or(0.0), moment.as_float().unwrap_or(0.0)),
-        };
-        if to >= duration_s {
-            let problem = format!("{to} is not before the end of the run at {duration_s} s");
-            let key = here.key("flows").index(index).key("start_s");
-            return Err(document.error(&key, problem, "moments below duration_s"));
-        }
-        flows.push(FlowBlock {
-            count: size(table, "count"),
-            direction: word(table, "direction"),
-            kind: word(table, "kind"),
-            start: (Span::from_secs_f64(from), Span::from_secs_f64(to)),
-        });
-    }
-    Ok(flows)
-}
-
 /// The settings of the policy, which stand among the host's own keys.
 fn policy(document: &Document, host: &Table, here: &Path) -> Result<PolicySettings, ScenarioError> {
     let own = |name: &&String| name.as_str() != "flows" && !HOST_OWN.contains(&name.as_str());
@@ -412,7 +344,7 @@ pub(crate) fn size(table: &Table, key: &str) -> usize {
 }
 
 /// The variant that a checked word names.
-fn word<T: serde::de::DeserializeOwned>(table: &Table, key: &str) -> T {
+pub(crate) fn word<T: serde::de::DeserializeOwned>(table: &Table, key: &str) -> T {
     table[key]
         .clone()
         .try_into()

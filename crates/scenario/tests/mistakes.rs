@@ -117,6 +117,47 @@ fn a_start_must_be_a_moment_of_the_run() {
 }
 
 #[test]
+fn a_flow_stops_after_it_has_started() {
+    assert_eq!(
+        message("start_s = [0, 1]", "start_s = [0, 1]\nstop_s = [1, 5]"),
+        "good.toml:12: hosts[0].flows[0].stop_s: 1 is not behind the start, which may be at 1 s; accepted: moments \
+         above start_s"
+    );
+    let too_early = override_message("hosts.0.flows.0.stop_s=0.5");
+    assert!(
+        too_early.starts_with("`hosts.0.flows.0.stop_s=0.5` on good.toml: hosts[0].flows[0].stop_s"),
+        "{too_early}"
+    );
+    // Behind the end of the run it changes nothing, so that a shorter run needs no other file.
+    with_overrides(&["hosts.0.flows.0.stop_s=3600"]).expect("a scenario");
+}
+
+#[test]
+fn transfers_need_their_size() {
+    assert_eq!(
+        message("start_s = [0, 1]", "kind = \"transfers\""),
+        "good.toml: hosts[0].flows[0].transfer_kib: is not there, and the kind \"transfers\" cannot be without it; \
+         accepted: the size of each transfer in KiB"
+    );
+}
+
+#[test]
+fn traffic_that_cannot_be_is_refused() {
+    for (with, said) in [
+        ("kind = \"ftp\"", "kind: \"ftp\" is not one of the words; accepted: \"bulk\", \"on-off\""),
+        ("kind = \"on_off\"", "did you mean \"on-off\"?"),
+        ("gap_ms = 0", "gap_ms: 0 is out of range"),
+        ("on_s = 0", "on_s: 0 is out of range"),
+        ("packet_bytes = 27", "packet_bytes: 27 is out of range; accepted: a whole number from 28 to 2296"),
+        ("message_bytes = 0", "message_bytes: 0 is out of range"),
+        ("transfer_kib = 0", "transfer_kib: 0 is out of range"),
+    ] {
+        let message = message("start_s = [0, 1]", with);
+        assert!(message.starts_with("good.toml:11: hosts[0].flows[0].") && message.contains(said), "{message}");
+    }
+}
+
+#[test]
 fn a_scenario_without_hosts_is_refused() {
     let error = Scenario::from_toml("none.toml", "duration_s = 20\n", &[]).expect_err("no hosts");
     assert_eq!(error.to_string(), "none.toml: hosts: there is none; accepted: at least one block [[hosts]]");
@@ -148,7 +189,6 @@ fn what_nothing_runs_yet_is_refused_with_what_can_be_run() {
     for (line, with, accepted) in [
         ("rate_mbps = 54", "queue = \"fq_codel\"", "\"fifo\""),
         ("rate_mbps = 54", "rate_control = \"minstrel\"", "\"fixed\", \"arf\", \"aarf\""),
-        ("start_s = [0, 1]", "kind = \"on-off\"", "\"bulk\""),
         ("count = 2", "policy = \"cooperative\"", "\"none\", \"fixed\", \"formula\""),
         ("count = 2", "congestion_control = \"ucc\"", "\"cubic\""),
         ("count = 2", "congestion_control = \"Cubic!\"", "a-z"),

@@ -2,9 +2,9 @@
 // The ready scenarios are files.
 
 use control::policy::{PolicyName, PolicySettings};
-use network::{AccessConfig, RateControl, Standard};
-use scenario::keys::{HOST_OWN, Preset, Section};
-use scenario::{AgentMode, Direction, Era, Override, Scenario, Vary};
+use network::{AccessConfig, NodeId, RateControl, Standard};
+use scenario::keys::{HOST_OWN, Kind, Preset, Section};
+use scenario::{AgentMode, Direction, Era, FlowSpec, Override, Scenario, TrafficKind, Vary};
 use units::{Bytes, Rate, Span, Time};
 
 fn read(text: &str, overrides: &[&str]) -> Scenario {
@@ -97,6 +97,57 @@ fn starts_are_drawn_from_the_range_by_seed_and_host() {
 }
 
 #[test]
+fn every_kind_of_traffic_has_its_own_numbers_in_units() {
+    let kind = |lines: &[&str]| {
+        let overrides: Vec<String> = lines.iter().map(|line| format!("hosts.0.flows.0.{line}")).collect();
+        let overrides: Vec<&str> = overrides.iter().map(String::as_str).collect();
+        read("[[hosts]]\n", &overrides).expanded_hosts()[0].flows[0].kind
+    };
+    assert_eq!(kind(&[]), TrafficKind::Bulk { transfer: None });
+    assert_eq!(kind(&["transfer_kib=64"]), TrafficKind::Bulk { transfer: Some(Bytes::new(65_536)) });
+    assert_eq!(
+        kind(&["kind=on-off", "on_s=0.5", "off_s=0"]),
+        TrafficKind::OnOff { on: Span::from_millis(500), off: Span::ZERO }
+    );
+    // One small message a second: what a person at a terminal sends.
+    assert_eq!(
+        kind(&["kind=interactive"]),
+        TrafficKind::Interactive { message: Bytes::new(100), gap: Span::from_secs(1) }
+    );
+    assert_eq!(
+        kind(&["kind=transfers", "transfer_kib=1024"]),
+        TrafficKind::Transfers { transfer: Bytes::new(1_048_576), off: Span::from_secs(1) }
+    );
+    assert_eq!(kind(&["kind=saturated"]), TrafficKind::Saturated { packet: Bytes::new(1_500) });
+    let key = Section::Flow.key("kind").expect("flows have a kind");
+    let Kind::Choice(words) = key.kind else { panic!("the kind is a choice") };
+    for word in words {
+        assert_eq!(kind(&[&format!("kind={word}"), "transfer_kib=1"]).as_str(), *word);
+    }
+}
+
+#[test]
+fn a_flow_stops_at_a_moment_of_its_own_stream() {
+    let flows = |overrides: &[&str]| read(TWO_KINDS, overrides).expanded_hosts()[0].flows.clone();
+    let stop = "hosts.0.flows.0.stop_s=[20, 30]";
+    let with = flows(&[stop]);
+    let range = Time::ZERO + Span::from_secs(20)..Time::ZERO + Span::from_secs(30);
+    assert!(with.iter().all(|flow| flow.stop.is_some_and(|stop| range.contains(&stop))), "{with:?}");
+    assert_ne!(with[0].stop, with[1].stop);
+    assert_eq!(with, flows(&[stop]));
+    // That a flow stops moves no start.
+    let starts = |flows: &[FlowSpec]| flows.iter().map(|flow| flow.start).collect::<Vec<_>>();
+    assert_eq!(starts(&with), starts(&flows(&[])));
+    assert!(flows(&[]).iter().all(|flow| flow.stop.is_none()));
+}
+
+#[test]
+fn the_server_behind_the_path_is_the_node_after_the_hosts() {
+    let hosts = read(TWO_KINDS, &[]).expanded_hosts();
+    assert!(hosts.iter().flat_map(|host| &host.flows).all(|flow| flow.server == NodeId(3)));
+}
+
+#[test]
 fn overrides_reach_one_block_or_all_and_make_what_is_missing() {
     let scenario = read(TWO_KINDS, &["hosts.*.queue_packets=7", "hosts.1.era=2012", "path.rtt_ms=4", "sample_ms=100"]);
     assert_eq!(scenario.hosts.iter().map(|host| host.kind.queue_packets).collect::<Vec<_>>(), [7, 7]);
@@ -158,7 +209,7 @@ fn the_policy_keys_of_the_format_are_those_of_the_policies() {
     }
     let names: Vec<&str> = PolicyName::ALL.iter().map(|name| name.as_str()).collect();
     let key = Section::Host.key("policy").expect("hosts have a policy");
-    assert!(matches!(key.kind, scenario::keys::Kind::Choice(words) if words == names));
+    assert!(matches!(key.kind, Kind::Choice(words) if words == names));
 }
 
 #[test]

@@ -1,0 +1,173 @@
+//! What hosts and servers send: the blocks `[[hosts.flows]]`, and the single connections that they make.
+
+use crate::document::{Document, Path};
+use crate::error::ScenarioError;
+use crate::scenario::{float, integer, size, text, word};
+use network::NodeId;
+use rand::{Rng, RngExt as _};
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+use units::{Bytes, Span, Time};
+
+/// One `[[hosts.flows]]` block: `count` connections of each host that are alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowBlock {
+    /// So many connections from each host.
+    pub count: usize,
+    /// Who sends.
+    pub direction: Direction,
+    /// What the application sends.
+    pub kind: TrafficKind,
+    /// Opens at a moment of `start.0..start.1`; at `start.0` where the two are the same.
+    pub start: (Span, Span),
+    /// The application falls silent at a moment of this range, which lies behind `start.1`; `None` = never.
+    pub stop: Option<(Span, Span)>,
+}
+
+/// One connection of the run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowSpec {
+    /// Counted from 0 through all hosts.
+    pub id: u32,
+    /// The host at its near end.
+    pub host: u16,
+    /// The node at its other end.
+    pub server: NodeId,
+    /// Who sends.
+    pub direction: Direction,
+    /// What the application sends.
+    pub kind: TrafficKind,
+    /// When it opens.
+    pub start: Time,
+    /// When its application writes for the last time, later than `start`; what has been written by then is still sent, and
+    /// the connection closed. `None` = never; it may lie behind the end of the run.
+    pub stop: Option<Time>,
+}
+
+/// Who sends the data of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// The host.
+    Up,
+    /// The server.
+    Down,
+}
+
+/// What the application of a connection sends. Times called means are those of exponential distributions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrafficKind {
+    /// As much as goes.
+    Bulk {
+        /// Closes after so much; `None` = it always has more.
+        transfer: Option<Bytes>,
+    },
+    /// As much as goes for a while, then nothing for a while, over one connection, beginning with as much as goes.
+    OnOff {
+        /// Mean length of a while with something to send; above 0.
+        on: Span,
+        /// Mean length of a while without.
+        off: Span,
+    },
+    /// Small messages, as a person who types, over one connection; the first one gap after the connection opens.
+    Interactive {
+        /// Size of each, at least 1 byte.
+        message: Bytes,
+        /// Mean gap between the beginnings of two; above 0. The application does not wait for answers.
+        gap: Span,
+    },
+    /// One transfer after the other, each over a connection of its own.
+    Transfers {
+        /// Size of each, at least 1 KiB.
+        transfer: Bytes,
+        /// Mean pause between the end of one and the beginning of the next.
+        off: Span,
+    },
+    /// UDP without any control: keeps the sender's transmit queue full.
+    Saturated {
+        /// Size of the IP packet, its headers included, at least 28 bytes.
+        packet: Bytes,
+    },
+}
+
+impl TrafficKind {
+    /// The word in the file.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Bulk { .. } => "bulk",
+            Self::OnOff { .. } => "on-off",
+            Self::Interactive { .. } => "interactive",
+            Self::Transfers { .. } => "transfers",
+            Self::Saturated { .. } => "saturated",
+        }
+    }
+
+    fn read(document: &Document, table: &Table, here: &Path) -> Result<Self, ScenarioError> {
+        let kib = |key: &str| Bytes::from_kib(size(table, key) as u64);
+        let transfer = table.contains_key("transfer_kib").then(|| kib("transfer_kib"));
+        let bytes = |key: &str| Bytes::new(integer(table, key).unsigned_abs());
+        let seconds = |key: &str| Span::from_secs_f64(float(table, key));
+        Ok(match text(table, "kind") {
+            "bulk" => Self::Bulk { transfer },
+            "on-off" => Self::OnOff { on: seconds("on_s"), off: seconds("off_s") },
+            "interactive" => Self::Interactive {
+                message: bytes("message_bytes"),
+                gap: Span::from_secs_f64(float(table, "gap_ms") / 1e3),
+            },
+            "transfers" => {
+                let missing = || {
+                    let problem = "is not there, and the kind \"transfers\" cannot be without it".into();
+                    document.error(&here.key("transfer_kib"), problem, "the size of each transfer in KiB")
+                };
+                Self::Transfers { transfer: transfer.ok_or_else(missing)?, off: seconds("off_s") }
+            }
+            "saturated" => Self::Saturated { packet: bytes("packet_bytes") },
+            other => unreachable!("a checked flow is of no kind {other}"),
+        })
+    }
+}
+
+/// A moment of the range, its end left out; the one moment that there is where both ends are the same.
+pub(crate) fn drawn((from, to): (Span, Span), mut stream: impl Rng) -> Time {
+    let (from, to) = (from.as_nanos(), to.as_nanos());
+    Time::from_nanos(if from < to { stream.random_range(from..to) } else { from })
+}
+
+/// The flows of one checked host block.
+pub(crate) fn flow_blocks(document: &Document, host: &Table, here: &Path) -> Result<Vec<FlowBlock>, ScenarioError> {
+    let duration_s = float(&document.table, "duration_s");
+    let blocks = host["flows"].as_array().expect("a checked host has flows");
+    let mut flows = Vec::new();
+    for (index, block) in blocks.iter().enumerate() {
+        let here = here.key("flows").index(index);
+        let table = block.as_table().expect("a checked flow is a table");
+        let start = moment(&table["start_s"]);
+        if start.1 >= Span::from_secs_f64(duration_s) {
+            let problem = format!("{} is not before the end of the run at {duration_s} s", start.1.as_secs_f64());
+            return Err(document.error(&here.key("start_s"), problem, "moments below duration_s"));
+        }
+        let stop = table.get("stop_s").map(moment);
+        if let Some((first, _)) = stop.filter(|(first, _)| *first <= start.1) {
+            let (first, start) = (first.as_secs_f64(), start.1.as_secs_f64());
+            let problem = format!("{first} is not behind the start, which may be at {start} s");
+            return Err(document.error(&here.key("stop_s"), problem, "moments above start_s"));
+        }
+        flows.push(FlowBlock {
+            count: size(table, "count"),
+            direction: word(table, "direction"),
+            kind: TrafficKind::read(document, table, &here)?,
+            start,
+            stop,
+        });
+    }
+    Ok(flows)
+}
+
+/// The ends of a checked moment or range of moments.
+fn moment(value: &Value) -> (Span, Span) {
+    let span = |value: &Value| Span::from_secs_f64(value.as_float().expect("a checked moment is a number"));
+    match value {
+        Value::Array(ends) => (span(&ends[0]), span(&ends[1])),
+        one => (span(one), span(one)),
+    }
+}
