@@ -1,6 +1,7 @@
 //! The agent's configuration: a TOML file, then the command line's flags, then [`Config::validate`].
 
-use control::policy::{PolicySettings, SettingsError};
+use control::beacon;
+use control::policy::{self, PolicySettings, SettingsError};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::{fmt, fs, io};
@@ -126,8 +127,8 @@ impl Default for Config {
         Self {
             interface: None,
             mode: Mode::default(),
-            tick_ms: 500, // hayakawa: "The communication situation is checked approximately every 0.5 seconds"
-            lease_ms: 1500, // three ticks: lapses within 2 s of a killed agent's last tick
+            tick_ms: policy::TICK.as_millis(),
+            lease_ms: policy::LEASE.as_millis(),
             cgroup: None,
             excluded_cgroups: Vec::new(),
             leave: Vec::new(),
@@ -142,7 +143,7 @@ impl Default for BeaconConfig {
     fn default() -> Self {
         Self {
             port: 29470,
-            interval_ms: 300, // hayakawa: "broadcasted by the UDP every 0.3 seconds"
+            interval_ms: beacon::INTERVAL.as_millis(),
             age_out_ms: 2000,
             group_key_file: None,
             ipv4: true,

@@ -29,6 +29,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use units::Span;
 
+/// Between two beacons of a host (hayakawa: "broadcasted by the UDP every 0.3 seconds").
+pub const INTERVAL: Span = Span::from_millis(300);
 /// The only version so far.
 pub const VERSION: u8 = 1;
 /// Bytes of a beacon without a group key.

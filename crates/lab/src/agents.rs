@@ -3,7 +3,6 @@
 //! An agent gets its configuration from a file in memory and writes its record to a pipe. It dies with the laboratory
 //! (PR_SET_PDEATHSIG), whatever ends that; see [`crate::process`].
 
-use crate::bounds::Interval;
 use crate::clock::Clock;
 use crate::namespace::Namespace;
 use crate::process::Process;
@@ -15,6 +14,7 @@ use control::policy::PolicyName;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use scenario::measure::Interval;
 use scenario::{AgentMode, HostSpec};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};

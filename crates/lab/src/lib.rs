@@ -21,7 +21,6 @@
 #![allow(unsafe_code)]
 
 mod agents;
-mod bounds;
 mod clock;
 mod hosts;
 mod iperf3;

@@ -1,19 +1,18 @@
 //! From what was measured to the result and its series.
 
 use crate::agents::AgentReport;
-use crate::bounds::Bounds;
 use crate::hosts::DeviceDrops;
 use crate::real_time::{self, QueueSample};
 use crate::traffic;
 use control::policy::PolicyName;
 use network::Statistics;
-use scenario::measure::{Distribution, mean};
+use scenario::measure::{Bounds, FlowMeter};
 use scenario::{
     AccessResult, AgentMode, Build, Direction, FlowResult, FlowSeries, FlowSpec, HostPolicyResult, HostSpec, HostsKind,
     Lateness, PoliciesResult, QueueSeries, RunResult, SCHEMA_VERSION, Scenario, Series,
 };
 use std::time::Duration;
-use units::{Bytes, Rate, Time};
+use units::{Rate, Time};
 
 /// A run whose deliveries were later than this, 99 of 100, is not valid: it is the resolution of the TCP timestamps and
 /// a quarter of the shortest path that scenarios use.
@@ -49,18 +48,15 @@ impl Measured<'_> {
             max: self.medium.lateness.max_us() as f64,
         };
         let invalid_reasons = self.invalid_reasons();
-        let fresh = self.fresh_rtts();
-        let rtts = self.after_warmup(&series.flows).filter(|&row| fresh[row]);
-        let rtts: Vec<f64> = rtts.filter_map(|row| series.flows.srtt_ms[row]).collect();
-        let wall_s = self.wall.as_secs_f64();
-        let duration_s = self.scenario.duration.as_secs_f64();
+        let meters = self.meters();
+        let rtts: Vec<f64> = meters.iter().flat_map(|meter| meter.rtts_ms().iter().copied()).collect();
         let mut result = RunResult {
             schema_version: SCHEMA_VERSION,
             scenario: self.scenario.to_json(),
             hosts_kind: HostsKind::Kernel,
             seed: self.scenario.seed,
             build: self.build.clone(),
-            duration_s,
+            duration_s: self.scenario.duration.as_secs_f64(),
             warmup_s: self.scenario.warmup.as_secs_f64(),
             aggregate_goodput_mbps: 0.0,
             jain_index: None,
@@ -68,17 +64,18 @@ impl Measured<'_> {
             rtt_ms: None,
             utilization: self.medium.statistics.utilization,
             access: access(&self.medium.statistics, self.device_drops.hosts),
-            flows: self.flow_results(&series.flows, &fresh, &bounds),
+            flows: self.flow_results(&meters, &bounds),
             policies: policies(&self.agents),
             kernel_release: nix::sys::utsname::uname().ok().map(|uname| uname.release().to_string_lossy().into_owned()),
-            wall_s,
+            wall_s: 0.0,
             events: self.medium.events,
-            simulated_s_per_wall_s: duration_s / wall_s,
+            simulated_s_per_wall_s: 0.0,
             lateness_us: Some(lateness_us),
             valid: invalid_reasons.is_empty(),
             invalid_reasons,
             notes: self.notes(),
         };
+        result.took(self.wall);
         result.summarise(&rtts);
         (result, series)
     }
@@ -107,11 +104,6 @@ impl Measured<'_> {
             }
         }
         bounds
-    }
-
-    fn after_warmup<'s>(&self, series: &'s FlowSeries) -> impl Iterator<Item = usize> + use<'s> {
-        let warmup_s = self.scenario.warmup.as_secs_f64();
-        (0..series.t_s.len()).filter(move |&row| series.t_s[row] >= warmup_s)
     }
 
     fn flow_series(&self, bounds: &[Bounds]) -> FlowSeries {
@@ -146,25 +138,19 @@ impl Measured<'_> {
         series
     }
 
-    /// For each sample, whether anything was acknowledged since the one before: only then is its RTT a new one. A stalled
-    /// connection measures nothing, and its last RTT would stand for all the time that it stalls.
-    fn fresh_rtts(&self) -> Vec<bool> {
-        let mut acked = vec![Bytes::ZERO; self.traffic.flows.len()];
-        let fresh = |sample: &traffic::FlowSample| {
-            let before = std::mem::replace(&mut acked[sample.flow], sample.info.acked);
-            sample.info.acked > before
-        };
-        self.traffic.samples.iter().map(fresh).collect()
+    /// What follows from the samples of each flow.
+    fn meters(&self) -> Vec<FlowMeter> {
+        let mut meters = vec![FlowMeter::default(); self.traffic.flows.len()];
+        for sample in &self.traffic.samples {
+            let info = &sample.info;
+            let srtt_ms = info.srtt.map(|srtt| srtt.as_millis_f64());
+            let counts = sample.at >= self.warmup_end();
+            meters[sample.flow].on_sample(counts, info.acked, srtt_ms, info.cwnd_segments);
+        }
+        meters
     }
 
-    fn flow_results(&self, series: &FlowSeries, fresh: &[bool], bounds: &[Bounds]) -> Vec<FlowResult> {
-        let mut rtts = vec![Vec::new(); bounds.len()];
-        let mut windows = vec![Vec::new(); bounds.len()];
-        for row in self.after_warmup(series) {
-            let flow = series.flow[row] as usize;
-            rtts[flow].extend(series.srtt_ms[row].filter(|_| fresh[row]));
-            windows[flow].push(f64::from(series.cwnd_segments[row]));
-        }
+    fn flow_results(&self, meters: &[FlowMeter], bounds: &[Bounds]) -> Vec<FlowResult> {
         let measured = self.scenario.duration - self.scenario.warmup;
         let end = Time::ZERO + self.scenario.duration;
         let result = |(number, (host, flow)): (usize, (&HostSpec, &FlowSpec))| {
@@ -178,12 +164,14 @@ impl Measured<'_> {
                     .as_str()
                     .to_owned(),
                 goodput_mbps: Rate::over(report.received, measured).as_mbps(),
-                rtt_ms: Distribution::of(&rtts[number]),
-                cwnd_mean: mean(&windows[number]),
+                rtt_ms: meters[number].rtt_ms(),
+                cwnd_mean: meters[number].cwnd_mean(),
                 retransmits: report.retransmits.into(),
                 timeouts: report.timeouts.map(u64::from),
                 controlled_share: bounds[number].controlled_share(self.warmup_end(), end),
                 started_s: flow.start.as_secs_f64(),
+                messages: 0,
+                message_ms: None,
             }
         };
         self.flows().enumerate().map(result).collect()
@@ -241,27 +229,17 @@ fn access(statistics: &Statistics, device_drops: u64) -> AccessResult {
 }
 
 fn policies(agents: &[AgentReport]) -> PoliciesResult {
-    let hosts: Vec<HostPolicyResult> = agents
-        .iter()
-        .map(|agent| HostPolicyResult {
-            host: agent.host,
-            policy: agent.policy.clone(),
-            beacons_sent: agent.beacons.sent,
-            beacons_heard: agent.beacons.heard,
-            beacons_rejected: agent.beacons.rejected,
-            terminals_max: agent.terminals_max,
-            control_enabled_at_s: agent.enabled_at.map(Time::as_secs_f64),
-            bounds_changed: agent.bounds_changed,
-        })
-        .collect();
-    PoliciesResult {
-        beacons_sent: hosts.iter().map(|host| host.beacons_sent).sum(),
-        beacons_heard: hosts.iter().map(|host| host.beacons_heard).sum(),
-        beacons_rejected: hosts.iter().map(|host| host.beacons_rejected).sum(),
-        control_enabled_at_s: hosts.iter().filter_map(|host| host.control_enabled_at_s).min_by(f64::total_cmp),
-        bounds_changed: hosts.iter().map(|host| host.bounds_changed).sum(),
-        hosts,
-    }
+    let host = |agent: &AgentReport| HostPolicyResult {
+        host: agent.host,
+        policy: agent.policy.clone(),
+        beacons_sent: agent.beacons.sent,
+        beacons_heard: agent.beacons.heard,
+        beacons_rejected: agent.beacons.rejected,
+        terminals_max: agent.terminals_max,
+        control_enabled_at_s: agent.enabled_at.map(Time::as_secs_f64),
+        bounds_changed: agent.bounds_changed,
+    };
+    PoliciesResult::of(agents.iter().map(host).collect())
 }
 
 fn queue_series(samples: &[QueueSample]) -> QueueSeries {

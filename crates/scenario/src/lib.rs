@@ -15,6 +15,7 @@ pub mod measure;
 pub mod result;
 pub mod series;
 
+mod bounds;
 mod build;
 mod comparison;
 mod document;

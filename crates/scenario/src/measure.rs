@@ -4,7 +4,10 @@
 //! allocation in shared computer systems*, DEC-TR-301, 1984. hyndman96 = R. J. Hyndman, Y. Fan, *Sample quantiles in
 //! statistical packages*, The American Statistician 50(4), 1996.
 
+pub use crate::bounds::{Bounds, Interval};
+
 use serde::{Deserialize, Serialize};
+use units::Bytes;
 
 /// Under this part of its fair share a flow counts as starved.
 const STARVED_SHARE: f64 = 0.05;
@@ -35,6 +38,45 @@ impl Distribution {
         let mean = sorted.iter().sum::<f64>() / sorted.len() as f64;
         let at = |quantile| quantile_of_sorted(&sorted, quantile);
         Some(Self { min, mean, p50: at(0.50), p95: at(0.95), p99: at(0.99), max })
+    }
+}
+
+/// The figures of one connection that follow from its samples.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FlowMeter {
+    acked: Bytes,
+    rtts_ms: Vec<f64>,
+    windows: (f64, u32),
+}
+
+impl FlowMeter {
+    /// Takes a sample, in the order of time; `counts`: whether the warm-up is over.
+    ///
+    /// An RTT is a new one only if something was acknowledged since the sample before. A stalled connection measures
+    /// nothing, and its last RTT would stand for all the time that it stalls.
+    pub fn on_sample(&mut self, counts: bool, acked: Bytes, srtt_ms: Option<f64>, cwnd_segments: u32) {
+        let fresh = acked > self.acked;
+        self.acked = acked;
+        if counts {
+            self.rtts_ms.extend(srtt_ms.filter(|_| fresh));
+            self.windows.0 += f64::from(cwnd_segments);
+            self.windows.1 += 1;
+        }
+    }
+
+    /// The RTTs that count.
+    pub fn rtts_ms(&self) -> &[f64] {
+        &self.rtts_ms
+    }
+
+    /// Their distribution; `None` where none was measured.
+    pub fn rtt_ms(&self) -> Option<Distribution> {
+        Distribution::of(&self.rtts_ms)
+    }
+
+    /// The mean window in segments; `None` without samples.
+    pub fn cwnd_mean(&self) -> Option<f64> {
+        (self.windows.1 > 0).then(|| self.windows.0 / f64::from(self.windows.1))
     }
 }
 
@@ -115,6 +157,18 @@ mod tests {
     #[test]
     fn where_nobody_got_anything_all_are_starved() {
         assert_eq!(starved_flows(&[0.0, 0.0, 0.0]), 3);
+    }
+
+    #[test]
+    fn the_rtt_of_a_stalled_connection_is_not_counted_again() {
+        let mut meter = FlowMeter::default();
+        meter.on_sample(false, Bytes::new(100), Some(5.0), 10);
+        meter.on_sample(true, Bytes::new(100), Some(5.0), 20);
+        meter.on_sample(true, Bytes::new(200), Some(7.0), 40);
+        meter.on_sample(true, Bytes::new(200), Some(7.0), 60);
+        assert_eq!(meter.rtts_ms(), [7.0]);
+        assert_eq!(meter.cwnd_mean(), Some(40.0)); // (20 + 40 + 60) / 3
+        assert_eq!(FlowMeter::default().cwnd_mean(), None);
     }
 
     #[test]

@@ -116,6 +116,12 @@ pub struct FlowResult {
     pub controlled_share: f64,
     /// When it opened.
     pub started_s: f64,
+    /// Messages and transfers that were read to their end; 0 where the application writes without end.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub messages: u64,
+    /// From writing a message or transfer to reading its last byte; `None` where none was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_ms: Option<Distribution>,
 }
 
 /// What happened at the shared last hop.
@@ -250,10 +256,30 @@ impl RunResult {
         self.rtt_ms = Distribution::of(rtt_samples_ms);
     }
 
+    /// Sets the fields that follow from how long the run took on the wall clock.
+    pub fn took(&mut self, wall: std::time::Duration) {
+        self.wall_s = wall.as_secs_f64();
+        self.simulated_s_per_wall_s = if self.wall_s > 0.0 { self.duration_s / self.wall_s } else { 0.0 };
+    }
+
     /// Mean over the connections of the share of time under an upper limit, 0..=1; 0 without connections.
     pub fn controlled_share(&self) -> f64 {
         let shares: Vec<f64> = self.flows.iter().map(|flow| flow.controlled_share).collect();
         crate::measure::mean(&shares).unwrap_or(0.0)
+    }
+}
+
+impl PoliciesResult {
+    /// The sum of what the agents did.
+    pub fn of(hosts: Vec<HostPolicyResult>) -> Self {
+        Self {
+            beacons_sent: hosts.iter().map(|host| host.beacons_sent).sum(),
+            beacons_heard: hosts.iter().map(|host| host.beacons_heard).sum(),
+            beacons_rejected: hosts.iter().map(|host| host.beacons_rejected).sum(),
+            control_enabled_at_s: hosts.iter().filter_map(|host| host.control_enabled_at_s).min_by(f64::total_cmp),
+            bounds_changed: hosts.iter().map(|host| host.bounds_changed).sum(),
+            hosts,
+        }
     }
 }
 
@@ -286,6 +312,11 @@ impl AccessResult {
             stations: statistics.stations.iter().map(station).collect(),
         }
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 fn air_shares(air: &AirTime) -> BTreeMap<String, f64> {

@@ -24,6 +24,11 @@ use crate::bound::Bound;
 use crate::peers::Neighbourhood;
 use units::{Span, Time};
 
+/// Between two decisions (hayakawa: "The communication situation is checked approximately every 0.5 seconds").
+pub const TICK: Span = Span::from_millis(500);
+/// How long a bound holds if it is not renewed: three ticks, so that it lapses within 2 s of a killed agent's last one.
+pub const LEASE: Span = Span::from_millis(1500);
+
 /// Something that decides the limits of a host's connections.
 pub trait Policy {
     /// The name under which a scenario or a configuration asks for it.

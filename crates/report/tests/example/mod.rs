@@ -192,6 +192,8 @@ fn result(scenario: &Scenario, hosts: &[HostSpec], flows: &[Flow]) -> RunResult 
         timeouts: Some(flow.timeouts),
         controlled_share: if policy(flow) == "none" { 0.0 } else { 1.0 },
         started_s: flow.spec.start.as_secs_f64(),
+        messages: 0,
+        message_ms: None,
     };
     let losses: u64 = flows.iter().map(|flow| flow.retransmits).sum();
     let controlled = flows.iter().any(|flow| policy(flow) != "none");

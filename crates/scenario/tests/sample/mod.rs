@@ -28,6 +28,8 @@ fn flow(id: u32, goodput_mbps: f64) -> FlowResult {
         timeouts: Some(1),
         controlled_share: 0.5 * f64::from(id),
         started_s: 0.125,
+        messages: 0,
+        message_ms: None,
     }
 }
 

@@ -1,40 +1,42 @@
-//! Which limits were in force on which flow when, from what the agents recorded.
+//! Which limits were in force on which connection when.
 
 use units::{Span, Time};
 
-/// The limits that one agent's tick put on one flow.
+/// The limits that one tick of an agent put on one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Interval {
+pub struct Interval {
     /// When they were set.
-    pub(crate) from: Time,
+    pub from: Time,
     /// When their lease ends.
-    pub(crate) until: Time,
-    pub(crate) min_segments: Option<u32>,
-    pub(crate) max_segments: Option<u32>,
+    pub until: Time,
+    /// The lower limit, if there is one.
+    pub min_segments: Option<u32>,
+    /// The upper limit, if there is one.
+    pub max_segments: Option<u32>,
 }
 
-/// The limits of one flow over time. Each interval ends where the next one begins, or with its lease.
+/// The limits of one connection over time. Each interval ends where the next one begins, or with its lease.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Bounds {
+pub struct Bounds {
     intervals: Vec<Interval>,
 }
 
 impl Bounds {
     /// Adds what a later tick set; an interval without limits says that there are none.
-    pub(crate) fn push(&mut self, interval: Interval) {
+    pub fn push(&mut self, interval: Interval) {
         self.end(interval.from);
         self.intervals.push(interval);
     }
 
     /// Nothing is in force after `at`.
-    pub(crate) fn end(&mut self, at: Time) {
+    pub fn end(&mut self, at: Time) {
         if let Some(last) = self.intervals.last_mut() {
             last.until = last.until.min(at);
         }
     }
 
     /// What is in force at `at`: the lower and the upper limit.
-    pub(crate) fn at(&self, at: Time) -> (Option<u32>, Option<u32>) {
+    pub fn at(&self, at: Time) -> (Option<u32>, Option<u32>) {
         let begun = self.intervals.partition_point(|interval| interval.from <= at);
         match begun.checked_sub(1).map(|last| self.intervals[last]) {
             Some(interval) if at < interval.until => (interval.min_segments, interval.max_segments),
@@ -43,7 +45,7 @@ impl Bounds {
     }
 
     /// The share of `from..to` in which an upper limit was in force, 0..=1.
-    pub(crate) fn controlled_share(&self, from: Time, to: Time) -> f64 {
+    pub fn controlled_share(&self, from: Time, to: Time) -> f64 {
         let held = |interval: &Interval| interval.until.min(to).saturating_since(interval.from.max(from));
         let bounded = self.intervals.iter().filter(|interval| interval.max_segments.is_some());
         let held: Span = bounded.map(held).sum();
