@@ -1,5 +1,6 @@
 //! What a network is made of.
 
+use crate::queue::{Discipline, QueueConfig};
 use crate::wifi::{PhyRate, RateControl, RateSet, Standard};
 use std::fmt;
 use units::{Probability, Rate, Span};
@@ -45,8 +46,8 @@ pub struct WifiConfig {
     pub rate_control: RateControl,
     /// What the rate control chooses from. 802.11b stations always choose from the DSSS rates.
     pub rate_set: RateSet,
-    /// The access point's downlink queue in packets with the one in service, at least 1. Default 100.
-    pub access_point_queue_packets: usize,
+    /// The access point's downlink queue. Default: drop-tail, 100 packets.
+    pub access_point_queue: QueueConfig,
     /// The probability that a data frame that is alone on the air is received with an error, whatever its size and rate.
     /// Default 0.
     pub frame_error_rate: Probability,
@@ -72,7 +73,7 @@ impl WifiConfig {
             },
             rate_control: RateControl::Fixed,
             rate_set: RateSet::Ofdm,
-            access_point_queue_packets: 100,
+            access_point_queue: QueueConfig::fifo(100),
             frame_error_rate: Probability::ZERO,
             retry_limit: 7,
             short_preamble: false,
@@ -89,8 +90,8 @@ pub struct WiredAccessConfig {
     pub rate: Rate,
     /// The delay of each direction.
     pub delay: Span,
-    /// The downlink queue in packets with the one in service, at least 1.
-    pub queue_packets: usize,
+    /// The downlink queue.
+    pub queue: QueueConfig,
 }
 
 /// The path between the access point and the server.
@@ -136,7 +137,7 @@ impl Config {
         match &self.access {
             AccessConfig::Wifi(wifi) => wifi.validate()?,
             AccessConfig::Wired(wired) => {
-                check_queue("access.queue_packets", wired.queue_packets)?;
+                wired.queue.validate("access.queue")?;
                 check_rate("access.rate", wired.rate)?;
             }
         }
@@ -174,7 +175,7 @@ impl WifiConfig {
     }
 
     fn validate(&self) -> Result<(), ConfigError> {
-        check_queue("access.access_point_queue_packets", self.access_point_queue_packets)?;
+        self.access_point_queue.validate("access.access_point_queue")?;
         let rates = self.rates();
         let one_of = |field: &str, rate: PhyRate, accepted: &[PhyRate]| {
             check(accepted.contains(&rate), field, || (rate.to_string(), list(accepted)))
@@ -185,6 +186,24 @@ impl WifiConfig {
         }
         let dsss: Vec<_> = PhyRate::ALL.into_iter().filter(|rate| !rate.is_ofdm()).collect();
         one_of("access.protection_rate", self.protection_rate, &dsss)
+    }
+}
+
+impl QueueConfig {
+    fn validate(&self, field: &str) -> Result<(), ConfigError> {
+        check_queue(&format!("{field}.packets"), self.packets)?;
+        let Discipline::FqCodel(parameters) = &self.discipline else { return Ok(()) };
+        let at_least_1 = |name: &str, value: u64| {
+            check(value >= 1, &format!("{field}.{name}"), || (value.to_string(), "1 or more".into()))
+        };
+        at_least_1("quantum", parameters.quantum.get())?;
+        at_least_1("drop_batch", parameters.drop_batch.into())?;
+        check(parameters.interval > Span::ZERO, &format!("{field}.interval"), || {
+            ("0 s".into(), "more than 0 s".into())
+        })?;
+        check((1..=65_536).contains(&parameters.flows), &format!("{field}.flows"), || {
+            (parameters.flows.to_string(), "1 to 65536 flows".into())
+        })
     }
 }
 
@@ -249,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_host_behind_a_wired_access_has_no_rate_of_its_own() {
-        let wired = WiredAccessConfig { rate: Rate::from_mbps(100.0), delay: Span::ZERO, queue_packets: 50 };
+        let wired = WiredAccessConfig { rate: Rate::from_mbps(100.0), delay: Span::ZERO, queue: QueueConfig::fifo(50) };
         let mut config = config(AccessConfig::Wired(wired));
         assert_eq!(config.validate(), Ok(()));
         config.hosts[0].rate = Some(Rate::from_mbps(10.0));

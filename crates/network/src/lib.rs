@@ -13,7 +13,7 @@
 //! Same configuration, same seed, same offers: identical deliveries. Events are ordered by (time, source), where the
 //! sources are, in this order, the access, the path upwards and the path downwards; within a source, by when they were caused.
 //!
-//! The parts: `packet`, `queue` (drop-tail), `link` (wired), `wired` (a wired last hop), [`wifi`] (DCF), `topology`,
+//! The parts: `packet`, `queue` (drop-tail, FQ-CoDel), `link` (wired), `wired` (a wired last hop), [`wifi`] (DCF), `topology`,
 //! `statistics`, [`random`]. What each models and leaves out stands at the top of its file.
 //!
 //! ```
@@ -58,6 +58,7 @@ mod wired;
 
 pub use config::{AccessConfig, Config, ConfigError, HostConfig, PathConfig, WifiConfig, WiredAccessConfig};
 pub use packet::{Delivery, Destination, NodeId, Packet};
+pub use queue::{Discipline, FqCodelConfig, QueueConfig};
 pub use statistics::{
     AirTime, Cause, Drops, Place, QueueStatistics, StationStatistics, Statistics, WifiLinkStatistics,
 };

@@ -7,7 +7,7 @@
 //! Leaves out: framing overhead (rates are rates of IP bytes, as a traffic shaper's), jitter, losses in bursts.
 
 use crate::packet::Packet;
-use crate::queue::Fifo;
+use crate::queue::Queue;
 use crate::random::happens;
 use crate::statistics::Cause;
 use rand_chacha::ChaCha8Rng;
@@ -16,7 +16,7 @@ use units::{Probability, Rate, Span, Time};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Link<P> {
-    queue: Fifo<P>,
+    queue: Queue<P>,
     rate: Rate,
     delay: Span,
     loss: Probability,
@@ -28,9 +28,9 @@ pub(crate) struct Link<P> {
 }
 
 impl<P> Link<P> {
-    pub(crate) fn new(queue_packets: usize, rate: Rate, delay: Span, loss: Probability, stream: ChaCha8Rng) -> Self {
+    pub(crate) fn new(queue: Queue<P>, rate: Rate, delay: Span, loss: Probability, stream: ChaCha8Rng) -> Self {
         Self {
-            queue: Fifo::new(queue_packets),
+            queue,
             rate,
             delay,
             loss,
@@ -75,7 +75,7 @@ impl<P> Link<P> {
         None
     }
 
-    pub(crate) fn queue(&self) -> &Fifo<P> {
+    pub(crate) fn queue(&self) -> &Queue<P> {
         &self.queue
     }
 
@@ -95,7 +95,7 @@ impl<P> Link<P> {
 
     fn serve(&mut self, now: Time) {
         self.busy.start(now);
-        self.sent_at = Some(now + self.rate.transmission_time(self.queue.head().size));
+        self.sent_at = Some(now + self.rate.transmission_time(self.queue.head(now).size));
     }
 }
 
@@ -130,12 +130,15 @@ impl BusyTime {
 mod tests {
     use super::*;
     use crate::packet::{Destination, NodeId};
+    use crate::queue::QueueConfig;
     use crate::random::Streams;
     use units::Bytes;
 
     fn link(loss: f64) -> Link<u32> {
-        let stream = Streams::new(1).stream("loss");
-        Link::new(2, Rate::from_mbps(12.0), Span::from_millis(10), Probability::new(loss).unwrap(), stream)
+        let streams = Streams::new(1);
+        let queue = Queue::new(QueueConfig::fifo(2), streams, "queue");
+        let stream = streams.stream("loss");
+        Link::new(queue, Rate::from_mbps(12.0), Span::from_millis(10), Probability::new(loss).unwrap(), stream)
     }
 
     fn packet(payload: u32) -> Packet<u32> {

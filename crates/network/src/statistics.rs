@@ -32,11 +32,14 @@ pub enum Cause {
     FrameError,
     /// A broadcast frame that collided; counted once for each receiver.
     Collision,
+    /// CoDel dropped it to keep the delay down.
+    CoDel,
 }
 
 impl Cause {
     /// All causes, in order.
-    pub const ALL: [Self; 5] = [Self::QueueFull, Self::RetryLimit, Self::RandomLoss, Self::FrameError, Self::Collision];
+    pub const ALL: [Self; 6] =
+        [Self::QueueFull, Self::RetryLimit, Self::RandomLoss, Self::FrameError, Self::Collision, Self::CoDel];
 }
 
 /// Packets lost at one place for one reason.

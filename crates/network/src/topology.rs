@@ -9,7 +9,7 @@
 use crate::config::{AccessConfig, Config, ConfigError};
 use crate::link::Link;
 use crate::packet::{Delivery, Destination, NodeId, Packet};
-use crate::queue::Fifo;
+use crate::queue::{Queue, QueueConfig};
 use crate::random::Streams;
 use crate::statistics::{AirTime, Cause, Drops, Place, Statistics};
 use crate::wifi::Medium;
@@ -54,12 +54,13 @@ impl<P: Clone> Network<P> {
         };
         let there = path.rtt / 2;
         let back = path.rtt - there;
+        let queue = || Queue::new(QueueConfig::fifo(path.queue_packets), streams, "");
         Ok(Self {
             clock: Time::ZERO,
             hosts: config.hosts.len(),
             access,
-            up: Link::new(path.queue_packets, path.rate, there, path.loss, streams.stream("path/up/loss")),
-            down: Link::new(path.queue_packets, path.rate, back, Probability::ZERO, streams.stream("path/down/loss")),
+            up: Link::new(queue(), path.rate, there, path.loss, streams.stream("path/up/loss")),
+            down: Link::new(queue(), path.rate, back, Probability::ZERO, streams.stream("path/down/loss")),
             early: Vec::new(),
             events: 0,
             statistics_since: Time::ZERO,
@@ -206,7 +207,7 @@ impl<P: Clone> Network<P> {
         hosts.chain([Place::AccessPoint, Place::PathUp, Place::PathDown])
     }
 
-    fn queue(&self, place: Place) -> &Fifo<P> {
+    fn queue(&self, place: Place) -> &Queue<P> {
         match (place, &self.access) {
             (Place::Host(host), Access::Wifi(medium)) => medium.host_queue(host.index()),
             (Place::Host(host), Access::Wired(access)) => access.host_queue(host.index()),

@@ -9,14 +9,14 @@
 use crate::config::WiredAccessConfig;
 use crate::link::{BusyTime, Link};
 use crate::packet::{Delivery, Destination, NodeId, Packet};
-use crate::queue::Fifo;
+use crate::queue::{Queue, QueueConfig};
 use crate::random::Streams;
 use std::collections::VecDeque;
 use units::{Probability, Rate, Span, Time};
 
 #[derive(Clone, Debug)]
 pub(crate) struct WiredAccess<P> {
-    hosts: Vec<Fifo<P>>,
+    hosts: Vec<Queue<P>>,
     rate: Rate,
     delay: Span,
     /// Hosts with packets, in the order of their turns; the one in service is not among them.
@@ -31,15 +31,17 @@ impl<P: Clone> WiredAccess<P> {
     pub(crate) fn new(config: &WiredAccessConfig, host_queues: &[usize], streams: Streams) -> Self {
         // The stream is never drawn from: this link loses nothing.
         let stream = streams.stream("wired/down/loss");
+        let down = Queue::new(config.queue, streams, "wired/down/fq-codel");
+        let host = |&packets: &usize| Queue::new(QueueConfig::fifo(packets), streams, "");
         Self {
-            hosts: host_queues.iter().map(|&packets| Fifo::new(packets)).collect(),
+            hosts: host_queues.iter().map(host).collect(),
             rate: config.rate,
             delay: config.delay,
             turns: VecDeque::with_capacity(host_queues.len()),
             in_service: None,
             underway: VecDeque::new(),
             busy: BusyTime::default(),
-            down: Link::new(config.queue_packets, config.rate, config.delay, Probability::ZERO, stream),
+            down: Link::new(down, config.rate, config.delay, Probability::ZERO, stream),
         }
     }
 
@@ -79,11 +81,11 @@ impl<P: Clone> WiredAccess<P> {
         None
     }
 
-    pub(crate) fn host_queue(&self, host: usize) -> &Fifo<P> {
+    pub(crate) fn host_queue(&self, host: usize) -> &Queue<P> {
         &self.hosts[host]
     }
 
-    pub(crate) fn down_queue(&self) -> &Fifo<P> {
+    pub(crate) fn down_queue(&self) -> &Queue<P> {
         self.down.queue()
     }
 
@@ -127,7 +129,7 @@ impl<P: Clone> WiredAccess<P> {
             && let Some(host) = self.turns.pop_front()
         {
             self.busy.start(now);
-            self.in_service = Some((host, now + self.rate.transmission_time(self.hosts[host].head().size)));
+            self.in_service = Some((host, now + self.rate.transmission_time(self.hosts[host].head(now).size)));
         }
     }
 }

@@ -4,14 +4,14 @@ mod common;
 
 use common::{hosts, instant_path, packet, run, us, wifi};
 use network::{
-    AccessConfig, Cause, Config, Destination, Drops, Network, NodeId, Packet, PathConfig, Place, Standard, WifiConfig,
-    WiredAccessConfig,
+    AccessConfig, Cause, Config, Destination, Drops, Network, NodeId, Packet, PathConfig, Place, QueueConfig, Standard,
+    WifiConfig, WiredAccessConfig,
 };
 use units::{Bytes, Probability, Rate, Span, Time};
 
 fn wired(count: usize, queue_packets: usize, path: PathConfig) -> Config {
     // 1500 B in 120 us, that is 100 Mb/s.
-    let access = WiredAccessConfig { rate: Rate::from_mbps(100.0), delay: Span::ZERO, queue_packets: 20 };
+    let access = WiredAccessConfig { rate: Rate::from_mbps(100.0), delay: Span::ZERO, queue: QueueConfig::fifo(20) };
     Config { hosts: hosts(count, queue_packets), access: AccessConfig::Wired(access), path }
 }
 
@@ -33,7 +33,7 @@ fn a_full_transmit_queue_gives_the_packet_back_and_counts_it() {
 #[test]
 fn packets_for_a_slow_medium_are_lost_at_the_access_point() {
     // 30 packets come over the path in 3.6 us; the first one is on the air, 9 wait, 20 are lost.
-    let config = wifi(1, 4, WifiConfig { access_point_queue_packets: 10, ..WifiConfig::new(Standard::G) });
+    let config = wifi(1, 4, WifiConfig { access_point_queue: QueueConfig::fifo(10), ..WifiConfig::new(Standard::G) });
     let mut network = Network::new(&config, 1).unwrap();
     for _ in 0..30 {
         network.offer(Time::ZERO, packet(1, 0, 1500, ())).unwrap();

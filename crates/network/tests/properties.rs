@@ -3,8 +3,8 @@
 mod common;
 
 use network::{
-    AccessConfig, Cause, Config, Delivery, Destination, HostConfig, Network, NodeId, Packet, PathConfig, PhyRate,
-    Place, RateControl, RateSet, Standard, WifiConfig, WiredAccessConfig,
+    AccessConfig, Cause, Config, Delivery, Destination, Discipline, FqCodelConfig, HostConfig, Network, NodeId, Packet,
+    PathConfig, PhyRate, Place, QueueConfig, RateControl, RateSet, Standard, WifiConfig, WiredAccessConfig,
 };
 use proptest::prelude::*;
 use units::{Bytes, Probability, Rate, Span, Time};
@@ -18,15 +18,30 @@ struct Offer {
     bytes: u64,
 }
 
+/// Either discipline; FQ-CoDel so impatient that it drops within these short runs.
+fn queues() -> impl Strategy<Value = QueueConfig> {
+    let fq_codel = (0..1_000_000_u64, 1..3_000_000_u64, 1..4000_u64, 1..4_u32, 1..5_u32).prop_map(
+        |(target, interval, quantum, flows, drop_batch)| FqCodelConfig {
+            target: Span::from_nanos(target),
+            interval: Span::from_nanos(interval),
+            quantum: Bytes::new(quantum),
+            flows,
+            drop_batch,
+        },
+    );
+    let disciplines = prop_oneof![2 => Just(Discipline::Fifo), 1 => fq_codel.prop_map(Discipline::FqCodel)];
+    (disciplines, 1..8_usize).prop_map(|(discipline, packets)| QueueConfig { discipline, packets })
+}
+
 fn wifi_configs() -> impl Strategy<Value = WifiConfig> {
     let standards = prop_oneof![Just(Standard::B), Just(Standard::G), Just(Standard::Bg)];
     let controls = prop_oneof![Just(RateControl::Fixed), Just(RateControl::Arf), Just(RateControl::Aarf)];
     let errors = prop_oneof![Just(0.0), 0.0..0.6];
-    (standards, controls, any::<bool>(), 1..8_usize, errors, 1..9_u8, any::<bool>()).prop_map(
+    (standards, controls, any::<bool>(), queues(), errors, 1..9_u8, any::<bool>()).prop_map(
         |(standard, rate_control, all_rates, queue, errors, retry_limit, short_preamble)| WifiConfig {
             rate_control,
             rate_set: if all_rates { RateSet::All } else { RateSet::Ofdm },
-            access_point_queue_packets: queue,
+            access_point_queue: queue,
             frame_error_rate: Probability::new(errors).unwrap(),
             retry_limit,
             short_preamble,
@@ -37,9 +52,9 @@ fn wifi_configs() -> impl Strategy<Value = WifiConfig> {
 }
 
 fn access_configs() -> impl Strategy<Value = AccessConfig> {
-    let wired = (1.0..100.0, 0..2_000_000_u64, 1..8_usize).prop_map(|(mbps, delay, queue_packets)| {
+    let wired = (1.0..100.0, 0..2_000_000_u64, queues()).prop_map(|(mbps, delay, queue)| {
         let rate = Rate::from_mbps(mbps);
-        AccessConfig::Wired(WiredAccessConfig { rate, delay: Span::from_nanos(delay), queue_packets })
+        AccessConfig::Wired(WiredAccessConfig { rate, delay: Span::from_nanos(delay), queue })
     });
     prop_oneof![4 => wifi_configs().prop_map(AccessConfig::Wifi), 1 => wired]
 }
@@ -77,7 +92,7 @@ fn packets(config: &Config, offers: &[Offer]) -> Vec<(Time, Packet<usize>)> {
             let to = offer.to % (nodes + 1);
             let to = if to == nodes { Destination::Broadcast } else { Destination::Node(NodeId(to)) };
             let from = NodeId(offer.from % nodes);
-            (now, Packet { from, to, size: Bytes::new(offer.bytes), flow: 0, payload: number })
+            (now, Packet { from, to, size: Bytes::new(offer.bytes), flow: offer.bytes as u32 % 5, payload: number })
         })
         .collect()
 }
@@ -88,8 +103,8 @@ fn places(config: &Config) -> Vec<(Place, usize)> {
     places.push((
         Place::AccessPoint,
         match &config.access {
-            AccessConfig::Wifi(wifi) => wifi.access_point_queue_packets,
-            AccessConfig::Wired(wired) => wired.queue_packets,
+            AccessConfig::Wifi(wifi) => wifi.access_point_queue.packets,
+            AccessConfig::Wired(wired) => wired.queue.packets,
         },
     ));
     places.push((Place::PathUp, config.path.queue_packets));
@@ -168,7 +183,7 @@ proptest! {
         let lost = |causes: &[Cause]| -> u64 {
             statistics.drops.iter().filter(|drops| causes.contains(&drops.cause)).map(|drops| drops.count).sum()
         };
-        let whole = lost(&[Cause::QueueFull, Cause::RetryLimit, Cause::RandomLoss]);
+        let whole = lost(&[Cause::QueueFull, Cause::RetryLimit, Cause::RandomLoss, Cause::CoDel]);
         let unicast = packets.iter().zip(&copies).filter(|((_, packet), _)| packet.to != Destination::Broadcast);
         let lost_unicast = unicast.filter(|(_, copies)| **copies == 0).count() as u64;
         prop_assert!(copies.iter().zip(&packets).all(|(&copies, (_, packet))| copies <= audience(packet) as u64));

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{packet, saturate, wifi};
-use network::{Network, NodeId, PhyRate, Place, RateControl, Standard, WifiConfig};
+use network::{Network, NodeId, PhyRate, Place, QueueConfig, RateControl, Standard, WifiConfig};
 use units::{Span, Time};
 
 const STATIONS: [usize; 8] = [5, 10, 15, 20, 25, 30, 40, 50];
@@ -169,7 +169,7 @@ fn arf_reads_collisions_as_channel_errors_and_slows_down() {
 
 /// Data frames up for each frame of the access point, all saturated; the access point sends packets of so many bytes.
 fn frames_up_per_frame_down(stations: u16, bytes_down: u64) -> f64 {
-    let config = WifiConfig { access_point_queue_packets: 1000, ..WifiConfig::new(Standard::G) };
+    let config = WifiConfig { access_point_queue: QueueConfig::fifo(1000), ..WifiConfig::new(Standard::G) };
     let mut network = Network::new(&wifi(stations.into(), 1000, config), 1).unwrap();
     let mut deliveries = Vec::new();
     for tenth in 0..600 {

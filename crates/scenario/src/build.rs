@@ -4,8 +4,8 @@ use crate::document::{Document, Path};
 use crate::error::ScenarioError;
 use crate::scenario::{HostBlock, float, integer, size, text};
 use network::{
-    AccessConfig, Config, ConfigError, HostConfig, PathConfig, PhyRate, RateControl, RateSet, Standard, WifiConfig,
-    WiredAccessConfig,
+    AccessConfig, Config, ConfigError, HostConfig, PathConfig, PhyRate, QueueConfig, RateControl, RateSet, Standard,
+    WifiConfig, WiredAccessConfig,
 };
 use toml::{Table, Value};
 use units::{Probability, Rate, Span};
@@ -19,7 +19,7 @@ pub(crate) fn network(document: &Document, hosts: &[HostBlock]) -> Result<Config
         _ => AccessConfig::Wired(WiredAccessConfig {
             rate: rate(access, "rate_mbps"),
             delay: milliseconds(access, "delay_ms"),
-            queue_packets: size(access, "queue_packets"),
+            queue: QueueConfig::fifo(size(access, "queue_packets")),
         }),
     };
     let path = PathConfig {
@@ -65,7 +65,7 @@ fn wifi(document: &Document, access: &Table) -> Result<WifiConfig, ScenarioError
             _ => RateControl::Fixed,
         },
         rate_set: if text(access, "rate_set") == "all" { RateSet::All } else { RateSet::Ofdm },
-        access_point_queue_packets: size(access, "queue_packets"),
+        access_point_queue: QueueConfig::fifo(size(access, "queue_packets")),
         frame_error_rate: probability(access, "frame_error_rate"),
         retry_limit: u8::try_from(integer(access, "retry_limit")).expect("a checked retry limit is at most 255"),
         short_preamble: text(access, "preamble") == "short",
@@ -92,7 +92,7 @@ fn in_words_of_the_file(document: &Document, hosts: &[HostBlock], error: &Config
         "rate" => "rate_mbps",
         "broadcast_rate" => "broadcast_rate_mbps",
         "protection_rate" => "protection_rate_mbps",
-        "access_point_queue_packets" => "queue_packets",
+        "access_point_queue.packets" | "queue.packets" => "queue_packets",
         same => same,
     };
     document.error(&path.key(key), format!("{} cannot be here", error.value), error.accepted.clone())

@@ -298,7 +298,9 @@ impl AccessResult {
             down_retries: station.down.retries,
         };
         Self {
-            downlink_drops: statistics.dropped(Place::AccessPoint, Cause::QueueFull),
+            downlink_drops: dropped(&|drops| {
+                matches!((drops.place, drops.cause), (Place::AccessPoint, Cause::QueueFull | Cause::CoDel))
+            }),
             downlink_queue_mean: queue.mean_packets,
             downlink_queue_p95: queue.p95_packets as f64,
             downlink_queue_max: queue.max_packets as u64,

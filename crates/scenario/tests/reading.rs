@@ -49,7 +49,7 @@ fn the_shortest_scenario_is_one_upload_over_80211g() {
     assert_eq!((host.flows.len(), host.flows[0].direction, host.flows[0].start), (1, Direction::Up, Time::ZERO));
     let AccessConfig::Wifi(wifi) = &scenario.network().access else { panic!("wifi") };
     assert_eq!((wifi.standard, wifi.rate_control), (Standard::G, RateControl::Fixed));
-    assert_eq!((wifi.access_point_queue_packets, wifi.retry_limit), (100, 7));
+    assert_eq!((wifi.access_point_queue.packets, wifi.retry_limit), (100, 7));
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn the_network_has_a_node_for_each_host_and_the_path_in_units() {
     let wired =
         read("[[hosts]]\nrate_mbps = 54\n", &["access.kind=wired", "access.delay_ms=2", "access.queue_packets=50"]);
     let AccessConfig::Wired(access) = &wired.network().access else { panic!("wired") };
-    assert_eq!((access.rate, access.delay, access.queue_packets), (Rate::from_mbps(100.0), Span::from_millis(2), 50));
+    assert_eq!((access.rate, access.delay, access.queue.packets), (Rate::from_mbps(100.0), Span::from_millis(2), 50));
     assert_eq!(wired.network().hosts[0].rate, None);
 }
 

@@ -36,10 +36,6 @@ impl<P> Fifo<P> {
         self.packets.len() + usize::from(self.head_taken)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     pub(crate) fn room(&self) -> usize {
         self.limit.saturating_sub(self.len())
     }
@@ -73,13 +69,6 @@ impl<P> Fifo<P> {
         assert!(self.head_taken, "only a head that was taken is released");
         self.head_taken = false;
         self.lengths.change(now, self.len());
-    }
-
-    /// The head, with which the transmitter is done at once.
-    pub(crate) fn pop(&mut self, now: Time) -> Packet<P> {
-        let packet = self.take_head();
-        self.release(now);
-        packet
     }
 
     /// Counts drops at this place, wherever the packets went meanwhile.

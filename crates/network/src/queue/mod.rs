@@ -1,5 +1,150 @@
-//! Queues of packets: the drop-tail queue, [`Fifo`].
+//! Queues of packets: the drop-tail queue, `fifo`, and one queue for each flow under CoDel, `fq_codel`.
 
+mod codel;
 mod fifo;
+mod fq_codel;
+mod packet_queue;
 
+use crate::packet::Packet;
+use crate::random::Streams;
+use crate::statistics::{Cause, LengthOverTime};
 pub(crate) use fifo::Fifo;
+pub(crate) use fq_codel::FqCodel;
+pub use fq_codel::FqCodelConfig;
+use units::Time;
+
+/// Which packet goes next, and which is lost.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub enum Discipline {
+    /// First in, first out; what comes to a full queue is lost.
+    #[default]
+    Fifo,
+    /// FQ-CoDel (RFC 8290).
+    FqCodel(FqCodelConfig),
+}
+
+/// A queue in front of a transmitter.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct QueueConfig {
+    /// Which packet goes next, and which is lost.
+    pub discipline: Discipline,
+    /// The limit in packets with the one in service, at least 1.
+    pub packets: usize,
+}
+
+impl QueueConfig {
+    /// A drop-tail queue of so many packets.
+    pub const fn fifo(packets: usize) -> Self {
+        Self { discipline: Discipline::Fifo, packets }
+    }
+
+    /// FQ-CoDel with the RFC's parameters and so many packets. The RFC's own limit is 10240.
+    pub fn fq_codel(packets: usize) -> Self {
+        Self { discipline: Discipline::FqCodel(FqCodelConfig::default()), packets }
+    }
+}
+
+/// A queue of either discipline.
+#[derive(Clone, Debug)]
+pub(crate) enum Queue<P> {
+    Fifo(Fifo<P>),
+    FqCodel(Box<FqCodel<P>>),
+}
+
+impl<P> Queue<P> {
+    /// An empty queue; `name` is that of its random stream, if it has one.
+    pub(crate) fn new(config: QueueConfig, streams: Streams, name: &str) -> Self {
+        match config.discipline {
+            Discipline::Fifo => Self::Fifo(Fifo::new(config.packets)),
+            Discipline::FqCodel(parameters) => {
+                Self::FqCodel(Box::new(FqCodel::new(parameters, config.packets, streams, name)))
+            }
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Fifo(queue) => queue.len(),
+            Self::FqCodel(queue) => queue.len(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(crate) fn room(&self) -> usize {
+        match self {
+            Self::Fifo(queue) => queue.room(),
+            Self::FqCodel(queue) => queue.room(),
+        }
+    }
+
+    /// Queues the packet, or counts it as dropped and gives it back.
+    pub(crate) fn push(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
+        match self {
+            Self::Fifo(queue) => queue.push(now, packet),
+            Self::FqCodel(queue) => queue.push(now, packet),
+        }
+    }
+
+    /// The packet being sent, or the one to be sent next: it stays so until it is taken.
+    pub(crate) fn head(&mut self, now: Time) -> &Packet<P> {
+        match self {
+            Self::Fifo(queue) => queue.head(),
+            Self::FqCodel(queue) => queue.head(now),
+        }
+    }
+
+    /// The head, which counts until [`release`](Self::release).
+    pub(crate) fn take_head(&mut self) -> Packet<P> {
+        match self {
+            Self::Fifo(queue) => queue.take_head(),
+            Self::FqCodel(queue) => queue.take_head(),
+        }
+    }
+
+    /// The transmitter is done with the head that it took.
+    pub(crate) fn release(&mut self, now: Time) {
+        match self {
+            Self::Fifo(queue) => queue.release(now),
+            Self::FqCodel(queue) => queue.release(now),
+        }
+    }
+
+    /// The head, with which the transmitter is done at once.
+    pub(crate) fn pop(&mut self, now: Time) -> Packet<P> {
+        let packet = self.take_head();
+        self.release(now);
+        packet
+    }
+
+    /// Counts drops at this place, wherever the packets went meanwhile.
+    pub(crate) fn count_drops(&mut self, cause: Cause, count: u64) {
+        match self {
+            Self::Fifo(queue) => queue.count_drops(cause, count),
+            Self::FqCodel(queue) => queue.count_drops(cause, count),
+        }
+    }
+
+    pub(crate) fn drops(&self, cause: Cause) -> u64 {
+        match self {
+            Self::Fifo(queue) => queue.drops(cause),
+            Self::FqCodel(queue) => queue.drops(cause),
+        }
+    }
+
+    pub(crate) fn lengths(&self) -> &LengthOverTime {
+        match self {
+            Self::Fifo(queue) => queue.lengths(),
+            Self::FqCodel(queue) => queue.lengths(),
+        }
+    }
+
+    pub(crate) fn reset_statistics(&mut self, now: Time) {
+        match self {
+            Self::Fifo(queue) => queue.reset_statistics(now),
+            Self::FqCodel(queue) => queue.reset_statistics(now),
+        }
+    }
+}

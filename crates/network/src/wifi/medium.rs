@@ -30,7 +30,7 @@ use super::constants::{PhyRate, Standard};
 use super::rate_control::{Controller, RateSet};
 use crate::config::{HostConfig, WifiConfig};
 use crate::packet::{Delivery, Destination, NodeId, Packet};
-use crate::queue::Fifo;
+use crate::queue::{Queue, QueueConfig};
 use crate::random::{Streams, happens};
 use crate::statistics::{AirTime, Cause, StationStatistics, Statistics, WifiLinkStatistics};
 use rand_chacha::ChaCha8Rng;
@@ -64,7 +64,7 @@ pub(crate) struct Medium<P> {
 
 #[derive(Clone, Debug)]
 struct Sender<P> {
-    queue: Fifo<P>,
+    queue: Queue<P>,
     /// How many times the head of the queue has been sent in vain.
     failures: u8,
     error_stream: ChaCha8Rng,
@@ -113,15 +113,16 @@ impl<P: Clone> Medium<P> {
         let highest = |host: &HostConfig| host.rate.and_then(PhyRate::from_rate).unwrap_or(config.rate);
         let mut contenders = Vec::with_capacity(hosts.len() + 1);
         let mut senders = Vec::with_capacity(hosts.len() + 1);
-        let mut add = |name: &str, queue_packets, highest| {
+        let mut add = |name: &str, queue, highest| {
             let stream = |purpose: &str| streams.stream(&format!("wifi/{purpose}/{name}"));
             contenders.push((standard.window(highest), stream("backoff")));
-            senders.push(Sender { queue: Fifo::new(queue_packets), failures: 0, error_stream: stream("frame-error") });
+            let queue = Queue::new(queue, streams, &format!("wifi/fq-codel/{name}"));
+            senders.push(Sender { queue, failures: 0, error_stream: stream("frame-error") });
         };
         for (index, host) in hosts.iter().enumerate() {
-            add(&index.to_string(), host.queue_packets, highest(host));
+            add(&index.to_string(), QueueConfig::fifo(host.queue_packets), highest(host));
         }
-        add("access-point", config.access_point_queue_packets, config.rate);
+        add("access-point", config.access_point_queue, config.rate);
         let direction = |host: &HostConfig| Direction {
             controller: Controller::new(config.rate_control, standard, config.rate_set, highest(host)),
             counts: WifiLinkStatistics::default(),
@@ -195,11 +196,11 @@ impl<P: Clone> Medium<P> {
         None
     }
 
-    pub(crate) fn host_queue(&self, station: usize) -> &Fifo<P> {
+    pub(crate) fn host_queue(&self, station: usize) -> &Queue<P> {
         &self.senders[..self.directions.len()][station].queue
     }
 
-    pub(crate) fn access_point_queue(&self) -> &Fifo<P> {
+    pub(crate) fn access_point_queue(&self) -> &Queue<P> {
         &self.senders[self.directions.len()].queue
     }
 
@@ -243,7 +244,7 @@ impl<P: Clone> Medium<P> {
             }
             if let Some(start) = self.contention.on_frame(sender, now, self.reserved_until) {
                 // Too late to sense what is on the air: one more frame that collides.
-                self.begin(sender, start);
+                self.begin(now, sender, start);
             }
         }
         Ok(())
@@ -255,15 +256,15 @@ impl<P: Clone> Medium<P> {
         let mut sending = std::mem::take(&mut self.sending);
         self.contention.seize(now, &mut sending);
         for &(sender, start) in &sending {
-            self.begin(sender, start);
+            self.begin(now, sender, start);
         }
         sending.clear();
         self.sending = sending;
     }
 
-    /// Puts the head of the sender's queue on the air.
-    fn begin(&mut self, sender: usize, start: Time) {
-        let head = self.senders[sender].queue.head();
+    /// Puts the head of the sender's queue on the air, from `start` on, which may be a little after `now`.
+    fn begin(&mut self, now: Time, sender: usize, start: Time) {
+        let head = self.senders[sender].queue.head(now);
         let link = if sender < self.directions.len() {
             Some(Link { station: sender, way: UP })
         } else {
