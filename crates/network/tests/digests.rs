@@ -1,0 +1,202 @@
+//! Whole runs, deliveries and statistics, as digests: what makes the network faster must not move anything.
+//!
+//! A digest says that something moved, not what; the timelines, the worked numbers and the theory say what is right.
+
+mod common;
+
+use common::{hosts, packet, wifi};
+use network::{
+    AccessConfig, Config, Delivery, Destination, Network, NodeId, Packet, PathConfig, PhyRate, RateControl, RateSet,
+    Standard, Statistics, WifiConfig, WiredAccessConfig,
+};
+use sha2::{Digest, Sha256};
+use units::{Bytes, Probability, Rate, Span, Time};
+
+/// The first 8 bytes of SHA-256 over every delivery and over all that is measured (but not over the number of events: how
+/// many it takes is the model's own business).
+#[derive(Default)]
+struct Record {
+    hash: Sha256,
+    deliveries: usize,
+}
+
+impl Record {
+    fn add(&mut self, deliveries: &mut Vec<Delivery<u64>>) {
+        self.deliveries += deliveries.len();
+        for delivery in deliveries.drain(..) {
+            self.hash.update(delivery.at.as_nanos().to_le_bytes());
+            self.hash.update(delivery.to.0.to_le_bytes());
+            self.hash.update(delivery.packet.from.0.to_le_bytes());
+            self.hash.update(delivery.packet.payload.to_le_bytes());
+        }
+    }
+
+    fn digest(mut self, statistics: &Statistics) -> String {
+        let Statistics { elapsed, air, utilization, collisions, retries, transmissions, broadcasts, .. } = statistics;
+        let medium = format!("{elapsed:?} {air:?} {utilization:?} {collisions} {retries} {transmissions} {broadcasts}");
+        self.hash.update(medium);
+        self.hash.update(format!("{:?} {:?} {:?}", statistics.drops, statistics.queues, statistics.stations));
+        let digest = self.hash.finalize();
+        let digest: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{} {digest}", self.deliveries)
+    }
+}
+
+/// Deterministic numbers that look random: x -> 6364136223846793005 x + 1442695040888963407, the upper half of it.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 32) % below
+    }
+}
+
+/// Bursts from everybody to everybody, broadcasts among them, at times from dense to sparse; statistics from a fifth on.
+fn bursts(config: &Config, seed: u64, rounds: u64, longest_gap_us: u64) -> String {
+    let nodes = config.hosts.len() as u64 + 1;
+    let mut network = Network::new(config, seed).unwrap();
+    let (mut record, mut deliveries, mut numbers) = (Record::default(), Vec::new(), Numbers(seed));
+    let mut now = Time::ZERO;
+    for round in 0..rounds {
+        now += Span::from_nanos(numbers.next(longest_gap_us * 1000));
+        if numbers.next(3) == 0 {
+            network.advance(now, &mut deliveries);
+            record.add(&mut deliveries);
+        }
+        if round == rounds / 5 {
+            network.reset_statistics(now);
+        }
+        let from = NodeId(numbers.next(nodes) as u16);
+        for number in 0..numbers.next(8) {
+            let to = match numbers.next(20) {
+                0 => Destination::Broadcast,
+                1..4 => Destination::Node(NodeId(numbers.next(nodes) as u16)),
+                _ if from.index() as u64 == nodes - 1 => Destination::Node(NodeId(numbers.next(nodes - 1) as u16)),
+                _ => Destination::Node(NodeId(nodes as u16 - 1)),
+            };
+            let size = Bytes::new([1500, 52, 576, 1 + numbers.next(1500)][numbers.next(4) as usize]);
+            let payload = round << 8 | number;
+            let _refused = network.offer(now, Packet { from, to, size, flow: 0, payload });
+        }
+    }
+    while let Some(at) = network.next_wakeup() {
+        network.advance(at, &mut deliveries);
+        now = now.max(at);
+    }
+    record.add(&mut deliveries);
+    record.digest(&network.statistics(now))
+}
+
+/// Stations that always have a packet for the server, which answers every second one with 52 bytes.
+fn saturated(config: &Config, milliseconds: u64) -> String {
+    let stations = config.hosts.len() as u16;
+    let mut network = Network::new(config, 1).unwrap();
+    let (mut record, mut deliveries) = (Record::default(), Vec::new());
+    for station in 0..stations {
+        while network.room(NodeId(station)) > 0 {
+            network.offer(Time::ZERO, packet(station, stations, 1500, 0)).unwrap();
+        }
+    }
+    let end = Time::ZERO + Span::from_millis(milliseconds);
+    let mut served = 0;
+    while let Some(now) = network.next_wakeup().filter(|&now| now <= end) {
+        network.advance(now, &mut deliveries);
+        for delivery in &deliveries {
+            let from = delivery.packet.from.0;
+            if delivery.to.0 == stations {
+                served += 1;
+                let _refused = network.offer(now, packet(from, stations, 1500, served));
+                if served % 2 == 0 {
+                    let _refused = network.offer(now, packet(stations, from, 52, served));
+                }
+            }
+        }
+        record.add(&mut deliveries);
+    }
+    record.digest(&network.statistics(end))
+}
+
+fn path() -> PathConfig {
+    PathConfig {
+        rtt: Span::from_micros(3_001),
+        rate: Rate::from_mbps(97.0),
+        loss: Probability::new(0.02).unwrap(),
+        queue_packets: 20,
+    }
+}
+
+#[test]
+fn bursts_through_an_access_point_go_as_they_went() {
+    let config = |count: usize, wifi_config: WifiConfig| Config { path: path(), ..wifi(count, 12, wifi_config) };
+    let noisy = |standard, rate_control, rate_set| WifiConfig {
+        rate_control,
+        rate_set,
+        frame_error_rate: Probability::new(0.15).unwrap(),
+        retry_limit: 4,
+        ..WifiConfig::new(standard)
+    };
+    let mixed = {
+        let mut config = config(7, noisy(Standard::Bg, RateControl::Arf, RateSet::Ofdm));
+        config.hosts[2].rate = Some(Rate::from_mbps(11.0));
+        config.hosts[5].rate = Some(Rate::from_mbps(5.5));
+        config
+    };
+    let slow = WifiConfig { rate: PhyRate::Mbps6, ..noisy(Standard::G, RateControl::Fixed, RateSet::Ofdm) };
+    let cases = [
+        ("one", config(1, WifiConfig::new(Standard::G)), 1500, "46441 e9336ee9966dec18"),
+        ("idle", config(3, WifiConfig::new(Standard::G)), 9000, "73241 f182ed76c6446cf8"),
+        ("dense", config(3, WifiConfig::new(Standard::G)), 300, "9529 95c461ba17cfadec"),
+        ("noisy", config(5, noisy(Standard::G, RateControl::Aarf, RateSet::All)), 1500, "2516 5016f57da8550c87"),
+        ("802.11b", config(4, noisy(Standard::B, RateControl::Arf, RateSet::Ofdm)), 4000, "6070 f7381ec0f27b10ef"),
+        ("mixed", mixed, 3000, "7616 b070b7eac0fc9607"),
+        ("many", config(60, noisy(Standard::G, RateControl::Fixed, RateSet::Ofdm)), 500, "7910 f37b54bd1344bd40"),
+        ("many, slow", config(200, slow), 2500, "11722 b6628552d9e7ee38"),
+    ];
+    for (name, config, gap, golden) in cases {
+        let digest = bursts(&config, 11, 20_000, gap);
+        assert_eq!(digest, golden, "{name}");
+    }
+}
+
+#[test]
+fn saturated_stations_go_as_they_went() {
+    let forever = WifiConfig { retry_limit: 0, ..WifiConfig::new(Standard::G) };
+    let cases = [
+        ("1", wifi(1, 20, WifiConfig::new(Standard::G)), "15744 975ce19b07508f0d"),
+        ("10", wifi(10, 20, WifiConfig::new(Standard::G)), "11972 9c82db06e348cfb2"),
+        (
+            "10, ARF",
+            wifi(10, 20, WifiConfig { rate_control: RateControl::Arf, ..forever.clone() }),
+            "2496 ef269f4ceeba8768",
+        ),
+        ("10, 802.11b", wifi(10, 20, WifiConfig::new(Standard::B)), "2593 8018a3306df2ddac"),
+        ("10, 802.11bg", wifi(10, 20, WifiConfig::new(Standard::Bg)), "6053 f9a67a228684f600"),
+        ("50", wifi(50, 20, WifiConfig::new(Standard::G)), "8899 b34c2180b2ee4431"),
+        ("200", wifi(200, 20, forever), "7005 dc0b1d691b12e293"),
+    ];
+    for (name, config, golden) in cases {
+        let digest = saturated(&config, 5_000);
+        assert_eq!(digest, golden, "{name}");
+    }
+}
+
+#[test]
+fn bursts_through_a_wired_access_go_as_they_went() {
+    let wired = |mbps, delay_us, path| {
+        let rate = Rate::from_mbps(mbps);
+        let access = WiredAccessConfig { rate, delay: Span::from_micros(delay_us), queue_packets: 15 };
+        Config { hosts: hosts(6, 9), access: AccessConfig::Wired(access), path }
+    };
+    // The last one: every transmission time is a multiple of another one's, so that much happens at the same time.
+    let even = PathConfig { rate: Rate::from_mbps(10.0), rtt: Span::from_micros(240), ..path() };
+    let cases = [
+        ("fast", wired(100.0, 70, path()), 200, "54049 a2e0df220ecdbb76"),
+        ("slow", wired(8.0, 1500, path()), 2500, "53548 b1c850b57cba04db"),
+        ("even", wired(100.0, 0, even), 1500, "59127 f306ffd3babf20e9"),
+    ];
+    for (name, config, gap, golden) in cases {
+        let digest = bursts(&config, 12, 20_000, gap);
+        assert_eq!(digest, golden, "{name}");
+    }
+}
