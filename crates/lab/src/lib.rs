@@ -40,7 +40,7 @@ use clock::Clock;
 use hosts::{DeviceDrops, Hosts};
 use iperf3::Iperf3;
 use measure::Measured;
-use network::{AccessConfig, Network};
+use network::{AccessConfig, Network, Topology};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use real_time::{RING_PACKETS, RealTime, Schedule};
 use scenario::{Build, Era, HostSpec, RunResult, Scenario, Series, TrafficKind};
@@ -96,7 +96,8 @@ pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResu
     let is_modern = |spec: &HostSpec| spec.kind.era == Era::Modern;
     let stations: Vec<Station> = specs.iter().map(|spec| Station::new(is_modern(spec))).collect();
     let modern = specs.iter().filter(|spec| is_modern(spec)).map(|spec| usize::from(spec.index));
-    let access_rate = match &config.access {
+    let Topology::AccessPoint { access, .. } = &config.topology;
+    let access_rate = match access {
         AccessConfig::Wifi(wifi) => wifi.rate.rate(),
         AccessConfig::Wired(wired) => wired.rate,
     };

@@ -5,18 +5,28 @@ use crate::wifi::{PhyRate, RateControl, RateSet, Standard};
 use std::fmt;
 use units::{Probability, Rate, Span};
 
-/// A network: hosts behind one access, and one server behind a path.
+/// A network: hosts, and what connects them.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
     /// The hosts; nodes 0..hosts. At least one, at most 65534.
     pub hosts: Vec<HostConfig>,
-    /// What the hosts share.
-    pub access: AccessConfig,
-    /// What lies between the access point and the server, which is node `hosts.len()`.
-    pub path: PathConfig,
+    /// What connects them.
+    pub topology: Topology,
 }
 
-/// One host.
+/// What connects the hosts.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Topology {
+    /// All hosts behind one access, and one server behind a path.
+    AccessPoint {
+        /// What the hosts share.
+        access: AccessConfig,
+        /// What lies between the access point and the server, which is node `hosts.len()`.
+        path: PathConfig,
+    },
+}
+
+/// One host. [`HostConfig::new`] gives the defaults.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostConfig {
     /// The host's transmit queue in packets with the one in service, at least 1.
@@ -24,6 +34,13 @@ pub struct HostConfig {
     /// The host's own PHY rate (the highest, with rate control) in both directions; `None` = the access's. Wi-Fi only.
     /// In 802.11bg a host with a DSSS rate (1, 2, 5.5 or 11 Mb/s) is an 802.11b station.
     pub rate: Option<Rate>,
+}
+
+impl HostConfig {
+    /// A host with so many packets of transmit queue and nothing else of its own.
+    pub const fn new(queue_packets: usize) -> Self {
+        Self { queue_packets, rate: None }
+    }
 }
 
 /// What the hosts share.
@@ -110,7 +127,7 @@ pub struct PathConfig {
 /// A network that cannot be.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConfigError {
-    /// The field, as a path from [`Config`] (`hosts[3].rate`).
+    /// The field, as a path from [`Config`] (`hosts[3].rate`), or from its topology (`access.rate`).
     pub field: String,
     /// What it said.
     pub value: String,
@@ -134,7 +151,8 @@ impl Config {
     pub fn validate(&self) -> Result<(), ConfigError> {
         let hosts = self.hosts.len();
         check((1..=65_534).contains(&hosts), "hosts", || (format!("{hosts} hosts"), "1 to 65534 hosts".into()))?;
-        match &self.access {
+        let Topology::AccessPoint { access, path } = &self.topology;
+        match access {
             AccessConfig::Wifi(wifi) => wifi.validate()?,
             AccessConfig::Wired(wired) => {
                 wired.queue.validate("access.queue")?;
@@ -144,7 +162,7 @@ impl Config {
         for (index, host) in self.hosts.iter().enumerate() {
             check_queue(&format!("hosts[{index}].queue_packets"), host.queue_packets)?;
             let Some(rate) = host.rate else { continue };
-            let accepted = match &self.access {
+            let accepted = match access {
                 AccessConfig::Wifi(wifi) => wifi.rates(),
                 AccessConfig::Wired(_) => Vec::new(),
             };
@@ -158,8 +176,8 @@ impl Config {
                 (rate.to_string(), accepted)
             })?;
         }
-        check_queue("path.queue_packets", self.path.queue_packets)?;
-        check_rate("path.rate", self.path.rate)
+        check_queue("path.queue_packets", path.queue_packets)?;
+        check_rate("path.rate", path.rate)
     }
 }
 
@@ -232,17 +250,15 @@ fn list(rates: &[PhyRate]) -> String {
 mod tests {
     use super::*;
 
+    const PATH: PathConfig = PathConfig {
+        rtt: Span::from_millis(4),
+        rate: Rate::from_bps(1_000_000_000),
+        loss: Probability::ZERO,
+        queue_packets: 1000,
+    };
+
     fn config(access: AccessConfig) -> Config {
-        Config {
-            hosts: vec![HostConfig { queue_packets: 10, rate: None }; 2],
-            access,
-            path: PathConfig {
-                rtt: Span::from_millis(4),
-                rate: Rate::from_mbps(1000.0),
-                loss: Probability::ZERO,
-                queue_packets: 1000,
-            },
-        }
+        Config { hosts: vec![HostConfig::new(10); 2], topology: Topology::AccessPoint { access, path: PATH } }
     }
 
     #[test]
@@ -251,8 +267,10 @@ mod tests {
         wrong.hosts[1].rate = Some(Rate::from_mbps(54.0));
         let message = wrong.validate().unwrap_err().to_string();
         assert_eq!(message, "hosts[1].rate is 54 Mb/s; accepted: 1 Mb/s, 2 Mb/s, 5.5 Mb/s, 11 Mb/s");
-        let mut wrong = config(AccessConfig::Wifi(WifiConfig::new(Standard::G)));
-        wrong.path.queue_packets = 0;
+        let access = AccessConfig::Wifi(WifiConfig::new(Standard::G));
+        let path = PathConfig { queue_packets: 0, ..PATH };
+        wrong.topology = Topology::AccessPoint { access, path };
+        wrong.hosts[1].rate = None;
         assert_eq!(wrong.validate().unwrap_err().to_string(), "path.queue_packets is 0; accepted: 1 packet or more");
         wrong.hosts.clear();
         assert_eq!(wrong.validate().unwrap_err().to_string(), "hosts is 0 hosts; accepted: 1 to 65534 hosts");
@@ -268,7 +286,8 @@ mod tests {
 
     #[test]
     fn a_host_behind_a_wired_access_has_no_rate_of_its_own() {
-        let wired = WiredAccessConfig { rate: Rate::from_mbps(100.0), delay: Span::ZERO, queue: QueueConfig::fifo(50) };
+        let queue = QueueConfig::fifo(50);
+        let wired = WiredAccessConfig { rate: Rate::from_mbps(100.0), delay: Span::ZERO, queue };
         let mut config = config(AccessConfig::Wired(wired));
         assert_eq!(config.validate(), Ok(()));
         config.hosts[0].rate = Some(Rate::from_mbps(10.0));

@@ -17,18 +17,22 @@
 //! `statistics`, [`random`]. What each models and leaves out stands at the top of its file.
 //!
 //! ```
-//! use network::{AccessConfig, Config, Destination, HostConfig, Network, NodeId, Packet, PathConfig, WifiConfig};
+//! use network::{
+//!     AccessConfig, Config, Destination, HostConfig, Network, NodeId, Packet, PathConfig, Topology, WifiConfig,
+//! };
 //! use network::wifi::Standard;
 //! use units::{Bytes, Probability, Rate, Span, Time};
 //!
 //! let config = Config {
-//!     hosts: vec![HostConfig { queue_packets: 100, rate: None }],
-//!     access: AccessConfig::Wifi(WifiConfig::new(Standard::G)),
-//!     path: PathConfig {
-//!         rtt: Span::from_millis(4),
-//!         rate: Rate::from_mbps(1000.0),
-//!         loss: Probability::ZERO,
-//!         queue_packets: 1000,
+//!     hosts: vec![HostConfig::new(100)],
+//!     topology: Topology::AccessPoint {
+//!         access: AccessConfig::Wifi(WifiConfig::new(Standard::G)),
+//!         path: PathConfig {
+//!             rtt: Span::from_millis(4),
+//!             rate: Rate::from_mbps(1000.0),
+//!             loss: Probability::ZERO,
+//!             queue_packets: 1000,
+//!         },
 //!     },
 //! };
 //! let mut network = Network::new(&config, 1)?;
@@ -56,7 +60,7 @@ mod topology;
 pub mod wifi;
 mod wired;
 
-pub use config::{AccessConfig, Config, ConfigError, HostConfig, PathConfig, WifiConfig, WiredAccessConfig};
+pub use config::{AccessConfig, Config, ConfigError, HostConfig, PathConfig, Topology, WifiConfig, WiredAccessConfig};
 pub use packet::{Delivery, Destination, NodeId, Packet};
 pub use queue::{Discipline, FqCodelConfig, QueueConfig};
 pub use statistics::{

@@ -6,7 +6,7 @@
 //!
 //! Leaves out: the time that the access point needs to forward, other access points, several servers.
 
-use crate::config::{AccessConfig, Config, ConfigError};
+use crate::config::{AccessConfig, Config, ConfigError, Topology};
 use crate::link::Link;
 use crate::packet::{Delivery, Destination, NodeId, Packet};
 use crate::queue::{Queue, QueueConfig};
@@ -44,8 +44,8 @@ impl<P: Clone> Network<P> {
     pub fn new(config: &Config, seed: u64) -> Result<Self, ConfigError> {
         config.validate()?;
         let streams = Streams::new(seed);
-        let path = &config.path;
-        let access = match &config.access {
+        let Topology::AccessPoint { access, path } = &config.topology;
+        let access = match access {
             AccessConfig::Wifi(wifi) => Access::Wifi(Box::new(Medium::new(wifi, &config.hosts, streams))),
             AccessConfig::Wired(wired) => {
                 let queues: Vec<_> = config.hosts.iter().map(|host| host.queue_packets).collect();

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{hosts, instant_path, packet, run, us, wifi};
+use common::{access_point, hosts, instant_path, packet, run, us, wifi};
 use network::{
     AccessConfig, Cause, Config, Destination, Drops, Network, NodeId, Packet, PathConfig, Place, QueueConfig, Standard,
     WifiConfig, WiredAccessConfig,
@@ -12,7 +12,7 @@ use units::{Bytes, Probability, Rate, Span, Time};
 fn wired(count: usize, queue_packets: usize, path: PathConfig) -> Config {
     // 1500 B in 120 us, that is 100 Mb/s.
     let access = WiredAccessConfig { rate: Rate::from_mbps(100.0), delay: Span::ZERO, queue: QueueConfig::fifo(20) };
-    Config { hosts: hosts(count, queue_packets), access: AccessConfig::Wired(access), path }
+    access_point(hosts(count, queue_packets), AccessConfig::Wired(access), path)
 }
 
 fn broadcast(from: u16, bytes: u64) -> Packet<()> {

@@ -4,10 +4,10 @@
 
 mod common;
 
-use common::{hosts, packet, wifi};
+use common::{access_point, hosts, packet, wifi};
 use network::{
-    AccessConfig, Config, Delivery, Destination, Network, NodeId, Packet, PathConfig, PhyRate, RateControl, RateSet,
-    Standard, Statistics, WifiConfig, WiredAccessConfig,
+    AccessConfig, Config, Delivery, Destination, Network, NodeId, Packet, PathConfig, PhyRate, QueueConfig,
+    RateControl, RateSet, Standard, Statistics, WifiConfig, WiredAccessConfig,
 };
 use sha2::{Digest, Sha256};
 use units::{Bytes, Probability, Rate, Span, Time};
@@ -128,7 +128,7 @@ fn path() -> PathConfig {
 
 #[test]
 fn bursts_through_an_access_point_go_as_they_went() {
-    let config = |count: usize, wifi_config: WifiConfig| Config { path: path(), ..wifi(count, 12, wifi_config) };
+    let config = |count, wifi| access_point(hosts(count, 12), AccessConfig::Wifi(wifi), path());
     let noisy = |standard, rate_control, rate_set| WifiConfig {
         rate_control,
         rate_set,
@@ -185,8 +185,8 @@ fn saturated_stations_go_as_they_went() {
 fn bursts_through_a_wired_access_go_as_they_went() {
     let wired = |mbps, delay_us, path| {
         let rate = Rate::from_mbps(mbps);
-        let access = WiredAccessConfig { rate, delay: Span::from_micros(delay_us), queue_packets: 15 };
-        Config { hosts: hosts(6, 9), access: AccessConfig::Wired(access), path }
+        let access = WiredAccessConfig { rate, delay: Span::from_micros(delay_us), queue: QueueConfig::fifo(15) };
+        access_point(hosts(6, 9), AccessConfig::Wired(access), path)
     };
     // The last one: every transmission time is a multiple of another one's, so that much happens at the same time.
     let even = PathConfig { rate: Rate::from_mbps(10.0), rtt: Span::from_micros(240), ..path() };

@@ -4,9 +4,9 @@
 
 mod common;
 
+use common::{access_point, hosts};
 use network::{
-    AccessConfig, Config, Destination, HostConfig, Network, NodeId, Packet, PathConfig, RateControl, RateSet, Standard,
-    WifiConfig,
+    AccessConfig, Destination, Network, NodeId, Packet, PathConfig, RateControl, RateSet, Standard, WifiConfig,
 };
 use sha2::{Digest, Sha256};
 use units::{Bytes, Probability, Rate, Span, Time};
@@ -15,21 +15,19 @@ use units::{Bytes, Probability, Rate, Span, Time};
 /// (time, receiver, number) of each delivery.
 fn digest(standard: Standard, rate_control: RateControl, rate_set: RateSet) -> String {
     const HOSTS: u16 = 6;
-    let config = Config {
-        hosts: vec![HostConfig { queue_packets: 30, rate: None }; HOSTS.into()],
-        access: AccessConfig::Wifi(WifiConfig {
-            rate_control,
-            rate_set,
-            frame_error_rate: Probability::new(0.1).unwrap(),
-            ..WifiConfig::new(standard)
-        }),
-        path: PathConfig {
-            rtt: Span::from_micros(3_001),
-            rate: Rate::from_mbps(97.0),
-            loss: Probability::new(0.01).unwrap(),
-            queue_packets: 200,
-        },
+    let wifi = WifiConfig {
+        rate_control,
+        rate_set,
+        frame_error_rate: Probability::new(0.1).unwrap(),
+        ..WifiConfig::new(standard)
     };
+    let path = PathConfig {
+        rtt: Span::from_micros(3_001),
+        rate: Rate::from_mbps(97.0),
+        loss: Probability::new(0.01).unwrap(),
+        queue_packets: 200,
+    };
+    let config = access_point(hosts(HOSTS.into(), 30), AccessConfig::Wifi(wifi), path);
     let mut network = Network::new(&config, 7).unwrap();
     let mut deliveries = Vec::new();
     let mut number = 0_u64;

@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::{access_and_path, access_point};
 use network::{
     AccessConfig, Cause, Config, Delivery, Destination, Discipline, FqCodelConfig, HostConfig, Network, NodeId, Packet,
     PathConfig, PhyRate, Place, QueueConfig, RateControl, RateSet, Standard, WifiConfig, WiredAccessConfig,
@@ -60,8 +61,7 @@ fn access_configs() -> impl Strategy<Value = AccessConfig> {
 }
 
 fn configs() -> impl Strategy<Value = Config> {
-    let hosts =
-        prop::collection::vec((1..6_usize).prop_map(|queue| HostConfig { queue_packets: queue, rate: None }), 1..7);
+    let hosts = prop::collection::vec((1..6_usize).prop_map(HostConfig::new), 1..7);
     let path = (0..3_000_001_u64, 1.0..1000.0, prop_oneof![Just(0.0), 0.0..0.3], 1..8_usize).prop_map(
         |(rtt, mbps, loss, queue_packets)| PathConfig {
             rtt: Span::from_nanos(rtt),
@@ -70,7 +70,7 @@ fn configs() -> impl Strategy<Value = Config> {
             queue_packets,
         },
     );
-    (hosts, access_configs(), path).prop_map(|(hosts, access, path)| Config { hosts, access, path })
+    (hosts, access_configs(), path).prop_map(|(hosts, access, path)| access_point(hosts, access, path))
 }
 
 fn offers() -> impl Strategy<Value = Vec<Offer>> {
@@ -98,17 +98,18 @@ fn packets(config: &Config, offers: &[Offer]) -> Vec<(Time, Packet<usize>)> {
 }
 
 fn places(config: &Config) -> Vec<(Place, usize)> {
+    let (access, path) = access_and_path(config);
     let hosts = config.hosts.iter().enumerate();
     let mut places: Vec<_> = hosts.map(|(host, at)| (Place::Host(NodeId(host as u16)), at.queue_packets)).collect();
     places.push((
         Place::AccessPoint,
-        match &config.access {
+        match access {
             AccessConfig::Wifi(wifi) => wifi.access_point_queue.packets,
             AccessConfig::Wired(wired) => wired.queue.packets,
         },
     ));
-    places.push((Place::PathUp, config.path.queue_packets));
-    places.push((Place::PathDown, config.path.queue_packets));
+    places.push((Place::PathUp, path.queue_packets));
+    places.push((Place::PathDown, path.queue_packets));
     places
 }
 
@@ -141,8 +142,9 @@ fn drive(config: &Config, seed: u64, offers: &[Offer], extra: &[u64]) -> (Networ
 /// The least time that anything takes from a host: its bits at the highest rate there is.
 fn least_time(config: &Config, packet: &Packet<usize>) -> Span {
     let from_server = packet.from.index() == config.hosts.len();
-    let path = config.path.rate.transmission_time(packet.size) + config.path.rtt / 2;
-    let access = match &config.access {
+    let (access, path) = access_and_path(config);
+    let path = path.rate.transmission_time(packet.size) + path.rtt / 2;
+    let access = match access {
         AccessConfig::Wifi(wifi) => wifi.rate.rate().transmission_time(packet.size),
         AccessConfig::Wired(wired) => wired.rate.transmission_time(packet.size),
     };
@@ -187,7 +189,7 @@ proptest! {
         let unicast = packets.iter().zip(&copies).filter(|((_, packet), _)| packet.to != Destination::Broadcast);
         let lost_unicast = unicast.filter(|(_, copies)| **copies == 0).count() as u64;
         prop_assert!(copies.iter().zip(&packets).all(|(&copies, (_, packet))| copies <= audience(packet) as u64));
-        if let AccessConfig::Wifi(_) = config.access {
+        if let (AccessConfig::Wifi(_), _) = access_and_path(&config) {
             // Broadcasts either got onto the air as such, or were lost as a whole before.
             let broadcasts = packets.iter().filter(|(_, packet)| packet.to == Destination::Broadcast).count() as u64;
             prop_assert_eq!(lost_unicast + broadcasts - statistics.broadcasts, whole);
@@ -200,7 +202,7 @@ proptest! {
         let single = lost(&[Cause::FrameError, Cause::Collision]);
         let broadcasts = packets.iter().zip(&copies).filter(|((_, packet), _)| packet.to == Destination::Broadcast);
         let heard: u64 = broadcasts.map(|(_, copies)| copies).sum();
-        if let AccessConfig::Wifi(_) = config.access {
+        if let (AccessConfig::Wifi(_), _) = access_and_path(&config) {
             // Each broadcast on the air was for all hosts (from the server), or for all but one.
             let hosts = config.hosts.len() as u64;
             let on_the_air = (hosts - 1) * statistics.broadcasts..=hosts * statistics.broadcasts;
@@ -248,8 +250,8 @@ proptest! {
             loss: Probability::ZERO,
             queue_packets: 10,
         };
-        let hosts = vec![HostConfig { queue_packets: 5, rate: None }; 4];
-        let config = Config { hosts, access: AccessConfig::Wifi(wifi), path };
+        let hosts = vec![HostConfig::new(5); 4];
+        let config = access_point(hosts, AccessConfig::Wifi(wifi), path);
         let mut network = Network::new(&config, seed).unwrap();
         let mut since = Time::ZERO;
         for (now, packet) in packets(&config, &offers) {

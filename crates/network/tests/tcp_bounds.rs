@@ -5,17 +5,13 @@
 
 mod common;
 
-use common::{instant_path, packet, us};
-use network::{AccessConfig, Config, HostConfig, Network, NodeId, PhyRate, Standard, WifiConfig};
+use common::{packet, us, wifi};
+use network::{Network, NodeId, PhyRate, Standard, WifiConfig};
 use units::{Bytes, Rate, Span, Time};
 
 /// A window of 40 segments, always full; the server acknowledges each d-th with 52 B, the host then sends d more.
-fn goodput(wifi: WifiConfig, segments_per_acknowledgement: u64) -> f64 {
-    let config = Config {
-        hosts: vec![HostConfig { queue_packets: 100, rate: None }],
-        access: AccessConfig::Wifi(wifi),
-        path: instant_path(),
-    };
+fn goodput(medium: WifiConfig, segments_per_acknowledgement: u64) -> f64 {
+    let config = wifi(1, 100, medium);
     let mut network = Network::new(&config, 1).unwrap();
     let (host, server) = (NodeId(0), NodeId(1));
     let mut deliveries = Vec::new();
@@ -67,10 +63,10 @@ fn one_flow_stays_below_the_bound_without_backoff() {
         ("802.11b 2 long", WifiConfig { rate: Mbps2, ..b.clone() }, 7496.0, 14140.0),
         ("802.11b 1 long", WifiConfig { rate: Mbps1, ..b }, 14104.0, 26948.0),
     ];
-    for (name, wifi, each, every_second) in cases {
+    for (name, medium, each, every_second) in cases {
         for (d, exchange_us) in [(1, each), (2, every_second)] {
             let bound = d as f64 * 1448.0 * 8.0 / exchange_us;
-            let measured = goodput(wifi.clone(), d);
+            let measured = goodput(medium.clone(), d);
             println!("{name}, d = {d}: {measured:.2} Mb/s, bound {bound:.2}");
             assert!(measured < bound, "{name}, d = {d}: {measured} Mb/s past {bound}");
             assert!(measured > 0.7 * bound, "{name}, d = {d}: {measured} Mb/s is far from {bound}");

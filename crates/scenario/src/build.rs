@@ -5,7 +5,7 @@ use crate::error::ScenarioError;
 use crate::scenario::{HostBlock, float, integer, size, text};
 use network::{
     AccessConfig, Config, ConfigError, HostConfig, PathConfig, PhyRate, QueueConfig, RateControl, RateSet, Standard,
-    WifiConfig, WiredAccessConfig,
+    Topology, WifiConfig, WiredAccessConfig,
 };
 use toml::{Table, Value};
 use units::{Probability, Rate, Span};
@@ -30,11 +30,11 @@ pub(crate) fn network(document: &Document, hosts: &[HostBlock]) -> Result<Config
     };
     let wifi = matches!(access, AccessConfig::Wifi(_));
     let host = |block: &HostBlock| HostConfig {
-        queue_packets: block.kind.queue_packets,
         rate: block.kind.rate.filter(|_| wifi),
+        ..HostConfig::new(block.kind.queue_packets)
     };
     let hosts_config = hosts.iter().flat_map(|block| std::iter::repeat_n(host(block), block.count)).collect();
-    let config = Config { hosts: hosts_config, access, path };
+    let config = Config { hosts: hosts_config, topology: Topology::AccessPoint { access, path } };
     match config.validate() {
         Ok(()) => Ok(config),
         Err(error) => Err(in_words_of_the_file(document, hosts, &error)),

@@ -2,7 +2,7 @@
 // The ready scenarios are files.
 
 use control::policy::{PolicyName, PolicySettings};
-use network::{AccessConfig, NodeId, RateControl, Standard};
+use network::{AccessConfig, NodeId, PathConfig, QueueConfig, RateControl, Standard, Topology};
 use scenario::keys::{HOST_OWN, Kind, Preset, Section};
 use scenario::{AgentMode, Direction, Era, FlowSpec, Override, Scenario, TrafficKind, Vary};
 use units::{Bytes, Rate, Span, Time};
@@ -36,6 +36,11 @@ direction = \"down\"
 start_s = 3
 ";
 
+fn access_and_path(scenario: &Scenario) -> (&AccessConfig, &PathConfig) {
+    let Topology::AccessPoint { access, path } = &scenario.network().topology;
+    (access, path)
+}
+
 #[test]
 fn the_shortest_scenario_is_one_upload_over_80211g() {
     let scenario = read("[[hosts]]\n", &[]);
@@ -47,9 +52,9 @@ fn the_shortest_scenario_is_one_upload_over_80211g() {
     assert_eq!(host.kind.send_buffer, Bytes::new(1_048_576));
     assert_eq!((host.kind.agent, &host.kind.policy), (AgentMode::Off, &PolicySettings::default()));
     assert_eq!((host.flows.len(), host.flows[0].direction, host.flows[0].start), (1, Direction::Up, Time::ZERO));
-    let AccessConfig::Wifi(wifi) = &scenario.network().access else { panic!("wifi") };
+    let AccessConfig::Wifi(wifi) = access_and_path(&scenario).0 else { panic!("wifi") };
     assert_eq!((wifi.standard, wifi.rate_control), (Standard::G, RateControl::Fixed));
-    assert_eq!((wifi.access_point_queue.packets, wifi.retry_limit), (100, 7));
+    assert_eq!((wifi.access_point_queue, wifi.retry_limit), (QueueConfig::fifo(100), 7));
 }
 
 #[test]
@@ -69,15 +74,18 @@ fn blocks_expand_to_hosts_and_connections_with_numbers_in_their_order() {
 
 #[test]
 fn the_network_has_a_node_for_each_host_and_the_path_in_units() {
-    let network = read(TWO_KINDS, &[]).network().clone();
+    let scenario = read(TWO_KINDS, &[]);
+    let network = scenario.network();
+    let (_, path) = access_and_path(&scenario);
     assert_eq!(network.hosts.len(), 3);
     assert_eq!((network.hosts[0].rate, network.hosts[2].rate), (None, Some(Rate::from_mbps(11.0))));
-    assert_eq!((network.path.rtt, network.path.rate), (Span::from_millis(256), Rate::from_mbps(1000.0)));
-    assert_eq!((network.path.loss.get(), network.path.queue_packets), (0.01, 1000));
+    assert_eq!((path.rtt, path.rate), (Span::from_millis(256), Rate::from_mbps(1000.0)));
+    assert_eq!((path.loss.get(), path.queue_packets), (0.01, 1000));
     let wired =
         read("[[hosts]]\nrate_mbps = 54\n", &["access.kind=wired", "access.delay_ms=2", "access.queue_packets=50"]);
-    let AccessConfig::Wired(access) = &wired.network().access else { panic!("wired") };
-    assert_eq!((access.rate, access.delay, access.queue.packets), (Rate::from_mbps(100.0), Span::from_millis(2), 50));
+    let AccessConfig::Wired(access) = access_and_path(&wired).0 else { panic!("wired") };
+    assert_eq!((access.rate, access.delay), (Rate::from_mbps(100.0), Span::from_millis(2)));
+    assert_eq!(access.queue, QueueConfig::fifo(50));
     assert_eq!(wired.network().hosts[0].rate, None);
 }
 
@@ -153,7 +161,7 @@ fn overrides_reach_one_block_or_all_and_make_what_is_missing() {
     assert_eq!(scenario.hosts.iter().map(|host| host.kind.queue_packets).collect::<Vec<_>>(), [7, 7]);
     assert_eq!(scenario.hosts[1].kind.era, Era::Y2012);
     assert_eq!(scenario.hosts[1].kind.send_buffer, Bytes::from_kib(1_024));
-    assert_eq!(scenario.network().path.rtt, Span::from_millis(4));
+    assert_eq!(access_and_path(&scenario).1.rtt, Span::from_millis(4));
     let made = read("[[hosts]]\n", &["hosts.0.flows.0.direction=down", "access.queue_packets=9"]);
     assert_eq!(made.hosts[0].flows[0].direction, Direction::Down);
 }

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use network::{
-    AccessConfig, Config, Delivery, Destination, HostConfig, Network, NodeId, Packet, PathConfig, Statistics,
+    AccessConfig, Config, Delivery, Destination, HostConfig, Network, NodeId, Packet, PathConfig, Statistics, Topology,
     WifiConfig,
 };
 use units::{Bytes, Probability, Rate, Span, Time};
@@ -14,12 +14,23 @@ pub(crate) fn instant_path() -> PathConfig {
 
 /// So many hosts with queues of so many packets.
 pub(crate) fn hosts(count: usize, queue_packets: usize) -> Vec<HostConfig> {
-    vec![HostConfig { queue_packets, rate: None }; count]
+    vec![HostConfig::new(queue_packets); count]
+}
+
+/// Hosts behind an access, and the server behind a path.
+pub(crate) fn access_point(hosts: Vec<HostConfig>, access: AccessConfig, path: PathConfig) -> Config {
+    Config { hosts, topology: Topology::AccessPoint { access, path } }
+}
+
+/// What the hosts share, and what lies behind it.
+pub(crate) fn access_and_path(config: &Config) -> (&AccessConfig, &PathConfig) {
+    let Topology::AccessPoint { access, path } = &config.topology;
+    (access, path)
 }
 
 /// A Wi-Fi network with the instant path.
 pub(crate) fn wifi(count: usize, queue_packets: usize, wifi: WifiConfig) -> Config {
-    Config { hosts: hosts(count, queue_packets), access: AccessConfig::Wifi(wifi), path: instant_path() }
+    access_point(hosts(count, queue_packets), AccessConfig::Wifi(wifi), instant_path())
 }
 
 /// A point in time in microseconds.
