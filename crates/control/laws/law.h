@@ -35,7 +35,7 @@
 /* What a law acts on; it belongs to the stack. */
 struct lh_window {
 	__u32 cwnd_segments;
-	__u32 cwnd_count; /* what is left over below one segment, in the law's own unit; the stack zeroes it with each reduction */
+	__u32 cwnd_count; /* what is left over below one segment, in the law's own unit; zeroed by the stack with each reduction */
 	__u32 ssthresh_segments;
 };
 
@@ -57,6 +57,7 @@ enum lh_event_flags {
 	LH_CWND_LIMITED = 2, /* the window, not the application or the receiver, limits what is in flight */
 	LH_HAS_TIMESTAMP = 4, /* tsval and tsecr are valid */
 	LH_PACED = 8, /* the sender spreads its segments over the round trip */
+	LH_HELD = 16, /* an upper bound holds the window: it is not to grow, and a law's clock stands still */
 };
 
 struct lh_acked {
@@ -78,6 +79,8 @@ struct lh_lost {
 	__u32 in_flight_segments; /* FlightSize: sent, not cumulatively acknowledged */
 	__u32 srtt_us;
 	__u32 min_rtt_us;
+	__u32 snd_una;
+	__u32 snd_nxt;
 	__u32 flags; /* enum lh_event_flags */
 };
 
@@ -123,7 +126,7 @@ static inline int lh_in_slow_start(const struct lh_window *window)
 
 static inline int lh_may_grow(const struct lh_acked *acked)
 {
-	return (acked->flags & (LH_MAY_GROW | LH_CWND_LIMITED)) == (LH_MAY_GROW | LH_CWND_LIMITED);
+	return (acked->flags & (LH_MAY_GROW | LH_CWND_LIMITED | LH_HELD)) == (LH_MAY_GROW | LH_CWND_LIMITED);
 }
 
 /*

@@ -13,25 +13,26 @@
 #define LASTHOP_LAWS_NEWRENO_H
 
 #include "law.h"
+#include "slow_start.h"
 
 struct lh_newreno {
-	__u32 slow_start; /* enum lh_slow_start_kind */
+	struct lh_slow_start slow_start;
 };
 
 static inline void lh_newreno_init(struct lh_newreno *law, const struct lh_start *start)
 {
-	law->slow_start = start->slow_start;
+	lh_slow_start_init(&law->slow_start, start);
 }
 
 static inline void lh_newreno_acked(struct lh_newreno *law, const struct lh_acked *acked, struct lh_window *window)
 {
 	__u32 rest = acked->acked_segments;
 
-	(void)law;
+	lh_slow_start_look(&law->slow_start, acked, window);
 	if (!lh_may_grow(acked))
 		return;
 	if (lh_in_slow_start(window))
-		rest = lh_slow_start_by(window, rest);
+		rest = lh_slow_start_grow(&law->slow_start, acked, window);
 	if (rest)
 		lh_grow_one_per(window, window->cwnd_segments, rest);
 }
@@ -47,6 +48,7 @@ static inline void lh_newreno_lost(struct lh_newreno *law, const struct lh_lost 
 static inline void lh_newreno_timed_out(struct lh_newreno *law, const struct lh_lost *lost, struct lh_window *window)
 {
 	lh_newreno_lost(law, lost, window);
+	lh_slow_start_again(&law->slow_start, lost);
 }
 
 #endif /* LASTHOP_LAWS_NEWRENO_H */

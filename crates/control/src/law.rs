@@ -136,6 +136,9 @@ impl Acked {
     pub const HAS_TIMESTAMP: u32 = 4;
     /// The sender spreads its segments over the round trip.
     pub const PACED: u32 = 8;
+    /// An upper bound holds the window: the law does not grow it, and a law with a clock (CUBIC) stops it, so that the
+    /// window does not jump when the bound goes.
+    pub const HELD: u32 = 16;
 }
 
 /// A reduction begins, or a retransmission timer has fired.
@@ -150,6 +153,10 @@ pub struct Lost {
     pub srtt_us: u32,
     /// Lowest RTT. 0: no sample yet.
     pub min_rtt_us: u32,
+    /// First unacknowledged byte, low 32 bits.
+    pub snd_una: u32,
+    /// Next byte to send, low 32 bits.
+    pub snd_nxt: u32,
     /// As in [`Acked::flags`].
     pub flags: u32,
 }
@@ -190,7 +197,7 @@ struct Start {
 pub struct Law {
     name: u32,
     reserved: u32,
-    state: [u64; 20],
+    state: [u64; 16],
 }
 
 unsafe extern "C" {
@@ -208,7 +215,7 @@ unsafe extern "C" {
 impl Law {
     /// The law of a connection that begins at `now`.
     pub fn new(name: LawName, now: Time, slow_start: SlowStart) -> Self {
-        let mut law = Self { name: 0, reserved: 0, state: [0; 20] };
+        let mut law = Self { name: 0, reserved: 0, state: [0; 16] };
         let start = Start { now_us: now.as_nanos() / 1000, snd_nxt: 0, slow_start: slow_start as u32 };
         // SAFETY: see above.
         unsafe { lasthop_law_init(&mut law, name as u32, &start) };

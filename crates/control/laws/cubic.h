@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * cubic.h - CUBIC as Linux has it (net/ipv4/tcp_cubic.c 2.3), number by number, written anew.
+ *
+ *   growth      one segment for each cnt acknowledged; cnt is computed anew when the window has changed, but once per
+ *               jiffy at most, and every 31 ms otherwise:
+ *                 target = origin_point + C (t + delay_min - K)^3        K = cbrt((last_max_cwnd - cwnd) / C)
+ *                 cnt    = cwnd / (target - cwnd), 100 cwnd if there is nothing to grow to; at most 20 before the
+ *                          first loss, at most what Reno's estimate asks for, at least 2
+ *   reduction   ssthresh = 717/1024 cwnd; last_max_cwnd = cwnd, or 1741/2048 cwnd if it was less than the last
+ *   timeout     the same, and everything else is forgotten
+ *   idleness    t stands still
+ *
+ * Time is in jiffies of 1/hz s and, on the curve, in units of 2^-10 s (BICTCP_HZ). C = 410/1024 / s^3. Where it differs
+ * from RFC 9438: delay_min instead of the smoothed RTT, cwnd instead of FlightSize in the reduction, Reno's estimate
+ * always grows with alpha = 0.53, the target is not clamped but cnt is, and nothing but the window is restored when a
+ * reduction was needless.
+ *
+ * Where it differs from the kernel, only outside the range for which the kernel's arithmetic is meant (10^6 segments):
+ * its cube wraps 346 s past K and its reduction above 5,990,000 segments; ours do not. snd_cwnd_clamp is not known here.
+ */
+#ifndef LASTHOP_LAWS_CUBIC_H
+#define LASTHOP_LAWS_CUBIC_H
+
+#include "law.h"
+#include "slow_start.h"
+
+#define LH_CUBIC_BETA 717 /* beta, in 1/1024: 0.7 */
+#define LH_CUBIC_C 410 /* cube_rtt_scale = 10 * bic_scale, in 1/1024: 0.4 */
+#define LH_CUBIC_SHIFT 10 /* BICTCP_HZ: time in 2^-10 s */
+#define LH_CUBIC_CUBE_FACTOR ((1ULL << 40) / LH_CUBIC_C) /* cube_factor: 1/C, for time in 2^-10 s */
+/* beta_scale = 8 (1024 + beta) / 3 / (1024 - beta): Reno's estimate grows by 1 per 15/8 windows acknowledged */
+#define LH_CUBIC_RENO_SCALE (8 * (1024 + LH_CUBIC_BETA) / 3 / (1024 - LH_CUBIC_BETA))
+#define LH_CUBIC_HZ 250 /* CONFIG_HZ of Debian, and of the kernels of our kernel hosts */
+/* The cube of more than this would wrap: (2^64 / 410)^(1/3) units, 346 s, where the target is 2^24 segments away */
+#define LH_CUBIC_MAX_OFFSET 355000
+
+struct lh_cubic {
+	struct lh_slow_start slow_start; /* its delay_min_us leaves out the first second of an epoch */
+	__u32 hz; /* jiffies per second; another one may be set after lh_cubic_init() */
+	__u32 cnt; /* grow by 1 for as many segments acknowledged */
+	__u32 last_max_cwnd; /* W_max; 0: no loss yet */
+	__u32 last_cwnd; /* the window for which cnt was computed */
+	__u32 last_time; /* and when, in jiffies */
+	__u32 origin_point; /* the window at the flat point of the curve */
+	__u32 k; /* from the beginning of the epoch to that point, in 2^-10 s */
+	__u32 epoch_start; /* in jiffies; 0: the next growth begins an epoch */
+	__u32 ack_cnt; /* acknowledged and not yet in Reno's estimate */
+	__u32 tcp_cwnd; /* Reno's estimate */
+};
+
+/* What lh_cubic_init() and a timeout set back: all but the slow start. */
+static inline void lh_cubic_forget(struct lh_cubic *law)
+{
+	law->cnt = 0;
+	law->last_max_cwnd = 0;
+	law->last_cwnd = 0;
+	law->last_time = 0;
+	law->origin_point = 0;
+	law->k = 0;
+	law->epoch_start = 0;
+	law->ack_cnt = 0;
+	law->tcp_cwnd = 0;
+}
+
+static inline void lh_cubic_init(struct lh_cubic *law, const struct lh_start *start)
+{
+	lh_slow_start_init(&law->slow_start, start);
+	law->hz = LH_CUBIC_HZ;
+	lh_cubic_forget(law);
+}
+
+/* Never 0 at the beginning of a time line, where 0 means that there is no epoch. */
+static inline __u32 lh_cubic_jiffies(const struct lh_cubic *law, __u64 now_us)
+{
+	return now_us * law->hz / 1000000 + 1;
+}
+
+/*
+ * The cube root of a >= 2^31, as the kernel approximates it: three or six leading bits of it looked up, one step of
+ * Newton-Raphson. 0.2 % off on average. The numbers are the kernel's, which were "refined by hand"; those for less than
+ * 8 belong to smaller a. Entry i: 64 cbrt(i + 8) - 10, about.
+ */
+static inline __u32 lh_cubic_root(__u64 a)
+{
+	static const __u8 roots[56] = {
+		123, 129, 134, 138, 143, 147, 151, 156, 157, 161, 164, 168, 170, 173, 176, 179, 181, 185, 187,
+		190, 192, 194, 197, 199, 200, 202, 204, 206, 209, 211, 213, 215, 217, 219, 221, 222, 224, 225,
+		227, 229, 231, 232, 234, 236, 237, 239, 240, 242, 244, 245, 246, 248, 250, 251, 252, 254,
+	};
+	__u32 bits = 64 - __builtin_clzll(a), third = ((bits * 84) >> 8) - 1;
+	__u32 leading = (a >> (third * 3)) & 63;
+	__u64 x;
+
+	/* for BPF's verifier: 8 or more, because of what third is for 32 to 64 bits */
+	leading = leading < 8 ? 0 : leading - 8;
+	x = (((__u64)roots[leading] + 10) << third) >> 6;
+	/* (2 x + a / x^2) / 3, with x^2 and the division by 3 a little off as in the kernel */
+	x = 2 * x + a / (x * (x - 1));
+	return (x * 341) >> 10;
+}
+
+/* Where the curve is at `now`, seen from an epoch that has begun. */
+static inline __u32 lh_cubic_target(const struct lh_cubic *law, __u32 now)
+{
+	__s32 age = now - law->epoch_start;
+	__u64 t = age > 0 ? age : 0, offset, delta;
+
+	/* usecs_to_jiffies() rounds up */
+	t += ((__u64)law->slow_start.delay_min_us * law->hz + 999999) / 1000000;
+	t = (t << LH_CUBIC_SHIFT) / law->hz;
+	offset = t < law->k ? law->k - t : t - law->k;
+	if (offset > LH_CUBIC_MAX_OFFSET)
+		offset = LH_CUBIC_MAX_OFFSET;
+	delta = (LH_CUBIC_C * offset * offset * offset) >> (10 + 3 * LH_CUBIC_SHIFT);
+	if (t < law->k)
+		return delta < law->origin_point ? law->origin_point - delta : 0;
+	return lh_saturating_add(law->origin_point, delta);
+}
+
+static inline void lh_cubic_begin_epoch(struct lh_cubic *law, __u32 cwnd, __u32 acked_segments, __u32 now)
+{
+	law->epoch_start = now;
+	law->ack_cnt = acked_segments;
+	law->tcp_cwnd = cwnd;
+	if (law->last_max_cwnd <= cwnd) {
+		law->k = 0;
+		law->origin_point = cwnd;
+	} else {
+		law->k = lh_cubic_root(LH_CUBIC_CUBE_FACTOR * (law->last_max_cwnd - cwnd));
+		law->origin_point = law->last_max_cwnd;
+	}
+}
+
+/* bictcp_update(): computes cnt. */
+static inline void lh_cubic_update(struct lh_cubic *law, __u32 cwnd, __u32 acked_segments, __u32 now)
+{
+	__u32 target, per_reno_segment;
+
+	law->ack_cnt += acked_segments;
+	if (law->last_cwnd == cwnd && (__s32)(now - law->last_time) <= (__s32)(law->hz / 32))
+		return;
+
+	if (!law->epoch_start || now != law->last_time) {
+		law->last_cwnd = cwnd;
+		law->last_time = now;
+		if (!law->epoch_start)
+			lh_cubic_begin_epoch(law, cwnd, acked_segments, now);
+		target = lh_cubic_target(law, now);
+		law->cnt = target > cwnd ? cwnd / (target - cwnd) : 100 * cwnd;
+		if (!law->last_max_cwnd && law->cnt > 20)
+			law->cnt = 20;
+	}
+
+	per_reno_segment = ((__u64)cwnd * LH_CUBIC_RENO_SCALE) >> 3;
+	if (per_reno_segment && law->ack_cnt > per_reno_segment) {
+		__u32 steps = (law->ack_cnt - 1) / per_reno_segment;
+
+		law->ack_cnt -= steps * per_reno_segment;
+		law->tcp_cwnd = lh_saturating_add(law->tcp_cwnd, steps);
+	}
+	if (law->tcp_cwnd > cwnd)
+		law->cnt = lh_min(law->cnt, cwnd / (law->tcp_cwnd - cwnd));
+	law->cnt = lh_max(law->cnt, 2);
+}
+
+/* cubictcp_acked(): an RTT sample. Those of the first second of an epoch still hold the queue that the loss came from. */
+static inline void lh_cubic_sample(struct lh_cubic *law, const struct lh_acked *acked, __u32 now, __u32 cushion_us,
+				   struct lh_window *window)
+{
+	if (law->epoch_start && (__s32)(now - law->epoch_start) < (__s32)law->hz)
+		return;
+	lh_slow_start_sample(&law->slow_start, acked->rtt_us);
+	if (law->slow_start.kind == LH_SLOW_START_HYSTART && lh_in_slow_start(window))
+		lh_hystart_look(&law->slow_start.hystart, acked, law->slow_start.delay_min_us, cushion_us, window);
+}
+
+/* cubictcp_cong_avoid(), of a window that limits the sender */
+static inline void lh_cubic_grow(struct lh_cubic *law, const struct lh_acked *acked, __u32 now,
+				 struct lh_window *window)
+{
+	__u32 rest = acked->acked_segments;
+
+	if (lh_in_slow_start(window)) {
+		rest = lh_slow_start_grow(&law->slow_start, acked, window);
+		if (!rest)
+			return;
+	}
+	lh_cubic_update(law, window->cwnd_segments, rest, now);
+	lh_grow_one_per(window, law->cnt, rest);
+}
+
+static inline void lh_cubic_acked(struct lh_cubic *law, const struct lh_acked *acked, struct lh_window *window)
+{
+	__u32 now = lh_cubic_jiffies(law, acked->now_us);
+
+	if (lh_is_plus_plus(&law->slow_start, window))
+		lh_hystart_plus_plus_look(&law->slow_start.plus_plus, acked, window);
+	if (acked->rtt_us)
+		lh_cubic_sample(law, acked, now, LH_HYSTART_CUSHION_US, window);
+	/* an epoch that went on behind a bound would make the window jump when the bound goes */
+	if (acked->flags & LH_HELD)
+		law->epoch_start = 0;
+	if (lh_may_grow(acked))
+		lh_cubic_grow(law, acked, now, window);
+}
+
+/* cubictcp_recalc_ssthresh() */
+static inline void lh_cubic_lost(struct lh_cubic *law, const struct lh_lost *lost, struct lh_window *window)
+{
+	__u64 cwnd = window->cwnd_segments;
+
+	(void)lost;
+	law->epoch_start = 0;
+	/* fast convergence: W_max = cwnd (1 + beta) / 2 */
+	law->last_max_cwnd = cwnd < law->last_max_cwnd ? cwnd * (1024 + LH_CUBIC_BETA) / 2048 : cwnd;
+	window->ssthresh_segments = lh_max(cwnd * LH_CUBIC_BETA / 1024, LH_MIN_SSTHRESH);
+}
+
+/* the same, then cubictcp_state(TCP_CA_Loss) */
+static inline void lh_cubic_timed_out(struct lh_cubic *law, const struct lh_lost *lost, struct lh_window *window)
+{
+	lh_cubic_lost(law, lost, window);
+	lh_cubic_forget(law);
+	lh_slow_start_again(&law->slow_start, lost);
+}
+
+/* CA_EVENT_TX_START, `idle` jiffies after the previous transmission: the curve has not moved meanwhile. */
+static inline void lh_cubic_resume(struct lh_cubic *law, __u32 now, __u32 idle)
+{
+	if (!law->epoch_start || (__s32)idle <= 0)
+		return;
+	law->epoch_start += idle;
+	if (lh_after(law->epoch_start, now))
+		law->epoch_start = now;
+}
+
+static inline void lh_cubic_sent(struct lh_cubic *law, const struct lh_sent *sent)
+{
+	__u32 now;
+
+	if (sent->in_flight_before_segments || sent->idle_us > sent->now_us)
+		return;
+	now = lh_cubic_jiffies(law, sent->now_us);
+	lh_cubic_resume(law, now, now - lh_cubic_jiffies(law, sent->now_us - sent->idle_us));
+}
+
+#endif /* LASTHOP_LAWS_CUBIC_H */
