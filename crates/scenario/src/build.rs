@@ -19,7 +19,7 @@ pub(crate) fn network(document: &Document, hosts: &[HostBlock]) -> Result<Config
         _ => AccessConfig::Wired(WiredAccessConfig {
             rate: rate(access, "rate_mbps"),
             delay: milliseconds(access, "delay_ms"),
-            queue: QueueConfig::fifo(size(access, "queue_packets")),
+            queue: queue(access),
         }),
     };
     let path = PathConfig {
@@ -65,7 +65,7 @@ fn wifi(document: &Document, access: &Table) -> Result<WifiConfig, ScenarioError
             _ => RateControl::Fixed,
         },
         rate_set: if text(access, "rate_set") == "all" { RateSet::All } else { RateSet::Ofdm },
-        access_point_queue: QueueConfig::fifo(size(access, "queue_packets")),
+        access_point_queue: queue(access),
         frame_error_rate: probability(access, "frame_error_rate"),
         retry_limit: u8::try_from(integer(access, "retry_limit")).expect("a checked retry limit is at most 255"),
         short_preamble: text(access, "preamble") == "short",
@@ -108,6 +108,14 @@ fn block_of(hosts: &[HostBlock], index: usize) -> usize {
             index < before
         })
         .unwrap_or(0)
+}
+
+fn queue(table: &Table) -> QueueConfig {
+    let packets = size(table, "queue_packets");
+    match text(table, "queue") {
+        "fq_codel" => QueueConfig::fq_codel(packets),
+        _ => QueueConfig::fifo(packets),
+    }
 }
 
 fn rate(table: &Table, key: &str) -> Rate {

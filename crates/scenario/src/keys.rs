@@ -275,7 +275,12 @@ const ACCESS: &[Key] = &[
         Preset::Integer(100),
         "The access point's downlink queue in packets; *wired:* that of the link down; upwards the hosts take turns from their own.",
     ),
-    key("queue", Kind::Choice(&["fifo"]), Preset::Text("fifo"), "The discipline of that queue: drop-tail."),
+    key(
+        "queue",
+        Kind::Choice(&["fifo", "fq_codel"]),
+        Preset::Text("fifo"),
+        "The discipline of that queue: drop-tail, or FQ-CoDel with the parameters of RFC 8290.",
+    ),
     key(
         "frame_error_rate",
         number(0.0, 1.0),

@@ -90,6 +90,18 @@ fn the_network_has_a_node_for_each_host_and_the_path_in_units() {
 }
 
 #[test]
+fn the_access_point_may_queue_by_fq_codel() {
+    let queue = |overrides: &[&str]| match access_and_path(&read("[[hosts]]\n", overrides)).0 {
+        AccessConfig::Wifi(wifi) => wifi.access_point_queue,
+        AccessConfig::Wired(wired) => wired.queue,
+    };
+    assert_eq!(queue(&["access.queue_packets=1000"]), QueueConfig::fifo(1_000));
+    let fair = ["access.queue=fq_codel", "access.queue_packets=1000"];
+    assert_eq!(queue(&fair), QueueConfig::fq_codel(1_000));
+    assert_eq!(queue(&[fair[0], fair[1], "access.kind=wired"]), QueueConfig::fq_codel(1_000));
+}
+
+#[test]
 fn starts_are_drawn_from_the_range_by_seed_and_host() {
     let starts = |overrides: &[&str]| -> Vec<Time> {
         let hosts = read(TWO_KINDS, overrides).expanded_hosts();
