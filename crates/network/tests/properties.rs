@@ -36,7 +36,12 @@ fn queues() -> impl Strategy<Value = QueueConfig> {
 
 fn wifi_configs() -> impl Strategy<Value = WifiConfig> {
     let standards = prop_oneof![Just(Standard::B), Just(Standard::G), Just(Standard::Bg)];
-    let controls = prop_oneof![Just(RateControl::Fixed), Just(RateControl::Arf), Just(RateControl::Aarf)];
+    let controls = prop_oneof![
+        Just(RateControl::Fixed),
+        Just(RateControl::Arf),
+        Just(RateControl::Aarf),
+        Just(RateControl::Minstrel)
+    ];
     let errors = prop_oneof![Just(0.0), 0.0..0.6];
     (standards, controls, any::<bool>(), queues(), errors, 1..9_u8, any::<bool>()).prop_map(
         |(standard, rate_control, all_rates, queue, errors, retry_limit, short_preamble)| WifiConfig {

@@ -123,11 +123,14 @@ impl<P: Clone> Medium<P> {
             add(&index.to_string(), QueueConfig::fifo(host.queue_packets), highest(host));
         }
         add("access-point", config.access_point_queue, config.rate);
-        let direction = |host: &HostConfig| Direction {
-            controller: Controller::new(config.rate_control, standard, config.rate_set, highest(host)),
+        let direction = |index: usize, host: &HostConfig, way: &str| Direction {
+            controller: Controller::new(config.rate_control, standard, config.rate_set, highest(host), || {
+                streams.stream(&format!("wifi/minstrel/{index}/{way}"))
+            }),
             counts: WifiLinkStatistics::default(),
             kbps_sum: 0,
         };
+        let directions = |(index, host): (usize, &HostConfig)| ["up", "down"].map(|way| direction(index, host, way));
         let lowest_basic = match (standard, config.rate_set) {
             (Standard::G, RateSet::Ofdm) => PhyRate::Mbps6,
             _ => PhyRate::Mbps1,
@@ -139,7 +142,7 @@ impl<P: Clone> Medium<P> {
             sending: Vec::with_capacity(senders.len()),
             waits: Vec::with_capacity(senders.len()),
             senders,
-            directions: hosts.iter().map(|host| [direction(host), direction(host)]).collect(),
+            directions: hosts.iter().enumerate().map(directions).collect(),
             broadcast_rate: config.broadcast_rate.unwrap_or(lowest_basic),
             frame_error_rate: config.frame_error_rate,
             retry_limit: config.retry_limit,
@@ -276,7 +279,7 @@ impl<P: Clone> Medium<P> {
         let size = head.size;
         let rate = if let Some(link) = link {
             let direction = &mut self.directions[link.station][link.way];
-            let rate = direction.controller.rate();
+            let rate = direction.controller.next_rate();
             direction.counts.transmissions += 1;
             direction.counts.retries += u64::from(self.senders[sender].failures > 0);
             direction.kbps_sum += rate.kbps();
@@ -298,7 +301,7 @@ impl<P: Clone> Medium<P> {
         let frame = self.on_air[0];
         let link = frame.link.expect("only unicast frames are acknowledged");
         let direction = &mut self.directions[link.station][link.way];
-        direction.controller.on_success();
+        direction.controller.on_success(now);
         direction.counts.acknowledged += 1;
         self.senders[frame.sender].queue.release(now);
         self.finish(frame.sender);
@@ -372,10 +375,11 @@ impl<P: Clone> Medium<P> {
             return;
         };
         let direction = &mut self.directions[link.station][link.way];
-        direction.controller.on_failure();
         let sender = &mut self.senders[frame.sender];
         sender.failures = sender.failures.saturating_add(1);
-        if self.retry_limit > 0 && sender.failures >= self.retry_limit {
+        let given_up = self.retry_limit > 0 && sender.failures >= self.retry_limit;
+        direction.controller.on_failure(now, given_up);
+        if given_up {
             direction.counts.given_up += 1;
             sender.queue.pop(now);
             sender.queue.count_drops(Cause::RetryLimit, 1);

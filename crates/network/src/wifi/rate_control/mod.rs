@@ -1,17 +1,21 @@
 //! At which PHY rate: fixed, or by what happened to the frames before.
 //!
 //! A controller belongs to one direction between a station and the access point; it hears of each transmission whether it was
-//! acknowledged, and cannot tell a collision from a channel error. So where stations collide much, the adaptive ones
-//! fall to rates that the channel would not need.
+//! acknowledged, and cannot tell a collision from a channel error. So where stations collide much, those that step down
+//! after failures (`arf`, `aarf`) fall to rates that the channel would not need; `minstrel` compares rates with each other.
 
 mod aarf;
 mod arf;
 mod fixed;
+mod minstrel;
 
 use super::constants::{PhyRate, Standard};
 use aarf::Aarf;
 use arf::Arf;
 use fixed::Fixed;
+use minstrel::Minstrel;
+use rand_chacha::ChaCha8Rng;
+use units::Time;
 
 /// Who chooses the PHY rate.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -22,6 +26,8 @@ pub enum RateControl {
     Arf,
     /// Adaptive automatic rate fallback (Lacage, Manshaei and Turletti 2004).
     Aarf,
+    /// Minstrel, of Linux's mac80211, for stations without 802.11n.
+    Minstrel,
 }
 
 /// What the rate control chooses from.
@@ -39,41 +45,64 @@ pub(crate) enum Controller {
     Fixed(Fixed),
     Arf(Arf),
     Aarf(Aarf),
+    Minstrel(Box<Minstrel>),
 }
 
 impl Controller {
-    /// A controller that starts at `highest` and never goes above it.
-    pub(crate) fn new(control: RateControl, standard: Standard, set: RateSet, highest: PhyRate) -> Self {
+    /// A controller that never goes above `highest`, and starts there, but for `minstrel`. It has `stream` for itself.
+    pub(crate) fn new(
+        control: RateControl,
+        standard: Standard,
+        set: RateSet,
+        highest: PhyRate,
+        stream: impl FnOnce() -> ChaCha8Rng,
+    ) -> Self {
         match control {
             RateControl::Fixed => Self::Fixed(Fixed::new(highest)),
             RateControl::Arf => Self::Arf(Arf::new(Ladder::new(standard, set, highest))),
             RateControl::Aarf => Self::Aarf(Aarf::new(Ladder::new(standard, set, highest))),
+            RateControl::Minstrel => {
+                let ladder = Ladder::new(standard, set, highest);
+                Self::Minstrel(Box::new(Minstrel::new(&ladder, standard, stream())))
+            }
         }
     }
 
+    /// The rate that the next frame would be sent at, if it is not for sampling.
     pub(crate) fn rate(&self) -> PhyRate {
         match self {
             Self::Fixed(fixed) => fixed.rate(),
             Self::Arf(arf) => arf.rate(),
             Self::Aarf(aarf) => aarf.rate(),
+            Self::Minstrel(minstrel) => minstrel.rate(),
         }
     }
 
-    /// A transmission was acknowledged.
-    pub(crate) fn on_success(&mut self) {
+    /// A transmission begins: its rate. Either [`on_success`](Self::on_success) or [`on_failure`](Self::on_failure) follows.
+    pub(crate) fn next_rate(&mut self) -> PhyRate {
+        match self {
+            Self::Minstrel(minstrel) => minstrel.next_rate(),
+            _ => self.rate(),
+        }
+    }
+
+    /// The transmission was acknowledged.
+    pub(crate) fn on_success(&mut self, now: Time) {
         match self {
             Self::Fixed(_) => {}
             Self::Arf(arf) => arf.on_success(),
             Self::Aarf(aarf) => aarf.on_success(),
+            Self::Minstrel(minstrel) => minstrel.on_success(now),
         }
     }
 
-    /// A transmission was not acknowledged.
-    pub(crate) fn on_failure(&mut self) {
+    /// The transmission was not acknowledged. `given_up`: its frame will not be sent again.
+    pub(crate) fn on_failure(&mut self, now: Time, given_up: bool) {
         match self {
             Self::Fixed(_) => {}
             Self::Arf(arf) => arf.on_failure(),
             Self::Aarf(aarf) => aarf.on_failure(),
+            Self::Minstrel(minstrel) => minstrel.on_failure(now, given_up),
         }
     }
 }
