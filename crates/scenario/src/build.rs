@@ -62,6 +62,7 @@ fn wifi(document: &Document, access: &Table) -> Result<WifiConfig, ScenarioError
         rate_control: match text(access, "rate_control") {
             "arf" => RateControl::Arf,
             "aarf" => RateControl::Aarf,
+            "minstrel" => RateControl::Minstrel,
             _ => RateControl::Fixed,
         },
         rate_set: if text(access, "rate_set") == "all" { RateSet::All } else { RateSet::Ofdm },

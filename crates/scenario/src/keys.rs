@@ -259,9 +259,9 @@ const ACCESS: &[Key] = &[
     ),
     key(
         "rate_control",
-        Kind::Choice(&["fixed", "arf", "aarf"]),
+        Kind::Choice(&["fixed", "arf", "aarf", "minstrel"]),
         Preset::Text("fixed"),
-        "*wifi* Who chooses the PHY rate: nobody, or a station that falls back after failures (ARF, AARF).",
+        "*wifi* Who chooses the PHY rate: nobody, a station that falls back after failures (ARF, AARF), or one that counts which rates get through (Minstrel).",
     ),
     key(
         "rate_set",

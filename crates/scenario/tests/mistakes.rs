@@ -188,7 +188,7 @@ fn policy_fixed_needs_its_bound() {
 fn what_nothing_runs_yet_is_refused_with_what_can_be_run() {
     for (line, with, accepted) in [
         ("rate_mbps = 54", "queue = \"pie\"", "\"fifo\", \"fq_codel\""),
-        ("rate_mbps = 54", "rate_control = \"minstrel\"", "\"fixed\", \"arf\", \"aarf\""),
+        ("rate_mbps = 54", "rate_control = \"cara\"", "\"fixed\", \"arf\", \"aarf\", \"minstrel\""),
         ("count = 2", "policy = \"cooperative\"", "\"none\", \"fixed\", \"formula\""),
         ("count = 2", "congestion_control = \"ucc\"", "\"cubic\""),
         ("count = 2", "congestion_control = \"Cubic!\"", "a-z"),

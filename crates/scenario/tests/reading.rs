@@ -90,6 +90,16 @@ fn the_network_has_a_node_for_each_host_and_the_path_in_units() {
 }
 
 #[test]
+fn every_word_for_rate_control_is_one_of_the_networks() {
+    use RateControl::{Aarf, Arf, Fixed, Minstrel};
+    for (word, rate_control) in [("fixed", Fixed), ("arf", Arf), ("aarf", Aarf), ("minstrel", Minstrel)] {
+        let scenario = read("[[hosts]]\n", &[&format!("access.rate_control={word}")]);
+        let (AccessConfig::Wifi(wifi), _) = access_and_path(&scenario) else { panic!("wifi") };
+        assert_eq!(wifi.rate_control, rate_control);
+    }
+}
+
+#[test]
 fn the_access_point_may_queue_by_fq_codel() {
     let queue = |overrides: &[&str]| match access_and_path(&read("[[hosts]]\n", overrides)).0 {
         AccessConfig::Wifi(wifi) => wifi.access_point_queue,
