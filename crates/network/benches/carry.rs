@@ -1,0 +1,153 @@
+//! What it costs to carry packets: whole runs of the network alone, with senders that do nothing but send.
+//!
+//! Times are CPU times of the thread, the best of several runs, so that another load on the machine moves them little. A
+//! run takes as long as it needs to deliver some hundred thousand packets; the payload is as large as a TCP segment's header.
+#![allow(missing_docs)]
+
+use network::{
+    AccessConfig, Config, HostConfig, Network, NodeId, Packet, PathConfig, QueueConfig, Standard, Topology, WifiConfig,
+};
+use network::{Delivery, Destination};
+use nix::time::{ClockId, clock_gettime};
+use units::{Bytes, Probability, Rate, Span, Time};
+
+const RUNS: usize = 7;
+
+type Payload = [u64; 10];
+
+fn main() {
+    // `cargo test` runs benchmarks too, without this argument.
+    let mut arguments = std::env::args().skip(1);
+    if !arguments.any(|argument| argument == "--bench") {
+        return;
+    }
+    let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
+    println!("{:44} {:>10} {:>12} {:>10} {:>10}", "", "packets/s", "hops/s", "ns/hop", "s per s");
+    let cases: [(&str, fn() -> Run); 5] = [
+        ("802.11g, saturated, 10 stations", || saturated(10)),
+        ("802.11g, saturated, 50 stations", || saturated(50)),
+        ("802.11g, saturated, 200 stations", || saturated(200)),
+        ("802.11g, saturated, 10 of 200 stations", || saturated_among(10, 200)),
+        ("802.11g, 200 mostly idle stations", || mostly_idle(200)),
+    ];
+    for (name, case) in cases.into_iter().filter(|(name, _)| name.contains(&only)) {
+        report(name, case);
+    }
+}
+
+/// What a run carried.
+struct Run {
+    simulated: Span,
+    packets: u64,
+    /// Transmissions over a link or the air that brought a packet closer.
+    hops: u64,
+}
+
+fn report(name: &str, case: fn() -> Run) {
+    let timed = || {
+        let started = cpu_time_s();
+        let run = case();
+        (cpu_time_s() - started, run)
+    };
+    let runs = (0..RUNS).map(|_| timed());
+    let (seconds, run) = runs.min_by(|one, other| one.0.total_cmp(&other.0)).expect("there are several runs");
+    println!(
+        "{name:44} {:>10.3e} {:>12.3e} {:>10.1} {:>10.0}",
+        run.packets as f64 / seconds,
+        run.hops as f64 / seconds,
+        seconds * 1e9 / run.hops as f64,
+        run.simulated.as_secs_f64() / seconds
+    );
+}
+
+fn cpu_time_s() -> f64 {
+    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("Linux has this clock");
+    time.tv_sec() as f64 + time.tv_nsec() as f64 * 1e-9
+}
+
+fn packet(from: u16, to: u16, bytes: u64) -> Packet<Payload> {
+    Packet {
+        from: NodeId(from),
+        to: Destination::Node(NodeId(to)),
+        size: Bytes::new(bytes),
+        flow: from.into(),
+        payload: [0; 10],
+    }
+}
+
+fn access_point(stations: u16) -> Network<Payload> {
+    let wifi = WifiConfig { access_point_queue: QueueConfig::fifo(1000), ..WifiConfig::new(Standard::G) };
+    let path = PathConfig {
+        rtt: Span::from_millis(10),
+        rate: Rate::from_mbps(1000.0),
+        loss: Probability::ZERO,
+        queue_packets: 1000,
+    };
+    let topology = Topology::AccessPoint { access: AccessConfig::Wifi(wifi), path };
+    Network::new(&Config { hosts: vec![HostConfig::new(8); stations.into()], topology }, 1).expect("a network")
+}
+
+/// Runs until `end`, and lets `react` to each delivery.
+fn drive(network: &mut Network<Payload>, end: Time, mut react: impl FnMut(&mut Network<Payload>, &Delivery<Payload>)) {
+    let mut deliveries = Vec::new();
+    while let Some(now) = network.next_wakeup().filter(|&now| now <= end) {
+        network.advance(now, &mut deliveries);
+        for delivery in deliveries.drain(..) {
+            react(network, &delivery);
+        }
+    }
+}
+
+fn saturated(stations: u16) -> Run {
+    saturated_among(stations, stations)
+}
+
+/// So many stations that always have a packet for the server, among others that have none.
+fn saturated_among(stations: u16, all: u16) -> Run {
+    let mut network = access_point(all);
+    let refill = |network: &mut Network<Payload>, now, station| {
+        while network.room(NodeId(station)) > 0 {
+            let _refused = network.offer(now, packet(station, all, 1500));
+        }
+    };
+    for station in 0..stations {
+        refill(&mut network, Time::ZERO, station);
+    }
+    let simulated = Span::from_secs(100);
+    let mut packets = 0;
+    drive(&mut network, Time::ZERO + simulated, |network, delivery| {
+        packets += 1;
+        refill(network, delivery.at, delivery.packet.from.0);
+    });
+    Run { simulated, packets, hops: 2 * packets }
+}
+
+/// Stations that send a packet each second, which the server answers.
+fn mostly_idle(stations: u16) -> Run {
+    let mut network = access_point(stations);
+    let simulated = Span::from_secs(300);
+    let end = Time::ZERO + simulated;
+    let gap = Span::from_secs(1) / u64::from(stations);
+    let mut deliveries = Vec::new();
+    let mut packets = 0;
+    let (mut next, mut station) = (Time::ZERO, 0);
+    loop {
+        let now = network.next_wakeup().map_or(next, |at| at.min(next));
+        if now > end {
+            break;
+        }
+        network.advance(now, &mut deliveries);
+        for delivery in deliveries.drain(..) {
+            packets += 1;
+            if delivery.to.0 == stations {
+                let _refused = network.offer(now, packet(stations, delivery.packet.from.0, 52));
+            }
+        }
+        if now == next {
+            let _refused = network.offer(now, packet(station, stations, 1500));
+            station = (station + 1) % stations;
+            next += gap;
+        }
+    }
+    Run { simulated, packets, hops: 2 * packets }
+}
