@@ -77,7 +77,7 @@ fn bursts(config: &Config, seed: u64, rounds: u64, longest_gap_us: u64) -> Strin
             };
             let size = Bytes::new([1500, 52, 576, 1 + numbers.next(1500)][numbers.next(4) as usize]);
             let payload = round << 8 | number;
-            let _refused = network.offer(now, Packet { from, to, size, flow: 0, payload });
+            let _refused = network.offer(now, Packet { from, to, size, flow: round as u32 % 5, payload });
         }
     }
     while let Some(at) = network.next_wakeup() {
@@ -126,6 +126,10 @@ fn path() -> PathConfig {
     }
 }
 
+fn fq_codel(packets: usize, wifi: WifiConfig) -> WifiConfig {
+    WifiConfig { access_point_queue: QueueConfig::fq_codel(packets), ..wifi }
+}
+
 #[test]
 fn bursts_through_an_access_point_go_as_they_went() {
     let config = |count, wifi| access_point(hosts(count, 12), AccessConfig::Wifi(wifi), path());
@@ -148,6 +152,13 @@ fn bursts_through_an_access_point_go_as_they_went() {
         ("idle", config(3, WifiConfig::new(Standard::G)), 9000, "73241 f182ed76c6446cf8"),
         ("dense", config(3, WifiConfig::new(Standard::G)), 300, "9529 95c461ba17cfadec"),
         ("noisy", config(5, noisy(Standard::G, RateControl::Aarf, RateSet::All)), 1500, "2516 5016f57da8550c87"),
+        (
+            "noisy, Minstrel",
+            config(5, noisy(Standard::G, RateControl::Minstrel, RateSet::Ofdm)),
+            1500,
+            "36337 07b53631c5bb2fb3",
+        ),
+        ("FQ-CoDel", config(5, fq_codel(30, WifiConfig::new(Standard::G))), 700, "20461 d0fccfa300a9b503"),
         ("802.11b", config(4, noisy(Standard::B, RateControl::Arf, RateSet::Ofdm)), 4000, "6070 f7381ec0f27b10ef"),
         ("mixed", mixed, 3000, "7616 b070b7eac0fc9607"),
         ("many", config(60, noisy(Standard::G, RateControl::Fixed, RateSet::Ofdm)), 500, "7910 f37b54bd1344bd40"),
@@ -170,6 +181,12 @@ fn saturated_stations_go_as_they_went() {
             wifi(10, 20, WifiConfig { rate_control: RateControl::Arf, ..forever.clone() }),
             "2496 ef269f4ceeba8768",
         ),
+        (
+            "10, Minstrel",
+            wifi(10, 20, WifiConfig { rate_control: RateControl::Minstrel, ..forever.clone() }),
+            "10481 7538f3ed103a0c5e",
+        ),
+        ("10, FQ-CoDel", wifi(10, 20, fq_codel(100, forever.clone())), "11893 f16c7265a046ad92"),
         ("10, 802.11b", wifi(10, 20, WifiConfig::new(Standard::B)), "2593 8018a3306df2ddac"),
         ("10, 802.11bg", wifi(10, 20, WifiConfig::new(Standard::Bg)), "6053 f9a67a228684f600"),
         ("50", wifi(50, 20, WifiConfig::new(Standard::G)), "8899 b34c2180b2ee4431"),
@@ -183,17 +200,19 @@ fn saturated_stations_go_as_they_went() {
 
 #[test]
 fn bursts_through_a_wired_access_go_as_they_went() {
-    let wired = |mbps, delay_us, path| {
+    let wired = |mbps, delay_us, queue, path| {
         let rate = Rate::from_mbps(mbps);
-        let access = WiredAccessConfig { rate, delay: Span::from_micros(delay_us), queue: QueueConfig::fifo(15) };
+        let access = WiredAccessConfig { rate, delay: Span::from_micros(delay_us), queue };
         access_point(hosts(6, 9), AccessConfig::Wired(access), path)
     };
+    let fifo = QueueConfig::fifo(15);
     // The last one: every transmission time is a multiple of another one's, so that much happens at the same time.
     let even = PathConfig { rate: Rate::from_mbps(10.0), rtt: Span::from_micros(240), ..path() };
     let cases = [
-        ("fast", wired(100.0, 70, path()), 200, "54049 a2e0df220ecdbb76"),
-        ("slow", wired(8.0, 1500, path()), 2500, "53548 b1c850b57cba04db"),
-        ("even", wired(100.0, 0, even), 1500, "59127 f306ffd3babf20e9"),
+        ("fast", wired(100.0, 70, fifo, path()), 200, "54049 a2e0df220ecdbb76"),
+        ("slow", wired(8.0, 1500, fifo, path()), 2500, "53548 b1c850b57cba04db"),
+        ("FQ-CoDel", wired(8.0, 1500, QueueConfig::fq_codel(20), path()), 2500, "53577 68b7fa8fa94f0193"),
+        ("even", wired(100.0, 0, fifo, even), 1500, "59127 f306ffd3babf20e9"),
     ];
     for (name, config, gap, golden) in cases {
         let digest = bursts(&config, 12, 20_000, gap);
