@@ -117,3 +117,118 @@ fn control_law(t: Time, interval: Span, count: u32) -> Time {
     let root = (interval * interval / u128::from(count)).isqrt();
     t + Span::from_nanos(u64::try_from(root).expect("the quotient is at most the interval"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::{Destination, NodeId};
+    use units::Bytes;
+
+    const SETPOINT: Setpoint = Setpoint { target: Span::from_millis(5), interval: Span::from_millis(100) };
+
+    fn ms(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    fn queue(at: Time, packets: u64, bytes: u64) -> PacketQueue<u64> {
+        let mut queue = PacketQueue::new();
+        for payload in 0..packets {
+            let to = Destination::Node(NodeId(1));
+            queue.push(at, Packet { from: NodeId(0), to, size: Bytes::new(bytes), flow: 0, payload });
+        }
+        queue
+    }
+
+    /// Takes a packet each millisecond from `from` until `to`; at which of them something was dropped.
+    fn drops(codel: &mut Codel, queue: &mut PacketQueue<u64>, from: u64, to: u64) -> Vec<u64> {
+        let mut dropped_at = Vec::new();
+        for millis in from..to {
+            codel.dequeue(ms(millis), SETPOINT, queue, |_| dropped_at.push(millis)).unwrap();
+        }
+        dropped_at
+    }
+
+    #[test]
+    fn the_control_law_divides_by_the_square_root() {
+        // 10^8 ns / sqrt(2) = 70710678.1..., / sqrt(3) = 57735026.9..., / 2, / sqrt(5) = 44721359.5..., / 3, / sqrt(10) = 31622776.6...
+        let expected = [
+            (1, 100_000_000),
+            (2, 70_710_678),
+            (3, 57_735_026),
+            (4, 50_000_000),
+            (5, 44_721_359),
+            (9, 33_333_333),
+            (10, 31_622_776),
+            (1_000_000, 100_000),
+            (u32::MAX, 1525),
+        ];
+        for (count, nanos) in expected {
+            let next = control_law(Time::from_nanos(7), SETPOINT.interval, count);
+            assert_eq!(next, Time::from_nanos(7 + nanos), "count {count}");
+        }
+    }
+
+    #[test]
+    fn drops_begin_after_an_interval_above_target_and_follow_the_control_law() {
+        // All came at 0. At 5 ms the sojourn reaches TARGET; 100 ms later the first drop, the next INTERVAL / sqrt(1) after it.
+        // Then after the time that was due: 205, + 70.71 = 275.71, + 57.74 = 333.45, + 50 = 383.45, + 44.72 = 428.17,
+        // + 40.82 = 468.99, + 37.80 = 506.79; each at the first whole millisecond that is not before.
+        let mut codel = Codel::default();
+        let dropped_at = drops(&mut codel, &mut queue(Time::ZERO, 2000, 1500), 0, 507);
+        assert_eq!(dropped_at, [105, 205, 276, 334, 384, 429, 469]);
+    }
+
+    #[test]
+    fn an_overload_that_is_soon_back_begins_with_the_rate_of_drops_it_had() {
+        for (back_at, dropped_at) in [
+            // 7 drops, 6 of them after the first: count = 6. 100 / sqrt(6) = 40.82: 2100 + 40.82, + 37.80 = 2178.62.
+            (2000, [2100, 2141, 2179]),
+            // The next drop was due at 506.79; 2106 is within 16 INTERVALs of that. + 40.82 = 2146.82, + 37.80 = 2184.62.
+            (2006, [2106, 2147, 2185]),
+            // 2107 is not: it begins anew. + 100, + 70.71 = 2277.71.
+            (2007, [2107, 2207, 2278]),
+        ] {
+            let mut codel = Codel::default();
+            drops(&mut codel, &mut queue(Time::ZERO, 2000, 1500), 0, 507);
+            let mut short = queue(ms(507), 4, 1500);
+            assert_eq!(drops(&mut codel, &mut short, 507, 511), [], "below target, it stops");
+            // What came 5 ms ago is at TARGET at once, and dropped an INTERVAL later.
+            let mut queue = queue(ms(back_at - 5), 2000, 1500);
+            assert_eq!(drops(&mut codel, &mut queue, back_at, back_at + 280)[..3], dropped_at);
+        }
+    }
+
+    #[test]
+    fn one_packets_worth_is_never_dropped_however_old() {
+        // MAXPACKET is 1514: while a packet leaves, one full frame behind it is not yet a queue. Two are.
+        let mut codel = Codel::default();
+        let mut queue = queue(Time::ZERO, 0, 0);
+        let packet = |payload| Packet {
+            from: NodeId(0),
+            to: Destination::Node(NodeId(1)),
+            size: Bytes::new(1500),
+            flow: 0,
+            payload,
+        };
+        for second in 0..10 {
+            queue.push(Time::ZERO, packet(2 * second));
+            queue.push(Time::ZERO, packet(2 * second + 1));
+            for _ in 0..2 {
+                codel.dequeue(ms(1000 * (second + 1)), SETPOINT, &mut queue, |_| panic!("dropped")).unwrap();
+            }
+        }
+        assert!(codel.dequeue(ms(11_000), SETPOINT, &mut queue, |_| ()).is_none());
+    }
+
+    #[test]
+    fn when_many_drops_are_overdue_they_happen_at_once() {
+        // Dropping since 105 ms, due at 205, 275.7, 333.4, 383.4, 428.2, 468.99: nobody asks until 430 ms.
+        let mut codel = Codel::default();
+        let mut queue = queue(Time::ZERO, 2000, 1500);
+        assert_eq!(drops(&mut codel, &mut queue, 0, 106), [105]);
+        let mut dropped = Vec::new();
+        let packet = codel.dequeue(ms(430), SETPOINT, &mut queue, |packet| dropped.push(packet.payload)).unwrap();
+        // 0..=104 were sent, 105 was dropped and 106 sent.
+        assert_eq!((dropped, packet.payload), (vec![107, 108, 109, 110, 111], 112));
+    }
+}

@@ -250,3 +250,252 @@ impl<P> FqCodel<P> {
 fn credits(bytes: u64) -> i64 {
     i64::try_from(bytes).expect("a quantum and a packet are far below 2^63 bytes")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::{Destination, NodeId};
+    use proptest::prelude::*;
+
+    fn ms(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    fn packet(flow: u32, bytes: u64, payload: usize) -> Packet<usize> {
+        Packet { from: NodeId(0), to: Destination::Node(NodeId(1)), size: Bytes::new(bytes), flow, payload }
+    }
+
+    /// With queues enough that the flows 0 to 9 do not share one.
+    fn queue(limit: usize, config: FqCodelConfig) -> FqCodel<usize> {
+        let queue = FqCodel::new(config, limit, Streams::new(1), "queue");
+        let mut used: Vec<_> = (0..10).map(|flow| queue.hash(flow)).collect();
+        used.sort_unstable();
+        used.dedup();
+        assert_eq!(used.len(), 10);
+        queue
+    }
+
+    fn pop(queue: &mut FqCodel<usize>, now: Time) -> Packet<usize> {
+        queue.head(now);
+        let packet = queue.take_head();
+        queue.release(now);
+        packet
+    }
+
+    /// The flows of the next packets.
+    fn flows(queue: &mut FqCodel<usize>, now: Time, count: usize) -> Vec<u32> {
+        (0..count).map(|_| pop(queue, now).flow).collect()
+    }
+
+    #[test]
+    fn full_frames_of_flows_with_a_queue_take_turns() {
+        let mut queue = queue(1000, FqCodelConfig::default());
+        for payload in 0..30 {
+            queue.push(Time::ZERO, packet(payload as u32 % 3, 1500, payload)).unwrap();
+        }
+        // 1500 + 14 bytes are exactly the quantum.
+        assert_eq!(flows(&mut queue, Time::ZERO, 9), [0, 1, 2, 0, 1, 2, 0, 1, 2]);
+    }
+
+    #[test]
+    fn turns_are_fair_in_bytes() {
+        let mut queue = queue(1000, FqCodelConfig::default());
+        for payload in 0..200 {
+            queue.push(Time::ZERO, packet(0, 1500, payload)).unwrap();
+            queue.push(Time::ZERO, packet(1, 486, payload)).unwrap();
+        }
+        // 500 bytes against 1514: 300 of flow 1 would go in the time of 99 of flow 0. 120 frames: 30 × 1514 = 45420, 90 × 500 = 45000.
+        let sent = flows(&mut queue, Time::ZERO, 120);
+        let large = sent.iter().filter(|&&flow| flow == 0).count();
+        assert!((29..=31).contains(&large), "{large} of 120 frames");
+    }
+
+    #[test]
+    fn a_flow_that_has_just_begun_goes_before_those_with_a_queue() {
+        let mut queue = queue(1000, FqCodelConfig::default());
+        for payload in 0..100 {
+            queue.push(Time::ZERO, packet(payload as u32 % 2, 1500, payload)).unwrap();
+        }
+        flows(&mut queue, Time::ZERO, 7);
+        // 7 were sent: 0 1 0 1 0 1 0. What is being sent stays.
+        queue.head(Time::ZERO);
+        queue.push(Time::ZERO, packet(5, 100, 100)).unwrap();
+        queue.push(Time::ZERO, packet(6, 100, 101)).unwrap();
+        assert_eq!(flows(&mut queue, Time::ZERO, 5), [1, 5, 6, 0, 1]);
+    }
+
+    #[test]
+    fn a_flow_cannot_stay_new_by_coming_back_whenever_it_is_empty() {
+        // RFC 8290 §4.2: an empty new queue joins the old ones first. Flow 5 offers its next packet as soon as one is gone.
+        let mut queue = queue(1000, FqCodelConfig::default());
+        for payload in 0..100 {
+            queue.push(Time::ZERO, packet(0, 1500, payload)).unwrap();
+        }
+        assert_eq!(flows(&mut queue, Time::ZERO, 2), [0, 0]);
+        let mut sent = Vec::new();
+        for payload in 0..40 {
+            queue.push(Time::ZERO, packet(5, 1000, 100 + payload)).unwrap();
+            sent.extend(flows(&mut queue, Time::ZERO, 1));
+        }
+        // Credits of 5: 1514 - 1014 - 1014 < 0, so a quantum and to the end of the old ones; there flow 0, at 0, gets one too and
+        // goes behind it. 1000 - 1014 < 0: flow 0's turn, 1514 - 1514. 5: 1500 - 1014 - 1014 < 0, and so on: half of the bytes.
+        assert_eq!(sent[..7], [5, 5, 5, 0, 5, 5, 0]);
+        let bytes = |flow, each| sent.iter().filter(|&&sent| sent == flow).count() as i64 * each;
+        assert!((bytes(0, 1514) - bytes(5, 1014)).abs() <= 2 * 1514, "{sent:?}");
+    }
+
+    #[test]
+    fn at_the_limit_the_fattest_flow_loses_half_of_its_bytes_from_its_head() {
+        let mut queue = queue(12, FqCodelConfig::default());
+        for payload in 0..8 {
+            queue.push(Time::ZERO, packet(0, 1500, payload)).unwrap();
+        }
+        for payload in 8..12 {
+            queue.push(Time::ZERO, packet(1, 1500, payload)).unwrap();
+        }
+        assert_eq!((queue.len(), queue.room()), (12, 0));
+        // The 13th is taken in; 4 of the 8 packets of flow 0 go.
+        queue.push(Time::ZERO, packet(2, 1500, 12)).unwrap();
+        assert_eq!((queue.len(), queue.room(), queue.drops(Cause::QueueFull)), (9, 3, 4));
+        let mut left: Vec<_> = (0..9).map(|_| pop(&mut queue, Time::ZERO).payload).collect();
+        left.sort_unstable();
+        assert_eq!(left, [4, 5, 6, 7, 8, 9, 10, 11, 12]);
+    }
+
+    #[test]
+    fn fat_is_who_has_most_bytes_not_most_packets() {
+        let mut queue = queue(12, FqCodelConfig { drop_batch: 1, ..FqCodelConfig::default() });
+        for payload in 0..10 {
+            queue.push(Time::ZERO, packet(0, 40, payload)).unwrap();
+        }
+        // 10 × 54 bytes against 2 × 1514.
+        queue.push(Time::ZERO, packet(1, 1500, 10)).unwrap();
+        queue.push(Time::ZERO, packet(1, 1500, 11)).unwrap();
+        queue.push(Time::ZERO, packet(0, 40, 12)).unwrap();
+        assert_eq!((queue.len(), queue.drops(Cause::QueueFull)), (12, 1));
+        assert!((0..12).all(|_| pop(&mut queue, Time::ZERO).payload != 10));
+    }
+
+    #[test]
+    fn a_packet_is_refused_only_if_it_is_itself_the_fattest_flow() {
+        let mut queue = queue(2, FqCodelConfig::default());
+        queue.push(Time::ZERO, packet(0, 40, 0)).unwrap();
+        queue.head(Time::ZERO);
+        queue.push(Time::ZERO, packet(1, 40, 1)).unwrap();
+        assert_eq!(queue.push(Time::ZERO, packet(2, 1500, 2)), Err(packet(2, 1500, 2)));
+        assert_eq!(queue.push(Time::ZERO, packet(1, 40, 3)), Ok(()), "the older one of its flow is dropped instead");
+        assert_eq!((queue.len(), queue.drops(Cause::QueueFull)), (2, 2));
+        assert_eq!([pop(&mut queue, Time::ZERO).payload, pop(&mut queue, Time::ZERO).payload], [0, 3]);
+    }
+
+    #[test]
+    fn codel_drops_when_the_packet_is_chosen_and_never_the_chosen_one() {
+        // One packet per millisecond, as in `codel`: the first drop at 105 ms.
+        let mut queue = queue(1000, FqCodelConfig::default());
+        for payload in 0..300 {
+            queue.push(Time::ZERO, packet(0, 1500, payload)).unwrap();
+        }
+        for millis in 0..105 {
+            pop(&mut queue, ms(millis));
+        }
+        assert_eq!((queue.len(), queue.drops(Cause::CoDel)), (195, 0));
+        assert_eq!(queue.head(ms(105)).payload, 106);
+        assert_eq!((queue.len(), queue.drops(Cause::CoDel)), (194, 1));
+        // However often it is sent.
+        assert_eq!(queue.head(ms(400)).payload, 106);
+        assert_eq!((queue.len(), queue.drops(Cause::CoDel)), (194, 1));
+        assert_eq!(pop(&mut queue, ms(400)).payload, 106);
+    }
+
+    #[test]
+    fn which_flows_share_a_queue_is_the_luck_of_the_seed() {
+        let config = FqCodelConfig { flows: 64, ..FqCodelConfig::default() };
+        let indices = |seed| {
+            let queue = FqCodel::<()>::new(config, 10, Streams::new(seed), "queue");
+            (0..1000).map(|flow| queue.hash(flow)).collect::<Vec<_>>()
+        };
+        assert_eq!(indices(1), indices(1));
+        assert_ne!(indices(1), indices(2));
+        let mut counts = [0; 64];
+        indices(1).into_iter().for_each(|index| counts[index] += 1);
+        // Binomial(1000, 1/64): 15.6, deviation 3.9; five of them.
+        assert!(counts.iter().all(|count| (1..=35).contains(count)), "{counts:?}");
+    }
+
+    #[derive(Clone, Debug)]
+    enum Operation {
+        Wait(u64),
+        Push { flow: u32, bytes: u64 },
+        Choose,
+        Send,
+    }
+
+    fn operations() -> impl Strategy<Value = Vec<Operation>> {
+        let operation = prop_oneof![
+            2 => (0..30_u64).prop_map(Operation::Wait),
+            4 => (0..4_u32, prop_oneof![Just(1500), 1..3000_u64]).prop_map(|(flow, bytes)| Operation::Push { flow, bytes }),
+            1 => Just(Operation::Choose),
+            3 => Just(Operation::Send),
+        ];
+        prop::collection::vec(operation, 0..300)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// After each operation: as many packets came as are in the queue, were sent or are counted as dropped; never more than
+        /// the limit; each flow's packets leave in the order in which they came, none twice.
+        #[test]
+        fn packets_are_sent_in_the_order_of_their_flow_or_counted_as_dropped(
+            operations in operations(),
+            limit in 1..20_usize,
+            queues in 1..8_u32,
+            drop_batch in 1..10_u32,
+            quantum in 1..3000_u64,
+        ) {
+            let config = FqCodelConfig {
+                target: Span::from_millis(5),
+                interval: Span::from_millis(20),
+                quantum: Bytes::new(quantum),
+                flows: queues,
+                drop_batch,
+            };
+            let mut queue = FqCodel::new(config, limit, Streams::new(1), "queue");
+            let (mut now, mut came, mut sent) = (Time::ZERO, 0, 0);
+            let mut last_of_flow = [None; 4];
+            for operation in operations {
+                match operation {
+                    Operation::Wait(millis) => now += Span::from_millis(millis),
+                    Operation::Push { flow, bytes } => {
+                        let room = queue.room();
+                        let before = queue.drops(Cause::QueueFull);
+                        let refused = queue.push(now, packet(flow, bytes, came)).is_err();
+                        came += 1;
+                        prop_assert_eq!(room == 0, queue.drops(Cause::QueueFull) > before);
+                        prop_assert!(!refused || queue.drops(Cause::QueueFull) == before + 1);
+                    }
+                    Operation::Choose if queue.len() > 0 => {
+                        let chosen = queue.head(now).payload;
+                        prop_assert_eq!(queue.head(now).payload, chosen);
+                    }
+                    Operation::Send if queue.len() > 0 => {
+                        let packet = pop(&mut queue, now);
+                        sent += 1;
+                        let last = &mut last_of_flow[packet.flow as usize];
+                        prop_assert!(last.is_none_or(|last| packet.payload > last));
+                        *last = Some(packet.payload);
+                    }
+                    Operation::Choose | Operation::Send => {}
+                }
+                let dropped = queue.drops(Cause::QueueFull) + queue.drops(Cause::CoDel);
+                prop_assert_eq!(came as u64, queue.len() as u64 + sent + dropped);
+                prop_assert!(queue.len() <= limit);
+                let bytes: u64 = queue.flows.iter().map(|flow| flow.queue.bytes()).sum();
+                prop_assert_eq!(bytes == 0, queue.waiting == 0);
+                let listed = queue.flows.iter().filter(|flow| flow.listed).count();
+                prop_assert_eq!(listed, queue.new_flows.len() + queue.old_flows.len());
+                prop_assert!(queue.flows.iter().all(|flow| flow.listed || flow.queue.is_empty()));
+            }
+        }
+    }
+}
