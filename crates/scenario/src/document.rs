@@ -99,33 +99,8 @@ impl Source {
         self.error(key, "there is no such key".into(), names.join(", "), meant)
     }
 
-    /// The line of a key, counted from 1.
     fn line(&self, key: &Path) -> Option<usize> {
-        let root = DeTable::parse(&self.text).ok()?;
-        let mut table = Some(root.get_ref());
-        let mut array = None;
-        let mut at = None;
-        for step in &key.0 {
-            let value = match step {
-                Step::Key(name) => {
-                    let (found, value) = table?.iter().find(|(found, _)| found.get_ref() == name)?;
-                    at = Some(found.span().start);
-                    value
-                }
-                Step::Index(index) => {
-                    let value = array.take().and_then(|array: &toml::de::DeArray<'_>| array.get(*index))?;
-                    at = Some(value.span().start);
-                    value
-                }
-                Step::All => return None,
-            };
-            table = value.get_ref().as_table();
-            array = match value.get_ref() {
-                DeValue::Array(array) => Some(array),
-                _ => None,
-            };
-        }
-        at.map(|at| line_of(&self.text, at))
+        line_of_key(&self.text, key)
     }
 }
 
@@ -140,12 +115,41 @@ impl Override {
     }
 }
 
-fn line_of(text: &str, at: usize) -> usize {
+/// The line of a key in a TOML text, counted from 1.
+pub(crate) fn line_of_key(text: &str, key: &Path) -> Option<usize> {
+    let root = DeTable::parse(text).ok()?;
+    let mut table = Some(root.get_ref());
+    let mut array = None;
+    let mut at = None;
+    for step in &key.0 {
+        let value = match step {
+            Step::Key(name) => {
+                let (found, value) = table?.iter().find(|(found, _)| found.get_ref() == name)?;
+                at = Some(found.span().start);
+                value
+            }
+            Step::Index(index) => {
+                let value = array.take().and_then(|array: &toml::de::DeArray<'_>| array.get(*index))?;
+                at = Some(value.span().start);
+                value
+            }
+            Step::All => return None,
+        };
+        table = value.get_ref().as_table();
+        array = match value.get_ref() {
+            DeValue::Array(array) => Some(array),
+            _ => None,
+        };
+    }
+    at.map(|at| line_of(text, at))
+}
+
+pub(crate) fn line_of(text: &str, at: usize) -> usize {
     1 + text.as_bytes()[..at.min(text.len())].iter().filter(|byte| **byte == b'\n').count()
 }
 
 /// The name that the writer may have meant.
-fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
     let close = |known: &str| strsim::jaro_winkler(name, known);
     let best = names.iter().copied().max_by(|a, b| close(a).total_cmp(&close(b)))?;
     (close(best) > 0.75).then_some(best)
@@ -361,7 +365,7 @@ fn as_number(value: &Value) -> f64 {
     }
 }
 
-fn type_name(value: &Value) -> &'static str {
+pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::String(_) => "text",
         Value::Integer(_) => "a whole number",
@@ -374,7 +378,7 @@ fn type_name(value: &Value) -> &'static str {
 }
 
 /// A value as the writer would recognise it, cut where it is long.
-fn shown(value: &Value) -> String {
+pub(crate) fn shown(value: &Value) -> String {
     let mut text = String::new();
     let _ = write!(text, "{value}");
     if text.chars().count() > 60 { text.chars().take(57).chain("...".chars()).collect() } else { text }

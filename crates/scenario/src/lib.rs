@@ -5,6 +5,7 @@
 //!   only place where that happens, for every habitat.
 //! - [`RunResult`] and [`Comparison`]: `result.json` and `comparison.json`, with the arithmetic of their figures in
 //!   [`measure`].
+//! - [`study`]: what varies over runs and what is claimed about them, and `study.json`.
 //! - [`Series`]: what was sampled during a run, as columns in memory.
 //!
 //! *What it leaves out*: wired topologies of several links and named nodes; the policies and congestion controls that
@@ -14,6 +15,7 @@ pub mod keys;
 pub mod measure;
 pub mod result;
 pub mod series;
+pub mod study;
 
 mod bounds;
 mod build;

@@ -67,6 +67,16 @@ impl Override {
         }
     }
 
+    /// The override that a file holds as a key and a TOML value.
+    ///
+    /// # Errors
+    /// If the key has an empty part.
+    pub(crate) fn of(key: &str, value: &Value) -> Result<Self, ScenarioError> {
+        let raw = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let change = Self::new(&format!("{key}={raw}"), key, &raw)?;
+        Ok(Self { value: value.clone(), ..change })
+    }
+
     /// The key, dotted.
     pub fn key(&self) -> String {
         let steps: Vec<String> = self.path.iter().map(Step::to_string).collect();
@@ -179,7 +189,7 @@ fn split(text: &str) -> Result<(&str, &str), ScenarioError> {
     }
 }
 
-fn steps(key: &str) -> Vec<Step> {
+pub(crate) fn steps(key: &str) -> Vec<Step> {
     key.replace('[', ".")
         .replace(']', "")
         .split('.')

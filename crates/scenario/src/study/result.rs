@@ -1,0 +1,490 @@
+//! What a study came to: `study.json`.
+
+use super::expression::{self, Figures, Scope, reference_at};
+use super::measure::Measure;
+use super::space::{Coordinate, Level, Selection, Space, fixed, joined};
+use super::statistics::Interval;
+use super::{Claim, Criterion, Figure, Study};
+use crate::error::ResultError;
+use crate::measure::mean;
+use crate::result::{Build, HostsKind, RunResult, SCHEMA_VERSION, from_versioned_json, read, to_json};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What a study came to. The field names are the keys of `study.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StudyResult {
+    /// [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// The folder and the file without its ending: `hayakawa/fig-06`.
+    pub name: String,
+    /// What it shows, in one line.
+    pub title: String,
+    /// The paper and figure, or the standard and clause.
+    pub source: String,
+    /// What a reader should know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The whole text of the study's file.
+    pub study: String,
+    /// The scenario with what is set in every run, defaults filled in: [`crate::Scenario::to_json`].
+    pub scenario: serde_json::Value,
+    /// Which habitat the runs ran in.
+    pub hosts_kind: HostsKind,
+    /// Which build of lasthop wrote this.
+    #[serde(flatten)]
+    pub build: Build,
+    /// The seeds that each point ran with.
+    pub seeds: Vec<u64>,
+    /// What varied, the cases first; the last changes fastest.
+    pub axes: Vec<AxisResult>,
+    /// Every point, in the order of the axes.
+    pub points: Vec<PointResult>,
+    /// What is drawn.
+    pub figures: Vec<FigureResult>,
+    /// What came out for each claim; one that is judged at several places stands once for each.
+    pub claims: Vec<ClaimResult>,
+    /// Whether every claim could be judged, and every required one holds.
+    pub passed: bool,
+    /// Whether every run is valid.
+    pub valid: bool,
+    /// Why not, in words; empty if they are.
+    #[serde(default)]
+    pub invalid_reasons: Vec<String>,
+    /// Seconds of all runs on the scenario's clock.
+    pub simulated_s: f64,
+    /// Seconds that the runs took on the wall clock, added up over all cores.
+    pub run_wall_s: f64,
+}
+
+/// One axis, or the cases.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AxisResult {
+    /// What figures and claims call it; "case".
+    pub axis: String,
+    /// With its unit.
+    pub label: String,
+    /// What varied, as after `--set`; empty of the cases.
+    pub keys: Vec<String>,
+    /// What it took in turn.
+    pub values: Vec<Level>,
+}
+
+/// One point: all runs that differ in the seed only.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PointResult {
+    /// The value of each axis.
+    pub at: Vec<Coordinate>,
+    /// What was kept.
+    pub measures: Vec<MeasureResult>,
+}
+
+/// A measure at a point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MeasureResult {
+    /// As the study names it.
+    pub measure: String,
+    /// One for each seed; `None` where a run has no such number.
+    pub values: Vec<Option<f64>>,
+    /// Their mean; `None` unless every run has one.
+    pub mean: Option<f64>,
+    /// Where the true mean lies with 95 % confidence; `None` with fewer than two seeds.
+    pub ci95: Option<Interval>,
+}
+
+/// A figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FigureResult {
+    /// What it shows.
+    pub title: String,
+    /// Beside the level axis.
+    pub x_label: String,
+    /// The measure along the upright axis.
+    pub y: String,
+    /// Beside the upright axis.
+    pub y_label: String,
+    /// Whether the level axis has equal steps for equal ratios.
+    pub log_x: bool,
+    /// The same of the upright axis.
+    pub log_y: bool,
+    /// At least one.
+    pub panels: Vec<PanelResult>,
+}
+
+/// One panel of a figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PanelResult {
+    /// Empty where there is one only.
+    pub label: String,
+    /// Ours.
+    pub lines: Vec<LineResult>,
+    /// Theory and published points.
+    pub references: Vec<LineResult>,
+}
+
+/// One line of a figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LineResult {
+    /// In the legend; may be empty where there is one only.
+    pub label: String,
+    /// Of a reference: where it is from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// In the order of the axis.
+    pub marks: Vec<MarkResult>,
+}
+
+/// One point of a line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MarkResult {
+    /// Along the level axis.
+    pub x: Level,
+    /// Along the upright axis; `None` where some run has no such number.
+    pub y: Option<f64>,
+    /// Where the true mean lies with 95 % confidence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ci95: Option<Interval>,
+}
+
+/// What came out for a claim.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClaimResult {
+    /// Short; unique together with `at`.
+    pub id: String,
+    /// In the words of its source.
+    pub text: String,
+    /// Where it is from.
+    pub source: String,
+    /// How the words are read as a number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reading: Option<String>,
+    /// Where it was judged; empty if once for the whole study.
+    pub at: Vec<Coordinate>,
+    /// The expression.
+    pub value: String,
+    /// The number that the source prints.
+    pub paper: Option<f64>,
+    /// When it holds.
+    #[serde(flatten)]
+    pub criterion: Criterion,
+    /// Whether the study fails where it does not hold.
+    pub required: bool,
+    /// What came out; `None` if it cannot be computed.
+    pub ours: Option<f64>,
+    /// Where it lies with 95 % confidence; `None` with fewer than two seeds.
+    pub ci95: Option<Interval>,
+    /// Whether it holds.
+    pub verdict: Verdict,
+    /// Whether the whole interval is on the side of the verdict; `false` without an interval.
+    pub clear: bool,
+    /// Why it cannot be judged, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// Whether a claim holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It does.
+    Holds,
+    /// It does not.
+    DoesNotHold,
+    /// Something that it looks at has no value.
+    CannotBeJudged,
+}
+
+impl Verdict {
+    /// For a reader.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::DoesNotHold => "does not hold",
+            Self::CannotBeJudged => "cannot be judged",
+        }
+    }
+}
+
+impl StudyResult {
+    /// Of a study and the results of its runs, in the order of [`Study::plan`].
+    ///
+    /// # Panics
+    /// If there are not as many results as points times seeds, or none at all; if the study's scenario cannot be read,
+    /// which its plan would have told.
+    pub fn new(study: &Study, hosts_kind: HostsKind, build: Build, runs: &[RunResult]) -> Self {
+        let points = study.points();
+        assert!(!runs.is_empty() && runs.len().is_multiple_of(points), "{} results for {points} points", runs.len());
+        let of_point: Vec<&[RunResult]> = runs.chunks(runs.len() / points).collect();
+        let measured = Arc::new(Measured::of(study.measures(), &of_point));
+        let claims: Vec<ClaimResult> =
+            study.claims.iter().flat_map(|claim| judge_all(study, claim, &measured)).collect();
+        let failed = |claim: &ClaimResult| match claim.verdict {
+            Verdict::Holds => false,
+            Verdict::DoesNotHold => claim.required,
+            // What nobody could judge has not passed.
+            Verdict::CannotBeJudged => true,
+        };
+        let point = |(point, _): (usize, &&[RunResult])| PointResult {
+            at: study.space.coordinates(point),
+            measures: study.measures().iter().map(|measure| measured.result(point, measure)).collect(),
+        };
+        let axis = |dimension: &super::space::Dimension| AxisResult {
+            axis: dimension.name.clone(),
+            label: dimension.label.clone(),
+            keys: dimension.keys.clone(),
+            values: dimension.levels.clone(),
+        };
+        let scenario = study.base().expect("a study with results was planned");
+        Self {
+            schema_version: SCHEMA_VERSION,
+            name: study.name.clone(),
+            title: study.title.clone(),
+            source: study.source.clone(),
+            note: study.note.clone(),
+            study: study.text.clone(),
+            scenario: scenario.to_json(),
+            hosts_kind,
+            build,
+            seeds: of_point[0].iter().map(|run| run.seed).collect(),
+            axes: study.space.dimensions.iter().map(axis).collect(),
+            points: of_point.iter().enumerate().map(point).collect(),
+            figures: study.figures.iter().map(|figure| drawn(study, figure, &measured)).collect(),
+            passed: !claims.iter().any(failed),
+            claims,
+            valid: runs.iter().all(|run| run.valid),
+            invalid_reasons: invalid_reasons(study, &of_point),
+            simulated_s: runs.iter().map(|run| run.duration_s).sum(),
+            run_wall_s: runs.iter().map(|run| run.wall_s).sum(),
+        }
+    }
+
+    /// Reads `study.json`.
+    ///
+    /// # Errors
+    /// If it cannot be read, is no result of a study, or is one of another schema version.
+    pub fn load(path: &std::path::Path) -> Result<Self, ResultError> {
+        Self::from_json(&read(path)?)
+    }
+
+    /// Reads the text of a `study.json`.
+    ///
+    /// # Errors
+    /// As [`StudyResult::load`].
+    pub fn from_json(text: &str) -> Result<Self, ResultError> {
+        from_versioned_json(text)
+    }
+
+    /// The text of `study.json`.
+    pub fn to_json(&self) -> String {
+        to_json(self)
+    }
+}
+
+impl ClaimResult {
+    /// Where it was judged, in words.
+    pub fn place(&self) -> String {
+        joined(&self.at)
+    }
+
+    /// The least and the greatest value with which it holds.
+    pub fn range(&self) -> (f64, f64) {
+        self.criterion.range(self.paper)
+    }
+}
+
+impl PointResult {
+    /// Where it is, in words.
+    pub fn place(&self) -> String {
+        joined(&self.at)
+    }
+}
+
+fn invalid_reasons(study: &Study, of_point: &[&[RunResult]]) -> Vec<String> {
+    let mut reasons = Vec::new();
+    for (point, runs) in of_point.iter().enumerate() {
+        let place = joined(&study.space.coordinates(point));
+        for run in *runs {
+            reasons.extend(run.invalid_reasons.iter().map(|reason| format!("{place}, seed {}: {reason}", run.seed)));
+        }
+    }
+    reasons
+}
+
+/// Every measure that is kept, of every run.
+struct Measured {
+    measures: Vec<Measure>,
+    /// By measure, point and seed.
+    values: Vec<Vec<Vec<Result<f64, String>>>>,
+}
+
+impl Measured {
+    fn of(measures: &[Measure], of_point: &[&[RunResult]]) -> Self {
+        let of_measure = |measure: &Measure| -> Vec<Vec<Result<f64, String>>> {
+            of_point.iter().map(|runs| runs.iter().map(|run| measure.of(run)).collect()).collect()
+        };
+        Self { measures: measures.to_vec(), values: measures.iter().map(of_measure).collect() }
+    }
+
+    fn values(&self, point: usize, measure: &Measure) -> Option<&[Result<f64, String>]> {
+        let index = self.measures.iter().position(|kept| kept == measure)?;
+        Some(&self.values[index][point])
+    }
+
+    /// The mean over the seeds, all or without one.
+    fn mean(&self, point: usize, measure: &Measure, without: Option<usize>) -> Result<f64, String> {
+        // A measure that only one branch of an expression looks at may not have been known when the study was read.
+        let values =
+            self.values(point, measure).ok_or_else(|| format!("{measure} was not kept; name it in measures"))?;
+        let kept = values.iter().enumerate().filter(|(seed, _)| Some(*seed) != without).map(|(_, value)| value.clone());
+        let kept = kept.collect::<Result<Vec<f64>, String>>()?;
+        mean(&kept).ok_or_else(|| format!("{measure} is of no run"))
+    }
+
+    fn result(&self, point: usize, measure: &Measure) -> MeasureResult {
+        let values: Vec<Option<f64>> =
+            self.values(point, measure).unwrap_or_default().iter().map(|value| value.clone().ok()).collect();
+        let all: Option<Vec<f64>> = values.iter().copied().collect();
+        MeasureResult {
+            measure: measure.as_str().to_owned(),
+            mean: all.as_deref().and_then(mean),
+            ci95: all.as_deref().and_then(Interval::of_mean),
+            values,
+        }
+    }
+
+    fn seeds(&self) -> usize {
+        self.values.first().and_then(|points| points.first()).map_or(0, Vec::len)
+    }
+}
+
+/// A claim at each of its places.
+fn judge_all(study: &Study, claim: &Claim, measured: &Arc<Measured>) -> Vec<ClaimResult> {
+    let space = Arc::new(study.space.clone());
+    let places = space.combinations(&claim.selection, &claim.each);
+    places.iter().map(|levels| judge(&space, claim, levels, measured)).collect()
+}
+
+fn judge(space: &Arc<Space>, claim: &Claim, levels: &[usize], measured: &Arc<Measured>) -> ClaimResult {
+    let selection = fixed(&claim.selection, &claim.each, levels);
+    let point = space.select(&selection).first().copied().unwrap_or(0);
+    let evaluate = |without: Option<usize>| {
+        let measured = Arc::clone(measured);
+        let figures: Arc<Figures> = Arc::new(move |point, measure: &Measure| measured.mean(point, measure, without));
+        let scope = Scope { space: Arc::clone(space), selection: selection.clone(), figures };
+        expression::evaluate(&claim.value, &scope)
+    };
+    let outcome = evaluate(None);
+    let seeds = measured.seeds();
+    let without = (0..seeds).map(|seed| evaluate(Some(seed)).ok()).collect::<Option<Vec<f64>>>();
+    let ci95 = match (&outcome, without) {
+        (Ok(ours), Some(without)) if seeds > 1 => Interval::jackknife(*ours, &without),
+        _ => None,
+    };
+    let (low, high) = claim.criterion.range(claim.paper);
+    let verdict = match outcome {
+        Ok(ours) if (low..=high).contains(&ours) => Verdict::Holds,
+        Ok(_) => Verdict::DoesNotHold,
+        Err(_) => Verdict::CannotBeJudged,
+    };
+    let clear = ci95.is_some_and(|interval| match verdict {
+        Verdict::Holds => interval.low >= low && interval.high <= high,
+        Verdict::DoesNotHold => interval.high < low || interval.low > high,
+        Verdict::CannotBeJudged => false,
+    });
+    ClaimResult {
+        id: claim.id.clone(),
+        text: claim.text.clone(),
+        source: claim.source.clone(),
+        reading: claim.reading.clone(),
+        at: space.coordinates_of(point, &claim.each),
+        value: claim.value.clone(),
+        paper: claim.paper,
+        criterion: claim.criterion,
+        required: claim.required,
+        ours: outcome.as_ref().ok().copied(),
+        ci95,
+        verdict,
+        clear,
+        problem: outcome.err().map(|problem| problem.problem),
+    }
+}
+
+fn drawn(study: &Study, figure: &Figure, measured: &Measured) -> FigureResult {
+    let space = &study.space;
+    let panel_of: Vec<usize> = figure.panels.into_iter().collect();
+    // One line for each combination of what is neither along the axis nor a panel of its own.
+    let of_lines: Vec<usize> =
+        (0..space.dimensions.len()).filter(|of| *of != figure.x && !panel_of.contains(of)).collect();
+    let panels = space.combinations(&figure.selection, &panel_of).into_iter().map(|levels| {
+        let selection = fixed(&figure.selection, &panel_of, &levels);
+        let lines = space.combinations(&selection, &of_lines).into_iter().map(|levels| {
+            let points = space.select(&fixed(&selection, &of_lines, &levels));
+            let several: Vec<usize> =
+                of_lines.iter().copied().filter(|of| space.allowed(&selection, *of).len() > 1).collect();
+            let label = points.first().map(|point| joined(&space.coordinates_of(*point, &several)));
+            LineResult {
+                label: label.unwrap_or_default(),
+                source: None,
+                marks: marks(space, figure, &points, measured),
+            }
+        });
+        let point = space.select(&selection).first().copied().unwrap_or(0);
+        PanelResult {
+            label: joined(&space.coordinates_of(point, &panel_of)),
+            lines: lines.collect(),
+            references: figure
+                .references
+                .iter()
+                .flat_map(|of| referred(space, figure, *of, &selection, &of_lines))
+                .collect(),
+        }
+    });
+    FigureResult {
+        title: figure.title.clone(),
+        x_label: space.dimensions[figure.x].label.clone(),
+        y: figure.y.as_str().to_owned(),
+        y_label: figure.y_label.clone(),
+        log_x: figure.log_x,
+        log_y: figure.log_y,
+        panels: panels.collect(),
+    }
+}
+
+fn x_of(space: &Space, figure: &Figure, point: usize) -> Level {
+    space.dimensions[figure.x].levels[space.levels_at(point)[figure.x]].clone()
+}
+
+fn marks(space: &Space, figure: &Figure, points: &[usize], measured: &Measured) -> Vec<MarkResult> {
+    let mark = |point: &usize| {
+        let MeasureResult { mean, ci95, .. } = measured.result(*point, &figure.y);
+        MarkResult { x: x_of(space, figure, *point), y: mean, ci95 }
+    };
+    points.iter().map(mark).collect()
+}
+
+/// A reference in one panel: one line, or one for each combination where it differs between them.
+fn referred(space: &Space, figure: &Figure, of: usize, selection: &Selection, of_lines: &[usize]) -> Vec<LineResult> {
+    let reference = &space.references[of];
+    let mut lines: Vec<(String, Vec<MarkResult>)> = Vec::new();
+    for levels in space.combinations(selection, of_lines) {
+        let points = space.select(&fixed(selection, of_lines, &levels));
+        let mark = |point: &usize| {
+            // It was computed at every point when the study was read.
+            let y = reference_at(space, of, *point).ok().flatten()?;
+            Some(MarkResult { x: x_of(space, figure, *point), y: Some(y), ci95: None })
+        };
+        let marks: Vec<MarkResult> = points.iter().filter_map(mark).collect();
+        if !marks.is_empty() && lines.iter().all(|(_, other)| *other != marks) {
+            let place = points.first().map(|point| joined(&space.coordinates_of(*point, of_lines)));
+            lines.push((place.unwrap_or_default(), marks));
+        }
+    }
+    // Where it is the same for all, nobody needs to be told for which.
+    let one = lines.len() == 1;
+    let line = |(place, marks): (String, Vec<MarkResult>)| {
+        let label = &reference.label;
+        let label = if one || place.is_empty() { label.clone() } else { format!("{label}, {place}") };
+        LineResult { label, source: Some(reference.source.clone()), marks }
+    };
+    lines.into_iter().map(line).collect()
+}

@@ -1,0 +1,239 @@
+//! The points of a study: every combination of the values of its axes.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What the cases are called where axes are named.
+pub(crate) const CASE: &str = "case";
+
+/// One value of an axis, as figures and claims call it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Level {
+    /// A number.
+    Number(f64),
+    /// A word.
+    Text(String),
+}
+
+/// One axis with its value at a point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Coordinate {
+    /// The axis's name, or "case".
+    pub axis: String,
+    /// Its value.
+    pub value: Level,
+}
+
+/// An axis, or the cases.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Dimension {
+    pub(crate) name: String,
+    pub(crate) label: String,
+    /// What varies, as after `--set`; none of the cases.
+    pub(crate) keys: Vec<String>,
+    pub(crate) levels: Vec<Level>,
+}
+
+/// All axes, the cases first, and what is known of their points beforehand.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Space {
+    pub(crate) dimensions: Vec<Dimension>,
+    pub(crate) references: Vec<Reference>,
+}
+
+/// Theory or published points.
+#[derive(Clone, Debug)]
+pub(crate) struct Reference {
+    pub(crate) label: String,
+    pub(crate) source: String,
+    pub(crate) selection: Selection,
+    pub(crate) curve: Curve,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Curve {
+    /// At these values of a dimension.
+    Points { x: usize, points: Vec<(Level, f64)> },
+    /// An expression over the names of the dimensions.
+    Formula(String),
+}
+
+/// The levels that are allowed of each dimension; `None`: all.
+pub(crate) type Selection = Vec<Option<Vec<usize>>>;
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+impl fmt::Display for Coordinate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A case needs no name before it.
+        if self.axis == CASE { write!(f, "{}", self.value) } else { write!(f, "{}={}", self.axis, self.value) }
+    }
+}
+
+/// `ARF, n=10, delay=4`.
+pub(crate) fn joined(coordinates: &[Coordinate]) -> String {
+    coordinates.iter().map(Coordinate::to_string).collect::<Vec<_>>().join(", ")
+}
+
+impl Level {
+    /// Whether the two are the same value; numbers that differ in the last digits are.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Number(a), Self::Number(b)) => (a - b).abs() <= 1e-9 * a.abs().max(b.abs()),
+            (Self::Text(a), Self::Text(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+impl Dimension {
+    pub(crate) fn level(&self, value: &Level) -> Option<usize> {
+        self.levels.iter().position(|level| level.is(value))
+    }
+
+    /// Its values, for messages.
+    pub(crate) fn said(&self) -> String {
+        let say = |level: &Level| match level {
+            Level::Number(number) => number.to_string(),
+            Level::Text(text) => format!("\"{text}\""),
+        };
+        self.levels.iter().map(say).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl Space {
+    /// How many points there are; one where nothing varies.
+    pub(crate) fn points(&self) -> usize {
+        self.dimensions.iter().map(|dimension| dimension.levels.len()).product()
+    }
+
+    /// The level of each dimension at a point; the last dimension changes fastest.
+    pub(crate) fn levels_at(&self, point: usize) -> Vec<usize> {
+        let mut rest = point;
+        let mut levels = vec![0; self.dimensions.len()];
+        for (level, dimension) in levels.iter_mut().zip(&self.dimensions).rev() {
+            *level = rest % dimension.levels.len();
+            rest /= dimension.levels.len();
+        }
+        levels
+    }
+
+    /// The name and value of every dimension at a point.
+    pub(crate) fn coordinates(&self, point: usize) -> Vec<Coordinate> {
+        let dimensions: Vec<usize> = (0..self.dimensions.len()).collect();
+        self.coordinates_of(point, &dimensions)
+    }
+
+    /// The same of some dimensions.
+    pub(crate) fn coordinates_of(&self, point: usize, dimensions: &[usize]) -> Vec<Coordinate> {
+        let levels = self.levels_at(point);
+        let coordinate = |dimension: &usize| Coordinate {
+            axis: self.dimensions[*dimension].name.clone(),
+            value: self.dimensions[*dimension].levels[levels[*dimension]].clone(),
+        };
+        dimensions.iter().map(coordinate).collect()
+    }
+
+    pub(crate) fn dimension(&self, name: &str) -> Option<usize> {
+        self.dimensions.iter().position(|dimension| dimension.name == name)
+    }
+
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.dimensions.iter().map(|dimension| dimension.name.as_str()).collect()
+    }
+
+    pub(crate) fn everything(&self) -> Selection {
+        vec![None; self.dimensions.len()]
+    }
+
+    pub(crate) fn includes(&self, selection: &Selection, point: usize) -> bool {
+        let levels = self.levels_at(point);
+        selection
+            .iter()
+            .zip(levels)
+            .all(|(allowed, level)| allowed.as_ref().is_none_or(|allowed| allowed.contains(&level)))
+    }
+
+    /// The points of a selection, in their order.
+    pub(crate) fn select(&self, selection: &Selection) -> Vec<usize> {
+        (0..self.points()).filter(|point| self.includes(selection, *point)).collect()
+    }
+
+    /// The levels of a dimension that a selection allows.
+    pub(crate) fn allowed(&self, selection: &Selection, dimension: usize) -> Vec<usize> {
+        selection[dimension].clone().unwrap_or_else(|| (0..self.dimensions[dimension].levels.len()).collect())
+    }
+
+    /// Every combination of the levels that a selection allows of these dimensions; one without levels for none.
+    pub(crate) fn combinations(&self, selection: &Selection, dimensions: &[usize]) -> Vec<Vec<usize>> {
+        dimensions.iter().fold(vec![Vec::new()], |combinations, dimension| {
+            let levels = self.allowed(selection, *dimension);
+            let with = |levels_before: &Vec<usize>| {
+                let before = levels_before.clone();
+                levels.iter().map(move |level| before.iter().copied().chain([*level]).collect()).collect::<Vec<_>>()
+            };
+            combinations.iter().flat_map(with).collect()
+        })
+    }
+}
+
+/// A selection with one level of each of these dimensions.
+pub(crate) fn fixed(selection: &Selection, dimensions: &[usize], levels: &[usize]) -> Selection {
+    let mut selection = selection.clone();
+    for (dimension, level) in dimensions.iter().zip(levels) {
+        selection[*dimension] = Some(vec![*level]);
+    }
+    selection
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn space() -> Space {
+        let dimension = |name: &str, levels: Vec<Level>| Dimension {
+            name: name.into(),
+            label: name.into(),
+            keys: Vec::new(),
+            levels,
+        };
+        let text = |word: &str| Level::Text(word.into());
+        let dimensions = vec![
+            dimension(CASE, vec![text("fixed"), text("ARF")]),
+            dimension("n", [1.0, 5.0, 10.0].map(Level::Number).to_vec()),
+        ];
+        Space { dimensions, references: Vec::new() }
+    }
+
+    #[test]
+    fn the_last_axis_changes_fastest() {
+        let space = space();
+        let said: Vec<String> = (0..space.points()).map(|point| joined(&space.coordinates(point))).collect();
+        assert_eq!(said, ["fixed, n=1", "fixed, n=5", "fixed, n=10", "ARF, n=1", "ARF, n=5", "ARF, n=10"]);
+        assert_eq!(Space::default().points(), 1);
+    }
+
+    #[test]
+    fn a_selection_keeps_the_points_that_meet_all_of_it() {
+        let space = space();
+        assert_eq!(space.select(&vec![None, Some(vec![0, 2])]), [0, 2, 3, 5]);
+        assert_eq!(space.select(&fixed(&space.everything(), &[0, 1], &[1, 1])), [4]);
+        assert_eq!(space.combinations(&vec![None, Some(vec![0, 2])], &[1, 0]), [[0, 0], [0, 1], [2, 0], [2, 1]]);
+        assert_eq!(space.combinations(&space.everything(), &[]), [Vec::<usize>::new()]);
+    }
+
+    #[test]
+    fn numbers_that_differ_in_their_last_digits_are_one_level() {
+        assert_eq!(space().dimensions[1].level(&Level::Number(10.000_000_000_1)), Some(2));
+        assert_eq!(space().dimensions[1].level(&Level::Number(9.9)), None);
+        assert_eq!(space().dimensions[1].level(&Level::Text("10".into())), None);
+    }
+}
