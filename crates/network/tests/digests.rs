@@ -108,7 +108,8 @@ fn saturated(config: &Config, milliseconds: u64) -> String {
                 served += 1;
                 let _refused = network.offer(now, packet(from, stations, 1500, served));
                 if served % 2 == 0 {
-                    let _refused = network.offer(now, packet(stations, from, 52, served));
+                    let _refused =
+                        network.offer(now, Packet { flow: from.into(), ..packet(stations, from, 52, served) });
                 }
             }
         }
@@ -160,6 +161,12 @@ fn bursts_through_an_access_point_go_as_they_went() {
         ),
         ("FQ-CoDel", config(5, fq_codel(30, WifiConfig::new(Standard::G))), 700, "20461 d0fccfa300a9b503"),
         ("802.11b", config(4, noisy(Standard::B, RateControl::Arf, RateSet::Ofdm)), 4000, "6070 f7381ec0f27b10ef"),
+        (
+            "Minstrel",
+            config(5, noisy(Standard::G, RateControl::Minstrel, RateSet::All)),
+            1500,
+            "24707 0c319e4c50e416d8",
+        ),
         ("mixed", mixed, 3000, "7616 b070b7eac0fc9607"),
         ("many", config(60, noisy(Standard::G, RateControl::Fixed, RateSet::Ofdm)), 500, "7910 f37b54bd1344bd40"),
         ("many, slow", config(200, slow), 2500, "11722 b6628552d9e7ee38"),
@@ -187,6 +194,16 @@ fn saturated_stations_go_as_they_went() {
             "10481 7538f3ed103a0c5e",
         ),
         ("10, FQ-CoDel", wifi(10, 20, fq_codel(100, forever.clone())), "11893 f16c7265a046ad92"),
+        (
+            "10, Minstrel",
+            wifi(10, 20, WifiConfig { rate_control: RateControl::Minstrel, ..WifiConfig::new(Standard::G) }),
+            "10219 e57dd9603146053b",
+        ),
+        (
+            "10, FQ-CoDel",
+            wifi(10, 20, WifiConfig { access_point_queue: QueueConfig::fq_codel(40), ..WifiConfig::new(Standard::G) }),
+            "11893 0616456f12dba4d0",
+        ),
         ("10, 802.11b", wifi(10, 20, WifiConfig::new(Standard::B)), "2593 8018a3306df2ddac"),
         ("10, 802.11bg", wifi(10, 20, WifiConfig::new(Standard::Bg)), "6053 f9a67a228684f600"),
         ("50", wifi(50, 20, WifiConfig::new(Standard::G)), "8899 b34c2180b2ee4431"),

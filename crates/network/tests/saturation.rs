@@ -167,6 +167,20 @@ fn arf_reads_collisions_as_channel_errors_and_slows_down() {
     }
 }
 
+/// Collisions hit all rates alike, so the fastest stays the best; what is left is what sampling costs, and the lower rates that
+/// a frame's later retries go at.
+#[test]
+fn minstrel_compares_rates_and_stays_near_the_top() {
+    for stations in [1, 2, 5, 10, 20] {
+        let [minstrel, fixed, arf] = [RateControl::Minstrel, RateControl::Fixed, RateControl::Arf]
+            .map(|control| mean_phy_rate_and_throughput(stations, control));
+        println!("n={stations}: mean PHY rate {:.2} Mb/s, throughput {:.2} Mb/s", minstrel.0, minstrel.1);
+        assert!(minstrel.0 > 48.0, "{stations} stations: {} Mb/s", minstrel.0);
+        assert!((0.85..1.0).contains(&(minstrel.1 / fixed.1)), "{stations} stations: {} Mb/s", minstrel.1);
+        assert!(stations < 5 || minstrel.1 > 4.0 * arf.1, "{stations} stations: {} Mb/s", minstrel.1);
+    }
+}
+
 /// Data frames up for each frame of the access point, all saturated; the access point sends packets of so many bytes.
 fn frames_up_per_frame_down(stations: u16, bytes_down: u64) -> f64 {
     let config = WifiConfig { access_point_queue: QueueConfig::fifo(1000), ..WifiConfig::new(Standard::G) };

@@ -385,3 +385,306 @@ fn permutation(length: usize, stream: &mut ChaCha8Rng) -> Vec<u8> {
     }
     places
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{RateSet, Standard};
+    use super::*;
+    use crate::random::{Streams, happens};
+    use units::Probability;
+
+    fn ms(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    fn minstrel(standard: Standard, set: RateSet, seed: u64) -> Minstrel {
+        let highest = if standard == Standard::B { PhyRate::Mbps11 } else { PhyRate::Mbps54 };
+        let stream = Streams::new(seed).stream("wifi/minstrel/0/up");
+        Minstrel::new(&Ladder::new(standard, set, highest), standard, stream)
+    }
+
+    fn g() -> Minstrel {
+        minstrel(Standard::G, RateSet::Ofdm, 1)
+    }
+
+    /// As if each rate of 802.11g had succeeded so often, in per cent; measured twice, so that both ways of averaging count.
+    fn measured(percents: [u32; 8]) -> Minstrel {
+        let mut minstrel = g();
+        for round in 1..=2 {
+            for (state, percent) in minstrel.rates.iter_mut().zip(percents) {
+                state.attempts = 100;
+                state.successes = percent;
+            }
+            minstrel.update(ms(100 * round));
+        }
+        minstrel
+    }
+
+    fn state(minstrel: &Minstrel, rate: PhyRate) -> &RateState {
+        minstrel.rates.iter().find(|state| state.rate == rate).unwrap()
+    }
+
+    /// The retry chain in Mb/s and transmissions.
+    fn chain(minstrel: &Minstrel, chain: [Place; 4]) -> [(u64, u8); 4] {
+        chain.map(|place| (minstrel.rates[usize::from(place.rate)].rate.kbps() / 1000, place.tries))
+    }
+
+    #[test]
+    fn a_quarter_of_what_is_new_goes_into_the_average() {
+        // In 65536ths: 8 of 10 = 52428.8, rounded down, and taken whole. 5 of 10 = 32768: 52428 - 19660 × 32 / 128 = 52428 - 4915.
+        // 10 of 10: 47513 + 18023 × 32 / 128 = 47513 + 4505.75. Nothing sent: as it was.
+        let mut minstrel = g();
+        for (successes, attempts, expected) in [(8, 10, 52_428), (5, 10, 47_513), (10, 10, 52_018), (0, 0, 52_018)] {
+            let state = &mut minstrel.rates[3];
+            (state.attempts, state.successes) = (attempts, successes);
+            state.update();
+            assert_eq!(state.share(), Share(expected), "after {successes} of {attempts}");
+        }
+        assert_eq!(minstrel.rates[3].skipped, 1);
+    }
+
+    #[test]
+    fn durations_are_those_of_mac80211() {
+        // 1204 B = 9632 bits. OFDM: 36 + 4 ceil((9632 + 22) / (4 R)): 54: 44.7 symbols, 48: 50.3, 36: 67.04, 24: 100.6, 18: 134.1,
+        // 12: 201.1, 9: 268.2, 6: 402.3. DSSS: 106 + ceil(9632 / R): 875.6, 1751.3, 4816, 9632.
+        let expected = [9738, 4922, 1858, 1648, 1112, 982, 844, 576, 440, 308, 240, 216];
+        assert_eq!(PhyRate::ALL.map(|rate| duration_us(rate, FRAME_BYTES)), expected);
+        // 14 B: 112 + 22 bits: 0.6 symbols at 54 Mb/s, 5.6 at 6.
+        assert_eq!([PhyRate::Mbps54, PhyRate::Mbps6].map(|rate| duration_us(rate, ACK_BYTES)), [40, 60]);
+    }
+
+    #[test]
+    fn a_place_in_the_chain_lasts_six_milliseconds() {
+        // With 216 + 60 us, then per retry 216 + 40 + 4.5 CW: 67, 139, 283, 571, 1147, 2299 (rounded down) of backoff at 54 Mb/s:
+        // 276, 599, 994, 1533, 2360, 3763, 6318: six transmissions. At 6 Mb/s 1648 + 60 each: 1708, 3483, 5330, 7321: three.
+        // At 1 Mb/s (ACK 106 + 112) one is too long already.
+        assert_eq!(retries(PhyRate::Mbps54, 60).0, 6);
+        assert_eq!(retries(PhyRate::Mbps6, 60).0, 3);
+        assert_eq!(retries(PhyRate::Mbps1, 218), (1, 1));
+        // Protected, 60 us more each and without the first 276: 383, 838, 1437, 2324, 3787, 6402: six again; at 6 Mb/s 1835,
+        // 3742, 5793: counted after each that fits, four.
+        assert_eq!((retries(PhyRate::Mbps54, 60).1, retries(PhyRate::Mbps6, 60).1), (6, 4));
+    }
+
+    #[test]
+    fn throughput_is_probability_over_time() {
+        // 90 % (58982) at 54 Mb/s: 100000 × (58982 / 216 = 273) >> 16 = 416; at 48: 245 -> 373. Above 90 % no better.
+        // 50 %: 32768 / 216 = 151 -> 230. Under 10 % nothing.
+        let throughput = |percent, rate| state(&measured([percent; 8]), rate).throughput();
+        assert_eq!(throughput(90, PhyRate::Mbps54), 416);
+        assert_eq!(throughput(100, PhyRate::Mbps54), 416);
+        assert_eq!(throughput(90, PhyRate::Mbps48), 373);
+        assert_eq!(throughput(50, PhyRate::Mbps54), 230);
+        assert_eq!(throughput(9, PhyRate::Mbps54), 0);
+    }
+
+    #[test]
+    fn the_chain_is_best_second_most_probable_lowest() {
+        // P / T per ms: 54: 0.3 / 216 = 1.39, 48: 0.5 / 240 = 2.08, 36: 0.8 / 308 = 2.60, 24: 0.85 / 440 = 1.93, 18: 0.9 / 576 = 1.56.
+        // Nobody has 95 %: the most probable is the last of those with 94 %, 12 Mb/s. All are between 10 and 95 %: whole retries.
+        let mut minstrel = measured([94, 94, 94, 90, 85, 80, 50, 30]);
+        minstrel.samples = 100;
+        let plain = minstrel.choose_chain();
+        let retries = |rate| retries(rate, 60).0;
+        assert_eq!(
+            chain(&minstrel, plain),
+            [
+                (36, retries(PhyRate::Mbps36)),
+                (48, retries(PhyRate::Mbps48)),
+                (12, retries(PhyRate::Mbps12)),
+                (6, MAX_RETRY)
+            ]
+        );
+        // With several above 95 % the fastest of them; what is almost certain is tried twice.
+        let mut minstrel = measured([100, 100, 100, 100, 96, 80, 50, 5]);
+        minstrel.samples = 100;
+        let plain = minstrel.choose_chain();
+        assert_eq!(chain(&minstrel, plain)[2..], [(24, 2), (6, MAX_RETRY)]);
+        assert_eq!(state(&minstrel, PhyRate::Mbps54).retries_now, 2, "so is what hardly works");
+        // If nothing works, everything goes to the lowest rate: half of its three tries, rounded down.
+        let mut minstrel = measured([0; 8]);
+        minstrel.samples = 100;
+        let plain = minstrel.choose_chain();
+        assert_eq!(chain(&minstrel, plain)[..2], [(6, 1), (6, 1)]);
+    }
+
+    #[test]
+    fn a_frame_goes_down_its_chain_until_it_is_given_up() {
+        let mut minstrel = measured([100, 100, 100, 100, 96, 80, 50, 30]);
+        minstrel.samples = 100;
+        let mut sent = Vec::new();
+        for transmission in 1..=16 {
+            sent.push(minstrel.next_rate().kbps() / 1000);
+            minstrel.on_failure(ms(201), transmission == 16);
+        }
+        // 36 × 5 (308 + 60 us, 348 + 67, 139, 283, 571, 1147, 2299: 368, 783, 1270, 1901, 2820, 4315, 6962: six),
+        // 48 × 6 (240 + 60, 280 + ...: 300, 647, 1066, 1629, 2480, 3907, 6486), 24 × 2, 6 to the end.
+        let expected: Vec<u64> =
+            [(36, 6), (48, 6), (24, 2), (6, 2)].into_iter().flat_map(|(rate, times)| vec![rate; times]).collect();
+        assert_eq!(sent, expected);
+        assert_eq!(state(&minstrel, PhyRate::Mbps36).attempts, 6);
+        assert_eq!(minstrel.next_rate(), PhyRate::Mbps36, "the next frame begins at the top");
+    }
+
+    #[test]
+    fn probabilities_move_every_100_ms_when_a_frame_is_over() {
+        let mut minstrel = g();
+        minstrel.next_rate();
+        minstrel.on_success(ms(100));
+        assert_eq!(minstrel.updated, Time::ZERO);
+        minstrel.next_rate();
+        minstrel.on_failure(ms(150), false);
+        assert_eq!(minstrel.updated, Time::ZERO, "it will be sent again");
+        minstrel.next_rate();
+        minstrel.on_failure(ms(160), true);
+        assert_eq!(minstrel.updated, ms(160));
+    }
+
+    /// What the frames of a run were.
+    #[derive(Default, Debug)]
+    struct Sent {
+        /// By rate: how many frames were first sent at it.
+        first: [u32; PhyRate::ALL.len()],
+        samples: u32,
+        /// Samples right after another.
+        in_a_row: u32,
+    }
+
+    impl Sent {
+        fn frames(&self) -> f64 {
+            self.first.iter().sum::<u32>().into()
+        }
+
+        fn share(&self, rate: PhyRate) -> f64 {
+            f64::from(self.first[rate as usize]) / self.frames()
+        }
+    }
+
+    /// Sends frames for so long over a channel that nobody else uses, where a transmission succeeds as often as its rate says.
+    fn send(minstrel: &mut Minstrel, now: &mut Time, milliseconds: u64, success: impl Fn(PhyRate) -> f64) -> Sent {
+        let mut stream = Streams::new(5).stream("channel");
+        let end = *now + Span::from_millis(milliseconds);
+        let mut sent = Sent::default();
+        while *now < end {
+            let after_sample = minstrel.last_was_sample;
+            for transmission in 1..=7 {
+                let rate = minstrel.next_rate();
+                if transmission == 1 {
+                    sent.first[rate as usize] += 1;
+                    sent.samples += u32::from(minstrel.last_was_sample);
+                    sent.in_a_row += u32::from(after_sample && minstrel.last_was_sample);
+                }
+                // 1200 bytes and some 100 us of spaces and backoff.
+                *now += Span::from_micros(u64::from(duration_us(rate, FRAME_BYTES)) + 100);
+                if happens(Probability::new(success(rate)).unwrap(), &mut stream) {
+                    minstrel.on_success(*now);
+                    break;
+                }
+                minstrel.on_failure(*now, transmission == 7);
+            }
+        }
+        sent
+    }
+
+    #[test]
+    fn it_finds_the_rate_with_the_best_throughput() {
+        // By rate, ascending, how often a transmission succeeds. P / T as in `the_chain_is_...`, per ms; the second: 36 2.60,
+        // 48 2.08; the third: 12 1.07, 9 and 6 less; the last: 54 2.78, 36 2.34, 48 2.25. Now and then a few lucky samples make
+        // another rate look better until it is used.
+        let cases = [
+            ([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0], PhyRate::Mbps54),
+            ([1.0, 1.0, 1.0, 1.0, 0.95, 0.8, 0.5, 0.1], PhyRate::Mbps36),
+            ([1.0, 1.0, 0.9, 0.5, 0.1, 0.0, 0.0, 0.0], PhyRate::Mbps12),
+            ([0.9, 0.3, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], PhyRate::Mbps6),
+            ([0.75, 0.75, 0.75, 0.75, 0.75, 0.72, 0.54, 0.6], PhyRate::Mbps54),
+        ];
+        for (successes, best) in cases {
+            for seed in 1..=5 {
+                let mut minstrel = minstrel(Standard::G, RateSet::Ofdm, seed);
+                let success = |rate| successes[minstrel_index(rate)];
+                let mut now = Time::ZERO;
+                send(&mut minstrel, &mut now, 2_000, success);
+                let sent = send(&mut minstrel, &mut now, 20_000, success);
+                let share = sent.share(best);
+                println!("{best}, seed {seed}: {:.1} % of the frames begin there", 100.0 * share);
+                assert!(share > 0.65, "{best}, seed {seed}: {sent:?}");
+            }
+        }
+    }
+
+    fn minstrel_index(rate: PhyRate) -> usize {
+        PhyRate::ALL.into_iter().filter(|rate| rate.is_ofdm()).position(|ofdm| ofdm == rate).unwrap()
+    }
+
+    #[test]
+    fn it_follows_a_channel_that_changes() {
+        let mut minstrel = g();
+        let mut now = Time::ZERO;
+        assert_eq!(minstrel.next_rate(), minstrel.rates[usize::from(minstrel.sample_table[0][0])].rate);
+        assert_eq!(minstrel.rate(), PhyRate::Mbps6, "it begins at the lowest rate");
+        send(&mut minstrel, &mut now, 1_000, |_| 1.0);
+        assert_eq!(minstrel.rate(), PhyRate::Mbps54);
+        // 0.75^9 = 7.5 %: nine intervals until 54 Mb/s counts for nothing, but 24 Mb/s is better after four (32 % / 216 < 90 % / 440).
+        let up_to_24 = |rate| if rate <= PhyRate::Mbps24 { 1.0 } else { 0.0 };
+        send(&mut minstrel, &mut now, 2_000, up_to_24);
+        assert_eq!(minstrel.rate(), PhyRate::Mbps24);
+        send(&mut minstrel, &mut now, 10_000, |_| 1.0);
+        assert_eq!(minstrel.rate(), PhyRate::Mbps54);
+    }
+
+    fn samples(standard: Standard, successes: [f64; 8]) -> Sent {
+        let mut minstrel = minstrel(standard, RateSet::Ofdm, 1);
+        let mut now = Time::ZERO;
+        send(&mut minstrel, &mut now, 1_000, |rate| successes[minstrel_index(rate)]);
+        send(&mut minstrel, &mut now, 20_000, |rate| successes[minstrel_index(rate)])
+    }
+
+    #[test]
+    fn a_tenth_of_the_frames_sample() {
+        for successes in [[1.0; 8], [1.0, 1.0, 1.0, 1.0, 0.9, 0.8, 0.5, 0.2]] {
+            let sent = samples(Standard::G, successes);
+            let share = f64::from(sent.samples) / sent.frames();
+            println!("{share:.4} of the frames sample");
+            assert!((0.095..0.105).contains(&share), "{successes:?}: {share}");
+        }
+    }
+
+    #[test]
+    fn behind_protection_a_twentieth_is_meant_to_sample() {
+        // What has P > 95 % is counted as a sample and not sent, so it is less in the end.
+        let sent = samples(Standard::Bg, [0.9, 0.9, 0.9, 0.9, 0.9, 0.8, 0.5, 0.2]);
+        let share = f64::from(sent.samples) / sent.frames();
+        println!("{share:.4} of the frames sample");
+        assert!((0.01..0.0525).contains(&share), "{share}");
+        assert_eq!(sent.in_a_row, 0);
+    }
+
+    #[test]
+    fn slower_rates_are_sampled_where_they_cost_nothing() {
+        // All rates work and 54 Mb/s is the best: frames are first sent at that, but for rates not tried for 20 intervals.
+        let mut minstrel = g();
+        let mut now = Time::ZERO;
+        send(&mut minstrel, &mut now, 1_000, |_| 1.0);
+        let sent = send(&mut minstrel, &mut now, 20_000, |_| 1.0);
+        let others = sent.frames() - f64::from(sent.first[PhyRate::Mbps54 as usize]);
+        println!("{others} frames of {} began at other rates", sent.frames());
+        // 200 intervals; in every 21st each of the 7 other rates at most 4 times, as they have P > 95 %.
+        assert!((7.0..=7.0 * 4.0 * 200.0 / 21.0).contains(&others), "{sent:?}");
+    }
+
+    #[test]
+    fn each_column_of_the_sample_table_is_a_permutation_of_its_own() {
+        let minstrel = minstrel(Standard::G, RateSet::All, 1);
+        for column in &minstrel.sample_table {
+            let mut sorted = column.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, (0..12).collect::<Vec<u8>>());
+        }
+        let mut distinct = minstrel.sample_table.to_vec();
+        distinct.sort();
+        distinct.dedup();
+        assert_eq!(distinct.len(), SAMPLE_COLUMNS);
+        assert_eq!(minstrel.sample_table, super::tests::minstrel(Standard::G, RateSet::All, 1).sample_table);
+        assert_ne!(minstrel.sample_table, super::tests::minstrel(Standard::G, RateSet::All, 2).sample_table);
+    }
+}
