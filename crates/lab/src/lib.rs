@@ -96,7 +96,9 @@ pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResu
     let is_modern = |spec: &HostSpec| spec.kind.era == Era::Modern;
     let stations: Vec<Station> = specs.iter().map(|spec| Station::new(is_modern(spec))).collect();
     let modern = specs.iter().filter(|spec| is_modern(spec)).map(|spec| usize::from(spec.index));
-    let Topology::AccessPoint { access, .. } = &config.topology;
+    let Topology::AccessPoint { access, .. } = &config.topology else {
+        bail!("kernel hosts know no links: use --hosts simulated");
+    };
     let access_rate = match access {
         AccessConfig::Wifi(wifi) => wifi.rate.rate(),
         AccessConfig::Wired(wired) => wired.rate,

@@ -23,7 +23,7 @@ fn main() {
     }
     let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
     println!("{:44} {:>10} {:>12} {:>10} {:>10}", "", "packets/s", "hops/s", "ns/hop", "s per s");
-    let cases: [(&str, fn() -> Run); 5] = [
+    let cases: [Case; 5] = [
         ("802.11g, saturated, 10 stations", || saturated(10)),
         ("802.11g, saturated, 50 stations", || saturated(50)),
         ("802.11g, saturated, 200 stations", || saturated(200)),
@@ -34,6 +34,8 @@ fn main() {
         report(name, case);
     }
 }
+
+type Case = (&'static str, fn() -> Run);
 
 /// What a run carried.
 struct Run {

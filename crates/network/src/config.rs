@@ -1,6 +1,7 @@
 //! What a network is made of.
 
 use crate::queue::{Discipline, QueueConfig};
+use crate::routes::Routes;
 use crate::wifi::{PhyRate, RateControl, RateSet, Standard};
 use std::fmt;
 use units::{Probability, Rate, Span};
@@ -8,7 +9,7 @@ use units::{Probability, Rate, Span};
 /// A network: hosts, and what connects them.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
-    /// The hosts; nodes 0..hosts. At least one, at most 65534.
+    /// The hosts; nodes 0..hosts. At least one, and with the other nodes at most 65535.
     pub hosts: Vec<HostConfig>,
     /// What connects them.
     pub topology: Topology,
@@ -24,23 +25,90 @@ pub enum Topology {
         /// What lies between the access point and the server, which is node `hosts.len()`.
         path: PathConfig,
     },
+    /// Nodes with links between them; the hosts sit on nodes.
+    Links(LinksConfig),
 }
 
 /// One host. [`HostConfig::new`] gives the defaults.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostConfig {
-    /// The host's transmit queue in packets with the one in service, at least 1.
+    /// The host's transmit queue in packets with the one in service, at least 1. Not with links: there a host's packets wait in
+    /// the queue of the link that they take first.
     pub queue_packets: usize,
     /// The host's own PHY rate (the highest, with rate control) in both directions; `None` = the access's. Wi-Fi only.
     /// In 802.11bg a host with a DSSS rate (1, 2, 5.5 or 11 Mb/s) is an 802.11b station.
     pub rate: Option<Rate>,
+    /// The round-trip time of this host's path, instead of the one that all share. Not with links.
+    pub path: Option<HostPath>,
+    /// Whether [`Network::take_departed`](crate::Network::take_departed) tells when a packet of this host has left its transmit
+    /// queue.
+    pub reports_departures: bool,
 }
 
 impl HostConfig {
     /// A host with so many packets of transmit queue and nothing else of its own.
     pub const fn new(queue_packets: usize) -> Self {
-        Self { queue_packets, rate: None }
+        Self { queue_packets, rate: None, path: None, reports_departures: false }
     }
+}
+
+/// A path of a host's own: the rate, the queues and the loss are the shared path's, the round-trip time is not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HostPath {
+    /// The shortest and the longest round-trip time without queues, half of it each way. Drawn uniformly.
+    pub rtt: (Span, Span),
+    /// For how long a drawn one holds; [`Span::ZERO`] = for ever.
+    pub change_every: Span,
+}
+
+/// Nodes and the links between them. Hosts sit on nodes; node k is itself [`NodeId`](crate::NodeId) `hosts.len() + k`, so
+/// that a server can sit on any.
+///
+/// A packet takes a way with the fewest links; where there are several, each node sends it over the one that stands first in
+/// `links`. Hosts on one node reach each other at once, and a broadcast reaches only them.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LinksConfig {
+    /// How many nodes; 2 to 1024, for each node knows the next link to each.
+    pub nodes: usize,
+    /// The node that each host sits on.
+    pub attached: Vec<usize>,
+    /// The links; with them each node must reach each. At most 32768.
+    pub links: Vec<LinkConfig>,
+}
+
+/// A link between two nodes.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LinkConfig {
+    /// The two nodes.
+    pub ends: (usize, usize),
+    /// From the first to the second.
+    pub forth: DirectionConfig,
+    /// From the second to the first.
+    pub back: DirectionConfig,
+}
+
+/// One direction of a link.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct DirectionConfig {
+    /// The rate of IP bytes, more than zero.
+    pub rate: Rate,
+    /// From when a packet has been sent to when it is there.
+    pub delay: Span,
+    /// The queue in front of the transmitter.
+    pub queue: QueueConfig,
+    /// Random loss, each packet on its own.
+    pub loss: Probability,
+    /// Where packets are lost.
+    pub loss_at: LossAt,
+}
+
+/// Where a direction of a link loses packets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LossAt {
+    /// Before the queue: a lost packet takes no room in the queue and no time of the link.
+    BeforeQueue,
+    /// After the queue: a transmission error.
+    AfterQueue,
 }
 
 /// What the hosts share.
@@ -150,34 +218,99 @@ impl Config {
     /// The first field that cannot be, and what it may say.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let hosts = self.hosts.len();
-        check((1..=65_534).contains(&hosts), "hosts", || (format!("{hosts} hosts"), "1 to 65534 hosts".into()))?;
-        let Topology::AccessPoint { access, path } = &self.topology;
-        match access {
-            AccessConfig::Wifi(wifi) => wifi.validate()?,
-            AccessConfig::Wired(wired) => {
-                wired.queue.validate("access.queue")?;
-                check_rate("access.rate", wired.rate)?;
+        let others = match &self.topology {
+            Topology::AccessPoint { .. } => 1,
+            Topology::Links(links) => {
+                check((2..=1024).contains(&links.nodes), "nodes", || {
+                    (format!("{} nodes", links.nodes), "2 to 1024 nodes".into())
+                })?;
+                links.nodes
             }
+        };
+        let most = usize::from(u16::MAX) - others;
+        check((1..=most).contains(&hosts), "hosts", || (format!("{hosts} hosts"), format!("1 to {most} hosts")))?;
+        match &self.topology {
+            Topology::AccessPoint { access, path } => {
+                match access {
+                    AccessConfig::Wifi(wifi) => wifi.validate()?,
+                    AccessConfig::Wired(wired) => {
+                        wired.queue.validate("access.queue")?;
+                        check_rate("access.rate", wired.rate)?;
+                    }
+                }
+                check_queue("path.queue_packets", path.queue_packets)?;
+                check_rate("path.rate", path.rate)?;
+            }
+            Topology::Links(links) => links.validate(hosts)?,
         }
-        for (index, host) in self.hosts.iter().enumerate() {
-            check_queue(&format!("hosts[{index}].queue_packets"), host.queue_packets)?;
-            let Some(rate) = host.rate else { continue };
-            let accepted = match access {
-                AccessConfig::Wifi(wifi) => wifi.rates(),
-                AccessConfig::Wired(_) => Vec::new(),
+        let numbered = self.hosts.iter().enumerate();
+        numbered.into_iter().try_for_each(|(index, host)| host.validate(&format!("hosts[{index}]"), &self.topology))
+    }
+}
+
+impl HostConfig {
+    fn validate(&self, field: &str, topology: &Topology) -> Result<(), ConfigError> {
+        check_queue(&format!("{field}.queue_packets"), self.queue_packets)?;
+        if let Some(rate) = self.rate {
+            let (accepted, otherwise) = match topology {
+                Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } => (wifi.rates(), ""),
+                Topology::AccessPoint { access: AccessConfig::Wired(_), .. } => {
+                    (Vec::new(), "none, for the hosts behind a wired access share its rate")
+                }
+                Topology::Links(_) => (Vec::new(), "none, for hosts on a node send at the rates of its links"),
             };
             let known = PhyRate::from_rate(rate).is_some_and(|rate| accepted.contains(&rate));
-            check(known, &format!("hosts[{index}].rate"), || {
-                let accepted = if accepted.is_empty() {
-                    "none, for the hosts behind a wired access share its rate".into()
-                } else {
-                    list(&accepted)
-                };
+            check(known, &format!("{field}.rate"), || {
+                let accepted = if accepted.is_empty() { otherwise.into() } else { list(&accepted) };
                 (rate.to_string(), accepted)
             })?;
         }
-        check_queue("path.queue_packets", path.queue_packets)?;
-        check_rate("path.rate", path.rate)
+        if let Some(HostPath { rtt: (shortest, longest), .. }) = self.path {
+            check(shortest <= longest, &format!("{field}.path.rtt"), || {
+                (format!("{shortest} to {longest}"), "the shorter one, then the longer one".into())
+            })?;
+            check(matches!(topology, Topology::AccessPoint { .. }), &format!("{field}.path"), || {
+                (format!("{shortest} to {longest}"), "none, for the delays of links are theirs".into())
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl LinksConfig {
+    fn validate(&self, hosts: usize) -> Result<(), ConfigError> {
+        let nodes = || format!("nodes 0 to {}", self.nodes - 1);
+        check(self.attached.len() == hosts, "attached", || {
+            (format!("for {} hosts", self.attached.len()), format!("a node for each of the {hosts} hosts"))
+        })?;
+        for (host, &node) in self.attached.iter().enumerate() {
+            check(node < self.nodes, &format!("attached[{host}]"), || (format!("node {node}"), nodes()))?;
+        }
+        check(self.links.len() <= 32_768, "links", || (format!("{} links", self.links.len()), "at most 32768".into()))?;
+        for (index, link) in self.links.iter().enumerate() {
+            let field = format!("links[{index}]");
+            let (one, other) = link.ends;
+            check(one < self.nodes && other < self.nodes && one != other, &format!("{field}.ends"), || {
+                (format!("nodes {one} and {other}"), format!("two different ones of {}", nodes()))
+            })?;
+            link.forth.validate(&format!("{field}.forth"))?;
+            link.back.validate(&format!("{field}.back"))?;
+        }
+        let unreachable = Routes::new(self).unreachable();
+        check(unreachable.is_none(), "links", || {
+            let node = unreachable.unwrap_or_default();
+            (
+                format!("without a way from node 0 to node {node}"),
+                "links that connect every node with every other".into(),
+            )
+        })
+    }
+}
+
+impl DirectionConfig {
+    fn validate(&self, field: &str) -> Result<(), ConfigError> {
+        self.queue.validate(&format!("{field}.queue"))?;
+        check_rate(&format!("{field}.rate"), self.rate)
     }
 }
 

@@ -6,15 +6,21 @@
 //!  host n --[queue]--+   or shared link  <--[queue]--   +<-- half rtt <--[queue]--------+
 //! ```
 //!
+//! or nodes with links between them, in any shape, on which the hosts sit ([`Topology`]).
+//!
 //! The network has no clock of its own. Whoever owns one (an event loop in virtual time, a real-time loop around
 //! kernel hosts) drives it with three verbs, [`Network::offer`], [`Network::next_wakeup`] and [`Network::advance`];
 //! event times are logical, so calling late moves no event.
 //!
 //! Same configuration, same seed, same offers: identical deliveries. Events are ordered by (time, source), where the
-//! sources are, in this order, the access, the path upwards and the path downwards; within a source, by when they were caused.
+//! sources are, in this order, the access, the path upwards and the path downwards, or the links in their order, forth before
+//! back; within a source, by when they were caused.
 //!
-//! The parts: `packet`, `queue` (drop-tail, FQ-CoDel), `link` (wired), `wired` (a wired last hop), [`wifi`] (DCF), `topology`,
-//! `statistics`, [`random`]. What each models and leaves out stands at the top of its file.
+//! What a packet costs does not depend on how many others there are, nor on how many stations or links are idle.
+//!
+//! The parts: `packet`, `queue` (drop-tail, FQ-CoDel), `link` (wired), `wired` (a wired last hop), [`wifi`] (DCF),
+//! `access_point` and `host_path`, `links` with `routes` and `schedule`, `topology` (the verbs), `statistics`, [`random`]. What
+//! each models and leaves out stands at the top of its file.
 //!
 //! ```
 //! use network::{
@@ -50,21 +56,30 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods)]
 
+mod access_point;
 mod config;
+mod host_path;
 mod link;
+mod links;
 mod packet;
 mod queue;
 pub mod random;
+mod routes;
+mod schedule;
 mod statistics;
 mod topology;
 pub mod wifi;
 mod wired;
 
-pub use config::{AccessConfig, Config, ConfigError, HostConfig, PathConfig, Topology, WifiConfig, WiredAccessConfig};
+pub use config::{
+    AccessConfig, Config, ConfigError, DirectionConfig, HostConfig, HostPath, LinkConfig, LinksConfig, LossAt,
+    PathConfig, Topology, WifiConfig, WiredAccessConfig,
+};
 pub use packet::{Delivery, Destination, NodeId, Packet};
 pub use queue::{Discipline, FqCodelConfig, QueueConfig};
 pub use statistics::{
-    AirTime, Cause, Drops, Place, QueueStatistics, StationStatistics, Statistics, WifiLinkStatistics,
+    AirTime, Cause, Drops, LinkStatistics, Place, QueueStatistics, StationStatistics, Statistics, Way,
+    WifiLinkStatistics,
 };
 pub use topology::Network;
 pub use wifi::{PhyRate, RateControl, RateSet, Standard};

@@ -1,101 +1,448 @@
-//! A wired link: a queue, a transmitter of constant rate, random loss, a constant delay.
+//! A wired link, one direction of it: a queue, a transmitter of constant rate, random loss, a delay.
 //!
-//! Algorithm: a packet joins the drop-tail queue; the transmitter serves one packet at a time for size / rate; then the
-//! packet is lost with the loss probability, independently of all others (a transmission error: after the queue, so lost
-//! packets use the link too), or arrives after the delay. Packets never overtake each other.
+//! 1. A packet that is to be lost before the queue is lost at once; it takes no room and no time.
+//! 2. Else it joins the queue, if there is room; the transmitter serves one packet at a time for size / rate.
+//! 3. A packet that is to be lost after the queue is lost now that it has been sent (a transmission error). The others arrive
+//!    after the delay.
+//!
+//! Losses are independent of each other. Behind one delay packets never overtake each other; with delays of their own
+//! (`host_path`) those of one host do not.
+//!
+//! In a drop-tail queue nothing that comes later changes when a packet is sent. So that is worked out when it joins, and the
+//! packet causes one event, its arrival or its loss; lengths are booked later, with the times at which they changed. A packet that
+//! comes at the very nanosecond at which another one has been sent still finds it in the queue; what is offered from outside
+//! comes after all that is due.
+//! Other disciplines choose when the transmitter is free: two events for each packet, sent and arrived.
 //!
 //! Leaves out: framing overhead (rates are rates of IP bytes, as a traffic shaper's), jitter, losses in bursts.
 
-use crate::packet::Packet;
-use crate::queue::Queue;
-use crate::random::happens;
-use crate::statistics::Cause;
+use crate::config::{DirectionConfig, LossAt};
+use crate::host_path::Lanes;
+use crate::packet::{NodeId, Packet};
+use crate::queue::{Discipline, Queue};
+use crate::random::{Streams, happens};
+use crate::statistics::{Cause, LengthOverTime, LinkStatistics, Observed, Place};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
-use units::{Probability, Rate, Span, Time};
+use units::{Bytes, Probability, Rate, Span, Time};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Link<P> {
-    queue: Queue<P>,
     rate: Rate,
-    delay: Span,
     loss: Probability,
+    loss_at: LossAt,
     loss_stream: ChaCha8Rng,
-    /// When the packet in service has been sent.
-    sent_at: Option<Time>,
-    underway: VecDeque<(Time, Packet<P>)>,
-    busy: BusyTime,
+    service: Service<P>,
+    underway: Underway<P>,
+    /// Of packets that will be lost when they have been sent, or that somebody wants to hear of then; drop-tail only.
+    notices: VecDeque<Notice>,
+    /// The last size and how long it takes.
+    last_transmission: (Bytes, Span),
+}
+
+#[derive(Clone, Debug)]
+enum Service<P> {
+    Timetable(Timetable),
+    Queue(Box<Transmitter<P>>),
+}
+
+/// A packet that will have been sent.
+#[derive(Clone, Copy, Debug)]
+struct Notice {
+    at: Time,
+    from: NodeId,
+    is_announced: bool,
+    is_lost: bool,
+}
+
+/// What a link has done at one of its events.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Step<P> {
+    /// This packet has come to the other end.
+    Arrived(Packet<P>),
+    /// A packet of this node has left the queue.
+    Sent(NodeId),
+    /// A packet that nobody wants to hear of was lost.
+    Lost,
+}
+
+/// What has become of a packet that was offered and not refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Taken {
+    Queued,
+    LostBeforeQueue,
 }
 
 impl<P> Link<P> {
-    pub(crate) fn new(queue: Queue<P>, rate: Rate, delay: Span, loss: Probability, stream: ChaCha8Rng) -> Self {
+    /// An idle link. Its random streams are `name`/loss and, with FQ-CoDel, `name`/fq-codel.
+    pub(crate) fn new(config: &DirectionConfig, streams: Streams, name: &str) -> Self {
+        let service = match config.queue.discipline {
+            Discipline::Fifo => Service::Timetable(Timetable::new(config.queue.packets)),
+            Discipline::FqCodel(_) => {
+                let queue = Queue::new(config.queue, streams, &format!("{name}/fq-codel"));
+                Service::Queue(Box::new(Transmitter::new(queue)))
+            }
+        };
         Self {
-            queue,
-            rate,
-            delay,
-            loss,
-            loss_stream: stream,
-            sent_at: None,
-            underway: VecDeque::new(),
-            busy: BusyTime::default(),
+            rate: config.rate,
+            loss: config.loss,
+            loss_at: config.loss_at,
+            loss_stream: streams.stream(&format!("{name}/loss")),
+            service,
+            underway: Underway::InOrder { delay: config.delay, packets: VecDeque::new() },
+            notices: VecDeque::new(),
+            last_transmission: (Bytes::ZERO, Span::ZERO),
         }
     }
 
-    pub(crate) fn offer(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
-        self.queue.push(now, packet)?;
-        if self.sent_at.is_none() {
-            self.serve(now);
+    /// The same link with a delay for each host instead of one for all.
+    pub(crate) fn with_lanes(self, lanes: Lanes<P>) -> Self {
+        Self { underway: Underway::ByHost(Box::new(lanes)), ..self }
+    }
+
+    /// Takes a packet in that comes from another part of the network.
+    pub(crate) fn offer(&mut self, now: Time, packet: Packet<P>) -> Result<Taken, Packet<P>> {
+        if self.loss_at == LossAt::BeforeQueue && happens(self.loss, &mut self.loss_stream) {
+            self.count_drop(Cause::RandomLoss);
+            return Ok(Taken::LostBeforeQueue);
         }
-        Ok(())
+        let transmission = self.transmission_time(packet.size);
+        match &mut self.service {
+            Service::Timetable(timetable) => {
+                timetable.book_before(now);
+                if timetable.departures.len() >= timetable.limit {
+                    timetable.drops[Cause::QueueFull as usize] += 1;
+                    return Err(packet);
+                }
+                let is_lost = self.loss_at == LossAt::AfterQueue && happens(self.loss, &mut self.loss_stream);
+                let sent = timetable.push(now, packet.size, transmission, is_lost);
+                if is_lost {
+                    self.notices.push_back(Notice { at: sent, from: packet.from, is_announced: false, is_lost });
+                } else {
+                    self.underway.push(sent, packet);
+                }
+            }
+            Service::Queue(transmitter) => {
+                transmitter.queue.push(now, packet)?;
+                self.serve(now);
+            }
+        }
+        Ok(Taken::Queued)
+    }
+
+    /// Takes a packet in that comes from outside the network, after all that is due. With `announced`, its leaving
+    /// the queue will be an event of its own.
+    pub(crate) fn offer_from_outside(
+        &mut self,
+        now: Time,
+        packet: Packet<P>,
+        announced: bool,
+    ) -> Result<Taken, Packet<P>> {
+        self.book(now);
+        let from = packet.from;
+        let taken = self.offer(now, packet)?;
+        if let Service::Timetable(timetable) = &self.service
+            && announced
+            && taken == Taken::Queued
+        {
+            let at = timetable.free_at;
+            match self.notices.back_mut() {
+                Some(last) if last.at == at => last.is_announced = true,
+                _ => self.notices.push_back(Notice { at, from, is_announced: true, is_lost: false }),
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Books all that has been sent until now, to the nanosecond.
+    pub(crate) fn book(&mut self, now: Time) {
+        if let Service::Timetable(timetable) = &mut self.service {
+            timetable.book(now);
+        }
     }
 
     /// When something happens next; [`Time::MAX`] for never.
     pub(crate) fn next_event(&self) -> Time {
-        let arrival = self.underway.front().map_or(Time::MAX, |(at, _)| *at);
-        self.sent_at.unwrap_or(Time::MAX).min(arrival)
+        let arrival = self.underway.next_arrival();
+        let sent = match &self.service {
+            Service::Timetable(_) => self.notices.front().map(|notice| notice.at),
+            Service::Queue(transmitter) => transmitter.sent_at,
+        };
+        sent.map_or(arrival, |at| at.min(arrival))
     }
 
-    /// Lets the next event happen, which is due at `now`; gives the packet that has arrived, if that is what happened.
-    pub(crate) fn step(&mut self, now: Time) -> Option<Packet<P>> {
-        if self.underway.front().is_some_and(|(at, _)| *at == now) {
-            return self.underway.pop_front().map(|(_, packet)| packet);
+    /// Lets the next event happen, which is due at `now`.
+    pub(crate) fn step(&mut self, now: Time) -> Step<P> {
+        debug_assert_eq!(self.next_event(), now, "a link steps when it has an event");
+        if self.underway.next_arrival() == now {
+            return Step::Arrived(self.underway.pop());
         }
-        debug_assert_eq!(self.sent_at, Some(now), "a link steps when it has an event");
-        self.sent_at = None;
-        self.busy.stop(now);
-        let packet = self.queue.pop(now);
-        if happens(self.loss, &mut self.loss_stream) {
-            self.queue.count_drops(Cause::RandomLoss, 1);
-        } else {
-            self.underway.push_back((now + self.delay, packet));
+        match &mut self.service {
+            Service::Timetable(_) => {
+                let notice = self.notices.pop_front().expect("what is no arrival was noted");
+                if notice.is_announced { Step::Sent(notice.from) } else { Step::Lost }
+            }
+            Service::Queue(transmitter) => {
+                let packet = transmitter.finish(now);
+                let from = packet.from;
+                if self.loss_at == LossAt::AfterQueue && happens(self.loss, &mut self.loss_stream) {
+                    transmitter.queue.count_drops(Cause::RandomLoss, 1);
+                } else {
+                    self.underway.push(now, packet);
+                }
+                self.serve(now);
+                Step::Sent(from)
+            }
         }
-        if !self.queue.is_empty() {
-            self.serve(now);
+    }
+
+    /// Packets in the queue with the one in service.
+    pub(crate) fn len(&self, now: Time) -> usize {
+        match &self.service {
+            Service::Timetable(timetable) => timetable.len(now),
+            Service::Queue(transmitter) => transmitter.queue.len(),
         }
-        None
     }
 
-    pub(crate) fn queue(&self) -> &Queue<P> {
-        &self.queue
+    pub(crate) fn room(&self, now: Time) -> usize {
+        match &self.service {
+            Service::Timetable(timetable) => timetable.limit - timetable.len(now),
+            Service::Queue(transmitter) => transmitter.queue.room(),
+        }
     }
 
-    /// Packets that have left the queue and not arrived.
-    pub(crate) fn underway(&self) -> usize {
-        self.underway.len()
+    /// Packets that have been accepted and have neither arrived nor been lost.
+    pub(crate) fn packets_inside(&self) -> usize {
+        match &self.service {
+            Service::Timetable(_) => self.underway.len() + self.notices.iter().filter(|notice| notice.is_lost).count(),
+            Service::Queue(transmitter) => self.underway.len() + transmitter.queue.len(),
+        }
     }
 
+    /// How long the transmitter was busy.
     pub(crate) fn busy_time(&self, now: Time) -> Span {
-        self.busy.until(now)
+        match &self.service {
+            Service::Timetable(timetable) => timetable.busy_time(now),
+            Service::Queue(transmitter) => transmitter.busy.until(now),
+        }
+    }
+
+    pub(crate) fn observe(&self, place: Place, now: Time) -> Observed {
+        match &self.service {
+            Service::Timetable(timetable) => {
+                let mut booked = timetable.clone();
+                booked.book(now);
+                Observed { queue: booked.lengths.statistics(place, now), drops: booked.drops }
+            }
+            Service::Queue(transmitter) => Observed::of(&transmitter.queue, place, now),
+        }
+    }
+
+    pub(crate) fn statistics(&self, place: Place, now: Time, elapsed: Span) -> LinkStatistics {
+        let sent = match &self.service {
+            Service::Timetable(timetable) => {
+                let due = timetable.departures.iter().take_while(|departure| departure.at <= now);
+                due.fold(timetable.sent, |sent, departure| sent.and(departure.size))
+            }
+            Service::Queue(transmitter) => transmitter.sent,
+        };
+        let busy = self.busy_time(now);
+        let utilization = if elapsed.is_zero() { 0.0 } else { busy.as_secs_f64() / elapsed.as_secs_f64() };
+        LinkStatistics { place, packets: sent.packets, data: sent.data, busy, utilization }
     }
 
     pub(crate) fn reset_statistics(&mut self, now: Time) {
-        self.queue.reset_statistics(now);
-        self.busy.reset(now);
+        match &mut self.service {
+            Service::Timetable(timetable) => timetable.reset_statistics(now),
+            Service::Queue(transmitter) => {
+                transmitter.queue.reset_statistics(now);
+                transmitter.busy.reset(now);
+                transmitter.sent = Sent::default();
+            }
+        }
     }
 
+    fn count_drop(&mut self, cause: Cause) {
+        match &mut self.service {
+            Service::Timetable(timetable) => timetable.drops[cause as usize] += 1,
+            Service::Queue(transmitter) => transmitter.queue.count_drops(cause, 1),
+        }
+    }
+
+    /// Begins to send the next packet if the transmitter is free and there is one.
     fn serve(&mut self, now: Time) {
-        self.busy.start(now);
-        self.sent_at = Some(now + self.rate.transmission_time(self.queue.head(now).size));
+        let Service::Queue(transmitter) = &mut self.service else { return };
+        if transmitter.sent_at.is_none() && !transmitter.queue.is_empty() {
+            transmitter.busy.start(now);
+            let size = transmitter.queue.head(now).size;
+            transmitter.sent_at = Some(now + self.rate.transmission_time(size));
+        }
+    }
+
+    /// Packets of one direction mostly have one size.
+    fn transmission_time(&mut self, size: Bytes) -> Span {
+        if self.last_transmission.0 != size {
+            self.last_transmission = (size, self.rate.transmission_time(size));
+        }
+        self.last_transmission.1
+    }
+}
+
+/// A drop-tail queue and its transmitter, as the times at which its packets will have been sent.
+#[derive(Clone, Debug)]
+struct Timetable {
+    limit: usize,
+    /// Of the packets in the queue, and of those that have left it and are not booked yet.
+    departures: VecDeque<Departure>,
+    /// When the transmitter will be free.
+    free_at: Time,
+    /// How long it has worked when it will be free; since the last reset.
+    work: Span,
+    lengths: LengthOverTime,
+    drops: [u64; Cause::ALL.len()],
+    sent: Sent,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Departure {
+    at: Time,
+    size: Bytes,
+    is_lost: bool,
+}
+
+/// What a transmitter has sent.
+#[derive(Clone, Copy, Default, Debug)]
+struct Sent {
+    packets: u64,
+    data: Bytes,
+}
+
+impl Sent {
+    fn and(self, size: Bytes) -> Self {
+        Self { packets: self.packets + 1, data: self.data + size }
+    }
+}
+
+impl Timetable {
+    fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            departures: VecDeque::new(),
+            free_at: Time::ZERO,
+            work: Span::ZERO,
+            lengths: LengthOverTime::new(),
+            drops: [0; Cause::ALL.len()],
+            sent: Sent::default(),
+        }
+    }
+
+    /// Lets a packet join, and tells when it will have been sent.
+    fn push(&mut self, now: Time, size: Bytes, transmission: Span, is_lost: bool) -> Time {
+        self.free_at = self.free_at.max(now) + transmission;
+        self.work += transmission;
+        self.departures.push_back(Departure { at: self.free_at, size, is_lost });
+        self.lengths.change(now, self.departures.len());
+        self.free_at
+    }
+
+    /// Books what was sent until `now`.
+    fn book(&mut self, now: Time) {
+        while self.departures.front().is_some_and(|departure| departure.at <= now) {
+            self.book_one();
+        }
+    }
+
+    /// Books what was sent before `now`.
+    fn book_before(&mut self, now: Time) {
+        while self.departures.front().is_some_and(|departure| departure.at < now) {
+            self.book_one();
+        }
+    }
+
+    fn book_one(&mut self) {
+        let departure = self.departures.pop_front().expect("somebody has looked at it");
+        self.lengths.change(departure.at, self.departures.len());
+        self.sent = self.sent.and(departure.size);
+        self.drops[Cause::RandomLoss as usize] += u64::from(departure.is_lost);
+    }
+
+    fn len(&self, now: Time) -> usize {
+        self.departures.len() - self.departures.partition_point(|departure| departure.at <= now)
+    }
+
+    /// The transmitter is never idle while there is work, so what is left of it is all ahead.
+    fn busy_time(&self, now: Time) -> Span {
+        self.work - self.free_at.saturating_since(now)
+    }
+
+    fn reset_statistics(&mut self, now: Time) {
+        self.book(now);
+        self.lengths.reset(now);
+        self.work = self.free_at.saturating_since(now);
+        self.drops = [0; Cause::ALL.len()];
+        self.sent = Sent::default();
+    }
+}
+
+/// A queue that chooses when its transmitter is free.
+#[derive(Clone, Debug)]
+struct Transmitter<P> {
+    queue: Queue<P>,
+    /// When the packet in service will have been sent.
+    sent_at: Option<Time>,
+    busy: BusyTime,
+    sent: Sent,
+}
+
+impl<P> Transmitter<P> {
+    fn new(queue: Queue<P>) -> Self {
+        Self { queue, sent_at: None, busy: BusyTime::default(), sent: Sent::default() }
+    }
+
+    fn finish(&mut self, now: Time) -> Packet<P> {
+        self.sent_at = None;
+        self.busy.stop(now);
+        let packet = self.queue.pop(now);
+        self.sent = self.sent.and(packet.size);
+        packet
+    }
+}
+
+/// Packets between the queue and the other end; those that a drop-tail queue still has are among them.
+#[derive(Clone, Debug)]
+enum Underway<P> {
+    InOrder { delay: Span, packets: VecDeque<(Time, Packet<P>)> },
+    ByHost(Box<Lanes<P>>),
+}
+
+impl<P> Underway<P> {
+    /// Takes a packet that is or will have been sent at `sent`.
+    fn push(&mut self, sent: Time, packet: Packet<P>) {
+        match self {
+            Self::InOrder { delay, packets } => packets.push_back((sent + *delay, packet)),
+            Self::ByHost(lanes) => lanes.push(sent, packet),
+        }
+    }
+
+    fn next_arrival(&self) -> Time {
+        match self {
+            Self::InOrder { packets, .. } => packets.front().map_or(Time::MAX, |(at, _)| *at),
+            Self::ByHost(lanes) => lanes.next_arrival(),
+        }
+    }
+
+    fn pop(&mut self) -> Packet<P> {
+        match self {
+            Self::InOrder { packets, .. } => packets.pop_front().expect("somebody has looked at it").1,
+            Self::ByHost(lanes) => lanes.pop(),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::InOrder { packets, .. } => packets.len(),
+            Self::ByHost(lanes) => lanes.len(),
+        }
     }
 }
 
@@ -129,35 +476,72 @@ impl BusyTime {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::{Destination, NodeId};
+    use crate::packet::Destination;
     use crate::queue::QueueConfig;
-    use crate::random::Streams;
-    use units::Bytes;
+    use proptest::prelude::*;
 
-    fn link(loss: f64) -> Link<u32> {
-        let streams = Streams::new(1);
-        let queue = Queue::new(QueueConfig::fifo(2), streams, "queue");
-        let stream = streams.stream("loss");
-        Link::new(queue, Rate::from_mbps(12.0), Span::from_millis(10), Probability::new(loss).unwrap(), stream)
+    /// 1500 B take 1 ms, then 10 ms of delay; room for two.
+    fn config(loss: f64, loss_at: LossAt) -> DirectionConfig {
+        DirectionConfig {
+            rate: Rate::from_mbps(12.0),
+            delay: Span::from_millis(10),
+            queue: QueueConfig::fifo(2),
+            loss: Probability::new(loss).unwrap(),
+            loss_at,
+        }
+    }
+
+    fn link(loss: f64, loss_at: LossAt) -> Link<u32> {
+        Link::new(&config(loss, loss_at), Streams::new(1), "link")
     }
 
     fn packet(payload: u32) -> Packet<u32> {
         Packet { from: NodeId(0), to: Destination::Node(NodeId(1)), size: Bytes::new(1500), flow: 0, payload }
     }
 
+    fn ms(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    fn run(link: &mut Link<u32>, until: Time) -> Vec<(Time, Option<u32>)> {
+        let mut events = Vec::new();
+        while link.next_event() < Time::MAX && link.next_event() <= until {
+            let now = link.next_event();
+            events.push(match link.step(now) {
+                Step::Arrived(packet) => (now, Some(packet.payload)),
+                Step::Sent(_) | Step::Lost => (now, None),
+            });
+        }
+        events
+    }
+
     #[test]
     fn a_packet_takes_its_serialisation_and_the_delay() {
-        let mut link = link(0.0);
+        let mut link = link(0.0, LossAt::AfterQueue);
         link.offer(Time::ZERO, packet(1)).unwrap();
         link.offer(Time::ZERO, packet(2)).unwrap();
-        let mut arrivals = Vec::new();
-        while link.next_event() < Time::MAX {
-            let now = link.next_event();
-            arrivals.extend(link.step(now).map(|packet| (now.as_nanos(), packet.payload)));
-        }
-        // 1500 B at 12 Mb/s take 1 ms; the second packet waits for the first: 1 + 10 ms, 2 + 10 ms.
-        assert_eq!(arrivals, [(11_000_000, 1), (12_000_000, 2)]);
-        assert_eq!(link.busy_time(Time::from_nanos(12_000_000)), Span::from_millis(2));
+        // 1500 B at 12 Mb/s take 1 ms; the second packet waits for the first: 1 + 10 ms, 2 + 10 ms. One event each.
+        assert_eq!(run(&mut link, Time::MAX), [(ms(11), Some(1)), (ms(12), Some(2))]);
+        assert_eq!(link.busy_time(ms(12)), Span::from_millis(2));
+    }
+
+    #[test]
+    fn who_comes_when_another_has_just_been_sent_finds_it_in_the_queue_unless_it_comes_from_outside() {
+        let mut link = link(0.0, LossAt::AfterQueue);
+        link.offer(Time::ZERO, packet(1)).unwrap();
+        link.offer(Time::ZERO, packet(2)).unwrap();
+        assert_eq!(link.offer(ms(1), packet(3)), Err(packet(3)));
+        assert_eq!((link.len(ms(1)), link.room(ms(1))), (1, 1));
+        assert_eq!(link.offer_from_outside(ms(1), packet(4), false), Ok(Taken::Queued));
+        assert_eq!(link.observe(Place::PathUp, ms(1)).drops[Cause::QueueFull as usize], 1);
+    }
+
+    #[test]
+    fn an_announced_packet_is_an_event_when_it_leaves_the_queue() {
+        let mut link = link(0.0, LossAt::AfterQueue);
+        link.offer_from_outside(Time::ZERO, packet(1), true).unwrap();
+        link.offer_from_outside(Time::ZERO, packet(2), false).unwrap();
+        assert_eq!(run(&mut link, Time::MAX), [(ms(1), None), (ms(11), Some(1)), (ms(12), Some(2))]);
     }
 
     #[test]
@@ -168,14 +552,79 @@ mod tests {
         assert_eq!(busy.until(Time::from_nanos(50)), Span::from_nanos(10));
         busy.stop(Time::from_nanos(60));
         assert_eq!(busy.until(Time::from_nanos(90)), Span::from_nanos(20));
+        // The same for a timetable: busy from 0 to 2 ms, reset at 0.5 ms, looked at at 1 ms and at 9 ms.
+        let mut link = link(0.0, LossAt::AfterQueue);
+        link.offer(Time::ZERO, packet(1)).unwrap();
+        link.offer(Time::ZERO, packet(2)).unwrap();
+        link.reset_statistics(Time::ZERO + Span::from_micros(500));
+        assert_eq!(link.busy_time(ms(1)), Span::from_micros(500));
+        assert_eq!(link.busy_time(ms(9)), Span::from_micros(1500));
+        let statistics = link.statistics(Place::PathUp, ms(9), Span::from_millis(10));
+        assert_eq!((statistics.packets, statistics.data, statistics.utilization), (2, Bytes::new(3000), 0.15));
     }
 
     #[test]
-    fn a_lost_packet_uses_the_link_and_is_counted() {
-        let mut link = link(1.0);
+    fn what_is_lost_after_the_queue_uses_the_link_and_is_counted_when_it_has_been_sent() {
+        let mut link = link(1.0, LossAt::AfterQueue);
         link.offer(Time::ZERO, packet(1)).unwrap();
-        assert_eq!(link.step(Time::from_nanos(1_000_000)), None);
-        assert_eq!(link.next_event(), Time::MAX);
-        assert_eq!(link.queue().drops(Cause::RandomLoss), 1);
+        assert_eq!(link.next_event(), ms(1));
+        let lost = |link: &Link<u32>, now| link.observe(Place::PathUp, now).drops[Cause::RandomLoss as usize];
+        let just_before = Time::from_nanos(999_999);
+        assert_eq!((link.len(just_before), link.packets_inside(), lost(&link, just_before)), (1, 1, 0));
+        assert_eq!(link.step(ms(1)), Step::Lost);
+        assert_eq!((link.len(ms(1)), link.packets_inside(), lost(&link, ms(1))), (0, 0, 1));
+        assert_eq!(link.busy_time(ms(5)), Span::from_millis(1));
+    }
+
+    #[test]
+    fn what_is_lost_before_the_queue_takes_no_room_and_no_time() {
+        let mut link = link(1.0, LossAt::BeforeQueue);
+        for number in 0..5 {
+            assert_eq!(link.offer(Time::ZERO, packet(number)), Ok(Taken::LostBeforeQueue));
+        }
+        assert_eq!((link.len(Time::ZERO), link.busy_time(ms(5)), link.next_event()), (0, Span::ZERO, Time::MAX));
+        assert_eq!(link.observe(Place::PathUp, ms(5)).drops[Cause::RandomLoss as usize], 5);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// The timetable against a drop-tail queue that is served packet by packet, event by event.
+        #[test]
+        fn working_departures_out_on_arrival_changes_nothing(
+            offers in prop::collection::vec((0..3_000_000_u64, 1..1500_u64), 0..60),
+            loss in 0.0..0.5,
+            limit in 1..6_usize,
+            reset in 0..30_usize,
+        ) {
+            let config = DirectionConfig { queue: QueueConfig::fifo(limit), ..config(loss, LossAt::AfterQueue) };
+            let mut fast = Link::new(&config, Streams::new(7), "link");
+            let queue = Queue::new(config.queue, Streams::new(7), "");
+            let service = Service::Queue(Box::new(Transmitter::new(queue)));
+            let mut plain = Link { service, ..Link::new(&config, Streams::new(7), "link") };
+            let arrivals = |events: Vec<(Time, Option<u32>)>| -> Vec<_> {
+                events.into_iter().filter(|(_, arrived)| arrived.is_some()).collect()
+            };
+            let mut now = Time::ZERO;
+            let mut since = Time::ZERO;
+            for (number, (gap, bytes)) in offers.into_iter().enumerate() {
+                now += Span::from_nanos(gap);
+                prop_assert_eq!(arrivals(run(&mut fast, now)), arrivals(run(&mut plain, now)));
+                if number == reset {
+                    fast.reset_statistics(now);
+                    plain.reset_statistics(now);
+                    since = now;
+                }
+                let packet = Packet { size: Bytes::new(bytes), ..packet(number as u32) };
+                let taken = fast.offer_from_outside(now, packet.clone(), number % 2 == 0);
+                prop_assert_eq!(taken, plain.offer_from_outside(now, packet, number % 2 == 0));
+                prop_assert_eq!((fast.len(now), fast.room(now)), (plain.len(now), plain.room(now)));
+                prop_assert_eq!(fast.packets_inside(), plain.packets_inside());
+                prop_assert_eq!(fast.observe(Place::PathUp, now), plain.observe(Place::PathUp, now));
+                let statistics = |link: &Link<u32>| link.statistics(Place::PathUp, now, now - since);
+                prop_assert_eq!(statistics(&fast), statistics(&plain));
+            }
+            prop_assert_eq!(arrivals(run(&mut fast, Time::MAX)), arrivals(run(&mut plain, Time::MAX)));
+        }
     }
 }

@@ -47,3 +47,11 @@ pub struct Delivery<P> {
     /// The packet as it was offered.
     pub packet: Packet<P>,
 }
+
+/// What comes out of the network while it runs.
+#[derive(Debug)]
+pub(crate) struct Outcome<'a, P> {
+    pub(crate) deliveries: &'a mut Vec<Delivery<P>>,
+    /// Whose packet has left its own transmit queue, of those who want to know.
+    pub(crate) departed: &'a mut Vec<NodeId>,
+}

@@ -4,7 +4,8 @@
 //! warm-up) and takes bounded memory: queue lengths are kept as one total of time per length.
 
 use crate::packet::NodeId;
-use units::{Rate, Span, Time};
+use crate::queue::Queue;
+use units::{Bytes, Rate, Span, Time};
 
 /// Where packets wait and get lost.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -17,6 +18,22 @@ pub enum Place {
     PathUp,
     /// The path's queue towards the access point: the server's transmit queue.
     PathDown,
+    /// The queue of one direction of a link.
+    Link {
+        /// Which link, by its place in the configuration.
+        link: u16,
+        /// Which direction of it.
+        way: Way,
+    },
+}
+
+/// A direction of a link.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Way {
+    /// From the first of its ends to the second.
+    Forth,
+    /// From the second to the first.
+    Back,
 }
 
 /// Why a packet was lost.
@@ -26,7 +43,7 @@ pub enum Cause {
     QueueFull,
     /// Every transmission that the retry limit allows failed.
     RetryLimit,
-    /// The path's random loss.
+    /// The random loss of the path or of a link.
     RandomLoss,
     /// A broadcast frame that a receiver got with an error; counted once for each such receiver.
     FrameError,
@@ -129,17 +146,33 @@ pub struct StationStatistics {
     pub down: WifiLinkStatistics,
 }
 
+/// What one direction of a wired link has carried.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub struct LinkStatistics {
+    /// Which direction of which link.
+    pub place: Place,
+    /// Packets sent, those that were lost after the queue among them.
+    pub packets: u64,
+    /// Their sizes together.
+    pub data: Bytes,
+    /// How long its transmitter was busy.
+    pub busy: Span,
+    /// The share of time in 0..=1 in which its transmitter was busy.
+    pub utilization: f64,
+}
+
 /// All that the network has counted.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Statistics {
     /// Time since the start or the last reset.
     pub elapsed: Span,
-    /// Events processed: transmissions begun and ended, packets serialised and arrived.
+    /// Events processed: transmissions begun and ended on the medium, packets that arrived at the end of a link, packets that
+    /// left a queue where that is an event.
     pub events: u64,
     /// What the air was used for.
     pub air: AirTime,
     /// The share of time in 0..=1 in which the access was busy: somebody sent (Wi-Fi), or the busier direction
-    /// carried data (wired).
+    /// carried data (wired). Of links: the busiest direction's.
     pub utilization: f64,
     /// Collisions, whatever the number of frames in each.
     pub collisions: u64,
@@ -155,6 +188,8 @@ pub struct Statistics {
     pub queues: Vec<QueueStatistics>,
     /// All stations of a Wi-Fi access, by node; empty behind a wired one.
     pub stations: Vec<StationStatistics>,
+    /// The directions of all links, by place: the path's two, or those of the topology's links.
+    pub links: Vec<LinkStatistics>,
 }
 
 impl Statistics {
@@ -169,6 +204,19 @@ impl Statistics {
     /// If the network has no such place.
     pub fn queue(&self, place: Place) -> QueueStatistics {
         *self.queues.iter().find(|queue| queue.place == place).expect("the place belongs to this network")
+    }
+}
+
+/// What was observed at one place.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Observed {
+    pub(crate) queue: QueueStatistics,
+    pub(crate) drops: [u64; Cause::ALL.len()],
+}
+
+impl Observed {
+    pub(crate) fn of<P>(queue: &Queue<P>, place: Place, now: Time) -> Self {
+        Self { queue: queue.lengths().statistics(place, now), drops: Cause::ALL.map(|cause| queue.drops(cause)) }
     }
 }
 

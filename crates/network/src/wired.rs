@@ -6,9 +6,9 @@
 //!
 //! Leaves out: Ethernet framing and per-port links; give the rate of IP bytes.
 
-use crate::config::WiredAccessConfig;
-use crate::link::{BusyTime, Link};
-use crate::packet::{Delivery, Destination, NodeId, Packet};
+use crate::config::{DirectionConfig, HostConfig, LossAt, WiredAccessConfig};
+use crate::link::{BusyTime, Link, Step};
+use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
 use crate::queue::{Queue, QueueConfig};
 use crate::random::Streams;
 use std::collections::VecDeque;
@@ -17,6 +17,8 @@ use units::{Probability, Rate, Span, Time};
 #[derive(Clone, Debug)]
 pub(crate) struct WiredAccess<P> {
     hosts: Vec<Queue<P>>,
+    /// By host: whether it wants to hear of its packets that have been sent.
+    reports: Vec<bool>,
     rate: Rate,
     delay: Span,
     /// Hosts with packets, in the order of their turns; the one in service is not among them.
@@ -28,20 +30,20 @@ pub(crate) struct WiredAccess<P> {
 }
 
 impl<P: Clone> WiredAccess<P> {
-    pub(crate) fn new(config: &WiredAccessConfig, host_queues: &[usize], streams: Streams) -> Self {
-        // The stream is never drawn from: this link loses nothing.
-        let stream = streams.stream("wired/down/loss");
-        let down = Queue::new(config.queue, streams, "wired/down/fq-codel");
-        let host = |&packets: &usize| Queue::new(QueueConfig::fifo(packets), streams, "");
+    pub(crate) fn new(config: &WiredAccessConfig, hosts: &[HostConfig], streams: Streams) -> Self {
+        let WiredAccessConfig { rate, delay, queue } = *config;
+        let down = DirectionConfig { rate, delay, queue, loss: Probability::ZERO, loss_at: LossAt::AfterQueue };
+        let host = |host: &HostConfig| Queue::new(QueueConfig::fifo(host.queue_packets), streams, "");
         Self {
-            hosts: host_queues.iter().map(host).collect(),
-            rate: config.rate,
-            delay: config.delay,
-            turns: VecDeque::with_capacity(host_queues.len()),
+            hosts: hosts.iter().map(host).collect(),
+            reports: vec![false; hosts.len()],
+            rate,
+            delay,
+            turns: VecDeque::with_capacity(hosts.len()),
             in_service: None,
             underway: VecDeque::new(),
             busy: BusyTime::default(),
-            down: Link::new(down, config.rate, config.delay, Probability::ZERO, stream),
+            down: Link::new(&down, streams, "wired/down"),
         }
     }
 
@@ -56,7 +58,12 @@ impl<P: Clone> WiredAccess<P> {
     }
 
     pub(crate) fn offer_down(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
-        self.down.offer(now, packet)
+        self.down.offer(now, packet).map(drop)
+    }
+
+    /// Books what the link down has sent until now.
+    pub(crate) fn book_down(&mut self, now: Time) {
+        self.down.book(now);
     }
 
     pub(crate) fn next_event(&self) -> Time {
@@ -64,17 +71,17 @@ impl<P: Clone> WiredAccess<P> {
     }
 
     /// Lets the next event happen, which is due at `now`; gives the packet that has come up to the access router.
-    pub(crate) fn step(&mut self, now: Time, deliveries: &mut Vec<Delivery<P>>) -> Option<Packet<P>> {
+    pub(crate) fn step(&mut self, now: Time, outcome: &mut Outcome<'_, P>) -> Option<Packet<P>> {
         if self.next_up() == now {
-            return self.step_up(now);
+            return self.step_up(now, outcome);
         }
-        if let Some(packet) = self.down.step(now) {
+        if let Step::Arrived(packet) = self.down.step(now) {
             match packet.to {
-                Destination::Node(to) => deliveries.push(Delivery { at: now, to, packet }),
+                Destination::Node(to) => outcome.deliveries.push(Delivery { at: now, to, packet }),
                 Destination::Broadcast => {
                     let receivers = (0..self.hosts.len()).map(|host| NodeId(host as u16));
                     let receivers = receivers.filter(|&to| to != packet.from);
-                    deliveries.extend(receivers.map(|to| Delivery { at: now, to, packet: packet.clone() }));
+                    outcome.deliveries.extend(receivers.map(|to| Delivery { at: now, to, packet: packet.clone() }));
                 }
             }
         }
@@ -85,12 +92,17 @@ impl<P: Clone> WiredAccess<P> {
         &self.hosts[host]
     }
 
-    pub(crate) fn down_queue(&self) -> &Queue<P> {
-        self.down.queue()
+    pub(crate) fn down(&self) -> &Link<P> {
+        &self.down
     }
 
-    pub(crate) fn underway(&self) -> usize {
-        self.underway.len() + self.down.underway()
+    pub(crate) fn packets_inside(&self) -> usize {
+        let queued: usize = self.hosts.iter().map(Queue::len).sum();
+        queued + self.underway.len() + self.down.packets_inside()
+    }
+
+    pub(crate) fn report_departures(&mut self, host: usize) {
+        self.reports[host] = true;
     }
 
     /// The busy time of the busier direction.
@@ -109,13 +121,16 @@ impl<P: Clone> WiredAccess<P> {
         self.in_service.map_or(Time::MAX, |(_, at)| at).min(arrival)
     }
 
-    fn step_up(&mut self, now: Time) -> Option<Packet<P>> {
+    fn step_up(&mut self, now: Time, outcome: &mut Outcome<'_, P>) -> Option<Packet<P>> {
         if self.underway.front().is_some_and(|(at, _)| *at == now) {
             return self.underway.pop_front().map(|(_, packet)| packet);
         }
         let (host, _) = self.in_service.take().expect("an uplink without arrivals steps when a packet has been sent");
         self.busy.stop(now);
         let packet = self.hosts[host].pop(now);
+        if self.reports[host] {
+            outcome.departed.push(NodeId(host as u16));
+        }
         self.underway.push_back((now + self.delay, packet));
         if !self.hosts[host].is_empty() {
             self.turns.push_back(host);

@@ -177,13 +177,15 @@ impl QueueSeries {
     }
 }
 
-/// What the series call a queue: `access_point`, `host_3`, `path_up`, `path_down`.
+/// What the series call a queue: `access_point`, `host_3`, `path_up`, `path_down`, `link_0_forth`, `link_0_back`.
 pub fn place_name(place: network::Place) -> String {
     match place {
         network::Place::Host(node) => format!("host_{}", node.0),
         network::Place::AccessPoint => "access_point".into(),
         network::Place::PathUp => "path_up".into(),
         network::Place::PathDown => "path_down".into(),
+        network::Place::Link { link, way: network::Way::Forth } => format!("link_{link}_forth"),
+        network::Place::Link { link, way: network::Way::Back } => format!("link_{link}_back"),
     }
 }
 

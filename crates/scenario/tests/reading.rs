@@ -37,7 +37,7 @@ start_s = 3
 ";
 
 fn access_and_path(scenario: &Scenario) -> (&AccessConfig, &PathConfig) {
-    let Topology::AccessPoint { access, path } = &scenario.network().topology;
+    let Topology::AccessPoint { access, path } = &scenario.network().topology else { panic!("links") };
     (access, path)
 }
 

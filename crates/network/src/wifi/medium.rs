@@ -29,7 +29,7 @@ use super::backoff::Contention;
 use super::constants::{PhyRate, Standard};
 use super::rate_control::{Controller, RateSet};
 use crate::config::{HostConfig, WifiConfig};
-use crate::packet::{Delivery, Destination, NodeId, Packet};
+use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
 use crate::queue::{Queue, QueueConfig};
 use crate::random::{Streams, happens};
 use crate::statistics::{AirTime, Cause, StationStatistics, Statistics, WifiLinkStatistics};
@@ -67,6 +67,8 @@ struct Sender<P> {
     queue: Queue<P>,
     /// How many times the head of the queue has been sent in vain.
     failures: u8,
+    /// Whether it wants to hear of its packets that have left the queue.
+    reports: bool,
     error_stream: ChaCha8Rng,
 }
 
@@ -117,7 +119,7 @@ impl<P: Clone> Medium<P> {
             let stream = |purpose: &str| streams.stream(&format!("wifi/{purpose}/{name}"));
             contenders.push((standard.window(highest), stream("backoff")));
             let queue = Queue::new(queue, streams, &format!("wifi/fq-codel/{name}"));
-            senders.push(Sender { queue, failures: 0, error_stream: stream("frame-error") });
+            senders.push(Sender { queue, failures: 0, reports: false, error_stream: stream("frame-error") });
         };
         for (index, host) in hosts.iter().enumerate() {
             add(&index.to_string(), QueueConfig::fifo(host.queue_packets), highest(host));
@@ -172,19 +174,19 @@ impl<P: Clone> Medium<P> {
     }
 
     /// Lets the next event happen, which is due at `now`; gives the packet that has come up to the access point.
-    pub(crate) fn step(&mut self, now: Time, deliveries: &mut Vec<Delivery<P>>) -> Option<Packet<P>> {
+    pub(crate) fn step(&mut self, now: Time, outcome: &mut Outcome<'_, P>) -> Option<Packet<P>> {
         debug_assert_eq!(self.next_event(), now, "a medium steps when it has an event");
         match self.phase {
             Phase::Silent => self.on_seized(now),
-            Phase::Frames(_) if self.on_air.len() > 1 => self.on_collision_over(now),
+            Phase::Frames(_) if self.on_air.len() > 1 => self.on_collision_over(now, outcome),
             Phase::Frames(_) => {
                 let frame = self.on_air[0];
                 let Some(link) = frame.link else {
-                    self.on_broadcast_over(now, deliveries);
+                    self.on_broadcast_over(now, outcome);
                     return None;
                 };
                 if happens(self.frame_error_rate, &mut self.senders[frame.sender].error_stream) {
-                    self.on_error(now, frame, link);
+                    self.on_error(now, frame, link, outcome);
                     return None;
                 }
                 self.phase = Phase::Acknowledgement(now + self.times.acknowledgement(frame.rate));
@@ -192,9 +194,9 @@ impl<P: Clone> Medium<P> {
                 if link.way == UP {
                     return Some(packet);
                 }
-                deliveries.push(Delivery { at: now, to: NodeId(link.station as u16), packet });
+                outcome.deliveries.push(Delivery { at: now, to: NodeId(link.station as u16), packet });
             }
-            Phase::Acknowledgement(_) => self.on_acknowledged(now),
+            Phase::Acknowledgement(_) => self.on_acknowledged(now, outcome),
         }
         None
     }
@@ -207,9 +209,15 @@ impl<P: Clone> Medium<P> {
         &self.senders[self.directions.len()].queue
     }
 
-    /// Whether a frame has been received that its sender still counts in its queue.
-    pub(crate) fn awaits_acknowledgement(&self) -> bool {
-        matches!(self.phase, Phase::Acknowledgement(_))
+    pub(crate) fn packets_inside(&self) -> usize {
+        let queued: usize = self.senders.iter().map(|sender| sender.queue.len()).sum();
+        // A frame that has been received has gone on, and counts in its sender's queue until it has been acknowledged.
+        let twice = matches!(self.phase, Phase::Acknowledgement(_));
+        queued - usize::from(twice)
+    }
+
+    pub(crate) fn report_departures(&mut self, station: usize) {
+        self.senders[station].reports = true;
     }
 
     pub(crate) fn report(&self, now: Time, statistics: &mut Statistics) {
@@ -296,7 +304,7 @@ impl<P: Clone> Medium<P> {
         };
     }
 
-    fn on_acknowledged(&mut self, now: Time) {
+    fn on_acknowledged(&mut self, now: Time, outcome: &mut Outcome<'_, P>) {
         self.account(now);
         let frame = self.on_air[0];
         let link = frame.link.expect("only unicast frames are acknowledged");
@@ -304,11 +312,11 @@ impl<P: Clone> Medium<P> {
         direction.controller.on_success(now);
         direction.counts.acknowledged += 1;
         self.senders[frame.sender].queue.release(now);
-        self.finish(frame.sender);
+        self.finish(frame.sender, outcome);
         self.resume(now + self.times.difs, &[]);
     }
 
-    fn on_broadcast_over(&mut self, now: Time, deliveries: &mut Vec<Delivery<P>>) {
+    fn on_broadcast_over(&mut self, now: Time, outcome: &mut Outcome<'_, P>) {
         self.account(now);
         let Transmission { sender, rate, .. } = self.on_air[0];
         let packet = self.senders[sender].queue.pop(now);
@@ -319,20 +327,20 @@ impl<P: Clone> Medium<P> {
                 access_point.queue.count_drops(Cause::FrameError, 1);
                 waits.push((to.index(), now + self.times.eifs(rate)));
             } else {
-                deliveries.push(Delivery { at: now, to, packet: packet.clone() });
+                outcome.deliveries.push(Delivery { at: now, to, packet: packet.clone() });
             }
         }
-        self.finish(sender);
+        self.finish(sender, outcome);
         self.resume(now + self.times.difs, &waits);
         waits.clear();
         self.waits = waits;
     }
 
-    fn on_error(&mut self, now: Time, frame: Transmission, link: Link) {
+    fn on_error(&mut self, now: Time, frame: Transmission, link: Link, outcome: &mut Outcome<'_, P>) {
         self.air.error += now - self.air_since;
         self.air_since = now;
         self.directions[link.station][link.way].counts.errors += 1;
-        self.fail(now, frame);
+        self.fail(now, frame, outcome);
         self.reserved_until = now + self.times.acknowledgement(frame.rate);
         let receiver = if link.way == UP { self.directions.len() } else { link.station };
         let waits = [
@@ -342,7 +350,7 @@ impl<P: Clone> Medium<P> {
         self.resume(self.reserved_until + self.times.difs, &waits);
     }
 
-    fn on_collision_over(&mut self, now: Time) {
+    fn on_collision_over(&mut self, now: Time, outcome: &mut Outcome<'_, P>) {
         self.account(now);
         self.collisions += 1;
         let mut eifs = Span::ZERO;
@@ -357,7 +365,7 @@ impl<P: Clone> Medium<P> {
             } else {
                 waits.push((frame.sender, now + self.times.difs));
             }
-            self.fail(now, frame);
+            self.fail(now, frame, outcome);
         }
         self.resume(now + eifs, &waits);
         waits.clear();
@@ -365,13 +373,13 @@ impl<P: Clone> Medium<P> {
     }
 
     /// The frame was not received: it is to be sent again, or given up.
-    fn fail(&mut self, now: Time, frame: Transmission) {
+    fn fail(&mut self, now: Time, frame: Transmission, outcome: &mut Outcome<'_, P>) {
         let Some(link) = frame.link else {
             let access_point = &mut self.senders[frame.sender];
             let packet = access_point.queue.pop(now);
             let receivers = self.receivers(&packet).count() as u64;
             self.senders[frame.sender].queue.count_drops(Cause::Collision, receivers);
-            self.finish(frame.sender);
+            self.finish(frame.sender, outcome);
             return;
         };
         let direction = &mut self.directions[link.station][link.way];
@@ -383,15 +391,18 @@ impl<P: Clone> Medium<P> {
             direction.counts.given_up += 1;
             sender.queue.pop(now);
             sender.queue.count_drops(Cause::RetryLimit, 1);
-            self.finish(frame.sender);
+            self.finish(frame.sender, outcome);
         } else {
             self.contention.on_failure(frame.sender);
         }
     }
 
     /// The sender is done with the head of its queue, one way or another.
-    fn finish(&mut self, sender: usize) {
+    fn finish(&mut self, sender: usize, outcome: &mut Outcome<'_, P>) {
         self.senders[sender].failures = 0;
+        if self.senders[sender].reports {
+            outcome.departed.push(NodeId(sender as u16));
+        }
         self.contention.on_done(sender);
         if self.senders[sender].queue.is_empty() {
             self.contention.on_empty(sender);

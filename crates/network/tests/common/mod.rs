@@ -24,7 +24,7 @@ pub(crate) fn access_point(hosts: Vec<HostConfig>, access: AccessConfig, path: P
 
 /// What the hosts share, and what lies behind it.
 pub(crate) fn access_and_path(config: &Config) -> (&AccessConfig, &PathConfig) {
-    let Topology::AccessPoint { access, path } = &config.topology;
+    let Topology::AccessPoint { access, path } = &config.topology else { panic!("no access point") };
     (access, path)
 }
 

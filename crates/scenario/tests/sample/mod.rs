@@ -105,6 +105,7 @@ pub(crate) fn statistics() -> Statistics {
             p95_packets: 99,
             max_packets: 100,
         }],
+        links: Vec::new(),
         stations: vec![StationStatistics { node: NodeId(0), up, down: WifiLinkStatistics::default() }],
     }
 }

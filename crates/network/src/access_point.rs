@@ -1,0 +1,213 @@
+//! Hosts behind one access, and one server behind a path.
+//!
+//! Algorithm: each part (the access, the path up, the path down) knows when its next event is; the earliest goes first, the
+//! parts in this order if they tie. A packet that comes up to the access point goes on by its destination: to the
+//! path (server), or back into the access point's downlink queue (another host, or all others).
+//!
+//! Leaves out: the time that the access point needs to forward, other access points, several servers.
+
+use crate::config::{AccessConfig, DirectionConfig, HostConfig, LossAt, PathConfig};
+use crate::host_path::{LaneWay, Lanes, RoundTrip};
+use crate::link::{Link, Step};
+use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
+use crate::queue::QueueConfig;
+use crate::random::Streams;
+use crate::statistics::{Observed, Place, Statistics};
+use crate::wifi::Medium;
+use crate::wired::WiredAccess;
+use units::{Probability, Span, Time};
+
+#[derive(Clone, Debug)]
+pub(crate) struct AccessPoint<P> {
+    hosts: usize,
+    access: Access<P>,
+    up: Link<P>,
+    down: Link<P>,
+    server_reports: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Access<P> {
+    Wifi(Box<Medium<P>>),
+    Wired(Box<WiredAccess<P>>),
+}
+
+impl<P: Clone> AccessPoint<P> {
+    pub(crate) fn new(hosts: &[HostConfig], access: &AccessConfig, path: &PathConfig, streams: Streams) -> Self {
+        let access = match access {
+            AccessConfig::Wifi(wifi) => Access::Wifi(Box::new(Medium::new(wifi, hosts, streams))),
+            AccessConfig::Wired(wired) => Access::Wired(Box::new(WiredAccess::new(wired, hosts, streams))),
+        };
+        let there = path.rtt / 2;
+        let direction = |delay, loss| DirectionConfig {
+            rate: path.rate,
+            delay,
+            queue: QueueConfig::fifo(path.queue_packets),
+            loss,
+            loss_at: LossAt::AfterQueue,
+        };
+        let mut up = Link::new(&direction(there, path.loss), streams, "path/up");
+        let mut down = Link::new(&direction(path.rtt - there, Probability::ZERO), streams, "path/down");
+        if hosts.iter().any(|host| host.path.is_some()) {
+            let round_trip = |(index, host): (usize, &HostConfig)| match host.path {
+                Some(own) => RoundTrip::drawn(own, streams.stream(&format!("path/rtt/{index}"))),
+                None => RoundTrip::Constant(path.rtt),
+            };
+            let mut round_trips: Vec<_> = hosts.iter().enumerate().map(round_trip).collect();
+            round_trips.push(RoundTrip::Constant(path.rtt));
+            up = up.with_lanes(Lanes::new(LaneWay::Up, round_trips.clone()));
+            down = down.with_lanes(Lanes::new(LaneWay::Down, round_trips));
+        }
+        Self { hosts: hosts.len(), access, up, down, server_reports: false }
+    }
+
+    /// Puts a packet into its sender's transmit queue, after all that is due.
+    pub(crate) fn offer(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
+        let from = packet.from.index();
+        if from == self.hosts {
+            return self.down.offer_from_outside(now, packet, self.server_reports).map(drop);
+        }
+        match &mut self.access {
+            Access::Wifi(medium) => medium.offer_up(now, from, packet),
+            Access::Wired(access) => access.offer_up(now, from, packet),
+        }
+    }
+
+    pub(crate) fn next_event(&self) -> Time {
+        self.next_access_event().min(self.up.next_event()).min(self.down.next_event())
+    }
+
+    /// Runs what is due up to `until`, and counts it; gives when something is due next.
+    pub(crate) fn run(&mut self, until: Time, clock: &mut Time, events: &mut u64, outcome: &mut Outcome<'_, P>) {
+        loop {
+            let (access, up, down) = (self.next_access_event(), self.up.next_event(), self.down.next_event());
+            let now = access.min(up).min(down);
+            if now > until || now == Time::MAX {
+                break;
+            }
+            *clock = now;
+            *events += 1;
+            if access == now {
+                let packet = match &mut self.access {
+                    Access::Wifi(medium) => medium.step(now, outcome),
+                    Access::Wired(access) => access.step(now, outcome),
+                };
+                if let Some(packet) = packet {
+                    self.forward(now, packet);
+                }
+            } else if up == now {
+                if let Step::Arrived(packet) = self.up.step(now) {
+                    outcome.deliveries.push(Delivery { at: now, to: NodeId(self.hosts as u16), packet });
+                }
+            } else {
+                match self.down.step(now) {
+                    Step::Arrived(packet) => {
+                        if let Access::Wired(access) = &mut self.access {
+                            // What the access has sent until now, it has sent before this packet comes.
+                            access.book_down(now);
+                        }
+                        self.forward(now, packet);
+                    }
+                    Step::Sent(server) => outcome.departed.push(server),
+                    Step::Lost => {}
+                }
+            }
+        }
+    }
+
+    pub(crate) fn report_departures(&mut self, node: NodeId) {
+        match (&mut self.access, node.index()) {
+            (_, index) if index == self.hosts => self.server_reports = true,
+            (Access::Wifi(medium), index) => medium.report_departures(index),
+            (Access::Wired(access), index) => access.report_departures(index),
+        }
+    }
+
+    pub(crate) fn places(&self) -> impl Iterator<Item = Place> + use<P> {
+        let hosts = (0..self.hosts).map(|host| Place::Host(NodeId(host as u16)));
+        hosts.chain([Place::AccessPoint, Place::PathUp, Place::PathDown])
+    }
+
+    pub(crate) fn len(&self, place: Place, now: Time) -> usize {
+        match (place, &self.access) {
+            (Place::Host(host), Access::Wifi(medium)) => medium.host_queue(host.index()).len(),
+            (Place::Host(host), Access::Wired(access)) => access.host_queue(host.index()).len(),
+            (Place::AccessPoint, Access::Wifi(medium)) => medium.access_point_queue().len(),
+            (Place::AccessPoint, Access::Wired(access)) => access.down().len(now),
+            (Place::PathUp, _) => self.up.len(now),
+            (Place::PathDown, _) => self.down.len(now),
+            (Place::Link { .. }, _) => panic!("{place:?} is no place of this network"),
+        }
+    }
+
+    /// The room in the node's own transmit queue.
+    pub(crate) fn room(&self, node: NodeId, now: Time) -> usize {
+        match (&self.access, node.index()) {
+            (_, index) if index == self.hosts => self.down.room(now),
+            (Access::Wifi(medium), index) => medium.host_queue(index).room(),
+            (Access::Wired(access), index) => access.host_queue(index).room(),
+        }
+    }
+
+    pub(crate) fn observe(&self, place: Place, now: Time) -> Observed {
+        match (place, &self.access) {
+            (Place::Host(host), Access::Wifi(medium)) => Observed::of(medium.host_queue(host.index()), place, now),
+            (Place::Host(host), Access::Wired(access)) => Observed::of(access.host_queue(host.index()), place, now),
+            (Place::AccessPoint, Access::Wifi(medium)) => Observed::of(medium.access_point_queue(), place, now),
+            (Place::AccessPoint, Access::Wired(access)) => access.down().observe(place, now),
+            (Place::PathUp, _) => self.up.observe(place, now),
+            (Place::PathDown, _) => self.down.observe(place, now),
+            (Place::Link { .. }, _) => panic!("{place:?} is no place of this network"),
+        }
+    }
+
+    pub(crate) fn packets_inside(&self) -> usize {
+        let inside_access = match &self.access {
+            Access::Wifi(medium) => medium.packets_inside(),
+            Access::Wired(access) => access.packets_inside(),
+        };
+        inside_access + self.up.packets_inside() + self.down.packets_inside()
+    }
+
+    /// Adds what the parts have counted; gives how long the access was busy.
+    pub(crate) fn report(&self, now: Time, statistics: &mut Statistics) -> Span {
+        for (place, link) in [(Place::PathUp, &self.up), (Place::PathDown, &self.down)] {
+            statistics.links.push(link.statistics(place, now, statistics.elapsed));
+        }
+        match &self.access {
+            Access::Wifi(medium) => {
+                medium.report(now, statistics);
+                statistics.air.busy()
+            }
+            Access::Wired(access) => access.busy_time(now),
+        }
+    }
+
+    pub(crate) fn reset_statistics(&mut self, now: Time) {
+        self.up.reset_statistics(now);
+        self.down.reset_statistics(now);
+        match &mut self.access {
+            Access::Wifi(medium) => medium.reset_statistics(now),
+            Access::Wired(access) => access.reset_statistics(now),
+        }
+    }
+
+    fn next_access_event(&self) -> Time {
+        match &self.access {
+            Access::Wifi(medium) => medium.next_event(),
+            Access::Wired(access) => access.next_event(),
+        }
+    }
+
+    /// What the access point does with a packet that has come to it. A full queue counts the drop.
+    fn forward(&mut self, now: Time, packet: Packet<P>) {
+        if packet.to == Destination::Node(NodeId(self.hosts as u16)) {
+            let _taken = self.up.offer(now, packet);
+            return;
+        }
+        let _dropped = match &mut self.access {
+            Access::Wifi(medium) => medium.offer_down(now, packet),
+            Access::Wired(access) => access.offer_down(now, packet),
+        };
+    }
+}

@@ -1,0 +1,194 @@
+//! A path of its own for each host: round-trip times that differ and fluctuate.
+//!
+//! 1. A host's round-trip time is constant for `change_every`, then drawn anew, uniformly from its range.
+//! 2. A packet gets half of what it is when the packet begins its way (has been sent by the path's transmitter): half up, half down.
+//! 3. Where the time falls, packets would overtake those before them of the same host and direction: they arrive right
+//!    behind them instead. Packets of different hosts overtake each other.
+//!
+//! Draw k is the k-th of the host's stream, whatever was sent until then, so that two runs have the same round-trip times.
+//!
+//! Leaves out: delays that drift or depend on each other.
+
+use crate::config::HostPath;
+use crate::packet::{Destination, NodeId, Packet};
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use units::{Span, Time};
+
+/// One direction of the path, with a lane for each host and one for what is not for one host.
+#[derive(Clone, Debug)]
+pub(crate) struct Lanes<P> {
+    way: LaneWay,
+    lanes: Vec<Lane>,
+    /// When which packet arrives: time, number in the order of departure, place in `packets`.
+    arrivals: BinaryHeap<Reverse<(Time, u64, u32)>>,
+    packets: Vec<Option<Packet<P>>>,
+    free: Vec<u32>,
+    departed: u64,
+}
+
+/// Which way the packets go: by whom a packet's lane is chosen, and which half of the round trip it gets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum LaneWay {
+    /// From hosts to the server: the first half, rounded down.
+    Up,
+    /// From the server to hosts: the rest.
+    Down,
+}
+
+#[derive(Clone, Debug)]
+struct Lane {
+    round_trip: RoundTrip,
+    last_arrival: Time,
+}
+
+/// A round-trip time over time.
+#[derive(Clone, Debug)]
+pub(crate) enum RoundTrip {
+    /// The same for ever.
+    Constant(Span),
+    /// Drawn for each interval.
+    Drawn {
+        /// What it is drawn from and how often.
+        path: HostPath,
+        /// The draws.
+        stream: Box<ChaCha8Rng>,
+        /// The last interval that was asked for, and what was drawn for it.
+        last: Option<(u64, Span)>,
+    },
+}
+
+impl RoundTrip {
+    /// What is drawn from a host's range, by a stream of its own.
+    pub(crate) fn drawn(path: HostPath, stream: ChaCha8Rng) -> Self {
+        Self::Drawn { path, stream: Box::new(stream), last: None }
+    }
+
+    fn at(&mut self, now: Time) -> Span {
+        let (path, stream, last) = match self {
+            Self::Constant(rtt) => return *rtt,
+            Self::Drawn { path, stream, last } => (path, stream, last),
+        };
+        let interval = now.as_nanos().checked_div(path.change_every.as_nanos()).unwrap_or(0);
+        match last {
+            Some((last, rtt)) if *last == interval => *rtt,
+            _ => {
+                // A draw is two of the stream's words of 32 bits.
+                stream.set_word_pos(2 * u128::from(interval));
+                let (shortest, longest) = path.rtt;
+                let choices = u128::from((longest - shortest).as_nanos()) + 1;
+                let choice = (u128::from(stream.next_u64()) * choices) >> 64;
+                let rtt = shortest + Span::from_nanos(choice as u64);
+                *last = Some((interval, rtt));
+                rtt
+            }
+        }
+    }
+}
+
+impl<P> Lanes<P> {
+    /// Lanes with these round-trip times: one for each host, and a last one for the broadcasts.
+    pub(crate) fn new(way: LaneWay, round_trips: Vec<RoundTrip>) -> Self {
+        let lane = |round_trip| Lane { round_trip, last_arrival: Time::ZERO };
+        Self {
+            way,
+            lanes: round_trips.into_iter().map(lane).collect(),
+            arrivals: BinaryHeap::new(),
+            packets: Vec::new(),
+            free: Vec::new(),
+            departed: 0,
+        }
+    }
+
+    /// Takes a packet that is or will have been sent at `sent`.
+    pub(crate) fn push(&mut self, sent: Time, packet: Packet<P>) {
+        let host = match (self.way, packet.to) {
+            (LaneWay::Up, _) => packet.from,
+            (LaneWay::Down, Destination::Node(to)) => to,
+            (LaneWay::Down, Destination::Broadcast) => NodeId(self.lanes.len() as u16 - 1),
+        };
+        let lane = &mut self.lanes[host.index()];
+        let rtt = lane.round_trip.at(sent);
+        let there = rtt / 2;
+        let delay = if self.way == LaneWay::Up { there } else { rtt - there };
+        let arrival = (sent + delay).max(lane.last_arrival);
+        lane.last_arrival = arrival;
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.packets.push(None);
+            self.packets.len() as u32 - 1
+        });
+        self.packets[place as usize] = Some(packet);
+        self.arrivals.push(Reverse((arrival, self.departed, place)));
+        self.departed += 1;
+    }
+
+    /// When the next packet arrives; [`Time::MAX`] for never.
+    pub(crate) fn next_arrival(&self) -> Time {
+        self.arrivals.peek().map_or(Time::MAX, |Reverse((at, ..))| *at)
+    }
+
+    /// The packet that arrives next.
+    pub(crate) fn pop(&mut self) -> Packet<P> {
+        let Reverse((_, _, place)) = self.arrivals.pop().expect("somebody has looked at it");
+        self.free.push(place);
+        self.packets[place as usize].take().expect("a packet underway is in its place")
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.arrivals.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Streams;
+
+    fn round_trip(shortest_ms: u64, longest_ms: u64, change_every_ms: u64) -> RoundTrip {
+        let rtt = (Span::from_millis(shortest_ms), Span::from_millis(longest_ms));
+        let path = HostPath { rtt, change_every: Span::from_millis(change_every_ms) };
+        RoundTrip::drawn(path, Streams::new(1).stream("path/rtt/0"))
+    }
+
+    fn at(rtt: &mut RoundTrip, millis: u64) -> Span {
+        rtt.at(Time::ZERO + Span::from_millis(millis))
+    }
+
+    #[test]
+    fn a_round_trip_time_holds_for_its_interval_and_is_the_streams_draw_of_that_number() {
+        let mut rtt = round_trip(10, 30, 100);
+        let first = at(&mut rtt, 0);
+        assert_eq!(at(&mut rtt, 99), first);
+        // 20 ms + 1 ns of choices: draw × 20000001 / 2^64 nanoseconds past 10 ms.
+        let mut stream = Streams::new(1).stream("path/rtt/0");
+        for interval in 0..20 {
+            let choice = (u128::from(stream.next_u64()) * 20_000_001) >> 64;
+            let expected = Span::from_millis(10) + Span::from_nanos(choice as u64);
+            assert_eq!(at(&mut rtt, interval * 100), expected, "interval {interval}");
+        }
+        // Asking in another order, or not at all, changes nothing.
+        assert_eq!(at(&mut rtt, 50), first);
+        assert_eq!(at(&mut round_trip(10, 30, 100), 1900), at(&mut rtt, 1900));
+    }
+
+    #[test]
+    fn a_round_trip_time_that_never_changes_is_drawn_once() {
+        let mut rtt = round_trip(10, 30, 0);
+        let first = at(&mut rtt, 0);
+        assert_eq!(at(&mut rtt, 1_000_000), first);
+        assert!((Span::from_millis(10)..=Span::from_millis(30)).contains(&first));
+    }
+
+    #[test]
+    fn round_trip_times_are_spread_evenly_over_the_range() {
+        let mut rtt = round_trip(10, 30, 1);
+        let draws: Vec<f64> = (0..10_000).map(|millis| at(&mut rtt, millis).as_millis_f64()).collect();
+        let mean = draws.iter().sum::<f64>() / 1e4;
+        // Uniform in 10..30: mean 20, standard deviation 20 / sqrt(12) = 5.77; of the mean 0.058; five of them.
+        assert!((mean - 20.0).abs() < 0.29, "{mean}");
+        assert!(draws.iter().all(|draw| (10.0..=30.0).contains(draw)));
+        assert!(draws.iter().filter(|draw| **draw < 12.0).count() > 850, "a tenth is below 12");
+    }
+}

@@ -1,0 +1,200 @@
+//! Nodes and the links between them: dumbbells, chains, any shape.
+//!
+//! A packet goes from its sender's node to its receiver's, link by link, as `routes` says; at each node it joins the queue of
+//! the next link in no time. Each direction of each link is a `link` of its own; whose event is next, a `schedule` tells.
+//! Directions whose events are due at the same time go in the order of the links, forth before back.
+//!
+//! Hosts on one node reach each other in no time, and a broadcast reaches the hosts on the sender's node only, as it would on
+//! one Ethernet.
+//!
+//! Leaves out: the time that a node needs to forward, routes that change, broadcasts over links.
+
+use crate::config::LinksConfig;
+use crate::link::{Link, Step, Taken};
+use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
+use crate::random::Streams;
+use crate::routes::Routes;
+use crate::schedule::Schedule;
+use crate::statistics::{Observed, Place, Statistics, Way};
+use units::{Span, Time};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Links<P> {
+    hosts: usize,
+    /// By link: forth, then back.
+    directions: Vec<Direction<P>>,
+    schedule: Schedule,
+    routes: Routes,
+    /// The node on which each sender and receiver sits: hosts, then the nodes themselves.
+    node_of: Vec<u16>,
+    /// By node: the directions that lead away from it.
+    away: Vec<Vec<usize>>,
+    /// By sender: whether it wants to hear of its packets' leaving the first queue.
+    reports: Vec<bool>,
+}
+
+#[derive(Clone, Debug)]
+struct Direction<P> {
+    link: Link<P>,
+    from: u16,
+    to: u16,
+}
+
+impl<P: Clone> Links<P> {
+    pub(crate) fn new(config: &LinksConfig, streams: Streams) -> Self {
+        let mut directions = Vec::with_capacity(2 * config.links.len());
+        for (index, link) in config.links.iter().enumerate() {
+            let (one, other) = (link.ends.0 as u16, link.ends.1 as u16);
+            let forth = Link::new(&link.forth, streams, &format!("links/{index}/forth"));
+            let back = Link::new(&link.back, streams, &format!("links/{index}/back"));
+            directions.push(Direction { link: forth, from: one, to: other });
+            directions.push(Direction { link: back, from: other, to: one });
+        }
+        let mut away = vec![Vec::new(); config.nodes];
+        for (index, direction) in directions.iter().enumerate() {
+            away[usize::from(direction.from)].push(index);
+        }
+        let hosts = config.attached.len();
+        Self {
+            hosts,
+            schedule: Schedule::new(directions.len()),
+            directions,
+            routes: Routes::new(config),
+            node_of: config.attached.iter().copied().chain(0..config.nodes).map(|node| node as u16).collect(),
+            away,
+            reports: vec![false; hosts + config.nodes],
+        }
+    }
+
+    /// Puts a packet into the queue of the first link on its way, after all that is due.
+    pub(crate) fn offer(
+        &mut self,
+        now: Time,
+        packet: Packet<P>,
+        outcome: &mut Outcome<'_, P>,
+    ) -> Result<(), Packet<P>> {
+        let from = packet.from;
+        let node = self.node_of[from.index()];
+        let Destination::Node(to) = packet.to else {
+            let neighbours = (0..self.hosts).filter(|&host| self.node_of[host] == node && host != from.index());
+            let delivery = |host| Delivery { at: now, to: NodeId(host as u16), packet: packet.clone() };
+            outcome.deliveries.extend(neighbours.map(delivery));
+            self.has_left(from, outcome);
+            return Ok(());
+        };
+        let goal = self.node_of[to.index()];
+        if goal == node {
+            outcome.deliveries.push(Delivery { at: now, to, packet });
+            self.has_left(from, outcome);
+            return Ok(());
+        }
+        let index = self.routes.next(node.into(), goal.into());
+        let link = &mut self.directions[index].link;
+        let taken = link.offer_from_outside(now, packet, self.reports[from.index()])?;
+        self.schedule.set(index, link.next_event());
+        if taken == Taken::LostBeforeQueue {
+            self.has_left(from, outcome);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn next_event(&self) -> Time {
+        self.schedule.first_at()
+    }
+
+    /// Runs what is due up to `until`, and counts it.
+    pub(crate) fn run(&mut self, until: Time, clock: &mut Time, events: &mut u64, outcome: &mut Outcome<'_, P>) {
+        loop {
+            let now = self.schedule.first_at();
+            if now > until || now == Time::MAX {
+                break;
+            }
+            *clock = now;
+            *events += 1;
+            let index = self.schedule.first();
+            let direction = &mut self.directions[index];
+            let step = direction.link.step(now);
+            self.schedule.set(index, direction.link.next_event());
+            let (from, to) = (direction.from, direction.to);
+            match step {
+                Step::Arrived(packet) => self.arrived(now, to, packet, outcome),
+                // Links report all that they send where they do more than keep a timetable; here only the first link counts.
+                Step::Sent(sender) if self.node_of[sender.index()] == from => self.has_left(sender, outcome),
+                Step::Sent(_) | Step::Lost => {}
+            }
+        }
+    }
+
+    pub(crate) fn report_departures(&mut self, node: NodeId) {
+        self.reports[node.index()] = true;
+    }
+
+    pub(crate) fn places(&self) -> impl Iterator<Item = Place> + use<P> {
+        (0..self.directions.len()).map(place)
+    }
+
+    pub(crate) fn len(&self, place: Place, now: Time) -> usize {
+        self.link(place).len(now)
+    }
+
+    /// The room in the queues of all links that begin at the node: in the fullest of them.
+    pub(crate) fn room(&self, node: NodeId, now: Time) -> usize {
+        let node = self.node_of[node.index()];
+        let away = self.away[usize::from(node)].iter();
+        away.map(|&index| self.directions[index].link.room(now)).min().expect("each node has a link")
+    }
+
+    pub(crate) fn observe(&self, place: Place, now: Time) -> Observed {
+        self.link(place).observe(place, now)
+    }
+
+    pub(crate) fn packets_inside(&self) -> usize {
+        self.directions.iter().map(|direction| direction.link.packets_inside()).sum()
+    }
+
+    /// Adds what the links have counted; gives how long the busiest was busy.
+    pub(crate) fn report(&self, now: Time, statistics: &mut Statistics) -> Span {
+        for (index, direction) in self.directions.iter().enumerate() {
+            statistics.links.push(direction.link.statistics(place(index), now, statistics.elapsed));
+        }
+        statistics.links.iter().map(|link| link.busy).max().unwrap_or(Span::ZERO)
+    }
+
+    pub(crate) fn reset_statistics(&mut self, now: Time) {
+        self.directions.iter_mut().for_each(|direction| direction.link.reset_statistics(now));
+    }
+
+    /// A packet has come to a node.
+    fn arrived(&mut self, now: Time, node: u16, packet: Packet<P>, outcome: &mut Outcome<'_, P>) {
+        let Destination::Node(to) = packet.to else { unreachable!("broadcasts stay on their node") };
+        let goal = self.node_of[to.index()];
+        if goal == node {
+            outcome.deliveries.push(Delivery { at: now, to, packet });
+            return;
+        }
+        let index = self.routes.next(node.into(), goal.into());
+        let link = &mut self.directions[index].link;
+        // A full queue counts the drop.
+        let _taken = link.offer(now, packet);
+        self.schedule.set(index, link.next_event());
+    }
+
+    fn has_left(&self, sender: NodeId, outcome: &mut Outcome<'_, P>) {
+        if self.reports[sender.index()] {
+            outcome.departed.push(sender);
+        }
+    }
+
+    fn link(&self, place: Place) -> &Link<P> {
+        match place {
+            Place::Link { link, way } => &self.directions[2 * usize::from(link) + way as usize].link,
+            _ => panic!("{place:?} is no place of this network"),
+        }
+    }
+}
+
+/// The place of the direction with this number.
+fn place(direction: usize) -> Place {
+    let way = if direction.is_multiple_of(2) { Way::Forth } else { Way::Back };
+    Place::Link { link: (direction / 2) as u16, way }
+}
