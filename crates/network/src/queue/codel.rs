@@ -60,10 +60,8 @@ impl Codel {
         queue: &mut PacketQueue<P>,
         mut drop: impl FnMut(Packet<P>),
     ) -> Option<Packet<P>> {
-        let Some((mut packet, mut ok_to_drop)) = self.dodequeue(now, setpoint, queue) else {
-            self.dropping = false;
-            return None;
-        };
+        // An empty queue needs no dropping = false as in the RFC: nothing is dropped before `first_above` has been set again.
+        let (mut packet, mut ok_to_drop) = self.dodequeue(now, setpoint, queue)?;
         if self.dropping {
             self.dropping = ok_to_drop;
             while self.dropping && now >= self.drop_next {
@@ -200,24 +198,27 @@ mod tests {
 
     #[test]
     fn one_packets_worth_is_never_dropped_however_old() {
-        // MAXPACKET is 1514: while a packet leaves, one full frame behind it is not yet a queue. Two are.
-        let mut codel = Codel::default();
-        let mut queue = queue(Time::ZERO, 0, 0);
-        let packet = |payload| Packet {
-            from: NodeId(0),
-            to: Destination::Node(NodeId(1)),
-            size: Bytes::new(1500),
-            flow: 0,
-            payload,
-        };
-        for second in 0..10 {
-            queue.push(Time::ZERO, packet(2 * second));
-            queue.push(Time::ZERO, packet(2 * second + 1));
-            for _ in 0..2 {
-                codel.dequeue(ms(1000 * (second + 1)), SETPOINT, &mut queue, |_| panic!("dropped")).unwrap();
+        // A packet leaves and another comes each millisecond, all of them 1 s old. MAXPACKET is 1514: one full frame behind the
+        // one that leaves is not yet a queue, two are.
+        for (behind, first_drop) in [(1, None), (2, Some(100))] {
+            let mut codel = Codel::default();
+            let mut queue = queue(Time::ZERO, behind, 1500);
+            let mut dropped_at = None;
+            for millis in 0..150 {
+                let to = Destination::Node(NodeId(1));
+                queue.push(Time::ZERO, Packet { from: NodeId(0), to, size: Bytes::new(1500), flow: 0, payload: 0 });
+                codel.dequeue(ms(1000 + millis), SETPOINT, &mut queue, |_| dropped_at = Some(millis)).unwrap();
             }
+            assert_eq!(dropped_at, first_drop, "{behind} behind");
         }
-        assert!(codel.dequeue(ms(11_000), SETPOINT, &mut queue, |_| ()).is_none());
+    }
+
+    #[test]
+    fn losses_at_the_limit_count_as_drops() {
+        // 6 of them since the last time, and that is recent: count = 6, 100 / sqrt(6) = 40.82 after the first drop at 105 ms.
+        let mut codel = Codel::default();
+        codel.on_overflow(6);
+        assert_eq!(drops(&mut codel, &mut queue(Time::ZERO, 2000, 1500), 0, 150), [105, 146]);
     }
 
     #[test]

@@ -345,6 +345,20 @@ mod tests {
     }
 
     #[test]
+    fn a_new_flow_that_has_become_empty_queues_with_the_old_ones() {
+        let mut queue = queue(1000, FqCodelConfig::default());
+        for payload in 0..99 {
+            queue.push(Time::ZERO, packet(payload as u32 % 3, 1500, payload)).unwrap();
+        }
+        assert_eq!(flows(&mut queue, Time::ZERO, 4), [0, 1, 2, 0]);
+        queue.push(Time::ZERO, packet(5, 100, 100)).unwrap();
+        // Flow 5 is found empty on the way to 1; when it is back, it is 2's turn first.
+        assert_eq!(flows(&mut queue, Time::ZERO, 2), [5, 1]);
+        queue.push(Time::ZERO, packet(5, 100, 101)).unwrap();
+        assert_eq!(flows(&mut queue, Time::ZERO, 3), [2, 5, 0]);
+    }
+
+    #[test]
     fn at_the_limit_the_fattest_flow_loses_half_of_its_bytes_from_its_head() {
         let mut queue = queue(12, FqCodelConfig::default());
         for payload in 0..8 {

@@ -501,6 +501,11 @@ mod tests {
         let plain = minstrel.choose_chain();
         assert_eq!(chain(&minstrel, plain)[2..], [(24, 2), (6, MAX_RETRY)]);
         assert_eq!(state(&minstrel, PhyRate::Mbps54).retries_now, 2, "so is what hardly works");
+        // The fastest of all is the best and the most probable, the one below it the second.
+        let mut minstrel = measured([100; 8]);
+        minstrel.samples = 100;
+        let plain = minstrel.choose_chain();
+        assert_eq!(chain(&minstrel, plain), [(54, 2), (48, 2), (54, 2), (6, MAX_RETRY)]);
         // If nothing works, everything goes to the lowest rate: half of its three tries, rounded down.
         let mut minstrel = measured([0; 8]);
         minstrel.samples = 100;
@@ -657,6 +662,63 @@ mod tests {
         println!("{share:.4} of the frames sample");
         assert!((0.01..0.0525).contains(&share), "{share}");
         assert_eq!(sent.in_a_row, 0);
+    }
+
+    #[test]
+    fn behind_protection_what_surely_works_is_not_sampled() {
+        let sent = samples(Standard::Bg, [1.0; 8]);
+        assert!(sent.share(PhyRate::Mbps54) > 0.999, "{sent:?}");
+    }
+
+    /// Whether each of the next frames samples.
+    fn next_frames(minstrel: &mut Minstrel, count: usize) -> Vec<bool> {
+        let frames = (0..count).map(|_| {
+            minstrel.choose_chain();
+            minstrel.last_was_sample
+        });
+        frames.collect()
+    }
+
+    #[test]
+    fn samples_in_arrears_are_made_up_for_by_two_rounds_at_most() {
+        // 5000 frames without samples: 500 are due, 16 of them are kept, and one when none is due; then every tenth frame.
+        let mut minstrel = measured([50; 8]);
+        minstrel.packets = 5000;
+        let sampled = next_frames(&mut minstrel, 1000);
+        assert_eq!(sampled.iter().take_while(|&&sample| sample).count(), 18);
+        assert_eq!(sampled[100..].iter().filter(|&&sample| sample).count(), 90);
+        // Behind protection every second frame at most.
+        minstrel.protected = true;
+        minstrel.packets = 5000;
+        minstrel.samples = 0;
+        let sampled = next_frames(&mut minstrel, 20);
+        assert_eq!(sampled.iter().filter(|&&sample| sample).count(), 10);
+    }
+
+    #[test]
+    fn what_hardly_works_is_sampled_four_times_an_interval() {
+        // 36, 48 and 54 Mb/s never work; the others are slower than the best, 24, and so are sampled in the second place.
+        let mut minstrel = measured([100, 100, 100, 100, 100, 0, 0, 0]);
+        let mut sampled = [0; 8];
+        for _ in 0..2000 {
+            if let Some((0, place)) = minstrel.choose_sample() {
+                sampled[usize::from(place.rate)] += 1;
+            }
+        }
+        // The best itself is not slower than itself.
+        assert_eq!(sampled, [0, 0, 0, 0, 4, 4, 4, 4]);
+    }
+
+    #[test]
+    fn behind_protection_a_sample_is_sent_twice_at_least() {
+        // 6 Mb/s: 3 / 2 = 1 where it hardly works. 54 Mb/s: 6, as often as with the times of a CTS.
+        let mut minstrel = measured([0, 50, 50, 50, 50, 50, 50, 50]);
+        minstrel.protected = true;
+        minstrel.sample_table[0] = vec![0, 7, 1, 2, 3, 4, 5, 6];
+        assert_eq!(minstrel.choose_sample(), Some((0, Place { rate: 0, tries: 2 })));
+        minstrel.last_was_sample = false;
+        minstrel.samples = 0;
+        assert_eq!(minstrel.choose_sample(), Some((0, Place { rate: 7, tries: 6 })));
     }
 
     #[test]
