@@ -145,11 +145,11 @@ pub(crate) fn made_by(build: &scenario::Build, hosts: HostsKind, kernel: Option<
     format!("lasthop {}{commit}; {habitat}", build.version)
 }
 
-fn number(text: String) -> Cell {
+pub(crate) fn number(text: String) -> Cell {
     Cell { text, range: None, is_number: true }
 }
 
-fn word(text: &str) -> Cell {
+pub(crate) fn word(text: &str) -> Cell {
     Cell { text: text.to_owned(), range: None, is_number: false }
 }
 

@@ -89,7 +89,9 @@ fn one_case(page: &mut String, case: &CaseResult, look: &Look, runs: &[CaseRun],
     );
     table(page, &cells::FLOW_HEADS, &cells::flow_rows(result), &[]);
     // The others stand side by side above.
-    for figure in figures::of_run(result, series).iter().filter(|figure| ["cwnd", "states"].contains(&figure.name)) {
+    for figure in
+        figures::of_run(result, series).iter().filter(|figure| ["cwnd", "states"].contains(&figure.name.as_ref()))
+    {
         draw(page, figure, 3);
     }
     page.push_str("</details>\n");
@@ -119,7 +121,7 @@ const fn hosts_word(kind: scenario::HostsKind) -> &'static str {
     }
 }
 
-fn begin(title: &str) -> String {
+pub(crate) fn begin(title: &str) -> String {
     let title = escape(title);
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
@@ -128,12 +130,12 @@ fn begin(title: &str) -> String {
     )
 }
 
-fn end(mut page: String) -> String {
+pub(crate) fn end(mut page: String) -> String {
     page.push_str("</body>\n</html>\n");
     page
 }
 
-fn invalid(page: &mut String, reasons: &[String]) {
+pub(crate) fn invalid(page: &mut String, reasons: &[String]) {
     if reasons.is_empty() {
         return;
     }
@@ -153,7 +155,7 @@ fn tiles(page: &mut String, result: &RunResult) {
 }
 
 /// A table; where there are looks, each row's second cell is a case and gets its colour.
-fn table(page: &mut String, heads: &[&str], rows: &[Vec<Cell>], looks: &[Look]) {
+pub(crate) fn table(page: &mut String, heads: &[&str], rows: &[Vec<Cell>], looks: &[Look]) {
     page.push_str("<div class=\"wide\"><table>\n<thead><tr>");
     let first = rows.first();
     for (column, head) in heads.iter().enumerate() {
@@ -189,18 +191,23 @@ fn swatch(look: &Look) -> String {
     format!("<span class=\"swatch\" style=\"background:{}\"></span>", look.colour.hex())
 }
 
-fn draw(page: &mut String, figure: &Figure, level: u8) {
-    let _ = writeln!(page, "<figure>\n<h{level}>{}</h{level}>", escape(figure.title));
+pub(crate) fn draw(page: &mut String, figure: &Figure, level: u8) {
+    let _ = writeln!(page, "<figure>\n<h{level}>{}</h{level}>", escape(&figure.title));
     let _ = writeln!(page, "<figcaption class=\"caption\">{}</figcaption>", escape(&figure.caption));
     let _ = writeln!(page, "<div class=\"wide\">{}</div>\n</figure>", figure.svg);
 }
 
 fn how(page: &mut String, scenario: &serde_json::Value, command: &str) {
-    let toml = Scenario::from_json(scenario)
-        .map_or_else(|_| serde_json::to_string_pretty(scenario).unwrap_or_default(), |scenario| scenario.to_toml());
     page.push_str("<h2>How to make it again</h2>\n");
     page.push_str("<p class=\"caption\">With the scenario below as scenario.toml:</p>\n");
     let _ = writeln!(page, "<pre>{}</pre>", escape(command));
+    self::scenario(page, scenario);
+}
+
+/// The scenario that a result carries, folded up.
+pub(crate) fn scenario(page: &mut String, scenario: &serde_json::Value) {
+    let toml = Scenario::from_json(scenario)
+        .map_or_else(|_| serde_json::to_string_pretty(scenario).unwrap_or_default(), |scenario| scenario.to_toml());
     let _ = writeln!(
         page,
         "<details><summary>The scenario, defaults filled in</summary>\n<pre>{}</pre></details>",

@@ -4,6 +4,7 @@
 //!   one self-contained `report.html`.
 //! - [`write_comparison`] keeps several: `comparison.json`, the figures that set them side by side, `report.html`, and
 //!   each run as above in `cases/`.
+//! - [`write_study`] keeps a study: `study.json`, `points.csv`, its figures and `report.html`.
 //! - [`read_run`] and [`read_comparison`] read such a folder again, so that figures can be made anew without a run.
 //! - [`tables`]: the same figures as text for the terminal.
 //!
@@ -17,11 +18,13 @@ mod cells;
 mod error;
 mod figures;
 mod html;
+mod study;
 mod style;
 
 pub use error::ReportError;
 
 use figures::Figure;
+use scenario::study::StudyResult;
 use scenario::{Comparison, RunResult, Series};
 use std::path::Path;
 
@@ -32,7 +35,11 @@ pub type CaseRun = (String, RunResult, Series);
 pub const RESULT_FILE: &str = "result.json";
 /// The result of a comparison in its folder.
 pub const COMPARISON_FILE: &str = "comparison.json";
-/// The page in either folder.
+/// The result of a study in its folder.
+pub const STUDY_FILE: &str = "study.json";
+/// The means of a study in its folder.
+pub const POINTS_FILE: &str = "points.csv";
+/// The page in each of these folders.
 pub const REPORT_FILE: &str = "report.html";
 
 /// Keeps one run in `folder`, which is made if it is not there. Files of the same names are replaced.
@@ -65,6 +72,28 @@ pub fn write_comparison(folder: &Path, comparison: &Comparison, runs: &[CaseRun]
     write(&folder.join(REPORT_FILE), &html::comparison(comparison, runs, &figures, &folders))
 }
 
+/// Keeps a study in `folder`, which is made if it is not there. Files of the same names are replaced.
+///
+/// # Errors
+/// If a file cannot be written; the message names it.
+pub fn write_study(folder: &Path, study: &StudyResult) -> Result<(), ReportError> {
+    make(folder)?;
+    write(&folder.join(STUDY_FILE), &study.to_json())?;
+    write(&folder.join(POINTS_FILE), &study::csv(study))?;
+    let figures = figures::of_study(study);
+    write_figures(folder, &figures)?;
+    write(&folder.join(REPORT_FILE), &study::page(study, &figures))
+}
+
+/// Reads what [`write_study`] kept.
+///
+/// # Errors
+/// If it cannot be read or is of another schema version; the message names it.
+pub fn read_study(folder: &Path) -> Result<StudyResult, ReportError> {
+    let path = folder.join(STUDY_FILE);
+    StudyResult::load(&path).map_err(|source| ReportError::Result { path, source })
+}
+
 /// Reads what [`write_run`] kept.
 ///
 /// # Errors
@@ -95,8 +124,15 @@ pub fn read_comparison(folder: &Path) -> Result<(Comparison, Vec<CaseRun>), Repo
 /// The folder of one run inside that of its comparison: `cases/1-policy-none`, with the seed where there are several.
 fn case_folder(comparison: &Comparison, label: &str, seed: u64) -> String {
     let number = comparison.cases.iter().position(|case| case.label == label).map_or(0, |index| index + 1);
+    let name = file_name(label);
+    let seed = if comparison.seeds.len() > 1 { format!("-seed-{seed}") } else { String::new() };
+    format!("cases/{number}-{name}{seed}")
+}
+
+/// Words that can be part of a file's name: `Total, 4 ms` is `total-4-ms`.
+pub(crate) fn file_name(text: &str) -> String {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '-' };
-    let words: Vec<String> = label
+    let words: Vec<String> = text
         .chars()
         .map(plain)
         .collect::<String>()
@@ -104,9 +140,7 @@ fn case_folder(comparison: &Comparison, label: &str, seed: u64) -> String {
         .filter(|word| !word.is_empty() && !word.chars().all(|letter| letter == '.'))
         .map(str::to_ascii_lowercase)
         .collect();
-    let name: String = words.join("-").chars().take(60).collect();
-    let seed = if comparison.seeds.len() > 1 { format!("-seed-{seed}") } else { String::new() };
-    format!("cases/{number}-{name}{seed}")
+    words.join("-").chars().take(60).collect()
 }
 
 fn write_figures(folder: &Path, figures: &[Figure]) -> Result<(), ReportError> {

@@ -1,4 +1,4 @@
-//! One label and one colour for each thing that figures and tables show.
+//! One label, one colour and one marker for each thing that figures and tables show.
 //!
 //! The categorical colours are those of M. Okabe and K. Ito, *Color Universal Design*, 2008, told apart with every
 //! common colour blindness; hosts without a kind of their own take steps of viridis, which is ordered in lightness as
@@ -46,6 +46,42 @@ const SKY: Colour = Colour(0x56, 0xB4, 0xE9);
 
 /// For what has no colour of its own, in this order.
 const CATEGORIES: [Colour; 7] = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, GREY];
+
+/// The shape of a mark, so that lines are told apart without colours as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Marker {
+    Circle,
+    Square,
+    Triangle,
+    Diamond,
+    Down,
+    Ring,
+    Frame,
+}
+
+/// The markers of the lines, one for each of [`CATEGORIES`].
+const MARKERS: [Marker; 7] =
+    [Marker::Circle, Marker::Square, Marker::Triangle, Marker::Diamond, Marker::Down, Marker::Ring, Marker::Frame];
+
+/// Theory and published points, each with its dashes; not the colour of anything else.
+pub(crate) const REFERENCES: [(Colour, &str); 4] = [
+    (Colour(0x11, 0x18, 0x27), "10 7"),
+    (Colour(0x4B, 0x55, 0x63), "3 6"),
+    (Colour(0x4B, 0x55, 0x64), "16 6 3 6"),
+    (Colour(0x6B, 0x72, 0x80), "22 8"),
+];
+
+/// How the lines of a study are drawn, by their place among all lines; past the seventh, colours meet other markers.
+pub(crate) fn line(index: usize, label: &str) -> (Look, Marker) {
+    let round = index / CATEGORIES.len();
+    let colour = CATEGORIES[index % CATEGORIES.len()];
+    (Look { label: label.to_owned(), colour }, MARKERS[(index + 3 * round) % MARKERS.len()])
+}
+
+/// How the references of a study are drawn, by their place among all references.
+pub(crate) fn reference(index: usize, label: &str) -> Look {
+    Look { label: label.to_owned(), colour: REFERENCES[index % REFERENCES.len()].0 }
+}
 
 /// viridis from 0.2 to 0.85: neither end is lost on white or on black.
 const RAMP: [Colour; 5] = [

@@ -28,6 +28,11 @@ pub fn comparison(comparison: &Comparison) -> String {
     text
 }
 
+/// A study: the points of its figures, then its claims, each with the paper's number, ours and what became of it.
+pub fn study(result: &scenario::study::StudyResult) -> String {
+    crate::study::terminal(result)
+}
+
 fn headline(result: &RunResult) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "{}", result.name());
@@ -49,7 +54,7 @@ fn headline(result: &RunResult) -> String {
 /// One rule, below the heads.
 const RULED: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
-fn table(heads: &[&str], rows: &[Vec<Cell>]) -> String {
+pub(crate) fn table(heads: &[&str], rows: &[Vec<Cell>]) -> String {
     let mut table = Table::new();
     table.load_style(RULED).set_header(heads);
     for row in rows {

@@ -3,7 +3,7 @@
 //! Plotters' SVG backend counts in whole numbers, so everything is drawn twice as large and shown at half the size.
 //! Axes are placed by hand on the backend: only so is it certain that no label meets another.
 
-use crate::style::{Colour, GRID, INK, LIMIT, MUTED, PAPER};
+use crate::style::{Colour, GRID, INK, LIMIT, MUTED, PAPER, REFERENCES};
 use plotters::prelude::{DrawingBackend, IntoFont as _, RGBAColor, SVGBackend, ShapeStyle};
 use plotters::style::TextStyle;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -94,11 +94,11 @@ pub(crate) fn draw(title: &str, height: f64, draw: impl FnOnce(&mut Canvas<'_>))
         size.0, size.1,
     );
     let _ = writeln!(text, "<title>{}</title>", crate::html::escape(title));
-    let dashed = LIMIT.hex();
-    let _ = writeln!(
-        text,
-        "<style>polyline{{stroke-linejoin:round}}[stroke=\"{dashed}\"]{{stroke-dasharray:10 7}}</style>"
-    );
+    let mut dashes = format!("[stroke=\"{}\"]{{stroke-dasharray:10 7}}", LIMIT.hex());
+    for (colour, dash) in REFERENCES.iter().filter(|(colour, _)| shapes.contains(&colour.hex())) {
+        let _ = write!(dashes, "[stroke=\"{}\"]{{stroke-dasharray:{dash}}}", colour.hex());
+    }
+    let _ = writeln!(text, "<style>polyline{{stroke-linejoin:round}}{dashes}</style>");
     let _ = writeln!(text, "<rect width=\"100%\" height=\"100%\" fill=\"{}\"/>", PAPER.hex());
     text.push_str(shapes);
     text.push_str("</svg>\n");
@@ -129,6 +129,12 @@ impl Canvas<'_> {
         let style = shape(Pen::new(colour, 0.0));
         let radius = (radius * SCALE).round() as u32;
         self.backend.draw_circle(point(centre.0, centre.1), radius, &style, true).expect(NEVER_FAILS);
+    }
+
+    /// A filled shape with these corners.
+    pub(crate) fn polygon(&mut self, corners: &[(f64, f64)], colour: Colour) {
+        let corners: Vec<(i32, i32)> = corners.iter().map(|(x, y)| point(*x, *y)).collect();
+        self.backend.fill_polygon(corners, &shape(Pen::new(colour, 0.0))).expect(NEVER_FAILS);
     }
 
     /// Text beside a point that is at half its height.
@@ -321,6 +327,9 @@ impl Panel {
 /// A number as one would write it beside an axis: no more digits than it needs, thousands parted.
 pub(crate) fn number(value: f64) -> String {
     let magnitude = value.abs();
+    if magnitude > 0.0 && magnitude < 9.99e-4 {
+        return format!("{:e}", (value * 1e9).round() / 1e9);
+    }
     let digits = match magnitude {
         m if m >= 100.0 || (m - m.round()).abs() < 1e-9 => 0,
         m if m >= 10.0 || ((m * 10.0) - (m * 10.0).round()).abs() < 1e-9 => 1,
@@ -371,6 +380,9 @@ mod tests {
             assert_eq!(number(value), text);
         }
         assert_eq!(number(12_500.0), "12\u{202f}500");
+        for (value, text) in [(0.001, "0.0010"), (2e-4, "2e-4"), (1e-6, "1e-6"), (3.0 * 1e-5, "3e-5")] {
+            assert_eq!(number(value), text);
+        }
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use super::canvas::{
     Axis, Beside, Canvas, Ink, MARGIN_LEFT, MARGIN_RIGHT, Panel, Pen, SMALL, Svg, WIDTH, draw, fitted, text_width,
 };
-use crate::style::{Colour, INK, LIMIT, Look, MUTED, SHADE, host};
+use super::marks::draw_marker;
+use crate::style::{Colour, INK, LIMIT, Look, MUTED, Marker, REFERENCES, SHADE, host};
 
 /// Above a panel: its title, then the name of its upright axis.
 const ABOVE: f64 = 30.0;
@@ -156,6 +157,7 @@ pub(crate) fn draw_title(canvas: &mut Canvas<'_>, panel: &Panel, look: &Look, ab
 /// One entry of a legend.
 pub(crate) enum Entry {
     Line(Look),
+    Mark(Look, Marker),
     Box(Look),
     Hosts(usize),
     Limit(String),
@@ -164,7 +166,7 @@ pub(crate) enum Entry {
 impl Entry {
     fn label(&self) -> String {
         match self {
-            Self::Line(look) | Self::Box(look) => look.label.clone(),
+            Self::Line(look) | Self::Box(look) | Self::Mark(look, _) => look.label.clone(),
             Self::Hosts(hosts) => format!("host 0 to {}", hosts - 1),
             Self::Limit(name) => name.clone(),
         }
@@ -213,7 +215,14 @@ pub(crate) fn draw_legend(canvas: &mut Canvas<'_>, entries: &[Entry]) {
         let y = (row as f64 + 0.5) * LEGEND_ROW;
         let right = left + entry.swatch();
         match entry {
+            Entry::Line(look) if REFERENCES.iter().any(|(colour, _)| *colour == look.colour) => {
+                canvas.line((left, y), (right, y), Pen::new(look.colour, 1.5));
+            }
             Entry::Line(look) => canvas.line((left, y), (right, y), Pen::new(look.colour, 3.0)),
+            Entry::Mark(look, marker) => {
+                canvas.line((left, y), (right, y), Pen::new(look.colour, 1.5));
+                draw_marker(canvas, ((left + right) / 2.0, y), *marker, look.colour);
+            }
             Entry::Box(look) => canvas.rectangle(left, y - 6.0, 12.0, 12.0, look.colour, 1.0),
             Entry::Limit(_) => canvas.line((left, y), (right, y), Pen::new(LIMIT, 1.5)),
             Entry::Hosts(hosts) => {

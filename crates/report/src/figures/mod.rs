@@ -1,8 +1,9 @@
-//! The figures of a run and of a comparison, made from their results and series and from nothing else.
+//! The figures of a run, a comparison and a study, made from their results and series and from nothing else.
 
 mod bars;
 mod canvas;
 mod lines;
+mod marks;
 mod states;
 mod thin;
 mod tradeoff;
@@ -12,7 +13,9 @@ pub(crate) use canvas::number;
 use crate::CaseRun;
 use crate::style::{self, Colour, FlowLooks, Look};
 use lines::{Legend, Line, TimeFigure, TimePanel};
+use scenario::study::StudyResult;
 use scenario::{Comparison, FlowSample, FlowSeries, RunResult, Series};
+use std::borrow::Cow;
 use thin::thin;
 
 /// Points over all lines of a figure; it bounds the size of the file.
@@ -22,8 +25,8 @@ const MOST_POINTS: usize = 40_000;
 #[derive(Clone, Debug)]
 pub(crate) struct Figure {
     /// The file's name without its ending.
-    pub(crate) name: &'static str,
-    pub(crate) title: &'static str,
+    pub(crate) name: Cow<'static, str>,
+    pub(crate) title: Cow<'static, str>,
     /// One line that says what to look for.
     pub(crate) caption: String,
     pub(crate) svg: String,
@@ -33,16 +36,16 @@ pub(crate) struct Figure {
 pub(crate) fn of_run(run: &RunResult, series: &Series) -> Vec<Figure> {
     let mut figures = Vec::new();
     figures.extend(bars::goodput_of_run(run).map(|svg| Figure {
-        name: "goodput",
-        title: "Goodput of each host",
+        name: "goodput".into(),
+        title: "Goodput of each host".into(),
         caption: "Bars of one height are a fair share; a host without a bar got nothing.".into(),
         svg: svg.text,
     }));
     figures.extend(rtt_of_run(run, &series.flows));
     figures.extend(windows(run, &series.flows));
     figures.extend(states::states(run, &series.flows).map(|svg| Figure {
-        name: "states",
-        title: "Congestion-avoidance state over time",
+        name: "states".into(),
+        title: "Congestion-avoidance state over time".into(),
         caption:
             "Recovery and Loss are time spent repairing losses; each column shows the most severe state in it.".into(),
         svg: svg.text,
@@ -60,14 +63,14 @@ pub(crate) fn of_comparison(comparison: &Comparison, runs: &[CaseRun]) -> Vec<Fi
         String::new()
     };
     let mut figures = vec![Figure {
-        name: "summary",
-        title: "The cases at a glance",
+        name: "summary".into(),
+        title: "The cases at a glance".into(),
         caption: format!("Better is more goodput, a Jain's index nearer to 1, and a shorter RTT.{seeds}"),
         svg: bars::summary(comparison, &looks).text,
     }];
     figures.extend(tradeoff::tradeoff(comparison, &looks).map(|svg| Figure {
-        name: "tradeoff",
-        title: "Goodput against round-trip time",
+        name: "tradeoff".into(),
+        title: "Goodput against round-trip time".into(),
         caption: format!("The best cases are at the top left: much goodput, short round trips.{seeds}"),
         svg: svg.text,
     }));
@@ -77,8 +80,8 @@ pub(crate) fn of_comparison(comparison: &Comparison, runs: &[CaseRun]) -> Vec<Fi
         String::new()
     };
     figures.extend(bars::goodput_of_cases(comparison, &looks).map(|svg| Figure {
-        name: "goodput",
-        title: "Goodput of each host, case by case",
+        name: "goodput".into(),
+        title: "Goodput of each host, case by case".into(),
         caption: format!("Within a case, bars of one height are a fair share.{one}"),
         svg: svg.text,
     }));
@@ -86,6 +89,21 @@ pub(crate) fn of_comparison(comparison: &Comparison, runs: &[CaseRun]) -> Vec<Fi
     figures.extend(rtt_of_cases(&firsts, &one));
     figures.extend(queue(&firsts).map(|figure| Figure { caption: format!("{}{one}", figure.caption), ..figure }));
     figures
+}
+
+/// The figures that a study asks for.
+pub(crate) fn of_study(study: &StudyResult) -> Vec<Figure> {
+    let interval = match study.seeds.len() {
+        1 => "One seed: there are no confidence intervals.".to_owned(),
+        seeds => format!("Means over {seeds} seeds; the bars are their 95 % confidence intervals."),
+    };
+    let figure = |(index, figure): (usize, &scenario::study::FigureResult)| Figure {
+        name: format!("{}-{}", index + 1, crate::file_name(&figure.title)).into(),
+        title: figure.title.clone().into(),
+        caption: interval.clone(),
+        svg: marks::draw_figure(figure, study.hosts_kind).text,
+    };
+    study.figures.iter().enumerate().map(figure).collect()
 }
 
 type Shown<'a> = (Option<&'a Look>, &'a RunResult, &'a Series);
@@ -147,8 +165,8 @@ fn rtt_of_run(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
         by_ratio: true,
     };
     Some(Figure {
-        name: "rtt",
-        title: "Round-trip time over time",
+        name: "rtt".into(),
+        title: "Round-trip time over time".into(),
         caption: "Smoothed RTT of each connection. What is above the path's own RTT is time spent in queues.".into(),
         svg: figure.draw(&[panel(None, run, lines)]).text,
     })
@@ -177,8 +195,8 @@ fn rtt_of_cases(runs: &[Shown<'_>], one: &str) -> Option<Figure> {
         by_ratio: true,
     };
     Some(Figure {
-        name: "rtt",
-        title: "Round-trip time over time, case by case",
+        name: "rtt".into(),
+        title: "Round-trip time over time, case by case".into(),
         caption: format!(
             "Smoothed RTT of each connection, all cases on the same axes. What is above the path's own RTT is time \
              spent in queues.{one}"
@@ -211,8 +229,8 @@ fn windows(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
         by_ratio: false,
     };
     Some(Figure {
-        name: "cwnd",
-        title: "Congestion windows and their limits over time",
+        name: "cwnd".into(),
+        title: "Congestion windows and their limits over time".into(),
         caption: caption.into(),
         svg: figure.draw(&[panel]).text,
     })
@@ -260,8 +278,8 @@ fn queue(runs: &[Shown<'_>]) -> Option<Figure> {
         by_ratio: false,
     };
     Some(Figure {
-        name: "queue",
-        title: "The access point's queue over time",
+        name: "queue".into(),
+        title: "The access point's queue over time".into(),
         caption: "Where it touches the dashed line packets are dropped: for uploads, acknowledgements.".into(),
         svg: figure.draw(&panels).text,
     })

@@ -62,7 +62,7 @@ pub(crate) fn run(scenario: &Scenario) -> (RunResult, Series) {
     let mut series = Series::default();
     let (duration_s, warmup_s) = (scenario.duration.as_secs_f64(), scenario.warmup.as_secs_f64());
     let step_s = scenario.sample.as_secs_f64();
-    let base_ms = scenario.network().path.rtt.as_millis_f64();
+    let base_ms = scenario.to_json()["path"]["rtt_ms"].as_f64().expect("a path");
     let bound = |host: &HostSpec| match host.kind.policy.policy.as_str() {
         "fixed" => host.kind.policy.bound_segments,
         "formula" => Some((1_000 / hosts.len()).clamp(4, 300) as u32),

@@ -1,0 +1,328 @@
+//! Marks with confidence intervals, joined by lines: the figures of studies.
+
+use super::canvas::{
+    Axis, Beside, Canvas, Ink, MARGIN_LEFT, MARGIN_RIGHT, Panel, Pen, SMALL, Svg, WIDTH, draw, fitted, text_width,
+};
+use super::lines::{Entry, draw_legend, legend_height};
+use crate::style::{self, GRID, INK, Look, MUTED, Marker, PAPER};
+use scenario::HostsKind;
+use scenario::study::{FigureResult, Level, LineResult, MarkResult, PanelResult};
+
+const TITLE: f64 = 22.0;
+const ABOVE: f64 = 30.0;
+const BELOW: f64 = 50.0;
+/// From the middle of a mark to its edge.
+const RADIUS: f64 = 4.0;
+
+/// How the lines of a figure are drawn, the same in all panels.
+struct Looks {
+    lines: Vec<(Look, Marker)>,
+    references: Vec<Look>,
+}
+
+/// A figure of a study.
+pub(crate) fn draw_figure(figure: &FigureResult, hosts: HostsKind) -> Svg {
+    let looks = Looks::of(figure, hosts);
+    let entries = looks.entries();
+    let (columns, height) = match figure.panels.len() {
+        0 | 1 => (1, 280.0),
+        2..=4 => (2, 210.0),
+        _ => (3, 150.0),
+    };
+    let titled = figure.panels.iter().any(|panel| !panel.label.is_empty());
+    let above = if titled { TITLE + ABOVE } else { ABOVE };
+    let legend = legend_height(&entries);
+    let row = above + height + BELOW;
+    let rows = figure.panels.len().div_ceil(columns);
+    let cell = WIDTH / columns as f64;
+    let (x, levels) = level_axis(figure);
+    draw(&figure.title, legend + rows as f64 * row, |canvas| {
+        draw_legend(canvas, &entries);
+        for (index, data) in figure.panels.iter().enumerate() {
+            let panel = Panel {
+                left: (index % columns) as f64 * cell + MARGIN_LEFT,
+                top: legend + (index / columns) as f64 * row + above,
+                width: cell - MARGIN_LEFT - MARGIN_RIGHT,
+                height,
+                x,
+                // A panel may have another scale: a table of rates from 1 to 54 Mb/s shows nothing of the lowest otherwise.
+                y: upright_axis(figure, data, columns == 3),
+            };
+            draw_panel(canvas, &panel, figure, data, &looks, &levels);
+        }
+    })
+}
+
+impl Looks {
+    fn of(figure: &FigureResult, hosts: HostsKind) -> Self {
+        let ours = match hosts {
+            HostsKind::Simulated => "simulated hosts",
+            HostsKind::Kernel => "kernel hosts",
+        };
+        let labels = |lines: fn(&PanelResult) -> &[LineResult]| {
+            let mut labels: Vec<&str> = Vec::new();
+            for line in figure.panels.iter().flat_map(lines) {
+                if !labels.contains(&line.label.as_str()) {
+                    labels.push(&line.label);
+                }
+            }
+            labels
+        };
+        let line = |(index, label): (usize, &&str)| style::line(index, if label.is_empty() { ours } else { label });
+        let reference = |(index, label): (usize, &&str)| style::reference(index, label);
+        Self {
+            lines: labels(|panel| &panel.lines).iter().enumerate().map(line).collect(),
+            references: labels(|panel| &panel.references).iter().enumerate().map(reference).collect(),
+        }
+    }
+
+    fn entries(&self) -> Vec<Entry> {
+        let lines = self.lines.iter().map(|(look, marker)| Entry::Mark(look.clone(), *marker));
+        let references = self.references.iter().cloned().map(Entry::Line);
+        if self.lines.len() + self.references.len() < 2 { Vec::new() } else { lines.chain(references).collect() }
+    }
+
+    fn line(&self, label: &str) -> &(Look, Marker) {
+        self.lines.iter().find(|(look, _)| look.label == label).unwrap_or(&self.lines[0])
+    }
+}
+
+/// Where a level is along the axis: numbers by their value, words one after the other.
+struct Levels(Option<Vec<String>>);
+
+impl Levels {
+    fn place(&self, level: &Level) -> f64 {
+        match (&self.0, level) {
+            (None, Level::Number(number)) => *number,
+            (words, level) => {
+                let said = level.to_string();
+                words.iter().flatten().position(|word| *word == said).unwrap_or(0) as f64 + 0.5
+            }
+        }
+    }
+}
+
+fn marks(figure: &FigureResult) -> impl Iterator<Item = &MarkResult> {
+    figure.panels.iter().flat_map(|panel| panel.lines.iter().chain(&panel.references)).flat_map(|line| &line.marks)
+}
+
+fn level_axis(figure: &FigureResult) -> (Axis, Levels) {
+    let numbers: Option<Vec<f64>> = marks(figure)
+        .map(|mark| match mark.x {
+            Level::Number(number) => Some(number),
+            Level::Text(_) => None,
+        })
+        .collect();
+    let Some(numbers) = numbers.filter(|numbers| !numbers.is_empty()) else {
+        let mut words: Vec<String> = Vec::new();
+        for said in marks(figure).map(|mark| mark.x.to_string()) {
+            if !words.contains(&said) {
+                words.push(said);
+            }
+        }
+        return (Axis::Linear { from: 0.0, to: words.len().max(1) as f64 }, Levels(Some(words)));
+    };
+    let (least, greatest) = ends(numbers.into_iter());
+    let axis = if figure.log_x && least > 0.0 {
+        let room = (greatest / least).powf(0.04).max(1.1);
+        Axis::Log { from: least / room, to: greatest * room }
+    } else {
+        let room = if greatest > least { (greatest - least) * 0.05 } else { 1.0 };
+        Axis::Linear { from: least - room, to: greatest + room }
+    };
+    (axis, Levels(None))
+}
+
+fn ends(numbers: impl Iterator<Item = f64>) -> (f64, f64) {
+    numbers
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, greatest), number| (least.min(number), greatest.max(number)))
+}
+
+fn upright_axis(figure: &FigureResult, panel: &PanelResult, own: bool) -> Axis {
+    let panels = if own { std::slice::from_ref(panel) } else { &figure.panels };
+    let lines = panels.iter().flat_map(|panel| panel.lines.iter().chain(&panel.references));
+    let of_mark = |mark: &MarkResult| {
+        let ends = mark.ci95.map(|interval| [interval.low, interval.high]);
+        mark.y.into_iter().chain(ends.into_iter().flatten()).collect::<Vec<_>>()
+    };
+    let numbers: Vec<f64> = lines.flat_map(|line| &line.marks).flat_map(of_mark).collect();
+    let (_, greatest) = ends(numbers.iter().copied());
+    let (least, _) = ends(numbers.iter().copied().filter(|number| *number > 0.0));
+    if figure.log_y && least.is_finite() {
+        Axis::Log { from: least / 1.3, to: greatest * 1.3 }
+    } else if greatest > 0.0 {
+        Axis::from_zero(greatest * 1.04, 8)
+    } else {
+        let (least, greatest) = ends(numbers.into_iter().chain([-1.0, 0.0]));
+        Axis::Linear { from: least, to: greatest }
+    }
+}
+
+fn draw_panel(
+    canvas: &mut Canvas<'_>,
+    panel: &Panel,
+    figure: &FigureResult,
+    data: &PanelResult,
+    looks: &Looks,
+    levels: &Levels,
+) {
+    if !data.label.is_empty() {
+        let (left, y) = (panel.left - MARGIN_LEFT, panel.top - ABOVE - 4.0);
+        let label = fitted(&data.label, 13.0, panel.right() - left);
+        canvas.text(&label, left, y, Ink { size: 13.0, colour: INK, beside: Beside::Start });
+    }
+    panel.draw_y(canvas, &figure.y_label);
+    draw_level_axis(canvas, panel, figure, levels);
+    for line in &data.references {
+        let Some(look) = looks.references.iter().find(|look| look.label == line.label) else { continue };
+        draw_line(canvas, panel, line, levels, Pen::new(look.colour, 1.5));
+        if line.marks.len() == 1 {
+            line.marks
+                .iter()
+                .filter_map(|mark| place(panel, mark, levels))
+                .for_each(|at| canvas.circle(at, 2.0, look.colour));
+        }
+    }
+    for line in &data.lines {
+        let (look, marker) = looks.line(&line.label);
+        draw_line(canvas, panel, line, levels, Pen { colour: look.colour, width: 1.5, opacity: 0.85 });
+        for mark in &line.marks {
+            draw_interval(canvas, panel, mark, levels, Pen::new(look.colour, 1.5));
+            if let Some(at) = place(panel, mark, levels) {
+                draw_marker(canvas, at, *marker, look.colour);
+            }
+        }
+    }
+}
+
+fn draw_level_axis(canvas: &mut Canvas<'_>, panel: &Panel, figure: &FigureResult, levels: &Levels) {
+    let name = if panel.x.is_log() { format!("{}, log scale", figure.x_label) } else { figure.x_label.clone() };
+    let Some(words) = &levels.0 else {
+        return panel.draw_x(canvas, &name);
+    };
+    let bottom = panel.bottom();
+    canvas.line((panel.left, bottom), (panel.right(), bottom), Pen::new(MUTED, 1.0));
+    let room = panel.width / words.len() as f64;
+    let widest = words.iter().map(|word| text_width(word, SMALL)).fold(1.0, f64::max);
+    // Where they do not fit beside each other every other one is lower.
+    let lower = if widest + 8.0 > room { 12.0 } else { 0.0 };
+    for (index, word) in words.iter().enumerate() {
+        let x = panel.x_at(index as f64 + 0.5);
+        canvas.line((x, panel.top), (x, bottom), Pen::new(GRID, 1.0));
+        let y = bottom + 14.0 + if index % 2 == 1 { lower } else { 0.0 };
+        let label = fitted(word, SMALL, if lower > 0.0 { room * 2.0 } else { room });
+        canvas.text(&label, x, y, Ink::label(Beside::Middle));
+    }
+    canvas.text(&name, panel.left + panel.width / 2.0, bottom + 31.0 + lower, Ink::label(Beside::Middle));
+}
+
+fn place(panel: &Panel, mark: &MarkResult, levels: &Levels) -> Option<(f64, f64)> {
+    mark.y.map(|y| panel.at(levels.place(&mark.x), y))
+}
+
+/// Parted where there is nothing.
+fn draw_line(canvas: &mut Canvas<'_>, panel: &Panel, line: &LineResult, levels: &Levels, pen: Pen) {
+    let places: Vec<Option<(f64, f64)>> = line.marks.iter().map(|mark| place(panel, mark, levels)).collect();
+    for part in places.split(Option::is_none) {
+        let points: Vec<(f64, f64)> = part.iter().flatten().copied().collect();
+        if points.len() > 1 {
+            canvas.path(&points, pen);
+        }
+    }
+}
+
+fn draw_interval(canvas: &mut Canvas<'_>, panel: &Panel, mark: &MarkResult, levels: &Levels, pen: Pen) {
+    let Some(interval) = mark.ci95 else { return };
+    let x = panel.x_at(levels.place(&mark.x));
+    let (low, high) = (panel.y_at(interval.low), panel.y_at(interval.high));
+    // Within the mark it could not be seen.
+    if low - high < 2.0 {
+        return;
+    }
+    canvas.line((x, low), (x, high), pen);
+    for end in [low, high] {
+        canvas.line((x - 4.0, end), (x + 4.0, end), pen);
+    }
+}
+
+/// A mark around a point.
+pub(crate) fn draw_marker(canvas: &mut Canvas<'_>, at: (f64, f64), marker: Marker, colour: style::Colour) {
+    let r = RADIUS;
+    let corners = |offsets: &[(f64, f64)]| -> Vec<(f64, f64)> {
+        offsets.iter().map(|(x, y)| (at.0 + x * r, at.1 + y * r)).collect()
+    };
+    match marker {
+        Marker::Circle => canvas.circle(at, r, colour),
+        Marker::Square => canvas.rectangle(at.0 - 0.9 * r, at.1 - 0.9 * r, 1.8 * r, 1.8 * r, colour, 1.0),
+        Marker::Triangle => canvas.polygon(&corners(&[(0.0, -1.3), (1.2, 0.9), (-1.2, 0.9)]), colour),
+        Marker::Diamond => canvas.polygon(&corners(&[(0.0, -1.35), (1.35, 0.0), (0.0, 1.35), (-1.35, 0.0)]), colour),
+        Marker::Down => canvas.polygon(&corners(&[(0.0, 1.3), (1.2, -0.9), (-1.2, -0.9)]), colour),
+        Marker::Ring => {
+            canvas.circle(at, r, colour);
+            canvas.circle(at, r - 1.6, PAPER);
+        }
+        Marker::Frame => {
+            canvas.rectangle(at.0 - r, at.1 - r, 2.0 * r, 2.0 * r, colour, 1.0);
+            canvas.rectangle(at.0 - r + 1.6, at.1 - r + 1.6, 2.0 * r - 3.2, 2.0 * r - 3.2, PAPER, 1.0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scenario::study::Interval;
+
+    fn mark(x: Level, y: f64) -> MarkResult {
+        MarkResult { x, y: Some(y), ci95: Some(Interval { low: y - 1.0, high: y + 1.0 }) }
+    }
+
+    fn figure(marks: Vec<MarkResult>) -> FigureResult {
+        let line = LineResult { label: String::new(), source: None, marks };
+        let panel = PanelResult { label: String::new(), lines: vec![line], references: Vec::new() };
+        FigureResult {
+            title: "t".into(),
+            x_label: "x".into(),
+            y: "aggregate_goodput_mbps".into(),
+            y_label: "y".into(),
+            log_x: false,
+            log_y: false,
+            panels: vec![panel],
+        }
+    }
+
+    #[test]
+    fn numbers_stand_at_their_value_and_words_in_their_order() {
+        let (axis, levels) = level_axis(&figure([1.0, 11.0].map(|x| mark(Level::Number(x), 3.0)).to_vec()));
+        assert_eq!(axis, Axis::Linear { from: 0.5, to: 11.5 });
+        assert_eq!(levels.place(&Level::Number(11.0)), 11.0);
+        let (axis, levels) = level_axis(&figure(["b", "a"].map(|x| mark(Level::Text(x.into()), 3.0)).to_vec()));
+        assert_eq!(axis, Axis::Linear { from: 0.0, to: 2.0 });
+        assert_eq!(levels.place(&Level::Text("a".into())), 1.5);
+    }
+
+    #[test]
+    fn the_upright_axis_has_room_for_the_intervals() {
+        let figure = figure(vec![mark(Level::Number(1.0), 19.0)]);
+        // 20 at the end of the interval, and 4 % of room.
+        assert_eq!(upright_axis(&figure, &figure.panels[0], false).place(25.0), 1.0);
+        let log = FigureResult { log_y: true, ..figure };
+        assert!(upright_axis(&log, &log.panels[0], false).is_log());
+    }
+
+    #[test]
+    fn a_line_is_parted_where_there_is_nothing() {
+        let mut marks: Vec<MarkResult> = (0..6).map(|x| mark(Level::Number(f64::from(x)), 3.0)).collect();
+        marks[2] = MarkResult { y: None, ci95: None, ..marks[2].clone() };
+        let svg = draw_figure(&figure(marks), HostsKind::Simulated).text;
+        assert_eq!(svg.matches("<polyline").count(), 2, "{svg}");
+        assert_eq!(svg.matches("<circle").count(), 5, "{svg}");
+    }
+
+    #[test]
+    fn a_study_without_any_value_is_drawn_empty() {
+        let empty = |x: f64| MarkResult { x: Level::Number(x), y: None, ci95: None };
+        let svg = draw_figure(&figure(vec![empty(1.0), empty(2.0)]), HostsKind::Simulated).text;
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+    }
+}

@@ -1,0 +1,353 @@
+//! What a study looks like in tables, on the page and in `points.csv`.
+
+use crate::cells::{self, Cell};
+use crate::figures::{self, Figure};
+use crate::html::{self, escape};
+use crate::tables::table;
+use scenario::study::{ClaimResult, FigureResult, Interval, LineResult, PanelResult, StudyResult, Verdict};
+use std::fmt::Write as _;
+
+const NOTHING: &str = "–";
+/// More lines than this do not fit beside each other on a terminal.
+const MOST_COLUMNS: usize = 6;
+
+const CLAIM_HEADS: [&str; 6] = ["claim", "where", "paper", "ours", "holds if", "verdict"];
+
+/// The study as text for the terminal.
+pub(crate) fn terminal(study: &StudyResult) -> String {
+    let mut text = String::new();
+    let _ = writeln!(text, "{}: {}", study.name, study.title);
+    let _ = writeln!(text, "{}", study.source);
+    let _ = writeln!(text, "{}", runs(study));
+    for figure in &study.figures {
+        for panel in &figure.panels {
+            let (heads, rows) = points(figure, panel, study);
+            let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+            let _ = writeln!(text, "\n{}", panel_title(figure, panel));
+            let _ = writeln!(text, "{}", table(&heads, &rows));
+        }
+    }
+    if !study.claims.is_empty() {
+        let _ = writeln!(text, "\nClaims");
+        let _ = writeln!(text, "{}", table(&CLAIM_HEADS, &study.claims.iter().map(claim_row).collect::<Vec<_>>()));
+        for claim in firsts(&study.claims) {
+            let _ = writeln!(text, "\n{}: \"{}\" ({})", claim.id, claim.text, claim.source);
+            if let Some(reading) = &claim.reading {
+                let _ = writeln!(text, "  read as: {reading}");
+            }
+        }
+    }
+    for claim in &study.claims {
+        if let Some(problem) = &claim.problem {
+            let _ = writeln!(text, "\ncannot be judged: {}: {problem}", claim_name(claim));
+        }
+    }
+    for reason in &study.invalid_reasons {
+        let _ = writeln!(text, "not valid: {reason}");
+    }
+    let _ = write!(text, "\n{}", outcome(study));
+    text
+}
+
+/// The study as a page of its own.
+pub(crate) fn page(study: &StudyResult, figures: &[Figure]) -> String {
+    let mut page = html::begin(&format!("{}: {}", study.name, study.title));
+    let made_by = cells::made_by(&study.build, study.hosts_kind, None);
+    let _ = writeln!(page, "<p>{}</p>", escape(&study.source));
+    let _ = writeln!(page, "<p class=\"by\">{}. {}.</p>", escape(&runs(study)), escape(&made_by));
+    if let Some(note) = &study.note {
+        for paragraph in note.split("\n\n") {
+            let _ = writeln!(page, "<p class=\"caption\">{}</p>", escape(paragraph));
+        }
+    }
+    html::invalid(&mut page, &study.invalid_reasons);
+    let class = if study.passed { "good" } else { "bad" };
+    let _ = writeln!(page, "<p class=\"{class}\"><strong>{}</strong></p>", escape(&outcome(study)));
+    for figure in figures {
+        html::draw(&mut page, figure, 2);
+    }
+    if !study.claims.is_empty() {
+        page.push_str("<h2>Claims</h2>\n");
+        for claim in firsts(&study.claims) {
+            let places: Vec<&ClaimResult> = study.claims.iter().filter(|other| other.id == claim.id).collect();
+            claim_block(&mut page, claim, &places);
+        }
+    }
+    page.push_str("<h2>Every point</h2>\n");
+    for figure in &study.figures {
+        let _ = writeln!(page, "<details><summary>{}</summary>", escape(&figure.title));
+        for panel in &figure.panels {
+            let (heads, rows) = points(figure, panel, study);
+            let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+            if !panel.label.is_empty() {
+                let _ = writeln!(page, "<h3>{}</h3>", escape(&panel.label));
+            }
+            html::table(&mut page, &heads, &rows, &[]);
+        }
+        for (label, source) in sources(figure) {
+            let _ = writeln!(page, "<p class=\"caption\">{}: {}</p>", escape(&label), escape(&source));
+        }
+        page.push_str("</details>\n");
+    }
+    page.push_str("<p class=\"caption\">All of it, with the value of each seed, is in study.json; the means are in points.csv.</p>\n");
+    page.push_str("<h2>How to make it again</h2>\n");
+    let seeds = study.seeds.len();
+    let _ = writeln!(page, "<pre>lasthop study {} --seeds {seeds} --out DIR</pre>", escape(&study.name));
+    let _ = writeln!(page, "<details><summary>The study</summary>\n<pre>{}</pre></details>", escape(&study.study));
+    html::scenario(&mut page, &study.scenario);
+    html::end(page)
+}
+
+/// Every measure of every point: a line each.
+pub(crate) fn csv(study: &StudyResult) -> String {
+    let mut text = String::new();
+    let axes = study.axes.iter().map(|axis| axis.axis.as_str());
+    let heads = axes.chain(["measure", "seeds", "mean", "ci95_low", "ci95_high", "min", "max"]);
+    let _ = writeln!(text, "{}", heads.map(field).collect::<Vec<_>>().join(","));
+    for point in &study.points {
+        for measure in &point.measures {
+            let values: Vec<f64> = measure.values.iter().copied().flatten().collect();
+            let number = |number: Option<f64>| number.map_or(String::new(), |number| number.to_string());
+            let mut fields: Vec<String> = point.at.iter().map(|at| field(&at.value.to_string())).collect();
+            fields.extend([
+                field(&measure.measure),
+                values.len().to_string(),
+                number(measure.mean),
+                number(measure.ci95.map(|interval| interval.low)),
+                number(measure.ci95.map(|interval| interval.high)),
+                number(values.iter().copied().reduce(f64::min)),
+                number(values.iter().copied().reduce(f64::max)),
+            ]);
+            let _ = writeln!(text, "{}", fields.join(","));
+        }
+    }
+    text
+}
+
+/// Quoted where it must be (RFC 4180).
+fn field(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+}
+
+fn runs(study: &StudyResult) -> String {
+    let (points, seeds) = (study.points.len(), study.seeds.len());
+    let runs = points * seeds;
+    let of = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+    let confidence = if seeds > 1 { "; means ± 95 % confidence" } else { "" };
+    format!("{} × {} = {}{confidence}", of(points, "point"), of(seeds, "seed"), of(runs, "run"))
+}
+
+/// What became of the claims, in a sentence.
+fn outcome(study: &StudyResult) -> String {
+    let count = |wanted: fn(&ClaimResult) -> bool| study.claims.iter().filter(|claim| wanted(claim)).count();
+    let required = count(|claim| claim.required);
+    let kept = count(|claim| claim.required && claim.verdict == Verdict::Holds);
+    let others = count(|claim| !claim.required);
+    let hold = count(|claim| !claim.required && claim.verdict == Verdict::Holds);
+    let unknown = count(|claim| claim.verdict == Verdict::CannotBeJudged);
+    let mut said = Vec::new();
+    if required > 0 {
+        said.push(format!("{kept} of {required} required claims hold"));
+    }
+    if others > 0 {
+        let which = if required > 0 { "other claims" } else { "claims" };
+        said.push(format!("{hold} of {others} {which} hold"));
+    }
+    if unknown > 0 {
+        said.push(format!("{unknown} cannot be judged"));
+    }
+    if said.is_empty() {
+        said.push("Nothing is claimed".to_owned());
+    }
+    format!("{}.", said.join("; "))
+}
+
+fn panel_title(figure: &FigureResult, panel: &PanelResult) -> String {
+    let place = if panel.label.is_empty() { String::new() } else { format!(", {}", panel.label) };
+    format!("{}{place}: {}", figure.title, figure.y_label)
+}
+
+/// The points of a panel: a column for each line, or a row for each where they are many.
+fn points(figure: &FigureResult, panel: &PanelResult, study: &StudyResult) -> (Vec<String>, Vec<Vec<Cell>>) {
+    let lines: Vec<&LineResult> = panel.lines.iter().chain(&panel.references).collect();
+    let levels: Vec<String> =
+        panel.lines.first().map_or_else(Vec::new, |line| line.marks.iter().map(|mark| mark.x.to_string()).collect());
+    let only = if study.claims.is_empty() { "mean" } else { "ours" };
+    let name = |line: &LineResult| if line.label.is_empty() { only.to_owned() } else { line.label.clone() };
+    let cell = |line: &LineResult, level: &String| {
+        let mark = line.marks.iter().find(|mark| mark.x.to_string() == *level);
+        let text = match mark.and_then(|mark| mark.y.map(|y| (y, mark.ci95))) {
+            Some((y, interval)) => with_interval(y, interval),
+            None => NOTHING.to_owned(),
+        };
+        cells::number(text)
+    };
+    if lines.len() <= MOST_COLUMNS || levels.len() > 2 * MOST_COLUMNS {
+        let heads = std::iter::once(figure.x_label.clone()).chain(lines.iter().map(|line| name(line))).collect();
+        let row = |level: &String| {
+            std::iter::once(cells::number(level.clone())).chain(lines.iter().map(|line| cell(line, level))).collect()
+        };
+        (heads, levels.iter().map(row).collect())
+    } else {
+        let heads = std::iter::once(figure.x_label.clone()).chain(levels.iter().cloned()).collect();
+        let row = |line: &&LineResult| {
+            std::iter::once(cells::word(&name(line))).chain(levels.iter().map(|level| cell(line, level))).collect()
+        };
+        (heads, lines.iter().map(row).collect())
+    }
+}
+
+/// Each reference of a figure once, with its source.
+fn sources(figure: &FigureResult) -> Vec<(String, String)> {
+    let mut sources: Vec<(String, String)> = Vec::new();
+    for line in figure.panels.iter().flat_map(|panel| &panel.references) {
+        let source = (line.label.clone(), line.source.clone().unwrap_or_default());
+        if !sources.contains(&source) {
+            sources.push(source);
+        }
+    }
+    sources
+}
+
+/// Of each claim the first of its places.
+fn firsts(claims: &[ClaimResult]) -> Vec<&ClaimResult> {
+    let first = |(index, claim): (usize, &ClaimResult)| claims[..index].iter().all(|other| other.id != claim.id);
+    claims.iter().enumerate().filter(|(index, claim)| first((*index, claim))).map(|(_, claim)| claim).collect()
+}
+
+fn claim_name(claim: &ClaimResult) -> String {
+    let place = claim.place();
+    if place.is_empty() { claim.id.clone() } else { format!("{} ({place})", claim.id) }
+}
+
+fn claim_row(claim: &ClaimResult) -> Vec<Cell> {
+    let mut row = vec![cells::word(&claim.id)];
+    row.extend(place_row(claim));
+    row
+}
+
+/// A claim at one of its places.
+fn place_row(claim: &ClaimResult) -> Vec<Cell> {
+    let place = claim.place();
+    vec![
+        cells::word(if place.is_empty() { NOTHING } else { &place }),
+        cells::number(claim.paper.map_or(NOTHING.to_owned(), figure)),
+        cells::number(claim.ours.map_or(NOTHING.to_owned(), |ours| with_interval(ours, claim.ci95))),
+        cells::word(&holds_if(claim)),
+        cells::word(&verdict(claim)),
+    ]
+}
+
+fn holds_if(claim: &ClaimResult) -> String {
+    let criterion = &claim.criterion;
+    let mut said = Vec::new();
+    match (criterion.at_least, criterion.at_most) {
+        (Some(low), Some(high)) => said.push(format!("{} to {}", figure(low), figure(high))),
+        (Some(low), None) => said.push(format!("≥ {}", figure(low))),
+        (None, Some(high)) => said.push(format!("≤ {}", figure(high))),
+        (None, None) => {}
+    }
+    if let Some(within) = criterion.within {
+        said.push(format!("within {} %", figures::number(within * 100.0)));
+    }
+    said.join(", ")
+}
+
+fn verdict(claim: &ClaimResult) -> String {
+    let required = if claim.required { " (required)" } else { "" };
+    // An interval that reaches to the other side could have come out otherwise with other seeds.
+    let unsure = if claim.ci95.is_some() && !claim.clear { ", not clearly" } else { "" };
+    match claim.verdict {
+        Verdict::Holds => format!("holds{unsure}{required}"),
+        Verdict::DoesNotHold => format!("does NOT hold{unsure}{required}"),
+        Verdict::CannotBeJudged => format!("cannot be judged{required}"),
+    }
+}
+
+fn claim_block(page: &mut String, claim: &ClaimResult, places: &[&ClaimResult]) {
+    let _ = writeln!(page, "<div class=\"claim\"><q>{}</q>", escape(&claim.text));
+    let _ = writeln!(page, "<p class=\"by\">{} · {}</p>", escape(&claim.source), escape(&claim.id));
+    let reading = claim.reading.as_ref().map_or(String::new(), |reading| format!("{} ", escape(reading)));
+    let _ = writeln!(page, "<p class=\"caption\">{reading}<code>{}</code></p>", escape(&claim.value));
+    page.push_str("<div class=\"wide\"><table>\n<thead><tr>");
+    for (column, head) in CLAIM_HEADS.iter().enumerate().skip(1) {
+        let class = if column == 2 || column == 3 { " class=\"number\"" } else { "" };
+        let _ = write!(page, "<th{class}>{head}</th>");
+    }
+    page.push_str("</tr></thead>\n<tbody>\n");
+    for place in places {
+        page.push_str("<tr>");
+        for (column, cell) in place_row(place).iter().enumerate() {
+            let class = match (cell.is_number, column, place.verdict) {
+                (true, ..) => "number",
+                (_, 4, Verdict::Holds) => "verdict holds",
+                (_, 4, Verdict::DoesNotHold) => "verdict does-not-hold",
+                (_, 4, Verdict::CannotBeJudged) => "verdict cannot-be-judged",
+                _ => "",
+            };
+            let problem = place.problem.as_ref().filter(|_| column == 4);
+            let problem = problem.map_or(String::new(), |problem| format!("<small>{}</small>", escape(problem)));
+            let _ = write!(page, "<td class=\"{class}\">{}{problem}</td>", escape(&cell.text));
+        }
+        page.push_str("</tr>\n");
+    }
+    page.push_str("</tbody></table></div></div>\n");
+}
+
+/// A number with the digits that its interval leaves it.
+fn with_interval(number: f64, interval: Option<Interval>) -> String {
+    match interval {
+        Some(interval) => {
+            let (number, half) = (figure(number), interval.half());
+            let digits = number.split_once('.').map_or(0, |(_, digits)| digits.len());
+            if number.contains('e') {
+                format!("{number} ± {half:.1e}")
+            } else {
+                format!("{number} ± {half:.digits$}")
+            }
+        }
+        None => figure(number),
+    }
+}
+
+/// A number with four digits that say something, or all of a whole one.
+fn figure(number: f64) -> String {
+    let digits = match number.abs() {
+        0.0 => return "0".to_owned(),
+        magnitude if magnitude >= 1_000.0 => 0,
+        magnitude if magnitude >= 100.0 => 1,
+        magnitude if magnitude >= 10.0 => 2,
+        magnitude if magnitude >= 0.01 => 3,
+        magnitude if magnitude >= 0.001 => 5,
+        _ => return format!("{number:.2e}"),
+    };
+    format!("{number:.digits$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_the_digits_that_say_something() {
+        for (number, text) in
+            [(0.0, "0"), (19.256, "19.26"), (0.7081, "0.708"), (1_234.5, "1234"), (123.45, "123.5"), (2e-4, "2.00e-4")]
+        {
+            assert_eq!(figure(number), text);
+        }
+        let interval = Some(Interval { low: 19.0, high: 19.5 });
+        assert_eq!(with_interval(19.25, interval), "19.25 ± 0.25");
+        assert_eq!(with_interval(1e-4, Some(Interval { low: 0.9e-4, high: 1.1e-4 })), "1.00e-4 ± 1.0e-5");
+        assert_eq!(with_interval(2.0, None), "2.000");
+    }
+
+    #[test]
+    fn a_field_with_a_comma_or_a_quote_is_quoted() {
+        assert_eq!(field("ARF"), "ARF");
+        assert_eq!(
+            field("max(flows[direction=up, host=1].goodput_mbps)"),
+            "\"max(flows[direction=up, host=1].goodput_mbps)\""
+        );
+        assert_eq!(field("a \"b\""), "\"a \"\"b\"\"\"");
+    }
+}

@@ -1,0 +1,235 @@
+//! What a study looks like. The runs are made up by a rule that the tests know.
+//!
+//! `LASTHOP_EXAMPLE_REPORTS=DIR cargo test -p lasthop-report --test studies` also leaves the reports in DIR, to be looked at.
+
+mod example;
+
+use scenario::study::{Study, StudyResult, Verdict};
+use scenario::{Build, HostsKind, RunResult};
+use std::path::{Path, PathBuf};
+
+const STUDY: &str = r#"
+title = "Relations between the number of terminals and the throughput"
+source = "somebody 2024, Fig. 6"
+note = """
+The runs are made up.
+
+What this says of <networks> is nothing."""
+scenario = "base.toml"
+seeds = 5
+set.duration_s = 12
+
+[[cases]]
+label = "fixed rate"
+[[cases]]
+label = "ARF, OFDM rates"
+set.access.rate_control = "arf"
+
+[[vary]]
+axis = "delay"
+label = "RTT of the path (ms)"
+key = "path.rtt_ms"
+values = [4, 256]
+[[vary]]
+axis = "n"
+label = "terminals"
+key = "hosts.0.count"
+values = [1, 2, 4, 6, 8, 10]
+
+[[figures]]
+title = "Total throughput"
+x = "n"
+y = "aggregate_goodput_mbps"
+panels = "delay"
+[[figures.reference]]
+label = "n^-0.15"
+source = "hayakawa eq. 4, from the 19 Mb/s of one terminal"
+formula = "19 * n ** -0.15"
+
+[[figures]]
+title = "Fairness"
+x = "n"
+y = "jain_index"
+
+[[claims]]
+id = "total-falls"
+text = "The total performance decreases when the number of terminals increases in each delay environment."
+source = "somebody 2024, Fig. 6"
+reading = "Kendall's tau over n is -0.8 or less."
+each = ["case", "delay"]
+value = 'trend("aggregate_goodput_mbps", "n")'
+at_most = -0.8
+
+[[claims]]
+id = "near-the-formula"
+text = "The relation is approximately described by the formula."
+source = "somebody 2024, eq. 4"
+where = { case = "fixed rate" }
+value = 'deviation(ratios("aggregate_goodput_mbps", "n^-0.15"))'
+at_most = 0.1
+required = true
+
+[[claims]]
+id = "improves"
+text = "3.35 times"
+source = "somebody 2024, Fig. 11"
+where = { delay = 256, n = 10 }
+value = 'at("aggregate_goodput_mbps", case="fixed rate") / at("aggregate_goodput_mbps", case="ARF, OFDM rates")'
+paper = 3.35
+within = 0.3
+"#;
+
+fn base(text: &str) -> Study {
+    let scenario = include_str!("../../../scenarios/ten-uploads.toml");
+    Study::from_toml("studies/somebody/fig-06.toml", text, &|_| Ok(scenario.to_owned()))
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Fixed: 20·n^−0.15; ARF: 20/n. Each seed adds a twentieth more or less.
+fn of(text: &str, seeds: u64) -> StudyResult {
+    let study = base(text);
+    let run = |planned: &scenario::study::PlannedRun| -> RunResult {
+        let (mut result, _) = example::run(&planned.scenario);
+        let n = result.flows.len() as f64;
+        let mean = if planned.label.starts_with("ARF") { 20.0 / n } else { 20.0 * n.powf(-0.15) };
+        result.aggregate_goodput_mbps = mean * (1.0 + 0.05 * ((planned.scenario.seed % 3) as f64 - 1.0));
+        result.hosts_kind = HostsKind::Simulated;
+        result
+    };
+    let runs: Vec<RunResult> = study.plan(seeds).expect("a plan").iter().map(run).collect();
+    let build = Build { version: "0.1.0".into(), commit: Some("7b32f07a1c2d".into()), dirty: false };
+    StudyResult::new(&study, HostsKind::Simulated, build, &runs)
+}
+
+struct Folder {
+    path: PathBuf,
+    _gone_after: Option<tempfile::TempDir>,
+}
+
+fn folder(name: &str) -> Folder {
+    if let Some(kept) = std::env::var_os("LASTHOP_EXAMPLE_REPORTS") {
+        return Folder { path: Path::new(&kept).join(name), _gone_after: None };
+    }
+    let gone_after = tempfile::tempdir().expect("a folder");
+    Folder { path: gone_after.path().join(name), _gone_after: Some(gone_after) }
+}
+
+fn text(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[test]
+fn the_table_of_a_study() {
+    insta::assert_snapshot!(report::tables::study(&of(STUDY, 3)));
+}
+
+/// Beside the golden: what stands in it is what the rule says.
+#[test]
+fn the_table_says_what_the_runs_were() {
+    let table = report::tables::study(&of(STUDY, 3));
+    let row = |begin: &str, after: &str| {
+        let from = table.find(after).unwrap_or_else(|| panic!("no {after} in {table}"));
+        let line = table[from..].lines().find(|line| line.trim_start().starts_with(begin));
+        line.unwrap_or_else(|| panic!("no {begin} in {table}")).to_owned()
+    };
+    // Seeds 1, 2, 3 make 1.00, 1.05, 0.95 of 20·10^−0.15 = 14.16; s = 0.708, t(2)·s/√3 = 4.30265·0.408757 = 1.7588.
+    let ten = row("10", "Total throughput, delay=256");
+    assert!(ten.contains("14.16 ± 1.76") && ten.contains("2.000 ± 0.248") && ten.contains("13.45"), "{ten}");
+    // From 20 to 20/10: each of six less than the one before.
+    assert!(row("total-falls", "Claims").contains("-1.000 ± 0.000"), "{table}");
+    // 20 over 19 everywhere.
+    let near = row("near-the-formula", "Claims");
+    assert!(near.contains("0.053") && near.contains("≤ 0.100") && near.contains("(required)"), "{near}");
+    // 14.16/2 = 7.08.
+    let improves = row("improves", "Claims");
+    assert!(
+        improves.contains("3.350") && improves.contains("7.079") && improves.contains("does NOT hold"),
+        "{improves}"
+    );
+    assert!(table.ends_with("1 of 1 required claims hold; 4 of 5 other claims hold."), "{table}");
+}
+
+#[test]
+fn a_study_with_many_lines_has_a_row_for_each() {
+    let cases: String = (1..=6).map(|index| format!("[[cases]]\nlabel = \"case {index}\"\n")).collect();
+    let table = report::tables::study(&of(&STUDY.replacen("[[cases]]", &format!("{cases}[[cases]]"), 1), 2));
+    let row = table.lines().find(|line| line.starts_with(" case 3 ")).unwrap_or_else(|| panic!("{table}"));
+    assert_eq!(row.matches('±').count(), 6, "{row}");
+}
+
+#[test]
+fn with_one_seed_no_interval_is_shown() {
+    let table = report::tables::study(&of(STUDY, 1));
+    assert!(!table.contains('±') && table.contains("24 points × 1 seed = 24 runs\n"), "{table}");
+}
+
+#[test]
+fn what_cannot_be_judged_says_why_and_does_not_pass() {
+    let mut result = of(STUDY, 2);
+    let claim = result.claims.last_mut().expect("a claim");
+    (claim.verdict, claim.ours, claim.ci95) = (Verdict::CannotBeJudged, None, None);
+    claim.problem = Some("jain_index has no value in this result at n=10".into());
+    result.passed = false;
+    let table = report::tables::study(&result);
+    assert!(table.contains("cannot be judged: improves: jain_index has no value in this result at n=10"), "{table}");
+    assert!(table.ends_with("1 cannot be judged."), "{table}");
+}
+
+#[test]
+fn a_study_is_kept_and_comes_back() {
+    let folder = folder("study");
+    let result = of(STUDY, 5);
+    report::write_study(&folder.path, &result).expect("a report");
+    assert!(report::read_study(&folder.path).expect("the report") == result, "what came back differs");
+    for name in ["1-total-throughput", "2-fairness"] {
+        let svg = text(&folder.path.join(format!("figures/{name}.svg")));
+        assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{name}");
+        assert!(!svg.contains("NaN"), "{name}");
+    }
+    let page = text(&folder.path.join("report.html"));
+    for outside in ["http://", "https://", "<script", "<link", "@import", "url(", "<img", "<iframe"] {
+        assert!(!page.replace("http://www.w3.org/2000/svg", "").contains(outside), "{outside}");
+    }
+    assert!(page.contains("What this says of &lt;networks&gt; is nothing."));
+    assert!(page.contains("lasthop study somebody/fig-06 --seeds 5 --out DIR"));
+    assert!(page.contains("hayakawa eq. 4, from the 19 Mb/s of one terminal"));
+}
+
+#[test]
+fn the_points_are_a_table_that_any_program_reads() {
+    let folder = folder("study-points");
+    report::write_study(&folder.path, &of(STUDY, 3)).expect("a report");
+    let csv = text(&folder.path.join("points.csv"));
+    let mut lines = csv.lines();
+    assert_eq!(lines.next(), Some("case,delay,n,measure,seeds,mean,ci95_low,ci95_high,min,max"));
+    // Two measures at each of 24 points.
+    assert_eq!(lines.clone().count(), 48);
+    let line = lines.find(|line| line.starts_with("\"ARF, OFDM rates\",256,10,aggregate")).expect("the point");
+    let numbers: Vec<f64> = line.split(',').skip(5).filter_map(|field| field.parse().ok()).collect();
+    // 3 seeds: 2, 2.1, 1.9.
+    assert_eq!(numbers[0], 3.0, "{line}");
+    for (index, value) in [(1, 2.0), (4, 1.9), (5, 2.1)] {
+        assert!((numbers[index] - value).abs() < 1e-9, "{line}");
+    }
+    assert!((numbers[3] - numbers[2] - 2.0 * 0.248_41).abs() < 1e-4, "{line}");
+}
+
+#[test]
+fn a_study_without_figures_or_claims_is_kept_too() {
+    let bare = &STUDY[..STUDY.find("[[figures]]").expect("figures")];
+    let folder = folder("study-bare");
+    let result = of(&bare.replace("seeds = 5", "seeds = 5\nmeasures = [\"utilization\"]"), 2);
+    report::write_study(&folder.path, &result).expect("a report");
+    assert!(report::tables::study(&result).ends_with("Nothing is claimed."));
+    assert!(text(&folder.path.join("points.csv")).lines().count() == 25);
+}
+
+#[test]
+fn what_is_not_required_and_does_not_hold_is_not_alarming() {
+    let folder = folder("study-verdicts");
+    let result = of(STUDY, 3);
+    report::write_study(&folder.path, &result).expect("a report");
+    let page = text(&folder.path.join("report.html"));
+    assert!(result.passed && page.contains("<p class=\"good\">"));
+    assert!(page.contains("class=\"verdict does-not-hold\">does NOT hold"));
+}
