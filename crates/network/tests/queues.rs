@@ -219,11 +219,13 @@ fn a_small_overload_that_does_not_react_is_dropped_at_about_target() {
     let overload = || vec![steady(0, 1500, 990)];
     let (flows, statistics) = run(wired(QueueConfig::fq_codel(1000)), overload());
     let delay = flows[0].mean_delay_ms() - 1.0;
+    println!("{delay:.1} ms of queue, {:?}", statistics.drops);
     assert!((4.0..10.0).contains(&delay), "{delay} ms");
     let dropped = statistics.dropped(Place::AccessPoint, Cause::CoDel);
     // 60 s × 1000 × (1 / 0.99 - 1) = 606.
     assert!((570..=640).contains(&dropped), "{dropped} dropped");
     let (flows, _) = run(wired(QueueConfig::fifo(100)), overload());
+    println!("drop-tail: {:.1} ms of queue", flows[0].mean_delay_ms() - 1.0);
     assert!(flows[0].mean_delay_ms() > 95.0, "drop-tail: {} ms", flows[0].mean_delay_ms());
 }
 
@@ -273,5 +275,6 @@ fn a_flow_that_reacts_to_nothing_harms_itself() {
     assert!(statistics.dropped(Place::AccessPoint, Cause::QueueFull) > 0);
     assert_eq!(fair[3].delays.len(), 3000, "the sparse flow loses nothing");
     let (fifo, _) = run(wired(QueueConfig::fifo(200)), flows());
+    println!("drop-tail: {:?} Mb/s", fifo.iter().map(Flow::mbps).collect::<Vec<_>>());
     assert!(fifo[..2].iter().all(|flow| flow.mbps() < 0.5), "drop-tail: {:?} {:?}", fifo[0].mbps(), fifo[1].mbps());
 }

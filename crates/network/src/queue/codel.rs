@@ -26,7 +26,7 @@ use super::packet_queue::PacketQueue;
 use crate::packet::Packet;
 use units::{Span, Time};
 
-/// MAXPACKET: the RFC's own is 512 bytes "or the interface's MTU"; ours is Ethernet's, as in Linux.
+/// MAXPACKET: 512 bytes in RFC 8289 §5.3, which would rather have the interface's MTU; ours is Ethernet's, as in Linux.
 const MAX_PACKET_BYTES: u64 = 1514;
 /// How many INTERVALs after the last drop its rate is still a good start (RFC 8289 §5.5).
 const MEMORY_INTERVALS: u64 = 16;
