@@ -9,11 +9,11 @@ mod common;
 
 use common::{access_point, hosts, instant_path};
 use network::{
-    AccessConfig, Cause, Destination, Network, NodeId, Packet, Place, QueueConfig, Standard, Statistics, WifiConfig,
-    WiredAccessConfig,
+    AccessConfig, Cause, Config, Destination, DirectionConfig, LinkConfig, LinksConfig, LossAt, Network, NodeId,
+    Packet, Place, QueueConfig, Standard, Statistics, Topology, WifiConfig, WiredAccessConfig,
 };
 use std::collections::VecDeque;
-use units::{Bytes, Rate, Span, Time};
+use units::{Bytes, Probability, Rate, Span, Time};
 
 /// For how long is measured.
 const MEASURED: Span = Span::from_secs(60);
@@ -113,10 +113,10 @@ impl Flow {
 }
 
 /// Runs the flows for a warm-up of 10 s and then [`MEASURED`]; delays are from the server to the host.
-fn run(access: AccessConfig, flows: Vec<Flow>) -> (Vec<Flow>, Statistics) {
+fn run(bottleneck: Bottleneck, queue: QueueConfig, flows: Vec<Flow>) -> (Vec<Flow>, Statistics) {
     let count = flows.iter().map(|flow| flow.host + 1).max().expect("there are flows");
     let server = count;
-    let mut network = Network::new(&access_point(hosts(count.into(), 1000), access, instant_path()), 1).unwrap();
+    let mut network = Network::new(&bottleneck(count.into(), queue), 1).unwrap();
     let mut flows = flows;
     let mut deliveries = Vec::new();
     let warm = Time::ZERO + Span::from_secs(10);
@@ -177,13 +177,33 @@ fn run(access: AccessConfig, flows: Vec<Flow>) -> (Vec<Flow>, Statistics) {
     (flows, statistics)
 }
 
+/// What is between the server and so many hosts, with this queue where it is narrow.
+type Bottleneck = fn(usize, QueueConfig) -> Config;
+
 /// 1500 bytes take a millisecond.
-fn wired(queue: QueueConfig) -> AccessConfig {
-    AccessConfig::Wired(WiredAccessConfig { rate: Rate::from_mbps(12.0), delay: Span::ZERO, queue })
+fn wired(count: usize, queue: QueueConfig) -> Config {
+    let access = WiredAccessConfig { rate: Rate::from_mbps(12.0), delay: Span::ZERO, queue };
+    access_point(hosts(count, 1000), AccessConfig::Wired(access), instant_path())
 }
 
-fn wifi(queue: QueueConfig) -> AccessConfig {
-    AccessConfig::Wifi(WifiConfig { access_point_queue: queue, ..WifiConfig::new(Standard::G) })
+fn wifi(count: usize, queue: QueueConfig) -> Config {
+    let access = WifiConfig { access_point_queue: queue, ..WifiConfig::new(Standard::G) };
+    access_point(hosts(count, 1000), AccessConfig::Wifi(access), instant_path())
+}
+
+/// The server on node 0, a fast link, node 1, a link as above, and all hosts on node 2.
+fn links(count: usize, queue: QueueConfig) -> Config {
+    let direction = |mbps, queue| DirectionConfig {
+        rate: Rate::from_mbps(mbps),
+        delay: Span::ZERO,
+        queue,
+        loss: Probability::ZERO,
+        loss_at: LossAt::AfterQueue,
+    };
+    let link = |ends, mbps, queue| LinkConfig { ends, forth: direction(mbps, queue), back: direction(mbps, queue) };
+    let links = vec![link((0, 1), 100_000.0, QueueConfig::fifo(1000)), link((1, 2), 12.0, queue)];
+    let links = LinksConfig { nodes: 3, attached: vec![2; count], links };
+    Config { hosts: hosts(count, 1000), topology: Topology::Links(links) }
 }
 
 fn bulk(host: u16, rtt_ms: u64) -> Flow {
@@ -199,7 +219,7 @@ fn steady(host: u16, bytes: u64, gap_us: u64) -> Flow {
 fn a_bulk_flow_leaves_a_standing_queue_near_target_and_still_fills_the_link() {
     for rtt_ms in [20, 50, 100, 200] {
         let measure = |queue| {
-            let (flows, statistics) = run(wired(queue), vec![bulk(0, rtt_ms)]);
+            let (flows, statistics) = run(wired, queue, vec![bulk(0, rtt_ms)]);
             let (delay, rate) = (flows[0].mean_delay_ms() - 1.0, flows[0].mbps());
             println!("{queue:?}, {rtt_ms} ms: {delay:.1} ms of queue, {rate:.2} Mb/s, {:?}", statistics.drops);
             (delay, rate, statistics)
@@ -217,28 +237,29 @@ fn a_bulk_flow_leaves_a_standing_queue_near_target_and_still_fills_the_link() {
 #[test]
 fn a_small_overload_that_does_not_react_is_dropped_at_about_target() {
     let overload = || vec![steady(0, 1500, 990)];
-    let (flows, statistics) = run(wired(QueueConfig::fq_codel(1000)), overload());
+    let (flows, statistics) = run(wired, QueueConfig::fq_codel(1000), overload());
     let delay = flows[0].mean_delay_ms() - 1.0;
     println!("{delay:.1} ms of queue, {:?}", statistics.drops);
     assert!((4.0..10.0).contains(&delay), "{delay} ms");
     let dropped = statistics.dropped(Place::AccessPoint, Cause::CoDel);
     // 60 s × 1000 × (1 / 0.99 - 1) = 606.
     assert!((570..=640).contains(&dropped), "{dropped} dropped");
-    let (flows, _) = run(wired(QueueConfig::fifo(100)), overload());
+    let (flows, _) = run(wired, QueueConfig::fifo(100), overload());
     println!("drop-tail: {:.1} ms of queue", flows[0].mean_delay_ms() - 1.0);
     assert!(flows[0].mean_delay_ms() > 95.0, "drop-tail: {} ms", flows[0].mean_delay_ms());
 }
 
 #[test]
 fn a_sparse_flow_does_not_wait_behind_bulk() {
-    for (name, access, frame_ms) in [
-        ("wired", wired as fn(QueueConfig) -> AccessConfig, 1.0),
+    for (name, bottleneck, frame_ms) in [
+        ("wired", wired as Bottleneck, 1.0),
+        ("links", links, 1.0),
         // 254 + 44 + 28 us, and 15 slots at most with nobody else there.
         ("802.11g", wifi, 0.461),
     ] {
         let flows = || vec![bulk(0, 20), bulk(1, 100), steady(2, 200, 19_990)];
-        let (fair, _) = run(access(QueueConfig::fq_codel(1000)), flows());
-        let (fifo, _) = run(access(QueueConfig::fifo(100)), flows());
+        let (fair, _) = run(bottleneck, QueueConfig::fq_codel(1000), flows());
+        let (fifo, _) = run(bottleneck, QueueConfig::fifo(100), flows());
         let [fair, fifo] = [&fair[2], &fifo[2]];
         println!("{name}: worst {:.2} ms, drop-tail mean {:.2} ms", fair.worst_delay_ms(), fifo.mean_delay_ms());
         // The frame being sent, one of each bulk flow that happens to be new as well, then its own.
@@ -250,9 +271,9 @@ fn a_sparse_flow_does_not_wait_behind_bulk() {
 
 #[test]
 fn shares_depend_little_on_round_trips() {
-    for (name, access) in [("wired", wired as fn(QueueConfig) -> AccessConfig), ("802.11g", wifi)] {
+    for (name, bottleneck) in [("wired", wired as Bottleneck), ("links", links), ("802.11g", wifi)] {
         let ratio = |queue| {
-            let (flows, _) = run(access(queue), vec![bulk(0, 20), bulk(1, 100)]);
+            let (flows, _) = run(bottleneck, queue, vec![bulk(0, 20), bulk(1, 100)]);
             let [near, far] = [flows[0].mbps(), flows[1].mbps()];
             println!("{name}, {queue:?}: 20 ms {near:.2} Mb/s, 100 ms {far:.2} Mb/s");
             near / far
@@ -267,14 +288,14 @@ fn shares_depend_little_on_round_trips() {
 #[test]
 fn a_flow_that_reacts_to_nothing_harms_itself() {
     let flows = || vec![bulk(0, 20), bulk(1, 20), steady(2, 1500, 833), steady(3, 200, 20_000)];
-    let (fair, statistics) = run(wired(QueueConfig::fq_codel(200)), flows());
+    let (fair, statistics) = run(wired, QueueConfig::fq_codel(200), flows());
     let rates: Vec<_> = fair.iter().map(Flow::mbps).collect();
     println!("{rates:?} Mb/s, {:?}", statistics.drops);
     // A third of 11.9 Mb/s each; drops cost the reacting ones some of it.
     assert!(rates[..2].iter().all(|rate| *rate > 0.8 * 11.9 / 3.0), "{rates:?}");
     assert!(statistics.dropped(Place::AccessPoint, Cause::QueueFull) > 0);
     assert_eq!(fair[3].delays.len(), 3000, "the sparse flow loses nothing");
-    let (fifo, _) = run(wired(QueueConfig::fifo(200)), flows());
+    let (fifo, _) = run(wired, QueueConfig::fifo(200), flows());
     println!("drop-tail: {:?} Mb/s", fifo.iter().map(Flow::mbps).collect::<Vec<_>>());
     assert!(fifo[..2].iter().all(|flow| flow.mbps() < 0.5), "drop-tail: {:?} {:?}", fifo[0].mbps(), fifo[1].mbps());
 }
