@@ -8,6 +8,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("control", &["units"]),
     ("network", &["units"]),
+    ("tcp", &["control", "units"]),
     ("scenario", &["control", "network", "units"]),
     ("report", &["scenario", "units"]),
     ("kernel", &["units"]),
@@ -21,6 +22,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("control", &["cc", "hmac", "serde", "sha2", "thiserror"]),
     ("network", &["rand", "rand_chacha", "sha2", "thiserror"]),
+    ("tcp", &["thiserror"]),
 ];
 
 struct Import {

@@ -1,0 +1,396 @@
+//! The switches of a stack, and the two sets of defaults.
+
+use control::law::SlowStart;
+use std::fmt;
+use std::str::FromStr;
+use units::{Bytes, Span};
+
+/// How one end of a connection behaves. Both ends negotiate: SACK, timestamps and window scaling are used if both have
+/// them, and the smaller `mss` counts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Payload of a full segment without options; timestamps take 12 bytes of it. 1460 fills an Ethernet frame.
+    pub mss: Bytes,
+    /// Window after the handshake: RFC 6928 and Linux 10, RFC 5681 2 to 4.
+    pub initial_window_segments: u32,
+    /// Selective acknowledgements: RFC 2018, and duplicates reported by RFC 2883.
+    pub sack: bool,
+    /// RFC 7323 §3. Without them a retransmitted segment gives no RTT, and Eifel cannot detect anything.
+    pub timestamps: bool,
+    /// The tick of the timestamps' clock: RFC 7323 §5.4 allows 1 ms to 1 s.
+    pub timestamp_granularity: Span,
+    /// RFC 7323 §2. Without it no window is above 65,535 bytes.
+    pub window_scaling: bool,
+    /// How lost segments are found again and how much is sent meanwhile.
+    pub recovery: Recovery,
+    /// Retransmit what is not known to be lost when there is nothing else to send: RFC 6675 §4 NextSeg rules 3 and 4 (the
+    /// rescue retransmission). Needs SACK.
+    pub rescue: bool,
+    /// Forward acknowledgement: all that lies three segments below the highest SACKed byte is lost, until reordering is
+    /// seen. Linux before 4.14. Needs SACK.
+    pub fack: bool,
+    /// Send new data on the first two duplicate ACKs: RFC 3042, RFC 6675 §5 (3).
+    pub limited_transmit: bool,
+    /// Detect needless timeouts by what is acknowledged after them: RFC 5682.
+    pub f_rto: bool,
+    /// Take a needless reduction back: Eifel (RFC 3522, RFC 4015) by timestamps, and RFC 3708 by D-SACK.
+    pub undo: bool,
+    /// Detect losses by time and probe for lost tails: RFC 8985. Needs SACK.
+    pub rack_tlp: bool,
+    /// Spread segments over the round trip: Linux's internal pacing.
+    pub pacing: bool,
+    /// TCP small queues: how much may wait in the host's own queue. `None`: as much as the window allows.
+    pub tsq: Option<Tsq>,
+    /// When the receiver acknowledges.
+    pub delayed_ack: DelayedAck,
+    /// How RTT samples become a retransmission timeout.
+    pub rto_estimator: RtoEstimator,
+    /// The floor: of the timeout (RFC 6298: 1 s), or with Linux's estimator of its variance term (200 ms).
+    pub rto_min: Span,
+    /// The ceiling: RFC 6298 at least 60 s, Linux 120 s.
+    pub rto_max: Span,
+    /// Before the first sample: RFC 6298 1 s.
+    pub rto_initial: Span,
+    /// How long a lowest RTT counts: Linux 300 s (`tcp_min_rtt_wlen`). [`Span::MAX`]: as long as the connection lives.
+    pub min_rtt_window: Span,
+    /// A small segment waits while another is unacknowledged (RFC 896, in Minshall's form as Linux has it).
+    pub nagle: bool,
+    /// What may wait at the receiver, in bytes of data: the largest window that it advertises.
+    pub receive_buffer: Bytes,
+    /// Memory for data written but not yet acknowledged.
+    pub send_buffer: Bytes,
+    /// What a full segment takes in the send buffer beyond its data.
+    pub send_buffer_overhead: Bytes,
+    /// How slow start ends, other than by a loss.
+    pub slow_start: SlowStart,
+    /// Reduce the window that has not been used for longer than an RTO: RFC 5681 §4.1, RFC 2861.
+    pub slow_start_after_idle: bool,
+}
+
+/// How lost segments are found and how the window is reduced.
+///
+/// ```text
+/// per ACK in recovery, in segments; D = newly delivered, P = pipe, S = ssthresh, F = FlightSize at entry
+/// Prr          P > S: ceil(delivered * S / F) - out         else: min(S - P, max(delivered - out, D) + 1)
+/// PrrRfc9937   the same, F without what was SACKed before   else: + 1 only if snd_una advanced and nothing was lost
+/// PrrCrb       the same as Prr                              else: min(S - P, delivered - out)
+/// RateHalving  one for each second ACK; window at most P + 1
+/// Rfc6675      window = S at once
+/// NewReno      window = S + 3, + 1 for each duplicate ACK, - acknowledged + 1 for each partial one
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Recovery {
+    /// Proportional rate reduction with the slow-start reduction bound: RFC 6937, Linux 3.2 to 4.2.
+    Prr,
+    /// RFC 9937, Linux since 4.3.
+    PrrRfc9937,
+    /// RFC 6937 with the conservative reduction bound.
+    PrrCrb,
+    /// Linux before 3.2.
+    RateHalving,
+    /// RFC 6675. Without SACK: [`Self::NewReno`].
+    Rfc6675,
+    /// RFC 6582; what SACK says is not used.
+    NewReno,
+}
+
+/// How an RTO is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RtoEstimator {
+    /// RFC 6298: `max(SRTT + max(G, 4 RTTVAR), floor)`.
+    Rfc6298,
+    /// Linux: the largest variance of the last round trips counts, a falling RTT adds little to it, and the floor is
+    /// that of `4 RTTVAR`.
+    Linux,
+}
+
+/// When a receiver acknowledges: RFC 5681 §4.2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DelayedAck {
+    /// Full segments for one ACK. 1: each is acknowledged at once.
+    pub segments: u32,
+    /// Shortest wait for the next segment: Linux 40 ms (`TCP_DELACK_MIN`).
+    pub timer_min: Span,
+    /// Longest wait: Linux 200 ms (`TCP_DELACK_MAX`), RFC 5681 500 ms.
+    pub timer_max: Span,
+    /// Segments at the start of a connection that are acknowledged at once: Linux 16 (`TCP_MAX_QUICKACKS`).
+    pub quick_segments: u32,
+}
+
+/// TCP small queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tsq {
+    /// Never more in the host's queue than this, whatever the rate (Linux: `tcp_limit_output_bytes`).
+    pub limit: Bytes,
+    /// Else what the pacing rate sends in 2^-shift seconds, but two segments always; Linux 10 (1 ms), 3 to 8 with some
+    /// Wi-Fi drivers. `None`: `limit` alone.
+    pub pacing_shift: Option<u8>,
+}
+
+/// A switch that cannot be what it was set to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key} = {value}: {accepted}")]
+pub struct ConfigError {
+    /// The field of [`Config`].
+    pub key: &'static str,
+    /// What it was.
+    pub value: String,
+    /// What it may be.
+    pub accepted: &'static str,
+}
+
+impl Recovery {
+    /// Every recovery.
+    pub const ALL: [Self; 6] =
+        [Self::Prr, Self::PrrRfc9937, Self::PrrCrb, Self::RateHalving, Self::Rfc6675, Self::NewReno];
+
+    /// The name in scenarios.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Prr => "prr",
+            Self::PrrRfc9937 => "prr-rfc9937",
+            Self::PrrCrb => "prr-crb",
+            Self::RateHalving => "rate-halving",
+            Self::Rfc6675 => "rfc6675",
+            Self::NewReno => "newreno",
+        }
+    }
+}
+
+impl RtoEstimator {
+    /// Every estimator.
+    pub const ALL: [Self; 2] = [Self::Rfc6298, Self::Linux];
+
+    /// The name in scenarios.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Rfc6298 => "rfc6298",
+            Self::Linux => "linux",
+        }
+    }
+}
+
+macro_rules! named {
+    ($type:ty) => {
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = UnknownName;
+
+            fn from_str(name: &str) -> Result<Self, UnknownName> {
+                let unknown = || UnknownName { name: name.to_owned(), known: Self::ALL.map(Self::as_str).to_vec() };
+                Self::ALL.into_iter().find(|known| known.as_str() == name).ok_or_else(unknown)
+            }
+        }
+    };
+}
+
+named!(Recovery);
+named!(RtoEstimator);
+
+/// There is nothing of that name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("nothing is called {name:?} here; there are {list}", list = known.join(", "))]
+pub struct UnknownName {
+    name: String,
+    known: Vec<&'static str>,
+}
+
+impl Config {
+    /// What the phones of 2012 and their servers ran: Linux 3.2 to 3.8 on HZ = 100.
+    ///
+    /// No TCP small queues (3.6 has them, phones got them later), no pacing (3.12), no tail loss probe (3.10), no RACK
+    /// (4.4). The send buffer of 1 MiB holds 555 full segments.
+    pub fn linux_2012() -> Self {
+        Self {
+            mss: Bytes::new(1460),
+            initial_window_segments: 10,
+            sack: true,
+            timestamps: true,
+            timestamp_granularity: Span::from_millis(10),
+            window_scaling: true,
+            recovery: Recovery::Prr,
+            rescue: true,
+            fack: true,
+            limited_transmit: true,
+            f_rto: true,
+            undo: true,
+            rack_tlp: false,
+            pacing: false,
+            tsq: None,
+            delayed_ack: DelayedAck::LINUX,
+            rto_estimator: RtoEstimator::Linux,
+            rto_min: Span::from_millis(200),
+            rto_max: Span::from_secs(120),
+            rto_initial: Span::from_secs(1),
+            min_rtt_window: Span::from_secs(300),
+            nagle: true,
+            receive_buffer: Bytes::from_kib(3072),
+            send_buffer: Bytes::from_kib(1024),
+            // 2^20 / (1448 + 441) = 555.1
+            send_buffer_overhead: Bytes::new(441),
+            slow_start: SlowStart::HyStart,
+            slow_start_after_idle: true,
+        }
+    }
+
+    /// Linux today (6.x, HZ = 1000).
+    ///
+    /// Pacing is off: a stock kernel paces a connection only if its law asks for it (BBR) or its device has the `fq`
+    /// queueing discipline, and the default is `fq_codel`. The pacing rate still sets the limit of TCP small queues.
+    pub fn linux_modern() -> Self {
+        Self {
+            timestamp_granularity: Span::from_millis(1),
+            recovery: Recovery::PrrRfc9937,
+            rescue: false,
+            fack: false,
+            rack_tlp: true,
+            tsq: Some(Tsq::LINUX),
+            send_buffer: Bytes::from_kib(4096),
+            // Pages of 32 KiB shared by many segments: a few per cent.
+            send_buffer_overhead: Bytes::new(36),
+            ..Self::linux_2012()
+        }
+    }
+
+    /// Whether every number makes sense by itself and with the others.
+    ///
+    /// # Errors
+    /// The first switch that does not.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let error =
+            |key, value: &dyn fmt::Display, accepted| Err(ConfigError { key, value: value.to_string(), accepted });
+        if !(64..=65_495).contains(&self.mss.get()) {
+            return error("mss", &self.mss, "64 to 65495 bytes");
+        }
+        if !(1..=1000).contains(&self.initial_window_segments) {
+            return error("initial_window_segments", &self.initial_window_segments, "1 to 1000 segments");
+        }
+        if !(1_000_000..=1_000_000_000).contains(&self.timestamp_granularity.as_nanos()) {
+            return error("timestamp_granularity", &self.timestamp_granularity, "1 ms to 1 s (RFC 7323 §5.4)");
+        }
+        if self.rto_min.is_zero() || self.rto_min > self.rto_max {
+            return error("rto_min", &self.rto_min, "more than nothing, and at most rto_max");
+        }
+        if self.rto_max > Span::from_secs(3600) {
+            return error("rto_max", &self.rto_max, "at most an hour");
+        }
+        if self.rto_initial.is_zero() || self.rto_initial > self.rto_max {
+            return error("rto_initial", &self.rto_initial, "more than nothing, and at most rto_max");
+        }
+        if self.min_rtt_window.is_zero() {
+            return error("min_rtt_window", &self.min_rtt_window, "more than nothing");
+        }
+        if !(1..=64).contains(&self.delayed_ack.segments) {
+            return error("delayed_ack.segments", &self.delayed_ack.segments, "1 to 64 segments");
+        }
+        if self.delayed_ack.timer_min.is_zero() || self.delayed_ack.timer_min > self.delayed_ack.timer_max {
+            return error(
+                "delayed_ack.timer_min",
+                &self.delayed_ack.timer_min,
+                "more than nothing, and at most timer_max",
+            );
+        }
+        if self.delayed_ack.timer_max > Span::from_millis(500) {
+            return error("delayed_ack.timer_max", &self.delayed_ack.timer_max, "at most 500 ms (RFC 5681 §4.2)");
+        }
+        let largest_window = if self.window_scaling { 65_535 << MAX_WINDOW_SHIFT } else { u64::MAX };
+        if !(2 * self.mss.get()..=largest_window).contains(&self.receive_buffer.get()) {
+            return error("receive_buffer", &self.receive_buffer, "two segments to 1 GiB (RFC 7323 §2.3)");
+        }
+        if !(2 * (self.mss.get() + self.send_buffer_overhead.get())..=1 << 32).contains(&self.send_buffer.get()) {
+            return error("send_buffer", &self.send_buffer, "two segments with their overhead to 4 GiB");
+        }
+        if self.send_buffer_overhead > Bytes::new(65_536) {
+            return error("send_buffer_overhead", &self.send_buffer_overhead, "at most 64 KiB");
+        }
+        if let Some(tsq) = self.tsq {
+            if tsq.limit < Bytes::new(2 * self.mss.get()) {
+                return error("tsq.limit", &tsq.limit, "at least two segments");
+            }
+            if let Some(shift) = tsq.pacing_shift.filter(|shift| *shift > 20) {
+                return error("tsq.pacing_shift", &shift, "0 to 20");
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of data that the send buffer holds, when segments carry `payload_bytes`.
+    pub(crate) fn send_capacity(&self, payload_bytes: u32) -> u64 {
+        let payload = u64::from(payload_bytes);
+        (self.send_buffer.get() / (payload + self.send_buffer_overhead.get())).max(2) * payload
+    }
+
+    /// The shift that lets the whole receive buffer be advertised in 16 bits.
+    pub(crate) fn window_shift(&self) -> u8 {
+        (0..MAX_WINDOW_SHIFT).find(|shift| self.receive_buffer.get() >> shift <= 65_535).unwrap_or(MAX_WINDOW_SHIFT)
+    }
+}
+
+/// RFC 7323 §2.3.
+const MAX_WINDOW_SHIFT: u8 = 14;
+
+impl DelayedAck {
+    /// Linux's: every second segment, 40 to 200 ms, the first 16 at once.
+    pub const LINUX: Self =
+        Self { segments: 2, timer_min: Span::from_millis(40), timer_max: Span::from_millis(200), quick_segments: 16 };
+
+    /// Each segment is acknowledged at once.
+    pub const OFF: Self = Self { segments: 1, ..Self::LINUX };
+}
+
+impl Tsq {
+    /// Linux's today: 4 MiB at most, 1 ms at the pacing rate.
+    pub const LINUX: Self = Self { limit: Bytes::from_kib(4096), pacing_shift: Some(10) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_eras_are_valid() {
+        for config in [Config::linux_2012(), Config::linux_modern()] {
+            assert_eq!(config.validate(), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_phone_of_2012_holds_555_segments() {
+        assert_eq!(Config::linux_2012().send_capacity(1448), 555 * 1448);
+    }
+
+    #[test]
+    fn the_shift_is_the_smallest_that_reaches_the_buffer() {
+        let shift = |kib| Config { receive_buffer: Bytes::from_kib(kib), ..Config::linux_2012() }.window_shift();
+        // 63 KiB = 64512 fits as it is; 64 KiB = 65536 does not; 3 MiB >> 6 = 49152.
+        assert_eq!([shift(63), shift(64), shift(3072)], [0, 1, 6]);
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_the_key_and_what_is_accepted() {
+        let config = Config { rto_min: Span::from_secs(200), ..Config::linux_modern() };
+        let error = config.validate().expect_err("the floor is above the ceiling");
+        assert_eq!(error.to_string(), "rto_min = 200 s: more than nothing, and at most rto_max");
+        let config = Config { mss: Bytes::new(0), ..Config::linux_modern() };
+        assert_eq!(config.validate().map_err(|error| error.key), Err("mss"));
+    }
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for recovery in Recovery::ALL {
+            assert_eq!(recovery.to_string().parse(), Ok(recovery));
+        }
+        for estimator in RtoEstimator::ALL {
+            assert_eq!(estimator.to_string().parse(), Ok(estimator));
+        }
+        assert_eq!(
+            "reno".parse::<RtoEstimator>().expect_err("there is none").to_string(),
+            r#"nothing is called "reno" here; there are rfc6298, linux"#
+        );
+    }
+}

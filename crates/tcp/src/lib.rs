@@ -1,0 +1,67 @@
+//! A TCP endpoint without I/O: time, segments and the application's writes go in, segments and the time of the next
+//! timeout come out. It serves the simulated hosts; kernel hosts have the kernel's own.
+//!
+//! ```text
+//!   write, close ──> ┌─────────────────────┐ ──> poll_transmit: segments
+//!     on_segment ──> │      Endpoint       │ ──> next_timeout
+//!     on_timeout ──> │ Sender │ Receiver   │ ──> info, received_bytes, ...
+//!     on_refused ──> └─────────────────────┘
+//! ```
+//!
+//! What is modelled, by file: `segment` (what travels), `config` (every switch, and the two eras), `endpoint` (handshake,
+//! close), `sender` (what may go, what an ACK says), `scoreboard` (RFC 6675), `recovery` (fast recovery, PRR, F-RTO, undo),
+//! `rack` (RFC 8985), `rtt` (RFC 6298), `rate`, `pacing`, `receiver` (reassembly, delayed ACKs, SACK). The window's growth is
+//! a law's business ([`control::law`]), its limits a policy's ([`control::bound`]). What each file models and leaves out
+//! stands at its top; `docs/models/tcp.md` has the whole, the deviations from Linux, and the validation.
+//!
+//! *What it leaves out*: ECN, segmentation offload, TCP Fast Open, keep-alive, SYN cookies, RST, urgent data, MTU probing.
+//!
+//! ```
+//! use control::law::LawName;
+//! use tcp::{Config, Endpoint};
+//! use units::{Span, Time};
+//!
+//! let (config, one_way) = (Config::linux_modern(), Span::from_millis(10));
+//! let mut now = Time::ZERO;
+//! let mut client = Endpoint::connect(now, &config, LawName::Cubic);
+//! let mut server = Endpoint::listen(&config, LawName::Cubic);
+//! client.write(100_000);
+//! client.close();
+//! // A path without loss that takes each packet in no time: every 10 ms the ends hear each other.
+//! while !(client.is_closed() && server.is_closed()) {
+//!     now += one_way;
+//!     for end in [&mut client, &mut server] {
+//!         end.on_timeout(now);
+//!     }
+//!     while let Some(segment) = client.poll_transmit(now) {
+//!         server.on_segment(now, &segment);
+//!     }
+//!     while let Some(segment) = server.poll_transmit(now) {
+//!         client.on_segment(now, &segment);
+//!     }
+//! }
+//! assert_eq!((server.received_bytes(), client.acked_bytes()), (100_000, 100_000));
+//! ```
+#![forbid(unsafe_code)]
+#![deny(clippy::disallowed_methods)]
+
+mod config;
+mod endpoint;
+mod info;
+mod pacing;
+mod rack;
+mod ranges;
+mod rate;
+mod receiver;
+mod recovery;
+mod rtt;
+mod scoreboard;
+mod segment;
+mod sender;
+#[cfg(test)]
+mod tests;
+
+pub use config::{Config, ConfigError, DelayedAck, Recovery, RtoEstimator, Tsq, UnknownName};
+pub use endpoint::Endpoint;
+pub use info::{CongestionState, Info};
+pub use segment::{Offer, SackBlocks, Segment, Timestamps};

@@ -1,0 +1,159 @@
+//! Losses by time, and probes for lost tails: RACK-TLP, RFC 8985.
+//!
+//! ```text
+//! RACK §6.2   a segment is lost if one sent later was delivered, and
+//!               now >= sent + RACK.rtt + reo_wnd
+//!             reo_wnd = 0                            no reordering seen, and in recovery or 3 segments SACKed
+//!                     = min(mult * min RTT / 4, SRTT)  else; mult + 1 for each round trip with a D-SACK, 1 again after
+//!                                                      16 recoveries without
+//! TLP  §7     nothing heard for PTO = 2 SRTT (+ the longest delayed ACK if one segment is out): send one segment
+//!             its ACK tells whether it repaired a loss; if so the window is reduced
+//! ```
+//!
+//! Segments are looked at in the order of their transmission: originals in the scoreboard's order, retransmissions in
+//! theirs, each from where the last look ended.
+//!
+//! *Differs from the RFC*: the reordering timer is set for the first segment that would be lost, not the last, so that each
+//! is found at its own time. *As in Linux*: reordering is any original that arrives below the highest SACKed.
+
+use crate::info::CongestionState;
+use crate::scoreboard::Record;
+use crate::sender::{Ack, Sender, TimerKind};
+use units::{Span, Time};
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rack {
+    /// RACK.xmit_ts and RACK.end_seq: of the segment sent last among those delivered.
+    sent_at: Time,
+    end: u64,
+    rtt: Span,
+    valid: bool,
+    /// RACK.reo_wnd_mult - 1.
+    extra_quarters: u32,
+    /// RACK.reo_wnd_persist: recoveries until the window is small again.
+    persist: u32,
+    /// A D-SACK has widened the window in the round trip that ends here.
+    pub(crate) round_end: Option<u64>,
+}
+
+/// RFC 8985 §6.2: recoveries that a wider reordering window survives.
+const PERSIST_RECOVERIES: u32 = 16;
+
+/// A probe that was sent and not answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LossProbe {
+    /// TLP.end_seq.
+    pub(crate) end: u64,
+    /// It repeated the last segment.
+    pub(crate) retransmission: bool,
+}
+
+fn sent_after(one: (Time, u64), other: (Time, u64)) -> bool {
+    one > other
+}
+
+impl Rack {
+    /// Step 2: the segment sent last among those delivered. A retransmission that seems to have come back in less than the
+    /// lowest RTT was its original.
+    pub(crate) fn on_delivered(&mut self, now: Time, record: &Record, min_rtt_ns: u64) {
+        let rtt = now.saturating_since(record.sent_at);
+        if record.was_ever_retransmitted() && rtt.as_nanos() < min_rtt_ns {
+            return;
+        }
+        if !self.valid || sent_after((record.sent_at, record.end), (self.sent_at, self.end)) {
+            (self.sent_at, self.end, self.rtt, self.valid) = (record.sent_at, record.end, rtt, true);
+        }
+    }
+
+    pub(crate) fn on_d_sack(&mut self, snd_una: u64, snd_nxt: u64) {
+        if self.round_end.is_none_or(|end| snd_una > end) {
+            self.round_end = Some(snd_nxt);
+            self.extra_quarters = (self.extra_quarters + 1).min(254);
+            self.persist = PERSIST_RECOVERIES;
+        }
+    }
+
+    pub(crate) fn on_recovery_ended(&mut self) {
+        self.persist = self.persist.saturating_sub(1);
+        if self.persist == 0 {
+            self.extra_quarters = 0;
+        }
+    }
+}
+
+impl Sender {
+    pub(crate) fn uses_rack(&self) -> bool {
+        self.config.rack_tlp && self.uses_sack
+    }
+
+    /// RACK.reo_wnd.
+    fn reordering_window(&self) -> Span {
+        let in_recovery = matches!(self.state, CongestionState::Recovery | CongestionState::Loss);
+        if !self.reordering_seen && (in_recovery || self.board.sacked_out() >= crate::scoreboard::DUP_THRESH) {
+            return Span::ZERO;
+        }
+        let quarters = u64::from(self.rack.extra_quarters) + 1;
+        let quarter = self.min_rtt.get().map_or(0, |rtt| rtt.as_nanos() / 4);
+        Span::from_nanos((quarter * quarters).min(self.rtt.srtt_ns()))
+    }
+
+    /// After this long since its transmission a segment that was overtaken is lost.
+    pub(crate) fn rack_deadline(&self) -> Span {
+        self.rack.rtt + self.reordering_window()
+    }
+
+    pub(crate) fn reordering_timer_is_set(&self) -> bool {
+        self.timer.kind == TimerKind::Reordering && self.timer.at < Time::MAX
+    }
+
+    /// Step 5: marks what is lost by now, and sets the timer for what may be soon. Whether a retransmission is among it.
+    pub(crate) fn detect_losses_by_time(&mut self, now: Time) -> bool {
+        if !self.rack.valid {
+            return false;
+        }
+        let latest = (self.rack.sent_at, self.rack.end);
+        let deadline = self.rack_deadline();
+        let mut soonest = Time::MAX;
+        while let Some(record) = self.board.next_unmarked() {
+            if !sent_after(latest, (record.sent_at, record.end)) {
+                break;
+            }
+            let lost_at = record.sent_at.saturating_add(deadline);
+            if lost_at > now {
+                soonest = lost_at;
+                break;
+            }
+            self.board.mark_lost_below(record.end);
+        }
+        let mut again = false;
+        while let Some((retransmission, record)) = self.board.oldest_retransmission() {
+            if !sent_after(latest, (retransmission.sent_at, record.end)) {
+                break;
+            }
+            let lost_at = retransmission.sent_at.saturating_add(deadline);
+            if lost_at > now {
+                soonest = soonest.min(lost_at);
+                break;
+            }
+            self.board.mark_oldest_retransmission_lost();
+            again = true;
+        }
+        if soonest < Time::MAX {
+            self.arm_reordering(soonest);
+        }
+        again
+    }
+
+    /// §7.4: what an ACK says of an outstanding probe.
+    pub(crate) fn check_probe(&mut self, now: Time, ack_seq: u64, ack: &Ack) {
+        let Some(probe) = self.probe.filter(|probe| ack_seq >= probe.end) else { return };
+        if !probe.retransmission || ack.d_sack {
+            self.probe = None; // new data arrived; or the original did, and the probe as well
+        } else if ack_seq > probe.end {
+            self.probe = None;
+            self.reduce_at_once(now); // no duplicate was reported: the probe has repaired a loss
+        } else if !ack.advanced && ack.duplicate && ack.sacked == 0 {
+            self.probe = None;
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! How fast data are delivered, and whether the application held the sender back: Linux's `tcp_rate.c`.
+//!
+//! ```text
+//! rate = (delivered now - delivered when the segment left) / max(time over which they were sent, ... acknowledged)
+//! ```
+//!
+//! The segment is the one of this ACK that was sent last. A sample over less than the lowest RTT is thrown away. One
+//! taken while the application had nothing to send counts only if it is higher (draft-cheng-iccrg-delivery-rate-estimation).
+
+use units::{Bytes, Rate, Span, Time};
+
+/// What is remembered of a segment as it leaves.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sent {
+    /// Segments delivered before.
+    pub(crate) delivered: u32,
+    pub(crate) app_limited: bool,
+    /// When that count was reached.
+    pub(crate) delivered_at: Time,
+    /// When the first segment of the flight that this one belongs to left.
+    pub(crate) first_sent_at: Time,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DeliveryRate {
+    delivered: u32,
+    delivered_at: Time,
+    first_sent_at: Time,
+    /// Nothing to send until this many are delivered; 0: the sender is held back by nothing but the network.
+    app_limited_until: u32,
+    /// Of the segment sent last among those that this ACK delivered, and when it was sent.
+    prior: Option<(Sent, Time)>,
+    rate_delivered: u32,
+    rate_interval: Span,
+    rate_app_limited: bool,
+}
+
+impl DeliveryRate {
+    /// A segment leaves.
+    pub(crate) fn on_sent(&mut self, now: Time, in_flight_before: bool) -> Sent {
+        if !in_flight_before {
+            self.first_sent_at = now;
+            self.delivered_at = now;
+        }
+        Sent {
+            delivered: self.delivered,
+            app_limited: self.app_limited_until != 0,
+            delivered_at: self.delivered_at,
+            first_sent_at: self.first_sent_at,
+        }
+    }
+
+    /// An ACK delivers a segment that was sent at `sent_at`.
+    pub(crate) fn on_segment_delivered(&mut self, sent: &Sent, sent_at: Time) {
+        // Later ones come later, so that of those with the same count the last is kept.
+        if self.prior.is_none_or(|(prior, _)| sent.delivered >= prior.delivered) {
+            self.prior = Some((*sent, sent_at));
+        }
+    }
+
+    /// The ACK is done: `delivered` segments were new.
+    pub(crate) fn on_ack(&mut self, now: Time, delivered: u32, min_rtt_ns: u64) {
+        if delivered > 0 {
+            self.delivered += delivered;
+            self.delivered_at = now;
+            if self.app_limited_until != 0 && self.delivered > self.app_limited_until {
+                self.app_limited_until = 0;
+            }
+        }
+        let Some((prior, sent_at)) = self.prior.take() else { return };
+        self.first_sent_at = sent_at;
+        let send_interval = sent_at.saturating_since(prior.first_sent_at);
+        let interval = send_interval.max(now.saturating_since(prior.delivered_at));
+        if interval.is_zero() || interval.as_nanos() < min_rtt_ns {
+            return;
+        }
+        let delivered = self.delivered - prior.delivered;
+        let faster = || {
+            let (new, old) = (u64::from(delivered), u64::from(self.rate_delivered));
+            u128::from(new) * u128::from(self.rate_interval.as_nanos())
+                >= u128::from(old) * u128::from(interval.as_nanos())
+        };
+        if !prior.app_limited || faster() {
+            self.rate_delivered = delivered;
+            self.rate_interval = interval;
+            self.rate_app_limited = prior.app_limited;
+        }
+    }
+
+    /// The application has nothing to send although the window would allow it.
+    pub(crate) fn on_app_limited(&mut self, in_flight: u32) {
+        self.app_limited_until = (self.delivered + in_flight).max(1);
+    }
+
+    pub(crate) fn delivered(&self) -> u32 {
+        self.delivered
+    }
+
+    /// The latest rate, and whether the application had held it down.
+    pub(crate) fn rate(&self, payload_bytes: u32) -> (Rate, bool) {
+        let bytes = Bytes::new(u64::from(self.rate_delivered) * u64::from(payload_bytes));
+        (Rate::over(bytes, self.rate_interval), self.rate_app_limited)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ten_segments_a_second_are_ten_segments_a_second() {
+        // One segment of 1000 bytes every 100 ms, each acknowledged 500 ms later: 80 kb/s.
+        let mut rate = DeliveryRate::default();
+        let at = |ms| Time::ZERO + Span::from_millis(ms);
+        let mut sent = Vec::new();
+        for tick in 0..30 {
+            if tick >= 5 {
+                let (record, sent_at): (Sent, Time) = sent[tick - 5];
+                rate.on_segment_delivered(&record, sent_at);
+                rate.on_ack(at(tick as u64 * 100), 1, 500_000_000);
+            }
+            sent.push((rate.on_sent(at(tick as u64 * 100), tick > 0), at(tick as u64 * 100)));
+        }
+        assert_eq!(rate.rate(1000), (Rate::from_bps(80_000), false));
+        assert_eq!(rate.delivered(), 25);
+    }
+
+    #[test]
+    fn a_slower_sample_of_an_idle_application_does_not_count() {
+        let mut rate = DeliveryRate::default();
+        let at = |ms| Time::ZERO + Span::from_millis(ms);
+        let burst: Vec<Sent> = (0..10).map(|index| rate.on_sent(at(0), index > 0)).collect();
+        burst.iter().for_each(|sent| rate.on_segment_delivered(sent, at(0)));
+        rate.on_ack(at(100), 10, 0); // 10 in 100 ms
+        rate.on_app_limited(0);
+        let alone = rate.on_sent(at(200), false);
+        rate.on_segment_delivered(&alone, at(200));
+        rate.on_ack(at(300), 1, 0); // 1 in 100 ms
+        assert_eq!(rate.rate(1000), (Rate::from_bps(800_000), false));
+    }
+}

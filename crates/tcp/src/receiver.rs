@@ -1,0 +1,351 @@
+//! The receiving half: reassembly, what to acknowledge and when, the window.
+//!
+//! ```text
+//! in order            an ACK for each second full segment, or when the timer ends; at once for the first 16
+//! out of order        an ACK at once, with SACK blocks, the newest first                     RFC 5681 §4.2, RFC 2018 §4
+//! fills (part of) a gap   an ACK at once                                                     RFC 5681 §4.2
+//! arrived before      an ACK at once, with a D-SACK block                                    RFC 2883
+//! TSecr               of the earliest segment not yet acknowledged; of the last in sequence while something is missing
+//!                     TS.Recent = TSval if SEG.SEQ <= Last.ACK.sent                          RFC 7323 §4.3
+//! window              what the buffer can take from rcv_nxt on, never less than promised     RFC 7323 §2.4
+//! timer               40 ms, more with slower arrivals, up to 200 ms: Linux's "ato"
+//! ```
+//!
+//! The application reads what is in order at once, unless it is told to pause.
+//!
+//! *What it leaves out*: the growth of the window with use (Linux's receive buffer tuning: the whole buffer is advertised from
+//! the start), Linux's interactive mode (pingpong), SACK compression, PAWS (sequence numbers do not wrap), urgent data.
+
+use crate::config::Config;
+use crate::ranges::Ranges;
+use crate::segment::{SackBlocks, Segment};
+use std::ops::Range;
+use units::{Span, Time};
+
+/// SACK blocks that are remembered in the order of their last change: as many as an option holds.
+const RECENT: usize = 4;
+/// Linux: an ACK of what needs none goes at most so often (`tcp_invalid_ratelimit`).
+const NEEDLESS_ACK_EVERY: Span = Span::from_millis(500);
+
+/// The timestamps' clock. It starts at 1: an echo of 0 means none.
+pub(crate) fn ticks(now: Time, granularity: Span) -> u32 {
+    (now.as_nanos() / granularity.as_nanos()) as u32 + 1
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Receiver {
+    segments_per_ack: u64,
+    timer_min: Span,
+    timer_max: Span,
+    quick_segments: u32,
+    buffer: u64,
+    shift: u8,
+    sack: bool,
+    /// The largest segment seen.
+    segment_bytes: u64,
+
+    rcv_nxt: u64,
+    out_of_order: Ranges,
+    recent: [Range<u64>; RECENT],
+    d_sack: Option<Range<u64>>,
+    /// The sequence number of the FIN.
+    fin_at: Option<u64>,
+    paused: bool,
+    unread: u64,
+    /// The window's right edge, as advertised.
+    edge: u64,
+
+    ack_now: bool,
+    ack_at: Time,
+    last_ack_sent: u64,
+    quick_left: u32,
+    wait: Span,
+    last_data_at: Option<Time>,
+    last_needless_ack: Option<Time>,
+    ts_recent: u32,
+}
+
+impl Receiver {
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            segments_per_ack: u64::from(config.delayed_ack.segments),
+            timer_min: config.delayed_ack.timer_min,
+            timer_max: config.delayed_ack.timer_max,
+            quick_segments: config.delayed_ack.quick_segments,
+            buffer: config.receive_buffer.get(),
+            shift: 0,
+            sack: false,
+            segment_bytes: 0,
+            rcv_nxt: 0,
+            out_of_order: Ranges::default(),
+            recent: [const { 0..0 }; RECENT],
+            d_sack: None,
+            fin_at: None,
+            paused: false,
+            unread: 0,
+            edge: 0,
+            ack_now: false,
+            ack_at: Time::MAX,
+            last_ack_sent: 0,
+            quick_left: config.delayed_ack.quick_segments,
+            wait: config.delayed_ack.timer_min,
+            last_data_at: None,
+            last_needless_ack: None,
+            ts_recent: 0,
+        }
+    }
+
+    /// The other side's SYN has arrived; `payload_bytes` is what its full segments carry.
+    pub(crate) fn on_syn(&mut self, segment: &Segment) {
+        self.rcv_nxt = segment.end();
+        self.last_ack_sent = self.rcv_nxt;
+        self.ts_recent = segment.timestamps.map_or(0, |timestamps| timestamps.value);
+    }
+
+    /// What was agreed on; `shift` scales the windows that are advertised from now on.
+    pub(crate) fn establish(&mut self, payload_bytes: u32, sack: bool, shift: u8) {
+        self.segment_bytes = u64::from(payload_bytes);
+        self.sack = sack;
+        self.shift = shift;
+        if shift == 0 {
+            self.buffer = self.buffer.min(65_535);
+        }
+    }
+
+    pub(crate) fn rcv_nxt(&self) -> u64 {
+        self.rcv_nxt
+    }
+
+    /// The other side's FIN has been reached.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.fin_at.is_some_and(|fin| self.rcv_nxt > fin)
+    }
+
+    /// In order, and read by the application.
+    pub(crate) fn received_bytes(&self) -> u64 {
+        self.rcv_nxt.saturating_sub(1) - u64::from(self.is_finished()) - self.unread
+    }
+
+    pub(crate) fn ts_recent(&self) -> u32 {
+        self.ts_recent
+    }
+
+    pub(crate) fn next_timeout(&self) -> Time {
+        self.ack_at
+    }
+
+    pub(crate) fn on_timeout(&mut self, now: Time) {
+        if now >= self.ack_at {
+            // Linux's tcp_delack_timer(): the guess was too short.
+            self.wait = (self.wait * 2).min(self.timer_max);
+            self.ack_now();
+        }
+    }
+
+    pub(crate) fn ack_now(&mut self) {
+        self.ack_now = true;
+    }
+
+    pub(crate) fn wants_ack(&self) -> bool {
+        self.ack_now
+    }
+
+    pub(crate) fn pause_reading(&mut self) {
+        self.paused = true;
+    }
+
+    /// The application reads again: what waits, at once. Tells of the new window if it has at least doubled.
+    pub(crate) fn resume_reading(&mut self) {
+        self.paused = false;
+        let before = self.edge.saturating_sub(self.rcv_nxt);
+        self.unread = 0;
+        if self.buffer >= 2 * before {
+            self.ack_now();
+        }
+    }
+
+    /// Something that takes up sequence numbers, or an ACK alone.
+    pub(crate) fn on_segment(&mut self, now: Time, segment: &Segment, rto: Span) {
+        if let Some(timestamps) = segment.timestamps
+            && segment.seq <= self.last_ack_sent
+            && timestamps.value >= self.ts_recent
+        {
+            self.ts_recent = timestamps.value;
+        }
+        if !segment.takes_sequence_numbers() {
+            self.answer_probe(now, segment.seq);
+            return;
+        }
+        self.pace_acks(now, rto);
+        let (seq, end) = (segment.seq, segment.end());
+        if segment.fin {
+            self.fin_at = Some(end - 1);
+        }
+        if end <= self.rcv_nxt {
+            self.on_duplicate(seq..end);
+        } else if seq > self.rcv_nxt {
+            self.on_out_of_order(seq..end);
+        } else {
+            self.on_in_order(now, seq, end);
+        }
+    }
+
+    fn on_in_order(&mut self, now: Time, seq: u64, end: u64) {
+        if seq < self.rcv_nxt {
+            self.d_sack = Some(seq..self.rcv_nxt);
+        }
+        let before = self.rcv_nxt;
+        self.rcv_nxt = end;
+        let had_gap = !self.out_of_order.is_empty();
+        if had_gap {
+            while let Some(reached) = self.out_of_order.take_reached(self.rcv_nxt) {
+                self.rcv_nxt = self.rcv_nxt.max(reached);
+            }
+            self.forget_reached();
+        }
+        if self.paused {
+            self.unread += self.rcv_nxt - before - u64::from(self.is_finished());
+        }
+        let waiting = self.rcv_nxt - self.last_ack_sent;
+        if had_gap
+            || self.quick_left > 0
+            || self.d_sack.is_some()
+            || waiting > (self.segments_per_ack - 1) * self.segment_bytes
+            || self.is_finished()
+        {
+            self.ack_now();
+        } else if self.ack_at == Time::MAX {
+            self.ack_at = now + self.wait;
+        }
+    }
+
+    fn on_duplicate(&mut self, block: Range<u64>) {
+        self.d_sack = Some(block);
+        self.quick_left = self.quick_left.max(self.quick_segments);
+        self.ack_now();
+    }
+
+    fn on_out_of_order(&mut self, block: Range<u64>) {
+        self.ack_now();
+        if block.end > self.edge {
+            return; // RFC 9293 §3.10.7.4: outside the window; the ACK tells where it is
+        }
+        let start = block.start;
+        let mut fresh = 0;
+        self.out_of_order.insert(block.clone(), |range| fresh += range.end - range.start);
+        if fresh == 0 {
+            self.d_sack = Some(block);
+        }
+        // RFC 2018 §4: the block with the newest segment first, then the others in the order of their last report.
+        let newest = self.out_of_order.containing(start).expect("it was just inserted").clone();
+        let mut next = newest.clone();
+        for slot in &mut self.recent {
+            let within = newest.start <= slot.start && slot.end <= newest.end;
+            let shifted = std::mem::replace(slot, next);
+            if within {
+                break;
+            }
+            next = shifted;
+        }
+        // Two blocks that the new segment has joined leave one behind.
+        let mut kept = 1;
+        for index in 1..RECENT {
+            let within = newest.start <= self.recent[index].start && self.recent[index].end <= newest.end;
+            if !within && !self.recent[index].is_empty() {
+                self.recent.swap(kept, index);
+                kept += 1;
+            }
+        }
+        self.recent[kept..].fill(0..0);
+    }
+
+    /// Forgets the blocks that the cumulative ACK has reached.
+    fn forget_reached(&mut self) {
+        let mut kept = 0;
+        for index in 0..RECENT {
+            if self.recent[index].end > self.rcv_nxt {
+                self.recent.swap(kept, index);
+                kept += 1;
+            }
+        }
+        self.recent[kept..].fill(0..0);
+    }
+
+    /// A window probe has an old sequence number; so has an old ACK that comes late, which is why answers are rationed.
+    fn answer_probe(&mut self, now: Time, seq: u64) {
+        let due = self.last_needless_ack.is_none_or(|last| now.saturating_since(last) >= NEEDLESS_ACK_EVERY);
+        if seq < self.last_ack_sent && due {
+            self.last_needless_ack = Some(now);
+            self.ack_now();
+        }
+    }
+
+    /// Linux's tcp_event_data_recv(): how long the next segment is likely to take.
+    fn pace_acks(&mut self, now: Time, rto: Span) {
+        if let Some(last) = self.last_data_at {
+            let gap = now.saturating_since(last);
+            if gap <= self.timer_min / 2 {
+                self.wait = self.wait / 2 + self.timer_min / 2;
+            } else if gap < self.wait {
+                self.wait = (self.wait / 2 + gap).min(rto);
+            } else if gap > rto {
+                self.quick_left = self.quick_left.max(self.quick_segments);
+            }
+            self.wait = self.wait.max(self.timer_min).min(self.timer_max);
+        }
+        self.last_data_at = Some(now);
+    }
+
+    /// The window to advertise.
+    pub(crate) fn window(&mut self) -> u32 {
+        let wanted = self.rcv_nxt + self.buffer.saturating_sub(self.unread);
+        // RFC 1122 §4.2.3.3: the edge moves by at least a segment, or half of the buffer.
+        let step = self.segment_bytes.min(self.buffer / 2);
+        let edge = if wanted >= self.edge + step { wanted } else { self.edge };
+        let window = edge.saturating_sub(self.rcv_nxt).div_ceil(1 << self.shift).min(65_535) << self.shift;
+        self.edge = self.edge.max(self.rcv_nxt + window);
+        window as u32
+    }
+
+    /// The window of a SYN is not scaled.
+    pub(crate) fn syn_window(&mut self) -> u32 {
+        let window = self.buffer.min(65_535);
+        self.edge = self.rcv_nxt + window;
+        window as u32
+    }
+
+    /// The SACK blocks for an ACK, at most `room`, and whether these are all that there are.
+    pub(crate) fn sack_blocks(&self, room: usize) -> (SackBlocks, bool) {
+        let mut sack = SackBlocks::default();
+        if !self.sack || (self.d_sack.is_none() && self.out_of_order.is_empty()) {
+            return (sack, true);
+        }
+        let blocks = self.d_sack.iter().chain(self.recent.iter().filter(|block| !block.is_empty()));
+        let complete = room > 0;
+        for block in blocks.take(room) {
+            sack.push(self.rcv_nxt, block.clone());
+        }
+        (sack, complete)
+    }
+
+    /// A segment with the present ACK has been sent; `complete`: with the SACK blocks that it should have.
+    pub(crate) fn on_ack_sent(&mut self, complete: bool) {
+        self.quick_left = self.quick_left.saturating_sub(1);
+        self.last_ack_sent = self.rcv_nxt;
+        self.ack_at = Time::MAX;
+        if complete {
+            self.ack_now = false;
+            self.d_sack = None;
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn check(&self) {
+        assert!(self.out_of_order.iter().all(|range| range.start > self.rcv_nxt));
+        for block in self.recent.iter().filter(|block| !block.is_empty()) {
+            assert!(self.out_of_order.containing(block.start).is_some_and(|range| range == block), "{self:?}");
+        }
+        assert!(self.out_of_order.is_empty() || !self.recent[0].is_empty());
+        assert!(self.edge >= self.rcv_nxt - u64::from(self.is_finished()));
+    }
+}

@@ -1,0 +1,41 @@
+//! Needless timeouts, told from what arrives after them: F-RTO, RFC 5682, in the SACK-enhanced form of §3.1 and the basic
+//! form of §2.1.
+//!
+//! ```text
+//! timeout ─> retransmit snd_una ─> ACK ─┬─ of something never retransmitted: needless, undo          (3b, at once)
+//!            window 1                   ├─ duplicate: lost indeed, go on                             (2a)
+//!                                       └─ of the retransmission: send two NEW segments              (2b)
+//!                                            └─> ACK ─┬─ duplicate, or SACK of them: lost indeed      (3a)
+//!                                                     └─ of something never retransmitted: undo      (3b)
+//! ```
+
+use crate::info::CongestionState;
+use crate::sender::{Ack, Sender};
+use units::Time;
+
+impl Sender {
+    /// An ACK in state Loss, below the recovery point.
+    pub(super) fn recover_from_timeout(&mut self, now: Time, ack: &Ack) {
+        if ack.advanced && self.undo_timeout(now, ack, false) {
+            return;
+        }
+        if self.f_rto {
+            if ack.original_delivered && self.undo_timeout(now, ack, true) {
+                return;
+            }
+            if self.snd_nxt > self.recovery_point {
+                if ack.sacked > 0 || ack.duplicate {
+                    self.f_rto = false; // (3a)
+                }
+            } else if ack.advanced {
+                self.recovery_point = self.snd_nxt;
+                self.f_rto_new_data = true; // (2b); if nothing new can be sent, the usual recovery goes on
+                return;
+            }
+        }
+        if !self.uses_sack && ack.advanced {
+            self.board.duplicates = 0;
+        }
+        debug_assert!(self.state == CongestionState::Loss);
+    }
+}

@@ -1,0 +1,305 @@
+//! From a suspicion to a repaired window: the congestion states, as in Linux's tcp_fastretrans_alert().
+//!
+//! ```text
+//! suspicion       a duplicate ACK or a new SACK block: Disorder
+//! proof           by count (RFC 5681: three duplicates; RFC 6675 IsLost), by distance (FACK), or by time (RFC 8985)
+//! Recovery        ssthresh by the law; the window by [`prr`]; ends when what was out at entry is acknowledged
+//! Loss            a timeout: everything is lost, window 1, slow start; ends likewise
+//! needless        by timestamps (Eifel), D-SACK, or what arrives after a timeout (F-RTO): the window is restored
+//! ```
+//!
+//! A second reduction before the first has ended is none: one reduction per window of data.
+
+mod frto;
+mod prr;
+mod undo;
+
+pub(crate) use prr::{Delivery, Prr};
+pub(crate) use undo::Undo;
+
+use crate::config::Recovery;
+use crate::info::CongestionState;
+use crate::scoreboard::DUP_THRESH;
+use crate::sender::{Ack, Sender};
+use units::Time;
+
+impl Sender {
+    /// Takes in an ACK that is not quite in order, or comes when something is being repaired.
+    pub(crate) fn recover(&mut self, now: Time, ack: &mut Ack) {
+        if self.snd_una >= self.recovery_point && self.leave(now, ack) {
+            return;
+        }
+        self.count_duplicates(ack);
+        match self.state {
+            CongestionState::Recovery => {
+                if ack.advanced {
+                    self.on_partial_ack(now, ack);
+                } else if self.recovery == Recovery::NewReno && ack.duplicate {
+                    self.window.cwnd_segments += 1; // RFC 6582 §3.2 (3)
+                }
+                if self.state == CongestionState::Recovery && self.undo_by_d_sack(now) {
+                    self.open_or_disorder();
+                }
+                self.detect_losses(now, ack);
+                if self.state == CongestionState::Recovery || !self.is_loss_evident() {
+                    return;
+                }
+            }
+            CongestionState::Loss => {
+                self.recover_from_timeout(now, ack);
+                let retransmission_lost = self.detect_losses(now, ack);
+                if self.state == CongestionState::Loss && !retransmission_lost {
+                    return;
+                }
+                if !self.is_loss_evident() {
+                    return;
+                }
+            }
+            CongestionState::Open | CongestionState::Disorder | CongestionState::Cwr => {
+                if self.state != CongestionState::Cwr {
+                    self.undo_by_d_sack(now);
+                }
+                self.detect_losses(now, ack);
+                if !self.is_loss_evident() {
+                    if self.state != CongestionState::Cwr {
+                        self.open_or_disorder();
+                    }
+                    return;
+                }
+            }
+        }
+        self.enter_recovery(now, ack.sacked, ack.acked);
+    }
+
+    /// What was out when the reduction began is acknowledged. Whether there is nothing more to do with this ACK.
+    fn leave(&mut self, now: Time, ack: &Ack) -> bool {
+        match self.state {
+            CongestionState::Recovery => {
+                if !self.undo_if_needless(now, ack) {
+                    self.end_reduction();
+                }
+                self.close_episode();
+            }
+            CongestionState::Cwr => {
+                if self.snd_una == self.recovery_point {
+                    return false;
+                }
+                self.end_reduction();
+                self.close_episode();
+            }
+            CongestionState::Loss => {
+                self.undo_if_needless(now, ack);
+                self.close_episode();
+            }
+            CongestionState::Open | CongestionState::Disorder => {}
+        }
+        false
+    }
+
+    fn close_episode(&mut self) {
+        self.state = CongestionState::Open;
+        self.f_rto = false;
+        self.duplicate_acks = 0;
+        self.partial_acks = 0;
+        self.rack.on_recovery_ended();
+        if !self.uses_sack {
+            self.board.duplicates = 0;
+            self.careful_below = self.recovery_point;
+        }
+    }
+
+    fn end_reduction(&mut self) {
+        let ssthresh = self.window.ssthresh_segments;
+        self.window.cwnd_segments = match self.recovery {
+            // RFC 6582 §3.2 (3), full acknowledgement: no burst when little is in flight
+            Recovery::NewReno if self.state == CongestionState::Recovery => ssthresh.min(self.board.len().max(1) + 1),
+            Recovery::RateHalving => self.window.cwnd_segments.min(ssthresh),
+            _ => ssthresh,
+        };
+        self.window.cwnd_count = 0;
+    }
+
+    /// RFC 6675 §5: an ACK with new SACK information is a duplicate even if it moves snd_una.
+    fn count_duplicates(&mut self, ack: &Ack) {
+        if self.state.is_reduction() || self.state == CongestionState::Loss {
+            return;
+        }
+        if ack.advanced {
+            self.duplicate_acks = 0;
+        }
+        if (self.uses_sack && ack.sacked > 0) || (!self.uses_sack && ack.duplicate) {
+            self.duplicate_acks += 1;
+        }
+    }
+
+    /// Nothing is proven: is there still a suspicion?
+    fn open_or_disorder(&mut self) {
+        let suspicious = self.board.left() > 0 || self.board.retransmitted_out() > 0 || self.duplicate_acks > 0;
+        self.state = if suspicious { CongestionState::Disorder } else { CongestionState::Open };
+        self.recovery_point = self.snd_nxt;
+    }
+
+    /// Marks what must be lost by now. Whether a retransmission is among it.
+    fn detect_losses(&mut self, now: Time, ack: &mut Ack) -> bool {
+        let (lost_before, pending_before) = (self.board.lost_out(), self.board.pending());
+        let mut again = false;
+        if self.uses_rack() {
+            again = self.detect_losses_by_time(now);
+            ack.timer_set = self.reordering_timer_is_set();
+        } else if self.uses_sack {
+            if self.state != CongestionState::Loss {
+                let fack = self.config.fack && !self.reordering_seen;
+                let mut threshold = self.board.loss_threshold(fack);
+                if self.duplicate_acks >= DUP_THRESH && self.board.sacked_out() >= DUP_THRESH {
+                    // RFC 6675 §5 (2): three duplicates are enough for the first segment, however small they are.
+                    threshold = threshold.max(self.board.front().map_or(0, |head| head.end));
+                }
+                self.board.mark_lost_below(threshold);
+            }
+            if self.config.fack {
+                again = self.detect_lost_retransmissions();
+            }
+        } else if self.state != CongestionState::Loss && self.duplicate_acks >= DUP_THRESH {
+            // RFC 6582 §3.2 (2): but not for duplicates of what the last recovery has sent
+            if self.state == CongestionState::Recovery || self.snd_una > self.careful_below {
+                self.board.mark_head_lost();
+                self.clamp_duplicates();
+            }
+        }
+        ack.lost |= self.board.lost_out() > lost_before || self.board.pending() > pending_before;
+        again
+    }
+
+    /// Linux's tcp_mark_lost_retrans(): a retransmission is lost if what was sent after it has arrived.
+    fn detect_lost_retransmissions(&mut self) -> bool {
+        let Some(highest) = self.board.highest_sacked() else { return false };
+        let margin = if self.reordering_seen { u64::from(DUP_THRESH * self.payload_bytes) } else { 0 };
+        let mut again = false;
+        while let Some((retransmission, _)) = self.board.oldest_retransmission()
+            && highest > retransmission.snd_nxt + margin
+        {
+            self.board.mark_oldest_retransmission_lost();
+            again = true;
+        }
+        again
+    }
+
+    fn is_loss_evident(&self) -> bool {
+        self.board.lost_out() > 0
+    }
+
+    /// Fast recovery begins: RFC 5681 §3.2, RFC 6675 §5 (4), RFC 6937 §3.
+    pub(crate) fn enter_recovery(&mut self, now: Time, newly_sacked: u32, newly_acked: u32) {
+        if self.state.is_reduction() {
+            // It was reduced already: no further reduction, and none to take back.
+            self.undo.begin(self.snd_una, self.board.retransmitted_out(), None);
+        } else {
+            let prior = (self.window.cwnd_segments, self.current_ssthresh());
+            self.undo.begin(self.snd_una, self.board.retransmitted_out(), Some(prior));
+            self.begin_reduction(now, newly_sacked, newly_acked);
+        }
+        self.state = CongestionState::Recovery;
+        self.recovery_point = self.snd_nxt;
+        self.probe = None;
+        self.f_rto = false;
+        self.partial_acks = 0;
+        let head_end = self.board.front().map_or(self.snd_una, |head| head.end);
+        self.rescue_after = head_end - 1;
+        self.highest_retransmitted = self.snd_una;
+        match self.recovery {
+            Recovery::Rfc6675 => self.window.cwnd_segments = self.window.ssthresh_segments,
+            Recovery::NewReno => {
+                self.window.cwnd_segments = self.window.ssthresh_segments + DUP_THRESH;
+                self.force_head();
+            }
+            _ => {}
+        }
+    }
+
+    fn begin_reduction(&mut self, now: Time, newly_sacked: u32, newly_acked: u32) {
+        let event = self.lost_event(now);
+        self.law.on_lost(&event, &mut self.window);
+        self.window.cwnd_count = 0;
+        let flight = match self.recovery {
+            Recovery::PrrRfc9937 => self.board.len() - self.board.sacked_out() + newly_sacked + newly_acked,
+            _ => self.board.len(),
+        };
+        self.prr = Prr::begin(flight);
+    }
+
+    /// The host's queue was full: Linux's tcp_enter_cwr().
+    pub(crate) fn enter_cwr(&mut self, now: Time) {
+        if self.state >= CongestionState::Cwr {
+            return;
+        }
+        self.undo.forget();
+        self.begin_reduction(now, 0, 0);
+        self.state = CongestionState::Cwr;
+        self.recovery_point = self.snd_nxt;
+        self.probe = None;
+        if matches!(self.recovery, Recovery::NewReno | Recovery::Rfc6675) {
+            self.window.cwnd_segments = self.window.cwnd_segments.min(self.window.ssthresh_segments);
+        }
+        self.apply_bound(now);
+    }
+
+    /// A loss that a probe has repaired still reduces the window, at once: RFC 8985 §7.4.2.
+    pub(crate) fn reduce_at_once(&mut self, now: Time) {
+        self.enter_cwr(now);
+        if self.state == CongestionState::Cwr {
+            self.end_reduction();
+            self.close_episode();
+            self.open_or_disorder();
+        }
+    }
+
+    /// A timeout: RFC 5681 §3.1, RFC 6298 §5.
+    pub(crate) fn enter_loss(&mut self, now: Time) {
+        let fresh = self.state <= CongestionState::Disorder;
+        // ssthresh is set once per window: not while the same window times out or is recovered.
+        let reduces = fresh
+            || self.recovery_point <= self.snd_una
+            || (self.state == CongestionState::Loss && self.timeouts_in_a_row == 0);
+        if reduces {
+            let prior = (self.window.cwnd_segments, self.current_ssthresh());
+            self.undo.begin(self.snd_una, self.board.retransmitted_out(), Some(prior));
+            let event = self.lost_event(now);
+            self.law.on_timed_out(&event, &mut self.window);
+        }
+        // RFC 8985 §6.3: what was sent so recently that it cannot have been acknowledged is not lost yet.
+        let recent = self.uses_rack().then(|| self.rack_deadline());
+        self.board.mark_all_lost(|index, record| {
+            index == 0 || recent.is_none_or(|deadline| record.sent_at.saturating_add(deadline) <= now)
+        });
+        self.state = CongestionState::Loss;
+        self.window.cwnd_segments = self.in_flight() + 1;
+        self.window.cwnd_count = 0;
+        // RFC 5682 §2.1: not if the timeout interrupts a recovery, unless the same segment times out again.
+        self.f_rto = self.config.f_rto && (fresh || self.timeouts_in_a_row > 0);
+        self.recovery_point = self.snd_nxt;
+        self.careful_below = self.snd_nxt;
+        self.probe = None;
+        self.duplicate_acks = 0;
+        self.partial_acks = 0;
+        self.apply_bound(now);
+    }
+
+    /// An ACK in Recovery that moved snd_una, but not to the recovery point.
+    fn on_partial_ack(&mut self, now: Time, ack: &Ack) {
+        if self.undo_partial(now, ack) {
+            return;
+        }
+        self.partial_acks += 1;
+        if self.uses_sack {
+            return;
+        }
+        // RFC 6582 §3.2 (3): the next segment is lost, too.
+        self.board.mark_head_lost();
+        self.clamp_duplicates();
+        if self.recovery == Recovery::NewReno {
+            let cwnd = self.window.cwnd_segments.saturating_sub(ack.passed);
+            self.window.cwnd_segments = (cwnd + u32::from(ack.passed > 0)).max(1);
+            self.force_head();
+        }
+    }
+}

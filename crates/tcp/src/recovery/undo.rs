@@ -1,0 +1,139 @@
+//! Taking a needless reduction back.
+//!
+//! ```text
+//! Eifel    RFC 3522  the first ACK after a retransmission echoes a timestamp from before it: the original arrived
+//! D-SACK   RFC 3708  every retransmission is reported as a duplicate: all originals arrived
+//! response RFC 4015  as Linux: cwnd = max(cwnd, cwnd before), ssthresh = max(ssthresh, ssthresh before)
+//! ```
+
+use crate::info::CongestionState;
+use crate::receiver::ticks;
+use crate::sender::{Ack, Sender};
+use control::law::Undone;
+use std::ops::Range;
+use units::Time;
+
+/// What there is to take back.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Undo {
+    /// snd_una at the reduction; `None`: nothing to take back.
+    marker: Option<u64>,
+    /// Retransmissions not yet reported as duplicates; `None`: none was made.
+    outstanding: Option<u32>,
+    first_retransmission: Option<Time>,
+    /// cwnd and ssthresh before.
+    prior: Option<(u32, u32)>,
+}
+
+impl Undo {
+    pub(super) fn begin(&mut self, snd_una: u64, retransmitted_out: u32, prior: Option<(u32, u32)>) {
+        self.marker = Some(snd_una);
+        // A retransmission of before may still be reported.
+        self.outstanding = Some(retransmitted_out).filter(|count| *count > 0);
+        if retransmitted_out == 0 {
+            self.first_retransmission = None;
+        }
+        self.prior = prior;
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.marker = None;
+    }
+
+    pub(crate) fn on_retransmitted(&mut self, now: Time) {
+        self.first_retransmission.get_or_insert(now);
+        *self.outstanding.get_or_insert(0) += 1;
+    }
+
+    pub(crate) fn on_retransmission_taken_back(&mut self) {
+        self.outstanding = self.outstanding.map(|count| count.saturating_sub(1));
+    }
+
+    /// A D-SACK reports `duplicate`.
+    pub(crate) fn on_duplicate(&mut self, duplicate: &Range<u64>) {
+        if self.marker.is_some_and(|marker| duplicate.end > marker) {
+            self.outstanding = self.outstanding.map(|count| count.saturating_sub(1));
+        }
+    }
+
+    fn all_were_duplicates(&self) -> bool {
+        self.outstanding == Some(0)
+    }
+}
+
+impl Sender {
+    /// Eifel: what is acknowledged was sent before the first retransmission.
+    fn original_arrived(&self, ack: &Ack) -> bool {
+        let Some(first) = self.undo.first_retransmission else { return false };
+        self.timestamps && ack.echo != 0 && ack.echo < ticks(first, self.config.timestamp_granularity)
+    }
+
+    fn may_undo(&self, ack: &Ack) -> bool {
+        self.config.undo
+            && self.undo.marker.is_some()
+            && (self.undo.all_were_duplicates() || self.original_arrived(ack))
+    }
+
+    fn undo_reduction(&mut self, now: Time, unmark: bool) {
+        if unmark {
+            self.board.unmark_lost();
+            self.clamp_duplicates();
+        }
+        if let Some((cwnd, ssthresh)) = self.undo.prior {
+            self.window.cwnd_segments = self.window.cwnd_segments.max(cwnd);
+            self.window.ssthresh_segments = self.window.ssthresh_segments.max(ssthresh);
+            self.law.on_undone(&Undone { now_us: now.as_nanos() / 1000 }, &mut self.window);
+        }
+        self.undo.marker = None;
+        self.undone += 1;
+        self.apply_bound(now);
+    }
+
+    /// The episode ends. Whether it was needless.
+    pub(super) fn undo_if_needless(&mut self, now: Time, ack: &Ack) -> bool {
+        let needless = self.may_undo(ack);
+        if needless {
+            self.undo_reduction(now, false);
+        }
+        needless
+    }
+
+    /// In the middle of it, by D-SACK.
+    pub(super) fn undo_by_d_sack(&mut self, now: Time) -> bool {
+        let needless = self.config.undo && self.undo.marker.is_some() && self.undo.all_were_duplicates();
+        if needless {
+            self.undo_reduction(now, false);
+        }
+        needless
+    }
+
+    /// A partial ACK of what was not retransmitted when it was sent: reordering, not loss. Whether it is undone or about
+    /// to be.
+    pub(super) fn undo_partial(&mut self, now: Time, ack: &Ack) -> bool {
+        if !self.config.undo || self.undo.marker.is_none() || !self.original_arrived(ack) {
+            return false;
+        }
+        self.reordering_seen = true;
+        if self.board.retransmitted_out() == 0 {
+            self.undo_reduction(now, true);
+            self.close_episode();
+            self.open_or_disorder();
+        }
+        true
+    }
+
+    /// A timeout was needless, by F-RTO or Eifel or D-SACK.
+    pub(super) fn undo_timeout(&mut self, now: Time, ack: &Ack, by_f_rto: bool) -> bool {
+        if !by_f_rto && !self.may_undo(ack) {
+            return false;
+        }
+        self.undo_reduction(now, true);
+        self.timeouts_in_a_row = 0;
+        if by_f_rto || self.uses_sack {
+            self.close_episode();
+            self.open_or_disorder();
+        }
+        debug_assert!(self.state <= CongestionState::Loss);
+        true
+    }
+}

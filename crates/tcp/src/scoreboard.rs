@@ -1,0 +1,517 @@
+//! What has been sent and not yet cumulatively acknowledged, segment by segment.
+//!
+//! ```text
+//!   snd_una                                                        snd_nxt
+//!     |--- x ---|--- s ---|--- s ---|--- r ---|--- s ---|---   ---|
+//!          lost     SACKed              lost, retransmitted    in flight
+//!
+//! pipe = segments - SACKed - lost + retransmitted                               RFC 6675 §4 SetPipe()
+//! ```
+//!
+//! Segments are contiguous and in order, in a ring; since almost all of them are full, a sequence number is found by
+//! division (else by binary search). Nothing is ever searched from the start: losses are marked upwards from
+//! `marked_below`, retransmissions picked upwards from `retransmit_from`, and an ACK's SACK blocks touch only what they
+//! newly cover.
+//!
+//! Lost are, by RFC 6675 §4 IsLost(), the un-SACKed segments with three SACKed ranges, or more than two segments' worth of
+//! SACKed bytes, above them. That is monotone: there is one sequence number, [`Scoreboard::loss_threshold`], below which
+//! everything is lost.
+//!
+//! *What it leaves out*: reneging (our receiver never throws away what it has SACKed), SACK blocks that split a segment.
+
+use crate::ranges::Ranges;
+use crate::rate::Sent;
+use std::collections::VecDeque;
+use std::ops::Range;
+use units::Time;
+
+/// RFC 6675 §2: DupThresh.
+pub(crate) const DUP_THRESH: u32 = 3;
+
+/// A segment that has been sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record {
+    pub(crate) seq: u64,
+    pub(crate) end: u64,
+    /// Of the latest transmission.
+    pub(crate) sent_at: Time,
+    pub(crate) sent: Sent,
+    flags: u8,
+}
+
+const SACKED: u8 = 1;
+const LOST: u8 = 2;
+/// Retransmitted, and the retransmission is not known to be lost.
+const RETRANSMITTED: u8 = 4;
+const EVER_RETRANSMITTED: u8 = 8;
+const FIN: u8 = 16;
+/// What cannot be retransmitted: already delivered, or not lost, or under way again.
+const LOST_PENDING_MASK: u8 = SACKED | LOST | RETRANSMITTED;
+
+impl Record {
+    pub(crate) fn new(seq: u64, end: u64, fin: bool, sent_at: Time, sent: Sent) -> Self {
+        Self { seq, end, sent_at, sent, flags: if fin { FIN } else { 0 } }
+    }
+
+    pub(crate) fn is_sacked(&self) -> bool {
+        self.flags & SACKED != 0
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_lost(&self) -> bool {
+        self.flags & LOST != 0
+    }
+
+    pub(crate) fn is_retransmitted(&self) -> bool {
+        self.flags & RETRANSMITTED != 0
+    }
+
+    pub(crate) fn was_ever_retransmitted(&self) -> bool {
+        self.flags & EVER_RETRANSMITTED != 0
+    }
+
+    pub(crate) fn is_fin(&self) -> bool {
+        self.flags & FIN != 0
+    }
+
+    fn is_pending(&self) -> bool {
+        self.flags & LOST_PENDING_MASK == LOST
+    }
+
+    pub(crate) fn payload_bytes(&self) -> u32 {
+        (self.end - self.seq) as u32 - u32::from(self.is_fin())
+    }
+}
+
+/// A retransmission, in the order of time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Retransmission {
+    pub(crate) seq: u64,
+    pub(crate) sent_at: Time,
+    /// What had been sent by then: if something above is SACKed, this one was overtaken.
+    pub(crate) snd_nxt: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Scoreboard {
+    records: VecDeque<Record>,
+    payload_bytes: u64,
+    /// SACKed ranges above snd_una.
+    sacked: Ranges,
+    sacked_out: u32,
+    /// Without SACK: segments that duplicate ACKs stand for.
+    pub(crate) duplicates: u32,
+    lost_out: u32,
+    retransmitted_out: u32,
+    /// Lost and not retransmitted.
+    pending: u32,
+    /// Below it, all is SACKed, lost or retransmitted.
+    marked_below: u64,
+    /// Below it nothing is pending.
+    retransmit_from: u64,
+    retransmissions: VecDeque<Retransmission>,
+}
+
+/// The counters, by an honest count.
+#[cfg(test)]
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) sacked: u32,
+    pub(crate) lost: u32,
+    pub(crate) retransmitted: u32,
+    pub(crate) pending: u32,
+}
+
+impl Scoreboard {
+    pub(crate) fn new(payload_bytes: u32) -> Self {
+        Self {
+            records: VecDeque::new(),
+            payload_bytes: u64::from(payload_bytes),
+            sacked: Ranges::default(),
+            sacked_out: 0,
+            duplicates: 0,
+            lost_out: 0,
+            retransmitted_out: 0,
+            pending: 0,
+            marked_below: 0,
+            retransmit_from: 0,
+            retransmissions: VecDeque::new(),
+        }
+    }
+
+    /// Segments sent and not cumulatively acknowledged: FlightSize.
+    pub(crate) fn len(&self) -> u32 {
+        self.records.len() as u32
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// RFC 6675's pipe, in segments.
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.len() + self.retransmitted_out - self.left()
+    }
+
+    /// Segments that have left the network: delivered or lost.
+    pub(crate) fn left(&self) -> u32 {
+        self.sacked_out + self.duplicates + self.lost_out
+    }
+
+    pub(crate) fn sacked_out(&self) -> u32 {
+        self.sacked_out + self.duplicates
+    }
+
+    pub(crate) fn lost_out(&self) -> u32 {
+        self.lost_out
+    }
+
+    pub(crate) fn retransmitted_out(&self) -> u32 {
+        self.retransmitted_out
+    }
+
+    /// Lost, and not retransmitted yet.
+    pub(crate) fn pending(&self) -> u32 {
+        self.pending
+    }
+
+    pub(crate) fn front(&self) -> Option<&Record> {
+        self.records.front()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn back(&self) -> Option<&Record> {
+        self.records.back()
+    }
+
+    pub(crate) fn highest_sacked(&self) -> Option<u64> {
+        self.sacked.end()
+    }
+
+    pub(crate) fn has_sacked(&self) -> bool {
+        !self.sacked.is_empty()
+    }
+
+    /// The record that contains `seq`, or the number of records.
+    fn index_of(&self, seq: u64) -> usize {
+        let Some(front) = self.records.front() else { return 0 };
+        let guess = (seq.saturating_sub(front.seq) / self.payload_bytes) as usize;
+        match self.records.get(guess) {
+            Some(record) if record.seq <= seq && seq < record.end => guess,
+            _ => self.records.partition_point(|record| record.end <= seq),
+        }
+    }
+
+    /// The record that begins at `seq`.
+    pub(crate) fn find(&self, seq: u64) -> Option<usize> {
+        let index = self.index_of(seq);
+        self.records.get(index).filter(|record| record.seq == seq).map(|_| index)
+    }
+
+    /// A new segment has been sent.
+    pub(crate) fn push(&mut self, record: Record) {
+        debug_assert!(self.records.back().is_none_or(|last| last.end == record.seq), "segments are contiguous");
+        if self.records.is_empty() {
+            self.marked_below = record.seq;
+            self.retransmit_from = record.seq;
+        }
+        self.records.push_back(record);
+    }
+
+    /// The newest segment has not been sent after all. Returns it, if it is the one at `seq` and never was retransmitted.
+    pub(crate) fn take_back(&mut self, seq: u64) -> Option<Record> {
+        let newest = self.records.back().filter(|record| record.seq == seq && record.flags & !FIN == 0)?;
+        debug_assert!(newest.seq >= self.marked_below, "a segment that was never sent cannot be lost");
+        self.records.pop_back()
+    }
+
+    /// The cumulative ACK has come to `ack`: `each` is told every record that leaves.
+    pub(crate) fn acknowledge(&mut self, ack: u64, mut each: impl FnMut(&Record)) {
+        while self.records.front().is_some_and(|record| record.end <= ack) {
+            let record = self.records.pop_front().expect("it was just looked at");
+            if record.flags & LOST_PENDING_MASK != 0 {
+                self.sacked_out -= u32::from(record.is_sacked());
+                self.forget(record.flags);
+            }
+            each(&record);
+        }
+        if !self.sacked.is_empty() {
+            self.sacked.remove_below(ack);
+        }
+        while self.retransmissions.front().is_some_and(|entry| entry.seq < ack) {
+            self.retransmissions.pop_front();
+        }
+        self.marked_below = self.marked_below.max(ack);
+        self.retransmit_from = self.retransmit_from.max(ack);
+    }
+
+    /// Takes a record's marks of loss and retransmission out of the counters.
+    fn forget(&mut self, flags: u8) {
+        self.lost_out -= u32::from(flags & LOST != 0);
+        self.retransmitted_out -= u32::from(flags & RETRANSMITTED != 0);
+        self.pending -= u32::from(flags & LOST_PENDING_MASK == LOST);
+    }
+
+    /// A SACK block: `each` is told every record that it newly covers, as it was before. Only whole records count.
+    pub(crate) fn sack(&mut self, block: Range<u64>, mut each: impl FnMut(&Record)) {
+        // Ours begin and end where records do; a block that does not is cut to those that it covers.
+        let first = self.index_of(block.start);
+        let Some(record) = self.records.get(first) else { return };
+        let start = if record.seq >= block.start { record.seq } else { record.end };
+        let end = match self.records.get(self.index_of(block.end)) {
+            Some(record) => record.seq.min(block.end),
+            None => self.records.back().map_or(start, |record| record.end),
+        };
+        if start >= end {
+            return;
+        }
+        let mut sacked = std::mem::take(&mut self.sacked);
+        sacked.insert(start..end, |fresh| {
+            let mut index = self.index_of(fresh.start);
+            while let Some(record) = self.records.get_mut(index)
+                && record.end <= fresh.end
+            {
+                let before = *record;
+                record.flags = record.flags & !(LOST | RETRANSMITTED) | SACKED;
+                self.sacked_out += 1;
+                self.forget(before.flags);
+                each(&before);
+                index += 1;
+            }
+        });
+        self.sacked = sacked;
+    }
+
+    /// Below this sequence number everything un-SACKed is lost by RFC 6675 §4 IsLost(); 0: nothing is. With `fack`, also
+    /// what lies three segments below the highest SACKed byte.
+    pub(crate) fn loss_threshold(&self, fack: bool) -> u64 {
+        let more_than = u64::from(DUP_THRESH - 1) * self.payload_bytes;
+        let mut bytes = 0;
+        let mut threshold = 0;
+        for (above, range) in self.sacked.iter().rev().enumerate() {
+            bytes += range.end - range.start;
+            if bytes > more_than || above + 1 >= DUP_THRESH as usize {
+                threshold = range.start;
+                break;
+            }
+        }
+        if fack && let Some(highest) = self.sacked.end() {
+            threshold = threshold.max(highest.saturating_sub(u64::from(DUP_THRESH) * self.payload_bytes));
+        }
+        threshold
+    }
+
+    /// Marks what is below `threshold` as lost. Returns how many are newly so.
+    pub(crate) fn mark_lost_below(&mut self, threshold: u64) -> u32 {
+        if threshold <= self.marked_below || self.records.is_empty() {
+            return 0;
+        }
+        let mut index = self.index_of(self.marked_below);
+        let before = self.lost_out;
+        while let Some(record) = self.records.get(index)
+            && record.end <= threshold
+        {
+            self.marked_below = record.end;
+            if record.flags & (SACKED | LOST) == 0 {
+                self.mark_lost(index, false);
+            }
+            index += 1;
+        }
+        self.lost_out - before
+    }
+
+    /// Marks the first segment lost, if it is not. Returns whether it newly is.
+    pub(crate) fn mark_head_lost(&mut self) -> bool {
+        let newly = self.records.front().is_some_and(|head| head.flags & (SACKED | LOST) == 0);
+        if newly {
+            self.mark_lost(0, false);
+        }
+        newly
+    }
+
+    /// Marks one segment lost; `again`: its retransmission, too.
+    fn mark_lost(&mut self, index: usize, again: bool) {
+        let record = &mut self.records[index];
+        self.lost_out += u32::from(record.flags & LOST == 0);
+        record.flags |= LOST;
+        if again && record.flags & RETRANSMITTED != 0 {
+            record.flags &= !RETRANSMITTED;
+            self.retransmitted_out -= 1;
+            self.pending += 1;
+        } else if record.flags & RETRANSMITTED == 0 {
+            self.pending += 1;
+        }
+        if record.flags & RETRANSMITTED == 0 {
+            self.retransmit_from = self.retransmit_from.min(record.seq);
+        }
+    }
+
+    /// A timeout: everything un-SACKed that `is_lost` is lost, retransmissions too.
+    pub(crate) fn mark_all_lost(&mut self, mut is_lost: impl FnMut(usize, &Record) -> bool) {
+        self.duplicates = 0;
+        for index in 0..self.records.len() {
+            let record = &self.records[index];
+            if !record.is_sacked() && !record.is_pending() && is_lost(index, record) {
+                self.mark_lost(index, true);
+            }
+        }
+        self.retransmissions.retain(|entry| {
+            let index = self.records.partition_point(|record| record.end <= entry.seq);
+            self.records.get(index).is_some_and(Record::is_retransmitted)
+        });
+    }
+
+    /// The first record that is lost and not retransmitted.
+    pub(crate) fn next_pending(&mut self) -> Option<usize> {
+        if self.pending == 0 {
+            return None;
+        }
+        let mut index = self.index_of(self.retransmit_from);
+        while let Some(record) = self.records.get(index) {
+            if record.is_pending() {
+                self.retransmit_from = record.seq;
+                return Some(index);
+            }
+            index += 1;
+        }
+        unreachable!("{} segments are pending but none is found from {}", self.pending, self.retransmit_from)
+    }
+
+    /// The first record above `from` that is neither SACKed nor retransmitted, below the highest SACKed byte: NextSeg
+    /// rules 1 and 3 without "lost".
+    pub(crate) fn next_unsacked(&self, from: u64) -> Option<usize> {
+        let highest = self.highest_sacked()?;
+        let mut index = self.index_of(from);
+        while let Some(record) = self.records.get(index)
+            && record.seq < highest
+        {
+            if record.flags & (SACKED | RETRANSMITTED) == 0 {
+                return Some(index);
+            }
+            index += 1;
+        }
+        None
+    }
+
+    /// The highest record that is not SACKed.
+    pub(crate) fn last_unsacked(&self) -> Option<usize> {
+        (0..self.records.len()).rev().find(|index| !self.records[*index].is_sacked())
+    }
+
+    /// A record is retransmitted; returns it as it now is.
+    pub(crate) fn on_retransmitted(&mut self, index: usize, now: Time, snd_nxt: u64, sent: Sent) -> Record {
+        let record = &mut self.records[index];
+        self.pending -= u32::from(record.flags & LOST_PENDING_MASK == LOST);
+        self.retransmitted_out += u32::from(record.flags & RETRANSMITTED == 0);
+        record.flags |= RETRANSMITTED | EVER_RETRANSMITTED;
+        record.sent_at = now;
+        record.sent = sent;
+        self.retransmissions.push_back(Retransmission { seq: record.seq, sent_at: now, snd_nxt });
+        *record
+    }
+
+    /// The retransmission of the record at `seq` has not been sent after all.
+    pub(crate) fn take_retransmission_back(&mut self, seq: u64) -> bool {
+        let Some(index) = self.find(seq) else { return false };
+        let record = &mut self.records[index];
+        if record.flags & RETRANSMITTED == 0 {
+            return false;
+        }
+        record.flags &= !RETRANSMITTED;
+        self.retransmitted_out -= 1;
+        if record.flags & LOST != 0 {
+            self.pending += 1;
+            self.retransmit_from = self.retransmit_from.min(record.seq);
+        }
+        if self.retransmissions.back().is_some_and(|last| last.seq == seq) {
+            self.retransmissions.pop_back();
+        }
+        true
+    }
+
+    /// The oldest retransmission that is still under way, and its record.
+    pub(crate) fn oldest_retransmission(&mut self) -> Option<(Retransmission, Record)> {
+        while let Some(entry) = self.retransmissions.front() {
+            if let Some(index) = self.find(entry.seq) {
+                let record = self.records[index];
+                if record.is_retransmitted() && record.sent_at == entry.sent_at {
+                    return Some((*entry, record));
+                }
+            }
+            self.retransmissions.pop_front();
+        }
+        None
+    }
+
+    /// The oldest retransmission is lost again.
+    pub(crate) fn mark_oldest_retransmission_lost(&mut self) {
+        let entry = self.retransmissions.pop_front().expect("the caller has just looked at it");
+        let index = self.find(entry.seq).expect("the caller has just looked at it");
+        self.mark_lost(index, true);
+    }
+
+    /// The first record that is neither SACKed nor lost nor retransmitted, and was not passed by [`Self::pass`].
+    pub(crate) fn next_unmarked(&mut self) -> Option<Record> {
+        let mut index = self.index_of(self.marked_below);
+        while let Some(record) = self.records.get(index) {
+            if record.flags & (SACKED | LOST | RETRANSMITTED) == 0 {
+                return Some(*record);
+            }
+            self.marked_below = record.end;
+            index += 1;
+        }
+        None
+    }
+
+    /// Takes all marks of loss away: the losses were none.
+    pub(crate) fn unmark_lost(&mut self) {
+        for record in &mut self.records {
+            record.flags &= !LOST;
+        }
+        self.lost_out = 0;
+        self.pending = 0;
+        self.marked_below = self.records.front().map_or(self.marked_below, |record| record.seq);
+        self.retransmit_from = self.marked_below;
+    }
+
+    #[cfg(test)]
+    pub(crate) fn counts(&self) -> Counts {
+        Counts {
+            sacked: self.sacked_out,
+            lost: self.lost_out,
+            retransmitted: self.retransmitted_out,
+            pending: self.pending,
+        }
+    }
+
+    /// The same counters, counted from the records.
+    #[cfg(test)]
+    pub(crate) fn recount(&self) -> Counts {
+        let count = |is: fn(&Record) -> bool| self.records.iter().filter(|record| is(record)).count() as u32;
+        Counts {
+            sacked: count(Record::is_sacked),
+            lost: count(Record::is_lost),
+            retransmitted: count(Record::is_retransmitted),
+            pending: count(Record::is_pending),
+        }
+    }
+
+    /// Everything else that must always hold.
+    #[cfg(test)]
+    pub(crate) fn check(&self) {
+        assert_eq!(self.counts(), self.recount());
+        assert!(self.left() <= self.len() + self.retransmitted_out, "pipe is negative");
+        assert!(self.records.iter().zip(self.records.iter().skip(1)).all(|(one, next)| one.end == next.seq));
+        let sacked: u64 =
+            self.records.iter().filter(|record| record.is_sacked()).map(|record| record.end - record.seq).sum();
+        assert_eq!(self.sacked.bytes(), sacked);
+        for record in &self.records {
+            assert!(!(record.is_sacked() && (record.is_lost() || record.is_retransmitted())));
+            assert!(record.seq >= self.retransmit_from || !record.is_pending());
+            assert!(record.end > self.marked_below || record.flags & (SACKED | LOST | RETRANSMITTED) != 0);
+        }
+        if let Some(front) = self.records.front() {
+            assert!(self.sacked.iter().all(|range| range.start >= front.seq));
+        }
+    }
+}

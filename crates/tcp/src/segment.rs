@@ -1,0 +1,194 @@
+//! What travels: a TCP segment without its bytes.
+//!
+//! Only what the model needs is here: no ports, no checksum, no content. Sequence numbers are 64 bits, start at 0 with
+//! the SYN and never wrap; timestamps are the 32 bits of RFC 7323. SACK blocks are kept relative to the cumulative ACK,
+//! so that a segment stays small (it is copied into every queue on its way).
+//!
+//! *What it leaves out*: urgent data, PSH, RST, ECN, all options but those of [`Segment`].
+
+use std::ops::Range;
+use units::Bytes;
+
+/// IPv4 and TCP headers without options.
+const HEADERS_BYTES: u64 = 20 + 20;
+/// RFC 7323 §3.2: 10 bytes, padded to 12 as everybody does.
+pub(crate) const TIMESTAMPS_BYTES: u64 = 12;
+/// RFC 2018 §3: two bytes and 8 for each block, padded by two.
+const SACK_BYTES: u64 = 4;
+/// One block of a SACK option.
+const SACK_BLOCK_BYTES: u64 = 8;
+/// SACK blocks that fit the 40 bytes of options alone.
+const SACK_BLOCKS: usize = 4;
+/// SACK blocks that fit beside timestamps.
+pub(crate) const SACK_BLOCKS_WITH_TIMESTAMPS: usize = 3;
+
+/// A segment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Segment {
+    /// Sequence number of the first byte; the SYN has number 0 and is a byte, so is the FIN.
+    pub seq: u64,
+    /// Next byte expected from the other side. Valid with `has_ack`.
+    pub ack: u64,
+    /// Bytes of data.
+    pub payload_bytes: u32,
+    /// What the receiver can take from `ack` on, after scaling.
+    pub window_bytes: u32,
+    /// RFC 7323 §3.2.
+    pub timestamps: Option<Timestamps>,
+    /// A connection begins.
+    pub syn: bool,
+    /// The sender will send nothing after this segment's data.
+    pub fin: bool,
+    /// `ack` is valid: everything but a client's SYN.
+    pub has_ack: bool,
+    /// RFC 2018. If the first block is a duplicate that arrived, it is a D-SACK (RFC 2883).
+    pub sack: SackBlocks,
+    /// Options of a SYN.
+    pub offer: Offer,
+}
+
+/// The timestamps option.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timestamps {
+    /// TSval: the sender's clock, in ticks of its granularity.
+    pub value: u32,
+    /// TSecr: the other side's clock, echoed. 0: none yet.
+    pub echo: u32,
+}
+
+/// What a SYN offers, in options. Meaningless without `syn`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Offer {
+    /// Largest payload without options that the offering side takes.
+    pub mss_bytes: u16,
+    /// RFC 7323 §2.2; `None`: windows are not scaled.
+    pub window_shift: Option<u8>,
+    /// RFC 2018 §2.
+    pub sack_permitted: bool,
+}
+
+/// Up to four SACK blocks, relative to the ACK that they travel with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SackBlocks {
+    /// The empty ones come last.
+    blocks: [(i32, i32); SACK_BLOCKS],
+}
+
+impl SackBlocks {
+    /// Appends a block. One that is full, or a block more than 2 GiB from `ack`, is left out: no window reaches there.
+    pub(crate) fn push(&mut self, ack: u64, block: Range<u64>) {
+        let relative = |seq: u64| i32::try_from(seq.wrapping_sub(ack) as i64).ok();
+        if let (true, Some(start), Some(end)) = (self.len() < SACK_BLOCKS, relative(block.start), relative(block.end)) {
+            self.blocks[self.len()] = (start, end);
+        }
+    }
+
+    /// How many blocks there are.
+    pub const fn len(&self) -> usize {
+        let mut count = 0;
+        while count < SACK_BLOCKS && self.blocks[count].0 != self.blocks[count].1 {
+            count += 1;
+        }
+        count
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(&self) -> bool {
+        self.blocks[0].0 == self.blocks[0].1
+    }
+
+    /// The blocks as sequence numbers, given the ACK of their segment.
+    pub fn iter(&self, ack: u64) -> impl Iterator<Item = Range<u64>> + '_ {
+        let absolute = move |offset: i32| ack.saturating_add_signed(i64::from(offset));
+        self.blocks[..self.len()].iter().map(move |&(start, end)| absolute(start)..absolute(end))
+    }
+}
+
+impl Segment {
+    /// The sequence number after this segment.
+    pub const fn end(&self) -> u64 {
+        self.seq + self.payload_bytes as u64 + self.syn as u64 + self.fin as u64
+    }
+
+    /// Whether it takes up sequence numbers: has data, SYN or FIN.
+    pub const fn takes_sequence_numbers(&self) -> bool {
+        self.payload_bytes > 0 || self.syn || self.fin
+    }
+
+    /// Size as an IPv4 packet: 20 + 20 bytes of headers, options, payload.
+    pub const fn ip_bytes(&self) -> Bytes {
+        let mut bytes = HEADERS_BYTES + self.payload_bytes as u64;
+        if self.timestamps.is_some() {
+            bytes += TIMESTAMPS_BYTES;
+        }
+        if !self.sack.is_empty() {
+            bytes += SACK_BYTES + SACK_BLOCK_BYTES * self.sack.len() as u64;
+        }
+        if self.syn {
+            bytes += 4; // maximum segment size
+            if self.offer.window_shift.is_some() {
+                bytes += 4;
+            }
+            if self.offer.sack_permitted && self.timestamps.is_none() {
+                bytes += 4; // beside timestamps it takes the two bytes of their padding
+            }
+        }
+        Bytes::new(bytes)
+    }
+
+    /// SACK blocks that fit beside a payload when the packet must not exceed `mss_bytes` and headers.
+    pub(crate) fn room_for_sack(&self, mss_bytes: u32) -> usize {
+        let most = if self.timestamps.is_some() { SACK_BLOCKS_WITH_TIMESTAMPS } else { SACK_BLOCKS };
+        let used = u64::from(self.payload_bytes) + if self.timestamps.is_some() { TIMESTAMPS_BYTES } else { 0 };
+        let left = u64::from(mss_bytes).saturating_sub(used + SACK_BYTES);
+        if self.payload_bytes == 0 { most } else { most.min((left / SACK_BLOCK_BYTES) as usize) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_is_no_larger_than_eighty_bytes() {
+        assert!(size_of::<Segment>() <= 80, "{}", size_of::<Segment>());
+    }
+
+    #[test]
+    fn a_full_segment_with_timestamps_fills_an_ethernet_frame() {
+        // 20 IP + 20 TCP + 12 timestamps + 1448
+        let timestamps = Some(Timestamps { value: 1, echo: 1 });
+        let full = Segment { payload_bytes: 1448, has_ack: true, timestamps, ..Segment::default() };
+        assert_eq!(full.ip_bytes(), Bytes::new(1500));
+        assert_eq!(Segment { payload_bytes: 0, ..full }.ip_bytes(), Bytes::new(52));
+    }
+
+    #[test]
+    fn options_take_the_room_that_they_take_on_the_wire() {
+        // Linux's SYN: MSS 4, SACK permitted 2 + timestamps 10, NOP + window scale 4: 60 bytes in all.
+        let offer = Offer { mss_bytes: 1460, window_shift: Some(7), sack_permitted: true };
+        let timestamps = Some(Timestamps::default());
+        let syn = Segment { syn: true, offer, timestamps, ..Segment::default() };
+        assert_eq!(syn.ip_bytes(), Bytes::new(60));
+        // MSS 4, SACK permitted 2 + two NOPs, window scale 4.
+        assert_eq!(Segment { timestamps: None, ..syn }.ip_bytes(), Bytes::new(52));
+        // RFC 2018 §3: three blocks beside timestamps fill the 40 bytes of options: 12 + 4 + 24.
+        let mut sack = SackBlocks::default();
+        for block in [10..20, 30..40, 50..60] {
+            sack.push(0, block);
+        }
+        let ack = Segment { has_ack: true, sack, timestamps, ..Segment::default() };
+        assert_eq!(ack.ip_bytes(), Bytes::new(80));
+    }
+
+    #[test]
+    fn blocks_come_back_as_they_went_in_below_and_above_the_ack() {
+        let mut sack = SackBlocks::default();
+        let ack = 5_000_000_000;
+        sack.push(ack, ack - 3000..ack - 2000);
+        sack.push(ack, ack + 1000..ack + 900_000_000);
+        assert_eq!(sack.iter(ack).collect::<Vec<_>>(), [ack - 3000..ack - 2000, ack + 1000..ack + 900_000_000]);
+        sack.push(ack, 0..1); // 5 GB below: no window reaches there
+        assert_eq!(sack.len(), 2);
+    }
+}

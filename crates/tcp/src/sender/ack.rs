@@ -1,0 +1,283 @@
+//! What an ACK says, in the order in which it is taken in: window, SACK blocks, cumulative ACK, round-trip time, losses,
+//! window reduction or growth.
+
+use super::transmit::Nothing;
+use super::{Sender, micros};
+use crate::config::Recovery;
+use crate::info::CongestionState;
+use crate::receiver::ticks;
+use crate::recovery::Delivery;
+use crate::segment::Segment;
+use control::law::Acked;
+use std::ops::Range;
+use units::{Span, Time};
+
+/// What one ACK brought.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ack {
+    /// Segments newly acknowledged that had not been SACKed.
+    pub(crate) acked: u32,
+    /// Segments below the new cumulative ACK.
+    pub(crate) passed: u32,
+    /// Segments newly SACKed.
+    pub(crate) sacked: u32,
+    /// What it delivers, by the best estimate: RFC 6937 §2 DeliveredData.
+    pub(crate) delivered: u32,
+    /// snd_una moved.
+    pub(crate) advanced: bool,
+    /// RFC 5681 §2: nothing but a repeated acknowledgement.
+    pub(crate) duplicate: bool,
+    /// It reports a segment that arrived twice.
+    pub(crate) d_sack: bool,
+    /// Something below the recovery point arrived that was never retransmitted.
+    pub(crate) original_delivered: bool,
+    /// Something that was retransmitted is cumulatively acknowledged.
+    pub(crate) retransmitted_acked: bool,
+    /// The timestamp that it echoes; 0: none.
+    pub(crate) echo: u32,
+    /// Something was newly found lost.
+    pub(crate) lost: bool,
+    /// The reordering timer was set.
+    pub(crate) timer_set: bool,
+    acked_first: Option<Time>,
+    acked_last: Option<Time>,
+    sacked_first: Option<Time>,
+    sacked_last: Option<Time>,
+}
+
+impl Sender {
+    /// An acceptable segment with an ACK has arrived.
+    pub(crate) fn on_ack(&mut self, now: Time, segment: &Segment) {
+        // RFC 9293 §3.10.7.4: an ACK of what was never sent; an old one has nothing but SACK blocks to tell.
+        let with_sack = self.uses_sack && !segment.sack.is_empty();
+        if segment.ack > self.snd_nxt || (segment.ack < self.snd_una && !with_sack) {
+            return;
+        }
+        self.refused = false;
+        self.f_rto_new_data = false;
+        let duplicates_before = self.board.duplicates;
+        let mut ack = Ack { echo: segment.timestamps.map_or(0, |timestamps| timestamps.echo), ..Ack::default() };
+        let opened = self.take_window(segment);
+        if with_sack {
+            self.take_sack(now, segment, &mut ack);
+        }
+        if segment.ack > self.snd_una {
+            self.take_cumulative(now, segment.ack, &mut ack);
+        } else {
+            ack.duplicate = segment.payload_bytes == 0
+                && !segment.fin
+                && !opened
+                && segment.ack == self.snd_una
+                && !self.board.is_empty();
+        }
+        ack.delivered = ack.acked + ack.sacked;
+        if !self.uses_sack {
+            self.estimate_delivery(&mut ack, duplicates_before);
+        }
+        let rtt = self.sample_rtt(now, &ack);
+        if self.probe.is_some() {
+            self.check_probe(now, segment.ack, &ack);
+        }
+        if self.state != CongestionState::Open || ack.sacked > 0 || ack.duplicate || ack.d_sack {
+            self.recover(now, &mut ack);
+        }
+        if ack.advanced && !ack.timer_set {
+            // RFC 6582 §3.2 (4), "impatient": only the first partial ACK starts the timer anew.
+            let impatient = self.recovery == Recovery::NewReno && self.state == CongestionState::Recovery;
+            if !(impatient && self.partial_acks > 1) {
+                self.restart_timer(now);
+            }
+        }
+        self.rate.on_ack(now, ack.delivered, self.min_rtt.nanos());
+        self.control(now, segment, &ack, rtt);
+    }
+
+    /// RFC 9293 §3.10.7.4: takes the window from the newest segment. Whether it changed.
+    fn take_window(&mut self, segment: &Segment) -> bool {
+        let window = u64::from(segment.window_bytes);
+        let newer = segment.ack > self.snd_una
+            || segment.seq > self.snd_wl1
+            || (segment.seq == self.snd_wl1 && segment.ack >= self.snd_wl2 && window > self.snd_wnd);
+        self.probes_unanswered = 0;
+        if !newer || segment.ack < self.snd_una {
+            return false;
+        }
+        self.snd_wl1 = segment.seq;
+        self.snd_wl2 = segment.ack;
+        let changed = self.snd_wnd != window;
+        self.snd_wnd = window;
+        if changed && self.board.is_empty() && !matches!(self.new_data(), Err(Nothing::Window)) {
+            self.timer = super::Timer::default();
+            self.backoff = 0;
+        }
+        changed
+    }
+
+    fn take_sack(&mut self, now: Time, segment: &Segment, ack: &mut Ack) {
+        let mut blocks = segment.sack.iter(segment.ack);
+        let first = blocks.next();
+        if let Some(first) = &first {
+            let second = segment.sack.iter(segment.ack).nth(1);
+            self.take_d_sack(segment.ack, first, second, ack);
+        }
+        let highest_before = self.board.highest_sacked().unwrap_or(0);
+        let min_rtt = self.min_rtt.nanos();
+        let below = self.snd_una.max(segment.ack);
+        let Self { board, rate, rack, reordering_seen, recovery_point, snd_nxt, .. } = self;
+        for block in first.into_iter().chain(blocks) {
+            // A D-SACK lies below snd_una, or in what is SACKed already.
+            if block.start < below || block.end > *snd_nxt {
+                continue;
+            }
+            board.sack(block, |record| {
+                ack.sacked += 1;
+                if !record.was_ever_retransmitted() {
+                    ack.sacked_first.get_or_insert(record.sent_at);
+                    ack.sacked_last = Some(record.sent_at);
+                    *reordering_seen |= record.seq < highest_before;
+                    ack.original_delivered |= record.end <= *recovery_point;
+                }
+                rate.on_segment_delivered(&record.sent, record.sent_at);
+                rack.on_delivered(now, record, min_rtt);
+            });
+        }
+    }
+
+    /// RFC 2883 §4, RFC 3708: a first block below the ACK, or within the second, tells of a duplicate.
+    fn take_d_sack(&mut self, ack_seq: u64, first: &Range<u64>, second: Option<Range<u64>>, ack: &mut Ack) {
+        let within = second.is_some_and(|second| second.start <= first.start && first.end <= second.end);
+        if first.end > ack_seq && !within {
+            return;
+        }
+        ack.d_sack = true;
+        self.rack.on_d_sack(self.snd_una, self.snd_nxt);
+        self.undo.on_duplicate(first);
+    }
+
+    fn take_cumulative(&mut self, now: Time, to: u64, ack: &mut Ack) {
+        let highest_sacked = self.board.highest_sacked().unwrap_or(0);
+        let min_rtt = self.min_rtt.nanos();
+        let Self { board, rate, rack, reordering_seen, recovery_point, .. } = self;
+        board.acknowledge(to, |record| {
+            ack.passed += 1;
+            if record.was_ever_retransmitted() {
+                ack.retransmitted_acked = true;
+            }
+            if record.is_sacked() {
+                return;
+            }
+            ack.acked += 1;
+            if !record.was_ever_retransmitted() {
+                ack.acked_first.get_or_insert(record.sent_at);
+                ack.acked_last = Some(record.sent_at);
+                *reordering_seen |= record.seq < highest_sacked;
+                ack.original_delivered |= record.end <= *recovery_point;
+            }
+            rate.on_segment_delivered(&record.sent, record.sent_at);
+            rack.on_delivered(now, record, min_rtt);
+        });
+        ack.advanced = true;
+        self.snd_una = to;
+        self.timeouts_in_a_row = 0;
+        self.unanswered_since = None;
+        if self.rack.round_end.is_some_and(|end| to > end) {
+            self.rack.round_end = None;
+        }
+    }
+
+    /// Without SACK a duplicate ACK stands for one segment delivered: RFC 6937 §2.
+    fn estimate_delivery(&mut self, ack: &mut Ack, duplicates_before: u32) {
+        if self.counts_no_duplicates() {
+            return;
+        }
+        if ack.advanced {
+            ack.delivered = ack.passed.saturating_sub(duplicates_before).max(1);
+            self.board.duplicates = duplicates_before.saturating_sub(ack.passed.saturating_sub(1));
+            self.clamp_duplicates();
+        } else if ack.duplicate {
+            self.board.duplicates += 1;
+            self.clamp_duplicates();
+            ack.delivered = self.board.duplicates - duplicates_before.min(self.board.duplicates);
+        }
+    }
+
+    /// No more can have been delivered than is neither lost nor acknowledged.
+    pub(crate) fn clamp_duplicates(&mut self) {
+        self.board.duplicates = self.board.duplicates.min(self.board.len() - self.board.lost_out());
+    }
+
+    /// Takes the RTT as Linux does: of the oldest segment newly acknowledged for SRTT, of the newest for the law; never
+    /// of a retransmitted one (Karn), for which only the timestamp speaks. Returns the law's.
+    fn sample_rtt(&mut self, now: Time, ack: &Ack) -> Option<Span> {
+        let since = |sent_at: Time| now.saturating_since(sent_at);
+        let of_acked = ack.acked_first.filter(|_| !ack.retransmitted_acked).map(since);
+        let of_sacked = ack.sacked_first.map(since);
+        let mut newest = if of_acked.is_some() { ack.acked_last.map(since) } else { None };
+        newest = ack.sacked_last.map(since).or(newest);
+        let mut oldest = of_acked.or(of_sacked);
+        if oldest.is_none() && self.timestamps && ack.acked > 0 && ack.echo != 0 {
+            let granularity = self.config.timestamp_granularity;
+            oldest = Some(granularity * u64::from(ticks(now, granularity).saturating_sub(ack.echo).max(1)));
+            newest = oldest;
+        }
+        let oldest = oldest?;
+        self.rtt.on_sample(oldest, self.snd_una, self.snd_nxt);
+        self.min_rtt.on_sample(now, newest.unwrap_or(oldest));
+        self.backoff = 0;
+        newest
+    }
+
+    /// The window: reduced in CWR and Recovery, else grown by the law; then bounded.
+    fn control(&mut self, now: Time, segment: &Segment, ack: &Ack, rtt: Option<Span>) {
+        let in_flight = self.in_flight();
+        let mut flags = 0;
+        if self.state.is_reduction() {
+            if ack.delivered > 0 {
+                self.reduce(in_flight, ack);
+            }
+        } else if ack.advanced && !self.is_held_by_bound(now) {
+            flags |= Acked::MAY_GROW;
+        }
+        if self.is_cwnd_limited() {
+            flags |= Acked::CWND_LIMITED;
+        }
+        if self.config.pacing {
+            flags |= Acked::PACED;
+        }
+        let (mut tsval, mut tsecr) = (0, 0);
+        if let (true, Some(timestamps)) = (self.timestamps, segment.timestamps) {
+            (tsval, tsecr) = (timestamps.value, timestamps.echo);
+            flags |= Acked::HAS_TIMESTAMP;
+        }
+        if ack.delivered > 0 || ack.advanced {
+            let event = Acked {
+                now_us: now.as_nanos() / 1000,
+                acked_segments: ack.delivered,
+                in_flight_segments: in_flight,
+                rtt_us: rtt.map_or(0, |rtt| micros(rtt.as_nanos()).max(1)),
+                srtt_us: micros(self.rtt.srtt_ns()),
+                min_rtt_us: self.min_rtt_us(),
+                snd_una: self.snd_una as u32,
+                snd_nxt: self.snd_nxt as u32,
+                tsval,
+                tsecr,
+                flags,
+            };
+            self.law.on_acked(&event, &mut self.window);
+        }
+        self.apply_bound(now);
+    }
+
+    /// One ACK of a reduction: see [`Recovery`].
+    fn reduce(&mut self, in_flight: u32, ack: &Ack) {
+        match self.recovery {
+            Recovery::NewReno | Recovery::Rfc6675 => {} // on entry and with each ACK that counts; see recovery
+            _ => {
+                let delivery =
+                    Delivery { delivered: ack.delivered, pipe: in_flight, safe_ack: ack.advanced && !ack.lost };
+                let (cwnd, ssthresh) = (self.window.cwnd_segments, self.window.ssthresh_segments);
+                self.window.cwnd_segments = self.prr.on_ack(self.recovery, delivery, cwnd, ssthresh);
+            }
+        }
+    }
+}

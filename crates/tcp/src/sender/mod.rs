@@ -1,0 +1,435 @@
+//! The sending half of a connection: what has been written, what is under way, what may go next.
+//!
+//! ```text
+//!  write ──> [ unsent | sent: Scoreboard ]        on_ack:  window, SACK, cumulative ACK      ack.rs
+//!               │            ▲                             RTT, rate, RACK                   rtt.rs, rate.rs, rack.rs
+//!               ▼            │                             losses, recovery, undo            recovery/
+//!            next() ─────────┘                             the law grows the window          control::law
+//!            transmit.rs                                   the bound limits it               control::bound
+//! ```
+//!
+//! Everything is counted in segments, as Linux does, not in bytes.
+
+mod ack;
+mod timer;
+mod transmit;
+
+pub(crate) use ack::Ack;
+pub(crate) use timer::{Timer, TimerKind};
+
+use crate::config::{Config, Recovery};
+use crate::info::{CongestionState, Info};
+use crate::pacing;
+use crate::rack::{LossProbe, Rack};
+use crate::rate::DeliveryRate;
+use crate::recovery::{Prr, Undo};
+use crate::rtt::{MinRtt, RttEstimator};
+use crate::scoreboard::Scoreboard;
+use control::bound::{LawWindow, LeasedBound};
+use control::law::{INFINITE_SSTHRESH, Law, LawName, Lost, Window};
+use transmit::Forced;
+use units::{Rate, Span, Time};
+
+/// An endless writer has written this far.
+const ENDLESS: u64 = u64::MAX / 2;
+
+/// What the two ends have agreed on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Agreed {
+    /// Payload of a full segment, after timestamps.
+    pub(crate) payload_bytes: u32,
+    pub(crate) sack: bool,
+    pub(crate) timestamps: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Sender {
+    pub(crate) config: Config,
+    pub(crate) recovery: Recovery,
+    /// SACK was agreed on and the recovery uses it.
+    pub(crate) uses_sack: bool,
+    pub(crate) timestamps: bool,
+    pub(crate) payload_bytes: u32,
+
+    pub(crate) snd_una: u64,
+    pub(crate) snd_nxt: u64,
+    pub(crate) snd_wnd: u64,
+    pub(crate) snd_wl1: u64,
+    pub(crate) snd_wl2: u64,
+    /// The sequence number after the last byte written.
+    pub(crate) written: u64,
+    /// Nothing will be written any more.
+    pub(crate) closing: bool,
+    pub(crate) fin_sent: bool,
+    pub(crate) send_capacity: u64,
+    /// The end of the last segment that was not full (Minshall).
+    pub(crate) small_end: u64,
+
+    pub(crate) board: Scoreboard,
+    pub(crate) rtt: RttEstimator,
+    pub(crate) min_rtt: MinRtt,
+    pub(crate) rate: DeliveryRate,
+    pub(crate) rack: Rack,
+    pub(crate) probe: Option<LossProbe>,
+
+    pub(crate) law: Law,
+    pub(crate) window: Window,
+    pub(crate) bound: Option<LeasedBound>,
+    pub(crate) state: CongestionState,
+    /// Linux's high_seq; RFC 6675 RecoveryPoint, RFC 6582 recover.
+    pub(crate) recovery_point: u64,
+    /// RFC 6582 §3.2: no fast retransmit for duplicates of what was sent before the last recovery.
+    pub(crate) careful_below: u64,
+    pub(crate) prr: Prr,
+    pub(crate) undo: Undo,
+    /// RFC 5682 is under way.
+    pub(crate) f_rto: bool,
+    /// Its step 2b: only new data, until the next ACK.
+    pub(crate) f_rto_new_data: bool,
+    pub(crate) duplicate_acks: u32,
+    pub(crate) partial_acks: u32,
+    /// Reordering has been seen: forward acknowledgement would take it for loss.
+    pub(crate) reordering_seen: bool,
+    /// RFC 6675 RescueRxt: a rescue retransmission may go once the ACK is above it.
+    pub(crate) rescue_after: u64,
+    /// RFC 6675 HighRxt, for rule 3.
+    pub(crate) highest_retransmitted: u64,
+    pub(crate) forced: Forced,
+
+    pub(crate) timer: Timer,
+    /// Consecutive timeouts without progress.
+    pub(crate) timeouts_in_a_row: u32,
+    pub(crate) backoff: u32,
+    /// When the first unanswered retransmission by timeout was sent.
+    pub(crate) unanswered_since: Option<Time>,
+    pub(crate) probes_unanswered: u32,
+    pub(crate) failed: bool,
+
+    pub(crate) cwnd_limited: bool,
+    pub(crate) most_out: u32,
+    pub(crate) limited_round_end: u64,
+    pub(crate) last_sent_at: Time,
+    pub(crate) paced_until: Time,
+    /// When pacing lets the next segment go, if that is what it waits for.
+    pub(crate) pace_wait: Time,
+    /// Segments sent since the sender last came to a stop.
+    pub(crate) burst: u32,
+    pub(crate) host_queue_bytes: u64,
+    pub(crate) refused: bool,
+
+    pub(crate) segments_sent: u64,
+    pub(crate) retransmits: u64,
+    pub(crate) timeouts: u64,
+    pub(crate) undone: u64,
+}
+
+impl Sender {
+    /// A sender with nothing to send; [`Sender::establish`] follows.
+    pub(crate) fn new(config: &Config, law: LawName, now: Time) -> Self {
+        let payload_bytes = config.mss.get() as u32;
+        Self {
+            config: config.clone(),
+            recovery: config.recovery,
+            uses_sack: false,
+            timestamps: false,
+            payload_bytes,
+            snd_una: 1,
+            snd_nxt: 1,
+            snd_wnd: 0,
+            snd_wl1: 0,
+            snd_wl2: 0,
+            written: 1,
+            closing: false,
+            fin_sent: false,
+            send_capacity: config.send_capacity(payload_bytes),
+            small_end: 0,
+            board: Scoreboard::new(payload_bytes),
+            rtt: RttEstimator::new(config),
+            min_rtt: MinRtt::new(config.min_rtt_window),
+            rate: DeliveryRate::default(),
+            rack: Rack::default(),
+            probe: None,
+            law: Law::new(law, now, config.slow_start),
+            window: Window {
+                cwnd_segments: config.initial_window_segments,
+                cwnd_count: 0,
+                ssthresh_segments: INFINITE_SSTHRESH,
+            },
+            bound: None,
+            state: CongestionState::Open,
+            recovery_point: 0,
+            careful_below: 0,
+            prr: Prr::default(),
+            undo: Undo::default(),
+            f_rto: false,
+            f_rto_new_data: false,
+            duplicate_acks: 0,
+            partial_acks: 0,
+            reordering_seen: false,
+            rescue_after: 0,
+            highest_retransmitted: 0,
+            forced: Forced::None,
+            timer: Timer::default(),
+            timeouts_in_a_row: 0,
+            backoff: 0,
+            unanswered_since: None,
+            probes_unanswered: 0,
+            failed: false,
+            cwnd_limited: false,
+            most_out: 0,
+            limited_round_end: 0,
+            last_sent_at: now,
+            paced_until: Time::ZERO,
+            pace_wait: Time::MAX,
+            burst: 0,
+            host_queue_bytes: 0,
+            refused: false,
+            segments_sent: 0,
+            retransmits: 0,
+            timeouts: 0,
+            undone: 0,
+        }
+    }
+
+    /// The handshake is over: what was agreed on, the other side's window, and how long the handshake took if that is a
+    /// sample. `lost_syns` as Linux counts: with more than one the window begins with one segment.
+    pub(crate) fn establish(
+        &mut self,
+        now: Time,
+        law: LawName,
+        agreed: Agreed,
+        window: u64,
+        rtt: Option<Span>,
+        lost_syns: u32,
+    ) {
+        self.law = Law::new(law, now, self.config.slow_start);
+        self.payload_bytes = agreed.payload_bytes;
+        self.timestamps = agreed.timestamps;
+        self.uses_sack = agreed.sack && self.recovery != Recovery::NewReno;
+        if !agreed.sack && self.recovery == Recovery::Rfc6675 {
+            self.recovery = Recovery::NewReno;
+        }
+        self.board = Scoreboard::new(agreed.payload_bytes);
+        self.send_capacity = self.config.send_capacity(agreed.payload_bytes);
+        self.snd_wnd = window;
+        self.last_sent_at = now;
+        if let Some(rtt) = rtt {
+            self.rtt.on_sample(rtt, self.snd_una, self.snd_nxt);
+            self.min_rtt.on_sample(now, rtt);
+        }
+        if lost_syns > 1 {
+            self.window.cwnd_segments = 1;
+        }
+        self.apply_bound(now);
+    }
+
+    // What the application does.
+
+    pub(crate) fn write(&mut self, bytes: u64) {
+        if !self.closing && self.written < ENDLESS {
+            self.written += bytes;
+            self.refused = false;
+        }
+    }
+
+    pub(crate) fn write_endless(&mut self) {
+        if !self.closing {
+            self.written = ENDLESS;
+            self.refused = false;
+        }
+    }
+
+    /// What is in the send buffer still goes; nothing is added.
+    pub(crate) fn stop_writing(&mut self) {
+        self.written = self.buffered_end();
+    }
+
+    pub(crate) fn close(&mut self) {
+        if self.written == ENDLESS {
+            self.stop_writing();
+        }
+        self.closing = true;
+        self.refused = false;
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing
+    }
+
+    /// The end of what is in the send buffer.
+    fn buffered_end(&self) -> u64 {
+        self.written.min(self.snd_una + self.send_capacity).max(self.snd_nxt - u64::from(self.fin_sent))
+    }
+
+    /// Written to the send buffer and not sent.
+    pub(crate) fn unsent_bytes(&self) -> u64 {
+        self.buffered_end() - (self.snd_nxt - u64::from(self.fin_sent))
+    }
+
+    /// Everything that was written, and the FIN, is acknowledged.
+    pub(crate) fn is_done(&self) -> bool {
+        self.fin_sent && self.snd_una == self.snd_nxt
+    }
+
+    /// Given up: nothing was acknowledged for a quarter of an hour.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    /// The connection is over, whatever is left.
+    pub(crate) fn fail(&mut self) {
+        self.failed = true;
+        self.timer = Timer::default();
+        self.forced = Forced::None;
+    }
+
+    /// Data bytes acknowledged.
+    pub(crate) fn acked_bytes(&self) -> u64 {
+        self.snd_una - 1 - u64::from(self.is_done())
+    }
+
+    pub(crate) fn snd_nxt(&self) -> u64 {
+        self.snd_nxt
+    }
+
+    pub(crate) fn next_timeout(&self) -> Time {
+        self.timer.at.min(self.pace_wait)
+    }
+
+    /// Without a sample, what the configuration says.
+    pub(crate) fn rto(&self) -> Span {
+        self.rtt.rto()
+    }
+
+    /// New limits for the window.
+    pub(crate) fn set_bound(&mut self, bound: LeasedBound) {
+        self.bound = Some(bound);
+    }
+
+    /// The first segment goes next, whatever the window.
+    pub(crate) fn force_head(&mut self) {
+        self.forced = Forced::Head;
+    }
+
+    // The window.
+
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.board.in_flight()
+    }
+
+    fn in_slow_start(&self) -> bool {
+        self.window.cwnd_segments < self.window.ssthresh_segments
+    }
+
+    /// Runs the bound around the law's window.
+    pub(crate) fn apply_bound(&mut self, now: Time) {
+        let Some(bound) = self.bound else { return };
+        if now >= bound.expires() {
+            self.bound = None;
+            return;
+        }
+        self.window.cwnd_segments = bound.window(
+            now,
+            LawWindow {
+                cwnd_segments: self.window.cwnd_segments,
+                in_flight_segments: self.in_flight(),
+                in_loss: self.state == CongestionState::Loss,
+                force_retransmit: self.state.is_reduction() && self.prr.out == 0,
+            },
+        );
+    }
+
+    /// Whether the upper bound holds the window, so that the law must not be asked to grow it.
+    fn is_held_by_bound(&self, now: Time) -> bool {
+        self.bound.is_some_and(|bound| {
+            let max = bound.bound().max_segments;
+            max != 0 && self.window.cwnd_segments >= max && bound.holds(now)
+        })
+    }
+
+    /// Linux's tcp_is_cwnd_limited(): in slow start a window half used may grow.
+    fn is_cwnd_limited(&self) -> bool {
+        self.cwnd_limited || (self.in_slow_start() && self.window.cwnd_segments < 2 * self.most_out)
+    }
+
+    /// Linux's tcp_current_ssthresh(): what a restarted slow start should aim at.
+    pub(crate) fn current_ssthresh(&self) -> u32 {
+        if self.state.is_reduction() {
+            self.window.ssthresh_segments
+        } else {
+            let cwnd = self.window.cwnd_segments;
+            self.window.ssthresh_segments.max(cwnd / 2 + cwnd / 4)
+        }
+    }
+
+    pub(crate) fn lost_event(&self, now: Time) -> Lost {
+        Lost {
+            now_us: now.as_nanos() / 1000,
+            in_flight_segments: self.board.len(),
+            srtt_us: micros(self.rtt.srtt_ns()),
+            min_rtt_us: self.min_rtt_us(),
+            flags: 0,
+        }
+    }
+
+    fn min_rtt_us(&self) -> u32 {
+        self.min_rtt.get().map_or(0, |rtt| micros(rtt.as_nanos()))
+    }
+
+    pub(crate) fn pacing_rate(&self) -> Rate {
+        let window = self.window.cwnd_segments.max(self.board.len());
+        pacing::rate(self.payload_bytes, window, self.in_first_half_of_slow_start(), self.rtt.srtt_ns())
+    }
+
+    fn in_first_half_of_slow_start(&self) -> bool {
+        self.window.cwnd_segments < self.window.ssthresh_segments / 2
+    }
+
+    pub(crate) fn info(&self) -> Info {
+        let (delivery_rate, app_limited) = self.rate.rate(self.payload_bytes);
+        Info {
+            state: self.state,
+            cwnd_segments: self.window.cwnd_segments,
+            ssthresh_segments: Some(self.window.ssthresh_segments).filter(|ssthresh| *ssthresh < INFINITE_SSTHRESH),
+            srtt: self.rtt.srtt(),
+            latest_rtt: self.rtt.latest(),
+            rttvar: self.rtt.rttvar(),
+            min_rtt: self.min_rtt.get(),
+            rto: self.rtt.backed_off(self.backoff),
+            in_flight_segments: self.in_flight(),
+            unacked_segments: self.board.len(),
+            sacked_segments: self.board.sacked_out(),
+            lost_segments: self.board.lost_out(),
+            retransmitted_segments: self.board.retransmitted_out(),
+            segments_sent: self.segments_sent,
+            retransmits: self.retransmits,
+            timeouts: self.timeouts,
+            spurious_undone: self.undone,
+            delivered_segments: u64::from(self.rate.delivered()),
+            delivery_rate,
+            app_limited,
+            acked_bytes: self.acked_bytes(),
+            unsent_bytes: self.unsent_bytes(),
+            window_bytes: self.snd_wnd,
+            pacing_rate: self.pacing_rate(),
+            mss_bytes: self.payload_bytes,
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn check(&self) {
+        self.board.check();
+        assert!(self.window.cwnd_segments >= 1);
+        assert!(self.window.ssthresh_segments >= 2);
+        assert!(self.snd_una <= self.snd_nxt);
+        assert_eq!(self.board.front().map_or(self.snd_nxt, |record| record.seq), self.snd_una);
+        assert_eq!(self.board.back().map_or(self.snd_nxt, |record| record.end), self.snd_nxt);
+        let idle = self.board.is_empty() || self.failed;
+        assert!(idle || self.timer.at < Time::MAX, "data are in flight and no timer runs: {:?}", self.state);
+    }
+}
+
+/// Nanoseconds as the microseconds of a law's event; more than an hour is an hour.
+fn micros(nanos: u64) -> u32 {
+    u32::try_from(nanos / 1000).unwrap_or(u32::MAX)
+}

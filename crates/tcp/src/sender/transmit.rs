@@ -1,0 +1,351 @@
+//! What goes next, and whether anything may go.
+
+use super::{Sender, TimerKind};
+use crate::info::CongestionState;
+use crate::pacing;
+use crate::scoreboard::Record;
+use control::law::Sent;
+use units::{Bytes, Span, Time};
+
+/// What no window holds back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Forced {
+    None,
+    /// The first segment: after a timeout, or NewReno's retransmission.
+    Head,
+    /// A loss probe with new data.
+    ProbeNew,
+    /// A loss probe with the last segment.
+    ProbeLast,
+    /// A window probe.
+    Window,
+}
+
+/// A segment of data to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outgoing {
+    pub(crate) seq: u64,
+    pub(crate) payload_bytes: u32,
+    pub(crate) fin: bool,
+}
+
+/// Why there is no new segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Nothing {
+    /// The application has written nothing more, or waits for the send buffer.
+    ToSend,
+    /// A small segment waits for an ACK (Nagle).
+    Small,
+    /// The receiver's window.
+    Window,
+}
+
+impl Sender {
+    /// The next segment that may go now.
+    pub(crate) fn next(&mut self, now: Time) -> Option<Outgoing> {
+        if self.forced != Forced::None
+            && let Some(outgoing) = self.next_forced(now)
+        {
+            return Some(outgoing);
+        }
+        if self.failed || self.refused {
+            return None;
+        }
+        let in_flight = self.in_flight();
+        let cwnd = self.window.cwnd_segments;
+        if in_flight >= cwnd && !self.may_exceed_window(in_flight) {
+            self.on_burst_end(in_flight);
+            return None;
+        }
+        if self.host_queue_is_full() || self.waits_for_pace(now) {
+            return None;
+        }
+        // RFC 6675 §4 NextSeg (1)
+        if self.board.pending() > 0 && !self.f_rto_new_data {
+            if in_flight >= cwnd {
+                return None;
+            }
+            let index = self.board.next_pending().expect("something is pending");
+            return Some(self.retransmit(now, index));
+        }
+        // (2)
+        match self.new_data() {
+            Ok(outgoing) if self.may_send_new(in_flight) => return Some(self.send_new(now, outgoing)),
+            Err(Nothing::Window) if self.board.is_empty() => self.arm_persist(now),
+            _ => {}
+        }
+        if self.f_rto_new_data {
+            // RFC 5682 §2.1 step 2b: no new data, so no way to tell; the usual recovery.
+            self.f_rto_new_data = false;
+            if self.snd_nxt == self.recovery_point {
+                self.f_rto = false;
+                return self.next(now);
+            }
+            return None;
+        }
+        // (3), (4)
+        if self.may_rescue()
+            && in_flight < cwnd
+            && let Some(outgoing) = self.rescue(now)
+        {
+            return Some(outgoing);
+        }
+        self.on_burst_end(in_flight);
+        if in_flight < cwnd && self.unsent_bytes() < u64::from(self.payload_bytes) {
+            self.rate.on_app_limited(in_flight);
+        }
+        None
+    }
+
+    fn next_forced(&mut self, now: Time) -> Option<Outgoing> {
+        match std::mem::replace(&mut self.forced, Forced::None) {
+            Forced::None => None,
+            Forced::Head => {
+                let head = self.board.front()?;
+                (!head.is_sacked() && !head.is_retransmitted()).then(|| self.retransmit(now, 0))
+            }
+            Forced::ProbeNew => match self.new_data() {
+                Ok(outgoing) => {
+                    let timer = self.timer;
+                    let outgoing = self.send_new(now, outgoing);
+                    self.timer = timer;
+                    self.probe_sent(false);
+                    Some(outgoing)
+                }
+                Err(_) => {
+                    self.forced = Forced::ProbeLast;
+                    self.next_forced(now)
+                }
+            },
+            Forced::ProbeLast => {
+                let last = self.board.len().checked_sub(1)? as usize;
+                let outgoing = self.retransmit(now, last);
+                self.probe_sent(true);
+                Some(outgoing)
+            }
+            Forced::Window => {
+                // RFC 9293 §3.8.6.1; Linux sends what fits, and if nothing does an old sequence number that asks for an ACK.
+                let room = (self.snd_una + self.snd_wnd).saturating_sub(self.snd_nxt);
+                let fits = room.min(self.unsent_bytes()).min(u64::from(self.payload_bytes)) as u32;
+                if fits > 0 {
+                    return Some(self.send_new(now, Outgoing { seq: self.snd_nxt, payload_bytes: fits, fin: false }));
+                }
+                Some(Outgoing { seq: self.snd_una - 1, payload_bytes: 0, fin: false })
+            }
+        }
+    }
+
+    /// Limited transmit without SACK goes two segments beyond the window: RFC 3042.
+    fn may_exceed_window(&self, in_flight: u32) -> bool {
+        self.limited_transmit_allowance() > 0
+            && in_flight < self.window.cwnd_segments + self.limited_transmit_allowance()
+    }
+
+    fn limited_transmit_allowance(&self) -> u32 {
+        let applies =
+            self.config.limited_transmit && self.counts_no_duplicates() && self.state == CongestionState::Disorder;
+        if applies { self.duplicate_acks.min(2) } else { 0 }
+    }
+
+    /// New data may go beside what is in flight.
+    fn may_send_new(&self, in_flight: u32) -> bool {
+        if self.state == CongestionState::Disorder && !self.config.limited_transmit {
+            // What duplicate ACKs and SACK blocks report has left the network, but only RFC 3042 makes use of it.
+            return self.board.len() < self.window.cwnd_segments;
+        }
+        in_flight < self.window.cwnd_segments + self.limited_transmit_allowance()
+    }
+
+    /// NewReno inflates its window by duplicate ACKs; they do not count as having left.
+    pub(super) fn counts_no_duplicates(&self) -> bool {
+        self.recovery == crate::config::Recovery::NewReno
+    }
+
+    /// The next new segment, if the application, the receiver and Nagle let it go.
+    pub(super) fn new_data(&self) -> Result<Outgoing, Nothing> {
+        if self.fin_sent {
+            return Err(Nothing::ToSend);
+        }
+        let payload = u64::from(self.payload_bytes);
+        let unsent = self.buffered_end() - self.snd_nxt;
+        let length = unsent.min(payload);
+        let fin = self.closing && self.snd_nxt + length == self.written;
+        if length == 0 && !fin {
+            return Err(Nothing::ToSend);
+        }
+        if self.snd_nxt + length > self.snd_una + self.snd_wnd {
+            return Err(Nothing::Window);
+        }
+        if length < payload && !fin {
+            // The send buffer is full: the rest of the segment is with the application.
+            let cut = self.snd_nxt + length < self.written;
+            if cut || (self.config.nagle && self.small_end > self.snd_una) {
+                return Err(Nothing::Small);
+            }
+        }
+        Ok(Outgoing { seq: self.snd_nxt, payload_bytes: length as u32, fin })
+    }
+
+    fn send_new(&mut self, now: Time, outgoing: Outgoing) -> Outgoing {
+        let idle = now.saturating_since(self.last_sent_at);
+        let was_empty = self.board.is_empty();
+        if was_empty {
+            self.restart_after_idle(now, idle);
+        }
+        let in_flight = self.in_flight();
+        let end = outgoing.seq + u64::from(outgoing.payload_bytes) + u64::from(outgoing.fin);
+        let sent = self.rate.on_sent(now, !was_empty);
+        self.board.push(Record::new(outgoing.seq, end, outgoing.fin, now, sent));
+        self.snd_nxt = end;
+        self.fin_sent |= outgoing.fin;
+        if outgoing.payload_bytes < self.payload_bytes {
+            self.small_end = end;
+        }
+        self.law.on_sent(&Sent {
+            now_us: now.as_nanos() / 1000,
+            idle_us: idle.as_micros(),
+            in_flight_before_segments: in_flight,
+            snd_nxt: self.snd_nxt as u32,
+        });
+        self.on_sent(now, outgoing.payload_bytes);
+        if was_empty || self.timer.kind == TimerKind::Probe {
+            let replaced = if was_empty { TimerKind::Retransmission } else { TimerKind::Probe };
+            if !self.schedule_probe(now, was_empty) {
+                self.arm_retransmission(now, replaced);
+            }
+        } else if self.timer.kind == TimerKind::Retransmission {
+            self.schedule_probe(now, false);
+        }
+        outgoing
+    }
+
+    fn retransmit(&mut self, now: Time, index: usize) -> Outgoing {
+        let sent = self.rate.on_sent(now, true);
+        let record = self.board.on_retransmitted(index, now, self.snd_nxt, sent);
+        self.undo.on_retransmitted(now);
+        self.highest_retransmitted = self.highest_retransmitted.max(record.end);
+        self.retransmits += 1;
+        self.on_sent(now, record.payload_bytes());
+        // RFC 6582 §3.2 (4), "impatient": later partial ACKs leave the timer alone.
+        let impatient = self.counts_no_duplicates() && self.state == CongestionState::Recovery && self.partial_acks > 1;
+        if index == 0 && self.timer.kind != TimerKind::Reordering && !impatient {
+            self.arm_retransmission(now, TimerKind::Retransmission);
+        }
+        Outgoing { seq: record.seq, payload_bytes: record.payload_bytes(), fin: record.is_fin() }
+    }
+
+    /// RFC 6675 §4 NextSeg (3) and (4) apply.
+    fn may_rescue(&self) -> bool {
+        self.state == CongestionState::Recovery && self.config.rescue && self.uses_sack && !self.uses_rack()
+    }
+
+    fn rescue(&mut self, now: Time) -> Option<Outgoing> {
+        if let Some(index) = self.board.next_unsacked(self.highest_retransmitted) {
+            return Some(self.retransmit(now, index));
+        }
+        if self.snd_una > self.rescue_after {
+            let index = self.board.last_unsacked()?;
+            self.rescue_after = self.recovery_point;
+            let highest_retransmitted = self.highest_retransmitted;
+            let outgoing = self.retransmit(now, index);
+            self.highest_retransmitted = highest_retransmitted;
+            return Some(outgoing);
+        }
+        None
+    }
+
+    fn on_sent(&mut self, now: Time, payload_bytes: u32) {
+        self.prr.out += 1;
+        self.segments_sent += 1;
+        self.burst += 1;
+        self.last_sent_at = now;
+        if self.config.pacing && self.segments_sent > pacing::UNPACED_SEGMENTS {
+            let due = self.paced_until;
+            self.paced_until = pacing::next(now, due, u64::from(payload_bytes), self.pacing_rate());
+        }
+    }
+
+    fn waits_for_pace(&mut self, now: Time) -> bool {
+        let waits = self.config.pacing && now < self.paced_until;
+        self.pace_wait = if waits { self.paced_until } else { Time::MAX };
+        waits
+    }
+
+    /// Linux's tcp_small_queue_check().
+    fn host_queue_is_full(&self) -> bool {
+        let Some(tsq) = self.config.tsq else { return false };
+        if self.board.is_empty() {
+            return false;
+        }
+        let by_rate = tsq.pacing_shift.map_or(u64::MAX, |shift| (self.pacing_rate().as_bps() / 8) >> shift);
+        self.host_queue_bytes > by_rate.min(tsq.limit.get()).max(2 * u64::from(self.payload_bytes))
+    }
+
+    /// A packet has been given to the host.
+    pub(crate) fn on_handed_out(&mut self, ip_bytes: Bytes) {
+        self.host_queue_bytes += ip_bytes.get();
+    }
+
+    /// A packet has left the host's queue.
+    pub(crate) fn on_departed(&mut self, ip_bytes: Bytes) {
+        self.host_queue_bytes = self.host_queue_bytes.saturating_sub(ip_bytes.get());
+        self.refused = false;
+    }
+
+    /// The host's queue was full: what was just taken out is put back, and the window reduced.
+    pub(crate) fn on_refused(&mut self, now: Time, seq: u64, takes_sequence_numbers: bool, ip_bytes: Bytes) {
+        self.host_queue_bytes = self.host_queue_bytes.saturating_sub(ip_bytes.get());
+        if takes_sequence_numbers {
+            if let Some(record) = self.board.take_back(seq) {
+                self.snd_nxt = record.seq;
+                self.fin_sent &= !record.is_fin();
+                self.unsend();
+                if self.board.is_empty() {
+                    self.timer = super::Timer::default();
+                }
+            } else if self.board.take_retransmission_back(seq) {
+                self.undo.on_retransmission_taken_back();
+                self.retransmits -= 1;
+                self.unsend();
+            }
+            self.probe = self.probe.filter(|probe| probe.end <= self.snd_nxt && !probe.retransmission);
+            self.arm_host_retry(now);
+        }
+        self.enter_cwr(now);
+        self.refused = true;
+    }
+
+    fn unsend(&mut self) {
+        self.prr.out = self.prr.out.saturating_sub(1);
+        self.segments_sent -= 1;
+    }
+
+    /// Linux's tcp_cwnd_validate(): whether it was the window that ended this burst.
+    fn on_burst_end(&mut self, in_flight: u32) {
+        let limited = in_flight >= self.window.cwnd_segments;
+        let out = self.board.len();
+        if (self.burst > 0 || limited)
+            && (self.snd_una >= self.limited_round_end || limited || (!self.cwnd_limited && out > self.most_out))
+        {
+            self.cwnd_limited = limited;
+            self.most_out = out;
+            self.limited_round_end = self.snd_nxt;
+        }
+        self.burst = 0;
+    }
+
+    /// RFC 5681 §4.1 and RFC 2861, as Linux's tcp_cwnd_restart(): the window is halved for each RTO of idleness, down to
+    /// the initial one.
+    fn restart_after_idle(&mut self, now: Time, idle: Span) {
+        let rto = self.rtt.rto();
+        if !self.config.slow_start_after_idle || idle <= rto || self.segments_sent == 0 {
+            return;
+        }
+        self.window.ssthresh_segments = self.current_ssthresh();
+        let cwnd = self.window.cwnd_segments;
+        let restart = self.config.initial_window_segments.min(cwnd);
+        let halvings = ((idle.as_nanos() - 1) / rto.as_nanos()).min(31);
+        self.window.cwnd_segments = (cwnd >> halvings).max(restart);
+        self.apply_bound(now);
+    }
+}

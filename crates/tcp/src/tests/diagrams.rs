@@ -1,0 +1,1 @@
+//! RFC 6937 §3.1 at an endpoint.

@@ -1,0 +1,155 @@
+//! Two endpoints and a path between them, in virtual time.
+
+mod diagrams;
+mod properties;
+mod timelines;
+
+use crate::{Config, Endpoint, Segment};
+use control::law::LawName;
+use std::collections::BTreeMap;
+use units::{Span, Time};
+
+pub(crate) const CLIENT: usize = 0;
+pub(crate) const SERVER: usize = 1;
+
+/// What the path does with a packet: the spans after which copies of it arrive. None: it is lost.
+pub(crate) type Fate = Vec<Span>;
+
+/// Decides on each packet by the time, its sender and itself. `None`: it arrives as it should.
+type Path = Box<dyn FnMut(Time, usize, &Segment) -> Option<Fate>>;
+/// Says which packets the host's own queue refuses.
+type Refuse = Box<dyn FnMut(Time, usize, &Segment) -> bool>;
+
+/// A client, a server and a path of `one_way` each way.
+pub(crate) struct Pair {
+    pub(crate) now: Time,
+    pub(crate) ends: [Endpoint; 2],
+    pub(crate) one_way: Span,
+    /// By arrival, then by order of sending.
+    arrivals: BTreeMap<(Time, u64), (usize, Segment)>,
+    sent: u64,
+    /// Every segment sent: when, by whom.
+    pub(crate) log: Vec<(Time, usize, Segment)>,
+    pub(crate) path: Path,
+    pub(crate) refuse: Refuse,
+}
+
+impl Pair {
+    pub(crate) fn new(client: &Config, server: &Config, law: LawName, one_way: Span) -> Self {
+        Self {
+            now: Time::ZERO,
+            ends: [Endpoint::connect(Time::ZERO, client, law), Endpoint::listen(server, law)],
+            one_way,
+            arrivals: BTreeMap::new(),
+            sent: 0,
+            log: Vec::new(),
+            path: Box::new(|_, _, _| None),
+            refuse: Box::new(|_, _, _| false),
+        }
+    }
+
+    /// Both ends say what they have to say now.
+    pub(crate) fn flush(&mut self) {
+        for end in [CLIENT, SERVER] {
+            let mut left = 100_000;
+            while let Some(segment) = self.ends[end].poll_transmit(self.now) {
+                left -= 1;
+                assert!(left > 0, "an endpoint that never stops: {segment:?} {:?}", self.ends[end].info());
+                if (self.refuse)(self.now, end, &segment) {
+                    self.ends[end].on_refused(self.now, &segment);
+                    self.ends[end].check();
+                    continue;
+                }
+                self.log.push((self.now, end, segment.clone()));
+                let fate = (self.path)(self.now, end, &segment).unwrap_or_else(|| vec![self.one_way]);
+                for delay in fate {
+                    self.sent += 1;
+                    self.arrivals.insert((self.now + delay, self.sent), (1 - end, segment.clone()));
+                }
+                self.ends[end].on_departed(self.now, segment.ip_bytes());
+            }
+            self.ends[end].check();
+        }
+    }
+
+    /// When something happens next.
+    pub(crate) fn next_event(&self) -> Time {
+        let arrival = self.arrivals.keys().next().map_or(Time::MAX, |(at, _)| *at);
+        self.ends.iter().map(Endpoint::next_timeout).fold(arrival, Time::min)
+    }
+
+    /// The next event. Whether there was one before `until`.
+    pub(crate) fn step(&mut self, until: Time) -> bool {
+        self.flush();
+        let at = self.next_event();
+        if at > until || at == Time::MAX {
+            return false;
+        }
+        assert!(at >= self.now, "{at} is before {}", self.now);
+        self.now = at;
+        while let Some(entry) = self.arrivals.first_entry().filter(|entry| entry.key().0 <= at) {
+            let (to, segment) = entry.remove();
+            self.ends[to].on_segment(at, &segment);
+            self.ends[to].check();
+            self.flush();
+        }
+        for end in &mut self.ends {
+            if end.next_timeout() <= at {
+                end.on_timeout(at);
+            }
+        }
+        self.flush();
+        true
+    }
+
+    pub(crate) fn run_until(&mut self, until: Time) {
+        while self.step(until) {}
+        self.now = until;
+    }
+
+    /// Until both ends are closed. Panics if that takes longer than `limit`.
+    pub(crate) fn run_to_close(&mut self, limit: Span) {
+        let until = self.now + limit;
+        while !self.ends.iter().all(Endpoint::is_closed) {
+            let more = self.step(until);
+            assert!(
+                more,
+                "not closed by {}: {:?} {:?}\n{}",
+                self.now,
+                self.ends[0].info(),
+                self.ends[1].info(),
+                self.tail()
+            );
+        }
+    }
+
+    /// The last segments, for a message.
+    fn tail(&self) -> String {
+        let line = |(at, by, segment): &(Time, usize, Segment)| {
+            let sack: Vec<_> = segment.sack.iter(segment.ack).collect();
+            let Segment { seq, payload_bytes, fin, ack, window_bytes, .. } = segment;
+            format!("{at} {by}: {seq}+{payload_bytes} fin {fin} ack {ack} window {window_bytes} {sack:?}\n")
+        };
+        self.log[self.log.len().saturating_sub(60)..].iter().map(line).collect()
+    }
+
+    /// Data segments that `end` sent since `since`: when, sequence number, length.
+    pub(crate) fn data(&self, end: usize, since: Time) -> Vec<(Time, u64, u32)> {
+        let of_interest = |(at, by, segment): &&(Time, usize, Segment)| {
+            *by == end && *at >= since && (segment.payload_bytes > 0 || segment.fin)
+        };
+        self.log.iter().filter(of_interest).map(|(at, _, segment)| (*at, segment.seq, segment.payload_bytes)).collect()
+    }
+
+    /// Pure ACKs that `end` sent since `since`: when, number.
+    pub(crate) fn acks(&self, end: usize, since: Time) -> Vec<(Time, u64)> {
+        let of_interest = |(at, by, segment): &&(Time, usize, Segment)| {
+            *by == end && *at >= since && !segment.takes_sequence_numbers()
+        };
+        self.log.iter().filter(of_interest).map(|(at, _, segment)| (*at, segment.ack)).collect()
+    }
+}
+
+pub(crate) fn ms(ms: u64) -> Time {
+    Time::ZERO + Span::from_millis(ms)
+}

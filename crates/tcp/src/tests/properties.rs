@@ -1,0 +1,138 @@
+//! Whatever the path does, every byte is delivered once, in order, and the connection ends.
+
+use super::*;
+use crate::{DelayedAck, Recovery, RtoEstimator, Tsq};
+use control::law::SlowStart;
+use proptest::prelude::*;
+use std::cell::Cell;
+use std::rc::Rc;
+use units::Bytes;
+
+/// Any combination of switches.
+fn any_config() -> impl Strategy<Value = Config> {
+    let booleans = prop::collection::vec(any::<bool>(), 14);
+    let recovery = prop::sample::select(Recovery::ALL.to_vec());
+    let slow_start = prop::sample::select(SlowStart::ALL.to_vec());
+    (booleans, recovery, slow_start, 1..20_u32, 1..4_u32, 0..3_u8).prop_map(
+        |(switch, recovery, slow_start, initial_window_segments, segments, tsq)| Config {
+            mss: Bytes::new(1000),
+            initial_window_segments,
+            sack: switch[0] || switch[1],
+            timestamps: switch[2],
+            timestamp_granularity: Span::from_millis(if switch[3] { 1 } else { 10 }),
+            window_scaling: switch[4],
+            recovery,
+            rescue: switch[5],
+            fack: switch[6],
+            limited_transmit: switch[7],
+            f_rto: switch[8],
+            undo: switch[9],
+            rack_tlp: switch[10],
+            pacing: switch[11],
+            tsq: match tsq {
+                0 => None,
+                1 => Some(Tsq::LINUX),
+                _ => Some(Tsq { limit: Bytes::new(4000), pacing_shift: None }),
+            },
+            delayed_ack: DelayedAck { segments, quick_segments: if switch[12] { 16 } else { 0 }, ..DelayedAck::LINUX },
+            rto_estimator: if switch[13] { RtoEstimator::Linux } else { RtoEstimator::Rfc6298 },
+            // Many attempts before the sender gives up.
+            rto_max: Span::from_secs(5),
+            nagle: switch[12],
+            receive_buffer: Bytes::new(if switch[3] { 20_000 } else { 500_000 }),
+            send_buffer: Bytes::new(if switch[5] { 30_000 } else { 500_000 }),
+            slow_start,
+            slow_start_after_idle: switch[6],
+            ..Config::linux_2012()
+        },
+    )
+}
+
+/// What happens to the n-th packet.
+#[derive(Clone, Debug)]
+enum Trouble {
+    Lost,
+    Late(u64),
+    Twice(u64),
+    Refused,
+}
+
+/// Packets and what happens to them; the rest arrives as it should.
+fn any_troubles() -> impl Strategy<Value = Vec<(usize, Trouble)>> {
+    let trouble = prop_oneof![
+        4 => Just(Trouble::Lost),
+        2 => (1..400_u64).prop_map(Trouble::Late),
+        1 => (0..400_u64).prop_map(Trouble::Twice),
+        1 => Just(Trouble::Refused),
+    ];
+    // Both isolated and in bursts.
+    let bursts = (0..400_usize, 1..30_usize, trouble.clone()).prop_map(|(first, count, trouble)| {
+        (first..first + count).map(|nth| (nth, trouble.clone())).collect::<Vec<_>>()
+    });
+    let single = (0..400_usize, trouble).prop_map(|one| vec![one]);
+    prop::collection::vec(prop_oneof![3 => single, 1 => bursts], 0..25).prop_map(|lists| lists.concat())
+}
+
+fn troubled(pair: &mut Pair, troubles: Vec<(usize, Trouble)>) {
+    let table: std::collections::HashMap<usize, Trouble> = troubles.into_iter().collect();
+    let one_way = pair.one_way;
+    let refused: Vec<usize> =
+        table.iter().filter(|(_, trouble)| matches!(trouble, Trouble::Refused)).map(|(nth, _)| *nth).collect();
+    // Fewer are lost in a row each way than it takes to give up; then several arrive, so that an answer gets through.
+    let lost_lately = Rc::new([Cell::new(0), Cell::new(0)]);
+    let may_lose = move |lost_lately: &Cell<i32>, loses: bool| {
+        let lately = lost_lately.get();
+        let loses = loses && lately >= 0;
+        lost_lately.set(match lately {
+            5 if loses => -8,
+            _ if loses => lately + 1,
+            _ => (lately + 1).min(0),
+        });
+        loses
+    };
+    let (mut carried, mut offered) = (0, 0);
+    let lately = Rc::clone(&lost_lately);
+    pair.refuse = Box::new(move |_, by, segment| {
+        offered += 1;
+        let refuses = refused.contains(&offered) && !segment.syn;
+        refuses && may_lose(&lately[by], true)
+    });
+    pair.path = Box::new(move |_, by, segment| {
+        carried += 1;
+        // Seven SYNs without an answer are enough to give up.
+        let trouble = table.get(&carried).filter(|_| carried <= 4 || !segment.syn);
+        if may_lose(&lost_lately[by], matches!(trouble, Some(Trouble::Lost))) {
+            return Some(vec![]);
+        }
+        Some(match trouble {
+            Some(Trouble::Late(ms)) => vec![one_way + Span::from_millis(*ms)],
+            Some(Trouble::Twice(ms)) => vec![one_way, one_way + Span::from_millis(*ms)],
+            _ => vec![one_way],
+        })
+    });
+}
+
+proptest! {
+    #[test]
+    fn every_byte_is_delivered_once_and_the_connection_ends(
+        client in any_config(), server in any_config(),
+        law in prop::sample::select(LawName::ALL.to_vec()),
+        one_way_ms in 1..150_u64,
+        forth in 0..400_000_u64, back in prop_oneof![Just(0), 0..200_000_u64],
+        troubles in any_troubles(),
+    ) {
+        let mut pair = Pair::new(&client, &server, law, Span::from_millis(one_way_ms));
+        troubled(&mut pair, troubles);
+        pair.ends[CLIENT].write(forth);
+        pair.ends[CLIENT].close();
+        pair.ends[SERVER].write(back);
+        pair.ends[SERVER].close();
+        pair.run_to_close(Span::from_secs(3000));
+        prop_assert!(!pair.ends[CLIENT].has_failed() && !pair.ends[SERVER].has_failed());
+        prop_assert_eq!(pair.ends[SERVER].received_bytes(), forth);
+        prop_assert_eq!(pair.ends[CLIENT].received_bytes(), back);
+        // The last ACK may be lost: then the other side cannot know, but does not close either.
+        prop_assert_eq!(pair.ends[CLIENT].acked_bytes(), forth);
+        prop_assert_eq!(pair.ends[SERVER].acked_bytes(), back);
+    }
+}
