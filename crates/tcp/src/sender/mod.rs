@@ -26,7 +26,7 @@ use crate::recovery::{Prr, Undo};
 use crate::rtt::{MinRtt, RttEstimator};
 use crate::scoreboard::Scoreboard;
 use control::bound::{LawWindow, LeasedBound};
-use control::law::{INFINITE_SSTHRESH, Law, LawName, Lost, Window};
+use control::law::{Acked, INFINITE_SSTHRESH, Law, LawName, Lost, Window};
 use transmit::Forced;
 use units::{Rate, Span, Time};
 
@@ -368,7 +368,9 @@ impl Sender {
             in_flight_segments: self.board.len(),
             srtt_us: micros(self.rtt.srtt_ns()),
             min_rtt_us: self.min_rtt_us(),
-            flags: 0,
+            snd_una: self.snd_una as u32,
+            snd_nxt: self.snd_nxt as u32,
+            flags: if self.is_cwnd_limited() { Acked::CWND_LIMITED } else { 0 },
         }
     }
 
