@@ -163,6 +163,9 @@ pub fn check(scenario: &Scenario) -> Result<()> {
 
 /// The first key that asks for what only simulated hosts can do, with what it asks for.
 fn simulated_only(scenario: &Scenario) -> Option<(String, String)> {
+    if !scenario.node_names().is_empty() {
+        return Some(("links".into(), "links between named nodes".into()));
+    }
     for (block, host) in scenario.hosts.iter().enumerate() {
         for (number, flow) in host.flows.iter().enumerate() {
             let key = |name: &str| format!("hosts[{block}].flows[{number}].{name}");
@@ -283,11 +286,16 @@ mod tests {
             ("transfer_kib = 64", "hosts[1].flows[1].transfer_kib: kernel hosts cannot run a connection that ends"),
             ("stop_s = 30", "hosts[1].flows[1].stop_s: kernel hosts cannot run a connection that ends"),
         ] {
-            let text = format!("[[hosts]]\n[[hosts]]\n[[hosts.flows]]\n[[hosts.flows]]\n{line}\n");
-            let scenario = Scenario::from_toml("x.toml", &text, &[]).expect("a scenario");
-            let message = check(&scenario).expect_err(line).to_string();
-            assert!(message.starts_with(said) && message.ends_with("--hosts simulated can"), "{message}");
+            assert_refused(&format!("[[hosts]]\n[[hosts]]\n[[hosts.flows]]\n[[hosts.flows]]\n{line}\n"), said);
         }
+        let links = "[[links]]\nbetween = [\"A\", \"B\"]\n[[hosts]]\nnode = \"A\"\n[[hosts.flows]]\nto = \"B\"\n";
+        assert_refused(links, "links: kernel hosts cannot run links");
+    }
+
+    fn assert_refused(text: &str, said: &str) {
+        let scenario = Scenario::from_toml("x.toml", text, &[]).expect("a scenario");
+        let message = check(&scenario).expect_err(said).to_string();
+        assert!(message.starts_with(said) && message.ends_with("--hosts simulated can"), "{message}");
     }
 
     #[test]

@@ -2,16 +2,33 @@
 
 use crate::document::{Document, Path};
 use crate::error::ScenarioError;
-use crate::scenario::{HostBlock, float, integer, size, text};
+use crate::scenario::{HostBlock, ends, float, integer, size, text};
+use crate::wiring::Wiring;
 use network::{
-    AccessConfig, Config, ConfigError, HostConfig, PathConfig, PhyRate, QueueConfig, RateControl, RateSet, Standard,
-    Topology, WifiConfig, WiredAccessConfig,
+    AccessConfig, Config, ConfigError, DirectionConfig, HostConfig, HostPath, LinkConfig, LinksConfig, LossAt,
+    PathConfig, PhyRate, QueueConfig, RateControl, RateSet, Standard, Topology, WifiConfig, WiredAccessConfig,
 };
 use toml::{Table, Value};
 use units::{Probability, Rate, Span};
 
 /// The network of a checked scenario.
-pub(crate) fn network(document: &Document, hosts: &[HostBlock]) -> Result<Config, ScenarioError> {
+pub(crate) fn network(document: &Document, hosts: &[HostBlock], wiring: &Wiring) -> Result<Config, ScenarioError> {
+    let topology = if wiring.is_empty() { access_point(document)? } else { links(document, hosts, wiring) };
+    let on_wifi = matches!(topology, Topology::AccessPoint { access: AccessConfig::Wifi(_), .. });
+    let host = |block: &HostBlock| HostConfig {
+        rate: block.kind.rate.filter(|_| on_wifi),
+        path: block.kind.path,
+        ..HostConfig::new(block.kind.queue_packets)
+    };
+    let hosts_config = hosts.iter().flat_map(|block| std::iter::repeat_n(host(block), block.count)).collect();
+    let config = Config { hosts: hosts_config, topology };
+    match config.validate() {
+        Ok(()) => Ok(config),
+        Err(error) => Err(in_words_of_the_file(document, hosts, &error)),
+    }
+}
+
+fn access_point(document: &Document) -> Result<Topology, ScenarioError> {
     let table = |name: &str| document.table[name].as_table().expect("a checked scenario has its tables");
     let (access, path) = (table("access"), table("path"));
     let access = match text(access, "kind") {
@@ -19,7 +36,7 @@ pub(crate) fn network(document: &Document, hosts: &[HostBlock]) -> Result<Config
         _ => AccessConfig::Wired(WiredAccessConfig {
             rate: rate(access, "rate_mbps"),
             delay: milliseconds(access, "delay_ms"),
-            queue: queue(access),
+            queue: queue(access, "queue"),
         }),
     };
     let path = PathConfig {
@@ -28,17 +45,35 @@ pub(crate) fn network(document: &Document, hosts: &[HostBlock]) -> Result<Config
         loss: probability(path, "loss"),
         queue_packets: size(path, "queue_packets"),
     };
-    let wifi = matches!(access, AccessConfig::Wifi(_));
-    let host = |block: &HostBlock| HostConfig {
-        rate: block.kind.rate.filter(|_| wifi),
-        ..HostConfig::new(block.kind.queue_packets)
+    Ok(Topology::AccessPoint { access, path })
+}
+
+fn links(document: &Document, hosts: &[HostBlock], wiring: &Wiring) -> Topology {
+    let blocks = document.table["links"].as_array().expect("a checked scenario has its links");
+    let links = wiring.links.iter().map(|link| {
+        let table = blocks[link.block].as_table().expect("a checked block is a table");
+        let direction = |prefix: &str| {
+            let key = |name: &str| format!("{prefix}{name}");
+            DirectionConfig {
+                rate: rate(table, &key("rate_mbps")),
+                delay: milliseconds(table, &key("delay_ms")),
+                queue: queue(table, &key("queue")),
+                loss: probability(table, &key("loss")),
+                loss_at: if text(table, &key("loss_at")) == "before" {
+                    LossAt::BeforeQueue
+                } else {
+                    LossAt::AfterQueue
+                },
+            }
+        };
+        LinkConfig { ends: link.ends, forth: direction(""), back: direction("back_") }
+    });
+    let node = |block: &HostBlock, number: usize| {
+        let node = block.kind.node.as_deref().and_then(|name| wiring.node(name, number));
+        node.expect("a checked host sits on a node that is there")
     };
-    let hosts_config = hosts.iter().flat_map(|block| std::iter::repeat_n(host(block), block.count)).collect();
-    let config = Config { hosts: hosts_config, topology: Topology::AccessPoint { access, path } };
-    match config.validate() {
-        Ok(()) => Ok(config),
-        Err(error) => Err(in_words_of_the_file(document, hosts, &error)),
-    }
+    let attached = hosts.iter().flat_map(|block| (1..=block.count).map(move |number| node(block, number)));
+    Topology::Links(LinksConfig { nodes: wiring.nodes.len(), attached: attached.collect(), links: links.collect() })
 }
 
 fn wifi(document: &Document, access: &Table) -> Result<WifiConfig, ScenarioError> {
@@ -66,7 +101,7 @@ fn wifi(document: &Document, access: &Table) -> Result<WifiConfig, ScenarioError
             _ => RateControl::Fixed,
         },
         rate_set: if text(access, "rate_set") == "all" { RateSet::All } else { RateSet::Ofdm },
-        access_point_queue: queue(access),
+        access_point_queue: queue(access, "queue"),
         frame_error_rate: probability(access, "frame_error_rate"),
         retry_limit: u8::try_from(integer(access, "retry_limit")).expect("a checked retry limit is at most 255"),
         short_preamble: text(access, "preamble") == "short",
@@ -91,6 +126,7 @@ fn in_words_of_the_file(document: &Document, hosts: &[HostBlock], error: &Config
     };
     let key = match field {
         "rate" => "rate_mbps",
+        "path" => "path_rtt_ms",
         "broadcast_rate" => "broadcast_rate_mbps",
         "protection_rate" => "protection_rate_mbps",
         "access_point_queue.packets" | "queue.packets" => "queue_packets",
@@ -111,9 +147,10 @@ fn block_of(hosts: &[HostBlock], index: usize) -> usize {
         .unwrap_or(0)
 }
 
-fn queue(table: &Table) -> QueueConfig {
-    let packets = size(table, "queue_packets");
-    match text(table, "queue") {
+/// The queue whose discipline stands in `key`, and its length in `key` with the unit.
+fn queue(table: &Table, key: &str) -> QueueConfig {
+    let packets = size(table, &format!("{key}_packets"));
+    match text(table, key) {
         "fq_codel" => QueueConfig::fq_codel(packets),
         _ => QueueConfig::fifo(packets),
     }
@@ -126,6 +163,15 @@ fn rate(table: &Table, key: &str) -> Rate {
 /// The rate that a host may have of its own.
 pub(crate) fn own_rate(host: &Table) -> Option<Rate> {
     host.get("rate_mbps").and_then(Value::as_float).map(Rate::from_mbps)
+}
+
+/// The path that a host may have of its own.
+pub(crate) fn own_path(host: &Table) -> Option<HostPath> {
+    let (from, to) = ends(host.get("path_rtt_ms")?);
+    let rtt = (Span::from_secs_f64(from / 1e3), Span::from_secs_f64(to / 1e3));
+    let change_every =
+        host.get("path_rtt_change_s").map_or(Span::ZERO, |_| Span::from_secs_f64(float(host, "path_rtt_change_s")));
+    Some(HostPath { rtt, change_every })
 }
 
 fn milliseconds(table: &Table, key: &str) -> Span {

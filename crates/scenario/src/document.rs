@@ -1,7 +1,7 @@
 //! The text of a scenario, read, overridden, checked against the keys and completed with what was left out.
 
 use crate::error::{KeyError, ScenarioError};
-use crate::keys::{Kind, Section};
+use crate::keys::{Kind, Preset, Section};
 use crate::overrides::{Override, Step};
 use std::fmt::Write as _;
 use toml::de::{DeTable, DeValue};
@@ -77,19 +77,35 @@ impl Document {
         self.source.error(key, problem, accepted.into(), None)
     }
 
+    /// The same, with what the writer may have meant.
+    pub(crate) fn error_with_hint(
+        &self,
+        key: &Path,
+        problem: String,
+        accepted: String,
+        did_you_mean: Option<String>,
+    ) -> ScenarioError {
+        self.source.error(key, problem, accepted, did_you_mean)
+    }
+
     fn check(source: Source, mut table: Table) -> Result<Self, ScenarioError> {
         for change in &source.overrides {
             apply(&source, &mut table, change)?;
         }
-        let table = complete(&source, Section::Top, table, &Path::default())?;
+        let table = complete(&source, Section::Top, table, &Path::default(), "2012")?;
         Ok(Self { table, source })
     }
 }
 
 impl Source {
     fn error(&self, key: &Path, problem: String, accepted: String, did_you_mean: Option<String>) -> ScenarioError {
-        let set_by = self.overrides.iter().rev().find(|change| change.touches(key)).map(ToString::to_string);
-        let line = if set_by.is_some() { None } else { self.line(key) };
+        let set_by = |touches: fn(&Override, &Path) -> bool| {
+            self.overrides.iter().rev().find(|change| touches(change, key)).map(ToString::to_string)
+        };
+        let set = set_by(Override::touches);
+        let line = if set.is_some() { None } else { self.line(key) };
+        // A table that the file lacks was made by an override of something in it.
+        let set_by = set.or_else(|| if line.is_none() { set_by(Override::reaches_into) } else { None });
         KeyError { file: self.file.clone(), line, set_by, key: key.to_string(), problem, accepted, did_you_mean }.into()
     }
 
@@ -107,11 +123,19 @@ impl Source {
 impl Override {
     /// Whether this override gave `key` its value.
     fn touches(&self, key: &Path) -> bool {
-        self.path.len() == key.0.len()
-            && self.path.iter().zip(&key.0).all(|(mine, theirs)| match mine {
-                Step::All => matches!(theirs, Step::Index(_) | Step::All),
-                mine => mine == theirs,
-            })
+        self.path.len() == key.0.len() && self.begins_with(key)
+    }
+
+    /// Whether this override gave something inside the table `key` its value.
+    fn reaches_into(&self, key: &Path) -> bool {
+        self.path.len() > key.0.len() && self.begins_with(key)
+    }
+
+    fn begins_with(&self, key: &Path) -> bool {
+        self.path.iter().zip(&key.0).all(|(mine, theirs)| match mine {
+            Step::All => matches!(theirs, Step::Index(_) | Step::All),
+            mine => mine == theirs,
+        })
     }
 }
 
@@ -195,6 +219,9 @@ fn apply_at(
         let inner = inner.as_table_mut().ok_or_else(|| wrong_shape(source, &here, child.repeated))?;
         return apply_at(source, child.section, inner, change, rest, &here);
     }
+    if child.section == Section::Link && !table.contains_key(child.name) {
+        return Err(override_error(change, "the scenario has no [[links]]; accepted: keys of its [access] and [path]"));
+    }
     // A block without flows has one: the same that the reader fills in.
     let blocks = table.entry(child.name).or_insert_with(|| Value::Array(vec![Value::Table(Table::new())]));
     let blocks = blocks.as_array_mut().ok_or_else(|| wrong_shape(source, &here, child.repeated))?;
@@ -238,32 +265,54 @@ fn wrong_shape(source: &Source, path: &Path, repeated: bool) -> ScenarioError {
 }
 
 /// Checks one table and fills in what was left out.
-fn complete(source: &Source, section: Section, mut given: Table, path: &Path) -> Result<Table, ScenarioError> {
+///
+/// `era` is that of the host that the table belongs to.
+fn complete(
+    source: &Source,
+    section: Section,
+    mut given: Table,
+    path: &Path,
+    era: &str,
+) -> Result<Table, ScenarioError> {
     if let Some(unknown) = given.keys().find(|name| !section.names().contains(&name.as_str())) {
         return Err(source.unknown(&path.key(unknown), unknown, section));
     }
     let mut whole = Table::new();
-    let era = given.get("era").and_then(Value::as_str).unwrap_or("2012").to_owned();
+    let own_era = given.get("era").and_then(Value::as_str).map(str::to_owned);
+    let era = own_era.as_deref().unwrap_or(era);
+    let links = section == Section::Top && given.contains_key("links");
+    if let Some(other) = ["access", "path"].into_iter().find(|other| links && given.contains_key(*other)) {
+        let accepted = "[[links]] alone, or [access] and [path] without them";
+        return Err(source.error(&path.key(other), "cannot be beside [[links]]".into(), accepted.into(), None));
+    }
     for key in section.keys() {
         let value = match given.remove(key.name) {
             Some(value) => Some(checked(source, &key.kind, value, &path.key(key.name))?),
-            None => key.default.value(&era),
+            None if matches!(key.default, Preset::Required) => {
+                return Err(source.error(&path.key(key.name), "is not there".into(), key.kind.accepted(), None));
+            }
+            None => key.default.value(era),
         };
         if let Some(value) = value {
             whole.insert(key.name.to_owned(), value);
         }
     }
     for child in section.children() {
+        match child.section {
+            Section::Access | Section::Path if links => continue,
+            Section::Link if !links => continue,
+            _ => {}
+        }
         let here = path.key(child.name);
         let value = match (given.remove(child.name), child.repeated) {
-            (Some(Value::Table(table)), false) => Value::Table(complete(source, child.section, table, &here)?),
-            (None, false) => Value::Table(complete(source, child.section, Table::new(), &here)?),
+            (Some(Value::Table(table)), false) => Value::Table(complete(source, child.section, table, &here, era)?),
+            (None, false) => Value::Table(complete(source, child.section, Table::new(), &here, era)?),
             (Some(Value::Array(blocks)), true) if !blocks.is_empty() => {
-                Value::Array(complete_all(source, child.section, blocks, &here)?)
+                Value::Array(complete_all(source, child.section, blocks, &here, era)?)
             }
             // One bulk upload from each host is what a block without flows means; without hosts nothing happens at all.
             (None, true) if child.section == Section::Flow => {
-                Value::Array(complete_all(source, child.section, vec![Value::Table(Table::new())], &here)?)
+                Value::Array(complete_all(source, child.section, vec![Value::Table(Table::new())], &here, era)?)
             }
             (None | Some(Value::Array(_)), true) => {
                 let accepted = format!("at least one block [[{here}]]");
@@ -281,12 +330,13 @@ fn complete_all(
     section: Section,
     blocks: Vec<Value>,
     path: &Path,
+    era: &str,
 ) -> Result<Vec<Value>, ScenarioError> {
     let mut whole = Vec::with_capacity(blocks.len());
     for (index, block) in blocks.into_iter().enumerate() {
         let here = path.index(index);
         let Value::Table(table) = block else { return Err(wrong_shape(source, &here, false)) };
-        whole.push(Value::Table(complete(source, section, table, &here)?));
+        whole.push(Value::Table(complete(source, section, table, &here, era)?));
     }
     Ok(whole)
 }
@@ -328,11 +378,11 @@ fn checked(source: &Source, kind: &Kind, value: Value, path: &Path) -> Result<Va
             let inside = (*from..=*to).contains(&number) && !(*above && number == *from);
             if inside { Ok(Value::Float(number)) } else { Err(fail("is out of range")) }
         }
-        (Kind::Moment { to }, Value::Integer(_) | Value::Float(_)) => {
+        (Kind::Range { to }, Value::Integer(_) | Value::Float(_)) => {
             let number = as_number(&value);
             if (0.0..=*to).contains(&number) { Ok(Value::Float(number)) } else { Err(fail("is out of range")) }
         }
-        (Kind::Moment { to }, Value::Array(ends)) => {
+        (Kind::Range { to }, Value::Array(ends)) => {
             let [from, until] = ends.as_slice() else { return Err(fail("is not a range of two numbers")) };
             if ![from, until].iter().all(|end| end.is_integer() || end.is_float()) {
                 return Err(fail("is not a range of two numbers"));
@@ -346,8 +396,25 @@ fn checked(source: &Source, kind: &Kind, value: Value, path: &Path) -> Result<Va
             }
             Ok(Value::Array(vec![Value::Float(from), Value::Float(until)]))
         }
+        (Kind::Flag, Value::Boolean(_)) => Ok(value),
+        (Kind::Node, Value::String(name)) => {
+            if is_node_name(name) {
+                Ok(value)
+            } else {
+                Err(fail("is no such name"))
+            }
+        }
+        (Kind::Ends, Value::Array(ends)) => match ends.as_slice() {
+            [Value::String(one), Value::String(other)] if is_node_name(one) && is_node_name(other) => Ok(value),
+            _ => Err(fail("is no list of two names")),
+        },
         (_, wrong) => Err(fail(&format!("is {}", type_name(wrong)))),
     }
+}
+
+fn is_node_name(name: &str) -> bool {
+    let legal = |letter: u8| letter.is_ascii_alphanumeric() || b"_-.#".contains(&letter);
+    (1..=32).contains(&name.len()) && name.bytes().all(legal)
 }
 
 fn misspelt(kind: &Kind, value: &Value) -> Option<String> {

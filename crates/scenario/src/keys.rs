@@ -44,11 +44,18 @@ pub enum Kind {
     },
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// Seconds, or a range `[from, to]` of seconds to draw from, in `0..=to`.
-    Moment {
-        /// Latest accepted.
+    /// A number, or a range `[from, to]` of numbers to draw from, in `0..=to`.
+    Range {
+        /// Highest accepted.
         to: f64,
     },
+    /// True or false.
+    Flag,
+    /// The name of a node: 1..=32 of letters, digits, `_`, `-`, `.`, and `#` for the number of the link or host within
+    /// its block.
+    Node,
+    /// A list of two names of nodes.
+    Ends,
 }
 
 /// What a key is when left out.
@@ -60,17 +67,21 @@ pub enum Preset {
     Number(f64),
     /// This whole number.
     Integer(i64),
-    /// One whole number for hosts of the era "2012", another for "modern".
+    /// True or false.
+    Flag(bool),
+    /// One for hosts of the era "2012", another for "modern".
     ByEra {
         /// With `era = "2012"`.
-        y2012: i64,
+        y2012: &'static Self,
         /// With `era = "modern"`.
-        modern: i64,
+        modern: &'static Self,
     },
     /// Something the reader works out; the text says what, for the guide.
     Derived(&'static str),
     /// Nothing: the key may be absent.
     Absent,
+    /// Nothing: the key must be given.
+    Required,
 }
 
 /// A table of the file.
@@ -82,6 +93,8 @@ pub enum Section {
     Access,
     /// `[path]`.
     Path,
+    /// `[[links]]`.
+    Link,
     /// `[[hosts]]`.
     Host,
     /// `[[hosts.flows]]`.
@@ -101,7 +114,7 @@ pub struct Child {
 
 impl Section {
     /// All, in the order of the file.
-    pub const ALL: [Self; 5] = [Self::Top, Self::Access, Self::Path, Self::Host, Self::Flow];
+    pub const ALL: [Self; 6] = [Self::Top, Self::Access, Self::Path, Self::Link, Self::Host, Self::Flow];
 
     /// As it stands in the file.
     pub const fn heading(self) -> &'static str {
@@ -109,6 +122,7 @@ impl Section {
             Self::Top => "",
             Self::Access => "[access]",
             Self::Path => "[path]",
+            Self::Link => "[[links]]",
             Self::Host => "[[hosts]]",
             Self::Flow => "[[hosts.flows]]",
         }
@@ -120,6 +134,7 @@ impl Section {
             Self::Top => TOP,
             Self::Access => ACCESS,
             Self::Path => PATH,
+            Self::Link => LINK,
             Self::Host => HOST,
             Self::Flow => FLOW,
         }
@@ -131,6 +146,7 @@ impl Section {
             Self::Top => &[
                 Child { name: "access", section: Self::Access, repeated: false },
                 Child { name: "path", section: Self::Path, repeated: false },
+                Child { name: "links", section: Self::Link, repeated: true },
                 Child { name: "hosts", section: Self::Host, repeated: true },
             ],
             Self::Host => &[Child { name: "flows", section: Self::Flow, repeated: true }],
@@ -164,13 +180,16 @@ impl Kind {
             Self::Number { from, to, above: true } => format!("a number above {from}, up to {to}"),
             Self::Integer { from, to } => format!("a whole number from {from} to {to}"),
             Self::Choice(words) => words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", "),
-            Self::Moment { to } => format!("a number from 0 to {to}, or a range [from, to] of such numbers"),
+            Self::Range { to } => format!("a number from 0 to {to}, or a range [from, to] of such numbers"),
+            Self::Flag => "true, false".into(),
+            Self::Node => "a name: up to 32 letters, digits, _, - and ., with # for a number".into(),
+            Self::Ends => "a list of two names: up to 32 letters, digits, _, - and . each, with # for a number".into(),
         }
     }
 
     /// Whether the key takes text, so that `era=2012` on the command line means the text "2012".
     pub const fn takes_text(&self) -> bool {
-        matches!(self, Self::Text | Self::Name | Self::Choice(_))
+        matches!(self, Self::Text | Self::Name | Self::Node | Self::Choice(_))
     }
 }
 
@@ -181,8 +200,9 @@ impl Preset {
             Self::Text(text) => Some(Value::String((*text).into())),
             Self::Number(number) => Some(Value::Float(*number)),
             Self::Integer(number) => Some(Value::Integer(*number)),
-            Self::ByEra { y2012, modern } => Some(Value::Integer(if era == "modern" { *modern } else { *y2012 })),
-            Self::Derived(_) | Self::Absent => None,
+            Self::Flag(flag) => Some(Value::Boolean(*flag)),
+            Self::ByEra { y2012, modern } => if era == "modern" { modern } else { y2012 }.value(era),
+            Self::Derived(_) | Self::Absent | Self::Required => None,
         }
     }
 
@@ -192,9 +212,11 @@ impl Preset {
             Self::Text(text) => format!("`\"{text}\"`"),
             Self::Number(number) => format!("`{number}`"),
             Self::Integer(number) => format!("`{number}`"),
-            Self::ByEra { y2012, modern } => format!("`{y2012}` (2012), `{modern}` (modern)"),
+            Self::Flag(flag) => format!("`{flag}`"),
+            Self::ByEra { y2012, modern } => format!("{} (2012), {} (modern)", y2012.describe(), modern.describe()),
             Self::Derived(words) => (*words).into(),
             Self::Absent => "none".into(),
+            Self::Required => "must be given".into(),
         }
     }
 }
@@ -275,12 +297,7 @@ const ACCESS: &[Key] = &[
         Preset::Integer(100),
         "The access point's downlink queue in packets; *wired:* that of the link down; upwards the hosts take turns from their own.",
     ),
-    key(
-        "queue",
-        Kind::Choice(&["fifo", "fq_codel"]),
-        Preset::Text("fifo"),
-        "The discipline of that queue: drop-tail, or FQ-CoDel with the parameters of RFC 8290.",
-    ),
+    key("queue", Kind::Choice(QUEUES), Preset::Text("fifo"), QUEUE_MEANING),
     key(
         "frame_error_rate",
         number(0.0, 1.0),
@@ -331,9 +348,61 @@ const PATH: &[Key] = &[
     ),
 ];
 
+const LINK: &[Key] = &[
+    key(
+        "between",
+        Kind::Ends,
+        Preset::Required,
+        "The two nodes that it joins, such as `[\"N1\", \"R\"]`; a node is there as soon as a link names it. *Forth* is from the first to the second, *back* from the second to the first.",
+    ),
+    key(
+        "count",
+        integer(1, 250),
+        Preset::Integer(1),
+        "So many links that are alike: `#` in a name is the number of the link within its block, from 1, so that `count = 3` with `[\"A#\", \"R\"]` joins A1, A2 and A3 with R.",
+    ),
+    key("rate_mbps", number(0.001, 100_000.0), Preset::Number(100.0), "Its rate forth in Mb/s."),
+    key("delay_ms", number(0.0, 60_000.0), Preset::Number(0.0), "Its delay forth in milliseconds."),
+    key("queue_packets", integer(1, 1_000_000), Preset::Integer(100), "The queue in front of it, forth, in packets."),
+    key("queue", Kind::Choice(QUEUES), Preset::Text("fifo"), QUEUE_MEANING),
+    key(
+        "loss",
+        number(0.0, 1.0),
+        Preset::Number(0.0),
+        "Probability that a packet is lost at random, forth, each packet for itself.",
+    ),
+    key(
+        "loss_at",
+        Kind::Choice(&["before", "after"]),
+        Preset::Text("after"),
+        "Where that loss is: before the queue, so that a lost packet takes neither room nor time, or after it, as an error of transmission.",
+    ),
+    key("back_rate_mbps", number(0.001, 100_000.0), AS_FORTH, "Its rate back in Mb/s."),
+    key("back_delay_ms", number(0.0, 60_000.0), AS_FORTH, "Its delay back in milliseconds."),
+    key("back_queue_packets", integer(1, 1_000_000), AS_FORTH, "The queue in front of it, back, in packets."),
+    key("back_queue", Kind::Choice(QUEUES), AS_FORTH, "The discipline of that queue."),
+    key("back_loss", number(0.0, 1.0), Preset::Number(0.0), "Probability that a packet is lost at random, back."),
+    key("back_loss_at", Kind::Choice(&["before", "after"]), AS_FORTH, "Where that loss is."),
+];
+
+/// The disciplines of a queue.
+const QUEUES: &[&str] = &["fifo", "fq_codel"];
+const QUEUE_MEANING: &str = "The discipline of that queue: drop-tail, or FQ-CoDel with the parameters of RFC 8290.";
+const AS_FORTH: Preset = Preset::Derived("as forth");
+
 /// The names in the host block that are the host's own; the rest of [`Section::Host`] belongs to the policy.
-pub const HOST_OWN: &[&str] =
-    &["count", "era", "queue_packets", "send_buffer_kib", "rate_mbps", "congestion_control", "agent"];
+pub const HOST_OWN: &[&str] = &[
+    "count",
+    "era",
+    "node",
+    "path_rtt_ms",
+    "path_rtt_change_s",
+    "queue_packets",
+    "send_buffer_kib",
+    "rate_mbps",
+    "congestion_control",
+    "agent",
+];
 
 const HOST: &[Key] = &[
     key(
@@ -348,11 +417,34 @@ const HOST: &[Key] = &[
         Preset::Text("2012"),
         "The stack's defaults: \"2012\" has no TCP small queues, no pacing, no RACK, and big device queues, as the phones of the papers; \"modern\" is Linux today.",
     ),
-    key("queue_packets", integer(1, 100_000), Preset::Integer(1_000), "The host's own transmit queue in packets."),
+    key(
+        "node",
+        Kind::Node,
+        Preset::Absent,
+        "*links* The node that the hosts of this block sit on; must be given there. `#` is the number of the host within the block, from 1.",
+    ),
+    key(
+        "path_rtt_ms",
+        Kind::Range { to: 60_000.0 },
+        Preset::Absent,
+        "The host's own round trip between the access point and its servers in milliseconds, instead of `path.rtt_ms`; of a range `[from, to]` each host draws its own.",
+    ),
+    key(
+        "path_rtt_change_s",
+        number(0.001, 86_400.0),
+        Preset::Absent,
+        "Each host draws that anew every so many seconds; without it, once for the whole run.",
+    ),
+    key(
+        "queue_packets",
+        integer(1, 100_000),
+        Preset::Integer(1_000),
+        "The host's own transmit queue in packets. *links:* not looked at, for the queue of the link is the host's.",
+    ),
     key(
         "send_buffer_kib",
         integer(8, 1_048_576),
-        Preset::ByEra { y2012: 1_024, modern: 4_096 },
+        Preset::ByEra { y2012: &Preset::Integer(1_024), modern: &Preset::Integer(4_096) },
         "The send buffer of each connection in KiB: the upper end of the kernel's autotuning.",
     ),
     key(
@@ -455,6 +547,12 @@ const FLOW: &[Key] = &[
         "What the application sends: as much as goes; as much as goes, by turns with nothing; small messages as of a person who types; transfers, each over a new connection; or UDP that keeps its sender's queue full. Kernel hosts run \"bulk\" only.",
     ),
     key(
+        "to",
+        Kind::Node,
+        Preset::Absent,
+        "*links* The node of the server at the other end; must be given there. `#` is the number of the host within the block, from 1.",
+    ),
+    key(
         "count",
         integer(1, 1_000),
         Preset::Integer(1),
@@ -462,13 +560,13 @@ const FLOW: &[Key] = &[
     ),
     key(
         "start_s",
-        Kind::Moment { to: 86_400.0 },
+        Kind::Range { to: 86_400.0 },
         Preset::Number(0.0),
         "When the connection opens, in seconds; of a range `[from, to]` each connection draws its own moment.",
     ),
     key(
         "stop_s",
-        Kind::Moment { to: 86_400.0 },
+        Kind::Range { to: 86_400.0 },
         Preset::Absent,
         "When the application writes for the last time, in seconds: a moment, or a range as of `start_s`, behind it. What is written by then is still sent. Simulated hosts only.",
     ),

@@ -8,8 +8,7 @@
 //! - [`study`]: what varies over runs and what is claimed about them, and `study.json`.
 //! - [`Series`]: what was sampled during a run, as columns in memory.
 //!
-//! *What it leaves out*: wired topologies of several links and named nodes; the policies and congestion controls that
-//! nothing runs yet. A scenario that asks for them is refused, with what is accepted.
+//! *What it leaves out*: the policies and congestion controls that nothing runs yet. A scenario that asks for them is refused, with what is accepted.
 
 pub mod keys;
 pub mod measure;
@@ -25,6 +24,7 @@ mod error;
 mod overrides;
 mod scenario;
 mod traffic;
+mod wiring;
 
 pub use comparison::{CaseResult, CaseSummary, Comparison, Setting, Spread, Varied};
 pub use error::{KeyError, ResultError, ScenarioError};

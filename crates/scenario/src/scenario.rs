@@ -5,9 +5,10 @@ use crate::error::ScenarioError;
 use crate::keys::HOST_OWN;
 use crate::overrides::Override;
 use crate::traffic::{FlowBlock, FlowSpec, drawn, flow_blocks};
+use crate::wiring::Wiring;
 use control::policy::{PolicyName, PolicySettings};
-use network::NodeId;
 use network::random::Streams;
+use network::{HostPath, NodeId};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 use units::{Bytes, Rate, Span};
@@ -40,6 +41,7 @@ pub struct Scenario {
     /// The kinds of hosts, as written.
     pub hosts: Vec<HostBlock>,
     pub(crate) table: Table,
+    wiring: Wiring,
     network: network::Config,
 }
 
@@ -59,10 +61,14 @@ pub struct HostBlock {
 pub struct HostKind {
     /// The stack's defaults.
     pub era: Era,
+    /// The node that it sits on, as written; with links only.
+    pub node: Option<String>,
     /// The host's own transmit queue.
     pub queue_packets: usize,
     /// PHY rate where it differs from the access's; Wi-Fi only.
     pub rate: Option<Rate>,
+    /// Its own path to the servers where that differs from the one that all share; with an access point only.
+    pub path: Option<HostPath>,
     /// Send buffer of each connection.
     pub send_buffer: Bytes,
     /// As the format spells it; the kernel's name for it is [`HostKind::kernel_congestion_control`].
@@ -160,25 +166,36 @@ impl Scenario {
         &self.network
     }
 
+    /// The names of the nodes that `[[links]]` joins, in the order in which the links name them: node N of them is node
+    /// hosts + N of the network. Empty without links.
+    pub fn node_names(&self) -> &[String] {
+        &self.wiring.nodes
+    }
+
     /// Every host with its connections; moments are drawn from the streams `start/host-H/flow-F` and
     /// `stop/host-H/flow-F` of the seed, F counted within the host, so that a host more or a flow more moves no other's.
     pub fn expanded_hosts(&self) -> Vec<HostSpec> {
         let streams = Streams::new(self.seed);
-        let server = NodeId(u16::try_from(self.network.hosts.len()).expect("at most MAX_HOSTS hosts"));
+        let node = |number: usize| {
+            NodeId(u16::try_from(self.network.hosts.len() + number).expect("far less nodes than 65536"))
+        };
         let mut hosts: Vec<HostSpec> = Vec::new();
         let mut flow_id = 0;
         for (block_index, block) in self.hosts.iter().enumerate() {
-            for _ in 0..block.count {
+            for number_in_block in 1..=block.count {
                 let index = u16::try_from(hosts.len()).expect("at most MAX_HOSTS hosts");
                 let mut host = HostSpec { index, block: block_index, kind: block.kind.clone(), flows: Vec::new() };
                 for flows in &block.flows {
+                    let server = flows.to.as_deref().map_or(0, |name| {
+                        self.wiring.node(name, number_in_block).expect("a checked flow goes to a node that is there")
+                    });
                     for _ in 0..flows.count {
                         let number = host.flows.len();
                         let stream = |what: &str| streams.stream(&format!("{what}/host-{index}/flow-{number}"));
                         host.flows.push(FlowSpec {
                             id: flow_id,
                             host: index,
-                            server,
+                            server: node(server),
                             direction: flows.direction,
                             kind: flows.kind,
                             start: drawn(flows.start, stream("start")),
@@ -206,8 +223,10 @@ impl Scenario {
         }
         complete_access(&mut document.table);
         complete_agents(&mut document.table);
-        let hosts = host_blocks(&document)?;
-        let network = crate::build::network(&document, &hosts)?;
+        complete_links(&mut document.table);
+        let wiring = Wiring::read(&document)?;
+        let hosts = host_blocks(&document, &wiring)?;
+        let network = crate::build::network(&document, &hosts, &wiring)?;
         let table = document.table;
         Ok(Self {
             name: text(&table, "name").to_owned(),
@@ -216,6 +235,7 @@ impl Scenario {
             sample: Span::from_secs_f64(float(&table, "sample_ms") / 1e3),
             seed: u64::try_from(integer(&table, "seed")).expect("a checked seed is not negative"),
             hosts,
+            wiring,
             network,
             table,
         })
@@ -243,13 +263,24 @@ impl AgentMode {
 
 /// The PHY or link rate that goes with the kind of access, where none is given.
 fn complete_access(table: &mut Table) {
-    let access = table["access"].as_table_mut().expect("a checked scenario has an access table");
+    let Some(access) = table.get_mut("access").and_then(Value::as_table_mut) else { return };
     let rate = match (text(access, "kind"), text(access, "standard")) {
         ("wired", _) => 100.0,
         (_, "802.11b") => 11.0,
         _ => 54.0,
     };
     access.entry("rate_mbps").or_insert(Value::Float(rate));
+}
+
+/// The way back of each link is as the way forth, but for the losses.
+fn complete_links(table: &mut Table) {
+    let blocks = table.get_mut("links").and_then(Value::as_array_mut);
+    for link in blocks.into_iter().flatten().filter_map(Value::as_table_mut) {
+        for key in ["rate_mbps", "delay_ms", "queue_packets", "queue", "loss_at"] {
+            let forth = link[key].clone();
+            link.entry(format!("back_{key}")).or_insert(forth);
+        }
+    }
 }
 
 fn complete_agents(table: &mut Table) {
@@ -260,7 +291,7 @@ fn complete_agents(table: &mut Table) {
     }
 }
 
-fn host_blocks(document: &Document) -> Result<Vec<HostBlock>, ScenarioError> {
+fn host_blocks(document: &Document, wiring: &Wiring) -> Result<Vec<HostBlock>, ScenarioError> {
     let blocks = document.table["hosts"].as_array().expect("a checked scenario has host blocks");
     let mut hosts = Vec::new();
     let (mut host_count, mut flow_count) = (0, 0);
@@ -273,8 +304,12 @@ fn host_blocks(document: &Document) -> Result<Vec<HostBlock>, ScenarioError> {
             let problem = format!("makes {host_count} hosts with the blocks before it, which is too many");
             return Err(document.error(&here.key("count"), problem, format!("at most {MAX_HOSTS} hosts in all")));
         }
+        let node = table.get("node").and_then(Value::as_str);
+        wiring.check(document, &here.key("node"), node, count)?;
         let flows = flow_blocks(document, table, &here)?;
         for (at, flow) in flows.iter().enumerate() {
+            let key = here.key("flows").index(at).key("to");
+            wiring.check_flow(document, &key, (node, flow.to.as_deref()), count)?;
             flow_count += count * flow.count;
             if flow_count > MAX_FLOWS {
                 let problem = format!("makes {flow_count} connections with those before it, which is too many");
@@ -284,8 +319,10 @@ fn host_blocks(document: &Document) -> Result<Vec<HostBlock>, ScenarioError> {
         }
         let kind = HostKind {
             era: word(table, "era"),
+            node: node.map(str::to_owned),
             queue_packets: size(table, "queue_packets"),
             rate: crate::build::own_rate(table),
+            path: crate::build::own_path(table),
             send_buffer: Bytes::from_kib(size(table, "send_buffer_kib") as u64),
             congestion_control: text(table, "congestion_control").to_owned(),
             agent: word(table, "agent"),
@@ -341,6 +378,15 @@ pub(crate) fn integer(table: &Table, key: &str) -> i64 {
 
 pub(crate) fn size(table: &Table, key: &str) -> usize {
     usize::try_from(integer(table, key)).expect("a checked count is not negative")
+}
+
+/// The ends of a checked number or range of numbers.
+pub(crate) fn ends(value: &Value) -> (f64, f64) {
+    let number = |value: &Value| value.as_float().expect("a checked range is made of numbers");
+    match value {
+        Value::Array(ends) => (number(&ends[0]), number(&ends[1])),
+        one => (number(one), number(one)),
+    }
 }
 
 /// The variant that a checked word names.

@@ -177,7 +177,8 @@ impl QueueSeries {
     }
 }
 
-/// What the series call a queue: `access_point`, `host_3`, `path_up`, `path_down`, `link_0_forth`, `link_0_back`.
+/// What results and series call a queue: `access_point`, `host_3`, `path_up`, `path_down`, `link_2_forth`, `link_2_back`.
+/// Links are counted from 0, each of a block of several for itself.
 pub fn place_name(place: network::Place) -> String {
     match place {
         network::Place::Host(node) => format!("host_{}", node.0),

@@ -2,7 +2,7 @@
 
 use crate::document::{Document, Path};
 use crate::error::ScenarioError;
-use crate::scenario::{float, integer, size, text, word};
+use crate::scenario::{ends, float, integer, size, text, word};
 use network::NodeId;
 use rand::{Rng, RngExt as _};
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,8 @@ pub struct FlowBlock {
     pub count: usize,
     /// Who sends.
     pub direction: Direction,
+    /// The node of its server, as written; with links only.
+    pub to: Option<String>,
     /// What the application sends.
     pub kind: TrafficKind,
     /// Opens at a moment of `start.0..start.1`; at `start.0` where the two are the same.
@@ -155,6 +157,7 @@ pub(crate) fn flow_blocks(document: &Document, host: &Table, here: &Path) -> Res
         flows.push(FlowBlock {
             count: size(table, "count"),
             direction: word(table, "direction"),
+            to: table.get("to").and_then(Value::as_str).map(str::to_owned),
             kind: TrafficKind::read(document, table, &here)?,
             start,
             stop,
@@ -165,9 +168,6 @@ pub(crate) fn flow_blocks(document: &Document, host: &Table, here: &Path) -> Res
 
 /// The ends of a checked moment or range of moments.
 fn moment(value: &Value) -> (Span, Span) {
-    let span = |value: &Value| Span::from_secs_f64(value.as_float().expect("a checked moment is a number"));
-    match value {
-        Value::Array(ends) => (span(&ends[0]), span(&ends[1])),
-        one => (span(one), span(one)),
-    }
+    let (from, to) = ends(value);
+    (Span::from_secs_f64(from), Span::from_secs_f64(to))
 }

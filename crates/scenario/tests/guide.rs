@@ -80,10 +80,12 @@ fn every_key_of_a_result_and_every_column_of_the_series_is_in_the_guide() {
 }
 
 #[test]
-fn the_scenario_in_the_guide_can_be_read() {
+fn every_scenario_in_the_guide_can_be_read() {
     let guide = std::fs::read_to_string(GUIDE).expect("docs/guide/scenario.md");
-    let (_, from) = guide.split_once("```toml\n").expect("a scenario in the guide");
-    let (text, _) = from.split_once("```").expect("its end");
-    let scenario = scenario::Scenario::from_toml("docs/guide/scenario.md", text, &[]).expect("a scenario");
-    assert_eq!(scenario.expanded_hosts().len(), 4);
+    let blocks = guide.split("```toml\n").skip(1).map(|from| from.split_once("```").expect("an end").0);
+    let hosts = blocks.map(|text| {
+        let scenario = scenario::Scenario::from_toml("docs/guide/scenario.md", text, &[]);
+        scenario.unwrap_or_else(|error| panic!("{error}")).expanded_hosts().len()
+    });
+    assert_eq!(hosts.collect::<Vec<_>>(), [4, 8]);
 }

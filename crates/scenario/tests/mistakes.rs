@@ -42,7 +42,7 @@ fn an_unknown_key_names_the_one_that_was_meant() {
     assert_eq!(
         message("warmup_s = 5", "warm_up_s = 5"),
         "good.toml:3: warm_up_s: there is no such key; did you mean warmup_s?; accepted: name, duration_s, warmup_s, \
-         seed, sample_ms, access, path, hosts"
+         seed, sample_ms, access, path, links, hosts"
     );
     let nested = message("start_s = [0, 1]", "starts_s = 3");
     assert!(
@@ -241,4 +241,139 @@ fn an_override_that_sets_nonsense_is_named_and_not_a_line_of_the_file() {
     );
     let all = override_message("hosts.*.policy=magic");
     assert!(all.starts_with("`hosts.*.policy=magic` on good.toml: hosts[0].policy: \"magic\""), "{all}");
+}
+
+const LINKED: &str = "\
+duration_s = 20
+
+[[links]]
+between = [\"N1\", \"R\"]
+[[links]]
+between = [\"R\", \"N3\"]
+rate_mbps = 10
+
+[[hosts]]
+node = \"N1\"
+[[hosts.flows]]
+to = \"N3\"
+";
+
+/// The message about `LINKED` with one line of it replaced, and an override.
+fn linked_message(line: &str, with: &str, overrides: &[&str]) -> String {
+    let text = LINKED.replacen(line, with, 1);
+    let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).expect("an override")).collect();
+    Scenario::from_toml("linked.toml", &text, &overrides).expect_err(with).to_string()
+}
+
+#[test]
+fn the_scenario_of_links_without_a_mistake_is_read() {
+    Scenario::from_toml("linked.toml", LINKED, &[]).expect("a scenario");
+}
+
+#[test]
+fn links_and_an_access_point_cannot_be_in_one_scenario() {
+    assert_eq!(
+        linked_message("[[hosts]]", "[path]\nrtt_ms = 4\n[[hosts]]", &[]),
+        "linked.toml:9: path: cannot be beside [[links]]; accepted: [[links]] alone, or [access] and [path] without them"
+    );
+    let by_override = linked_message("", "", &["access.rate_mbps=6"]);
+    assert!(by_override.starts_with("`access.rate_mbps=6` on linked.toml: access: cannot be beside"), "{by_override}");
+    assert_eq!(
+        override_message("links.0.loss=0.01"),
+        "`links.0.loss=0.01` is no override: the scenario has no [[links]]; accepted: keys of its [access] and [path]"
+    );
+    let no_blocks = Scenario::from_toml("x.toml", "links = []\n[[hosts]]\n", &[]).expect_err("no link").to_string();
+    assert_eq!(no_blocks, "x.toml:1: links: there is none; accepted: at least one block [[links]]");
+}
+
+#[test]
+fn a_link_joins_two_nodes_that_nothing_else_joins() {
+    assert_eq!(
+        linked_message("between = [\"N1\", \"R\"]", "rate_mbps = 5", &[]),
+        "linked.toml: links[0].between: is not there; accepted: a list of two names: up to 32 letters, digits, _, - and . \
+         each, with # for a number"
+    );
+    for (with, said) in [
+        ("between = [\"N1\"]", "is no list of two names"),
+        ("between = [\"N1\", 2]", "is no list of two names"),
+        ("between = [\"N1\", \"a b\"]", "is no list of two names"),
+        ("between = \"N1-R\"", "\"N1-R\" is text"),
+        ("between = [\"R\", \"R\"]", "joins R with itself"),
+    ] {
+        let message = linked_message("between = [\"N1\", \"R\"]", with, &[]);
+        assert!(message.starts_with("linked.toml:4: links[0].between: ") && message.contains(said), "{message}");
+    }
+    let twice = linked_message("[[hosts]]", "[[links]]\nbetween = [\"N3\", \"R\"]\n[[hosts]]", &[]);
+    assert!(twice.starts_with("linked.toml:10: links[2].between: joins N3 and R, as links[1] does already"), "{twice}");
+    let alike = linked_message("rate_mbps = 10", "count = 3", &[]);
+    assert!(alike.starts_with("linked.toml:7: links[1].count: makes 3 links between the same two nodes"), "{alike}");
+    let alike = linked_message("", "", &["links.1.count=2"]);
+    assert!(alike.starts_with("`links.1.count=2` on linked.toml: links[1].count: makes 2 links"), "{alike}");
+}
+
+#[test]
+fn no_node_is_out_of_reach() {
+    assert_eq!(
+        linked_message("[[hosts]]", "[[links]]\nbetween = [\"X\", \"Y\"]\n[[hosts]]", &[]),
+        "linked.toml:10: links[2].between: no way leads from N1 to X; accepted: links that join all nodes with each other"
+    );
+}
+
+#[test]
+fn hosts_and_flows_name_nodes_that_are_there() {
+    assert_eq!(
+        linked_message("node = \"N1\"", "node = \"N11\"", &[]),
+        "linked.toml:10: hosts[0].node: no link names a node \"N11\"; did you mean \"N1\"?; accepted: N1, R, N3"
+    );
+    assert_eq!(
+        linked_message("to = \"N3\"", "to = \"server\"", &[]),
+        "linked.toml:12: hosts[0].flows[0].to: no link names a node \"server\"; accepted: N1, R, N3"
+    );
+    assert_eq!(
+        linked_message("node = \"N1\"", "", &[]),
+        "linked.toml: hosts[0].node: is not there, and a scenario with [[links]] cannot be without it; accepted: N1, R, N3"
+    );
+    let nowhere = linked_message("to = \"N3\"", "", &[]);
+    assert!(nowhere.starts_with("linked.toml: hosts[0].flows[0].to: is not there, and"), "{nowhere}");
+    let at_home = linked_message("to = \"N3\"", "to = \"N1\"", &[]);
+    assert!(at_home.contains("hosts[0].flows[0].to: \"N1\" is where the host itself sits"), "{at_home}");
+    let second = linked_message("node = \"N1\"", "node = \"N#\"\ncount = 2", &[]);
+    assert!(second.contains("hosts[0].node: no link names a node \"N2\""), "{second}");
+    let node = message("count = 2", "count = 2\nnode = \"N1\"");
+    assert!(
+        node.starts_with("good.toml:10: hosts[0].node: names a node, and without [[links]] there are none"),
+        "{node}"
+    );
+    let to = override_message("hosts.0.flows.0.to=N3");
+    assert!(to.contains("hosts[0].flows[0].to: names a node, and without [[links]] there are none"), "{to}");
+}
+
+#[test]
+fn numbers_of_links_have_ranges_too() {
+    for (with, said) in [
+        ("loss = 1.5", "loss: 1.5 is out of range; accepted: a number from 0 to 1"),
+        ("back_loss = -0.1", "back_loss: -0.1 is out of range"),
+        ("rate_mbps = 0", "rate_mbps: 0 is out of range"),
+        ("loss_at = \"within\"", "loss_at: \"within\" is not one of the words; accepted: \"before\", \"after\""),
+        ("queue = \"red\"", "accepted: \"fifo\", \"fq_codel\""),
+        ("back_queue_packets = 0", "back_queue_packets: 0 is out of range"),
+        ("delay = 3", "there is no such key; did you mean delay_ms?"),
+    ] {
+        let message = linked_message("rate_mbps = 10", with, &[]);
+        assert!(message.starts_with("linked.toml:7: links[1].") && message.contains(said), "{message}");
+    }
+}
+
+#[test]
+fn a_path_of_a_hosts_own_is_in_range_and_not_with_links() {
+    for (with, said) in [
+        ("path_rtt_ms = [40, 4]", "path_rtt_ms: [40, 4] ends before it begins"),
+        ("path_rtt_ms = -1", "path_rtt_ms: -1 is out of range; accepted: a number from 0 to 60000, or a range"),
+        ("path_rtt_change_s = 0", "path_rtt_change_s: 0 is out of range"),
+    ] {
+        let message = message("count = 2", &format!("count = 2\n{with}"));
+        assert!(message.starts_with("good.toml:10: hosts[0].") && message.contains(said), "{message}");
+    }
+    let with_links = linked_message("node = \"N1\"", "node = \"N1\"\npath_rtt_ms = 40", &[]);
+    assert!(with_links.starts_with("linked.toml:11: hosts[0].path_rtt_ms: 40 ms"), "{with_links}");
 }

@@ -2,10 +2,13 @@
 // The ready scenarios are files.
 
 use control::policy::{PolicyName, PolicySettings};
-use network::{AccessConfig, NodeId, PathConfig, QueueConfig, RateControl, Standard, Topology};
+use network::{
+    AccessConfig, DirectionConfig, HostPath, LinksConfig, LossAt, NodeId, PathConfig, QueueConfig, RateControl,
+    Standard, Topology,
+};
 use scenario::keys::{HOST_OWN, Kind, Preset, Section};
 use scenario::{AgentMode, Direction, Era, FlowSpec, Override, Scenario, TrafficKind, Vary};
-use units::{Bytes, Rate, Span, Time};
+use units::{Bytes, Probability, Rate, Span, Time};
 
 fn read(text: &str, overrides: &[&str]) -> Scenario {
     let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).expect("an override")).collect();
@@ -177,6 +180,158 @@ fn the_server_behind_the_path_is_the_node_after_the_hosts() {
     assert!(hosts.iter().flat_map(|host| &host.flows).all(|flow| flow.server == NodeId(3)));
 }
 
+const DUMBBELL: &str = "\
+[[links]]
+count = 2
+between = [\"N#\", \"R\"]
+[[links]]
+between = [\"R\", \"N3\"]
+rate_mbps = 10
+delay_ms = 20
+queue_packets = 50
+loss = 0.01
+loss_at = \"before\"
+back_delay_ms = 5
+back_queue = \"fq_codel\"
+[[hosts]]
+count = 2
+node = \"N#\"
+queue_packets = 40
+[[hosts.flows]]
+to = \"N3\"
+[[hosts]]
+node = \"N3\"
+[[hosts.flows]]
+to = \"R\"
+[[hosts.flows]]
+direction = \"down\"
+to = \"N2\"
+";
+
+fn links(scenario: &Scenario) -> &LinksConfig {
+    let Topology::Links(links) = &scenario.network().topology else { panic!("links") };
+    links
+}
+
+#[test]
+fn links_join_nodes_in_the_order_in_which_they_are_named() {
+    let scenario = read(DUMBBELL, &[]);
+    assert_eq!(scenario.node_names(), ["N1", "R", "N2", "N3"]);
+    let links = links(&scenario);
+    assert_eq!((links.nodes, links.attached.as_slice()), (4, [0, 2, 3].as_slice()));
+    let ends: Vec<_> = links.links.iter().map(|link| link.ends).collect();
+    assert_eq!(ends, [(0, 1), (2, 1), (1, 3)]);
+    let plain = DirectionConfig {
+        rate: Rate::from_mbps(100.0),
+        delay: Span::ZERO,
+        queue: QueueConfig::fifo(100),
+        loss: Probability::ZERO,
+        loss_at: LossAt::AfterQueue,
+    };
+    assert_eq!((links.links[0].forth, links.links[1].back), (plain, plain));
+    let forth = DirectionConfig {
+        rate: Rate::from_mbps(10.0),
+        delay: Span::from_millis(20),
+        queue: QueueConfig::fifo(50),
+        loss: Probability::new(0.01).expect("a probability"),
+        loss_at: LossAt::BeforeQueue,
+    };
+    assert_eq!(links.links[2].forth, forth);
+    // Back is as forth but for what says otherwise, and for the loss.
+    let back = DirectionConfig {
+        delay: Span::from_millis(5),
+        queue: QueueConfig::fq_codel(50),
+        loss: Probability::ZERO,
+        ..forth
+    };
+    assert_eq!(links.links[2].back, back);
+}
+
+#[test]
+fn a_server_may_sit_on_any_node() {
+    let scenario = read(DUMBBELL, &[]);
+    let servers: Vec<NodeId> =
+        scenario.expanded_hosts().iter().flat_map(|host| &host.flows).map(|flow| flow.server).collect();
+    // Node k of the links is node 3 + k, after the three hosts: N3, N3, R, N2.
+    assert_eq!(servers, [NodeId(6), NodeId(6), NodeId(4), NodeId(5)]);
+    assert_eq!(scenario.network().hosts.iter().map(|host| host.queue_packets).collect::<Vec<_>>(), [40, 40, 1_000]);
+}
+
+#[test]
+fn pairs_are_numbered_within_their_blocks() {
+    let pairs = "\
+[[links]]
+count = 3
+between = [\"a#\", \"L\"]
+[[links]]
+between = [\"L\", \"R\"]
+[[links]]
+count = 3
+between = [\"R\", \"b#\"]
+[[hosts]]
+count = 3
+node = \"a#\"
+[[hosts.flows]]
+to = \"b#\"
+";
+    let scenario = read(pairs, &[]);
+    let name = |node: usize| scenario.node_names()[node].as_str();
+    let ways: Vec<_> = scenario
+        .expanded_hosts()
+        .iter()
+        .zip(&links(&scenario).attached)
+        .map(|(host, node)| (name(*node), name(host.flows[0].server.index() - 3)))
+        .collect();
+    assert_eq!(ways, [("a1", "b1"), ("a2", "b2"), ("a3", "b3")]);
+}
+
+#[test]
+fn keys_of_links_can_be_overridden_and_varied() {
+    let scenario = read(
+        DUMBBELL,
+        &["links.1.loss=0.05", "links.*.rate_mbps=7", "links.0.back_rate_mbps=1", "hosts.1.flows.*.to=N1"],
+    );
+    let links = links(&scenario);
+    assert_eq!((links.links[2].forth.loss.get(), links.links[2].forth.rate), (0.05, Rate::from_mbps(7.0)));
+    assert_eq!((links.links[1].forth.rate, links.links[1].back.rate), (Rate::from_mbps(7.0), Rate::from_mbps(1.0)));
+    assert!(scenario.expanded_hosts()[2].flows.iter().all(|flow| flow.server == NodeId(3)));
+    let losses = Vary::cases(&[Vary::parse("links.1.loss=0,0.01").expect("a vary")]);
+    for (case, loss) in losses.iter().zip([0.0, 0.01]) {
+        let scenario = Scenario::from_toml("x.toml", DUMBBELL, &case.overrides).expect("a scenario");
+        let Topology::Links(links) = &scenario.network().topology else { panic!("links") };
+        assert_eq!(links.links[2].forth.loss.get(), loss);
+    }
+}
+
+#[test]
+fn the_whole_scenario_of_links_comes_back_from_json_and_from_toml() {
+    let scenario = read(DUMBBELL, &["seed=9"]);
+    let json = scenario.to_json();
+    assert_eq!((&json["links"][1]["back_rate_mbps"], &json["links"][1]["loss"]), (&10.0.into(), &0.01.into()));
+    assert!(json.get("access").is_none() && json.get("path").is_none());
+    for again in [Scenario::from_json(&json).expect("from JSON"), read(&scenario.to_toml(), &[])] {
+        assert_eq!(again.to_json(), json);
+        assert_eq!(again.expanded_hosts(), scenario.expanded_hosts());
+        assert_eq!(again.network(), scenario.network());
+    }
+}
+
+#[test]
+fn a_host_may_have_a_path_of_its_own() {
+    let path = |overrides: &[&str]| {
+        let network = read("[[hosts]]\n", overrides).network().clone();
+        network.hosts[0].path
+    };
+    let ms = Span::from_millis;
+    assert_eq!(path(&[]), None);
+    let steady = HostPath { rtt: (ms(40), ms(40)), change_every: Span::ZERO };
+    assert_eq!(path(&["hosts.0.path_rtt_ms=40"]), Some(steady));
+    let drawn_once = HostPath { rtt: (ms(4), ms(256)), change_every: Span::ZERO };
+    assert_eq!(path(&["hosts.0.path_rtt_ms=[4, 256]"]), Some(drawn_once));
+    let fluctuating = HostPath { change_every: ms(500), ..drawn_once };
+    assert_eq!(path(&["hosts.0.path_rtt_ms=[4, 256]", "hosts.0.path_rtt_change_s=0.5"]), Some(fluctuating));
+}
+
 #[test]
 fn overrides_reach_one_block_or_all_and_make_what_is_missing() {
     let scenario = read(TWO_KINDS, &["hosts.*.queue_packets=7", "hosts.1.era=2012", "path.rtt_ms=4", "sample_ms=100"]);
@@ -247,7 +402,10 @@ fn every_default_is_accepted_by_its_own_key() {
     for section in Section::ALL {
         for key in section.keys() {
             assert!(!key.meaning.is_empty() && !key.kind.accepted().is_empty(), "{}", key.name);
-            assert_eq!(key.default.value("2012").is_none(), matches!(key.default, Preset::Absent | Preset::Derived(_)));
+            assert_eq!(
+                key.default.value("2012").is_none(),
+                matches!(key.default, Preset::Absent | Preset::Derived(_) | Preset::Required)
+            );
         }
     }
     // The defaults are completed without being checked; read back as a file they are.

@@ -1,0 +1,168 @@
+//! Named nodes and the links between them: from `[[links]]`, `hosts.node` and `flows.to` to numbers.
+//!
+//! A node is there as soon as a link names it; nodes are numbered in that order. In a block of several links or hosts that
+//! are alike, `#` in a name stands for the number within the block, from 1.
+
+use crate::document::{Document, Path, nearest};
+use crate::error::ScenarioError;
+use crate::scenario::size;
+use toml::{Table, Value};
+
+/// At most so many links, all blocks together.
+pub(crate) const MAX_LINKS: usize = 1_000;
+
+/// The nodes and links of a checked scenario; none of either without `[[links]]`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wiring {
+    /// The names of the nodes, by number.
+    pub(crate) nodes: Vec<String>,
+    /// The links, in the order of the file.
+    pub(crate) links: Vec<Link>,
+}
+
+/// One link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Link {
+    /// The `[[links]]` block that it comes from.
+    pub(crate) block: usize,
+    /// The numbers of its nodes, as `between` has them.
+    pub(crate) ends: (usize, usize),
+}
+
+impl Wiring {
+    pub(crate) fn read(document: &Document) -> Result<Self, ScenarioError> {
+        let mut wiring = Self::default();
+        let Some(blocks) = document.table.get("links").and_then(Value::as_array) else { return Ok(wiring) };
+        for (block, table) in blocks.iter().enumerate() {
+            let table = table.as_table().expect("a checked block is a table");
+            wiring.read_block(document, block, table)?;
+        }
+        wiring.check_that_all_are_joined(document)?;
+        Ok(wiring)
+    }
+
+    /// Whether the scenario has links at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.links.is_empty()
+    }
+
+    /// The number of the node that the name stands for in the `number`th of several that are alike, from 1.
+    pub(crate) fn node(&self, name: &str, number: usize) -> Option<usize> {
+        let name = numbered(name, number);
+        self.nodes.iter().position(|node| *node == name)
+    }
+
+    /// Refuses a name that is no node for one of `count` hosts, or that is there without links, or is not with them.
+    pub(crate) fn check(
+        &self,
+        document: &Document,
+        key: &Path,
+        name: Option<&str>,
+        count: usize,
+    ) -> Result<(), ScenarioError> {
+        let fail = |problem: String, accepted: String, meant: Option<String>| {
+            Err(document.error_with_hint(key, problem, accepted, meant))
+        };
+        let nodes = || self.nodes.join(", ");
+        match name {
+            None if self.is_empty() => Ok(()),
+            None => fail("is not there, and a scenario with [[links]] cannot be without it".into(), nodes(), None),
+            Some(_) if self.is_empty() => fail(
+                "names a node, and without [[links]] there are none".into(),
+                "no such key, or blocks [[links]]".into(),
+                None,
+            ),
+            Some(name) => match (1..=count).find(|number| self.node(name, *number).is_none()) {
+                None => Ok(()),
+                Some(number) => {
+                    let names: Vec<&str> = self.nodes.iter().map(String::as_str).collect();
+                    let name = numbered(name, number);
+                    let meant = nearest(&name, &names).map(|node| format!("\"{node}\""));
+                    fail(format!("no link names a node \"{name}\""), nodes(), meant)
+                }
+            },
+        }
+    }
+
+    /// Refuses a connection of one of `count` hosts that does not leave the host's own node.
+    pub(crate) fn check_flow(
+        &self,
+        document: &Document,
+        key: &Path,
+        (from, to): (Option<&str>, Option<&str>),
+        count: usize,
+    ) -> Result<(), ScenarioError> {
+        self.check(document, key, to, count)?;
+        let (Some(from), Some(to)) = (from, to) else { return Ok(()) };
+        match (1..=count).find(|number| numbered(from, *number) == numbered(to, *number)) {
+            None => Ok(()),
+            Some(number) => {
+                let problem = format!("\"{}\" is where the host itself sits", numbered(to, number));
+                Err(document.error(key, problem, "another node"))
+            }
+        }
+    }
+
+    fn read_block(&mut self, document: &Document, block: usize, table: &Table) -> Result<(), ScenarioError> {
+        let here = Path::default().key("links").index(block);
+        let count = size(table, "count");
+        let names: Vec<&str> = table["between"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let [one, other] = names[..] else { panic!("a checked link has two ends") };
+        if count > 1 && ![one, other].iter().any(|name| name.contains('#')) {
+            let problem = format!("makes {count} links between the same two nodes");
+            return Err(document.error(&here.key("count"), problem, "1, or # in a name of `between`"));
+        }
+        if self.links.len() + count > MAX_LINKS {
+            let problem =
+                format!("makes {} links with the blocks before it, which is too many", self.links.len() + count);
+            return Err(document.error(&here.key("count"), problem, format!("at most {MAX_LINKS} links in all")));
+        }
+        for number in 1..=count {
+            let ends = (self.name(numbered(one, number)), self.name(numbered(other, number)));
+            let (from, to) = (&self.nodes[ends.0], &self.nodes[ends.1]);
+            let problem = if ends.0 == ends.1 {
+                format!("joins {from} with itself")
+            } else if let Some(twin) = self.links.iter().find(|link| link.ends == ends || link.ends == (ends.1, ends.0))
+            {
+                format!("joins {from} and {to}, as links[{}] does already", twin.block)
+            } else {
+                self.links.push(Link { block, ends });
+                continue;
+            };
+            return Err(document.error(&here.key("between"), problem, "two nodes that no other link joins"));
+        }
+        Ok(())
+    }
+
+    /// The number of a node, which is new if no link has named it before.
+    fn name(&mut self, name: String) -> usize {
+        self.nodes.iter().position(|node| *node == name).unwrap_or_else(|| {
+            self.nodes.push(name);
+            self.nodes.len() - 1
+        })
+    }
+
+    fn check_that_all_are_joined(&self, document: &Document) -> Result<(), ScenarioError> {
+        let mut reached = vec![false; self.nodes.len()];
+        reached[0] = true;
+        for _ in 0..self.nodes.len() {
+            for Link { ends: (one, other), .. } in &self.links {
+                let either = reached[*one] || reached[*other];
+                (reached[*one], reached[*other]) = (either, either);
+            }
+        }
+        match self.links.iter().find(|link| !reached[link.ends.0]) {
+            None => Ok(()),
+            Some(link) => {
+                let key = Path::default().key("links").index(link.block).key("between");
+                let (first, lost) = (&self.nodes[0], &self.nodes[link.ends.0]);
+                let problem = format!("no way leads from {first} to {lost}");
+                Err(document.error(&key, problem, "links that join all nodes with each other"))
+            }
+        }
+    }
+}
+
+fn numbered(name: &str, number: usize) -> String {
+    name.replace('#', &number.to_string())
+}
