@@ -82,9 +82,14 @@ impl Rate {
     }
 
     /// How long `data` takes at this rate, rounded up to the nanosecond; [`Span::MAX`] at rate zero.
+    #[inline]
     pub fn transmission_time(self, data: Bytes) -> Span {
         if self.0 == 0 {
             return Span::MAX;
+        }
+        // Up to 2.3 GB in 64 bits.
+        if let Some(bits_times_1e9) = data.0.checked_mul(8 * 1_000_000_000) {
+            return Span::from_nanos(bits_times_1e9.div_ceil(self.0));
         }
         let nanos = (u128::from(data.0) * 8 * 1_000_000_000).div_ceil(u128::from(self.0));
         u64::try_from(nanos).map_or(Span::MAX, Span::from_nanos)
@@ -93,12 +98,14 @@ impl Rate {
 
 impl Add for Bytes {
     type Output = Self;
+    #[inline]
     fn add(self, other: Self) -> Self {
         Self(self.0.checked_add(other.0).unwrap_or_else(|| panic!("{self} + {other} is past 2^64 bytes")))
     }
 }
 
 impl AddAssign for Bytes {
+    #[inline]
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }
@@ -106,6 +113,7 @@ impl AddAssign for Bytes {
 
 impl Sub for Bytes {
     type Output = Self;
+    #[inline]
     fn sub(self, other: Self) -> Self {
         Self(self.0.checked_sub(other.0).unwrap_or_else(|| panic!("{self} - {other} would be negative")))
     }
@@ -143,6 +151,10 @@ mod tests {
         // 1 byte at 3 bit/s: 8/3 s = 2.666666666(6) s.
         assert_eq!(Rate::from_bps(3).transmission_time(Bytes::new(1)), Span::from_nanos(2_666_666_667));
         assert_eq!(Rate::ZERO.transmission_time(Bytes::new(1)), Span::MAX);
+        // On both sides of 2^64 / (8 × 10^9) = 2305843009.2 bytes: 8 × 2305843009 / 10^6 s = 18446.744072 s, and 8 us more.
+        let megabit = Rate::from_mbps(1.0);
+        assert_eq!(megabit.transmission_time(Bytes::new(2_305_843_009)), Span::from_micros(18_446_744_072));
+        assert_eq!(megabit.transmission_time(Bytes::new(2_305_843_010)), Span::from_micros(18_446_744_080));
     }
 
     #[test]

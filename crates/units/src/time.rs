@@ -122,14 +122,26 @@ const fn scaled(count: u64, nanos_each: u64) -> u64 {
     }
 }
 
+/// The end of an operation whose result would leave the range: out of the way of those that do not.
+#[cold]
+#[inline(never)]
+fn out_of_range(left: impl fmt::Display, between: &str, right: impl fmt::Display, problem: &str) -> ! {
+    panic!("{left} {between} {right}{problem}")
+}
+
 impl Add<Span> for Time {
     type Output = Self;
+    #[inline]
     fn add(self, span: Span) -> Self {
-        Self(self.0.checked_add(span.0).unwrap_or_else(|| panic!("{self} + {span} leaves the time line")))
+        match self.0.checked_add(span.0) {
+            Some(nanos) => Self(nanos),
+            None => out_of_range(self, "+", span, " leaves the time line"),
+        }
     }
 }
 
 impl AddAssign<Span> for Time {
+    #[inline]
     fn add_assign(&mut self, span: Span) {
         *self = *self + span;
     }
@@ -137,26 +149,39 @@ impl AddAssign<Span> for Time {
 
 impl Sub<Span> for Time {
     type Output = Self;
+    #[inline]
     fn sub(self, span: Span) -> Self {
-        Self(self.0.checked_sub(span.0).unwrap_or_else(|| panic!("{self} - {span} is before the start of the run")))
+        match self.0.checked_sub(span.0) {
+            Some(nanos) => Self(nanos),
+            None => out_of_range(self, "-", span, " is before the start of the run"),
+        }
     }
 }
 
 impl Sub for Time {
     type Output = Span;
+    #[inline]
     fn sub(self, earlier: Self) -> Span {
-        Span(self.0.checked_sub(earlier.0).unwrap_or_else(|| panic!("{self} is before {earlier}")))
+        match self.0.checked_sub(earlier.0) {
+            Some(nanos) => Span(nanos),
+            None => out_of_range(self, "is before", earlier, ""),
+        }
     }
 }
 
 impl Add for Span {
     type Output = Self;
+    #[inline]
     fn add(self, other: Self) -> Self {
-        Self(self.0.checked_add(other.0).unwrap_or_else(|| panic!("{self} + {other} is past 584 years")))
+        match self.0.checked_add(other.0) {
+            Some(nanos) => Self(nanos),
+            None => out_of_range(self, "+", other, " is past 584 years"),
+        }
     }
 }
 
 impl AddAssign for Span {
+    #[inline]
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }
@@ -164,12 +189,17 @@ impl AddAssign for Span {
 
 impl Sub for Span {
     type Output = Self;
+    #[inline]
     fn sub(self, other: Self) -> Self {
-        Self(self.0.checked_sub(other.0).unwrap_or_else(|| panic!("{self} - {other} would be negative")))
+        match self.0.checked_sub(other.0) {
+            Some(nanos) => Self(nanos),
+            None => out_of_range(self, "-", other, " would be negative"),
+        }
     }
 }
 
 impl SubAssign for Span {
+    #[inline]
     fn sub_assign(&mut self, other: Self) {
         *self = *self - other;
     }
@@ -177,13 +207,18 @@ impl SubAssign for Span {
 
 impl Mul<u64> for Span {
     type Output = Self;
+    #[inline]
     fn mul(self, count: u64) -> Self {
-        Self(self.0.checked_mul(count).unwrap_or_else(|| panic!("{count} × {self} is past 584 years")))
+        match self.0.checked_mul(count) {
+            Some(nanos) => Self(nanos),
+            None => out_of_range(count, "×", self, " is past 584 years"),
+        }
     }
 }
 
 impl Div<u64> for Span {
     type Output = Self;
+    #[inline]
     fn div(self, parts: u64) -> Self {
         Self(self.0 / parts)
     }
