@@ -1,63 +1,61 @@
 //! Who is next of many: a tournament.
 //!
 //! Each contestant has a time; the earliest wins, of equals the one with the lowest number. A change of one time is one
-//! match for each doubling of the contestants, and fewer where the winner stays.
+//! match for each doubling of the contestants, and fewer where the outcome stays.
 
 use units::Time;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
-    times: Vec<Time>,
-    /// `winners[1]` has won all; the players of match m are the winners of 2m and 2m + 1. The lower half of a full tree: in the
-    /// last row the contestants themselves play.
-    winners: Vec<u32>,
-    /// A power of two, not less than the number of contestants and 2.
+    /// A full tree: the players of match m are the winners of 2m and 2m + 1, and `matches[1]` is the final. The last row, which
+    /// begins at `width`, are the contestants themselves.
+    matches: Vec<Entry>,
     width: usize,
+}
+
+/// A contestant's time, and below it its number: in this order they are compared.
+type Entry = u128;
+
+fn entry(contestant: usize, at: Time) -> Entry {
+    u128::from(at.as_nanos()) << 32 | contestant as u128
 }
 
 impl Schedule {
     /// So many contestants, none of whom is ever due.
     pub(crate) fn new(contestants: usize) -> Self {
         let width = contestants.next_power_of_two().max(2);
-        let mut schedule = Self { times: vec![Time::MAX; width], winners: vec![0; width], width };
-        for game in (1..width).rev() {
-            schedule.winners[game] = schedule.play(game);
+        let mut matches = vec![entry(0, Time::MAX); 2 * width];
+        for contestant in 0..width {
+            matches[width + contestant] = entry(contestant, Time::MAX);
         }
-        schedule
+        for game in (1..width).rev() {
+            matches[game] = matches[2 * game].min(matches[2 * game + 1]);
+        }
+        Self { matches, width }
     }
 
     /// When the first one is due; [`Time::MAX`] for never.
     pub(crate) fn first_at(&self) -> Time {
-        self.times[self.first()]
+        Time::from_nanos((self.matches[1] >> 32) as u64)
     }
 
     /// Who is due first.
     pub(crate) fn first(&self) -> usize {
-        self.winners[1] as usize
+        self.matches[1] as u32 as usize
     }
 
     /// From now on this one is due then.
     pub(crate) fn set(&mut self, contestant: usize, at: Time) {
-        if self.times[contestant] == at {
-            return;
-        }
-        self.times[contestant] = at;
-        let mut game = (self.width + contestant) / 2;
-        while game > 0 {
-            let winner = self.play(game);
-            if winner == self.winners[game] && winner as usize != contestant {
-                // Somebody else had won here and does so again.
+        let mut game = self.width + contestant;
+        let mut winner = entry(contestant, at);
+        while self.matches[game] != winner {
+            self.matches[game] = winner;
+            if game == 1 {
                 break;
             }
-            self.winners[game] = winner;
+            winner = self.matches[game].min(self.matches[game ^ 1]);
             game /= 2;
         }
-    }
-
-    fn play(&self, game: usize) -> u32 {
-        let [left, right] = [2 * game, 2 * game + 1]
-            .map(|player| if player < self.width { self.winners[player] } else { (player - self.width) as u32 });
-        if self.times[right as usize] < self.times[left as usize] { right } else { left }
     }
 }
 

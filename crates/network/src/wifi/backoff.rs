@@ -8,8 +8,11 @@
 //! 4. A frame that finds the queue empty, the timer ended and the medium silent goes when the inter-frame space is over,
 //!    at once if it is; if it finds the medium busy, or the medium gets busy before that, a timer is drawn.
 //!
-//! A transmission is sensed aCCATime after it began: whoever's timer ends before that sends too, and they collide. Nothing
-//! happens slot by slot: when timers end is worked out once for each silence.
+//! A transmission is sensed aCCATime after it began: whoever's timer ends before that sends too, and they collide.
+//!
+//! Nothing happens slot by slot, nor contender by contender. Nearly all wait the same inter-frame space and count together, so
+//! they share one count of slots passed, a timer is the count at which it ends, and those that wait to send lie in a wheel
+//! by that. Apart are only the senders of the last transmission, who draw, and those with another inter-frame space.
 //!
 //! ```text
 //!                      frame arrives, timer ended, medium silent
@@ -28,6 +31,7 @@
 //! References: 802.11-2020 §10.3.4.2 (basic access), §10.3.4.3 (backoff), §10.3.3 (contention window).
 
 use super::constants::ContentionWindow;
+use super::wheel::Wheel;
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use units::{Span, Time};
@@ -38,6 +42,18 @@ pub(crate) struct Contention {
     sensing: Span,
     contenders: Vec<Contender>,
     streams: Vec<ChaCha8Rng>,
+    /// When the inter-frame space of those who count together is over, or was in the last silence.
+    ready: Time,
+    /// Slots that they had counted until then, since the run's start.
+    passed_at_ready: u64,
+    /// Slots that they have counted until the medium got busy; the same as above while it is silent.
+    passed: u64,
+    /// Those who count together and have a frame, by the count at which their timer ends.
+    wheel: Wheel,
+    /// Those who do not count together with the others.
+    apart: Vec<usize>,
+    /// Those whose frame goes at the end of the inter-frame space without backoff, if the medium stays silent.
+    without_backoff: Vec<usize>,
     /// When the next transmission begins if no frame arrives; [`Time::MAX`] while the medium is busy or nobody has a frame.
     next: Time,
     /// While the medium is busy: when that is sensed.
@@ -47,18 +63,22 @@ pub(crate) struct Contention {
 
 #[derive(Clone, Debug)]
 struct Contender {
-    /// When its inter-frame space is over.
+    /// Counting together: `passed` when its timer ends; not later than `passed` if it has ended.
+    end: u64,
+    is_apart: bool,
+    /// Apart: when its inter-frame space is over.
     ready: Time,
-    /// When its timer ends, if the medium stays silent.
+    /// Apart: when its timer ends, if the medium stays silent.
     timer_end: Time,
-    /// Slots left on the timer at `ready`.
+    /// Apart: slots left on the timer at `ready`.
     slots: u32,
     /// CW.
     window: u32,
     limits: ContentionWindow,
     has_frame: bool,
-    /// Its frame goes at the end of the inter-frame space without backoff, if the medium stays silent.
     without_backoff: bool,
+    /// Named to be apart in the silence that begins.
+    named: bool,
 }
 
 impl Contention {
@@ -66,6 +86,8 @@ impl Contention {
     pub(crate) fn new(slot: Span, sensing: Span, contenders: Vec<(ContentionWindow, ChaCha8Rng)>) -> Self {
         let (limits, streams): (Vec<_>, Vec<_>) = contenders.into_iter().unzip();
         let contender = |limits: ContentionWindow| Contender {
+            end: 0,
+            is_apart: false,
             ready: Time::ZERO,
             timer_end: Time::ZERO,
             slots: 0,
@@ -73,12 +95,19 @@ impl Contention {
             limits,
             has_frame: false,
             without_backoff: false,
+            named: false,
         };
         Self {
             slot,
             sensing,
+            wheel: Wheel::new(limits.len()),
             contenders: limits.into_iter().map(contender).collect(),
             streams,
+            ready: Time::ZERO,
+            passed_at_ready: 0,
+            passed: 0,
+            apart: Vec::new(),
+            without_backoff: Vec::new(),
             next: Time::MAX,
             busy_sensed_at: None,
             backlogged: 0,
@@ -98,51 +127,56 @@ impl Contention {
     /// The contender has frames from now on. `deferring_until`: the medium counts as busy until then (a reservation, though it
     /// is silent). Gives the start of its transmission if it sends into one that it cannot have sensed yet.
     pub(crate) fn on_frame(&mut self, index: usize, now: Time, deferring_until: Time) -> Option<Time> {
+        let timer_end = self.timer_end(index);
+        let has_ended = self.slots(index) == 0;
         let contender = &mut self.contenders[index];
         debug_assert!(!contender.has_frame, "a frame that follows others waits behind them");
         contender.has_frame = true;
         self.backlogged += 1;
         if let Some(sensed) = self.busy_sensed_at {
-            if contender.slots == 0 {
-                if contender.timer_end < sensed && now < sensed {
-                    return Some(contender.timer_end.max(now));
-                }
+            if has_ended && timer_end < sensed && now < sensed {
+                self.set_apart(index, now);
+                return Some(timer_end.max(now));
+            }
+            if has_ended {
                 self.draw(index);
             }
+            self.line_up(index);
             return None;
         }
-        if contender.timer_end <= now {
+        if timer_end <= now {
             // The timer has ended in silence; the frame may go now.
-            contender.slots = 0;
-            contender.ready = now;
-            contender.timer_end = now;
-        } else if contender.slots == 0 && now < deferring_until {
-            self.draw(index);
-            let contender = &mut self.contenders[index];
-            contender.timer_end = contender.ready + self.slot * u64::from(contender.slots);
-        } else if contender.slots == 0 {
-            contender.without_backoff = true;
+            self.set_apart(index, now);
+        } else {
+            if has_ended && now < deferring_until {
+                self.draw(index);
+                let contender = &mut self.contenders[index];
+                contender.timer_end = contender.ready + self.slot * u64::from(contender.slots);
+            } else if has_ended {
+                contender.without_backoff = true;
+                self.without_backoff.push(index);
+            }
+            self.line_up(index);
         }
-        self.next = self.next.min(self.contenders[index].timer_end);
+        self.next = self.next.min(self.timer_end(index));
         None
     }
 
-    /// The contender has no frames from now on.
+    /// The contender, which has sent, has no frames from now on.
     pub(crate) fn on_empty(&mut self, index: usize) {
+        debug_assert!(self.contenders[index].is_apart, "who has sent draws a timer of its own");
         self.contenders[index].has_frame = false;
         self.backlogged -= 1;
     }
 
     /// The medium gets busy with the transmission that was next. Names all that send before they can sense it, with their
-    /// starts, and freezes the others' timers.
+    /// starts, in order of their numbers, and freezes the others' timers.
     pub(crate) fn seize(&mut self, start: Time, sending: &mut Vec<(usize, Time)>) {
         let sensed = start + self.sensing;
         self.busy_sensed_at = Some(sensed);
         self.next = Time::MAX;
-        // Most have become ready together: divide once for them.
-        let mut last_ready = Time::MAX;
-        let mut last_passed = 0;
-        for index in 0..self.contenders.len() {
+        for position in 0..self.apart.len() {
+            let index = self.apart[position];
             let contender = &mut self.contenders[index];
             if contender.timer_end < sensed {
                 contender.slots = 0;
@@ -150,18 +184,34 @@ impl Contention {
                     sending.push((index, contender.timer_end));
                 }
             } else if contender.ready < sensed {
-                // Slots whose end was before the transmission was sensed; at least one is left, for the timer has not ended.
-                if contender.ready != last_ready {
-                    last_ready = contender.ready;
-                    let silence = sensed - Span::from_nanos(1) - contender.ready;
-                    last_passed = (silence.as_nanos() / self.slot.as_nanos()) as u32;
-                }
-                contender.slots -= last_passed;
+                contender.slots -= slots_before(sensed, contender.ready, self.slot) as u32;
             } else if contender.without_backoff {
                 self.draw(index);
             }
+        }
+        if self.ready < sensed {
+            let passed = self.passed + slots_before(sensed, self.ready, self.slot);
+            while let Some((end, index)) = self.wheel.first(self.passed).filter(|&(end, _)| end <= passed) {
+                let timer_end = self.ready + self.slot * (end - self.passed);
+                sending.push((index, timer_end));
+                self.wheel.remove(index, end);
+                self.set_apart(index, timer_end);
+            }
+            self.passed = passed;
+        } else {
+            for position in 0..self.without_backoff.len() {
+                let index = self.without_backoff[position];
+                if !self.contenders[index].is_apart {
+                    self.wheel.remove(index, self.contenders[index].end);
+                    self.draw(index);
+                    self.line_up(index);
+                }
+            }
+        }
+        for index in self.without_backoff.drain(..) {
             self.contenders[index].without_backoff = false;
         }
+        sending.sort_unstable();
     }
 
     /// The contender's exchange has succeeded, or its frame was given up: CW = aCWmin, a new timer.
@@ -181,20 +231,83 @@ impl Contention {
     /// The medium is silent again. The inter-frame spaces end at `ready`, but for the contenders named in `except`.
     pub(crate) fn resume(&mut self, ready: Time, except: &[(usize, Time)]) {
         self.busy_sensed_at = None;
-        for contender in &mut self.contenders {
-            contender.ready = ready;
-        }
+        self.ready = ready;
+        self.passed_at_ready = self.passed;
         for &(index, ready) in except {
-            self.contenders[index].ready = ready;
-        }
-        let mut next = Time::MAX;
-        for contender in &mut self.contenders {
-            contender.timer_end = contender.ready + self.slot * u64::from(contender.slots);
-            if contender.has_frame {
-                next = next.min(contender.timer_end);
+            let slots = self.slots(index);
+            let contender = &mut self.contenders[index];
+            contender.named = true;
+            contender.ready = ready;
+            if !contender.is_apart {
+                contender.is_apart = true;
+                contender.slots = slots;
+                if contender.has_frame {
+                    self.wheel.remove(index, contender.end);
+                }
+                self.apart.push(index);
             }
         }
+        let mut next = Time::MAX;
+        self.apart.retain(|&index| {
+            let contender = &mut self.contenders[index];
+            if contender.named {
+                contender.named = false;
+                contender.timer_end = contender.ready + self.slot * u64::from(contender.slots);
+                if contender.has_frame {
+                    next = next.min(contender.timer_end);
+                }
+                return true;
+            }
+            contender.is_apart = false;
+            contender.end = self.passed + u64::from(contender.slots);
+            if contender.has_frame {
+                self.wheel.insert(index, contender.end);
+            }
+            false
+        });
+        if let Some((end, _)) = self.wheel.first(self.passed) {
+            next = next.min(ready + self.slot * (end - self.passed));
+        }
         self.next = next;
+    }
+
+    /// When the timer ends if the medium stays silent, or would have ended if it had.
+    fn timer_end(&self, index: usize) -> Time {
+        let contender = &self.contenders[index];
+        if contender.is_apart {
+            return contender.timer_end;
+        }
+        self.ready + self.slot * contender.end.saturating_sub(self.passed_at_ready)
+    }
+
+    /// Slots left on the timer: at the end of the inter-frame space, or of what was counted before the medium got busy.
+    fn slots(&self, index: usize) -> u32 {
+        let contender = &self.contenders[index];
+        if contender.is_apart {
+            return contender.slots;
+        }
+        contender.end.saturating_sub(self.passed) as u32
+    }
+
+    /// The contender's timer has ended and it sends at `start`.
+    fn set_apart(&mut self, index: usize, start: Time) {
+        let contender = &mut self.contenders[index];
+        contender.slots = 0;
+        contender.ready = start;
+        contender.timer_end = start;
+        if !contender.is_apart {
+            contender.is_apart = true;
+            self.apart.push(index);
+        }
+    }
+
+    /// Puts one that has got a frame into the wheel, if it counts together with the others.
+    fn line_up(&mut self, index: usize) {
+        let contender = &mut self.contenders[index];
+        if !contender.is_apart {
+            contender.end = contender.end.max(self.passed);
+            self.wheel.insert(index, contender.end);
+        }
     }
 
     fn draw(&mut self, index: usize) {
@@ -202,5 +315,292 @@ impl Contention {
         debug_assert!((contender.window + 1).is_power_of_two(), "contention windows are 2^k - 1");
         // CW is 2^k - 1, so the low k bits are uniform in 0..=CW.
         contender.slots = self.streams[index].next_u32() & contender.window;
+        contender.end = self.passed + u64::from(contender.slots);
+    }
+}
+
+/// How many slots after `ready` end before a transmission is sensed.
+fn slots_before(sensed: Time, ready: Time, slot: Span) -> u64 {
+    (sensed - Span::from_nanos(1) - ready).as_nanos() / slot.as_nanos()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Streams;
+    use crate::wifi::constants::{DSSS_WINDOW, OFDM_WINDOW};
+    use proptest::prelude::*;
+
+    /// The same rules with each contender looked at each time.
+    struct Plain {
+        slot: Span,
+        sensing: Span,
+        contenders: Vec<PlainContender>,
+        streams: Vec<ChaCha8Rng>,
+        /// When the next transmission begins if no frame arrives; [`Time::MAX`] while the medium is busy or nobody has a frame.
+        next: Time,
+        /// While the medium is busy: when that is sensed.
+        busy_sensed_at: Option<Time>,
+        backlogged: usize,
+    }
+
+    struct PlainContender {
+        /// When its inter-frame space is over.
+        ready: Time,
+        /// When its timer ends, if the medium stays silent.
+        timer_end: Time,
+        /// Slots left on the timer at `ready`.
+        slots: u32,
+        /// CW.
+        window: u32,
+        limits: ContentionWindow,
+        has_frame: bool,
+        /// Its frame goes at the end of the inter-frame space without backoff, if the medium stays silent.
+        without_backoff: bool,
+    }
+
+    impl Plain {
+        /// Contenders on a medium that has been silent for long.
+        fn new(slot: Span, sensing: Span, contenders: Vec<(ContentionWindow, ChaCha8Rng)>) -> Self {
+            let (limits, streams): (Vec<_>, Vec<_>) = contenders.into_iter().unzip();
+            let contender = |limits: ContentionWindow| PlainContender {
+                ready: Time::ZERO,
+                timer_end: Time::ZERO,
+                slots: 0,
+                window: limits.min,
+                limits,
+                has_frame: false,
+                without_backoff: false,
+            };
+            Self {
+                slot,
+                sensing,
+                contenders: limits.into_iter().map(contender).collect(),
+                streams,
+                next: Time::MAX,
+                busy_sensed_at: None,
+                backlogged: 0,
+            }
+        }
+
+        /// When the next transmission begins if no frame arrives; [`Time::MAX`] for never.
+        fn next_access(&self) -> Time {
+            self.next
+        }
+
+        /// Whether any contender has a frame.
+        fn is_backlogged(&self) -> bool {
+            self.backlogged > 0
+        }
+
+        /// The contender has frames from now on. `deferring_until`: the medium counts as busy until then (a reservation, though it
+        /// is silent). Gives the start of its transmission if it sends into one that it cannot have sensed yet.
+        fn on_frame(&mut self, index: usize, now: Time, deferring_until: Time) -> Option<Time> {
+            let contender = &mut self.contenders[index];
+            debug_assert!(!contender.has_frame, "a frame that follows others waits behind them");
+            contender.has_frame = true;
+            self.backlogged += 1;
+            if let Some(sensed) = self.busy_sensed_at {
+                if contender.slots == 0 {
+                    if contender.timer_end < sensed && now < sensed {
+                        return Some(contender.timer_end.max(now));
+                    }
+                    self.draw(index);
+                }
+                return None;
+            }
+            if contender.timer_end <= now {
+                // The timer has ended in silence; the frame may go now.
+                contender.slots = 0;
+                contender.ready = now;
+                contender.timer_end = now;
+            } else if contender.slots == 0 && now < deferring_until {
+                self.draw(index);
+                let contender = &mut self.contenders[index];
+                contender.timer_end = contender.ready + self.slot * u64::from(contender.slots);
+            } else if contender.slots == 0 {
+                contender.without_backoff = true;
+            }
+            self.next = self.next.min(self.contenders[index].timer_end);
+            None
+        }
+
+        /// The contender has no frames from now on.
+        fn on_empty(&mut self, index: usize) {
+            self.contenders[index].has_frame = false;
+            self.backlogged -= 1;
+        }
+
+        /// The medium gets busy with the transmission that was next. Names all that send before they can sense it, with their
+        /// starts, and freezes the others' timers.
+        fn seize(&mut self, start: Time, sending: &mut Vec<(usize, Time)>) {
+            let sensed = start + self.sensing;
+            self.busy_sensed_at = Some(sensed);
+            self.next = Time::MAX;
+            // Most have become ready together: divide once for them.
+            let mut last_ready = Time::MAX;
+            let mut last_passed = 0;
+            for index in 0..self.contenders.len() {
+                let contender = &mut self.contenders[index];
+                if contender.timer_end < sensed {
+                    contender.slots = 0;
+                    if contender.has_frame {
+                        sending.push((index, contender.timer_end));
+                    }
+                } else if contender.ready < sensed {
+                    // Slots whose end was before the transmission was sensed; at least one is left, for the timer has not ended.
+                    if contender.ready != last_ready {
+                        last_ready = contender.ready;
+                        let silence = sensed - Span::from_nanos(1) - contender.ready;
+                        last_passed = (silence.as_nanos() / self.slot.as_nanos()) as u32;
+                    }
+                    contender.slots -= last_passed;
+                } else if contender.without_backoff {
+                    self.draw(index);
+                }
+                self.contenders[index].without_backoff = false;
+            }
+        }
+
+        /// The contender's exchange has succeeded, or its frame was given up: CW = aCWmin, a new timer.
+        fn on_done(&mut self, index: usize) {
+            let contender = &mut self.contenders[index];
+            contender.window = contender.limits.min;
+            self.draw(index);
+        }
+
+        /// The contender's transmission has failed and will be repeated: CW doubles, a new timer.
+        fn on_failure(&mut self, index: usize) {
+            let contender = &mut self.contenders[index];
+            contender.window = (2 * contender.window + 1).min(contender.limits.max);
+            self.draw(index);
+        }
+
+        /// The medium is silent again. The inter-frame spaces end at `ready`, but for the contenders named in `except`.
+        fn resume(&mut self, ready: Time, except: &[(usize, Time)]) {
+            self.busy_sensed_at = None;
+            for contender in &mut self.contenders {
+                contender.ready = ready;
+            }
+            for &(index, ready) in except {
+                self.contenders[index].ready = ready;
+            }
+            let mut next = Time::MAX;
+            for contender in &mut self.contenders {
+                contender.timer_end = contender.ready + self.slot * u64::from(contender.slots);
+                if contender.has_frame {
+                    next = next.min(contender.timer_end);
+                }
+            }
+            self.next = next;
+        }
+
+        fn draw(&mut self, index: usize) {
+            let contender = &mut self.contenders[index];
+            debug_assert!((contender.window + 1).is_power_of_two(), "contention windows are 2^k - 1");
+            // CW is 2^k - 1, so the low k bits are uniform in 0..=CW.
+            contender.slots = self.streams[index].next_u32() & contender.window;
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    struct Round {
+        /// Who gets a frame while the medium is silent: who, how far on the way from the last event to the next (in 8ths; past that,
+        /// in us if nothing is next), and for how long the medium counts as busy (us).
+        in_silence: Vec<(usize, u64, u64)>,
+        /// Who gets a frame while the medium is busy: who, and when (us since its beginning).
+        in_transmission: Vec<(usize, u64)>,
+        /// How long the transmission takes (us).
+        length: u64,
+        /// By sender: whether it has failed, and whether it has a next frame.
+        outcomes: Vec<(bool, bool)>,
+        /// The inter-frame space (us), and who has another one.
+        space: u64,
+        except: Vec<(usize, u64)>,
+    }
+
+    fn rounds() -> impl Strategy<Value = Vec<Round>> {
+        let who = || 0..CONTENDERS;
+        let in_silence = prop::collection::vec((who(), 0..12_u64, prop_oneof![Just(0), 0..60_u64]), 0..5);
+        let in_transmission = prop::collection::vec((who(), prop_oneof![0..6_u64, 0..300_u64]), 0..5);
+        let outcomes = prop::collection::vec(any::<(bool, bool)>(), CONTENDERS);
+        let except = prop::collection::vec((who(), 0..90_u64), 0..4);
+        let round = (in_silence, in_transmission, 6..300_u64, outcomes, 0..90_u64, except);
+        let round = round.prop_map(|(in_silence, in_transmission, length, outcomes, space, except)| {
+            let mut named = [false; CONTENDERS];
+            let except = except.into_iter().filter(|&(index, _)| !std::mem::replace(&mut named[index], true)).collect();
+            Round { in_silence, in_transmission, length, outcomes, space, except }
+        });
+        prop::collection::vec(round, 1..60)
+    }
+
+    const CONTENDERS: usize = 9;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn counting_together_is_counting_each_alone(seed: u64, rounds in rounds()) {
+            let us = Span::from_micros;
+            let contenders = || {
+                let stream = |index| Streams::new(seed).stream(&format!("{index}"));
+                let window = |index| if index % 4 == 3 { DSSS_WINDOW } else { OFDM_WINDOW };
+                (0..CONTENDERS).map(|index| (window(index), stream(index))).collect::<Vec<_>>()
+            };
+            let mut plain = Plain::new(us(9), us(4), contenders());
+            let mut fast = Contention::new(us(9), us(4), contenders());
+            let mut has_frame = [false; CONTENDERS];
+            let mut now = Time::ZERO;
+            for round in rounds {
+                for (index, way, deferring) in round.in_silence {
+                    let next = fast.next_access();
+                    now += if next < Time::MAX { (next - now) * way.min(8) / 8 } else { us(way * 20) };
+                    if !std::mem::replace(&mut has_frame[index], true) {
+                        let deferring = now + us(deferring);
+                        prop_assert_eq!(plain.on_frame(index, now, deferring), fast.on_frame(index, now, deferring));
+                    }
+                    prop_assert_eq!(plain.next_access(), fast.next_access());
+                }
+                let start = fast.next_access();
+                if start == Time::MAX {
+                    continue;
+                }
+                let (mut senders, mut fast_senders) = (Vec::new(), Vec::new());
+                plain.seize(start, &mut senders);
+                fast.seize(start, &mut fast_senders);
+                prop_assert_eq!(&senders, &fast_senders);
+                let mut late = round.in_transmission;
+                late.sort_unstable_by_key(|&(_, after)| after);
+                for (index, after) in late {
+                    if !std::mem::replace(&mut has_frame[index], true) {
+                        let at = start + us(after.min(round.length));
+                        let joins = plain.on_frame(index, at, Time::ZERO);
+                        prop_assert_eq!(joins, fast.on_frame(index, at, Time::ZERO));
+                        senders.extend(joins.map(|start| (index, start)));
+                    }
+                }
+                prop_assert_eq!(plain.next_access(), fast.next_access());
+                now = start + us(round.length);
+                for &(index, _) in &senders {
+                    let (has_failed, has_next) = round.outcomes[index];
+                    if has_failed {
+                        plain.on_failure(index);
+                        fast.on_failure(index);
+                    } else {
+                        plain.on_done(index);
+                        fast.on_done(index);
+                        if !has_next {
+                            has_frame[index] = false;
+                            plain.on_empty(index);
+                            fast.on_empty(index);
+                        }
+                    }
+                }
+                let except: Vec<_> = round.except.iter().map(|&(index, space)| (index, now + us(space))).collect();
+                plain.resume(now + us(round.space), &except);
+                fast.resume(now + us(round.space), &except);
+                prop_assert_eq!((plain.next_access(), plain.is_backlogged()), (fast.next_access(), fast.is_backlogged()));
+            }
+        }
     }
 }

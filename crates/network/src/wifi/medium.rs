@@ -42,6 +42,8 @@ pub(crate) struct Medium<P> {
     contention: Contention,
     /// The stations, then the access point.
     senders: Vec<Sender<P>>,
+    /// By sender: which of its frames are received with an error.
+    error_streams: Vec<ChaCha8Rng>,
     /// By station: up, then down.
     directions: Vec<[Direction; 2]>,
     broadcast_rate: PhyRate,
@@ -69,7 +71,6 @@ struct Sender<P> {
     failures: u8,
     /// Whether it wants to hear of its packets that have left the queue.
     reports: bool,
-    error_stream: ChaCha8Rng,
 }
 
 /// One direction between a station and the access point.
@@ -115,11 +116,13 @@ impl<P: Clone> Medium<P> {
         let highest = |host: &HostConfig| host.rate.and_then(PhyRate::from_rate).unwrap_or(config.rate);
         let mut contenders = Vec::with_capacity(hosts.len() + 1);
         let mut senders = Vec::with_capacity(hosts.len() + 1);
+        let mut error_streams = Vec::with_capacity(hosts.len() + 1);
         let mut add = |name: &str, queue, highest| {
             let stream = |purpose: &str| streams.stream(&format!("wifi/{purpose}/{name}"));
             contenders.push((standard.window(highest), stream("backoff")));
             let queue = Queue::new(queue, streams, &format!("wifi/fq-codel/{name}"));
-            senders.push(Sender { queue, failures: 0, reports: false, error_stream: stream("frame-error") });
+            senders.push(Sender { queue, failures: 0, reports: false });
+            error_streams.push(stream("frame-error"));
         };
         for (index, host) in hosts.iter().enumerate() {
             add(&index.to_string(), QueueConfig::fifo(host.queue_packets), highest(host));
@@ -144,6 +147,7 @@ impl<P: Clone> Medium<P> {
             sending: Vec::with_capacity(senders.len()),
             waits: Vec::with_capacity(senders.len()),
             senders,
+            error_streams,
             directions: hosts.iter().enumerate().map(directions).collect(),
             broadcast_rate: config.broadcast_rate.unwrap_or(lowest_basic),
             frame_error_rate: config.frame_error_rate,
@@ -185,7 +189,7 @@ impl<P: Clone> Medium<P> {
                     self.on_broadcast_over(now, outcome);
                     return None;
                 };
-                if happens(self.frame_error_rate, &mut self.senders[frame.sender].error_stream) {
+                if happens(self.frame_error_rate, &mut self.error_streams[frame.sender]) {
                     self.on_error(now, frame, link, outcome);
                     return None;
                 }
@@ -222,7 +226,7 @@ impl<P: Clone> Medium<P> {
 
     pub(crate) fn report(&self, now: Time, statistics: &mut Statistics) {
         statistics.air = self.air;
-        *self.air_use(&mut statistics.air) += now.saturating_since(self.air_since);
+        *self.air_use().of(&mut statistics.air) += now.saturating_since(self.air_since);
         statistics.collisions = self.collisions;
         statistics.broadcasts = self.broadcasts;
         for (station, ways) in self.directions.iter().enumerate() {
@@ -322,9 +326,8 @@ impl<P: Clone> Medium<P> {
         let packet = self.senders[sender].queue.pop(now);
         let mut waits = std::mem::take(&mut self.waits);
         for to in self.receivers(&packet) {
-            let access_point = &mut self.senders[sender];
-            if happens(self.frame_error_rate, &mut access_point.error_stream) {
-                access_point.queue.count_drops(Cause::FrameError, 1);
+            if happens(self.frame_error_rate, &mut self.error_streams[sender]) {
+                self.senders[sender].queue.count_drops(Cause::FrameError, 1);
                 waits.push((to.index(), now + self.times.eifs(rate)));
             } else {
                 outcome.deliveries.push(Delivery { at: now, to, packet: packet.clone() });
@@ -422,20 +425,41 @@ impl<P: Clone> Medium<P> {
 
     /// Books the time since the last call on what the air was used for.
     fn account(&mut self, now: Time) {
-        let mut air = self.air;
-        *self.air_use(&mut air) += now - self.air_since;
-        self.air = air;
+        let air_use = self.air_use();
+        *air_use.of(&mut self.air) += now - self.air_since;
         self.air_since = now;
     }
 
-    fn air_use<'a>(&self, air: &'a mut AirTime) -> &'a mut Span {
+    fn air_use(&self) -> AirUse {
         match self.phase {
-            Phase::Silent if self.contention.is_backlogged() => &mut air.contention,
-            Phase::Silent => &mut air.idle,
-            Phase::Acknowledgement(_) => &mut air.success,
-            Phase::Frames(_) if self.on_air.len() > 1 => &mut air.collision,
-            Phase::Frames(_) if self.on_air[0].link.is_none() => &mut air.broadcast,
-            Phase::Frames(_) => &mut air.success,
+            Phase::Silent if self.contention.is_backlogged() => AirUse::Contention,
+            Phase::Silent => AirUse::Idle,
+            Phase::Acknowledgement(_) => AirUse::Success,
+            Phase::Frames(_) if self.on_air.len() > 1 => AirUse::Collision,
+            Phase::Frames(_) if self.on_air[0].link.is_none() => AirUse::Broadcast,
+            Phase::Frames(_) => AirUse::Success,
+        }
+    }
+}
+
+/// What the air is used for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum AirUse {
+    Idle,
+    Contention,
+    Success,
+    Broadcast,
+    Collision,
+}
+
+impl AirUse {
+    fn of(self, air: &mut AirTime) -> &mut Span {
+        match self {
+            Self::Idle => &mut air.idle,
+            Self::Contention => &mut air.contention,
+            Self::Success => &mut air.success,
+            Self::Broadcast => &mut air.broadcast,
+            Self::Collision => &mut air.collision,
         }
     }
 }

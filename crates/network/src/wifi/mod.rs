@@ -8,6 +8,7 @@ mod backoff;
 mod constants;
 mod medium;
 mod rate_control;
+mod wheel;
 
 pub use constants::{PhyRate, Standard};
 pub(crate) use medium::Medium;
