@@ -5,9 +5,9 @@
 #![allow(missing_docs)]
 
 use network::{
-    AccessConfig, Config, HostConfig, Network, NodeId, Packet, PathConfig, QueueConfig, Standard, Topology, WifiConfig,
+    AccessConfig, Config, Delivery, Destination, DirectionConfig, HostConfig, LinkConfig, LinksConfig, LossAt, Network,
+    NodeId, Packet, PathConfig, QueueConfig, Standard, Topology, WifiConfig,
 };
-use network::{Delivery, Destination};
 use nix::time::{ClockId, clock_gettime};
 use units::{Bytes, Probability, Rate, Span, Time};
 
@@ -22,13 +22,17 @@ fn main() {
         return;
     }
     let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
-    println!("{:44} {:>10} {:>12} {:>10} {:>10}", "", "packets/s", "hops/s", "ns/hop", "s per s");
-    let cases: [Case; 5] = [
+    println!("{:42} {:>10} {:>10} {:>9} {:>9} {:>8}", "", "packets/s", "events/s", "ns/event", "ns/hop", "s per s");
+    let cases: [Case; 9] = [
         ("802.11g, saturated, 10 stations", || saturated(10)),
         ("802.11g, saturated, 50 stations", || saturated(50)),
         ("802.11g, saturated, 200 stations", || saturated(200)),
         ("802.11g, saturated, 10 of 200 stations", || saturated_among(10, 200)),
         ("802.11g, 200 mostly idle stations", || mostly_idle(200)),
+        ("dumbbell of 3 links, 2 senders", || dumbbell(0.0)),
+        ("dumbbell of 3 links, 2 senders, 2 % loss", || dumbbell(0.02)),
+        ("chain of 2 links", || chain(2, 1)),
+        ("chain of 16 links", || chain(16, 1)),
     ];
     for (name, case) in cases.into_iter().filter(|(name, _)| name.contains(&only)) {
         report(name, case);
@@ -41,8 +45,9 @@ type Case = (&'static str, fn() -> Run);
 struct Run {
     simulated: Span,
     packets: u64,
-    /// Transmissions over a link or the air that brought a packet closer.
+    /// Transmissions over a link or the air that brought a delivered packet closer.
     hops: u64,
+    events: u64,
 }
 
 fn report(name: &str, case: fn() -> Run) {
@@ -54,9 +59,10 @@ fn report(name: &str, case: fn() -> Run) {
     let runs = (0..RUNS).map(|_| timed());
     let (seconds, run) = runs.min_by(|one, other| one.0.total_cmp(&other.0)).expect("there are several runs");
     println!(
-        "{name:44} {:>10.3e} {:>12.3e} {:>10.1} {:>10.0}",
+        "{name:42} {:>10.2e} {:>10.2e} {:>9.1} {:>9.1} {:>8.0}",
         run.packets as f64 / seconds,
-        run.hops as f64 / seconds,
+        run.events as f64 / seconds,
+        seconds * 1e9 / run.events as f64,
         seconds * 1e9 / run.hops as f64,
         run.simulated.as_secs_f64() / seconds
     );
@@ -121,7 +127,7 @@ fn saturated_among(stations: u16, all: u16) -> Run {
         packets += 1;
         refill(network, delivery.at, delivery.packet.from.0);
     });
-    Run { simulated, packets, hops: 2 * packets }
+    Run { simulated, packets, hops: 2 * packets, events: network.statistics(Time::ZERO).events }
 }
 
 /// Stations that send a packet each second, which the server answers.
@@ -151,5 +157,76 @@ fn mostly_idle(stations: u16) -> Run {
             next += gap;
         }
     }
-    Run { simulated, packets, hops: 2 * packets }
+    Run { simulated, packets, hops: 2 * packets, events: network.statistics(Time::ZERO).events }
+}
+
+fn direction(mbps: f64, delay_ms: u64, loss: f64) -> DirectionConfig {
+    DirectionConfig {
+        rate: Rate::from_mbps(mbps),
+        delay: Span::from_millis(delay_ms),
+        queue: QueueConfig::fifo(50),
+        loss: Probability::new(loss).expect("a probability"),
+        loss_at: LossAt::AfterQueue,
+    }
+}
+
+fn linked(nodes: usize, attached: Vec<usize>, links: Vec<LinkConfig>) -> Network<Payload> {
+    let hosts = vec![HostConfig::new(1000); attached.len()];
+    let topology = Topology::Links(LinksConfig { nodes, attached, links });
+    Network::new(&Config { hosts, topology }, 1).expect("a network")
+}
+
+/// [utsumi]'s: two senders over 100 Mb/s each into 10 Mb/s of 20 ms, windows of 40 packets of 1000 B, acknowledged one by one.
+fn dumbbell(loss: f64) -> Run {
+    let access = direction(100.0, 0, 0.0);
+    let link = |one, other| LinkConfig { ends: (one, other), forth: access, back: access };
+    let bottleneck = LinkConfig { ends: (2, 3), forth: direction(10.0, 20, loss), back: direction(10.0, 20, 0.0) };
+    let mut network = linked(4, vec![0, 1], vec![link(0, 2), link(1, 2), bottleneck]);
+    let server = 2 + 3;
+    let simulated = Span::from_secs(1000);
+    let mut packets = 0;
+    for sender in [0, 1].into_iter().cycle().take(80) {
+        network.offer(Time::ZERO, packet(sender, server, 1000)).expect("room for a window");
+    }
+    let (mut lost, mut seen) = (0, 0);
+    drive(&mut network, Time::ZERO + simulated, |network, delivery| {
+        packets += 1;
+        if delivery.to.0 == server {
+            network.offer(delivery.at, packet(server, delivery.packet.from.0, 52)).expect("room for an answer");
+            return;
+        }
+        // What was lost is missing in the window: now and then the window is filled up.
+        network.offer(delivery.at, packet(delivery.to.0, server, 1000)).expect("room for a window");
+        seen += 1;
+        if seen == 1000 {
+            seen = 0;
+            let drops: u64 = network.statistics(delivery.at).drops.iter().map(|drops| drops.count).sum();
+            for sender in [0, 1].into_iter().cycle().take((drops - lost) as usize) {
+                network.offer(delivery.at, packet(sender, server, 1000)).expect("room for a window");
+            }
+            lost = drops;
+        }
+    });
+    Run { simulated, packets, hops: 2 * packets, events: network.statistics(Time::ZERO).events }
+}
+
+/// So many links of 100 Mb/s and 1 ms in a row, so many senders, windows of 40 packets at each end.
+fn chain(links: usize, senders: u16) -> Run {
+    let both = direction(100.0, 1, 0.0);
+    let row = (0..links).map(|node| LinkConfig { ends: (node, node + 1), forth: both, back: both });
+    let mut network = linked(links + 1, vec![0; senders.into()], row.collect());
+    let server = senders + links as u16;
+    let simulated = Span::from_secs(if links > 8 { 20 } else { 100 });
+    let mut packets = 0;
+    for _ in 0..40 {
+        for sender in 0..senders {
+            network.offer(Time::ZERO, packet(sender, server, 1500)).expect("room for a window");
+        }
+    }
+    drive(&mut network, Time::ZERO + simulated, |network, delivery| {
+        packets += 1;
+        let size = if delivery.to.0 == server { 52 } else { 1500 };
+        network.offer(delivery.at, packet(delivery.to.0, delivery.packet.from.0, size)).expect("room for an answer");
+    });
+    Run { simulated, packets, hops: packets * links as u64, events: network.statistics(Time::ZERO).events }
 }
