@@ -58,7 +58,7 @@ impl Hosts {
 
 fn host_device(spec: &HostSpec) -> Result<Tun> {
     quiet()?;
-    let send_buffer = spec.kind.send_buffer.get();
+    let send_buffer = spec.kind.tcp.send_buffer.get();
     let at_first = send_buffer.min(16384);
     sysctl("ipv4/tcp_wmem", &format!("{} {at_first} {send_buffer}", at_first.min(4096)))?;
     let queue_packets = match spec.kind.era {

@@ -167,6 +167,10 @@ fn simulated_only(scenario: &Scenario) -> Option<(String, String)> {
         return Some(("links".into(), "links between named nodes".into()));
     }
     for (block, host) in scenario.hosts.iter().enumerate() {
+        if let Some(switch) = host.kind.changed_switch {
+            let what = "a stack that differs from its era's, for theirs is the kernel's".into();
+            return Some((format!("hosts[{block}].tcp.{switch}"), what));
+        }
         for (number, flow) in host.flows.iter().enumerate() {
             let key = |name: &str| format!("hosts[{block}].flows[{number}].{name}");
             match flow.kind {
@@ -288,6 +292,8 @@ mod tests {
         ] {
             assert_refused(&format!("[[hosts]]\n[[hosts]]\n[[hosts.flows]]\n[[hosts.flows]]\n{line}\n"), said);
         }
+        let switch = "[[hosts]]\n[[hosts]]\n[hosts.tcp]\npacing = true\nsack = true\n";
+        assert_refused(switch, "hosts[1].tcp.pacing: kernel hosts cannot run a stack that differs");
         let links = "[[links]]\nbetween = [\"A\", \"B\"]\n[[hosts]]\nnode = \"A\"\n[[hosts.flows]]\nto = \"B\"\n";
         assert_refused(links, "links: kernel hosts cannot run links");
     }

@@ -97,6 +97,8 @@ pub enum Section {
     Link,
     /// `[[hosts]]`.
     Host,
+    /// `[hosts.tcp]`.
+    Tcp,
     /// `[[hosts.flows]]`.
     Flow,
 }
@@ -114,7 +116,7 @@ pub struct Child {
 
 impl Section {
     /// All, in the order of the file.
-    pub const ALL: [Self; 6] = [Self::Top, Self::Access, Self::Path, Self::Link, Self::Host, Self::Flow];
+    pub const ALL: [Self; 7] = [Self::Top, Self::Access, Self::Path, Self::Link, Self::Host, Self::Tcp, Self::Flow];
 
     /// As it stands in the file.
     pub const fn heading(self) -> &'static str {
@@ -124,6 +126,7 @@ impl Section {
             Self::Path => "[path]",
             Self::Link => "[[links]]",
             Self::Host => "[[hosts]]",
+            Self::Tcp => "[hosts.tcp]",
             Self::Flow => "[[hosts.flows]]",
         }
     }
@@ -136,6 +139,7 @@ impl Section {
             Self::Path => PATH,
             Self::Link => LINK,
             Self::Host => HOST,
+            Self::Tcp => TCP,
             Self::Flow => FLOW,
         }
     }
@@ -149,7 +153,10 @@ impl Section {
                 Child { name: "links", section: Self::Link, repeated: true },
                 Child { name: "hosts", section: Self::Host, repeated: true },
             ],
-            Self::Host => &[Child { name: "flows", section: Self::Flow, repeated: true }],
+            Self::Host => &[
+                Child { name: "tcp", section: Self::Tcp, repeated: false },
+                Child { name: "flows", section: Self::Flow, repeated: true },
+            ],
             _ => &[],
         }
     }
@@ -530,6 +537,159 @@ const HOST: &[Key] = &[
         integer(1, 1_024),
         Preset::Integer(64),
         "*formula* A share is never computed for more terminals than this, whatever the beacons say.",
+    ),
+];
+
+const fn by_era(y2012: &'static Preset, modern: &'static Preset) -> Preset {
+    Preset::ByEra { y2012, modern }
+}
+
+const TCP: &[Key] = &[
+    key(
+        "mss_bytes",
+        integer(64, 65_495),
+        Preset::Integer(1_460),
+        "Data in a full segment without options; timestamps take 12 bytes of it.",
+    ),
+    key(
+        "initial_window_segments",
+        integer(1, 1_000),
+        Preset::Integer(10),
+        "The window after the handshake: 10 with RFC 6928, 2 to 4 with RFC 5681.",
+    ),
+    key("sack", Kind::Flag, Preset::Flag(true), "Selective acknowledgements (RFC 2018, with D-SACK of RFC 2883)."),
+    key("timestamps", Kind::Flag, Preset::Flag(true), "Timestamps in every segment (RFC 7323 §3)."),
+    key(
+        "timestamp_granularity_ms",
+        number(1.0, 1_000.0),
+        by_era(&Preset::Number(10.0), &Preset::Number(1.0)),
+        "The tick of their clock in milliseconds.",
+    ),
+    key("window_scaling", Kind::Flag, Preset::Flag(true), "Windows above 65535 bytes (RFC 7323 §2)."),
+    key(
+        "recovery",
+        Kind::Choice(&["prr", "prr-rfc9937", "prr-crb", "rate-halving", "rfc6675", "newreno"]),
+        by_era(&Preset::Text("prr"), &Preset::Text("prr-rfc9937")),
+        "How much is sent while losses are mended: PRR of RFC 6937 with its slow-start bound, of RFC 9937, or with the conservative bound; Linux's before 3.2; the window at once (RFC 6675); or without SACK (RFC 6582).",
+    ),
+    key(
+        "rescue",
+        Kind::Flag,
+        by_era(&Preset::Flag(true), &Preset::Flag(false)),
+        "Send again what is not known to be lost when there is nothing else to send (RFC 6675 §4, rules 3 and 4).",
+    ),
+    key(
+        "fack",
+        Kind::Flag,
+        by_era(&Preset::Flag(true), &Preset::Flag(false)),
+        "All that lies three segments below the highest selectively acknowledged byte is lost, until reordering is seen: Linux before 4.14.",
+    ),
+    key(
+        "limited_transmit",
+        Kind::Flag,
+        Preset::Flag(true),
+        "Send new data on the first two duplicate ACKs (RFC 3042).",
+    ),
+    key(
+        "f_rto",
+        Kind::Flag,
+        Preset::Flag(true),
+        "Recognise a needless timeout by what is acknowledged after it (RFC 5682).",
+    ),
+    key(
+        "undo",
+        Kind::Flag,
+        Preset::Flag(true),
+        "Take a needless reduction back: by timestamps (RFC 3522, RFC 4015) and by D-SACK (RFC 3708).",
+    ),
+    key(
+        "rack_tlp",
+        Kind::Flag,
+        by_era(&Preset::Flag(false), &Preset::Flag(true)),
+        "Find losses by time and probe for lost tails (RFC 8985).",
+    ),
+    key("pacing", Kind::Flag, Preset::Flag(false), "Spread segments over the round trip."),
+    key(
+        "tsq",
+        Kind::Choice(&["off", "limit", "rate"]),
+        by_era(&Preset::Text("off"), &Preset::Text("rate")),
+        "TCP small queues: how much may wait in the host's own queue: what the window allows, `tsq_limit_kib`, or up to that what the connection sends in a moment.",
+    ),
+    key("tsq_limit_kib", integer(1, 1_048_576), Preset::Integer(4_096), "*tsq* Never more than so many KiB."),
+    key(
+        "tsq_pacing_shift",
+        integer(0, 20),
+        Preset::Integer(10),
+        "*tsq \"rate\"* That moment: 2^-N seconds, so 10 is 1 ms; some Wi-Fi drivers have 7 or 8.",
+    ),
+    key(
+        "delayed_ack_segments",
+        integer(1, 64),
+        Preset::Integer(2),
+        "So many full segments are acknowledged together; with 1 there are no delayed ACKs.",
+    ),
+    key(
+        "delayed_ack_min_ms",
+        number(1.0, 500.0),
+        Preset::Number(40.0),
+        "Shortest time that an ACK waits for a second segment, in milliseconds.",
+    ),
+    key("delayed_ack_max_ms", number(1.0, 500.0), Preset::Number(200.0), "Longest such time in milliseconds."),
+    key(
+        "quick_ack_segments",
+        integer(0, 1_000_000),
+        Preset::Integer(16),
+        "So many segments at the start of a connection are acknowledged at once.",
+    ),
+    key(
+        "rto_estimator",
+        Kind::Choice(&["rfc6298", "linux"]),
+        Preset::Text("linux"),
+        "How round trips become a retransmission timeout: as RFC 6298 has it, or Linux, where the floor is under the variance.",
+    ),
+    key("rto_min_ms", number(1.0, 3_600_000.0), Preset::Number(200.0), "The floor of that timeout in milliseconds."),
+    key("rto_max_ms", number(1.0, 3_600_000.0), Preset::Number(120_000.0), "Its ceiling in milliseconds."),
+    key(
+        "rto_initial_ms",
+        number(1.0, 3_600_000.0),
+        Preset::Number(1_000.0),
+        "The timeout before the first round trip is measured, in milliseconds.",
+    ),
+    key(
+        "min_rtt_window_s",
+        number(0.001, 86_400.0),
+        Preset::Number(300.0),
+        "How long a lowest round trip counts, in seconds.",
+    ),
+    key(
+        "nagle",
+        Kind::Flag,
+        Preset::Flag(true),
+        "A small segment waits while another is on its way (RFC 896, in Minshall's form).",
+    ),
+    key(
+        "receive_buffer_kib",
+        integer(1, 1_048_560),
+        Preset::Integer(3_072),
+        "The largest window that the receiver advertises, in KiB.",
+    ),
+    key(
+        "send_buffer_overhead_bytes",
+        integer(0, 65_536),
+        by_era(&Preset::Integer(441), &Preset::Integer(36)),
+        "What a full segment takes in the send buffer beyond its data: the 1024 KiB of 2012 hold 555 segments.",
+    ),
+    key(
+        "slow_start",
+        Kind::Choice(&["standard", "hystart", "hystart++"]),
+        Preset::Text("hystart"),
+        "How slow start ends, other than by a loss: not at all, by Linux's HyStart, or by RFC 9406.",
+    ),
+    key(
+        "slow_start_after_idle",
+        Kind::Flag,
+        Preset::Flag(true),
+        "Reduce a window that has not been used for longer than a retransmission timeout (RFC 5681 §4.1).",
     ),
 ];
 

@@ -23,6 +23,7 @@ mod document;
 mod error;
 mod overrides;
 mod scenario;
+mod stack;
 mod traffic;
 mod wiring;
 

@@ -4,6 +4,7 @@ use crate::document::{Document, Path};
 use crate::error::ScenarioError;
 use crate::keys::HOST_OWN;
 use crate::overrides::Override;
+use crate::stack::{changed_switch, stack};
 use crate::traffic::{FlowBlock, FlowSpec, drawn, flow_blocks};
 use crate::wiring::Wiring;
 use control::policy::{PolicyName, PolicySettings};
@@ -11,7 +12,7 @@ use network::random::Streams;
 use network::{HostPath, NodeId};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
-use units::{Bytes, Rate, Span};
+use units::{Rate, Span};
 
 /// All blocks together make at most so many hosts: one address of a /24 each, with some left for the access point.
 pub const MAX_HOSTS: usize = 250;
@@ -69,8 +70,10 @@ pub struct HostKind {
     pub rate: Option<Rate>,
     /// Its own path to the servers where that differs from the one that all share; with an access point only.
     pub path: Option<HostPath>,
-    /// Send buffer of each connection.
-    pub send_buffer: Bytes,
+    /// The stack at both ends of its connections; valid.
+    pub tcp: tcp::Config,
+    /// The first key of `[hosts.tcp]` by which that stack differs from the era's.
+    pub changed_switch: Option<&'static str>,
     /// As the format spells it; the kernel's name for it is [`HostKind::kernel_congestion_control`].
     pub congestion_control: String,
     /// What its agent does.
@@ -323,7 +326,8 @@ fn host_blocks(document: &Document, wiring: &Wiring) -> Result<Vec<HostBlock>, S
             queue_packets: size(table, "queue_packets"),
             rate: crate::build::own_rate(table),
             path: crate::build::own_path(table),
-            send_buffer: Bytes::from_kib(size(table, "send_buffer_kib") as u64),
+            tcp: stack(document, table, &here)?,
+            changed_switch: changed_switch(table),
             congestion_control: text(table, "congestion_control").to_owned(),
             agent: word(table, "agent"),
             policy: policy(document, table, &here)?,
@@ -336,7 +340,7 @@ fn host_blocks(document: &Document, wiring: &Wiring) -> Result<Vec<HostBlock>, S
 
 /// The settings of the policy, which stand among the host's own keys.
 fn policy(document: &Document, host: &Table, here: &Path) -> Result<PolicySettings, ScenarioError> {
-    let own = |name: &&String| name.as_str() != "flows" && !HOST_OWN.contains(&name.as_str());
+    let own = |name: &&String| !["tcp", "flows"].contains(&name.as_str()) && !HOST_OWN.contains(&name.as_str());
     let table: Table =
         host.iter().filter(|(name, _)| own(name)).map(|(name, value)| (name.clone(), value.clone())).collect();
     let settings: PolicySettings = Value::Table(table).try_into().map_err(|error: toml::de::Error| {

@@ -365,6 +365,39 @@ fn numbers_of_links_have_ranges_too() {
 }
 
 #[test]
+fn a_switch_that_cannot_be_is_refused_by_its_key() {
+    assert_eq!(
+        message("count = 2", "count = 2\n[hosts.tcp]\nsakc = false"),
+        format!(
+            "good.toml:11: hosts[0].tcp.sakc: there is no such key; did you mean sack?; accepted: {}",
+            scenario::keys::Section::Tcp.names().join(", ")
+        )
+    );
+    assert_eq!(
+        message("count = 2", "count = 2\n[hosts.tcp]\nsack = \"no\""),
+        "good.toml:11: hosts[0].tcp.sack: \"no\" is text; accepted: true, false"
+    );
+    assert_eq!(
+        message("count = 2", "count = 2\n[hosts.tcp]\nrto_min_ms = 300\nrto_max_ms = 200"),
+        "good.toml:11: hosts[0].tcp.rto_min_ms: 300 ms cannot be here; accepted: more than nothing, and at most rto_max"
+    );
+    for (set, key) in [
+        ("hosts.0.tcp.delayed_ack_min_ms=300", "hosts[0].tcp.delayed_ack_min_ms"),
+        ("hosts.0.tcp.receive_buffer_kib=2", "hosts[0].tcp.receive_buffer_kib"),
+        ("hosts.0.tcp.rto_initial_ms=200000", "hosts[0].tcp.rto_initial_ms"),
+        ("hosts.*.tcp.recovery=prr2", "hosts[0].tcp.recovery"),
+        ("hosts.0.tcp.tsq=on", "hosts[0].tcp.tsq"),
+        ("hosts.0.tcp.pacing=1", "hosts[0].tcp.pacing"),
+    ] {
+        let message = override_message(set);
+        assert!(message.starts_with(&format!("`{set}` on good.toml: {key}: ")), "{message}");
+        assert!(message.contains("; accepted: "), "{message}");
+    }
+    let large = message("count = 2", "count = 2\nsend_buffer_kib = 8\n[hosts.tcp]\nmss_bytes = 9000");
+    assert!(large.starts_with("good.toml:10: hosts[0].send_buffer_kib: 8192 B cannot be here"), "{large}");
+}
+
+#[test]
 fn a_path_of_a_hosts_own_is_in_range_and_not_with_links() {
     for (with, said) in [
         ("path_rtt_ms = [40, 4]", "path_rtt_ms: [40, 4] ends before it begins"),

@@ -1,6 +1,7 @@
 //! What a scenario file means.
 // The ready scenarios are files.
 
+use control::law::SlowStart;
 use control::policy::{PolicyName, PolicySettings};
 use network::{
     AccessConfig, DirectionConfig, HostPath, LinksConfig, LossAt, NodeId, PathConfig, QueueConfig, RateControl,
@@ -52,7 +53,7 @@ fn the_shortest_scenario_is_one_upload_over_80211g() {
     assert_eq!(scenario.sample, Span::from_millis(50));
     let [host] = scenario.expanded_hosts().try_into().expect("one host");
     assert_eq!((host.kind.era, host.kind.queue_packets), (Era::Y2012, 1_000));
-    assert_eq!(host.kind.send_buffer, Bytes::new(1_048_576));
+    assert_eq!(host.kind.tcp.send_buffer, Bytes::new(1_048_576));
     assert_eq!((host.kind.agent, &host.kind.policy), (AgentMode::Off, &PolicySettings::default()));
     assert_eq!((host.flows.len(), host.flows[0].direction, host.flows[0].start), (1, Direction::Up, Time::ZERO));
     let AccessConfig::Wifi(wifi) = access_and_path(&scenario).0 else { panic!("wifi") };
@@ -70,7 +71,7 @@ fn blocks_expand_to_hosts_and_connections_with_numbers_in_their_order() {
     assert_eq!(flows, [(0, 0), (1, 0), (2, 1), (3, 1), (4, 2)]);
     assert_eq!(hosts[0].kind.policy.policy, PolicyName::Fixed);
     assert_eq!((hosts[0].kind.policy.bound_segments, hosts[0].kind.agent), (Some(48), AgentMode::Control));
-    assert_eq!(hosts[2].kind.send_buffer, Bytes::from_kib(4_096));
+    assert_eq!(hosts[2].kind.tcp.send_buffer, Bytes::from_kib(4_096));
     assert_eq!((hosts[2].kind.kernel_congestion_control(), hosts[2].flows[0].direction), ("reno", Direction::Down));
     assert_eq!(hosts[2].flows[0].start, Time::ZERO + Span::from_secs(3));
 }
@@ -333,11 +334,90 @@ fn a_host_may_have_a_path_of_its_own() {
 }
 
 #[test]
+fn a_host_has_the_stack_of_its_era() {
+    for (era, stack) in [("2012", tcp::Config::linux_2012()), ("modern", tcp::Config::linux_modern())] {
+        let kind = read("[[hosts]]\n", &[&format!("hosts.0.era={era}")]).hosts[0].kind.clone();
+        assert_eq!((&kind.tcp, kind.changed_switch), (&stack, None));
+        assert_eq!(kind.era.stack(), stack);
+    }
+    let small = read("[[hosts]]\n", &["hosts.0.send_buffer_kib=64"]).hosts[0].kind.clone();
+    assert_eq!((small.tcp.send_buffer, small.changed_switch), (Bytes::from_kib(64), None));
+}
+
+#[test]
+fn every_switch_of_a_stack_can_be_set_by_itself() {
+    for key in Section::Tcp.keys() {
+        let default = key.default.value("modern").unwrap_or_else(|| panic!("{} has a default", key.name));
+        let others: Vec<String> = match &key.kind {
+            Kind::Flag => vec![(!default.as_bool().expect("a flag")).to_string()],
+            Kind::Choice(words) => {
+                words.iter().filter(|word| default.as_str() != Some(word)).map(|word| (*word).to_owned()).collect()
+            }
+            Kind::Integer { .. } => vec![(default.as_integer().expect("a number") + 1).to_string()],
+            Kind::Number { .. } => vec![(default.as_float().expect("a number") * 1.5).to_string()],
+            other => panic!("{}: {other:?}", key.name),
+        };
+        for value in others {
+            let set = format!("hosts.*.tcp.{}={value}", key.name);
+            let kind = read("[[hosts]]\nera = \"modern\"\n", &[&set]).hosts[0].kind.clone();
+            assert_eq!(kind.changed_switch, Some(key.name), "{set}");
+            assert_ne!(kind.tcp, tcp::Config::linux_modern(), "{set}");
+        }
+    }
+}
+
+#[test]
+fn the_switches_of_a_stack_have_units() {
+    let text = "\
+[[hosts]]
+[hosts.tcp]
+mss_bytes = 1012
+rto_min_ms = 230
+delayed_ack_segments = 1
+receive_buffer_kib = 256
+recovery = \"rfc6675\"
+tsq = \"limit\"
+tsq_limit_kib = 128
+[[hosts.flows]]
+direction = \"down\"
+[[hosts]]
+[hosts.tcp]
+sack = false
+";
+    let scenario = read(text, &["hosts.1.tcp.sack=true", "hosts.1.tcp.slow_start=hystart++"]);
+    let (one, other) = (&scenario.hosts[0].kind, &scenario.hosts[1].kind);
+    let expected = tcp::Config {
+        mss: Bytes::new(1_012),
+        rto_min: Span::from_millis(230),
+        delayed_ack: tcp::DelayedAck::OFF,
+        receive_buffer: Bytes::new(262_144),
+        recovery: tcp::Recovery::Rfc6675,
+        tsq: Some(tcp::Tsq { limit: Bytes::new(131_072), pacing_shift: None }),
+        ..tcp::Config::linux_2012()
+    };
+    assert_eq!((&one.tcp, one.changed_switch), (&expected, Some("mss_bytes")));
+    assert_eq!(scenario.hosts[0].flows[0].direction, Direction::Down);
+    let expected = tcp::Config { slow_start: SlowStart::HyStartPlusPlus, ..tcp::Config::linux_2012() };
+    assert_eq!((&other.tcp, other.changed_switch), (&expected, Some("slow_start")));
+}
+
+#[test]
+fn the_words_for_the_switches_are_those_of_the_stack() {
+    let words = |name: &str| match Section::Tcp.key(name).map(|key| &key.kind) {
+        Some(Kind::Choice(words)) => words.to_vec(),
+        other => panic!("{name}: {other:?}"),
+    };
+    assert_eq!(words("recovery"), tcp::Recovery::ALL.map(tcp::Recovery::as_str));
+    assert_eq!(words("rto_estimator"), tcp::RtoEstimator::ALL.map(tcp::RtoEstimator::as_str));
+    assert_eq!(words("slow_start").len(), SlowStart::ALL.len());
+}
+
+#[test]
 fn overrides_reach_one_block_or_all_and_make_what_is_missing() {
     let scenario = read(TWO_KINDS, &["hosts.*.queue_packets=7", "hosts.1.era=2012", "path.rtt_ms=4", "sample_ms=100"]);
     assert_eq!(scenario.hosts.iter().map(|host| host.kind.queue_packets).collect::<Vec<_>>(), [7, 7]);
     assert_eq!(scenario.hosts[1].kind.era, Era::Y2012);
-    assert_eq!(scenario.hosts[1].kind.send_buffer, Bytes::from_kib(1_024));
+    assert_eq!(scenario.hosts[1].kind.tcp.send_buffer, Bytes::from_kib(1_024));
     assert_eq!(access_and_path(&scenario).1.rtt, Span::from_millis(4));
     let made = read("[[hosts]]\n", &["hosts.0.flows.0.direction=down", "access.queue_packets=9"]);
     assert_eq!(made.hosts[0].flows[0].direction, Direction::Down);
@@ -432,5 +512,5 @@ fn every_ready_scenario_can_be_read_and_says_what_it_shows() {
             count += 1;
         }
     }
-    assert!(count >= 11, "only {count} scenarios in {folder}");
+    assert!(count >= 14, "only {count} scenarios in {folder}");
 }
