@@ -207,7 +207,11 @@ impl Sender {
         self.rescue_after = head_end - 1;
         self.highest_retransmitted = self.snd_una;
         match self.recovery {
-            Recovery::Rfc6675 => self.window.cwnd_segments = self.window.ssthresh_segments,
+            // RFC 6675 §5 (4.3): the first retransmission goes whatever the window
+            Recovery::Rfc6675 => {
+                self.window.cwnd_segments = self.window.ssthresh_segments;
+                self.force_head();
+            }
             Recovery::NewReno => {
                 self.window.cwnd_segments = self.window.ssthresh_segments + DUP_THRESH;
                 self.force_head();

@@ -235,8 +235,8 @@ impl Sender {
             if ack.delivered > 0 {
                 self.reduce(in_flight, ack);
             }
-        } else if ack.advanced && !self.is_held_by_bound(now) {
-            flags |= Acked::MAY_GROW;
+        } else if ack.advanced {
+            flags |= if self.is_held_by_bound(now) { Acked::HELD } else { Acked::MAY_GROW };
         }
         if self.is_cwnd_limited() {
             flags |= Acked::CWND_LIMITED;
