@@ -154,6 +154,19 @@ impl<P> Link<P> {
         Ok(taken)
     }
 
+    /// From now on takes note of whose packets the queue drops after it has accepted them.
+    pub(crate) fn note_lost(&mut self) {
+        if let Service::Queue(transmitter) = &mut self.service {
+            transmitter.queue.note_lost();
+        }
+    }
+
+    /// Whose packets the queue has dropped after it had accepted them, since the last call, in order.
+    pub(crate) fn take_lost(&mut self) -> impl Iterator<Item = NodeId> {
+        let transmitter = if let Service::Queue(transmitter) = &mut self.service { Some(transmitter) } else { None };
+        transmitter.into_iter().flat_map(|transmitter| transmitter.queue.take_lost())
+    }
+
     /// Books all that has been sent until now, to the nanosecond.
     pub(crate) fn book(&mut self, now: Time) {
         if let Service::Timetable(timetable) = &mut self.service {

@@ -38,6 +38,8 @@ struct Direction<P> {
     link: Link<P>,
     from: u16,
     to: u16,
+    /// Whether senders on `from` want to hear what the queue drops after it has accepted it.
+    notes_lost: bool,
 }
 
 impl<P: Clone> Links<P> {
@@ -47,8 +49,8 @@ impl<P: Clone> Links<P> {
             let (one, other) = (link.ends.0 as u16, link.ends.1 as u16);
             let forth = Link::new(&link.forth, streams, &format!("links/{index}/forth"));
             let back = Link::new(&link.back, streams, &format!("links/{index}/back"));
-            directions.push(Direction { link: forth, from: one, to: other });
-            directions.push(Direction { link: back, from: other, to: one });
+            directions.push(Direction { link: forth, from: one, to: other, notes_lost: false });
+            directions.push(Direction { link: back, from: other, to: one, notes_lost: false });
         }
         let mut away = vec![Vec::new(); config.nodes];
         for (index, direction) in directions.iter().enumerate() {
@@ -90,9 +92,10 @@ impl<P: Clone> Links<P> {
         }
         let index = self.routes.next(node.into(), goal.into());
         let link = &mut self.directions[index].link;
-        let taken = link.offer_from_outside(now, packet, self.reports[from.index()])?;
+        let taken = link.offer_from_outside(now, packet, self.reports[from.index()]);
         self.schedule.set(index, link.next_event());
-        if taken == Taken::LostBeforeQueue {
+        self.tell_lost(index, outcome);
+        if taken? == Taken::LostBeforeQueue {
             self.has_left(from, outcome);
         }
         Ok(())
@@ -122,11 +125,16 @@ impl<P: Clone> Links<P> {
                 Step::Sent(sender) if self.node_of[sender.index()] == from => self.has_left(sender, outcome),
                 Step::Sent(_) | Step::Lost => {}
             }
+            self.tell_lost(index, outcome);
         }
     }
 
     pub(crate) fn report_departures(&mut self, node: NodeId) {
         self.reports[node.index()] = true;
+        for &index in &self.away[usize::from(self.node_of[node.index()])] {
+            self.directions[index].link.note_lost();
+            self.directions[index].notes_lost = true;
+        }
     }
 
     pub(crate) fn places(&self) -> impl Iterator<Item = Place> + use<P> {
@@ -177,6 +185,17 @@ impl<P: Clone> Links<P> {
         // A full queue counts the drop.
         let _taken = link.offer(now, packet);
         self.schedule.set(index, link.next_event());
+        self.tell_lost(index, outcome);
+    }
+
+    /// Tells senders of packets that the queue has dropped after it had accepted them.
+    fn tell_lost(&mut self, index: usize, outcome: &mut Outcome<'_, P>) {
+        let direction = &mut self.directions[index];
+        if direction.notes_lost {
+            let (reports, node_of, node) = (&self.reports, &self.node_of, direction.from);
+            let told = |sender: &NodeId| reports[sender.index()] && node_of[sender.index()] == node;
+            outcome.departed.extend(direction.link.take_lost().filter(told));
+        }
     }
 
     fn has_left(&self, sender: NodeId, outcome: &mut Outcome<'_, P>) {

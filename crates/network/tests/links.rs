@@ -316,10 +316,15 @@ fn offers() -> impl Strategy<Value = Offers> {
     prop::collection::vec((gaps, any::<u16>(), any::<u16>(), sizes), 0..80)
 }
 
+/// How many senders and receivers there are: hosts, and the nodes themselves.
+fn network_nodes(config: &Config) -> u16 {
+    let Topology::Links(links) = &config.topology else { unreachable!("these networks have links") };
+    (config.hosts.len() + links.nodes) as u16
+}
+
 /// The offers as packets numbered in order, unicast between any two nodes, with their times.
 fn packets(config: &Config, offers: &Offers) -> Vec<(Time, Packet<usize>)> {
-    let Topology::Links(links) = &config.topology else { unreachable!("these networks have links") };
-    let nodes = (config.hosts.len() + links.nodes) as u16;
+    let nodes = network_nodes(config);
     let mut now = Time::ZERO;
     let numbered = offers.iter().enumerate();
     let packets = numbered.map(|(number, &(gap, from, to, bytes))| {
@@ -389,6 +394,26 @@ proptest! {
             };
             let numbers = deliveries.iter().filter(between).map(|delivery| delivery.packet.payload);
             prop_assert!(numbers.is_sorted());
+        }
+    }
+
+    #[test]
+    fn what_was_accepted_leaves_the_first_queue_once(config in configs(true), seed: u64, offers in offers()) {
+        let mut network = Network::new(&config, seed).unwrap();
+        let nodes = network_nodes(&config);
+        (0..nodes).for_each(|node| network.report_departures(NodeId(node)));
+        let mut accepted = vec![0; nodes.into()];
+        let (mut deliveries, mut departed) = (Vec::new(), Vec::new());
+        for (now, packet) in packets(&config, &offers) {
+            let from = packet.from.index();
+            accepted[from] += usize::from(network.offer(now, packet).is_ok());
+        }
+        while let Some(now) = network.next_wakeup() {
+            network.advance(now, &mut deliveries);
+            network.take_departed(&mut departed);
+        }
+        for (node, accepted) in accepted.into_iter().enumerate() {
+            prop_assert_eq!(departed.iter().filter(|departed| departed.index() == node).count(), accepted);
         }
     }
 

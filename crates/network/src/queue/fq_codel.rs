@@ -27,7 +27,7 @@
 
 use super::codel::{Codel, Setpoint};
 use super::packet_queue::{PacketQueue, frame_bytes};
-use crate::packet::Packet;
+use crate::packet::{NodeId, Packet};
 use crate::random::Streams;
 use crate::statistics::{Cause, LengthOverTime};
 use rand::Rng;
@@ -75,6 +75,8 @@ pub(crate) struct FqCodel<P> {
     in_service: InService<P>,
     lengths: LengthOverTime,
     drops: [u64; Cause::ALL.len()],
+    /// Whose accepted packets were dropped, if somebody takes note.
+    lost: Option<Vec<NodeId>>,
 }
 
 #[derive(Clone, Debug)]
@@ -110,7 +112,18 @@ impl<P> FqCodel<P> {
             in_service: InService::None,
             lengths: LengthOverTime::new(),
             drops: [0; Cause::ALL.len()],
+            lost: None,
         }
+    }
+
+    /// From now on takes note of whose packets are dropped after they were accepted.
+    pub(crate) fn note_lost(&mut self) {
+        self.lost.get_or_insert_default();
+    }
+
+    /// Whose packets were dropped after they were accepted, since the last call, in order.
+    pub(crate) fn take_lost(&mut self) -> impl Iterator<Item = NodeId> {
+        self.lost.iter_mut().flat_map(|lost| lost.drain(..))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -208,8 +221,12 @@ impl<P> FqCodel<P> {
                 self.old_flows.push_back(index);
                 continue;
             }
-            let waiting = &mut self.waiting;
-            if let Some(packet) = flow.codel.dequeue(now, setpoint, &mut flow.queue, |_| *waiting -= 1) {
+            let (waiting, lost) = (&mut self.waiting, &mut self.lost);
+            let drop = |packet: Packet<P>| {
+                *waiting -= 1;
+                lost.iter_mut().for_each(|lost| lost.push(packet.from));
+            };
+            if let Some(packet) = flow.codel.dequeue(now, setpoint, &mut flow.queue, drop) {
                 self.drops[Cause::CoDel as usize] += (before - self.waiting) as u64;
                 self.waiting -= 1;
                 flow.credits -= credits(frame_bytes(&packet));
@@ -237,8 +254,12 @@ impl<P> FqCodel<P> {
         let mut refused = None;
         while dropped == 0 || (dropped < self.config.drop_batch && flow.queue.bytes() > half && flow.queue.len() > 1) {
             let (_, packet) = flow.queue.pop().expect("the fattest flow has a packet");
-            refused = (fattest == joined && flow.queue.is_empty()).then_some(packet);
             dropped += 1;
+            if fattest == joined && flow.queue.is_empty() {
+                refused = Some(packet);
+            } else if let Some(lost) = &mut self.lost {
+                lost.push(packet.from);
+            }
         }
         flow.codel.on_overflow(dropped);
         self.waiting -= dropped as usize;
@@ -254,7 +275,7 @@ fn credits(bytes: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::{Destination, NodeId};
+    use crate::packet::Destination;
     use proptest::prelude::*;
 
     fn ms(millis: u64) -> Time {

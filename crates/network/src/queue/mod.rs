@@ -5,7 +5,7 @@ mod fifo;
 mod fq_codel;
 mod packet_queue;
 
-use crate::packet::Packet;
+use crate::packet::{NodeId, Packet};
 use crate::random::Streams;
 use crate::statistics::{Cause, LengthOverTime};
 pub(crate) use fifo::Fifo;
@@ -117,6 +117,19 @@ impl<P> Queue<P> {
         let packet = self.take_head();
         self.release(now);
         packet
+    }
+
+    /// From now on takes note of whose packets are dropped after they were accepted; a drop-tail queue does not do that.
+    pub(crate) fn note_lost(&mut self) {
+        if let Self::FqCodel(queue) = self {
+            queue.note_lost();
+        }
+    }
+
+    /// Whose packets were dropped after they were accepted, since the last call, in order.
+    pub(crate) fn take_lost(&mut self) -> impl Iterator<Item = NodeId> {
+        let queue = if let Self::FqCodel(queue) = self { Some(queue) } else { None };
+        queue.into_iter().flat_map(|queue| queue.take_lost())
     }
 
     /// Counts drops at this place, wherever the packets went meanwhile.
