@@ -117,6 +117,28 @@ fn saturated(config: &Config, milliseconds: u64) -> String {
     record.digest(&network.statistics(end))
 }
 
+/// What it takes to carry packets does not depend on who has none.
+#[test]
+fn idle_stations_change_nothing() {
+    let run = |all: u16| {
+        let mut network = Network::new(&wifi(all.into(), 20, WifiConfig::new(Standard::G)), 1).unwrap();
+        let (mut received, mut deliveries) = (Vec::new(), Vec::new());
+        for station in 0..10 {
+            (0..20).for_each(|number| network.offer(Time::ZERO, packet(station, all, 1500, number)).unwrap());
+        }
+        while let Some(now) = network.next_wakeup() {
+            network.advance(now, &mut deliveries);
+            received.extend(
+                deliveries.drain(..).map(|delivery| (delivery.at, delivery.packet.from, delivery.packet.payload)),
+            );
+        }
+        (received, network.statistics(Time::ZERO).events)
+    };
+    let (received, events) = run(10);
+    assert_eq!(received.len(), 200);
+    assert_eq!((received, events), run(300));
+}
+
 fn path() -> PathConfig {
     PathConfig {
         rtt: Span::from_micros(3_001),
