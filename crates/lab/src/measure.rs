@@ -63,6 +63,7 @@ impl Measured<'_> {
             starved_flows: 0,
             rtt_ms: None,
             utilization: self.medium.statistics.utilization,
+            links: Vec::new(),
             access: access(&self.medium.statistics, self.device_drops.hosts),
             flows: self.flow_results(&meters, &bounds),
             policies: policies(&self.agents),

@@ -2,11 +2,13 @@
 
 use crate::error::ResultError;
 use crate::measure::Distribution;
+use crate::scenario::Scenario;
 use crate::traffic::Direction;
-use network::{AirTime, Cause, Drops, Place, StationStatistics, Statistics};
+use network::{AirTime, Cause, Drops, LinkStatistics, Place, StationStatistics, Statistics, Way};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use units::Rate;
 
 /// The format of `result.json` and `comparison.json`; a file of another version is refused.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -39,8 +41,11 @@ pub struct RunResult {
     pub rtt_ms: Option<Distribution>,
     /// Share of the time in which the shared medium or link was occupied, 0..=1.
     pub utilization: f64,
-    /// The shared last hop.
+    /// The shared last hop; without one, what happened on all links together.
     pub access: AccessResult,
+    /// Each direction of each link of `[[links]]`; empty with a shared last hop.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<LinkResult>,
     /// Each connection, in the order of their numbers.
     pub flows: Vec<FlowResult>,
     /// What the agents did.
@@ -139,7 +144,7 @@ pub struct AccessResult {
     pub uplink_drops: u64,
     /// Frames that a station or the access point gave up after the last retry.
     pub retry_drops: u64,
-    /// Packets lost on the path to and from the servers: its queues were full, or at random.
+    /// Packets lost on the path to and from the servers, or on links: queues were full, or at random.
     pub path_drops: u64,
     /// Times that two or more stations sent at once.
     pub collisions: u64,
@@ -153,6 +158,33 @@ pub struct AccessResult {
     /// Each station of a Wi-Fi access; empty on a wired link.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stations: Vec<StationResult>,
+}
+
+/// What one direction of a link carried.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LinkResult {
+    /// [`crate::place_name`] of its queue.
+    pub place: String,
+    /// The node where it begins.
+    pub from: String,
+    /// The node where it ends.
+    pub to: String,
+    /// What it sent, IP headers included, the packets lost after the queue too.
+    pub sent_mbps: f64,
+    /// The packets of that.
+    pub packets: u64,
+    /// Share of the time in which its transmitter was busy, 0..=1.
+    pub utilization: f64,
+    /// Mean length of its queue over time, in packets.
+    pub queue_mean: f64,
+    /// For 95 % of the time the queue was not longer, in packets.
+    pub queue_p95: f64,
+    /// The queue's greatest length, in packets.
+    pub queue_max: u64,
+    /// Packets that the queue refused or dropped.
+    pub queue_drops: u64,
+    /// Packets lost at random.
+    pub losses: u64,
 }
 
 /// What one station and the access point sent each other.
@@ -284,12 +316,12 @@ impl PoliciesResult {
 }
 
 impl AccessResult {
-    /// From what the network counted after the warm-up.
+    /// From what the network counted after the warm-up. Where there is no access point its figures are 0.
     pub fn of(statistics: &Statistics) -> Self {
         let dropped = |chosen: &dyn Fn(&Drops) -> bool| {
             statistics.drops.iter().filter(|drops| chosen(drops)).map(|drops| drops.count).sum()
         };
-        let queue = statistics.queue(Place::AccessPoint);
+        let queue = statistics.queues.iter().find(|queue| queue.place == Place::AccessPoint);
         let station = |station: &StationStatistics| StationResult {
             host: station.node.0,
             up_phy_rate_mbps: station.up.mean_phy_rate.as_mbps(),
@@ -301,18 +333,55 @@ impl AccessResult {
             downlink_drops: dropped(&|drops| {
                 matches!((drops.place, drops.cause), (Place::AccessPoint, Cause::QueueFull | Cause::CoDel))
             }),
-            downlink_queue_mean: queue.mean_packets,
-            downlink_queue_p95: queue.p95_packets as f64,
-            downlink_queue_max: queue.max_packets as u64,
+            downlink_queue_mean: queue.map_or(0.0, |queue| queue.mean_packets),
+            downlink_queue_p95: queue.map_or(0.0, |queue| queue.p95_packets as f64),
+            downlink_queue_max: queue.map_or(0, |queue| queue.max_packets as u64),
             uplink_drops: dropped(&|drops| matches!((drops.place, drops.cause), (Place::Host(_), Cause::QueueFull))),
             retry_drops: dropped(&|drops| drops.cause == Cause::RetryLimit),
-            path_drops: dropped(&|drops| matches!(drops.place, Place::PathUp | Place::PathDown)),
+            path_drops: dropped(&|drops| matches!(drops.place, Place::PathUp | Place::PathDown | Place::Link { .. })),
             collisions: statistics.collisions,
             retries: statistics.retries,
             broadcast_losses: dropped(&|drops| matches!(drops.cause, Cause::FrameError | Cause::Collision)),
             air_shares: air_shares(&statistics.air),
             stations: statistics.stations.iter().map(station).collect(),
         }
+    }
+}
+
+impl LinkResult {
+    /// Each direction of the scenario's links, from what the network counted after the warm-up; nothing with a shared last
+    /// hop.
+    ///
+    /// # Panics
+    /// If the statistics are of another network.
+    pub fn all(scenario: &Scenario, statistics: &Statistics) -> Vec<Self> {
+        let network::Topology::Links(config) = &scenario.network().topology else { return Vec::new() };
+        let dropped = |place: Place, chosen: fn(Cause) -> bool| {
+            let drops = statistics.drops.iter().filter(|drops| drops.place == place && chosen(drops.cause));
+            drops.map(|drops| drops.count).sum()
+        };
+        let directions = statistics.links.iter().filter_map(|counted| match counted.place {
+            Place::Link { link, way } => Some((counted, config.links[usize::from(link)].ends, way)),
+            _ => None,
+        });
+        let result = |(counted, (one, other), way): (&LinkStatistics, (usize, usize), Way)| {
+            let (from, to) = if way == Way::Forth { (one, other) } else { (other, one) };
+            let queue = statistics.queue(counted.place);
+            Self {
+                place: crate::place_name(counted.place),
+                from: scenario.node_names()[from].clone(),
+                to: scenario.node_names()[to].clone(),
+                sent_mbps: Rate::over(counted.data, statistics.elapsed).as_mbps(),
+                packets: counted.packets,
+                utilization: counted.utilization,
+                queue_mean: queue.mean_packets,
+                queue_p95: queue.p95_packets as f64,
+                queue_max: queue.max_packets as u64,
+                queue_drops: dropped(counted.place, |cause| matches!(cause, Cause::QueueFull | Cause::CoDel)),
+                losses: dropped(counted.place, |cause| cause == Cause::RandomLoss),
+            }
+        };
+        directions.map(result).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 mod sample;
 
-use sample::{comparison, run, statistics};
+use sample::{comparison, links, run, statistics};
 use scenario::{AccessResult, Comparison, RunResult, Scenario};
 
 #[test]
@@ -119,4 +119,30 @@ fn drops_are_told_by_where_and_why() {
     assert_eq!((access.downlink_queue_mean, access.downlink_queue_p95, access.downlink_queue_max), (40.5, 99.0, 100));
     assert_eq!((access.air_shares["idle"], access.air_shares["success"]), (0.2, 0.8));
     assert_eq!((access.stations[0].up_phy_rate_mbps, access.stations[0].up_retries), (48.0, 5));
+}
+
+#[test]
+fn each_direction_of_a_link_is_told_by_its_nodes() {
+    let links = links();
+    let names: Vec<_> = links.iter().map(|link| (link.place.as_str(), link.from.as_str(), link.to.as_str())).collect();
+    let expected =
+        [("link_0_forth", "A", "R"), ("link_0_back", "R", "A"), ("link_1_forth", "B", "R"), ("link_1_back", "R", "B")];
+    assert_eq!(names, expected);
+    // 10,000 bits in a second: 0.01 Mb/s; at 100 Mb/s they take 0.1 ms of it, at 10 Mb/s a whole one.
+    let figures =
+        |link: usize| (links[link].sent_mbps, links[link].packets, links[link].utilization, links[link].losses);
+    assert_eq!((figures(0), figures(1)), ((0.01, 1, 1e-4, 0), (0.0, 0, 0.0, 0)));
+    // The last link sent the packet and lost it.
+    assert_eq!(figures(3), (0.01, 1, 1e-3, 1));
+    assert_eq!((links[3].queue_max, links[3].queue_mean, links[3].queue_drops), (1, 1e-3, 0));
+}
+
+#[test]
+fn without_an_access_point_its_figures_are_zero_and_losses_on_links_are_the_paths() {
+    let link = network::Place::Link { link: 0, way: network::Way::Forth };
+    let mut counted = statistics();
+    counted.queues.clear();
+    counted.drops = vec![network::Drops { place: link, cause: network::Cause::RandomLoss, count: 3 }];
+    let access = AccessResult::of(&counted);
+    assert_eq!((access.downlink_queue_max, access.downlink_drops, access.path_drops), (0, 0, 3));
 }

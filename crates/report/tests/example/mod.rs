@@ -210,6 +210,7 @@ fn result(scenario: &Scenario, hosts: &[HostSpec], flows: &[Flow]) -> RunResult 
         starved_flows: 0,
         rtt_ms: None,
         utilization: 0.93,
+        links: Vec::new(),
         access: AccessResult { downlink_drops: losses * 3, downlink_queue_p95: 99.0, ..AccessResult::default() },
         flows: flows.iter().map(flow_result).collect(),
         policies: PoliciesResult {

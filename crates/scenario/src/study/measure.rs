@@ -18,8 +18,8 @@ use crate::Direction;
 use crate::document::nearest;
 use crate::measure::{jain_index, mean, quantile};
 use crate::result::{
-    AccessResult, Build, FlowResult, HostPolicyResult, HostsKind, Lateness, PoliciesResult, RunResult, SCHEMA_VERSION,
-    StationResult,
+    AccessResult, Build, FlowResult, HostPolicyResult, HostsKind, Lateness, LinkResult, PoliciesResult, RunResult,
+    SCHEMA_VERSION, StationResult,
 };
 use crate::{Distribution, measure};
 use serde_json::Value;
@@ -394,6 +394,19 @@ fn whole_result() -> RunResult {
     };
     let station =
         StationResult { host: 0, up_phy_rate_mbps: 1.0, down_phy_rate_mbps: 1.0, up_retries: 0, down_retries: 0 };
+    let link = LinkResult {
+        place: String::new(),
+        from: String::new(),
+        to: String::new(),
+        sent_mbps: 1.0,
+        packets: 1,
+        utilization: 1.0,
+        queue_mean: 1.0,
+        queue_p95: 1.0,
+        queue_max: 1,
+        queue_drops: 0,
+        losses: 0,
+    };
     let shares = ["idle", "contention", "success", "broadcast", "collision", "error"];
     let air_shares = shares.iter().map(|name| ((*name).to_owned(), 0.0)).collect();
     let host = HostPolicyResult { control_enabled_at_s: Some(1.0), ..HostPolicyResult::default() };
@@ -411,6 +424,7 @@ fn whole_result() -> RunResult {
         rtt_ms: spread,
         utilization: 1.0,
         access: AccessResult { air_shares, stations: vec![station], ..AccessResult::default() },
+        links: vec![link],
         flows: vec![flow],
         policies: PoliciesResult { control_enabled_at_s: Some(1.0), hosts: vec![host], ..PoliciesResult::default() },
         kernel_release: None,

@@ -2,13 +2,14 @@
 #![allow(dead_code, reason = "each test takes what it needs")]
 
 use network::{
-    AirTime, Cause, Drops, NodeId, Place, QueueStatistics, StationStatistics, Statistics, WifiLinkStatistics,
+    AirTime, Cause, Destination, Drops, Network, NodeId, Packet, Place, QueueStatistics, StationStatistics, Statistics,
+    WifiLinkStatistics,
 };
 use scenario::{
     AccessResult, Build, CaseResult, Comparison, Direction, FlowResult, HostPolicyResult, HostsKind, Lateness,
-    PoliciesResult, RunResult, SCHEMA_VERSION, Scenario, Vary,
+    LinkResult, PoliciesResult, RunResult, SCHEMA_VERSION, Scenario, Vary,
 };
-use units::{Rate, Span};
+use units::{Bytes, Rate, Span, Time};
 
 fn scenario() -> Scenario {
     Scenario::from_toml("two.toml", "duration_s = 20\n[[hosts]]\ncount = 2\n", &[]).expect("a scenario")
@@ -49,6 +50,7 @@ pub(crate) fn run(goodputs: [f64; 2], rtt_samples_ms: &[f64]) -> RunResult {
         rtt_ms: None,
         utilization: 0.875,
         access: AccessResult::of(&statistics()),
+        links: links(),
         flows: vec![flow(0, goodputs[0]), flow(1, goodputs[1])],
         policies: PoliciesResult {
             hosts: vec![HostPolicyResult { host: 1, policy: "none".into(), ..HostPolicyResult::default() }],
@@ -65,6 +67,30 @@ pub(crate) fn run(goodputs: [f64; 2], rtt_samples_ms: &[f64]) -> RunResult {
     };
     result.summarise(rtt_samples_ms);
     result
+}
+
+/// What the links of a chain carried in a second in which one packet of 1250 bytes crossed it.
+pub(crate) fn links() -> Vec<LinkResult> {
+    let text = "\
+[[links]]
+between = [\"A\", \"R\"]
+[[links]]
+between = [\"B\", \"R\"]
+rate_mbps = 10
+back_loss = 1.0
+[[hosts]]
+node = \"A\"
+[[hosts.flows]]
+to = \"B\"
+";
+    let scenario = Scenario::from_toml("chain.toml", text, &[]).expect("a scenario");
+    let mut network = Network::new(scenario.network(), 1).expect("a network");
+    let to = Destination::Node(scenario.expanded_hosts()[0].flows[0].server);
+    let packet = Packet { from: NodeId(0), to, size: Bytes::new(1_250), flow: 0, payload: () };
+    network.offer(Time::ZERO, packet).expect("the queue is empty");
+    let end = Time::ZERO + Span::from_secs(1);
+    network.advance(end, &mut Vec::new());
+    LinkResult::all(&scenario, &network.statistics(end))
 }
 
 pub(crate) fn comparison() -> Comparison {
