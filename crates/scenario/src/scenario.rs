@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 use units::{Rate, Span};
 
-/// All blocks together make at most so many hosts: one address of a /24 each, with some left for the access point.
+/// All blocks together make at most so many hosts. Kernel hosts have one address of a /24 each, with some left for the access
+/// point; simulated ones have none, and the same limit.
 pub const MAX_HOSTS: usize = 250;
 /// All hosts together open at most so many connections.
 pub const MAX_FLOWS: usize = 2_000;
