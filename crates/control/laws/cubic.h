@@ -76,6 +76,20 @@ static inline __u32 lh_cubic_jiffies(const struct lh_cubic *law, __u64 now_us)
 	return now_us * law->hz / 1000000 + 1;
 }
 
+/* The bits that `a` takes, as fls64(). __builtin_clzll() makes clang 14 run out of memory when it compiles for BPF. */
+static inline __u32 lh_bit_length(__u64 a)
+{
+	__u32 length = 0, step;
+
+	for (step = 32; step; step /= 2) {
+		if (a >> step) {
+			a >>= step;
+			length += step;
+		}
+	}
+	return length + (a != 0);
+}
+
 /*
  * The cube root of a >= 2^31, as the kernel approximates it: three or six leading bits of it looked up, one step of
  * Newton-Raphson. 0.2 % off on average. The numbers are the kernel's, which were "refined by hand"; those for less than
@@ -88,7 +102,7 @@ static inline __u32 lh_cubic_root(__u64 a)
 		190, 192, 194, 197, 199, 200, 202, 204, 206, 209, 211, 213, 215, 217, 219, 221, 222, 224, 225,
 		227, 229, 231, 232, 234, 236, 237, 239, 240, 242, 244, 245, 246, 248, 250, 251, 252, 254,
 	};
-	__u32 bits = 64 - __builtin_clzll(a), third = ((bits * 84) >> 8) - 1;
+	__u32 third = ((lh_bit_length(a) * 84) >> 8) - 1;
 	__u32 leading = (a >> (third * 3)) & 63;
 	__u64 x;
 
@@ -217,12 +231,17 @@ static inline void lh_cubic_lost(struct lh_cubic *law, const struct lh_lost *los
 	window->ssthresh_segments = lh_max(cwnd * LH_CUBIC_BETA / 1024, LH_MIN_SSTHRESH);
 }
 
-/* the same, then cubictcp_state(TCP_CA_Loss) */
+/* cubictcp_state(TCP_CA_Loss) */
+static inline void lh_cubic_reset(struct lh_cubic *law, __u64 now_us, __u32 snd_nxt)
+{
+	lh_cubic_forget(law);
+	lh_slow_start_again(&law->slow_start, now_us, snd_nxt);
+}
+
 static inline void lh_cubic_timed_out(struct lh_cubic *law, const struct lh_lost *lost, struct lh_window *window)
 {
 	lh_cubic_lost(law, lost, window);
-	lh_cubic_forget(law);
-	lh_slow_start_again(&law->slow_start, lost);
+	lh_cubic_reset(law, lost->now_us, lost->snd_nxt);
 }
 
 /* CA_EVENT_TX_START, `idle` jiffies after the previous transmission: the curve has not moved meanwhile. */

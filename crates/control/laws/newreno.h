@@ -48,7 +48,7 @@ static inline void lh_newreno_lost(struct lh_newreno *law, const struct lh_lost 
 static inline void lh_newreno_timed_out(struct lh_newreno *law, const struct lh_lost *lost, struct lh_window *window)
 {
 	lh_newreno_lost(law, lost, window);
-	lh_slow_start_again(&law->slow_start, lost);
+	lh_slow_start_again(&law->slow_start, lost->now_us, lost->snd_nxt);
 }
 
 #endif /* LASTHOP_LAWS_NEWRENO_H */

@@ -68,11 +68,11 @@ static inline __u32 lh_slow_start_grow(struct lh_slow_start *slow_start, const s
 }
 
 /* A timeout: slow start begins again. */
-static inline void lh_slow_start_again(struct lh_slow_start *slow_start, const struct lh_lost *lost)
+static inline void lh_slow_start_again(struct lh_slow_start *slow_start, __u64 now_us, __u32 snd_nxt)
 {
 	slow_start->delay_min_us = 0;
 	if (slow_start->kind != LH_SLOW_START_HYSTART_PLUS_PLUS)
-		lh_hystart_begin(&slow_start->hystart, lost->now_us, lost->snd_nxt);
+		lh_hystart_begin(&slow_start->hystart, now_us, snd_nxt);
 }
 
 #endif /* LASTHOP_LAWS_SLOW_START_H */

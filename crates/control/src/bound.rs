@@ -90,6 +90,12 @@ impl LeasedBound {
         unsafe { lasthop_bound_holds(self, now.as_nanos()) != 0 }
     }
 
+    /// Whether the upper limit holds back a window of this size: its law may not grow it, and is told so
+    /// ([`Acked::HELD`](crate::law::Acked::HELD)).
+    pub fn holds_back(&self, now: Time, cwnd_segments: u32) -> bool {
+        self.max_segments != 0 && cwnd_segments >= self.max_segments && self.holds(now)
+    }
+
     /// The window of a law, limited. Never below 1.
     pub fn window(&self, now: Time, law: LawWindow) -> u32 {
         let flags =
@@ -195,6 +201,16 @@ mod tests {
         let law = LawWindow { force_retransmit: true, ..wants(u32::MAX) };
         // in_flight + 1 wraps to 0 in C's unsigned arithmetic; the window must still not be 0.
         assert!(window(Bound::at_most(1), law) >= 1);
+    }
+
+    #[test]
+    fn a_window_is_held_back_at_the_upper_limit_while_the_lease_runs() {
+        let leased = Bound { min_segments: 10, max_segments: 48 }.leased(SET_AT, LEASE);
+        assert!(!leased.holds_back(SET_AT, 47));
+        assert!(leased.holds_back(SET_AT, 48));
+        assert!(!leased.holds_back(leased.expires(), 48));
+        let open = Bound { min_segments: 10, max_segments: 0 }.leased(SET_AT, LEASE);
+        assert!(!open.holds_back(SET_AT, u32::MAX));
     }
 
     #[test]

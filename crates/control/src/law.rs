@@ -19,6 +19,8 @@
 //! ```
 #![allow(unsafe_code)] // the C face; each block says why it is sound
 
+pub mod cubic;
+
 use std::fmt;
 use std::str::FromStr;
 use units::Time;
@@ -213,7 +215,7 @@ unsafe extern "C" {
 // sizes); the pointers come from references, are not kept, and do not alias; the C code reads and writes nothing else,
 // and every value of every member is allowed.
 impl Law {
-    /// The law of a connection that begins at `now`.
+    /// The law of a connection that begins at `now`. Its sequence numbers begin at 0.
     pub fn new(name: LawName, now: Time, slow_start: SlowStart) -> Self {
         let mut law = Self { name: 0, reserved: 0, state: [0; 16] };
         let start = Start { now_us: now.as_nanos() / 1000, snd_nxt: 0, slow_start: slow_start as u32 };

@@ -1,24 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Gives the inline functions of the laws a symbol, so that Rust can call the same source that the kernel runs. */
-#include "cubic.h"
-#include "cubic_rfc9438.h"
-#include "newreno.h"
-
-enum lh_law_name {
-	LH_NEWRENO = 0,
-	LH_CUBIC = 1,
-	LH_CUBIC_RFC9438 = 2,
-};
-
-struct lh_law {
-	__u32 name; /* enum lh_law_name */
-	__u32 reserved;
-	union {
-		struct lh_newreno newreno;
-		struct lh_cubic cubic;
-		struct lh_cubic_rfc9438 cubic_rfc9438;
-	};
-};
+#include "laws.h"
 
 _Static_assert(sizeof(struct lh_law) == 136, "the Rust face keeps struct lh_law in 136 bytes");
 _Static_assert(sizeof(struct lh_cubic) == 72, "the Rust face lays struct lh_cubic out in 72 bytes");
@@ -31,68 +13,78 @@ _Static_assert(sizeof(struct lh_undone) == 8, "the Rust face lays struct lh_undo
 
 void lasthop_law_init(struct lh_law *law, __u32 name, const struct lh_start *start)
 {
-	law->name = name;
-	switch (name) {
-	case LH_CUBIC:
-		return lh_cubic_init(&law->cubic, start);
-	case LH_CUBIC_RFC9438:
-		return lh_cubic_rfc9438_init(&law->cubic_rfc9438, start);
-	default:
-		return lh_newreno_init(&law->newreno, start);
-	}
+	lh_law_init(law, name, start);
 }
 
 void lasthop_law_acked(struct lh_law *law, const struct lh_acked *acked, struct lh_window *window)
 {
-	switch (law->name) {
-	case LH_CUBIC:
-		return lh_cubic_acked(&law->cubic, acked, window);
-	case LH_CUBIC_RFC9438:
-		return lh_cubic_rfc9438_acked(&law->cubic_rfc9438, acked, window);
-	default:
-		return lh_newreno_acked(&law->newreno, acked, window);
-	}
+	lh_law_acked(law, acked, window);
 }
 
 void lasthop_law_lost(struct lh_law *law, const struct lh_lost *lost, struct lh_window *window)
 {
-	switch (law->name) {
-	case LH_CUBIC:
-		return lh_cubic_lost(&law->cubic, lost, window);
-	case LH_CUBIC_RFC9438:
-		return lh_cubic_rfc9438_lost(&law->cubic_rfc9438, lost, window);
-	default:
-		return lh_newreno_lost(&law->newreno, lost, window);
-	}
+	lh_law_lost(law, lost, window);
 }
 
 void lasthop_law_timed_out(struct lh_law *law, const struct lh_lost *lost, struct lh_window *window)
 {
-	switch (law->name) {
-	case LH_CUBIC:
-		return lh_cubic_timed_out(&law->cubic, lost, window);
-	case LH_CUBIC_RFC9438:
-		return lh_cubic_rfc9438_timed_out(&law->cubic_rfc9438, lost, window);
-	default:
-		return lh_newreno_timed_out(&law->newreno, lost, window);
-	}
+	lh_law_timed_out(law, lost, window);
 }
 
 void lasthop_law_sent(struct lh_law *law, const struct lh_sent *sent)
 {
-	switch (law->name) {
-	case LH_CUBIC:
-		return lh_cubic_sent(&law->cubic, sent);
-	case LH_CUBIC_RFC9438:
-		return lh_cubic_rfc9438_sent(&law->cubic_rfc9438, sent);
-	default:
-		return;
-	}
+	lh_law_sent(law, sent);
 }
 
 void lasthop_law_undone(struct lh_law *law, const struct lh_undone *undone, struct lh_window *window)
 {
-	/* the others have nothing to restore: Linux's CUBIC keeps what the reduction made of it */
-	if (law->name == LH_CUBIC_RFC9438)
-		lh_cubic_rfc9438_undone(&law->cubic_rfc9438, undone, window);
+	lh_law_undone(law, undone, window);
+}
+
+/* cubic.h call by call, for the comparison with the kernel's own */
+
+void lasthop_cubic_begin(struct lh_cubic *law, __u32 slow_start, __u64 now_us, __u32 snd_nxt, __u32 hz)
+{
+	struct lh_start start = { .now_us = now_us, .snd_nxt = snd_nxt, .slow_start = slow_start };
+
+	lh_cubic_init(law, &start);
+	law->hz = hz;
+}
+
+void lasthop_cubic_sample(struct lh_cubic *law, const struct lh_acked *acked, __u32 now, __u32 cushion_us,
+			  struct lh_window *window)
+{
+	lh_cubic_sample(law, acked, now, cushion_us, window);
+}
+
+void lasthop_cubic_grow(struct lh_cubic *law, const struct lh_acked *acked, __u32 now, struct lh_window *window)
+{
+	lh_cubic_grow(law, acked, now, window);
+}
+
+void lasthop_cubic_reduce(struct lh_cubic *law, struct lh_window *window)
+{
+	struct lh_lost lost = { 0 };
+
+	lh_cubic_lost(law, &lost, window);
+}
+
+void lasthop_cubic_reset(struct lh_cubic *law, __u64 now_us, __u32 snd_nxt)
+{
+	lh_cubic_reset(law, now_us, snd_nxt);
+}
+
+void lasthop_cubic_resume(struct lh_cubic *law, __u32 now, __u32 idle)
+{
+	lh_cubic_resume(law, now, idle);
+}
+
+__u32 lasthop_cubic_root(__u64 a)
+{
+	return lh_cubic_root(a);
+}
+
+__u32 lasthop_cube_root(__u64 a)
+{
+	return lh_cube_root(a);
 }

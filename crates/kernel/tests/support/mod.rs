@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -143,6 +144,11 @@ impl Net {
             run(&format!("tc qdisc add dev rb root tbf rate {rate_mbit}mbit burst 4k limit {queue_bytes}"));
         });
         net
+    }
+
+    /// The router of a bottleneck.
+    pub fn router(&self) -> Option<&Host> {
+        self.router.as_ref()
     }
 
     fn address(&self) {
@@ -305,6 +311,21 @@ pub fn cookie(socket: &TcpStream) -> u64 {
     cookie
 }
 
+/// Sets an option that is a number.
+pub fn set_u32(socket: &impl std::os::fd::AsFd, level: i32, option: i32, value: u32) -> nix::Result<()> {
+    // SAFETY: the kernel reads four bytes of `value`, which has as many.
+    let result = unsafe {
+        nix::libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            level,
+            option,
+            (&raw const value).cast(),
+            size_of::<u32>() as nix::libc::socklen_t,
+        )
+    };
+    nix::errno::Errno::result(result).map(drop)
+}
+
 /// A socket's congestion control.
 pub fn control(socket: &impl std::os::fd::AsFd) -> String {
     getsockopt(socket, sockopt::TcpCongestion).expect("TCP_CONGESTION").to_string_lossy().into_owned()
@@ -411,6 +432,27 @@ pub fn load_with(net: &Net, mode: kernel::Mode, change: impl FnOnce(&mut kernel:
         change(&mut options);
         kernel::Kernel::load(&options).unwrap_or_else(|error| panic!("{error}"))
     })
+}
+
+/// Compiles `tests/bpf/NAME.bpf.c` and opens it.
+pub fn test_object(name: &str) -> libbpf_rs::OpenObject {
+    let crate_dir = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let object = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.{}.o", std::process::id()));
+    let include = |folder: &str| format!("-I{}", crate_dir.join(folder).display());
+    let mut builder = libbpf_cargo::SkeletonBuilder::new();
+    if let Some(clang) = std::env::var_os("CLANG") {
+        builder.clang(clang);
+    }
+    builder
+        .source(crate_dir.join("tests/bpf").join(format!("{name}.bpf.c")))
+        .obj(&object)
+        .clang_args(["-Wall", "-Werror", "-mcpu=v3", &include("src/bpf"), &include("../control/laws")])
+        .build()
+        .unwrap_or_else(|error| panic!("{name} did not compile; clang 14 or newer is needed: {error:#}"));
+    let opened =
+        libbpf_rs::ObjectBuilder::default().open_file(&object).unwrap_or_else(|error| panic!("{name}: {error}"));
+    std::fs::remove_file(&object).expect("a file just made");
+    opened
 }
 
 /// A bound with the given limits.

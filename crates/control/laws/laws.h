@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* laws.h - any of the laws, behind one struct and one function per event. */
+#ifndef LASTHOP_LAWS_H
+#define LASTHOP_LAWS_H
+
+#include "cubic.h"
+#include "cubic_rfc9438.h"
+#include "newreno.h"
+
+/* src/law.rs mirrors it */
+enum lh_law_name {
+	LH_NEWRENO = 0,
+	LH_CUBIC = 1,
+	LH_CUBIC_RFC9438 = 2,
+};
+
+struct lh_law {
+	__u32 name; /* enum lh_law_name */
+	__u32 reserved;
+	union {
+		struct lh_newreno newreno;
+		struct lh_cubic cubic;
+		struct lh_cubic_rfc9438 cubic_rfc9438;
+	};
+};
+
+static inline void lh_law_init(struct lh_law *law, __u32 name, const struct lh_start *start)
+{
+	law->name = name;
+	switch (name) {
+	case LH_CUBIC:
+		return lh_cubic_init(&law->cubic, start);
+	case LH_CUBIC_RFC9438:
+		return lh_cubic_rfc9438_init(&law->cubic_rfc9438, start);
+	default:
+		return lh_newreno_init(&law->newreno, start);
+	}
+}
+
+static inline void lh_law_acked(struct lh_law *law, const struct lh_acked *acked, struct lh_window *window)
+{
+	switch (law->name) {
+	case LH_CUBIC:
+		return lh_cubic_acked(&law->cubic, acked, window);
+	case LH_CUBIC_RFC9438:
+		return lh_cubic_rfc9438_acked(&law->cubic_rfc9438, acked, window);
+	default:
+		return lh_newreno_acked(&law->newreno, acked, window);
+	}
+}
+
+static inline void lh_law_lost(struct lh_law *law, const struct lh_lost *lost, struct lh_window *window)
+{
+	switch (law->name) {
+	case LH_CUBIC:
+		return lh_cubic_lost(&law->cubic, lost, window);
+	case LH_CUBIC_RFC9438:
+		return lh_cubic_rfc9438_lost(&law->cubic_rfc9438, lost, window);
+	default:
+		return lh_newreno_lost(&law->newreno, lost, window);
+	}
+}
+
+static inline void lh_law_timed_out(struct lh_law *law, const struct lh_lost *lost, struct lh_window *window)
+{
+	switch (law->name) {
+	case LH_CUBIC:
+		return lh_cubic_timed_out(&law->cubic, lost, window);
+	case LH_CUBIC_RFC9438:
+		return lh_cubic_rfc9438_timed_out(&law->cubic_rfc9438, lost, window);
+	default:
+		return lh_newreno_timed_out(&law->newreno, lost, window);
+	}
+}
+
+static inline void lh_law_sent(struct lh_law *law, const struct lh_sent *sent)
+{
+	switch (law->name) {
+	case LH_CUBIC:
+		return lh_cubic_sent(&law->cubic, sent);
+	case LH_CUBIC_RFC9438:
+		return lh_cubic_rfc9438_sent(&law->cubic_rfc9438, sent);
+	default:
+		return;
+	}
+}
+
+static inline void lh_law_undone(struct lh_law *law, const struct lh_undone *undone, struct lh_window *window)
+{
+	/* the others have nothing to restore: Linux's CUBIC keeps what the reduction made of it */
+	if (law->name == LH_CUBIC_RFC9438)
+		lh_cubic_rfc9438_undone(&law->cubic_rfc9438, undone, window);
+}
+
+#endif /* LASTHOP_LAWS_H */

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * run_law - the laws in BPF, one event per run, for tests only.
+ *
+ * Hook: syscall, run by BPF_PROG_RUN with a struct step that it works on; process context. What the verifier forced: the
+ * context itself must not be handed to functions, so the step is copied to the stack and back.
+ */
+#include "kernel.h"
+
+#include <bpf/bpf_helpers.h>
+
+#include "laws.h"
+
+enum step_kind {
+	STEP_INIT,
+	STEP_ACKED,
+	STEP_LOST,
+	STEP_TIMED_OUT,
+	STEP_SENT,
+	STEP_UNDONE,
+};
+
+/* tests/laws.rs mirrors it. */
+struct step {
+	__u32 kind;
+	struct lh_window window;
+	union {
+		struct lh_start start;
+		struct lh_acked acked;
+		struct lh_lost lost;
+		struct lh_sent sent;
+		struct lh_undone undone;
+	};
+	struct lh_law law;
+};
+
+static __always_inline int run(struct step *context, __u32 name)
+{
+	struct step copy = *context, *step = &copy;
+
+	/* the compiler drops what the other laws would do */
+	step->law.name = name;
+	switch (step->kind) {
+	case STEP_INIT:
+		lh_law_init(&step->law, name, &step->start);
+		break;
+	case STEP_ACKED:
+		lh_law_acked(&step->law, &step->acked, &step->window);
+		break;
+	case STEP_LOST:
+		lh_law_lost(&step->law, &step->lost, &step->window);
+		break;
+	case STEP_TIMED_OUT:
+		lh_law_timed_out(&step->law, &step->lost, &step->window);
+		break;
+	case STEP_SENT:
+		lh_law_sent(&step->law, &step->sent);
+		break;
+	case STEP_UNDONE:
+		lh_law_undone(&step->law, &step->undone, &step->window);
+		break;
+	}
+	*context = copy;
+	return 0;
+}
+
+SEC("syscall")
+int run_newreno(struct step *step)
+{
+	return run(step, LH_NEWRENO);
+}
+
+SEC("syscall")
+int run_cubic(struct step *step)
+{
+	return run(step, LH_CUBIC);
+}
+
+SEC("syscall")
+int run_cubic_rfc9438(struct step *step)
+{
+	return run(step, LH_CUBIC_RFC9438);
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

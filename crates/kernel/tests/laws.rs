@@ -1,0 +1,187 @@
+//! The laws of `control/laws` in BPF: the verifier takes them, and they do there what they do natively.
+#![allow(missing_docs)]
+
+mod support;
+
+use control::law::{Acked, INFINITE_SSTHRESH, Law, LawName, Lost, Sent, SlowStart, Undone, Window};
+use libbpf_rs::{ProgramInput, ProgramMut};
+use std::collections::BTreeSet;
+use support::test_object;
+use units::Time;
+
+/// `struct step` of `bpf/run_law.bpf.c`: kind, window, event, law.
+struct Step([u8; 200]);
+
+const INIT: u32 = 0;
+const ACKED: u32 = 1;
+const LOST: u32 = 2;
+const TIMED_OUT: u32 = 3;
+const SENT: u32 = 4;
+const UNDONE: u32 = 5;
+
+impl Step {
+    /// Sets all but the law.
+    fn set(&mut self, kind: u32, window: Window, event: &[u32]) {
+        let window = [window.cwnd_segments, window.cwnd_count, window.ssthresh_segments];
+        let words = [kind].into_iter().chain(window).chain(event.iter().copied());
+        for (bytes, word) in self.0.chunks_exact_mut(4).zip(words) {
+            bytes.copy_from_slice(&word.to_ne_bytes());
+        }
+    }
+
+    fn window(&self) -> Window {
+        let word = |at: usize| u32::from_ne_bytes(self.0[at..at + 4].try_into().expect("four bytes"));
+        Window { cwnd_segments: word(4), cwnd_count: word(8), ssthresh_segments: word(12) }
+    }
+
+    fn run(&mut self, program: &ProgramMut<'_>) -> Window {
+        let input = ProgramInput { context_in: Some(&mut self.0), ..ProgramInput::default() };
+        program.test_run(input).expect("a run");
+        self.window()
+    }
+}
+
+fn halves(value: u64) -> [u32; 2] {
+    let bytes = value.to_ne_bytes();
+    [0, 4].map(|at| u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four bytes")))
+}
+
+/// Marsaglia's xorshift64: the same numbers each time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+
+    fn word(&mut self, limit: u64) -> u32 {
+        u32::try_from(self.below(limit)).expect("a limit of 32 bits")
+    }
+}
+
+/// One connection, natively and in BPF.
+struct Both<'p, 'o> {
+    program: &'p ProgramMut<'o>,
+    step: Step,
+    law: Law,
+    window: Window,
+    now_us: u64,
+}
+
+impl<'p, 'o> Both<'p, 'o> {
+    fn new(program: &'p ProgramMut<'o>, name: LawName, slow_start: SlowStart) -> Self {
+        let window = Window { cwnd_segments: 10, cwnd_count: 0, ssthresh_segments: INFINITE_SSTHRESH };
+        let law = Law::new(name, Time::ZERO, slow_start);
+        let mut both = Self { program, step: Step([0; 200]), law, window, now_us: 0 };
+        both.in_bpf(INIT, &[0, slow_start as u32]);
+        both
+    }
+
+    /// The window after an event whose members are the time and `words`.
+    fn in_bpf(&mut self, kind: u32, words: &[u32]) -> Window {
+        let event = [&halves(self.now_us), words].concat();
+        self.step.set(kind, self.window, &event);
+        self.step.run(self.program)
+    }
+
+    fn acked(&mut self, event: Acked) {
+        let event = Acked { now_us: self.now_us, ..event };
+        let words = [
+            event.acked_segments,
+            event.in_flight_segments,
+            event.rtt_us,
+            event.srtt_us,
+            event.min_rtt_us,
+            event.snd_una,
+            event.snd_nxt,
+            event.tsval,
+            event.tsecr,
+            event.flags,
+        ];
+        let theirs = self.in_bpf(ACKED, &words);
+        self.law.on_acked(&event, &mut self.window);
+        assert_eq!(theirs, self.window, "{:?}, {event:?}", self.law);
+    }
+
+    fn reduced(&mut self, kind: u32, event: Lost) {
+        let event = Lost { now_us: self.now_us, ..event };
+        let words =
+            [event.in_flight_segments, event.srtt_us, event.min_rtt_us, event.snd_una, event.snd_nxt, event.flags];
+        let theirs = self.in_bpf(kind, &words);
+        if kind == LOST {
+            self.law.on_lost(&event, &mut self.window);
+        } else {
+            self.law.on_timed_out(&event, &mut self.window);
+        }
+        assert_eq!(theirs, self.window, "{:?}, {event:?}", self.law);
+        self.window.cwnd_segments = if kind == LOST { self.window.ssthresh_segments } else { 1 };
+        self.window.cwnd_count = 0;
+    }
+
+    fn sent(&mut self, idle_us: u64) {
+        let [low, high] = halves(idle_us);
+        self.in_bpf(SENT, &[low, high, 0, 0]);
+        self.law.on_sent(&Sent { now_us: self.now_us, idle_us, ..Sent::default() });
+    }
+
+    fn undone(&mut self, before: Window) {
+        self.window = Window { cwnd_segments: self.window.cwnd_segments.max(before.cwnd_segments), ..before };
+        let theirs = self.in_bpf(UNDONE, &[]);
+        self.law.on_undone(&Undone { now_us: self.now_us }, &mut self.window);
+        assert_eq!(theirs, self.window, "{:?}", self.law);
+    }
+}
+
+/// A connection of 3,000 events. Returns the windows it had.
+fn compare(both: &mut Both<'_, '_>, numbers: &mut Numbers) -> BTreeSet<u32> {
+    let (mut snd_una, mut before, mut windows) = (0_u32, both.window, BTreeSet::new());
+    for _ in 0..3000 {
+        both.now_us += if numbers.below(50) == 0 { numbers.below(5_000_000) } else { numbers.below(3_000) };
+        let cwnd = both.window.cwnd_segments;
+        let snd_nxt = snd_una.wrapping_add(cwnd * 1000);
+        let what = numbers.below(400);
+        match what {
+            0..4 => {
+                before = both.window;
+                let event = Lost { in_flight_segments: cwnd + numbers.word(3), snd_una, snd_nxt, ..Lost::default() };
+                both.reduced(if what == 3 { TIMED_OUT } else { LOST }, event);
+            }
+            4 => both.sent(numbers.below(both.now_us + 1)),
+            5 => both.undone(before),
+            _ => {
+                let acked_segments = (1 + numbers.word(3)).min(cwnd);
+                let rtt_us = if numbers.below(10) == 0 { 0 } else { 20_000 + numbers.word(30_000) };
+                let grows = Acked::MAY_GROW | Acked::CWND_LIMITED;
+                let flags = if numbers.below(20) == 0 { numbers.word(32) } else { grows };
+                snd_una = snd_una.wrapping_add(acked_segments * 1000);
+                let srtt_us = 40_000;
+                both.acked(Acked { acked_segments, rtt_us, srtt_us, snd_una, snd_nxt, flags, ..Acked::default() });
+            }
+        }
+        windows.insert(both.window.cwnd_segments);
+    }
+    windows
+}
+
+#[test]
+fn the_laws_do_in_bpf_what_they_do_natively() {
+    needs_root!();
+    let object = test_object("run_law").load();
+    let object = object.unwrap_or_else(|error| panic!("the verifier refuses a law: {error}"));
+    let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
+    for program in object.progs_mut() {
+        let program_name = program.name().to_string_lossy().into_owned();
+        let is_run_here = |law: &LawName| program_name == format!("run_{}", law.as_str().replace('-', "_"));
+        let law = LawName::ALL.into_iter().find(is_run_here).expect("a program for each law");
+        for slow_start in SlowStart::ALL {
+            let mut windows = BTreeSet::new();
+            for _ in 0..10 {
+                windows.append(&mut compare(&mut Both::new(&program, law, slow_start), &mut numbers));
+            }
+            assert!(windows.len() > 50, "there must be something to compare: {law}, {slow_start:?}: {windows:?}");
+        }
+    }
+}
