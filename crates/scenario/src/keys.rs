@@ -642,6 +642,12 @@ const TCP: &[Key] = &[
         "So many segments at the start of a connection are acknowledged at once.",
     ),
     key(
+        "sack_compression",
+        Kind::Flag,
+        by_era(&Preset::Flag(false), &Preset::Flag(true)),
+        "After three duplicates, at most one ACK for out-of-order segments in 1 ms or 5 % of the round trip: Linux since 4.18.",
+    ),
+    key(
         "rto_estimator",
         Kind::Choice(&["rfc6298", "linux"]),
         Preset::Text("linux"),
@@ -678,6 +684,12 @@ const TCP: &[Key] = &[
         integer(0, 65_536),
         by_era(&Preset::Integer(441), &Preset::Integer(36)),
         "What a full segment takes in the send buffer beyond its data: the 1024 KiB of 2012 hold 555 segments.",
+    ),
+    key(
+        "write_hysteresis",
+        Kind::Flag,
+        Preset::Flag(true),
+        "A writer that has filled the send buffer goes on when a third of it is free, as in Linux; else as soon as there is room.",
     ),
     key(
         "slow_start",

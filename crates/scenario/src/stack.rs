@@ -49,6 +49,7 @@ pub(crate) fn stack(document: &Document, host: &Table, here: &Path) -> Result<Co
             timer_max: milliseconds("delayed_ack_max_ms"),
             quick_segments: number("quick_ack_segments"),
         },
+        sack_compression: flag("sack_compression"),
         rto_estimator: known(text(table, "rto_estimator")),
         rto_min: milliseconds("rto_min_ms"),
         rto_max: milliseconds("rto_max_ms"),
@@ -58,6 +59,7 @@ pub(crate) fn stack(document: &Document, host: &Table, here: &Path) -> Result<Co
         receive_buffer: Bytes::from_kib(size(table, "receive_buffer_kib") as u64),
         send_buffer: Bytes::from_kib(size(host, "send_buffer_kib") as u64),
         send_buffer_overhead: bytes("send_buffer_overhead_bytes"),
+        write_hysteresis: flag("write_hysteresis"),
         slow_start: match text(table, "slow_start") {
             "standard" => SlowStart::Standard,
             "hystart" => SlowStart::HyStart,

@@ -43,6 +43,9 @@ pub struct Config {
     pub tsq: Option<Tsq>,
     /// When the receiver acknowledges.
     pub delayed_ack: DelayedAck,
+    /// While segments are missing, and after three duplicate ACKs, an ACK waits for more out-of-order segments: 1 ms or 5 %
+    /// of the round trip, 44 segments at most. Linux since 4.18. Needs SACK.
+    pub sack_compression: bool,
     /// How RTT samples become a retransmission timeout.
     pub rto_estimator: RtoEstimator,
     /// The floor: of the timeout (RFC 6298: 1 s), or with Linux's estimator of its variance term (200 ms).
@@ -61,6 +64,9 @@ pub struct Config {
     pub send_buffer: Bytes,
     /// What a full segment takes in the send buffer beyond its data.
     pub send_buffer_overhead: Bytes,
+    /// A writer that has filled the send buffer writes again when a third of it is free: Linux's sk_stream_write_space().
+    /// Else as soon as there is room.
+    pub write_hysteresis: bool,
     /// How slow start ends, other than by a loss.
     pub slow_start: SlowStart,
     /// Reduce the window that has not been used for longer than an RTO: RFC 5681 §4.1, RFC 2861.
@@ -223,6 +229,7 @@ impl Config {
             pacing: false,
             tsq: None,
             delayed_ack: DelayedAck::LINUX,
+            sack_compression: false,
             rto_estimator: RtoEstimator::Linux,
             rto_min: Span::from_millis(200),
             rto_max: Span::from_secs(120),
@@ -233,6 +240,7 @@ impl Config {
             send_buffer: Bytes::from_kib(1024),
             // 2^20 / (1448 + 441) = 555.1
             send_buffer_overhead: Bytes::new(441),
+            write_hysteresis: true,
             slow_start: SlowStart::HyStart,
             slow_start_after_idle: true,
         }
@@ -250,6 +258,7 @@ impl Config {
             fack: false,
             rack_tlp: true,
             tsq: Some(Tsq::LINUX),
+            sack_compression: true,
             send_buffer: Bytes::from_kib(4096),
             // Pages of 32 KiB shared by many segments: a few per cent.
             send_buffer_overhead: Bytes::new(36),

@@ -3,6 +3,7 @@
 //! ```text
 //! in order            an ACK for each second full segment, or when the timer ends; at once for the first 16
 //! out of order        an ACK at once, with SACK blocks, the newest first                     RFC 5681 §4.2, RFC 2018 §4
+//!                     with SACK compression the first three; then one in min(1 ms, 5 % of RTT), or for 44 segments
 //! fills (part of) a gap   an ACK at once                                                     RFC 5681 §4.2
 //! arrived before      an ACK at once, with a D-SACK block                                    RFC 2883
 //! TSecr               of the earliest segment not yet acknowledged; of the last in sequence while something is missing
@@ -14,7 +15,7 @@
 //! The application reads what is in order at once, unless it is told to pause.
 //!
 //! *What it leaves out*: the growth of the window with use (Linux's receive buffer tuning: the whole buffer is advertised from
-//! the start), Linux's interactive mode (pingpong), SACK compression, PAWS (sequence numbers do not wrap), urgent data.
+//! the start), Linux's interactive mode (pingpong), PAWS (sequence numbers do not wrap), urgent data.
 
 use crate::config::Config;
 use crate::ranges::Ranges;
@@ -26,6 +27,15 @@ use units::{Span, Time};
 const RECENT: usize = 4;
 /// Linux: an ACK of what needs none goes at most so often (`tcp_invalid_ratelimit`).
 const NEEDLESS_ACK_EVERY: Span = Span::from_millis(500);
+
+/// `tcp_comp_sack_delay_ns`.
+const COMPRESSION_DELAY: Span = Span::from_millis(1);
+/// The same as a share of the round trip: 5 %.
+const COMPRESSION_SHARE: u64 = 20;
+/// `tcp_comp_sack_nr`.
+const COMPRESSION_SEGMENTS: u32 = 44;
+/// Duplicates that go at once, so that fast retransmit is not put off: TCP_FASTRETRANS_THRESH.
+const UNCOMPRESSED_DUPLICATES: u32 = 3;
 
 /// The timestamps' clock. It starts at 1: an echo of 0 means none.
 pub(crate) fn ticks(now: Time, granularity: Span) -> u32 {
@@ -41,6 +51,7 @@ pub(crate) struct Receiver {
     buffer: u64,
     shift: u8,
     sack: bool,
+    compresses: bool,
     /// The largest segment seen.
     segment_bytes: u64,
 
@@ -57,6 +68,11 @@ pub(crate) struct Receiver {
 
     ack_now: bool,
     ack_at: Time,
+    /// When compressed ACKs go; how many segments wait for it; how many duplicates went before, and for which rcv_nxt.
+    compressed_at: Time,
+    compressed: u32,
+    duplicates_sent: u32,
+    duplicates_of: u64,
     last_ack_sent: u64,
     quick_left: u32,
     wait: Span,
@@ -75,6 +91,7 @@ impl Receiver {
             buffer: config.receive_buffer.get(),
             shift: 0,
             sack: false,
+            compresses: config.sack_compression,
             segment_bytes: 0,
             rcv_nxt: 0,
             out_of_order: Ranges::default(),
@@ -86,6 +103,10 @@ impl Receiver {
             edge: 0,
             ack_now: false,
             ack_at: Time::MAX,
+            compressed_at: Time::MAX,
+            compressed: 0,
+            duplicates_sent: 0,
+            duplicates_of: 0,
             last_ack_sent: 0,
             quick_left: config.delayed_ack.quick_segments,
             wait: config.delayed_ack.timer_min,
@@ -131,13 +152,16 @@ impl Receiver {
     }
 
     pub(crate) fn next_timeout(&self) -> Time {
-        self.ack_at
+        self.ack_at.min(self.compressed_at)
     }
 
     pub(crate) fn on_timeout(&mut self, now: Time) {
         if now >= self.ack_at {
             // Linux's tcp_delack_timer(): the guess was too short.
             self.wait = (self.wait * 2).min(self.timer_max);
+            self.ack_now();
+        }
+        if now >= self.compressed_at {
             self.ack_now();
         }
     }
@@ -164,8 +188,8 @@ impl Receiver {
         }
     }
 
-    /// Something that takes up sequence numbers, or an ACK alone.
-    pub(crate) fn on_segment(&mut self, now: Time, segment: &Segment, rto: Span) {
+    /// Something that takes up sequence numbers, or an ACK alone. `rto` and `srtt` are this side's own.
+    pub(crate) fn on_segment(&mut self, now: Time, segment: &Segment, rto: Span, srtt: Span) {
         if let Some(timestamps) = segment.timestamps
             && segment.seq <= self.last_ack_sent
             && timestamps.value >= self.ts_recent
@@ -185,6 +209,7 @@ impl Receiver {
             self.on_duplicate(seq..end);
         } else if seq > self.rcv_nxt {
             self.on_out_of_order(seq..end);
+            self.ack_out_of_order(now, srtt);
         } else {
             self.on_in_order(now, seq, end);
         }
@@ -225,16 +250,38 @@ impl Receiver {
         self.ack_now();
     }
 
+    /// Linux's __tcp_ack_snd_check(): the first three at once, then a few together.
+    fn ack_out_of_order(&mut self, now: Time, srtt: Span) {
+        if self.duplicates_of != self.rcv_nxt {
+            self.duplicates_of = self.rcv_nxt;
+            self.duplicates_sent = 0;
+        }
+        let compress = self.compresses
+            && self.sack
+            && self.quick_left == 0
+            && self.compressed < COMPRESSION_SEGMENTS
+            && self.duplicates_sent >= UNCOMPRESSED_DUPLICATES;
+        if compress {
+            self.compressed += 1;
+            if self.compressed_at == Time::MAX {
+                self.compressed_at = now + COMPRESSION_DELAY.min(srtt / COMPRESSION_SHARE);
+            }
+        } else {
+            self.duplicates_sent += 1;
+            self.ack_now();
+        }
+    }
+
     fn on_out_of_order(&mut self, block: Range<u64>) {
-        self.ack_now();
         if block.end > self.edge {
+            self.ack_now();
             return; // RFC 9293 §3.10.7.4: outside the window; the ACK tells where it is
         }
         let start = block.start;
         let mut fresh = 0;
         self.out_of_order.insert(block.clone(), |range| fresh += range.end - range.start);
         if fresh == 0 {
-            self.d_sack = Some(block);
+            self.on_duplicate(block);
         }
         // RFC 2018 §4: the block with the newest segment first, then the others in the order of their last report.
         let newest = self.out_of_order.containing(start).expect("it was just inserted").clone();
@@ -333,6 +380,8 @@ impl Receiver {
         self.quick_left = self.quick_left.saturating_sub(1);
         self.last_ack_sent = self.rcv_nxt;
         self.ack_at = Time::MAX;
+        self.compressed_at = Time::MAX;
+        self.compressed = 0;
         if complete {
             self.ack_now = false;
             self.d_sack = None;

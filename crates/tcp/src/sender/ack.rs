@@ -178,6 +178,7 @@ impl Sender {
         });
         ack.advanced = true;
         self.snd_una = to;
+        self.fill_buffer();
         self.timeouts_in_a_row = 0;
         self.unanswered_since = None;
         if self.rack.round_end.is_some_and(|end| to > end) {

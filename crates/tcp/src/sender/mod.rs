@@ -62,6 +62,10 @@ pub(crate) struct Sender {
     pub(crate) closing: bool,
     pub(crate) fin_sent: bool,
     pub(crate) send_capacity: u64,
+    /// The sequence number after the last byte in the send buffer.
+    pub(crate) buffered: u64,
+    /// The writer has filled the send buffer and waits.
+    pub(crate) writer_waits: bool,
     /// The end of the last segment that was not full (Minshall).
     pub(crate) small_end: u64,
 
@@ -142,6 +146,8 @@ impl Sender {
             closing: false,
             fin_sent: false,
             send_capacity: config.send_capacity(payload_bytes),
+            buffered: 1,
+            writer_waits: false,
             small_end: 0,
             board: Scoreboard::new(payload_bytes),
             rtt: RttEstimator::new(config),
@@ -210,7 +216,10 @@ impl Sender {
             self.recovery = Recovery::NewReno;
         }
         self.board = Scoreboard::new(agreed.payload_bytes);
+        // What was written before is still the application's.
         self.send_capacity = self.config.send_capacity(agreed.payload_bytes);
+        self.buffered = self.written.min(self.snd_una + self.send_capacity);
+        self.writer_waits = self.buffered < self.written;
         self.snd_wnd = window;
         self.last_sent_at = now;
         if let Some(rtt) = rtt {
@@ -229,6 +238,7 @@ impl Sender {
         if !self.closing && self.written < ENDLESS {
             self.written += bytes;
             self.refused = false;
+            self.fill_buffer();
         }
     }
 
@@ -236,12 +246,14 @@ impl Sender {
         if !self.closing {
             self.written = ENDLESS;
             self.refused = false;
+            self.fill_buffer();
         }
     }
 
     /// What is in the send buffer still goes; nothing is added.
     pub(crate) fn stop_writing(&mut self) {
-        self.written = self.buffered_end();
+        self.written = self.buffered;
+        self.writer_waits = false;
     }
 
     pub(crate) fn close(&mut self) {
@@ -256,14 +268,21 @@ impl Sender {
         self.closing
     }
 
-    /// The end of what is in the send buffer.
-    fn buffered_end(&self) -> u64 {
-        self.written.min(self.snd_una + self.send_capacity).max(self.snd_nxt - u64::from(self.fin_sent))
+    /// The application writes as much as there is room for, unless it waits for more room.
+    pub(crate) fn fill_buffer(&mut self) {
+        if self.written == self.buffered {
+            return;
+        }
+        let free = self.send_capacity - (self.buffered - self.snd_una);
+        if !self.writer_waits || !self.config.write_hysteresis || free >= self.send_capacity / 3 {
+            self.buffered = self.written.min(self.snd_una + self.send_capacity);
+            self.writer_waits = self.buffered < self.written;
+        }
     }
 
     /// Written to the send buffer and not sent.
     pub(crate) fn unsent_bytes(&self) -> u64 {
-        self.buffered_end() - (self.snd_nxt - u64::from(self.fin_sent))
+        self.buffered - (self.snd_nxt - u64::from(self.fin_sent))
     }
 
     /// Everything that was written, and the FIN, is acknowledged.
@@ -299,6 +318,11 @@ impl Sender {
     /// Without a sample, what the configuration says.
     pub(crate) fn rto(&self) -> Span {
         self.rtt.rto()
+    }
+
+    /// Without a sample, nothing.
+    pub(crate) fn srtt(&self) -> Span {
+        Span::from_nanos(self.rtt.srtt_ns())
     }
 
     /// New limits for the window.

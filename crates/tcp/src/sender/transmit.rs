@@ -167,7 +167,7 @@ impl Sender {
             return Err(Nothing::ToSend);
         }
         let payload = u64::from(self.payload_bytes);
-        let unsent = self.buffered_end() - self.snd_nxt;
+        let unsent = self.buffered - self.snd_nxt;
         let length = unsent.min(payload);
         let fin = self.closing && self.snd_nxt + length == self.written;
         if length == 0 && !fin {

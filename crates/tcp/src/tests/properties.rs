@@ -10,7 +10,7 @@ use units::Bytes;
 
 /// Any combination of switches.
 fn any_config() -> impl Strategy<Value = Config> {
-    let booleans = prop::collection::vec(any::<bool>(), 14);
+    let booleans = prop::collection::vec(any::<bool>(), 16);
     let recovery = prop::sample::select(Recovery::ALL.to_vec());
     let slow_start = prop::sample::select(SlowStart::ALL.to_vec());
     (booleans, recovery, slow_start, 1..20_u32, 1..4_u32, 0..3_u8).prop_map(
@@ -38,6 +38,8 @@ fn any_config() -> impl Strategy<Value = Config> {
             rto_estimator: if switch[13] { RtoEstimator::Linux } else { RtoEstimator::Rfc6298 },
             // Many attempts before the sender gives up.
             rto_max: Span::from_secs(5),
+            sack_compression: switch[14],
+            write_hysteresis: switch[15],
             nagle: switch[12],
             receive_buffer: Bytes::new(if switch[3] { 20_000 } else { 500_000 }),
             send_buffer: Bytes::new(if switch[5] { 30_000 } else { 500_000 }),
