@@ -1,250 +1,9 @@
-//! Every key of a scenario file, as data.
-//!
-//! The reader, the overrides of the command line, the messages about mistakes and the tables of
-//! `docs/guide/scenario.md` all come from here, so that none of them can know a key that the others do not.
+//! The keys themselves, table by table.
 
-use toml::Value;
+use super::{Key, Kind, Preset};
 
-/// One key: what it takes, what it is when left out, what it means.
-#[derive(Debug)]
-pub struct Key {
-    /// As written in the file; the unit is the suffix.
-    pub name: &'static str,
-    /// What it takes.
-    pub kind: Kind,
-    /// What it is when left out.
-    pub default: Preset,
-    /// One or two sentences for the guide.
-    pub meaning: &'static str,
-}
-
-/// What a key takes.
-#[derive(Debug)]
-pub enum Kind {
-    /// Any text of 1..=200 characters.
-    Text,
-    /// The name of a congestion control: 1..=15 of a-z, 0-9, `_` and `-` (the kernel's TCP_CA_NAME_MAX is 16 with its
-    /// end).
-    Name,
-    /// A number in `from..=to`, or above `from` if `above`.
-    Number {
-        /// Lowest accepted, or the bound itself with `above`.
-        from: f64,
-        /// Highest accepted.
-        to: f64,
-        /// Whether `from` itself is left out.
-        above: bool,
-    },
-    /// A whole number in `from..=to`.
-    Integer {
-        /// Lowest accepted.
-        from: i64,
-        /// Highest accepted.
-        to: i64,
-    },
-    /// One of these words.
-    Choice(&'static [&'static str]),
-    /// A number, or a range `[from, to]` of numbers to draw from, in `0..=to`.
-    Range {
-        /// Highest accepted.
-        to: f64,
-    },
-    /// True or false.
-    Flag,
-    /// The name of a node: 1..=32 of letters, digits, `_`, `-`, `.`, and `#` for the number of the link or host within
-    /// its block.
-    Node,
-    /// A list of two names of nodes.
-    Ends,
-}
-
-/// What a key is when left out.
-#[derive(Debug)]
-pub enum Preset {
-    /// This text.
-    Text(&'static str),
-    /// This number.
-    Number(f64),
-    /// This whole number.
-    Integer(i64),
-    /// True or false.
-    Flag(bool),
-    /// One for hosts of the era "2012", another for "modern".
-    ByEra {
-        /// With `era = "2012"`.
-        y2012: &'static Self,
-        /// With `era = "modern"`.
-        modern: &'static Self,
-    },
-    /// Something the reader works out; the text says what, for the guide.
-    Derived(&'static str),
-    /// Nothing: the key may be absent.
-    Absent,
-    /// Nothing: the key must be given.
-    Required,
-}
-
-/// A table of the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Section {
-    /// Above the first heading.
-    Top,
-    /// `[access]`.
-    Access,
-    /// `[path]`.
-    Path,
-    /// `[[links]]`.
-    Link,
-    /// `[[hosts]]`.
-    Host,
-    /// `[hosts.tcp]`.
-    Tcp,
-    /// `[[hosts.flows]]`.
-    Flow,
-}
-
-/// A table inside a table.
-#[derive(Debug)]
-pub struct Child {
-    /// As written in the file.
-    pub name: &'static str,
-    /// What is in it.
-    pub section: Section,
-    /// Whether there may be several: `[[name]]` instead of `[name]`.
-    pub repeated: bool,
-}
-
-impl Section {
-    /// All, in the order of the file.
-    pub const ALL: [Self; 7] = [Self::Top, Self::Access, Self::Path, Self::Link, Self::Host, Self::Tcp, Self::Flow];
-
-    /// As it stands in the file.
-    pub const fn heading(self) -> &'static str {
-        match self {
-            Self::Top => "",
-            Self::Access => "[access]",
-            Self::Path => "[path]",
-            Self::Link => "[[links]]",
-            Self::Host => "[[hosts]]",
-            Self::Tcp => "[hosts.tcp]",
-            Self::Flow => "[[hosts.flows]]",
-        }
-    }
-
-    /// The keys of the table itself.
-    pub const fn keys(self) -> &'static [Key] {
-        match self {
-            Self::Top => TOP,
-            Self::Access => ACCESS,
-            Self::Path => PATH,
-            Self::Link => LINK,
-            Self::Host => HOST,
-            Self::Tcp => TCP,
-            Self::Flow => FLOW,
-        }
-    }
-
-    /// The tables inside it.
-    pub const fn children(self) -> &'static [Child] {
-        match self {
-            Self::Top => &[
-                Child { name: "access", section: Self::Access, repeated: false },
-                Child { name: "path", section: Self::Path, repeated: false },
-                Child { name: "links", section: Self::Link, repeated: true },
-                Child { name: "hosts", section: Self::Host, repeated: true },
-            ],
-            Self::Host => &[
-                Child { name: "tcp", section: Self::Tcp, repeated: false },
-                Child { name: "flows", section: Self::Flow, repeated: true },
-            ],
-            _ => &[],
-        }
-    }
-
-    /// The key of this name.
-    pub fn key(self, name: &str) -> Option<&'static Key> {
-        self.keys().iter().find(|key| key.name == name)
-    }
-
-    /// The table of this name.
-    pub fn child(self, name: &str) -> Option<&'static Child> {
-        self.children().iter().find(|child| child.name == name)
-    }
-
-    /// Every name that may stand in the table.
-    pub fn names(self) -> Vec<&'static str> {
-        self.keys().iter().map(|key| key.name).chain(self.children().iter().map(|child| child.name)).collect()
-    }
-}
-
-impl Kind {
-    /// What is accepted, in words.
-    pub fn accepted(&self) -> String {
-        match self {
-            Self::Text => "text of 1 to 200 characters".into(),
-            Self::Name => "the name of a congestion control: up to 15 of a-z, 0-9, _ and -".into(),
-            Self::Number { from, to, above: false } => format!("a number from {from} to {to}"),
-            Self::Number { from, to, above: true } => format!("a number above {from}, up to {to}"),
-            Self::Integer { from, to } => format!("a whole number from {from} to {to}"),
-            Self::Choice(words) => words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", "),
-            Self::Range { to } => format!("a number from 0 to {to}, or a range [from, to] of such numbers"),
-            Self::Flag => "true, false".into(),
-            Self::Node => "a name: up to 32 letters, digits, _, - and ., with # for a number".into(),
-            Self::Ends => "a list of two names: up to 32 letters, digits, _, - and . each, with # for a number".into(),
-        }
-    }
-
-    /// Whether the key takes text, so that `era=2012` on the command line means the text "2012".
-    pub const fn takes_text(&self) -> bool {
-        matches!(self, Self::Text | Self::Name | Self::Node | Self::Choice(_))
-    }
-}
-
-impl Preset {
-    /// The value, if there is one that does not depend on anything but the era.
-    pub fn value(&self, era: &str) -> Option<Value> {
-        match self {
-            Self::Text(text) => Some(Value::String((*text).into())),
-            Self::Number(number) => Some(Value::Float(*number)),
-            Self::Integer(number) => Some(Value::Integer(*number)),
-            Self::Flag(flag) => Some(Value::Boolean(*flag)),
-            Self::ByEra { y2012, modern } => if era == "modern" { modern } else { y2012 }.value(era),
-            Self::Derived(_) | Self::Absent | Self::Required => None,
-        }
-    }
-
-    /// In words, for the guide.
-    pub fn describe(&self) -> String {
-        match self {
-            Self::Text(text) => format!("`\"{text}\"`"),
-            Self::Number(number) => format!("`{number}`"),
-            Self::Integer(number) => format!("`{number}`"),
-            Self::Flag(flag) => format!("`{flag}`"),
-            Self::ByEra { y2012, modern } => format!("{} (2012), {} (modern)", y2012.describe(), modern.describe()),
-            Self::Derived(words) => (*words).into(),
-            Self::Absent => "none".into(),
-            Self::Required => "must be given".into(),
-        }
-    }
-}
-
-const fn key(name: &'static str, kind: Kind, default: Preset, meaning: &'static str) -> Key {
-    Key { name, kind, default, meaning }
-}
-
-const fn number(from: f64, to: f64) -> Kind {
-    Kind::Number { from, to, above: false }
-}
-
-const fn above(from: f64, to: f64) -> Kind {
-    Kind::Number { from, to, above: true }
-}
-
-const fn integer(from: i64, to: i64) -> Kind {
-    Kind::Integer { from, to }
-}
-
-const TOP: &[Key] = &[
+/// Above the first heading.
+pub(super) const TOP: &[Key] = &[
     key(
         "name",
         Kind::Text,
@@ -267,7 +26,8 @@ const TOP: &[Key] = &[
     key("sample_ms", number(1.0, 60_000.0), Preset::Number(50.0), "How often the series are sampled, in milliseconds."),
 ];
 
-const ACCESS: &[Key] = &[
+/// `[access]`.
+pub(super) const ACCESS: &[Key] = &[
     key(
         "kind",
         Kind::Choice(&["wifi", "wired"]),
@@ -333,7 +93,8 @@ const ACCESS: &[Key] = &[
     key("delay_ms", number(0.0, 60_000.0), Preset::Number(0.0), "*wired* Delay of the link in milliseconds, each way."),
 ];
 
-const PATH: &[Key] = &[
+/// `[path]`.
+pub(super) const PATH: &[Key] = &[
     key(
         "rtt_ms",
         number(0.0, 60_000.0),
@@ -355,7 +116,8 @@ const PATH: &[Key] = &[
     ),
 ];
 
-const LINK: &[Key] = &[
+/// `[[links]]`.
+pub(super) const LINK: &[Key] = &[
     key(
         "between",
         Kind::Ends,
@@ -392,11 +154,6 @@ const LINK: &[Key] = &[
     key("back_loss_at", Kind::Choice(&["before", "after"]), AS_FORTH, "Where that loss is."),
 ];
 
-/// The disciplines of a queue.
-const QUEUES: &[&str] = &["fifo", "fq_codel"];
-const QUEUE_MEANING: &str = "The discipline of that queue: drop-tail, or FQ-CoDel with the parameters of RFC 8290.";
-const AS_FORTH: Preset = Preset::Derived("as forth");
-
 /// The names in the host block that are the host's own; the rest of [`Section::Host`] belongs to the policy.
 pub const HOST_OWN: &[&str] = &[
     "count",
@@ -411,7 +168,8 @@ pub const HOST_OWN: &[&str] = &[
     "agent",
 ];
 
-const HOST: &[Key] = &[
+/// `[[hosts]]`.
+pub(super) const HOST: &[Key] = &[
     key(
         "count",
         integer(1, 250),
@@ -540,11 +298,8 @@ const HOST: &[Key] = &[
     ),
 ];
 
-const fn by_era(y2012: &'static Preset, modern: &'static Preset) -> Preset {
-    Preset::ByEra { y2012, modern }
-}
-
-const TCP: &[Key] = &[
+/// `[hosts.tcp]`: one for each field of [`tcp::Config`] but the send buffer, which is a key of the host.
+pub(super) const TCP: &[Key] = &[
     key(
         "mss_bytes",
         integer(64, 65_495),
@@ -705,7 +460,8 @@ const TCP: &[Key] = &[
     ),
 ];
 
-const FLOW: &[Key] = &[
+/// `[[hosts.flows]]`.
+pub(super) const FLOW: &[Key] = &[
     key(
         "direction",
         Kind::Choice(&["up", "down"]),
@@ -779,3 +535,28 @@ const FLOW: &[Key] = &[
         "*saturated* Size of each IP packet in bytes, its 28 bytes of headers included; 2296 is what an 802.11 frame can carry.",
     ),
 ];
+
+/// The disciplines of a queue.
+const QUEUES: &[&str] = &["fifo", "fq_codel"];
+const QUEUE_MEANING: &str = "The discipline of that queue: drop-tail, or FQ-CoDel with the parameters of RFC 8290.";
+const AS_FORTH: Preset = Preset::Derived("as forth");
+
+const fn key(name: &'static str, kind: Kind, default: Preset, meaning: &'static str) -> Key {
+    Key { name, kind, default, meaning }
+}
+
+const fn number(from: f64, to: f64) -> Kind {
+    Kind::Number { from, to, above: false }
+}
+
+const fn above(from: f64, to: f64) -> Kind {
+    Kind::Number { from, to, above: true }
+}
+
+const fn integer(from: i64, to: i64) -> Kind {
+    Kind::Integer { from, to }
+}
+
+const fn by_era(y2012: &'static Preset, modern: &'static Preset) -> Preset {
+    Preset::ByEra { y2012, modern }
+}

@@ -1,0 +1,233 @@
+//! Every key of a scenario file, as data.
+//!
+//! The reader, the overrides of the command line, the messages about mistakes and the tables of
+//! `docs/guide/scenario.md` all come from here, so that none of them can know a key that the others do not.
+
+mod tables;
+
+pub use tables::HOST_OWN;
+use tables::{ACCESS, FLOW, HOST, LINK, PATH, TCP, TOP};
+use toml::Value;
+
+/// One key: what it takes, what it is when left out, what it means.
+#[derive(Debug)]
+pub struct Key {
+    /// As written in the file; the unit is the suffix.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: Kind,
+    /// What it is when left out.
+    pub default: Preset,
+    /// One or two sentences for the guide.
+    pub meaning: &'static str,
+}
+
+/// What a key takes.
+#[derive(Debug)]
+pub enum Kind {
+    /// Any text of 1..=200 characters.
+    Text,
+    /// The name of a congestion control: 1..=15 of a-z, 0-9, `_` and `-` (the kernel's TCP_CA_NAME_MAX is 16 with its
+    /// end).
+    Name,
+    /// A number in `from..=to`, or above `from` if `above`.
+    Number {
+        /// Lowest accepted, or the bound itself with `above`.
+        from: f64,
+        /// Highest accepted.
+        to: f64,
+        /// Whether `from` itself is left out.
+        above: bool,
+    },
+    /// A whole number in `from..=to`.
+    Integer {
+        /// Lowest accepted.
+        from: i64,
+        /// Highest accepted.
+        to: i64,
+    },
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A number, or a range `[from, to]` of numbers to draw from, in `0..=to`.
+    Range {
+        /// Highest accepted.
+        to: f64,
+    },
+    /// True or false.
+    Flag,
+    /// The name of a node: 1..=32 of letters, digits, `_`, `-`, `.`, and `#` for the number of the link or host within
+    /// its block.
+    Node,
+    /// A list of two names of nodes.
+    Ends,
+}
+
+/// What a key is when left out.
+#[derive(Debug)]
+pub enum Preset {
+    /// This text.
+    Text(&'static str),
+    /// This number.
+    Number(f64),
+    /// This whole number.
+    Integer(i64),
+    /// True or false.
+    Flag(bool),
+    /// One for hosts of the era "2012", another for "modern".
+    ByEra {
+        /// With `era = "2012"`.
+        y2012: &'static Self,
+        /// With `era = "modern"`.
+        modern: &'static Self,
+    },
+    /// Something the reader works out; the text says what, for the guide.
+    Derived(&'static str),
+    /// Nothing: the key may be absent.
+    Absent,
+    /// Nothing: the key must be given.
+    Required,
+}
+
+/// A table of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    /// Above the first heading.
+    Top,
+    /// `[access]`.
+    Access,
+    /// `[path]`.
+    Path,
+    /// `[[links]]`.
+    Link,
+    /// `[[hosts]]`.
+    Host,
+    /// `[hosts.tcp]`.
+    Tcp,
+    /// `[[hosts.flows]]`.
+    Flow,
+}
+
+/// A table inside a table.
+#[derive(Debug)]
+pub struct Child {
+    /// As written in the file.
+    pub name: &'static str,
+    /// What is in it.
+    pub section: Section,
+    /// Whether there may be several: `[[name]]` instead of `[name]`.
+    pub repeated: bool,
+}
+
+impl Section {
+    /// All, in the order of the file.
+    pub const ALL: [Self; 7] = [Self::Top, Self::Access, Self::Path, Self::Link, Self::Host, Self::Tcp, Self::Flow];
+
+    /// As it stands in the file.
+    pub const fn heading(self) -> &'static str {
+        match self {
+            Self::Top => "",
+            Self::Access => "[access]",
+            Self::Path => "[path]",
+            Self::Link => "[[links]]",
+            Self::Host => "[[hosts]]",
+            Self::Tcp => "[hosts.tcp]",
+            Self::Flow => "[[hosts.flows]]",
+        }
+    }
+
+    /// The keys of the table itself.
+    pub const fn keys(self) -> &'static [Key] {
+        match self {
+            Self::Top => TOP,
+            Self::Access => ACCESS,
+            Self::Path => PATH,
+            Self::Link => LINK,
+            Self::Host => HOST,
+            Self::Tcp => TCP,
+            Self::Flow => FLOW,
+        }
+    }
+
+    /// The tables inside it.
+    pub const fn children(self) -> &'static [Child] {
+        match self {
+            Self::Top => &[
+                Child { name: "access", section: Self::Access, repeated: false },
+                Child { name: "path", section: Self::Path, repeated: false },
+                Child { name: "links", section: Self::Link, repeated: true },
+                Child { name: "hosts", section: Self::Host, repeated: true },
+            ],
+            Self::Host => &[
+                Child { name: "tcp", section: Self::Tcp, repeated: false },
+                Child { name: "flows", section: Self::Flow, repeated: true },
+            ],
+            _ => &[],
+        }
+    }
+
+    /// The key of this name.
+    pub fn key(self, name: &str) -> Option<&'static Key> {
+        self.keys().iter().find(|key| key.name == name)
+    }
+
+    /// The table of this name.
+    pub fn child(self, name: &str) -> Option<&'static Child> {
+        self.children().iter().find(|child| child.name == name)
+    }
+
+    /// Every name that may stand in the table.
+    pub fn names(self) -> Vec<&'static str> {
+        self.keys().iter().map(|key| key.name).chain(self.children().iter().map(|child| child.name)).collect()
+    }
+}
+
+impl Kind {
+    /// What is accepted, in words.
+    pub fn accepted(&self) -> String {
+        match self {
+            Self::Text => "text of 1 to 200 characters".into(),
+            Self::Name => "the name of a congestion control: up to 15 of a-z, 0-9, _ and -".into(),
+            Self::Number { from, to, above: false } => format!("a number from {from} to {to}"),
+            Self::Number { from, to, above: true } => format!("a number above {from}, up to {to}"),
+            Self::Integer { from, to } => format!("a whole number from {from} to {to}"),
+            Self::Choice(words) => words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", "),
+            Self::Range { to } => format!("a number from 0 to {to}, or a range [from, to] of such numbers"),
+            Self::Flag => "true, false".into(),
+            Self::Node => "a name: up to 32 letters, digits, _, - and ., with # for a number".into(),
+            Self::Ends => "a list of two names: up to 32 letters, digits, _, - and . each, with # for a number".into(),
+        }
+    }
+
+    /// Whether the key takes text, so that `era=2012` on the command line means the text "2012".
+    pub const fn takes_text(&self) -> bool {
+        matches!(self, Self::Text | Self::Name | Self::Node | Self::Choice(_))
+    }
+}
+
+impl Preset {
+    /// The value, if there is one that does not depend on anything but the era.
+    pub fn value(&self, era: &str) -> Option<Value> {
+        match self {
+            Self::Text(text) => Some(Value::String((*text).into())),
+            Self::Number(number) => Some(Value::Float(*number)),
+            Self::Integer(number) => Some(Value::Integer(*number)),
+            Self::Flag(flag) => Some(Value::Boolean(*flag)),
+            Self::ByEra { y2012, modern } => if era == "modern" { modern } else { y2012 }.value(era),
+            Self::Derived(_) | Self::Absent | Self::Required => None,
+        }
+    }
+
+    /// In words, for the guide.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Text(text) => format!("`\"{text}\"`"),
+            Self::Number(number) => format!("`{number}`"),
+            Self::Integer(number) => format!("`{number}`"),
+            Self::Flag(flag) => format!("`{flag}`"),
+            Self::ByEra { y2012, modern } => format!("{} (2012), {} (modern)", y2012.describe(), modern.describe()),
+            Self::Derived(words) => (*words).into(),
+            Self::Absent => "none".into(),
+            Self::Required => "must be given".into(),
+        }
+    }
+}
