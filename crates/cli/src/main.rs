@@ -5,6 +5,7 @@
 
 mod agent;
 mod doctor;
+mod parallel;
 mod progress;
 mod runs;
 

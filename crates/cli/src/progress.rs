@@ -2,24 +2,35 @@
 
 use crate::tell;
 use indicatif::{ProgressBar, ProgressStyle};
+use scenario::HostsKind;
 use std::io::IsTerminal;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use units::Span;
 
 /// One plain line for so much of the run.
 const LINE_EVERY_PERCENT: u64 = 25;
 
-/// The progress of one run.
+/// The progress of one run, or of many.
 pub(crate) enum Progress {
+    /// One run, or many, on a terminal.
     Bar(ProgressBar),
+    /// One run elsewhere.
     Lines { label: String, total: Span, told_percent: AtomicU64 },
+    /// Many runs elsewhere.
+    Count { total: usize, done: AtomicUsize },
+    /// Somebody else tells.
+    Silent,
 }
 
 impl Progress {
     /// A run called `label`, of `total` on the scenario's clock.
-    pub(crate) fn new(label: &str, total: Span) -> Self {
+    pub(crate) fn of_run(label: &str, total: Span, hosts: HostsKind) -> Self {
         if !std::io::stderr().is_terminal() {
-            tell(format_args!("{label}: {} s in real time", total.as_secs_f64()));
+            let how = match hosts {
+                HostsKind::Simulated => "of virtual time",
+                HostsKind::Kernel => "in real time",
+            };
+            tell(format_args!("{label}: {} s {how}", total.as_secs_f64()));
             return Self::Lines { label: label.to_owned(), total, told_percent: AtomicU64::new(0) };
         }
         let style = ProgressStyle::with_template("{msg} {wide_bar} {percent:>3} % of {prefix}")
@@ -28,6 +39,32 @@ impl Progress {
         bar.set_message(label.to_owned());
         bar.set_prefix(format!("{} s", total.as_secs_f64()));
         Self::Bar(bar)
+    }
+
+    /// So many runs, done several at a time.
+    pub(crate) fn of_many(total: usize) -> Self {
+        if !std::io::stderr().is_terminal() {
+            tell(format_args!("{total} runs"));
+            return Self::Count { total, done: AtomicUsize::new(0) };
+        }
+        let style = ProgressStyle::with_template("{pos} of {len} runs {wide_bar} {eta} to go")
+            .expect("the template is well-formed");
+        Self::Bar(ProgressBar::new(total as u64).with_style(style))
+    }
+
+    /// One of many runs is done.
+    pub(crate) fn one_more(&self) {
+        match self {
+            Self::Bar(bar) => bar.inc(1),
+            Self::Count { total, done } => {
+                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                let percent = |done: usize| (done * 100 / total) as u64 / LINE_EVERY_PERCENT;
+                if percent(done) > percent(done - 1) {
+                    tell(format_args!("{done} of {total} runs"));
+                }
+            }
+            Self::Lines { .. } | Self::Silent => {}
+        }
     }
 
     /// The run has come so far.
@@ -41,10 +78,11 @@ impl Progress {
                     tell(format_args!("{label}: {step} %"));
                 }
             }
+            Self::Count { .. } | Self::Silent => {}
         }
     }
 
-    /// The run is over.
+    /// It is over.
     pub(crate) fn finish(&self) {
         if let Self::Bar(bar) = self {
             bar.finish_and_clear();

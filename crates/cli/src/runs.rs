@@ -1,24 +1,26 @@
 //! `lasthop run` and `lasthop compare`.
 
 use crate::progress::Progress;
-use crate::{FAILED, build, say, stop_on_signals, tell};
+use crate::{FAILED, build, parallel, say, stop_on_signals, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use scenario::{Case, CaseResult, Comparison, HostsKind, Override, RunResult, Scenario, Series, Vary};
 use std::io::ErrorKind;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 /// What stands beside the scenario on both command lines.
 #[derive(Args)]
 struct Common {
     /// The scenario: a TOML file (docs/guide/scenario.md)
     scenario: PathBuf,
-    /// What the hosts are: `kernel` is this machine's own TCP, in real time, as root
-    #[arg(long, value_enum, default_value_t = Habitat::Kernel)]
+    /// What the hosts are: `simulated` in virtual time, or `kernel`: this machine's own TCP, in real time, as root
+    #[arg(long, value_enum, default_value_t = Habitat::Simulated)]
     hosts: Habitat,
-    /// Who sends and receives: lasthop's own sockets, or the program iperf3
+    /// Who sends and receives on kernel hosts: lasthop's own sockets, or the program iperf3
     #[arg(long, value_enum, default_value_t = Traffic::Own)]
     traffic: Traffic,
     /// Change a key of the scenario, such as hosts.0.policy=formula; may be repeated
@@ -54,17 +56,49 @@ pub(crate) struct CompareArguments {
     /// Run each case with so many seeds, counted from the scenario's
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
+    /// Do so many runs at once; simulated hosts only, without it as many as there are cores
+    #[arg(long)]
+    jobs: Option<NonZero<usize>>,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
+/// What the hosts of a run are.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Habitat {
+    Simulated,
     Kernel,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Traffic {
     Own,
     Iperf3,
+}
+
+impl Common {
+    /// Whether these hosts can run the scenario.
+    fn check(&self, scenario: &Scenario) -> Result<()> {
+        match self.hosts {
+            Habitat::Simulated if self.traffic == Traffic::Iperf3 => {
+                bail!("--traffic iperf3 needs real sockets: add --hosts kernel")
+            }
+            Habitat::Simulated => Ok(sim::check(scenario)?),
+            Habitat::Kernel => lab::check(scenario),
+        }
+    }
+
+    /// Whether the series are worth their memory.
+    const fn keeps_series(&self) -> bool {
+        self.out.is_some()
+    }
+}
+
+impl Habitat {
+    const fn hosts_kind(self) -> HostsKind {
+        match self {
+            Self::Simulated => HostsKind::Simulated,
+            Self::Kernel => HostsKind::Kernel,
+        }
+    }
 }
 
 /// `lasthop run`.
@@ -73,10 +107,11 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let seed = arguments.seed.map(Override::seed);
     let overrides: Vec<Override> = common.overrides.iter().cloned().chain(seed).collect();
     let scenario = Scenario::load(&common.scenario, &overrides)?;
-    lab::check(&scenario)?;
+    common.check(&scenario)?;
     prepare(common.out.as_deref())?;
     let stop = stop_on_signals()?;
-    let outcome = one_run(&scenario, &scenario.name, common.traffic, &stop)?;
+    let progress = Progress::of_run(&scenario.name, scenario.duration, common.hosts.hosts_kind());
+    let outcome = one_run(common, &scenario, &stop, &progress)?;
     let (result, series) = outcome.context("interrupted: nothing was kept, and nothing is left behind")?;
     say(&if common.json { result.to_json() } else { report::tables::run(&result) })?;
     if let Some(out) = &common.out {
@@ -102,29 +137,71 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
             let overrides = common.overrides.iter().chain(&case.overrides).cloned().chain([Override::seed(seed)]);
             let overrides: Vec<Override> = overrides.collect();
             let scenario = Scenario::load(&common.scenario, &overrides).map_err(anyhow::Error::from);
-            let scenario = scenario.and_then(|scenario| lab::check(&scenario).map(|()| scenario));
+            let scenario = scenario.and_then(|scenario| common.check(&scenario).map(|()| scenario));
             planned.push((number, scenario.with_context(|| format!("the case \"{}\" cannot be run", case.label))?));
         }
     }
     prepare(common.out.as_deref())?;
     let stop = stop_on_signals()?;
-    let mut runs: Vec<(usize, RunResult, Series)> = Vec::new();
-    let mut failed = None;
-    for (number, scenario) in &planned {
-        let seed = if arguments.seeds > 1 { format!(", seed {}", scenario.seed) } else { String::new() };
-        let label = format!("[{}/{}] {}{seed}", runs.len() + 1, planned.len(), cases[*number].label);
-        match one_run(scenario, &label, common.traffic, &stop).and_then(|outcome| outcome.context("interrupted")) {
-            Ok((result, series)) => runs.push((*number, result, series)),
-            Err(error) => {
-                let kept = if runs.is_empty() { "" } else { "; what they measured is above" };
-                failed = Some(error.context(format!("{} of {} runs were done{kept}", runs.len(), planned.len())));
-                break;
-            }
-        }
-    }
+    let (runs, failed) = match common.hosts {
+        Habitat::Simulated => run_at_once(arguments, &planned, &stop),
+        Habitat::Kernel => run_in_turn(arguments, &cases, &planned, &stop),
+    };
     // What was measured is kept, even if something ended the comparison early.
     let valid = runs.is_empty() || keep_comparison(arguments, &base, &cases, runs)?;
     failed.map_or(Ok(exit_code(valid)), Err)
+}
+
+/// What a comparison has so far, each run with the number of its case; and why it ended early, if it did.
+type Runs = (Vec<(usize, RunResult, Series)>, Option<anyhow::Error>);
+
+/// One after the other: kernel hosts run in real time.
+fn run_in_turn(arguments: &CompareArguments, cases: &[Case], planned: &[(usize, Scenario)], stop: &AtomicBool) -> Runs {
+    let common = &arguments.common;
+    let mut runs = Vec::new();
+    for (number, scenario) in planned {
+        let seed = if arguments.seeds > 1 { format!(", seed {}", scenario.seed) } else { String::new() };
+        let label = format!("[{}/{}] {}{seed}", runs.len() + 1, planned.len(), cases[*number].label);
+        let progress = Progress::of_run(&label, scenario.duration, common.hosts.hosts_kind());
+        match one_run(common, scenario, stop, &progress).and_then(|outcome| outcome.context("interrupted")) {
+            Ok((result, series)) => runs.push((*number, result, series)),
+            Err(error) => {
+                let error = error.context(ended_early(runs.len(), planned.len()));
+                return (runs, Some(error));
+            }
+        }
+    }
+    (runs, None)
+}
+
+/// On all cores. The results do not depend on how many there are.
+fn run_at_once(arguments: &CompareArguments, planned: &[(usize, Scenario)], stop: &AtomicBool) -> Runs {
+    let common = &arguments.common;
+    let jobs = arguments.jobs.unwrap_or_else(parallel::all_cores);
+    let progress = Progress::of_many(planned.len());
+    let outcomes = parallel::in_order(planned, jobs, |(_, scenario)| {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let outcome = one_run(common, scenario, stop, &Progress::Silent);
+        progress.one_more();
+        outcome
+    });
+    progress.finish();
+    let (mut runs, mut failed) = (Vec::new(), None);
+    for ((number, _), outcome) in planned.iter().zip(outcomes) {
+        match outcome.and_then(|outcome| outcome.context("interrupted")) {
+            Ok((result, series)) => runs.push((*number, result, series)),
+            Err(error) => failed = failed.or(Some(error)),
+        }
+    }
+    let failed = failed.map(|error: anyhow::Error| error.context(ended_early(runs.len(), planned.len())));
+    (runs, failed)
+}
+
+fn ended_early(done: usize, planned: usize) -> String {
+    let kept = if done == 0 { "" } else { "; what they measured is above" };
+    format!("{done} of {planned} runs were done{kept}")
 }
 
 /// Prints and writes the cases that have at least one run. Whether every run is valid.
@@ -140,7 +217,7 @@ fn keep_comparison(
         let of_case: Vec<RunResult> = of_case.collect();
         (!of_case.is_empty()).then(|| CaseResult::new(case, of_case))
     });
-    let comparison = Comparison::new(base, HostsKind::Kernel, build(), &arguments.varied, results.collect());
+    let comparison = Comparison::new(base, common.hosts.hosts_kind(), build(), &arguments.varied, results.collect());
     say(&if common.json { comparison.to_json() } else { report::tables::comparison(&comparison) })?;
     if let Some(out) = &common.out {
         clear(out)?;
@@ -169,18 +246,30 @@ fn check_cases(cases: &[Case]) -> Result<()> {
 
 /// Runs the scenario; `None` if it was interrupted.
 fn one_run(
+    common: &Common,
     scenario: &Scenario,
-    label: &str,
-    traffic: Traffic,
     stop: &AtomicBool,
+    progress: &Progress,
 ) -> Result<Option<(RunResult, Series)>> {
-    let traffic = match traffic {
-        Traffic::Own => lab::TrafficSource::Own,
-        Traffic::Iperf3 => lab::TrafficSource::Iperf3,
+    let at = |at| progress.at(at);
+    let outcome = match common.hosts {
+        Habitat::Simulated => {
+            let started = Instant::now();
+            let options = sim::Options { build: build(), series: common.keeps_series(), stop, progress: &at };
+            let mut outcome = sim::run(scenario, &options);
+            if let Ok(Some((result, _))) = &mut outcome {
+                result.took(started.elapsed());
+            }
+            outcome.map_err(anyhow::Error::from)
+        }
+        Habitat::Kernel => {
+            let traffic = match common.traffic {
+                Traffic::Own => lab::TrafficSource::Own,
+                Traffic::Iperf3 => lab::TrafficSource::Iperf3,
+            };
+            lab::run(scenario, &lab::Options { traffic, build: build(), stop, progress: &at })
+        }
     };
-    let progress = Progress::new(label, scenario.duration);
-    let options = lab::Options { traffic, build: build(), stop, progress: &|at| progress.at(at) };
-    let outcome = lab::run(scenario, &options);
     progress.finish();
     outcome
 }

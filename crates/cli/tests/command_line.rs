@@ -127,7 +127,7 @@ fn a_wrong_configuration_of_the_agent_is_named_with_its_key() {
 #[test]
 fn kernel_hosts_without_root_are_refused_with_what_to_do() {
     if !nix::unistd::geteuid().is_root() {
-        refused(&lasthop(&["run", &scenario("one-station.toml")]), &["root"]);
+        refused(&lasthop(&["run", &scenario("one-station.toml"), "--hosts", "kernel"]), &["root"]);
         return;
     }
     // As root, become nobody: with copies that nobody can read, wherever this is checked out.
@@ -141,7 +141,13 @@ fn kernel_hosts_without_root_are_refused_with_what_to_do() {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("permissions");
     let program = copy(env!("CARGO_BIN_EXE_lasthop").into(), "lasthop");
     let scenario = copy(scenario("one-station.toml").into(), "one-station.toml");
-    let output = Command::new(program).arg("run").arg(scenario).uid(65534).gid(65534).output().expect("it starts");
+    let output = Command::new(program)
+        .args(["run", "--hosts", "kernel"])
+        .arg(scenario)
+        .uid(65534)
+        .gid(65534)
+        .output()
+        .expect("it starts");
     refused(&output, &["root"]);
 }
 
@@ -153,4 +159,53 @@ fn help_and_version_are_no_errors() {
         assert_eq!(output.status.code(), Some(0), "{arguments:?}");
         assert!(!output.stdout.is_empty(), "{arguments:?}");
     }
+}
+
+/// What two results share: all but the fields that tell of the wall clock.
+fn without_wall_clock(json: &[u8]) -> serde_json::Value {
+    fn forget(value: &mut serde_json::Value) {
+        match value {
+            serde_json::Value::Object(map) => {
+                map.retain(|key, _| !["wall_s", "simulated_s_per_wall_s"].contains(&key.as_str()));
+                map.values_mut().for_each(forget);
+            }
+            serde_json::Value::Array(values) => values.iter_mut().for_each(forget),
+            _ => {}
+        }
+    }
+    let mut value = serde_json::from_slice(json).expect("one JSON document on standard output");
+    forget(&mut value);
+    value
+}
+
+#[test]
+fn simulated_hosts_give_the_same_result_on_one_core_and_on_two() {
+    let compare = |jobs: &str| {
+        let scenario = scenario("ten-uploads.toml");
+        let vary = ["--vary", "hosts.0.policy=none,formula", "--seeds", "2", "--set", "duration_s=15"];
+        let output = lasthop(&[&["compare", &scenario, "--json", "--jobs", jobs][..], &vary].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        without_wall_clock(&output.stdout)
+    };
+    let one = compare("1");
+    assert_eq!(one["cases"].as_array().map(Vec::len), Some(2));
+    assert_eq!(one, compare("2"));
+}
+
+#[test]
+fn simulated_hosts_are_the_default_and_need_nobodys_leave() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("kept");
+    let scenario = scenario("one-station.toml");
+    let output = lasthop(&["run", &scenario, "--json", "--set", "duration_s=12", "--out", &out.display().to_string()]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let result = scenario::RunResult::from_json(&String::from_utf8_lossy(&output.stdout)).expect("a result");
+    assert_eq!(result.hosts_kind, scenario::HostsKind::Simulated);
+    assert!(result.valid && result.lateness_us.is_none() && result.simulated_s_per_wall_s > 1.0);
+    for file in ["result.json", "series.parquet", "queues.parquet", "report.html"] {
+        assert!(fs::metadata(out.join(file)).is_ok_and(|file| file.len() > 1_000), "{file}");
+    }
+    refused(&lasthop(&["run", &scenario, "--traffic", "iperf3"]), &["--hosts kernel"]);
+    let output = lasthop(&["run", &scenario, "--set", "hosts.0.congestion_control=bbr"]);
+    refused(&output, &["bbr", "hosts.0.congestion_control", "newreno, cubic"]);
 }

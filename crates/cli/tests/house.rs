@@ -9,12 +9,13 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("control", &["units"]),
     ("network", &["units"]),
     ("tcp", &["control", "units"]),
-    ("scenario", &["control", "network", "units"]),
+    ("scenario", &["control", "network", "tcp", "units"]),
+    ("sim", &["control", "network", "scenario", "tcp", "units"]),
     ("report", &["scenario", "units"]),
     ("kernel", &["units"]),
     ("agent", &["control", "kernel", "units"]),
     ("lab", &["agent", "control", "network", "scenario", "units"]),
-    ("cli", &["agent", "control", "kernel", "lab", "network", "report", "scenario", "units"]),
+    ("cli", &["agent", "control", "kernel", "lab", "network", "report", "scenario", "sim", "units"]),
 ];
 
 /// The rooms without a clock, an environment or files, and what they may use from outside.
@@ -23,6 +24,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("control", &["cc", "hmac", "serde", "sha2", "thiserror"]),
     ("network", &["rand", "rand_chacha", "sha2", "thiserror"]),
     ("tcp", &["thiserror"]),
+    ("sim", &["rand", "rand_chacha", "thiserror"]),
 ];
 
 struct Import {

@@ -19,7 +19,7 @@ fn can_run() -> bool {
 
 fn lasthop(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lasthop"));
-    command.args(arguments).current_dir(format!("{}/../..", env!("CARGO_MANIFEST_DIR")));
+    command.args(arguments).args(["--hosts", "kernel"]).current_dir(format!("{}/../..", env!("CARGO_MANIFEST_DIR")));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

@@ -1,0 +1,95 @@
+//! One connection of the scenario with both its ends.
+
+use crate::traffic::Application;
+use network::NodeId;
+use scenario::{Direction, FlowSpec};
+use tcp::Endpoint;
+use units::Bytes;
+
+/// The end on the host, which opens the connection.
+pub(crate) const NEAR: usize = 0;
+/// The end on the server.
+pub(crate) const FAR: usize = 1;
+
+/// A connection: of a `transfers` flow the one that is open, with what its predecessors counted.
+pub(crate) struct Connection {
+    pub(crate) spec: FlowSpec,
+    /// Where the near and the far end are.
+    pub(crate) nodes: [NodeId; 2],
+    /// [`NEAR`] or [`FAR`]: who sends the data.
+    pub(crate) writer: usize,
+    /// `None` before it opens and, between transfers, after both ends have closed.
+    pub(crate) ends: Option<Box<[Endpoint; 2]>>,
+    /// Counts the connections of this flow; a segment of an earlier one is not heard any more.
+    pub(crate) incarnation: u32,
+    pub(crate) application: Application,
+    /// Whether the host's queue is kept full with datagrams.
+    pub(crate) saturates: bool,
+    /// Payload of the datagrams that arrived.
+    pub(crate) datagrams_received: Bytes,
+    past: Counts,
+}
+
+/// What is counted of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// What the receiving application got.
+    pub(crate) received: Bytes,
+    pub(crate) retransmits: u64,
+    pub(crate) timeouts: u64,
+}
+
+impl Connection {
+    pub(crate) fn new(spec: FlowSpec, near: NodeId, application: Application) -> Self {
+        Self {
+            nodes: [near, spec.server],
+            writer: if spec.direction == Direction::Up { NEAR } else { FAR },
+            ends: None,
+            incarnation: 0,
+            application,
+            saturates: false,
+            datagrams_received: Bytes::ZERO,
+            past: Counts::default(),
+            spec,
+        }
+    }
+
+    /// The sending end.
+    pub(crate) fn sender(&self) -> Option<&Endpoint> {
+        self.ends.as_ref().map(|ends| &ends[self.writer])
+    }
+
+    /// Bytes of this incarnation that the receiving application has read.
+    pub(crate) fn read_bytes(&self) -> u64 {
+        self.ends.as_ref().map_or(0, |ends| ends[1 - self.writer].received_bytes())
+    }
+
+    /// A new incarnation with these ends.
+    pub(crate) fn open(&mut self, ends: [Endpoint; 2]) {
+        self.retire();
+        self.incarnation += 1;
+        self.ends = Some(Box::new(ends));
+    }
+
+    /// Drops the ends; what they counted stays.
+    pub(crate) fn retire(&mut self) {
+        self.past = self.counts();
+        self.datagrams_received = Bytes::ZERO;
+        self.ends = None;
+    }
+
+    /// Over all incarnations.
+    pub(crate) fn counts(&self) -> Counts {
+        let info = self.sender().map(Endpoint::info);
+        let now = Counts {
+            received: Bytes::new(self.read_bytes()) + self.datagrams_received,
+            retransmits: info.as_ref().map_or(0, |info| info.retransmits),
+            timeouts: info.as_ref().map_or(0, |info| info.timeouts),
+        };
+        Counts {
+            received: self.past.received + now.received,
+            retransmits: self.past.retransmits + now.retransmits,
+            timeouts: self.past.timeouts + now.timeouts,
+        }
+    }
+}

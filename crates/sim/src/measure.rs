@@ -1,0 +1,174 @@
+//! From what happened to the result and its series.
+
+use crate::connection::{Connection, Counts};
+use crate::simulation::Payload;
+use control::bound::Bound;
+use control::policy::PolicyName;
+use network::{Network, Statistics};
+use scenario::measure::{Bounds, Distribution, FlowMeter, Interval};
+use scenario::{
+    AccessResult, AgentMode, Build, FlowResult, FlowSample, HostPolicyResult, HostSpec, HostsKind, LinkResult,
+    PoliciesResult, QueueSample, RunResult, SCHEMA_VERSION, Scenario, Series,
+};
+use units::{Bytes, Rate, Span, Time};
+
+/// What is measured while a run goes on.
+pub(crate) struct Measurement {
+    warm_at: Time,
+    series: Option<Series>,
+    flows: Vec<Flow>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Flow {
+    meter: FlowMeter,
+    bounds: Bounds,
+    /// At the end of the warm-up.
+    warm: Counts,
+    /// At the sample before.
+    sampled: (Time, Bytes),
+    /// From writing a message to reading its last byte, in ms.
+    delays_ms: Vec<f64>,
+}
+
+/// A run at its end.
+pub(crate) struct Finished<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) hosts: &'a [HostSpec],
+    pub(crate) build: Build,
+    pub(crate) connections: &'a [Connection],
+    pub(crate) statistics: Statistics,
+    pub(crate) policies: Vec<HostPolicyResult>,
+    pub(crate) timer_events: u64,
+    pub(crate) notes: Vec<String>,
+}
+
+impl Measurement {
+    pub(crate) fn new(scenario: &Scenario, connections: usize, series: bool) -> Self {
+        Self {
+            warm_at: Time::ZERO + scenario.warmup,
+            series: series.then(Series::default),
+            flows: vec![Flow::default(); connections],
+        }
+    }
+
+    /// The warm-up is over.
+    pub(crate) fn on_warm(&mut self, connections: &[Connection]) {
+        for (flow, connection) in self.flows.iter_mut().zip(connections) {
+            flow.warm = connection.counts();
+        }
+    }
+
+    /// The limits of a connection were set; `None`: taken away.
+    pub(crate) fn on_bound(&mut self, now: Time, connection: usize, bound: Option<Bound>, lease: Span) {
+        let limit = |segments: u32| (segments > 0).then_some(segments);
+        self.flows[connection].bounds.push(Interval {
+            from: now,
+            until: if bound.is_some() { now + lease } else { now },
+            min_segments: bound.and_then(|bound| limit(bound.min_segments)),
+            max_segments: bound.and_then(|bound| limit(bound.max_segments)),
+        });
+    }
+
+    /// Messages were read to their end, each so long after it was written.
+    pub(crate) fn on_messages(&mut self, now: Time, connection: usize, delays: &mut Vec<Span>) {
+        let delays = delays.drain(..).map(Span::as_millis_f64);
+        if now >= self.warm_at {
+            self.flows[connection].delays_ms.extend(delays);
+        }
+    }
+
+    /// Looks at every connection that is open, and at the queues.
+    pub(crate) fn on_sample(&mut self, now: Time, connections: &[Connection], network: &Network<Payload>) {
+        let t_s = now.as_secs_f64();
+        for (flow, connection) in self.flows.iter_mut().zip(connections) {
+            let Some(sender) = connection.sender() else { continue };
+            let info = sender.info();
+            let srtt_ms = info.srtt.map(Span::as_millis_f64);
+            flow.meter.on_sample(now >= self.warm_at, Bytes::new(info.acked_bytes), srtt_ms, info.cwnd_segments);
+            let Some(series) = &mut self.series else { continue };
+            let received = connection.counts().received;
+            let (sampled_at, before) = std::mem::replace(&mut flow.sampled, (now, received));
+            let (bound_min, bound_max) = flow.bounds.at(now);
+            series.flows.push(FlowSample {
+                t_s,
+                flow: connection.spec.id,
+                host: connection.spec.host,
+                cwnd_segments: info.cwnd_segments,
+                ssthresh_segments: info.ssthresh_segments,
+                srtt_ms,
+                min_rtt_ms: info.min_rtt.map(Span::as_millis_f64),
+                state: info.state as u8,
+                in_flight_segments: info.in_flight_segments,
+                unsent_bytes: info.unsent_bytes,
+                retransmits: info.retransmits,
+                goodput_mbps: Rate::over(received - before, now.saturating_since(sampled_at)).as_mbps(),
+                bound_min,
+                bound_max,
+            });
+        }
+        if let Some(series) = &mut self.series {
+            for place in network.places() {
+                let packets = network.queue_packets(place) as u32;
+                series.queues.push(QueueSample { t_s, place: scenario::place_name(place), packets });
+            }
+        }
+    }
+
+    pub(crate) fn into_outcome(self, finished: Finished<'_>) -> (RunResult, Series) {
+        let Finished { scenario, hosts, build, connections, statistics, policies, timer_events, notes } = finished;
+        let measured = scenario.duration - scenario.warmup;
+        let end = Time::ZERO + scenario.duration;
+        let rtts: Vec<f64> = self.flows.iter().flat_map(|flow| flow.meter.rtts_ms().iter().copied()).collect();
+        let flows = self.flows.iter().zip(connections.iter()).map(|(flow, connection)| {
+            let spec = &connection.spec;
+            let kind = &hosts[usize::from(spec.host)].kind;
+            let policy = if kind.agent == AgentMode::Off { PolicyName::None } else { kind.policy.policy };
+            let counts = connection.counts();
+            FlowResult {
+                id: spec.id,
+                host: spec.host,
+                direction: spec.direction,
+                congestion_control: kind.congestion_control.clone(),
+                policy: policy.as_str().to_owned(),
+                goodput_mbps: Rate::over(counts.received - flow.warm.received, measured).as_mbps(),
+                rtt_ms: flow.meter.rtt_ms(),
+                cwnd_mean: flow.meter.cwnd_mean(),
+                retransmits: counts.retransmits - flow.warm.retransmits,
+                timeouts: Some(counts.timeouts - flow.warm.timeouts),
+                controlled_share: flow.bounds.controlled_share(self.warm_at, end),
+                started_s: spec.start.as_secs_f64(),
+                message_ms: Distribution::of(&flow.delays_ms),
+                messages: flow.delays_ms.len() as u64,
+            }
+        });
+        let mut result = RunResult {
+            schema_version: SCHEMA_VERSION,
+            scenario: scenario.to_json(),
+            hosts_kind: HostsKind::Simulated,
+            seed: scenario.seed,
+            build,
+            duration_s: scenario.duration.as_secs_f64(),
+            warmup_s: scenario.warmup.as_secs_f64(),
+            aggregate_goodput_mbps: 0.0,
+            jain_index: None,
+            starved_flows: 0,
+            rtt_ms: None,
+            utilization: statistics.utilization,
+            access: AccessResult::of(&statistics),
+            links: LinkResult::all(scenario, &statistics),
+            flows: flows.collect(),
+            policies: PoliciesResult::of(policies),
+            kernel_release: None,
+            wall_s: 0.0,
+            events: statistics.events + timer_events,
+            simulated_s_per_wall_s: 0.0,
+            lateness_us: None,
+            valid: true,
+            invalid_reasons: Vec::new(),
+            notes,
+        };
+        result.summarise(&rtts);
+        (result, self.series.unwrap_or_default())
+    }
+}

@@ -1,0 +1,469 @@
+//! The loop: what is due next happens, in a total order.
+
+use crate::agent::{Agent, BEACON_PACKET, Datagram, Seen};
+use crate::connection::{Connection, FAR, NEAR};
+use crate::measure::Measurement;
+use crate::timers::Timers;
+use crate::traffic::{Action, Application};
+use crate::{Options, SimError, law};
+use control::bound::Bound;
+use control::policy::FlowId;
+use network::random::Streams;
+use network::{Delivery, Destination, Network, NodeId, Packet, Topology};
+use scenario::{HostSpec, RunResult, Scenario, Series, TrafficKind};
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use tcp::{Endpoint, Segment};
+use units::{Bytes, Span, Time};
+
+/// IP and UDP headers of a datagram.
+const DATAGRAM_HEADERS: Bytes = Bytes::new(28);
+
+/// What packets carry.
+#[derive(Clone, Debug)]
+pub(crate) enum Payload {
+    /// To one end of a connection.
+    Segment { connection: u32, incarnation: u32, segment: Segment },
+    /// To all agents.
+    Beacon(Datagram),
+    /// Of a saturated flow.
+    Datagram { connection: u32 },
+}
+
+/// Whose packets lie in a node's transmit queue, in order: told when they leave it.
+#[derive(Clone, Copy, Debug)]
+enum Queued {
+    Segment { connection: u32, incarnation: u32, side: u32, size: Bytes },
+    Other,
+}
+
+/// One run.
+pub(crate) struct Simulation<'a> {
+    scenario: &'a Scenario,
+    hosts: &'a [HostSpec],
+    options: &'a Options<'a>,
+    network: Network<Payload>,
+    timers: Timers,
+    slots: Slots,
+    connections: Vec<Connection>,
+    agents: Vec<Option<Agent>>,
+    /// The connections of each host.
+    of_host: Vec<std::ops::Range<usize>>,
+    /// For each node that wants to know what leaves its transmit queue: what is in it.
+    queued: Vec<Option<VecDeque<Queued>>>,
+    measurement: Measurement,
+    /// Whether the network has an access point that passes broadcasts on.
+    broadcasts: bool,
+    timer_events: u64,
+    /// Segments of connections that are over.
+    strays: u64,
+    // Taken, used and put back, so that nothing is allocated per event.
+    deliveries: Vec<Delivery<Payload>>,
+    departed: Vec<NodeId>,
+    actions: Vec<Action>,
+    delays: Vec<Span>,
+}
+
+/// Which timer is whose.
+#[derive(Clone, Copy, Debug)]
+struct Slots {
+    connections: usize,
+    hosts: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    End { connection: usize, side: usize },
+    Application { connection: usize },
+    Tick { host: usize },
+    Beacon { host: usize },
+    Warm,
+    Sample,
+}
+
+impl Slots {
+    fn count(self) -> usize {
+        3 * self.connections + 2 * self.hosts + 2
+    }
+
+    fn of(self, owner: Owner) -> usize {
+        let (ends, applications) = (2 * self.connections, 3 * self.connections);
+        match owner {
+            Owner::End { connection, side } => 2 * connection + side,
+            Owner::Application { connection } => ends + connection,
+            Owner::Tick { host } => applications + 2 * host,
+            Owner::Beacon { host } => applications + 2 * host + 1,
+            Owner::Warm => applications + 2 * self.hosts,
+            Owner::Sample => applications + 2 * self.hosts + 1,
+        }
+    }
+
+    fn owner(self, slot: usize) -> Owner {
+        let (ends, applications) = (2 * self.connections, 3 * self.connections);
+        let agents = applications + 2 * self.hosts;
+        match slot {
+            slot if slot < ends => Owner::End { connection: slot / 2, side: slot % 2 },
+            slot if slot < applications => Owner::Application { connection: slot - ends },
+            slot if slot < agents && (slot - applications).is_multiple_of(2) => {
+                Owner::Tick { host: (slot - applications) / 2 }
+            }
+            slot if slot < agents => Owner::Beacon { host: (slot - applications) / 2 },
+            slot if slot == agents => Owner::Warm,
+            _ => Owner::Sample,
+        }
+    }
+}
+
+impl<'a> Simulation<'a> {
+    pub(crate) fn new(
+        scenario: &'a Scenario,
+        hosts: &'a [HostSpec],
+        options: &'a Options<'a>,
+    ) -> Result<Self, SimError> {
+        let streams = Streams::new(scenario.seed);
+        let mut config = scenario.network().clone();
+        for (host, spec) in config.hosts.iter_mut().zip(hosts) {
+            host.reports_departures = watches_its_queue(spec);
+        }
+        let mut network = Network::new(&config, scenario.seed).map_err(|error| SimError::Network(error.to_string()))?;
+        let mut queued: Vec<Option<VecDeque<Queued>>> =
+            hosts.iter().map(|host| watches_its_queue(host).then(VecDeque::new)).collect();
+        let mut connections = Vec::new();
+        let mut of_host = Vec::with_capacity(hosts.len());
+        for host in hosts {
+            let first = connections.len();
+            for (number, flow) in host.flows.iter().enumerate() {
+                let server = flow.server.index();
+                if server >= queued.len() {
+                    queued.resize_with(server + 1, || None);
+                }
+                if host.kind.tcp.tsq.is_some() && queued[server].is_none() {
+                    network.report_departures(flow.server);
+                    queued[server] = Some(VecDeque::new());
+                }
+                let stream = streams.stream(&format!("traffic/host-{}/flow-{number}", host.index));
+                let application = Application::new(flow, stream);
+                connections.push(Connection::new(flow.clone(), NodeId(host.index), application));
+            }
+            of_host.push(first..connections.len());
+        }
+        let slots = Slots { connections: connections.len(), hosts: hosts.len() };
+        let mut timers = Timers::new(slots.count());
+        for (connection, flow) in connections.iter().enumerate() {
+            timers.set(slots.of(Owner::Application { connection }), flow.application.next_at());
+        }
+        let agents: Vec<Option<Agent>> = hosts.iter().map(|host| Agent::new(host, streams)).collect();
+        let broadcasts = matches!(config.topology, Topology::AccessPoint { .. });
+        for (host, agent) in agents.iter().enumerate() {
+            let Some(agent) = agent else { continue };
+            timers.set(slots.of(Owner::Tick { host }), agent.first.0);
+            if broadcasts {
+                timers.set(slots.of(Owner::Beacon { host }), agent.first.1);
+            }
+        }
+        timers.set(slots.of(Owner::Warm), Time::ZERO + scenario.warmup);
+        timers.set(slots.of(Owner::Sample), Time::ZERO + scenario.sample);
+        Ok(Self {
+            scenario,
+            hosts,
+            options,
+            measurement: Measurement::new(scenario, connections.len(), options.series),
+            network,
+            timers,
+            slots,
+            connections,
+            agents,
+            of_host,
+            queued,
+            broadcasts,
+            timer_events: 0,
+            strays: 0,
+            deliveries: Vec::new(),
+            departed: Vec::new(),
+            actions: Vec::new(),
+            delays: Vec::new(),
+        })
+    }
+
+    pub(crate) fn run(mut self) -> Option<(RunResult, Series)> {
+        let end = Time::ZERO + self.scenario.duration;
+        loop {
+            let network = self.network.next_wakeup().unwrap_or(Time::MAX);
+            let (timer, slot) = self.timers.first();
+            if network.min(timer) > end {
+                break;
+            }
+            if network <= timer {
+                self.carry(network);
+            } else if self.wake(timer, slot) {
+                return None;
+            }
+        }
+        self.network.advance(end, &mut self.deliveries);
+        let statistics = self.network.statistics(end);
+        let policies = self.hosts.iter().zip(&self.agents);
+        let policies = policies.filter_map(|(host, agent)| agent.as_ref().map(|agent| agent.result(host)));
+        let policies = policies.collect();
+        let mut notes = Vec::new();
+        if self.strays > 0 {
+            notes.push(format!("{} segments arrived for connections that were over already", self.strays));
+        }
+        if !self.broadcasts && self.agents.iter().any(Option::is_some) {
+            notes.push("links carry no broadcasts: the agents hear no peers".to_owned());
+        }
+        let outcome = self.measurement.into_outcome(crate::measure::Finished {
+            scenario: self.scenario,
+            hosts: self.hosts,
+            build: self.options.build.clone(),
+            connections: &self.connections,
+            statistics,
+            policies,
+            timer_events: self.timer_events,
+            notes,
+        });
+        Some(outcome)
+    }
+
+    /// Lets the network go on to `now`, and hands over what has arrived.
+    fn carry(&mut self, now: Time) {
+        let mut deliveries = std::mem::take(&mut self.deliveries);
+        self.network.advance(now, &mut deliveries);
+        for Delivery { to, packet, .. } in deliveries.drain(..) {
+            match packet.payload {
+                Payload::Segment { connection, incarnation, segment } => {
+                    let connection = connection as usize;
+                    let side = usize::from(to != self.connections[connection].nodes[NEAR]);
+                    self.on_segment(now, connection, incarnation, side, &segment);
+                }
+                Payload::Beacon(datagram) => {
+                    let agent = self.agents.get_mut(to.index()).and_then(Option::as_mut);
+                    if let Some(agent) = agent {
+                        agent.on_beacon(now, &datagram);
+                    }
+                }
+                Payload::Datagram { connection } => {
+                    self.connections[connection as usize].datagrams_received += packet.size - DATAGRAM_HEADERS;
+                }
+            }
+        }
+        self.deliveries = deliveries;
+        self.tell_departures(now);
+    }
+
+    /// Tells connections what has left their hosts' queues, and lets saturated flows fill the room.
+    fn tell_departures(&mut self, now: Time) {
+        let mut departed = std::mem::take(&mut self.departed);
+        self.network.take_departed(&mut departed);
+        for node in departed.drain(..).map(NodeId::index) {
+            let queued = self.queued[node].as_mut().expect("only nodes that watch their queues are told");
+            let packet = queued.pop_front().expect("what leaves a queue was put into it");
+            if let Queued::Segment { connection, incarnation, side, size } = packet {
+                let (connection, side) = (connection as usize, side as usize);
+                let flow = &mut self.connections[connection];
+                if let Some(ends) = flow.ends.as_mut().filter(|_| flow.incarnation == incarnation) {
+                    ends[side].on_departed(now, size);
+                    self.flush(now, connection, side);
+                }
+            }
+            for connection in self.of_host.get(node).cloned().unwrap_or_default() {
+                self.saturate(now, connection);
+            }
+        }
+        self.departed = departed;
+    }
+
+    /// Lets the owner of a timer do what is due; whether the run is to end early.
+    fn wake(&mut self, now: Time, slot: usize) -> bool {
+        self.timer_events += 1;
+        match self.slots.owner(slot) {
+            Owner::End { connection, side } => {
+                self.timers.set(slot, Time::MAX);
+                if let Some(ends) = &mut self.connections[connection].ends {
+                    ends[side].on_timeout(now);
+                    self.flush(now, connection, side);
+                }
+            }
+            Owner::Application { connection } => self.on_application(now, connection),
+            Owner::Tick { host } => {
+                self.timers.set(slot, now + control::policy::TICK);
+                self.on_tick(now, host);
+            }
+            Owner::Beacon { host } => {
+                self.timers.set(slot, now + control::beacon::INTERVAL);
+                self.send_beacon(now, host);
+            }
+            Owner::Warm => {
+                self.timers.set(slot, Time::MAX);
+                self.network.reset_statistics(now);
+                self.measurement.on_warm(&self.connections);
+            }
+            Owner::Sample => {
+                self.timers.set(slot, now + self.scenario.sample);
+                self.measurement.on_sample(now, &self.connections, &self.network);
+                (self.options.progress)(now - Time::ZERO);
+                return self.options.stop.load(Ordering::Relaxed);
+            }
+        }
+        false
+    }
+
+    fn on_segment(&mut self, now: Time, connection: usize, incarnation: u32, side: usize, segment: &Segment) {
+        let flow = &mut self.connections[connection];
+        let Some(ends) = flow.ends.as_mut().filter(|_| flow.incarnation == incarnation) else {
+            self.strays += 1;
+            return;
+        };
+        ends[side].on_segment(now, segment);
+        let over = ends[NEAR].is_closed() && ends[FAR].is_closed();
+        if side != flow.writer && flow.application.awaits() {
+            let read = flow.read_bytes();
+            let before = self.delays.len();
+            flow.application.on_read(now, read, &mut self.delays);
+            if self.delays.len() > before {
+                self.measurement.on_messages(now, connection, &mut self.delays);
+                let at = flow.application.next_at();
+                self.timers.set(self.slots.of(Owner::Application { connection }), at);
+            }
+        }
+        self.flush(now, connection, side);
+        if over {
+            self.connections[connection].retire();
+        }
+    }
+
+    /// Sends what one end of a connection has to send, as far as its queue takes it, and sets its timer.
+    fn flush(&mut self, now: Time, connection: usize, side: usize) {
+        let flow = &mut self.connections[connection];
+        let Some(ends) = &mut flow.ends else { return };
+        let end = &mut ends[side];
+        let (from, to) = (flow.nodes[side], Destination::Node(flow.nodes[1 - side]));
+        while let Some(segment) = end.poll_transmit(now) {
+            let size = segment.ip_bytes();
+            let number = connection as u32;
+            let payload = Payload::Segment { connection: number, incarnation: flow.incarnation, segment };
+            match self.network.offer(now, Packet { from, to, size, flow: number, payload }) {
+                Ok(()) => {
+                    if let Some(queued) = &mut self.queued[from.index()] {
+                        let (incarnation, side) = (flow.incarnation, side as u32);
+                        queued.push_back(Queued::Segment { connection: number, incarnation, side, size });
+                    }
+                }
+                Err(Packet { payload: Payload::Segment { segment, .. }, .. }) => {
+                    end.on_refused(now, &segment);
+                    break;
+                }
+                Err(packet) => unreachable!("a refused packet comes back as it was: {packet:?}"),
+            }
+        }
+        self.timers.set_no_later(self.slots.of(Owner::End { connection, side }), end.next_timeout());
+    }
+
+    fn on_application(&mut self, now: Time, connection: usize) {
+        let mut actions = std::mem::take(&mut self.actions);
+        self.connections[connection].application.act(now, &mut actions);
+        for action in actions.drain(..) {
+            if action == Action::Open {
+                self.open(now, connection);
+            }
+            let flow = &mut self.connections[connection];
+            match action {
+                Action::Saturate => flow.saturates = true,
+                Action::Cease => flow.saturates = false,
+                _ => {}
+            }
+            let Some(ends) = &mut flow.ends else { continue };
+            let writer = &mut ends[flow.writer];
+            match action {
+                Action::Write(size) => writer.write(size.get()),
+                Action::WriteOn => writer.write_endless(),
+                Action::Pause => writer.stop_writing(),
+                Action::Close => ends.iter_mut().for_each(Endpoint::close),
+                Action::Open | Action::Saturate | Action::Cease => {}
+            }
+        }
+        self.actions = actions;
+        let at = self.connections[connection].application.next_at();
+        self.timers.set(self.slots.of(Owner::Application { connection }), at);
+        self.flush(now, connection, NEAR);
+        self.flush(now, connection, FAR);
+        self.saturate(now, connection);
+    }
+
+    fn open(&mut self, now: Time, connection: usize) {
+        let flow = &mut self.connections[connection];
+        let host = usize::from(flow.spec.host);
+        let kind = &self.hosts[host].kind;
+        let name = law(&kind.congestion_control).expect("a checked scenario has laws that are known");
+        let mut near = Endpoint::connect(now, &kind.tcp, name);
+        if let Some((bound, lease)) = self.agents[host].as_ref().and_then(|agent| agent.bound_of_new_flow(now)) {
+            near.set_bound(bound.leased(now, lease));
+            self.measurement.on_bound(now, connection, Some(bound), lease);
+        }
+        flow.open([near, Endpoint::listen(&kind.tcp, name)]);
+        for side in [NEAR, FAR] {
+            self.timers.set(self.slots.of(Owner::End { connection, side }), Time::MAX);
+        }
+    }
+
+    /// Fills the host's queue with the datagrams of a saturated flow.
+    fn saturate(&mut self, now: Time, connection: usize) {
+        let flow = &self.connections[connection];
+        let (true, TrafficKind::Saturated { packet: size }) = (flow.saturates, flow.spec.kind) else { return };
+        let (from, to) = (flow.nodes[NEAR], Destination::Node(flow.nodes[FAR]));
+        while self.network.room(from) > 0 {
+            let number = connection as u32;
+            let payload = Payload::Datagram { connection: number };
+            self.network
+                .offer(now, Packet { from, to, size, flow: number, payload })
+                .unwrap_or_else(|_| unreachable!("a queue with room takes a packet"));
+            self.queued[from.index()].as_mut().expect("a saturating host watches its queue").push_back(Queued::Other);
+        }
+    }
+
+    fn on_tick(&mut self, now: Time, host: usize) {
+        let agent = self.agents[host].as_mut().expect("only hosts with an agent have a tick");
+        let mut seen = Vec::new();
+        let mut connections = Vec::new();
+        for connection in self.of_host[host].clone() {
+            let flow = &self.connections[connection];
+            if let Some(ends) = flow.ends.as_ref().filter(|ends| ends[NEAR].is_established()) {
+                let id = FlowId((connection as u64) << 32 | u64::from(flow.incarnation));
+                seen.push(Seen { id, info: ends[NEAR].info() });
+                connections.push(connection);
+            }
+        }
+        let mut bounds: Vec<(usize, Option<Bound>)> = Vec::new();
+        agent.on_tick(now, &seen, |index, bound| bounds.push((connections[index], bound)));
+        for (connection, bound) in bounds {
+            let ends = self.connections[connection].ends.as_mut().expect("it was seen");
+            let lease = control::policy::LEASE;
+            ends[NEAR].set_bound(bound.unwrap_or_default().leased(now, lease));
+            if self.connections[connection].writer == NEAR {
+                self.measurement.on_bound(now, connection, bound, lease);
+            }
+            self.flush(now, connection, NEAR);
+        }
+    }
+
+    fn send_beacon(&mut self, now: Time, host: usize) {
+        let agent = self.agents[host].as_mut().expect("only hosts with an agent have beacons");
+        let payload = Payload::Beacon(agent.beacon(now));
+        let packet = Packet {
+            from: NodeId(host as u16),
+            to: Destination::Broadcast,
+            size: BEACON_PACKET,
+            flow: u32::MAX,
+            payload,
+        };
+        // A full queue counts the drop.
+        if self.network.offer(now, packet).is_ok()
+            && let Some(queued) = &mut self.queued[host]
+        {
+            queued.push_back(Queued::Other);
+        }
+    }
+}
+
+fn watches_its_queue(host: &HostSpec) -> bool {
+    host.kind.tcp.tsq.is_some() || host.flows.iter().any(|flow| matches!(flow.kind, TrafficKind::Saturated { .. }))
+}

@@ -1,0 +1,164 @@
+//! What the application of a connection does: when it opens, what it writes, when it stops.
+//!
+//! | kind | writes | until |
+//! | --- | --- | --- |
+//! | bulk | always has more, or a given number of bytes | `stop_s`, or all is written |
+//! | on-off | as bulk for a while, then nothing for a while; both exponential | `stop_s` |
+//! | interactive | one message after each exponential gap | `stop_s` |
+//! | transfers | so many bytes on a new connection; the next one an exponential pause after the last byte was read | `stop_s` |
+//! | saturated | no TCP: UDP datagrams that keep the host's queue full | `stop_s` |
+
+use rand::RngExt as _;
+use rand_chacha::ChaCha8Rng;
+use scenario::{FlowSpec, TrafficKind};
+use std::collections::VecDeque;
+use units::{Bytes, Span, Time};
+
+/// Something the application does to its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Opens it.
+    Open,
+    /// Writes so many bytes.
+    Write(Bytes),
+    /// From now on always has more to write.
+    WriteOn,
+    /// Has no more to write for now.
+    Pause,
+    /// Writes no more, ever.
+    Close,
+    /// Begins to keep the host's queue full.
+    Saturate,
+    /// Ceases to.
+    Cease,
+}
+
+/// The application of one connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Application {
+    kind: TrafficKind,
+    stop: Time,
+    /// What comes next, and when.
+    next: (Time, Step),
+    stream: ChaCha8Rng,
+    /// Messages that are written and not read yet: the end of each in the stream of bytes, and when it was written.
+    unread: VecDeque<(u64, Time)>,
+    written: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Begin,
+    On,
+    Off,
+    Message,
+    Nothing,
+}
+
+impl Application {
+    /// Of this connection, drawing from its own stream.
+    pub(crate) fn new(spec: &FlowSpec, stream: ChaCha8Rng) -> Self {
+        Self {
+            kind: spec.kind,
+            stop: spec.stop.unwrap_or(Time::MAX),
+            next: (spec.start, Step::Begin),
+            stream,
+            unread: VecDeque::new(),
+            written: 0,
+        }
+    }
+
+    /// When it has to be asked next.
+    pub(crate) fn next_at(&self) -> Time {
+        self.next.0.min(self.stop)
+    }
+
+    /// What it does now; empty if it was asked too early.
+    pub(crate) fn act(&mut self, now: Time, actions: &mut Vec<Action>) {
+        if now >= self.stop {
+            self.stop = Time::MAX;
+            let begun = self.next.1 != Step::Begin;
+            self.next = (Time::MAX, Step::Nothing);
+            match self.kind {
+                TrafficKind::Saturated { .. } => actions.push(Action::Cease),
+                // A transfer that is under way is finished.
+                TrafficKind::Transfers { .. } => {}
+                _ if begun => actions.extend([Action::Pause, Action::Close]),
+                _ => {}
+            }
+            return;
+        }
+        let (at, step) = self.next;
+        if now < at {
+            return;
+        }
+        self.next = (Time::MAX, Step::Nothing);
+        match (step, self.kind) {
+            (Step::Nothing, _) => {}
+            (Step::Begin, TrafficKind::Bulk { transfer: None }) => actions.extend([Action::Open, Action::WriteOn]),
+            (
+                Step::Begin,
+                TrafficKind::Bulk { transfer: Some(size) } | TrafficKind::Transfers { transfer: size, .. },
+            ) => {
+                self.written = 0;
+                self.note(now, size);
+                actions.extend([Action::Open, Action::Write(size), Action::Close]);
+            }
+            (Step::Begin, TrafficKind::OnOff { on, .. }) => {
+                self.next = (now + self.draw(on), Step::Off);
+                actions.extend([Action::Open, Action::WriteOn]);
+            }
+            (Step::Begin, TrafficKind::Interactive { gap, .. }) => {
+                self.next = (now + self.draw(gap), Step::Message);
+                actions.push(Action::Open);
+            }
+            (Step::Begin, TrafficKind::Saturated { .. }) => actions.push(Action::Saturate),
+            (Step::On, TrafficKind::OnOff { on, .. }) => {
+                self.next = (now + self.draw(on), Step::Off);
+                actions.push(Action::WriteOn);
+            }
+            (Step::Off, TrafficKind::OnOff { off, .. }) => {
+                self.next = (now + self.draw(off), Step::On);
+                actions.push(Action::Pause);
+            }
+            (Step::Message, TrafficKind::Interactive { message, gap }) => {
+                self.note(now, message);
+                self.next = (now + self.draw(gap), Step::Message);
+                actions.push(Action::Write(message));
+            }
+            (step, kind) => unreachable!("{kind:?} has no step {step:?}"),
+        }
+    }
+
+    /// So much of the stream has been read at the other end: the delays of the messages that are complete now.
+    pub(crate) fn on_read(&mut self, now: Time, read: u64, delays: &mut Vec<Span>) {
+        while let Some(&(end, written_at)) = self.unread.front()
+            && end <= read
+        {
+            self.unread.pop_front();
+            delays.push(now - written_at);
+            if let TrafficKind::Transfers { off: pause, .. } = self.kind
+                && self.stop > now
+                && self.next.1 == Step::Nothing
+            {
+                self.next = (now + self.draw(pause), Step::Begin);
+            }
+        }
+    }
+
+    /// Whether messages are waited for.
+    pub(crate) fn awaits(&self) -> bool {
+        !self.unread.is_empty()
+    }
+
+    fn note(&mut self, now: Time, size: Bytes) {
+        self.written += size.get();
+        self.unread.push_back((self.written, now));
+    }
+
+    /// An exponential draw with this mean, by inversion.
+    fn draw(&mut self, mean: Span) -> Span {
+        let uniform: f64 = self.stream.random();
+        Span::from_secs_f64(-mean.as_secs_f64() * (-uniform).ln_1p())
+    }
+}
