@@ -2,9 +2,9 @@
 /*
  * cubic_rfc9438.h - CUBIC as RFC 9438 has it.
  *
- *   W_cubic(t) = C (t - K)^3 + W_max                        K = cbrt((W_max - cwnd_epoch) / C)       eqs. 1 and 2
+ *   W_cubic(t) = C (t - K)^3 + W_max                        K = cbrt((W_max - cwnd_epoch) / C)       Figures 1 and 2
  *   target     = W_cubic(t + SRTT), at least cwnd, at most 1.5 cwnd                                  section 4.2
- *   W_est     += alpha * segments_acked / cwnd              alpha = 9/17, 1 once W_est >= cwnd_prior eq. 4
+ *   W_est     += alpha * segments_acked / cwnd              alpha = 9/17, or 1 if W_est >= cwnd_prior  Figure 4
  *   each ACK     cwnd = W_est where W_cubic(t) < W_est      Reno-friendly region                     section 4.3
  *                cwnd += (target - cwnd) / cwnd otherwise, for each segment acknowledged             sections 4.4, 4.5
  *   loss         ssthresh = max(0.7 FlightSize, 2); W_max = cwnd, 0.85 cwnd if less than W_max       sections 4.6, 4.7
@@ -12,8 +12,8 @@
  *   needless     W_max, K, t_epoch, W_est and cwnd_prior are restored                                section 4.9
  *
  * Decisions, where the text leaves a choice:
- *  - (target - cwnd) / cwnd is "for each new ACK" in the text; for each segment acknowledged here (erratum 9186), so that
- *    target is reached within one round trip with delayed ACKs too.
+ *  - (target - cwnd) / cwnd is "for each new ACK" in the text; for each segment acknowledged here, so that target is
+ *    reached within one round trip with delayed ACKs too.
  *  - A congestion avoidance stage begins with the first growth at or above ssthresh: after a recovery, after a slow start.
  *  - t excludes all time in which the window did not limit the sender, not only "long periods" (sections 4.2 and 5.8).
  *  - FlightSize is no more than the window: what limited transmit sent beyond it does not count (RFC 5681 section 3.2).
@@ -93,7 +93,7 @@ static inline __u32 lh_cube_root(__u64 a)
 	return a ? root : 0;
 }
 
-/* eq. 1, with C = 2/5 */
+/* Figure 1, with C = 2/5 */
 static inline __u64 lh_w_cubic(const struct lh_cubic_stage *stage, __u64 t_us)
 {
 	__u64 t, offset, delta;
@@ -120,7 +120,7 @@ static inline void lh_cubic_rfc9438_open(struct lh_cubic_stage *stage, __u64 cwn
 	stage->flags = LH_STAGE_OPEN;
 	stage->t_epoch_us = now_us;
 	stage->w_est = cwnd;
-	/* eq. 2: K^3 = (W_max - cwnd_epoch) 5/2, to (2^-10 s)^3 */
+	/* Figure 2: K^3 = (W_max - cwnd_epoch) 5/2, to (2^-10 s)^3 */
 	stage->k = lh_cube_root((stage->w_max - cwnd) * 160);
 }
 
@@ -139,7 +139,7 @@ static inline __u64 lh_cubic_rfc9438_avoid(struct lh_cubic_stage *stage, const s
 		lh_cubic_rfc9438_open(stage, cwnd, acked->now_us);
 	t_us = acked->now_us > stage->t_epoch_us ? acked->now_us - stage->t_epoch_us : 0;
 
-	/* eq. 4 */
+	/* Figure 4 */
 	if (stage->w_est < limit) {
 		step = stage->w_est >= (__u64)stage->cwnd_prior << LH_FRACTION_BITS ? LH_ALPHA_RENO : LH_ALPHA_CUBIC;
 		stage->w_est += step / cwnd * acked_segments;

@@ -10,8 +10,8 @@
  *                but by 4 ms at least and by 16 ms at most.
  *
  * Once that has happened it is not looked for again until a timeout. Constants and rules: Linux 6.18,
- * net/ipv4/tcp_cubic.c. Ha and Rhee, "Taming the Elephants" (2008), is where they come from; the clamp of the delay
- * was 2 ms to 16 ms there, and an ACK train was measured in half RTTs only.
+ * net/ipv4/tcp_cubic.c, after Ha and Rhee, "Taming the Elephants" (2008). Left out: the older kernels' rules, without
+ * the cushion and with a sixteenth instead of an eighth.
  */
 #ifndef LASTHOP_LAWS_HYSTART_H
 #define LASTHOP_LAWS_HYSTART_H

@@ -35,7 +35,7 @@
 /* What a law acts on; it belongs to the stack. */
 struct lh_window {
 	__u32 cwnd_segments;
-	__u32 cwnd_count; /* what is left over below one segment, in the law's own unit; zeroed by the stack with each reduction */
+	__u32 cwnd_count; /* what is left over below one segment, in the law's own unit; the stack zeroes it after lost() */
 	__u32 ssthresh_segments;
 };
 

@@ -36,7 +36,7 @@ fn a_loss_leaves_seven_tenths_of_the_flight_but_no_less_than_two_segments() {
 
 #[test]
 fn the_window_follows_the_cubic_curve() {
-    // eq. 1, K = cbrt(0.3 W_max / 0.4) = 4.217 s from 100:
+    // Figure 1, K = cbrt(0.3 W_max / 0.4) = 4.217 s from 100:
     //   W(1) = 100 - 0.4 * 3.217^3 = 86.7      W(3) = 100 - 0.4 * 1.217^3 = 99.3
     //   W(5) = 100 + 0.4 * 0.783^3 = 100.2     W(6) = 100 + 0.4 * 1.783^3 = 102.3
     for (seconds, cwnd) in [(1, 86), (3, 99), (5, 100), (6, 102)] {
@@ -70,7 +70,7 @@ fn each_segment_acknowledged_takes_its_share_of_the_way_to_the_target() {
 
 #[test]
 fn renos_estimate_grows_by_alpha_until_the_window_before_the_loss_and_by_one_from_there() {
-    // eq. 4 with no time passing: from W to W + 1 takes about (W + 1/2) / alpha segments, alpha = 9/17
+    // Figure 4 with no time passing: from W to W + 1 takes about (W + 1/2) / alpha segments, alpha = 9/17
     let mut sender = after_loss_at(100);
     let first = sender.acks_until(71);
     assert!((132..=135).contains(&first), "{first}, not 70.5 * 17/9 = 133.2");

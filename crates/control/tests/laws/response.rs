@@ -1,7 +1,7 @@
 //! The response function: the average window under a loss every 1/p segments, against tables 1 and 2 of RFC 9438.
 //!
 //! The tables are computed from formulas for a fluid: 1.2 / sqrt(p) for Reno (RFC 3649), and for CUBIC the larger of that
-//! and cbrt-based eq. 6, 1.054 RTT^(3/4) / p^(3/4) with C = 0.4. Ours counts in segments: windows are whole, reductions
+//! and Figure 8 there, 1.054 RTT^(3/4) / p^(3/4) with C = 0.4. Ours counts in segments: windows are whole, reductions
 //! round down, and around W_max the curve is so flat that the window of one loss and of the next are the same segment for
 //! a whole range of windows. So the average depends on where the flow comes from. Each case starts from losses at a
 //! quarter of the table's window up to three times of it.
@@ -81,7 +81,7 @@ fn cubic_of_the_rfc_is_within_an_eighth_of_the_tables() {
 
 #[test]
 fn cubic_of_linux_is_within_a_quarter_of_the_tables_and_on_both_sides() {
-    // Its target is in whole segments, rounded up below W_max: from (0.5 / 0.4)^(1/3) s and more before K on it is W_max
+    // Its target is in whole segments, rounded up below W_max: from (1 / 0.4)^(1/3) = 1.4 s before K on it is W_max
     // already. So a flow that comes from above stays there, without fast convergence, and is up to a fifth above.
     for (p, at_100_ms, at_10_ms) in CUBIC {
         for (rtt_s, table) in [(0.1, at_100_ms), (0.01, at_10_ms)] {

@@ -365,10 +365,7 @@ impl Sender {
 
     /// Whether the upper bound holds the window, so that the law must not be asked to grow it.
     fn is_held_by_bound(&self, now: Time) -> bool {
-        self.bound.is_some_and(|bound| {
-            let max = bound.bound().max_segments;
-            max != 0 && self.window.cwnd_segments >= max && bound.holds(now)
-        })
+        self.bound.is_some_and(|bound| bound.holds_back(now, self.window.cwnd_segments))
     }
 
     /// Linux's tcp_is_cwnd_limited(): in slow start a window half used may grow.
