@@ -140,7 +140,7 @@ impl Endpoint {
     fn on_established(&mut self, now: Time, segment: &Segment) {
         self.sender.on_ack(now, segment);
         self.receiver.on_segment(now, segment, self.sender.rto(), self.sender.srtt());
-        if segment.fin && self.receiver.is_finished() && !self.sender.is_closing() {
+        if self.receiver.is_finished() && !self.sender.is_closing() {
             self.sender.close();
         }
     }

@@ -398,3 +398,149 @@ impl Receiver {
         assert!(self.edge >= self.rcv_nxt - u64::from(self.is_finished()));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::DelayedAck;
+    use crate::segment::Timestamps;
+
+    const RTO: Span = Span::from_millis(300);
+    const SRTT: Span = Span::from_millis(100);
+
+    /// A receiver that expects `rcv_nxt`.
+    fn receiver(config: &Config, rcv_nxt: u64) -> Receiver {
+        let mut receiver = Receiver::new(config);
+        receiver.on_syn(&Segment { seq: rcv_nxt - 1, syn: true, ..Segment::default() });
+        receiver.establish(500, true, 0);
+        receiver.window();
+        receiver
+    }
+
+    fn acknowledging_all() -> Config {
+        Config { delayed_ack: DelayedAck::OFF, ..Config::linux_2012() }
+    }
+
+    /// 500 bytes arrive; returns the ACK and its SACK blocks.
+    fn arrive(receiver: &mut Receiver, seq: u64) -> (u64, Vec<Range<u64>>) {
+        let segment = Segment { seq, payload_bytes: 500, has_ack: true, ..Segment::default() };
+        receiver.on_segment(Time::ZERO, &segment, RTO, SRTT);
+        receiver.check();
+        assert!(receiver.wants_ack());
+        let (sack, complete) = receiver.sack_blocks(4);
+        receiver.on_ack_sent(complete);
+        (receiver.rcv_nxt(), sack.iter(receiver.rcv_nxt()).collect())
+    }
+
+    /// RFC 2018 §7, case 2: the first of eight is lost.
+    #[test]
+    fn rfc_2018_the_first_segment_is_dropped() {
+        let mut receiver = receiver(&acknowledging_all(), 5000);
+        for number in 1..8 {
+            let (ack, blocks) = arrive(&mut receiver, 5000 + 500 * number);
+            assert_eq!((ack, &blocks[..]), (5000, &[5500..6000 + 500 * (number - 1)][..]));
+        }
+    }
+
+    /// RFC 2018 §7, case 3: the second, fourth, sixth and eighth are lost; then the fourth and the second come.
+    #[test]
+    fn rfc_2018_every_second_segment_is_dropped() {
+        let mut receiver = receiver(&acknowledging_all(), 5000);
+        assert_eq!(arrive(&mut receiver, 5000), (5500, vec![]));
+        assert_eq!(arrive(&mut receiver, 6000), (5500, Vec::from([6000..6500])));
+        assert_eq!(arrive(&mut receiver, 7000), (5500, vec![7000..7500, 6000..6500]));
+        assert_eq!(arrive(&mut receiver, 8000), (5500, vec![8000..8500, 7000..7500, 6000..6500]));
+        assert_eq!(arrive(&mut receiver, 6500), (5500, vec![6000..7500, 8000..8500]));
+        assert_eq!(arrive(&mut receiver, 5500), (7500, Vec::from([8000..8500])));
+    }
+
+    /// RFC 2883 §4.1.1: a duplicate below the ACK. §4.1.3: one of what waits out of order, within the second block.
+    #[test]
+    fn rfc_2883_duplicates_are_reported_first_and_once() {
+        let mut receiver = receiver(&acknowledging_all(), 3000);
+        arrive(&mut receiver, 3000);
+        arrive(&mut receiver, 3500);
+        assert_eq!(arrive(&mut receiver, 3000), (4000, Vec::from([3000..3500])));
+        assert_eq!(arrive(&mut receiver, 5000), (4000, Vec::from([5000..5500])));
+        assert_eq!(arrive(&mut receiver, 4500), (4000, Vec::from([4500..5500])));
+        assert_eq!(arrive(&mut receiver, 5000), (4000, vec![5000..5500, 4500..5500]));
+        assert_eq!(arrive(&mut receiver, 5500), (4000, Vec::from([4500..6000])));
+    }
+
+    /// TSval arrives with a segment; returns TSecr of an ACK that would go now.
+    fn echo(receiver: &mut Receiver, seq: u64, value: u32) -> u32 {
+        let timestamps = Some(Timestamps { value, echo: 0 });
+        let segment = Segment { seq, payload_bytes: 500, has_ack: true, timestamps, ..Segment::default() };
+        receiver.on_segment(Time::ZERO, &segment, RTO, SRTT);
+        receiver.ts_recent()
+    }
+
+    /// RFC 7323 §4.3, case A: segments in order, one ACK for three.
+    #[test]
+    fn rfc_7323_a_delayed_ack_echoes_the_first_of_its_segments() {
+        let delayed_ack = DelayedAck { segments: 3, quick_segments: 0, ..DelayedAck::LINUX };
+        let mut receiver = receiver(&Config { delayed_ack, ..Config::linux_2012() }, 1000);
+        assert_eq!([(1000, 1), (1500, 2), (2000, 3)].map(|(seq, value)| echo(&mut receiver, seq, value)), [1, 1, 1]);
+        assert!(receiver.wants_ack());
+        receiver.on_ack_sent(true);
+        assert_eq!(echo(&mut receiver, 2500, 4), 4);
+    }
+
+    /// RFC 7323 §4.3, case B: C before B, E before D; each is acknowledged.
+    #[test]
+    fn rfc_7323_an_ack_of_a_hole_echoes_what_came_last_in_order() {
+        let mut receiver = receiver(&acknowledging_all(), 1000);
+        let mut step = |seq, value| {
+            let echo = echo(&mut receiver, seq, value);
+            receiver.on_ack_sent(true);
+            (echo, receiver.rcv_nxt())
+        };
+        assert_eq!(step(1000, 1), (1, 1500)); // A
+        assert_eq!(step(2000, 3), (1, 1500)); // C
+        assert_eq!(step(1500, 2), (2, 2500)); // B
+        assert_eq!(step(3000, 5), (2, 2500)); // E
+        assert_eq!(step(2500, 4), (4, 3500)); // D
+    }
+
+    #[test]
+    fn the_delay_follows_the_arrivals_between_its_limits() {
+        let delayed_ack = DelayedAck { segments: 8, quick_segments: 0, ..DelayedAck::LINUX };
+        let mut receiver = receiver(&Config { delayed_ack, ..Config::linux_2012() }, 0x1000);
+        let mut seq = 0x1000;
+        let mut arrive = |receiver: &mut Receiver, ms: u64| {
+            let segment = Segment { seq, payload_bytes: 500, has_ack: true, ..Segment::default() };
+            seq += 500;
+            receiver.on_segment(Time::ZERO + Span::from_millis(ms), &segment, RTO, SRTT);
+            receiver.wait
+        };
+        assert_eq!(arrive(&mut receiver, 0), Span::from_millis(40));
+        // The guess was too short: 80 ms.
+        receiver.on_timeout(Time::ZERO + Span::from_millis(40));
+        assert_eq!(receiver.wait, Span::from_millis(80));
+        receiver.on_ack_sent(true);
+        // A gap of 60 ms: 80 / 2 + 60 = 100. A gap of 5 ms: 100 / 2 + 20 = 70.
+        assert_eq!(arrive(&mut receiver, 60), Span::from_millis(100));
+        assert_eq!(arrive(&mut receiver, 65), Span::from_millis(70));
+        for ms in 66..100 {
+            arrive(&mut receiver, ms);
+        }
+        assert_eq!(receiver.wait, Span::from_millis(40));
+    }
+
+    #[test]
+    fn a_window_never_takes_back_what_it_promised() {
+        let config = Config { receive_buffer: units::Bytes::new(5000), ..acknowledging_all() };
+        let mut receiver = receiver(&config, 1000);
+        receiver.pause_reading();
+        let mut edges = Vec::new();
+        for number in 0..10 {
+            arrive(&mut receiver, 1000 + 500 * number);
+            edges.push(receiver.rcv_nxt() + u64::from(receiver.window()));
+        }
+        assert_eq!(edges, [6000; 10]);
+        assert_eq!(receiver.window(), 0);
+        receiver.resume_reading();
+        assert!(receiver.wants_ack());
+        assert_eq!((receiver.window(), receiver.received_bytes()), (5000, 5999 - 1000 + 1000));
+    }
+}

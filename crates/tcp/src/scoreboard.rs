@@ -235,14 +235,16 @@ impl Scoreboard {
             }
             each(&record);
         }
+        // An ACK in the middle of a segment leaves it whole.
+        let first = self.records.front().map_or(ack, |head| head.seq);
         if !self.sacked.is_empty() {
-            self.sacked.remove_below(ack);
+            self.sacked.remove_below(first);
         }
-        while self.retransmissions.front().is_some_and(|entry| entry.seq < ack) {
+        while self.retransmissions.front().is_some_and(|entry| entry.seq < first) {
             self.retransmissions.pop_front();
         }
-        self.marked_below = self.marked_below.max(ack);
-        self.retransmit_from = self.retransmit_from.max(ack);
+        self.marked_below = self.marked_below.max(first);
+        self.retransmit_from = self.retransmit_from.max(first);
     }
 
     /// Takes a record's marks of loss and retransmission out of the counters.
@@ -512,6 +514,191 @@ impl Scoreboard {
         }
         if let Some(front) = self.records.front() {
             assert!(self.sacked.iter().all(|range| range.start >= front.seq));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MSS: u64 = 1000;
+
+    fn board(segments: u64) -> Scoreboard {
+        let mut board = Scoreboard::new(MSS as u32);
+        for number in 0..segments {
+            board.push(Record::new(number * MSS, (number + 1) * MSS, false, Time::ZERO, Sent::default()));
+        }
+        board
+    }
+
+    fn sack(board: &mut Scoreboard, first: u64, after: u64) -> u32 {
+        let mut count = 0;
+        board.sack(first * MSS..after * MSS, |_| count += 1);
+        board.check();
+        count
+    }
+
+    #[test]
+    fn three_ranges_or_more_than_two_segments_above_are_proof() {
+        // RFC 6675 §4 IsLost()
+        let mut one_by_one = board(20);
+        for (number, threshold) in [(3, 0), (5, 0), (7, 3)] {
+            sack(&mut one_by_one, number, number + 1);
+            assert_eq!(one_by_one.loss_threshold(false), threshold * MSS);
+        }
+        let mut together = board(20);
+        sack(&mut together, 4, 6);
+        assert_eq!(together.loss_threshold(false), 0); // two segments are not more than two
+        sack(&mut together, 6, 7);
+        assert_eq!(together.loss_threshold(false), 4 * MSS);
+        assert_eq!(together.mark_lost_below(4 * MSS), 4);
+        assert_eq!(together.in_flight(), 20 - 3 - 4);
+    }
+
+    #[test]
+    fn forward_acknowledgement_counts_from_the_highest() {
+        let mut board = board(20);
+        sack(&mut board, 9, 10);
+        assert_eq!((board.loss_threshold(false), board.loss_threshold(true)), (0, 7 * MSS));
+    }
+
+    #[test]
+    fn pipe_counts_what_rfc_6675_counts() {
+        let mut board = board(10);
+        sack(&mut board, 2, 5);
+        board.mark_lost_below(2 * MSS);
+        assert_eq!(board.in_flight(), 5); // 5 to 9
+        let first = board.next_pending().expect("two are lost");
+        board.on_retransmitted(first, Time::ZERO, 10 * MSS, Sent::default());
+        assert_eq!(board.in_flight(), 6); // and the retransmission of 0
+        // Not lost, and retransmitted: twice in the network (SetPipe (a) and (b)).
+        board.on_retransmitted(9, Time::ZERO, 10 * MSS, Sent::default());
+        assert_eq!(board.in_flight(), 7);
+        board.check();
+    }
+
+    #[test]
+    fn a_block_that_splits_segments_counts_the_whole_ones() {
+        let mut board = board(10);
+        let mut sacked = Vec::new();
+        board.sack(1500..4999, |record| sacked.push(record.seq / MSS));
+        board.check();
+        assert_eq!(sacked, [2, 3]);
+        board.sack(0..1 << 40, |record| sacked.push(record.seq / MSS));
+        assert_eq!(sacked, [2, 3, 0, 1, 4, 5, 6, 7, 8, 9]);
+        board.sack(1 << 40..1 << 41, |_| panic!("nothing is there"));
+        board.check();
+    }
+
+    #[test]
+    fn only_what_was_sent_last_can_be_taken_back() {
+        let mut board = board(3);
+        assert!(board.take_back(0).is_none());
+        assert!(board.take_back(2 * MSS).is_some());
+        assert_eq!(board.len(), 2);
+        board.on_retransmitted(1, Time::ZERO, 2 * MSS, Sent::default());
+        assert!(board.take_back(MSS).is_none());
+        assert!(board.take_retransmission_back(MSS));
+        assert!(!board.take_retransmission_back(MSS));
+        board.check();
+    }
+
+    #[derive(Clone, Debug)]
+    enum Operation {
+        Send,
+        Sack(u64, u64),
+        Acknowledge(u64),
+        MarkLost,
+        Retransmit,
+        LoseRetransmission,
+        Timeout,
+        Unmark,
+        TakeBack,
+    }
+
+    fn any_operation() -> impl Strategy<Value = Operation> {
+        prop_oneof![
+            6 => Just(Operation::Send),
+            4 => (0..40_u64, 1..8_u64).prop_map(|(first, count)| Operation::Sack(first, count)),
+            2 => (0..12_u64).prop_map(Operation::Acknowledge),
+            3 => Just(Operation::MarkLost),
+            4 => Just(Operation::Retransmit),
+            2 => Just(Operation::LoseRetransmission),
+            1 => Just(Operation::Timeout),
+            1 => Just(Operation::Unmark),
+            1 => Just(Operation::TakeBack),
+        ]
+    }
+
+    proptest! {
+        /// The counters and pointers against a count of the records, and the threshold against RFC 6675's own words.
+        #[test]
+        fn the_scoreboard_is_what_a_slow_count_says(operations in prop::collection::vec(any_operation(), 1..150)) {
+            let mut board = board(0);
+            let (mut una, mut nxt, mut clock) = (0, 0, 0);
+            for operation in operations {
+                clock += 1;
+                let now = Time::from_nanos(clock);
+                match operation {
+                    Operation::Send => {
+                        // Some are short.
+                        let end = nxt + if clock % 7 == 0 { 300 } else { MSS };
+                        board.push(Record::new(nxt, end, false, now, Sent::default()));
+                        nxt = end;
+                    }
+                    Operation::Sack(first, count) => {
+                        let starts: Vec<u64> = board.records.iter().map(|record| record.seq).collect();
+                        let start = starts.get(first as usize).copied();
+                        let end = starts.get((first + count) as usize).copied().unwrap_or(nxt);
+                        if let Some(start) = start {
+                            board.sack(start..end, |_| {});
+                        }
+                    }
+                    Operation::Acknowledge(count) => {
+                        una = board.records.get(count as usize).map_or(una, |record| record.seq);
+                        let before = board.len();
+                        let mut passed = 0;
+                        board.acknowledge(una, |_| passed += 1);
+                        prop_assert_eq!(before - board.len(), passed);
+                    }
+                    Operation::MarkLost => {
+                        board.mark_lost_below(board.loss_threshold(false));
+                    }
+                    Operation::Retransmit => {
+                        if let Some(index) = board.next_pending() {
+                            prop_assert!(board.records.iter().take(index).all(|record| !record.is_pending()));
+                            board.on_retransmitted(index, now, nxt, Sent::default());
+                        }
+                    }
+                    Operation::LoseRetransmission => {
+                        if let Some((oldest, _)) = board.oldest_retransmission() {
+                            let under_way = board.records.iter().filter(|record| record.is_retransmitted());
+                            prop_assert_eq!(under_way.map(|record| record.sent_at).min(), Some(oldest.sent_at));
+                            board.mark_oldest_retransmission_lost();
+                        }
+                    }
+                    Operation::Timeout => board.mark_all_lost(|_, _| true),
+                    Operation::Unmark => board.unmark_lost(),
+                    Operation::TakeBack => {
+                        if board.records.back().is_some_and(|last| last.seq >= board.marked_below)
+                            && let Some(record) = board.records.back().copied().and_then(|last| board.take_back(last.seq))
+                        {
+                            nxt = record.seq;
+                        }
+                    }
+                }
+                board.check();
+                // RFC 6675 §4: "DupThresh discontiguous SACKed sequences [...] above SeqNum, or more than (DupThresh - 1) *
+                // SMSS bytes with sequence numbers greater than SeqNum have been SACKed"
+                let threshold = board.loss_threshold(false);
+                for record in board.records.iter().filter(|record| !record.is_sacked()) {
+                    let above: Vec<_> = board.sacked.iter().filter(|range| range.start > record.seq).collect();
+                    let bytes: u64 = above.iter().map(|range| range.end - range.start).sum();
+                    prop_assert_eq!(record.seq < threshold, above.len() >= 3 || bytes > 2 * MSS);
+                }
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{DelayedAck, Recovery, RtoEstimator, Tsq};
+use control::bound::Bound;
 use control::law::SlowStart;
 use proptest::prelude::*;
 use std::cell::Cell;
@@ -137,4 +138,118 @@ proptest! {
         prop_assert_eq!(pair.ends[CLIENT].acked_bytes(), forth);
         prop_assert_eq!(pair.ends[SERVER].acked_bytes(), back);
     }
+
+    #[test]
+    fn the_same_happens_twice(
+        client in any_config(), server in any_config(), troubles in any_troubles(), forth in 0..200_000_u64,
+    ) {
+        let run = || {
+            let mut pair = Pair::new(&client, &server, LawName::Cubic, Span::from_millis(20));
+            troubled(&mut pair, troubles.clone());
+            pair.ends[CLIENT].write(forth);
+            pair.ends[CLIENT].close();
+            pair.run_to_close(Span::from_secs(3000));
+            (pair.log, pair.ends.map(|end| end.info()))
+        };
+        prop_assert_eq!(run(), run());
+    }
+
+    /// A sender alone with a peer that says anything, true or not, in time or not.
+    #[test]
+    fn no_peer_can_confuse_a_sender(
+        config in any_config(),
+        law in prop::sample::select(LawName::ALL.to_vec()),
+        operations in prop::collection::vec(any_operation(), 1..200),
+    ) {
+        let mut now = Time::ZERO;
+        let mut end = Endpoint::connect(now, &config, law);
+        let syn = end.poll_transmit(now).expect("the SYN");
+        now += Span::from_millis(30);
+        let answer = Segment {
+            ack: 1, has_ack: true, syn: true, window_bytes: 60_000, offer: syn.offer, timestamps: syn.timestamps,
+            ..Segment::default()
+        };
+        end.on_segment(now, &answer);
+        let (mut highest, mut acknowledged, mut refuse) = (1_u64, 1_u64, false);
+        for operation in operations {
+            match operation {
+                Operation::Write(bytes) => end.write(bytes),
+                Operation::Endless => end.write_endless(),
+                Operation::Stop => end.stop_writing(),
+                Operation::Wait(ms) => now += Span::from_millis(ms),
+                Operation::ToTimeout => {
+                    let at = end.next_timeout();
+                    if at < Time::MAX {
+                        now = now.max(at);
+                        end.on_timeout(now);
+                    }
+                }
+                Operation::Refuse => refuse = true,
+                Operation::Bound(segments, ms) => {
+                    end.set_bound(Bound { min_segments: segments / 3, max_segments: segments }.leased(now, Span::from_millis(ms)));
+                }
+                Operation::Ack { share, blocks, window, old } => {
+                    let out = highest - acknowledged;
+                    let ack = if old { acknowledged.saturating_sub(5000).max(1) } else { acknowledged + out * share / 8 };
+                    acknowledged = acknowledged.max(ack);
+                    let mut sack = crate::SackBlocks::default();
+                    for (start, length) in blocks {
+                        let start = (ack + start * 250).saturating_sub(3000);
+                        sack.push(ack, start..start + length * 250);
+                    }
+                    let timestamps = syn.timestamps.map(|sent| crate::Timestamps { value: 1, echo: sent.value + window % 3 });
+                    end.on_segment(now, &Segment {
+                        seq: 1, ack, has_ack: true, window_bytes: window, sack, timestamps, ..Segment::default()
+                    });
+                    prop_assert_eq!(end.sender().snd_una, acknowledged.max(ack));
+                }
+            }
+            end.check();
+            let mut left = 3000;
+            while let Some(segment) = end.poll_transmit(now) {
+                end.check();
+                left -= 1;
+                prop_assert!(left > 0, "a sender that never stops: {:?}", end.info());
+                if refuse {
+                    refuse = false;
+                    end.on_refused(now, &segment);
+                    end.check();
+                } else {
+                    highest = highest.max(segment.end());
+                    end.on_departed(now, segment.ip_bytes());
+                }
+            }
+            let info = end.info();
+            prop_assert!(info.cwnd_segments >= 1 && info.cwnd_segments < 100_000);
+            prop_assert!(info.ssthresh_segments.is_none_or(|ssthresh| (2..100_000).contains(&ssthresh)));
+            prop_assert!(info.in_flight_segments <= info.unacked_segments + info.retransmitted_segments);
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Write(u64),
+    Endless,
+    Stop,
+    Wait(u64),
+    ToTimeout,
+    Refuse,
+    Bound(u32, u64),
+    Ack { share: u64, blocks: Vec<(u64, u64)>, window: u32, old: bool },
+}
+
+fn any_operation() -> impl Strategy<Value = Operation> {
+    let blocks = prop::collection::vec((0..120_u64, 0..40_u64), 0..4);
+    prop_oneof![
+        2 => (0..100_000_u64).prop_map(Operation::Write),
+        1 => Just(Operation::Endless),
+        1 => Just(Operation::Stop),
+        4 => (0..300_u64).prop_map(Operation::Wait),
+        4 => Just(Operation::ToTimeout),
+        2 => Just(Operation::Refuse),
+        1 => (0..60_u32, 0..2000_u64).prop_map(|(segments, ms)| Operation::Bound(segments, ms)),
+        16 => (0..9_u64, blocks, 0..80_000_u32, prop::bool::weighted(0.1))
+            .prop_map(|(share, blocks, window, old)| Operation::Ack { share, blocks, window, old }),
+    ]
 }

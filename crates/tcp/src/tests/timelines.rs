@@ -512,7 +512,7 @@ fn further_duplicates_are_acknowledged_together() {
         .filter(|(_, by, _)| *by == SERVER)
         .map(|(at, _, ack)| ((*at - ms(150)).as_micros() / 1000, ack.sack.iter(ack.ack).collect()))
         .collect();
-    let sack = |to: u64| Vec::from([1001..to * 1000 + 1]);
+    let sack = |to: u64| std::iter::once(1001..to * 1000 + 1).collect::<Vec<_>>();
     assert_eq!(acks, [(50, sack(2)), (50, sack(3)), (50, sack(4)), (51, sack(20))]);
 }
 
