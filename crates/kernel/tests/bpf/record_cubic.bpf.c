@@ -130,8 +130,11 @@ struct {
 __u64 lost;
 __u64 repaired;
 
-/* see law.h: an ssthresh or a window that no program of ours returned */
-#define IMPOSSIBLE_WINDOW (1 << 24)
+/*
+ * See repair() in law.h: an ssthresh or a window that no program returned. CUBIC's arithmetic is meant for "cwnd < 1
+ * million packets", as its own comment says.
+ */
+#define IMPOSSIBLE_WINDOW 1000000
 
 static __always_inline void repair(struct tcp_sock *tp)
 {
@@ -220,7 +223,7 @@ static __always_inline void end(struct sock *sk, struct call *call, __u32 result
 		return;
 	call->result = result;
 	look(sk, &call->after);
-	bpf_ringbuf_submit(call, 0);
+	bpf_ringbuf_submit(call, BPF_RB_NO_WAKEUP);
 }
 
 SEC("struct_ops")
