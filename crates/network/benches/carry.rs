@@ -5,8 +5,8 @@
 #![allow(missing_docs)]
 
 use network::{
-    AccessConfig, Config, Delivery, Destination, DirectionConfig, HostConfig, LinkConfig, LinksConfig, LossAt, Network,
-    NodeId, Packet, PathConfig, QueueConfig, Standard, Topology, WifiConfig,
+    AccessConfig, Config, Delivery, Destination, DirectionConfig, HostConfig, HostPath, LinkConfig, LinksConfig,
+    LossAt, Network, NodeId, Packet, PathConfig, QueueConfig, Standard, Topology, WifiConfig,
 };
 use nix::time::{ClockId, clock_gettime};
 use units::{Bytes, Probability, Rate, Span, Time};
@@ -23,8 +23,9 @@ fn main() {
     }
     let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
     println!("{:42} {:>10} {:>10} {:>9} {:>9} {:>8}", "", "packets/s", "events/s", "ns/event", "ns/hop", "s per s");
-    let cases: [Case; 9] = [
+    let cases: [Case; 10] = [
         ("802.11g, saturated, 10 stations", || saturated(10)),
+        ("802.11g, 10 stations, paths of their own", own_paths),
         ("802.11g, saturated, 50 stations", || saturated(50)),
         ("802.11g, saturated, 200 stations", || saturated(200)),
         ("802.11g, saturated, 10 of 200 stations", || saturated_among(10, 200)),
@@ -84,6 +85,10 @@ fn packet(from: u16, to: u16, bytes: u64) -> Packet<Payload> {
 }
 
 fn access_point(stations: u16) -> Network<Payload> {
+    Network::new(&access_point_config(stations), 1).expect("a network")
+}
+
+fn access_point_config(stations: u16) -> Config {
     let wifi = WifiConfig { access_point_queue: QueueConfig::fifo(1000), ..WifiConfig::new(Standard::G) };
     let path = PathConfig {
         rtt: Span::from_millis(10),
@@ -92,7 +97,7 @@ fn access_point(stations: u16) -> Network<Payload> {
         queue_packets: 1000,
     };
     let topology = Topology::AccessPoint { access: AccessConfig::Wifi(wifi), path };
-    Network::new(&Config { hosts: vec![HostConfig::new(8); stations.into()], topology }, 1).expect("a network")
+    Config { hosts: vec![HostConfig::new(8); stations.into()], topology }
 }
 
 /// Runs until `end`, and lets `react` to each delivery.
@@ -110,12 +115,26 @@ fn saturated(stations: u16) -> Run {
     saturated_among(stations, stations)
 }
 
+/// Ten stations whose round-trip times are drawn anew each second.
+fn own_paths() -> Run {
+    let mut config = access_point_config(10);
+    for host in &mut config.hosts {
+        let rtt = (Span::from_millis(4), Span::from_millis(256));
+        host.path = Some(HostPath { rtt, change_every: Span::from_secs(1) });
+    }
+    upload(10, Network::new(&config, 1).expect("a network"), 10)
+}
+
 /// So many stations that always have a packet for the server, among others that have none.
 fn saturated_among(stations: u16, all: u16) -> Run {
-    let mut network = access_point(all);
+    upload(stations, access_point(all), all)
+}
+
+/// The first stations always have a packet for the server, which is this node.
+fn upload(stations: u16, mut network: Network<Payload>, server: u16) -> Run {
     let refill = |network: &mut Network<Payload>, now, station| {
         while network.room(NodeId(station)) > 0 {
-            let _refused = network.offer(now, packet(station, all, 1500));
+            let _refused = network.offer(now, packet(station, server, 1500));
         }
     };
     for station in 0..stations {

@@ -4,8 +4,9 @@ mod common;
 
 use common::{access_and_path, access_point};
 use network::{
-    AccessConfig, Cause, Config, Delivery, Destination, Discipline, FqCodelConfig, HostConfig, Network, NodeId, Packet,
-    PathConfig, PhyRate, Place, QueueConfig, RateControl, RateSet, Standard, WifiConfig, WiredAccessConfig,
+    AccessConfig, Cause, Config, Delivery, Destination, Discipline, FqCodelConfig, HostConfig, HostPath, Network,
+    NodeId, Packet, PathConfig, PhyRate, Place, QueueConfig, RateControl, RateSet, Standard, WifiConfig,
+    WiredAccessConfig,
 };
 use proptest::prelude::*;
 use units::{Bytes, Probability, Rate, Span, Time};
@@ -66,7 +67,15 @@ fn access_configs() -> impl Strategy<Value = AccessConfig> {
 }
 
 fn configs() -> impl Strategy<Value = Config> {
-    let hosts = prop::collection::vec((1..6_usize).prop_map(HostConfig::new), 1..7);
+    let own_path = (0..3_000_000_u64, 0..3_000_000_u64, prop_oneof![Just(0), 1..5_000_000_u64]).prop_map(
+        |(shortest, more, change_every)| HostPath {
+            rtt: (Span::from_nanos(shortest), Span::from_nanos(shortest + more)),
+            change_every: Span::from_nanos(change_every),
+        },
+    );
+    let own_path = prop_oneof![3 => Just(None), 1 => own_path.prop_map(Some)];
+    let host = (1..6_usize, own_path).prop_map(|(queue, path)| HostConfig { path, ..HostConfig::new(queue) });
+    let hosts = prop::collection::vec(host, 1..7);
     let path = (0..3_000_001_u64, 1.0..1000.0, prop_oneof![Just(0.0), 0.0..0.3], 1..8_usize).prop_map(
         |(rtt, mbps, loss, queue_packets)| PathConfig {
             rtt: Span::from_nanos(rtt),
@@ -148,7 +157,9 @@ fn drive(config: &Config, seed: u64, offers: &[Offer], extra: &[u64]) -> (Networ
 fn least_time(config: &Config, packet: &Packet<usize>) -> Span {
     let from_server = packet.from.index() == config.hosts.len();
     let (access, path) = access_and_path(config);
-    let path = path.rate.transmission_time(packet.size) + path.rtt / 2;
+    let shortest = config.hosts.iter().map(|host| host.path.map_or(path.rtt, |own| own.rtt.0)).min();
+    let rtt = shortest.unwrap_or(path.rtt).min(path.rtt);
+    let path = path.rate.transmission_time(packet.size) + rtt / 2;
     let access = match access {
         AccessConfig::Wifi(wifi) => wifi.rate.rate().transmission_time(packet.size),
         AccessConfig::Wired(wired) => wired.rate.transmission_time(packet.size),
