@@ -145,6 +145,7 @@ impl<P> Lanes<P> {
 mod tests {
     use super::*;
     use crate::random::Streams;
+    use units::Bytes;
 
     fn round_trip(shortest_ms: u64, longest_ms: u64, change_every_ms: u64) -> RoundTrip {
         let rtt = (Span::from_millis(shortest_ms), Span::from_millis(longest_ms));
@@ -179,6 +180,21 @@ mod tests {
         let first = at(&mut rtt, 0);
         assert_eq!(at(&mut rtt, 1_000_000), first);
         assert!((Span::from_millis(10)..=Span::from_millis(30)).contains(&first));
+    }
+
+    #[test]
+    fn places_of_packets_are_used_again() {
+        let constant = vec![RoundTrip::Constant(Span::from_millis(4)); 2];
+        let mut lanes = Lanes::new(LaneWay::Up, constant);
+        for number in 0..1000 {
+            let to = Destination::Node(NodeId(1));
+            let packet = Packet { from: NodeId(0), to, size: Bytes::new(1500), flow: 0, payload: number };
+            lanes.push(Time::ZERO + Span::from_millis(number), packet);
+            if number >= 3 {
+                assert_eq!(lanes.pop().payload, number - 3);
+            }
+        }
+        assert_eq!((lanes.len(), lanes.packets.len()), (3, 4));
     }
 
     #[test]

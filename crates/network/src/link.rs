@@ -46,12 +46,12 @@ enum Service<P> {
     Queue(Box<Transmitter<P>>),
 }
 
-/// A packet that will have been sent.
+/// A packet that will have been sent: one that is an event then.
 #[derive(Clone, Copy, Debug)]
 struct Notice {
     at: Time,
     from: NodeId,
-    is_announced: bool,
+    /// It will be lost then. Else its sender wants to hear of it.
     is_lost: bool,
 }
 
@@ -62,7 +62,7 @@ pub(crate) enum Step<P> {
     Arrived(Packet<P>),
     /// A packet of this node has left the queue.
     Sent(NodeId),
-    /// A packet that nobody wants to hear of was lost.
+    /// A packet was lost after the queue.
     Lost,
 }
 
@@ -117,7 +117,7 @@ impl<P> Link<P> {
                 let is_lost = self.loss_at == LossAt::AfterQueue && happens(self.loss, &mut self.loss_stream);
                 let sent = timetable.push(now, packet.size, transmission, is_lost);
                 if is_lost {
-                    self.notices.push_back(Notice { at: sent, from: packet.from, is_announced: false, is_lost });
+                    self.notices.push_back(Notice { at: sent, from: packet.from, is_lost });
                 } else {
                     self.underway.push(sent, packet);
                 }
@@ -145,11 +145,7 @@ impl<P> Link<P> {
             && announced
             && taken == Taken::Queued
         {
-            let at = timetable.free_at;
-            match self.notices.back_mut() {
-                Some(last) if last.at == at => last.is_announced = true,
-                _ => self.notices.push_back(Notice { at, from, is_announced: true, is_lost: false }),
-            }
+            self.notices.push_back(Notice { at: timetable.free_at, from, is_lost: false });
         }
         Ok(taken)
     }
@@ -193,7 +189,7 @@ impl<P> Link<P> {
         match &mut self.service {
             Service::Timetable(_) => {
                 let notice = self.notices.pop_front().expect("what is no arrival was noted");
-                if notice.is_announced { Step::Sent(notice.from) } else { Step::Lost }
+                if notice.is_lost { Step::Lost } else { Step::Sent(notice.from) }
             }
             Service::Queue(transmitter) => {
                 let packet = transmitter.finish(now);

@@ -77,6 +77,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn it_names_whom_a_scan_would_name(
             contestants in 1..40_usize,

@@ -63,6 +63,20 @@ fn packets_for_a_slow_path_are_lost_in_front_of_it() {
 }
 
 #[test]
+fn what_comes_down_the_path_when_the_access_has_just_sent_finds_room() {
+    // Down the path at 10 Mb/s: packet k is there at 1200 k us. Over the access at 5 Mb/s 2400 us each, room for 2: packet 1 until
+    // 3600, when 3 comes and gets in; 4 comes at 4800, too early; 2 until 6000, when 5 comes; then each second one.
+    let path = PathConfig { rate: Rate::from_mbps(10.0), ..instant_path() };
+    let access = WiredAccessConfig { rate: Rate::from_mbps(5.0), delay: Span::ZERO, queue: QueueConfig::fifo(2) };
+    let mut network = Network::new(&access_point(hosts(1, 10), AccessConfig::Wired(access), path), 1).unwrap();
+    for number in 1..=10 {
+        network.offer(Time::ZERO, packet(1, 0, 1500, number)).unwrap();
+    }
+    let received: Vec<_> = run(&mut network, us(100_000)).iter().map(|delivery| delivery.packet.payload).collect();
+    assert_eq!(received, [1, 2, 3, 5, 7, 9]);
+}
+
+#[test]
 fn the_path_loses_at_random_towards_the_server_only() {
     let path = PathConfig { loss: Probability::new(0.1).unwrap(), queue_packets: 10_000, ..instant_path() };
     let mut network = Network::new(&wired(1, 10_000, path), 1).unwrap();

@@ -183,12 +183,16 @@ fn packets_take_the_fewest_links_and_of_equals_the_first() {
 fn hosts_on_one_node_reach_each_other_at_once_and_broadcasts_stay_there() {
     let config = links(2, &[0, 0, 0, 1], vec![link(0, 1, direction(12.0, 0, 10))]);
     let mut network = Network::new(&config, 1).unwrap();
+    (0..3).for_each(|host| network.report_departures(NodeId(host)));
     network.offer(us(5), packet(0, 1, 1500, 1)).unwrap();
     let to = Destination::Broadcast;
     network.offer(us(6), Packet { to, ..packet(1, 0, 1500, 2) }).unwrap();
     // Node 0 itself is 4.
     network.offer(us(7), packet(4, 2, 1500, 3)).unwrap();
     assert_eq!((network.next_wakeup(), network.packets_inside()), (Some(us(5)), 4));
+    let mut departed = Vec::new();
+    network.take_departed(&mut departed);
+    assert_eq!(departed, [NodeId(0), NodeId(1)], "each has left at once; node 0 is not asked about");
     let received = arrivals(&run(&mut network, us(100)));
     assert_eq!(received, [(us(5), 1, 1), (us(6), 0, 2), (us(6), 2, 2), (us(7), 2, 3)]);
     assert_eq!((network.next_wakeup(), network.packets_inside()), (None, 0));

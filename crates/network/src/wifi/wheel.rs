@@ -106,6 +106,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn it_finds_whom_a_scan_would_find(
             changes in prop::collection::vec((0..8_usize, 0..1024_u64, 0..40_u64), 0..200),
