@@ -400,6 +400,7 @@ impl Receiver {
 }
 
 #[cfg(test)]
+#[allow(clippy::single_range_in_vec_init)] // a list of SACK blocks may have one
 mod tests {
     use super::*;
     use crate::config::DelayedAck;
