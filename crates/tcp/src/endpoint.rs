@@ -10,9 +10,10 @@
 //!
 //! *What it leaves out*: simultaneous open, RST, TIME-WAIT's end (a closed endpoint answers a repeated FIN for ever).
 
+use crate::clock::TickClock;
 use crate::config::Config;
 use crate::info::Info;
-use crate::receiver::{Receiver, ticks};
+use crate::receiver::Receiver;
 use crate::segment::{Offer, Segment, TIMESTAMPS_BYTES, Timestamps};
 use crate::sender::{Agreed, Sender};
 use control::bound::LeasedBound;
@@ -64,6 +65,7 @@ pub struct Endpoint {
     /// Largest payload and options together.
     mss_bytes: u32,
     timestamps: bool,
+    clock: TickClock,
     failed: bool,
 }
 
@@ -105,6 +107,7 @@ impl Endpoint {
             receiver: Receiver::new(config),
             mss_bytes: config.mss.get() as u32,
             timestamps: config.timestamps,
+            clock: TickClock::new(config.timestamp_granularity),
             failed: false,
         }
     }
@@ -252,10 +255,8 @@ impl Endpoint {
     }
 
     fn segment(&mut self, now: Time, seq: u64, payload_bytes: u32, fin: bool) -> Segment {
-        let timestamps = self.timestamps.then(|| Timestamps {
-            value: ticks(now, self.config.timestamp_granularity),
-            echo: self.receiver.ts_recent(),
-        });
+        let timestamps =
+            self.timestamps.then(|| Timestamps { value: self.clock.ticks(now), echo: self.receiver.ts_recent() });
         let mut segment = Segment {
             seq,
             ack: self.receiver.rcv_nxt(),
@@ -290,10 +291,8 @@ impl Endpoint {
         Segment {
             ack: self.receiver.rcv_nxt(),
             window_bytes: self.receiver.syn_window(),
-            timestamps: timestamps.then(|| Timestamps {
-                value: ticks(now, self.config.timestamp_granularity),
-                echo: self.receiver.ts_recent(),
-            }),
+            timestamps: timestamps
+                .then(|| Timestamps { value: self.clock.ticks(now), echo: self.receiver.ts_recent() }),
             syn: true,
             has_ack: answer,
             offer: Offer {

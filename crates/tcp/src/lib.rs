@@ -45,6 +45,7 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods)]
 
+mod clock;
 mod config;
 mod endpoint;
 mod info;

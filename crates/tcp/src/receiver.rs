@@ -37,11 +37,6 @@ const COMPRESSION_SEGMENTS: u32 = 44;
 /// Duplicates that go at once, so that fast retransmit is not put off: TCP_FASTRETRANS_THRESH.
 const UNCOMPRESSED_DUPLICATES: u32 = 3;
 
-/// The timestamps' clock. It starts at 1: an echo of 0 means none.
-pub(crate) fn ticks(now: Time, granularity: Span) -> u32 {
-    (now.as_nanos() / granularity.as_nanos()) as u32 + 1
-}
-
 #[derive(Clone, Debug)]
 pub(crate) struct Receiver {
     segments_per_ack: u64,
@@ -349,7 +344,8 @@ impl Receiver {
         // RFC 1122 §4.2.3.3: the edge moves by at least a segment, or half of the buffer.
         let step = self.segment_bytes.min(self.buffer / 2);
         let edge = if wanted >= self.edge + step { wanted } else { self.edge };
-        let window = edge.saturating_sub(self.rcv_nxt).div_ceil(1 << self.shift).min(65_535) << self.shift;
+        let unit = (1 << self.shift) - 1;
+        let window = ((edge.saturating_sub(self.rcv_nxt) + unit) >> self.shift).min(65_535) << self.shift;
         self.edge = self.edge.max(self.rcv_nxt + window);
         window as u32
     }

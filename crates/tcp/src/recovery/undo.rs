@@ -6,8 +6,8 @@
 //! response RFC 4015  as Linux: cwnd = max(cwnd, cwnd before), ssthresh = max(ssthresh, ssthresh before)
 //! ```
 
+use crate::clock::ticks;
 use crate::info::CongestionState;
-use crate::receiver::ticks;
 use crate::sender::{Ack, Sender};
 use control::law::Undone;
 use std::ops::Range;

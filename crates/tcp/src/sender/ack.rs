@@ -3,9 +3,9 @@
 
 use super::transmit::Nothing;
 use super::{Sender, micros};
+use crate::clock::ticks;
 use crate::config::Recovery;
 use crate::info::CongestionState;
-use crate::receiver::ticks;
 use crate::recovery::Delivery;
 use crate::segment::Segment;
 use control::law::Acked;
@@ -54,6 +54,11 @@ impl Sender {
             return;
         }
         self.refused = false;
+        if self.board.is_empty() {
+            // Nothing is under way: as for every data segment at an end that only receives.
+            self.take_window(segment);
+            return;
+        }
         self.f_rto_new_data = false;
         let duplicates_before = self.board.duplicates;
         let mut ack = Ack { echo: segment.timestamps.map_or(0, |timestamps| timestamps.echo), ..Ack::default() };
@@ -64,11 +69,7 @@ impl Sender {
         if segment.ack > self.snd_una {
             self.take_cumulative(now, segment.ack, &mut ack);
         } else {
-            ack.duplicate = segment.payload_bytes == 0
-                && !segment.fin
-                && !opened
-                && segment.ack == self.snd_una
-                && !self.board.is_empty();
+            ack.duplicate = segment.payload_bytes == 0 && !segment.fin && !opened && segment.ack == self.snd_una;
         }
         ack.delivered = ack.acked + ack.sacked;
         if !self.uses_sack {

@@ -43,6 +43,9 @@ pub(super) enum Nothing {
 impl Sender {
     /// The next segment that may go now.
     pub(crate) fn next(&mut self, now: Time) -> Option<Outgoing> {
+        if self.board.is_empty() && self.buffered <= self.snd_nxt && !self.closing && self.forced == Forced::None {
+            return None; // as always at an end that only receives
+        }
         if self.forced != Forced::None
             && let Some(outgoing) = self.next_forced(now)
         {
