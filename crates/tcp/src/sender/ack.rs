@@ -54,7 +54,7 @@ impl Sender {
             return;
         }
         self.refused = false;
-        if self.board.is_empty() {
+        if self.board.is_empty() && !with_sack && self.probe.is_none() {
             // Nothing is under way: as for every data segment at an end that only receives.
             self.take_window(segment);
             return;
