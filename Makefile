@@ -16,7 +16,7 @@ setup: ## install the system packages that are missing (apt-get, as root or with
 build: setup ## build the lasthop command (target/release/lasthop)
 	$(CARGO) build --release --locked --package lasthop-cli
 
-demo: build ## ten hosts upload through one access point: without help, with the agent, with bbr (root, under 4 minutes)
+demo: build ## ten hosts upload through one access point: without help, with the agent, with bbr (as root in real time, under 4 minutes; else simulated)
 	@scripts/demo $(LASTHOP) $(OUT)/demo
 
 test: setup ## every test; those of the kernel and the laboratory need root
@@ -26,7 +26,8 @@ lint: setup ## formatting and clippy, warnings are errors
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
 
-bench: build ## overhead in the kernel and of the agent: the figures of the README (root, some minutes)
+bench: build ## speed of the simulator, overhead in the kernel and of the agent: the figures of the README (some minutes; root for the latter two)
+	$(CARGO) bench --locked --package lasthop-sim --bench speed
 	$(CARGO) bench --locked --package lasthop-kernel --bench overhead
 	$(CARGO) bench --locked --package lasthop-agent --bench footprint
 

@@ -5,8 +5,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 use scenario::HostsKind;
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 use units::Span;
 
+/// A run that is over so soon needs no lines in between.
+const QUIET_FOR: Duration = Duration::from_secs(2);
 /// One plain line for so much of the run.
 const LINE_EVERY_PERCENT: u64 = 25;
 
@@ -15,7 +18,7 @@ pub(crate) enum Progress {
     /// One run, or many, on a terminal.
     Bar(ProgressBar),
     /// One run elsewhere.
-    Lines { label: String, total: Span, told_percent: AtomicU64 },
+    Lines { label: String, total: Span, told_percent: AtomicU64, since: Instant },
     /// Many runs elsewhere.
     Count { total: usize, done: AtomicUsize },
     /// Somebody else tells.
@@ -31,7 +34,12 @@ impl Progress {
                 HostsKind::Kernel => "in real time",
             };
             tell(format_args!("{label}: {} s {how}", total.as_secs_f64()));
-            return Self::Lines { label: label.to_owned(), total, told_percent: AtomicU64::new(0) };
+            return Self::Lines {
+                label: label.to_owned(),
+                total,
+                told_percent: AtomicU64::new(0),
+                since: Instant::now(),
+            };
         }
         let style = ProgressStyle::with_template("{msg} {wide_bar} {percent:>3} % of {prefix}")
             .expect("the template is well-formed");
@@ -71,14 +79,14 @@ impl Progress {
     pub(crate) fn at(&self, elapsed: Span) {
         match self {
             Self::Bar(bar) => bar.set_position(elapsed.as_micros()),
-            Self::Lines { label, total, told_percent } => {
+            Self::Lines { label, total, told_percent, since } if since.elapsed() > QUIET_FOR => {
                 let percent = elapsed.as_micros() * 100 / total.as_micros().max(1);
                 let step = percent - percent % LINE_EVERY_PERCENT;
                 if told_percent.fetch_max(step, Ordering::Relaxed) < step {
                     tell(format_args!("{label}: {step} %"));
                 }
             }
-            Self::Count { .. } | Self::Silent => {}
+            Self::Lines { .. } | Self::Count { .. } | Self::Silent => {}
         }
     }
 

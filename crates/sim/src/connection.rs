@@ -4,7 +4,7 @@ use crate::traffic::Application;
 use network::NodeId;
 use scenario::{Direction, FlowSpec};
 use tcp::Endpoint;
-use units::Bytes;
+use units::{Bytes, Time};
 
 /// The end on the host, which opens the connection.
 pub(crate) const NEAR: usize = 0;
@@ -25,6 +25,8 @@ pub(crate) struct Connection {
     pub(crate) application: Application,
     /// Whether the host's queue is kept full with datagrams.
     pub(crate) saturates: bool,
+    /// When it was filled last: once in a moment, so that packets that are lost on the spot do not stop time.
+    pub(crate) filled_at: Option<Time>,
     /// Payload of the datagrams that arrived.
     pub(crate) datagrams_received: Bytes,
     past: Counts,
@@ -48,6 +50,7 @@ impl Connection {
             incarnation: 0,
             application,
             saturates: false,
+            filled_at: None,
             datagrams_received: Bytes::ZERO,
             past: Counts::default(),
             spec,

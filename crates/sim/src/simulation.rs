@@ -205,6 +205,18 @@ impl<'a> Simulation<'a> {
         let policies = policies.filter_map(|(host, agent)| agent.as_ref().map(|agent| agent.result(host)));
         let policies = policies.collect();
         let mut notes = Vec::new();
+        let of = self.connections.len();
+        let count = |which: &dyn Fn(&Connection) -> bool| self.connections.iter().filter(|flow| which(flow)).count();
+        let unconnected = count(&|flow| {
+            flow.ends.as_ref().is_some_and(|ends| !ends[NEAR].is_established() && !ends[NEAR].is_closed())
+        });
+        if unconnected > 0 {
+            notes.push(format!("{unconnected} of {of} flows did not connect within the run"));
+        }
+        let failed = count(&|flow| flow.ends.as_ref().is_some_and(|ends| ends.iter().any(Endpoint::has_failed)));
+        if failed > 0 {
+            notes.push(format!("{failed} of {of} flows gave up after too many timeouts"));
+        }
         if self.strays > 0 {
             notes.push(format!("{} segments arrived for connections that were over already", self.strays));
         }
@@ -314,6 +326,9 @@ impl<'a> Simulation<'a> {
             return;
         };
         ends[side].on_segment(now, segment);
+        if ends[side].is_finished_reading() {
+            ends[side].close();
+        }
         let over = ends[NEAR].is_closed() && ends[FAR].is_closed();
         if side != flow.writer && flow.application.awaits() {
             let read = flow.read_bytes();
@@ -377,7 +392,7 @@ impl<'a> Simulation<'a> {
                 Action::Write(size) => writer.write(size.get()),
                 Action::WriteOn => writer.write_endless(),
                 Action::Pause => writer.stop_writing(),
-                Action::Close => ends.iter_mut().for_each(Endpoint::close),
+                Action::Close => writer.close(),
                 Action::Open | Action::Saturate | Action::Cease => {}
             }
         }
@@ -407,15 +422,18 @@ impl<'a> Simulation<'a> {
 
     /// Fills the host's queue with the datagrams of a saturated flow.
     fn saturate(&mut self, now: Time, connection: usize) {
-        let flow = &self.connections[connection];
+        let flow = &mut self.connections[connection];
         let (true, TrafficKind::Saturated { packet: size }) = (flow.saturates, flow.spec.kind) else { return };
+        if flow.filled_at.replace(now) == Some(now) {
+            return;
+        }
         let (from, to) = (flow.nodes[NEAR], Destination::Node(flow.nodes[FAR]));
-        while self.network.room(from) > 0 {
+        for _ in 0..self.network.room(from) {
             let number = connection as u32;
             let payload = Payload::Datagram { connection: number };
-            self.network
-                .offer(now, Packet { from, to, size, flow: number, payload })
-                .unwrap_or_else(|_| unreachable!("a queue with room takes a packet"));
+            if self.network.offer(now, Packet { from, to, size, flow: number, payload }).is_err() {
+                break;
+            }
             self.queued[from.index()].as_mut().expect("a saturating host watches its queue").push_back(Queued::Other);
         }
     }
