@@ -34,7 +34,7 @@ impl Sender {
             }
         }
         if !self.uses_sack && ack.advanced {
-            self.board.duplicates = 0;
+            self.forget_duplicates();
         }
         debug_assert!(self.state == CongestionState::Loss);
     }

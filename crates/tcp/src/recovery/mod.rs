@@ -103,7 +103,6 @@ impl Sender {
         self.partial_acks = 0;
         self.rack.on_recovery_ended();
         if !self.uses_sack {
-            self.board.duplicates = 0;
             self.careful_below = self.recovery_point;
         }
     }

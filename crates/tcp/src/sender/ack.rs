@@ -60,7 +60,6 @@ impl Sender {
             return;
         }
         self.f_rto_new_data = false;
-        let duplicates_before = self.board.duplicates;
         let mut ack = Ack { echo: segment.timestamps.map_or(0, |timestamps| timestamps.echo), ..Ack::default() };
         let opened = self.take_window(segment);
         if with_sack {
@@ -73,7 +72,7 @@ impl Sender {
         }
         ack.delivered = ack.acked + ack.sacked;
         if !self.uses_sack {
-            self.estimate_delivery(&mut ack, duplicates_before);
+            self.estimate_delivery(&mut ack);
         }
         let rtt = self.sample_rtt(now, &ack);
         if self.probe.is_some() {
@@ -187,25 +186,32 @@ impl Sender {
         }
     }
 
-    /// Without SACK a duplicate ACK stands for one segment delivered: RFC 6937 §2.
-    fn estimate_delivery(&mut self, ack: &mut Ack, duplicates_before: u32) {
-        if self.counts_no_duplicates() {
-            return;
-        }
+    /// Without SACK a duplicate ACK stands for one segment delivered, and the ACK that passes it for so many less:
+    /// RFC 6937 §2.
+    fn estimate_delivery(&mut self, ack: &mut Ack) {
+        let before = self.duplicates_delivered;
         if ack.advanced {
-            ack.delivered = ack.passed.saturating_sub(duplicates_before).max(1);
-            self.board.duplicates = duplicates_before.saturating_sub(ack.passed.saturating_sub(1));
-            self.clamp_duplicates();
+            ack.delivered = ack.passed.saturating_sub(before).max(1);
+            self.duplicates_delivered = before.saturating_sub(ack.passed.saturating_sub(1));
         } else if ack.duplicate {
-            self.board.duplicates += 1;
-            self.clamp_duplicates();
-            ack.delivered = self.board.duplicates - duplicates_before.min(self.board.duplicates);
+            self.duplicates_delivered += 1;
+        }
+        self.clamp_duplicates();
+        if ack.duplicate {
+            ack.delivered = self.duplicates_delivered.saturating_sub(before);
         }
     }
 
-    /// No more can have been delivered than is neither lost nor acknowledged.
+    /// No more can have been delivered than is neither lost nor acknowledged. NewReno does not take them off the flight: it
+    /// inflates the window instead.
     pub(crate) fn clamp_duplicates(&mut self) {
-        self.board.duplicates = self.board.duplicates.min(self.board.len() - self.board.lost_out());
+        self.duplicates_delivered = self.duplicates_delivered.min(self.board.len() - self.board.lost_out());
+        self.board.duplicates = if self.counts_no_duplicates() { 0 } else { self.duplicates_delivered };
+    }
+
+    pub(crate) fn forget_duplicates(&mut self) {
+        self.duplicates_delivered = 0;
+        self.board.duplicates = 0;
     }
 
     /// Takes the RTT as Linux does: of the oldest segment newly acknowledged for SRTT, of the newest for the law; never

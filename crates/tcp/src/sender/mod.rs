@@ -91,6 +91,8 @@ pub(crate) struct Sender {
     /// Its step 2b: only new data, until the next ACK.
     pub(crate) f_rto_new_data: bool,
     pub(crate) duplicate_acks: u32,
+    /// Without SACK: segments that duplicate ACKs have reported and the cumulative ACK has not passed.
+    pub(crate) duplicates_delivered: u32,
     pub(crate) partial_acks: u32,
     /// Reordering has been seen: forward acknowledgement would take it for loss.
     pub(crate) reordering_seen: bool,
@@ -170,6 +172,7 @@ impl Sender {
             f_rto: false,
             f_rto_new_data: false,
             duplicate_acks: 0,
+            duplicates_delivered: 0,
             partial_acks: 0,
             reordering_seen: false,
             rescue_after: 0,
