@@ -28,6 +28,7 @@ lint: setup ## formatting and clippy, warnings are errors
 
 bench: build ## speed of the simulator, overhead in the kernel and of the agent: the figures of the README (some minutes; root for the latter two)
 	$(CARGO) bench --locked --package lasthop-sim --bench speed
+	$(CARGO) bench --locked --package lasthop-network --bench carry
 	$(CARGO) bench --locked --package lasthop-kernel --bench overhead
 	$(CARGO) bench --locked --package lasthop-agent --bench footprint
 

@@ -12,7 +12,7 @@ pub(crate) struct Cell {
     pub(crate) is_number: bool,
 }
 
-pub(crate) const FLOW_HEADS: [&str; 13] = [
+const FLOW_HEADS: [&str; 13] = [
     "flow",
     "host",
     "dir",
@@ -43,6 +43,21 @@ pub(crate) const CASE_HEADS: [&str; 12] = [
     "valid",
 ];
 
+/// Where there is no shared last hop: each direction of each link that carried something.
+const LINK_HEADS: [&str; 8] = [
+    "link",
+    "sent\nMb/s",
+    "busy\n%",
+    "queue mean\npackets",
+    "queue p95\npackets",
+    "queue max\npackets",
+    "queue\ndrops",
+    "random\nlosses",
+];
+
+/// Where applications wait for what they send: from writing a message or a transfer to reading its last byte.
+const MESSAGE_HEADS: [&str; 7] = ["flow", "host", "messages", "delay min\nms", "mean\nms", "p95\nms", "max\nms"];
+
 const NOTHING: &str = "–";
 
 /// The headline figures of a run, each with its name.
@@ -50,19 +65,68 @@ pub(crate) fn headline(result: &RunResult) -> Vec<(&'static str, String)> {
     let rtt = |figure: fn(&Distribution) -> f64| {
         result.rtt_ms.as_ref().map_or(NOTHING.to_owned(), |rtt| format!("{} ms", milliseconds(figure(rtt))))
     };
+    let shared = if result.links.is_empty() {
+        [
+            ("access point drops", result.access.downlink_drops.to_string()),
+            ("medium busy", format!("{} %", percent(result.utilization))),
+        ]
+    } else {
+        [
+            ("dropped or lost on links", result.access.path_drops.to_string()),
+            ("busiest link", format!("{} %", percent(result.utilization))),
+        ]
+    };
+    let [drops, busy] = shared;
     vec![
         ("aggregate goodput", format!("{:.2} Mb/s", result.aggregate_goodput_mbps)),
         ("Jain's index", jain(result.jain_index)),
         ("starved flows", format!("{} of {}", result.starved_flows, result.flows.len())),
         ("RTT mean", rtt(|rtt| rtt.mean)),
         ("RTT p95", rtt(|rtt| rtt.p95)),
-        ("access point drops", result.access.downlink_drops.to_string()),
-        ("medium busy", format!("{} %", percent(result.utilization))),
+        drops,
+        busy,
         ("valid", yes_no(result.valid)),
     ]
 }
 
-pub(crate) fn flow_rows(result: &RunResult) -> Vec<Vec<Cell>> {
+/// The tables of a run: its connections, then links and messages where there are any.
+pub(crate) fn tables(result: &RunResult) -> Vec<(&'static [&'static str], Vec<Vec<Cell>>)> {
+    let tables = [
+        (&FLOW_HEADS[..], flow_rows(result)),
+        (&LINK_HEADS[..], link_rows(result)),
+        (&MESSAGE_HEADS[..], message_rows(result)),
+    ];
+    tables.into_iter().filter(|(_, rows)| !rows.is_empty()).collect()
+}
+
+fn link_rows(result: &RunResult) -> Vec<Vec<Cell>> {
+    let used = result.links.iter().filter(|link| link.packets + link.queue_drops + link.losses > 0);
+    let row = |link: &scenario::LinkResult| {
+        vec![
+            word(&format!("{} → {}", link.from, link.to)),
+            number(format!("{:.2}", link.sent_mbps)),
+            number(percent(link.utilization)),
+            number(format!("{:.1}", link.queue_mean)),
+            number(count(link.queue_p95)),
+            number(link.queue_max.to_string()),
+            number(link.queue_drops.to_string()),
+            number(link.losses.to_string()),
+        ]
+    };
+    used.map(row).collect()
+}
+
+fn message_rows(result: &RunResult) -> Vec<Vec<Cell>> {
+    let waited = result.flows.iter().filter_map(|flow| flow.message_ms.map(|delay| (flow, delay)));
+    let row = |(flow, delay): (&scenario::FlowResult, Distribution)| {
+        let counts = [flow.id.to_string(), flow.host.to_string(), flow.messages.to_string()];
+        let delays = [delay.min, delay.mean, delay.p95, delay.max].map(milliseconds);
+        counts.into_iter().chain(delays).map(number).collect()
+    };
+    waited.map(row).collect()
+}
+
+fn flow_rows(result: &RunResult) -> Vec<Vec<Cell>> {
     let rows = result.flows.iter().map(|flow| {
         let rtt = |figure: fn(&Distribution) -> f64| {
             number(flow.rtt_ms.as_ref().map_or(NOTHING.to_owned(), |rtt| milliseconds(figure(rtt))))

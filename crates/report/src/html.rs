@@ -23,7 +23,9 @@ pub(crate) fn run(result: &RunResult, figures: &[Figure]) -> String {
     );
     invalid(&mut page, &result.invalid_reasons);
     tiles(&mut page, result);
-    table(&mut page, &cells::FLOW_HEADS, &cells::flow_rows(result), &[]);
+    for (heads, rows) in cells::tables(result) {
+        table(&mut page, heads, &rows, &[]);
+    }
     for figure in figures {
         draw(&mut page, figure, 2);
     }
@@ -87,7 +89,9 @@ fn one_case(page: &mut String, case: &CaseResult, look: &Look, runs: &[CaseRun],
         escape(folder),
         escape(folder)
     );
-    table(page, &cells::FLOW_HEADS, &cells::flow_rows(result), &[]);
+    for (heads, rows) in cells::tables(result) {
+        table(page, heads, &rows, &[]);
+    }
     // The others stand side by side above.
     for figure in
         figures::of_run(result, series).iter().filter(|figure| ["cwnd", "states"].contains(&figure.name.as_ref()))

@@ -5,10 +5,11 @@ use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use scenario::{Comparison, RunResult};
 use std::fmt::Write as _;
 
-/// One run: the headline, then a row for each connection.
+/// One run: the headline, then a row for each connection, and for each link and flow of messages where there are any.
 pub fn run(result: &RunResult) -> String {
     let mut text = headline(result);
-    text.push_str(&table(&cells::FLOW_HEADS, &cells::flow_rows(result)));
+    let tables: Vec<String> = cells::tables(result).iter().map(|(heads, rows)| table(heads, rows)).collect();
+    text.push_str(&tables.join("\n\n"));
     text
 }
 
