@@ -126,6 +126,26 @@ fn newreno_repairs_one_hole_in_a_round_trip() {
     assert_eq!(info(&pair).retransmits, 2);
 }
 
+/// RFC 6582 §3.2 (3): the full acknowledgement sets the window to ssthresh. It passes twelve segments at once, which are no
+/// reason to grow: their duplicates have counted already.
+///
+/// ```text
+/// ms      0       100                                         200
+/// client  0..9    dup 10, dup 11, dup 0, six more: 12 13      ACK of 0..11: window 5
+///         x
+/// ```
+#[test]
+fn the_ack_that_ends_newrenos_recovery_grows_nothing() {
+    let config = Config { sack: false, recovery: Recovery::NewReno, window_scaling: false, ..plain() };
+    let mut pair = established(&config, 100);
+    lose(&mut pair, vec![0]);
+    run(&mut pair, 110);
+    assert_eq!((at(&pair, 100), info(&pair).cwnd_segments), (vec![10, 11, 0, 12, 13], 14)); // 5 + 3 + 6
+    run(&mut pair, 210);
+    assert_eq!((state(&pair), info(&pair).ssthresh_segments), (CongestionState::Open, Some(5)));
+    assert_eq!(info(&pair).cwnd_segments, 5);
+}
+
 /// RFC 6582 §3.2 (4): only the first partial ACK starts the timer anew, so that many holes end in a timeout.
 ///
 /// ```text
