@@ -33,7 +33,7 @@ pub(crate) struct Rack {
     /// RACK.reo_wnd_persist: recoveries until the window is small again.
     persist: u32,
     /// A D-SACK has widened the window in the round trip that ends here.
-    pub(crate) round_end: Option<u64>,
+    round_end: Option<u64>,
 }
 
 /// RFC 8985 §6.2: recoveries that a wider reordering window survives.

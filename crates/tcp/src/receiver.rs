@@ -540,4 +540,64 @@ mod tests {
         assert!(receiver.wants_ack());
         assert_eq!((receiver.window(), receiver.received_bytes()), (5000, 5999 - 1000 + 1000));
     }
+
+    /// Linux's tcp_enter_quickack_mode(): whoever sends duplicates has lost something, ACKs perhaps.
+    #[test]
+    fn after_a_duplicate_segments_are_acknowledged_at_once_again() {
+        let delayed_ack = DelayedAck { quick_segments: 3, ..DelayedAck::LINUX };
+        let mut receiver = receiver(&Config { delayed_ack, ..Config::linux_2012() }, 1000);
+        let mut seq = 1000;
+        let mut acks = |receiver: &mut Receiver, count: usize| {
+            let one = |_| {
+                let segment = Segment { seq, payload_bytes: 500, has_ack: true, ..Segment::default() };
+                seq += 500;
+                receiver.on_segment(Time::ZERO, &segment, RTO, SRTT);
+                let wants = receiver.wants_ack();
+                if wants {
+                    receiver.on_ack_sent(true);
+                }
+                wants
+            };
+            (0..count).map(one).collect::<Vec<bool>>()
+        };
+        assert_eq!(acks(&mut receiver, 7), [true, true, true, false, true, false, true]);
+        let duplicate = Segment { seq: 1000, payload_bytes: 500, has_ack: true, ..Segment::default() };
+        receiver.on_segment(Time::ZERO, &duplicate, RTO, SRTT);
+        receiver.on_ack_sent(true);
+        assert_eq!(acks(&mut receiver, 4), [true, true, false, true]); // the duplicate's ACK was the first of three
+    }
+
+    /// RFC 1122 §4.2.3.3: the right edge moves by a segment, not by every few bytes.
+    #[test]
+    fn a_window_opens_by_segments() {
+        let config = Config { receive_buffer: units::Bytes::new(5000), ..acknowledging_all() };
+        let mut receiver = receiver(&config, 1000);
+        let mut edges = Vec::new();
+        for number in 0..11 {
+            let segment = Segment { seq: 1000 + 100 * number, payload_bytes: 100, has_ack: true, ..Segment::default() };
+            receiver.on_segment(Time::ZERO, &segment, RTO, SRTT);
+            edges.push(receiver.rcv_nxt() + u64::from(receiver.window()));
+        }
+        assert_eq!(edges, [6000, 6000, 6000, 6000, 6500, 6500, 6500, 6500, 6500, 7000, 7000]);
+    }
+
+    /// Linux's tcp_comp_sack_nr: 44 segments are not kept waiting. 3 + 1 at once, so 3, then each 45th.
+    #[test]
+    fn compression_ends_after_forty_four_segments() {
+        let delayed_ack = DelayedAck { quick_segments: 0, ..DelayedAck::LINUX };
+        let config = Config { delayed_ack, sack_compression: true, ..Config::linux_2012() };
+        let mut receiver = receiver(&config, 1000);
+        receiver.edge = 1 << 40;
+        let mut acked = Vec::new();
+        for number in 1..=100 {
+            let segment = Segment { seq: 1000 + 500 * number, payload_bytes: 500, has_ack: true, ..Segment::default() };
+            receiver.on_segment(Time::ZERO, &segment, RTO, SRTT);
+            if receiver.wants_ack() {
+                acked.push(number);
+                receiver.on_ack_sent(true);
+            }
+        }
+        assert_eq!(acked, [1, 2, 3, 48, 93]);
+        assert_eq!(receiver.next_timeout(), Time::ZERO + Span::from_millis(1));
+    }
 }

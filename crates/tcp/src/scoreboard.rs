@@ -580,6 +580,16 @@ mod tests {
     }
 
     #[test]
+    fn what_was_retransmitted_before_it_was_lost_is_not_sent_again() {
+        let mut board = board(10);
+        board.on_retransmitted(0, Time::ZERO, 10 * MSS, Sent::default()); // NextSeg rule 3
+        sack(&mut board, 2, 6);
+        board.mark_lost_below(2 * MSS);
+        assert_eq!(board.next_pending(), Some(1));
+        assert_eq!((board.pending(), board.in_flight()), (1, 10 - 4 - 2 + 1));
+    }
+
+    #[test]
     fn a_block_that_splits_segments_counts_the_whole_ones() {
         let mut board = board(10);
         let mut sacked = Vec::new();

@@ -26,8 +26,8 @@ use units::Time;
 impl Sender {
     /// Takes in an ACK that is not quite in order, or comes when something is being repaired.
     pub(crate) fn recover(&mut self, now: Time, ack: &mut Ack) {
-        if self.snd_una >= self.recovery_point && self.leave(now, ack) {
-            return;
+        if self.snd_una >= self.recovery_point {
+            self.leave(now, ack);
         }
         self.count_duplicates(ack);
         match self.state {
@@ -71,21 +71,22 @@ impl Sender {
         self.enter_recovery(now, ack.sacked, ack.acked);
     }
 
-    /// What was out when the reduction began is acknowledged. Whether there is nothing more to do with this ACK.
-    fn leave(&mut self, now: Time, ack: &Ack) -> bool {
+    /// What was out when the reduction began is acknowledged.
+    fn leave(&mut self, now: Time, ack: &mut Ack) {
         match self.state {
             CongestionState::Recovery => {
                 if !self.undo_if_needless(now, ack) {
                     self.end_reduction();
+                    ack.full = self.recovery == Recovery::NewReno;
                 }
                 self.close_episode();
             }
             CongestionState::Cwr => {
-                if self.snd_una == self.recovery_point {
-                    return false;
+                // As in Linux, beyond it.
+                if self.snd_una > self.recovery_point {
+                    self.end_reduction();
+                    self.close_episode();
                 }
-                self.end_reduction();
-                self.close_episode();
             }
             CongestionState::Loss => {
                 self.undo_if_needless(now, ack);
@@ -93,7 +94,6 @@ impl Sender {
             }
             CongestionState::Open | CongestionState::Disorder => {}
         }
-        false
     }
 
     fn close_episode(&mut self) {

@@ -83,9 +83,9 @@ impl Sender {
             self.window.cwnd_segments = self.window.cwnd_segments.max(cwnd);
             self.window.ssthresh_segments = self.window.ssthresh_segments.max(ssthresh);
             self.law.on_undone(&Undone { now_us: now.as_nanos() / 1000 }, &mut self.window);
+            self.undone += 1;
         }
         self.undo.marker = None;
-        self.undone += 1;
         self.apply_bound(now);
     }
 

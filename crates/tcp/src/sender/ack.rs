@@ -37,6 +37,8 @@ pub(crate) struct Ack {
     pub(crate) echo: u32,
     /// Something was newly found lost.
     pub(crate) lost: bool,
+    /// It ended a recovery by NewReno, whose window is what RFC 6582 says.
+    pub(crate) full: bool,
     /// The reordering timer was set.
     pub(crate) timer_set: bool,
     /// RFC 6582's full acknowledgement.
@@ -154,7 +156,10 @@ impl Sender {
             return;
         }
         ack.d_sack = true;
-        self.rack.on_d_sack(self.snd_una, self.snd_nxt);
+        // A probe is sent by a timer, not because RACK was impatient: as in Linux its duplicate widens no window.
+        if self.probe.is_none_or(|probe| probe.end != first.end) {
+            self.rack.on_d_sack(self.snd_una, self.snd_nxt);
+        }
         self.undo.on_duplicate(first);
     }
 
@@ -185,9 +190,6 @@ impl Sender {
         self.fill_buffer();
         self.timeouts_in_a_row = 0;
         self.unanswered_since = None;
-        if self.rack.round_end.is_some_and(|end| to > end) {
-            self.rack.round_end = None;
-        }
     }
 
     /// Without SACK a duplicate ACK stands for one segment delivered, and the ACK that passes it for so many less:
@@ -247,7 +249,7 @@ impl Sender {
             if ack.delivered > 0 {
                 self.reduce(in_flight, ack);
             }
-        } else if ack.advanced {
+        } else if ack.advanced && !ack.full {
             flags |= if self.is_held_by_bound(now) { Acked::HELD } else { Acked::MAY_GROW };
         }
         if self.is_cwnd_limited() {

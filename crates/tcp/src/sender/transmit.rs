@@ -77,14 +77,11 @@ impl Sender {
             Err(Nothing::Window) if self.board.is_empty() => self.arm_persist(now),
             _ => {}
         }
-        if self.f_rto_new_data {
+        if self.f_rto_new_data && self.snd_nxt == self.recovery_point {
             // RFC 5682 §2.1 step 2b: no new data, so no way to tell; the usual recovery.
             self.f_rto_new_data = false;
-            if self.snd_nxt == self.recovery_point {
-                self.f_rto = false;
-                return self.next(now);
-            }
-            return None;
+            self.f_rto = false;
+            return self.next(now);
         }
         // (3), (4)
         if self.may_rescue()
@@ -280,7 +277,10 @@ impl Sender {
         if self.board.is_empty() {
             return false;
         }
-        let by_rate = tsq.pacing_shift.map_or(u64::MAX, |shift| (self.pacing_rate().as_bps() / 8) >> shift);
+        let by_rate = match (tsq.pacing_shift, self.pacing_rate().as_bps()) {
+            (None, _) | (_, 0) => u64::MAX, // no round trip has been measured
+            (Some(shift), rate) => (rate / 8) >> shift,
+        };
         self.host_queue_bytes > by_rate.min(tsq.limit.get()).max(2 * u64::from(self.payload_bytes))
     }
 

@@ -2,12 +2,14 @@
 
 mod diagrams;
 mod properties;
+mod solo;
 mod theory;
 mod timelines;
 
 use crate::{Config, Endpoint, Segment};
 use control::law::LawName;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use units::{Span, Time};
 
 pub(crate) const CLIENT: usize = 0;
@@ -74,6 +76,8 @@ impl Pair {
                 }
                 self.ends[end].on_departed(self.now, segment.ip_bytes());
             }
+            // What is worth asking for twice should have come the first time.
+            assert_eq!(self.ends[end].poll_transmit(self.now), None);
             self.check(end);
         }
     }

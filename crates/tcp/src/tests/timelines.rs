@@ -352,6 +352,7 @@ fn a_reordered_segment_gives_the_window_back_by_its_timestamp() {
         run(&mut pair, 199);
         assert_eq!(info(&pair).ssthresh_segments, ssthresh);
         assert_eq!(info(&pair).spurious_undone, u64::from(undo));
+        assert_eq!(pair.ends[CLIENT].sender().reordering_seen, undo); // FACK would take it for loss again
         run(&mut pair, 3000);
         assert_eq!(info(&pair).acked_bytes, 100_000);
     }
@@ -562,6 +563,17 @@ fn a_closed_window_is_probed_until_it_opens() {
     assert_eq!(info(&pair).retransmits, 0);
 }
 
+/// A full segment has no room for SACK blocks: a pure ACK with them goes as well, so that losses are found in time.
+#[test]
+fn sack_blocks_find_their_way_beside_full_segments() {
+    let mut pair = established(&plain(), 100);
+    pair.ends[SERVER].write_endless();
+    lose(&mut pair, vec![0]);
+    run(&mut pair, 110);
+    assert_eq!(at(&pair, 100).iter().filter(|number| **number == 0).count(), 1);
+    assert!(info(&pair).sacked_segments >= 3);
+}
+
 /// Data both ways: each ACK rides on data.
 #[test]
 fn acks_ride_on_data() {
@@ -630,14 +642,14 @@ fn a_writer_that_waited_writes_a_third_of_the_buffer() {
 /// RFC 5681 §4.1, Linux: after four RTOs of idleness the window is halved three times, not below the initial one.
 #[test]
 fn an_idle_window_is_halved_for_each_timeout() {
-    for (slow_start_after_idle, expected) in [(true, 10), (false, 160)] {
+    for (slow_start_after_idle, write_at, expected) in [(true, 900, 80), (true, 1650, 10), (false, 1650, 160)] {
         let mut pair = established(&Config { slow_start_after_idle, ..plain() }, 150);
-        run(&mut pair, 1000);
+        run(&mut pair, 800);
         assert_eq!(info(&pair).cwnd_segments, 160);
-        // Idle since 400: RTO 300. 1650 - 400 = 1250: four halvings of 160 give 10.
-        run(&mut pair, 1650);
+        // The last data went at 300; RTO 300. 600 ms: one halving. 1350 ms: four.
+        run(&mut pair, write_at);
         pair.ends[CLIENT].write(50_000);
-        pair.step(ms(150 + 1650));
+        pair.step(pair.now);
         assert_eq!(info(&pair).cwnd_segments, expected);
     }
 }

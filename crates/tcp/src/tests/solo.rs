@@ -1,0 +1,409 @@
+//! A sender alone, fed with ACKs by hand: what a path could hardly be made to do. Segments of 1000 bytes, numbered from 0, an RTT
+//! of 100 ms from the handshake, times in ms after it.
+
+#![allow(clippy::single_range_in_vec_init)] // a list of SACK blocks may have one
+
+use super::*;
+use crate::{CongestionState, DelayedAck, Recovery, SackBlocks, Tsq};
+use control::bound::Bound;
+use units::Bytes;
+
+struct Solo {
+    end: Endpoint,
+}
+
+fn stack() -> Config {
+    Config {
+        mss: Bytes::new(1000),
+        initial_window_segments: 10,
+        timestamps: false,
+        delayed_ack: DelayedAck::OFF,
+        slow_start: control::law::SlowStart::Standard,
+        ..Config::linux_2012()
+    }
+}
+
+fn without_sack(recovery: Recovery) -> Config {
+    Config { sack: false, recovery, ..stack() }
+}
+
+fn modern() -> Config {
+    Config { rack_tlp: true, rescue: false, fack: false, recovery: Recovery::PrrRfc9937, ..stack() }
+}
+
+fn at(ms: u64) -> Time {
+    Time::ZERO + Span::from_millis(100 + ms)
+}
+
+impl Solo {
+    /// Established at 0, with `segments` to send; the first window has gone.
+    fn new(config: &Config, segments: u64) -> Self {
+        let mut end = Endpoint::connect(Time::ZERO, config, LawName::NewReno);
+        let syn = end.poll_transmit(Time::ZERO).expect("the SYN");
+        let answer = Segment {
+            syn: true,
+            has_ack: true,
+            ack: 1,
+            window_bytes: 65_535,
+            offer: syn.offer,
+            timestamps: syn.timestamps,
+            ..Segment::default()
+        };
+        end.on_segment(at(0), &answer);
+        end.write(segments * 1000);
+        let mut solo = Self { end };
+        solo.poll(0);
+        solo
+    }
+
+    fn poll(&mut self, ms: u64) -> Vec<u64> {
+        let mut sent = Vec::new();
+        while let Some(segment) = self.end.poll_transmit(at(ms)) {
+            self.end.check();
+            if segment.payload_bytes > 0 {
+                sent.push((segment.seq - 1) / 1000);
+            }
+        }
+        sent
+    }
+
+    /// An ACK of everything below `number`, with SACK blocks of segments; nothing is sent yet.
+    fn hear(&mut self, ms: u64, number: u64, sacked: &[Range<u64>]) {
+        let ack = number * 1000 + 1;
+        let mut sack = SackBlocks::default();
+        for block in sacked {
+            sack.push(ack, block.start * 1000 + 1..block.end * 1000 + 1);
+        }
+        let ack = Segment { seq: 1, ack, has_ack: true, window_bytes: 65_535, sack, ..Segment::default() };
+        self.end.on_segment(at(ms), &ack);
+        self.end.check();
+    }
+
+    /// The same; returns what is sent.
+    fn ack(&mut self, ms: u64, number: u64, sacked: &[Range<u64>]) -> Vec<u64> {
+        self.hear(ms, number, sacked);
+        self.poll(ms)
+    }
+
+    /// The next timeout must be at `ms`; returns what is sent.
+    fn timeout(&mut self, ms: u64) -> Vec<u64> {
+        assert_eq!(self.end.next_timeout(), at(ms));
+        self.end.on_timeout(at(ms));
+        self.poll(ms)
+    }
+
+    fn info(&self) -> crate::Info {
+        self.end.info()
+    }
+
+    fn state(&self) -> CongestionState {
+        self.info().state
+    }
+}
+
+// Timeouts.
+
+/// RFC 6298 §5.7, Karn: the ACK of a retransmission is no sample, and the timeout stays doubled until there is one.
+#[test]
+fn backoff_stays_until_there_is_a_sample() {
+    let mut solo = Solo::new(&Config { f_rto: false, ..stack() }, 1);
+    assert_eq!(solo.timeout(300), [0]);
+    solo.ack(400, 1, &[]);
+    assert_eq!(solo.info().rto, Span::from_millis(600));
+    solo.end.write(1000);
+    assert_eq!(solo.poll(400), [1]);
+    solo.ack(500, 2, &[]);
+    // RTTVAR: 3/4 of 50 ms, but Linux's floor is 200 ms.
+    assert_eq!(solo.info().rto, Span::from_millis(300));
+}
+
+/// RFC 5681 §3.1: "when a TCP sender detects segment loss using the retransmission timer and the given segment has not yet been
+/// resent", ssthresh is reduced; for the same segment again it is not.
+#[test]
+fn another_timeout_reduces_ssthresh_only_after_progress() {
+    let config = Config { f_rto: false, ..stack() };
+    let mut solo = Solo::new(&config, 100);
+    solo.timeout(300);
+    solo.timeout(900);
+    assert_eq!(solo.info().ssthresh_segments, Some(5));
+    // With progress: the window is 2 by then, the least ssthresh.
+    assert_eq!(solo.ack(1000, 1, &[]), [1, 2]);
+    assert_eq!(solo.timeout(1000 + 1200), [1]);
+    assert_eq!(solo.info().ssthresh_segments, Some(2));
+}
+
+/// RFC 5682 §2.1: no F-RTO for a timeout in the middle of a recovery.
+#[test]
+fn a_timeout_in_a_recovery_is_taken_for_what_it_is() {
+    let mut solo = Solo::new(&Config { fack: false, ..stack() }, 100);
+    for number in [2, 3, 4] {
+        solo.ack(100, 0, &[1..number]);
+    }
+    assert_eq!(solo.state(), CongestionState::Recovery);
+    assert_eq!(solo.timeout(400), [0]);
+    assert_eq!(solo.state(), CongestionState::Loss);
+    // In F-RTO it would be new data.
+    assert_eq!(solo.ack(500, 4, &[])[0], 4);
+}
+
+/// RFC 5682 §2.1 (3a): once the two new segments are reported beside a hole, nothing that arrives later makes it needless.
+#[test]
+fn after_a_duplicate_f_rto_is_over() {
+    let mut solo = Solo::new(&Config { undo: false, ..stack() }, 100);
+    assert_eq!(solo.timeout(300), [0]);
+    assert_eq!(solo.ack(400, 1, &[]), [10, 11]);
+    assert_eq!(solo.ack(500, 1, &[10..11])[0], 1);
+    // 5 arrives after all.
+    solo.hear(510, 1, &[5..6, 10..11]);
+    assert_eq!((solo.state(), solo.info().spurious_undone), (CongestionState::Loss, 0));
+}
+
+/// The same ACK a moment earlier: needless.
+#[test]
+fn before_a_duplicate_f_rto_believes_an_original() {
+    let mut solo = Solo::new(&Config { undo: false, fack: false, ..stack() }, 100);
+    solo.timeout(300);
+    solo.ack(400, 1, &[]);
+    solo.hear(510, 1, &[5..6]);
+    assert_eq!((solo.info().spurious_undone, solo.info().cwnd_segments), (1, 10));
+}
+
+/// RFC 5682 §2.1 (2b) needs new data that may go; with the application at its end the usual recovery goes on in the same breath.
+#[test]
+fn f_rto_without_new_data_goes_on_at_once() {
+    let mut solo = Solo::new(&Config { undo: false, ..stack() }, 10);
+    assert_eq!(solo.timeout(300), [0]);
+    solo.hear(400, 1, &[]);
+    let first = solo.end.poll_transmit(at(400)).map(|segment| segment.seq);
+    assert_eq!(first, Some(1001));
+}
+
+/// RFC 8985 §6.3: a timeout says nothing of what was sent less than a round trip ago.
+#[test]
+fn a_timeout_does_not_take_recent_segments_for_lost() {
+    let mut solo = Solo::new(&Config { f_rto: false, ..modern() }, 100);
+    assert_eq!(solo.ack(290, 1, &[]), [10, 11]); // 0 took 290 ms: RACK.rtt
+    // 2 SRTT + 2 ms later a probe; then the RTO.
+    let probe = solo.end.next_timeout();
+    solo.end.on_timeout(probe);
+    assert_eq!(std::iter::from_fn(|| solo.end.poll_transmit(probe)).count(), 1);
+    let timeout = solo.end.next_timeout();
+    solo.end.on_timeout(timeout);
+    let recent = timeout - probe < Span::from_millis(290);
+    // 1 to 9 at 0 and 10, 11 at 290 are lost; the probe, 12, only if it is old enough.
+    assert_eq!(solo.info().lost_segments, if recent { 11 } else { 12 });
+    assert_eq!((solo.state(), solo.info().cwnd_segments), (CongestionState::Loss, solo.info().in_flight_segments + 1));
+}
+
+// Recovery.
+
+/// RFC 6937 §3.1: rate halving ends with the small window to which many losses have brought it.
+#[test]
+fn rate_halving_does_not_raise_the_window_at_its_end() {
+    for (recovery, window) in [(Recovery::RateHalving, 2), (Recovery::Prr, 10)] {
+        let config = Config { recovery, fack: false, rescue: false, initial_window_segments: 20, ..stack() };
+        let mut solo = Solo::new(&config, 22);
+        // 0 to 14 are lost.
+        for after in 16..21 {
+            solo.ack(100, 0, &[15..after]);
+        }
+        assert_eq!((solo.state(), solo.info().ssthresh_segments), (CongestionState::Recovery, Some(10)));
+        // The retransmissions arrive; the last ACK delivers one segment.
+        solo.ack(200, 0, &[15..22]);
+        solo.ack(200, 14, &[15..22]);
+        solo.ack(210, 22, &[]);
+        assert_eq!((solo.state(), solo.info().cwnd_segments), (CongestionState::Open, window), "{recovery}");
+    }
+}
+
+/// RFC 6582 §3.2 (3): min(ssthresh, max(FlightSize, SMSS) + SMSS).
+#[test]
+fn newreno_ends_without_a_burst() {
+    let mut solo = Solo::new(&without_sack(Recovery::NewReno), 10);
+    for _ in 0..3 {
+        solo.ack(100, 0, &[]);
+    }
+    assert_eq!(solo.info().cwnd_segments, 8); // 5 + 3
+    solo.ack(200, 10, &[]);
+    assert_eq!((solo.state(), solo.info().cwnd_segments), (CongestionState::Open, 2)); // nothing is in flight
+}
+
+/// RFC 6582 §3.2 (2): duplicates of the recovery point itself may come from what was retransmitted; one beyond is a loss.
+#[test]
+fn without_sack_a_new_recovery_needs_an_ack_beyond_the_last_one() {
+    for recovery in [Recovery::NewReno, Recovery::Prr] {
+        let mut solo = Solo::new(&without_sack(recovery), 100);
+        for _ in 0..3 {
+            solo.ack(100, 0, &[]);
+        }
+        let point = solo.end.sender().recovery_point / 1000;
+        solo.ack(200, point, &[]);
+        for _ in 0..4 {
+            solo.ack(210, point, &[]);
+        }
+        assert_eq!((solo.info().retransmits, solo.state()), (1, CongestionState::Disorder), "{recovery}");
+        solo.ack(300, point + 1, &[]);
+        for _ in 0..3 {
+            solo.ack(310, point + 1, &[]);
+        }
+        assert_eq!((solo.info().retransmits, solo.state()), (2, CongestionState::Recovery), "{recovery}");
+    }
+}
+
+/// Linux's tcp_mark_lost_retrans(): one SACK beyond what had been sent is proof, after reordering it takes three segments.
+#[test]
+fn after_reordering_a_lost_retransmission_takes_more_proof() {
+    for (reordered, proof) in [(false, 1), (true, 4)] {
+        let mut solo = Solo::new(&stack(), 100);
+        if reordered {
+            solo.ack(90, 0, &[2..3]);
+            solo.ack(91, 0, &[1..3]);
+        }
+        solo.ack(100, 0, &[1..8]);
+        assert_eq!((solo.info().retransmits, solo.end.sender().reordering_seen), (1, reordered));
+        let sent = |solo: &mut Solo| solo.end.sender().snd_nxt / 1000;
+        let (retransmission, _) = solo.end.sender().board.oldest_retransmission().expect("0 is on its way again");
+        let mut sacked = 8;
+        while solo.info().retransmits == 1 {
+            sacked += u64::from(sacked < sent(&mut solo));
+            assert!(sacked < 40);
+            solo.ack(200, 0, &[1..sacked]);
+        }
+        let beyond = sacked - retransmission.snd_nxt / 1000;
+        assert_eq!(beyond, proof, "{reordered}");
+    }
+}
+
+/// What is sent before three duplicates is not the end of it: an ACK that ends the recovery before anything was retransmitted is
+/// no proof that nothing was lost.
+#[test]
+fn a_recovery_without_a_retransmission_is_not_needless() {
+    let mut solo = Solo::new(&Config { fack: false, ..stack() }, 10);
+    for number in [2, 3, 4] {
+        solo.hear(100, 0, &[1..number]);
+    }
+    solo.hear(110, 10, &[]);
+    assert_eq!(
+        (solo.state(), solo.info().spurious_undone, solo.info().ssthresh_segments),
+        (CongestionState::Open, 0, Some(5))
+    );
+}
+
+/// Linux's tcp_enter_cwr(): what came before can no longer be taken back.
+#[test]
+fn a_full_host_queue_forgets_the_recovery_before_it() {
+    let mut solo = Solo::new(&Config { fack: false, ..stack() }, 12);
+    for number in [2, 3, 4] {
+        solo.ack(100, 0, &[1..number]);
+    }
+    solo.ack(200, 12, &[]);
+    assert_eq!((solo.state(), solo.info().ssthresh_segments), (CongestionState::Open, Some(5)));
+    solo.end.write(10_000);
+    let refused = solo.end.poll_transmit(at(210)).expect("the window is open");
+    solo.end.on_refused(at(210), &refused);
+    assert_eq!(solo.state(), CongestionState::Cwr);
+    solo.poll(500);
+    // The D-SACK of the retransmission comes now.
+    solo.hear(510, 12, &[0..1]);
+    assert_eq!(solo.info().spurious_undone, 0);
+}
+
+/// Linux: CWR ends with an ACK beyond what was out, not with that of it.
+#[test]
+fn cwr_ends_beyond_its_point() {
+    let mut solo = Solo::new(&stack(), 100);
+    solo.hear(100, 1, &[]);
+    let refused = solo.end.poll_transmit(at(100)).expect("the window is open");
+    solo.end.on_refused(at(100), &refused);
+    solo.ack(190, 9, &[]);
+    solo.ack(200, 10, &[]);
+    assert_eq!(solo.state(), CongestionState::Cwr);
+    solo.ack(300, 11, &[]);
+    assert_eq!((solo.state(), solo.info().cwnd_segments), (CongestionState::Open, 4)); // FlightSize 9
+}
+
+// RACK.
+
+/// RFC 8985 §6.2, step 2: an ACK that comes sooner after a retransmission than any ACK can is one of the original.
+#[test]
+fn rack_does_not_believe_a_retransmission_that_returns_too_soon() {
+    let mut solo = Solo::new(&modern(), 100);
+    solo.ack(100, 0, &[1..4]);
+    assert_eq!(solo.info().retransmits, 1);
+    let before = solo.end.sender().rack_deadline();
+    solo.ack(130, 4, &[]); // 30 ms after the retransmission
+    assert_eq!(solo.end.sender().rack_deadline(), before);
+}
+
+/// RFC 8985 §6.2: the window is a quarter of the lowest RTT, one more for each round trip with a D-SACK, at most SRTT.
+#[test]
+fn racks_patience_grows_by_quarters_up_to_a_round_trip() {
+    let mut solo = Solo::new(&modern(), 100);
+    solo.ack(100, 1, &[2..3]);
+    solo.ack(100, 2, &[2..3]);
+    let sender = solo.end.sender();
+    assert!(sender.reordering_seen); // 1 came after 2
+    let patience = |sender: &crate::sender::Sender| sender.rack_deadline() - Span::from_millis(100);
+    assert_eq!(patience(sender), Span::from_millis(25));
+    sender.rack.on_d_sack(0, 100);
+    sender.rack.on_d_sack(100, 200); // still the same round trip
+    assert_eq!(patience(sender), Span::from_millis(50));
+    for round in 1..10 {
+        sender.rack.on_d_sack(round * 1000, round * 1000 + 500);
+    }
+    assert_eq!(patience(sender), Span::from_millis(100));
+    for _ in 0..15 {
+        sender.rack.on_recovery_ended();
+    }
+    assert_eq!(patience(sender), Span::from_millis(100));
+    sender.rack.on_recovery_ended();
+    assert_eq!(patience(sender), Span::from_millis(25));
+}
+
+/// RFC 8985 §7.3: after a probe comes the timeout, not another probe.
+#[test]
+fn one_probe_at_a_time() {
+    let mut solo = Solo::new(&Config { initial_window_segments: 4, ..modern() }, 100);
+    assert_eq!(solo.timeout(202), [4]);
+    assert_eq!(solo.timeout(502), [0]);
+    assert_eq!(solo.info().timeouts, 1);
+}
+
+// Bounds.
+
+/// An upper bound below the flight does not keep the fast retransmission back, and nothing else goes.
+#[test]
+fn under_a_bound_the_fast_retransmission_may_go() {
+    for recovery in [Recovery::Prr, Recovery::PrrRfc9937] {
+        let mut solo = Solo::new(&Config { recovery, fack: false, ..stack() }, 100);
+        solo.end.set_bound(Bound::at_most(4).leased(at(0), Span::from_secs(10)));
+        assert_eq!(solo.ack(100, 0, &[1..2]), []);
+        assert_eq!(solo.ack(100, 0, &[1..3]), []);
+        assert_eq!(solo.ack(100, 0, &[1..4]), [0], "{recovery}");
+        assert_eq!(solo.ack(100, 0, &[1..5]), []);
+    }
+}
+
+/// A lower bound is off after a timeout, and on again when that is over.
+#[test]
+fn a_lower_bound_does_not_hold_in_timeout_recovery() {
+    let mut solo = Solo::new(&Config { f_rto: false, ..stack() }, 100);
+    solo.end.set_bound(Bound { min_segments: 8, max_segments: 0 }.leased(at(0), Span::from_secs(10)));
+    assert_eq!(solo.timeout(300), [0]);
+    assert_eq!(solo.info().cwnd_segments, 1);
+    solo.ack(400, 10, &[]);
+    assert_eq!((solo.state(), solo.info().cwnd_segments), (CongestionState::Open, 8));
+}
+
+// Small queues.
+
+/// 2^-10 s at the pacing rate of 1.2 x 10 segments in 100 ms is 0.1 segments: so the least, two, and what went to exceed them.
+/// With an empty flight nothing is held back.
+#[test]
+fn small_queues_allow_two_segments_whatever_the_rate() {
+    let config = Config { tsq: Some(Tsq::LINUX), ..stack() };
+    let mut solo = Solo::new(&config, 100);
+    assert_eq!(solo.info().unacked_segments, 2); // 2 x 1040 bytes are more than 2 x 1000
+    solo.end.on_departed(at(1), Bytes::new(1040));
+    assert_eq!(solo.poll(1), [2]);
+}
