@@ -7,6 +7,8 @@ use agent::{Config, GROUP};
 use common::{Host, Running, config, fake, join, root, sample, two_hosts, wait_for};
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn with(ipv4: bool, ipv6: bool) -> Config {
     let mut config = config("last", "formula");
@@ -133,16 +135,22 @@ fn a_flood_is_survived_and_an_honest_peer_heard_again_after_it() {
     let (a, b) = two_hosts();
     let agent = Running::start_on(&a, with(true, false), busy());
     agent.wait_for_tick("a tick", |_| true);
-    let flood = b.run(|| {
-        std::thread::spawn(|| {
-            let socket = UdpSocket::bind("10.77.0.2:0").expect("an address");
-            socket.set_broadcast(true).expect("allowed");
-            for _ in 0..200_000 {
-                let _ = socket.send_to(b"LHOP and so on", "10.77.0.255:29470");
-            }
-        })
+    // It lasts until it is seen: on a busy machine a short one may be over before the agent has run.
+    let over = Arc::new(AtomicBool::new(false));
+    let flood = b.run({
+        let over = Arc::clone(&over);
+        move || {
+            std::thread::spawn(move || {
+                let socket = UdpSocket::bind("10.77.0.2:0").expect("an address");
+                socket.set_broadcast(true).expect("allowed");
+                while !over.load(Ordering::Relaxed) {
+                    let _ = socket.send_to(b"LHOP and so on", "10.77.0.255:29470");
+                }
+            })
+        }
     });
     agent.wait_for_tick("a tick in the flood", |tick| tick.beacons.rejected > 2000);
+    over.store(true, Ordering::Relaxed);
     flood.join().expect("no panic");
     let honest = Running::start_on(&b, with(true, false), busy());
     agent.wait_for_tick("the peer", |tick| tick.terminals == 2);

@@ -55,7 +55,8 @@ impl FlowMeter {
     /// An RTT is a new one only if something was acknowledged since the sample before. A stalled connection measures
     /// nothing, and its last RTT would stand for all the time that it stalls.
     pub fn on_sample(&mut self, counts: bool, acked: Bytes, srtt_ms: Option<f64>, cwnd_segments: u32) {
-        let fresh = acked > self.acked;
+        // A connection that replaces another one begins to count anew.
+        let fresh = acked != self.acked;
         self.acked = acked;
         if counts {
             self.rtts_ms.extend(srtt_ms.filter(|_| fresh));

@@ -55,7 +55,7 @@ pub struct RunResult {
     pub kernel_release: Option<String>,
     /// How long the run took on the wall clock.
     pub wall_s: f64,
-    /// Events that the network model processed.
+    /// Events of the whole run that the network model processed, and with simulated hosts the timers that fired.
     pub events: u64,
     /// Seconds of the run per second of the wall clock.
     pub simulated_s_per_wall_s: f64,

@@ -4,7 +4,7 @@ use crate::traffic::Application;
 use network::NodeId;
 use scenario::{Direction, FlowSpec};
 use tcp::Endpoint;
-use units::{Bytes, Time};
+use units::Bytes;
 
 /// The end on the host, which opens the connection.
 pub(crate) const NEAR: usize = 0;
@@ -23,10 +23,10 @@ pub(crate) struct Connection {
     /// Counts the connections of this flow; a segment of an earlier one is not heard any more.
     pub(crate) incarnation: u32,
     pub(crate) application: Application,
-    /// Whether the host's queue is kept full with datagrams.
-    pub(crate) saturates: bool,
-    /// When it was filled last: once in a moment, so that packets that are lost on the spot do not stop time.
-    pub(crate) filled_at: Option<Time>,
+    /// Whether it has given up in this incarnation.
+    pub(crate) has_failed: bool,
+    /// In how many it has.
+    pub(crate) failures: u64,
     /// Payload of the datagrams that arrived.
     pub(crate) datagrams_received: Bytes,
     past: Counts,
@@ -49,8 +49,8 @@ impl Connection {
             ends: None,
             incarnation: 0,
             application,
-            saturates: false,
-            filled_at: None,
+            has_failed: false,
+            failures: 0,
             datagrams_received: Bytes::ZERO,
             past: Counts::default(),
             spec,
@@ -71,6 +71,7 @@ impl Connection {
     pub(crate) fn open(&mut self, ends: [Endpoint; 2]) {
         self.retire();
         self.incarnation += 1;
+        self.has_failed = false;
         self.ends = Some(Box::new(ends));
     }
 

@@ -12,9 +12,9 @@
 //! ```
 //!
 //! One run is one thread. The order of events is total: by time, network events before timers, timers by their slot
-//! (connections in the order of the scenario, then applications, then agents, then the sampling). Every random draw comes from
-//! a named stream of the scenario's seed, so the same scenario gives the same result on every machine and for any
-//! number of runs beside it.
+//! (connections in the order of the scenario, then applications, then agents, then the end of the warm-up and the sampling). Every random draw comes from
+//! a named stream of the scenario's seed, so the same build gives the same scenario the same result, for any number of runs
+//! beside it.
 //!
 //! *What it leaves out*: what a host's processor costs; routing, ARP and address configuration; the time an application
 //! takes to read. The agents' program itself: a simulated host calls the same policies, peer table and beacon codec.

@@ -39,7 +39,8 @@ pub(crate) struct Finished<'a> {
     pub(crate) connections: &'a [Connection],
     pub(crate) statistics: Statistics,
     pub(crate) policies: Vec<HostPolicyResult>,
-    pub(crate) timer_events: u64,
+    /// Those of the network in the warm-up, and all of the hosts' timers.
+    pub(crate) other_events: u64,
     pub(crate) notes: Vec<String>,
 }
 
@@ -116,7 +117,7 @@ impl Measurement {
     }
 
     pub(crate) fn into_outcome(self, finished: Finished<'_>) -> (RunResult, Series) {
-        let Finished { scenario, hosts, build, connections, statistics, policies, timer_events, notes } = finished;
+        let Finished { scenario, hosts, build, connections, statistics, policies, other_events, notes } = finished;
         let measured = scenario.duration - scenario.warmup;
         let end = Time::ZERO + scenario.duration;
         let rtts: Vec<f64> = self.flows.iter().flat_map(|flow| flow.meter.rtts_ms().iter().copied()).collect();
@@ -161,7 +162,7 @@ impl Measurement {
             policies: PoliciesResult::of(policies),
             kernel_release: None,
             wall_s: 0.0,
-            events: statistics.events + timer_events,
+            events: statistics.events + other_events,
             simulated_s_per_wall_s: 0.0,
             lateness_us: None,
             valid: true,

@@ -37,6 +37,19 @@ enum Queued {
     Other,
 }
 
+/// The saturated flows of one host that send now, and whose turn it is.
+#[derive(Clone, Debug, Default)]
+struct Turns {
+    flows: Vec<usize>,
+    next: usize,
+    at: Time,
+    /// Packets offered at that moment.
+    offers: u32,
+}
+
+/// In one moment a host offers so many datagrams at most: a link that loses every packet before its queue never fills.
+const MOST_OFFERS: u32 = 100_000;
+
 /// One run.
 pub(crate) struct Simulation<'a> {
     scenario: &'a Scenario,
@@ -51,10 +64,14 @@ pub(crate) struct Simulation<'a> {
     of_host: Vec<std::ops::Range<usize>>,
     /// For each node that wants to know what leaves its transmit queue: what is in it.
     queued: Vec<Option<VecDeque<Queued>>>,
+    /// The saturated flows of each host.
+    saturated: Vec<Turns>,
     measurement: Measurement,
     /// Whether the network has an access point that passes broadcasts on.
     broadcasts: bool,
     timer_events: u64,
+    /// Those of the network in the warm-up.
+    early_events: u64,
     /// Segments of connections that are over.
     strays: u64,
     // Taken, used and put back, so that nothing is allocated per event.
@@ -175,8 +192,10 @@ impl<'a> Simulation<'a> {
             agents,
             of_host,
             queued,
+            saturated: hosts.iter().map(|_| Turns::default()).collect(),
             broadcasts,
             timer_events: 0,
+            early_events: 0,
             strays: 0,
             deliveries: Vec::new(),
             departed: Vec::new(),
@@ -208,17 +227,21 @@ impl<'a> Simulation<'a> {
         let of = self.connections.len();
         let count = |which: &dyn Fn(&Connection) -> bool| self.connections.iter().filter(|flow| which(flow)).count();
         let unconnected = count(&|flow| {
-            flow.ends.as_ref().is_some_and(|ends| !ends[NEAR].is_established() && !ends[NEAR].is_closed())
+            let is_open = |ends: &[Endpoint; 2]| ends[NEAR].is_established() || ends[NEAR].is_closed();
+            flow.incarnation == 1 && !flow.ends.as_ref().is_some_and(|ends| is_open(ends))
         });
         if unconnected > 0 {
             notes.push(format!("{unconnected} of {of} flows did not connect within the run"));
         }
-        let failed = count(&|flow| flow.ends.as_ref().is_some_and(|ends| ends.iter().any(Endpoint::has_failed)));
+        let failed = count(&|flow| flow.failures > 0);
         if failed > 0 {
             notes.push(format!("{failed} of {of} flows gave up after too many timeouts"));
         }
         if self.strays > 0 {
-            notes.push(format!("{} segments arrived for connections that were over already", self.strays));
+            notes.push(format!(
+                "{} segments arrived for connections that a next transfer had replaced or that had given up",
+                self.strays
+            ));
         }
         if !self.broadcasts && self.agents.iter().any(Option::is_some) {
             notes.push("links carry no broadcasts: the agents hear no peers".to_owned());
@@ -230,7 +253,7 @@ impl<'a> Simulation<'a> {
             connections: &self.connections,
             statistics,
             policies,
-            timer_events: self.timer_events,
+            other_events: self.timer_events + self.early_events,
             notes,
         });
         Some(outcome)
@@ -277,8 +300,8 @@ impl<'a> Simulation<'a> {
                     self.flush(now, connection, side);
                 }
             }
-            for connection in self.of_host.get(node).cloned().unwrap_or_default() {
-                self.saturate(now, connection);
+            if node < self.hosts.len() {
+                self.saturate(now, node);
             }
         }
         self.departed = departed;
@@ -292,7 +315,11 @@ impl<'a> Simulation<'a> {
                 self.timers.set(slot, Time::MAX);
                 if let Some(ends) = &mut self.connections[connection].ends {
                     ends[side].on_timeout(now);
+                    let failed = ends[side].has_failed();
                     self.flush(now, connection, side);
+                    if failed {
+                        self.on_failed(now, connection);
+                    }
                 }
             }
             Owner::Application { connection } => self.on_application(now, connection),
@@ -306,6 +333,7 @@ impl<'a> Simulation<'a> {
             }
             Owner::Warm => {
                 self.timers.set(slot, Time::MAX);
+                self.early_events = self.network.statistics(now).events;
                 self.network.reset_statistics(now);
                 self.measurement.on_warm(&self.connections);
             }
@@ -346,6 +374,16 @@ impl<'a> Simulation<'a> {
         }
     }
 
+    /// One end has given up.
+    fn on_failed(&mut self, now: Time, connection: usize) {
+        let flow = &mut self.connections[connection];
+        if !std::mem::replace(&mut flow.has_failed, true) {
+            flow.failures += 1;
+            flow.application.on_failed(now);
+            self.timers.set(self.slots.of(Owner::Application { connection }), flow.application.next_at());
+        }
+    }
+
     /// Sends what one end of a connection has to send, as far as its queue takes it, and sets its timer.
     fn flush(&mut self, now: Time, connection: usize, side: usize) {
         let flow = &mut self.connections[connection];
@@ -382,8 +420,8 @@ impl<'a> Simulation<'a> {
             }
             let flow = &mut self.connections[connection];
             match action {
-                Action::Saturate => flow.saturates = true,
-                Action::Cease => flow.saturates = false,
+                Action::Saturate => self.saturated[usize::from(flow.spec.host)].flows.push(connection),
+                Action::Cease => self.saturated[usize::from(flow.spec.host)].flows.retain(|flow| *flow != connection),
                 _ => {}
             }
             let Some(ends) = &mut flow.ends else { continue };
@@ -401,7 +439,7 @@ impl<'a> Simulation<'a> {
         self.timers.set(self.slots.of(Owner::Application { connection }), at);
         self.flush(now, connection, NEAR);
         self.flush(now, connection, FAR);
-        self.saturate(now, connection);
+        self.saturate(now, usize::from(self.connections[connection].spec.host));
     }
 
     fn open(&mut self, now: Time, connection: usize) {
@@ -412,7 +450,9 @@ impl<'a> Simulation<'a> {
         let mut near = Endpoint::connect(now, &kind.tcp, name);
         if let Some((bound, lease)) = self.agents[host].as_ref().and_then(|agent| agent.bound_of_new_flow(now)) {
             near.set_bound(bound.leased(now, lease));
-            self.measurement.on_bound(now, connection, Some(bound), lease);
+            if flow.writer == NEAR {
+                self.measurement.on_bound(now, connection, Some(bound), lease);
+            }
         }
         flow.open([near, Endpoint::listen(&kind.tcp, name)]);
         for side in [NEAR, FAR] {
@@ -420,21 +460,28 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Fills the host's queue with the datagrams of a saturated flow.
-    fn saturate(&mut self, now: Time, connection: usize) {
-        let flow = &mut self.connections[connection];
-        let (true, TrafficKind::Saturated { packet: size }) = (flow.saturates, flow.spec.kind) else { return };
-        if flow.filled_at.replace(now) == Some(now) {
+    /// Fills the host's queue with the datagrams of its saturated flows, in turns.
+    fn saturate(&mut self, now: Time, host: usize) {
+        let turns = &mut self.saturated[host];
+        if turns.flows.is_empty() {
             return;
         }
-        let (from, to) = (flow.nodes[NEAR], Destination::Node(flow.nodes[FAR]));
-        for _ in 0..self.network.room(from) {
-            let number = connection as u32;
+        if turns.at != now {
+            (turns.at, turns.offers) = (now, 0);
+        }
+        let from = NodeId(host as u16);
+        while turns.offers < MOST_OFFERS && self.network.room(from) > 0 {
+            let connection = turns.flows[turns.next % turns.flows.len()];
+            turns.next = (turns.next + 1) % turns.flows.len();
+            turns.offers += 1;
+            let flow = &self.connections[connection];
+            let TrafficKind::Saturated { packet: size } = flow.spec.kind else { unreachable!("it saturates") };
+            let (to, number) = (Destination::Node(flow.nodes[FAR]), connection as u32);
             let payload = Payload::Datagram { connection: number };
             if self.network.offer(now, Packet { from, to, size, flow: number, payload }).is_err() {
                 break;
             }
-            self.queued[from.index()].as_mut().expect("a saturating host watches its queue").push_back(Queued::Other);
+            self.queued[host].as_mut().expect("a saturating host watches its queue").push_back(Queued::Other);
         }
     }
 

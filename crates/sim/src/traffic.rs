@@ -38,6 +38,7 @@ pub(crate) enum Action {
 pub(crate) struct Application {
     kind: TrafficKind,
     stop: Time,
+    stopped: bool,
     /// What comes next, and when.
     next: (Time, Step),
     stream: ChaCha8Rng,
@@ -61,6 +62,7 @@ impl Application {
         Self {
             kind: spec.kind,
             stop: spec.stop.unwrap_or(Time::MAX),
+            stopped: false,
             next: (spec.start, Step::Begin),
             stream,
             unread: VecDeque::new(),
@@ -77,12 +79,17 @@ impl Application {
     pub(crate) fn act(&mut self, now: Time, actions: &mut Vec<Action>) {
         if now >= self.stop {
             self.stop = Time::MAX;
+            self.stopped = true;
             let begun = self.next.1 != Step::Begin;
             self.next = (Time::MAX, Step::Nothing);
             match self.kind {
                 TrafficKind::Saturated { .. } => actions.push(Action::Cease),
                 // A transfer that is under way is finished.
                 TrafficKind::Transfers { .. } => {}
+                // What is written by then is still sent.
+                TrafficKind::Interactive { .. } | TrafficKind::Bulk { transfer: Some(_) } if begun => {
+                    actions.push(Action::Close);
+                }
                 _ if begun => actions.extend([Action::Pause, Action::Close]),
                 _ => {}
             }
@@ -137,12 +144,22 @@ impl Application {
         {
             self.unread.pop_front();
             delays.push(now - written_at);
-            if let TrafficKind::Transfers { off: pause, .. } = self.kind
-                && self.stop > now
-                && self.next.1 == Step::Nothing
-            {
-                self.next = (now + self.draw(pause), Step::Begin);
-            }
+            self.begin_again(now);
+        }
+    }
+
+    /// The connection has given up: nobody will read what is on its way. Transfers go on with the next one.
+    pub(crate) fn on_failed(&mut self, now: Time) {
+        self.unread.clear();
+        self.begin_again(now);
+    }
+
+    fn begin_again(&mut self, now: Time) {
+        if let TrafficKind::Transfers { off: pause, .. } = self.kind
+            && !self.stopped
+            && self.next.1 == Step::Nothing
+        {
+            self.next = (now + self.draw(pause), Step::Begin);
         }
     }
 

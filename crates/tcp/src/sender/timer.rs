@@ -3,6 +3,7 @@
 
 use super::Sender;
 use super::transmit::Forced;
+use crate::Recovery;
 use crate::info::CongestionState;
 use crate::rack::LossProbe;
 use units::{Span, Time};
@@ -96,7 +97,10 @@ impl Sender {
         self.detect_losses_by_time(now);
         if self.board.pending() > lost_before && self.state != CongestionState::Recovery {
             self.enter_recovery(now, 0, 0);
-            self.window.cwnd_segments = self.in_flight() + 1;
+            // The others reduce the window ACK by ACK, and this is no ACK; RFC 6675's is at ssthresh already.
+            if self.recovery != Recovery::Rfc6675 {
+                self.window.cwnd_segments = self.in_flight() + 1;
+            }
             self.apply_bound(now);
         }
         if self.timer.at == Time::MAX {

@@ -301,6 +301,8 @@ impl Sender {
         if takes_sequence_numbers {
             if let Some(record) = self.board.take_back(seq) {
                 self.snd_nxt = record.seq;
+                // Else Nagle's algorithm would wait for a small segment that nobody sent.
+                self.small_end = self.small_end.min(record.seq);
                 self.fin_sent &= !record.is_fin();
                 self.unsend();
                 if self.board.is_empty() {
