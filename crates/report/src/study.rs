@@ -28,13 +28,25 @@ pub(crate) fn terminal(study: &StudyResult) -> String {
         }
     }
     if !study.claims.is_empty() {
-        let _ = writeln!(text, "\nClaims");
-        let _ = writeln!(text, "{}", table(&CLAIM_HEADS, &study.claims.iter().map(claim_row).collect::<Vec<_>>()));
-        for claim in firsts(&study.claims) {
-            let _ = writeln!(text, "\n{}: \"{}\" ({})", claim.id, claim.text, claim.source);
-            if let Some(reading) = &claim.reading {
-                let _ = writeln!(text, "  read as: {reading}");
-            }
+        text.push_str("\nClaims\n");
+    }
+    let (single, matrices) = arranged(&study.claims);
+    if !single.is_empty() {
+        let rows: Vec<Vec<Cell>> = single.iter().map(|claim| claim_row(claim)).collect();
+        let _ = writeln!(text, "{}\n", table(&CLAIM_HEADS, &rows));
+    }
+    for matrix in &matrices {
+        let (heads, rows) = (matrix.heads(), matrix.rows());
+        let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+        let _ = writeln!(text, "{}\n", table(&heads, &rows));
+    }
+    if matrices.iter().flat_map(|matrix| matrix.claims.iter().flatten()).any(|claim| brief(claim).ends_with('?')) {
+        text.push_str("A question mark: the confidence interval reaches to the other side.\n\n");
+    }
+    for claim in firsts(&study.claims) {
+        let _ = writeln!(text, "{}: {} ({})", claim.id, claim.text, claim.source);
+        if let Some(reading) = &claim.reading {
+            let _ = writeln!(text, "  read as: {reading}");
         }
     }
     for claim in &study.claims {
@@ -68,6 +80,9 @@ pub(crate) fn page(study: &StudyResult, figures: &[Figure]) -> String {
     }
     if !study.claims.is_empty() {
         page.push_str("<h2>Claims</h2>\n");
+        for matrix in arranged(&study.claims).1 {
+            matrix.draw(&mut page);
+        }
         for claim in firsts(&study.claims) {
             let places: Vec<&ClaimResult> = study.claims.iter().filter(|other| other.id == claim.id).collect();
             claim_block(&mut page, claim, &places);
@@ -215,6 +230,99 @@ fn firsts(claims: &[ClaimResult]) -> Vec<&ClaimResult> {
     claims.iter().enumerate().filter(|(index, claim)| first((*index, claim))).map(|(_, claim)| claim).collect()
 }
 
+/// Claims that are judged at the same places, with one number and one verdict for each.
+struct Matrix<'a> {
+    /// By claim, then by place.
+    claims: Vec<Vec<&'a ClaimResult>>,
+}
+
+/// A claim that is judged at so many places is easier to read beside others that are judged there as well.
+const MANY_PLACES: usize = 4;
+
+/// The claims with few places one by one, and those with many as matrices.
+fn arranged(claims: &[ClaimResult]) -> (Vec<&ClaimResult>, Vec<Matrix<'_>>) {
+    let mut single = Vec::new();
+    let mut matrices: Vec<Matrix<'_>> = Vec::new();
+    for first in firsts(claims) {
+        let places: Vec<&ClaimResult> = claims.iter().filter(|claim| claim.id == first.id).collect();
+        if places.len() < MANY_PLACES {
+            single.extend(places);
+            continue;
+        }
+        let same = |matrix: &&mut Matrix<'_>| {
+            let others = &matrix.claims[0];
+            others.len() == places.len() && others.iter().zip(&places).all(|(other, claim)| other.at == claim.at)
+        };
+        match matrices.iter_mut().find(same) {
+            Some(matrix) => matrix.claims.push(places),
+            None => matrices.push(Matrix { claims: vec![places] }),
+        }
+    }
+    (single, matrices)
+}
+
+impl Matrix<'_> {
+    /// The claims, each with what makes it hold.
+    fn heads(&self) -> Vec<String> {
+        let head = |places: &Vec<&ClaimResult>| {
+            let claim = places[0];
+            let required = if claim.required { "\nrequired" } else { "" };
+            let paper = claim.paper.map_or(String::new(), |paper| format!("\npaper {}", figure(paper)));
+            format!("{}\n{}{paper}{required}", claim.id, holds_if(claim))
+        };
+        std::iter::once("where".to_owned()).chain(self.claims.iter().map(head)).collect()
+    }
+
+    fn rows(&self) -> Vec<Vec<Cell>> {
+        let row = |index: usize| {
+            let place = cells::word(&self.claims[0][index].place());
+            std::iter::once(place).chain(self.claims.iter().map(|places| cells::number(brief(places[index])))).collect()
+        };
+        (0..self.claims[0].len()).map(row).collect()
+    }
+
+    fn draw(&self, page: &mut String) {
+        page.push_str("<div class=\"wide\"><table>\n<thead><tr>");
+        for (column, head) in self.heads().iter().enumerate() {
+            let class = if column > 0 { " class=\"number\"" } else { "" };
+            let _ = write!(page, "<th{class}>{}</th>", escape(head));
+        }
+        page.push_str("</tr></thead>\n<tbody>\n");
+        for index in 0..self.claims[0].len() {
+            let _ = write!(page, "<tr><td>{}</td>", escape(&self.claims[0][index].place()));
+            for places in &self.claims {
+                let class = verdict_class(places[index].verdict);
+                let _ = write!(page, "<td class=\"number verdict {class}\">{}</td>", escape(&brief(places[index])));
+            }
+            page.push_str("</tr>\n");
+        }
+        page.push_str("</tbody></table></div>\n");
+        page.push_str("<p class=\"caption\">A question mark: the confidence interval reaches to the other side.</p>\n");
+    }
+}
+
+/// Number and verdict in a few letters.
+fn brief(claim: &ClaimResult) -> String {
+    let unsure = if claim.ci95.is_some() && !claim.clear { "?" } else { "" };
+    let verdict = match claim.verdict {
+        Verdict::Holds => "yes",
+        Verdict::DoesNotHold => "no",
+        Verdict::CannotBeJudged => "none",
+    };
+    match claim.ours {
+        Some(ours) => format!("{} {verdict}{unsure}", figure(ours)),
+        None => verdict.to_owned(),
+    }
+}
+
+const fn verdict_class(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Holds => "holds",
+        Verdict::DoesNotHold => "does-not-hold",
+        Verdict::CannotBeJudged => "cannot-be-judged",
+    }
+}
+
 fn claim_name(claim: &ClaimResult) -> String {
     let place = claim.place();
     if place.is_empty() { claim.id.clone() } else { format!("{} ({place})", claim.id) }
@@ -265,7 +373,7 @@ fn verdict(claim: &ClaimResult) -> String {
 }
 
 fn claim_block(page: &mut String, claim: &ClaimResult, places: &[&ClaimResult]) {
-    let _ = writeln!(page, "<div class=\"claim\"><q>{}</q>", escape(&claim.text));
+    let _ = writeln!(page, "<div class=\"claim\"><strong>{}</strong>", escape(&claim.text));
     let _ = writeln!(page, "<p class=\"by\">{} · {}</p>", escape(&claim.source), escape(&claim.id));
     let reading = claim.reading.as_ref().map_or(String::new(), |reading| format!("{} ", escape(reading)));
     let _ = writeln!(page, "<p class=\"caption\">{reading}<code>{}</code></p>", escape(&claim.value));
@@ -278,12 +386,10 @@ fn claim_block(page: &mut String, claim: &ClaimResult, places: &[&ClaimResult]) 
     for place in places {
         page.push_str("<tr>");
         for (column, cell) in place_row(place).iter().enumerate() {
-            let class = match (cell.is_number, column, place.verdict) {
-                (true, ..) => "number",
-                (_, 4, Verdict::Holds) => "verdict holds",
-                (_, 4, Verdict::DoesNotHold) => "verdict does-not-hold",
-                (_, 4, Verdict::CannotBeJudged) => "verdict cannot-be-judged",
-                _ => "",
+            let class = match (cell.is_number, column) {
+                (true, _) => "number".to_owned(),
+                (_, 4) => format!("verdict {}", verdict_class(place.verdict)),
+                _ => String::new(),
             };
             let problem = place.problem.as_ref().filter(|_| column == 4);
             let problem = problem.map_or(String::new(), |problem| format!("<small>{}</small>", escape(problem)));
