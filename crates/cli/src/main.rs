@@ -8,6 +8,7 @@ mod doctor;
 mod parallel;
 mod progress;
 mod runs;
+mod study;
 
 use clap::{Parser, Subcommand};
 use std::io::{ErrorKind, IsTerminal as _, Write as _};
@@ -35,6 +36,8 @@ enum Command {
     Run(runs::RunArguments),
     /// Run a scenario in several cases and compare them
     Compare(runs::CompareArguments),
+    /// Run a study: a figure of a paper, and which of its claims hold
+    Study(study::StudyArguments),
     /// Watch over this host's connections and bound their windows when the access point is congested
     Agent(agent::AgentArguments),
     /// Say what this kernel can do for lasthop, and what is missing
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.command {
         Command::Run(arguments) => runs::run(&arguments),
         Command::Compare(arguments) => runs::compare(&arguments),
+        Command::Study(arguments) => study::study(&arguments),
         Command::Agent(arguments) => agent::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
     };

@@ -275,7 +275,7 @@ fn one_run(
 }
 
 /// Finds out before the run whether its result can be kept.
-fn prepare(out: Option<&Path>) -> Result<()> {
+pub(crate) fn prepare(out: Option<&Path>) -> Result<()> {
     let Some(out) = out else { return Ok(()) };
     let cannot = || format!("cannot keep results in {}", out.display());
     std::fs::create_dir_all(out).with_context(cannot)?;
@@ -285,8 +285,16 @@ fn prepare(out: Option<&Path>) -> Result<()> {
 }
 
 /// Removes what an earlier result left in the folder, and nothing else.
-fn clear(out: &Path) -> Result<()> {
-    let files = ["result.json", "comparison.json", "report.html", "series.parquet", "queues.parquet"];
+pub(crate) fn clear(out: &Path) -> Result<()> {
+    let files = [
+        "result.json",
+        "comparison.json",
+        "study.json",
+        "points.csv",
+        "report.html",
+        "series.parquet",
+        "queues.parquet",
+    ];
     let folders = ["cases", "figures"];
     let files = files.iter().map(|file| std::fs::remove_file(out.join(file)));
     let folders = folders.iter().map(|folder| std::fs::remove_dir_all(out.join(folder)));
@@ -315,7 +323,7 @@ fn tell_why_not_valid<'a>(runs: impl IntoIterator<Item = &'a RunResult>) {
     }
 }
 
-fn tell_where(out: &Path) {
+pub(crate) fn tell_where(out: &Path) {
     tell(format_args!("report: {}", out.join("report.html").display()));
 }
 

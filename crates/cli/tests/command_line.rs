@@ -151,10 +151,100 @@ fn kernel_hosts_without_root_are_refused_with_what_to_do() {
     refused(&output, &["root"]);
 }
 
+fn studies() -> String {
+    format!("{}/../../studies", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn a_study_that_does_not_exist_is_refused_with_those_that_do() {
+    let output = lasthop(&["study", "hayakawa/fig-66", "--studies", &studies()]);
+    refused(&output, &["no study hayakawa/fig-66", "hayakawa/fig-06", "validation/bianchi"]);
+    refused(&lasthop(&["study", "x/y", "--studies", "/nowhere"]), &["/nowhere", "--studies DIR"]);
+    refused(&lasthop(&["study", "no-such.toml"]), &["cannot read the study no-such.toml", "No such file"]);
+    refused(&lasthop(&["study"]), &["NAME"]);
+    refused(&lasthop(&["study", "x/y", "--list"]), &["--list"]);
+    refused(&lasthop(&["study", "x/y", "--seeds", "0"]), &["--seeds", "1..=1000"]);
+    refused(&lasthop(&["study", "x/y", "--jobs", "0"]), &["--jobs"]);
+}
+
+#[test]
+fn nonsense_in_a_study_is_named_with_its_line_and_what_is_accepted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("odd.toml");
+    let study = |text: &str| {
+        fs::write(&file, text).expect("a file");
+        lasthop(&["study", &file.display().to_string()])
+    };
+    let good = format!("title = \"t\"\nsource = \"s\"\nscenario = \"{}\"\nseeds = 1\n", scenario("one-station.toml"));
+    refused(
+        &study(&good.replace("seeds = 1", "seeds = \"one\"")),
+        &["odd.toml:4: seeds: \"one\" is text", "1 to 1000"],
+    );
+    let vary = "[[vary]]\naxis = \"n\"\nkey = \"hosts.0.cont\"\nvalues = [1, 2]\n";
+    refused(
+        &study(&format!("{good}{vary}")),
+        &["odd.toml:8: vary[0].values[0]", "hosts.0.cont=1", "did you mean hosts[0].count?"],
+    );
+    let claim = "[[claims]]\nid = \"c\"\ntext = \"t\"\nsource = \"s\"\nvalue = 'at(\"jain\")'\nat_most = 1\n";
+    refused(&study(&format!("{good}{claim}")), &["odd.toml:9: claims[0].value", "no jain in a result", "jain_index"]);
+}
+
+#[test]
+fn a_study_says_what_holds_and_ends_with_1_where_a_required_claim_does_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("short.toml");
+    let out = folder.path().join("out");
+    let study = |most: f64, jobs: &str| {
+        let text = format!(
+            "title = \"t\"\nsource = \"s\"\nscenario = \"{}\"\nseeds = 2\nset.duration_s = 4\nset.warmup_s = 1\n\
+             [[vary]]\naxis = \"n\"\nkey = \"hosts.0.count\"\nvalues = [1, 2]\n\
+             [[figures]]\ntitle = \"total\"\nx = \"n\"\ny = \"aggregate_goodput_mbps\"\n\
+             [[claims]]\nid = \"c\"\ntext = \"t\"\nsource = \"s\"\nvalue = 'at(\"aggregate_goodput_mbps\", n=1)'\nat_most = {most}\n\
+             required = true\n",
+            scenario("one-station.toml")
+        );
+        fs::write(&file, text).expect("a file");
+        let (file, out) = (file.display().to_string(), out.display().to_string());
+        lasthop(&["study", &file, "--json", "--jobs", jobs, "--out", &out])
+    };
+    let holds = study(54.0, "1");
+    assert_eq!(holds.status.code(), Some(0), "{}", String::from_utf8_lossy(&holds.stderr));
+    let mut result: serde_json::Value = serde_json::from_slice(&holds.stdout).expect("one JSON document");
+    assert_eq!((&result["passed"], &result["claims"][0]["verdict"]), (&true.into(), &"holds".into()));
+    for name in ["study.json", "points.csv", "report.html", "figures/1-total.svg"] {
+        assert!(out.join(name).is_file(), "{name}");
+    }
+    // The same on two threads, but for how long it took.
+    let mut again: serde_json::Value = serde_json::from_slice(&study(54.0, "2").stdout).expect("one JSON document");
+    for result in [&mut result, &mut again] {
+        result["run_wall_s"] = 0.into();
+    }
+    assert!(result == again, "two threads make another result");
+    let fails = study(1.0, "2");
+    assert_eq!(fails.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&fails.stderr).contains("c does not hold"));
+}
+
+#[test]
+fn the_studies_that_are_there_are_listed() {
+    let output = lasthop(&["study", "--list", "--studies", &studies()]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    for name in ["hayakawa/fig-06", "shimada/fig-06", "validation/tcp-upper-bound"] {
+        assert!(said.contains(name), "{said}");
+    }
+}
+
 #[test]
 fn help_and_version_are_no_errors() {
-    for arguments in [&["--help"][..], &["run", "--help"], &["compare", "--help"], &["agent", "--help"], &["--version"]]
-    {
+    for arguments in [
+        &["--help"][..],
+        &["run", "--help"],
+        &["compare", "--help"],
+        &["study", "--help"],
+        &["agent", "--help"],
+        &["--version"],
+    ] {
         let output = lasthop(arguments);
         assert_eq!(output.status.code(), Some(0), "{arguments:?}");
         assert!(!output.stdout.is_empty(), "{arguments:?}");

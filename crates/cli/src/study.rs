@@ -1,0 +1,392 @@
+//! `lasthop study`: runs what a study asks for on all cores, and says which of its claims hold.
+
+use crate::progress::Progress;
+use crate::{COULD_NOT_RUN, FAILED, build, parallel, say, stop_on_signals, tell};
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use scenario::study::{PlannedRun, Study, StudyResult, Verdict};
+use scenario::{HostsKind, RunResult, Scenario};
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// Where studies are, if nothing else is said.
+const STUDIES: &str = "studies";
+
+#[derive(Args)]
+pub(crate) struct StudyArguments {
+    /// The study, such as hayakawa/fig-06, or the path of its file (docs/guide/study.md)
+    #[arg(required_unless_present = "list")]
+    name: Option<String>,
+    /// Say which studies there are, and run none
+    #[arg(long, conflicts_with_all = ["name", "seeds", "out", "jobs"])]
+    list: bool,
+    /// The folder of the studies
+    #[arg(long, value_name = "DIR", default_value = STUDIES)]
+    studies: PathBuf,
+    /// Run each point with so many seeds, instead of the study's own number
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    seeds: Option<u64>,
+    /// Keep study.json, points.csv, the figures and a report.html in this folder
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Put the whole result as one JSON document on standard output instead of tables
+    #[arg(long)]
+    json: bool,
+    /// Do so many runs at once, instead of as many as there are cores
+    #[arg(long)]
+    jobs: Option<NonZero<usize>>,
+}
+
+/// `lasthop study`.
+pub(crate) fn study(arguments: &StudyArguments) -> Result<ExitCode> {
+    let stop = stop_on_signals()?;
+    let run = |scenario: &Scenario| -> Result<Option<RunResult>> {
+        let started = Instant::now();
+        let options = sim::Options { build: build(), series: false, stop: &stop, progress: &|_| {} };
+        let outcome = sim::run(scenario, &options)?;
+        Ok(outcome.map(|(mut result, _)| {
+            result.took(started.elapsed());
+            result
+        }))
+    };
+    with(arguments, &Habitat { check: &|scenario| Ok(sim::check(scenario)?), run: &run, stop: &stop })
+}
+
+/// What runs a study.
+struct Habitat<'a> {
+    /// Whether a scenario can be run at all.
+    check: &'a dyn Fn(&Scenario) -> Result<()>,
+    /// Runs it; `None` if it was stopped.
+    run: &'a (dyn Fn(&Scenario) -> Result<Option<RunResult>> + Sync),
+    stop: &'a AtomicBool,
+}
+
+fn with(arguments: &StudyArguments, habitat: &Habitat<'_>) -> Result<ExitCode> {
+    let Some(name) = &arguments.name else { return list(arguments) };
+    let study = Study::load(&find(&arguments.studies, name)?)?;
+    // Everything is read and checked before the first run starts.
+    let planned = study.plan(arguments.seeds.unwrap_or(study.seeds))?;
+    for run in &planned {
+        let point = if run.label.is_empty() { "its scenario".to_owned() } else { format!("the point {}", run.label) };
+        (habitat.check)(&run.scenario).with_context(|| format!("{point} cannot be run"))?;
+    }
+    crate::runs::prepare(arguments.out.as_deref())?;
+    let jobs = arguments.jobs.unwrap_or_else(parallel::all_cores);
+    let runs = run_all(&planned, jobs, habitat)?;
+    let result = StudyResult::new(&study, HostsKind::Simulated, build(), &runs);
+    say(&if arguments.json { result.to_json() } else { report::tables::study(&result) })?;
+    if let Some(out) = &arguments.out {
+        crate::runs::clear(out)?;
+        report::write_study(out, &result)?;
+        crate::runs::tell_where(out);
+    }
+    tell_what_failed(&result);
+    Ok(if result.passed && result.valid { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+/// Every run, in their order, whatever the number of threads.
+fn run_all(planned: &[PlannedRun], jobs: NonZero<usize>, habitat: &Habitat<'_>) -> Result<Vec<RunResult>> {
+    let progress = Progress::of_many(planned.len());
+    let failed = AtomicBool::new(false);
+    let outcomes = parallel::in_order(planned, jobs, |planned| {
+        // Runs are begun in their order: whatever stands before the one that failed is finished, so that the failure which
+        // is told is always the first.
+        if habitat.stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let outcome = (habitat.run)(&planned.scenario);
+        failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
+        progress.one_more();
+        outcome
+    });
+    progress.finish();
+    let mut runs = Vec::with_capacity(planned.len());
+    for (planned, outcome) in planned.iter().zip(outcomes) {
+        let place = || format!("at {}, seed {}", planned.label, planned.scenario.seed);
+        match outcome.with_context(place)? {
+            Some(result) => runs.push(result),
+            None => bail!("interrupted: a study is judged by all of its runs, so nothing was kept"),
+        }
+    }
+    Ok(runs)
+}
+
+/// Exit code 1 needs a word of why, also where standard output has only JSON.
+fn tell_what_failed(result: &StudyResult) {
+    for claim in &result.claims {
+        let failed = match claim.verdict {
+            Verdict::Holds => false,
+            Verdict::DoesNotHold => claim.required,
+            Verdict::CannotBeJudged => true,
+        };
+        if failed {
+            let place = claim.place();
+            let place = if place.is_empty() { String::new() } else { format!(" ({place})") };
+            let why = claim.problem.as_ref().map_or(String::new(), |problem| format!(": {problem}"));
+            tell(format_args!("{}{place} {}{why}", claim.id, claim.verdict.as_str()));
+        }
+    }
+    result.invalid_reasons.iter().for_each(|reason| tell(format_args!("not valid: {reason}")));
+}
+
+/// The file of a study.
+fn find(folder: &Path, name: &str) -> Result<PathBuf> {
+    let given = Path::new(name);
+    if given.extension().is_some_and(|ending| ending == "toml") {
+        return Ok(given.to_owned());
+    }
+    let path = folder.join(format!("{name}.toml"));
+    if path.is_file() {
+        return Ok(path);
+    }
+    let known = names(folder)?;
+    bail!("there is no study {name} in {}; accepted: {}", folder.display(), known.join(", "))
+}
+
+/// Every study of a folder, in alphabetical order: `hayakawa/fig-06`.
+fn names(folder: &Path) -> Result<Vec<String>> {
+    let cannot =
+        || format!("cannot look for studies in {}; give --studies DIR, or the path of a file", folder.display());
+    let mut names = Vec::new();
+    for paper in std::fs::read_dir(folder).with_context(cannot)? {
+        let paper = paper.with_context(cannot)?.path();
+        if !paper.is_dir() {
+            continue;
+        }
+        for file in std::fs::read_dir(&paper).with_context(cannot)? {
+            let file = file.with_context(cannot)?.path();
+            if file.extension().is_some_and(|ending| ending == "toml") {
+                let part = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+                let folder = paper.file_name().map(|name| name.to_string_lossy().into_owned());
+                names.extend(folder.zip(part(&file)).map(|(folder, file)| format!("{folder}/{file}")));
+            }
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Every study with its size and its title; those that cannot be read with why.
+fn list(arguments: &StudyArguments) -> Result<ExitCode> {
+    let names = names(&arguments.studies)?;
+    let widest = names.iter().map(String::len).max().unwrap_or(0);
+    let mut broken = false;
+    let mut text = String::new();
+    for name in &names {
+        let path = arguments.studies.join(format!("{name}.toml"));
+        let said = match Study::load(&path) {
+            Ok(study) => {
+                let runs = study.points() as u64 * study.seeds;
+                format!("{runs:>5} runs  {:>2} claims  {}", study.claims.len(), study.title)
+            }
+            Err(error) => {
+                broken = true;
+                format!("{:#}", anyhow::Error::from(error))
+            }
+        };
+        text.push_str(&format!("{name:widest$}  {said}\n"));
+    }
+    if names.is_empty() {
+        bail!("there is no study in {}: one is a file {0}/PAPER/FIGURE.toml", arguments.studies.display());
+    }
+    say(&text)?;
+    Ok(if broken { ExitCode::from(COULD_NOT_RUN) } else { ExitCode::SUCCESS })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scenario::{AccessResult, PoliciesResult, SCHEMA_VERSION};
+    use std::sync::atomic::AtomicU64;
+
+    /// 3 points; the claim is that the total at 3 is a third of that at 1.
+    const STUDY: &str = r#"
+title = "A third"
+source = "nobody"
+scenario = "base.toml"
+seeds = 2
+[[vary]]
+axis = "n"
+key = "hosts.0.count"
+values = [1, 2, 3]
+[[figures]]
+title = "total"
+x = "n"
+y = "aggregate_goodput_mbps"
+[[claims]]
+id = "third"
+text = "A third."
+source = "nobody"
+value = 'at("aggregate_goodput_mbps", n=3) / at("aggregate_goodput_mbps", n=1)'
+at_most = 0.34
+required = true
+"#;
+
+    /// A folder with that study, changed by these replacements.
+    fn studies(changes: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        let of_paper = folder.path().join("nobody");
+        std::fs::create_dir(&of_paper).expect("a folder");
+        let text = changes.iter().fold(STUDY.to_owned(), |text, (from, to)| text.replace(from, to));
+        std::fs::write(of_paper.join("fig-1.toml"), text).expect("a file");
+        std::fs::write(folder.path().join("nobody/base.txt"), "").expect("a file");
+        std::fs::write(of_paper.join("base.toml"), "duration_s = 20\n[[hosts]]\n").expect("a file");
+        folder
+    }
+
+    fn arguments(folder: &Path, name: Option<&str>, jobs: usize) -> StudyArguments {
+        StudyArguments {
+            name: name.map(str::to_owned),
+            list: name.is_none(),
+            studies: folder.to_owned(),
+            seeds: None,
+            out: Some(folder.join(format!("out-{jobs}"))),
+            json: false,
+            jobs: NonZero::new(jobs),
+        }
+    }
+
+    /// The total is 12/n, and the seed's hundredth more.
+    fn result(scenario: &Scenario) -> RunResult {
+        let n = scenario.expanded_hosts().len() as f64;
+        RunResult {
+            schema_version: SCHEMA_VERSION,
+            scenario: scenario.to_json(),
+            hosts_kind: HostsKind::Simulated,
+            seed: scenario.seed,
+            build: build(),
+            duration_s: 20.0,
+            warmup_s: 0.0,
+            aggregate_goodput_mbps: 12.0 / n + scenario.seed as f64 / 100.0,
+            jain_index: None,
+            starved_flows: 0,
+            rtt_ms: None,
+            utilization: 0.0,
+            access: AccessResult::default(),
+            links: Vec::new(),
+            flows: Vec::new(),
+            policies: PoliciesResult::default(),
+            kernel_release: None,
+            wall_s: 0.0,
+            events: 0,
+            simulated_s_per_wall_s: 0.0,
+            lateness_us: None,
+            valid: true,
+            invalid_reasons: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    type Run<'a> = &'a (dyn Fn(&Scenario) -> Result<Option<RunResult>> + Sync);
+
+    fn outcome(folder: &Path, jobs: usize, run: Run<'_>, stop: &AtomicBool) -> Result<ExitCode> {
+        with(&arguments(folder, Some("nobody/fig-1"), jobs), &Habitat { check: &|_| Ok(()), run, stop })
+    }
+
+    fn quiet() -> AtomicBool {
+        AtomicBool::new(false)
+    }
+
+    #[test]
+    fn the_same_study_makes_the_same_bytes_whatever_the_number_of_threads() {
+        let folder = studies(&[]);
+        for jobs in [1, 2, 5] {
+            let code = outcome(folder.path(), jobs, &|scenario| Ok(Some(result(scenario))), &quiet()).expect("it runs");
+            assert_eq!(code, ExitCode::SUCCESS);
+        }
+        for file in ["study.json", "points.csv", "report.html", "figures/1-total.svg"] {
+            let bytes =
+                |jobs: usize| std::fs::read(folder.path().join(format!("out-{jobs}")).join(file)).expect("a file");
+            assert!(bytes(1) == bytes(2) && bytes(1) == bytes(5), "{file}");
+        }
+    }
+
+    #[test]
+    fn a_required_claim_that_does_not_hold_ends_with_1() {
+        let code = |changes| {
+            let folder = studies(changes);
+            outcome(folder.path(), 2, &|scenario| Ok(Some(result(scenario))), &quiet()).expect("it runs")
+        };
+        assert_eq!(code(&[("at_most = 0.34", "at_most = 0.33")]), ExitCode::from(FAILED));
+        assert_eq!(code(&[("at_most = 0.34", "at_most = 0.33"), ("required = true", "")]), ExitCode::SUCCESS);
+        // A measure that no run has can never hold, required or not.
+        let nobody = [("at(\"aggregate_goodput_mbps\", n=3)", "at(\"jain_index\", n=3)"), ("required = true", "")];
+        assert_eq!(code(&nobody), ExitCode::from(FAILED));
+    }
+
+    #[test]
+    fn a_run_that_is_not_valid_ends_with_1() {
+        let folder = studies(&[]);
+        let invalid = |scenario: &Scenario| Ok(Some(RunResult { valid: false, ..result(scenario) }));
+        assert_eq!(outcome(folder.path(), 2, &invalid, &quiet()).expect("it runs"), ExitCode::from(FAILED));
+    }
+
+    #[test]
+    fn the_first_failure_in_order_is_told_with_its_point() {
+        let folder = studies(&[]);
+        let run = |scenario: &Scenario| {
+            let n = scenario.expanded_hosts().len();
+            if n == 1 { Ok(Some(result(scenario))) } else { bail!("no air for {n}") }
+        };
+        for jobs in [1, 2, 6] {
+            let error = outcome(folder.path(), jobs, &run, &quiet()).expect_err("it fails");
+            assert_eq!(format!("{error:#}"), "at n=2, seed 1: no air for 2");
+        }
+        assert!(!folder.path().join("out-1/study.json").exists());
+    }
+
+    #[test]
+    fn after_an_interruption_nothing_more_is_begun_and_nothing_is_kept() {
+        let folder = studies(&[("values = [1, 2, 3]", "values = [1, 3, 4, 5, 6, 7, 8, 9, 10, 11]")]);
+        let (stop, begun) = (quiet(), AtomicU64::new(0));
+        let run = |scenario: &Scenario| {
+            if begun.fetch_add(1, Ordering::Relaxed) == 3 {
+                stop.store(true, Ordering::Relaxed);
+                return Ok(None);
+            }
+            Ok(Some(result(scenario)))
+        };
+        let error = outcome(folder.path(), 1, &run, &stop).expect_err("it was interrupted").to_string();
+        assert!(error.contains("interrupted"), "{error}");
+        assert_eq!(begun.load(Ordering::Relaxed), 4);
+        assert!(!folder.path().join("out-1/study.json").exists());
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_found_before_the_first_run() {
+        let folder = studies(&[]);
+        let check = |scenario: &Scenario| if scenario.expanded_hosts().len() < 3 { Ok(()) } else { bail!("too many") };
+        let run = |_: &Scenario| -> Result<Option<RunResult>> { panic!("it ran") };
+        let habitat = Habitat { check: &check, run: &run, stop: &quiet() };
+        let error = with(&arguments(folder.path(), Some("nobody/fig-1"), 1), &habitat).expect_err("too many");
+        assert_eq!(format!("{error:#}"), "the point n=3 cannot be run: too many");
+    }
+
+    #[test]
+    fn a_study_is_found_by_its_name_or_its_path() {
+        let folder = studies(&[]);
+        let file = folder.path().join("nobody/fig-1.toml");
+        assert_eq!(find(folder.path(), "nobody/fig-1").expect("the study"), file);
+        assert_eq!(find(Path::new("nowhere"), &file.display().to_string()).expect("the study"), file);
+        let error = find(folder.path(), "nobody/fig-2").expect_err("no such study").to_string();
+        assert!(error.contains("there is no study nobody/fig-2") && error.contains("nobody/fig-1"), "{error}");
+        let error = format!("{:#}", find(&folder.path().join("none"), "a/b").expect_err("no such folder"));
+        assert!(error.contains("--studies DIR"), "{error}");
+    }
+
+    #[test]
+    fn a_study_that_cannot_be_read_is_listed_with_why() {
+        let folder = studies(&[]);
+        // The scenario that stands beside the study is none.
+        let code = list(&arguments(folder.path(), None, 1)).expect("a list");
+        assert_eq!(code, ExitCode::from(COULD_NOT_RUN));
+        std::fs::remove_file(folder.path().join("nobody/base.toml")).expect("it was there");
+        std::fs::write(folder.path().join("base.toml"), "[[hosts]]\n").expect("a file");
+        let text = STUDY.replace("base.toml", "../base.toml");
+        std::fs::write(folder.path().join("nobody/fig-1.toml"), text).expect("a file");
+        assert_eq!(list(&arguments(folder.path(), None, 1)).expect("a list"), ExitCode::SUCCESS);
+    }
+}
