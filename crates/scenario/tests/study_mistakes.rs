@@ -202,6 +202,8 @@ fn a_reference_must_say_one_thing_at_each_point() {
     says(points, &format!("{points}\nformula = \"n\""), &["formula: there are points as well"]);
     says(points, "formula = \"1 / (n - 1)\"", &["reference[0].formula: `1 / (n - 1)` gives no finite number"]);
     says(points, "formula = \"20 * m\"", &["no function or variable m", "case, n"]);
+    says(points, &format!("{points}\nscale = \"n\""), &["reference[0].scale: there is no function or variable n"]);
+    says(points, &format!("{points}\nscale = 2"), &["reference[0].scale: 2 is a whole number", "such as 1472 / 1500"]);
     let again = format!("{points}\n[[figures.reference]]\nlabel = \"table\"\nsource = \"x\"\nformula = \"20\"");
     says(points, &again, &["reference[1].label: \"table\" is there already for fixed, n=1"]);
     let elsewhere = again.replace("formula = \"20\"", "formula = \"20\"\nwhere = { n = 10 }");

@@ -156,6 +156,11 @@ pub(crate) fn evaluate(expression: &str, scope: &Scope) -> Result<f64, Problem> 
     run(expression, &variables(&scope.space, &scope.selection), Some(scope))
 }
 
+/// A number that depends on nothing.
+pub(crate) fn constant(expression: &str) -> Result<f64, Problem> {
+    run(expression, &BTreeMap::new(), None)
+}
+
 /// What a formula says at a point.
 fn formula(expression: &str, space: &Space, point: usize) -> Result<f64, Problem> {
     let variables = space.coordinates(point).into_iter().map(|at| (at.axis, value_of(&at.value))).collect();

@@ -212,6 +212,12 @@ const REFERENCE: &[Key] = &[
         "Published points; either these or `formula`.",
     ),
     key(
+        "scale",
+        "an expression without axes, such as 1472 / 1500",
+        Some("`1`"),
+        "What `points` are multiplied with, where they count something else than we do.",
+    ),
+    key(
         "formula",
         "an expression over the names of axes, such as 1.22 / sqrt(loss)",
         Some("none"),

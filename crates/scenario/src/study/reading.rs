@@ -535,7 +535,15 @@ fn reference(block: &mut Entries<'_>, space: &Space, x: usize) -> Result<Referen
     let selection = selection(block, space)?;
     let curve = match (block.text("formula", 1_000)?, block.list("points")?) {
         (Some(formula), None) => Curve::Formula(formula),
-        (None, Some(points)) => Curve::Points { x, points: reference_points(block, &space.dimensions[x], &points)? },
+        (None, Some(points)) => {
+            let scale = match block.text("scale", 100)? {
+                None => 1.0,
+                Some(scale) => expression::constant(&scale)
+                    .map_err(|problem| block.source.error(&block.path.key("scale"), problem))?,
+            };
+            let points = reference_points(block, &space.dimensions[x], &points)?;
+            Curve::Points { x, points: points.into_iter().map(|(x, y)| (x, y * scale)).collect() }
+        }
         (Some(_), Some(_)) => return Err(block.error("formula", "there are points as well")),
         (None, None) => return Err(block.missing("points")),
     };

@@ -432,11 +432,7 @@ fn drawn(study: &Study, figure: &Figure, measured: &Measured) -> FigureResult {
         PanelResult {
             label: joined(&space.coordinates_of(point, &panel_of)),
             lines: lines.collect(),
-            references: figure
-                .references
-                .iter()
-                .flat_map(|of| referred(space, figure, *of, &selection, &of_lines))
-                .collect(),
+            references: all_referred(space, figure, &selection, &of_lines),
         }
     });
     FigureResult {
@@ -460,6 +456,17 @@ fn marks(space: &Space, figure: &Figure, points: &[usize], measured: &Measured) 
         MarkResult { x: x_of(space, figure, *point), y: mean, ci95 }
     };
     points.iter().map(mark).collect()
+}
+
+/// Every reference in one panel, each line once: the same may be said of several cases.
+fn all_referred(space: &Space, figure: &Figure, selection: &Selection, of_lines: &[usize]) -> Vec<LineResult> {
+    let mut lines: Vec<LineResult> = Vec::new();
+    for line in figure.references.iter().flat_map(|of| referred(space, figure, *of, selection, of_lines)) {
+        if lines.iter().all(|other| other.label != line.label || other.marks != line.marks) {
+            lines.push(line);
+        }
+    }
+    lines
 }
 
 /// A reference in one panel: one line, or one for each combination where it differs between them.
