@@ -174,7 +174,8 @@ impl Minstrel {
         let frame = self.frame.as_mut().expect("only what was sent fails");
         let place = frame.chain[frame.place];
         self.rates[usize::from(place.rate)].attempts += 1;
-        frame.tries += 1;
+        // Without a retry limit the last place has no end.
+        frame.tries = frame.tries.saturating_add(1);
         if frame.tries >= place.tries && frame.place + 1 < frame.chain.len() {
             frame.place += 1;
             frame.tries = 0;
@@ -529,6 +530,17 @@ mod tests {
         assert_eq!(sent, expected);
         assert_eq!(state(&minstrel, PhyRate::Mbps36).attempts, 6);
         assert_eq!(minstrel.next_rate(), PhyRate::Mbps36, "the next frame begins at the top");
+    }
+
+    #[test]
+    fn a_frame_that_is_never_given_up_stays_at_the_lowest_rate() {
+        let mut minstrel = g();
+        for _ in 0..1_000 {
+            minstrel.next_rate();
+            minstrel.on_failure(ms(1), false);
+        }
+        assert_eq!(minstrel.next_rate(), PhyRate::Mbps6);
+        minstrel.on_success(ms(2));
     }
 
     #[test]
