@@ -108,7 +108,7 @@ impl<P: Clone> AccessPoint<P> {
                         }
                         self.forward(now, packet);
                     }
-                    Step::Sent(server) => outcome.departed.push(server),
+                    Step::Sent(departure) => outcome.departed.push(departure),
                     Step::Lost => {}
                 }
             }

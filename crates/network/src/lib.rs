@@ -75,7 +75,7 @@ pub use config::{
     AccessConfig, Config, ConfigError, DirectionConfig, HostConfig, HostPath, LinkConfig, LinksConfig, LossAt,
     PathConfig, Topology, WifiConfig, WiredAccessConfig,
 };
-pub use packet::{Delivery, Destination, NodeId, Packet};
+pub use packet::{Delivery, Departure, Destination, NodeId, Packet};
 pub use queue::{Discipline, FqCodelConfig, QueueConfig};
 pub use statistics::{
     AirTime, Cause, Drops, LinkStatistics, Place, QueueStatistics, StationStatistics, Statistics, Way,

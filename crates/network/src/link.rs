@@ -18,7 +18,7 @@
 
 use crate::config::{DirectionConfig, LossAt};
 use crate::host_path::Lanes;
-use crate::packet::{NodeId, Packet};
+use crate::packet::{Departure, Packet};
 use crate::queue::{Discipline, Queue};
 use crate::random::{Streams, happens};
 use crate::statistics::{Cause, LengthOverTime, LinkStatistics, Observed, Place};
@@ -50,7 +50,7 @@ enum Service<P> {
 #[derive(Clone, Copy, Debug)]
 struct Notice {
     at: Time,
-    from: NodeId,
+    departure: Departure,
     /// It will be lost then. Else its sender wants to hear of it.
     is_lost: bool,
 }
@@ -60,8 +60,8 @@ struct Notice {
 pub(crate) enum Step<P> {
     /// This packet has come to the other end.
     Arrived(Packet<P>),
-    /// A packet of this node has left the queue.
-    Sent(NodeId),
+    /// A packet has left the queue.
+    Sent(Departure),
     /// A packet was lost after the queue.
     Lost,
 }
@@ -117,7 +117,7 @@ impl<P> Link<P> {
                 let is_lost = self.loss_at == LossAt::AfterQueue && happens(self.loss, &mut self.loss_stream);
                 let sent = timetable.push(now, packet.size, transmission, is_lost);
                 if is_lost {
-                    self.notices.push_back(Notice { at: sent, from: packet.from, is_lost });
+                    self.notices.push_back(Notice { at: sent, departure: packet.departure(), is_lost });
                 } else {
                     self.underway.push(sent, packet);
                 }
@@ -139,26 +139,26 @@ impl<P> Link<P> {
         announced: bool,
     ) -> Result<Taken, Packet<P>> {
         self.book(now);
-        let from = packet.from;
+        let departure = packet.departure();
         let taken = self.offer(now, packet)?;
         if let Service::Timetable(timetable) = &self.service
             && announced
             && taken == Taken::Queued
         {
-            self.notices.push_back(Notice { at: timetable.free_at, from, is_lost: false });
+            self.notices.push_back(Notice { at: timetable.free_at, departure, is_lost: false });
         }
         Ok(taken)
     }
 
-    /// From now on takes note of whose packets the queue drops after it has accepted them.
+    /// From now on takes note of packets that the queue drops after it has accepted them.
     pub(crate) fn note_lost(&mut self) {
         if let Service::Queue(transmitter) = &mut self.service {
             transmitter.queue.note_lost();
         }
     }
 
-    /// Whose packets the queue has dropped after it had accepted them, since the last call, in order.
-    pub(crate) fn take_lost(&mut self) -> impl Iterator<Item = NodeId> {
+    /// The packets that the queue has dropped after it had accepted them, since the last call, in order.
+    pub(crate) fn take_lost(&mut self) -> impl Iterator<Item = Departure> {
         let transmitter = if let Service::Queue(transmitter) = &mut self.service { Some(transmitter) } else { None };
         transmitter.into_iter().flat_map(|transmitter| transmitter.queue.take_lost())
     }
@@ -189,18 +189,18 @@ impl<P> Link<P> {
         match &mut self.service {
             Service::Timetable(_) => {
                 let notice = self.notices.pop_front().expect("what is no arrival was noted");
-                if notice.is_lost { Step::Lost } else { Step::Sent(notice.from) }
+                if notice.is_lost { Step::Lost } else { Step::Sent(notice.departure) }
             }
             Service::Queue(transmitter) => {
                 let packet = transmitter.finish(now);
-                let from = packet.from;
+                let departure = packet.departure();
                 if self.loss_at == LossAt::AfterQueue && happens(self.loss, &mut self.loss_stream) {
                     transmitter.queue.count_drops(Cause::RandomLoss, 1);
                 } else {
                     self.underway.push(now, packet);
                 }
                 self.serve(now);
-                Step::Sent(from)
+                Step::Sent(departure)
             }
         }
     }
@@ -302,7 +302,7 @@ impl<P> Link<P> {
 struct Timetable {
     limit: usize,
     /// Of the packets in the queue, and of those that have left it and are not booked yet.
-    departures: VecDeque<Departure>,
+    departures: VecDeque<Transmission>,
     /// When the transmitter will be free.
     free_at: Time,
     /// How long it has worked when it will be free; since the last reset.
@@ -313,7 +313,7 @@ struct Timetable {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Departure {
+struct Transmission {
     at: Time,
     size: Bytes,
     is_lost: bool,
@@ -349,7 +349,7 @@ impl Timetable {
     fn push(&mut self, now: Time, size: Bytes, transmission: Span, is_lost: bool) -> Time {
         self.free_at = self.free_at.max(now) + transmission;
         self.work += transmission;
-        self.departures.push_back(Departure { at: self.free_at, size, is_lost });
+        self.departures.push_back(Transmission { at: self.free_at, size, is_lost });
         self.lengths.change(now, self.departures.len());
         self.free_at
     }
@@ -485,7 +485,7 @@ impl BusyTime {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Destination;
+    use crate::packet::{Destination, NodeId};
     use crate::queue::QueueConfig;
     use proptest::prelude::*;
 

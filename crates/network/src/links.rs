@@ -11,7 +11,7 @@
 
 use crate::config::LinksConfig;
 use crate::link::{Link, Step, Taken};
-use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
+use crate::packet::{Delivery, Departure, Destination, NodeId, Outcome, Packet};
 use crate::random::Streams;
 use crate::routes::Routes;
 use crate::schedule::Schedule;
@@ -75,19 +75,19 @@ impl<P: Clone> Links<P> {
         packet: Packet<P>,
         outcome: &mut Outcome<'_, P>,
     ) -> Result<(), Packet<P>> {
-        let from = packet.from;
+        let (from, departure) = (packet.from, packet.departure());
         let node = self.node_of[from.index()];
         let Destination::Node(to) = packet.to else {
             let neighbours = (0..self.hosts).filter(|&host| self.node_of[host] == node && host != from.index());
             let delivery = |host| Delivery { at: now, to: NodeId(host as u16), packet: packet.clone() };
             outcome.deliveries.extend(neighbours.map(delivery));
-            self.has_left(from, outcome);
+            self.has_left(departure, outcome);
             return Ok(());
         };
         let goal = self.node_of[to.index()];
         if goal == node {
             outcome.deliveries.push(Delivery { at: now, to, packet });
-            self.has_left(from, outcome);
+            self.has_left(departure, outcome);
             return Ok(());
         }
         let index = self.routes.next(node.into(), goal.into());
@@ -96,7 +96,7 @@ impl<P: Clone> Links<P> {
         self.schedule.set(index, link.next_event());
         self.tell_lost(index, outcome);
         if taken? == Taken::LostBeforeQueue {
-            self.has_left(from, outcome);
+            self.has_left(departure, outcome);
         }
         Ok(())
     }
@@ -122,7 +122,9 @@ impl<P: Clone> Links<P> {
             match step {
                 Step::Arrived(packet) => self.arrived(now, to, packet, outcome),
                 // Links report all that they send where they do more than keep a timetable; here only the first link counts.
-                Step::Sent(sender) if self.node_of[sender.index()] == from => self.has_left(sender, outcome),
+                Step::Sent(departure) if self.node_of[departure.node.index()] == from => {
+                    self.has_left(departure, outcome);
+                }
                 Step::Sent(_) | Step::Lost => {}
             }
             self.tell_lost(index, outcome);
@@ -193,14 +195,14 @@ impl<P: Clone> Links<P> {
         let direction = &mut self.directions[index];
         if direction.notes_lost {
             let (reports, node_of, node) = (&self.reports, &self.node_of, direction.from);
-            let told = |sender: &NodeId| reports[sender.index()] && node_of[sender.index()] == node;
+            let told = |lost: &Departure| reports[lost.node.index()] && node_of[lost.node.index()] == node;
             outcome.departed.extend(direction.link.take_lost().filter(told));
         }
     }
 
-    fn has_left(&self, sender: NodeId, outcome: &mut Outcome<'_, P>) {
-        if self.reports[sender.index()] {
-            outcome.departed.push(sender);
+    fn has_left(&self, departure: Departure, outcome: &mut Outcome<'_, P>) {
+        if self.reports[departure.node.index()] {
+            outcome.departed.push(departure);
         }
     }
 

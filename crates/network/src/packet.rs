@@ -48,10 +48,29 @@ pub struct Delivery<P> {
     pub packet: Packet<P>,
 }
 
+impl<P> Packet<P> {
+    /// That it has left its sender's transmit queue.
+    pub(crate) const fn departure(&self) -> Departure {
+        Departure { node: self.from, flow: self.flow }
+    }
+}
+
+/// A packet has left its sender's own transmit queue.
+///
+/// Packets of one sender may overtake each other there (two links begin at its node, or flows have queues of their own). So
+/// whoever counts what waits counts by flow.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Departure {
+    /// Who sent it.
+    pub node: NodeId,
+    /// [`Packet::flow`].
+    pub flow: u32,
+}
+
 /// What comes out of the network while it runs.
 #[derive(Debug)]
 pub(crate) struct Outcome<'a, P> {
     pub(crate) deliveries: &'a mut Vec<Delivery<P>>,
-    /// Whose packet has left its own transmit queue, of those who want to know.
-    pub(crate) departed: &'a mut Vec<NodeId>,
+    /// What has left its sender's own transmit queue, of those who want to know.
+    pub(crate) departed: &'a mut Vec<Departure>,
 }

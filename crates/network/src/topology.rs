@@ -3,7 +3,7 @@
 use crate::access_point::AccessPoint;
 use crate::config::{Config, ConfigError, Topology};
 use crate::links::Links;
-use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
+use crate::packet::{Delivery, Departure, Destination, NodeId, Outcome, Packet};
 use crate::random::Streams;
 use crate::statistics::{AirTime, Cause, Drops, Observed, Place, Statistics};
 use units::{Bytes, Span, Time};
@@ -17,7 +17,7 @@ pub struct Network<P> {
     /// Deliveries that happened while a packet was taken in; the next [`advance`](Network::advance) hands them over.
     early: Vec<Delivery<P>>,
     /// What [`take_departed`](Network::take_departed) has not taken yet, and since when that waits.
-    departed: Vec<NodeId>,
+    departed: Vec<Departure>,
     departed_at: Time,
     events: u64,
     statistics_since: Time,
@@ -103,13 +103,13 @@ impl<P: Clone> Network<P> {
         self.note_departed();
     }
 
-    /// Appends the senders whose packets have left their own transmit queues since the last call, sent or given up, in order,
-    /// once for each packet. Only of hosts with [`reports_departures`](crate::HostConfig::reports_departures), and of who
+    /// Appends what has left its sender's own transmit queue since the last call, sent or given up, in order, once for each
+    /// packet. Only of hosts with [`reports_departures`](crate::HostConfig::reports_departures), and of who
     /// was named to [`report_departures`](Network::report_departures).
     ///
     /// If there is one of these, take them after each [`advance`](Network::advance): as long as they wait,
     /// [`next_wakeup`](Network::next_wakeup) lies in the past.
-    pub fn take_departed(&mut self, departed: &mut Vec<NodeId>) {
+    pub fn take_departed(&mut self, departed: &mut Vec<Departure>) {
         departed.append(&mut self.departed);
         self.departed_at = Time::MAX;
     }

@@ -129,7 +129,7 @@ impl<P: Clone> WiredAccess<P> {
         self.busy.stop(now);
         let packet = self.hosts[host].pop(now);
         if self.reports[host] {
-            outcome.departed.push(NodeId(host as u16));
+            outcome.departed.push(packet.departure());
         }
         self.underway.push_back((now + self.delay, packet));
         if !self.hosts[host].is_empty() {

@@ -2,19 +2,25 @@
 
 mod common;
 
-use common::{access_point, hosts, instant_path, packet, us, wifi};
+use common::{access_point, hosts, instant_path, us, wifi};
 use network::{
-    AccessConfig, Config, Network, NodeId, PathConfig, QueueConfig, Standard, WifiConfig, WiredAccessConfig,
+    AccessConfig, Config, Departure, Network, NodeId, Packet, PathConfig, QueueConfig, Standard, WifiConfig,
+    WiredAccessConfig,
 };
 use units::{Probability, Rate, Span, Time};
 
-/// Runs until nothing happens any more; gives who was told when.
-fn departures(network: &mut Network<u32>) -> Vec<(Time, u16)> {
+/// Number 1 is of flow 11, and so on.
+fn packet(from: u16, to: u16, bytes: u64, number: u32) -> Packet<u32> {
+    Packet { flow: 10 + number, ..common::packet(from, to, bytes, number) }
+}
+
+/// Runs until nothing happens any more; gives who was told when, and of which flow.
+fn departures(network: &mut Network<u32>) -> Vec<(Time, u16, u32)> {
     let (mut deliveries, mut departed, mut heard) = (Vec::new(), Vec::new(), Vec::new());
     while let Some(now) = network.next_wakeup() {
         network.advance(now, &mut deliveries);
         network.take_departed(&mut departed);
-        heard.extend(departed.drain(..).map(|node| (now, node.0)));
+        heard.extend(departed.drain(..).map(|departure| (now, departure.node.0, departure.flow)));
     }
     heard
 }
@@ -32,7 +38,7 @@ fn over_the_air_a_packet_has_left_when_it_is_acknowledged() {
     let config = reporting(wifi(2, 10, WifiConfig::new(Standard::G)), &[0]);
     let mut network = Network::new(&config, 3).unwrap();
     network.offer(us(100), packet(0, 2, 1500, 1)).unwrap();
-    assert_eq!(departures(&mut network), [(us(398), 0)]);
+    assert_eq!(departures(&mut network), [(us(398), 0, 11)]);
     // What happens while another packet is offered is told late, but is told.
     network.offer(us(1000), packet(0, 2, 1500, 2)).unwrap();
     network.offer(us(2000), packet(1, 2, 1500, 3)).unwrap();
@@ -41,7 +47,7 @@ fn over_the_air_a_packet_has_left_when_it_is_acknowledged() {
     assert_eq!((deliveries.len(), network.next_wakeup()), (1, Some(us(2000))), "a departure waits");
     let mut departed = Vec::new();
     network.take_departed(&mut departed);
-    assert_eq!((departed, network.next_wakeup()), (vec![NodeId(0)], Some(us(2254))));
+    assert_eq!((departed, network.next_wakeup()), (vec![Departure { node: NodeId(0), flow: 12 }], Some(us(2254))));
     assert_eq!(departures(&mut network), [], "nobody asked about station 1");
 }
 
@@ -51,7 +57,7 @@ fn over_the_air_a_packet_has_left_when_it_is_given_up() {
     let unlucky = WifiConfig { frame_error_rate: Probability::ONE, retry_limit: 3, ..WifiConfig::new(Standard::G) };
     let mut network = Network::new(&reporting(wifi(1, 10, unlucky), &[0]), 3).unwrap();
     network.offer(Time::ZERO, packet(0, 1, 1500, 1)).unwrap();
-    assert_eq!(departures(&mut network), [(us(932), 0)]);
+    assert_eq!(departures(&mut network), [(us(932), 0, 11)]);
 }
 
 #[test]
@@ -77,7 +83,7 @@ fn over_a_wire_a_packet_has_left_when_it_has_been_sent() {
         network.offer(Time::ZERO, packet(2, 1, 1500, number)).unwrap();
     }
     // Host 0, 1, 0, 1 at 120, 240, 360, 480.
-    assert_eq!(departures(&mut network), [(us(120), 0), (us(360), 0), (us(1200), 2), (us(2400), 2)]);
+    assert_eq!(departures(&mut network), [(us(120), 0, 10), (us(360), 0, 11), (us(1200), 2, 10), (us(2400), 2, 11)]);
 }
 
 #[test]

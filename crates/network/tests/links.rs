@@ -4,8 +4,8 @@ mod common;
 
 use common::{hosts, packet, run, us};
 use network::{
-    Cause, Config, Delivery, Destination, DirectionConfig, Discipline, Drops, HostConfig, LinkConfig, LinksConfig,
-    LossAt, Network, NodeId, Packet, Place, QueueConfig, Topology, Way,
+    Cause, Config, Delivery, Departure, Destination, DirectionConfig, Discipline, Drops, FqCodelConfig, HostConfig,
+    LinkConfig, LinksConfig, LossAt, Network, NodeId, Packet, Place, QueueConfig, Topology, Way,
 };
 use proptest::prelude::*;
 use units::{Bytes, Probability, Rate, Span, Time};
@@ -192,7 +192,11 @@ fn hosts_on_one_node_reach_each_other_at_once_and_broadcasts_stay_there() {
     assert_eq!((network.next_wakeup(), network.packets_inside()), (Some(us(5)), 4));
     let mut departed = Vec::new();
     network.take_departed(&mut departed);
-    assert_eq!(departed, [NodeId(0), NodeId(1)], "each has left at once; node 0 is not asked about");
+    assert_eq!(
+        departed,
+        [0, 1].map(|node| Departure { node: NodeId(node), flow: 0 }),
+        "each has left at once; node 0 is not asked about"
+    );
     let received = arrivals(&run(&mut network, us(100)));
     assert_eq!(received, [(us(5), 1, 1), (us(6), 0, 2), (us(6), 2, 2), (us(7), 2, 3)]);
     assert_eq!((network.next_wakeup(), network.packets_inside()), (None, 0));
@@ -213,11 +217,34 @@ fn a_host_hears_when_its_packets_have_left_the_first_queue() {
     while let Some(now) = network.next_wakeup() {
         network.advance(now, &mut deliveries);
         network.take_departed(&mut departed);
-        heard.extend(departed.drain(..).map(|node| (now, node.0)));
+        heard.extend(departed.drain(..).map(|departure| (now, departure.node.0)));
     }
     // 120 us each at N1's link, 1200 us each at N3's. Of N2's packets nobody is told, nor of N1's when they leave R.
     assert_eq!(heard, [(us(120), 0), (us(240), 0), (us(1200), N3), (us(2400), N3)]);
     assert_eq!(deliveries.len(), 6);
+}
+
+#[test]
+fn what_leaves_by_another_link_or_in_another_order_is_named_by_its_flow() {
+    // One node with a slow link to 1 (12 ms for 1500 bytes) and a fast one to 2 (120 us), and FQ-CoDel on the fast one: flow 7
+    // begins while flow 6 has a queue, and goes before it.
+    let fq_codel = Discipline::FqCodel(FqCodelConfig::default());
+    let queue = QueueConfig { discipline: fq_codel, ..QueueConfig::fifo(10) };
+    let fast = DirectionConfig { queue, ..direction(100.0, 0, 10) };
+    let config = links(3, &[0, 1, 2], vec![link(0, 1, direction(1.0, 0, 10)), link(0, 2, fast)]);
+    let mut network = Network::new(&config, 1).unwrap();
+    network.report_departures(NodeId(0));
+    for (to, flow) in [(1, 5), (2, 6), (2, 6), (2, 6), (2, 7)] {
+        network.offer(Time::ZERO, Packet { flow, ..packet(0, to, 1500, flow) }).unwrap();
+    }
+    let (mut deliveries, mut departed, mut heard) = (Vec::new(), Vec::new(), Vec::new());
+    while let Some(now) = network.next_wakeup() {
+        network.advance(now, &mut deliveries);
+        network.take_departed(&mut departed);
+        heard.extend(departed.drain(..).map(|departure| (now, departure.flow)));
+    }
+    let expected = [(us(120), 6), (us(240), 7), (us(360), 6), (us(480), 6), (us(12_000), 5)];
+    assert_eq!(heard, expected);
 }
 
 #[test]
@@ -230,7 +257,7 @@ fn a_departure_that_happened_while_a_packet_was_offered_wakes_at_once() {
     assert_eq!(network.next_wakeup(), Some(us(500)));
     let mut departed = Vec::new();
     network.take_departed(&mut departed);
-    assert_eq!((departed, network.next_wakeup()), (vec![NodeId(0)], Some(us(620))));
+    assert_eq!((departed, network.next_wakeup()), (vec![Departure { node: NodeId(0), flow: 0 }], Some(us(620))));
 }
 
 #[test]
@@ -417,7 +444,7 @@ proptest! {
             network.take_departed(&mut departed);
         }
         for (node, accepted) in accepted.into_iter().enumerate() {
-            prop_assert_eq!(departed.iter().filter(|departed| departed.index() == node).count(), accepted);
+            prop_assert_eq!(departed.iter().filter(|departed| departed.node.index() == node).count(), accepted);
         }
     }
 

@@ -9,9 +9,9 @@ use crate::{Options, SimError, law};
 use control::bound::Bound;
 use control::policy::FlowId;
 use network::random::Streams;
-use network::{Delivery, Destination, Network, NodeId, Packet, Topology};
+use network::{Delivery, Departure, Destination, Network, NodeId, Packet, Topology};
 use scenario::{HostSpec, RunResult, Scenario, Series, TrafficKind};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering;
 use tcp::{Endpoint, Segment};
 use units::{Bytes, Span, Time};
@@ -30,7 +30,7 @@ pub(crate) enum Payload {
     Datagram { connection: u32 },
 }
 
-/// Whose packets lie in a node's transmit queue, in order: told when they leave it.
+/// A packet in a node's transmit queue: who is told when it leaves.
 #[derive(Clone, Copy, Debug)]
 enum Queued {
     Segment { connection: u32, incarnation: u32, side: u32, size: Bytes },
@@ -50,6 +50,26 @@ struct Turns {
 /// In one moment a host offers so many datagrams at most: a link that loses every packet before its queue never fills.
 const MOST_OFFERS: u32 = 100_000;
 
+/// What is in a node's transmit queue, by flow. The packets of one flow leave in order; those of several need not: their first
+/// links may differ, or FQ-CoDel chooses.
+#[derive(Debug, Default)]
+struct TransmitQueue {
+    flows: BTreeMap<u32, VecDeque<Queued>>,
+}
+
+impl TransmitQueue {
+    fn push(&mut self, flow: u32, packet: Queued) {
+        self.flows.entry(flow).or_default().push_back(packet);
+    }
+
+    fn pop(&mut self, flow: u32) -> Option<Queued> {
+        self.flows.get_mut(&flow)?.pop_front()
+    }
+}
+
+/// The flow of beacons, which is no connection's number.
+const BEACON_FLOW: u32 = u32::MAX;
+
 /// One run.
 pub(crate) struct Simulation<'a> {
     scenario: &'a Scenario,
@@ -63,7 +83,7 @@ pub(crate) struct Simulation<'a> {
     /// The connections of each host.
     of_host: Vec<std::ops::Range<usize>>,
     /// For each node that wants to know what leaves its transmit queue: what is in it.
-    queued: Vec<Option<VecDeque<Queued>>>,
+    queued: Vec<Option<TransmitQueue>>,
     /// The saturated flows of each host.
     saturated: Vec<Turns>,
     measurement: Measurement,
@@ -76,7 +96,7 @@ pub(crate) struct Simulation<'a> {
     strays: u64,
     // Taken, used and put back, so that nothing is allocated per event.
     deliveries: Vec<Delivery<Payload>>,
-    departed: Vec<NodeId>,
+    departed: Vec<Departure>,
     actions: Vec<Action>,
     delays: Vec<Span>,
 }
@@ -143,8 +163,8 @@ impl<'a> Simulation<'a> {
             host.reports_departures = watches_its_queue(spec);
         }
         let mut network = Network::new(&config, scenario.seed).map_err(|error| SimError::Network(error.to_string()))?;
-        let mut queued: Vec<Option<VecDeque<Queued>>> =
-            hosts.iter().map(|host| watches_its_queue(host).then(VecDeque::new)).collect();
+        let mut queued: Vec<Option<TransmitQueue>> =
+            hosts.iter().map(|host| watches_its_queue(host).then(TransmitQueue::default)).collect();
         let mut connections = Vec::new();
         let mut of_host = Vec::with_capacity(hosts.len());
         for host in hosts {
@@ -156,7 +176,7 @@ impl<'a> Simulation<'a> {
                 }
                 if host.kind.tcp.tsq.is_some() && queued[server].is_none() {
                     network.report_departures(flow.server);
-                    queued[server] = Some(VecDeque::new());
+                    queued[server] = Some(TransmitQueue::default());
                 }
                 let stream = streams.stream(&format!("traffic/host-{}/flow-{number}", host.index));
                 let application = Application::new(flow, stream);
@@ -289,9 +309,10 @@ impl<'a> Simulation<'a> {
     fn tell_departures(&mut self, now: Time) {
         let mut departed = std::mem::take(&mut self.departed);
         self.network.take_departed(&mut departed);
-        for node in departed.drain(..).map(NodeId::index) {
+        for Departure { node, flow } in departed.drain(..) {
+            let node = node.index();
             let queued = self.queued[node].as_mut().expect("only nodes that watch their queues are told");
-            let packet = queued.pop_front().expect("what leaves a queue was put into it");
+            let packet = queued.pop(flow).expect("what leaves a queue was put into it");
             if let Queued::Segment { connection, incarnation, side, size } = packet {
                 let (connection, side) = (connection as usize, side as usize);
                 let flow = &mut self.connections[connection];
@@ -398,7 +419,7 @@ impl<'a> Simulation<'a> {
                 Ok(()) => {
                     if let Some(queued) = &mut self.queued[from.index()] {
                         let (incarnation, side) = (flow.incarnation, side as u32);
-                        queued.push_back(Queued::Segment { connection: number, incarnation, side, size });
+                        queued.push(number, Queued::Segment { connection: number, incarnation, side, size });
                     }
                 }
                 Err(Packet { payload: Payload::Segment { segment, .. }, .. }) => {
@@ -481,7 +502,8 @@ impl<'a> Simulation<'a> {
             if self.network.offer(now, Packet { from, to, size, flow: number, payload }).is_err() {
                 break;
             }
-            self.queued[host].as_mut().expect("a saturating host watches its queue").push_back(Queued::Other);
+            let queued = self.queued[host].as_mut().expect("a saturating host watches its queue");
+            queued.push(number, Queued::Other);
         }
     }
 
@@ -517,14 +539,14 @@ impl<'a> Simulation<'a> {
             from: NodeId(host as u16),
             to: Destination::Broadcast,
             size: BEACON_PACKET,
-            flow: u32::MAX,
+            flow: BEACON_FLOW,
             payload,
         };
         // A full queue counts the drop.
         if self.network.offer(now, packet).is_ok()
             && let Some(queued) = &mut self.queued[host]
         {
-            queued.push_back(Queued::Other);
+            queued.push(BEACON_FLOW, Queued::Other);
         }
     }
 }

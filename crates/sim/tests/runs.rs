@@ -246,3 +246,33 @@ fn a_keystroke_that_the_hosts_own_queue_refuses_is_sent_later() {
     // 55 gaps of a mean of 1 s: 55, standard deviation 7.4; nearly all arrive.
     assert!(result.flows[1].messages > 25, "{} messages", result.flows[1].messages);
 }
+
+#[test]
+fn small_queues_count_what_their_own_connection_has_waiting() {
+    let text = "
+duration_s = 10
+warmup_s = 2
+[[links]]
+between = [\"A\", \"S1\"]
+rate_mbps = 0.2
+delay_ms = 1
+[[links]]
+between = [\"A\", \"S2\"]
+rate_mbps = 100
+delay_ms = 1
+[[hosts]]
+node = \"A\"
+[hosts.tcp]
+tsq = \"limit\"
+tsq_limit_kib = 64
+[[hosts.flows]]
+to = \"S1\"
+[[hosts.flows]]
+to = \"S2\"
+";
+    let (result, _) = run(text, &[]);
+    let goodputs: Vec<f64> = result.flows.iter().map(|flow| flow.goodput_mbps).collect();
+    // 1448 of 1500 bytes of 0.2 and 100 Mb/s. 64 KiB are several times the 25 KiB that the fast link carries in its round trip.
+    assert!(goodputs[0] > 0.8 * 0.193 && goodputs[0] < 1.02 * 0.1931, "{goodputs:?}");
+    assert!(goodputs[1] > 80.0 && goodputs[1] < 96.6, "{goodputs:?}");
+}

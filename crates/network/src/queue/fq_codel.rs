@@ -27,7 +27,7 @@
 
 use super::codel::{Codel, Setpoint};
 use super::packet_queue::{PacketQueue, frame_bytes};
-use crate::packet::{NodeId, Packet};
+use crate::packet::{Departure, Packet};
 use crate::random::Streams;
 use crate::statistics::{Cause, LengthOverTime};
 use rand::Rng;
@@ -75,8 +75,8 @@ pub(crate) struct FqCodel<P> {
     in_service: InService<P>,
     lengths: LengthOverTime,
     drops: [u64; Cause::ALL.len()],
-    /// Whose accepted packets were dropped, if somebody takes note.
-    lost: Option<Vec<NodeId>>,
+    /// Accepted packets that were dropped, if somebody takes note.
+    lost: Option<Vec<Departure>>,
 }
 
 #[derive(Clone, Debug)]
@@ -116,13 +116,13 @@ impl<P> FqCodel<P> {
         }
     }
 
-    /// From now on takes note of whose packets are dropped after they were accepted.
+    /// From now on takes note of packets that are dropped after they were accepted.
     pub(crate) fn note_lost(&mut self) {
         self.lost.get_or_insert_default();
     }
 
-    /// Whose packets were dropped after they were accepted, since the last call, in order.
-    pub(crate) fn take_lost(&mut self) -> impl Iterator<Item = NodeId> {
+    /// The packets that were dropped after they were accepted, since the last call, in order.
+    pub(crate) fn take_lost(&mut self) -> impl Iterator<Item = Departure> {
         self.lost.iter_mut().flat_map(|lost| lost.drain(..))
     }
 
@@ -224,7 +224,7 @@ impl<P> FqCodel<P> {
             let (waiting, lost) = (&mut self.waiting, &mut self.lost);
             let drop = |packet: Packet<P>| {
                 *waiting -= 1;
-                lost.iter_mut().for_each(|lost| lost.push(packet.from));
+                lost.iter_mut().for_each(|lost| lost.push(packet.departure()));
             };
             if let Some(packet) = flow.codel.dequeue(now, setpoint, &mut flow.queue, drop) {
                 self.drops[Cause::CoDel as usize] += (before - self.waiting) as u64;
@@ -258,7 +258,7 @@ impl<P> FqCodel<P> {
             if fattest == joined && flow.queue.is_empty() {
                 refused = Some(packet);
             } else if let Some(lost) = &mut self.lost {
-                lost.push(packet.from);
+                lost.push(packet.departure());
             }
         }
         flow.codel.on_overflow(dropped);
@@ -275,7 +275,7 @@ fn credits(bytes: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::Destination;
+    use crate::packet::{Destination, NodeId};
     use proptest::prelude::*;
 
     fn ms(millis: u64) -> Time {

@@ -5,7 +5,7 @@ mod fifo;
 mod fq_codel;
 mod packet_queue;
 
-use crate::packet::{NodeId, Packet};
+use crate::packet::{Departure, Packet};
 use crate::random::Streams;
 use crate::statistics::{Cause, LengthOverTime};
 pub(crate) use fifo::Fifo;
@@ -119,15 +119,15 @@ impl<P> Queue<P> {
         packet
     }
 
-    /// From now on takes note of whose packets are dropped after they were accepted; a drop-tail queue does not do that.
+    /// From now on takes note of packets that are dropped after they were accepted; a drop-tail queue does not do that.
     pub(crate) fn note_lost(&mut self) {
         if let Self::FqCodel(queue) = self {
             queue.note_lost();
         }
     }
 
-    /// Whose packets were dropped after they were accepted, since the last call, in order.
-    pub(crate) fn take_lost(&mut self) -> impl Iterator<Item = NodeId> {
+    /// The packets that were dropped after they were accepted, since the last call, in order.
+    pub(crate) fn take_lost(&mut self) -> impl Iterator<Item = Departure> {
         let queue = if let Self::FqCodel(queue) = self { Some(queue) } else { None };
         queue.into_iter().flat_map(|queue| queue.take_lost())
     }

@@ -29,7 +29,7 @@ use super::backoff::Contention;
 use super::constants::{PhyRate, Standard};
 use super::rate_control::{Controller, RateSet};
 use crate::config::{HostConfig, WifiConfig};
-use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
+use crate::packet::{Delivery, Departure, Destination, NodeId, Outcome, Packet};
 use crate::queue::{Queue, QueueConfig};
 use crate::random::{Streams, happens};
 use crate::statistics::{AirTime, Cause, StationStatistics, Statistics, WifiLinkStatistics};
@@ -85,6 +85,7 @@ struct Direction {
 #[derive(Clone, Copy, Debug)]
 struct Transmission {
     sender: usize,
+    flow: u32,
     end: Time,
     rate: PhyRate,
     /// The station at the other end, or `None` for a broadcast.
@@ -288,7 +289,7 @@ impl<P: Clone> Medium<P> {
                 Destination::Broadcast => None,
             }
         };
-        let size = head.size;
+        let (size, flow) = (head.size, head.flow);
         let rate = if let Some(link) = link {
             let direction = &mut self.directions[link.station][link.way];
             let rate = direction.controller.next_rate();
@@ -301,7 +302,7 @@ impl<P: Clone> Medium<P> {
             self.broadcast_rate
         };
         let end = start + self.times.data(rate, size);
-        self.on_air.push(Transmission { sender, end, rate, link });
+        self.on_air.push(Transmission { sender, flow, end, rate, link });
         self.phase = match self.phase {
             Phase::Frames(until) => Phase::Frames(until.max(end)),
             Phase::Silent | Phase::Acknowledgement(_) => Phase::Frames(end),
@@ -316,7 +317,7 @@ impl<P: Clone> Medium<P> {
         direction.controller.on_success(now);
         direction.counts.acknowledged += 1;
         self.senders[frame.sender].queue.release(now);
-        self.finish(frame.sender, outcome);
+        self.finish(frame.sender, frame.flow, outcome);
         self.resume(now + self.times.difs, &[]);
     }
 
@@ -333,7 +334,7 @@ impl<P: Clone> Medium<P> {
                 outcome.deliveries.push(Delivery { at: now, to, packet: packet.clone() });
             }
         }
-        self.finish(sender, outcome);
+        self.finish(sender, packet.flow, outcome);
         self.resume(now + self.times.difs, &waits);
         waits.clear();
         self.waits = waits;
@@ -382,7 +383,7 @@ impl<P: Clone> Medium<P> {
             let packet = access_point.queue.pop(now);
             let receivers = self.receivers(&packet).count() as u64;
             self.senders[frame.sender].queue.count_drops(Cause::Collision, receivers);
-            self.finish(frame.sender, outcome);
+            self.finish(frame.sender, frame.flow, outcome);
             return;
         };
         let direction = &mut self.directions[link.station][link.way];
@@ -394,17 +395,17 @@ impl<P: Clone> Medium<P> {
             direction.counts.given_up += 1;
             sender.queue.pop(now);
             sender.queue.count_drops(Cause::RetryLimit, 1);
-            self.finish(frame.sender, outcome);
+            self.finish(frame.sender, frame.flow, outcome);
         } else {
             self.contention.on_failure(frame.sender);
         }
     }
 
     /// The sender is done with the head of its queue, one way or another.
-    fn finish(&mut self, sender: usize, outcome: &mut Outcome<'_, P>) {
+    fn finish(&mut self, sender: usize, flow: u32, outcome: &mut Outcome<'_, P>) {
         self.senders[sender].failures = 0;
         if self.senders[sender].reports {
-            outcome.departed.push(NodeId(sender as u16));
+            outcome.departed.push(Departure { node: NodeId(sender as u16), flow });
         }
         self.contention.on_done(sender);
         if self.senders[sender].queue.is_empty() {
