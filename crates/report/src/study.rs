@@ -40,8 +40,8 @@ pub(crate) fn terminal(study: &StudyResult) -> String {
         let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
         let _ = writeln!(text, "{}\n", table(&heads, &rows));
     }
-    if matrices.iter().flat_map(|matrix| matrix.claims.iter().flatten()).any(|claim| brief(claim).ends_with('?')) {
-        text.push_str("A question mark: the confidence interval reaches to the other side.\n\n");
+    if matrices.iter().any(Matrix::is_unsure) {
+        let _ = writeln!(text, "{QUESTION_MARK}\n");
     }
     for claim in firsts(&study.claims) {
         let _ = writeln!(text, "{}: {} ({})", claim.id, claim.text, claim.source);
@@ -80,7 +80,8 @@ pub(crate) fn page(study: &StudyResult, figures: &[Figure]) -> String {
     }
     if !study.claims.is_empty() {
         page.push_str("<h2>Claims</h2>\n");
-        for matrix in arranged(&study.claims).1 {
+        // One claim by itself stands whole below.
+        for matrix in arranged(&study.claims).1.iter().filter(|matrix| matrix.claims.len() > 1) {
             matrix.draw(&mut page);
         }
         for claim in firsts(&study.claims) {
@@ -261,7 +262,13 @@ fn arranged(claims: &[ClaimResult]) -> (Vec<&ClaimResult>, Vec<Matrix<'_>>) {
     (single, matrices)
 }
 
+const QUESTION_MARK: &str = "A question mark: the confidence interval reaches to the other side.";
+
 impl Matrix<'_> {
+    fn is_unsure(&self) -> bool {
+        self.claims.iter().flatten().any(|claim| brief(claim).ends_with('?'))
+    }
+
     /// The claims, each with what makes it hold.
     fn heads(&self) -> Vec<String> {
         let head = |places: &Vec<&ClaimResult>| {
@@ -297,7 +304,9 @@ impl Matrix<'_> {
             page.push_str("</tr>\n");
         }
         page.push_str("</tbody></table></div>\n");
-        page.push_str("<p class=\"caption\">A question mark: the confidence interval reaches to the other side.</p>\n");
+        if self.is_unsure() {
+            let _ = writeln!(page, "<p class=\"caption\">{QUESTION_MARK}</p>");
+        }
     }
 }
 
