@@ -29,16 +29,16 @@ pub fn root() -> bool {
     root
 }
 
-/// Looks every 20 ms until `found` has something; panics after 20 s.
+/// Looks every 20 ms until `found` has something; panics after a minute.
 pub fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(20) {
+    while begun.elapsed() < Duration::from_secs(60) {
         if let Some(found) = found() {
             return found;
         }
         thread::sleep(Duration::from_millis(20));
     }
-    panic!("waited 20 s for {what}");
+    panic!("waited a minute for {what}");
 }
 
 type Job = Box<dyn FnOnce() + Send>;
