@@ -15,6 +15,7 @@ use units::{Bytes, Rate, Span, Time};
 /// What is measured while a run goes on.
 pub(crate) struct Measurement {
     warm_at: Time,
+    sample: Span,
     series: Option<Series>,
     flows: Vec<Flow>,
 }
@@ -25,8 +26,8 @@ struct Flow {
     bounds: Bounds,
     /// At the end of the warm-up.
     warm: Counts,
-    /// At the sample before.
-    sampled: (Time, Bytes),
+    /// What the receiving application had at the sample before.
+    received: Bytes,
     /// From writing a message to reading its last byte, in ms.
     delays_ms: Vec<f64>,
 }
@@ -48,6 +49,7 @@ impl Measurement {
     pub(crate) fn new(scenario: &Scenario, connections: usize, series: bool) -> Self {
         Self {
             warm_at: Time::ZERO + scenario.warmup,
+            sample: scenario.sample,
             series: series.then(Series::default),
             flows: vec![Flow::default(); connections],
         }
@@ -83,13 +85,13 @@ impl Measurement {
     pub(crate) fn on_sample(&mut self, now: Time, connections: &[Connection], network: &Network<Payload>) {
         let t_s = now.as_secs_f64();
         for (flow, connection) in self.flows.iter_mut().zip(connections) {
-            let Some(sender) = connection.sender() else { continue };
+            let counts = connection.counts();
+            let received_before = std::mem::replace(&mut flow.received, counts.received);
+            let Some(sender) = connection.sender().filter(|sender| sender.is_established()) else { continue };
             let info = sender.info();
             let srtt_ms = info.srtt.map(Span::as_millis_f64);
             flow.meter.on_sample(now >= self.warm_at, Bytes::new(info.acked_bytes), srtt_ms, info.cwnd_segments);
             let Some(series) = &mut self.series else { continue };
-            let received = connection.counts().received;
-            let (sampled_at, before) = std::mem::replace(&mut flow.sampled, (now, received));
             let (bound_min, bound_max) = flow.bounds.at(now);
             series.flows.push(FlowSample {
                 t_s,
@@ -102,8 +104,8 @@ impl Measurement {
                 state: info.state as u8,
                 in_flight_segments: info.in_flight_segments,
                 unsent_bytes: info.unsent_bytes,
-                retransmits: info.retransmits,
-                goodput_mbps: Rate::over(received - before, now.saturating_since(sampled_at)).as_mbps(),
+                retransmits: counts.retransmits,
+                goodput_mbps: Rate::over(counts.received - received_before, self.sample).as_mbps(),
                 bound_min,
                 bound_max,
             });

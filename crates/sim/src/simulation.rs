@@ -47,6 +47,9 @@ struct Turns {
     offers: u32,
 }
 
+/// How often to look whether the run is to end early: some milliseconds.
+const STEPS_BETWEEN_LOOKS: u64 = 1 << 14;
+
 /// In one moment a host offers so many datagrams at most: a link that loses every packet before its queue never fills.
 const MOST_OFFERS: u32 = 100_000;
 
@@ -226,7 +229,7 @@ impl<'a> Simulation<'a> {
 
     pub(crate) fn run(mut self) -> Option<(RunResult, Series)> {
         let end = Time::ZERO + self.scenario.duration;
-        loop {
+        for step in 1_u64.. {
             let network = self.network.next_wakeup().unwrap_or(Time::MAX);
             let (timer, slot) = self.timers.first();
             if network.min(timer) > end {
@@ -234,7 +237,10 @@ impl<'a> Simulation<'a> {
             }
             if network <= timer {
                 self.carry(network);
-            } else if self.wake(timer, slot) {
+            } else {
+                self.wake(timer, slot);
+            }
+            if step.is_multiple_of(STEPS_BETWEEN_LOOKS) && self.options.stop.load(Ordering::Relaxed) {
                 return None;
             }
         }
@@ -328,8 +334,8 @@ impl<'a> Simulation<'a> {
         self.departed = departed;
     }
 
-    /// Lets the owner of a timer do what is due; whether the run is to end early.
-    fn wake(&mut self, now: Time, slot: usize) -> bool {
+    /// Lets the owner of a timer do what is due.
+    fn wake(&mut self, now: Time, slot: usize) {
         self.timer_events += 1;
         match self.slots.owner(slot) {
             Owner::End { connection, side } => {
@@ -362,10 +368,8 @@ impl<'a> Simulation<'a> {
                 self.timers.set(slot, now + self.scenario.sample);
                 self.measurement.on_sample(now, &self.connections, &self.network);
                 (self.options.progress)(now - Time::ZERO);
-                return self.options.stop.load(Ordering::Relaxed);
             }
         }
-        false
     }
 
     fn on_segment(&mut self, now: Time, connection: usize, incarnation: u32, side: usize, segment: &Segment) {

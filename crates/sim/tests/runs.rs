@@ -172,7 +172,7 @@ fn saturated_stations_share_the_medium_evenly() {
 fn a_run_that_is_stopped_has_no_result() {
     let stop = AtomicBool::new(true);
     let options = Options { build: Build::default(), series: false, stop: &stop, progress: &|_| {} };
-    assert!(sim::run(&load(WIRE, &[]), &options).expect("a scenario that can be run").is_none());
+    assert!(sim::run(&load(WIRE, &["sample_ms=60000"]), &options).expect("a scenario that can be run").is_none());
 }
 
 #[test]

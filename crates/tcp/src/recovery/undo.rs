@@ -45,8 +45,9 @@ impl Undo {
         *self.outstanding.get_or_insert(0) += 1;
     }
 
+    /// The host took no retransmission: there is one fewer, and nothing is proved by that.
     pub(crate) fn on_retransmission_taken_back(&mut self) {
-        self.outstanding = self.outstanding.map(|count| count.saturating_sub(1));
+        self.outstanding = self.outstanding.map(|count| count.saturating_sub(1)).filter(|count| *count > 0);
     }
 
     /// A D-SACK reports `duplicate`.
@@ -135,5 +136,23 @@ impl Sender {
         }
         debug_assert!(self.state <= CongestionState::Loss);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_retransmission_that_the_host_refused_proves_nothing() {
+        let mut undo = Undo::default();
+        undo.begin(1, 0, Some((20, 20)));
+        undo.on_retransmitted(Time::ZERO);
+        undo.on_retransmission_taken_back();
+        assert!(!undo.all_were_duplicates());
+        // One that went and is reported as a duplicate does.
+        undo.on_retransmitted(Time::ZERO);
+        undo.on_duplicate(&(1..1449));
+        assert!(undo.all_were_duplicates());
     }
 }
