@@ -128,6 +128,9 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     let common = &arguments.common;
     let cases = if arguments.cases.is_empty() { Vary::cases(&arguments.varied) } else { arguments.cases.clone() };
     check_cases(&cases)?;
+    if arguments.jobs.is_some() && common.hosts == Habitat::Kernel {
+        bail!("kernel hosts run in real time, one run after the other: --jobs is for --hosts simulated");
+    }
     let base = Scenario::load(&common.scenario, &common.overrides)?;
     // Every run is read and checked before the first one starts: a typing error in the last must not cost the time of
     // the others.

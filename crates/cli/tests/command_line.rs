@@ -296,6 +296,8 @@ fn simulated_hosts_are_the_default_and_need_nobodys_leave() {
         assert!(fs::metadata(out.join(file)).is_ok_and(|file| file.len() > 1_000), "{file}");
     }
     refused(&lasthop(&["run", &scenario, "--traffic", "iperf3"]), &["--hosts kernel"]);
+    let vary = ["--vary", "hosts.0.count=1,2", "--hosts", "kernel", "--jobs", "2"];
+    refused(&lasthop(&[&["compare", &scenario][..], &vary].concat()), &["--jobs", "--hosts simulated"]);
     let output = lasthop(&["run", &scenario, "--set", "hosts.0.congestion_control=bbr"]);
     refused(&output, &["bbr", "hosts.0.congestion_control", "newreno, cubic"]);
 }
