@@ -87,7 +87,7 @@ impl Sender {
     }
 
     /// RACK.reo_wnd.
-    fn reordering_window(&self) -> Span {
+    pub(crate) fn reordering_window(&self) -> Span {
         let in_recovery = matches!(self.state, CongestionState::Recovery | CongestionState::Loss);
         if !self.reordering_seen && (in_recovery || self.board.sacked_out() >= crate::scoreboard::DUP_THRESH) {
             return Span::ZERO;

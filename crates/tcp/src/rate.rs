@@ -138,4 +138,15 @@ mod tests {
         rate.on_ack(at(300), 1, 0); // 1 in 100 ms
         assert_eq!(rate.rate(1000), (Rate::from_bps(800_000), false));
     }
+
+    /// ACKs that come in a bunch seem fast; a sample over less than the lowest RTT tells of the bunch, not of the path.
+    #[test]
+    fn a_sample_over_less_than_the_lowest_round_trip_does_not_count() {
+        let mut rate = DeliveryRate::default();
+        let at = |ms| Time::ZERO + Span::from_millis(ms);
+        let sent = rate.on_sent(at(0), false);
+        rate.on_segment_delivered(&sent, at(0));
+        rate.on_ack(at(50), 1, 100_000_000);
+        assert_eq!(rate.rate(1000), (Rate::ZERO, false));
+    }
 }

@@ -600,4 +600,40 @@ mod tests {
         assert_eq!(acked, [1, 2, 3, 48, 93]);
         assert_eq!(receiver.next_timeout(), Time::ZERO + Span::from_millis(1));
     }
+
+    /// Linux: after a gap of more than an RTO the sender has probably begun again with a small window.
+    #[test]
+    fn after_a_long_gap_segments_are_acknowledged_at_once_again() {
+        let delayed_ack = DelayedAck { quick_segments: 1, ..DelayedAck::LINUX };
+        let mut receiver = receiver(&Config { delayed_ack, ..Config::linux_2012() }, 1000);
+        let mut seq = 1000;
+        let mut acked = |ms: u64| {
+            let segment = Segment { seq, payload_bytes: 500, has_ack: true, ..Segment::default() };
+            seq += 500;
+            receiver.on_segment(Time::ZERO + Span::from_millis(ms), &segment, RTO, SRTT);
+            let wants = receiver.wants_ack();
+            if wants {
+                receiver.on_ack_sent(true);
+            }
+            wants
+        };
+        assert_eq!([0, 1, 2, 3].map(&mut acked), [true, false, true, false]);
+        assert_eq!([200, 201, 202].map(&mut acked), [true, false, true]); // 197 ms: the pair is complete
+        assert_eq!([600, 601, 602].map(&mut acked), [true, false, true]); // 398 ms: at once
+    }
+
+    /// RFC 1122 §4.2.3.3; Linux tells of a window that has at least doubled.
+    #[test]
+    fn a_window_update_goes_if_it_is_worth_it() {
+        let config = Config { receive_buffer: units::Bytes::new(5000), ..acknowledging_all() };
+        for (segments, worth_it) in [(4, false), (5, true)] {
+            let mut receiver = receiver(&config, 1000);
+            receiver.pause_reading();
+            for number in 0..segments {
+                arrive(&mut receiver, 1000 + 500 * number);
+            }
+            receiver.resume_reading();
+            assert_eq!(receiver.wants_ack(), worth_it);
+        }
+    }
 }

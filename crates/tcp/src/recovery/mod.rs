@@ -280,7 +280,6 @@ impl Sender {
         // RFC 5682 §2.1: not if the timeout interrupts a recovery, unless the same segment times out again.
         self.f_rto = self.config.f_rto && (fresh || self.timeouts_in_a_row > 0);
         self.recovery_point = self.snd_nxt;
-        self.careful_below = self.snd_nxt;
         self.probe = None;
         self.duplicate_acks = 0;
         self.partial_acks = 0;

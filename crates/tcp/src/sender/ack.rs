@@ -41,8 +41,6 @@ pub(crate) struct Ack {
     pub(crate) full: bool,
     /// The reordering timer was set.
     pub(crate) timer_set: bool,
-    /// RFC 6582's full acknowledgement.
-    ends_repair: bool,
     acked_first: Option<Time>,
     acked_last: Option<Time>,
     sacked_first: Option<Time>,
@@ -82,11 +80,9 @@ impl Sender {
         if self.probe.is_some() {
             self.check_probe(now, segment.ack, &ack);
         }
-        let repairing = self.counts_no_duplicates() && self.state == CongestionState::Recovery;
         if self.state != CongestionState::Open || ack.sacked > 0 || ack.duplicate || ack.d_sack {
             self.recover(now, &mut ack);
         }
-        ack.ends_repair = repairing && self.state != CongestionState::Recovery;
         if ack.advanced && !ack.timer_set {
             // RFC 6582 §3.2 (4), "impatient": only the first partial ACK starts the timer anew.
             let impatient = self.recovery == Recovery::NewReno && self.state == CongestionState::Recovery;
@@ -268,7 +264,7 @@ impl Sender {
                 now_us: now.as_nanos() / 1000,
                 // What a full acknowledgement passes has left long ago, reported by duplicates that inflated the window; RFC
                 // 6582 §3.2 (3) deflates it to ssthresh and adds nothing.
-                acked_segments: if ack.ends_repair { 0 } else { ack.delivered },
+                acked_segments: ack.delivered,
                 in_flight_segments: in_flight,
                 rtt_us: rtt.map_or(0, |rtt| micros(rtt.as_nanos()).max(1)),
                 srtt_us: micros(self.rtt.srtt_ns()),

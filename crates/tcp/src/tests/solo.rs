@@ -179,20 +179,124 @@ fn f_rto_without_new_data_goes_on_at_once() {
 }
 
 /// RFC 8985 §6.3: a timeout says nothing of what was sent less than a round trip ago.
+///
+/// ```text
+/// ms      0        100              380                     400
+/// client  0..9     10 11 0 12       13 ..                   timeout of 0 (again at 100): 0 and 9 are old, the rest is not
+/// ACKs             SACK 1 2 3       SACK 4 .. 8: took 380
+/// ```
 #[test]
 fn a_timeout_does_not_take_recent_segments_for_lost() {
     let mut solo = Solo::new(&Config { f_rto: false, ..modern() }, 100);
-    assert_eq!(solo.ack(290, 1, &[]), [10, 11]); // 0 took 290 ms: RACK.rtt
-    // 2 SRTT + 2 ms later a probe; then the RTO.
-    let probe = solo.end.next_timeout();
-    solo.end.on_timeout(probe);
-    assert_eq!(std::iter::from_fn(|| solo.end.poll_transmit(probe)).count(), 1);
-    let timeout = solo.end.next_timeout();
-    solo.end.on_timeout(timeout);
-    let recent = timeout - probe < Span::from_millis(290);
-    // 1 to 9 at 0 and 10, 11 at 290 are lost; the probe, 12, only if it is old enough.
-    assert_eq!(solo.info().lost_segments, if recent { 11 } else { 12 });
-    assert_eq!((solo.state(), solo.info().cwnd_segments), (CongestionState::Loss, solo.info().in_flight_segments + 1));
+    for after in 2..5 {
+        solo.ack(100, 0, &[1..after]);
+    }
+    assert_eq!(solo.info().retransmits, 1);
+    // The timer of the first SACK, when 0 was not proven lost yet.
+    assert_eq!(solo.timeout(125), []);
+    solo.ack(380, 0, &[1..9]);
+    let out = solo.info().unacked_segments;
+    assert!(out > 12);
+    assert_eq!(solo.timeout(400), [0]);
+    assert_eq!((solo.state(), solo.info().lost_segments), (CongestionState::Loss, 2));
+    assert_eq!(solo.info().in_flight_segments, out - 8 - 2 + 1); // less the SACKed and the lost, and the retransmission
+}
+
+/// Linux's TCP_RESOURCE_PROBE_INTERVAL: the host did not take the retransmission; half a second later it is asked again.
+#[test]
+fn a_refused_retransmission_is_tried_again_after_half_a_second() {
+    let mut solo = Solo::new(&stack(), 100);
+    assert_eq!(solo.end.next_timeout(), at(300));
+    solo.end.on_timeout(at(300));
+    let refused = solo.end.poll_transmit(at(300)).expect("the retransmission");
+    solo.end.on_refused(at(300), &refused);
+    assert_eq!(solo.poll(300), []);
+    assert_eq!(solo.info().retransmits, 0);
+    assert_eq!(solo.timeout(800), [0]);
+}
+
+// What an ACK measures.
+
+/// RTT: the oldest segment for SRTT, the newest for the lowest RTT; a SACK measures, too.
+#[test]
+fn an_ack_measures_the_oldest_and_the_newest() {
+    let mut solo = Solo::new(&stack(), 1);
+    solo.end.write(1000);
+    assert_eq!(solo.poll(60), [1]);
+    solo.ack(130, 2, &[]);
+    assert_eq!(
+        (solo.info().latest_rtt, solo.info().min_rtt),
+        (Some(Span::from_millis(130)), Some(Span::from_millis(70)))
+    );
+    let mut solo = Solo::new(&stack(), 10);
+    solo.ack(180, 0, &[1..2]);
+    assert_eq!(solo.info().latest_rtt, Some(Span::from_millis(180)));
+}
+
+/// RFC 6937 §2: without SACK duplicates count as delivered, and are not counted again.
+#[test]
+fn each_segment_is_delivered_once_without_sack_as_well() {
+    for recovery in [Recovery::NewReno, Recovery::Prr] {
+        let mut solo = Solo::new(&without_sack(recovery), 10);
+        for duplicate in 1..=9 {
+            solo.ack(100, 0, &[]);
+            assert_eq!(solo.info().delivered_segments, duplicate, "{recovery}");
+        }
+        solo.ack(200, 10, &[]);
+        assert_eq!(solo.info().delivered_segments, 10, "{recovery}");
+    }
+}
+
+#[test]
+fn a_rate_says_whether_the_application_held_it_down() {
+    let mut solo = Solo::new(&stack(), 3);
+    solo.ack(100, 3, &[]);
+    solo.end.write(1000);
+    solo.poll(100);
+    solo.ack(200, 4, &[]);
+    // The first three were sent before the application ran dry; the last is the slower sample, and does not count.
+    assert_eq!((solo.info().app_limited, solo.info().delivery_rate.as_bps()), (false, 240_000));
+    solo.end.write(4000);
+    solo.poll(200);
+    solo.ack(300, 8, &[]);
+    assert_eq!((solo.info().app_limited, solo.info().delivery_rate.as_bps()), (true, 320_000));
+}
+
+/// Linux's tcp_cwnd_validate(): a round trip in which the window was not used counts with the most that was out in it.
+#[test]
+fn the_most_that_was_out_counts() {
+    let mut solo = Solo::new(&stack(), 3);
+    assert_eq!(solo.end.sender().most_out, 3);
+    solo.end.write(4000);
+    solo.poll(10);
+    assert_eq!(solo.end.sender().most_out, 7);
+    // More than half of the window: slow start may go on.
+    solo.ack(100, 7, &[]);
+    assert_eq!(solo.info().cwnd_segments, 17);
+}
+
+/// RFC 2861: what had been reached is remembered: ssthresh at least three quarters of the window.
+#[test]
+fn idleness_remembers_the_window() {
+    let mut solo = Solo::new(&stack(), 10);
+    solo.ack(100, 10, &[]);
+    let window = &mut solo.end.sender().window;
+    (window.cwnd_segments, window.ssthresh_segments) = (40, 5);
+    solo.end.write(1000);
+    solo.poll(2000);
+    assert_eq!((solo.info().cwnd_segments, solo.info().ssthresh_segments), (10, Some(30)));
+}
+
+/// The rest of a segment is still with the application, which waits for room: no small segment goes.
+#[test]
+fn a_full_send_buffer_cuts_no_segment() {
+    let config = Config { nagle: false, send_buffer: Bytes::new(3500), send_buffer_overhead: Bytes::ZERO, ..stack() };
+    let mut solo = Solo::new(&config, 0);
+    solo.end.write(300);
+    assert_eq!(solo.poll(0), [0]);
+    solo.end.write_endless();
+    let sizes: Vec<u32> = std::iter::from_fn(|| solo.end.poll_transmit(at(0))).map(|s| s.payload_bytes).collect();
+    assert_eq!(sizes, [1000, 1000]); // 3000 bytes fit: 300, 1000, 1000, and 700 that wait
 }
 
 // Recovery.
@@ -289,6 +393,56 @@ fn a_recovery_without_a_retransmission_is_not_needless() {
     );
 }
 
+/// RFC 6675 §5 (2): three duplicates are enough, however little they cover.
+#[test]
+fn three_small_duplicates_are_enough() {
+    let mut solo = Solo::new(&Config { nagle: false, fack: false, ..stack() }, 0);
+    for _ in 0..4 {
+        solo.end.write(100);
+        solo.poll(0);
+    }
+    let mut sent = Vec::new();
+    for after in 2..5 {
+        let mut sack = SackBlocks::default();
+        sack.push(1, 101..after * 100 + 1);
+        let ack = Segment { seq: 1, ack: 1, has_ack: true, window_bytes: 65_535, sack, ..Segment::default() };
+        solo.end.on_segment(at(100), &ack);
+        sent.push(solo.end.poll_transmit(at(100)).map(|segment| segment.seq));
+    }
+    assert_eq!(sent, [None, None, Some(1)]);
+}
+
+/// RFC 6675 §4 NextSeg (4): "HighRxt MUST NOT be updated": what lies below the rescue may still be retransmitted.
+#[test]
+fn a_rescue_does_not_hide_what_lies_below_it() {
+    let mut solo = Solo::new(&Config { fack: false, ..stack() }, 10);
+    for after in 2..8 {
+        solo.ack(100, 0, &[1..after]);
+    }
+    assert_eq!(solo.info().retransmits, 1);
+    // 7, 8, 9 are out, and nothing is known of them: the highest goes.
+    assert_eq!(solo.ack(200, 7, &[]), [9]);
+    // 8 arrives: 7 is not proven lost, but there is nothing else to send (rule 3).
+    assert_eq!(solo.ack(210, 7, &[8..9]), [7]);
+}
+
+/// A recovery in CWR did not reduce the window, so there is nothing to give back.
+#[test]
+fn a_needless_recovery_in_cwr_gives_nothing_back() {
+    let mut solo = Solo::new(&Config { fack: false, ..stack() }, 100);
+    solo.hear(100, 1, &[]);
+    let refused = solo.end.poll_transmit(at(100)).expect("the window is open");
+    solo.end.on_refused(at(100), &refused);
+    assert_eq!(solo.info().ssthresh_segments, Some(4)); // FlightSize 9
+    for after in 3..6 {
+        solo.ack(110, 1, &[2..after]);
+    }
+    assert_eq!((solo.state(), solo.info().retransmits), (CongestionState::Recovery, 1));
+    // The retransmission was a duplicate.
+    solo.ack(200, 10, &[1..2]);
+    assert_eq!((solo.info().spurious_undone, solo.info().ssthresh_segments), (0, Some(4)));
+}
+
 /// Linux's tcp_enter_cwr(): what came before can no longer be taken back.
 #[test]
 fn a_full_host_queue_forgets_the_recovery_before_it() {
@@ -302,9 +456,13 @@ fn a_full_host_queue_forgets_the_recovery_before_it() {
     let refused = solo.end.poll_transmit(at(210)).expect("the window is open");
     solo.end.on_refused(at(210), &refused);
     assert_eq!(solo.state(), CongestionState::Cwr);
-    solo.poll(500);
+    let retry = solo.end.next_timeout();
+    solo.end.on_timeout(retry);
+    assert!(solo.end.poll_transmit(retry).is_some());
+    solo.hear(900, 13, &[]);
+    assert_eq!(solo.state(), CongestionState::Open);
     // The D-SACK of the retransmission comes now.
-    solo.hear(510, 12, &[0..1]);
+    solo.hear(910, 13, &[0..1]);
     assert_eq!(solo.info().spurious_undone, 0);
 }
 
@@ -360,6 +518,25 @@ fn racks_patience_grows_by_quarters_up_to_a_round_trip() {
     assert_eq!(patience(sender), Span::from_millis(25));
 }
 
+/// RFC 8985 §6.2: one SACK, no proof yet: a quarter of the round trip later it is, and the retransmission goes, alone.
+#[test]
+fn what_was_overtaken_is_lost_a_quarter_of_a_round_trip_later() {
+    let mut solo = Solo::new(&modern(), 100);
+    assert_eq!(solo.ack(100, 0, &[1..2]), [10]);
+    assert_eq!(solo.timeout(125), [0]);
+    assert_eq!((solo.state(), solo.info().ssthresh_segments), (CongestionState::Recovery, Some(5)));
+}
+
+/// RFC 8985 §7.2: a probe does not put the timeout off: it counts from the first segment, however much is sent later.
+#[test]
+fn new_data_put_no_timeout_off() {
+    let mut solo = Solo::new(&modern(), 3);
+    assert_eq!(solo.end.next_timeout(), at(202));
+    solo.end.write(3000);
+    assert_eq!(solo.poll(150), [3, 4, 5]);
+    assert_eq!(solo.end.next_timeout(), at(300)); // not 150 + 202
+}
+
 /// RFC 8985 §7.3: after a probe comes the timeout, not another probe.
 #[test]
 fn one_probe_at_a_time() {
@@ -406,4 +583,25 @@ fn small_queues_allow_two_segments_whatever_the_rate() {
     assert_eq!(solo.info().unacked_segments, 2); // 2 x 1040 bytes are more than 2 x 1000
     solo.end.on_departed(at(1), Bytes::new(1040));
     assert_eq!(solo.poll(1), [2]);
+}
+
+// Both halves.
+
+/// A full segment has no room for SACK blocks: an ACK with them goes after it.
+#[test]
+fn an_ack_with_sack_blocks_follows_a_full_segment() {
+    let mut solo = Solo::new(&stack(), 0);
+    let data =
+        Segment { seq: 1001, payload_bytes: 1000, ack: 1, has_ack: true, window_bytes: 65_535, ..Segment::default() };
+    solo.end.on_segment(at(10), &data);
+    solo.end.write(1000);
+    let sent: Vec<(u32, usize)> =
+        std::iter::from_fn(|| solo.end.poll_transmit(at(10))).map(|s| (s.payload_bytes, s.sack.len())).collect();
+    assert_eq!(sent, [(1000, 0), (0, 1)]);
+    // A small one has.
+    solo.end.on_segment(at(20), &Segment { seq: 2001, ..data });
+    solo.end.write(100);
+    let sent: Vec<(u32, usize)> =
+        std::iter::from_fn(|| solo.end.poll_transmit(at(20))).map(|s| (s.payload_bytes, s.sack.len())).collect();
+    assert_eq!(sent, [(100, 1)]);
 }

@@ -339,10 +339,12 @@ fn without_new_data_a_timeout_is_taken_for_loss() {
 /// Eifel: 0 comes 105 ms late, after three that were sent later; its ACK echoes a timestamp older than the retransmission.
 #[test]
 fn a_reordered_segment_gives_the_window_back_by_its_timestamp() {
-    let granularity = Span::from_millis(1);
-    let config = Config { timestamps: true, timestamp_granularity: granularity, mss: Bytes::new(1012), ..plain() };
-    for (undo, ssthresh) in [(true, None), (false, Some(5))] {
-        let mut pair = established(&Config { undo, ..config.clone() }, 100);
+    let config = Config { timestamps: true, mss: Bytes::new(1012), ..plain() };
+    // With a tick of a second the retransmission has the same timestamp: no proof.
+    for (switch, tick_ms, ssthresh) in [(true, 1, None), (false, 1, Some(5)), (true, 1000, Some(5))] {
+        let timestamp_granularity = Span::from_millis(tick_ms);
+        let undo = ssthresh.is_none();
+        let mut pair = established(&Config { undo: switch, timestamp_granularity, ..config.clone() }, 100);
         pair.path = Box::new(|now, by, segment| {
             let late = by == CLIENT && segment.seq == 1 && segment.payload_bytes > 0 && now < ms(200);
             late.then(|| vec![Span::from_millis(105)])
@@ -422,6 +424,10 @@ fn a_needless_probe_reduces_nothing() {
     pair.ends[CLIENT].write(3000);
     run(&mut pair, 600);
     assert_eq!((info(&pair).ssthresh_segments, info(&pair).acked_bytes), (None, 13_000));
+    // Nor does it make RACK more patient: a quarter of the round trip.
+    let sender = pair.ends[CLIENT].sender();
+    sender.reordering_seen = true;
+    assert_eq!(sender.reordering_window(), Span::from_millis(25));
 }
 
 /// With new data a probe sends these, not the last segment again.
@@ -561,6 +567,32 @@ fn a_closed_window_is_probed_until_it_opens() {
     run(&mut pair, 4000);
     assert_eq!(pair.ends[SERVER].received_bytes(), 30_000);
     assert_eq!(info(&pair).retransmits, 0);
+}
+
+/// Probes that are answered may go on for ever; unanswered ones end the connection.
+#[test]
+fn only_unanswered_probes_end_a_connection() {
+    let receive_buffer = Bytes::new(10_000);
+    for (answered, failed) in [(true, false), (false, true)] {
+        let mut pair = established(&Config { receive_buffer, window_scaling: false, ..plain() }, 30);
+        pair.ends[SERVER].pause_reading();
+        pair.path = Box::new(move |now, by, _| (by == SERVER && now > ms(500) && !answered).then(Vec::new));
+        pair.run_until(ms(3_000_000));
+        assert_eq!(pair.ends[CLIENT].has_failed(), failed);
+    }
+}
+
+/// An opened window ends the backoff of the probes.
+#[test]
+fn an_opened_window_starts_the_timeout_anew() {
+    let receive_buffer = Bytes::new(10_000);
+    let mut pair = established(&Config { receive_buffer, window_scaling: false, ..plain() }, 30);
+    pair.ends[SERVER].pause_reading();
+    run(&mut pair, 3000);
+    assert_eq!(info(&pair).rto, Span::from_millis(2400)); // three probes
+    pair.ends[SERVER].resume_reading();
+    run(&mut pair, 3060);
+    assert_eq!(info(&pair).rto, Span::from_millis(300));
 }
 
 /// A full segment has no room for SACK blocks: a pure ACK with them goes as well, so that losses are found in time.
@@ -755,6 +787,28 @@ fn two_lost_syns_take_three_seconds_and_the_initial_window() {
     assert_eq!(syns, [ms(0), ms(1000), ms(3000)]);
     assert_eq!(info(&pair).cwnd_segments, 1);
     assert_eq!(info(&pair).srtt, None); // Karn
+}
+
+/// The client's last ACK of the handshake is lost, and it has nothing to send: the server's second SYN-ACK is answered.
+#[test]
+fn a_repeated_syn_ack_is_acknowledged() {
+    let config = plain();
+    let mut pair = Pair::new(&config, &config, LawName::NewReno, Span::from_millis(50));
+    pair.path = Box::new(|now, by, _| (by == CLIENT && now == ms(100)).then(Vec::new));
+    pair.run_until(ms(1040));
+    assert!(!pair.ends[SERVER].is_established());
+    pair.run_until(ms(1160));
+    assert!(pair.ends[SERVER].is_established());
+}
+
+/// The SYN-ACK is lost, and the client is the first to try again.
+#[test]
+fn a_repeated_syn_is_answered() {
+    let patient = Config { rto_initial: Span::from_secs(3), ..plain() };
+    let mut pair = Pair::new(&plain(), &patient, LawName::NewReno, Span::from_millis(50));
+    pair.path = Box::new(|now, by, _| (by == SERVER && now == ms(50)).then(Vec::new));
+    pair.run_until(ms(1110));
+    assert!(pair.ends[CLIENT].is_established());
 }
 
 /// The FIN rides on the last segment; the other side answers with its own.
