@@ -254,7 +254,7 @@ impl<'a> Simulation<'a> {
         let count = |which: &dyn Fn(&Connection) -> bool| self.connections.iter().filter(|flow| which(flow)).count();
         let unconnected = count(&|flow| {
             let is_open = |ends: &[Endpoint; 2]| ends[NEAR].is_established() || ends[NEAR].is_closed();
-            flow.incarnation == 1 && !flow.ends.as_ref().is_some_and(|ends| is_open(ends))
+            flow.incarnation == 1 && flow.ends.as_ref().is_some_and(|ends| !is_open(ends))
         });
         if unconnected > 0 {
             notes.push(format!("{unconnected} of {of} flows did not connect within the run"));

@@ -276,3 +276,12 @@ to = \"S2\"
     assert!(goodputs[0] > 0.8 * 0.193 && goodputs[0] < 1.02 * 0.1931, "{goodputs:?}");
     assert!(goodputs[1] > 80.0 && goodputs[1] < 96.6, "{goodputs:?}");
 }
+
+#[test]
+fn a_connection_that_is_over_did_connect() {
+    let text = WIRE.replace("[[hosts.flows]]", "[[hosts.flows]]\ntransfer_kib = 100");
+    assert_eq!(run(&text, &["warmup_s=0"]).0.notes, [""; 0]);
+    // The only packet that a link which loses everything has seen is the SYN.
+    let (result, _) = run(&text, &["warmup_s=0", "path.loss=1"]);
+    assert_eq!(result.notes, ["1 of 1 flows did not connect within the run"]);
+}
