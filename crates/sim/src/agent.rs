@@ -10,7 +10,7 @@
 use control::activity::{Activity, ActivitySample};
 use control::beacon::{Beacon, Receiver};
 use control::bound::Bound;
-use control::peers::{Limits, Neighbourhood, PeerId, PeerTable, Report};
+use control::peers::{Limits, PeerId, PeerTable, Report};
 use control::policy::{Decision, FlowId, FlowObservation, Nothing, Observation, Policy, PolicyName};
 use network::random::Streams;
 use rand::RngExt as _;
@@ -105,7 +105,7 @@ impl Agent {
                 busy,
             });
         }
-        let peers = self.neighbourhood(now);
+        let peers = self.table.neighbourhood(now);
         self.terminals_max = self.terminals_max.max(peers.terminals());
         let Decision { flows, new_flows } =
             self.policy.on_tick(&Observation { now, flows: &observations, peers: &peers });
@@ -164,9 +164,5 @@ impl Agent {
             control_enabled_at_s: self.enabled_at.map(Time::as_secs_f64),
             bounds_changed: self.bounds_changed,
         }
-    }
-
-    fn neighbourhood(&mut self, now: Time) -> Neighbourhood {
-        self.table.neighbourhood(now)
     }
 }

@@ -379,9 +379,6 @@ impl<'a> Simulation<'a> {
             return;
         };
         ends[side].on_segment(now, segment);
-        if ends[side].is_finished_reading() {
-            ends[side].close();
-        }
         let over = ends[NEAR].is_closed() && ends[FAR].is_closed();
         if side != flow.writer && flow.application.awaits() {
             let read = flow.read_bytes();
