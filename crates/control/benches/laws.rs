@@ -2,10 +2,9 @@
 //! machine may be busy with other work.
 #![allow(missing_docs)]
 
-use control::law::{Acked, Law, LawName, Lost, SlowStart, Window};
+use control::law::{Acked, Law, LawName, Lost, SlowStart, Start, Window};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
-use units::Time;
 
 const ACKS: u32 = 10_000;
 
@@ -43,7 +42,7 @@ fn main() {
         return;
     }
     for name in LawName::ALL {
-        let mut law = Law::new(name, Time::ZERO, SlowStart::HyStart);
+        let mut law = Law::new(name, Start { slow_start: SlowStart::HyStart, ..Start::default() });
         let mut window = Window { cwnd_segments: 100, cwnd_count: 0, ssthresh_segments: 100 };
         let mut now_us = 0;
         let lowest = (0..200).map(|_| run(&mut law, &mut window, &mut now_us)).min().expect("runs");

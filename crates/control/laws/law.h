@@ -11,9 +11,13 @@
  *	lh_LAW_sent(law, sent)               a transmission
  *	lh_LAW_undone(law, undone, window)   a reduction was needless
  *
+ * A law with parameters gets them, in a struct of its own, after itself.
+ *
  * The stack (the kernel, or the simulator's) detects losses, reduces the window towards ssthresh, sets it to 1 after a
- * timeout and restores it after a needless reduction; a law grows the window and says the new ssthresh. On an ACK that
- * also reveals a loss the stack calls lost() first and acked() then, without LH_MAY_GROW. timed_out() is not called
+ * timeout and restores it after a needless reduction; a law grows the window and says the new ssthresh. A law may
+ * leave the window as it is at a loss (ssthresh = cwnd), and may reduce it by itself on an ACK: it then sets the window
+ * and ssthresh, and the stack sends nothing until what is in flight is less. On an ACK that also reveals a loss the stack
+ * calls lost() first and acked() then, without LH_MAY_GROW. timed_out() is not called
  * again while the same segment times out again: FlightSize says nothing by then (RFC 5681 section 3.1).
  *
  * Integer arithmetic only, no clock, no allocation, bounded loops, so that one source serves BPF and this machine.
@@ -50,6 +54,8 @@ struct lh_start {
 	__u64 now_us;
 	__u32 snd_nxt;
 	__u32 slow_start; /* enum lh_slow_start_kind */
+	__u32 seed; /* what the law's random draws follow from */
+	__u32 timestamp_tick_us; /* of the clock behind tsval and tsecr; at least 1 */
 };
 
 enum lh_event_flags {
@@ -58,6 +64,8 @@ enum lh_event_flags {
 	LH_HAS_TIMESTAMP = 4, /* tsval and tsecr are valid */
 	LH_PACED = 8, /* the sender spreads its segments over the round trip */
 	LH_HELD = 16, /* an upper bound holds the window: it is not to grow, and a law's clock stands still */
+	LH_ADVANCED = 32, /* snd_una moved */
+	LH_IN_REDUCTION = 64, /* the stack reduces the window or recovers a loss (CWR, Recovery) */
 };
 
 struct lh_acked {

@@ -1,30 +1,44 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* laws.h - any of the laws, behind one struct and one function per event. */
+/* laws.h - any of the laws, behind one struct and one function per event. With a constant name only that law remains. */
 #ifndef LASTHOP_LAWS_H
 #define LASTHOP_LAWS_H
 
 #include "cubic.h"
 #include "cubic_rfc9438.h"
+#include "hd.h"
 #include "newreno.h"
 
-/* src/law.rs mirrors it */
+/* src/law.rs mirrors it, and the two lengths */
 enum lh_law_name {
 	LH_NEWRENO = 0,
 	LH_CUBIC = 1,
 	LH_CUBIC_RFC9438 = 2,
+	LH_HD = 3,
+};
+
+#define LH_PARAMETERS_MAX 16
+#define LH_STATE_BYTES 320
+
+/* What a law can be told beforehand; src/law/parameters.rs has names, units, ranges and defaults. */
+union lh_parameters {
+	__u32 values[LH_PARAMETERS_MAX];
+	struct lh_hd_parameters hd;
 };
 
 struct lh_law {
 	__u32 name; /* enum lh_law_name */
 	__u32 reserved;
 	union {
+		__u64 state[LH_STATE_BYTES / 8];
 		struct lh_newreno newreno;
 		struct lh_cubic cubic;
 		struct lh_cubic_rfc9438 cubic_rfc9438;
+		struct lh_hd hd;
 	};
 };
 
-static inline void lh_law_init(struct lh_law *law, __u32 name, const struct lh_start *start)
+static inline void lh_law_init(struct lh_law *law, __u32 name, const union lh_parameters *parameters,
+			       const struct lh_start *start)
 {
 	law->name = name;
 	switch (name) {
@@ -32,42 +46,53 @@ static inline void lh_law_init(struct lh_law *law, __u32 name, const struct lh_s
 		return lh_cubic_init(&law->cubic, start);
 	case LH_CUBIC_RFC9438:
 		return lh_cubic_rfc9438_init(&law->cubic_rfc9438, start);
+	case LH_HD:
+		return lh_hd_init(&law->hd, &parameters->hd, start);
 	default:
 		return lh_newreno_init(&law->newreno, start);
 	}
 }
 
-static inline void lh_law_acked(struct lh_law *law, const struct lh_acked *acked, struct lh_window *window)
+static inline void lh_law_acked(struct lh_law *law, const union lh_parameters *parameters,
+				const struct lh_acked *acked, struct lh_window *window)
 {
 	switch (law->name) {
 	case LH_CUBIC:
 		return lh_cubic_acked(&law->cubic, acked, window);
 	case LH_CUBIC_RFC9438:
 		return lh_cubic_rfc9438_acked(&law->cubic_rfc9438, acked, window);
+	case LH_HD:
+		return lh_hd_acked(&law->hd, &parameters->hd, acked, window);
 	default:
 		return lh_newreno_acked(&law->newreno, acked, window);
 	}
 }
 
-static inline void lh_law_lost(struct lh_law *law, const struct lh_lost *lost, struct lh_window *window)
+static inline void lh_law_lost(struct lh_law *law, const union lh_parameters *parameters,
+			       const struct lh_lost *lost, struct lh_window *window)
 {
 	switch (law->name) {
 	case LH_CUBIC:
 		return lh_cubic_lost(&law->cubic, lost, window);
 	case LH_CUBIC_RFC9438:
 		return lh_cubic_rfc9438_lost(&law->cubic_rfc9438, lost, window);
+	case LH_HD:
+		return lh_hd_lost(&law->hd, &parameters->hd, lost, window);
 	default:
 		return lh_newreno_lost(&law->newreno, lost, window);
 	}
 }
 
-static inline void lh_law_timed_out(struct lh_law *law, const struct lh_lost *lost, struct lh_window *window)
+static inline void lh_law_timed_out(struct lh_law *law, const union lh_parameters *parameters,
+				    const struct lh_lost *lost, struct lh_window *window)
 {
 	switch (law->name) {
 	case LH_CUBIC:
 		return lh_cubic_timed_out(&law->cubic, lost, window);
 	case LH_CUBIC_RFC9438:
 		return lh_cubic_rfc9438_timed_out(&law->cubic_rfc9438, lost, window);
+	case LH_HD:
+		return lh_hd_timed_out(&law->hd, &parameters->hd, lost, window);
 	default:
 		return lh_newreno_timed_out(&law->newreno, lost, window);
 	}

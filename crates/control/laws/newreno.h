@@ -19,6 +19,29 @@ struct lh_newreno {
 	struct lh_slow_start slow_start;
 };
 
+/* What has no state, for the laws that build on it: standard slow start, 1 segment per round trip, the halving. */
+
+static inline void lh_reno_grow(const struct lh_acked *acked, struct lh_window *window)
+{
+	__u32 rest = acked->acked_segments;
+
+	if (!lh_may_grow(acked))
+		return;
+	if (lh_in_slow_start(window))
+		rest = lh_slow_start_by(window, rest);
+	if (rest)
+		lh_grow_one_per(window, window->cwnd_segments, rest);
+}
+
+static inline void lh_reno_halve(const struct lh_lost *lost, struct lh_window *window)
+{
+	__u32 flight = lh_min(lost->in_flight_segments, window->cwnd_segments);
+
+	window->ssthresh_segments = lh_max(flight / 2, LH_MIN_SSTHRESH);
+}
+
+/* The law itself. */
+
 static inline void lh_newreno_init(struct lh_newreno *law, const struct lh_start *start)
 {
 	lh_slow_start_init(&law->slow_start, start);
@@ -39,10 +62,8 @@ static inline void lh_newreno_acked(struct lh_newreno *law, const struct lh_acke
 
 static inline void lh_newreno_lost(struct lh_newreno *law, const struct lh_lost *lost, struct lh_window *window)
 {
-	__u32 flight = lh_min(lost->in_flight_segments, window->cwnd_segments);
-
 	(void)law;
-	window->ssthresh_segments = lh_max(flight / 2, LH_MIN_SSTHRESH);
+	lh_reno_halve(lost, window);
 }
 
 static inline void lh_newreno_timed_out(struct lh_newreno *law, const struct lh_lost *lost, struct lh_window *window)

@@ -6,10 +6,9 @@
 //! not translated: the simulator runs the very source that the kernel runs.
 //!
 //! ```
-//! use control::law::{Acked, INFINITE_SSTHRESH, Law, LawName, Lost, SlowStart, Window};
-//! use units::Time;
+//! use control::law::{Acked, INFINITE_SSTHRESH, Law, LawName, Lost, Start, Window};
 //!
-//! let mut law = Law::new(LawName::NewReno, Time::ZERO, SlowStart::Standard);
+//! let mut law = Law::new(LawName::NewReno, Start::default());
 //! let mut window = Window { cwnd_segments: 10, cwnd_count: 0, ssthresh_segments: INFINITE_SSTHRESH };
 //! let ack = Acked { acked_segments: 2, flags: Acked::MAY_GROW | Acked::CWND_LIMITED, ..Acked::default() };
 //! law.on_acked(&ack, &mut window);
@@ -20,10 +19,13 @@
 #![allow(unsafe_code)] // the C face; each block says why it is sound
 
 pub mod cubic;
+mod parameters;
+
+pub use parameters::{Parameter, ParameterError, Parameters, Unit};
 
 use std::fmt;
 use std::str::FromStr;
-use units::Time;
+use units::{Span, Time};
 
 /// The ssthresh of a connection that has seen no loss.
 pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
@@ -37,11 +39,13 @@ pub enum LawName {
     Cubic,
     /// CUBIC as RFC 9438 has it.
     CubicRfc9438,
+    /// The Hamilton delay-based control, as FreeBSD has it.
+    Hd,
 }
 
 impl LawName {
     /// Every law.
-    pub const ALL: [Self; 3] = [Self::NewReno, Self::Cubic, Self::CubicRfc9438];
+    pub const ALL: [Self; 4] = [Self::NewReno, Self::Cubic, Self::CubicRfc9438, Self::Hd];
 
     /// The name in scenarios and results.
     pub const fn as_str(self) -> &'static str {
@@ -49,6 +53,7 @@ impl LawName {
             Self::NewReno => "newreno",
             Self::Cubic => "cubic",
             Self::CubicRfc9438 => "cubic-rfc9438",
+            Self::Hd => "hd",
         }
     }
 }
@@ -72,7 +77,26 @@ impl FromStr for LawName {
     }
 }
 
-/// How the slow start of a connection is ended, other than by a loss.
+/// A law with its parameters: what a connection is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Choice {
+    /// The law.
+    pub name: LawName,
+    /// What it is told.
+    pub parameters: Parameters,
+    /// What its random draws follow from, for the laws that draw: each connection should have its own.
+    pub seed: u32,
+}
+
+impl From<LawName> for Choice {
+    /// With the default parameters and the seed 0.
+    fn from(name: LawName) -> Self {
+        Self { name, parameters: Parameters::of(name), seed: 0 }
+    }
+}
+
+/// How the slow start of a connection is ended, other than by a loss. For NewReno and CUBIC: the others have what they
+/// were published with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SlowStart {
     /// By a loss only: RFC 5681.
@@ -141,6 +165,10 @@ impl Acked {
     /// An upper bound holds the window: the law does not grow it, and a law with a clock (CUBIC) stops it, so that the
     /// window does not jump when the bound goes.
     pub const HELD: u32 = 16;
+    /// The first unacknowledged byte moved.
+    pub const ADVANCED: u32 = 32;
+    /// The stack reduces the window or recovers a loss.
+    pub const IN_REDUCTION: u32 = 64;
 }
 
 /// A reduction begins, or a retransmission timer has fired.
@@ -185,78 +213,113 @@ pub struct Undone {
     pub now_us: u64,
 }
 
+/// How a connection begins. Its sequence numbers begin at 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// Now.
+    pub now: Time,
+    /// How its slow start ends.
+    pub slow_start: SlowStart,
+    /// Tick of the clock behind [`Acked::tsval`] and [`Acked::tsecr`]; at least 1 us.
+    pub timestamp_tick: Span,
+}
+
+impl Default for Start {
+    /// At [`Time::ZERO`], standard slow start, timestamps in milliseconds.
+    fn default() -> Self {
+        Self { now: Time::ZERO, slow_start: SlowStart::Standard, timestamp_tick: Span::from_millis(1) }
+    }
+}
+
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Start {
+struct RawStart {
     now_us: u64,
     snd_nxt: u32,
     slow_start: u32,
+    seed: u32,
+    timestamp_tick_us: u32,
 }
 
-/// One connection's congestion control: its state, inline.
+const STATE_BYTES: usize = 320;
+
+/// One connection's congestion control: its parameters and its state, inline.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Law {
+    parameters: Parameters,
+    raw: RawLaw,
+}
+
 #[derive(Clone, PartialEq, Eq)]
 #[repr(C)]
-pub struct Law {
+struct RawLaw {
     name: u32,
     reserved: u32,
-    state: [u64; 16],
+    state: [u64; STATE_BYTES / 8],
 }
 
 unsafe extern "C" {
-    fn lasthop_law_init(law: *mut Law, name: u32, start: *const Start);
-    fn lasthop_law_acked(law: *mut Law, acked: *const Acked, window: *mut Window);
-    fn lasthop_law_lost(law: *mut Law, lost: *const Lost, window: *mut Window);
-    fn lasthop_law_timed_out(law: *mut Law, lost: *const Lost, window: *mut Window);
-    fn lasthop_law_sent(law: *mut Law, sent: *const Sent);
-    fn lasthop_law_undone(law: *mut Law, undone: *const Undone, window: *mut Window);
+    fn lasthop_law_init(law: *mut RawLaw, name: u32, parameters: *const Parameters, start: *const RawStart);
+    fn lasthop_law_acked(law: *mut RawLaw, parameters: *const Parameters, acked: *const Acked, window: *mut Window);
+    fn lasthop_law_lost(law: *mut RawLaw, parameters: *const Parameters, lost: *const Lost, window: *mut Window);
+    fn lasthop_law_timed_out(law: *mut RawLaw, parameters: *const Parameters, lost: *const Lost, window: *mut Window);
+    fn lasthop_law_sent(law: *mut RawLaw, sent: *const Sent);
+    fn lasthop_law_undone(law: *mut RawLaw, undone: *const Undone, window: *mut Window);
 }
 
 // SAFETY, of every call below: the structs are repr(C) with the members of their C namesakes (the shim asserts the
 // sizes); the pointers come from references, are not kept, and do not alias; the C code reads and writes nothing else,
 // and every value of every member is allowed.
 impl Law {
-    /// The law of a connection that begins at `now`. Its sequence numbers begin at 0.
-    pub fn new(name: LawName, now: Time, slow_start: SlowStart) -> Self {
-        let mut law = Self { name: 0, reserved: 0, state: [0; 16] };
-        let start = Start { now_us: now.as_nanos() / 1000, snd_nxt: 0, slow_start: slow_start as u32 };
+    /// The law of a connection that begins like this.
+    pub fn new(choice: impl Into<Choice>, start: Start) -> Self {
+        let choice: Choice = choice.into();
+        let mut raw = RawLaw { name: 0, reserved: 0, state: [0; STATE_BYTES / 8] };
+        let start = RawStart {
+            now_us: start.now.as_nanos() / 1000,
+            snd_nxt: 0,
+            slow_start: start.slow_start as u32,
+            seed: choice.seed,
+            timestamp_tick_us: u32::try_from(start.timestamp_tick.as_nanos() / 1000).unwrap_or(u32::MAX).max(1),
+        };
         // SAFETY: see above.
-        unsafe { lasthop_law_init(&mut law, name as u32, &start) };
-        law
+        unsafe { lasthop_law_init(&mut raw, choice.name as u32, &choice.parameters, &start) };
+        Self { parameters: choice.parameters, raw }
     }
 
     /// Which law it is.
     pub fn name(&self) -> LawName {
-        LawName::ALL[self.name as usize]
+        LawName::ALL[self.raw.name as usize]
     }
 
     /// An ACK arrived: grows the window if the flags allow it; may set ssthresh to end slow start.
     pub fn on_acked(&mut self, event: &Acked, window: &mut Window) {
         // SAFETY: see above.
-        unsafe { lasthop_law_acked(self, event, window) }
+        unsafe { lasthop_law_acked(&mut self.raw, &self.parameters, event, window) }
     }
 
     /// A reduction begins: sets ssthresh, nothing else.
     pub fn on_lost(&mut self, event: &Lost, window: &mut Window) {
         // SAFETY: see above.
-        unsafe { lasthop_law_lost(self, event, window) }
+        unsafe { lasthop_law_lost(&mut self.raw, &self.parameters, event, window) }
     }
 
     /// A retransmission timer fired, for the first time for this segment: sets ssthresh; the stack sets the window.
     pub fn on_timed_out(&mut self, event: &Lost, window: &mut Window) {
         // SAFETY: see above.
-        unsafe { lasthop_law_timed_out(self, event, window) }
+        unsafe { lasthop_law_timed_out(&mut self.raw, &self.parameters, event, window) }
     }
 
     /// A segment of new data leaves.
     pub fn on_sent(&mut self, event: &Sent) {
         // SAFETY: see above.
-        unsafe { lasthop_law_sent(self, event) }
+        unsafe { lasthop_law_sent(&mut self.raw, event) }
     }
 
     /// The last reduction was needless; `window` is what the stack has restored.
     pub fn on_undone(&mut self, event: &Undone, window: &mut Window) {
         // SAFETY: see above.
-        unsafe { lasthop_law_undone(self, event, window) }
+        unsafe { lasthop_law_undone(&mut self.raw, event, window) }
     }
 }
 
@@ -274,9 +337,9 @@ mod tests {
     fn a_law_is_found_by_its_name() {
         for law in LawName::ALL {
             assert_eq!(law.as_str().parse(), Ok(law));
-            assert_eq!(Law::new(law, Time::ZERO, SlowStart::Standard).name(), law);
+            assert_eq!(Law::new(law, Start::default()).name(), law);
         }
         let error = "vegas".parse::<LawName>().expect_err("there is none");
-        assert_eq!(error.to_string(), r#"no law is called "vegas"; there are newreno, cubic, cubic-rfc9438"#);
+        assert_eq!(error.to_string(), r#"no law is called "vegas"; there are newreno, cubic, cubic-rfc9438, hd"#);
     }
 }

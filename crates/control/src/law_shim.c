@@ -2,33 +2,38 @@
 /* Gives the inline functions of the laws a symbol, so that Rust can call the same source that the kernel runs. */
 #include "laws.h"
 
-_Static_assert(sizeof(struct lh_law) == 136, "the Rust face keeps struct lh_law in 136 bytes");
+_Static_assert(sizeof(struct lh_law) == 8 + LH_STATE_BYTES, "no law has more state than the Rust face keeps");
+_Static_assert(sizeof(union lh_parameters) == 4 * LH_PARAMETERS_MAX, "no law has more parameters");
 _Static_assert(sizeof(struct lh_cubic) == 72, "the Rust face lays struct lh_cubic out in 72 bytes");
 _Static_assert(sizeof(struct lh_window) == 12, "the Rust face lays struct lh_window out in 12 bytes");
-_Static_assert(sizeof(struct lh_start) == 16, "the Rust face lays struct lh_start out in 16 bytes");
+_Static_assert(sizeof(struct lh_start) == 24, "the Rust face lays struct lh_start out in 24 bytes");
 _Static_assert(sizeof(struct lh_acked) == 48, "the Rust face lays struct lh_acked out in 48 bytes");
 _Static_assert(sizeof(struct lh_lost) == 32, "the Rust face lays struct lh_lost out in 32 bytes");
 _Static_assert(sizeof(struct lh_sent) == 24, "the Rust face lays struct lh_sent out in 24 bytes");
 _Static_assert(sizeof(struct lh_undone) == 8, "the Rust face lays struct lh_undone out in 8 bytes");
 
-void lasthop_law_init(struct lh_law *law, __u32 name, const struct lh_start *start)
+void lasthop_law_init(struct lh_law *law, __u32 name, const union lh_parameters *parameters,
+		      const struct lh_start *start)
 {
-	lh_law_init(law, name, start);
+	lh_law_init(law, name, parameters, start);
 }
 
-void lasthop_law_acked(struct lh_law *law, const struct lh_acked *acked, struct lh_window *window)
+void lasthop_law_acked(struct lh_law *law, const union lh_parameters *parameters, const struct lh_acked *acked,
+		       struct lh_window *window)
 {
-	lh_law_acked(law, acked, window);
+	lh_law_acked(law, parameters, acked, window);
 }
 
-void lasthop_law_lost(struct lh_law *law, const struct lh_lost *lost, struct lh_window *window)
+void lasthop_law_lost(struct lh_law *law, const union lh_parameters *parameters, const struct lh_lost *lost,
+		       struct lh_window *window)
 {
-	lh_law_lost(law, lost, window);
+	lh_law_lost(law, parameters, lost, window);
 }
 
-void lasthop_law_timed_out(struct lh_law *law, const struct lh_lost *lost, struct lh_window *window)
+void lasthop_law_timed_out(struct lh_law *law, const union lh_parameters *parameters, const struct lh_lost *lost,
+		       struct lh_window *window)
 {
-	lh_law_timed_out(law, lost, window);
+	lh_law_timed_out(law, parameters, lost, window);
 }
 
 void lasthop_law_sent(struct lh_law *law, const struct lh_sent *sent)

@@ -13,7 +13,7 @@
 mod support;
 
 use control::law::cubic::Cubic;
-use control::law::{Acked, Law, LawName, Lost, Sent, SlowStart, Undone, Window};
+use control::law::{Acked, Law, LawName, Lost, Sent, SlowStart, Start, Undone, Window};
 use libbpf_rs::{Link, MapCore, Object, RingBufferBuilder};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -397,7 +397,7 @@ fn compare_law(calls: &[Call]) -> Agreement {
         connections.entry(call.socket).or_default().push(call);
     }
     for calls in connections.values() {
-        let mut law = Law::new(LawName::Cubic, Time::ZERO, SlowStart::HyStart);
+        let mut law = Law::new(LawName::Cubic, Start { slow_start: SlowStart::HyStart, ..Start::default() });
         let mut window = calls[0].before.window();
         let mut theirs = window;
         let mut position = 0;
@@ -413,7 +413,14 @@ fn compare_law(calls: &[Call]) -> Agreement {
             let lost = Lost { now_us, snd_una, snd_nxt, ..Lost::default() };
             match call.kind {
                 INIT => {
-                    law = Law::new(LawName::Cubic, Time::from_nanos(now_us * 1000), SlowStart::HyStart);
+                    law = Law::new(
+                        LawName::Cubic,
+                        Start {
+                            now: Time::from_nanos(now_us * 1000),
+                            slow_start: SlowStart::HyStart,
+                            ..Start::default()
+                        },
+                    );
                     window = theirs;
                 }
                 SSTHRESH => law.on_lost(&lost, &mut window.clone()),

@@ -3,14 +3,17 @@
 
 mod support;
 
-use control::law::{Acked, INFINITE_SSTHRESH, Law, LawName, Lost, Sent, SlowStart, Undone, Window};
+use control::law::{Acked, INFINITE_SSTHRESH, Law, LawName, Lost, Parameters, Sent, SlowStart, Start, Undone, Window};
 use libbpf_rs::{ProgramInput, ProgramMut};
 use std::collections::BTreeSet;
 use support::test_object;
 use units::Time;
 
-/// `struct step` of `bpf/run_law.bpf.c`: kind, window, event, law.
-struct Step([u8; 200]);
+/// `struct step` of `bpf/run_law.bpf.c`: kind, window, event, parameters, law.
+struct Step([u8; STEP_BYTES]);
+
+const STEP_BYTES: usize = 16 + 48 + 64 + 328;
+const PARAMETERS_AT: usize = 16 + 48;
 
 const INIT: u32 = 0;
 const ACKED: u32 = 1;
@@ -26,6 +29,12 @@ impl Step {
         let words = [kind].into_iter().chain(window).chain(event.iter().copied());
         for (bytes, word) in self.0.chunks_exact_mut(4).zip(words) {
             bytes.copy_from_slice(&word.to_ne_bytes());
+        }
+    }
+
+    fn tell(&mut self, parameters: Parameters) {
+        for (bytes, value) in self.0[PARAMETERS_AT..].chunks_exact_mut(4).zip(parameters.values()) {
+            bytes.copy_from_slice(&value.to_ne_bytes());
         }
     }
 
@@ -74,9 +83,10 @@ struct Both<'p, 'o> {
 impl<'p, 'o> Both<'p, 'o> {
     fn new(program: &'p ProgramMut<'o>, name: LawName, slow_start: SlowStart) -> Self {
         let window = Window { cwnd_segments: 10, cwnd_count: 0, ssthresh_segments: INFINITE_SSTHRESH };
-        let law = Law::new(name, Time::ZERO, slow_start);
-        let mut both = Self { program, step: Step([0; 200]), law, window, now_us: 0 };
-        both.in_bpf(INIT, &[0, slow_start as u32]);
+        let law = Law::new(name, Start { slow_start, ..Start::default() });
+        let mut both = Self { program, step: Step([0; STEP_BYTES]), law, window, now_us: 0 };
+        both.step.tell(Parameters::of(name));
+        both.in_bpf(INIT, &[0, slow_start as u32, 0, 1000]);
         both
     }
 

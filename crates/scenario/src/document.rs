@@ -3,6 +3,7 @@
 use crate::error::{KeyError, ScenarioError};
 use crate::keys::{Kind, Preset, Section};
 use crate::overrides::{Override, Step};
+use control::law::LawName;
 use std::fmt::Write as _;
 use toml::de::{DeTable, DeValue};
 use toml::{Table, Value};
@@ -301,6 +302,8 @@ fn complete(
         match child.section {
             Section::Access | Section::Path if links => continue,
             Section::Link if !links => continue,
+            // What another law is to be told may stand there, so that laws can be compared.
+            Section::Law(law) if !given.contains_key(child.name) && !is_chosen(&whole, law) => continue,
             _ => {}
         }
         let here = path.key(child.name);
@@ -323,6 +326,11 @@ fn complete(
         whole.insert(child.name.to_owned(), value);
     }
     Ok(whole)
+}
+
+/// Whether a host, whose own keys are checked, has this law.
+fn is_chosen(host: &Table, law: LawName) -> bool {
+    host.get("congestion_control").and_then(Value::as_str) == Some(law.as_str())
 }
 
 fn complete_all(

@@ -2,11 +2,12 @@
 
 use crate::document::{Document, Path};
 use crate::error::ScenarioError;
-use crate::keys::HOST_OWN;
+use crate::keys::{HOST_OWN, Section};
 use crate::overrides::Override;
 use crate::stack::{changed_switch, stack};
 use crate::traffic::{FlowBlock, FlowSpec, drawn, flow_blocks};
 use crate::wiring::Wiring;
+use control::law::{Choice, LawName};
 use control::policy::{PolicyName, PolicySettings};
 use network::random::Streams;
 use network::{HostPath, NodeId};
@@ -77,6 +78,8 @@ pub struct HostKind {
     pub changed_switch: Option<&'static str>,
     /// As the format spells it; the kernel's name for it is [`HostKind::kernel_congestion_control`].
     pub congestion_control: String,
+    /// The same with its parameters, if it is one of ours; else only a kernel can have it.
+    pub law: Option<Choice>,
     /// What its agent does.
     pub agent: AgentMode,
     /// What its agent decides by; valid.
@@ -330,10 +333,10 @@ fn host_blocks(document: &Document, wiring: &Wiring) -> Result<Vec<HostBlock>, S
             tcp: stack(document, table, &here)?,
             changed_switch: changed_switch(table),
             congestion_control: text(table, "congestion_control").to_owned(),
+            law: law(table),
             agent: word(table, "agent"),
             policy: policy(document, table, &here)?,
         };
-        refuse_what_is_not_here_yet(document, &kind, &here)?;
         hosts.push(HostBlock { count, kind, flows });
     }
     Ok(hosts)
@@ -341,7 +344,7 @@ fn host_blocks(document: &Document, wiring: &Wiring) -> Result<Vec<HostBlock>, S
 
 /// The settings of the policy, which stand among the host's own keys.
 fn policy(document: &Document, host: &Table, here: &Path) -> Result<PolicySettings, ScenarioError> {
-    let own = |name: &&String| !["tcp", "flows"].contains(&name.as_str()) && !HOST_OWN.contains(&name.as_str());
+    let own = |name: &&String| Section::Host.child(name).is_none() && !HOST_OWN.contains(&name.as_str());
     let table: Table =
         host.iter().filter(|(name, _)| own(name)).map(|(name, value)| (name.clone(), value.clone())).collect();
     let settings: PolicySettings = Value::Table(table).try_into().map_err(|error: toml::de::Error| {
@@ -359,14 +362,19 @@ fn policy(document: &Document, host: &Table, here: &Path) -> Result<PolicySettin
     }
 }
 
-/// Laws that the papers name and nothing here runs yet must not be taken for modules that the kernel happens to lack.
-fn refuse_what_is_not_here_yet(document: &Document, kind: &HostKind, here: &Path) -> Result<(), ScenarioError> {
-    if ["hd", "chd", "ucc"].contains(&kind.congestion_control.as_str()) {
-        let problem = format!("\"{}\" cannot be run yet", kind.congestion_control);
-        let accepted = "\"newreno\", \"cubic\", or another that the kernel offers";
-        return Err(document.error(&here.key("congestion_control"), problem, accepted));
+/// The law of a checked host, with the parameters of its table.
+fn law(host: &Table) -> Option<Choice> {
+    let name: LawName = text(host, "congestion_control").parse().ok()?;
+    let mut choice = Choice::from(name);
+    for parameter in name.parameters() {
+        let value = match &host[name.as_str()][parameter.name] {
+            Value::Boolean(flag) => f64::from(u8::from(*flag)),
+            Value::Integer(number) => *number as f64,
+            value => value.as_float().expect("a checked parameter is a number"),
+        };
+        choice.parameters.set(name, parameter.name, value).expect("a checked parameter is in its range");
     }
-    Ok(())
+    Some(choice)
 }
 
 pub(crate) fn text<'a>(table: &'a Table, key: &str) -> &'a str {

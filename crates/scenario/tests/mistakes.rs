@@ -190,7 +190,8 @@ fn what_nothing_runs_yet_is_refused_with_what_can_be_run() {
         ("rate_mbps = 54", "queue = \"pie\"", "\"fifo\", \"fq_codel\""),
         ("rate_mbps = 54", "rate_control = \"cara\"", "\"fixed\", \"arf\", \"aarf\", \"minstrel\""),
         ("count = 2", "policy = \"cooperative\"", "\"none\", \"fixed\", \"formula\""),
-        ("count = 2", "congestion_control = \"ucc\"", "\"cubic\""),
+        ("count = 2", "hd.max_probability = 2", "a number from 0 to 1"),
+        ("count = 2", "hd.alpha = 0.9", "queue_min_ms, queue_threshold_ms, max_probability, rtt_tick_ms"),
         ("count = 2", "congestion_control = \"Cubic!\"", "a-z"),
     ] {
         let message = message(line, with);

@@ -514,3 +514,19 @@ fn every_ready_scenario_can_be_read_and_says_what_it_shows() {
     }
     assert!(count >= 14, "only {count} scenarios in {folder}");
 }
+
+#[test]
+fn a_law_is_told_what_its_own_table_says() {
+    let host = |lines: &str| {
+        let scenario = Scenario::from_toml("laws.toml", &format!("[[hosts]]\n{lines}"), &[]).expect("a scenario");
+        scenario.hosts[0].kind.clone()
+    };
+    let told = |lines: &str, name: &str| {
+        let law = host(lines).law.expect("one of ours");
+        law.parameters.get(law.name, name)
+    };
+    assert_eq!(told("congestion_control = \"hd\"", "max_probability"), Some(0.05));
+    assert_eq!(told("congestion_control = \"hd\"\n[hosts.hd]\nmax_probability = 0.2", "max_probability"), Some(0.2));
+    assert_eq!(told("[hosts.hd]\nmax_probability = 0.2", "max_probability"), None, "the host has cubic");
+    assert_eq!(host("congestion_control = \"bbr\"").law, None);
+}

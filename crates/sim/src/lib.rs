@@ -78,8 +78,9 @@ pub enum SimError {
 /// If a host asks for a congestion control or for traffic that they do not have.
 pub fn check(scenario: &Scenario) -> Result<(), SimError> {
     for (block, host) in scenario.hosts.iter().enumerate() {
-        law(&host.kind.congestion_control)
-            .ok_or_else(|| SimError::CongestionControl { block, name: host.kind.congestion_control.clone() })?;
+        if host.kind.law.is_none() {
+            return Err(SimError::CongestionControl { block, name: host.kind.congestion_control.clone() });
+        }
         let saturated_down = |flow: &scenario::FlowBlock| {
             matches!(flow.kind, scenario::TrafficKind::Saturated { .. }) && flow.direction == scenario::Direction::Down
         };
@@ -99,10 +100,6 @@ pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResu
     check(scenario)?;
     let hosts: Vec<HostSpec> = scenario.expanded_hosts();
     Ok(simulation::Simulation::new(scenario, &hosts, options)?.run())
-}
-
-fn law(name: &str) -> Option<LawName> {
-    name.parse().ok()
 }
 
 fn known_laws() -> String {

@@ -5,11 +5,13 @@ use crate::connection::{Connection, FAR, NEAR};
 use crate::measure::Measurement;
 use crate::timers::Timers;
 use crate::traffic::{Action, Application};
-use crate::{Options, SimError, law};
+use crate::{Options, SimError};
 use control::bound::Bound;
+use control::law::Choice;
 use control::policy::FlowId;
 use network::random::Streams;
 use network::{Delivery, Departure, Destination, Network, NodeId, Packet, Topology};
+use rand::RngExt as _;
 use scenario::{HostSpec, RunResult, Scenario, Series, TrafficKind};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering;
@@ -468,15 +470,19 @@ impl<'a> Simulation<'a> {
         let flow = &mut self.connections[connection];
         let host = usize::from(flow.spec.host);
         let kind = &self.hosts[host].kind;
-        let name = law(&kind.congestion_control).expect("a checked scenario has laws that are known");
-        let mut near = Endpoint::connect(now, &kind.tcp, name);
+        let law = kind.law.expect("a checked scenario has laws that are known");
+        let name = format!("law/flow-{}/{}", flow.spec.id, flow.incarnation);
+        let mut seeds = Streams::new(self.scenario.seed).stream(&name);
+        let mut seeded = || Choice { seed: seeds.random(), ..law };
+        let mut near = Endpoint::connect(now, &kind.tcp, seeded());
         if let Some((bound, lease)) = self.agents[host].as_ref().and_then(|agent| agent.bound_of_new_flow(now)) {
             near.set_bound(bound.leased(now, lease));
             if flow.writer == NEAR {
                 self.measurement.on_bound(now, connection, Some(bound), lease);
             }
         }
-        flow.open([near, Endpoint::listen(&kind.tcp, name)]);
+        let far = Endpoint::listen(&kind.tcp, seeded());
+        flow.open([near, far]);
         for side in [NEAR, FAR] {
             self.timers.set(self.slots.of(Owner::End { connection, side }), Time::MAX);
         }

@@ -17,7 +17,7 @@ use crate::receiver::Receiver;
 use crate::segment::{Offer, Segment, TIMESTAMPS_BYTES, Timestamps};
 use crate::sender::{Agreed, Sender};
 use control::bound::LeasedBound;
-use control::law::LawName;
+use control::law::Choice;
 use units::{Bytes, Span, Time};
 
 /// SYNs that are sent before giving up: Linux's `tcp_syn_retries` = 6 and the first.
@@ -58,7 +58,7 @@ struct Handshake {
 pub struct Endpoint {
     phase: Phase,
     config: Config,
-    law: LawName,
+    law: Choice,
     handshake: Handshake,
     sender: Sender,
     receiver: Receiver,
@@ -74,19 +74,19 @@ impl Endpoint {
     ///
     /// # Panics
     /// If `config` is not valid.
-    pub fn connect(now: Time, config: &Config, law: LawName) -> Self {
-        Self::new(Phase::SynSent, now, config, law)
+    pub fn connect(now: Time, config: &Config, law: impl Into<Choice>) -> Self {
+        Self::new(Phase::SynSent, now, config, law.into())
     }
 
     /// An end that waits for a connection.
     ///
     /// # Panics
     /// If `config` is not valid.
-    pub fn listen(config: &Config, law: LawName) -> Self {
-        Self::new(Phase::Listen, Time::ZERO, config, law)
+    pub fn listen(config: &Config, law: impl Into<Choice>) -> Self {
+        Self::new(Phase::Listen, Time::ZERO, config, law.into())
     }
 
-    fn new(phase: Phase, now: Time, config: &Config, law: LawName) -> Self {
+    fn new(phase: Phase, now: Time, config: &Config, law: Choice) -> Self {
         if let Err(error) = config.validate() {
             panic!("a connection cannot be configured like this: {error}");
         }

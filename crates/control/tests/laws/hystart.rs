@@ -1,7 +1,6 @@
 //! Linux's HyStart, around NewReno.
 
-use control::law::{Acked, INFINITE_SSTHRESH, Law, LawName, Lost, SlowStart, Window};
-use units::Time;
+use control::law::{Acked, INFINITE_SSTHRESH, Law, LawName, Lost, SlowStart, Start, Window};
 
 struct Round {
     law: Law,
@@ -16,7 +15,7 @@ impl Round {
     /// A connection whose lowest RTT is known, at the beginning of a round in slow start.
     fn begin(cwnd_segments: u32, delay_min_us: u32) -> Self {
         let window = Window { cwnd_segments, cwnd_count: 0, ssthresh_segments: INFINITE_SSTHRESH };
-        let law = Law::new(LawName::NewReno, Time::ZERO, SlowStart::HyStart);
+        let law = Law::new(LawName::NewReno, Start { slow_start: SlowStart::HyStart, ..Start::default() });
         let mut round = Self { law, window, now_us: 1_000_000, snd_una: 1, snd_nxt: 1_000_000, flags: 0 };
         round.ack(0, delay_min_us); // beyond the first round's end: a new one begins
         round

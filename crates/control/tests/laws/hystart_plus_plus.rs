@@ -1,8 +1,7 @@
 //! HyStart++ (RFC 9406), around NewReno: rounds of ten ACKs of one segment each.
 
 use super::GROWS;
-use control::law::{Acked, INFINITE_SSTHRESH, Law, LawName, Lost, SlowStart, Window};
-use units::Time;
+use control::law::{Acked, INFINITE_SSTHRESH, Law, LawName, Lost, SlowStart, Start, Window};
 
 const MSS: u32 = 1000;
 
@@ -17,7 +16,7 @@ struct Connection {
 impl Connection {
     fn new() -> Self {
         Self {
-            law: Law::new(LawName::NewReno, Time::ZERO, SlowStart::HyStartPlusPlus),
+            law: Law::new(LawName::NewReno, Start { slow_start: SlowStart::HyStartPlusPlus, ..Start::default() }),
             window: Window { cwnd_segments: 100, cwnd_count: 0, ssthresh_segments: INFINITE_SSTHRESH },
             snd_una: 0,
             snd_nxt: 10 * MSS,
@@ -144,9 +143,9 @@ fn it_is_for_the_first_slow_start_only() {
 
 #[test]
 fn any_law_can_have_it() {
-    for name in LawName::ALL {
+    for name in super::LOSS_BASED {
         let mut connection = Connection::new();
-        connection.law = Law::new(name, Time::ZERO, SlowStart::HyStartPlusPlus);
+        connection.law = Law::new(name, Start { slow_start: SlowStart::HyStartPlusPlus, ..Start::default() });
         connection.round(80_000);
         assert_eq!(connection.round(90_000), 7, "{name}");
     }

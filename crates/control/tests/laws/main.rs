@@ -9,8 +9,7 @@ mod newreno;
 mod properties;
 mod response;
 
-use control::law::{Acked, INFINITE_SSTHRESH, Law, LawName, Lost, Sent, SlowStart, Undone, Window};
-use units::Time;
+use control::law::{Acked, INFINITE_SSTHRESH, Law, LawName, Lost, Sent, SlowStart, Start, Undone, Window};
 
 /// A law with a window and a clock: as much of a stack as the laws' arithmetic needs. It has no recovery: after a loss the
 /// window is ssthresh at once.
@@ -24,12 +23,15 @@ struct Sender {
     flags: u32,
 }
 
-const GROWS: u32 = Acked::MAY_GROW | Acked::CWND_LIMITED;
+const GROWS: u32 = Acked::MAY_GROW | Acked::CWND_LIMITED | Acked::ADVANCED;
+
+/// Those that heed no delay but at the end of slow start.
+const LOSS_BASED: [LawName; 3] = [LawName::NewReno, LawName::Cubic, LawName::CubicRfc9438];
 
 impl Sender {
     fn new(name: LawName, slow_start: SlowStart, cwnd_segments: u32) -> Self {
         Self {
-            law: Law::new(name, Time::ZERO, slow_start),
+            law: Law::new(name, Start { slow_start, ..Start::default() }),
             window: Window { cwnd_segments, cwnd_count: 0, ssthresh_segments: INFINITE_SSTHRESH },
             now_us: 0,
             srtt_us: 100_000,

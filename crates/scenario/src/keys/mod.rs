@@ -3,8 +3,10 @@
 //! The reader, the overrides of the command line, the messages about mistakes and the tables of
 //! `docs/guide/scenario.md` all come from here, so that none of them can know a key that the others do not.
 
+mod laws;
 mod tables;
 
+use control::law::LawName;
 pub use tables::HOST_OWN;
 use tables::{ACCESS, FLOW, HOST, LINK, PATH, TCP, TOP};
 use toml::Value;
@@ -103,6 +105,8 @@ pub enum Section {
     Host,
     /// `[hosts.tcp]`.
     Tcp,
+    /// `[hosts.hd]` and its like: the parameters of a law that has any.
+    Law(LawName),
     /// `[[hosts.flows]]`.
     Flow,
 }
@@ -120,7 +124,8 @@ pub struct Child {
 
 impl Section {
     /// All, in the order of the file.
-    pub const ALL: [Self; 7] = [Self::Top, Self::Access, Self::Path, Self::Link, Self::Host, Self::Tcp, Self::Flow];
+    pub const ALL: [Self; 8] =
+        [Self::Top, Self::Access, Self::Path, Self::Link, Self::Host, Self::Tcp, Self::Law(LawName::Hd), Self::Flow];
 
     /// As it stands in the file.
     pub const fn heading(self) -> &'static str {
@@ -131,12 +136,13 @@ impl Section {
             Self::Link => "[[links]]",
             Self::Host => "[[hosts]]",
             Self::Tcp => "[hosts.tcp]",
+            Self::Law(law) => laws::heading(law),
             Self::Flow => "[[hosts.flows]]",
         }
     }
 
     /// The keys of the table itself.
-    pub const fn keys(self) -> &'static [Key] {
+    pub fn keys(self) -> &'static [Key] {
         match self {
             Self::Top => TOP,
             Self::Access => ACCESS,
@@ -144,6 +150,7 @@ impl Section {
             Self::Link => LINK,
             Self::Host => HOST,
             Self::Tcp => TCP,
+            Self::Law(law) => laws::keys(law),
             Self::Flow => FLOW,
         }
     }
@@ -159,6 +166,7 @@ impl Section {
             ],
             Self::Host => &[
                 Child { name: "tcp", section: Self::Tcp, repeated: false },
+                Child { name: "hd", section: Self::Law(LawName::Hd), repeated: false },
                 Child { name: "flows", section: Self::Flow, repeated: true },
             ],
             _ => &[],

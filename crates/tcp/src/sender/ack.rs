@@ -241,7 +241,11 @@ impl Sender {
     fn control(&mut self, now: Time, segment: &Segment, ack: &Ack, rtt: Option<Span>) {
         let in_flight = self.in_flight();
         let mut flags = 0;
+        if ack.advanced {
+            flags |= Acked::ADVANCED;
+        }
         if self.state.is_reduction() {
+            flags |= Acked::IN_REDUCTION;
             if ack.delivered > 0 {
                 self.reduce(in_flight, ack);
             }

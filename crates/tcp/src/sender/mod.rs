@@ -26,7 +26,7 @@ use crate::recovery::{Prr, Undo};
 use crate::rtt::{MinRtt, RttEstimator};
 use crate::scoreboard::Scoreboard;
 use control::bound::{LawWindow, LeasedBound};
-use control::law::{Acked, INFINITE_SSTHRESH, Law, LawName, Lost, Window};
+use control::law::{Acked, Choice, INFINITE_SSTHRESH, Law, Lost, Start, Window};
 use transmit::Forced;
 use units::{Rate, Span, Time};
 
@@ -131,7 +131,7 @@ pub(crate) struct Sender {
 
 impl Sender {
     /// A sender with nothing to send; [`Sender::establish`] follows.
-    pub(crate) fn new(config: &Config, law: LawName, now: Time) -> Self {
+    pub(crate) fn new(config: &Config, law: Choice, now: Time) -> Self {
         let payload_bytes = config.mss.get() as u32;
         Self {
             config: config.clone(),
@@ -157,7 +157,7 @@ impl Sender {
             rate: DeliveryRate::default(),
             rack: Rack::default(),
             probe: None,
-            law: Law::new(law, now, config.slow_start),
+            law: Law::new(law, start(config, now)),
             window: Window {
                 cwnd_segments: config.initial_window_segments,
                 cwnd_count: 0,
@@ -205,13 +205,13 @@ impl Sender {
     pub(crate) fn establish(
         &mut self,
         now: Time,
-        law: LawName,
+        law: Choice,
         agreed: Agreed,
         window: u64,
         rtt: Option<Span>,
         lost_syns: u32,
     ) {
-        self.law = Law::new(law, now, self.config.slow_start);
+        self.law = Law::new(law, start(&self.config, now));
         self.payload_bytes = agreed.payload_bytes;
         self.timestamps = agreed.timestamps;
         self.uses_sack = agreed.sack && self.recovery != Recovery::NewReno;
@@ -455,6 +455,11 @@ impl Sender {
         let idle = self.board.is_empty() || self.failed;
         assert!(idle || self.timer.at < Time::MAX, "data are in flight and no timer runs: {:?}", self.state);
     }
+}
+
+/// How a connection begins for its law.
+fn start(config: &Config, now: Time) -> Start {
+    Start { now, slow_start: config.slow_start, timestamp_tick: config.timestamp_granularity }
 }
 
 /// Nanoseconds as the microseconds of a law's event; more than an hour is an hour.

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * delay.h - the round-trip times that HD, CHD and CDG decide by: last, lowest and highest of the connection, lowest and
+ * highest of each round trip. After FreeBSD's h_ertt, with its clock as a parameter.
+ *
+ *   sample    rtt, as a clock with ticks of `tick_us` sees it: (rtt / tick + 1) ticks; a tick of 0 or 1 us: as it is
+ *   round     from an ACK to the ACK of the first segment that was sent after it, and until there is a sample
+ *   filter    a counter from 0 to 5: + 1 with an ACK of several segments, - 1 with an ACK of one. While it is not 0,
+ *             ACKs are delayed, and an ACK of one segment is one that waited for its timer: its RTT lowers the
+ *             minimum, if it can, and does nothing else
+ *
+ * The extremes of the connection never expire, as in h_ertt: after a change of route to a longer path every delay looks
+ * like queueing until the connection ends.
+ */
+#ifndef LASTHOP_LAWS_DELAY_H
+#define LASTHOP_LAWS_DELAY_H
+
+#include "law.h"
+
+#define LH_DELAYED_ACKS_MAX 5
+
+struct lh_delay {
+	__u32 last_us; /* the latest sample, as all of these: 0 is none yet */
+	__u32 min_us; /* of the connection */
+	__u32 max_us;
+	__u32 round_min_us; /* of the round that lasts */
+	__u32 round_max_us;
+	__u32 round_end; /* what was sent when it began */
+	__u32 delayed_acks; /* 0 to LH_DELAYED_ACKS_MAX */
+};
+
+/* A round that has ended. */
+struct lh_round {
+	__u32 min_us;
+	__u32 max_us;
+};
+
+static inline void lh_delay_init(struct lh_delay *delay, const struct lh_start *start)
+{
+	*delay = (struct lh_delay){ .round_end = start->snd_nxt };
+}
+
+static inline __u32 lh_ticked(__u32 rtt_us, __u32 tick_us)
+{
+	__u64 ticked = ((__u64)(rtt_us / lh_max(tick_us, 1)) + 1) * tick_us;
+
+	if (tick_us <= 1)
+		return rtt_us;
+	return ticked > ~0U ? ~0U : ticked;
+}
+
+/* Whether the RTT of this ACK is a sample of the path and not of the receiver's timer. */
+static inline int lh_delay_filter(struct lh_delay *delay, __u32 acked_segments)
+{
+	if (acked_segments > 1) {
+		delay->delayed_acks = lh_min(delay->delayed_acks + 1, LH_DELAYED_ACKS_MAX);
+		return 1;
+	}
+	if (!delay->delayed_acks)
+		return 1;
+	delay->delayed_acks--;
+	return 0;
+}
+
+/* Takes in an ACK. Returns 1 if a round ended with it, which is then in `round`; this ACK's sample still is in it. */
+static inline int lh_delay_look(struct lh_delay *delay, const struct lh_acked *acked, __u32 tick_us,
+				struct lh_round *round)
+{
+	__u32 rtt_us = acked->rtt_us ? lh_ticked(acked->rtt_us, tick_us) : 0;
+	int counts = acked->acked_segments && lh_delay_filter(delay, acked->acked_segments);
+
+	if (rtt_us && (!delay->min_us || rtt_us < delay->min_us))
+		delay->min_us = rtt_us;
+	if (rtt_us && counts) {
+		delay->last_us = rtt_us;
+		delay->max_us = lh_max(delay->max_us, rtt_us);
+		delay->round_max_us = lh_max(delay->round_max_us, rtt_us);
+		if (!delay->round_min_us || rtt_us < delay->round_min_us)
+			delay->round_min_us = rtt_us;
+	}
+	if (!lh_after(acked->snd_una, delay->round_end) || !delay->round_max_us)
+		return 0;
+	round->min_us = delay->round_min_us;
+	round->max_us = delay->round_max_us;
+	delay->round_min_us = 0;
+	delay->round_max_us = 0;
+	delay->round_end = acked->snd_nxt;
+	return 1;
+}
+
+#endif /* LASTHOP_LAWS_DELAY_H */
