@@ -7,6 +7,7 @@
 #include "cubic_rfc9438.h"
 #include "hd.h"
 #include "newreno.h"
+#include "ucc.h"
 
 /* src/law.rs mirrors it, and the two lengths */
 enum lh_law_name {
@@ -14,6 +15,7 @@ enum lh_law_name {
 	LH_CUBIC = 1,
 	LH_CUBIC_RFC9438 = 2,
 	LH_HD = 3,
+	LH_UCC = 7,
 };
 
 #define LH_PARAMETERS_MAX 16
@@ -23,6 +25,7 @@ enum lh_law_name {
 union lh_parameters {
 	__u32 values[LH_PARAMETERS_MAX];
 	struct lh_hd_parameters hd;
+	struct lh_ucc_parameters ucc;
 };
 
 struct lh_law {
@@ -34,6 +37,7 @@ struct lh_law {
 		struct lh_cubic cubic;
 		struct lh_cubic_rfc9438 cubic_rfc9438;
 		struct lh_hd hd;
+		struct lh_ucc ucc;
 	};
 };
 
@@ -48,6 +52,8 @@ static inline void lh_law_init(struct lh_law *law, __u32 name, const union lh_pa
 		return lh_cubic_rfc9438_init(&law->cubic_rfc9438, start);
 	case LH_HD:
 		return lh_hd_init(&law->hd, &parameters->hd, start);
+	case LH_UCC:
+		return lh_ucc_init(&law->ucc, &parameters->ucc, start);
 	default:
 		return lh_newreno_init(&law->newreno, start);
 	}
@@ -63,6 +69,8 @@ static inline void lh_law_acked(struct lh_law *law, const union lh_parameters *p
 		return lh_cubic_rfc9438_acked(&law->cubic_rfc9438, acked, window);
 	case LH_HD:
 		return lh_hd_acked(&law->hd, &parameters->hd, acked, window);
+	case LH_UCC:
+		return lh_ucc_acked(&law->ucc, &parameters->ucc, acked, window);
 	default:
 		return lh_newreno_acked(&law->newreno, acked, window);
 	}
@@ -78,6 +86,8 @@ static inline void lh_law_lost(struct lh_law *law, const union lh_parameters *pa
 		return lh_cubic_rfc9438_lost(&law->cubic_rfc9438, lost, window);
 	case LH_HD:
 		return lh_hd_lost(&law->hd, &parameters->hd, lost, window);
+	case LH_UCC:
+		return lh_ucc_lost(&law->ucc, &parameters->ucc, lost, window);
 	default:
 		return lh_newreno_lost(&law->newreno, lost, window);
 	}
@@ -93,6 +103,8 @@ static inline void lh_law_timed_out(struct lh_law *law, const union lh_parameter
 		return lh_cubic_rfc9438_timed_out(&law->cubic_rfc9438, lost, window);
 	case LH_HD:
 		return lh_hd_timed_out(&law->hd, &parameters->hd, lost, window);
+	case LH_UCC:
+		return lh_ucc_timed_out(&law->ucc, &parameters->ucc, lost, window);
 	default:
 		return lh_newreno_timed_out(&law->newreno, lost, window);
 	}

@@ -41,11 +41,13 @@ pub enum LawName {
     CubicRfc9438,
     /// The Hamilton delay-based control, as FreeBSD has it.
     Hd,
+    /// Halves only when the bottleneck was fully used: [utsumi].
+    Ucc = 7,
 }
 
 impl LawName {
     /// Every law.
-    pub const ALL: [Self; 4] = [Self::NewReno, Self::Cubic, Self::CubicRfc9438, Self::Hd];
+    pub const ALL: [Self; 5] = [Self::NewReno, Self::Cubic, Self::CubicRfc9438, Self::Hd, Self::Ucc];
 
     /// The name in scenarios and results.
     pub const fn as_str(self) -> &'static str {
@@ -54,6 +56,7 @@ impl LawName {
             Self::Cubic => "cubic",
             Self::CubicRfc9438 => "cubic-rfc9438",
             Self::Hd => "hd",
+            Self::Ucc => "ucc",
         }
     }
 }
@@ -289,7 +292,7 @@ impl Law {
 
     /// Which law it is.
     pub fn name(&self) -> LawName {
-        LawName::ALL[self.raw.name as usize]
+        *LawName::ALL.iter().find(|name| **name as u32 == self.raw.name).expect("a law keeps its name")
     }
 
     /// An ACK arrived: grows the window if the flags allow it; may set ssthresh to end slow start.
@@ -340,6 +343,6 @@ mod tests {
             assert_eq!(Law::new(law, Start::default()).name(), law);
         }
         let error = "vegas".parse::<LawName>().expect_err("there is none");
-        assert_eq!(error.to_string(), r#"no law is called "vegas"; there are newreno, cubic, cubic-rfc9438, hd"#);
+        assert_eq!(error.to_string(), r#"no law is called "vegas"; there are newreno, cubic, cubic-rfc9438, hd, ucc"#);
     }
 }

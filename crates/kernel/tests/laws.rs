@@ -7,7 +7,6 @@ use control::law::{Acked, INFINITE_SSTHRESH, Law, LawName, Lost, Parameters, Sen
 use libbpf_rs::{ProgramInput, ProgramMut};
 use std::collections::BTreeSet;
 use support::test_object;
-use units::Time;
 
 /// `struct step` of `bpf/run_law.bpf.c`: kind, window, event, parameters, law.
 struct Step([u8; STEP_BYTES]);

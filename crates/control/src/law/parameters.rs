@@ -155,6 +155,7 @@ impl LawName {
         match self {
             Self::NewReno | Self::Cubic | Self::CubicRfc9438 => &[],
             Self::Hd => HD,
+            Self::Ucc => UCC,
         }
     }
 }
@@ -205,6 +206,59 @@ const HD: &[Parameter] = &[
         "p_max: the highest probability of a back-off, for each ACK (FreeBSD: 0.05).",
     ),
     RTT_TICK,
+];
+
+/// `struct lh_ucc_parameters`.
+const UCC: &[Parameter] = &[
+    parameter(
+        "alpha",
+        Unit::Ratio,
+        (0.0, 1.0),
+        0.99,
+        "Above this utilisation a loss halves the window ([utsumi] §4: 0.99); 1 never does, 0 does if any sample found a queue.",
+    ),
+    parameter(
+        "granularity_ms",
+        Unit::Milliseconds,
+        (0.0, 1_000.0),
+        0.0,
+        "Steps in which both clocks are read for the one-way delay; 0, or less than their tick: as they are.",
+    ),
+    parameter(
+        "tolerance_ms",
+        Unit::Milliseconds,
+        (0.0, 1_000.0),
+        0.0,
+        "So much above the lowest one-way delay still counts as the lowest; with an exact clock half a packet's time on the bottleneck.",
+    ),
+    parameter(
+        "minimum_expiry_s",
+        Unit::Seconds,
+        (0.0, 3_600.0),
+        0.0,
+        "The lowest one-way delay is of the last one to two periods of this length; 0 keeps it for good ([utsumi] names no period).",
+    ),
+    parameter(
+        "per_segment",
+        Unit::Flag,
+        (0.0, 1.0),
+        0.0,
+        "An ACK counts as many samples as it acknowledges segments, not as one.",
+    ),
+    parameter(
+        "first_loss_halves",
+        Unit::Flag,
+        (0.0, 1.0),
+        0.0,
+        "The first loss, which ends slow start, is not judged.",
+    ),
+    parameter(
+        "keep_slow_start",
+        Unit::Flag,
+        (0.0, 1.0),
+        0.0,
+        "A loss that leaves the window as it is does not end slow start either.",
+    ),
 ];
 
 #[cfg(test)]

@@ -92,4 +92,10 @@ int run_hd(struct step *step)
 	return run(step, LH_HD);
 }
 
+SEC("syscall")
+int run_ucc(struct step *step)
+{
+	return run(step, LH_UCC);
+}
+
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 pub(super) const fn heading(law: LawName) -> &'static str {
     match law {
         LawName::Hd => "[hosts.hd]",
+        LawName::Ucc => "[hosts.ucc]",
         LawName::NewReno | LawName::Cubic | LawName::CubicRfc9438 => "",
     }
 }

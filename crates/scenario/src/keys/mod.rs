@@ -124,8 +124,17 @@ pub struct Child {
 
 impl Section {
     /// All, in the order of the file.
-    pub const ALL: [Self; 8] =
-        [Self::Top, Self::Access, Self::Path, Self::Link, Self::Host, Self::Tcp, Self::Law(LawName::Hd), Self::Flow];
+    pub const ALL: [Self; 9] = [
+        Self::Top,
+        Self::Access,
+        Self::Path,
+        Self::Link,
+        Self::Host,
+        Self::Tcp,
+        Self::Law(LawName::Hd),
+        Self::Law(LawName::Ucc),
+        Self::Flow,
+    ];
 
     /// As it stands in the file.
     pub const fn heading(self) -> &'static str {
@@ -167,6 +176,7 @@ impl Section {
             Self::Host => &[
                 Child { name: "tcp", section: Self::Tcp, repeated: false },
                 Child { name: "hd", section: Self::Law(LawName::Hd), repeated: false },
+                Child { name: "ucc", section: Self::Law(LawName::Ucc), repeated: false },
                 Child { name: "flows", section: Self::Flow, repeated: true },
             ],
             _ => &[],

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * ucc.h - UCC, the congestion control of [utsumi] sections 3 and 4: a loss halves the window only if the bottleneck was
+ * fully used.
+ *
+ *   one-way delay   owd = TSval - TSecr of an ACK that moves snd_una: the receiver's clock less ours, so its zero means
+ *                   nothing and only its minimum is used. No delay of the ACKs is in it.
+ *   window          N samples since the previous loss event, N_min of them at the minimum of the connection
+ *   utilisation     rho = (N - N_min) / N: the share of the samples that found a queue. N = 0: 1
+ *   loss            rho > alpha: as NewReno. Else ssthresh = cwnd: the window stays
+ *   timeout         as NewReno, whatever rho is
+ *   else            as NewReno, with standard slow start
+ *
+ * One loss event is one recovery: later losses inside it are not judged again, and N begins anew where it begins. What a
+ * duplicate ACK echoes is the segment before the hole, so it is no sample.
+ */
+#ifndef LASTHOP_LAWS_UCC_H
+#define LASTHOP_LAWS_UCC_H
+
+#include "newreno.h"
+
+struct lh_ucc_parameters {
+	__u32 alpha_ppm;
+	__u32 granularity_us; /* both clocks are read in such steps; not more than their own tick: as they are */
+	__u32 tolerance_us; /* so much above the minimum still counts as the minimum */
+	__u32 minimum_expiry_us; /* 0: never */
+	__u32 per_segment; /* 1: an ACK counts as many samples as it acknowledges segments */
+	__u32 first_loss_halves; /* 1: the first loss event is not judged */
+	__u32 keep_slow_start; /* 1: a loss that is put up with does not end slow start */
+};
+
+/* A clock of 32 bits, read in steps of several ticks; it may wrap. */
+struct lh_coarse_clock {
+	__u32 base; /* where the latest step began */
+	__u32 steps;
+};
+
+struct lh_ucc {
+	__u64 expires_us; /* when the minimum is taken anew */
+	__u32 timestamp_tick_us;
+	__u32 samples; /* N */
+	__u32 minima; /* N_min */
+	__u32 min_owd; /* in steps, of an arbitrary zero: to be compared modulo 2^32 */
+	__u32 next_min_owd; /* of the samples since the minimum was last taken anew */
+	__u32 has; /* enum lh_ucc_has */
+	struct lh_coarse_clock theirs;
+	struct lh_coarse_clock ours;
+	__u32 kept_ssthresh; /* to be given back after the recovery; 0: none */
+	__u32 halved; /* loss events, by what became of them */
+	__u32 tolerated;
+	__u32 unjudged; /* of those halved: there was no sample */
+};
+
+enum lh_ucc_has {
+	LH_UCC_HAS_MINIMUM = 1,
+	LH_UCC_HAS_NEXT = 2,
+};
+
+static inline void lh_ucc_init(struct lh_ucc *law, const struct lh_ucc_parameters *parameters,
+			       const struct lh_start *start)
+{
+	*law = (struct lh_ucc){
+		.timestamp_tick_us = lh_max(start->timestamp_tick_us, 1),
+		.expires_us = start->now_us + parameters->minimum_expiry_us,
+	};
+}
+
+/* `ticks`, in steps of `step` ticks; an earlier moment than the latest has an earlier step. */
+static inline __u32 lh_coarse(struct lh_coarse_clock *clock, __u32 ticks, __u32 step)
+{
+	__u32 ahead = ticks - clock->base;
+
+	if (step <= 1)
+		return ticks;
+	if ((__s32)ahead < 0)
+		return clock->steps - ((clock->base - ticks - 1) / step + 1);
+	clock->steps += ahead / step;
+	clock->base += ahead / step * step;
+	return clock->steps;
+}
+
+/* The minimum is that of the period before and of this one, so that it is between one and two periods old at most. */
+static inline void lh_ucc_expire(struct lh_ucc *law, const struct lh_ucc_parameters *parameters, __u64 now_us)
+{
+	if (!parameters->minimum_expiry_us || now_us < law->expires_us)
+		return;
+	law->expires_us = now_us + parameters->minimum_expiry_us;
+	if (law->has & LH_UCC_HAS_NEXT && law->next_min_owd != law->min_owd) {
+		law->min_owd = law->next_min_owd;
+		law->minima = 0;
+	}
+	law->has &= ~LH_UCC_HAS_NEXT;
+}
+
+/* Counts `count` samples of this one-way delay. */
+static inline void lh_ucc_sample(struct lh_ucc *law, const struct lh_ucc_parameters *parameters, __u32 owd,
+				 __u32 step_us, __u32 count)
+{
+	if (!(law->has & LH_UCC_HAS_NEXT) || (__s32)(owd - law->next_min_owd) < 0)
+		law->next_min_owd = owd;
+	if (!(law->has & LH_UCC_HAS_MINIMUM) || (__s32)(owd - law->min_owd) < 0) {
+		law->min_owd = owd;
+		law->minima = 0;
+	}
+	law->has = LH_UCC_HAS_MINIMUM | LH_UCC_HAS_NEXT;
+	/* so much more is not told from so much */
+	if (law->samples >= 1U << 30) {
+		law->samples /= 2;
+		law->minima /= 2;
+	}
+	count = lh_min(count, 1U << 30);
+	law->samples += count;
+	if (owd - law->min_owd <= parameters->tolerance_us / step_us)
+		law->minima += count;
+}
+
+static inline void lh_ucc_look(struct lh_ucc *law, const struct lh_ucc_parameters *parameters,
+			       const struct lh_acked *acked)
+{
+	__u32 tick_us = lh_max(law->timestamp_tick_us, 1);
+	__u32 step = lh_max(parameters->granularity_us / tick_us, 1);
+	__u32 owd;
+
+	if ((acked->flags & (LH_ADVANCED | LH_HAS_TIMESTAMP)) != (LH_ADVANCED | LH_HAS_TIMESTAMP) || !acked->tsecr)
+		return;
+	lh_ucc_expire(law, parameters, acked->now_us);
+	if (!(law->has & LH_UCC_HAS_MINIMUM)) {
+		law->theirs.base = acked->tsval;
+		law->ours.base = acked->tsecr;
+	}
+	owd = lh_coarse(&law->theirs, acked->tsval, step) - lh_coarse(&law->ours, acked->tsecr, step);
+	lh_ucc_sample(law, parameters, owd, step * tick_us, parameters->per_segment ? acked->acked_segments : 1);
+}
+
+static inline void lh_ucc_acked(struct lh_ucc *law, const struct lh_ucc_parameters *parameters,
+				const struct lh_acked *acked, struct lh_window *window)
+{
+	lh_ucc_look(law, parameters, acked);
+	if (law->kept_ssthresh && !(acked->flags & LH_IN_REDUCTION)) {
+		window->ssthresh_segments = lh_max(window->ssthresh_segments, law->kept_ssthresh);
+		law->kept_ssthresh = 0;
+	}
+	lh_reno_grow(acked, window);
+}
+
+/* rho > alpha */
+static inline int lh_ucc_is_used_up(const struct lh_ucc *law, const struct lh_ucc_parameters *parameters)
+{
+	return !law->samples ||
+	       (__u64)(law->samples - law->minima) * 1000000 > (__u64)law->samples * parameters->alpha_ppm;
+}
+
+static inline void lh_ucc_begin_window(struct lh_ucc *law)
+{
+	law->samples = 0;
+	law->minima = 0;
+	law->kept_ssthresh = 0;
+}
+
+static inline void lh_ucc_lost(struct lh_ucc *law, const struct lh_ucc_parameters *parameters,
+			       const struct lh_lost *lost, struct lh_window *window)
+{
+	__u32 first = !law->halved && !law->tolerated, kept = 0;
+
+	if (lh_ucc_is_used_up(law, parameters) || (first && parameters->first_loss_halves)) {
+		law->halved++;
+		law->unjudged += !law->samples;
+		lh_reno_halve(lost, window);
+	} else {
+		law->tolerated++;
+		if (parameters->keep_slow_start && lh_in_slow_start(window))
+			kept = window->ssthresh_segments;
+		window->ssthresh_segments = lh_max(window->cwnd_segments, LH_MIN_SSTHRESH);
+	}
+	lh_ucc_begin_window(law);
+	law->kept_ssthresh = kept;
+}
+
+static inline void lh_ucc_timed_out(struct lh_ucc *law, const struct lh_ucc_parameters *parameters,
+				    const struct lh_lost *lost, struct lh_window *window)
+{
+	(void)parameters;
+	lh_reno_halve(lost, window);
+	lh_ucc_begin_window(law);
+}
+
+#endif /* LASTHOP_LAWS_UCC_H */
