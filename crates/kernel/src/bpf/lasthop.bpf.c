@@ -12,7 +12,7 @@
  *
  * 3. Why cong_control. A control with `cong_avoid` alone does not own its window during Recovery and CWR: the kernel's
  *    proportional rate reduction writes it, below any lower bound. With `cong_control` the kernel leaves everything per
- *    ACK to us. So law.h does again what the kernel's tcp_cong_control() does, in the same order:
+ *    ACK to us. So bounded_cubic.h and stack.h do again what the kernel's tcp_cong_control() does, in the same order:
  *
  *        in CWR or Recovery    reduce_window()     as tcp_cwnd_reduction(), with a prr_delivered of our own
  *        else, if it may grow  cubictcp_cong_avoid()
@@ -54,7 +54,7 @@
 
 #include "maps.h"
 
-#include "law.h"
+#include "bounded_cubic.h"
 
 #include "socket.h"
 

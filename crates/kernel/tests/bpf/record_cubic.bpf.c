@@ -131,7 +131,7 @@ __u64 lost;
 __u64 repaired;
 
 /*
- * See repair() in law.h: an ssthresh or a window that no program returned. CUBIC's arithmetic is meant for "cwnd < 1
+ * See stack.h: an ssthresh or a window that no program returned. CUBIC's arithmetic is meant for "cwnd < 1
  * million packets", as its own comment says.
  */
 #define IMPOSSIBLE_WINDOW 1000000

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * bounded_cubic.h - the congestion control: the kernel's CUBIC, its window reduction redone (stack.h), bounded. The
+ * algorithm is told at the top of lasthop.bpf.c.
+ *
+ * All programs here: hook struct_ops/tcp_congestion_ops, called by the TCP stack with the socket locked, in softirq or
+ * process context, never sleeping. `struct sock *` arrives as the verifier's trusted `struct tcp_sock *`.
+ */
+#ifndef LASTHOP_BOUNDED_CUBIC_H
+#define LASTHOP_BOUNDED_CUBIC_H
+
+#include "stack.h"
+
+/* net/ipv4/tcp_cubic.c, net/ipv4/tcp_cong.c */
+extern void cubictcp_init(struct sock *sk) __ksym;
+extern __u32 cubictcp_recalc_ssthresh(struct sock *sk) __ksym;
+extern void cubictcp_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym;
+extern void cubictcp_state(struct sock *sk, __u8 new_state) __ksym;
+extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym;
+extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __ksym;
+extern __u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
+
+/*
+ * Our own state, in the bytes of icsk_ca_priv that CUBIC leaves free (it takes the first 60 of 104): no look-up per ACK.
+ * The kernel zeroes all of icsk_ca_priv whenever a socket gets a control.
+ */
+struct own {
+	struct lh_bound bound; /* as looked up at `generation` */
+	__u32 generation; /* 0: never looked up */
+	struct stack stack;
+	__u32 padding;
+};
+
+#define OWN_OFFSET 64
+
+static __always_inline struct own *own_of(struct tcp_sock *tp)
+{
+	return (struct own *)((char *)tp->inet_conn.icsk_ca_priv + OWN_OFFSET);
+}
+
+/*
+ * Once per change of the bounds and socket, not per ACK. Not inlined, so that the common path stays short; `own` is
+ * filled from a copy on the stack because a map value cannot be assigned to a kernel object in one go.
+ */
+static __noinline void look_up_bound(struct tcp_sock *tp)
+{
+	struct own *own = own_of(tp);
+	struct lh_bound bound;
+	__u32 generation = control.generation;
+
+	bound_of(tp->inet_conn.icsk_inet.sk.__sk_common.skc_cookie.counter, now_ns_of(tp), &bound);
+	own->bound.expires_ns = bound.expires_ns;
+	own->bound.min_segments = bound.min_segments;
+	own->bound.max_segments = bound.max_segments;
+	own->generation = generation;
+}
+
+static __always_inline void refresh_bound(struct tcp_sock *tp)
+{
+	if (own_of(tp)->generation != control.generation)
+		look_up_bound(tp);
+}
+
+/* `window`, bounded as the state asks for. */
+static __always_inline __u32 bounded(struct tcp_sock *tp, __u8 ca_state, __u32 window)
+{
+	__u32 flags = 0;
+
+	if (ca_state == TCP_CA_Loss)
+		flags |= LH_IN_LOSS;
+	if (in_reduction(ca_state) && !tp->prr_out)
+		flags |= LH_FORCE_RETRANSMIT;
+	return lh_bound_window(&own_of(tp)->bound, now_ns_of(tp), window, in_flight_of(tp), flags);
+}
+
+/* What a skipped program left (see stack.h): a reduction's ssthresh is between 2 and the window before it. */
+static __always_inline void repair(struct sock *sk, struct tcp_sock *tp, __u8 ca_state)
+{
+	__u32 prior = prior_window(tp), window;
+
+	repair_window(tp);
+	if (ca_state >= TCP_CA_CWR && (tp->snd_ssthresh > prior || tp->snd_ssthresh < 2)) {
+		window = tp->snd_cwnd;
+		tp->snd_cwnd = prior;
+		tp->snd_ssthresh = cubictcp_recalc_ssthresh(sk);
+		tp->snd_cwnd = window;
+		own_of(tp)->stack.prr_delivered = 0;
+		count(&counters.repaired);
+	}
+}
+
+/*
+ * CUBIC's growth, but only below the upper bound. At the bound CUBIC's epoch is closed: its window is a function of the
+ * time since the epoch began, and an epoch that went on behind the bound would jump when the bound goes.
+ */
+static __always_inline void grow(struct sock *sk, struct tcp_sock *tp, __u32 ack, __u32 acked)
+{
+	const struct lh_bound *bound = &own_of(tp)->bound;
+	struct bictcp *cubic = (struct bictcp *)tp->inet_conn.icsk_ca_priv;
+
+	if (lh_bound_holds(bound, now_ns_of(tp)) && bound->max_segments && tp->snd_cwnd >= bound->max_segments) {
+		if (bpf_core_field_exists(cubic->epoch_start))
+			cubic->epoch_start = 0;
+	} else {
+		cubictcp_cong_avoid(sk, ack, acked);
+	}
+	tp->snd_cwnd_stamp = bpf_jiffies64();
+}
+
+/* net/ipv4/tcp_input.c tcp_cong_control() */
+static __always_inline void on_acked(struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	__u8 ca_state = ca_state_of(tp);
+
+	repair(sk, tp, ca_state);
+	refresh_bound(tp);
+	if (in_reduction(ca_state))
+		reduce_window(tp, &own_of(tp)->stack, rs, flag & FLAG_SND_UNA_ADVANCED);
+	else if (may_grow(tp, flag))
+		grow(sk, tp, ack, rs->acked_sacked);
+	set_window(tp, bounded(tp, ca_state, tp->snd_cwnd));
+	update_pacing_rate(tp);
+}
+
+/* Each ACK, since 6.10. The verifier forced nothing. */
+SEC("struct_ops")
+void BPF_PROG(lasthop_cong_control, struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs)
+{
+	if (settings.derive_flags)
+		flag = derived_flags((struct tcp_sock *)sk, &own_of((struct tcp_sock *)sk)->stack, rs);
+	on_acked(sk, ack, flag, rs);
+}
+
+/* Each ACK, before 6.10: neither the ACK nor its flags are told. Loaded in place of the one above where BTF says so. */
+SEC("?struct_ops")
+void BPF_PROG(lasthop_cong_control_old, struct sock *sk, const struct rate_sample *rs)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	on_acked(sk, tp->snd_una, derived_flags(tp, &own_of(tp)->stack, rs), rs);
+}
+
+/* A socket gets our control: at its handshake, or alive by setsockopt, perhaps in the middle of a recovery. */
+SEC("struct_ops")
+void BPF_PROG(lasthop_init, struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	cubictcp_init(sk);
+	begin_stack(tp, &own_of(tp)->stack);
+	look_up_bound(tp);
+	set_window(tp, bounded(tp, ca_state_of(tp), tp->snd_cwnd));
+	if (tp->srtt_us)
+		update_pacing_rate(tp);
+}
+
+/* Each time a reduction or a timeout recovery begins. */
+SEC("struct_ops")
+__u32 BPF_PROG(lasthop_ssthresh, struct sock *sk)
+{
+	own_of((struct tcp_sock *)sk)->stack.prr_delivered = 0;
+	return cubictcp_recalc_ssthresh(sk);
+}
+
+/* Before each change of state; icsk_ca_state still holds the old one. */
+SEC("struct_ops")
+void BPF_PROG(lasthop_set_state, struct sock *sk, __u8 new_state)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	__u8 old_state = ca_state_of(tp);
+
+	repair(sk, tp, old_state);
+	ends_reduction(tp, old_state, new_state);
+	cubictcp_state(sk, new_state);
+	refresh_bound(tp);
+	set_window(tp, bounded(tp, new_state, tp->snd_cwnd));
+}
+
+/* A transmission with nothing in flight, and events that CUBIC ignores. */
+SEC("struct_ops")
+void BPF_PROG(lasthop_cwnd_event, struct sock *sk, enum tcp_ca_event event)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	if (event == CA_EVENT_TX_START) {
+		repair(sk, tp, ca_state_of(tp));
+		restart_after_idle(tp);
+		refresh_bound(tp);
+		set_window(tp, bounded(tp, ca_state_of(tp), tp->snd_cwnd));
+	}
+	cubictcp_cwnd_event(sk, event);
+}
+
+/* Each ACK of data: CUBIC's HyStart and its smallest delay. */
+SEC("struct_ops")
+void BPF_PROG(lasthop_pkts_acked, struct sock *sk, const struct ack_sample *sample)
+{
+	cubictcp_acked(sk, sample);
+}
+
+/* A reduction turns out to have been needless. */
+SEC("struct_ops")
+__u32 BPF_PROG(lasthop_undo_cwnd, struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	refresh_bound(tp);
+	return bounded(tp, TCP_CA_Open, tcp_reno_undo_cwnd(sk));
+}
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops lasthop = {
+	.init = (void *)lasthop_init,
+	.ssthresh = (void *)lasthop_ssthresh,
+	.set_state = (void *)lasthop_set_state,
+	.cwnd_event = (void *)lasthop_cwnd_event,
+	.pkts_acked = (void *)lasthop_pkts_acked,
+	.cong_control = (void *)lasthop_cong_control,
+	.undo_cwnd = (void *)lasthop_undo_cwnd,
+	.flags = TCP_CONG_NON_RESTRICTED,
+	.name = "lasthop",
+};
+
+#endif /* LASTHOP_BOUNDED_CUBIC_H */
