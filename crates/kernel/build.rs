@@ -2,29 +2,53 @@
 #![allow(clippy::disallowed_methods)] // a build script reads the environment
 
 use std::env;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The congestion controls of `laws.bpf.c`: the object's name, and the law's in `laws.h`.
+const LAWS: [(&str, &str); 1] = [("hd", "LH_HD")];
 
 fn main() {
     let crate_dir = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("set by cargo"));
     let out_dir = PathBuf::from(env::var("OUT_DIR").expect("set by cargo"));
     let programs = crate_dir.join("src/bpf");
     let laws = crate_dir.join("../control/laws");
-    for watched in [&programs, &laws.join("bound.h")] {
+    for watched in [&programs, &laws] {
         println!("cargo::rerun-if-changed={}", watched.display());
     }
     println!("cargo::rerun-if-env-changed=CLANG");
+    println!("cargo::rustc-env=LASTHOP_LAWS_SOURCE={:016x}", digest(&[&programs, &laws]));
 
-    let mut builder = libbpf_cargo::SkeletonBuilder::new();
-    if let Ok(clang) = env::var("CLANG") {
-        builder.clang(clang);
-    }
     let include = format!("-I{}", laws.display());
-    let built = builder
-        .source(programs.join("lasthop.bpf.c"))
-        .obj(out_dir.join("lasthop.bpf.o"))
-        .clang_args(["-Wall", "-Werror", "-mcpu=v3", &include])
-        .build();
-    if let Err(error) = built {
-        panic!("the BPF programs did not compile; clang 14 or newer is needed (Debian: apt install clang): {error:#}");
+    let compile = |source: &str, object: &str, define: Option<String>| {
+        let mut builder = libbpf_cargo::SkeletonBuilder::new();
+        if let Ok(clang) = env::var("CLANG") {
+            builder.clang(clang);
+        }
+        let arguments = ["-Wall", "-Werror", "-mcpu=v3", &include].map(str::to_owned);
+        let built = builder
+            .source(programs.join(source))
+            .obj(out_dir.join(object))
+            .clang_args(arguments.into_iter().chain(define))
+            .build();
+        if let Err(error) = built {
+            panic!("{object} did not compile; clang 14 or newer is needed (Debian: apt install clang): {error:#}");
+        }
+    };
+    compile("lasthop.bpf.c", "lasthop.bpf.o", None);
+    for (name, law) in LAWS {
+        compile("law.bpf.c", &format!("law_{name}.bpf.o"), Some(format!("-DLH_LAW={law}")));
     }
+}
+
+/// FNV-1a over all sources in these folders: what is loaded tells by it whether it was made from the same ones.
+fn digest(folders: &[&Path]) -> u64 {
+    let mut files: Vec<PathBuf> = folders
+        .iter()
+        .flat_map(|folder| fs::read_dir(folder).expect("a folder of sources"))
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
+    files.sort_by_key(|path| path.file_name().map(ToOwned::to_owned));
+    let contents = files.iter().flat_map(|path| fs::read(path).expect("a source"));
+    contents.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -36,6 +36,8 @@ macro_rules! plain {
     };
 }
 plain!(Settings, Limit, Control, Counts, Record, Change, Layout);
+plain!(crate::laws::layout::About, crate::laws::layout::LawCounts, crate::laws::layout::FlowRecord);
+plain!(crate::laws::layout::FlowCounts, [u32; crate::laws::PARAMETERS_MAX]);
 
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
@@ -85,6 +87,18 @@ pub(crate) struct Counts {
     pub(crate) walk_failed: u64,
 }
 
+/// `struct lh_endpoints` of `endpoints.h`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Endpoints {
+    pub(crate) local: [u8; 16],
+    pub(crate) remote: [u8; 16],
+    pub(crate) local_port: u16,
+    pub(crate) remote_port: u16,
+    pub(crate) family: u16,
+    pub(crate) padding: u16,
+}
+
 /// `struct lh_sample`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -93,12 +107,9 @@ pub(crate) struct Record {
     pub(crate) bytes_acked: u64,
     pub(crate) bytes_retrans: u64,
     pub(crate) bound_expires_ns: u64,
-    pub(crate) local: [u8; 16],
-    pub(crate) remote: [u8; 16],
+    pub(crate) ends: Endpoints,
     pub(crate) control: [u8; NAME_LENGTH],
-    pub(crate) local_port: u16,
-    pub(crate) remote_port: u16,
-    pub(crate) family: u16,
+    pub(crate) padding: u16,
     pub(crate) tcp_state: u8,
     pub(crate) ca_state: u8,
     pub(crate) cwnd_segments: u32,

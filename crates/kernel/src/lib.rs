@@ -18,6 +18,7 @@
 mod clamp;
 mod error;
 mod kernel;
+pub mod laws;
 mod layout;
 mod log;
 mod namespace;

@@ -3,11 +3,13 @@
 
 use crate::error::{Error, io_error};
 use crate::kernel::Mode;
-use crate::layout::{Layout, Plain, Settings};
+use crate::layout::{Layout, NAME_LENGTH, Plain, Settings};
 use crate::log;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
-use libbpf_rs::{AsRawLibbpf, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenMapMut, OpenObject, ReferencesType};
+use libbpf_rs::{
+    AsRawLibbpf, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenMapMut, OpenObject, OpenProgramMut, ReferencesType,
+};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
@@ -106,11 +108,11 @@ pub(crate) fn load_unclamp(former: BorrowedFd<'_>) -> libbpf_rs::Result<Object> 
 
 fn configure(mode: Mode, variant: Variant, settings: &Settings) -> libbpf_rs::Result<OpenObject> {
     let mut object = ObjectBuilder::default().name("lasthop")?.open_memory(OBJECT)?;
-    let mut old_cong_control = std::ptr::null();
+    let mut old_cong_control = 0;
     for mut program in object.progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
         if name == "lasthop_cong_control_old" {
-            old_cong_control = program.as_libbpf_object().as_ptr().cast_const();
+            old_cong_control = unloaded(&mut program);
         }
         // libbpf decides by itself about the programs of a struct_ops map, from who is referenced there
         if !name.starts_with("lasthop_") {
@@ -124,11 +126,7 @@ fn configure(mode: Mode, variant: Variant, settings: &Settings) -> libbpf_rs::Re
             ".rodata.settings" => map.set_initial_value(settings.bytes())?,
             CONTROL_OPS => {
                 map.set_autocreate(mode == Mode::Control)?;
-                let ops = map.initial_value_mut().and_then(ControlOps::of).ok_or_else(|| unexpected("struct_ops"))?;
-                ops.name = settings.name;
-                if !variant.flags_told {
-                    ops.cong_control = old_cong_control as usize;
-                }
+                fill_in_control(&mut map, settings.name, (!variant.flags_told).then_some(old_cong_control))?;
             }
             _ => {}
         }
@@ -143,8 +141,25 @@ fn check_layout(map: &OpenMapMut<'_>) -> libbpf_rs::Result<()> {
     }
 }
 
-fn unexpected(what: &str) -> libbpf_rs::Error {
+pub(crate) fn unexpected(what: &str) -> libbpf_rs::Error {
     libbpf_rs::Error::from(io::Error::other(format!("the compiled programs are not as expected: {what}")))
+}
+
+/// Names a congestion control before it is loaded; `old_cong_control`: what a kernel before 6.10 is to call on each ACK.
+pub(crate) fn fill_in_control(
+    map: &mut OpenMapMut<'_>,
+    name: [u8; NAME_LENGTH],
+    old_cong_control: Option<usize>,
+) -> libbpf_rs::Result<()> {
+    let ops = map.initial_value_mut().and_then(ControlOps::of).ok_or_else(|| unexpected("struct_ops"))?;
+    ops.name = name;
+    ops.cong_control = old_cong_control.unwrap_or(ops.cong_control);
+    Ok(())
+}
+
+/// What stands for a program in a struct of functions until it is loaded.
+pub(crate) fn unloaded(program: &mut OpenProgramMut<'_>) -> usize {
+    program.as_libbpf_object().as_ptr() as usize
 }
 
 /// `struct tcp_congestion_ops` as `bpf/kernel.h` declares it. Before loading, libbpf keeps pointers to its own
@@ -157,10 +172,11 @@ struct ControlOps {
     pkts_acked: usize,
     cong_control: usize,
     undo_cwnd: usize,
-    name: [u8; 16],
+    name: [u8; NAME_LENGTH],
     flags: u32,
     padding: u32,
     init: usize,
+    release: usize,
 }
 
 impl ControlOps {
@@ -188,12 +204,12 @@ pub(crate) fn map<'o>(object: &'o Object, name: &str) -> Map<'o> {
 }
 
 /// A value that is alone in its map, or section.
-pub(crate) fn read<T: Plain>(map: &Map<'_>) -> libbpf_rs::Result<T> {
+pub(crate) fn read<T: Plain>(map: &impl MapCore) -> libbpf_rs::Result<T> {
     let bytes = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
     T::from_bytes(&bytes).ok_or_else(|| unexpected("a section is shorter than its value"))
 }
 
 /// Writes what [`read`] reads.
-pub(crate) fn write<T: Plain>(map: &Map<'_>, value: &T) -> libbpf_rs::Result<()> {
+pub(crate) fn write<T: Plain>(map: &impl MapCore, value: &T) -> libbpf_rs::Result<()> {
     map.update(&0u32.to_ne_bytes(), value.bytes(), MapFlags::ANY)
 }

@@ -176,6 +176,13 @@ fn look() -> Support {
     Support { features: looked_for.map(|feature| (feature, outcome(feature))).collect() }
 }
 
+/// Which of these features, that need no trying, are missing.
+pub(crate) fn missing(features: &[Feature]) -> Vec<Feature> {
+    crate::log::start();
+    let kernel = Btf::from_vmlinux().ok();
+    features.iter().copied().filter(|&feature| !present(feature, kernel.as_ref())).collect()
+}
+
 /// The kernel's types, if the mode is possible here.
 pub(crate) fn require(mode: Mode) -> Result<Btf<'static>, Error> {
     let support = look();
@@ -235,13 +242,16 @@ fn privileged() -> bool {
 
 /// Where cgroup2 is mounted.
 pub(crate) fn cgroup2_root() -> Option<PathBuf> {
-    let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
-    let mount = mounts
-        .lines()
-        .map(|line| line.split(' ').collect::<Vec<_>>())
-        .find(|words| words.get(2) == Some(&"cgroup2"))?;
+    mounts_of("cgroup2").into_iter().next()
+}
+
+/// Where file systems of this type are mounted.
+pub(crate) fn mounts_of(file_system: &str) -> Vec<PathBuf> {
+    let mounts = std::fs::read_to_string("/proc/thread-self/mounts").unwrap_or_default();
+    let mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    let paths = mounts.filter(|words| words.get(2) == Some(&file_system));
     // the kernel writes blanks in paths as octal
-    Some(PathBuf::from(mount[1].replace("\\040", " ")))
+    paths.map(|words| PathBuf::from(words[1].replace("\\040", " "))).collect()
 }
 
 /// Every congestion control that the kernel knows now, whatever the namespace.

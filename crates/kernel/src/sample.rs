@@ -1,14 +1,14 @@
 //! What the kernel tells about its sockets.
 
 use crate::kernel::Bound;
-use crate::layout::{self, Change, Plain, Record};
+use crate::layout::{self, Change, Endpoints, Plain, Record};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use units::{Bytes, Rate, Span, Time};
 
 const AF_INET: u16 = 2;
 /// include/net/tcp.h: `TCP_INFINITE_SSTHRESH`.
 const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
-const UNKNOWN: u32 = u32::MAX;
+pub(crate) const UNKNOWN: u32 = u32::MAX;
 
 /// The kernel's states of congestion control (`TCP_CA_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -90,7 +90,7 @@ pub struct StateChange {
 }
 
 impl CongestionState {
-    fn from_kernel(state: u8) -> Self {
+    pub(crate) fn from_kernel(state: u8) -> Self {
         match state {
             0 => Self::Open,
             1 => Self::Disorder,
@@ -124,8 +124,8 @@ fn sample(record: Record) -> SocketSample {
     let bounded = bound != Bound::default();
     SocketSample {
         cookie: record.cookie,
-        local: address(record.family, record.local, record.local_port),
-        remote: address(record.family, record.remote, record.remote_port),
+        local: record.ends.local(),
+        remote: record.ends.remote(),
         interface_index: record.interface_index,
         congestion_control: layout::unpadded_name(&record.control),
         controlled: record.controlled != 0,
@@ -147,7 +147,17 @@ fn sample(record: Record) -> SocketSample {
     }
 }
 
-fn ssthresh(segments: u32) -> Option<u32> {
+impl Endpoints {
+    pub(crate) fn local(&self) -> SocketAddr {
+        address(self.family, self.local, self.local_port)
+    }
+
+    pub(crate) fn remote(&self) -> SocketAddr {
+        address(self.family, self.remote, self.remote_port)
+    }
+}
+
+pub(crate) fn ssthresh(segments: u32) -> Option<u32> {
     (segments < INFINITE_SSTHRESH).then_some(segments)
 }
 

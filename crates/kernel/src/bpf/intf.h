@@ -6,6 +6,8 @@
 #ifndef LASTHOP_INTF_H
 #define LASTHOP_INTF_H
 
+#include "endpoints.h"
+
 enum {
 	LH_NAME_LENGTH = 16, /* TCP_CA_NAME_MAX: zero-padded */
 	LH_BOUNDS_MAX = 65536, /* flows with a bound of their own */
@@ -61,12 +63,9 @@ struct lh_sample {
 	__u64 bytes_acked;
 	__u64 bytes_retrans;
 	__u64 bound_expires_ns;
-	__u8 local[16]; /* IPv4: the first four */
-	__u8 remote[16];
+	struct lh_endpoints ends;
 	char control[LH_NAME_LENGTH];
-	__u16 local_port; /* host order, as the next */
-	__u16 remote_port;
-	__u16 family;
+	__u16 padding;
 	__u8 tcp_state;
 	__u8 ca_state;
 	__u32 cwnd_segments;

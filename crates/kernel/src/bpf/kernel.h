@@ -107,6 +107,7 @@ struct list_head {
 struct module;
 struct rate_sample {
 	int losses;
+	long rtt_us; /* -1: none */
 	__u32 acked_sacked;
 	__u32 prior_in_flight;
 };
@@ -182,6 +183,7 @@ struct sock {
 	struct dst_entry *sk_dst_cache;
 	unsigned long sk_pacing_rate;
 	unsigned long sk_max_pacing_rate;
+	__u32 sk_pacing_status;
 	struct sock_cgroup_data sk_cgrp_data;
 };
 
@@ -193,7 +195,8 @@ struct inet_connection_sock {
 	struct inet_sock icsk_inet;
 	__u32 icsk_rto;
 	const struct tcp_congestion_ops *icsk_ca_ops;
-	__u8 icsk_ca_state : 5;
+	__u8 icsk_ca_state : 5, icsk_ca_initialized : 1;
+	__u8 icsk_retransmits;
 	__u64 icsk_ca_priv[13];
 };
 
@@ -206,8 +209,20 @@ struct minmax {
 	struct minmax_sample s[3];
 };
 
+struct tcp_options_received {
+	__u32 rcv_tsval;
+	__u32 rcv_tsecr;
+	__u16 saw_tstamp : 1;
+};
+
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
+	struct tcp_options_received rx_opt;
+	__u8 is_cwnd_limited : 1;
+	__u8 tcp_usec_ts : 1; /* since 6.7 */
+	__u32 max_packets_out;
+	__u32 high_seq;
+	__u32 prior_ssthresh;
 	__u32 reordering;
 	__u32 mss_cache;
 	__u32 snd_cwnd;
@@ -261,6 +276,14 @@ struct bpf_iter__tcp {
 	struct sock_common *sk_common;
 };
 
+struct bpf_map;
+struct bpf_iter__bpf_sk_storage_map {
+	struct bpf_iter_meta *meta;
+	struct bpf_map *map;
+	struct sock *sk;
+	void *value;
+};
+
 #pragma clang attribute pop
 
 /* Not relocated: libbpf maps our struct_ops onto the kernel's by the names of the members. */
@@ -274,6 +297,7 @@ struct tcp_congestion_ops {
 	char name[TCP_CA_NAME_MAX];
 	__u32 flags;
 	void (*init)(struct sock *sk);
+	void (*release)(struct sock *sk);
 };
 
 /* The same struct, relocated, for reading the members of whatever control a socket has. */

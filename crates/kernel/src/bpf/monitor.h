@@ -28,16 +28,7 @@ int sample(struct bpf_iter__tcp *ctx)
 		return 0;
 
 	record.cookie = bpf_get_socket_cookie(tp);
-	record.family = sk->__sk_common.skc_family;
-	record.local_port = sk->__sk_common.skc_num;
-	record.remote_port = bpf_ntohs(sk->__sk_common.skc_dport);
-	if (record.family == AF_INET) {
-		*(__u32 *)record.local = sk->__sk_common.skc_rcv_saddr;
-		*(__u32 *)record.remote = sk->__sk_common.skc_daddr;
-	} else {
-		BPF_CORE_READ_INTO(&record.local, sk, __sk_common.skc_v6_rcv_saddr);
-		BPF_CORE_READ_INTO(&record.remote, sk, __sk_common.skc_v6_daddr);
-	}
+	read_endpoints(sk, &record.ends);
 	record.tcp_state = sk->__sk_common.skc_state;
 	record.ca_state = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
 	record.cwnd_segments = tp->snd_cwnd;

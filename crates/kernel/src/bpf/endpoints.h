@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* endpoints.h - the two ends of a connection, as the iterators tell them. src/layout.rs mirrors the struct. */
+#ifndef LASTHOP_ENDPOINTS_H
+#define LASTHOP_ENDPOINTS_H
+
+struct lh_endpoints {
+	__u8 local[16]; /* IPv4: the first four */
+	__u8 remote[16];
+	__u16 local_port; /* host order, as the next */
+	__u16 remote_port;
+	__u16 family;
+	__u16 padding;
+};
+
+static __always_inline void read_endpoints(struct sock *sk, struct lh_endpoints *ends)
+{
+	ends->family = BPF_CORE_READ(sk, __sk_common.skc_family);
+	ends->local_port = BPF_CORE_READ(sk, __sk_common.skc_num);
+	ends->remote_port = bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport));
+	if (ends->family == AF_INET) {
+		*(__u32 *)ends->local = BPF_CORE_READ(sk, __sk_common.skc_rcv_saddr);
+		*(__u32 *)ends->remote = BPF_CORE_READ(sk, __sk_common.skc_daddr);
+	} else {
+		BPF_CORE_READ_INTO(&ends->local, sk, __sk_common.skc_v6_rcv_saddr);
+		BPF_CORE_READ_INTO(&ends->remote, sk, __sk_common.skc_v6_daddr);
+	}
+}
+
+#endif /* LASTHOP_ENDPOINTS_H */

@@ -1,0 +1,553 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * law - one of our congestion controls in the kernel: the headers of control/laws, the source that simulated hosts run, behind
+ * struct_ops. Compiled once for each law, with LH_LAW (enum lh_law_name) as a constant, so that each object has only its
+ * own law.
+ *
+ * 1. What is ours and what is the kernel's. The kernel detects losses, retransmits, and calls; the law grows the window
+ *    and answers a loss; stack.h reduces the window as the kernel does for controls without cong_control.
+ *
+ *        each ACK              acked()                       the window, perhaps a reduction of the law's own
+ *        Recovery begins       lost()                        ssthresh
+ *        a tail loss probe
+ *          has repaired a loss lost()                        ssthresh and window
+ *        a timeout             timed_out()                   ssthresh
+ *        CWR begins            (not told)                    ssthresh = half the flight: ECN or a full local queue is
+ *                                                            no loss that a law could tolerate
+ *        needless after all    undone()
+ *
+ * 2. Who decides ssthresh. The kernel asks ssthresh() before the state changes: Recovery, CWR and timeout look alike
+ *    there. So ssthresh() answers with half the window, which is safe whatever happens next, and set_state(), which is told
+ *    the new state, asks the law and writes snd_ssthresh. The window of the event is prior_cwnd; the ssthresh of before is
+ *    kept by us.
+ *
+ * 3. A tolerated loss has ssthresh = window. PRR then aims at the window itself: each delivered segment lets one go, two
+ *    when snd_una moved and nothing more was lost, up to the window again; what was lost is retransmitted first, as always.
+ *    At the end the window is ssthresh, so it is what it was. Undo restores the same window, and the ssthresh from
+ *    before. A timeout in the midst of it finds nothing reduced: it reduces, where the kernel would not reduce a second
+ *    time in one window.
+ *
+ * 4. The law's state does not fit into icsk_ca_priv: it is in a storage of the socket, made at init() and deleted at
+ *    release(). Where there is no memory for it NewReno decides, and the next ACK tries again.
+ *
+ * 5. Skipped programs (see stack.h). What each hook does is found out at the next one: init() by `begun`, set_state()
+ *    by the state that was last seen, ssthresh() by not believing it.
+ *
+ * Hooks: struct_ops/tcp_congestion_ops, socket locked, softirq or process context, never sleeping; and an iterator over the
+ * storages. What the verifier forced: the law's name is set again before each call, so that the compiler drops the
+ * others; windows are copies on the stack, because the fields of a socket have no address to hand on.
+ */
+#include "kernel.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "law_intf.h"
+
+#include "stack.h"
+
+const volatile struct lh_about about SEC(".rodata.about") = {
+	.magic = LH_ABOUT_MAGIC,
+	.law = LH_LAW,
+	.about_bytes = sizeof(struct lh_about),
+	.flow_bytes = sizeof(struct lh_flow),
+	.record_bytes = sizeof(struct lh_flow_record),
+	.counters_bytes = sizeof(struct lh_law_counters),
+};
+
+/* Written by loaders only, at any time. */
+union lh_parameters parameters SEC(".data.parameters") = {};
+
+/* Written by the programs only. */
+struct lh_law_counters counters SEC(".bss.counters") = {};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct lh_flow);
+} flows SEC(".maps");
+
+/* What is ours in icsk_ca_priv, which the kernel zeroes whenever a socket gets a control. */
+struct own {
+	struct stack stack;
+	__u32 begun; /* 1: init() was run */
+	__u32 ca_state; /* as last told */
+	__u32 ssthresh; /* before the reduction that lasts, else of now */
+	__u32 tolerated; /* 1: the reduction that lasts leaves the window as it was */
+	__u32 cwr_una; /* snd_una when the latest CWR began */
+	__u32 skipped; /* hooks pretended to be skipped, for tests */
+};
+
+enum call {
+	CALL_INIT,
+	CALL_ACKED,
+	CALL_LOST,
+	CALL_TIMED_OUT,
+	CALL_UNDONE,
+};
+
+/* Tests record what a law is told and what it answers: tests/bpf/record_law.bpf.c. */
+static __always_inline void record(__u32 call, struct tcp_sock *tp, const struct lh_flow *flow, const void *event,
+				   __u32 event_bytes, const struct lh_window *before, const struct lh_window *after);
+#ifndef LH_RECORDS
+static __always_inline void record(__u32 call, struct tcp_sock *tp, const struct lh_flow *flow, const void *event,
+				   __u32 event_bytes, const struct lh_window *before, const struct lh_window *after)
+{
+}
+#endif
+
+static __always_inline void count(__u64 *counter)
+{
+	__sync_fetch_and_add(counter, 1);
+}
+
+static __always_inline struct own *own_of(struct tcp_sock *tp)
+{
+	return (struct own *)tp->inet_conn.icsk_ca_priv;
+}
+
+static __always_inline __u64 now_us_of(struct tcp_sock *tp)
+{
+	return tp->tcp_mstamp;
+}
+
+static __always_inline __u32 min_rtt_us_of(struct tcp_sock *tp)
+{
+	__u32 min = tp->rtt_min.s[0].v;
+
+	return min == ~0U ? 0 : min;
+}
+
+/* include/net/tcp.h tcp_is_cwnd_limited() */
+static __always_inline bool is_cwnd_limited(struct tcp_sock *tp)
+{
+	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
+		return true;
+	return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out;
+}
+
+/* Of the clock behind the timestamps: 1 ms, or 1 us where the route says so. */
+static __always_inline __u32 timestamp_tick_us(struct tcp_sock *tp)
+{
+	if (bpf_core_field_exists(tp->tcp_usec_ts) && BPF_CORE_READ_BITFIELD(tp, tcp_usec_ts))
+		return 1;
+	return 1000;
+}
+
+static __always_inline __u32 clamped(struct tcp_sock *tp, __u32 window, __u32 least)
+{
+	if (window > tp->snd_cwnd_clamp)
+		window = tp->snd_cwnd_clamp;
+	return window > least ? window : least;
+}
+
+static __always_inline void begin_law(struct tcp_sock *tp, struct lh_flow *flow)
+{
+	struct lh_start start = {
+		.now_us = now_us_of(tp),
+		.snd_nxt = tp->snd_nxt,
+		.slow_start = LH_SLOW_START_STANDARD,
+		.seed = bpf_get_prandom_u32(),
+		.timestamp_tick_us = timestamp_tick_us(tp),
+	};
+	struct lh_window window = {
+		.cwnd_segments = tp->snd_cwnd,
+		.cwnd_count = tp->snd_cwnd_cnt,
+		.ssthresh_segments = tp->snd_ssthresh,
+	};
+
+	__builtin_memset(flow, 0, sizeof(*flow));
+	flow->begun = 1;
+	lh_law_init(&flow->law, LH_LAW, &parameters, &start);
+	record(CALL_INIT, tp, flow, &start, sizeof(start), &window, &window);
+	count(&counters.begun);
+}
+
+/* The socket's storage, made anew where init() was skipped or had no memory. */
+static __always_inline struct lh_flow *flow_of(struct tcp_sock *tp)
+{
+	struct lh_flow *flow = bpf_sk_storage_get(&flows, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+
+	if (!flow) {
+		count(&counters.storage_missing);
+		return NULL;
+	}
+	if (!flow->begun) {
+		begin_law(tp, flow);
+		count(&counters.repaired);
+	}
+	flow->law.name = LH_LAW;
+	return flow;
+}
+
+static __always_inline void begin_own(struct tcp_sock *tp)
+{
+	struct own *own = own_of(tp);
+
+	begin_stack(tp, &own->stack);
+	own->begun = 1;
+	own->ca_state = ca_state_of(tp);
+	own->ssthresh = tp->snd_ssthresh;
+}
+
+/* Whether to behave as if the kernel had skipped this hook: every second time, for tests. */
+static __always_inline bool skipped(struct tcp_sock *tp)
+{
+	return about.skip && own_of(tp)->skipped++ % 2 == 0;
+}
+
+enum reduction {
+	REDUCTION_NONE,
+	REDUCTION_HALVED,
+	REDUCTION_LOST,
+	REDUCTION_TIMED_OUT,
+};
+
+/*
+ * tcp_enter_loss(): whether this timeout reduces. Not again in a window that has been reduced, unless it was a tolerated
+ * loss that did not. tcp_simple_retransmit(), after a change of the MTU, enters Loss too and reduces nothing; it leaves no
+ * undo_marker.
+ */
+static __always_inline bool timeout_reduces(struct tcp_sock *tp, __u8 old_state)
+{
+	if (old_state <= TCP_CA_Disorder)
+		return tp->undo_marker;
+	if (!lh_after(tp->high_seq, tp->snd_una))
+		return true;
+	if (old_state == TCP_CA_Loss)
+		return !tp->inet_conn.icsk_retransmits;
+	return own_of(tp)->tolerated && tp->undo_marker;
+}
+
+/*
+ * What a change of state means. tcp_process_tlp_ack() makes CWR begin and end within one ACK when a tail loss probe has
+ * repaired a loss; a real CWR lasts until snd_una moves.
+ */
+static __always_inline __u32 reduction_by(struct tcp_sock *tp, __u8 old_state, __u8 new_state)
+{
+	switch (new_state) {
+	case TCP_CA_Loss:
+		return timeout_reduces(tp, old_state) ? REDUCTION_TIMED_OUT : REDUCTION_NONE;
+	case TCP_CA_Recovery:
+		return in_reduction(old_state) ? REDUCTION_NONE : REDUCTION_LOST;
+	case TCP_CA_CWR:
+		return in_reduction(old_state) ? REDUCTION_NONE : REDUCTION_HALVED;
+	default:
+		return old_state == TCP_CA_CWR && tp->snd_una == own_of(tp)->cwr_una ? REDUCTION_LOST : REDUCTION_NONE;
+	}
+}
+
+/* A reduction, or a recovery from a timeout, begins: ssthresh is what the law says for the window of before. */
+static __always_inline void reduce(struct tcp_sock *tp, __u32 reduction)
+{
+	struct own *own = own_of(tp);
+	struct lh_window before = {
+		.cwnd_segments = prior_window(tp),
+		.cwnd_count = 0,
+		.ssthresh_segments = own->ssthresh,
+	};
+	struct lh_window window = before;
+	struct lh_lost lost = {
+		.now_us = now_us_of(tp),
+		.in_flight_segments = tp->packets_out,
+		.srtt_us = tp->srtt_us >> 3,
+		.min_rtt_us = min_rtt_us_of(tp),
+		.snd_una = tp->snd_una,
+		.snd_nxt = tp->snd_nxt,
+	};
+	struct lh_flow *flow = flow_of(tp);
+
+	if (reduction == REDUCTION_HALVED || !flow) {
+		lh_reno_halve(&lost, &window);
+	} else if (reduction == REDUCTION_LOST) {
+		lh_law_lost(&flow->law, &parameters, &lost, &window);
+		record(CALL_LOST, tp, flow, &lost, sizeof(lost), &before, &window);
+	} else {
+		lh_law_timed_out(&flow->law, &parameters, &lost, &window);
+		record(CALL_TIMED_OUT, tp, flow, &lost, sizeof(lost), &before, &window);
+	}
+	if (window.ssthresh_segments < LH_MIN_SSTHRESH)
+		window.ssthresh_segments = LH_MIN_SSTHRESH;
+	tp->snd_ssthresh = window.ssthresh_segments;
+	own->stack.prr_delivered = 0;
+	own->tolerated = window.ssthresh_segments >= before.cwnd_segments;
+	if (reduction == REDUCTION_LOST) {
+		count(&counters.losses);
+		if (own->tolerated)
+			count(&counters.tolerated);
+	} else if (reduction == REDUCTION_TIMED_OUT) {
+		count(&counters.timeouts);
+	} else {
+		count(&counters.notified);
+	}
+	if (flow && reduction == REDUCTION_LOST) {
+		flow->losses++;
+		flow->tolerated += own->tolerated;
+	} else if (flow && reduction == REDUCTION_TIMED_OUT) {
+		flow->timeouts++;
+	}
+}
+
+static __always_inline void change_state(struct tcp_sock *tp, __u8 old_state, __u8 new_state)
+{
+	__u32 reduction = reduction_by(tp, old_state, new_state);
+
+	if (reduction != REDUCTION_NONE)
+		reduce(tp, reduction);
+	if (reduction == REDUCTION_HALVED)
+		own_of(tp)->cwr_una = tp->snd_una;
+	ends_reduction(tp, old_state, new_state);
+	own_of(tp)->ca_state = new_state;
+}
+
+/* Does what skipped hooks should have done. */
+static __always_inline void catch_up(struct tcp_sock *tp, __u8 ca_state)
+{
+	struct own *own = own_of(tp);
+
+	repair_window(tp);
+	if (!own->begun) {
+		begin_own(tp);
+		count(&counters.repaired);
+	}
+	if (own->ca_state != ca_state) {
+		change_state(tp, own->ca_state, ca_state);
+		count(&counters.repaired);
+	}
+}
+
+/* net/ipv4/tcp_input.c tcp_cong_control() */
+static __always_inline void on_acked(struct tcp_sock *tp, int flag, const struct rate_sample *rs)
+{
+	__u8 ca_state = ca_state_of(tp);
+	struct lh_window before, window;
+	struct lh_acked acked = {};
+	struct lh_flow *flow;
+	__s32 delivered = rs->acked_sacked;
+
+	/* the SYN-ACK comes before init() */
+	if (!BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_initialized)) {
+		update_pacing_rate(tp);
+		return;
+	}
+	catch_up(tp, ca_state);
+	flow = flow_of(tp);
+
+	acked.now_us = now_us_of(tp);
+	acked.acked_segments = delivered > 0 ? delivered : 0;
+	acked.in_flight_segments = in_flight_of(tp);
+	if (rs->rtt_us >= 0)
+		acked.rtt_us = rs->rtt_us > 0 ? rs->rtt_us : 1;
+	acked.srtt_us = tp->srtt_us >> 3;
+	acked.min_rtt_us = min_rtt_us_of(tp);
+	acked.snd_una = tp->snd_una;
+	acked.snd_nxt = tp->snd_nxt;
+	if (in_reduction(ca_state))
+		acked.flags = LH_IN_REDUCTION;
+	else if (may_grow(tp, flag))
+		acked.flags = LH_MAY_GROW;
+	if (flag & FLAG_SND_UNA_ADVANCED)
+		acked.flags |= LH_ADVANCED;
+	if (is_cwnd_limited(tp))
+		acked.flags |= LH_CWND_LIMITED;
+	if (tp->inet_conn.icsk_inet.sk.sk_pacing_status)
+		acked.flags |= LH_PACED;
+	if (BPF_CORE_READ_BITFIELD(tp, rx_opt.saw_tstamp)) {
+		acked.flags |= LH_HAS_TIMESTAMP;
+		acked.tsval = tp->rx_opt.rcv_tsval;
+		acked.tsecr = tp->rx_opt.rcv_tsecr;
+	}
+
+	/* an ACK of nothing new is no event for a law */
+	if (acked.acked_segments || acked.flags & LH_ADVANCED) {
+		before.cwnd_segments = tp->snd_cwnd;
+		before.cwnd_count = tp->snd_cwnd_cnt;
+		before.ssthresh_segments = tp->snd_ssthresh;
+		window = before;
+		if (flow) {
+			lh_law_acked(&flow->law, &parameters, &acked, &window);
+			record(CALL_ACKED, tp, flow, &acked, sizeof(acked), &before, &window);
+		} else {
+			lh_reno_grow(&acked, &window);
+		}
+		if (window.cwnd_segments != before.cwnd_segments) {
+			set_window(tp, clamped(tp, window.cwnd_segments, ca_state == TCP_CA_Loss ? 1 : 2));
+			tp->snd_cwnd_stamp = bpf_jiffies64();
+		}
+		if (window.cwnd_segments < before.cwnd_segments) {
+			count(&counters.back_offs);
+			if (flow)
+				flow->back_offs++;
+		}
+		if (window.cwnd_count != before.cwnd_count)
+			tp->snd_cwnd_cnt = window.cwnd_count;
+		if (window.ssthresh_segments != before.ssthresh_segments)
+			tp->snd_ssthresh = window.ssthresh_segments;
+	}
+	if (in_reduction(ca_state))
+		reduce_window(tp, &own_of(tp)->stack, rs, flag & FLAG_SND_UNA_ADVANCED);
+	update_pacing_rate(tp);
+	own_of(tp)->ssthresh = tp->snd_ssthresh;
+}
+
+/* Each ACK, since 6.10. */
+SEC("struct_ops")
+void BPF_PROG(law_cong_control, struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	if (about.derive_flags)
+		flag = derived_flags(tp, &own_of(tp)->stack, rs);
+	on_acked(tp, flag, rs);
+}
+
+/* Each ACK, before 6.10: neither the ACK nor its flags are told. Loaded in place of the one above where BTF says so. */
+SEC("?struct_ops")
+void BPF_PROG(law_cong_control_old, struct sock *sk, const struct rate_sample *rs)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	on_acked(tp, derived_flags(tp, &own_of(tp)->stack, rs), rs);
+}
+
+/* A socket gets this law: at its handshake, or alive by setsockopt, perhaps in the middle of a recovery. */
+SEC("struct_ops")
+void BPF_PROG(law_init, struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct lh_flow *flow;
+
+	if (skipped(tp))
+		return;
+	begin_own(tp);
+	flow = bpf_sk_storage_get(&flows, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	if (flow)
+		begin_law(tp, flow);
+	else
+		count(&counters.storage_missing);
+	if (tp->srtt_us)
+		update_pacing_rate(tp);
+}
+
+/* The socket gets another control, or ends. */
+SEC("struct_ops")
+void BPF_PROG(law_release, struct sock *sk)
+{
+	bpf_sk_storage_delete(&flows, sk);
+}
+
+/* A reduction begins; which one, only set_state() is told. See 2. */
+SEC("struct_ops")
+__u32 BPF_PROG(law_ssthresh, struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	__u32 half = tp->snd_cwnd / 2;
+
+	own_of(tp)->ssthresh = tp->snd_ssthresh;
+	if (skipped(tp))
+		return 0xdeadbeef;
+	return half > LH_MIN_SSTHRESH ? half : LH_MIN_SSTHRESH;
+}
+
+/* Before each change of state; icsk_ca_state still holds the old one. */
+SEC("struct_ops")
+void BPF_PROG(law_set_state, struct sock *sk, __u8 new_state)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	if (skipped(tp))
+		return;
+	catch_up(tp, ca_state_of(tp));
+	change_state(tp, ca_state_of(tp), new_state);
+}
+
+/* A transmission with nothing in flight. None of these laws asks to be told of transmissions. */
+SEC("struct_ops")
+void BPF_PROG(law_cwnd_event, struct sock *sk, enum tcp_ca_event event)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	if (event != CA_EVENT_TX_START)
+		return;
+	repair_window(tp);
+	restart_after_idle(tp);
+	own_of(tp)->ssthresh = tp->snd_ssthresh;
+}
+
+/* tcp_reno_undo_cwnd(): a reduction turns out to have been needless. The kernel restores ssthresh itself, afterwards. */
+SEC("struct_ops")
+__u32 BPF_PROG(law_undo_cwnd, struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct lh_undone undone = { .now_us = now_us_of(tp) };
+	struct lh_window window = {
+		.cwnd_segments = tp->snd_cwnd > tp->prior_cwnd ? tp->snd_cwnd : tp->prior_cwnd,
+		.cwnd_count = tp->snd_cwnd_cnt,
+		.ssthresh_segments = tp->snd_ssthresh > tp->prior_ssthresh ? tp->snd_ssthresh : tp->prior_ssthresh,
+	};
+	struct lh_window before = window;
+	struct lh_flow *flow = flow_of(tp);
+
+	if (flow) {
+		lh_law_undone(&flow->law, &undone, &window);
+		record(CALL_UNDONE, tp, flow, &undone, sizeof(undone), &before, &window);
+		flow->undone++;
+	}
+	own_of(tp)->tolerated = 0;
+	count(&counters.undone);
+	return clamped(tp, window.cwnd_segments, 2);
+}
+
+/* The loader gives it its name. */
+SEC(".struct_ops.link")
+struct tcp_congestion_ops law = {
+	.init = (void *)law_init,
+	.release = (void *)law_release,
+	.ssthresh = (void *)law_ssthresh,
+	.set_state = (void *)law_set_state,
+	.cwnd_event = (void *)law_cwnd_event,
+	.cong_control = (void *)law_cong_control,
+	.undo_cwnd = (void *)law_undo_cwnd,
+	.flags = TCP_CONG_NON_RESTRICTED,
+	.name = "lh_law",
+};
+
+/*
+ * One record per socket with this law, of all network namespaces. Hook: iter/bpf_sk_storage_map on `flows`; context struct
+ * bpf_iter__bpf_sk_storage_map, socket not locked: the numbers of one record may be an ACK apart. Where the buffer of the
+ * sequence is full the kernel drops the record and visits the socket again after the next read.
+ */
+SEC("iter/bpf_sk_storage_map")
+int show_flows(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	struct lh_flow_record record = {};
+	struct tcp_congestion_ops___read *ops;
+	struct sock *sk = ctx->sk;
+	void *flow = ctx->value;
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	/* the walk ends with one call that has neither */
+	if (!sk || !flow)
+		return 0;
+	record.cookie = bpf_get_socket_cookie(sk);
+	read_endpoints(sk, &record.ends);
+	ops = (struct tcp_congestion_ops___read *)BPF_CORE_READ(tp, inet_conn.icsk_ca_ops);
+	bpf_core_read_str(record.control, sizeof(record.control), &ops->name);
+	record.netns_inum = BPF_CORE_READ(tp, inet_conn.icsk_inet.sk.__sk_common.skc_net.net, ns.inum);
+	record.cwnd_segments = BPF_CORE_READ(tp, snd_cwnd);
+	record.ssthresh_segments = BPF_CORE_READ(tp, snd_ssthresh);
+	record.srtt_us = BPF_CORE_READ(tp, srtt_us) >> 3;
+	record.min_rtt_us = BPF_CORE_READ(tp, rtt_min.s[0].v);
+	record.in_flight_segments = BPF_CORE_READ(tp, packets_out) + BPF_CORE_READ(tp, retrans_out) -
+				    BPF_CORE_READ(tp, sacked_out) - BPF_CORE_READ(tp, lost_out);
+	record.ca_state = BPF_CORE_READ_BITFIELD_PROBED(&tp->inet_conn, icsk_ca_state);
+	record.tcp_state = BPF_CORE_READ(tp, inet_conn.icsk_inet.sk.__sk_common.skc_state);
+	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
+	bpf_seq_write(ctx->meta->seq, flow, sizeof(struct lh_flow));
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

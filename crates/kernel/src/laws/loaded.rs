@@ -1,0 +1,359 @@
+//! A law in the kernel, loaded by us or found pinned: what one can ask it and tell it.
+
+use super::fields::{Field, decode};
+use super::layout::{About, FLOW_BYTES, FlowCounts, FlowRecord, LawCounts, VERSION_LENGTH};
+use super::{Error, Law, PARAMETERS_MAX, VERSION};
+use crate::error::{Error as KernelError, io_error};
+use crate::kernel::{Cookie, read_all};
+use crate::layout::{self, Plain};
+use crate::log;
+use crate::object::{self, Variant};
+use crate::probe;
+use crate::sample::{CongestionState, UNKNOWN, ssthresh};
+use libbpf_rs::btf::Btf;
+use libbpf_rs::{ErrorKind, Link, MapCore, MapHandle, Object, ObjectBuilder, OpenObject};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use units::Span;
+
+/// The name under which a law is registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Name {
+    /// [`Law::kernel_name`].
+    Own,
+    /// One that nobody else has: the beginning of the law's, and some letters.
+    Private,
+    /// This one; at most 15 letters.
+    Given(String),
+}
+
+/// What to load.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The law.
+    pub law: Law,
+    /// Under which name.
+    pub name: Name,
+    /// What it is told, in the order of its C struct.
+    pub parameters: [u32; PARAMETERS_MAX],
+    /// Behave as on a kernel before 6.10, which tells a congestion control neither the ACK nor its flags. For tests.
+    pub derive_flags: bool,
+    /// Behave as on a kernel that skips every second call that it may skip. For tests.
+    pub skip: bool,
+}
+
+impl Options {
+    /// The law under its own name.
+    pub const fn new(law: Law, parameters: [u32; PARAMETERS_MAX]) -> Self {
+        Self { law, name: Name::Own, parameters, derive_flags: false, skip: false }
+    }
+}
+
+/// Totals since loading.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Sockets that got the law.
+    pub begun: u64,
+    /// Losses that the law was asked about, one for each recovery.
+    pub losses: u64,
+    /// Of those, how many left the window as it was.
+    pub tolerated: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Reductions for ECN or a full local queue: halved, whatever the law.
+    pub notified: u64,
+    /// Reductions by the law itself, without a loss.
+    pub back_offs: u64,
+    /// Reductions that turned out to be needless.
+    pub undone: u64,
+    /// Events that the kernel skipped telling, put right at the next ACK.
+    pub repaired: u64,
+    /// Events without memory for the law's state: NewReno decided.
+    pub storage_missing: u64,
+}
+
+/// A socket that has a law, at one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SocketState {
+    /// The kernel's number for the socket (`SO_COOKIE`).
+    pub cookie: Cookie,
+    /// Its network namespace: the number of `/proc/PID/ns/net`.
+    pub netns: u32,
+    /// Its end.
+    pub local: SocketAddr,
+    /// The other end.
+    pub remote: SocketAddr,
+    /// The congestion window.
+    pub cwnd_segments: u32,
+    /// The slow start threshold; none before the first reduction.
+    pub ssthresh_segments: Option<u32>,
+    /// The smoothed round-trip time.
+    pub srtt: Option<Span>,
+    /// The smallest round-trip time of the kernel's window.
+    pub min_rtt: Option<Span>,
+    /// Segments sent and neither acknowledged, nor SACKed, nor thought lost.
+    pub in_flight_segments: u32,
+    /// The state of congestion control.
+    pub state: CongestionState,
+    /// As in [`Counters`], of this socket.
+    pub losses: u32,
+    /// As in [`Counters`], of this socket.
+    pub tolerated: u32,
+    /// As in [`Counters`], of this socket.
+    pub timeouts: u32,
+    /// As in [`Counters`], of this socket.
+    pub back_offs: u32,
+    /// As in [`Counters`], of this socket.
+    pub undone: u32,
+    /// The law's private state, in the order of its C struct.
+    pub fields: Vec<Field>,
+}
+
+/// Where the walk over the sockets is attached.
+#[derive(Debug)]
+pub(crate) enum Walk {
+    Link(Link),
+    Pinned(PathBuf),
+}
+
+/// The shared parts of a law in the kernel.
+#[derive(Debug)]
+pub(crate) struct Handles {
+    pub(crate) law: Law,
+    pub(crate) name: String,
+    pub(crate) parameters: MapHandle,
+    pub(crate) counters: MapHandle,
+    pub(crate) walk: Walk,
+}
+
+impl Handles {
+    pub(crate) fn parameters(&self) -> Result<[u32; PARAMETERS_MAX], Error> {
+        Ok(object::read(&self.parameters).map_err(KernelError::exchange("reading a law's parameters"))?)
+    }
+
+    pub(crate) fn set_parameters(&self, values: &[u32; PARAMETERS_MAX]) -> Result<(), Error> {
+        Ok(object::write(&self.parameters, values).map_err(KernelError::exchange("setting a law's parameters"))?)
+    }
+
+    pub(crate) fn counters(&self) -> Result<Counters, Error> {
+        let counts: LawCounts =
+            object::read(&self.counters).map_err(KernelError::exchange("reading a law's counters"))?;
+        Ok(Counters {
+            begun: counts.begun,
+            losses: counts.losses,
+            tolerated: counts.tolerated,
+            timeouts: counts.timeouts,
+            notified: counts.notified,
+            back_offs: counts.back_offs,
+            undone: counts.undone,
+            repaired: counts.repaired,
+            storage_missing: counts.storage_missing,
+        })
+    }
+
+    pub(crate) fn sockets(&self) -> Result<Vec<SocketState>, Error> {
+        let bytes = match &self.walk {
+            Walk::Link(link) => read_all(link),
+            Walk::Pinned(path) => std::fs::read(path),
+        };
+        let bytes = bytes.map_err(KernelError::exchange_io("walking the sockets of a law"))?;
+        let btf = Btf::from_raw(self.law.as_str(), self.law.object());
+        let btf = btf.ok().flatten().expect("our own object has BTF");
+        let ours = |record: &(FlowRecord, &[u8])| layout::unpadded_name(&record.0.control) == self.name;
+        let records = bytes.chunks_exact(size_of::<FlowRecord>() + FLOW_BYTES).filter_map(|bytes| {
+            let (record, flow) = bytes.split_at(size_of::<FlowRecord>());
+            Some((FlowRecord::from_bytes(record)?, flow))
+        });
+        Ok(records.filter(ours).filter_map(|(record, flow)| socket_state(self.law, &btf, record, flow)).collect())
+    }
+}
+
+fn socket_state(law: Law, btf: &Btf<'_>, record: FlowRecord, flow: &[u8]) -> Option<SocketState> {
+    let counts = FlowCounts::from_bytes(flow)?;
+    Some(SocketState {
+        cookie: record.cookie,
+        netns: record.netns_inum,
+        local: record.ends.local(),
+        remote: record.ends.remote(),
+        cwnd_segments: record.cwnd_segments,
+        ssthresh_segments: ssthresh(record.ssthresh_segments),
+        srtt: (record.srtt_us != 0).then(|| Span::from_micros(record.srtt_us.into())),
+        min_rtt: (record.min_rtt_us != UNKNOWN).then(|| Span::from_micros(record.min_rtt_us.into())),
+        in_flight_segments: record.in_flight_segments,
+        state: CongestionState::from_kernel(record.ca_state as u8),
+        losses: counts.losses,
+        tolerated: counts.tolerated,
+        timeouts: counts.timeouts,
+        back_offs: counts.back_offs,
+        undone: counts.undone,
+        fields: decode(btf, law, &flow[size_of::<FlowCounts>()..]),
+    })
+}
+
+/// A law that this process has loaded: registered until this is dropped.
+#[derive(Debug)]
+pub struct Loaded {
+    pub(crate) handles: Handles,
+    pub(crate) registration: Link,
+    // Last: everything above refers to it.
+    pub(crate) object: Object,
+}
+
+impl Loaded {
+    /// Loads a law and registers it with the kernel.
+    ///
+    /// # Errors
+    /// If this kernel or this user cannot, the name is taken, or the kernel refuses.
+    pub fn load(options: &Options) -> Result<Self, Error> {
+        super::check()?;
+        match &options.name {
+            Name::Own => {
+                Self::load_as(options, options.law.kernel_name())?.ok_or_else(|| taken(options.law.kernel_name()))
+            }
+            Name::Given(name) => Self::load_as(options, name)?.ok_or_else(|| taken(name)),
+            Name::Private => {
+                for _ in 0..64 {
+                    if let Some(loaded) = Self::load_as(options, &private_name(options.law))? {
+                        return Ok(loaded);
+                    }
+                }
+                Err(taken(options.law.kernel_name()))
+            }
+        }
+    }
+
+    /// `None`: the name is taken.
+    fn load_as(options: &Options, name: &str) -> Result<Option<Self>, Error> {
+        if probe::registered_controls().iter().any(|taken| taken == name) {
+            return Ok(None);
+        }
+        log::start();
+        let kernel = Btf::from_vmlinux().map_err(KernelError::exchange("reading the kernel's BTF"))?;
+        let mut object = configure(options, name, Variant::of(&kernel))
+            .and_then(OpenObject::load)
+            .map_err(|error| KernelError::Load { source: io_error(&error), log: log::tail() })?;
+        let handle = |name: &str| {
+            MapHandle::try_from(&object::map(&object, name)).map_err(KernelError::exchange("looking at a law's maps"))
+        };
+        let (parameters, counters) = (handle(".data.parameters")?, handle(".bss.counters")?);
+        let flows = handle("flows")?;
+        let walk = object::program(&object, "show_flows")
+            .attach_iter(flows.as_fd())
+            .map_err(KernelError::attach("iter/bpf_sk_storage_map"))?;
+        let attached = object
+            .maps_mut()
+            .find(|map| map.name() == "law")
+            .expect("the map of the congestion control")
+            .attach_struct_ops();
+        let registration = match attached {
+            Ok(link) => link,
+            // somebody was faster
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),
+            Err(error) => return Err(KernelError::attach("the list of congestion controls")(error).into()),
+        };
+        let handles = Handles { law: options.law, name: name.to_owned(), parameters, counters, walk: Walk::Link(walk) };
+        Ok(Some(Self { handles, registration, object }))
+    }
+
+    /// The law.
+    pub fn law(&self) -> Law {
+        self.handles.law
+    }
+
+    /// The name under which sockets can choose it.
+    pub fn name(&self) -> &str {
+        &self.handles.name
+    }
+
+    /// What it is told.
+    ///
+    /// # Errors
+    /// If the kernel does not say.
+    pub fn parameters(&self) -> Result<[u32; PARAMETERS_MAX], Error> {
+        self.handles.parameters()
+    }
+
+    /// Tells it something else from now on.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn set_parameters(&self, values: &[u32; PARAMETERS_MAX]) -> Result<(), Error> {
+        self.handles.set_parameters(values)
+    }
+
+    /// Totals since loading.
+    ///
+    /// # Errors
+    /// If the kernel does not say.
+    pub fn counters(&self) -> Result<Counters, Error> {
+        self.handles.counters()
+    }
+
+    /// The sockets that have it now, in all network namespaces.
+    ///
+    /// # Errors
+    /// If the kernel cannot be asked to walk them.
+    pub fn sockets(&self) -> Result<Vec<SocketState>, Error> {
+        self.handles.sockets()
+    }
+}
+
+fn taken(name: &str) -> Error {
+    Error::NameTaken { name: name.to_owned(), place: PathBuf::from("this process") }
+}
+
+/// At most ten letters of the law's name, and four that change.
+fn private_name(law: Law) -> String {
+    use std::hash::{BuildHasher as _, Hasher as _};
+    // the one source of randomness in the standard library
+    let mut number = std::collections::hash_map::RandomState::new().build_hasher().finish();
+    let mut name: String = law.kernel_name().chars().take(10).collect();
+    name.push('_');
+    for _ in 0..4 {
+        name.push(char::from(b"abcdefghijklmnopqrstuvwxyz012345"[(number % 32) as usize]));
+        number /= 32;
+    }
+    name
+}
+
+fn configure(options: &Options, name: &str, variant: Variant) -> libbpf_rs::Result<OpenObject> {
+    let padded = layout::padded_name(name)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, format!("{name:?} is longer than 15 letters")))?;
+    let mut object = ObjectBuilder::default().name("lasthop_law")?.open_memory(options.law.object())?;
+    let mut old_cong_control = 0;
+    for mut program in object.progs_mut() {
+        if program.name() == "law_cong_control_old" {
+            old_cong_control = object::unloaded(&mut program);
+        }
+    }
+    for mut map in object.maps_mut() {
+        match &*map.name().to_string_lossy() {
+            ".rodata.about" => {
+                let about = map.initial_value().and_then(About::from_bytes).filter(About::fits);
+                let about = about.filter(|about| about.law == options.law.number());
+                let mut about = about.ok_or_else(|| object::unexpected("law_intf.h and layout.rs differ"))?;
+                about.name = padded;
+                about.version = version();
+                about.derive_flags = options.derive_flags.into();
+                about.skip = options.skip.into();
+                map.set_initial_value(about.bytes())?;
+            }
+            ".data.parameters" => map.set_initial_value(options.parameters.bytes())?,
+            "law" => {
+                let old = (!variant.flags_told).then_some(old_cong_control);
+                object::fill_in_control(&mut map, padded, old)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(object)
+}
+
+/// [`VERSION`], zero-padded.
+fn version() -> [u8; VERSION_LENGTH] {
+    let mut padded = [0; VERSION_LENGTH];
+    padded[..VERSION.len()].copy_from_slice(VERSION.as_bytes());
+    padded
+}

@@ -1,0 +1,197 @@
+//! Our own congestion controls in the kernel: the laws of `control/laws`, for any socket of this machine.
+//!
+//! A law that is loaded is in the kernel's list of congestion controls, and whoever may choose one may choose it: by
+//! `setsockopt(TCP_CONGESTION)`, as the default of a network namespace (`net.ipv4.tcp_congestion_control`), or for a route
+//! (`ip route ... congctl`). It is loaded in one of two ways:
+//!
+//! - [`Loaded::load`]: until it is dropped, perhaps under a private name. Nothing is pinned, so nothing outlives the
+//!   process. What the laboratory does.
+//! - [`Pins::load`]: until [`Pins::unload`], whoever ends. Links and maps are pinned below `lasthop/` in a BPF file system.
+//!   What `lasthop laws` does.
+//!
+//! Each law is loaded from an object of its own, with its own parameters, counters and state. Sockets keep a law that is
+//! unloaded until they end or get another; that is the kernel's way with all controls in BPF.
+//!
+//! How a law lives with the kernel's recovery: `docs/models/laws-in-the-kernel.md`, and the top of `bpf/law.bpf.c`.
+
+mod fields;
+pub(crate) mod layout;
+mod loaded;
+mod pins;
+
+pub use fields::{Field, Value};
+pub use loaded::{Counters, Loaded, Name, Options, SocketState};
+pub use pins::{DefaultOf, Found, Pinned, Pins, Unloaded};
+
+use crate::probe::{self, Feature};
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// Numbers that a law can be told: `LH_PARAMETERS_MAX`.
+pub const PARAMETERS_MAX: usize = 16;
+
+/// Which laws these are: the version of this crate, and a digest of their source. Laws of another version may mean something
+/// else by the same numbers.
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-", env!("LASTHOP_LAWS_SOURCE"));
+
+/// A congestion control of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Law {
+    /// The Hamilton delay-based control.
+    Hd,
+}
+
+impl Law {
+    /// Every law.
+    pub const ALL: [Self; 1] = [Self::Hd];
+
+    /// The name in scenarios and on the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Hd => "hd",
+        }
+    }
+
+    /// The name in the kernel, where it is loaded for everybody.
+    pub const fn kernel_name(self) -> &'static str {
+        match self {
+            Self::Hd => "lh_hd",
+        }
+    }
+
+    /// The law of a name.
+    pub fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|law| law.as_str() == name)
+    }
+
+    /// Its number in `laws.h`.
+    const fn number(self) -> u32 {
+        match self {
+            Self::Hd => 3,
+        }
+    }
+
+    const fn object(self) -> &'static [u8] {
+        macro_rules! object {
+            ($name:literal) => {
+                include_bytes!(concat!(env!("OUT_DIR"), "/law_", $name, ".bpf.o"))
+            };
+        }
+        match self {
+            Self::Hd => object!("hd"),
+        }
+    }
+
+    /// Its state's member in `struct lh_law`.
+    const fn member(self) -> &'static str {
+        match self {
+            Self::Hd => "hd",
+        }
+    }
+}
+
+impl fmt::Display for Law {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// What of the kernel the laws need.
+const NEEDED: [Feature; 4] = [Feature::Privilege, Feature::KernelBtf, Feature::ControlPrograms, Feature::ControlLinks];
+
+/// Whether laws can be loaded here, as far as that can be told without loading one.
+///
+/// # Errors
+/// [`Error::Unsupported`], with what is missing.
+pub fn check() -> Result<(), Error> {
+    let missing = probe::missing(&NEEDED);
+    let reason = match missing.first() {
+        None => return Ok(()),
+        // without the right to load programs the rest is guesswork
+        Some(Feature::Privilege) => Feature::Privilege.description().to_owned(),
+        Some(_) => missing.iter().map(|feature| feature.description()).collect::<Vec<_>>().join("; "),
+    };
+    Err(Error::Unsupported { reason })
+}
+
+/// Why a law could not be loaded, unloaded, looked at or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// This kernel, or this user, cannot.
+    #[error("laws cannot be loaded here: missing {reason}")]
+    Unsupported {
+        /// The missing features, each with what has it.
+        reason: String,
+    },
+    /// It is loaded already.
+    #[error("{law} is loaded already, as {}", law.kernel_name())]
+    AlreadyLoaded {
+        /// The law.
+        law: Law,
+    },
+    /// It was loaded by another version of this program.
+    #[error(
+        "{law} was loaded by another version of lasthop ({theirs}; this is {VERSION}): 'lasthop laws unload {law}' first"
+    )]
+    OtherVersion {
+        /// The law.
+        law: Law,
+        /// Which version.
+        theirs: String,
+    },
+    /// Somebody else has the name.
+    #[error(
+        "the kernel has a congestion control {name} already, and it is not pinned in {}: it is held by another mount \
+         namespace's BPF file system, or by a program that runs", place.display()
+    )]
+    NameTaken {
+        /// The name.
+        name: String,
+        /// Where it would be pinned.
+        place: PathBuf,
+    },
+    /// It is not loaded.
+    #[error("{law} is not loaded")]
+    NotLoaded {
+        /// The law.
+        law: Law,
+    },
+    /// It is the default of network namespaces, whose new sockets would go on getting it.
+    #[error(
+        "{name} is the default congestion control of {}: new sockets there would go on getting it after it is \
+             unloaded. Set another with 'sysctl net.ipv4.tcp_congestion_control' there first, or unload with --force",
+        list(namespaces)
+    )]
+    IsDefault {
+        /// The name in the kernel.
+        name: String,
+        /// Where.
+        namespaces: Vec<DefaultOf>,
+    },
+    /// No BPF file system is mounted, and none could be.
+    #[error(
+        "no BPF file system is mounted, and mounting one at /sys/fs/bpf failed: {source}; try 'mount -t bpf bpf /sys/fs/bpf'"
+    )]
+    NoFileSystem {
+        /// Why not.
+        source: io::Error,
+    },
+    /// Something in the BPF file system.
+    #[error("{doing} {}: {source}", path.display())]
+    Pin {
+        /// What was being done.
+        doing: &'static str,
+        /// To what.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The kernel refused.
+    #[error(transparent)]
+    Kernel(#[from] crate::Error),
+}
+
+fn list(namespaces: &[DefaultOf]) -> String {
+    namespaces.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,394 @@
+//! Laws that stay loaded when the loader ends: pinned in a BPF file system.
+//!
+//! ```text
+//! /sys/fs/bpf/lasthop/hd/about        what it is, and which version loaded it
+//!                        parameters   what it is told
+//!                        counters     totals
+//!                        sockets      reading it walks the sockets that have the law
+//!                        link         its place in the kernel's list of congestion controls
+//! ```
+//!
+//! A law is there wholly or not at all: it is built in a folder `loading-hd` and renamed, and it is renamed to
+//! `unloading-hd` before it is taken apart. Whoever changes anything holds a lock on the folder `lasthop`, so what is found
+//! half done under the lock was left by somebody who was killed, and is removed.
+
+use super::layout::About;
+use super::loaded::{Counters, Handles, Loaded, Name, Options, SocketState, Walk};
+use super::{Error, Law, PARAMETERS_MAX, VERSION};
+use crate::layout;
+use crate::object;
+use crate::probe;
+use libbpf_rs::{MapCore as _, MapHandle};
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, setns};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Where a BPF file system usually is.
+const USUAL: &str = "/sys/fs/bpf";
+/// Our folder in it.
+const FOLDER: &str = "lasthop";
+/// How long the kernel may take to forget a link.
+const UNREGISTERED_WITHIN: Duration = Duration::from_secs(5);
+
+/// The pinned laws of this machine, or of this mount namespace where it has a BPF file system of its own.
+#[derive(Clone, Debug)]
+pub struct Pins {
+    folder: PathBuf,
+    prefix: String,
+}
+
+/// A law as it is found.
+#[derive(Debug)]
+pub enum Found {
+    /// It is not loaded.
+    Absent,
+    /// This version loaded it.
+    Pinned(Pinned),
+    /// Another version loaded it, which may be taken away but not talked to.
+    OtherVersion(String),
+}
+
+/// A law that is pinned.
+#[derive(Debug)]
+pub struct Pinned {
+    handles: Handles,
+}
+
+/// What [`Pins::unload`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unloaded {
+    /// Sockets that go on with it until they end or get another; none known if another version had loaded it.
+    pub sockets: Option<usize>,
+}
+
+/// A network namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DefaultOf {
+    /// The number of its file.
+    pub inum: u64,
+    /// A file by which it can be entered.
+    pub path: PathBuf,
+    /// Whether it is that of the calling thread.
+    pub own: bool,
+}
+
+impl fmt::Display for DefaultOf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.own {
+            write!(f, "this network namespace")
+        } else {
+            write!(f, "the network namespace {}", self.path.display())
+        }
+    }
+}
+
+impl Pins {
+    /// The laws pinned in the BPF file system of this mount namespace; it is mounted where there is none.
+    ///
+    /// # Errors
+    /// If none can be mounted.
+    pub fn open() -> Result<Self, Error> {
+        let root = match mounted() {
+            Some(root) => root,
+            None => {
+                let none = None::<&str>;
+                mount(Some("bpf"), USUAL, Some("bpf"), MsFlags::empty(), none)
+                    .map_err(|error| Error::NoFileSystem { source: error.into() })?;
+                PathBuf::from(USUAL)
+            }
+        };
+        Ok(Self { folder: root.join(FOLDER), prefix: String::new() })
+    }
+
+    /// The same where a BPF file system is mounted; `None` where there is none, and so no pinned law.
+    pub fn find() -> Option<Self> {
+        mounted().map(|root| Self { folder: root.join(FOLDER), prefix: String::new() })
+    }
+
+    /// In another folder of a BPF file system, with a letter or two before the names in the kernel: for tests, which must
+    /// not meet what the machine has loaded.
+    pub fn at(folder: PathBuf, prefix: &str) -> Self {
+        Self { folder, prefix: prefix.to_owned() }
+    }
+
+    /// The folder of the pins.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn name(&self, law: Law) -> String {
+        format!("{}{}", self.prefix, law.kernel_name())
+    }
+
+    fn place(&self, law: Law) -> PathBuf {
+        self.folder.join(law.as_str())
+    }
+
+    fn half_done(&self, what: &str, law: Law) -> PathBuf {
+        self.folder.join(format!("{what}-{law}"))
+    }
+
+    /// What there is of a law.
+    ///
+    /// # Errors
+    /// If it is pinned but cannot be opened.
+    pub fn look(&self, law: Law) -> Result<Found, Error> {
+        let place = self.place(law);
+        match fs::metadata(&place) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Absent),
+            Err(source) => return Err(pin_error("looking at", &place, source)),
+            Ok(_) => {}
+        }
+        let open = |file: &str| {
+            let path = place.join(file);
+            MapHandle::from_pinned_path(&path)
+                .map_err(|error| pin_error("opening", &path, crate::error::io_error(&error)))
+        };
+        // one that cannot be read is of a version that wrote something else
+        let about: Option<About> =
+            object::read(&open("about")?).ok().filter(|about: &About| about.magic == super::layout::ABOUT_MAGIC);
+        let Some(about) = about else { return Ok(Found::OtherVersion("of which nothing is known".into())) };
+        let version = layout::unpadded_name(&about.version);
+        if version != VERSION || !about.fits() {
+            return Ok(Found::OtherVersion(version));
+        }
+        Ok(Found::Pinned(Pinned {
+            handles: Handles {
+                law,
+                name: layout::unpadded_name(&about.name),
+                parameters: open("parameters")?,
+                counters: open("counters")?,
+                walk: Walk::Pinned(place.join("sockets")),
+            },
+        }))
+    }
+
+    /// The law, which must have been loaded by this version.
+    ///
+    /// # Errors
+    /// If it is not loaded, or another version loaded it.
+    pub fn get(&self, law: Law) -> Result<Pinned, Error> {
+        match self.look(law)? {
+            Found::Pinned(pinned) => Ok(pinned),
+            Found::Absent => Err(Error::NotLoaded { law }),
+            Found::OtherVersion(theirs) => Err(Error::OtherVersion { law, theirs }),
+        }
+    }
+
+    /// Loads a law for everybody, until [`Pins::unload`].
+    ///
+    /// # Errors
+    /// If this kernel or this user cannot, it is loaded already, its name is taken, or the kernel refuses. Nothing is
+    /// changed then.
+    pub fn load(&self, law: Law, parameters: [u32; PARAMETERS_MAX]) -> Result<Pinned, Error> {
+        super::check()?;
+        fs::create_dir_all(&self.folder).map_err(|source| pin_error("making", &self.folder, source))?;
+        let _lock = self.lock()?;
+        self.tidy()?;
+        match self.look(law)? {
+            Found::Absent => {}
+            Found::Pinned(_) => return Err(Error::AlreadyLoaded { law }),
+            Found::OtherVersion(theirs) => return Err(Error::OtherVersion { law, theirs }),
+        }
+        let staging = self.half_done("loading", law);
+        fs::create_dir(&staging).map_err(|source| pin_error("making", &staging, source))?;
+        let pinned = self.load_into(law, parameters, &staging);
+        if pinned.is_err() {
+            // what was registered is so no longer: its link is gone with what load_into() had
+            remove(&staging)?;
+        }
+        pinned?;
+        let place = self.place(law);
+        fs::rename(&staging, &place).map_err(|source| pin_error("renaming", &staging, source))?;
+        self.get(law)
+    }
+
+    fn load_into(&self, law: Law, parameters: [u32; PARAMETERS_MAX], staging: &Path) -> Result<(), Error> {
+        let name = self.name(law);
+        let options = Options { name: Name::Given(name.clone()), ..Options::new(law, parameters) };
+        let mut loaded = Loaded::load(&options).map_err(|error| match error {
+            Error::NameTaken { .. } => Error::NameTaken { name, place: self.folder.clone() },
+            error => error,
+        })?;
+        let refused = |path: &Path, error: &libbpf_rs::Error| pin_error("pinning", path, crate::error::io_error(error));
+        for (map, file) in
+            [(".rodata.about", "about"), (".data.parameters", "parameters"), (".bss.counters", "counters")]
+        {
+            let path = staging.join(file);
+            let mut map = loaded.object.maps_mut().find(|found| found.name() == map).expect("a map of ours");
+            map.pin(&path).map_err(|error| refused(&path, &error))?;
+        }
+        let path = staging.join("sockets");
+        if let Walk::Link(link) = &mut loaded.handles.walk {
+            link.pin(&path).map_err(|error| refused(&path, &error))?;
+        }
+        let path = staging.join("link");
+        loaded.registration.pin(&path).map_err(|error| refused(&path, &error))?;
+        Ok(())
+    }
+
+    /// Takes a law, of whatever version, out of the kernel's list. Sockets that have it go on with it.
+    ///
+    /// # Errors
+    /// If it is not loaded, or, unless `even_if_default`, it is the default of a network namespace: nothing is changed then.
+    pub fn unload(&self, law: Law, even_if_default: bool) -> Result<Unloaded, Error> {
+        if !self.folder.exists() {
+            return Err(Error::NotLoaded { law });
+        }
+        let _lock = self.lock()?;
+        self.tidy()?;
+        let sockets = match self.look(law)? {
+            Found::Absent => return Err(Error::NotLoaded { law }),
+            Found::Pinned(pinned) => Some(pinned.sockets()?.len()),
+            Found::OtherVersion(_) => None,
+        };
+        let name = self.name(law);
+        let namespaces = if even_if_default { Vec::new() } else { namespaces_with_default(&name) };
+        if !namespaces.is_empty() {
+            return Err(Error::IsDefault { name, namespaces });
+        }
+        let (place, unloading) = (self.place(law), self.half_done("unloading", law));
+        fs::rename(&place, &unloading).map_err(|source| pin_error("renaming", &place, source))?;
+        remove(&unloading)?;
+        until_unregistered(&name);
+        Ok(Unloaded { sockets })
+    }
+
+    /// What loaders left that were killed in the midst of it, by the names of the folders.
+    pub fn leftovers(&self) -> Vec<PathBuf> {
+        let half_done = |law| [self.half_done("loading", law), self.half_done("unloading", law)];
+        Law::ALL.into_iter().flat_map(half_done).filter(|path| path.exists()).collect()
+    }
+
+    /// Removes the leftovers. The caller holds the lock, so nobody is at work on them.
+    fn tidy(&self) -> Result<(), Error> {
+        let leftovers = self.leftovers();
+        for path in &leftovers {
+            remove(path)?;
+        }
+        if !leftovers.is_empty() {
+            Law::ALL
+                .into_iter()
+                .filter(|&law| !self.place(law).exists())
+                .for_each(|law| until_unregistered(&self.name(law)));
+        }
+        Ok(())
+    }
+
+    fn lock(&self) -> Result<Flock<File>, Error> {
+        let folder = File::open(&self.folder).map_err(|source| pin_error("opening", &self.folder, source))?;
+        Flock::lock(folder, FlockArg::LockExclusive)
+            .map_err(|(_, error)| pin_error("locking", &self.folder, error.into()))
+    }
+}
+
+impl Pinned {
+    /// The name under which sockets can choose it.
+    pub fn name(&self) -> &str {
+        &self.handles.name
+    }
+
+    /// What it is told.
+    ///
+    /// # Errors
+    /// If the kernel does not say.
+    pub fn parameters(&self) -> Result<[u32; PARAMETERS_MAX], Error> {
+        self.handles.parameters()
+    }
+
+    /// Tells it something else from now on.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn set_parameters(&self, values: &[u32; PARAMETERS_MAX]) -> Result<(), Error> {
+        self.handles.set_parameters(values)
+    }
+
+    /// Totals since loading.
+    ///
+    /// # Errors
+    /// If the kernel does not say.
+    pub fn counters(&self) -> Result<Counters, Error> {
+        self.handles.counters()
+    }
+
+    /// The sockets that have it now, in all network namespaces.
+    ///
+    /// # Errors
+    /// If the kernel cannot be asked to walk them.
+    pub fn sockets(&self) -> Result<Vec<SocketState>, Error> {
+        self.handles.sockets()
+    }
+}
+
+fn pin_error(doing: &'static str, path: &Path, source: io::Error) -> Error {
+    Error::Pin { doing, path: path.to_owned(), source }
+}
+
+/// The BPF file system of this mount namespace, the usual place first.
+fn mounted() -> Option<PathBuf> {
+    let mounts = probe::mounts_of("bpf");
+    let usual = mounts.iter().find(|path| path.as_path() == Path::new(USUAL)).cloned();
+    usual.or_else(|| mounts.into_iter().next())
+}
+
+/// Removes a law's folder, its link first.
+fn remove(folder: &Path) -> Result<(), Error> {
+    let mut files = vec![folder.join("link")];
+    let entries = fs::read_dir(folder).map_err(|source| pin_error("reading", folder, source))?;
+    files.extend(entries.filter_map(|entry| Some(entry.ok()?.path())));
+    for file in files {
+        match fs::remove_file(&file) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                return Err(pin_error("removing", &file, source));
+            }
+            _ => {}
+        }
+    }
+    fs::remove_dir(folder).map_err(|source| pin_error("removing", folder, source))
+}
+
+/// The kernel takes a control off its list a moment after the last descriptor of its link is gone.
+fn until_unregistered(name: &str) {
+    let deadline = Instant::now() + UNREGISTERED_WITHIN;
+    while probe::registered_controls().iter().any(|registered| registered == name) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The network namespaces that can be found by a process or a name, and have this default.
+fn namespaces_with_default(name: &str) -> Vec<DefaultOf> {
+    let own = fs::metadata("/proc/thread-self/ns/net").map(|found| found.ino()).unwrap_or_default();
+    let entries =
+        |folder: &str| fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let of_processes = entries("/proc").map(|process| process.join("ns/net"));
+    let named = entries("/run/netns").chain(entries("/var/run/netns"));
+    let mut found = BTreeMap::new();
+    // a name says more than a process
+    for path in named.chain(of_processes) {
+        if let Ok(metadata) = fs::metadata(&path) {
+            found.entry(metadata.ino()).or_insert(path);
+        }
+    }
+    let defaults = found.into_iter().map(|(inum, path)| DefaultOf { inum, path, own: inum == own });
+    defaults.filter(|namespace| default_of(namespace).is_ok_and(|default| default == name)).collect()
+}
+
+fn default_of(namespace: &DefaultOf) -> io::Result<String> {
+    let file = File::open(&namespace.path)?;
+    // a thread of its own, which need not find back
+    let read = std::thread::spawn(move || {
+        setns(&file, CloneFlags::CLONE_NEWNET)?;
+        fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control")
+    });
+    let default = read.join().unwrap_or_else(|_| Err(Errno::EIO.into()))?;
+    Ok(default.trim().to_owned())
+}

@@ -1,0 +1,284 @@
+//! Pinned laws: loaded by one process and found by another, and what goes wrong on the way. Each test has a BPF file system
+//! and names in the kernel of its own, so it meets nothing that this machine has loaded, and nothing is left even when it is
+//! killed: the mount namespace ends with its thread.
+#![allow(missing_docs)]
+
+mod support;
+
+use control::law::{LawName, Parameters};
+use kernel::laws::{Error, Found, Law, Pins, VERSION};
+use libbpf_rs::{MapCore, MapHandle, MapType};
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use support::{B4, Flow, Net, eventually, set_control};
+
+const LAW: Law = Law::Hd;
+
+fn defaults() -> [u32; 16] {
+    *Parameters::of(LAW.as_str().parse::<LawName>().expect("a law of ours")).values()
+}
+
+/// Three letters that another run of these tests has not.
+fn prefix() -> String {
+    let mut number = std::process::id();
+    let mut letter = || {
+        let letter = char::from(b"abcdefghijklmnopqrstuvwxyz0123456789"[(number % 36) as usize]);
+        number /= 36;
+        letter
+    };
+    [letter(), letter(), letter()].iter().collect()
+}
+
+/// Does `work` on a thread with a BPF file system of its own.
+fn with_pins(work: impl FnOnce(&Pins) + Send) {
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            unshare(CloneFlags::CLONE_FS | CloneFlags::CLONE_NEWNS).expect("a mount namespace");
+            let none = None::<&str>;
+            mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).expect("mounts of our own");
+            mount(Some("bpf"), "/mnt", Some("bpf"), MsFlags::empty(), none).expect("a BPF file system");
+            work(&Pins::at(PathBuf::from("/mnt/lasthop"), &prefix()));
+        });
+        worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+}
+
+fn registered() -> Vec<String> {
+    let names = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").expect("/proc");
+    names.split_whitespace().map(str::to_owned).collect()
+}
+
+fn is_registered(pins: &Pins) -> bool {
+    registered().contains(&name(pins))
+}
+
+fn name(_: &Pins) -> String {
+    format!("{}{}", prefix(), LAW.kernel_name())
+}
+
+fn message(result: Result<impl Sized, Error>) -> String {
+    result.err().expect("an error").to_string()
+}
+
+#[test]
+fn a_pinned_law_is_there_until_it_is_unloaded() {
+    needs_root!();
+    with_pins(|pins| {
+        assert!(matches!(pins.look(LAW), Ok(Found::Absent)));
+        let mut parameters = defaults();
+        parameters[0] = 7000;
+        drop(pins.load(LAW, parameters).expect("loaded"));
+        assert!(is_registered(pins), "whoever loaded it is done");
+        let found = pins.get(LAW).expect("it is there");
+        assert_eq!(found.name(), name(pins));
+        assert_eq!(found.parameters().expect("parameters"), parameters);
+        parameters[1] = 9000;
+        found.set_parameters(&parameters).expect("set");
+        assert_eq!(pins.get(LAW).expect("it is there").parameters().expect("parameters"), parameters);
+        assert_eq!(pins.unload(LAW, false).expect("unloaded").sockets, Some(0));
+        assert!(!is_registered(pins));
+        assert_eq!(fs::read_dir(pins.folder()).expect("the folder").count(), 0);
+        assert!(message(pins.unload(LAW, false)).contains("hd is not loaded"));
+        assert!(message(pins.get(LAW)).contains("hd is not loaded"));
+    });
+}
+
+#[test]
+fn loading_twice_is_refused_and_changes_nothing() {
+    needs_root!();
+    with_pins(|pins| {
+        let mut parameters = defaults();
+        pins.load(LAW, parameters).expect("loaded");
+        parameters[0] += 1;
+        assert!(message(pins.load(LAW, parameters)).contains("hd is loaded already, as lh_hd"));
+        assert_eq!(pins.get(LAW).expect("it is there").parameters().expect("parameters"), defaults());
+        let other = Pins::at(pins.folder().join("elsewhere"), &prefix());
+        let taken = message(other.load(LAW, parameters));
+        assert!(taken.contains(&name(pins)) && taken.contains("not pinned in /mnt/lasthop/elsewhere"), "{taken}");
+        assert_eq!(fs::read_dir(other.folder()).expect("the folder").count(), 0, "nothing half done");
+        fs::remove_dir(other.folder()).expect("empty");
+        pins.unload(LAW, false).expect("unloaded");
+    });
+}
+
+#[test]
+fn sockets_go_on_with_a_law_that_is_unloaded() {
+    needs_root!();
+    with_pins(|pins| {
+        let net = Net::bottleneck(20, 60_000);
+        pins.load(LAW, defaults()).expect("loaded");
+        let name = name(pins);
+        let mut flows = [0, 1].map(|_| Flow::idle_with(&net.a, &net.b, B4, |socket| set_control(socket, &name)));
+        flows.iter_mut().for_each(Flow::send);
+        let sockets = pins.get(LAW).expect("it is there").sockets().expect("a walk");
+        let mut cookies: Vec<_> = sockets.iter().map(|socket| socket.cookie).collect();
+        cookies.sort_unstable();
+        let mut expected = flows.each_ref().map(Flow::cookie);
+        expected.sort_unstable();
+        assert_eq!(cookies, expected);
+        assert_eq!(pins.unload(LAW, false).expect("unloaded").sockets, Some(2));
+        assert!(!is_registered(pins));
+        let before = flows.each_ref().map(Flow::received);
+        eventually("the sockets go on", || {
+            flows.iter().zip(before).all(|(flow, before)| flow.control() == name && flow.received() > before + 500_000)
+        });
+        // the same name again, beside the old programs
+        pins.load(LAW, defaults()).expect("loaded again");
+        assert_eq!(pins.get(LAW).expect("it is there").sockets().expect("a walk"), []);
+        assert_eq!(pins.unload(LAW, false).expect("unloaded").sockets, Some(0));
+    });
+}
+
+#[test]
+fn a_socket_that_gets_another_control_no_longer_counts() {
+    needs_root!();
+    with_pins(|pins| {
+        let net = Net::direct();
+        let pinned = pins.load(LAW, defaults()).expect("loaded");
+        let flow = Flow::idle_with(&net.a, &net.b, B4, |socket| set_control(socket, pinned.name()));
+        assert_eq!(pinned.sockets().expect("a walk").len(), 1);
+        set_control(&*flow.sender, "reno");
+        assert_eq!(pinned.sockets().expect("a walk"), []);
+        set_control(&*flow.sender, pinned.name());
+        assert_eq!(pinned.sockets().expect("a walk").len(), 1);
+        drop(flow);
+        eventually("a closed socket is forgotten", || pinned.sockets().expect("a walk").is_empty());
+        pins.unload(LAW, false).expect("unloaded");
+    });
+}
+
+#[test]
+fn a_default_of_a_namespace_is_not_unloaded_behind_its_back() {
+    needs_root!();
+    with_pins(|pins| {
+        let net = Net::direct();
+        pins.load(LAW, defaults()).expect("loaded");
+        let set = |name: &str| net.a.run(|| fs::write("/proc/sys/net/ipv4/tcp_congestion_control", name));
+        // a process that stays in the namespace, by which it is found
+        let mut inhabitant = net.a.run(|| Command::new("sleep").arg("600").spawn().expect("sleep"));
+        set(&name(pins)).expect("any program may choose it");
+        let flow = Flow::idle(&net.a, &net.b, B4);
+        assert_eq!(flow.control(), name(pins));
+        let refused = message(pins.unload(LAW, false));
+        let place = format!("/proc/{}/ns/net", inhabitant.id());
+        for words in [&name(pins), "default congestion control", &place, "--force"] {
+            assert!(refused.contains(words), "no {words:?} in {refused}");
+        }
+        assert!(is_registered(pins));
+        assert_eq!(pins.unload(LAW, true).expect("all the same").sockets, Some(1));
+        set("reno").expect("another default");
+        drop(flow);
+        inhabitant.kill().expect("it is ours");
+        inhabitant.wait().expect("it ends");
+    });
+}
+
+#[test]
+fn a_law_of_another_version_can_be_taken_away_and_not_talked_to() {
+    needs_root!();
+    with_pins(|pins| {
+        pins.load(LAW, defaults()).expect("loaded");
+        // as another version would have told
+        let about = pins.folder().join("hd/about");
+        let mut bytes = read(&about);
+        let at = bytes.windows(VERSION.len()).position(|bytes| bytes == VERSION.as_bytes()).expect("our version");
+        bytes[at..at + 5].copy_from_slice(b"0.0.9");
+        replace(&about, &bytes);
+        assert!(matches!(pins.look(LAW), Ok(Found::OtherVersion(version)) if version.starts_with("0.0.9")));
+        for refused in [message(pins.get(LAW)), message(pins.load(LAW, defaults()))] {
+            assert!(
+                refused.contains("another version of lasthop (0.0.9") && refused.contains("unload hd"),
+                "{refused}"
+            );
+        }
+        assert_eq!(pins.unload(LAW, false).expect("unloaded").sockets, None);
+        assert!(!is_registered(pins));
+    });
+}
+
+fn read(path: &Path) -> Vec<u8> {
+    let map = MapHandle::from_pinned_path(path).expect("a pinned map");
+    map.lookup(&0u32.to_ne_bytes(), libbpf_rs::MapFlags::ANY).expect("readable").expect("one value")
+}
+
+fn replace(path: &Path, bytes: &[u8]) {
+    fs::remove_file(path).expect("a pinned map");
+    let options = libbpf_rs::libbpf_sys::bpf_map_create_opts {
+        sz: size_of::<libbpf_rs::libbpf_sys::bpf_map_create_opts>() as u64,
+        ..Default::default()
+    };
+    let mut map = MapHandle::create(MapType::Array, Some("about"), 4, bytes.len() as u32, 1, &options).expect("a map");
+    map.update(&0u32.to_ne_bytes(), bytes, libbpf_rs::MapFlags::ANY).expect("written");
+    map.pin(path).expect("pinned");
+}
+
+#[test]
+fn what_a_killed_loader_left_is_removed_by_the_next() {
+    needs_root!();
+    with_pins(|pins| {
+        // killed before the name was registered, and in the midst of unloading
+        for half_done in ["loading-hd", "unloading-hd"] {
+            pins.load(LAW, defaults()).expect("loaded");
+            let half_done = pins.folder().join(half_done);
+            fs::rename(pins.folder().join("hd"), &half_done).expect("renamed");
+            fs::remove_file(half_done.join("counters")).expect("removed");
+            assert_eq!(pins.leftovers(), [half_done.clone()]);
+            assert!(matches!(pins.look(LAW), Ok(Found::Absent)));
+            assert!(message(pins.unload(LAW, false)).contains("not loaded"));
+            assert!(!is_registered(pins) && pins.leftovers().is_empty());
+        }
+    });
+}
+
+/// A loader in a process of its own, for the next test to kill at whatever it is doing.
+#[test]
+#[ignore = "only a part of other tests, which start it"]
+fn a_loader_to_be_killed() {
+    let Ok(prefix) = std::env::var("LASTHOP_TEST_PREFIX") else { return };
+    println!("\nloading");
+    let pins = Pins::at(PathBuf::from("/mnt/lasthop"), &prefix);
+    pins.load(LAW, defaults()).expect("loaded");
+    println!("loaded");
+    pins.unload(LAW, false).expect("unloaded");
+}
+
+#[test]
+fn a_loader_may_be_killed_at_any_moment() {
+    needs_root!();
+    with_pins(|pins| {
+        let mut left_something = 0;
+        for round in 0..40 {
+            let mut command = Command::new(std::env::current_exe().expect("our own file"));
+            command.args(["--exact", "a_loader_to_be_killed", "--ignored", "--nocapture"]);
+            let mut child =
+                command.env("LASTHOP_TEST_PREFIX", prefix()).stdout(Stdio::piped()).spawn().expect("another process");
+            let output = BufReader::new(child.stdout.take().expect("piped"));
+            let mut lines = output.lines().map_while(Result::ok);
+            assert!(lines.any(|line| line == "loading"));
+            if round % 2 == 1 {
+                lines.any(|line| line == "loaded");
+            }
+            std::thread::sleep(Duration::from_micros(round / 2 * 2500));
+            child.kill().expect("it is ours");
+            child.wait().expect("it ends");
+            left_something +=
+                usize::from(pins.folder().exists() && fs::read_dir(pins.folder()).expect("ours").count() > 0);
+            // whatever it left, the next one loads and unloads
+            match pins.load(LAW, defaults()) {
+                Ok(_) | Err(Error::AlreadyLoaded { .. }) => {}
+                Err(error) => panic!("after round {round}: {error}"),
+            }
+            assert!(is_registered(pins));
+            pins.unload(LAW, false).expect("unloaded");
+            assert!(!is_registered(pins));
+            assert_eq!(fs::read_dir(pins.folder()).expect("ours").count(), 0);
+        }
+        println!("{left_something} of 40 left something");
+        assert!(left_something > 0, "there must be something to clean up");
+    });
+}
