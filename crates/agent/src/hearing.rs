@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use control::beacon::{Beacon, GroupKey, Receiver};
 use control::peers::{Limits, Neighbourhood, PeerId, PeerTable, Reject, Rejections, Report};
 use std::fs;
+use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -27,14 +28,20 @@ const CLOCK_FELL_BACK_NS: u64 = 5_000_000_000;
 #[derive(Debug)]
 pub(crate) struct Hearing {
     sockets: Sockets,
-    receiver: Receiver,
-    table: PeerTable,
+    ear: Ear,
     sender: PeerId,
     last_timestamp_ns: u64,
-    deaf_until: Time,
-    calm: Calm,
     sent: u64,
     unsent: u64,
+}
+
+/// What is made of the datagrams that arrive, wherever they come from.
+#[derive(Debug)]
+struct Ear {
+    receiver: Receiver,
+    table: PeerTable,
+    deaf_until: Time,
+    calm: Calm,
 }
 
 impl Hearing {
@@ -44,12 +51,9 @@ impl Hearing {
         let limits = Limits { age_out: Span::from_millis(config.age_out_ms), ..Limits::default() };
         Ok(Self {
             sockets: Sockets::new(config),
-            receiver: Receiver::new(key),
-            table: PeerTable::new(limits),
+            ear: Ear::new(key, limits),
             sender: PeerId(rand::random()),
             last_timestamp_ns: 0,
-            deaf_until: Time::ZERO,
-            calm: Calm::each_minute(),
             sent: 0,
             unsent: 0,
         })
@@ -62,10 +66,10 @@ impl Hearing {
 
     /// Says `report` to all peers.
     pub(crate) fn send(&mut self, now: Time, report: Report) {
-        let Self { sockets, receiver, sender, last_timestamp_ns, .. } = self;
+        let Self { sockets, ear, sender, last_timestamp_ns, .. } = self;
         let (sent, unsent) = sockets.send(now, || {
             let timestamp_ns = next_timestamp(clock::wall_ns(), sender, last_timestamp_ns);
-            Beacon { sender: *sender, timestamp_ns, report }.encode(receiver.key())
+            Beacon { sender: *sender, timestamp_ns, report }.encode(ear.receiver.key())
         });
         self.sent += sent;
         self.unsent += unsent;
@@ -73,38 +77,20 @@ impl Hearing {
 
     /// Hears what has arrived.
     pub(crate) fn receive(&mut self, now: Time) {
-        let Self { sockets, receiver, table, sender, deaf_until, calm, .. } = self;
-        if now < *deaf_until {
-            return;
+        let Self { sockets, ear, sender, .. } = self;
+        if !ear.is_deaf(now) {
+            sockets.receive(DATAGRAMS_AT_ONCE, |from, datagram| ear.on_datagram(now, *sender, from, datagram));
         }
-        sockets.receive(DATAGRAMS_AT_ONCE, |from, datagram| {
-            if table.on_datagram(now).is_err() {
-                *deaf_until = now.saturating_add(DEAF_AFTER_A_FLOOD);
-                return false;
-            }
-            if let Err(cause) = hear(now, datagram, *sender, receiver, table) {
-                debug!("a datagram of {} bytes from {from} is not heard: {cause}", datagram.len());
-                // What somebody on this network or this host can set right.
-                if matches!(
-                    cause,
-                    Reject::Tag | Reject::Unauthenticated | Reject::NoKey | Reject::Stale | Reject::Version
-                ) && let Some(more) = calm.may_say(now)
-                {
-                    warn!("the agent at {} is not heard: {cause}{more}", from.ip());
-                }
-            }
-            true
-        });
     }
 
     /// What to wait for: nothing, for a moment after a flood.
     pub(crate) fn descriptors(&self, now: Time) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.sockets.descriptors().filter(move |_| now >= self.deaf_until)
+        self.sockets.descriptors().filter(move |_| !self.ear.is_deaf(now))
     }
 
     /// The peers of the moment.
     pub(crate) fn neighbourhood(&mut self, now: Time) -> Neighbourhood {
-        self.table.neighbourhood(now)
+        self.ear.table.neighbourhood(now)
     }
 
     /// Messages since the start.
@@ -112,23 +98,54 @@ impl Hearing {
         Beacons {
             sent: self.sent,
             unsent: self.unsent,
-            heard: self.table.heard(),
-            rejected: self.table.rejections().total(),
+            heard: self.ear.table.heard(),
+            rejected: self.ear.table.rejections().total(),
         }
     }
 
     /// What was not heard, by cause.
     pub(crate) const fn rejections(&self) -> &Rejections {
-        self.table.rejections()
+        self.ear.table.rejections()
     }
 }
 
-fn hear(now: Time, datagram: &[u8], own: PeerId, receiver: &mut Receiver, table: &mut PeerTable) -> Result<(), Reject> {
-    let beacon = receiver.on_datagram(clock::wall_ns(), datagram).map_err(|cause| table.reject(cause))?;
-    if beacon.sender == own {
-        return Ok(()); // a broadcast comes back to its sender
+impl Ear {
+    fn new(key: Option<GroupKey>, limits: Limits) -> Self {
+        let (receiver, table) = (Receiver::new(key), PeerTable::new(limits));
+        Self { receiver, table, deaf_until: Time::ZERO, calm: Calm::each_minute() }
     }
-    table.on_report(now, beacon.sender, beacon.report)
+
+    /// Whether the sockets are left alone for now.
+    fn is_deaf(&self, now: Time) -> bool {
+        now < self.deaf_until
+    }
+
+    /// Takes one datagram; `false` if the others have to wait, or are lost. `own` is this host's identity.
+    fn on_datagram(&mut self, now: Time, own: PeerId, from: SocketAddr, datagram: &[u8]) -> bool {
+        if self.table.on_datagram(now).is_err() {
+            self.deaf_until = now.saturating_add(DEAF_AFTER_A_FLOOD);
+            return false;
+        }
+        if let Err(cause) = self.hear(now, own, datagram) {
+            debug!("a datagram of {} bytes from {from} is not heard: {cause}", datagram.len());
+            // What somebody on this network or this host can set right.
+            if matches!(cause, Reject::Tag | Reject::Unauthenticated | Reject::NoKey | Reject::Stale | Reject::Version)
+                && let Some(more) = self.calm.may_say(now)
+            {
+                warn!("the agent at {} is not heard: {cause}{more}", from.ip());
+            }
+        }
+        true
+    }
+
+    fn hear(&mut self, now: Time, own: PeerId, datagram: &[u8]) -> Result<(), Reject> {
+        let Self { receiver, table, .. } = self;
+        let beacon = receiver.on_datagram(clock::wall_ns(), datagram).map_err(|cause| table.reject(cause))?;
+        if beacon.sender == own {
+            return Ok(()); // a broadcast comes back to its sender
+        }
+        table.on_report(now, beacon.sender, beacon.report)
+    }
 }
 
 /// Above the last one, whatever the wall clock does; with a new identity if that would lead too far from it.
@@ -163,6 +180,31 @@ mod tests {
         assert_eq!(next(100 * SECOND), (100 * SECOND + 1, true)); // twice in the same nanosecond
         assert_eq!(next(98 * SECOND), (100 * SECOND + 2, true)); // set back by two seconds
         assert_eq!(next(50 * SECOND), (50 * SECOND, false)); // set back by 50 s: another sender
+    }
+
+    #[test]
+    fn a_flood_is_looked_at_within_limits_and_an_honest_peer_is_heard_after_it() {
+        let mut ear = Ear::new(None, Limits::default());
+        let from = SocketAddr::from(([10, 77, 0, 2], 29470));
+        let takes = |ear: &mut Ear, now, datagram: &[u8]| ear.on_datagram(now, PeerId(1), from, datagram);
+        let at = |milliseconds| Time::ZERO + Span::from_millis(milliseconds);
+        let noise = b"LHOP and so on";
+        // 2000 a second are looked at, and as many may come at once. Then the sockets are left alone for 100 ms.
+        assert!((0..2000).all(|_| takes(&mut ear, at(0), noise)));
+        assert!(!ear.is_deaf(at(0)));
+        assert!(!takes(&mut ear, at(0), noise));
+        assert!(ear.is_deaf(at(0)) && ear.is_deaf(at(99)) && !ear.is_deaf(at(100)));
+        // 100 ms are 200 more.
+        assert!((0..200).all(|_| takes(&mut ear, at(100), noise)));
+        assert!(!takes(&mut ear, at(100), noise));
+        assert!(ear.is_deaf(at(199)) && !ear.is_deaf(at(200)));
+        let causes: Vec<_> = ear.table.rejections().iter().collect();
+        assert_eq!(causes, [(Reject::TotalRate, 2), (Reject::Version, 2200)]);
+        assert_eq!(ear.table.heard(), 0);
+        let honest =
+            Beacon { sender: PeerId(2), timestamp_ns: 1, report: Report { busy_flows: 1, ..Report::default() } };
+        assert!(takes(&mut ear, at(200), &honest.encode(None)));
+        assert_eq!((ear.table.heard(), ear.table.neighbourhood(at(200)).terminals()), (1, 2));
     }
 
     #[test]

@@ -212,7 +212,7 @@ impl fmt::Display for Totals {
 /// Lines that wait to be written: at two a second, more than a minute and every change of state in between.
 const QUEUE_LINES: usize = 1024;
 /// At the end, the reader has this long to take what is left.
-const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
+const LAST_WORDS_WITHIN: Duration = Duration::from_secs(3);
 
 /// Hands lines to the thread that writes them.
 #[derive(Debug)]
@@ -346,7 +346,7 @@ mod tests {
         let mut recorder = Recorder::spawn(writer).expect("a thread");
         drop(reader);
         let begun = Instant::now();
-        while !recorder.gone() && begun.elapsed() < Duration::from_secs(10) {
+        while !recorder.gone() && begun.elapsed() < Duration::from_secs(180) {
             recorder.write(&state(1));
             thread::yield_now();
         }

@@ -3,7 +3,8 @@
 
 mod common;
 
-use agent::{Config, GROUP};
+use agent::record::Event;
+use agent::{Config, ExitSummary, GROUP};
 use common::{Host, Running, config, fake, join, root, sample, two_hosts, wait_for};
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
@@ -29,16 +30,24 @@ fn hear_each_other(a: &Host, a_config: Config, b: &Host, b_config: Config) {
     for agent in [a, b] {
         let summary = agent.stop().0.expect("a clean stop");
         assert!(summary.beacons.heard > 0 && summary.beacons.sent > 0);
-        assert_eq!(summary.beacons.rejected, 0);
+        assert_honest(&summary);
     }
+}
+
+/// Nothing was wrong with any beacon. Too many at once there may have been: the agents of these tests speak some 20 times a
+/// second over each address family, and one that gets no CPU for a while finds all that came meanwhile together.
+fn assert_honest(summary: &ExitSummary) {
+    assert!(summary.rejected_by_cause.keys().all(|cause| cause == "peer-rate"), "{:?}", summary.rejected_by_cause);
 }
 
 /// Each of the hosts hears that the other one sends, and does not believe it.
 fn reject_each_other(a: &Host, a_config: Config, b: &Host, b_config: Config, causes: [&str; 2]) {
     let agents = [Running::start_on(a, a_config, busy()), Running::start_on(b, b_config, busy())];
-    for (agent, cause) in agents.into_iter().zip(causes) {
+    for agent in &agents {
         let tick = agent.wait_for_tick("ten beacons to be rejected", |tick| tick.beacons.rejected >= 10);
         assert_eq!((tick.terminals, tick.beacons.heard), (1, 0));
+    }
+    for (agent, cause) in agents.into_iter().zip(causes) {
         let summary = agent.stop().0.expect("a clean stop");
         assert_eq!(summary.rejected_by_cause.keys().map(String::as_str).collect::<Vec<_>>(), [cause]);
     }
@@ -67,9 +76,10 @@ fn a_peer_heard_over_both_counts_once() {
         hear_each_other(&a, with(true, true), &b, with(true, true));
         let a = Running::start_on(&a, with(true, true), busy());
         let b = Running::start_on(&b, with(true, true), busy());
-        let tick = a.wait_for_tick("sixty beacons", |tick| tick.beacons.heard >= 60);
-        assert_eq!(tick.terminals, 2);
+        a.wait_for_tick("sixty beacons", |tick| tick.beacons.heard >= 60 && tick.terminals == 2);
         drop(b);
+        let (_, events) = a.stop();
+        assert!(events.iter().all(|event| !matches!(event, Event::Tick(tick) if tick.terminals > 2)));
     }
 }
 
@@ -105,17 +115,21 @@ fn random_bytes_are_counted_and_ignored() {
     }
     let (a, b) = two_hosts();
     let agent = Running::start_on(&a, with(true, false), busy());
-    agent.wait_for_tick("a tick", |_| true);
-    b.run(|| {
-        let socket = UdpSocket::bind("10.77.0.2:0").expect("an address");
-        socket.set_broadcast(true).expect("allowed");
-        for length in 0..200_usize {
-            let noise: Vec<u8> = (0..length).map(|at| rand_byte(length, at)).collect();
-            socket.send_to(&noise, "10.77.0.255:29470").expect("sent");
-        }
-    });
-    let tick = agent.wait_for_tick("200 datagrams to be rejected", |tick| tick.beacons.rejected == 200);
-    assert_eq!((tick.terminals, tick.beacons.heard), (1, 0));
+    agent.wait_for_tick("its sockets", |tick| tick.beacons.sent > 0);
+    // A few at a time: an agent that gets no CPU meanwhile has room for some 250.
+    for some in 0..10 {
+        b.run(move || {
+            let socket = UdpSocket::bind("10.77.0.2:0").expect("an address");
+            socket.set_broadcast(true).expect("allowed");
+            for length in 20 * some..20 * (some + 1) {
+                let noise: Vec<u8> = (0..length).map(|at| rand_byte(length, at)).collect();
+                socket.send_to(&noise, "10.77.0.255:29470").expect("sent");
+            }
+        });
+        let sent = 20 * (some as u64 + 1);
+        let tick = agent.wait_for_tick("the datagrams to be rejected", |tick| tick.beacons.rejected == sent);
+        assert_eq!((tick.terminals, tick.beacons.heard), (1, 0));
+    }
     let summary = agent.stop().0.expect("a clean stop");
     assert_eq!(summary.rejected_by_cause["length"] + summary.rejected_by_cause["magic"], 200);
 }
@@ -134,8 +148,10 @@ fn a_flood_is_survived_and_an_honest_peer_heard_again_after_it() {
     }
     let (a, b) = two_hosts();
     let agent = Running::start_on(&a, with(true, false), busy());
-    agent.wait_for_tick("a tick", |_| true);
-    // It lasts until it is seen: on a busy machine a short one may be over before the agent has run.
+    agent.wait_for_tick("its sockets", |tick| tick.beacons.sent > 0);
+    // It lasts until it is seen: on a busy machine a short one may be over before the agent has run. How many a second
+    // arrive, and so whether they are more than are looked at, is up to the machine: the limit itself is tested in
+    // virtual time, in control::peers and in agent::hearing.
     let over = Arc::new(AtomicBool::new(false));
     let flood = b.run({
         let over = Arc::clone(&over);
@@ -153,14 +169,20 @@ fn a_flood_is_survived_and_an_honest_peer_heard_again_after_it() {
             })
         }
     });
-    agent.wait_for_tick("a tick in the flood", |tick| tick.beacons.rejected > 2000);
+    let tick = agent.wait_for_tick("a tick in the flood", |tick| tick.beacons.rejected > 2000);
+    assert_eq!((tick.terminals, tick.beacons.heard), (1, 0));
+    agent.wait_for_tick("another one", |later| later.beacons.rejected > tick.beacons.rejected);
     over.store(true, Ordering::Relaxed);
     flood.join().expect("no panic");
     let honest = Running::start_on(&b, with(true, false), busy());
     agent.wait_for_tick("the peer", |tick| tick.terminals == 2);
     drop(honest);
     let summary = agent.stop().0.expect("a clean stop");
-    assert!(summary.rejected_by_cause["total-rate"] > 0, "{summary}");
+    // It begins like a beacon, and its version is a space.
+    assert!(summary.rejected_by_cause["version"] > 0, "{summary}");
+    let known = |cause: &String| ["version", "total-rate", "peer-rate"].contains(&cause.as_str());
+    assert!(summary.rejected_by_cause.keys().all(known), "{summary}");
+    assert!(summary.beacons.heard > 0, "{summary}");
 }
 
 #[test]
@@ -170,7 +192,7 @@ fn what_is_sent_to_the_host_alone_is_not_heard() {
     }
     let (a, b) = two_hosts();
     let agent = Running::start_on(&a, with(true, true), busy());
-    agent.wait_for_tick("a tick", |_| true);
+    agent.wait_for_tick("its sockets", |tick| tick.beacons.sent > 0);
     b.run(|| {
         let socket = UdpSocket::bind("10.77.0.2:0").expect("an address");
         for _ in 0..20 {

@@ -387,7 +387,24 @@ mod tests {
         assert_eq!(looked_at, 2000);
         assert_eq!(table.rejections().of(Reject::TotalRate), 3000);
         assert_eq!(table.rejections().total(), 3000);
+        // One more every 0.5 ms.
+        assert!(table.on_datagram(Time::from_nanos(499_999)).is_err());
+        assert!(table.on_datagram(Time::from_nanos(500_000)).is_ok());
+        assert!(table.on_datagram(Time::from_nanos(999_999)).is_err());
         assert!(table.on_datagram(at(1)).is_ok());
+    }
+
+    #[test]
+    fn a_flood_that_lasts_is_looked_at_two_thousand_times_a_second_and_leaves_room_when_it_ends() {
+        let mut table = PeerTable::new(Limits::default());
+        // 30,000 a second for 3 s: the 2000 of the beginning, and 2000 · 89,999 · 33,333 ns = 5999.9.
+        let arrivals = (0..90_000).map(|number| Time::from_nanos(number * 33_333));
+        let looked_at = arrivals.filter(|now| table.on_datagram(*now).is_ok()).count();
+        assert_eq!(looked_at, 7999);
+        assert_eq!(table.rejections().of(Reject::TotalRate), 90_000 - 7999);
+        // An honest peer's next beacon is looked at.
+        assert!(table.on_datagram(at(3300)).is_ok());
+        assert_eq!(table.on_report(at(3300), PeerId(1), BUSY), Ok(()));
     }
 
     #[test]

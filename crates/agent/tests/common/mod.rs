@@ -29,16 +29,19 @@ pub fn root() -> bool {
     root
 }
 
-/// Looks every 20 ms until `found` has something; panics after a minute.
+/// How long what must happen may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// Looks every 20 ms until `found` has something; panics when patience ends.
 pub fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(60) {
+    while begun.elapsed() < PATIENCE {
         if let Some(found) = found() {
             return found;
         }
         thread::sleep(Duration::from_millis(20));
     }
-    panic!("waited a minute for {what}");
+    panic!("waited {PATIENCE:?} for {what}");
 }
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -264,6 +267,8 @@ impl Running {
         events(&self.record)
     }
 
+    /// The first tick that is wanted among those that are not in the record yet. The record is written by a thread of
+    /// its own: on a busy machine such a tick may be older than the call.
     pub fn wait_for_tick(
         &self,
         what: &str,
