@@ -30,12 +30,14 @@ fn release_gives_every_socket_the_control_that_it_had() {
     kernel.adopt().expect("a walk");
     let name = kernel.name().to_owned();
     assert!(flows.iter().chain([&plain]).all(|flow| flow.control() == name));
-    let window = plain.info().snd_cwnd();
+    let before = plain.info();
     let released = kernel.release().expect("a walk");
     assert_eq!((released.restored, released.failed), (4, 0));
     assert!(flows.iter().all(|flow| flow.control() == "reno"));
     assert_eq!((plain.control(), control(&*accepted.receiver)), (default.clone(), default.clone()));
-    assert!(plain.info().snd_cwnd() >= window.min(10), "the window is kept");
+    let after = plain.info();
+    let lost = after.total_retrans() > before.total_retrans();
+    assert!(after.snd_cwnd() >= before.snd_cwnd().min(10) || lost, "the window is kept");
     assert_eq!(Flow::idle(&net.a, &net.b, B4).control(), default, "new sockets too");
     let again = kernel.release().expect("nothing to do");
     assert_eq!((again.restored, again.failed), (0, 0));
@@ -113,7 +115,11 @@ fn a_loader_to_be_killed() {
     kernel.adopt().expect("a walk");
     kernel.set_bounds(bound(0, 5), &[], Span::from_millis(1500)).expect("bounds");
     println!("\nloaded {}", kernel.name());
-    std::thread::sleep(Duration::from_secs(600));
+    // Renewed until it is killed, as an agent does; whoever waits for a bound may be slower than its lease.
+    loop {
+        kernel.set_bounds(bound(0, 5), &[], Span::from_millis(1500)).expect("bounds");
+        std::thread::sleep(Duration::from_millis(300));
+    }
 }
 
 struct Killed(Child);
@@ -149,7 +155,7 @@ fn a_killed_loader_leaves_running_sockets_which_the_next_one_adopts() {
     drop(child);
     // The sockets keep its programs, the name is free again, the lease lapses.
     assert_eq!(old.control(), name);
-    assert_eq!(Flow::idle(&net.a, &net.b, B4).control(), net.a.default_control(), "new sockets");
+    eventually("new sockets are left alone", || Flow::idle(&net.a, &net.b, B4).control() == net.a.default_control());
     let before = old.received();
     eventually("the flow goes on", || old.received() > before);
     eventually("a window past 24", || old.info().snd_cwnd() > 24);

@@ -80,8 +80,11 @@ fn a_clamp_holds_for_flows_that_exist_and_lapses_with_its_lease() {
     let adopted = kernel.adopt().expect("a walk");
     assert_eq!((adopted.adopted, adopted.failed), (2, 0));
     assert_eq!(kernel.adopt().expect("a walk").already, 2);
-    kernel.set_bounds(None, &[(flow.cookie(), bound(0, 6))], Span::from_millis(1000)).expect("bounds");
-    eventually("clamped", || flow.info().snd_cwnd() <= 6);
+    eventually("clamped", || {
+        // renewed until it is seen
+        kernel.set_bounds(None, &[(flow.cookie(), bound(0, 6))], Span::from_millis(1000)).expect("bounds");
+        flow.info().snd_cwnd() <= 6
+    });
     eventually("the lease has lapsed", || flow.info().snd_cwnd() > 12);
     assert_eq!(kernel.release().expect("a walk").restored, 2);
     drop(accepted);
@@ -98,7 +101,11 @@ fn a_clamping_loader_to_be_killed() {
     kernel.adopt().expect("a walk");
     kernel.set_bounds(bound(0, 5), &[], Span::from_millis(lease_ms)).expect("bounds");
     println!("\nloaded");
-    std::thread::sleep(Duration::from_secs(600));
+    // Renewed until it is killed, as an agent does; whoever waits for a bound may be slower than its lease.
+    loop {
+        kernel.set_bounds(bound(0, 5), &[], Span::from_millis(lease_ms)).expect("bounds");
+        std::thread::sleep(Duration::from_millis(300));
+    }
 }
 
 struct Killed(Child);

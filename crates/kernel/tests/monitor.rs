@@ -82,8 +82,8 @@ fn only_sockets_that_send_by_the_managed_interface_are_told() {
         let samples = kernel.sample().expect("a walk");
         let told: HashSet<_> = samples.iter().map(|sample| sample.cookie).collect();
         assert_eq!(samples.len(), told.len(), "each once");
-        assert!(samples.iter().all(|sample| sample.controlled && sample.state == CongestionState::Open));
-        told == here
+        assert!(samples.iter().all(|sample| sample.controlled));
+        told == here && samples.iter().all(|sample| sample.state == CongestionState::Open)
     });
 }
 
@@ -110,12 +110,12 @@ fn losses_are_seen_as_changes_of_state_that_fit_together() {
         let foreign = Flow::start(&other.a, &other.b, B4);
         let mut changes = Vec::new();
         let mut lost = 0;
-        eventually("20 recoveries", || {
+        eventually("20 recoveries, and losses in the other namespace too", || {
+            let others = foreign.info().total_retrans();
             lost += kernel.poll_state_changes(|change| changes.push(change)).expect("the ring");
-            changes.iter().filter(|change| change.to == CongestionState::Recovery).count() >= 20
+            changes.iter().filter(|change| change.to == CongestionState::Recovery).count() >= 20 && others > 0
         });
         assert_eq!(lost, 0);
-        assert!(foreign.info().total_retrans() > 0, "the other namespace had its losses too");
         assert!(changes.iter().all(|change| change.cookie == flow.cookie()));
         assert!(changes.windows(2).all(|pair| pair[0].at <= pair[1].at));
         let first = usize::from(changes[0].from != CongestionState::Open);

@@ -17,7 +17,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// How long something that must happen may take on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Whether to go on: says why not, and fails where skipping is forbidden.
 pub fn may_run() -> bool {
@@ -368,6 +368,9 @@ impl TcpInfo {
 
     pub fn ca_state(&self) -> u8 {
         self.0[1]
+    }
+    pub fn rto_us(&self) -> u32 {
+        self.u32_at(8)
     }
     pub fn snd_mss(&self) -> u32 {
         self.u32_at(16)
