@@ -26,14 +26,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
-use units::Time;
+use units::{Span, Time};
 
 /// How long an agent may take to load its programs on a busy machine.
-const READY_WITHIN: Duration = Duration::from_secs(30);
+const READY_WITHIN: Duration = Duration::from_secs(120);
 /// So many agents load their programs at the same time: more would only take turns on the cores.
 const AT_ONCE: usize = 4;
-/// How long an agent may take to put the sockets back and stop.
-const STOPPED_WITHIN: Duration = Duration::from_secs(5);
+/// How long an agent may take to put the sockets back and stop on a busy machine.
+const STOPPED_WITHIN: Duration = Duration::from_secs(30);
 
 /// What one agent did.
 #[derive(Clone, Debug, Default)]
@@ -46,6 +46,8 @@ pub(crate) struct AgentReport {
     pub(crate) terminals_max: u32,
     pub(crate) enabled_at: Option<Time>,
     pub(crate) bounds_changed: u64,
+    /// How late its latest decision was.
+    pub(crate) late: Span,
     /// When it said that it had stopped.
     pub(crate) stopped: Option<Time>,
     /// How it failed, if it did.
@@ -218,6 +220,12 @@ fn config_file(host: &HostSpec) -> Result<File> {
 }
 
 impl AgentReport {
+    /// An agent that decides later than this has let the bounds lapse that it set at its last decision.
+    pub(crate) fn late_most() -> Span {
+        let config = agent::Config::default(); // of which config_file() changes neither
+        config.lease() - config.tick()
+    }
+
     /// Takes in one line of the record.
     fn add(&mut self, event: Event, clock: Clock) {
         match event {
@@ -238,6 +246,10 @@ impl AgentReport {
         let from = clock.at_monotonic_ns(tick.t_ns);
         self.beacons = tick.beacons;
         self.terminals_max = self.terminals_max.max(tick.terminals);
+        if from > Time::ZERO {
+            // Before the run starts, agents that load their programs hold each other up.
+            self.late = self.late.max(Span::from_nanos(tick.late_ns));
+        }
         for flow in &tick.flows {
             let local = flow.local.parse::<SocketAddr>().ok();
             let Some(number) = local.and_then(|local| flow_of_port(local.port())) else {
@@ -261,7 +273,7 @@ mod tests {
 
     fn tick(t_ns: u64, port: u16, bound: &str, until: &str, enabled: &str) -> Event {
         let line = format!(
-            r#"{{"event":"tick","t_ns":{t_ns},"late_ns":0,"terminals":4,
+            r#"{{"event":"tick","t_ns":{t_ns},"late_ns":{t_ns},"terminals":4,
             "beacons":{{"sent":3,"unsent":0,"heard":9,"rejected":1}},
             "flows":[{{"cookie":1,"local":"10.77.0.1:{port}","remote":"10.78.0.1:5001","congestion_control":"lasthop",
             "controlled":true,"srtt_us":300000,"min_rtt_us":256000,"cwnd_segments":48,"ssthresh_segments":null,
@@ -287,6 +299,13 @@ mod tests {
         assert_eq!(report.intervals, [(7, held), (7, none)]);
         assert_eq!(report.enabled_at, Some(at(1_500)));
         assert_eq!((report.terminals_max, report.beacons.heard), (4, 9));
+        assert_eq!(report.late, Span::from_nanos(6_500));
+    }
+
+    #[test]
+    fn an_agent_may_be_a_second_late() {
+        // A lease of 1.5 s, and a decision every 0.5 s.
+        assert_eq!(AgentReport::late_most(), Span::from_secs(1));
     }
 
     #[test]

@@ -23,7 +23,7 @@ use units::{Bytes, Span, Time};
 
 const FIRST_SERVER_PORT: u16 = 5201;
 /// How long a server may take until it listens.
-const LISTENING_WITHIN: Duration = Duration::from_secs(10);
+const LISTENING_WITHIN: Duration = Duration::from_secs(60);
 
 /// All flows of a run, their servers listening.
 pub(crate) struct Iperf3<'a> {
@@ -93,7 +93,7 @@ impl<'a> Iperf3<'a> {
         let end = Time::ZERO + schedule.end;
         let mut warm = Some(Time::ZERO + schedule.warmup);
         let mut next_sample = Time::ZERO;
-        let mut samples = Vec::new();
+        let (mut samples, mut late) = (Vec::new(), Span::ZERO);
         while !stop.load(Ordering::Relaxed) {
             let now = clock.now();
             if now >= end {
@@ -110,6 +110,7 @@ impl<'a> Iperf3<'a> {
                 }
             }
             if now >= next_sample {
+                late = late.max(now - next_sample);
                 for (number, flow) in self.flows.iter_mut().enumerate() {
                     let info = flow.read();
                     let received = flow.received;
@@ -127,7 +128,7 @@ impl<'a> Iperf3<'a> {
             let never = || flow.sockets.is_none().then(|| "did not connect within the run".to_owned());
             flow.counted().since(flow.in_warmup, flow.failed.clone().or_else(never))
         });
-        Ok(Report { flows: flows.collect(), samples })
+        Ok(Report { flows: flows.collect(), samples, late })
     }
 }
 

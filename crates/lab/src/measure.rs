@@ -197,6 +197,10 @@ impl Measured<'_> {
         if max_us > LATE_MAX_US {
             reasons.push(format!("one delivery was {max_us} us late, more than the shortest timeout of TCP"));
         }
+        let traffic_us = self.traffic.late.as_micros();
+        if traffic_us > LATE_MAX_US {
+            reasons.push(format!("the applications were {traffic_us} us late, more than the shortest timeout of TCP"));
+        }
         let failed = self.flows().zip(&self.traffic.flows).filter_map(|((_, flow), report)| {
             report.failed.as_ref().map(|failed| format!("flow {} of host {}: {failed}", flow.id, flow.host))
         });
@@ -208,6 +212,10 @@ impl Measured<'_> {
         for agent in &self.agents {
             if let Some(failed) = &agent.failed {
                 reasons.push(format!("the agent of host {}: {failed}", agent.host));
+            }
+            if agent.late > AgentReport::late_most() {
+                let late_ms = agent.late.as_millis();
+                reasons.push(format!("the agent of host {} was {late_ms} ms late: its bounds had lapsed", agent.host));
             }
         }
         if self.device_drops.server > 0 {

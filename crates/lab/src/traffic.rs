@@ -69,6 +69,8 @@ pub(crate) struct Report {
     /// By flow, in the order of the plans.
     pub(crate) flows: Vec<FlowReport>,
     pub(crate) samples: Vec<FlowSample>,
+    /// How late the latest reading was, and so whatever else was to be done: writing, reading, starting a flow.
+    pub(crate) late: Span,
 }
 
 /// What a flow has counted so far: kept once at the end of the warm-up, and again at the end.
@@ -169,7 +171,7 @@ impl Traffic {
         let end = Time::ZERO + schedule.end;
         let mut warm = Some(Time::ZERO + schedule.warmup);
         let mut next_sample = Time::ZERO;
-        let mut samples = Vec::new();
+        let (mut samples, mut late) = (Vec::new(), Span::ZERO);
         let mut events = [EpollEvent::empty(); 64];
         while !stop.load(Ordering::Relaxed) {
             let now = clock.now();
@@ -183,6 +185,7 @@ impl Traffic {
                 self.flows.iter_mut().for_each(|flow| flow.in_warmup = flow.counted());
             }
             if now >= next_sample {
+                late = late.max(now - next_sample);
                 self.sample(now, &mut samples);
                 while next_sample <= now {
                     next_sample += schedule.sample_every;
@@ -209,7 +212,7 @@ impl Traffic {
             let report = flow.counted().since(flow.in_warmup, flow.failed.clone());
             FlowReport { unconnected: flow.server.is_none(), ..report }
         });
-        Ok(Report { flows: flows.collect(), samples })
+        Ok(Report { flows: flows.collect(), samples, late })
     }
 
     fn start_due(&mut self, now: Time) {
