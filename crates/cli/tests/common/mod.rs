@@ -1,0 +1,79 @@
+//! Runs with kernel hosts, in real time, on a machine that may be busy with something else.
+#![allow(dead_code, unreachable_pub, missing_docs)] // each test file uses a part
+
+use scenario::RunResult;
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// How often a run that the machine disturbed is tried; less often once a test has given up.
+static ATTEMPTS: AtomicU32 = AtomicU32::new(4);
+
+/// Past the test harness, which would keep it to itself.
+pub fn say(what: &str) {
+    let _ = writeln!(std::io::stderr(), "{what}");
+}
+
+/// Whether these tests can run here. They must where LASTHOP_REQUIRE_ROOT_TESTS is set.
+pub fn can_run() -> bool {
+    if nix::unistd::geteuid().is_root() {
+        return true;
+    }
+    assert!(std::env::var_os("LASTHOP_REQUIRE_ROOT_TESTS").is_none(), "kernel hosts need root");
+    say("skipped: kernel hosts need root");
+    false
+}
+
+/// The command, from the workspace's root.
+pub fn lasthop(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lasthop"));
+    command.args(arguments).current_dir(format!("{}/../..", env!("CARGO_MANIFEST_DIR")));
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// The same with kernel hosts.
+pub fn on_kernel_hosts(arguments: &[&str]) -> Command {
+    let mut command = lasthop(arguments);
+    command.args(["--hosts", "kernel"]);
+    command
+}
+
+/// The result that a run with --json printed.
+pub fn result(output: &Output) -> RunResult {
+    RunResult::from_json(&String::from_utf8_lossy(&output.stdout)).unwrap_or_else(|error| panic!("{error}: {output:?}"))
+}
+
+/// Whether a run is not valid for the machine's lateness alone.
+pub fn only_late(reasons: &[String]) -> bool {
+    let machine = |reason: &String| reason.contains("late") || reason.contains("did not stop within");
+    !reasons.is_empty() && reasons.iter().all(machine)
+}
+
+/// Does `once` until the machine does not disturb it, which `once` tells with the reasons why a run was not valid. `None`
+/// where it was disturbed each time: such a machine cannot run this test, and that is said on standard error.
+pub fn undisturbed<T>(mut once: impl FnMut() -> Result<T, Vec<String>>) -> Option<T> {
+    let attempts = ATTEMPTS.load(Ordering::Relaxed);
+    for _ in 0..attempts {
+        match once() {
+            Ok(done) => return Some(done),
+            Err(reasons) => say(&format!("tried again: {reasons:?}")),
+        }
+    }
+    ATTEMPTS.store(2, Ordering::Relaxed);
+    say(&format!("skipped: {attempts} runs in a row were late: this machine is too busy for real time"));
+    None
+}
+
+/// The result of a valid run with --json on kernel hosts.
+pub fn valid_run(arguments: &[&str]) -> Option<RunResult> {
+    undisturbed(|| {
+        let output = on_kernel_hosts(arguments).output().expect("the command starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{said}");
+        let result = result(&output);
+        assert_eq!(result.valid, output.status.success(), "{said}");
+        assert!(result.valid || only_late(&result.invalid_reasons), "{said}");
+        if result.valid { Ok(result) } else { Err(result.invalid_reasons) }
+    })
+}
