@@ -50,7 +50,7 @@ fn compare(hosts: u32, rtt_ms: u32, policy: &str) {
     loop {
         let Some(run) = valid_run(&arguments) else { return };
         runs.push(of(&run));
-        if runs.len() % 2 == 0 {
+        if runs.len().is_multiple_of(2) {
             continue;
         }
         let kernel_goodput = median(runs.iter().map(|figures| figures.0));
