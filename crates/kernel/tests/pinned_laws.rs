@@ -227,7 +227,7 @@ fn what_a_killed_loader_left_is_removed_by_the_next() {
             let half_done = pins.folder().join(half_done);
             fs::rename(pins.folder().join("hd"), &half_done).expect("renamed");
             fs::remove_file(half_done.join("counters")).expect("removed");
-            assert_eq!(pins.leftovers(), [half_done.clone()]);
+            assert_eq!(pins.leftovers(), std::slice::from_ref(&half_done));
             assert!(matches!(pins.look(LAW), Ok(Found::Absent)));
             assert!(message(pins.unload(LAW, false)).contains("not loaded"));
             assert!(!is_registered(pins) && pins.leftovers().is_empty());
