@@ -62,6 +62,16 @@ static inline int lh_delay_filter(struct lh_delay *delay, __u32 acked_segments)
 	return 0;
 }
 
+/* The round ends with this ACK, and the next one begins. */
+static inline void lh_delay_end_round(struct lh_delay *delay, const struct lh_acked *acked, struct lh_round *round)
+{
+	round->min_us = delay->round_min_us;
+	round->max_us = delay->round_max_us;
+	delay->round_min_us = 0;
+	delay->round_max_us = 0;
+	delay->round_end = acked->snd_nxt;
+}
+
 /* Takes in an ACK. Returns 1 if a round ended with it, which is then in `round`; this ACK's sample still is in it. */
 static inline int lh_delay_look(struct lh_delay *delay, const struct lh_acked *acked, __u32 tick_us,
 				struct lh_round *round)
@@ -80,11 +90,7 @@ static inline int lh_delay_look(struct lh_delay *delay, const struct lh_acked *a
 	}
 	if (!lh_after(acked->snd_una, delay->round_end) || !delay->round_max_us)
 		return 0;
-	round->min_us = delay->round_min_us;
-	round->max_us = delay->round_max_us;
-	delay->round_min_us = 0;
-	delay->round_max_us = 0;
-	delay->round_end = acked->snd_nxt;
+	lh_delay_end_round(delay, acked, round);
 	return 1;
 }
 

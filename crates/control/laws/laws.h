@@ -3,6 +3,8 @@
 #ifndef LASTHOP_LAWS_H
 #define LASTHOP_LAWS_H
 
+#include "cdg.h"
+#include "cdg_linux.h"
 #include "cubic.h"
 #include "cubic_rfc9438.h"
 #include "hd.h"
@@ -15,6 +17,8 @@ enum lh_law_name {
 	LH_CUBIC = 1,
 	LH_CUBIC_RFC9438 = 2,
 	LH_HD = 3,
+	LH_CDG = 5,
+	LH_CDG_LINUX = 6,
 	LH_UCC = 7,
 };
 
@@ -25,6 +29,8 @@ enum lh_law_name {
 union lh_parameters {
 	__u32 values[LH_PARAMETERS_MAX];
 	struct lh_hd_parameters hd;
+	struct lh_cdg_parameters cdg;
+	struct lh_cdg_linux_parameters cdg_linux;
 	struct lh_ucc_parameters ucc;
 };
 
@@ -37,6 +43,8 @@ struct lh_law {
 		struct lh_cubic cubic;
 		struct lh_cubic_rfc9438 cubic_rfc9438;
 		struct lh_hd hd;
+		struct lh_cdg cdg;
+		struct lh_cdg_linux cdg_linux;
 		struct lh_ucc ucc;
 	};
 };
@@ -52,6 +60,10 @@ static inline void lh_law_init(struct lh_law *law, __u32 name, const union lh_pa
 		return lh_cubic_rfc9438_init(&law->cubic_rfc9438, start);
 	case LH_HD:
 		return lh_hd_init(&law->hd, &parameters->hd, start);
+	case LH_CDG:
+		return lh_cdg_init(&law->cdg, &parameters->cdg, start);
+	case LH_CDG_LINUX:
+		return lh_cdg_linux_init(&law->cdg_linux, &parameters->cdg_linux, start);
 	case LH_UCC:
 		return lh_ucc_init(&law->ucc, &parameters->ucc, start);
 	default:
@@ -69,6 +81,10 @@ static inline void lh_law_acked(struct lh_law *law, const union lh_parameters *p
 		return lh_cubic_rfc9438_acked(&law->cubic_rfc9438, acked, window);
 	case LH_HD:
 		return lh_hd_acked(&law->hd, &parameters->hd, acked, window);
+	case LH_CDG:
+		return lh_cdg_acked(&law->cdg, &parameters->cdg, acked, window);
+	case LH_CDG_LINUX:
+		return lh_cdg_linux_acked(&law->cdg_linux, &parameters->cdg_linux, acked, window);
 	case LH_UCC:
 		return lh_ucc_acked(&law->ucc, &parameters->ucc, acked, window);
 	default:
@@ -86,6 +102,10 @@ static inline void lh_law_lost(struct lh_law *law, const union lh_parameters *pa
 		return lh_cubic_rfc9438_lost(&law->cubic_rfc9438, lost, window);
 	case LH_HD:
 		return lh_hd_lost(&law->hd, &parameters->hd, lost, window);
+	case LH_CDG:
+		return lh_cdg_lost(&law->cdg, &parameters->cdg, lost, window);
+	case LH_CDG_LINUX:
+		return lh_cdg_linux_lost(&law->cdg_linux, &parameters->cdg_linux, lost, window);
 	case LH_UCC:
 		return lh_ucc_lost(&law->ucc, &parameters->ucc, lost, window);
 	default:
@@ -103,6 +123,10 @@ static inline void lh_law_timed_out(struct lh_law *law, const union lh_parameter
 		return lh_cubic_rfc9438_timed_out(&law->cubic_rfc9438, lost, window);
 	case LH_HD:
 		return lh_hd_timed_out(&law->hd, &parameters->hd, lost, window);
+	case LH_CDG:
+		return lh_cdg_timed_out(&law->cdg, &parameters->cdg, lost, window);
+	case LH_CDG_LINUX:
+		return lh_cdg_linux_lost(&law->cdg_linux, &parameters->cdg_linux, lost, window);
 	case LH_UCC:
 		return lh_ucc_timed_out(&law->ucc, &parameters->ucc, lost, window);
 	default:

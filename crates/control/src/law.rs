@@ -41,13 +41,18 @@ pub enum LawName {
     CubicRfc9438,
     /// The Hamilton delay-based control, as FreeBSD has it.
     Hd,
+    /// CAIA delay-gradient, as FreeBSD has it.
+    Cdg = 5,
+    /// CAIA delay-gradient, as Linux has it.
+    CdgLinux = 6,
     /// Halves only when the bottleneck was fully used: [utsumi].
     Ucc = 7,
 }
 
 impl LawName {
     /// Every law.
-    pub const ALL: [Self; 5] = [Self::NewReno, Self::Cubic, Self::CubicRfc9438, Self::Hd, Self::Ucc];
+    pub const ALL: [Self; 7] =
+        [Self::NewReno, Self::Cubic, Self::CubicRfc9438, Self::Hd, Self::Cdg, Self::CdgLinux, Self::Ucc];
 
     /// The name in scenarios and results.
     pub const fn as_str(self) -> &'static str {
@@ -56,6 +61,8 @@ impl LawName {
             Self::Cubic => "cubic",
             Self::CubicRfc9438 => "cubic-rfc9438",
             Self::Hd => "hd",
+            Self::Cdg => "cdg",
+            Self::CdgLinux => "cdg-linux",
             Self::Ucc => "ucc",
         }
     }
@@ -343,6 +350,9 @@ mod tests {
             assert_eq!(Law::new(law, Start::default()).name(), law);
         }
         let error = "vegas".parse::<LawName>().expect_err("there is none");
-        assert_eq!(error.to_string(), r#"no law is called "vegas"; there are newreno, cubic, cubic-rfc9438, hd, ucc"#);
+        assert_eq!(
+            error.to_string(),
+            r#"no law is called "vegas"; there are newreno, cubic, cubic-rfc9438, hd, cdg, cdg-linux, ucc"#
+        );
     }
 }

@@ -155,6 +155,8 @@ impl LawName {
         match self {
             Self::NewReno | Self::Cubic | Self::CubicRfc9438 => &[],
             Self::Hd => HD,
+            Self::Cdg => CDG,
+            Self::CdgLinux => CDG_LINUX,
             Self::Ucc => UCC,
         }
     }
@@ -206,6 +208,108 @@ const HD: &[Parameter] = &[
         "p_max: the highest probability of a back-off, for each ACK (FreeBSD: 0.05).",
     ),
     RTT_TICK,
+];
+
+/// `struct lh_cdg_parameters`.
+const CDG: &[Parameter] = &[
+    parameter(
+        "backoff_scale_ms",
+        Unit::Milliseconds,
+        (0.1, 1000.0),
+        3.0,
+        "G: a round with the gradient g backs off with probability 1 - e^(-g/G), above 5 G always (FreeBSD's code: 3, its manual: 2).",
+    ),
+    parameter(
+        "smoothing_rounds",
+        Unit::Count,
+        (1.0, 16.0),
+        8.0,
+        "a: gradients are means over so many rounds (FreeBSD: 8); 1 is none.",
+    ),
+    parameter(
+        "beta_delay",
+        Unit::Ratio,
+        (0.01, 1.0),
+        0.7,
+        "What is left of the window after a back-off (FreeBSD: 0.7).",
+    ),
+    parameter(
+        "beta_loss",
+        Unit::Ratio,
+        (0.01, 1.0),
+        0.5,
+        "What is left of it after a loss that is heeded, if the shadow window does not say more (FreeBSD and [utsumi] (9): 0.5).",
+    ),
+    parameter(
+        "ineffectual_backoffs",
+        Unit::Count,
+        (0.0, 1000.0),
+        5.0,
+        "After so many back-offs without the delay falling the next ones are left out: others fill the queue (FreeBSD: 5).",
+    ),
+    parameter("hold_backoffs", Unit::Count, (0.0, 1000.0), 5.0, "So many are left out (FreeBSD: 5)."),
+    parameter(
+        "alpha_increase",
+        Unit::Count,
+        (0.0, 1000.0),
+        0.0,
+        "The growth per round in congestion avoidance begins at 0 and rises by one segment every so many rounds; 0: it is one segment (FreeBSD: 0).",
+    ),
+    parameter(
+        "loss_tolerance",
+        Unit::Flag,
+        (0.0, 1.0),
+        1.0,
+        "A loss while the queue is not full leaves the window as it is (FreeBSD: always).",
+    ),
+    RTT_TICK,
+];
+
+/// `struct lh_cdg_linux_parameters`; the names are those of the module's own.
+const CDG_LINUX: &[Parameter] = &[
+    parameter(
+        "backoff_factor",
+        Unit::Count,
+        (0.0, 100_000.0),
+        42.0,
+        "1000 / (G in ms · window_rounds), so that 42 and 8 are G = 2.98 ms (Linux: 42).",
+    ),
+    parameter(
+        "window_rounds",
+        Unit::Count,
+        (1.0, 16.0),
+        8.0,
+        "Gradients are summed over so many rounds (Linux: 8; a power of two up to 256).",
+    ),
+    parameter(
+        "backoff_beta",
+        Unit::Ratio,
+        (0.0, 1.0),
+        0.7071,
+        "What is left of the window after a back-off (Linux: 724/1024).",
+    ),
+    parameter(
+        "use_ineff",
+        Unit::Count,
+        (0.0, 1000.0),
+        5.0,
+        "After so many back-offs without the delay falling there are none until it falls; 0: always (Linux: 5).",
+    ),
+    parameter("use_shadow", Unit::Flag, (0.0, 1.0), 1.0, "Losses reduce to half the shadow window (Linux: true)."),
+    parameter(
+        "use_tolerance",
+        Unit::Flag,
+        (0.0, 1.0),
+        0.0,
+        "A loss while the queue is not full leaves the window as it is (Linux: false).",
+    ),
+    parameter(
+        "hystart_detect",
+        Unit::Count,
+        (0.0, 3.0),
+        3.0,
+        "How slow start ends beside back-offs and losses: 1 at a train of ACKs, 2 at a risen delay, 3 at either, 0 at neither (Linux: 3).",
+    ),
 ];
 
 /// `struct lh_ucc_parameters`.

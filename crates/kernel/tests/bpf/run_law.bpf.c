@@ -93,6 +93,18 @@ int run_hd(struct step *step)
 }
 
 SEC("syscall")
+int run_cdg(struct step *step)
+{
+	return run(step, LH_CDG);
+}
+
+SEC("syscall")
+int run_cdg_linux(struct step *step)
+{
+	return run(step, LH_CDG_LINUX);
+}
+
+SEC("syscall")
 int run_ucc(struct step *step)
 {
 	return run(step, LH_UCC);

@@ -7,6 +7,8 @@ use std::sync::LazyLock;
 pub(super) const fn heading(law: LawName) -> &'static str {
     match law {
         LawName::Hd => "[hosts.hd]",
+        LawName::Cdg => "[hosts.cdg]",
+        LawName::CdgLinux => "[hosts.cdg-linux]",
         LawName::Ucc => "[hosts.ucc]",
         LawName::NewReno | LawName::Cubic | LawName::CubicRfc9438 => "",
     }

@@ -124,7 +124,7 @@ pub struct Child {
 
 impl Section {
     /// All, in the order of the file.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Top,
         Self::Access,
         Self::Path,
@@ -132,6 +132,8 @@ impl Section {
         Self::Host,
         Self::Tcp,
         Self::Law(LawName::Hd),
+        Self::Law(LawName::Cdg),
+        Self::Law(LawName::CdgLinux),
         Self::Law(LawName::Ucc),
         Self::Flow,
     ];
@@ -176,6 +178,8 @@ impl Section {
             Self::Host => &[
                 Child { name: "tcp", section: Self::Tcp, repeated: false },
                 Child { name: "hd", section: Self::Law(LawName::Hd), repeated: false },
+                Child { name: "cdg", section: Self::Law(LawName::Cdg), repeated: false },
+                Child { name: "cdg-linux", section: Self::Law(LawName::CdgLinux), repeated: false },
                 Child { name: "ucc", section: Self::Law(LawName::Ucc), repeated: false },
                 Child { name: "flows", section: Self::Flow, repeated: true },
             ],

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * cdg.h - CDG, the CAIA delay-gradient congestion control (Hayes and Armitage 2011), as FreeBSD has it (cc_cdg) and
+ * [utsumi] tells it. Linux's is in cdg_linux.h.
+ *
+ *   each round       gradients and their means                                    gradient.h, [utsumi] (5) to (8)
+ *                    back off with probability 1 - e^(-g/G); always above 5 G
+ *   back-off         cwnd = ssthresh = max(0.7 cwnd, 2); the next round gives no gradient
+ *                    more than 5 in a row without the delay falling: 5 are left out, others do not heed it
+ *   shadow window    what Reno would have: grows with cwnd, and is not reduced by back-offs
+ *   loss             queue full or unknown: shadow /= 2, ssthresh = max(shadow, cwnd / 2)                        (9)
+ *                    else, and within the round trip of a back-off: the window stays as it is
+ *   else             slow start; 1 segment per round; timeout as NewReno
+ *
+ * A back-off sets the window at once, in both flavours: nothing is sent until what is in flight is less. Linux enters
+ * CWR instead, where PRR brings the window down over a round trip, one segment for every few acknowledged. Both end at the
+ * same window a round trip later.
+ *
+ * Bounded where FreeBSD is not: ssthresh by cwnd, so that no loss grows the window.
+ */
+#ifndef LASTHOP_LAWS_CDG_H
+#define LASTHOP_LAWS_CDG_H
+
+#include "backoff.h"
+#include "gradient.h"
+#include "newreno.h"
+
+/* cc_cdg: MAXGRAD 5, the end of its table */
+#define LH_CDG_CERTAIN_FROM 5
+
+struct lh_cdg_parameters {
+	__u32 backoff_scale_us; /* G */
+	__u32 smoothing_rounds; /* a; at the beginning of the connection */
+	__u32 beta_delay_ppm;
+	__u32 beta_loss_ppm;
+	__u32 ineffectual_backoffs;
+	__u32 hold_backoffs;
+	__u32 alpha_increase; /* k; 0: the step stays 1 */
+	__u32 loss_tolerance;
+	__u32 rtt_tick_us;
+};
+
+struct lh_cdg {
+	__u64 random;
+	struct lh_delay delay;
+	struct lh_backoff backoff;
+	struct lh_gradients gradients;
+	__u32 queue; /* enum lh_queue */
+	__u32 begun; /* the shadow window is */
+	__u32 shadow_segments; /* 0: none */
+	__u32 congested; /* rounds in a row that were to be backed off for */
+	__u32 step_segments; /* per round, with alpha_increase */
+	__u32 step_rounds; /* since it grew */
+};
+
+static inline __u32 lh_scaled(__u32 segments, __u32 ppm)
+{
+	return (__u64)segments * lh_min(ppm, 1000000) / 1000000;
+}
+
+/* A loss that changes nothing. */
+static inline void lh_tolerate(struct lh_window *window)
+{
+	window->ssthresh_segments = lh_max(window->cwnd_segments, LH_MIN_SSTHRESH);
+}
+
+static inline void lh_cdg_init(struct lh_cdg *law, const struct lh_cdg_parameters *parameters,
+			       const struct lh_start *start)
+{
+	*law = (struct lh_cdg){ .random = start->seed };
+	lh_delay_init(&law->delay, start);
+	lh_gradients_init(&law->gradients, parameters->smoothing_rounds);
+}
+
+static inline __u32 lh_cdg_queue(const struct lh_gradient *sum, __u32 queue)
+{
+	if (sum->min_us > 0 && sum->max_us <= 0)
+		return LH_QUEUE_FULL;
+	if (sum->min_us >= 0 && sum->max_us < 0)
+		return LH_QUEUE_EMPTY;
+	if (sum->min_us > 0 && sum->max_us > 0)
+		return LH_QUEUE_RISING;
+	if (sum->min_us < 0 && sum->max_us < 0)
+		return LH_QUEUE_FALLING;
+	return queue;
+}
+
+/* a times the gradient that is drawn for; 0 if the delay does not rise. */
+static inline __u64 lh_cdg_gradient(const struct lh_gradients *gradients, const struct lh_gradient *latest,
+				    int in_slow_start)
+{
+	if (in_slow_start && latest->min_us > 0)
+		return (__u64)latest->min_us * gradients->rounds;
+	if (gradients->sum.min_us > 0)
+		return gradients->sum.min_us;
+	if (in_slow_start && latest->max_us > 0)
+		return (__u64)latest->max_us * gradients->rounds;
+	return gradients->sum.max_us > 0 ? gradients->sum.max_us : 0;
+}
+
+/* A round has ended: whether it is one to back off for. */
+static inline int lh_cdg_look(struct lh_cdg *law, const struct lh_cdg_parameters *parameters,
+			      const struct lh_round *round, const struct lh_window *window)
+{
+	struct lh_gradients *gradients = &law->gradients;
+	struct lh_gradient latest;
+	__u32 exponent;
+	__u64 gradient;
+
+	if (!lh_gradients_look(gradients, round, &latest))
+		return 0;
+	law->queue = lh_cdg_queue(&gradients->sum, law->queue);
+	if (law->queue == LH_QUEUE_EMPTY && gradients->sum.max_us < 0)
+		law->shadow_segments = 0;
+	if (gradients->sum.min_us < 0 || gradients->sum.max_us < 0)
+		law->congested = 0;
+	gradient = lh_cdg_gradient(gradients, &latest, lh_in_slow_start(window));
+	if (!gradient)
+		return 0;
+	exponent = lh_gradient_exponent(gradient, (__u64)parameters->backoff_scale_us * gradients->rounds);
+	return exponent > LH_CDG_CERTAIN_FROM * LH_EXP_ONE ||
+	       lh_happens(&law->random, lh_gradient_probability(exponent));
+}
+
+static inline void lh_cdg_back_off(struct lh_cdg *law, const struct lh_cdg_parameters *parameters,
+				   const struct lh_acked *acked, struct lh_window *window)
+{
+	__u32 held_to = lh_saturating_add(parameters->ineffectual_backoffs, parameters->hold_backoffs);
+
+	if (law->congested <= parameters->ineffectual_backoffs) {
+		lh_backoff_begin(&law->backoff, acked, lh_scaled(window->cwnd_segments, parameters->beta_delay_ppm),
+				 window);
+		law->step_segments = 0;
+		law->step_rounds = 0;
+	} else if (law->congested >= held_to) {
+		law->congested = 0;
+	}
+	lh_gradients_skip(&law->gradients);
+	law->shadow_segments = lh_max(law->shadow_segments, window->cwnd_segments);
+}
+
+/* The step in congestion avoidance, after one more round. */
+static inline __u32 lh_cdg_step(struct lh_cdg *law, __u32 alpha_increase)
+{
+	if (!alpha_increase)
+		return 1;
+	law->step_rounds = lh_saturating_add(law->step_rounds, 1);
+	if (law->step_rounds >= alpha_increase) {
+		law->step_segments = lh_saturating_add(law->step_segments, 1);
+		law->step_rounds = 0;
+	}
+	return law->step_segments;
+}
+
+static inline void lh_cdg_grow(struct lh_cdg *law, const struct lh_cdg_parameters *parameters,
+			       const struct lh_acked *acked, int round_ended, struct lh_window *window)
+{
+	__u32 shadow_step = 0, step;
+
+	if (!lh_may_grow(acked))
+		return;
+	if (lh_in_slow_start(window)) {
+		shadow_step = acked->acked_segments - lh_slow_start_by(window, acked->acked_segments);
+		law->step_segments = 0;
+		law->step_rounds = 0;
+	} else if (round_ended) {
+		shadow_step = 1;
+		step = lh_cdg_step(law, parameters->alpha_increase);
+		window->cwnd_segments = lh_saturating_add(window->cwnd_segments, step);
+	}
+	if (law->shadow_segments)
+		law->shadow_segments = lh_saturating_add(law->shadow_segments, shadow_step);
+}
+
+static inline void lh_cdg_acked(struct lh_cdg *law, const struct lh_cdg_parameters *parameters,
+				const struct lh_acked *acked, struct lh_window *window)
+{
+	struct lh_round round;
+	int ended = lh_delay_look(&law->delay, acked, parameters->rtt_tick_us, &round);
+	int lasts = lh_backoff_lasts(&law->backoff, acked->snd_una) || (acked->flags & LH_IN_REDUCTION);
+
+	if (!law->begun) {
+		law->begun = 1;
+		law->shadow_segments = window->cwnd_segments;
+	}
+	if (ended && lh_cdg_look(law, parameters, &round, window)) {
+		law->congested = lh_saturating_add(law->congested, 1);
+		if (!lasts)
+			lh_cdg_back_off(law, parameters, acked, window);
+	} else {
+		lh_cdg_grow(law, parameters, acked, ended, window);
+	}
+}
+
+static inline void lh_cdg_lost(struct lh_cdg *law, const struct lh_cdg_parameters *parameters,
+			       const struct lh_lost *lost, struct lh_window *window)
+{
+	__u32 reduced = lh_scaled(window->cwnd_segments, parameters->beta_loss_ppm);
+
+	if (lh_backoff_lasts(&law->backoff, lost->snd_una) ||
+	    (parameters->loss_tolerance && lh_queue_has_room(law->queue))) {
+		lh_tolerate(window);
+	} else {
+		law->shadow_segments /= 2;
+		reduced = lh_min(lh_max(law->shadow_segments, reduced), window->cwnd_segments);
+		window->ssthresh_segments = lh_max(reduced, LH_MIN_SSTHRESH);
+		law->step_segments = 0;
+		law->step_rounds = 0;
+	}
+	law->backoff.lasts = 0;
+}
+
+static inline void lh_cdg_timed_out(struct lh_cdg *law, const struct lh_cdg_parameters *parameters,
+				    const struct lh_lost *lost, struct lh_window *window)
+{
+	(void)parameters;
+	lh_reno_halve(lost, window);
+	law->backoff.lasts = 0;
+}
+
+#endif /* LASTHOP_LAWS_CDG_H */
