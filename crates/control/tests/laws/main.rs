@@ -8,6 +8,7 @@ mod hystart_plus_plus;
 mod newreno;
 mod properties;
 mod response;
+mod ucc;
 
 use control::law::{Acked, INFINITE_SSTHRESH, Law, LawName, Lost, Sent, SlowStart, Start, Undone, Window};
 
