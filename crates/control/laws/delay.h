@@ -3,11 +3,12 @@
  * delay.h - the round-trip times that HD, CHD and CDG decide by: last, lowest and highest of the connection, lowest and
  * highest of each round trip. After FreeBSD's h_ertt, with its clock as a parameter.
  *
- *   sample    rtt, as a clock with ticks of `tick_us` sees it: (rtt / tick + 1) ticks; a tick of 0 or 1 us: as it is
+ *   sample    rtt, as a clock with ticks of `tick_us` sees it: the ticks between sending and now, and 1 more; a tick of
+ *             0 or 1 us: as it is
  *   round     from an ACK to the ACK of the first segment that was sent after it, and until there is a sample
- *   filter    a counter from 0 to 5: + 1 with an ACK of several segments, - 1 with an ACK of one. While it is not 0,
- *             ACKs are delayed, and an ACK of one segment is one that waited for its timer: its RTT lowers the
- *             minimum, if it can, and does nothing else
+ *   filter    a counter from 0 to 5: + 1 with an ACK of several segments, - 1 with an ACK of one. While it is not 0
+ *             then, ACKs are delayed, and an ACK of one segment is one that waited for its timer: no sample. An ACK that
+ *             only reports segments beyond a hole (SACK) is sent at once: always a sample, and it counts for nothing
  *
  * The extremes of the connection never expire, as in h_ertt: after a change of route to a longer path every delay looks
  * like queueing until the connection ends.
@@ -40,26 +41,39 @@ static inline void lh_delay_init(struct lh_delay *delay, const struct lh_start *
 	*delay = (struct lh_delay){ .round_end = start->snd_nxt };
 }
 
-static inline __u32 lh_ticked(__u32 rtt_us, __u32 tick_us)
+/* now / tick - (now - rtt) / tick + 1 ticks; how far the current tick has come says it without the time of sending. */
+static inline __u32 lh_ticked(__u32 rtt_us, __u64 now_us, __u32 tick_us)
 {
-	__u64 ticked = ((__u64)(rtt_us / lh_max(tick_us, 1)) + 1) * tick_us;
+	__u32 elapsed_us, ticks = 1;
+	__u64 ticked;
 
 	if (tick_us <= 1)
 		return rtt_us;
+	elapsed_us = now_us % tick_us;
+	if (rtt_us > elapsed_us)
+		ticks += (rtt_us - elapsed_us - 1) / tick_us + 1;
+	ticked = (__u64)ticks * tick_us;
 	return ticked > ~0U ? ~0U : ticked;
 }
 
 /* Whether the RTT of this ACK is a sample of the path and not of the receiver's timer. */
-static inline int lh_delay_filter(struct lh_delay *delay, __u32 acked_segments)
+static inline int lh_delay_filter(struct lh_delay *delay, const struct lh_acked *acked)
 {
-	if (acked_segments > 1) {
+	if (!(acked->flags & LH_ADVANCED))
+		return 1;
+	if (acked->acked_segments > 1) {
 		delay->delayed_acks = lh_min(delay->delayed_acks + 1, LH_DELAYED_ACKS_MAX);
 		return 1;
 	}
-	if (!delay->delayed_acks)
-		return 1;
-	delay->delayed_acks--;
-	return 0;
+	if (delay->delayed_acks)
+		delay->delayed_acks--;
+	return !delay->delayed_acks;
+}
+
+/* The lower of two RTTs, of which the first may be none. */
+static inline __u32 lh_lower(__u32 a_us, __u32 b_us)
+{
+	return a_us ? lh_min(a_us, b_us) : b_us;
 }
 
 /* The round ends with this ACK, and the next one begins. */
@@ -76,20 +90,22 @@ static inline void lh_delay_end_round(struct lh_delay *delay, const struct lh_ac
 static inline int lh_delay_look(struct lh_delay *delay, const struct lh_acked *acked, __u32 tick_us,
 				struct lh_round *round)
 {
-	__u32 rtt_us = acked->rtt_us ? lh_ticked(acked->rtt_us, tick_us) : 0;
-	int counts = acked->acked_segments && lh_delay_filter(delay, acked->acked_segments);
+	__u32 rtt_us;
 
-	if (rtt_us && (!delay->min_us || rtt_us < delay->min_us))
-		delay->min_us = rtt_us;
-	if (rtt_us && counts) {
+	if (acked->acked_segments && lh_delay_filter(delay, acked) && acked->rtt_us) {
+		rtt_us = lh_ticked(acked->rtt_us, acked->now_us, tick_us);
 		delay->last_us = rtt_us;
+		delay->min_us = lh_lower(delay->min_us, rtt_us);
 		delay->max_us = lh_max(delay->max_us, rtt_us);
+		delay->round_min_us = lh_lower(delay->round_min_us, rtt_us);
 		delay->round_max_us = lh_max(delay->round_max_us, rtt_us);
-		if (!delay->round_min_us || rtt_us < delay->round_min_us)
-			delay->round_min_us = rtt_us;
 	}
-	if (!lh_after(acked->snd_una, delay->round_end) || !delay->round_max_us)
+	if (!lh_after(acked->snd_una, delay->round_end))
 		return 0;
+	if (!delay->round_max_us) {
+		delay->round_end = acked->snd_una - 1; /* over with the first sample, be it 2^31 bytes later */
+		return 0;
+	}
 	lh_delay_end_round(delay, acked, round);
 	return 1;
 }

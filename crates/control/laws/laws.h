@@ -5,6 +5,7 @@
 
 #include "cdg.h"
 #include "cdg_linux.h"
+#include "chd.h"
 #include "cubic.h"
 #include "cubic_rfc9438.h"
 #include "hd.h"
@@ -17,6 +18,7 @@ enum lh_law_name {
 	LH_CUBIC = 1,
 	LH_CUBIC_RFC9438 = 2,
 	LH_HD = 3,
+	LH_CHD = 4,
 	LH_CDG = 5,
 	LH_CDG_LINUX = 6,
 	LH_UCC = 7,
@@ -29,6 +31,7 @@ enum lh_law_name {
 union lh_parameters {
 	__u32 values[LH_PARAMETERS_MAX];
 	struct lh_hd_parameters hd;
+	struct lh_chd_parameters chd;
 	struct lh_cdg_parameters cdg;
 	struct lh_cdg_linux_parameters cdg_linux;
 	struct lh_ucc_parameters ucc;
@@ -43,6 +46,7 @@ struct lh_law {
 		struct lh_cubic cubic;
 		struct lh_cubic_rfc9438 cubic_rfc9438;
 		struct lh_hd hd;
+		struct lh_chd chd;
 		struct lh_cdg cdg;
 		struct lh_cdg_linux cdg_linux;
 		struct lh_ucc ucc;
@@ -60,6 +64,8 @@ static inline void lh_law_init(struct lh_law *law, __u32 name, const union lh_pa
 		return lh_cubic_rfc9438_init(&law->cubic_rfc9438, start);
 	case LH_HD:
 		return lh_hd_init(&law->hd, &parameters->hd, start);
+	case LH_CHD:
+		return lh_chd_init(&law->chd, &parameters->chd, start);
 	case LH_CDG:
 		return lh_cdg_init(&law->cdg, &parameters->cdg, start);
 	case LH_CDG_LINUX:
@@ -81,6 +87,8 @@ static inline void lh_law_acked(struct lh_law *law, const union lh_parameters *p
 		return lh_cubic_rfc9438_acked(&law->cubic_rfc9438, acked, window);
 	case LH_HD:
 		return lh_hd_acked(&law->hd, &parameters->hd, acked, window);
+	case LH_CHD:
+		return lh_chd_acked(&law->chd, &parameters->chd, acked, window);
 	case LH_CDG:
 		return lh_cdg_acked(&law->cdg, &parameters->cdg, acked, window);
 	case LH_CDG_LINUX:
@@ -102,6 +110,8 @@ static inline void lh_law_lost(struct lh_law *law, const union lh_parameters *pa
 		return lh_cubic_rfc9438_lost(&law->cubic_rfc9438, lost, window);
 	case LH_HD:
 		return lh_hd_lost(&law->hd, &parameters->hd, lost, window);
+	case LH_CHD:
+		return lh_chd_lost(&law->chd, &parameters->chd, lost, window);
 	case LH_CDG:
 		return lh_cdg_lost(&law->cdg, &parameters->cdg, lost, window);
 	case LH_CDG_LINUX:
@@ -123,6 +133,8 @@ static inline void lh_law_timed_out(struct lh_law *law, const union lh_parameter
 		return lh_cubic_rfc9438_timed_out(&law->cubic_rfc9438, lost, window);
 	case LH_HD:
 		return lh_hd_timed_out(&law->hd, &parameters->hd, lost, window);
+	case LH_CHD:
+		return lh_chd_timed_out(&law->chd, &parameters->chd, lost, window);
 	case LH_CDG:
 		return lh_cdg_timed_out(&law->cdg, &parameters->cdg, lost, window);
 	case LH_CDG_LINUX:

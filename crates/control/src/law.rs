@@ -41,6 +41,8 @@ pub enum LawName {
     CubicRfc9438,
     /// The Hamilton delay-based control, as FreeBSD has it.
     Hd,
+    /// The CAIA-Hamilton delay-based control, as FreeBSD has it.
+    Chd,
     /// CAIA delay-gradient, as FreeBSD has it.
     Cdg = 5,
     /// CAIA delay-gradient, as Linux has it.
@@ -51,8 +53,8 @@ pub enum LawName {
 
 impl LawName {
     /// Every law.
-    pub const ALL: [Self; 7] =
-        [Self::NewReno, Self::Cubic, Self::CubicRfc9438, Self::Hd, Self::Cdg, Self::CdgLinux, Self::Ucc];
+    pub const ALL: [Self; 8] =
+        [Self::NewReno, Self::Cubic, Self::CubicRfc9438, Self::Hd, Self::Chd, Self::Cdg, Self::CdgLinux, Self::Ucc];
 
     /// The name in scenarios and results.
     pub const fn as_str(self) -> &'static str {
@@ -61,6 +63,7 @@ impl LawName {
             Self::Cubic => "cubic",
             Self::CubicRfc9438 => "cubic-rfc9438",
             Self::Hd => "hd",
+            Self::Chd => "chd",
             Self::Cdg => "cdg",
             Self::CdgLinux => "cdg-linux",
             Self::Ucc => "ucc",
@@ -352,7 +355,7 @@ mod tests {
         let error = "vegas".parse::<LawName>().expect_err("there is none");
         assert_eq!(
             error.to_string(),
-            r#"no law is called "vegas"; there are newreno, cubic, cubic-rfc9438, hd, cdg, cdg-linux, ucc"#
+            r#"no law is called "vegas"; there are newreno, cubic, cubic-rfc9438, hd, chd, cdg, cdg-linux, ucc"#
         );
     }
 }

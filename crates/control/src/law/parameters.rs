@@ -155,6 +155,7 @@ impl LawName {
         match self {
             Self::NewReno | Self::Cubic | Self::CubicRfc9438 => &[],
             Self::Hd => HD,
+            Self::Chd => CHD,
             Self::Cdg => CDG,
             Self::CdgLinux => CDG_LINUX,
             Self::Ucc => UCC,
@@ -206,6 +207,34 @@ const HD: &[Parameter] = &[
         (0.0, 1.0),
         0.05,
         "p_max: the highest probability of a back-off, for each ACK (FreeBSD: 0.05).",
+    ),
+    RTT_TICK,
+];
+
+/// `struct lh_chd_parameters`.
+const CHD: &[Parameter] = &[
+    QUEUE_MIN,
+    QUEUE_THRESHOLD,
+    parameter(
+        "max_probability",
+        Unit::Ratio,
+        (0.0, 1.0),
+        0.5,
+        "p_max: the highest probability of a back-off, for each round trip (FreeBSD: 0.5).",
+    ),
+    parameter(
+        "use_max",
+        Unit::Flag,
+        (0.0, 1.0),
+        1.0,
+        "Go by the highest RTT of each round trip ([utsumi] (2)), not by the last.",
+    ),
+    parameter(
+        "loss_fair",
+        Unit::Flag,
+        (0.0, 1.0),
+        1.0,
+        "Where others fill the queue, halve the shadow window at a loss, if it is larger than the window ([utsumi] (4)).",
     ),
     RTT_TICK,
 ];

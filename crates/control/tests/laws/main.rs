@@ -1,8 +1,11 @@
 //! The laws: worked numbers from their sources, properties, and theory.
 #![allow(missing_docs)]
 
+mod chd;
 mod cubic;
 mod cubic_rfc9438;
+mod delay;
+mod hd;
 mod hystart;
 mod hystart_plus_plus;
 mod newreno;
@@ -28,6 +31,9 @@ const GROWS: u32 = Acked::MAY_GROW | Acked::CWND_LIMITED | Acked::ADVANCED;
 
 /// Those that heed no delay but at the end of slow start.
 const LOSS_BASED: [LawName; 3] = [LawName::NewReno, LawName::Cubic, LawName::CubicRfc9438];
+
+/// Those with a shadow window, which at a loss takes the place of a smaller window.
+const SHADOWED: [LawName; 1] = [LawName::Chd];
 
 impl Sender {
     fn new(name: LawName, slow_start: SlowStart, cwnd_segments: u32) -> Self {

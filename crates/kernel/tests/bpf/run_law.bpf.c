@@ -93,6 +93,12 @@ int run_hd(struct step *step)
 }
 
 SEC("syscall")
+int run_chd(struct step *step)
+{
+	return run(step, LH_CHD);
+}
+
+SEC("syscall")
 int run_cdg(struct step *step)
 {
 	return run(step, LH_CDG);

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 pub(super) const fn heading(law: LawName) -> &'static str {
     match law {
         LawName::Hd => "[hosts.hd]",
+        LawName::Chd => "[hosts.chd]",
         LawName::Cdg => "[hosts.cdg]",
         LawName::CdgLinux => "[hosts.cdg-linux]",
         LawName::Ucc => "[hosts.ucc]",

@@ -124,7 +124,7 @@ pub struct Child {
 
 impl Section {
     /// All, in the order of the file.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Top,
         Self::Access,
         Self::Path,
@@ -132,6 +132,7 @@ impl Section {
         Self::Host,
         Self::Tcp,
         Self::Law(LawName::Hd),
+        Self::Law(LawName::Chd),
         Self::Law(LawName::Cdg),
         Self::Law(LawName::CdgLinux),
         Self::Law(LawName::Ucc),
@@ -178,6 +179,7 @@ impl Section {
             Self::Host => &[
                 Child { name: "tcp", section: Self::Tcp, repeated: false },
                 Child { name: "hd", section: Self::Law(LawName::Hd), repeated: false },
+                Child { name: "chd", section: Self::Law(LawName::Chd), repeated: false },
                 Child { name: "cdg", section: Self::Law(LawName::Cdg), repeated: false },
                 Child { name: "cdg-linux", section: Self::Law(LawName::CdgLinux), repeated: false },
                 Child { name: "ucc", section: Self::Law(LawName::Ucc), repeated: false },

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * chd.h - CHD, the CAIA-Hamilton delay-based congestion control (Hayes and Armitage 2010), as FreeBSD has it (cc_chd)
+ * and [utsumi] tells it. w is cwnd, h the highest RTT of a round trip (use_max; else the last) less the lowest of all.
+ *
+ *   each round trip  back off with probability g(h)                                       backoff.h, [utsumi] (2)
+ *   back-off         w = ssthresh = max(w / 2, 2), rounded up                                       [utsumi] (2)
+ *                    first s, the shadow window: max(w, s) if h > q_th (loss_fair) or h > h_b, else 0        (3)
+ *                    h_b, the h of the back-off before this one, becomes h
+ *   loss, h > q_th   w = max(w, s) / 2, rounded up; s counts if h > q_th at the last back-off, and not below since
+ *   other losses     tolerated: w stays. So does it after a back-off, until what was out then is acknowledged    (4)
+ *   every loss       s = max(s / 2, 2), if there is one
+ *   else             w and s grow as NewReno, with standard slow start; a timeout is NewReno's
+ *
+ * s begins as w. It is what NewReno's window would be, for where others fill the queue; it may exceed 2 w, and then a loss
+ * makes w larger. (3) says s = 0 in each round trip without a back-off; FreeBSD keeps it, and so do we.
+ */
+#ifndef LASTHOP_LAWS_CHD_H
+#define LASTHOP_LAWS_CHD_H
+
+#include "backoff.h"
+#include "delay.h"
+#include "newreno.h"
+
+struct lh_chd_parameters {
+	struct lh_g g;
+	__u32 use_max; /* flag */
+	__u32 loss_fair; /* flag */
+	__u32 rtt_tick_us;
+};
+
+struct lh_chd {
+	__u64 random;
+	struct lh_delay delay;
+	struct lh_backoff backoff;
+	__u32 shadow_segments; /* s; 0: none */
+	__u32 backoff_queue_us; /* h_b */
+	__u32 competes; /* others fill the queue: the last back-off was above q_th */
+};
+
+static inline void lh_chd_init(struct lh_chd *law, const struct lh_chd_parameters *parameters,
+			       const struct lh_start *start)
+{
+	(void)parameters;
+	*law = (struct lh_chd){ .random = start->seed };
+	lh_delay_init(&law->delay, start);
+}
+
+static inline __u32 lh_halved_up(__u32 segments)
+{
+	return segments - segments / 2;
+}
+
+/* At the end of a round trip: whether to back off, and whether others fill the queue. */
+static inline int lh_chd_backs_off(struct lh_chd *law, const struct lh_chd_parameters *parameters, __u32 h_us)
+{
+	const struct lh_delay *delay = &law->delay;
+	int fires = lh_happens(&law->random, lh_g(&parameters->g, h_us, delay->max_us - delay->min_us));
+
+	if (h_us <= lh_max(parameters->g.queue_min_us, parameters->g.queue_threshold_us))
+		law->competes = 0;
+	else if (fires && parameters->loss_fair)
+		law->competes = 1;
+	return fires;
+}
+
+static inline void lh_chd_back_off(struct lh_chd *law, __u32 h_us, const struct lh_acked *acked,
+				   struct lh_window *window)
+{
+	if (law->competes || h_us > law->backoff_queue_us)
+		law->shadow_segments = lh_max(window->cwnd_segments, law->shadow_segments);
+	else
+		law->shadow_segments = 0;
+	law->backoff_queue_us = h_us;
+	lh_backoff_begin(&law->backoff, acked, lh_halved_up(window->cwnd_segments), window);
+}
+
+static inline void lh_chd_acked(struct lh_chd *law, const struct lh_chd_parameters *parameters,
+				const struct lh_acked *acked, struct lh_window *window)
+{
+	struct lh_delay *delay = &law->delay;
+	struct lh_round round;
+	__u32 before, h_us;
+	int lasts;
+
+	if (!delay->min_us)
+		law->shadow_segments = window->cwnd_segments; /* nothing has been measured: s begins as w */
+	lasts = lh_backoff_lasts(&law->backoff, acked->snd_una);
+	if (lh_delay_look(delay, acked, parameters->rtt_tick_us, &round) && !lasts &&
+	    !(acked->flags & LH_IN_REDUCTION)) {
+		h_us = (parameters->use_max ? round.max_us : delay->last_us) - delay->min_us;
+		if (lh_chd_backs_off(law, parameters, h_us))
+			return lh_chd_back_off(law, h_us, acked, window);
+	}
+	before = window->cwnd_segments;
+	lh_reno_grow(acked, window);
+	if (law->shadow_segments)
+		law->shadow_segments = lh_saturating_add(law->shadow_segments, window->cwnd_segments - before);
+}
+
+static inline void lh_chd_lost(struct lh_chd *law, const struct lh_chd_parameters *parameters,
+			       const struct lh_lost *lost, struct lh_window *window)
+{
+	const struct lh_delay *delay = &law->delay;
+	__u32 h_us = lh_max(delay->last_us, delay->round_max_us) - delay->min_us;
+	__u32 from = lh_min(lost->in_flight_segments, window->cwnd_segments);
+
+	if (lh_backoff_lasts(&law->backoff, lost->snd_una) || h_us <= parameters->g.queue_threshold_us) {
+		window->ssthresh_segments = lh_max(window->cwnd_segments, LH_MIN_SSTHRESH);
+	} else {
+		if (law->competes)
+			from = lh_max(from, law->shadow_segments);
+		window->ssthresh_segments = lh_max(lh_halved_up(from), LH_MIN_SSTHRESH);
+	}
+	if (law->shadow_segments)
+		law->shadow_segments = lh_max(law->shadow_segments / 2, LH_MIN_SSTHRESH);
+	law->backoff.lasts = 0;
+}
+
+static inline void lh_chd_timed_out(struct lh_chd *law, const struct lh_chd_parameters *parameters,
+				    const struct lh_lost *lost, struct lh_window *window)
+{
+	(void)parameters;
+	lh_reno_halve(lost, window);
+	law->backoff.lasts = 0;
+}
+
+#endif /* LASTHOP_LAWS_CHD_H */
