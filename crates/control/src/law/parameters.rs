@@ -361,8 +361,8 @@ const UCC: &[Parameter] = &[
         "tolerance_ms",
         Unit::Milliseconds,
         (0.0, 1_000.0),
-        0.0,
-        "So much above the lowest one-way delay still counts as the lowest; with an exact clock half a packet's time on the bottleneck.",
+        1.0,
+        "So much above the lowest one-way delay still counts as the lowest. The difference of two clocks with ticks of 1 ms is a tick more or less for one and the same delay; with exact clocks half a packet's time on the bottleneck is enough.",
     ),
     parameter(
         "minimum_expiry_s",

@@ -5,7 +5,7 @@ use control::law::{Acked, Choice, INFINITE_SSTHRESH, Law, LawName, Lost, Paramet
 use proptest::prelude::*;
 use units::Span;
 
-/// A connection that is told of one-way delays.
+/// A connection that is told of one-way delays; where nothing else is said, what is not the lowest is above it.
 #[derive(Clone)]
 struct Connection {
     law: Law,
@@ -19,6 +19,7 @@ struct Connection {
 
 fn told(changes: &[(&str, f64)]) -> Parameters {
     let mut parameters = Parameters::of(LawName::Ucc);
+    parameters.set(LawName::Ucc, "tolerance_ms", 0.0).expect("a parameter of UCC");
     for (name, value) in changes {
         parameters.set(LawName::Ucc, name, *value).expect("a parameter of UCC");
     }
@@ -171,6 +172,20 @@ fn a_coarse_clock_hides_what_is_below_its_steps() {
     // a tolerance has no phase
     assert!(!halves(3, &[("tolerance_ms", 3.0)]) && halves(4, &[("tolerance_ms", 3.0)]));
     assert!(halves(1, &[("tolerance_ms", 0.9)]), "less than a tick is none");
+}
+
+/// A delay of 20.5 ms is 20 or 21 ticks, as the clocks happen to stand; one of 22 ms is never less than 22 - 1 of them.
+#[test]
+fn by_default_a_tick_more_than_the_lowest_is_no_queue() {
+    let halves = |more: u32| {
+        let mut connection = Connection::new(&[("tolerance_ms", 1.0)]);
+        connection.owds(20, 10);
+        connection.loss_halves();
+        connection.owds(20 + more, 10);
+        connection.loss_halves()
+    };
+    assert_eq!(Parameters::of(LawName::Ucc).get(LawName::Ucc, "tolerance_ms"), Some(1.0));
+    assert!(!halves(0) && !halves(1) && halves(2));
 }
 
 #[test]
