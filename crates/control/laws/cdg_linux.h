@@ -4,7 +4,7 @@
  *
  *   gradient         the sum over the window in us, of g_min if it is positive, else of g_max; in slow start too. Scaled
  *                    up while the window of gradients fills
- *   back-off         probability 1 - e^(-sum * factor / 10^6), cwnd = 0.7071 cwnd
+ *   back-off         probability 1 - e^(-sum * factor / 10^6), cwnd = 0.707 cwnd
  *   ineffectual      after 5 in a row none, until a sum falls to -32 us
  *   reductions       of either kind are one round, without a gradient
  *   loss             always heeded, unless use_tolerance is set: shadow = min(shadow / 2, cwnd),
@@ -12,9 +12,9 @@
  *   slow start       ends by a HyStart of its own as well
  *   else             as NewReno
  *
- * Not as in Linux: a back-off sets the window at once (cdg.h says more); the delayed-ACK filter looks at all ACKs, and
- * not only while nothing is selectively acknowledged; the window has 16 gradients at most, not 256; the count of back-offs
- * does not wrap after 65535; nothing begins anew after idleness.
+ * Not as in Linux: a back-off sets the window at once (cdg.h says more); the delayed-ACK filter is delay.h's, which lets
+ * the last of the ACKs through that Linux's filters out; the window has 16 gradients at most, not 256; the count of
+ * back-offs does not wrap after 65535; nothing begins anew after idleness.
  */
 #ifndef LASTHOP_LAWS_CDG_LINUX_H
 #define LASTHOP_LAWS_CDG_LINUX_H
@@ -174,6 +174,7 @@ static inline void lh_cdg_linux_acked(struct lh_cdg_linux *law, const struct lh_
 			law->shadow_segments = lh_max(law->shadow_segments, window->cwnd_segments);
 			lh_backoff_begin(&law->backoff, acked,
 					 lh_scaled(window->cwnd_segments, parameters->backoff_beta_ppm), window);
+			law->reducing = 1;
 			return;
 		}
 	}

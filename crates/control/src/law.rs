@@ -18,6 +18,7 @@
 //! ```
 #![allow(unsafe_code)] // the C face; each block says why it is sound
 
+pub mod cdg;
 pub mod cubic;
 mod parameters;
 

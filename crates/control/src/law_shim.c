@@ -93,3 +93,49 @@ __u32 lasthop_cube_root(__u64 a)
 {
 	return lh_cube_root(a);
 }
+
+/* gradient.h and exp.h step by step, for the tests */
+
+_Static_assert(sizeof(struct lh_gradients) == 156, "the Rust face lays struct lh_gradients out in 156 bytes");
+
+void lasthop_gradients_begin(struct lh_gradients *gradients, __u32 rounds)
+{
+	lh_gradients_init(gradients, rounds);
+}
+
+void lasthop_gradients_skip(struct lh_gradients *gradients)
+{
+	lh_gradients_skip(gradients);
+}
+
+__u32 lasthop_gradients_look(struct lh_gradients *gradients, __u32 min_us, __u32 max_us)
+{
+	struct lh_round round = { .min_us = min_us, .max_us = max_us };
+	struct lh_gradient latest;
+
+	return lh_gradients_look(gradients, &round, &latest);
+}
+
+__u32 lasthop_cdg_queue(__s32 min_us, __s32 max_us, __u32 queue)
+{
+	struct lh_gradient sum = { .min_us = min_us, .max_us = max_us };
+
+	return lh_cdg_queue(&sum, queue);
+}
+
+__u32 lasthop_cdg_linux_queue(__s32 min_us, __s32 max_us, __u32 queue)
+{
+	struct lh_gradient sum = { .min_us = min_us, .max_us = max_us };
+
+	return lh_cdg_linux_queue(&sum, queue);
+}
+
+__u64 lasthop_gradient_probability(__u64 gradient, __u64 scale)
+{
+	return lh_gradient_probability(lh_gradient_exponent(gradient, scale));
+}
+
+__u64 lasthop_exp_minus(__u32 x)
+{
+	return lh_exp_minus(x);
+}

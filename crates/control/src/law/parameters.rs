@@ -314,8 +314,8 @@ const CDG_LINUX: &[Parameter] = &[
         "backoff_beta",
         Unit::Ratio,
         (0.0, 1.0),
-        0.7071,
-        "What is left of the window after a back-off (Linux: 724/1024).",
+        0.707_031,
+        "What is left of the window after a back-off (Linux: 724/1024, the root of a half).",
     ),
     parameter(
         "use_ineff",
