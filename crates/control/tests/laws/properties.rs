@@ -1,7 +1,9 @@
 //! What holds for every law, whatever happens to the connection.
 
 use control::bound::{Bound, LawWindow, LeasedBound};
-use control::law::{Acked, INFINITE_SSTHRESH, Law, LawName, Lost, Sent, SlowStart, Start, Undone, Window};
+use control::law::{
+    Acked, Choice, INFINITE_SSTHRESH, Law, LawName, Lost, Parameters, Sent, SlowStart, Start, Undone, Window,
+};
 use proptest::prelude::*;
 use units::{Span, Time};
 
@@ -36,8 +38,8 @@ struct Connection {
 const INITIAL: Window = Window { cwnd_segments: 10, cwnd_count: 0, ssthresh_segments: INFINITE_SSTHRESH };
 
 impl Connection {
-    fn new(name: LawName, slow_start: SlowStart, bound: Option<LeasedBound>) -> Self {
-        let law = Law::new(name, Start { slow_start, ..Start::default() });
+    fn new(law: impl Into<Choice>, slow_start: SlowStart, bound: Option<LeasedBound>) -> Self {
+        let law = Law::new(law, Start { slow_start, ..Start::default() });
         Self { law, bound, window: INITIAL, before: INITIAL, now_us: 0, snd_una: 0 }
     }
 
@@ -98,6 +100,19 @@ impl Connection {
 
 fn any_law() -> impl Strategy<Value = (LawName, SlowStart)> {
     (prop::sample::select(&LawName::ALL), prop::sample::select(&SlowStart::ALL))
+}
+
+/// Any law with each parameter at its lowest, its highest or its default.
+fn any_corner() -> impl Strategy<Value = Choice> {
+    let corners = prop::collection::vec(0..3_usize, Parameters::MAX);
+    (prop::sample::select(&LawName::ALL), corners, any::<u32>()).prop_map(|(name, corners, seed)| {
+        let mut parameters = Parameters::of(name);
+        for (parameter, corner) in name.parameters().iter().zip(corners) {
+            let value = [parameter.from, parameter.to, parameter.default][corner];
+            parameters.set(name, parameter.name, value).expect("the ends are accepted");
+        }
+        Choice { name, parameters, seed }
+    })
 }
 
 fn any_flags() -> impl Strategy<Value = u32> {
@@ -234,6 +249,26 @@ proptest! {
             if !reached {
                 prop_assert_eq!(bare.window, bounded.window);
             }
+        }
+    }
+
+    /// A division by zero would end the process.
+    #[test]
+    fn at_every_corner_of_its_parameters_a_law_keeps_a_window_of_two(law in any_corner(), steps in any_steps()) {
+        let mut connection = Connection::new(law, SlowStart::Standard, None);
+        for step in steps {
+            let before = connection.window;
+            connection.step(step);
+            let after = connection.window;
+            match step.what {
+                What::Acked { segments, .. } => {
+                    prop_assert!(after.cwnd_segments >= before.cwnd_segments.min(2));
+                    prop_assert!(after.cwnd_segments <= before.cwnd_segments + segments + 1);
+                }
+                What::TimedOut => prop_assert_eq!(after.cwnd_segments, 1),
+                _ => prop_assert!(after.cwnd_segments >= before.cwnd_segments.min(2)),
+            }
+            prop_assert!(after.ssthresh_segments >= 2);
         }
     }
 
