@@ -193,3 +193,13 @@ fn the_shadow_window_begins_as_the_window_and_follows_slow_start() {
     sender.round_but_one(ABOVE_US);
     assert_eq!(sender.lose(), 10);
 }
+
+#[test]
+fn a_timeout_leaves_the_shadow_window_as_it_began() {
+    // s = 41 from the first ACK on; w = 1; a back-off in region B takes max(1, 41), and the loss after it half of that
+    let mut sender = sender(&[]);
+    sender.sender.time_out();
+    assert_eq!(sender.round(ABOVE_US), 1);
+    sender.round_but_one(ABOVE_US);
+    assert_eq!(sender.lose(), 21);
+}
