@@ -1,6 +1,7 @@
 //! CDG in both flavours: probabilities, gradients, the state of the queue, the shadow window, ineffectual back-offs.
 
 use super::GROWS;
+use super::properties::any_corner;
 use control::law::cdg::{Gradients, Queue, backoff_probability, exp_minus};
 use control::law::{Acked, Choice, INFINITE_SSTHRESH, Law, LawName, Lost, Parameters, Start, Window};
 use proptest::prelude::*;
@@ -29,6 +30,10 @@ impl Rounds {
         for (parameter, value) in parameters {
             choice.parameters.set(name, parameter, *value).expect("a parameter of the law");
         }
+        Self::of(choice, cwnd)
+    }
+
+    fn of(choice: Choice, cwnd: u32) -> Self {
         let window = Window { cwnd_segments: cwnd, cwnd_count: 0, ssthresh_segments: cwnd };
         Self { law: Law::new(choice, Start::default()), window, snd_una: 0, end: 0, reducing: false }
     }
@@ -428,18 +433,14 @@ proptest! {
         }
     }
 
-    /// Every end of every range, and RTTs of every size: nothing is divided by 0, no window falls below 2 by a back-off.
+    /// RTTs of every size: no window falls below 2 by a back-off. properties.rs has other events at the corners.
     #[test]
     fn at_every_corner_of_the_parameters_no_back_off_leaves_less_than_two_segments(
-        linux in any::<bool>(), ends in prop::collection::vec(0..3_u8, 16), seed in any::<u32>(),
+        law in any_corner().prop_filter("CDG", |law| matches!(law.name, LawName::Cdg | LawName::CdgLinux)),
         delays in prop::collection::vec((prop_oneof![1..300_000_u32, any::<u32>()], any::<u32>(), 0..12_u8), 1..80),
         cwnd in prop_oneof![2..12_u32, 2..100_000_u32], slow_start in any::<bool>(),
     ) {
-        let name = if linux { LawName::CdgLinux } else { LawName::Cdg };
-        let corner: Vec<(&str, f64)> = name.parameters().iter().zip(ends)
-            .map(|(parameter, end)| (parameter.name, [parameter.from, parameter.to, parameter.default][usize::from(end)]))
-            .collect();
-        let mut rounds = Rounds::seeded(name, cwnd, &corner, seed);
+        let mut rounds = Rounds::of(law, cwnd);
         if slow_start {
             rounds = rounds.in_slow_start();
         }

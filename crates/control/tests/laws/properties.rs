@@ -103,7 +103,7 @@ fn any_law() -> impl Strategy<Value = (LawName, SlowStart)> {
 }
 
 /// Any law with each parameter at its lowest, its highest or its default.
-fn any_corner() -> impl Strategy<Value = Choice> {
+pub(super) fn any_corner() -> impl Strategy<Value = Choice> {
     let corners = prop::collection::vec(0..3_usize, Parameters::MAX);
     (prop::sample::select(&LawName::ALL), corners, any::<u32>()).prop_map(|(name, corners, seed)| {
         let mut parameters = Parameters::of(name);
