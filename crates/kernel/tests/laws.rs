@@ -163,11 +163,24 @@ fn compare(both: &mut Both<'_, '_>, numbers: &mut Numbers) -> BTreeSet<u32> {
             _ => {
                 let acked_segments = (1 + numbers.word(3)).min(cwnd);
                 let rtt_us = if numbers.below(10) == 0 { 0 } else { 20_000 + numbers.word(30_000) };
-                let grows = Acked::MAY_GROW | Acked::CWND_LIMITED;
-                let flags = if numbers.below(20) == 0 { numbers.word(32) } else { grows };
+                let grows = Acked::MAY_GROW | Acked::CWND_LIMITED | Acked::ADVANCED | Acked::HAS_TIMESTAMP;
+                let flags = if numbers.below(20) == 0 { numbers.word(128) } else { grows };
                 snd_una = snd_una.wrapping_add(acked_segments * 1000);
                 let srtt_us = 40_000;
-                both.acked(Acked { acked_segments, rtt_us, srtt_us, snd_una, snd_nxt, flags, ..Acked::default() });
+                let tsval = (both.now_us / 1000) as u32;
+                let tsecr = tsval.wrapping_sub(rtt_us / 1000);
+                let event = Acked {
+                    acked_segments,
+                    rtt_us,
+                    srtt_us,
+                    snd_una,
+                    snd_nxt,
+                    tsval,
+                    tsecr,
+                    flags,
+                    ..Acked::default()
+                };
+                both.acked(event);
             }
         }
         windows.insert(both.window.cwnd_segments);
