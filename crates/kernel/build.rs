@@ -5,8 +5,9 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The congestion controls of `laws.bpf.c`: the object's name, and the law's in `laws.h`.
-const LAWS: [(&str, &str); 1] = [("hd", "LH_HD")];
+/// The congestion controls of `law.bpf.c`: the object's name, and the law's in `laws.h`.
+const LAWS: [(&str, &str); 5] =
+    [("hd", "LH_HD"), ("chd", "LH_CHD"), ("cdg", "LH_CDG"), ("cdg_linux", "LH_CDG_LINUX"), ("ucc", "LH_UCC")];
 
 fn main() {
     let crate_dir = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("set by cargo"));

@@ -5,6 +5,7 @@
 
 mod agent;
 mod doctor;
+mod laws;
 mod parallel;
 mod progress;
 mod runs;
@@ -40,6 +41,8 @@ enum Command {
     Study(study::StudyArguments),
     /// Watch over this host's connections and bound their windows when the access point is congested
     Agent(agent::AgentArguments),
+    /// Load our congestion controls into the kernel, for any program, and look after them
+    Laws(laws::LawsArguments),
     /// Say what this kernel can do for lasthop, and what is missing
     Doctor(doctor::DoctorArguments),
 }
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         Command::Compare(arguments) => runs::compare(&arguments),
         Command::Study(arguments) => study::study(&arguments),
         Command::Agent(arguments) => agent::run(&arguments),
+        Command::Laws(arguments) => laws::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
     };
     outcome.unwrap_or_else(|error| {

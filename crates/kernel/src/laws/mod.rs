@@ -40,16 +40,28 @@ pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-", env!("LASTHOP_
 pub enum Law {
     /// The Hamilton delay-based control.
     Hd,
+    /// The CAIA-Hamilton delay-based control: one decision for each round trip, and losses without queueing are tolerated.
+    Chd,
+    /// The delay-gradient control, as FreeBSD has it.
+    Cdg,
+    /// The same as Linux has it.
+    CdgLinux,
+    /// utsumi's control, which tolerates losses where the bottleneck was not used up.
+    Ucc,
 }
 
 impl Law {
     /// Every law.
-    pub const ALL: [Self; 1] = [Self::Hd];
+    pub const ALL: [Self; 5] = [Self::Hd, Self::Chd, Self::Cdg, Self::CdgLinux, Self::Ucc];
 
     /// The name in scenarios and on the command line.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Hd => "hd",
+            Self::Chd => "chd",
+            Self::Cdg => "cdg",
+            Self::CdgLinux => "cdg-linux",
+            Self::Ucc => "ucc",
         }
     }
 
@@ -57,6 +69,10 @@ impl Law {
     pub const fn kernel_name(self) -> &'static str {
         match self {
             Self::Hd => "lh_hd",
+            Self::Chd => "lh_chd",
+            Self::Cdg => "lh_cdg",
+            Self::CdgLinux => "lh_cdg_linux",
+            Self::Ucc => "lh_ucc",
         }
     }
 
@@ -69,6 +85,10 @@ impl Law {
     const fn number(self) -> u32 {
         match self {
             Self::Hd => 3,
+            Self::Chd => 4,
+            Self::Cdg => 5,
+            Self::CdgLinux => 6,
+            Self::Ucc => 7,
         }
     }
 
@@ -80,6 +100,10 @@ impl Law {
         }
         match self {
             Self::Hd => object!("hd"),
+            Self::Chd => object!("chd"),
+            Self::Cdg => object!("cdg"),
+            Self::CdgLinux => object!("cdg_linux"),
+            Self::Ucc => object!("ucc"),
         }
     }
 
@@ -87,6 +111,10 @@ impl Law {
     const fn member(self) -> &'static str {
         match self {
             Self::Hd => "hd",
+            Self::Chd => "chd",
+            Self::Cdg => "cdg",
+            Self::CdgLinux => "cdg_linux",
+            Self::Ucc => "ucc",
         }
     }
 }

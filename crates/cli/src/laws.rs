@@ -1,0 +1,463 @@
+//! `lasthop laws`: our congestion controls in this machine's kernel.
+
+use crate::say;
+use anyhow::{Context as _, Result, bail};
+use clap::{Args, Subcommand};
+use control::law::{LawName, Parameter, Parameters, Unit};
+use kernel::laws::{Counters, Error, Found, Law, Pinned, Pins, SocketState, VERSION, Value};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::process::ExitCode;
+
+#[derive(Args)]
+pub(crate) struct LawsArguments {
+    #[command(subcommand)]
+    command: LawsCommand,
+}
+
+#[derive(Subcommand)]
+enum LawsCommand {
+    /// Load laws, all of them if none is named; any program may then choose lh_NAME
+    Load {
+        /// hd, chd, cdg, cdg-linux, ucc
+        #[arg(value_name = "NAME", value_parser = law)]
+        laws: Vec<Law>,
+        /// A parameter, e.g. ucc.alpha=0.95; the others have their defaults
+        #[arg(long, value_name = "LAW.NAME=VALUE", value_parser = setting)]
+        set: Vec<Setting>,
+    },
+    /// Unload laws, all that are loaded if none is named; sockets go on with what they have
+    Unload {
+        /// hd, chd, cdg, cdg-linux, ucc
+        #[arg(value_name = "NAME", value_parser = law)]
+        laws: Vec<Law>,
+        /// Even if it is the default of a network namespace, whose new sockets then go on getting it
+        #[arg(long)]
+        force: bool,
+    },
+    /// Every law: whether it is loaded, its parameters with their ranges, how many sockets have it, what it did
+    List {
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Change parameters of loaded laws; connections follow from their next ACK on
+    Set {
+        /// E.g. ucc.alpha=0.9
+        #[arg(value_name = "LAW.NAME=VALUE", value_parser = setting, required = true)]
+        settings: Vec<Setting>,
+    },
+    /// The sockets of all network namespaces that have a law, with its private state
+    Show {
+        /// One law only
+        #[arg(value_name = "NAME", value_parser = law)]
+        law: Option<Law>,
+        /// One JSON document
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// A parameter with a checked value.
+#[derive(Clone, Debug)]
+struct Setting {
+    law: Law,
+    name: String,
+    value: f64,
+}
+
+fn law(name: &str) -> Result<Law, String> {
+    let known = Law::ALL.map(Law::as_str).join(", ");
+    Law::of(name).ok_or_else(|| format!("no law is called {name:?}; there are {known}"))
+}
+
+fn setting(text: &str) -> Result<Setting, String> {
+    let parts = text.split_once('=').and_then(|(key, value)| Some((key.split_once('.')?, value)));
+    let Some(((law_name, name), value)) = parts else {
+        return Err("a setting is LAW.NAME=VALUE, as in ucc.alpha=0.95".into());
+    };
+    let value = match value {
+        "true" => 1.0,
+        "false" => 0.0,
+        number => number.parse().map_err(|_| format!("{number:?} is no number"))?,
+    };
+    let law = law(law_name)?;
+    let mut parameters = Parameters::of(model(law));
+    parameters.set(model(law), name, value).map_err(|error| error.to_string())?;
+    Ok(Setting { law, name: name.to_owned(), value })
+}
+
+/// The law as simulated hosts have it: the same.
+fn model(law: Law) -> LawName {
+    law.as_str().parse().expect("every law of the kernel is one of the simulator")
+}
+
+fn changed(law: Law, mut parameters: Parameters, settings: &[Setting]) -> Parameters {
+    for setting in settings.iter().filter(|setting| setting.law == law) {
+        parameters.set(model(law), &setting.name, setting.value).expect("a checked setting");
+    }
+    parameters
+}
+
+/// `lasthop laws`.
+pub(crate) fn run(arguments: &LawsArguments) -> Result<ExitCode> {
+    kernel::laws::check()?;
+    match &arguments.command {
+        LawsCommand::Load { laws, set } => load(laws, set),
+        LawsCommand::Unload { laws, force } => unload(laws, *force),
+        LawsCommand::List { json } => list(*json),
+        LawsCommand::Set { settings } => set(settings),
+        LawsCommand::Show { law, json } => show(*law, *json),
+    }?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn load(laws: &[Law], settings: &[Setting]) -> Result<()> {
+    let all = laws.is_empty();
+    let laws = if all { &Law::ALL[..] } else { laws };
+    if let Some(setting) = settings.iter().find(|setting| !laws.contains(&setting.law)) {
+        bail!("--set {}.{}: {} is not among the laws to load", setting.law, setting.name, setting.law);
+    }
+    let pins = Pins::open()?;
+    for &law in laws {
+        let parameters = changed(law, Parameters::of(model(law)), settings);
+        match pins.load(law, *parameters.values()) {
+            Ok(pinned) => say(&format!("{law} is loaded as {}", pinned.name()))?,
+            // nothing was asked of it that it is not
+            Err(Error::AlreadyLoaded { .. }) if settings.iter().all(|setting| setting.law != law) => {
+                say(&format!("{law} is loaded already, as {}; it stays as it is", law.kernel_name()))?;
+            }
+            Err(error @ Error::AlreadyLoaded { .. }) => {
+                bail!("{error}; 'lasthop laws set' changes its parameters");
+            }
+            Err(error) => return Err(error).with_context(|| format!("cannot load {law}")),
+        }
+    }
+    Ok(())
+}
+
+fn unload(laws: &[Law], force: bool) -> Result<()> {
+    let all = laws.is_empty();
+    let laws = if all { &Law::ALL[..] } else { laws };
+    let Some(pins) = Pins::find() else {
+        return nothing_loaded(all, laws);
+    };
+    let (mut any, mut refused) = (!pins.leftovers().is_empty(), Vec::new());
+    for &law in laws {
+        match pins.unload(law, force) {
+            Ok(unloaded) => {
+                any = true;
+                let sockets = match unloaded.sockets {
+                    Some(0) => "no socket has it".to_owned(),
+                    Some(1) => "1 socket goes on with it until it ends or gets another".to_owned(),
+                    Some(count) => format!("{count} sockets go on with it until they end or get another"),
+                    None => "sockets that have it go on with it".to_owned(),
+                };
+                say(&format!("{law} is unloaded; {sockets}"))?;
+            }
+            Err(Error::NotLoaded { .. }) if all => {}
+            // the others are not to suffer from it
+            Err(error) => refused.push(format!("cannot unload {law}: {error}")),
+        }
+    }
+    if !refused.is_empty() {
+        bail!("{}", refused.join("\n"));
+    }
+    if any { Ok(()) } else { nothing_loaded(all, laws) }
+}
+
+fn nothing_loaded(all: bool, laws: &[Law]) -> Result<()> {
+    match laws {
+        [law, ..] if !all => bail!("cannot unload {law}: {}", Error::NotLoaded { law: *law }),
+        _ => say("no law is loaded"),
+    }
+}
+
+fn set(settings: &[Setting]) -> Result<()> {
+    let pins = Pins::find();
+    let mut laws: Vec<Law> = settings.iter().map(|setting| setting.law).collect();
+    laws.dedup();
+    let find = |&law: &Law| {
+        let found = pins.as_ref().map_or(Err(Error::NotLoaded { law }), |pins| pins.get(law));
+        Ok((law, found.with_context(|| format!("cannot set parameters of {law}"))?))
+    };
+    // all are found before any is changed
+    let found: Vec<(Law, Pinned)> = laws.iter().map(find).collect::<Result<_>>()?;
+    for (law, pinned) in found {
+        let parameters = changed(law, Parameters::from_values(pinned.parameters()?), settings);
+        pinned.set_parameters(parameters.values())?;
+    }
+    for setting in settings {
+        say(&format!("{}.{} = {}", setting.law, setting.name, setting.value))?;
+    }
+    Ok(())
+}
+
+/// What `list` tells of a law.
+struct Listed {
+    law: Law,
+    loaded: bool,
+    version: Option<String>,
+    name: Option<String>,
+    parameters: Parameters,
+    sockets: Option<usize>,
+    counters: Option<Counters>,
+}
+
+impl Listed {
+    fn of(pins: Option<&Pins>, law: Law) -> Result<Self> {
+        let mut listed = Self {
+            law,
+            loaded: false,
+            version: None,
+            name: None,
+            parameters: Parameters::of(model(law)),
+            sockets: None,
+            counters: None,
+        };
+        match pins.map_or(Ok(Found::Absent), |pins| pins.look(law))? {
+            Found::Absent => {}
+            Found::OtherVersion(version) => {
+                (listed.loaded, listed.version) = (true, Some(version));
+            }
+            Found::Pinned(pinned) => {
+                listed.loaded = true;
+                listed.version = Some(VERSION.to_owned());
+                listed.name = Some(pinned.name().to_owned());
+                listed.parameters = Parameters::from_values(pinned.parameters()?);
+                listed.sockets = Some(pinned.sockets()?.len());
+                listed.counters = Some(pinned.counters()?);
+            }
+        }
+        Ok(listed)
+    }
+
+    fn value(&self, parameter: &Parameter) -> f64 {
+        self.parameters.get(model(self.law), parameter.name).expect("the law's own parameter")
+    }
+
+    /// One that another version loaded cannot be asked.
+    fn is_another_versions(&self) -> bool {
+        self.loaded && self.name.is_none()
+    }
+
+    fn as_json(&self) -> serde_json::Value {
+        let parameters = model(self.law).parameters().iter().map(|parameter| {
+            json!({
+                "name": parameter.name,
+                "value": (!self.is_another_versions()).then(|| self.value(parameter)),
+                "unit": unit(parameter.unit),
+                "from": parameter.from,
+                "to": parameter.to,
+                "default": parameter.default,
+                "meaning": parameter.meaning,
+            })
+        });
+        json!({
+            "law": self.law.as_str(),
+            "kernel_name": self.name,
+            "loaded": self.loaded,
+            "version": self.version,
+            "sockets": self.sockets,
+            "parameters": parameters.collect::<Vec<_>>(),
+            "counters": self.counters.map(|counters| counters_of(&counters).into_iter().collect::<BTreeMap<_, _>>()),
+        })
+    }
+
+    fn as_text(&self) -> String {
+        let Self { law, sockets, .. } = self;
+        let mut text = match (&self.name, &self.version) {
+            (Some(name), Some(version)) => {
+                let sockets = sockets.unwrap_or_default();
+                format!("{law}: loaded as {name}, version {version}, sockets that have it: {sockets}\n")
+            }
+            (None, Some(version)) => return format!("{law}: loaded by another version of lasthop ({version})\n"),
+            _ => format!("{law}: not loaded\n"),
+        };
+        for parameter in model(*law).parameters() {
+            let Parameter { name, from, to, default, .. } = parameter;
+            let value = self.value(parameter);
+            let _ =
+                writeln!(text, "  {name:24} {value:>8}  {from} to {to}, default {default} ({})", unit(parameter.unit));
+        }
+        if let Some(counters) = &self.counters {
+            let counters = counters_of(counters).map(|(name, count)| format!("{name} {count}"));
+            let _ = writeln!(text, "  {}", counters.join(", "));
+        }
+        text
+    }
+}
+
+fn unit(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Milliseconds => "ms",
+        Unit::Seconds => "s",
+        Unit::Ratio => "ratio",
+        Unit::Count => "count",
+        Unit::Flag => "0 or 1",
+    }
+}
+
+fn counters_of(counters: &Counters) -> [(&'static str, u64); 9] {
+    [
+        ("begun", counters.begun),
+        ("losses", counters.losses),
+        ("tolerated", counters.tolerated),
+        ("timeouts", counters.timeouts),
+        ("notified", counters.notified),
+        ("back_offs", counters.back_offs),
+        ("undone", counters.undone),
+        ("repaired", counters.repaired),
+        ("storage_missing", counters.storage_missing),
+    ]
+}
+
+fn list(as_json: bool) -> Result<()> {
+    let pins = Pins::find();
+    let laws = Law::ALL.into_iter().map(|law| Listed::of(pins.as_ref(), law));
+    let laws: Vec<Listed> = laws.collect::<Result<_>>()?;
+    let leftovers = pins.map(|pins| pins.leftovers()).unwrap_or_default();
+    let leftovers: Vec<String> = leftovers.iter().map(|path| path.display().to_string()).collect();
+    if as_json {
+        let laws: Vec<_> = laws.iter().map(Listed::as_json).collect();
+        return say(&serde_json::to_string_pretty(&json!({ "laws": laws, "half_done": leftovers }))?);
+    }
+    let mut text: String = laws.iter().map(Listed::as_text).collect();
+    for leftover in leftovers {
+        let _ =
+            writeln!(text, "{leftover}: half done, by a command that was killed; the next load or unload removes it");
+    }
+    say(&text)
+}
+
+fn show(law: Option<Law>, as_json: bool) -> Result<()> {
+    let pins = Pins::find();
+    let mut found: Vec<(Law, Pinned)> = Vec::new();
+    match law {
+        Some(law) => found.push((law, pins.as_ref().map_or(Err(Error::NotLoaded { law }), |pins| pins.get(law))?)),
+        None => {
+            for law in Law::ALL {
+                match pins.as_ref().map_or(Err(Error::NotLoaded { law }), |pins| pins.get(law)) {
+                    Ok(pinned) => found.push((law, pinned)),
+                    Err(Error::NotLoaded { .. }) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+    }
+    let names = Namespaces::find();
+    let mut sockets: Vec<(Law, SocketState)> = Vec::new();
+    for (law, pinned) in &found {
+        sockets.extend(pinned.sockets()?.into_iter().map(|socket| (*law, socket)));
+    }
+    sockets.sort_by_key(|(law, socket)| (*law, socket.netns, socket.local, socket.remote));
+    if as_json {
+        let sockets: Vec<_> = sockets.iter().map(|(law, socket)| socket_json(*law, socket, &names)).collect();
+        return say(&serde_json::to_string_pretty(&json!({ "sockets": sockets }))?);
+    }
+    if sockets.is_empty() {
+        let what = if found.is_empty() { "no law is loaded" } else { "no socket of any network namespace has it" };
+        return say(what);
+    }
+    let mut text = String::new();
+    for (law, socket) in &sockets {
+        write_socket(&mut text, *law, socket, &names)?;
+    }
+    say(&text)
+}
+
+fn value_json(value: &Value) -> serde_json::Value {
+    // every field of a law has 64 bits at most
+    let number = |number: &i128| {
+        i64::try_from(*number)
+            .map_or_else(|_| json!(u64::try_from(*number).unwrap_or_default()), |number| json!(number))
+    };
+    match value {
+        Value::Number(value) => number(value),
+        Value::Numbers(values) => values.iter().map(number).collect(),
+    }
+}
+
+fn socket_json(law: Law, socket: &SocketState, names: &Namespaces) -> serde_json::Value {
+    let state: serde_json::Map<_, _> =
+        socket.fields.iter().map(|field| (field.name.clone(), value_json(&field.value))).collect();
+    let micros = |span: units::Span| span.as_nanos() / 1000;
+    json!({
+        "law": law.as_str(),
+        "network_namespace": socket.netns,
+        "network_namespace_name": names.name(socket.netns),
+        "cookie": socket.cookie,
+        "local": socket.local.to_string(),
+        "remote": socket.remote.to_string(),
+        "cwnd_segments": socket.cwnd_segments,
+        "ssthresh_segments": socket.ssthresh_segments,
+        "in_flight_segments": socket.in_flight_segments,
+        "srtt_us": socket.srtt.map(micros),
+        "min_rtt_us": socket.min_rtt.map(micros),
+        "congestion_state": format!("{:?}", socket.state),
+        "losses": socket.losses,
+        "tolerated": socket.tolerated,
+        "timeouts": socket.timeouts,
+        "back_offs": socket.back_offs,
+        "undone": socket.undone,
+        "state": state,
+    })
+}
+
+fn write_socket(text: &mut String, law: Law, socket: &SocketState, names: &Namespaces) -> Result<()> {
+    let place = match names.name(socket.netns) {
+        Some(name) => format!("{name} ({})", socket.netns),
+        None => socket.netns.to_string(),
+    };
+    writeln!(
+        text,
+        "{law}  {} -> {}  network namespace {place}, cookie {}",
+        socket.local, socket.remote, socket.cookie
+    )?;
+    let ssthresh = socket.ssthresh_segments.map_or("none yet".into(), |segments| segments.to_string());
+    let ms = |span: Option<units::Span>| {
+        span.map_or("none yet".into(), |span| format!("{:.1} ms", span.as_nanos() as f64 / 1e6))
+    };
+    let SocketState { cwnd_segments, in_flight_segments, state, srtt, min_rtt, .. } = socket;
+    writeln!(
+        text,
+        "  cwnd {cwnd_segments}, ssthresh {ssthresh}, in flight {in_flight_segments}, {state:?}, round trip {} (lowest {})",
+        ms(*srtt),
+        ms(*min_rtt)
+    )?;
+    let SocketState { losses, tolerated, timeouts, back_offs, undone, .. } = socket;
+    writeln!(
+        text,
+        "  losses {losses} ({tolerated} tolerated), timeouts {timeouts}, back-offs {back_offs}, undone {undone}"
+    )?;
+    let fields = socket.fields.iter().map(|field| match &field.value {
+        Value::Number(number) => format!("{} {number}", field.name),
+        Value::Numbers(numbers) => format!("{} {numbers:?}", field.name),
+    });
+    writeln!(text, "  {}", fields.collect::<Vec<_>>().join(", "))?;
+    Ok(())
+}
+
+/// The network namespaces that have a name, by number.
+struct Namespaces(BTreeMap<u64, String>);
+
+impl Namespaces {
+    fn find() -> Self {
+        let named = fs::read_dir("/run/netns").into_iter().flatten().filter_map(|entry| {
+            let entry = entry.ok()?;
+            Some((entry.metadata().ok()?.ino(), entry.file_name().to_string_lossy().into_owned()))
+        });
+        let mut names: BTreeMap<u64, String> = named.collect();
+        if let Ok(own) = fs::metadata("/proc/thread-self/ns/net") {
+            names.insert(own.ino(), "this one".into());
+        }
+        Self(names)
+    }
+
+    fn name(&self, number: u32) -> Option<&str> {
+        self.0.get(&u64::from(number)).map(String::as_str)
+    }
+}
