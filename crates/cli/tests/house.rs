@@ -14,7 +14,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("report", &["scenario", "units"]),
     ("kernel", &["units"]),
     ("agent", &["control", "kernel", "units"]),
-    ("lab", &["agent", "control", "network", "scenario", "units"]),
+    ("lab", &["agent", "control", "kernel", "network", "scenario", "units"]),
     ("cli", &["agent", "control", "kernel", "lab", "network", "report", "scenario", "sim", "units"]),
 ];
 

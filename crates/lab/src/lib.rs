@@ -24,6 +24,7 @@ mod agents;
 mod clock;
 mod hosts;
 mod iperf3;
+mod laws;
 mod measure;
 mod namespace;
 mod netlink;
@@ -39,6 +40,7 @@ use anyhow::{Context, Result, bail};
 use clock::Clock;
 use hosts::{DeviceDrops, Hosts};
 use iperf3::Iperf3;
+use laws::Laws;
 use measure::Measured;
 use network::{AccessConfig, Network, Topology};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -89,10 +91,11 @@ pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResu
     let config = medium_config(scenario, &specs);
     let network = Network::new(&config, scenario.seed).context("the network model does not take this scenario")?;
     let hosts = Hosts::new(&specs)?;
+    let laws = Laws::load(&specs)?;
     let Some(agents) = Agents::start(&specs, &hosts.namespaces, options.stop)? else {
         return Ok(None);
     };
-    let flows = Flows::prepare(options.traffic, flow_plans(&specs), &hosts)?;
+    let flows = Flows::prepare(options.traffic, flow_plans(&specs, &laws), &hosts)?;
     let is_modern = |spec: &HostSpec| spec.kind.era == Era::Modern;
     let stations: Vec<Station> = specs.iter().map(|spec| Station::new(is_modern(spec))).collect();
     let modern = specs.iter().filter(|spec| is_modern(spec)).map(|spec| usize::from(spec.index));
@@ -147,7 +150,9 @@ pub fn check(scenario: &Scenario) -> Result<()> {
     let offered = traffic::offered_congestion_controls();
     for spec in &specs {
         let name = spec.kind.kernel_congestion_control();
-        if !offered.iter().any(|offered| offered == name) {
+        if laws::of(&spec.kind).is_some() {
+            kernel::laws::check().with_context(|| format!("kernel hosts cannot have \"{name}\" here"))?;
+        } else if !offered.iter().any(|offered| offered == name) {
             bail!("this kernel has no congestion control \"{name}\"; it offers {}", offered.join(", "));
         }
     }
@@ -222,11 +227,11 @@ fn medium_config(scenario: &Scenario, specs: &[HostSpec]) -> network::Config {
     config
 }
 
-fn flow_plans(specs: &[HostSpec]) -> Vec<FlowPlan> {
+fn flow_plans(specs: &[HostSpec], laws: &Laws) -> Vec<FlowPlan> {
     let plan = |(host, flow): (&HostSpec, &scenario::FlowSpec)| FlowPlan {
         host: host.index,
         direction: flow.direction,
-        congestion_control: host.kind.kernel_congestion_control().to_owned(),
+        congestion_control: laws.name(&host.kind).to_owned(),
         start: flow.start,
     };
     specs.iter().flat_map(|host| host.flows.iter().map(move |flow| (host, flow))).map(plan).collect()
