@@ -63,7 +63,7 @@ pub(crate) struct CompareArguments {
 
 /// What the hosts of a run are.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Habitat {
+pub(crate) enum Habitat {
     Simulated,
     Kernel,
 }
@@ -93,7 +93,7 @@ impl Common {
 }
 
 impl Habitat {
-    const fn hosts_kind(self) -> HostsKind {
+    pub(crate) const fn hosts_kind(self) -> HostsKind {
         match self {
             Self::Simulated => HostsKind::Simulated,
             Self::Kernel => HostsKind::Kernel,
@@ -321,7 +321,7 @@ fn tell_why_not_valid<'a>(runs: impl IntoIterator<Item = &'a RunResult>) {
     for reason in &reasons {
         tell(format_args!("not valid: {reason}"));
     }
-    if reasons.iter().any(|reason| reason.contains("late")) {
+    if reasons.iter().any(|reason| lab::is_lateness(reason)) {
         tell(format_args!("the machine was busy with something else: run it again when it is quieter"));
     }
 }

@@ -321,6 +321,67 @@ fn a_flow_that_never_connects_is_told() {
     assert_eq!(result.aggregate_goodput_mbps, 0.0);
 }
 
+/// A chain A-B-C with a loss on one way of the first link; hosts at both ends and in the middle, downloads too.
+#[test]
+fn packets_take_the_links_of_the_scenario_and_only_those() {
+    if !can_run() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("chain.toml");
+    let text = "duration_s = 6\nwarmup_s = 0\n\
+                [[links]]\nbetween = [\"A\", \"B\"]\nrate_mbps = 10\ndelay_ms = 5\nback_rate_mbps = 4\n\
+                [[links]]\nbetween = [\"B\", \"C\"]\nrate_mbps = 8\ndelay_ms = 10\n\
+                [[hosts]]\nnode = \"A\"\n[[hosts.flows]]\nto = \"C\"\n\
+                [[hosts]]\nnode = \"A\"\nera = \"modern\"\n[[hosts.flows]]\nto = \"B\"\ndirection = \"down\"\n\
+                [[hosts]]\nnode = \"C\"\n[[hosts.flows]]\nto = \"B\"\nstop_s = 3\n\
+                [[hosts.flows]]\nto = \"B\"\ntransfer_kib = 100\nstart_s = 4\n";
+    fs::write(&file, text).expect("a file");
+    let Some(result) = valid_run(&["run", &file.display().to_string(), "--json"]) else { return };
+    let link = |from: &str, to: &str| {
+        result.links.iter().find(|link| link.from == from && link.to == to).expect("a link of the scenario")
+    };
+    // A's upload crosses both links; the download from B comes back over the first alone.
+    let (first, second) = (link("A", "B"), link("B", "C"));
+    assert!(first.sent_mbps > 4.0 && second.sent_mbps > 4.0 && second.sent_mbps <= 8.01, "{first:?} {second:?}");
+    let down = link("B", "A");
+    assert!(down.sent_mbps > 2.5 && down.sent_mbps <= 4.01, "{down:?}");
+    let goodput = |flow: usize| result.flows[flow].goodput_mbps;
+    assert!(goodput(0) > 3.0 && goodput(1) > 2.0, "{:?}", result.flows);
+    // 30 ms there and back for A's upload, 10 ms for its download.
+    let rtt = |flow: usize| result.flows[flow].rtt_ms.expect("it was measured").min;
+    assert!(rtt(0) >= 30.0 && rtt(1) >= 10.0 && rtt(2) >= 20.0, "{:?}", result.flows);
+    // What stopped at half of the time still sent what it had written, which is at most the send buffer of 1 MiB.
+    let link = link("C", "B");
+    assert!(link.packets > 200, "{link:?}");
+    let transfer = &result.flows[3];
+    assert!((goodput(3) * 6e6 / 8.0 - 102_400.0).abs() < 1.0, "{transfer:?}");
+    assert!(transfer.messages == 1 && transfer.message_ms.is_some_and(|took| took.min > 60.0), "{transfer:?}");
+}
+
+/// A window of 125 KiB, which is 128 segments of 1000 bytes, over 40 ms, without delayed ACKs.
+#[test]
+fn what_a_scenario_says_of_tcp_is_what_is_on_the_links() {
+    if !can_run() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("switches.toml");
+    let text = "duration_s = 5\nwarmup_s = 2\n[[links]]\nbetween = [\"A\", \"B\"]\nrate_mbps = 50\ndelay_ms = 20\n\
+                [[hosts]]\nnode = \"A\"\n[hosts.tcp]\nmss_bytes = 1012\ndelayed_ack_segments = 1\n\
+                receive_buffer_kib = 125\n[[hosts.flows]]\nto = \"B\"\n";
+    fs::write(&file, text).expect("a file");
+    let Some(result) = valid_run(&["run", &file.display().to_string(), "--json"]) else { return };
+    let (forth, back) = (&result.links[0], &result.links[1]);
+    // 1000 bytes, 12 of timestamps, 40 of headers.
+    let size = forth.sent_mbps * 1e6 * 3.0 / 8.0 / forth.packets as f64;
+    assert!((size - 1052.0).abs() < 1.0, "{size} bytes: {forth:?}");
+    assert!((back.packets as f64 / forth.packets as f64 - 1.0).abs() < 0.05, "{forth:?} {back:?}");
+    // 128 segments in 40 ms: 25.6 Mb/s; with a window of twice that the link would be full, at 47.5 Mb/s.
+    let goodput = result.aggregate_goodput_mbps;
+    assert!((16.0..25.7).contains(&goodput), "{goodput}");
+}
+
 #[test]
 fn todays_stack_is_not_slower_on_a_fast_wire() {
     if !can_run() {

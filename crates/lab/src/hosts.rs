@@ -1,90 +1,207 @@
-//! The hosts: a namespace, a TUN device and the stack's settings for each, and the server's.
+//! The hosts and the servers: a namespace, a TUN device and the stack's settings for each.
+//!
+//! Both ends of a connection have the stack of its host, as with simulated hosts. So there is a server for each stack at
+//! each node where connections end: one for most scenarios.
 
+use crate::addresses::AddressPlan;
 use crate::namespace::Namespace;
-use crate::real_time::AddressPlan;
+use crate::stack::{Stack, sysctl};
 use crate::tun::{INTERFACE, Settings, Tun};
 use anyhow::{Context, Result};
-use scenario::{Era, HostSpec};
+use network::{NodeId, Topology};
+use scenario::{Era, HostKind, HostSpec, Scenario};
 use std::fs;
+use units::Bytes;
 
-/// Packets that the server's device holds for the medium's loop. The loop empties it at every turn, and what the path
-/// cannot carry is dropped in the model's own queue, so this is only there to ride out a late turn. What is dropped here
-/// all the same makes the run not valid.
-const SERVER_DEVICE_PACKETS: u32 = 10_000;
+/// Packets that a device holds for the medium's loop where the loop empties it at every turn. What the network cannot carry
+/// is dropped in the model's own queue, so this is only there to ride out a late turn. What is dropped here all the same
+/// makes the run not valid.
+const UNREAD_PACKETS: u32 = 10_000;
 
 /// Packets dropped by full devices since they were made.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DeviceDrops {
-    /// Of all hosts together.
-    pub(crate) hosts: u64,
-    pub(crate) server: u64,
+    /// Of all devices together that are their hosts' transmit queues.
+    pub(crate) queued: u64,
+    /// Of all others.
+    pub(crate) unread: u64,
+}
+
+/// The servers of a scenario.
+#[derive(Clone, Debug)]
+pub(crate) struct Servers {
+    pub(crate) specs: Vec<ServerSpec>,
+    /// By connection, in the order of the hosts: its server.
+    pub(crate) of_flow: Vec<u16>,
+}
+
+/// One server.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ServerSpec {
+    /// Where it is.
+    node: NodeId,
+    stack: Stack,
+    /// Of its hosts, on links; behind an access point servers are of today, with large buffers.
+    habits: Option<Habits>,
+}
+
+/// What a host has beside the switches of `[hosts.tcp]`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Habits {
+    era: Era,
+    send_buffer: Bytes,
 }
 
 /// Everybody who sends or receives.
 pub(crate) struct Hosts {
-    /// By index of the host.
+    /// Of the hosts by their index, then of the servers.
     pub(crate) namespaces: Vec<Namespace>,
-    pub(crate) server: Namespace,
-    /// One for each host, then the server's.
+    /// In the same order.
     pub(crate) devices: Vec<Tun>,
+    pub(crate) plan: AddressPlan,
+    /// How many of the first devices are their hosts' transmit queues: those of all hosts, or with links none.
+    pub(crate) queues_in_devices: usize,
+    hosts: usize,
+}
+
+impl Servers {
+    /// The servers that these hosts of the scenario talk to.
+    ///
+    /// # Errors
+    /// As [`stack_of`].
+    pub(crate) fn of(scenario: &Scenario, hosts: &[HostSpec]) -> Result<Self> {
+        let on_links = has_links(scenario);
+        let (mut specs, mut of_flow) = (Vec::new(), Vec::new());
+        for host in hosts {
+            let (stack, habits) = (stack_of(&host.kind)?, on_links.then(|| Habits::of(&host.kind)));
+            for flow in &host.flows {
+                let spec = ServerSpec { node: flow.server, stack: stack.clone(), habits };
+                let number = specs.iter().position(|known| *known == spec).unwrap_or(specs.len());
+                if number == specs.len() {
+                    specs.push(spec);
+                }
+                of_flow.push(u16::try_from(number).context("more than 65,535 servers")?);
+            }
+        }
+        Ok(Self { specs, of_flow })
+    }
+}
+
+impl ServerSpec {
+    /// Whether TCP small queues are to hold here.
+    pub(crate) fn is_modern(&self) -> bool {
+        self.habits.is_some_and(|habits| habits.era == Era::Modern)
+    }
 }
 
 impl Hosts {
-    /// Makes all hosts and the server.
+    /// Makes all hosts and the servers.
     ///
     /// # Errors
     /// If the caller may not, or the kernel lacks something; the message says which.
-    pub(crate) fn new(specs: &[HostSpec]) -> Result<Self> {
-        let mut namespaces = Vec::with_capacity(specs.len());
-        let mut devices = Vec::with_capacity(specs.len() + 1);
-        for spec in specs {
+    pub(crate) fn new(scenario: &Scenario, hosts: &[HostSpec], servers: &Servers) -> Result<Self> {
+        let ends = hosts.len() + servers.specs.len();
+        let (mut namespaces, mut devices) = (Vec::with_capacity(ends), Vec::with_capacity(ends));
+        let mut add = |what: String, device: &(dyn Fn() -> Result<Tun> + Sync)| {
             let namespace = Namespace::new()?;
-            devices.push(
-                namespace.run(|| host_device(spec)).with_context(|| format!("cannot set up host {}", spec.index))?,
-            );
+            devices.push(namespace.run(device).with_context(|| format!("cannot set up {what}"))?);
             namespaces.push(namespace);
+            anyhow::Ok(())
+        };
+        let on_links = has_links(scenario);
+        for host in hosts {
+            add(format!("host {}", host.index), &|| host_device(host, on_links))?;
         }
-        let server = Namespace::new()?;
-        devices.push(server.run(server_device).context("cannot set up the server")?);
-        Ok(Self { namespaces, server, devices })
+        for (number, server) in (0..).zip(&servers.specs) {
+            add(format!("server {number}"), &|| server_device(number, server))?;
+        }
+        let nodes = servers.specs.iter().map(|server| server.node).collect();
+        let plan = AddressPlan::new(u16::try_from(hosts.len()).context("more than 65,535 hosts")?, nodes);
+        let queues_in_devices = if on_links { 0 } else { hosts.len() };
+        Ok(Self { namespaces, devices, plan, queues_in_devices, hosts: hosts.len() })
+    }
+
+    /// The namespaces of the hosts, by their index.
+    pub(crate) fn hosts(&self) -> &[Namespace] {
+        &self.namespaces[..self.hosts]
+    }
+
+    /// The namespaces of the servers.
+    pub(crate) fn servers(&self) -> &[Namespace] {
+        &self.namespaces[self.hosts..]
     }
 
     /// Packets that the kernels have dropped because their device's queue was full.
     pub(crate) fn device_drops(&self) -> Result<DeviceDrops> {
-        let hosts = self.namespaces.iter().map(|namespace| namespace.run(dropped_by_device)).sum::<Result<_>>()?;
-        Ok(DeviceDrops { hosts, server: self.server.run(dropped_by_device)? })
+        let (queues, others) = self.namespaces.split_at(self.queues_in_devices);
+        let dropped = |namespaces: &[Namespace]| -> Result<u64> {
+            namespaces.iter().map(|namespace| namespace.run(dropped_by_device)).sum()
+        };
+        Ok(DeviceDrops { queued: dropped(queues)?, unread: dropped(others)? })
     }
 }
 
-fn host_device(spec: &HostSpec) -> Result<Tun> {
+/// Whether hosts sit on nodes with links, and not behind an access point.
+pub(crate) fn has_links(scenario: &Scenario) -> bool {
+    matches!(scenario.network().topology, Topology::Links(_))
+}
+
+/// The stack that [`crate::check`] has accepted.
+pub(crate) fn stack_of(kind: &HostKind) -> Result<Stack> {
+    Stack::of(kind).map_err(|refused| anyhow::anyhow!("no kernel has such a {}", refused.switch))
+}
+
+fn host_device(spec: &HostSpec, on_links: bool) -> Result<Tun> {
     quiet()?;
-    let send_buffer = spec.kind.tcp.send_buffer.get();
-    let at_first = send_buffer.min(16384);
-    sysctl("ipv4/tcp_wmem", &format!("{} {at_first} {send_buffer}", at_first.min(4096)))?;
+    Habits::of(&spec.kind).set_sysctls()?;
+    let stack = stack_of(&spec.kind)?;
+    stack.set_sysctls()?;
     let queue_packets = match spec.kind.era {
-        Era::Y2012 => {
-            // Tail loss probes came with Linux 3.10. RACK cannot be turned off any more (it is the only loss detection
-            // since 6.17). Pacing is off with every law that does not ask for it: the device has a plain queue.
-            sysctl("ipv4/tcp_early_retrans", "0")?;
-            sysctl("ipv4/tcp_limit_output_bytes", "1073741824")?;
-            spec.kind.queue_packets
-        }
+        // The host's queue is that of its link, in the model.
+        _ if on_links => UNREAD_PACKETS,
+        Era::Y2012 => u32::try_from(spec.kind.queue_packets).context("a queue of more than 2^32 packets")?,
         // The queue is in the model; see the shaper.
         Era::Modern => 1000,
     };
-    let queue_packets = u32::try_from(queue_packets).context("a queue of more than 2^32 packets")?;
     Tun::new(Settings {
         address: AddressPlan::host(spec.index),
         prefix_length: AddressPlan::HOST_PREFIX,
         queue_packets,
+        metrics: stack.route_metrics(),
     })
 }
 
-fn server_device() -> Result<Tun> {
+fn server_device(number: u16, spec: &ServerSpec) -> Result<Tun> {
     quiet()?;
     sysctl("ipv4/tcp_rmem", "4096 131072 8388608")?;
     sysctl("ipv4/tcp_wmem", "4096 65536 8388608")?;
-    Tun::new(Settings { address: AddressPlan::SERVER, prefix_length: 32, queue_packets: SERVER_DEVICE_PACKETS })
+    spec.habits.map_or(Ok(()), Habits::set_sysctls)?;
+    spec.stack.set_sysctls()?;
+    Tun::new(Settings {
+        address: AddressPlan::server(number),
+        prefix_length: 32,
+        queue_packets: UNREAD_PACKETS,
+        metrics: spec.stack.route_metrics(),
+    })
+}
+
+impl Habits {
+    fn of(kind: &HostKind) -> Self {
+        Self { era: kind.era, send_buffer: kind.tcp.send_buffer }
+    }
+
+    fn set_sysctls(self) -> Result<()> {
+        let most = self.send_buffer.get();
+        let at_first = most.min(16384);
+        sysctl("ipv4/tcp_wmem", &format!("{} {at_first} {most}", at_first.min(4096)))?;
+        if self.era == Era::Y2012 {
+            // Tail loss probes came with Linux 3.10. RACK cannot be turned off any more (it is the only loss detection
+            // since 6.17). Pacing is off with every law that does not ask for it: the device has a plain queue.
+            sysctl("ipv4/tcp_early_retrans", "0")?;
+            sysctl("ipv4/tcp_limit_output_bytes", "1073741824")?;
+        }
+        Ok(())
+    }
 }
 
 /// Nothing but what the scenario asks for goes on the air, and no connection learns from an earlier one.
@@ -96,10 +213,6 @@ fn quiet() -> Result<()> {
         }
     }
     sysctl("ipv4/tcp_no_metrics_save", "1")
-}
-
-fn sysctl(key: &str, value: &str) -> Result<()> {
-    fs::write(format!("/proc/sys/net/{key}"), value).with_context(|| format!("cannot set net/{key} to {value}"))
 }
 
 /// The "drop" column of the transmit side in /proc/net/dev.

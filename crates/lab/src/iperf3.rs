@@ -3,10 +3,13 @@
 //! One client and one server process for each flow. Their data sockets are borrowed (pidfd_getfd(2), Linux 5.6) and read
 //! with `TCP_INFO` as our own would be; what the receiver got is the kernel's `tcpi_bytes_received`.
 
+use crate::addresses::AddressPlan;
 use crate::clock::Clock;
+use crate::hosts::Hosts;
 use crate::namespace::Namespace;
 use crate::process::Process;
-use crate::real_time::{AddressPlan, Schedule};
+use crate::real_time::Schedule;
+use crate::stack::SocketOptions;
 use crate::tcp_info::TcpInfo;
 use crate::traffic::{Counted, FlowPlan, FlowSample, Report, client_port};
 use anyhow::{Context, Result, bail};
@@ -53,13 +56,23 @@ impl<'a> Iperf3<'a> {
     /// Starts the servers.
     ///
     /// # Errors
-    /// If iperf3 is not installed, or a server does not come up.
-    pub(crate) fn prepare(plans: Vec<FlowPlan>, hosts: &'a [Namespace], server: &Namespace) -> Result<Self> {
+    /// If iperf3 is not installed, cannot be what the scenario asks for, or a server does not come up.
+    pub(crate) fn prepare(plans: Vec<FlowPlan>, hosts: &'a Hosts) -> Result<Self> {
+        let own_alone = |plan: &FlowPlan| {
+            plan.options != SocketOptions::default() || plan.stop.is_some() || plan.transfer.is_some()
+        };
+        if plans.iter().any(own_alone) {
+            bail!(
+                "--traffic iperf3 knows no stop_s and no transfer_kib, and its sockets cannot be told receive_buffer_kib, \
+                 pacing and nagle; --traffic own does"
+            );
+        }
+        let server = |plan: &FlowPlan| &hosts.servers()[usize::from(plan.server)];
         let mut flows = Vec::with_capacity(plans.len());
         for (number, plan) in (0_u16..).zip(plans) {
-            let namespace = &hosts[usize::from(plan.host)];
+            let namespace = &hosts.hosts()[usize::from(plan.host)];
             let port = server_port(number);
-            let process = spawn(server, &["--server", "--one-off", "--port", &port.to_string()])?;
+            let process = spawn(server(&plan), &["--server", "--one-off", "--port", &port.to_string()])?;
             flows.push(Flow {
                 plan,
                 number,
@@ -75,7 +88,7 @@ impl<'a> Iperf3<'a> {
         }
         let deadline = Instant::now() + LISTENING_WITHIN;
         for flow in &mut flows {
-            while !server.run(|| listens(server_port(flow.number)))? {
+            while !server(&flow.plan).run(|| listens(server_port(flow.number)))? {
                 if let Some(status) = flow.server.0.try_wait().context("cannot wait for iperf3")? {
                     bail!("an iperf3 server did not start ({status}); its own message is above");
                 }
@@ -137,7 +150,8 @@ impl Flow<'_> {
         if self.client.is_some() || now < self.plan.start {
             return Ok(());
         }
-        let (server, host) = (AddressPlan::SERVER.to_string(), AddressPlan::host(self.plan.host).to_string());
+        let server = AddressPlan::server(self.plan.server).to_string();
+        let host = AddressPlan::host(self.plan.host).to_string();
         let (port, client) = (server_port(self.number).to_string(), client_port(self.number).to_string());
         // Longer than the run, whose end is ours to tell.
         let seconds = (end.as_secs_f64().ceil() + 10.0).to_string();

@@ -1,8 +1,8 @@
 //! Kernel hosts in real time: the kernel's own TCP through the network model.
 //!
-//! Every host is a network namespace with a TUN device, so its TCP is the kernel's; the server is one more behind the
-//! wired path. One loop carries the packets through the same model of the access point that simulated hosts use, against
-//! the wall clock. A host with a policy runs the agent, the very program that a user installs.
+//! Every host is a network namespace with a TUN device, so its TCP is the kernel's; so is every server, behind the wired path
+//! or on a node of `[[links]]`. One loop carries the packets through the same model of the network that simulated hosts
+//! use, against the wall clock. A host with a policy runs the agent, the very program that a user installs.
 //!
 //! ```text
 //!   host 0: TCP - TUN --+                                     +-- TUN - TCP :server
@@ -10,6 +10,8 @@
 //!   ...                 |        crates/network, real time
 //!   each with its agent-+
 //! ```
+//!
+//! or nodes and links in any shape instead of what is between the brackets.
 //!
 //! Nothing of it outlives the process: namespaces have no names, TUN devices belong to open files, agents die with their
 //! parent, and nothing is pinned. There is nothing to clean up, not even after `kill -9`.
@@ -20,6 +22,7 @@
 // TUN devices, MSG_TRUNC and what happens between fork and exec have no safe interface.
 #![allow(unsafe_code)]
 
+mod addresses;
 mod agents;
 mod clock;
 mod hosts;
@@ -31,6 +34,7 @@ mod netlink;
 mod process;
 mod real_time;
 mod shaper;
+mod stack;
 mod tcp_info;
 mod traffic;
 mod tun;
@@ -38,22 +42,24 @@ mod tun;
 use agents::Agents;
 use anyhow::{Context, Result, bail};
 use clock::Clock;
-use hosts::{DeviceDrops, Hosts};
+use hosts::{DeviceDrops, Hosts, Servers, has_links};
 use iperf3::Iperf3;
 use laws::Laws;
 use measure::Measured;
-use network::{AccessConfig, Network, Topology};
+pub use measure::is_lateness;
+use network::{AccessConfig, Network, NodeId, Topology};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use real_time::{RING_PACKETS, RealTime, Schedule};
 use scenario::{Build, Era, HostSpec, RunResult, Scenario, Series, TrafficKind};
 use shaper::{Shaper, Station};
+use stack::{Refused, Stack};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use tracing::warn;
 use traffic::{FlowPlan, Traffic};
 pub use tun::INTERFACE;
-use units::{Span, Time};
+use units::{Rate, Span, Time};
 
 /// How often a run is looked after.
 const WATCH_EVERY: Duration = Duration::from_millis(20);
@@ -90,28 +96,24 @@ pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResu
     let specs = scenario.expanded_hosts();
     let config = medium_config(scenario, &specs);
     let network = Network::new(&config, scenario.seed).context("the network model does not take this scenario")?;
-    let hosts = Hosts::new(&specs)?;
+    let servers = Servers::of(scenario, &specs)?;
+    let hosts = Hosts::new(scenario, &specs, &servers)?;
     let laws = Laws::load(&specs)?;
-    let Some(agents) = Agents::start(&specs, &hosts.namespaces, options.stop)? else {
+    let Some(agents) = Agents::start(&specs, hosts.hosts(), options.stop)? else {
         return Ok(None);
     };
-    let flows = Flows::prepare(options.traffic, flow_plans(&specs, &laws), &hosts)?;
-    let is_modern = |spec: &HostSpec| spec.kind.era == Era::Modern;
-    let stations: Vec<Station> = specs.iter().map(|spec| Station::new(is_modern(spec))).collect();
-    let modern = specs.iter().filter(|spec| is_modern(spec)).map(|spec| usize::from(spec.index));
-    let Topology::AccessPoint { access, .. } = &config.topology else {
-        bail!("kernel hosts know no links: use --hosts simulated");
-    };
-    let access_rate = match access {
-        AccessConfig::Wifi(wifi) => wifi.rate.rate(),
-        AccessConfig::Wired(wired) => wired.rate,
-    };
-    let shaper = Shaper::new(modern.map(|host| (&hosts.namespaces[host], &stations[host])), access_rate)?;
+    let flows = Flows::prepare(options.traffic, flow_plans(&specs, &servers, &laws)?, &hosts)?;
+    let of_hosts = specs.iter().map(|spec| spec.kind.era == Era::Modern);
+    let of_servers = servers.specs.iter().map(hosts::ServerSpec::is_modern);
+    let stations: Vec<Station> = of_hosts.chain(of_servers).map(Station::new).collect();
+    let modern = (0..stations.len()).filter(|&end| stations[end].queues_in_model());
+    let bucket = |end: usize| (&hosts.namespaces[end], &stations[end], highest_rate(&config, hosts.plan.node(end)));
+    let shaper = Shaper::new(modern.map(bucket))?;
 
     let schedule = Schedule { warmup: scenario.warmup, end: scenario.duration, sample_every: scenario.sample };
     let clock = Clock::start();
     let over = AtomicBool::new(false);
-    let real_time = RealTime::new(network, &hosts.devices, &stations, clock)?;
+    let real_time = RealTime::new(network, &hosts, &stations, clock)?;
     let (medium, traffic, shaper, device_drops) = thread::scope(|scope| {
         let medium = scope.spawn(|| ending(&over, || real_time.run(schedule, &over)));
         let traffic = scope.spawn(|| ending(&over, || flows.run(clock, schedule, &over)));
@@ -156,9 +158,9 @@ pub fn check(scenario: &Scenario) -> Result<()> {
             bail!("this kernel has no congestion control \"{name}\"; it offers {}", offered.join(", "));
         }
     }
-    let flows: usize = specs.iter().map(|spec| spec.flows.len()).sum();
+    let servers = Servers::of(scenario, &specs)?;
     // A namespace, a device, an rtnetlink socket and the agent's pipe and configuration; two ends of each flow.
-    let needed = (5 * (specs.len() + 1) + 2 * flows + 50) as u64;
+    let needed = (5 * (specs.len() + servers.specs.len()) + 2 * servers.of_flow.len() + 50) as u64;
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).context("cannot read RLIMIT_NOFILE")?;
     if most < needed {
         bail!("this scenario needs {needed} open files, and this process may have {most}: raise it with 'ulimit -n'");
@@ -168,25 +170,17 @@ pub fn check(scenario: &Scenario) -> Result<()> {
 
 /// The first key that asks for what only simulated hosts can do, with what it asks for.
 fn simulated_only(scenario: &Scenario) -> Option<(String, String)> {
-    if !scenario.node_names().is_empty() {
-        return Some(("links".into(), "links between named nodes".into()));
-    }
+    let written = scenario.to_json();
     for (block, host) in scenario.hosts.iter().enumerate() {
-        if let Some(switch) = host.kind.changed_switch {
-            let what = "a stack that differs from its era's, for theirs is the kernel's".into();
+        if let Err(Refused { switch, accepted }) = Stack::of(&host.kind) {
+            let value = &written["hosts"][block]["tcp"][switch];
+            let what = format!("a stack with {switch} = {value}, for theirs is this kernel's (there: {accepted})");
             return Some((format!("hosts[{block}].tcp.{switch}"), what));
         }
         for (number, flow) in host.flows.iter().enumerate() {
-            let key = |name: &str| format!("hosts[{block}].flows[{number}].{name}");
-            match flow.kind {
-                TrafficKind::Bulk { transfer: None } => {}
-                TrafficKind::Bulk { transfer: Some(_) } => {
-                    return Some((key("transfer_kib"), "a connection that ends after so much".into()));
-                }
-                other => return Some((key("kind"), format!("\"{}\"", other.as_str()))),
-            }
-            if flow.stop.is_some() {
-                return Some((key("stop_s"), "a connection that ends during the run".into()));
+            if !matches!(flow.kind, TrafficKind::Bulk { .. }) {
+                let key = format!("hosts[{block}].flows[{number}].kind");
+                return Some((key, format!("\"{}\"", flow.kind.as_str())));
             }
         }
     }
@@ -201,10 +195,9 @@ enum Flows<'a> {
 
 impl<'a> Flows<'a> {
     fn prepare(source: TrafficSource, plans: Vec<FlowPlan>, hosts: &'a Hosts) -> Result<Self> {
-        let (namespaces, server) = (&hosts.namespaces, &hosts.server);
         Ok(match source {
-            TrafficSource::Own => Self::Own(Traffic::prepare(plans, namespaces, server)?),
-            TrafficSource::Iperf3 => Self::Iperf3(Iperf3::prepare(plans, namespaces, server)?),
+            TrafficSource::Own => Self::Own(Traffic::prepare(plans, hosts)?),
+            TrafficSource::Iperf3 => Self::Iperf3(Iperf3::prepare(plans, hosts)?),
         })
     }
 
@@ -216,9 +209,13 @@ impl<'a> Flows<'a> {
     }
 }
 
-/// The scenario's network; a station of 2012 keeps its transmit queue in the kernel, one of today in the model.
+/// The scenario's network; behind an access point a station of 2012 keeps its transmit queue in the kernel, one of today in
+/// the model.
 fn medium_config(scenario: &Scenario, specs: &[HostSpec]) -> network::Config {
     let mut config = scenario.network().clone();
+    if has_links(scenario) {
+        return config;
+    }
     for (host, spec) in config.hosts.iter_mut().zip(specs) {
         if spec.kind.era == Era::Y2012 {
             host.queue_packets = RING_PACKETS;
@@ -227,14 +224,45 @@ fn medium_config(scenario: &Scenario, specs: &[HostSpec]) -> network::Config {
     config
 }
 
-fn flow_plans(specs: &[HostSpec], laws: &Laws) -> Vec<FlowPlan> {
-    let plan = |(host, flow): (&HostSpec, &scenario::FlowSpec)| FlowPlan {
-        host: host.index,
-        direction: flow.direction,
-        congestion_control: laws.name(&host.kind).to_owned(),
-        start: flow.start,
+/// The highest rate at which the network could take packets of an end at this node.
+fn highest_rate(config: &network::Config, node: NodeId) -> Rate {
+    match &config.topology {
+        Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } => wifi.rate.rate(),
+        Topology::AccessPoint { access: AccessConfig::Wired(wired), .. } => wired.rate,
+        Topology::Links(links) => {
+            // Nodes of the network are the hosts, then the nodes that links join.
+            let node = match node.index().checked_sub(config.hosts.len()) {
+                Some(node) => node,
+                None => links.attached[node.index()],
+            };
+            let away = links.links.iter().filter_map(|link| match link.ends {
+                (from, _) if from == node => Some(link.forth.rate),
+                (_, from) if from == node => Some(link.back.rate),
+                _ => None,
+            });
+            away.max().expect("each node has a link")
+        }
+    }
+}
+
+fn flow_plans(specs: &[HostSpec], servers: &Servers, laws: &Laws) -> Result<Vec<FlowPlan>> {
+    let flows = specs.iter().flat_map(|host| host.flows.iter().map(move |flow| (host, flow)));
+    let plan = |((host, flow), &server): ((&HostSpec, &scenario::FlowSpec), &u16)| {
+        Ok(FlowPlan {
+            host: host.index,
+            server,
+            direction: flow.direction,
+            congestion_control: laws.name(&host.kind).to_owned(),
+            options: hosts::stack_of(&host.kind)?.sockets,
+            start: flow.start,
+            stop: flow.stop,
+            transfer: match flow.kind {
+                TrafficKind::Bulk { transfer } => transfer,
+                other => bail!("kernel hosts have no traffic of the kind {}", other.as_str()),
+            },
+        })
     };
-    specs.iter().flat_map(|host| host.flows.iter().map(move |flow| (host, flow))).map(plan).collect()
+    flows.zip(&servers.of_flow).map(plan).collect()
 }
 
 /// Watches over a run: tells its progress, ends it when asked to, and counts what the devices drop after the warm-up, to
@@ -264,7 +292,7 @@ fn watch(
         }
     }
     let (all, in_warmup) = (hosts.device_drops()?, in_warmup.unwrap_or_default());
-    Ok(DeviceDrops { hosts: all.hosts - in_warmup.hosts, server: all.server - in_warmup.server })
+    Ok(DeviceDrops { queued: all.queued - in_warmup.queued, unread: all.unread - in_warmup.unread })
 }
 
 /// Runs one thread's work; however it ends, the others end too.
@@ -292,15 +320,11 @@ mod tests {
         for (line, said) in [
             ("kind = \"on-off\"", "hosts[1].flows[1].kind: kernel hosts cannot run \"on-off\""),
             ("kind = \"saturated\"", "hosts[1].flows[1].kind: kernel hosts cannot run \"saturated\""),
-            ("transfer_kib = 64", "hosts[1].flows[1].transfer_kib: kernel hosts cannot run a connection that ends"),
-            ("stop_s = 30", "hosts[1].flows[1].stop_s: kernel hosts cannot run a connection that ends"),
         ] {
             assert_refused(&format!("[[hosts]]\n[[hosts]]\n[[hosts.flows]]\n[[hosts.flows]]\n{line}\n"), said);
         }
-        let switch = "[[hosts]]\n[[hosts]]\n[hosts.tcp]\npacing = true\nsack = true\n";
-        assert_refused(switch, "hosts[1].tcp.pacing: kernel hosts cannot run a stack that differs");
-        let links = "[[links]]\nbetween = [\"A\", \"B\"]\n[[hosts]]\nnode = \"A\"\n[[hosts.flows]]\nto = \"B\"\n";
-        assert_refused(links, "links: kernel hosts cannot run links");
+        let switch = "[[hosts]]\n[[hosts]]\n[hosts.tcp]\nsack = false\nundo = false\n";
+        assert_refused(switch, "hosts[1].tcp.undo: kernel hosts cannot run a stack with undo = false");
     }
 
     fn assert_refused(text: &str, said: &str) {
@@ -310,8 +334,12 @@ mod tests {
     }
 
     #[test]
-    fn endless_bulk_flows_are_for_both_kinds_of_hosts() {
-        let text = "[[hosts]]\n[[hosts.flows]]\nstart_s = [0, 2]\n[[hosts.flows]]\ndirection = \"down\"\n";
+    fn bulk_flows_are_for_both_kinds_of_hosts_and_so_are_links() {
+        let text = "[[hosts]]\n[[hosts.flows]]\nstart_s = [0, 2]\nstop_s = 5\n\
+                    [[hosts.flows]]\ndirection = \"down\"\ntransfer_kib = 64\n";
+        let scenario = Scenario::from_toml("x.toml", text, &[]).expect("a scenario");
+        assert_eq!(simulated_only(&scenario), None);
+        let text = "[[links]]\nbetween = [\"A\", \"B\"]\n[[hosts]]\nnode = \"A\"\n[[hosts.flows]]\nto = \"B\"\n";
         let scenario = Scenario::from_toml("x.toml", text, &[]).expect("a scenario");
         assert_eq!(simulated_only(&scenario), None);
     }

@@ -1,18 +1,18 @@
 //! From what was measured to the result and its series.
 
 use crate::agents::AgentReport;
-use crate::hosts::DeviceDrops;
+use crate::hosts::{DeviceDrops, has_links};
 use crate::real_time::{self, QueueSample};
 use crate::traffic;
 use control::policy::PolicyName;
 use network::Statistics;
-use scenario::measure::{Bounds, FlowMeter};
+use scenario::measure::{Bounds, Distribution, FlowMeter};
 use scenario::{
     AccessResult, AgentMode, Build, Direction, FlowResult, FlowSeries, FlowSpec, HostPolicyResult, HostSpec, HostsKind,
-    Lateness, PoliciesResult, QueueSeries, RunResult, SCHEMA_VERSION, Scenario, Series,
+    Lateness, LinkResult, PoliciesResult, QueueSeries, RunResult, SCHEMA_VERSION, Scenario, Series,
 };
 use std::time::Duration;
-use units::{Rate, Time};
+use units::{Rate, Span, Time};
 
 /// A run whose deliveries were later than this, 99 of 100, is not valid: it is the resolution of the TCP timestamps and
 /// a quarter of the shortest path that scenarios use.
@@ -20,6 +20,12 @@ const LATE_P99_US: u64 = 1_000;
 /// A run with one delivery later than this is not valid: the kernel's shortest retransmission timeout (TCP_RTO_MIN), so
 /// that the delay alone could have made a sender time out.
 const LATE_MAX_US: u64 = 200_000;
+
+/// Whether this reason why a run is not valid is that the machine was busy with something else, so that running it again may
+/// help.
+pub fn is_lateness(invalid_reason: &str) -> bool {
+    [" late,", " late:", " too late"].iter().any(|words| invalid_reason.contains(words))
+}
 
 /// So many flows that failed are told one by one.
 const TOLD_FLOWS: usize = 3;
@@ -63,8 +69,8 @@ impl Measured<'_> {
             starved_flows: 0,
             rtt_ms: None,
             utilization: self.medium.statistics.utilization,
-            links: Vec::new(),
-            access: access(&self.medium.statistics, self.device_drops.hosts),
+            links: LinkResult::all(self.scenario, &self.medium.statistics),
+            access: access(&self.medium.statistics, self.device_drops.queued),
             flows: self.flow_results(&meters, &bounds),
             policies: policies(&self.agents),
             kernel_release: nix::sys::utsname::uname().ok().map(|uname| uname.release().to_string_lossy().into_owned()),
@@ -171,8 +177,8 @@ impl Measured<'_> {
                 timeouts: report.timeouts.map(u64::from),
                 controlled_share: bounds[number].controlled_share(self.warmup_end(), end),
                 started_s: flow.start.as_secs_f64(),
-                messages: 0,
-                message_ms: None,
+                messages: report.transfer_took.into_iter().count() as u64,
+                message_ms: Distribution::of(report.transfer_took.map(Span::as_millis_f64).as_slice()),
             }
         };
         self.flows().enumerate().map(result).collect()
@@ -182,10 +188,14 @@ impl Measured<'_> {
     fn notes(&self) -> Vec<String> {
         let unconnected = self.traffic.flows.iter().filter(|flow| flow.unconnected).count();
         let of = self.traffic.flows.len();
-        (unconnected > 0)
-            .then(|| format!("{unconnected} of {of} flows did not connect within the run"))
-            .into_iter()
-            .collect()
+        let mut notes = Vec::new();
+        if unconnected > 0 {
+            notes.push(format!("{unconnected} of {of} flows did not connect within the run"));
+        }
+        if has_links(self.scenario) && !self.agents.is_empty() {
+            notes.push(scenario::NO_PEERS_OVER_LINKS.to_owned());
+        }
+        notes
     }
 
     fn invalid_reasons(&self) -> Vec<String> {
@@ -218,11 +228,8 @@ impl Measured<'_> {
                 reasons.push(format!("the agent of host {} was {late_ms} ms late: its bounds had lapsed", agent.host));
             }
         }
-        if self.device_drops.server > 0 {
-            reasons.push(format!(
-                "the server's device dropped {} packets that the medium read too late",
-                self.device_drops.server
-            ));
+        if self.device_drops.unread > 0 {
+            reasons.push(format!("devices dropped {} packets that were read too late", self.device_drops.unread));
         }
         if self.medium.refused > 0 {
             reasons.push(format!("{} packets were refused by a host's kernel", self.medium.refused));

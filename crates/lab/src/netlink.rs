@@ -6,7 +6,9 @@ use netlink_packet_core::{
 };
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
-use netlink_packet_route::route::{RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType};
+use netlink_packet_route::route::{
+    RouteAttribute, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
+};
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
@@ -54,8 +56,8 @@ impl Netlink {
             .with_context(|| format!("cannot give a TUN device the address {address}/{prefix_length}"))
     }
 
-    /// Sends everything that has no better route through the link.
-    pub(crate) fn add_default_route(&mut self, interface_index: u32) -> Result<()> {
+    /// Sends everything that has no better route through the link; `metrics` say what its connections are like.
+    pub(crate) fn add_default_route(&mut self, interface_index: u32, metrics: Vec<RouteMetric>) -> Result<()> {
         let mut message = RouteMessage::default();
         message.header.address_family = AddressFamily::Inet;
         message.header.table = RouteHeader::RT_TABLE_MAIN;
@@ -63,6 +65,9 @@ impl Netlink {
         message.header.scope = RouteScope::Link;
         message.header.kind = RouteType::Unicast;
         message.attributes.push(RouteAttribute::Oif(interface_index));
+        if !metrics.is_empty() {
+            message.attributes.push(RouteAttribute::Metrics(metrics));
+        }
         self.request(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE)
             .context("cannot add a default route through a TUN device")
     }

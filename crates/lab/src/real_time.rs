@@ -6,17 +6,18 @@
 //! packet may be written to its host late, and a packet that a host sends while the loop is late enters the model late.
 //! Both are recorded ([`Lateness`]): every delivery, and the latest waking.
 //!
-//! A host's own transmit queue is in the kernel: the loop reads a host's device only while the model's small queue for
-//! that host ([`RING_PACKETS`], a driver's ring) has room, so the packets of a station that must wait for the air wait
-//! in the device, which drops at its tail, as in the phones of 2012.
+//! Behind an access point a host's own transmit queue is in the kernel: the loop reads a host's device only while the
+//! model's small queue for that host ([`RING_PACKETS`], a driver's ring) has room, so the packets of a station that must
+//! wait for the air wait in the device, which drops at its tail, as in the phones of 2012. On links a host's queue is that
+//! of its first link, in the model, and every device is read at every turn.
 
 use crate::clock::Clock;
+use crate::hosts::Hosts;
 use crate::shaper::Station;
-use crate::tun::{MTU, Tun};
+use crate::tun::MTU;
 use anyhow::{Context, Result};
-use network::{Delivery, Destination, Network, NodeId, Packet, Place, Statistics};
+use network::{Delivery, Departure, Network, NodeId, Packet, Place, Statistics};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
-use std::net::Ipv4Addr;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,12 +37,6 @@ const LONGEST_WORK: Span = Span::from_millis(500);
 
 /// Packets read from one device before the loop looks at the time again.
 const READS_IN_A_ROW: usize = 16;
-
-/// Which node has which address.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct AddressPlan {
-    hosts: u16,
-}
 
 /// What the loop measured.
 #[derive(Debug)]
@@ -86,39 +81,6 @@ pub(crate) struct Schedule {
     pub(crate) sample_every: Span,
 }
 
-impl AddressPlan {
-    pub(crate) const HOST_PREFIX: u8 = 16;
-    const HOST_NET: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 0);
-    const BROADCAST: Ipv4Addr = Ipv4Addr::new(10, 77, 255, 255);
-    /// The server behind the wired path.
-    pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
-
-    pub(crate) fn new(hosts: u16) -> Self {
-        Self { hosts }
-    }
-
-    pub(crate) fn host(host: u16) -> Ipv4Addr {
-        Ipv4Addr::from_bits(Self::HOST_NET.to_bits() + u32::from(host) + 1)
-    }
-
-    /// Where a packet goes, from the header of IPv4 (RFC 791 §3.1); `None` if no node of this plan has the address.
-    fn destination(self, packet: &[u8]) -> Option<Destination> {
-        if packet.len() < 20 || packet[0] >> 4 != 4 {
-            return None;
-        }
-        let to = Ipv4Addr::new(packet[16], packet[17], packet[18], packet[19]);
-        if to == Self::SERVER {
-            return Some(Destination::Node(NodeId(self.hosts)));
-        }
-        if to == Self::BROADCAST || to.is_broadcast() || to.is_multicast() {
-            return Some(Destination::Broadcast);
-        }
-        let host = to.to_bits().checked_sub(Self::HOST_NET.to_bits() + 1)?;
-        let host = u16::try_from(host).ok().filter(|&host| host < self.hosts)?;
-        Some(Destination::Node(NodeId(host)))
-    }
-}
-
 impl Lateness {
     /// Past this a delivery is counted as later than anything that a percentile should tell apart: 65 ms.
     const COUNTED_US: usize = 1 << 16;
@@ -157,17 +119,19 @@ impl Lateness {
 /// The loop's own state.
 pub(crate) struct RealTime<'a> {
     network: Network<Arc<[u8]>>,
-    /// One for each host, then the server's.
-    devices: &'a [Tun],
-    /// One for each host: what the shaper wants to know.
+    hosts: &'a Hosts,
+    /// One for each end: what the shaper wants to know.
     stations: &'a [Station],
-    plan: AddressPlan,
+    /// Where queue lengths are sampled.
+    places: Vec<Place>,
     clock: Clock,
     epoll: Epoll,
     /// Devices that may have a packet: set by epoll (edge-triggered), cleared by a read that finds none.
     readable: Vec<bool>,
-    /// Packets that the model took from each node.
+    /// By node: packets that the model took from it, and of a node that reports departures those that have left its queue.
     offered: Vec<u64>,
+    departed: Vec<u64>,
+    departures: Vec<Departure>,
     deliveries: Vec<Delivery<Arc<[u8]>>>,
     queues: Vec<QueueSample>,
     lateness: Lateness,
@@ -176,28 +140,40 @@ pub(crate) struct RealTime<'a> {
 }
 
 impl<'a> RealTime<'a> {
-    /// Puts the model between the devices: one for each host, then the server's.
+    /// Puts the model between the devices of the hosts and servers, who have a station each.
     pub(crate) fn new(
-        network: Network<Arc<[u8]>>,
-        devices: &'a [Tun],
+        mut network: Network<Arc<[u8]>>,
+        hosts: &'a Hosts,
         stations: &'a [Station],
         clock: Clock,
     ) -> Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).context("cannot make an epoll instance")?;
-        for (node, device) in devices.iter().enumerate() {
-            let event = EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, node as u64);
+        for (end, device) in hosts.devices.iter().enumerate() {
+            let event = EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, end as u64);
             epoll.add(device, event).context("cannot watch a TUN device")?;
         }
-        let hosts = u16::try_from(devices.len() - 1).context("more than 65,535 hosts")?;
+        let in_model = || (0..stations.len()).filter(|&end| stations[end].queues_in_model());
+        let places = if hosts.queues_in_devices == 0 {
+            for end in in_model() {
+                network.report_departures(hosts.plan.node(end));
+            }
+            network.places()
+        } else {
+            let of_hosts = in_model().map(|host| Place::Host(NodeId(host as u16)));
+            [Place::AccessPoint, Place::PathUp, Place::PathDown].into_iter().chain(of_hosts).collect()
+        };
+        let nodes = (0..stations.len()).map(|end| hosts.plan.node(end).index() + 1).max().unwrap_or(0);
         Ok(Self {
             network,
-            devices,
+            hosts,
             stations,
-            offered: vec![0; devices.len()],
-            plan: AddressPlan::new(hosts),
+            places,
+            offered: vec![0; nodes],
+            departed: vec![0; nodes],
+            departures: Vec::new(),
             clock,
             epoll,
-            readable: vec![true; devices.len()],
+            readable: vec![true; hosts.devices.len()],
             deliveries: Vec::new(),
             queues: Vec::new(),
             lateness: Lateness::new(),
@@ -279,55 +255,70 @@ impl<'a> RealTime<'a> {
     fn deliver(&mut self, now: Time) -> Result<()> {
         self.network.advance(now, &mut self.deliveries);
         for delivery in self.deliveries.drain(..) {
-            let device = &self.devices[usize::from(delivery.to.0)];
-            let taken = device.write(&delivery.packet.payload).context("cannot write to a TUN device")?;
+            let packet = &delivery.packet.payload;
+            let device = &self.hosts.devices[self.hosts.plan.end(delivery.to, packet)];
+            let taken = device.write(packet).context("cannot write to a TUN device")?;
             self.refused += u64::from(!taken);
             self.lateness.record_delivery(self.clock.now().saturating_since(delivery.at));
         }
+        self.count_departures();
         Ok(())
+    }
+
+    fn count_departures(&mut self) {
+        self.network.take_departed(&mut self.departures);
+        self.departures.drain(..).for_each(|departure| self.departed[departure.node.index()] += 1);
     }
 
     /// Reads from every device that has a packet and room in the model. Whether one of them has more.
     fn collect(&mut self) -> Result<bool> {
         let mut more = false;
         let mut buffer = [0; MTU];
-        for node in 0..self.devices.len() {
-            let id = NodeId(node as u16);
+        for end in 0..self.hosts.devices.len() {
+            let node = self.hosts.plan.node(end);
             let mut reads = 0;
-            // The server's queue is the model's own, which drops at its tail; a station's is its device.
-            while self.readable[node] && (node == self.stations.len() || self.network.room(id) > 0) {
+            // The queue of a server, and on links of a host, is the model's own, which drops at its tail; a station's is
+            // its device.
+            while self.readable[end] && (end >= self.hosts.queues_in_devices || self.network.room(node) > 0) {
                 if reads == READS_IN_A_ROW {
                     more = true;
                     break;
                 }
                 reads += 1;
-                let Some(length) = self.devices[node].read(&mut buffer).context("cannot read from a TUN device")?
+                let Some(length) =
+                    self.hosts.devices[end].read(&mut buffer).context("cannot read from a TUN device")?
                 else {
-                    self.readable[node] = false;
+                    self.readable[end] = false;
                     break;
                 };
                 let packet = &buffer[..length];
-                let Some(to) = self.plan.destination(packet) else {
+                let Some(to) = self.hosts.plan.destination(packet) else {
                     self.unroutable += 1;
                     continue;
                 };
                 let size = Bytes::new(length as u64);
-                let packet = Packet { from: id, to, size, flow: flow_of(packet), payload: Arc::from(packet) };
+                let packet = Packet { from: node, to, size, flow: flow_of(packet), payload: Arc::from(packet) };
                 // A refusal is a drop at the tail of the node's queue, which the model counts.
-                self.offered[node] += u64::from(self.network.offer(self.clock.now(), packet).is_ok());
+                self.offered[node.index()] += u64::from(self.network.offer(self.clock.now(), packet).is_ok());
             }
         }
-        for (host, station) in self.stations.iter().enumerate() {
-            let backlog = self.network.queue_packets(Place::Host(NodeId(host as u16)));
-            station.report(backlog, self.offered[host] - backlog as u64);
+        // An offer may have let packets depart.
+        self.count_departures();
+        for (end, station) in self.stations.iter().enumerate().filter(|(_, station)| station.queues_in_model()) {
+            let node = self.hosts.plan.node(end);
+            let offered = self.offered[node.index()];
+            let backlog = if end < self.hosts.queues_in_devices {
+                self.network.queue_packets(Place::Host(node)) as u64
+            } else {
+                offered - self.departed[node.index()]
+            };
+            station.report(backlog, offered - backlog);
         }
         Ok(more)
     }
 
     fn sample_queues(&mut self, at: Time) {
-        let modern = (0..self.stations.len()).filter(|&host| self.stations[host].queues_in_model());
-        let hosts = modern.map(|host| Place::Host(NodeId(host as u16)));
-        for place in [Place::AccessPoint, Place::PathUp, Place::PathDown].into_iter().chain(hosts) {
+        for &place in &self.places {
             self.queues.push(QueueSample { at, place, packets: self.network.queue_packets(place) });
         }
     }
@@ -401,41 +392,18 @@ fn wait(epoll: &Epoll, events: &mut [EpollEvent], timeout: Span) -> std::io::Res
 mod tests {
     use super::*;
 
-    /// The first 20 bytes of an IPv4 packet to this address.
-    fn header(to: Ipv4Addr) -> Vec<u8> {
+    /// The first 20 bytes of an IPv4 packet from nobody to 10.77.0.2.
+    fn header() -> Vec<u8> {
         let mut header = vec![0; 20];
         header[0] = 0x45;
-        header[16..20].copy_from_slice(&to.octets());
+        header[16..20].copy_from_slice(&[10, 77, 0, 2]);
         header
-    }
-
-    #[test]
-    fn packets_go_to_the_node_that_has_the_address() {
-        let plan = AddressPlan::new(300);
-        let to = |address: [u8; 4]| plan.destination(&header(Ipv4Addr::from(address)));
-        assert_eq!(AddressPlan::host(0), Ipv4Addr::new(10, 77, 0, 1));
-        assert_eq!(AddressPlan::host(255), Ipv4Addr::new(10, 77, 1, 0));
-        assert_eq!(to([10, 77, 0, 1]), Some(Destination::Node(NodeId(0))));
-        assert_eq!(to([10, 77, 1, 44]), Some(Destination::Node(NodeId(299))));
-        assert_eq!(to([10, 78, 0, 1]), Some(Destination::Node(NodeId(300))));
-        assert_eq!(to([10, 77, 255, 255]), Some(Destination::Broadcast));
-        assert_eq!(to([224, 0, 0, 22]), Some(Destination::Broadcast));
-    }
-
-    #[test]
-    fn packets_for_nobody_are_not_carried() {
-        let plan = AddressPlan::new(3);
-        for address in [[10, 77, 0, 0], [10, 77, 0, 4], [8, 8, 8, 8], [10, 78, 0, 2]] {
-            assert_eq!(plan.destination(&header(Ipv4Addr::from(address))), None, "{address:?}");
-        }
-        assert_eq!(plan.destination(&[0x60; 40]), None); // IPv6
-        assert_eq!(plan.destination(&[0x45; 19]), None);
     }
 
     #[test]
     fn a_flow_is_told_by_protocol_addresses_and_ports() {
         let packet = |protocol: u8, ports: [u8; 4], payload: u8| {
-            let mut packet = header(AddressPlan::host(1));
+            let mut packet = header();
             packet[9] = protocol;
             packet.extend(ports);
             packet.push(payload);
@@ -447,7 +415,7 @@ mod tests {
         assert_ne!(tcp, packet(6, [1, 2, 3, 5], 0));
         // ICMP has no ports: all between the same two addresses is one flow. Neither has a header without its payload.
         assert_eq!(packet(1, [1, 2, 3, 4], 0), packet(1, [1, 2, 3, 5], 0));
-        let mut cut = header(AddressPlan::host(1));
+        let mut cut = header();
         cut[9] = 6;
         assert_ne!(flow_of(&cut), tcp);
         // Protocol 6, 10 bytes 0.0.0.0 -> 10.77.0.2, by hand from the definition of FNV-1a.

@@ -10,7 +10,7 @@
 //!                                rate = 2 * rate                          if the station ran dry
 //! ```
 //!
-//! clamped between LOWEST and twice the rate of the access. The model's queue for the station then holds about TARGET frames, as a driver would, and
+//! clamped between LOWEST and twice the rate of the access, or on links of the fastest link at the node. The model's queue for the station then holds about TARGET frames, as a driver would, and
 //! the rest waits where the kernel sees it. What this leaves out: a real driver's limit is exact, this one follows with
 //! a lag of a few ticks.
 
@@ -54,8 +54,8 @@ impl Station {
     }
 
     /// The loop's report: how many packets wait, and how many have gone since the start.
-    pub(crate) fn report(&self, backlog: usize, served: u64) {
-        self.backlog_packets.store(backlog as u64, Ordering::Relaxed);
+    pub(crate) fn report(&self, backlog: u64, served: u64) {
+        self.backlog_packets.store(backlog, Ordering::Relaxed);
         self.served_packets.store(served, Ordering::Relaxed);
     }
 }
@@ -77,13 +77,14 @@ pub(crate) struct Shaper<'a> {
 }
 
 impl<'a> Shaper<'a> {
-    /// Puts a token bucket before each device, open up to twice the rate of the `access`, which is no limit.
+    /// Puts a token bucket before each device, open up to twice the rate at which the network could take its packets at best,
+    /// which is no limit.
     ///
     /// # Errors
     /// If the kernel has no tbf.
-    pub(crate) fn new(stations: impl IntoIterator<Item = (&'a Namespace, &'a Station)>, access: Rate) -> Result<Self> {
-        let highest_mbps = 2.0 * access.as_mbps();
-        let bucket = |(namespace, station): (&'a Namespace, &'a Station)| {
+    pub(crate) fn new(stations: impl IntoIterator<Item = (&'a Namespace, &'a Station, Rate)>) -> Result<Self> {
+        let bucket = |(namespace, station, rate): (&'a Namespace, &'a Station, Rate)| {
+            let highest_mbps = 2.0 * rate.as_mbps();
             let (mut netlink, interface_index) = namespace.run(|| {
                 let index = nix::net::if_::if_nametoindex(INTERFACE).context("a host has lost its TUN device")?;
                 Ok((Netlink::open()?, index))

@@ -9,18 +9,18 @@ use units::{Bytes, Span};
 /// and says how much; what it did not fill stays zero.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-struct Raw {
+pub(crate) struct Raw {
     state: u8,
     ca_state: u8,
     retransmits: u8,
     probes: u8,
     backoff: u8,
-    options: u8,
+    pub(crate) options: u8,
     wscale: u8,
     delivery_rate_app_limited: u8,
-    rto_us: u32,
+    pub(crate) rto_us: u32,
     ato_us: u32,
-    snd_mss: u32,
+    pub(crate) snd_mss: u32,
     rcv_mss: u32,
     unacked: u32,
     sacked: u32,
@@ -36,7 +36,7 @@ struct Raw {
     rtt_us: u32,
     rttvar_us: u32,
     snd_ssthresh: u32,
-    snd_cwnd: u32,
+    pub(crate) snd_cwnd: u32,
     advmss: u32,
     reordering: u32,
     rcv_rtt_us: u32,
@@ -63,7 +63,7 @@ struct Raw {
     dsack_dups: u32,
     reord_seen: u32,
     rcv_ooopack: u32,
-    snd_wnd: u32,
+    pub(crate) snd_wnd: u32,
     rcv_wnd: u32,
     rehash: u32,
     total_rto: u16,
@@ -97,11 +97,11 @@ pub(crate) struct TcpInfo {
 /// TCP_INFINITE_SSTHRESH (net/tcp.h).
 const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
-impl TcpInfo {
-    /// Reads a connected socket.
-    pub(crate) fn read(socket: BorrowedFd<'_>) -> io::Result<Self> {
-        let mut raw = MaybeUninit::<Raw>::zeroed();
-        let mut length = mem::size_of::<Raw>() as libc::socklen_t;
+impl Raw {
+    /// Reads a connected socket; also how many bytes of it the kernel filled.
+    pub(crate) fn read(socket: BorrowedFd<'_>) -> io::Result<(Self, usize)> {
+        let mut raw = MaybeUninit::<Self>::zeroed();
+        let mut length = mem::size_of::<Self>() as libc::socklen_t;
         // SAFETY: the buffer is as long as `length` says, and the kernel writes no more than that.
         let status = unsafe {
             libc::getsockopt(
@@ -116,8 +116,15 @@ impl TcpInfo {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: all fields are integers, zeroed before the kernel wrote some of them.
-        let raw = unsafe { raw.assume_init() };
-        let has_timeouts = length as usize >= mem::offset_of!(Raw, total_rto) + mem::size_of::<u16>();
+        Ok((unsafe { raw.assume_init() }, length as usize))
+    }
+}
+
+impl TcpInfo {
+    /// Reads a connected socket.
+    pub(crate) fn read(socket: BorrowedFd<'_>) -> io::Result<Self> {
+        let (raw, length) = Raw::read(socket)?;
+        let has_timeouts = length >= mem::offset_of!(Raw, total_rto) + mem::size_of::<u16>();
         let span = |us: u32| (us != 0 && us != u32::MAX).then(|| Span::from_micros(us.into()));
         Ok(Self {
             cwnd_segments: raw.snd_cwnd,

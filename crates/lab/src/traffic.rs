@@ -1,18 +1,22 @@
 //! The laboratory's own traffic: bulk TCP up and down through the hosts' kernels, and what `TCP_INFO` says of it.
 //!
 //! Every socket is made in its host's namespace before the run starts and connected at the flow's start time. The sender
-//! writes zeroes as fast as its kernel takes them, the receiver counts and discards. One thread serves all flows and
-//! reads `TCP_INFO` of every sender at a fixed interval.
+//! writes zeroes as fast as its kernel takes them, without end, until its stop, or so many; then it closes, and what is
+//! written is still sent. The receiver counts and discards. One thread serves all flows and reads `TCP_INFO` of every sender
+//! at a fixed interval.
 
+use crate::addresses::AddressPlan;
 use crate::clock::Clock;
-use crate::namespace::Namespace;
-use crate::real_time::{AddressPlan, Schedule};
+use crate::hosts::Hosts;
+use crate::real_time::Schedule;
+use crate::stack::SocketOptions;
 use crate::tcp_info::TcpInfo;
 use anyhow::{Context, Result};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::socket::{
-    self, AddressFamily, Backlog, MsgFlags, SockFlag, SockType, SockaddrIn, setsockopt, sockopt::TcpCongestion,
+    self, AddressFamily, Backlog, MsgFlags, Shutdown, SockFlag, SockType, SockaddrIn, setsockopt,
+    sockopt::TcpCongestion,
 };
 use scenario::Direction;
 use std::ffi::OsString;
@@ -21,7 +25,7 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use units::{Bytes, Span, Time};
 
-/// Where the server listens.
+/// Where servers listen.
 const SERVER_PORT: u16 = 5001;
 /// A flow's client is bound to this port plus the flow's number, so that the server knows which flow it accepts.
 const FIRST_CLIENT_PORT: u16 = 10_000;
@@ -32,11 +36,19 @@ const WRITE_BYTES: usize = 128 * 1024;
 #[derive(Clone, Debug)]
 pub(crate) struct FlowPlan {
     pub(crate) host: u16,
+    /// Its number among the servers.
+    pub(crate) server: u16,
     pub(crate) direction: Direction,
     /// A name that the kernel offers.
     pub(crate) congestion_control: String,
+    /// Of the sockets at both ends.
+    pub(crate) options: SocketOptions,
     /// When the client connects.
     pub(crate) start: Time,
+    /// When the application writes for the last time; `None` = never.
+    pub(crate) stop: Option<Time>,
+    /// How much it writes; `None` = it always has more.
+    pub(crate) transfer: Option<Bytes>,
 }
 
 /// A reading of one flow's sender.
@@ -61,6 +73,8 @@ pub(crate) struct FlowReport {
     pub(crate) failed: Option<String>,
     /// The server has not seen the end of its handshake: where acknowledgements are lost, that happens.
     pub(crate) unconnected: bool,
+    /// Of a transfer whose last byte was read after the warm-up: how long that took from the start.
+    pub(crate) transfer_took: Option<Span>,
 }
 
 /// How the traffic went.
@@ -95,6 +109,7 @@ impl Counted {
             timeouts: self.timeouts.map(|timeouts| timeouts - warmup.timeouts.unwrap_or(0)),
             failed,
             unconnected: false,
+            transfer_took: None,
         }
     }
 }
@@ -102,7 +117,8 @@ impl Counted {
 /// All flows of a run, ready to start.
 pub(crate) struct Traffic {
     plans: Vec<FlowPlan>,
-    listener: OwnedFd,
+    /// By number of the server.
+    listeners: Vec<OwnedFd>,
     flows: Vec<Flow>,
     epoll: Epoll,
 }
@@ -111,6 +127,14 @@ struct Flow {
     client: OwnedFd,
     server: Option<OwnedFd>,
     started: bool,
+    /// What the sender may still write.
+    unwritten: u64,
+    /// Whether the sender has closed.
+    closed: bool,
+    /// Whether the receiver has read to the end.
+    ended: bool,
+    /// When the last byte of a transfer was read.
+    transferred: Option<Time>,
     received: Bytes,
     in_warmup: Counted,
     last_info: Option<TcpInfo>,
@@ -120,31 +144,39 @@ struct Flow {
 /// Which socket an epoll event is about.
 #[derive(Clone, Copy)]
 enum Token {
-    Listener,
+    Listener(usize),
     Client(usize),
     Server(usize),
 }
 
 impl Traffic {
-    /// Makes the sockets: every client in its host's namespace, the listener in the server's.
+    /// Makes the sockets: every client in its host's namespace, a listener in each server's.
     ///
     /// # Errors
     /// If a socket cannot be made or does not take its congestion control ([`crate::check`] looks for that before).
-    pub(crate) fn prepare(plans: Vec<FlowPlan>, hosts: &[Namespace], server: &Namespace) -> Result<Self> {
+    pub(crate) fn prepare(plans: Vec<FlowPlan>, hosts: &Hosts) -> Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).context("cannot make an epoll instance")?;
-        let listener = server.run(|| {
-            let listener = tcp_socket(AddressPlan::SERVER, SERVER_PORT)?;
-            socket::listen(&listener, Backlog::new(4096).expect("4096 is a legal backlog"))
-                .context("cannot listen in the server's namespace")?;
-            Ok(listener)
-        })?;
-        epoll.add(&listener, Token::Listener.event(EpollFlags::EPOLLIN))?;
+        let mut listeners = Vec::with_capacity(hosts.servers().len());
+        for (number, server) in (0..).zip(hosts.servers()) {
+            // Accepted sockets inherit the options, and so does what the answer to a SYN offers.
+            let of_server = plans.iter().find(|plan| plan.server == number).map(|plan| plan.options);
+            let listener = server.run(|| {
+                let listener = tcp_socket(AddressPlan::server(number), SERVER_PORT)?;
+                of_server.unwrap_or_default().on_new(&listener)?;
+                socket::listen(&listener, Backlog::new(4096).expect("4096 is a legal backlog"))
+                    .context("cannot listen in a server's namespace")?;
+                Ok(listener)
+            })?;
+            epoll.add(&listener, Token::Listener(listeners.len()).event(EpollFlags::EPOLLIN))?;
+            listeners.push(listener);
+        }
         let mut flows = Vec::with_capacity(plans.len());
         for (number, plan) in plans.iter().enumerate() {
             let port = u16::try_from(number).ok().and_then(|number| FIRST_CLIENT_PORT.checked_add(number));
             let port = port.with_context(|| format!("more than {} flows", u16::MAX - FIRST_CLIENT_PORT))?;
-            let client = hosts[usize::from(plan.host)].run(|| {
+            let client = hosts.hosts()[usize::from(plan.host)].run(|| {
                 let client = tcp_socket(AddressPlan::host(plan.host), port)?;
+                plan.options.on_new(&client)?;
                 // Also for a download, whose sender is the server: an unknown name is found before the run starts.
                 set_congestion_control(&client, &plan.congestion_control)?;
                 Ok(client)
@@ -153,13 +185,17 @@ impl Traffic {
                 client,
                 server: None,
                 started: false,
+                unwritten: plan.transfer.map_or(u64::MAX, Bytes::get),
+                closed: false,
+                ended: false,
+                transferred: None,
                 received: Bytes::ZERO,
                 in_warmup: Counted::default(),
                 last_info: None,
                 failed: None,
             });
         }
-        Ok(Self { plans, listener, flows, epoll })
+        Ok(Self { plans, listeners, flows, epoll })
     }
 
     /// Runs the flows until the schedule's end, or until `stop` is set.
@@ -179,6 +215,7 @@ impl Traffic {
                 break;
             }
             self.start_due(now);
+            self.stop_due(now);
             if warm.is_some_and(|warm| now >= warm) {
                 warm = None;
                 self.read_senders();
@@ -191,8 +228,8 @@ impl Traffic {
                     next_sample += schedule.sample_every;
                 }
             }
-            let waiting = self.flows.iter().zip(&self.plans).filter(|(flow, _)| !flow.started);
-            let next = waiting.map(|(_, plan)| plan.start).chain([next_sample]).chain(warm).min().unwrap_or(end);
+            let next = self.flows.iter().zip(&self.plans).filter_map(|(flow, plan)| flow.next_at(plan));
+            let next = next.chain([next_sample]).chain(warm).min().unwrap_or(end);
             let wait = clock.until(next).min(Span::from_millis(20)).as_nanos().div_ceil(1_000_000);
             let woken = match self.epoll.wait(&mut events, EpollTimeout::from(wait as u8)) {
                 Ok(woken) => woken,
@@ -200,19 +237,27 @@ impl Traffic {
                 Err(error) => return Err(error).context("cannot wait for the traffic's sockets"),
             };
             for event in &events[..woken] {
-                match Token::of(event) {
-                    Token::Listener => self.accept()?,
-                    Token::Client(flow) => self.serve(flow, Direction::Up, &zeroes),
-                    Token::Server(flow) => self.serve(flow, Direction::Down, &zeroes),
-                }
+                self.on_event(event, clock, &zeroes)?;
             }
         }
         self.read_senders();
-        let flows = self.flows.iter().map(|flow| {
+        let warm = Time::ZERO + schedule.warmup;
+        let flows = self.flows.iter().zip(&self.plans).map(|(flow, plan)| {
             let report = flow.counted().since(flow.in_warmup, flow.failed.clone());
-            FlowReport { unconnected: flow.server.is_none(), ..report }
+            let transferred = flow.transferred.filter(|at| *at >= warm);
+            let transfer_took = transferred.map(|at| at.saturating_since(plan.start));
+            FlowReport { unconnected: flow.server.is_none(), transfer_took, ..report }
         });
         Ok(Report { flows: flows.collect(), samples, late })
+    }
+
+    fn on_event(&mut self, event: &EpollEvent, clock: Clock, zeroes: &[u8]) -> Result<()> {
+        match Token::of(event) {
+            Token::Listener(server) => self.accept(server)?,
+            Token::Client(flow) => self.serve(flow, Direction::Up, clock, zeroes),
+            Token::Server(flow) => self.serve(flow, Direction::Down, clock, zeroes),
+        }
+        Ok(())
     }
 
     fn start_due(&mut self, now: Time) {
@@ -221,7 +266,7 @@ impl Traffic {
                 continue;
             }
             flow.started = true;
-            let server = SockaddrIn::from(SocketAddrV4::new(AddressPlan::SERVER, SERVER_PORT));
+            let server = SockaddrIn::from(SocketAddrV4::new(AddressPlan::server(plan.server), SERVER_PORT));
             let interest = match plan.direction {
                 Direction::Up => EpollFlags::EPOLLOUT,
                 Direction::Down => EpollFlags::EPOLLIN,
@@ -238,16 +283,30 @@ impl Traffic {
         }
     }
 
-    fn accept(&mut self) -> Result<()> {
+    /// Closes what has to stop now; what is not connected yet, as soon as it is.
+    fn stop_due(&mut self, now: Time) {
+        for (flow, plan) in self.flows.iter_mut().zip(&self.plans) {
+            let due = plan.stop.is_some_and(|stop| now >= stop);
+            if let (true, false, Some(sender), true) = (due, flow.closed, flow.sender(plan), flow.server.is_some()) {
+                let _ = self.epoll.delete(sender);
+                close(sender);
+                flow.closed = true;
+            }
+        }
+    }
+
+    fn accept(&mut self, server: usize) -> Result<()> {
         loop {
-            let accepted =
-                match socket::accept4(self.listener.as_raw_fd(), SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC) {
-                    // SAFETY: the kernel has just given us this descriptor, and nobody else has it.
-                    Ok(descriptor) => unsafe { OwnedFd::from_raw_fd(descriptor) },
-                    Err(Errno::EAGAIN) => return Ok(()),
-                    Err(Errno::ECONNABORTED | Errno::EINTR) => continue,
-                    Err(error) => return Err(error).context("cannot accept a connection in the server's namespace"),
-                };
+            let accepted = match socket::accept4(
+                self.listeners[server].as_raw_fd(),
+                SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC,
+            ) {
+                // SAFETY: the kernel has just given us this descriptor, and nobody else has it.
+                Ok(descriptor) => unsafe { OwnedFd::from_raw_fd(descriptor) },
+                Err(Errno::EAGAIN) => return Ok(()),
+                Err(Errno::ECONNABORTED | Errno::EINTR) => continue,
+                Err(error) => return Err(error).context("cannot accept a connection in the server's namespace"),
+            };
             let client: SockaddrIn =
                 socket::getpeername(accepted.as_raw_fd()).context("an accepted socket has no peer")?;
             let Some(number) = flow_of_port(client.port()).filter(|&number| number < self.flows.len()) else {
@@ -268,21 +327,47 @@ impl Traffic {
     }
 
     /// An event on one side of a flow: the side that `sends_in` this direction sends, the other receives.
-    fn serve(&mut self, number: usize, sends_in: Direction, zeroes: &[u8]) {
-        let flow = &mut self.flows[number];
+    fn serve(&mut self, number: usize, sends_in: Direction, clock: Clock, zeroes: &[u8]) {
+        let (flow, plan) = (&mut self.flows[number], &self.plans[number]);
         let socket = match sends_in {
             Direction::Up => Some(&flow.client),
             Direction::Down => flow.server.as_ref(),
         };
         let Some(socket) = socket else { return };
-        let outcome = if self.plans[number].direction == sends_in {
-            send_all(socket, zeroes)
+        let outcome = if plan.direction == sends_in {
+            send_all(socket, zeroes, &mut flow.unwritten).map(|()| {
+                if flow.unwritten == 0 && !flow.closed {
+                    let _ = self.epoll.delete(socket);
+                    close(socket);
+                    flow.closed = true;
+                }
+            })
         } else {
-            receive_all(socket).map(|received| flow.received += received)
+            let first = flow.received == Bytes::ZERO;
+            receive_all(socket).map(|(received, ended)| {
+                if first && received > Bytes::ZERO {
+                    plan.options.on_first_data(socket);
+                }
+                flow.received += received;
+                if flow.transferred.is_none() && plan.transfer.is_some_and(|transfer| flow.received >= transfer) {
+                    flow.transferred = Some(clock.now());
+                }
+                if ended && !flow.closed {
+                    flow.failed = Some("the connection ended before its sender closed it".to_owned());
+                }
+                flow.ended |= ended;
+                if ended {
+                    let _ = self.epoll.delete(socket);
+                }
+            })
         };
         if let Err(error) = outcome {
             let _ = self.epoll.delete(socket);
             flow.failed = Some(format!("the connection ended: {error}"));
+        }
+        if flow.ended {
+            // What it counted last; a connection that is over is not sampled any more.
+            flow.last_info = flow.sender(plan).and_then(|sender| TcpInfo::read(sender.as_fd()).ok()).or(flow.last_info);
         }
     }
 
@@ -296,11 +381,7 @@ impl Traffic {
     fn read_senders(&mut self) -> Vec<(usize, TcpInfo)> {
         let mut read = Vec::with_capacity(self.flows.len());
         for (number, (flow, plan)) in self.flows.iter_mut().zip(&self.plans).enumerate() {
-            let sender = match plan.direction {
-                Direction::Up => Some(&flow.client),
-                Direction::Down => flow.server.as_ref(),
-            };
-            let (true, Some(sender), None) = (flow.started, sender, &flow.failed) else {
+            let (true, false, Some(sender), None) = (flow.started, flow.ended, flow.sender(plan), &flow.failed) else {
                 continue;
             };
             if let Ok(info) = TcpInfo::read(sender.as_fd()) {
@@ -313,6 +394,19 @@ impl Traffic {
 }
 
 impl Flow {
+    /// The end that sends, if it is there.
+    fn sender(&self, plan: &FlowPlan) -> Option<&OwnedFd> {
+        match plan.direction {
+            Direction::Up => Some(&self.client),
+            Direction::Down => self.server.as_ref(),
+        }
+    }
+
+    /// When it has something to do by itself: to start, or to stop.
+    fn next_at(&self, plan: &FlowPlan) -> Option<Time> {
+        if self.started { plan.stop.filter(|_| !self.closed && self.server.is_some()) } else { Some(plan.start) }
+    }
+
     fn counted(&self) -> Counted {
         Counted::new(self.received, self.last_info)
     }
@@ -321,7 +415,7 @@ impl Flow {
 impl Token {
     fn event(self, flags: EpollFlags) -> EpollEvent {
         let (kind, number) = match self {
-            Self::Listener => (0, 0),
+            Self::Listener(number) => (0, number),
             Self::Client(number) => (1, number),
             Self::Server(number) => (2, number),
         };
@@ -331,7 +425,7 @@ impl Token {
     fn of(event: &EpollEvent) -> Self {
         let number = (event.data() >> 2) as usize;
         match event.data() & 3 {
-            0 => Self::Listener,
+            0 => Self::Listener(number),
             1 => Self::Client(number),
             _ => Self::Server(number),
         }
@@ -368,20 +462,36 @@ pub(crate) fn offered_congestion_controls() -> Vec<String> {
     names.split_whitespace().filter(|name| !name.starts_with("lasthop")).map(str::to_owned).collect()
 }
 
-fn send_all(socket: &OwnedFd, zeroes: &[u8]) -> Result<(), Errno> {
-    loop {
-        match socket::send(socket.as_raw_fd(), zeroes, MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT) {
-            // A partial write: the buffer is full, and epoll tells when it is not.
-            Ok(sent) if sent < zeroes.len() => return Ok(()),
-            Ok(_) | Err(Errno::EINTR) => {}
+/// Writes as much as the kernel takes, and at most what is `unwritten`.
+fn send_all(socket: &OwnedFd, zeroes: &[u8], unwritten: &mut u64) -> Result<(), Errno> {
+    while *unwritten > 0 {
+        let offered = usize::try_from(*unwritten).unwrap_or(usize::MAX).min(zeroes.len());
+        match socket::send(socket.as_raw_fd(), &zeroes[..offered], MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT) {
+            Ok(sent) => {
+                if *unwritten < u64::MAX {
+                    *unwritten -= sent as u64;
+                }
+                // A partial write: the buffer is full, and epoll tells when it is not.
+                if sent < offered {
+                    return Ok(());
+                }
+            }
+            Err(Errno::EINTR) => {}
             Err(Errno::EAGAIN) => return Ok(()),
             Err(error) => return Err(error),
         }
     }
+    Ok(())
 }
 
-/// Takes and discards whatever has arrived (MSG_TRUNC: the kernel does not even copy it, tcp(7)).
-fn receive_all(socket: &OwnedFd) -> Result<Bytes, Errno> {
+/// Writes no more: what is in the buffer is still sent. A connection that is broken cannot be closed, and tells so elsewhere.
+fn close(sender: &OwnedFd) {
+    let _ = socket::shutdown(sender.as_raw_fd(), Shutdown::Write);
+}
+
+/// Takes and discards whatever has arrived (MSG_TRUNC: the kernel does not even copy it, tcp(7)), and tells whether that was
+/// the end.
+fn receive_all(socket: &OwnedFd) -> Result<(Bytes, bool), Errno> {
     const AT_ONCE: usize = 1 << 20;
     let mut total = Bytes::ZERO;
     loop {
@@ -390,14 +500,14 @@ fn receive_all(socket: &OwnedFd) -> Result<Bytes, Errno> {
             libc::recv(socket.as_raw_fd(), std::ptr::null_mut(), AT_ONCE, libc::MSG_TRUNC | libc::MSG_DONTWAIT)
         };
         match Errno::result(received) {
-            Ok(0) => return Err(Errno::ECONNRESET),
+            Ok(0) => return Ok((total, true)),
             Ok(received) => {
                 total += Bytes::new(received as u64);
                 if (received as usize) < AT_ONCE {
-                    return Ok(total);
+                    return Ok((total, false));
                 }
             }
-            Err(Errno::EAGAIN) => return Ok(total),
+            Err(Errno::EAGAIN) => return Ok((total, false)),
             Err(Errno::EINTR) => {}
             Err(error) => return Err(error),
         }
@@ -419,6 +529,88 @@ mod tests {
         assert_eq!((report.retransmits, report.timeouts), (45, Some(2)));
     }
 
+    /// Two hosts at A, the second with its era's stack; an upload and a download of each. Who has no model between the
+    /// devices has no delay, so that a few thousand segments take no time.
+    #[test]
+    fn both_ends_of_a_connection_have_the_stack_that_its_host_asks_for() {
+        const TIMESTAMPS: u8 = 1;
+        const SACK: u8 = 2;
+        const WINDOW_SCALING: u8 = 4;
+        const ENOUGH: Bytes = Bytes::new(2_000_000);
+
+        if !nix::unistd::geteuid().is_root() {
+            assert!(std::env::var_os("LASTHOP_REQUIRE_ROOT_TESTS").is_none(), "kernel hosts need root");
+            eprintln!("skipped: kernel hosts need root");
+            return;
+        }
+        let flows = "[[hosts.flows]]\nto = \"B\"\n[[hosts.flows]]\nto = \"B\"\ndirection = \"down\"\n";
+        let text = format!(
+            "[[links]]\nbetween = [\"A\", \"B\"]\n[[hosts]]\nnode = \"A\"\ncongestion_control = \"newreno\"\n[hosts.tcp]\n\
+             mss_bytes = 1012\nsack = false\nrto_min_ms = 800\nreceive_buffer_kib = 40\n{flows}\
+             [[hosts]]\nnode = \"A\"\n{flows}"
+        );
+        let scenario = scenario::Scenario::from_toml("x.toml", &text, &[]).expect("a scenario");
+        let specs = scenario.expanded_hosts();
+        let servers = crate::hosts::Servers::of(&scenario, &specs).expect("servers");
+        assert_eq!(servers.of_flow, [0, 0, 1, 1]);
+        let hosts = Hosts::new(&scenario, &specs, &servers).expect("namespaces");
+        let laws = crate::laws::Laws::load(&specs).expect("none");
+        let plans = crate::flow_plans(&specs, &servers, &laws).expect("plans");
+        let mut traffic = Traffic::prepare(plans, &hosts).expect("sockets");
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| carry_at_once(&hosts, &over));
+            let (clock, zeroes) = (Clock::start(), vec![0; WRITE_BYTES]);
+            let mut events = [EpollEvent::empty(); 64];
+            let deadline = Time::ZERO + Span::from_secs(20);
+            traffic.start_due(clock.now());
+            while traffic.flows.iter().any(|flow| flow.received < ENOUGH) && clock.now() < deadline {
+                let woken = traffic.epoll.wait(&mut events, EpollTimeout::from(20_u8)).expect("events");
+                for event in &events[..woken] {
+                    traffic.on_event(event, clock, &zeroes).expect("sockets");
+                }
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+        for (number, (flow, plan)) in traffic.flows.iter().zip(&traffic.plans).enumerate() {
+            assert!(flow.received >= ENOUGH, "flow {number}: {} {:?}", flow.received, flow.failed);
+            let sender = flow.sender(plan).expect("a sender");
+            let (info, _) = crate::tcp_info::Raw::read(sender.as_fd()).expect("TCP_INFO");
+            let said = format!("flow {number}: {info:?}");
+            let options = info.options & (TIMESTAMPS | SACK | WINDOW_SCALING);
+            if plan.host == 0 {
+                assert_eq!((info.snd_mss, options), (1000, TIMESTAMPS | WINDOW_SCALING), "{said}");
+                // The floor is under the variance; without a delay there is nearly nothing else.
+                assert!((800_000..1_200_000).contains(&info.rto_us), "{said}");
+                // In units of 2^scale bytes at most 40 KiB, once the handshake's window has been used up.
+                assert!((36_000..=40_960).contains(&info.snd_wnd), "{said}");
+            } else {
+                assert_eq!((info.snd_mss, options), (1448, TIMESTAMPS | SACK | WINDOW_SCALING), "{said}");
+                assert!((200_000..800_000).contains(&info.rto_us), "{said}");
+                assert!(info.snd_wnd > 60_000, "{said}");
+            }
+        }
+    }
+
+    /// Gives each packet to whoever it is for, without any network between.
+    fn carry_at_once(hosts: &Hosts, over: &AtomicBool) {
+        let mut buffer = [0; crate::tun::MTU];
+        while !over.load(Ordering::Relaxed) {
+            let mut carried = false;
+            for device in &hosts.devices {
+                let Some(length) = device.read(&mut buffer).expect("a device") else { continue };
+                if let Some(network::Destination::Node(node)) = hosts.plan.destination(&buffer[..length]) {
+                    let end = hosts.plan.end(node, &buffer[..length]);
+                    hosts.devices[end].write(&buffer[..length]).expect("a device");
+                    carried = true;
+                }
+            }
+            if !carried {
+                std::thread::sleep(std::time::Duration::from_micros(100));
+            }
+        }
+    }
+
     #[test]
     fn a_port_names_its_flow() {
         assert_eq!(flow_of_port(client_port(7)), Some(7));
@@ -428,7 +620,7 @@ mod tests {
     #[test]
     fn a_token_comes_back_from_epoll_as_it_was() {
         let back = |token: Token| Token::of(&token.event(EpollFlags::EPOLLIN));
-        assert!(matches!(back(Token::Listener), Token::Listener));
+        assert!(matches!(back(Token::Listener(3)), Token::Listener(3)));
         assert!(matches!(back(Token::Client(1_999)), Token::Client(1_999)));
         assert!(matches!(back(Token::Server(0)), Token::Server(0)));
     }

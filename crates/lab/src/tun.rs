@@ -2,6 +2,7 @@
 
 use crate::netlink::Netlink;
 use anyhow::{Context, Result};
+use netlink_packet_route::route::RouteMetric;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::net::Ipv4Addr;
@@ -15,12 +16,14 @@ pub const INTERFACE: &str = "lh0";
 pub(crate) const MTU: usize = 1500;
 
 /// How a device is set up.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) address: Ipv4Addr,
     pub(crate) prefix_length: u8,
     /// Packets that the kernel keeps for us while we do not read; past that it drops the newest.
     pub(crate) queue_packets: u32,
+    /// Of the default route.
+    pub(crate) metrics: Vec<RouteMetric>,
 }
 
 /// One TUN device, up, with an address and a default route; gone with its file descriptor.
@@ -48,7 +51,7 @@ impl Tun {
         netlink.add_address(index, settings.address, settings.prefix_length)?;
         netlink.bring_up(index, settings.queue_packets)?;
         netlink.queue_plainly(index)?;
-        netlink.add_default_route(index)?;
+        netlink.add_default_route(index, settings.metrics)?;
         Ok(Self { file })
     }
 

@@ -32,8 +32,8 @@ pub use error::{KeyError, ResultError, ScenarioError};
 pub use measure::Distribution;
 pub use overrides::{Case, Override, Vary};
 pub use result::{
-    AccessResult, Build, FlowResult, HostPolicyResult, HostsKind, Lateness, LinkResult, PoliciesResult, RunResult,
-    SCHEMA_VERSION, StationResult,
+    AccessResult, Build, FlowResult, HostPolicyResult, HostsKind, Lateness, LinkResult, NO_PEERS_OVER_LINKS,
+    PoliciesResult, RunResult, SCHEMA_VERSION, StationResult,
 };
 pub use scenario::{AgentMode, Era, HostBlock, HostKind, HostSpec, MAX_FLOWS, MAX_HOSTS, Scenario};
 pub use series::{CONGESTION_STATES, FlowSample, FlowSeries, QueueSample, QueueSeries, Series, place_name};

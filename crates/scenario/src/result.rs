@@ -13,6 +13,9 @@ use units::Rate;
 /// The format of `result.json` and `comparison.json`; a file of another version is refused.
 pub const SCHEMA_VERSION: u32 = 1;
 
+/// A note of runs with agents on `[[links]]`.
+pub const NO_PEERS_OVER_LINKS: &str = "links carry no broadcasts: the agents hear no peers";
+
 /// What one run came to. The field names are the keys of `result.json`; every figure leaves the warm-up out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
@@ -386,7 +389,7 @@ impl LinkResult {
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-const fn is_zero(number: &u64) -> bool {
+pub(crate) const fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 

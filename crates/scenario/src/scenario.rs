@@ -4,7 +4,7 @@ use crate::document::{Document, Path};
 use crate::error::ScenarioError;
 use crate::keys::{HOST_OWN, Section};
 use crate::overrides::Override;
-use crate::stack::{changed_switch, stack};
+use crate::stack::{changed_switches, stack};
 use crate::traffic::{FlowBlock, FlowSpec, drawn, flow_blocks};
 use crate::wiring::Wiring;
 use control::law::{Choice, LawName};
@@ -74,8 +74,8 @@ pub struct HostKind {
     pub path: Option<HostPath>,
     /// The stack at both ends of its connections; valid.
     pub tcp: tcp::Config,
-    /// The first key of `[hosts.tcp]` by which that stack differs from the era's.
-    pub changed_switch: Option<&'static str>,
+    /// The keys of `[hosts.tcp]` by which that stack differs from the era's, in the order of the format.
+    pub changed_switches: Vec<&'static str>,
     /// As the format spells it; the kernel's name for it is [`HostKind::kernel_congestion_control`].
     pub congestion_control: String,
     /// The same with its parameters, if it is one of ours; else only a kernel can have it.
@@ -331,7 +331,7 @@ fn host_blocks(document: &Document, wiring: &Wiring) -> Result<Vec<HostBlock>, S
             rate: crate::build::own_rate(table),
             path: crate::build::own_path(table),
             tcp: stack(document, table, &here)?,
-            changed_switch: changed_switch(table),
+            changed_switches: changed_switches(table),
             congestion_control: text(table, "congestion_control").to_owned(),
             law: law(table),
             agent: word(table, "agent"),

@@ -79,11 +79,11 @@ pub(crate) fn stack(document: &Document, host: &Table, here: &Path) -> Result<Co
     }
 }
 
-/// The first switch of a checked host's `[hosts.tcp]` that is not as its era has it.
-pub(crate) fn changed_switch(host: &Table) -> Option<&'static str> {
+/// The switches of a checked host's `[hosts.tcp]` that are not as its era has them.
+pub(crate) fn changed_switches(host: &Table) -> Vec<&'static str> {
     let table = host["tcp"].as_table().expect("a checked host has a table tcp");
     let changed = |key: &&crate::keys::Key| table.get(key.name) != key.default.value(text(host, "era")).as_ref();
-    Section::Tcp.keys().iter().find(changed).map(|key| key.name)
+    Section::Tcp.keys().iter().filter(changed).map(|key| key.name).collect()
 }
 
 fn tsq(table: &Table) -> Option<Tsq> {

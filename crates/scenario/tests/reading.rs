@@ -337,11 +337,11 @@ fn a_host_may_have_a_path_of_its_own() {
 fn a_host_has_the_stack_of_its_era() {
     for (era, stack) in [("2012", tcp::Config::linux_2012()), ("modern", tcp::Config::linux_modern())] {
         let kind = read("[[hosts]]\n", &[&format!("hosts.0.era={era}")]).hosts[0].kind.clone();
-        assert_eq!((&kind.tcp, kind.changed_switch), (&stack, None));
+        assert_eq!((&kind.tcp, &kind.changed_switches[..]), (&stack, &[][..]));
         assert_eq!(kind.era.stack(), stack);
     }
     let small = read("[[hosts]]\n", &["hosts.0.send_buffer_kib=64"]).hosts[0].kind.clone();
-    assert_eq!((small.tcp.send_buffer, small.changed_switch), (Bytes::from_kib(64), None));
+    assert_eq!((small.tcp.send_buffer, small.changed_switches), (Bytes::from_kib(64), vec![]));
 }
 
 #[test]
@@ -360,7 +360,7 @@ fn every_switch_of_a_stack_can_be_set_by_itself() {
         for value in others {
             let set = format!("hosts.*.tcp.{}={value}", key.name);
             let kind = read("[[hosts]]\nera = \"modern\"\n", &[&set]).hosts[0].kind.clone();
-            assert_eq!(kind.changed_switch, Some(key.name), "{set}");
+            assert_eq!(kind.changed_switches, [key.name], "{set}");
             assert_ne!(kind.tcp, tcp::Config::linux_modern(), "{set}");
         }
     }
@@ -395,10 +395,13 @@ sack = false
         tsq: Some(tcp::Tsq { limit: Bytes::new(131_072), pacing_shift: None }),
         ..tcp::Config::linux_2012()
     };
-    assert_eq!((&one.tcp, one.changed_switch), (&expected, Some("mss_bytes")));
+    assert_eq!(one.tcp, expected);
+    let changed =
+        ["mss_bytes", "recovery", "tsq", "tsq_limit_kib", "delayed_ack_segments", "rto_min_ms", "receive_buffer_kib"];
+    assert_eq!(one.changed_switches, changed);
     assert_eq!(scenario.hosts[0].flows[0].direction, Direction::Down);
     let expected = tcp::Config { slow_start: SlowStart::HyStartPlusPlus, ..tcp::Config::linux_2012() };
-    assert_eq!((&other.tcp, other.changed_switch), (&expected, Some("slow_start")));
+    assert_eq!((&other.tcp, &other.changed_switches[..]), (&expected, &["slow_start"][..]));
 }
 
 #[test]

@@ -272,7 +272,7 @@ impl<'a> Simulation<'a> {
             ));
         }
         if !self.broadcasts && self.agents.iter().any(Option::is_some) {
-            notes.push("links carry no broadcasts: the agents hear no peers".to_owned());
+            notes.push(scenario::NO_PEERS_OVER_LINKS.to_owned());
         }
         let outcome = self.measurement.into_outcome(crate::measure::Finished {
             scenario: self.scenario,

@@ -496,13 +496,13 @@ pub(super) const FLOW: &[Key] = &[
         "stop_s",
         Kind::Range { to: 86_400.0 },
         Preset::Absent,
-        "When the application writes for the last time, in seconds: a moment, or a range as of `start_s`, behind it. What is written by then is still sent. Simulated hosts only.",
+        "When the application writes for the last time, in seconds: a moment, or a range as of `start_s`, behind it. What is written by then is still sent.",
     ),
     key(
         "transfer_kib",
         integer(1, 1 << 30),
         Preset::Absent,
-        "*bulk* The connection closes after so many KiB; without it, never. Simulated hosts only. *transfers* The size of each transfer in KiB; must be given there.",
+        "*bulk* The connection closes after so many KiB; without it, never. *transfers* The size of each transfer in KiB; must be given there.",
     ),
     key(
         "on_s",

@@ -1,0 +1,262 @@
+//! Which switches of `[hosts.tcp]` a kernel has, and how they are turned.
+//!
+//! | where | switches |
+//! | --- | --- |
+//! | sysctls of the namespace | `sack`, `timestamps`, `window_scaling`, `f_rto`, `slow_start_after_idle` |
+//! | metrics of the route | `mss_bytes` (advmss), `initial_window_segments` (initcwnd), `rto_min_ms` (rto_min), `delayed_ack_segments = 1` (quickack) |
+//! | options of the sockets | `pacing` (SO_MAX_PACING_RATE), `nagle` (TCP_NODELAY), `receive_buffer_kib` (SO_RCVBUF, TCP_WINDOW_CLAMP) |
+//!
+//! Both ends of a connection have a namespace with these settings. A switch that is as its era has it is not touched: the
+//! kernel's defaults stand for the era's. A value that only says what every kernel of today does anyway is accepted.
+
+use anyhow::{Context, Result};
+use netlink_packet_route::route::RouteMetric;
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::{RcvBufForce, TcpNoDelay};
+use scenario::{Era, HostKind};
+use std::fs;
+use std::os::fd::{AsRawFd, OwnedFd};
+use units::Bytes;
+
+/// The switches that differ from the era's.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Stack {
+    sack: Option<bool>,
+    timestamps: Option<bool>,
+    window_scaling: Option<bool>,
+    f_rto: Option<bool>,
+    slow_start_after_idle: Option<bool>,
+    mss: Option<u32>,
+    initial_window_segments: Option<u32>,
+    rto_min_ms: Option<u32>,
+    quick_acks: bool,
+    /// Those that only a socket has.
+    pub(crate) sockets: SocketOptions,
+}
+
+/// The switches that are turned at each socket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SocketOptions {
+    paced: bool,
+    no_delay: bool,
+    receive_buffer: Option<Bytes>,
+}
+
+/// A switch that a kernel does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    /// The key of `[hosts.tcp]`.
+    pub(crate) switch: &'static str,
+    /// What kernel hosts accept there.
+    pub(crate) accepted: &'static str,
+}
+
+/// Below the kernel's TCP_MIN_MSS (net/tcp.h) headers dominate; above is what fits into a device's packets.
+const MSS: std::ops::RangeInclusive<u64> = 88..=1460;
+
+impl Stack {
+    /// The stack of such a host, and of the servers that it talks to.
+    ///
+    /// # Errors
+    /// The first switch that a kernel does not have, or not with this value.
+    pub(crate) fn of(kind: &HostKind) -> Result<Self, Refused> {
+        let (tcp, today) = (&kind.tcp, Era::Modern.stack());
+        let mut stack = Self::default();
+        for &switch in &kind.changed_switches {
+            let accept = |holds: bool, accepted: &'static str| {
+                if holds { Ok(()) } else { Err(Refused { switch, accepted }) }
+            };
+            match switch {
+                "sack" => stack.sack = Some(tcp.sack),
+                "timestamps" => stack.timestamps = Some(tcp.timestamps),
+                "window_scaling" => stack.window_scaling = Some(tcp.window_scaling),
+                "f_rto" => stack.f_rto = Some(tcp.f_rto),
+                "slow_start_after_idle" => stack.slow_start_after_idle = Some(tcp.slow_start_after_idle),
+                "mss_bytes" => {
+                    accept(MSS.contains(&tcp.mss.get()), "88 to 1460")?;
+                    stack.mss = Some(tcp.mss.get() as u32);
+                }
+                "initial_window_segments" => stack.initial_window_segments = Some(tcp.initial_window_segments),
+                "rto_min_ms" => {
+                    let ms = u32::try_from(tcp.rto_min.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX);
+                    accept((1..=120_000).contains(&ms), "1 to 120000")?;
+                    stack.rto_min_ms = Some(ms);
+                }
+                "delayed_ack_segments" => {
+                    accept(tcp.delayed_ack.segments == 1, "1 or 2")?;
+                    stack.quick_acks = true;
+                }
+                "pacing" => stack.sockets.paced = tcp.pacing,
+                "nagle" => stack.sockets.no_delay = !tcp.nagle,
+                "receive_buffer_kib" => stack.sockets.receive_buffer = Some(tcp.receive_buffer),
+                // What every kernel of today does, in either era.
+                "timestamp_granularity_ms" => accept(tcp.timestamp_granularity == today.timestamp_granularity, "1")?,
+                "recovery" => accept(tcp.recovery == today.recovery, "\"prr-rfc9937\"")?,
+                "rescue" => accept(tcp.rescue == today.rescue, "false")?,
+                "fack" => accept(tcp.fack == today.fack, "false")?,
+                "sack_compression" => accept(tcp.sack_compression == today.sack_compression, "true")?,
+                // HyStart is CUBIC's alone in the kernel, and cannot be turned off for one namespace.
+                "slow_start" => {
+                    let standard = tcp.slow_start == control::law::SlowStart::Standard;
+                    let cubic = kind.kernel_congestion_control() == "cubic";
+                    accept(standard && !cubic, "\"hystart\" with cubic, \"standard\" with all others")?;
+                }
+                _ => accept(false, "what its era has")?,
+            }
+        }
+        Ok(stack)
+    }
+
+    /// Turns the switches of the namespace of the calling thread.
+    pub(crate) fn set_sysctls(&self) -> Result<()> {
+        let flags = [
+            ("ipv4/tcp_sack", self.sack, "1"),
+            ("ipv4/tcp_timestamps", self.timestamps, "1"),
+            ("ipv4/tcp_window_scaling", self.window_scaling, "1"),
+            ("ipv4/tcp_frto", self.f_rto, "2"),
+            ("ipv4/tcp_slow_start_after_idle", self.slow_start_after_idle, "1"),
+        ];
+        for (key, flag, on) in flags {
+            if let Some(flag) = flag {
+                sysctl(key, if flag { on } else { "0" })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The metrics of the one route by which everything leaves.
+    pub(crate) fn route_metrics(&self) -> Vec<RouteMetric> {
+        /// `1 << RTAX_RTO_MIN` (linux/rtnetlink.h): the kernel looks at an rto_min only where it is locked.
+        const LOCK_RTO_MIN: u32 = 1 << 13;
+
+        let rto_min = self.rto_min_ms.map(|ms| [RouteMetric::Lock(LOCK_RTO_MIN), RouteMetric::RtoMin(ms)]);
+        let others = [
+            self.mss.map(RouteMetric::Advmss),
+            self.initial_window_segments.map(RouteMetric::InitCwnd),
+            self.quick_acks.then_some(RouteMetric::QuickAck(1)),
+        ];
+        rto_min.into_iter().flatten().chain(others.into_iter().flatten()).collect()
+    }
+}
+
+impl SocketOptions {
+    /// Sets what a new socket is to have.
+    pub(crate) fn on_new(self, socket: &OwnedFd) -> Result<()> {
+        if self.paced {
+            pace(socket).context("cannot turn pacing on (SO_MAX_PACING_RATE)")?;
+        }
+        if self.no_delay {
+            setsockopt(socket, TcpNoDelay, &true).context("cannot turn Nagle's algorithm off (TCP_NODELAY)")?;
+        }
+        if let Some(window) = self.receive_buffer {
+            // Much more memory than the window needs, so that TCP_WINDOW_CLAMP alone is the limit; a size that is set is
+            // no longer tuned by the kernel. The kernel doubles what it is given (socket(7)).
+            let memory = usize::try_from(window.get()).unwrap_or(usize::MAX).saturating_mul(4).clamp(1 << 16, 1 << 30);
+            setsockopt(socket, RcvBufForce, &memory).context("cannot set a receive buffer (SO_RCVBUFFORCE)")?;
+            clamp_window(socket, window).context("cannot limit a receive window (TCP_WINDOW_CLAMP)")?;
+        }
+        Ok(())
+    }
+
+    /// Sets again what the kernel changes when the first segments arrive: it then learns how much memory they take,
+    /// and computes the limit of the window anew from the size of the buffer.
+    pub(crate) fn on_first_data(self, socket: &OwnedFd) {
+        if let Some(window) = self.receive_buffer {
+            // A connection that has just been reset takes no option; its end is told elsewhere.
+            let _ = clamp_window(socket, window);
+        }
+    }
+}
+
+/// Sets a key under /proc/sys/net of the namespace of the calling thread.
+pub(crate) fn sysctl(key: &str, value: &str) -> Result<()> {
+    fs::write(format!("/proc/sys/net/{key}"), value).with_context(|| format!("cannot set net/{key} to {value}"))
+}
+
+/// Any limit of the pacing rate turns the kernel's own pacing on (socket(7), tcp_output.c); this one limits nothing.
+fn pace(socket: &OwnedFd) -> std::io::Result<()> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, u64::MAX >> 1)
+}
+
+fn clamp_window(socket: &OwnedFd, window: Bytes) -> std::io::Result<()> {
+    let window = libc::c_int::try_from(window.get()).unwrap_or(libc::c_int::MAX);
+    set_option(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, window)
+}
+
+fn set_option<T>(socket: &OwnedFd, level: libc::c_int, name: libc::c_int, value: T) -> std::io::Result<()> {
+    let length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the value is as long as `length` says and outlives the call.
+    let status = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), length) };
+    if status == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scenario::{Override, Scenario};
+
+    fn stack(settings: &[&str]) -> Result<Stack, Refused> {
+        let overrides: Vec<Override> =
+            settings.iter().map(|setting| Override::parse(&format!("hosts.0.{setting}")).expect("a setting")).collect();
+        let scenario = Scenario::from_toml("x.toml", "[[hosts]]\n", &overrides).expect("a scenario");
+        Stack::of(&scenario.hosts[0].kind)
+    }
+
+    fn metrics(settings: &[&str]) -> Vec<RouteMetric> {
+        stack(settings).expect("a kernel has these").route_metrics()
+    }
+
+    #[test]
+    fn a_stack_of_its_era_changes_nothing() {
+        for era in ["era=2012", "era=modern"] {
+            assert_eq!(stack(&[era]), Ok(Stack::default()));
+        }
+        assert_eq!(metrics(&[]), []);
+    }
+
+    #[test]
+    fn a_route_says_what_its_connections_are() {
+        let settings =
+            ["tcp.mss_bytes=1012", "tcp.initial_window_segments=4", "tcp.delayed_ack_segments=1", "tcp.rto_min_ms=230"];
+        let expected = [
+            RouteMetric::Lock(8192),
+            RouteMetric::RtoMin(230),
+            RouteMetric::Advmss(1012),
+            RouteMetric::InitCwnd(4),
+            RouteMetric::QuickAck(1),
+        ];
+        assert_eq!(metrics(&settings), expected);
+    }
+
+    #[test]
+    fn what_a_kernel_of_today_does_anyway_may_be_said() {
+        let today = [
+            "tcp.timestamp_granularity_ms=1",
+            "tcp.recovery=prr-rfc9937",
+            "tcp.rescue=false",
+            "tcp.fack=false",
+            "tcp.sack_compression=true",
+        ];
+        assert_eq!(stack(&today), Ok(Stack::default()));
+        assert_eq!(stack(&["congestion_control=newreno", "tcp.slow_start=standard"]), Ok(Stack::default()));
+    }
+
+    #[test]
+    fn what_no_kernel_has_is_refused_by_its_key() {
+        let refused = |settings: &[&str]| stack(settings).expect_err("refused");
+        for (setting, switch, accepted) in [
+            ("tcp.recovery=rfc6675", "recovery", "\"prr-rfc9937\""),
+            ("tcp.rto_estimator=rfc6298", "rto_estimator", "what its era has"),
+            ("tcp.timestamp_granularity_ms=20", "timestamp_granularity_ms", "1"),
+            ("tcp.delayed_ack_segments=4", "delayed_ack_segments", "1 or 2"),
+            ("tcp.mss_bytes=9000", "mss_bytes", "88 to 1460"),
+            ("tcp.limited_transmit=false", "limited_transmit", "what its era has"),
+            ("tcp.slow_start=standard", "slow_start", "\"hystart\" with cubic, \"standard\" with all others"),
+        ] {
+            assert_eq!(refused(&[setting]), Refused { switch, accepted }, "{setting}");
+        }
+        assert_eq!(refused(&["era=modern", "tcp.fack=true"]).switch, "fack");
+        assert_eq!(refused(&["era=modern", "tcp.rack_tlp=false"]).switch, "rack_tlp");
+        assert_eq!(refused(&["congestion_control=reno", "tcp.slow_start=hystart++"]).switch, "slow_start");
+    }
+}
