@@ -1,6 +1,7 @@
-//! `lasthop study`: runs what a study asks for on all cores, and says which of its claims hold.
+//! `lasthop study`: runs what a study asks for, on all cores or in real time, and says which of its claims hold.
 
 use crate::progress::Progress;
+use crate::runs::Habitat;
 use crate::{COULD_NOT_RUN, FAILED, build, parallel, say, stop_on_signals, tell};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
+use units::Span;
 
 /// Where studies are, if nothing else is said.
 const STUDIES: &str = "studies";
@@ -21,11 +23,15 @@ pub(crate) struct StudyArguments {
     #[arg(required_unless_present = "list")]
     name: Option<String>,
     /// Say which studies there are, and run none
-    #[arg(long, conflicts_with_all = ["name", "seeds", "out", "jobs"])]
+    #[arg(long, conflicts_with_all = ["name", "hosts", "seeds", "out", "jobs"])]
     list: bool,
     /// The folder of the studies
     #[arg(long, value_name = "DIR", default_value = STUDIES)]
     studies: PathBuf,
+    /// What the hosts are: `simulated` in virtual time, or `kernel`: this machine's own TCP, in real time, as root; without
+    /// it as the study says
+    #[arg(long, value_enum)]
+    hosts: Option<Habitat>,
     /// Run each point with so many seeds, instead of the study's own number
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: Option<u64>,
@@ -35,48 +41,72 @@ pub(crate) struct StudyArguments {
     /// Put the whole result as one JSON document on standard output instead of tables
     #[arg(long)]
     json: bool,
-    /// Do so many runs at once, instead of as many as there are cores
+    /// Do so many runs at once; simulated hosts only, without it as many as there are cores
     #[arg(long)]
     jobs: Option<NonZero<usize>>,
 }
 
+/// So often a run is done again that was not valid because the machine was busy.
+const MOST_REPEATS: u64 = 2;
+
 /// `lasthop study`.
 pub(crate) fn study(arguments: &StudyArguments) -> Result<ExitCode> {
     let stop = stop_on_signals()?;
-    let run = |scenario: &Scenario| -> Result<Option<RunResult>> {
+    let check = |scenario: &Scenario, hosts: HostsKind| match hosts {
+        HostsKind::Simulated => Ok(sim::check(scenario)?),
+        HostsKind::Kernel => lab::check(scenario),
+    };
+    let run = |scenario: &Scenario, hosts: HostsKind, progress: &Progress| -> Result<Option<RunResult>> {
         let started = Instant::now();
-        let options = sim::Options { build: build(), series: false, stop: &stop, progress: &|_| {} };
-        let outcome = sim::run(scenario, &options)?;
+        let at = |at| progress.at(at);
+        let outcome = match hosts {
+            HostsKind::Simulated => {
+                let options = sim::Options { build: build(), series: false, stop: &stop, progress: &at };
+                sim::run(scenario, &options)?
+            }
+            HostsKind::Kernel => {
+                let traffic = lab::TrafficSource::Own;
+                lab::run(scenario, &lab::Options { traffic, build: build(), stop: &stop, progress: &at })?
+            }
+        };
         Ok(outcome.map(|(mut result, _)| {
             result.took(started.elapsed());
             result
         }))
     };
-    with(arguments, &Habitat { check: &|scenario| Ok(sim::check(scenario)?), run: &run, stop: &stop })
+    with(arguments, &Runner { check: &check, run: &run, stop: &stop })
 }
 
 /// What runs a study.
-struct Habitat<'a> {
-    /// Whether a scenario can be run at all.
-    check: &'a dyn Fn(&Scenario) -> Result<()>,
-    /// Runs it; `None` if it was stopped.
-    run: &'a (dyn Fn(&Scenario) -> Result<Option<RunResult>> + Sync),
+struct Runner<'a> {
+    /// Whether these hosts can run a scenario at all.
+    check: &'a dyn Fn(&Scenario, HostsKind) -> Result<()>,
+    run: Run<'a>,
     stop: &'a AtomicBool,
 }
 
-fn with(arguments: &StudyArguments, habitat: &Habitat<'_>) -> Result<ExitCode> {
+/// Runs a scenario; `None` if it was stopped.
+type Run<'a> = &'a (dyn Fn(&Scenario, HostsKind, &Progress) -> Result<Option<RunResult>> + Sync);
+
+fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
     let Some(name) = &arguments.name else { return list(arguments) };
     let study = Study::load(&find(&arguments.studies, name)?)?;
+    let hosts = arguments.hosts.map_or(study.hosts, Habitat::hosts_kind);
+    if arguments.jobs.is_some() && hosts == HostsKind::Kernel {
+        bail!("kernel hosts run in real time, one run after the other: --jobs is for simulated hosts");
+    }
     // Everything is read and checked before the first run starts.
     let planned = study.plan(arguments.seeds.unwrap_or(study.seeds))?;
     for run in &planned {
         let point = if run.label.is_empty() { "its scenario".to_owned() } else { format!("the point {}", run.label) };
-        (habitat.check)(&run.scenario).with_context(|| format!("{point} cannot be run"))?;
+        (runner.check)(&run.scenario, hosts).with_context(|| format!("{point} cannot be run"))?;
     }
     crate::runs::prepare(arguments.out.as_deref())?;
-    let jobs = arguments.jobs.unwrap_or_else(parallel::all_cores);
-    let runs = run_all(&planned, jobs, habitat)?;
-    let result = StudyResult::new(&study, HostsKind::Simulated, build(), &runs);
+    let (runs, repeated_runs) = match hosts {
+        HostsKind::Simulated => (run_at_once(&planned, arguments.jobs.unwrap_or_else(parallel::all_cores), runner)?, 0),
+        HostsKind::Kernel => run_in_turn(&planned, runner)?,
+    };
+    let result = StudyResult { repeated_runs, ..StudyResult::new(&study, hosts, build(), &runs) };
     say(&if arguments.json { result.to_json() } else { report::tables::study(&result) })?;
     if let Some(out) = &arguments.out {
         crate::runs::clear(out)?;
@@ -88,30 +118,62 @@ fn with(arguments: &StudyArguments, habitat: &Habitat<'_>) -> Result<ExitCode> {
 }
 
 /// Every run, in their order, whatever the number of threads.
-fn run_all(planned: &[PlannedRun], jobs: NonZero<usize>, habitat: &Habitat<'_>) -> Result<Vec<RunResult>> {
+fn run_at_once(planned: &[PlannedRun], jobs: NonZero<usize>, runner: &Runner<'_>) -> Result<Vec<RunResult>> {
     let progress = Progress::of_many(planned.len());
     let failed = AtomicBool::new(false);
     let outcomes = parallel::in_order(planned, jobs, |planned| {
         // Runs are begun in their order: whatever stands before the one that failed is finished, so that the failure which
         // is told is always the first.
-        if habitat.stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed) {
+        if runner.stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let outcome = (habitat.run)(&planned.scenario);
+        let outcome = (runner.run)(&planned.scenario, HostsKind::Simulated, &Progress::Silent);
         failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
         progress.one_more();
         outcome
     });
     progress.finish();
-    let mut runs = Vec::with_capacity(planned.len());
-    for (planned, outcome) in planned.iter().zip(outcomes) {
-        let place = || format!("at {}, seed {}", planned.label, planned.scenario.seed);
-        match outcome.with_context(place)? {
-            Some(result) => runs.push(result),
-            None => bail!("interrupted: a study is judged by all of its runs, so nothing was kept"),
-        }
+    planned.iter().zip(outcomes).map(|(planned, outcome)| finished(planned, outcome)).collect()
+}
+
+/// One after the other, in real time. Runs that were late only are done again; also how often that was.
+fn run_in_turn(planned: &[PlannedRun], runner: &Runner<'_>) -> Result<(Vec<RunResult>, u64)> {
+    let total: Span = planned.iter().map(|planned| planned.scenario.duration).sum();
+    let minutes = (total.as_secs_f64() / 60.0).ceil();
+    tell(format_args!("{} runs one after the other, in real time: about {minutes} min", planned.len()));
+    let (mut runs, mut repeated) = (Vec::with_capacity(planned.len()), 0);
+    for (number, planned) in (1_usize..).zip(planned) {
+        let mut repeats = 0;
+        let run = loop {
+            let label = format!("[{number}/{}] {}", runs.capacity(), place(planned));
+            let progress = Progress::of_run(&label, planned.scenario.duration, HostsKind::Kernel);
+            let outcome = (runner.run)(&planned.scenario, HostsKind::Kernel, &progress);
+            progress.finish();
+            let run = finished(planned, outcome)?;
+            let late = !run.valid && run.invalid_reasons.iter().all(|reason| lab::is_lateness(reason));
+            if !late || repeats == MOST_REPEATS {
+                break run;
+            }
+            repeats += 1;
+            tell(format_args!("{label}: once more, for the machine was busy: {}", run.invalid_reasons.join("; ")));
+        };
+        repeated += repeats;
+        runs.push(run);
     }
-    Ok(runs)
+    Ok((runs, repeated))
+}
+
+fn finished(planned: &PlannedRun, outcome: Result<Option<RunResult>>) -> Result<RunResult> {
+    match outcome.with_context(|| place(planned))? {
+        Some(result) => Ok(result),
+        None => bail!("interrupted: a study is judged by all of its runs, so nothing was kept"),
+    }
+}
+
+/// Which run that is, in words.
+fn place(planned: &PlannedRun) -> String {
+    let seed = format!("seed {}", planned.scenario.seed);
+    if planned.label.is_empty() { seed } else { format!("at {}, {seed}", planned.label) }
 }
 
 /// Exit code 1 needs a word of why, also where standard output has only JSON.
@@ -242,6 +304,7 @@ required = true
             name: name.map(str::to_owned),
             list: name.is_none(),
             studies: folder.to_owned(),
+            hosts: None,
             seeds: None,
             out: Some(folder.join(format!("out-{jobs}"))),
             json: false,
@@ -280,10 +343,11 @@ required = true
         }
     }
 
-    type Run<'a> = &'a (dyn Fn(&Scenario) -> Result<Option<RunResult>> + Sync);
+    type RunOne<'a> = &'a (dyn Fn(&Scenario) -> Result<Option<RunResult>> + Sync);
 
-    fn outcome(folder: &Path, jobs: usize, run: Run<'_>, stop: &AtomicBool) -> Result<ExitCode> {
-        with(&arguments(folder, Some("nobody/fig-1"), jobs), &Habitat { check: &|_| Ok(()), run, stop })
+    fn outcome(folder: &Path, jobs: usize, run: RunOne<'_>, stop: &AtomicBool) -> Result<ExitCode> {
+        let run = |scenario: &Scenario, _: HostsKind, _: &Progress| run(scenario);
+        with(&arguments(folder, Some("nobody/fig-1"), jobs), &Runner { check: &|_, _| Ok(()), run: &run, stop })
     }
 
     fn quiet() -> AtomicBool {
@@ -358,11 +422,70 @@ required = true
     #[test]
     fn what_cannot_be_run_is_found_before_the_first_run() {
         let folder = studies(&[]);
-        let check = |scenario: &Scenario| if scenario.expanded_hosts().len() < 3 { Ok(()) } else { bail!("too many") };
-        let run = |_: &Scenario| -> Result<Option<RunResult>> { panic!("it ran") };
-        let habitat = Habitat { check: &check, run: &run, stop: &quiet() };
-        let error = with(&arguments(folder.path(), Some("nobody/fig-1"), 1), &habitat).expect_err("too many");
+        let check = |scenario: &Scenario, _: HostsKind| {
+            if scenario.expanded_hosts().len() < 3 { Ok(()) } else { bail!("too many") }
+        };
+        let run = |_: &Scenario, _: HostsKind, _: &Progress| -> Result<Option<RunResult>> { panic!("it ran") };
+        let runner = Runner { check: &check, run: &run, stop: &quiet() };
+        let error = with(&arguments(folder.path(), Some("nobody/fig-1"), 1), &runner).expect_err("too many");
         assert_eq!(format!("{error:#}"), "the point n=3 cannot be run: too many");
+    }
+
+    /// A study on kernel hosts with this runner, and its study.json, if it has one.
+    fn on_kernel_hosts(run: RunOne<'_>) -> (Result<ExitCode>, Option<StudyResult>) {
+        let folder = studies(&[("seeds = 2", "seeds = 2\nhosts = \"kernel\"")]);
+        let arguments = StudyArguments { jobs: None, ..arguments(folder.path(), Some("nobody/fig-1"), 0) };
+        let run = |scenario: &Scenario, hosts: HostsKind, _: &Progress| {
+            assert_eq!(hosts, HostsKind::Kernel);
+            run(scenario)
+        };
+        let code = with(&arguments, &Runner { check: &|_, _| Ok(()), run: &run, stop: &quiet() });
+        (code, StudyResult::load(&folder.path().join("out-0/study.json")).ok())
+    }
+
+    const LATE: &str = "99 % of the deliveries were up to 2310 us late, more than 1000 us";
+
+    fn invalid(scenario: &Scenario, reason: &str) -> RunResult {
+        RunResult { valid: false, invalid_reasons: vec![reason.to_owned()], ..result(scenario) }
+    }
+
+    #[test]
+    fn on_kernel_hosts_a_late_run_is_done_again_and_that_is_told() {
+        let begun = AtomicU64::new(0);
+        // The second of six runs is late, and then the first repetition of it.
+        let (code, study) = on_kernel_hosts(&|scenario| {
+            let late = [1, 2].contains(&begun.fetch_add(1, Ordering::Relaxed));
+            Ok(Some(if late { invalid(scenario, LATE) } else { result(scenario) }))
+        });
+        assert_eq!(code.expect("it runs"), ExitCode::SUCCESS);
+        let study = study.expect("a result");
+        assert_eq!((study.hosts_kind, study.valid, study.repeated_runs), (HostsKind::Kernel, true, 2));
+        assert_eq!(begun.load(Ordering::Relaxed), 8);
+    }
+
+    #[test]
+    fn a_run_that_stays_late_or_failed_otherwise_is_not_done_again_for_ever() {
+        let begun = AtomicU64::new(0);
+        let (code, study) = on_kernel_hosts(&|scenario| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            let reason = if scenario.seed == 1 { LATE } else { "flow 0 of host 0: the connection ended: EPIPE" };
+            Ok(Some(invalid(scenario, reason)))
+        });
+        assert_eq!(code.expect("it runs"), ExitCode::from(FAILED));
+        let study = study.expect("a result");
+        // Three points with seed 1 three times each, and once each with seed 2.
+        assert_eq!((begun.load(Ordering::Relaxed), study.repeated_runs, study.valid), (12, 6, false));
+    }
+
+    #[test]
+    fn jobs_are_not_for_kernel_hosts() {
+        let folder = studies(&[]);
+        let arguments =
+            StudyArguments { hosts: Some(Habitat::Kernel), ..arguments(folder.path(), Some("nobody/fig-1"), 1) };
+        let run = |_: &Scenario, _: HostsKind, _: &Progress| -> Result<Option<RunResult>> { panic!("it ran") };
+        let runner = Runner { check: &|_, _| Ok(()), run: &run, stop: &quiet() };
+        let error = with(&arguments, &runner).expect_err("no jobs").to_string();
+        assert!(error.contains("--jobs is for simulated hosts"), "{error}");
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 mod common;
 
-use common::{can_run, on_kernel_hosts, only_late, result, say, undisturbed, valid_run};
+use common::{can_run, lasthop, on_kernel_hosts, only_late, result, say, undisturbed, valid_run};
 use scenario::RunResult;
+use scenario::study::{StudyResult, Verdict};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -380,6 +381,34 @@ fn what_a_scenario_says_of_tcp_is_what_is_on_the_links() {
     // 128 segments in 40 ms: 25.6 Mb/s; with a window of twice that the link would be full, at 47.5 Mb/s.
     let goodput = result.aggregate_goodput_mbps;
     assert!((16.0..25.7).contains(&goodput), "{goodput}");
+}
+
+#[test]
+fn a_study_runs_on_kernel_hosts_in_turn() {
+    if !can_run() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("study.toml");
+    let text = "title = \"Two rates\"\nsource = \"nobody\"\nhosts = \"kernel\"\nseeds = 1\n\
+                [scenario]\nduration_s = 3\nwarmup_s = 1\n[[scenario.links]]\nbetween = [\"A\", \"B\"]\ndelay_ms = 2\n\
+                [[scenario.hosts]]\nnode = \"A\"\n[[scenario.hosts.flows]]\nto = \"B\"\n\
+                [[vary]]\naxis = \"rate\"\nkey = \"links.0.rate_mbps\"\nvalues = [4, 8]\n\
+                [[claims]]\nid = \"twice\"\ntext = \"Twice the rate, twice the goodput.\"\nsource = \"nobody\"\n\
+                value = 'at(\"aggregate_goodput_mbps\", rate=8) / at(\"aggregate_goodput_mbps\", rate=4)'\n\
+                at_least = 1.6\nat_most = 2.4\nrequired = true\n";
+    fs::write(&file, text).expect("a file");
+    let study = undisturbed(|| {
+        let output = lasthop(&["study", &file.display().to_string(), "--json"]).output().expect("the command starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("2 runs one after the other, in real time: about 1 min"), "{said}");
+        let study = StudyResult::from_json(&String::from_utf8_lossy(&output.stdout)).expect("one JSON document");
+        assert!(study.valid || only_late(&study.invalid_reasons), "{said}");
+        if study.valid { Ok(study) } else { Err(study.invalid_reasons) }
+    });
+    let Some(study) = study else { return };
+    assert_eq!((study.hosts_kind, study.claims[0].verdict), (scenario::HostsKind::Kernel, Verdict::Holds));
+    assert!(study.passed);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use crate::cells::{self, Cell};
 use crate::figures::{self, Figure};
 use crate::html::{self, escape};
 use crate::tables::table;
+use scenario::HostsKind;
 use scenario::study::{ClaimResult, FigureResult, Interval, LineResult, PanelResult, StudyResult, Verdict};
 use std::fmt::Write as _;
 
@@ -108,7 +109,8 @@ pub(crate) fn page(study: &StudyResult, figures: &[Figure]) -> String {
     page.push_str("<p class=\"caption\">All of it, with the value of each seed, is in study.json; the means are in points.csv.</p>\n");
     page.push_str("<h2>How to make it again</h2>\n");
     let seeds = study.seeds.len();
-    let _ = writeln!(page, "<pre>lasthop study {} --seeds {seeds} --out DIR</pre>", escape(&study.name));
+    let hosts = if study.hosts_kind == HostsKind::Kernel { " --hosts kernel" } else { "" };
+    let _ = writeln!(page, "<pre>lasthop study {}{hosts} --seeds {seeds} --out DIR</pre>", escape(&study.name));
     let _ = writeln!(page, "<details><summary>The study</summary>\n<pre>{}</pre></details>", escape(&study.study));
     html::scenario(&mut page, &study.scenario);
     html::end(page)
@@ -150,7 +152,12 @@ fn runs(study: &StudyResult) -> String {
     let runs = points * seeds;
     let of = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     let confidence = if seeds > 1 { "; means ± 95 % confidence" } else { "" };
-    format!("{} × {} = {}{confidence}", of(points, "point"), of(seeds, "seed"), of(runs, "run"))
+    let repeated = match study.repeated_runs {
+        0 => String::new(),
+        1 => "; one was done again, for the machine had been too busy".to_owned(),
+        many => format!("; {many} times one was done again, for the machine had been too busy"),
+    };
+    format!("{} × {} = {}{confidence}{repeated}", of(points, "point"), of(seeds, "seed"), of(runs, "run"))
 }
 
 /// What became of the claims, in a sentence.

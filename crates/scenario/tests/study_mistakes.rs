@@ -79,7 +79,7 @@ fn an_unknown_key_names_the_one_that_was_meant() {
     assert_eq!(
         message("seeds = 3", "seed = 3"),
         "studies/x/good.toml:4: seed: there is no such key; did you mean seeds?; accepted: title, source, note, scenario, \
-         set, seeds, measures, vary, cases, figures, claims"
+         set, seeds, hosts, measures, vary, cases, figures, claims"
     );
     says("x = \"n\"", "x_axis = \"n\"", &["good.toml:21: figures[0].x_axis", "accepted: title, x, y"]);
     says("at_most = 0.9", "atmost = 0.9", &["claims[0].atmost", "did you mean at_most?"]);
@@ -99,6 +99,7 @@ fn what_must_be_there_is_asked_for() {
 #[test]
 fn a_value_of_the_wrong_type_or_range_says_what_it_is() {
     says("seeds = 3", "seeds = \"three\"", &["good.toml:4: seeds: \"three\" is text", "a whole number from 1 to 1000"]);
+    says("seeds = 3", "hosts = \"kernels\"", &["hosts: \"kernels\" is not one of the words", "\"simulated\" or"]);
     says("seeds = 3", "seeds = 0", &["seeds: 0 is out of range"]);
     says("seeds = 3", "seeds = -1", &["seeds: -1 is out of range"]);
     says("seeds = 3", "seeds = 2.5", &["seeds: 2.5 is a number with a fraction"]);

@@ -107,6 +107,12 @@ const TOP: &[Key] = &[
         "Each point runs with so many seeds, counted from the scenario's; `--seeds` changes it. With one there are no confidence intervals.",
     ),
     key(
+        "hosts",
+        "\"simulated\" or \"kernel\"",
+        Some("`\"simulated\"`"),
+        "What runs it: simulated hosts in virtual time, or this machine's own TCP in real time; `--hosts` changes it.",
+    ),
+    key(
         "measures",
         "a list of numbers of a result, as for figures.y",
         Some("none"),

@@ -36,6 +36,7 @@ pub use statistics::Interval;
 
 use crate::error::KeyError;
 use crate::overrides::Override;
+use crate::result::HostsKind;
 use space::{Selection, Space};
 use std::path::PathBuf;
 
@@ -52,6 +53,8 @@ pub struct Study {
     pub note: Option<String>,
     /// Each point runs with so many seeds.
     pub seeds: u64,
+    /// What runs it, if nothing else is said.
+    pub hosts: HostsKind,
     /// The whole file.
     pub text: String,
     /// What to draw.

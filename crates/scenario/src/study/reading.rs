@@ -8,6 +8,7 @@ use super::{Base, Claim, Criterion, Figure, Setting, Study, StudyError};
 use crate::document::{Path, line_of, line_of_key, nearest, shown, type_name};
 use crate::error::KeyError;
 use crate::overrides::Override;
+use crate::result::HostsKind;
 use std::sync::{Arc, Mutex};
 use toml::{Table, Value};
 
@@ -63,6 +64,7 @@ impl Study {
             source: top.needed_text("source", 500)?,
             note: top.text("note", 4_000)?,
             seeds: top.whole("seeds", 1, 1_000)?.unwrap_or(5),
+            hosts: hosts(&mut top)?,
             set: flat_settings(&source, &mut top)?,
             text: text.to_owned(),
             file: file.to_owned(),
@@ -74,6 +76,14 @@ impl Study {
             measures: kept.all(),
         };
         Ok(study)
+    }
+}
+
+fn hosts(top: &mut Entries<'_>) -> Result<HostsKind, StudyError> {
+    match top.text("hosts", 100)?.as_deref() {
+        None | Some("simulated") => Ok(HostsKind::Simulated),
+        Some("kernel") => Ok(HostsKind::Kernel),
+        Some(other) => Err(top.error("hosts", format!("\"{other}\" is not one of the words"))),
     }
 }
 

@@ -7,7 +7,7 @@ use super::statistics::Interval;
 use super::{Claim, Criterion, Figure, Study};
 use crate::error::ResultError;
 use crate::measure::mean;
-use crate::result::{Build, HostsKind, RunResult, SCHEMA_VERSION, from_versioned_json, read, to_json};
+use crate::result::{Build, HostsKind, RunResult, SCHEMA_VERSION, from_versioned_json, is_zero, read, to_json};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -51,6 +51,10 @@ pub struct StudyResult {
     /// Why not, in words; empty if they are.
     #[serde(default)]
     pub invalid_reasons: Vec<String>,
+    /// Runs that were done again because the machine had been too busy for real time; those that count are the last ones.
+    /// Kernel hosts only.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub repeated_runs: u64,
     /// Seconds of all runs on the scenario's clock.
     pub simulated_s: f64,
     /// Seconds that the runs took on the wall clock, added up over all cores.
@@ -253,6 +257,7 @@ impl StudyResult {
             claims,
             valid: runs.iter().all(|run| run.valid),
             invalid_reasons: invalid_reasons(study, &of_point),
+            repeated_runs: 0,
             simulated_s: runs.iter().map(|run| run.duration_s).sum(),
             run_wall_s: runs.iter().map(|run| run.wall_s).sum(),
         }
