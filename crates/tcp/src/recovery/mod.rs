@@ -23,6 +23,9 @@ use crate::scoreboard::DUP_THRESH;
 use crate::sender::{Ack, Sender};
 use units::Time;
 
+/// RFC 5681 §3.1 (4): ssthresh is at least so many segments.
+const MIN_SSTHRESH: u32 = 2;
+
 impl Sender {
     /// Takes in an ACK that is not quite in order, or comes when something is being repaired.
     pub(crate) fn recover(&mut self, now: Time, ack: &mut Ack) {
@@ -221,8 +224,11 @@ impl Sender {
 
     fn begin_reduction(&mut self, now: Time, newly_sacked: u32, newly_acked: u32) {
         let event = self.lost_event(now);
+        let before = self.window.cwnd_segments;
         self.law.on_lost(&event, &mut self.window);
         self.window.cwnd_count = 0;
+        // A window of 2 that cannot become less is no tolerance.
+        self.tolerated = self.window.ssthresh_segments >= before.max(MIN_SSTHRESH + 1);
         let flight = match self.recovery {
             Recovery::PrrRfc9937 => self.board.len() - self.board.sacked_out() + newly_sacked + newly_acked,
             _ => self.board.len(),
@@ -259,10 +265,12 @@ impl Sender {
     /// A timeout: RFC 5681 §3.1, RFC 6298 §5.
     pub(crate) fn enter_loss(&mut self, now: Time) {
         let fresh = self.state <= CongestionState::Disorder;
-        // ssthresh is set once per window: not while the same window times out or is recovered.
+        // ssthresh is set once per window: not while the same window times out or is recovered. A recovery whose loss the law
+        // has tolerated has set nothing: without this, such a connection would come back to the window that timed out.
         let reduces = fresh
             || self.recovery_point <= self.snd_una
-            || (self.state == CongestionState::Loss && self.timeouts_in_a_row == 0);
+            || (self.state == CongestionState::Loss && self.timeouts_in_a_row == 0)
+            || (self.state.is_reduction() && self.tolerated);
         if reduces {
             let prior = (self.window.cwnd_segments, self.current_ssthresh());
             self.undo.begin(self.snd_una, self.board.retransmitted_out(), Some(prior));

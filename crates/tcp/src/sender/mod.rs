@@ -82,6 +82,8 @@ pub(crate) struct Sender {
     pub(crate) state: CongestionState,
     /// Linux's high_seq; RFC 6675 RecoveryPoint, RFC 6582 recover.
     pub(crate) recovery_point: u64,
+    /// The law has left the window as it was at the loss that began this recovery.
+    pub(crate) tolerated: bool,
     /// RFC 6582 §3.2: no fast retransmit for duplicates of what was sent before the last recovery.
     pub(crate) careful_below: u64,
     pub(crate) prr: Prr,
@@ -166,6 +168,7 @@ impl Sender {
             bound: None,
             state: CongestionState::Open,
             recovery_point: 0,
+            tolerated: false,
             careful_below: 0,
             prr: Prr::default(),
             undo: Undo::default(),

@@ -38,7 +38,11 @@ fn at(ms: u64) -> Time {
 impl Solo {
     /// Established at 0, with `segments` to send; the first window has gone.
     fn new(config: &Config, segments: u64) -> Self {
-        let mut end = Endpoint::connect(Time::ZERO, config, LawName::NewReno);
+        Self::with(LawName::NewReno, config, segments)
+    }
+
+    fn with(law: LawName, config: &Config, segments: u64) -> Self {
+        let mut end = Endpoint::connect(Time::ZERO, config, law);
         let syn = end.poll_transmit(Time::ZERO).expect("the SYN");
         let answer = Segment {
             syn: true,
@@ -130,6 +134,29 @@ fn another_timeout_reduces_ssthresh_only_after_progress() {
     assert_eq!(solo.ack(1000, 1, &[]), [1, 2]);
     assert_eq!(solo.timeout(1000 + 1200), [1]);
     assert_eq!(solo.info().ssthresh_segments, Some(2));
+}
+
+/// RFC 5681 §3.1 again: a timeout reduces ssthresh in a recovery as well, if the loss before did not. CHD tolerates one with an empty
+/// queue; NewReno has halved, and the window is not halved twice (Linux).
+#[test]
+fn a_timeout_in_a_recovery_reduces_what_the_law_had_tolerated() {
+    for (law, in_recovery, after) in [(LawName::Chd, 12, 6), (LawName::NewReno, 6, 6)] {
+        let mut solo = Solo::with(law, &Config { fack: false, timestamps: false, ..stack() }, 100);
+        // Two samples of 100 ms: a window of 12, and no queue.
+        solo.ack(100, 1, &[]);
+        solo.ack(100, 2, &[]);
+        for number in [4, 5, 6] {
+            solo.ack(100, 2, &[3..number]);
+        }
+        assert_eq!(
+            (solo.state(), solo.info().ssthresh_segments),
+            (CongestionState::Recovery, Some(in_recovery)),
+            "{law}"
+        );
+        let next = solo.end.next_timeout();
+        solo.end.on_timeout(next);
+        assert_eq!((solo.state(), solo.info().ssthresh_segments), (CongestionState::Loss, Some(after)), "{law}");
+    }
 }
 
 /// RFC 5682 §2.1: no F-RTO for a timeout in the middle of a recovery.
