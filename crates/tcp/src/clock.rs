@@ -2,9 +2,15 @@
 
 use units::{Span, Time};
 
-/// The timestamp at `now`. It starts at 1: an echo of 0 means none. It wraps after 49 days of milliseconds.
+/// The timestamp at `now`. It starts at 1: an echo of 0 means none. It wraps after 49 days of milliseconds, or 71 minutes of
+/// microseconds: compare with [`is_before`], subtract with `wrapping_sub`.
 pub(crate) fn ticks(now: Time, granularity: Span) -> u32 {
-    (now.as_nanos() / granularity.as_nanos()) as u32 + 1
+    ((now.as_nanos() / granularity.as_nanos()) as u32).wrapping_add(1)
+}
+
+/// Whether timestamp `a` is before `b`, modulo 2^32: RFC 7323 §5.2.
+pub(crate) fn is_before(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) < 0
 }
 
 /// The same for every segment, with a division for every tick.
@@ -41,12 +47,21 @@ mod tests {
         assert_eq!([0, 9_999_999, 10_000_000, 1_000_000_000].map(at), [1, 1, 2, 101]);
     }
 
+    #[test]
+    fn a_microsecond_clock_that_wraps_is_still_ahead() {
+        let at = |us: u64| ticks(Time::from_nanos(us * 1000), Span::from_nanos(1000));
+        let wrap = 1_u64 << 32;
+        assert_eq!([wrap - 2, wrap - 1, wrap].map(at), [u32::MAX, 0, 1]);
+        assert!(is_before(at(wrap - 2), at(wrap)) && !is_before(at(wrap), at(wrap - 2)));
+        assert_eq!(at(wrap + 40_000).wrapping_sub(at(wrap - 10_000)), 50_000);
+    }
+
     proptest! {
         #[test]
         fn the_remembered_tick_is_the_computed_one(
-            times in prop::collection::vec(0..200_000_000_u64, 1..50), granularity_ms in 1..50_u64,
+            times in prop::collection::vec(0..200_000_000_u64, 1..50), granularity_us in 1..50_000_u64,
         ) {
-            let granularity = Span::from_millis(granularity_ms);
+            let granularity = Span::from_nanos(granularity_us * 1000);
             let mut clock = TickClock::new(granularity);
             for at in times {
                 prop_assert_eq!(clock.ticks(Time::from_nanos(at)), ticks(Time::from_nanos(at), granularity));

@@ -279,8 +279,8 @@ impl Config {
         if !(1..=1000).contains(&self.initial_window_segments) {
             return error("initial_window_segments", &self.initial_window_segments, "1 to 1000 segments");
         }
-        if !(1_000_000..=1_000_000_000).contains(&self.timestamp_granularity.as_nanos()) {
-            return error("timestamp_granularity", &self.timestamp_granularity, "1 ms to 1 s (RFC 7323 §5.4)");
+        if !(1_000..=1_000_000_000).contains(&self.timestamp_granularity.as_nanos()) {
+            return error("timestamp_granularity", &self.timestamp_granularity, "1 us to 1 s");
         }
         if self.rto_min.is_zero() || self.rto_min > self.rto_max {
             return error("rto_min", &self.rto_min, "more than nothing, and at most rto_max");

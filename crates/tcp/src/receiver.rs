@@ -17,6 +17,7 @@
 //! *What it leaves out*: the growth of the window with use (Linux's receive buffer tuning: the whole buffer is advertised from
 //! the start), Linux's interactive mode (pingpong), PAWS (sequence numbers do not wrap), urgent data.
 
+use crate::clock::is_before;
 use crate::config::Config;
 use crate::ranges::Ranges;
 use crate::segment::{SackBlocks, Segment};
@@ -187,7 +188,7 @@ impl Receiver {
     pub(crate) fn on_segment(&mut self, now: Time, segment: &Segment, rto: Span, srtt: Span) {
         if let Some(timestamps) = segment.timestamps
             && segment.seq <= self.last_ack_sent
-            && timestamps.value >= self.ts_recent
+            && !is_before(timestamps.value, self.ts_recent)
         {
             self.ts_recent = timestamps.value;
         }

@@ -316,9 +316,9 @@ pub(super) const TCP: &[Key] = &[
     key("timestamps", Kind::Flag, Preset::Flag(true), "Timestamps in every segment (RFC 7323 §3)."),
     key(
         "timestamp_granularity_ms",
-        number(1.0, 1_000.0),
+        number(0.001, 1_000.0),
         by_era(&Preset::Number(10.0), &Preset::Number(1.0)),
-        "The tick of their clock in milliseconds.",
+        "The tick of their clock in milliseconds; RFC 7323 §5.4 has 1 to 1000, Linux since 6.7 also 0.001.",
     ),
     key("window_scaling", Kind::Flag, Preset::Flag(true), "Windows above 65535 bytes (RFC 7323 §2)."),
     key(

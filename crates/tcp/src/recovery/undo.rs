@@ -6,7 +6,7 @@
 //! response RFC 4015  as Linux: cwnd = max(cwnd, cwnd before), ssthresh = max(ssthresh, ssthresh before)
 //! ```
 
-use crate::clock::ticks;
+use crate::clock::{is_before, ticks};
 use crate::info::CongestionState;
 use crate::sender::{Ack, Sender};
 use control::law::Undone;
@@ -66,7 +66,7 @@ impl Sender {
     /// Eifel: what is acknowledged was sent before the first retransmission.
     fn original_arrived(&self, ack: &Ack) -> bool {
         let Some(first) = self.undo.first_retransmission else { return false };
-        self.timestamps && ack.echo != 0 && ack.echo < ticks(first, self.config.timestamp_granularity)
+        self.timestamps && ack.echo != 0 && is_before(ack.echo, ticks(first, self.config.timestamp_granularity))
     }
 
     fn may_undo(&self, ack: &Ack) -> bool {

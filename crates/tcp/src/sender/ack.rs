@@ -227,7 +227,9 @@ impl Sender {
         let mut oldest = of_acked.or(of_sacked);
         if oldest.is_none() && self.timestamps && ack.acked > 0 && ack.echo != 0 {
             let granularity = self.config.timestamp_granularity;
-            oldest = Some(granularity * u64::from(ticks(now, granularity).saturating_sub(ack.echo).max(1)));
+            // An echo of the future is no sample of 50 days.
+            let since = ticks(now, granularity).wrapping_sub(ack.echo) as i32;
+            oldest = Some(granularity * u64::from(since.max(1) as u32));
             newest = oldest;
         }
         let oldest = oldest?;
