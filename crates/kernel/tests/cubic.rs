@@ -14,12 +14,10 @@ mod support;
 
 use control::law::cubic::Cubic;
 use control::law::{Acked, Law, LawName, Lost, Sent, SlowStart, Start, Undone, Window};
-use libbpf_rs::{Link, MapCore, Object, RingBufferBuilder};
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::time::Duration;
-use support::{B4, Flow, Host, Net, run, set_control, set_u32, test_object};
+use support::{B4, Flow, Host, Net, Recorder, run, set_control, set_u32, test_object};
 use units::Time;
 
 /// `struct moment` of the recorder.
@@ -140,65 +138,9 @@ fn numbers(cubic: &Cubic) -> [u32; 16] {
     ]
 }
 
-/// The recording congestion control, registered until it is dropped.
-struct Recorder {
-    object: Object,
-    name: String,
-    _link: Link,
-}
-
-impl Recorder {
-    fn start(round: u32) -> Self {
-        let mut object = test_object("record_cubic");
-
-        // several of these tests may run on one machine
-        let name = format!("lh_r{round}_{}", std::process::id());
-        let mut maps = object.maps_mut();
-        let mut ops = maps.find(|map| map.name() == "record").expect("the map of the control");
-        let value = ops.initial_value_mut().expect("a struct_ops map has one");
-        let at = value.windows(9).position(|bytes| bytes == b"lh_record").expect("its name");
-        value[at..at + 16].fill(0);
-        assert!(name.len() < 16, "{name}");
-        value[at..at + name.len()].copy_from_slice(name.as_bytes());
-        drop(maps);
-
-        let mut object = object.load().unwrap_or_else(|error| panic!("the kernel refuses the recorder: {error}"));
-        let link = object.maps_mut().find(|map| map.name() == "record").expect("the map").attach_struct_ops();
-        let _link = link.unwrap_or_else(|error| panic!("registering {name}: {error}"));
-        Self { object, name, _link }
-    }
-
-    /// All calls that are made while `work` runs; `None` if some found no room in the ring, for nobody emptied it in time.
-    fn record(&self, work: impl FnOnce() + Send) -> Option<Vec<Call>> {
-        let calls = RefCell::new(Vec::new());
-        let map = self.object.maps().find(|map| map.name() == "calls").expect("the ring");
-        let mut builder = RingBufferBuilder::new();
-        let take = |bytes: &[u8]| {
-            calls.borrow_mut().push(Call::from_bytes(bytes));
-            0
-        };
-        builder.add(&map, take).expect("the ring");
-        let ring = builder.build().expect("the ring");
-        std::thread::scope(|scope| {
-            let worker = scope.spawn(work);
-            while !worker.is_finished() {
-                // not poll(), which the end of a child process interrupts; the ring has room for seconds
-                ring.consume().expect("the ring");
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        });
-        ring.consume().expect("the ring");
-        drop(ring);
-        (self.counter(0) == 0).then(|| calls.into_inner())
-    }
-
-    /// The recorder's counters: 0 is `lost`, 1 `repaired`.
-    fn counter(&self, number: usize) -> u64 {
-        let bss = self.object.maps().find(|map| map.name().to_string_lossy().ends_with(".bss")).expect("counters");
-        let value = bss.lookup(&0u32.to_ne_bytes(), libbpf_rs::MapFlags::ANY).expect("readable").expect("present");
-        u64::from_ne_bytes(value[8 * number..][..8].try_into().expect("eight bytes"))
-    }
+/// The recorder; several of these tests may run on one machine.
+fn recorder(round: u32) -> Recorder {
+    Recorder::start(test_object("record_cubic"), "record", "lh_record", format!("lh_r{round}_{}", std::process::id()))
 }
 
 /// A flow under the recorder, nothing sent.
@@ -495,8 +437,8 @@ fn every_call_of_the_kernels_cubic_ends_with_the_same_numbers() {
     needs_root!();
     let (mut calls, mut tally, mut hz_of_this_kernel) = (Vec::new(), Tally::default(), 0);
     for round in 1..=ROUNDS {
-        let recorder = Recorder::start(round);
-        if let Some(more) = recorder.record(|| traffic(&recorder.name)) {
+        let recorder = recorder(round);
+        if let Some(more) = recorder.record(Call::from_bytes, || traffic(&recorder.name)) {
             calls.extend(more);
             hz_of_this_kernel = hz(&calls);
             tally = compare_call_by_call(&calls, hz_of_this_kernel);

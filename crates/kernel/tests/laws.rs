@@ -3,10 +3,13 @@
 
 mod support;
 
-use control::law::{Acked, INFINITE_SSTHRESH, Law, LawName, Lost, Parameters, Sent, SlowStart, Start, Undone, Window};
+use control::law::{
+    Acked, Choice, INFINITE_SSTHRESH, Law, LawName, Lost, Parameters, Sent, SlowStart, Start, Undone, Window,
+};
 use libbpf_rs::{ProgramInput, ProgramMut};
 use std::collections::BTreeSet;
 use support::test_object;
+use units::Span;
 
 /// `struct step` of `bpf/run_law.bpf.c`: kind, window, event, parameters, law.
 struct Step([u8; STEP_BYTES]);
@@ -80,12 +83,13 @@ struct Both<'p, 'o> {
 }
 
 impl<'p, 'o> Both<'p, 'o> {
-    fn new(program: &'p ProgramMut<'o>, name: LawName, slow_start: SlowStart) -> Self {
+    fn new(program: &'p ProgramMut<'o>, choice: Choice, slow_start: SlowStart, tick_ms: u32) -> Self {
         let window = Window { cwnd_segments: 10, cwnd_count: 0, ssthresh_segments: INFINITE_SSTHRESH };
-        let law = Law::new(name, Start { slow_start, ..Start::default() });
+        let timestamp_tick = Span::from_millis(tick_ms.into());
+        let law = Law::new(choice, Start { slow_start, timestamp_tick, ..Start::default() });
         let mut both = Self { program, step: Step([0; STEP_BYTES]), law, window, now_us: 0 };
-        both.step.tell(Parameters::of(name));
-        both.in_bpf(INIT, &[0, slow_start as u32, 0, 1000]);
+        both.step.tell(choice.parameters);
+        both.in_bpf(INIT, &[0, slow_start as u32, choice.seed, 1000 * tick_ms]);
         both
     }
 
@@ -162,7 +166,11 @@ fn compare(both: &mut Both<'_, '_>, numbers: &mut Numbers) -> BTreeSet<u32> {
             5 => both.undone(before),
             _ => {
                 let acked_segments = (1 + numbers.word(3)).min(cwnd);
-                let rtt_us = if numbers.below(10) == 0 { 0 } else { 20_000 + numbers.word(30_000) };
+                let rtt_us = match numbers.below(100) {
+                    0..10 => 0,
+                    10 => 1 + numbers.word(4_000_000),
+                    _ => 20_000 + numbers.word(30_000),
+                };
                 let grows = Acked::MAY_GROW | Acked::CWND_LIMITED | Acked::ADVANCED | Acked::HAS_TIMESTAMP;
                 let flags = if numbers.below(20) == 0 { numbers.word(128) } else { grows };
                 snd_una = snd_una.wrapping_add(acked_segments * 1000);
@@ -201,9 +209,39 @@ fn the_laws_do_in_bpf_what_they_do_natively() {
         for slow_start in SlowStart::ALL {
             let mut windows = BTreeSet::new();
             for _ in 0..10 {
-                windows.append(&mut compare(&mut Both::new(&program, law, slow_start), &mut numbers));
+                let choice = Choice { seed: numbers.word(u32::MAX.into()), ..Choice::from(law) };
+                windows.append(&mut compare(&mut Both::new(&program, choice, slow_start, 1), &mut numbers));
             }
-            assert!(windows.len() > 50, "there must be something to compare: {law}, {slow_start:?}: {windows:?}");
+            assert!(windows.len() > 30, "there must be something to compare: {law}, {slow_start:?}: {windows:?}");
+        }
+    }
+}
+
+/// Parameters at random: each at its lowest, its highest or its default.
+fn corner(law: LawName, numbers: &mut Numbers) -> Parameters {
+    let mut parameters = Parameters::of(law);
+    for parameter in law.parameters() {
+        let value = [parameter.from, parameter.to, parameter.default][numbers.below(3) as usize];
+        parameters.set(law, parameter.name, value).expect("the ends of its range are accepted");
+    }
+    parameters
+}
+
+#[test]
+fn at_the_corners_of_their_parameters_the_laws_do_in_bpf_what_they_do_natively() {
+    needs_root!();
+    let object = test_object("run_law").load();
+    let object = object.unwrap_or_else(|error| panic!("the verifier refuses a law: {error}"));
+    let mut numbers = Numbers(0x2545_f491_4f6c_dd1d);
+    for law in LawName::ALL.into_iter().filter(|law| !law.parameters().is_empty()) {
+        let program_name = format!("run_{}", law.as_str().replace('-', "_"));
+        let program =
+            object.progs_mut().find(|program| *program.name() == *program_name).expect("a program for each law");
+        for _ in 0..60 {
+            let choice =
+                Choice { name: law, parameters: corner(law, &mut numbers), seed: numbers.word(u32::MAX.into()) };
+            let tick_ms = [1, 10, 100][numbers.below(3) as usize];
+            compare(&mut Both::new(&program, choice, SlowStart::Standard, tick_ms), &mut numbers);
         }
     }
 }

@@ -4,9 +4,10 @@
 mod support;
 
 use control::law::{LawName, Parameters};
-use kernel::laws::{Law, Loaded, Name, Options};
+use kernel::laws::{Counters, Law, Loaded, Name, Options, Value};
+use std::io::{Read as _, Write as _};
 use std::time::Duration;
-use support::{B4, Flow, Net, set_control, throughout};
+use support::{B4, Flow, Net, eventually, run, set_control, set_u32, throughout};
 
 fn defaults(law: Law) -> [u32; 16] {
     *Parameters::of(law.as_str().parse::<LawName>().expect("a law of ours")).values()
@@ -55,4 +56,171 @@ fn every_law_fills_a_bottleneck_and_is_asked_about_its_losses() {
             assert!(counters.repaired > 0 || !skip, "{counters:?}");
         }
     }
+}
+
+/// UCC that never halves: every loss is tolerated, but one without a sample since the loss before.
+fn tolerant() -> Loaded {
+    let mut parameters = Parameters::of(LawName::Ucc);
+    parameters.set(LawName::Ucc, "alpha", 1.0).expect("a parameter of UCC");
+    let options = Options { name: Name::Private, ..Options::new(Law::Ucc, *parameters.values()) };
+    Loaded::load(&options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn counters(loaded: &Loaded) -> Counters {
+    loaded.counters().expect("counters")
+}
+
+/// TCP_CA_Open and the others.
+const OPEN: u8 = 0;
+const RECOVERY: u8 = 3;
+const LOSS: u8 = 4;
+
+#[test]
+fn a_tolerated_loss_leaves_the_window_as_it_was() {
+    needs_root!();
+    let net = Net::bottleneck(20, 60_000);
+    net.lose_percent(2);
+    let loaded = tolerant();
+    // a fixed window far below what the bottleneck holds, so that no loss but the random ones happens
+    let mut flow = Flow::idle_with(&net.a, &net.b, B4, |socket| {
+        set_control(socket, loaded.name());
+        set_u32(socket, nix::libc::SOL_SOCKET, nix::libc::SO_SNDBUF, 40_000).expect("a send buffer");
+    });
+    flow.send();
+    let (mut before, mut fallen, mut looked) = (0, 0_u64, 0);
+    throughout(Duration::from_secs(8), || {
+        // the kernel reads the window before it takes the lock and the state after it: one look may mix two moments
+        let looks = [(); 3].map(|()| flow.info());
+        if looks.iter().all(|info| info.ca_state() == OPEN) && counters(&loaded).timeouts == 0 {
+            let window = looks.iter().map(support::TcpInfo::snd_cwnd).max().expect("three looks");
+            fallen += u64::from(window < before);
+            before = window;
+            looked += 1;
+        }
+    });
+    let counters = counters(&loaded);
+    println!("{counters:?}, window {before}, looked at {looked} times");
+    assert!(looked > 20 && counters.losses > 20, "there must be something to look at");
+    let halved = counters.losses - counters.tolerated;
+    assert!(halved * 10 <= counters.losses, "{counters:?}");
+    assert!(fallen <= halved, "the window in Open fell {fallen} times, {counters:?}");
+}
+
+#[test]
+fn a_timeout_in_the_midst_of_a_tolerated_loss_halves() {
+    needs_root!();
+    let net = Net::bottleneck(20, 100_000);
+    net.lose_percent(3);
+    let router = net.router().expect("this net has one");
+    let loaded = tolerant();
+    let mut in_recovery = 0;
+    for _ in 0..12 {
+        let mut flow = flow(&net, loaded.name());
+        flow.send();
+        eventually("a recovery with some window", || {
+            let info = flow.info();
+            info.ca_state() == RECOVERY && info.snd_ssthresh() >= 8 && info.snd_ssthresh() < 10_000
+        });
+        router.run(|| run("nft insert rule ip lossy forward oifname rb drop"));
+        let mut last = flow.info();
+        eventually("a timeout", || {
+            let info = flow.info();
+            let over = info.ca_state() == LOSS;
+            last = if over { last } else { info };
+            over
+        });
+        let after = flow.info();
+        if last.ca_state() == RECOVERY {
+            in_recovery += 1;
+            let (before, after) = (last.snd_ssthresh(), after.snd_ssthresh());
+            assert!(after <= before / 2 + 1, "ssthresh {before}, then {after}");
+        }
+        drop(flow);
+        router.run(|| {
+            run("nft flush chain ip lossy forward");
+            run("nft add rule ip lossy forward oifname rb numgen random mod 100 lt 3 drop");
+        });
+    }
+    println!("{in_recovery} timeouts in the midst of a recovery, {:?}", counters(&loaded));
+    assert!(in_recovery > 0, "there must be something to look at");
+}
+
+#[test]
+fn a_needless_timeout_is_undone() {
+    needs_root!();
+    let net = Net::bottleneck(20, 2_000_000);
+    let router = net.router().expect("this net has one");
+    let loaded = tolerant();
+    let mut flow = Flow::idle_with(&net.a, &net.b, B4, |socket| {
+        set_control(socket, loaded.name());
+        set_u32(socket, nix::libc::SOL_SOCKET, nix::libc::SO_SNDBUF, 60_000).expect("a send buffer");
+    });
+    flow.send();
+    throughout(Duration::from_millis(700), || {});
+    let before = flow.info().snd_cwnd();
+    // nothing is lost, but it waits longer than the timer
+    for rate in ["8kbit", "20mbit"] {
+        router.run(|| run(&format!("tc qdisc change dev rb root tbf rate {rate} burst 4k limit 2000000")));
+        throughout(Duration::from_millis(1500), || {});
+    }
+    let (after, counters) = (flow.info().snd_cwnd(), counters(&loaded));
+    println!("window {before}, then {after}; {counters:?}");
+    assert!(counters.timeouts > 0 && counters.undone > 0, "{counters:?}");
+    assert!(after >= before, "the window is back: {before}, then {after}");
+}
+
+#[test]
+fn a_loss_that_a_probe_repairs_is_a_loss_and_no_notice() {
+    needs_root!();
+    let net = Net::bottleneck(50, 200_000);
+    net.lose_percent(20);
+    let loaded = tolerant();
+    let flow = flow(&net, loaded.name());
+    for _ in 0..300 {
+        // too short for duplicate ACKs: what is lost at the end only a probe or a timeout can tell
+        (&*flow.sender).write_all(&[0; 1000]).expect("sent");
+        (&*flow.receiver).read_exact(&mut [0; 1000]).expect("received");
+    }
+    let counters = counters(&loaded);
+    println!("{counters:?}");
+    assert_eq!((counters.begun, counters.notified), (1, 0), "there was no ECN and no full local queue");
+    assert!(counters.losses > 3, "{counters:?}");
+    assert!(counters.tolerated * 10 >= counters.losses * 8, "{counters:?}");
+}
+
+#[test]
+fn a_full_local_queue_halves_whatever_the_law() {
+    needs_root!();
+    let net = Net::direct();
+    net.a.run(|| {
+        run("ip link set a0 gso_max_segs 1");
+        run("tc qdisc add dev a0 root tbf rate 50mbit burst 2k limit 3200");
+    });
+    let loaded = tolerant();
+    let mut flow = flow(&net, loaded.name());
+    flow.send();
+    throughout(Duration::from_secs(4), || {});
+    let (counters, info) = (counters(&loaded), flow.info());
+    println!("{counters:?}, window {}, ssthresh {}", info.snd_cwnd(), info.snd_ssthresh());
+    assert!(counters.notified > 3, "{counters:?}");
+    assert!(info.snd_ssthresh() < 100, "the queue holds two segments: {}", info.snd_ssthresh());
+}
+
+#[test]
+fn parameters_are_changed_while_a_connection_goes_on() {
+    needs_root!();
+    let net = Net::bottleneck(20, 60_000);
+    let loaded = tolerant();
+    let mut flow = flow(&net, loaded.name());
+    flow.send();
+    eventually("tolerated losses", || counters(&loaded).tolerated > 0);
+    let mut parameters = loaded.parameters().expect("parameters");
+    parameters[0] = 0; // alpha: a loss halves if any sample found a queue
+    loaded.set_parameters(&parameters).expect("set");
+    let tolerated = counters(&loaded).tolerated;
+    eventually("halved losses", || counters(&loaded).losses > counters(&loaded).tolerated + 3);
+    assert!(counters(&loaded).tolerated <= tolerated + 2, "{:?}", counters(&loaded));
+    let sockets = loaded.sockets().expect("a walk");
+    let field = |name: &str| sockets[0].fields.iter().find(|field| field.name == name).expect(name).value.clone();
+    assert!(matches!(field("halved"), Value::Number(count) if count > 0));
 }

@@ -280,8 +280,6 @@ static __always_inline void reduce(struct tcp_sock *tp, __u32 reduction)
 			count(&counters.tolerated);
 	} else if (reduction == REDUCTION_TIMED_OUT) {
 		count(&counters.timeouts);
-	} else {
-		count(&counters.notified);
 	}
 	if (flow && reduction == REDUCTION_LOST) {
 		flow->losses++;
@@ -299,8 +297,19 @@ static __always_inline void change_state(struct tcp_sock *tp, __u8 old_state, __
 		reduce(tp, reduction);
 	if (reduction == REDUCTION_HALVED)
 		own_of(tp)->cwr_una = tp->snd_una;
+	else if (old_state == TCP_CA_CWR && new_state != TCP_CA_CWR && reduction != REDUCTION_LOST)
+		count(&counters.notified);
 	ends_reduction(tp, old_state, new_state);
 	own_of(tp)->ca_state = new_state;
+}
+
+/*
+ * A SYN may time out and a SYN-ACK be acknowledged before init(): they are no business of the law. The kernel forgets
+ * what they made of ssthresh (tcp_init_metrics()).
+ */
+static __always_inline bool in_handshake(struct tcp_sock *tp)
+{
+	return !BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_initialized);
 }
 
 /* Does what skipped hooks should have done. */
@@ -328,8 +337,7 @@ static __always_inline void on_acked(struct tcp_sock *tp, int flag, const struct
 	struct lh_flow *flow;
 	__s32 delivered = rs->acked_sacked;
 
-	/* the SYN-ACK comes before init() */
-	if (!BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_initialized)) {
+	if (in_handshake(tp)) {
 		update_pacing_rate(tp);
 		return;
 	}
@@ -458,7 +466,7 @@ void BPF_PROG(law_set_state, struct sock *sk, __u8 new_state)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 
-	if (skipped(tp))
+	if (in_handshake(tp) || skipped(tp))
 		return;
 	catch_up(tp, ca_state_of(tp));
 	change_state(tp, ca_state_of(tp), new_state);

@@ -2,6 +2,7 @@
 //! A namespace lives as long as a thread or a file holds it, so nothing is left behind even when a test is killed.
 #![allow(dead_code, unreachable_pub, unsafe_code, missing_docs)] // each test uses its part of it
 
+use libbpf_rs::MapCore as _;
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::socket::{getsockopt, setsockopt, sockopt};
 use std::ffi::OsString;
@@ -144,6 +145,15 @@ impl Net {
             run(&format!("tc qdisc add dev rb root tbf rate {rate_mbit}mbit burst 4k limit {queue_bytes}"));
         });
         net
+    }
+
+    /// Has the router of a bottleneck lose this share of the packets towards `b`, each by itself.
+    pub fn lose_percent(&self, percent: u32) {
+        self.router.as_ref().expect("this net has one").run(|| {
+            run("nft add table ip lossy");
+            run("nft add chain ip lossy forward {type filter hook forward priority 0;}");
+            run(&format!("nft add rule ip lossy forward oifname rb numgen random mod 100 lt {percent} drop"));
+        });
     }
 
     /// The router of a bottleneck.
@@ -437,8 +447,72 @@ pub fn load_with(net: &Net, mode: kernel::Mode, change: impl FnOnce(&mut kernel:
     })
 }
 
+/// A congestion control of a test that writes what it sees to the ring `calls`; registered until it is dropped. It counts
+/// in its `.bss`, first what found no room.
+pub struct Recorder {
+    object: libbpf_rs::Object,
+    pub name: String,
+    _link: libbpf_rs::Link,
+}
+
+impl Recorder {
+    /// Registers the control in the map `ops`, which is called `placeholder` so far, as `name`.
+    pub fn start(mut object: libbpf_rs::OpenObject, ops: &str, placeholder: &str, name: String) -> Self {
+        let mut maps = object.maps_mut();
+        let mut map = maps.find(|map| map.name() == ops).expect("the map of the control");
+        let value = map.initial_value_mut().expect("a struct_ops map has one");
+        let at = value.windows(placeholder.len()).position(|bytes| bytes == placeholder.as_bytes()).expect("its name");
+        value[at..at + 16].fill(0);
+        assert!(name.len() < 16, "{name}");
+        value[at..at + name.len()].copy_from_slice(name.as_bytes());
+        drop(maps);
+
+        let mut object = object.load().unwrap_or_else(|error| panic!("the kernel refuses the recorder: {error}"));
+        let link = object.maps_mut().find(|map| map.name() == ops).expect("the map").attach_struct_ops();
+        let _link = link.unwrap_or_else(|error| panic!("registering {name}: {error}"));
+        Self { object, name, _link }
+    }
+
+    /// All that is written while `work` runs; `None` if some found no room in the ring, for nobody emptied it in time.
+    pub fn record<T>(&self, read: impl Fn(&[u8]) -> T, work: impl FnOnce() + Send) -> Option<Vec<T>> {
+        let calls = std::cell::RefCell::new(Vec::new());
+        let map = self.object.maps().find(|map| map.name() == "calls").expect("the ring");
+        let mut builder = libbpf_rs::RingBufferBuilder::new();
+        let take = |bytes: &[u8]| {
+            calls.borrow_mut().push(read(bytes));
+            0
+        };
+        builder.add(&map, take).expect("the ring");
+        let ring = builder.build().expect("the ring");
+        thread::scope(|scope| {
+            let worker = scope.spawn(work);
+            while !worker.is_finished() {
+                // not poll(), which the end of a child process interrupts; the ring has room for seconds
+                ring.consume().expect("the ring");
+                thread::sleep(Duration::from_millis(10));
+            }
+            worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        });
+        ring.consume().expect("the ring");
+        drop(ring);
+        (self.counter(0) == 0).then(|| calls.into_inner())
+    }
+
+    /// One of its counters.
+    pub fn counter(&self, number: usize) -> u64 {
+        let bss = self.object.maps().find(|map| map.name().to_string_lossy().ends_with(".bss")).expect("counters");
+        let value = bss.lookup(&0u32.to_ne_bytes(), libbpf_rs::MapFlags::ANY).expect("readable").expect("present");
+        u64::from_ne_bytes(value[8 * number..][..8].try_into().expect("eight bytes"))
+    }
+}
+
 /// Compiles `tests/bpf/NAME.bpf.c` and opens it.
 pub fn test_object(name: &str) -> libbpf_rs::OpenObject {
+    test_object_with(name, &[])
+}
+
+/// The same with more arguments for the compiler.
+pub fn test_object_with(name: &str, arguments: &[&str]) -> libbpf_rs::OpenObject {
     let crate_dir = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let object = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.{}.o", std::process::id()));
     let include = |folder: &str| format!("-I{}", crate_dir.join(folder).display());
@@ -449,7 +523,9 @@ pub fn test_object(name: &str) -> libbpf_rs::OpenObject {
     builder
         .source(crate_dir.join("tests/bpf").join(format!("{name}.bpf.c")))
         .obj(&object)
-        .clang_args(["-Wall", "-Werror", "-mcpu=v3", &include("src/bpf"), &include("../control/laws")])
+        .clang_args(
+            ["-Wall", "-Werror", "-mcpu=v3", &include("src/bpf"), &include("../control/laws")].iter().chain(arguments),
+        )
         .build()
         .unwrap_or_else(|error| panic!("{name} did not compile; clang 14 or newer is needed: {error:#}"));
     let opened =

@@ -1,0 +1,280 @@
+//! `lasthop laws` as a user meets it. Each test has a BPF file system and a network of its own, in namespaces that end with
+//! its thread: what it loads is gone then, whatever happened. The names in the kernel are the real ones, so these tests
+//! need a machine on which no law is loaded, and run one at a time.
+
+use nix::mount::{MsFlags, mount, umount};
+use nix::sched::{CloneFlags, unshare};
+use serde_json::Value;
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Output};
+use std::sync::Mutex;
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Whether these tests can run here. They must where LASTHOP_REQUIRE_ROOT_TESTS is set.
+fn can_run() -> bool {
+    if nix::unistd::geteuid().is_root() {
+        return true;
+    }
+    assert!(std::env::var_os("LASTHOP_REQUIRE_ROOT_TESTS").is_none(), "laws need root");
+    eprintln!("skipped: laws need root");
+    false
+}
+
+fn in_namespaces(work: impl FnOnce() + Send) {
+    if !can_run() {
+        return;
+    }
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    assert_eq!(loaded(), [""; 0], "laws are loaded on this machine; unload them for this test");
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            let flags = CloneFlags::CLONE_FS | CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWNET;
+            unshare(flags).expect("namespaces");
+            let none = None::<&str>;
+            mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).expect("mounts of our own");
+            let status = Command::new("ip").args(["link", "set", "lo", "up"]).status().expect("ip");
+            assert!(status.success());
+            mount(Some("bpf"), "/sys/fs/bpf", Some("bpf"), MsFlags::empty(), none).expect("a BPF file system");
+            work();
+        });
+        worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+    // the mount namespace, and with it the pins, goes a moment after its thread
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    while !loaded().is_empty() {
+        assert!(std::time::Instant::now() < deadline, "left behind: {:?}", loaded());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+/// The laws in the kernel under their own names; those of other tests have other ones.
+fn loaded() -> Vec<String> {
+    let own = ["lh_hd", "lh_chd", "lh_cdg", "lh_cdg_linux", "lh_ucc"];
+    registered().into_iter().filter(|name| own.contains(&name.as_str())).collect()
+}
+
+fn registered() -> Vec<String> {
+    let names = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").expect("/proc");
+    names.split_whitespace().map(str::to_owned).collect()
+}
+
+fn laws(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_lasthop")).arg("laws").args(arguments).output().expect("the command starts")
+}
+
+/// What a command that succeeds prints.
+fn done(arguments: &[&str]) -> String {
+    let output = laws(arguments);
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&done(arguments)).expect("one JSON document")
+}
+
+/// Exit code 2, nothing on standard output, and every one of `words` on standard error.
+fn refused(output: &Output, words: &[&str]) {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));
+    for word in words {
+        assert!(said.contains(word), "no {word:?} in: {said}");
+    }
+}
+
+fn listed(law: &str) -> Value {
+    let list = json(&["list", "--json"]);
+    list["laws"].as_array().expect("a list").iter().find(|listed| listed["law"] == law).expect("every law").clone()
+}
+
+fn parameter(law: &str, name: &str) -> Value {
+    let listed = listed(law);
+    let parameters = listed["parameters"].as_array().expect("a list");
+    parameters.iter().find(|parameter| parameter["name"] == name).expect(name)["value"].clone()
+}
+
+/// A connection over loopback with a law, nothing sent.
+fn connection(control: &str) -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let client = TcpStream::connect(listener.local_addr().expect("bound")).expect("a connection");
+    let name = std::ffi::OsString::from(control);
+    nix::sys::socket::setsockopt(&client, nix::sys::socket::sockopt::TcpCongestion, &name).expect("any program may");
+    (client, listener.accept().expect("just opened").0)
+}
+
+#[test]
+fn a_law_is_loaded_listed_changed_shown_and_unloaded() {
+    in_namespaces(|| {
+        assert!(done(&["list"]).contains("ucc: not loaded"));
+        assert_eq!(
+            done(&["load", "hd", "ucc", "--set", "ucc.alpha=0.95"]),
+            "hd is loaded as lh_hd\nucc is loaded as lh_ucc\n"
+        );
+        assert!(["lh_hd", "lh_ucc"].iter().all(|name| registered().contains(&(*name).to_owned())));
+        assert_eq!((parameter("ucc", "alpha"), listed("ucc")["loaded"].clone()), (0.95.into(), true.into()));
+        assert_eq!(listed("cdg-linux")["loaded"], false);
+        let text = done(&["list"]);
+        for words in ["ucc: loaded as lh_ucc, version 0.", "alpha", "0 to 1, default 0.99 (ratio)", "tolerated 0"] {
+            assert!(text.contains(words), "no {words:?} in {text}");
+        }
+        assert_eq!(done(&["set", "ucc.alpha=0.9", "hd.queue_min_ms=3"]), "ucc.alpha = 0.9\nhd.queue_min_ms = 3\n");
+        assert_eq!((parameter("ucc", "alpha"), parameter("hd", "queue_min_ms")), (0.9.into(), 3.0.into()));
+
+        let (client, _server) = connection("lh_ucc");
+        assert_eq!(listed("ucc")["sockets"], 1);
+        let shown = json(&["show", "--json"]);
+        let socket = &shown["sockets"][0];
+        assert_eq!(socket["law"], "ucc");
+        assert_eq!(socket["local"], client.local_addr().expect("connected").to_string());
+        assert_eq!(socket["network_namespace_name"], "this one");
+        assert!(socket["state"]["samples"].is_u64() && socket["cwnd_segments"] == 10, "{socket}");
+        let text = done(&["show", "ucc"]);
+        assert!(text.contains("this one") && text.contains("cwnd 10, ssthresh none yet"), "{text}");
+        assert_eq!(done(&["show", "hd"]), "no socket of any network namespace has it\n");
+
+        assert_eq!(
+            done(&["unload", "ucc"]),
+            "ucc is unloaded; 1 socket goes on with it until it ends or gets another\n"
+        );
+        assert_eq!(done(&["unload"]), "hd is unloaded; no socket has it\n");
+        assert_eq!(done(&["unload"]), "no law is loaded\n");
+        drop(client);
+    });
+}
+
+#[test]
+fn all_laws_are_loaded_and_unloaded_together() {
+    in_namespaces(|| {
+        let said = done(&["load"]);
+        assert_eq!(said.lines().count(), 5, "{said}");
+        for law in ["hd", "chd", "cdg", "cdg-linux", "ucc"] {
+            assert!(said.contains(&format!("{law} is loaded as lh_{}", law.replace('-', "_"))), "{said}");
+        }
+        let route = ["route", "add", "local", "127.7.0.0/16", "dev", "lo", "table", "local", "congctl", "lh_chd"];
+        assert!(Command::new("ip").args(route).status().expect("ip").success());
+        let listener = TcpListener::bind("127.7.0.1:0").expect("a listener");
+        let routed = TcpStream::connect(listener.local_addr().expect("bound")).expect("a connection");
+        assert_eq!(control(&routed), "lh_chd");
+        drop((routed, listener));
+        fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "lh_cdg_linux").expect("not restricted");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+        assert_eq!(control(&listener), "lh_cdg_linux");
+        drop(listener);
+        refused_by_default();
+        fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "reno").expect("another");
+        assert_eq!(done(&["unload"]), "cdg-linux is unloaded; no socket has it\n");
+    });
+}
+
+fn control(socket: &impl std::os::fd::AsFd) -> String {
+    let control = nix::sys::socket::getsockopt(socket, nix::sys::socket::sockopt::TcpCongestion);
+    control.expect("TCP_CONGESTION").to_string_lossy().into_owned()
+}
+
+/// The others are unloaded, the default is not.
+fn refused_by_default() {
+    let output = laws(&["unload"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("cannot unload cdg-linux: lh_cdg_linux is the default congestion control of this network"),
+        "{said}"
+    );
+    assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 4);
+    assert_eq!(listed("cdg-linux")["loaded"], true);
+}
+
+#[test]
+fn mistakes_are_named_and_change_nothing() {
+    in_namespaces(|| {
+        refused(&laws(&["load", "vegas"]), &["no law is called \"vegas\"", "hd, chd, cdg, cdg-linux, ucc"]);
+        refused(&laws(&["load", "ucc", "--set", "ucc.alpha=2"]), &["ucc.alpha = 2", "a number from 0 to 1"]);
+        refused(&laws(&["load", "ucc", "--set", "ucc.beta=2"]), &["ucc has no parameter \"beta\"", "alpha"]);
+        refused(&laws(&["load", "ucc", "--set", "hd.queue_min_ms=2"]), &["hd is not among the laws to load"]);
+        refused(&laws(&["set", "ucc.alpha"]), &["LAW.NAME=VALUE"]);
+        refused(&laws(&["set", "ucc.alpha=0.9"]), &["ucc is not loaded"]);
+        refused(&laws(&["show", "ucc"]), &["ucc is not loaded"]);
+        refused(&laws(&["unload", "ucc"]), &["ucc is not loaded"]);
+        assert_eq!(loaded(), [""; 0]);
+
+        done(&["load", "ucc"]);
+        assert_eq!(done(&["load", "ucc"]), "ucc is loaded already, as lh_ucc; it stays as it is\n");
+        refused(&laws(&["load", "ucc", "--set", "ucc.alpha=0.5"]), &["ucc is loaded already", "lasthop laws set"]);
+        refused(&laws(&["set", "ucc.alpha=0.5", "hd.queue_min_ms=1"]), &["hd is not loaded"]);
+        assert_eq!(parameter("ucc", "alpha"), 0.99);
+        // loaded by somebody whose pins cannot be seen from here
+        fs::rename("/sys/fs/bpf/lasthop", "/sys/fs/bpf/elsewhere").expect("renamed");
+        refused(&laws(&["load", "ucc"]), &["cannot load ucc", "lh_ucc already", "not pinned in /sys/fs/bpf/lasthop"]);
+        fs::remove_dir("/sys/fs/bpf/lasthop").expect("empty");
+        fs::rename("/sys/fs/bpf/elsewhere", "/sys/fs/bpf/lasthop").expect("renamed");
+        done(&["unload", "ucc"]);
+    });
+}
+
+#[test]
+fn a_missing_bpf_file_system_is_mounted() {
+    in_namespaces(|| {
+        while umount("/sys/fs/bpf").is_ok() {}
+        assert!(done(&["list"]).contains("ucc: not loaded"));
+        assert_eq!(done(&["unload"]), "no law is loaded\n");
+        done(&["load", "ucc"]);
+        assert!(fs::metadata("/sys/fs/bpf/lasthop/ucc/link").is_ok());
+        done(&["unload", "ucc"]);
+    });
+}
+
+#[test]
+fn a_kernel_without_struct_ops_is_told_so() {
+    in_namespaces(|| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let types = folder.path().join("vmlinux");
+        // BTF with no types at all: magic, version, flags, header's length; no types; one empty string
+        let mut btf = vec![0x9f, 0xeb, 1, 0];
+        for word in [24_u32, 0, 0, 0, 1] {
+            btf.extend(word.to_ne_bytes());
+        }
+        btf.push(0);
+        fs::write(&types, btf).expect("a file");
+        let none = None::<&str>;
+        mount(Some(&types), "/sys/kernel/btf/vmlinux", none, MsFlags::MS_BIND, none).expect("in its place");
+        for arguments in [&["load", "ucc"][..], &["list"], &["unload"], &["show"]] {
+            refused(
+                &laws(arguments),
+                &["laws cannot be loaded here", "congestion control by BPF struct_ops (Linux 5.6)"],
+            );
+        }
+    });
+}
+
+#[test]
+fn users_without_rights_are_told_so() {
+    in_namespaces(|| {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("permissions");
+        let program = folder.path().join("lasthop");
+        fs::copy(env!("CARGO_BIN_EXE_lasthop"), &program).expect("a copy that nobody can read");
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("permissions");
+        for arguments in [&["load", "ucc"][..], &["list"]] {
+            let output = Command::new(&program).arg("laws").args(arguments).uid(65534).gid(65534).output();
+            refused(&output.expect("it starts"), &["laws cannot be loaded here", "root"]);
+        }
+    });
+}
+
+#[test]
+fn a_command_that_was_killed_is_tidied_up_after() {
+    in_namespaces(|| {
+        done(&["load", "ucc"]);
+        fs::rename("/sys/fs/bpf/lasthop/ucc", "/sys/fs/bpf/lasthop/loading-ucc").expect("as if killed before the end");
+        let text = done(&["list"]);
+        assert!(text.contains("ucc: not loaded") && text.contains("loading-ucc: half done"), "{text}");
+        assert_eq!(done(&["load", "ucc"]), "ucc is loaded as lh_ucc\n");
+        assert!(!done(&["list"]).contains("half done"));
+        done(&["unload"]);
+    });
+}
