@@ -174,7 +174,7 @@ fn simulated_only(scenario: &Scenario) -> Option<(String, String)> {
     for (block, host) in scenario.hosts.iter().enumerate() {
         if let Err(Refused { switch, accepted }) = Stack::of(&host.kind) {
             let value = &written["hosts"][block]["tcp"][switch];
-            let what = format!("a stack with {switch} = {value}, for theirs is this kernel's (there: {accepted})");
+            let what = format!("a stack with {switch} = {value} (accepted: {accepted})");
             return Some((format!("hosts[{block}].tcp.{switch}"), what));
         }
         for (number, flow) in host.flows.iter().enumerate() {
