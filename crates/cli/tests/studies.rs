@@ -35,3 +35,8 @@ fn one_upload_stays_below_what_the_air_allows_and_contends_as_two_stations() {
 fn newreno_gets_what_pftk_and_mathis_say() {
     holds("validation/newreno-response");
 }
+
+#[test]
+fn two_newreno_flows_share_the_dumbbell_evenly_at_any_loss() {
+    holds("utsumi/fig-07");
+}
