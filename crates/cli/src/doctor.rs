@@ -18,6 +18,10 @@ pub(crate) fn run(_: &DoctorArguments) -> Result<ExitCode> {
         Mode::Observe => "observe: connections are watched, nothing is changed",
         Mode::Nothing => "nothing: the agent cannot run here",
     };
-    crate::say(&format!("{support}\nbest mode  {means}"))?;
+    let laws = match kernel::laws::check() {
+        Ok(()) => "can be loaded into the kernel, for any program: lasthop laws load".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    crate::say(&format!("{support}\nbest mode  {means}\nlaws       {laws}"))?;
     Ok(if best == Mode::Control { ExitCode::SUCCESS } else { ExitCode::from(crate::FAILED) })
 }

@@ -2,6 +2,9 @@
 //! its thread: what it loads is gone then, whatever happened. The names in the kernel are the real ones, so these tests
 //! need a machine on which no law is loaded, and run one at a time.
 
+mod common;
+
+use common::can_run;
 use nix::mount::{MsFlags, mount, umount};
 use nix::sched::{CloneFlags, unshare};
 use serde_json::Value;
@@ -13,16 +16,6 @@ use std::process::{Command, Output};
 use std::sync::Mutex;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-/// Whether these tests can run here. They must where LASTHOP_REQUIRE_ROOT_TESTS is set.
-fn can_run() -> bool {
-    if nix::unistd::geteuid().is_root() {
-        return true;
-    }
-    assert!(std::env::var_os("LASTHOP_REQUIRE_ROOT_TESTS").is_none(), "laws need root");
-    eprintln!("skipped: laws need root");
-    false
-}
 
 fn in_namespaces(work: impl FnOnce() + Send) {
     if !can_run() {

@@ -1,0 +1,105 @@
+//! Our laws on kernel hosts: what they are for, seen on the kernel's own TCP. Needs root; in real time.
+
+mod common;
+
+use common::{can_run, on_kernel_hosts, valid_run};
+use scenario::RunResult;
+use std::fs;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Utsumi's dumbbell, 10 Mb/s, 40 ms and a queue of 50 packets, with these two congestion controls.
+fn dumbbell(controls: [&str; 2], loss: &str, duration_s: u32) -> Option<RunResult> {
+    let controls = [0, 1].map(|host| format!("hosts.{host}.congestion_control={}", controls[host]));
+    let (loss, duration) = (format!("links.2.loss={loss}"), format!("duration_s={duration_s}"));
+    let mut arguments = vec!["run", "scenarios/utsumi-dumbbell-kernel.toml", "--json", "--set", "warmup_s=3"];
+    for set in [&controls[0], &controls[1], &loss, &duration] {
+        arguments.extend(["--set", set]);
+    }
+    valid_run(&arguments)
+}
+
+/// Private names of laws in the kernel.
+fn loaded() -> Vec<String> {
+    let names = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").expect("/proc");
+    names.split_whitespace().filter(|name| name.starts_with("lh_")).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_law_carries_20_s_over_1_percent_of_random_loss() {
+    if !can_run() {
+        return;
+    }
+    let laws = ["newreno", "hd", "chd", "cdg", "cdg-linux", "ucc"];
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("laws.toml");
+    let mut text = "duration_s = 20\nwarmup_s = 2\n[access]\nkind = \"wired\"\nrate_mbps = 100\n[path]\nrtt_ms = 40\n\
+                    rate_mbps = 60\nqueue_packets = 300\nloss = 0.01\n"
+        .to_owned();
+    for law in laws {
+        text += &format!("[[hosts]]\ncongestion_control = \"{law}\"\n[[hosts.flows]]\n");
+    }
+    fs::write(&file, text).expect("a file");
+    let Some(result) = valid_run(&["run", &file.display().to_string(), "--json"]) else { return };
+    for (flow, law) in result.flows.iter().zip(laws) {
+        assert_eq!(flow.congestion_control, law, "results tell no private name");
+        assert!(flow.goodput_mbps > 1.0 && flow.retransmits > 20, "{flow:?}");
+    }
+    let of = |law: &str| result.flows.iter().find(|flow| flow.congestion_control == law).expect(law).goodput_mbps;
+    // these three tolerate losses without a queue
+    for law in ["chd", "cdg", "ucc"] {
+        assert!(of(law) > 1.5 * of("newreno"), "{law}: {} Mb/s, newreno: {}", of(law), of("newreno"));
+    }
+}
+
+#[test]
+fn ucc_gets_half_as_much_again_as_reno_at_1_and_2_percent_of_loss() {
+    if !can_run() {
+        return;
+    }
+    for loss in ["0.01", "0.02"] {
+        let goodput = |law| dumbbell([law, law], loss, 25).map(|result| result.aggregate_goodput_mbps);
+        let (Some(ucc), Some(reno)) = (goodput("ucc"), goodput("newreno")) else { return };
+        println!("loss {loss}: ucc {ucc} Mb/s, reno {reno} Mb/s, {:.2}", ucc / reno);
+        assert!(ucc >= 1.5 * reno, "loss {loss}: ucc {ucc} Mb/s, reno {reno} Mb/s");
+    }
+}
+
+#[test]
+fn ucc_shares_fairly_with_reno_where_nothing_is_lost_at_random() {
+    if !can_run() {
+        return;
+    }
+    let Some(result) = dumbbell(["ucc", "newreno"], "0", 40) else { return };
+    println!("{:?}", result.flows.iter().map(|flow| flow.goodput_mbps).collect::<Vec<_>>());
+    assert!(result.jain_index.is_some_and(|jain| jain >= 0.9), "{:?}", result.jain_index);
+    assert!(result.aggregate_goodput_mbps > 8.0, "{}", result.aggregate_goodput_mbps);
+}
+
+#[test]
+fn hosts_with_other_parameters_have_another_law_and_a_killed_run_leaves_none() {
+    if !can_run() {
+        return;
+    }
+    let before = loaded();
+    let mut command = on_kernel_hosts(&["run", "scenarios/utsumi-dumbbell-kernel.toml", "--json"]);
+    command.args(["--set", "hosts.0.congestion_control=ucc", "--set", "hosts.1.congestion_control=ucc"]);
+    let mut lab = command.args(["--set", "hosts.1.ucc.alpha=0.5"]).spawn().expect("the command starts");
+    let wait_for = |what: &str, happened: &dyn Fn(&[String]) -> bool| {
+        let begun = Instant::now();
+        loop {
+            let new: Vec<_> = loaded().into_iter().filter(|name| !before.contains(name)).collect();
+            if happened(&new) {
+                return;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "{what}: {new:?}");
+            sleep(Duration::from_millis(50));
+        }
+    };
+    wait_for("two laws", &|new| {
+        new.len() == 2 && new.iter().all(|name| name.starts_with("lh_ucc_") && name.len() == 11)
+    });
+    lab.kill().expect("it is ours");
+    lab.wait().expect("it ends");
+    wait_for("none is left", &<[String]>::is_empty);
+}
