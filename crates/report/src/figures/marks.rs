@@ -13,6 +13,8 @@ const ABOVE: f64 = 30.0;
 const BELOW: f64 = 50.0;
 /// From the middle of a mark to its edge.
 const RADIUS: f64 = 4.0;
+/// A line with more marks than this is drawn without them: they would cover it.
+const MOST_MARKERS: usize = 40;
 
 /// How the lines of a figure are drawn, the same in all panels.
 struct Looks {
@@ -188,7 +190,7 @@ fn draw_panel(
         draw_line(canvas, panel, line, levels, Pen { colour: look.colour, width: 1.5, opacity: 0.85 });
         for mark in &line.marks {
             draw_interval(canvas, panel, mark, levels, Pen::new(look.colour, 1.5));
-            if let Some(at) = place(panel, mark, levels) {
+            if let Some(at) = place(panel, mark, levels).filter(|_| line.marks.len() <= MOST_MARKERS) {
                 draw_marker(canvas, at, *marker, look.colour);
             }
         }
@@ -299,6 +301,17 @@ mod tests {
         let (axis, levels) = level_axis(&figure(["b", "a"].map(|x| mark(Level::Text(x.into()), 3.0)).to_vec()));
         assert_eq!(axis, Axis::Linear { from: 0.0, to: 2.0 });
         assert_eq!(levels.place(&Level::Text("a".into())), 1.5);
+    }
+
+    #[test]
+    fn a_line_of_many_points_has_no_markers() {
+        let line = |points: usize| {
+            let marks = (0..points).map(|x| MarkResult { ci95: None, ..mark(Level::Number(x as f64), 3.0) });
+            draw_figure(&figure(marks.collect()), HostsKind::Simulated).text
+        };
+        let circles = |points| line(points).matches("<circle").count();
+        assert_eq!(circles(MOST_MARKERS) - circles(MOST_MARKERS + 1), MOST_MARKERS);
+        assert!(line(MOST_MARKERS + 1).contains("<polyline"));
     }
 
     #[test]
