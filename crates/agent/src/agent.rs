@@ -209,9 +209,9 @@ impl<'a> Agent<'a> {
         });
         let peers = self.hearing.neighbourhood(now);
         let decision = self.policy.on_tick(&Observation { now, flows: &observations, peers: &peers });
-        let mut decided = samples.iter().zip(&decision.flows);
-        let controlling = decided.any(|(sample, flow)| flow.enabled_at.is_some() && self.applies_to(sample));
-        self.report = Report::of(&observations, controlling);
+        let decided = samples.iter().zip(&decision.flows).filter(|(sample, _)| self.applies_to(sample));
+        let report = Report::of(&observations, decided.filter_map(|(_, flow)| Some(flow.enabled?.by)));
+        self.report = report;
 
         // Bounds that the kernel may still hold for connections that are gone.
         // Their order is that of a hash table, and of no consequence.
@@ -271,13 +271,13 @@ impl<'a> Agent<'a> {
         for (sample, decided) in samples.iter().zip(&decision.flows) {
             let would = if self.applies_to(sample) { "" } else { "would be " };
             let flow = self.flows.get_mut(&sample.cookie).expect("every sample has its flow");
-            if let (Some(at), false) = (decided.enabled_at, flow.enabled) {
+            if let (Some(enabled), false) = (decided.enabled, flow.enabled) {
                 self.totals.flows_enabled += 1;
                 if self.totals.enabled.len() < Totals::ENABLED_KEPT {
-                    self.totals.enabled.push(Enabled { cookie: sample.cookie, t_ns: at.as_nanos() });
+                    self.totals.enabled.push(Enabled { cookie: sample.cookie, t_ns: enabled.at.as_nanos() });
                 }
             }
-            flow.enabled = decided.enabled_at.is_some();
+            flow.enabled = decided.enabled.is_some();
             let kind = decided.bound.map(|_| decided.reason.kind());
             if kind != flow.said {
                 flow.said = kind;
@@ -318,8 +318,8 @@ impl<'a> Agent<'a> {
             bound: applied,
             bound_until_ns: applied.map(|_| until.as_nanos()),
             advised: decided.bound.filter(|_| self.mode == Mode::Advise),
-            enabled: decided.enabled_at.is_some(),
-            enabled_at_ns: decided.enabled_at.map(Time::as_nanos),
+            enabled: decided.enabled.is_some(),
+            enabled_at_ns: decided.enabled_at().map(Time::as_nanos),
             reason: match self.mode {
                 Mode::Observe => "mode observe: nothing is decided".to_owned(),
                 Mode::Advise | Mode::Control => decided.reason.to_string(),

@@ -6,7 +6,7 @@
 //! | --- | --- | --- | --- |
 //! | 0 | 4 | magic | `LHOP` (4c 48 4f 50) |
 //! | 4 | 1 | version | 1 |
-//! | 5 | 1 | flags | bit 0: a tag follows; bit 1: controlling; others 0 |
+//! | 5 | 1 | flags | bit 0: a tag follows; bit 1: controlling; bit 2: congested; others 0 |
 //! | 6 | 2 | busy_flows | connections that are sending |
 //! | 8 | 8 | sender | random, chosen at each start |
 //! | 16 | 8 | timestamp_ns | wall clock, ns since 1970-01-01 UTC; rises with every beacon of a sender |
@@ -42,6 +42,7 @@ const TAG_BYTES: usize = 16; // RFC 2104 §5: at least half of the hash, at leas
 const MAGIC: [u8; 4] = *b"LHOP";
 const FLAG_AUTHENTICATED: u8 = 1;
 const FLAG_CONTROLLING: u8 = 2;
+const FLAG_CONGESTED: u8 = 4;
 
 /// What one beacon says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,8 +105,11 @@ impl fmt::Debug for GroupKey {
 impl Beacon {
     /// The datagram: [`PLAIN_BYTES`] long, with a key [`AUTHENTICATED_BYTES`].
     pub fn encode(&self, key: Option<&GroupKey>) -> Vec<u8> {
-        let Report { busy_flows, srtt, min_rtt, controlling } = self.report;
-        let flags = if key.is_some() { FLAG_AUTHENTICATED } else { 0 } | if controlling { FLAG_CONTROLLING } else { 0 };
+        let Report { busy_flows, srtt, min_rtt, controlling, congested } = self.report;
+        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+        let flags = flag(key.is_some(), FLAG_AUTHENTICATED)
+            | flag(controlling, FLAG_CONTROLLING)
+            | flag(congested, FLAG_CONGESTED);
         let mut datagram = Vec::with_capacity(AUTHENTICATED_BYTES);
         datagram.extend_from_slice(&MAGIC);
         datagram.extend_from_slice(&[VERSION, flags]);
@@ -135,7 +139,7 @@ impl Beacon {
         if version != VERSION {
             return Err(Reject::Version);
         }
-        if flags & !(FLAG_AUTHENTICATED | FLAG_CONTROLLING) != 0 {
+        if flags & !(FLAG_AUTHENTICATED | FLAG_CONTROLLING | FLAG_CONGESTED) != 0 {
             return Err(Reject::Flags);
         }
         let authenticated = flags & FLAG_AUTHENTICATED != 0;
@@ -157,6 +161,7 @@ impl Beacon {
                 srtt: span(u32::from_be_bytes(field(message, 24))),
                 min_rtt: span(u32::from_be_bytes(field(message, 28))),
                 controlling: flags & FLAG_CONTROLLING != 0,
+                congested: flags & FLAG_CONGESTED != 0,
             },
         })
     }
@@ -247,6 +252,7 @@ mod tests {
                 srtt: Some(Span::from_millis(700)),
                 min_rtt: Some(Span::from_millis(256)),
                 controlling: true,
+                congested: false,
             },
         }
     }
@@ -295,7 +301,7 @@ mod tests {
         assert_eq!(Beacon::decode(&[plain.clone(), vec![0]].concat(), None), Err(Reject::Length));
         assert_eq!(Beacon::decode(b"GET / HTTP/1.1", None), Err(Reject::Magic));
         assert_eq!(Beacon::decode(&changed(4, 2), None), Err(Reject::Version));
-        assert_eq!(Beacon::decode(&changed(5, 4), None), Err(Reject::Flags));
+        assert_eq!(Beacon::decode(&changed(5, 8), None), Err(Reject::Flags));
         assert_eq!(Beacon::decode(&authenticated, None), Err(Reject::NoKey));
         assert_eq!(Beacon::decode(&plain, Some(&ours())), Err(Reject::Unauthenticated));
         assert_eq!(Beacon::decode(&authenticated, Some(&key(b"another key, sixteen"))), Err(Reject::Tag));
@@ -378,11 +384,11 @@ mod tests {
 
     fn any_beacon() -> impl Strategy<Value = Beacon> {
         let rtt = || any::<u32>().prop_map(span);
-        (any::<u64>(), any::<u64>(), any::<u16>(), rtt(), rtt(), any::<bool>()).prop_map(
-            |(sender, timestamp_ns, busy_flows, srtt, min_rtt, controlling)| Beacon {
+        (any::<u64>(), any::<u64>(), any::<u16>(), rtt(), rtt(), any::<bool>(), any::<bool>()).prop_map(
+            |(sender, timestamp_ns, busy_flows, srtt, min_rtt, controlling, congested)| Beacon {
                 sender: PeerId(sender),
                 timestamp_ns,
-                report: Report { busy_flows, srtt, min_rtt, controlling },
+                report: Report { busy_flows, srtt, min_rtt, controlling, congested },
             },
         )
     }

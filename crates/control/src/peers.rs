@@ -10,7 +10,7 @@
 //!
 //! The number of terminals n counts this host and every peer that reports a busy connection.
 
-use crate::policy::FlowObservation;
+use crate::policy::{FlowObservation, Trigger};
 use std::collections::BTreeMap;
 use units::{Span, Time};
 
@@ -29,6 +29,8 @@ pub struct Report {
     pub min_rtt: Option<Span>,
     /// Any of its connections is under control.
     pub controlling: bool,
+    /// One of them because its own RTT rose, and not because a peer said so.
+    pub congested: bool,
 }
 
 /// A peer as it was heard last.
@@ -133,9 +135,14 @@ struct Bucket {
 }
 
 impl Report {
-    /// What a host with these connections says about itself. Of several busy ones it reports the RTT of that whose RTT
-    /// has risen most.
-    pub fn of(flows: &[FlowObservation], controlling: bool) -> Self {
+    /// What a host with these connections says about itself; `enabled`: what put those under control that are. Of several
+    /// busy ones it reports the RTT of that whose RTT has risen most.
+    pub fn of(flows: &[FlowObservation], enabled: impl IntoIterator<Item = Trigger>) -> Self {
+        let (mut controlling, mut congested) = (false, false);
+        for trigger in enabled {
+            controlling = true;
+            congested |= trigger == Trigger::OwnRtt;
+        }
         let busy = || flows.iter().filter(|flow| flow.busy);
         let risen_most = busy().max_by(|a, b| {
             let key = |flow: &FlowObservation| flow.ratio().unwrap_or(0.0);
@@ -146,6 +153,7 @@ impl Report {
             srtt: risen_most.and_then(|flow| flow.srtt),
             min_rtt: risen_most.and_then(|flow| flow.min_rtt),
             controlling,
+            congested,
         }
     }
 
@@ -170,6 +178,17 @@ impl Neighbourhood {
     /// The peers, busy or not.
     pub fn peers(&self) -> &[Peer] {
         &self.peers
+    }
+
+    /// Whether a peer is busy and says that its own RTT has risen, or that RTT / lowest RTT is above `ratio`.
+    pub fn any_congested(&self, ratio: f64) -> bool {
+        let risen = |report: &Report| report.congested || report.ratio().is_some_and(|reported| reported > ratio);
+        self.peers.iter().any(|peer| peer.report.busy_flows > 0 && risen(&peer.report))
+    }
+
+    /// The busy connections of the peers, without those of this host.
+    pub fn busy_flows(&self) -> u32 {
+        self.peers.iter().map(|peer| u32::from(peer.report.busy_flows)).fold(0, u32::saturating_add)
     }
 
     /// n: the terminals that are communicating, this one always included.
@@ -328,7 +347,7 @@ mod tests {
     use crate::policy::FlowId;
     use proptest::prelude::*;
 
-    const BUSY: Report = Report { busy_flows: 1, srtt: None, min_rtt: None, controlling: false };
+    const BUSY: Report = Report { busy_flows: 1, srtt: None, min_rtt: None, controlling: false, congested: false };
 
     fn at(milliseconds: u64) -> Time {
         Time::ZERO + Span::from_millis(milliseconds)
@@ -425,12 +444,14 @@ mod tests {
             cwnd_segments: 1,
             busy,
         };
-        let report = Report::of(&[flow(1, 200, true), flow(2, 700, true), flow(3, 900, false)], true);
+        let report = Report::of(&[flow(1, 200, true), flow(2, 700, true), flow(3, 900, false)], [Trigger::Peer]);
         assert_eq!(report.busy_flows, 2);
         assert_eq!(report.srtt, Some(Span::from_millis(700)));
         assert_eq!(report.ratio(), Some(7.0));
-        assert!(report.controlling);
-        assert_eq!(Report::of(&[], false), Report::default());
+        assert_eq!((report.controlling, report.congested), (true, false));
+        let report = Report::of(&[], [Trigger::Peer, Trigger::OwnRtt]);
+        assert_eq!((report.controlling, report.congested), (true, true));
+        assert_eq!(Report::of(&[], []), Report::default());
     }
 
     proptest! {

@@ -11,7 +11,7 @@ use control::activity::{Activity, ActivitySample};
 use control::beacon::{Beacon, Receiver};
 use control::bound::Bound;
 use control::peers::{Limits, PeerId, PeerTable, Report};
-use control::policy::{Decision, FlowId, FlowObservation, Nothing, Observation, Policy, PolicyName};
+use control::policy::{Decision, FlowDecision, FlowId, FlowObservation, Nothing, Observation, Policy, PolicyName};
 use network::random::Streams;
 use rand::RngExt as _;
 use scenario::{AgentMode, HostPolicyResult, HostSpec};
@@ -109,10 +109,10 @@ impl Agent {
         self.terminals_max = self.terminals_max.max(peers.terminals());
         let Decision { flows, new_flows } =
             self.policy.on_tick(&Observation { now, flows: &observations, peers: &peers });
-        let enabled = flows.iter().filter_map(|flow| flow.enabled_at).min();
-        self.enabled_at = self.enabled_at.or(enabled);
+        let enabled = flows.iter().filter_map(|flow| flow.enabled);
+        self.enabled_at = self.enabled_at.or(flows.iter().filter_map(FlowDecision::enabled_at).min());
         let controls = self.mode == AgentMode::Control;
-        self.report = Report::of(&observations, controls && enabled.is_some());
+        self.report = Report::of(&observations, enabled.filter(|_| controls).map(|enabled| enabled.by));
         if !controls {
             return;
         }

@@ -7,7 +7,9 @@
 //! A connection that is idle gets the limit of a busy one: it sends nothing now, and when it starts again before the
 //! next tick the limit is already there. *What it leaves out*: RTT and peers; the constant has to be right.
 
-use super::{Decision, FlowDecision, FlowObservation, Observation, Policy, PolicyName, PolicySettings, Reason};
+use super::{
+    Decision, Enabled, FlowDecision, FlowObservation, Observation, Policy, PolicyName, PolicySettings, Reason, Trigger,
+};
 use crate::bound::Bound;
 use crate::policy::FlowId;
 use std::collections::BTreeMap;
@@ -51,7 +53,7 @@ impl Policy for Fixed {
         let bounded = |flow: &FlowObservation| FlowDecision {
             id: flow.id,
             bound: Some(self.split(busy_flows)),
-            enabled_at: self.enabled_at.get(&flow.id).copied(),
+            enabled: self.enabled_at.get(&flow.id).map(|at| Enabled { at: *at, by: Trigger::Always }),
             reason: Reason::Budget { bound_segments: self.bound_segments, busy_flows },
         };
         Decision {
@@ -116,9 +118,9 @@ mod tests {
         let mut policy = fixed(64, 1);
         tick(&mut policy, 1, &[flow(1, true)]);
         let later = tick(&mut policy, 5, &[flow(1, true)]);
-        assert_eq!(later.flows[0].enabled_at, Some(Time::from_nanos(1_000_000_000)));
+        assert_eq!(later.flows[0].enabled_at(), Some(Time::from_nanos(1_000_000_000)));
         tick(&mut policy, 6, &[]);
         let again = tick(&mut policy, 9, &[flow(1, true)]);
-        assert_eq!(again.flows[0].enabled_at, Some(Time::from_nanos(9_000_000_000)));
+        assert_eq!(again.flows[0].enabled_at(), Some(Time::from_nanos(9_000_000_000)));
     }
 }

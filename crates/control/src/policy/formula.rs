@@ -20,8 +20,8 @@
 //! already high.
 
 use super::{
-    Decision, FlowDecision, FlowId, FlowObservation, Observation, Policy, PolicyName, PolicySettings, Reason,
-    RttReading, ratio,
+    Decision, Enabled, FlowDecision, FlowId, FlowObservation, Observation, Policy, PolicyName, PolicySettings, Reason,
+    RttReading, Trigger, ratio,
 };
 use crate::bound::Bound;
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ pub struct Formula {
 #[derive(Clone, Copy, Debug, Default)]
 struct Flow {
     lowest_rtt: Option<Span>,
-    enabled_at: Option<Time>,
+    enabled: Option<Enabled>,
 }
 
 /// What all connections of a tick have in common.
@@ -76,13 +76,13 @@ impl Formula {
         };
         let PolicySettings { enable_ratio, cut_ratio, .. } = self.settings;
 
-        if state.enabled_at.is_none() {
+        if state.enabled.is_none() {
             if ratio <= enable_ratio {
                 return (None, Reason::NotCongested { ratio, enable_ratio });
             }
-            state.enabled_at = Some(tick.now);
+            state.enabled = Some(Enabled { at: tick.now, by: Trigger::OwnRtt });
         } else if let Some(release_ratio) = self.settings.release_ratio.filter(|release_ratio| ratio < *release_ratio) {
-            state.enabled_at = None;
+            state.enabled = None;
             return (None, Reason::Released { ratio, release_ratio });
         }
         if ratio > cut_ratio {
@@ -132,7 +132,7 @@ impl Policy for Formula {
         for flow in observation.flows {
             let mut state = known.remove(&flow.id).unwrap_or_default();
             let (bound, reason) = self.decide(tick, &mut state, flow);
-            flows.push(FlowDecision { id: flow.id, bound, enabled_at: state.enabled_at, reason });
+            flows.push(FlowDecision { id: flow.id, bound, enabled: state.enabled, reason });
             self.flows.insert(flow.id, state);
         }
         Decision { flows, new_flows: None } // "When the system starts, the proposed control ... is disabled"
@@ -224,10 +224,10 @@ mod tests {
     fn a_ratio_of_exactly_six_does_not_enable() {
         let mut policy = formula(|_| ());
         let decision = decide(&mut policy, 0, 10, &[flow(1, 600, 100)]);
-        assert_eq!((decision.bound, decision.enabled_at), (None, None));
+        assert_eq!((decision.bound, decision.enabled_at()), (None, None));
         assert_eq!(decision.reason, Reason::NotCongested { ratio: 6.0, enable_ratio: 6.0 });
         let decision = decide(&mut policy, 1, 10, &[flow(1, 601, 100)]);
-        assert_eq!(decision.enabled_at, Some(Time::from_nanos(500_000_000)));
+        assert_eq!(decision.enabled_at(), Some(Time::from_nanos(500_000_000)));
     }
 
     #[test]
@@ -247,10 +247,10 @@ mod tests {
         let mut policy = formula(|_| ());
         decide(&mut policy, 3, 10, &[flow(1, 700, 100)]);
         let later = decide(&mut policy, 9, 10, &[flow(1, 100, 100)]);
-        assert_eq!(later.enabled_at, Some(Time::from_nanos(1_500_000_000)));
+        assert_eq!(later.enabled_at(), Some(Time::from_nanos(1_500_000_000)));
         assert!(later.bound.is_some());
         policy.on_tick(&Observation { now: Time::ZERO, flows: &[], peers: &terminals(10) });
-        assert_eq!(decide(&mut policy, 11, 10, &[flow(1, 100, 100)]).enabled_at, None);
+        assert_eq!(decide(&mut policy, 11, 10, &[flow(1, 100, 100)]).enabled_at(), None);
     }
 
     #[test]
@@ -259,7 +259,7 @@ mod tests {
         decide(&mut policy, 0, 1, &[flow(1, 700, 100)]);
         assert!(decide(&mut policy, 1, 1, &[flow(1, 200, 100)]).bound.is_some()); // exactly 2.0 holds
         let released = decide(&mut policy, 2, 1, &[flow(1, 199, 100)]);
-        assert_eq!((released.bound, released.enabled_at), (None, None));
+        assert_eq!((released.bound, released.enabled_at()), (None, None));
         assert_eq!(released.reason, Reason::Released { ratio: 1.99, release_ratio: 2.0 });
         assert_eq!(decide(&mut policy, 3, 1, &[flow(1, 300, 100)]).reason.kind(), "not-congested");
     }
@@ -269,7 +269,7 @@ mod tests {
         let mut policy = formula(|_| ());
         decide(&mut policy, 0, 1, &[flow(1, 100, 100)]);
         // A kernel that has forgotten its lowest RTT reports 300 ms; against 100 ms the ratio is 6.2, not 2.07.
-        assert!(decide(&mut policy, 1, 1, &[flow(1, 620, 300)]).enabled_at.is_some());
+        assert!(decide(&mut policy, 1, 1, &[flow(1, 620, 300)]).enabled.is_some());
     }
 
     #[test]
@@ -348,7 +348,7 @@ mod tests {
                 prop_assert_eq!(decision.flows.len(), flows.len());
                 for (flow, decided) in flows.iter().zip(&decision.flows) {
                     prop_assert_eq!(flow.id, decided.id);
-                    prop_assert!(decided.bound.is_none() || decided.enabled_at.is_some());
+                    prop_assert!(decided.bound.is_none() || decided.enabled.is_some());
                     if let Some(bound) = decided.bound {
                         prop_assert!(bound.max_segments >= minimum_segments);
                         prop_assert_eq!(bound.min_segments, minimum_segments);

@@ -85,10 +85,37 @@ pub struct FlowDecision {
     pub id: FlowId,
     /// Its limits; `None`: none.
     pub bound: Option<Bound>,
-    /// Since when it is under control; `None`: it is not.
-    pub enabled_at: Option<Time>,
+    /// Since when it is under control, and what put it there; `None`: it is not.
+    pub enabled: Option<Enabled>,
     /// Why.
     pub reason: Reason,
+}
+
+/// How a connection came under control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Enabled {
+    /// When.
+    pub at: Time,
+    /// By what.
+    pub by: Trigger,
+}
+
+/// What puts a connection under control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Trigger {
+    /// Nothing in particular: the policy controls every connection from its beginning.
+    Always,
+    /// The connection's own RTT.
+    OwnRtt,
+    /// The report of a peer (shimada §5.2: "at least one substantial RTT increase in the terminals around the AP").
+    Peer,
+}
+
+impl FlowDecision {
+    /// Since when it is under control; `None`: it is not.
+    pub fn enabled_at(&self) -> Option<Time> {
+        self.enabled.map(|enabled| enabled.at)
+    }
 }
 
 impl FlowObservation {
@@ -120,12 +147,8 @@ impl Policy for Nothing {
     }
 
     fn on_tick(&mut self, observation: &Observation<'_>) -> Decision {
-        let unbounded = |flow: &FlowObservation| FlowDecision {
-            id: flow.id,
-            bound: None,
-            enabled_at: None,
-            reason: Reason::NoPolicy,
-        };
+        let unbounded =
+            |flow: &FlowObservation| FlowDecision { id: flow.id, bound: None, enabled: None, reason: Reason::NoPolicy };
         Decision { flows: observation.flows.iter().map(unbounded).collect(), new_flows: None }
     }
 }
