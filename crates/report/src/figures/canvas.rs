@@ -333,11 +333,14 @@ pub(crate) fn number(value: f64) -> String {
     let digits = match magnitude {
         m if m >= 100.0 || (m - m.round()).abs() < 1e-9 => 0,
         m if m >= 10.0 || ((m * 10.0) - (m * 10.0).round()).abs() < 1e-9 => 1,
-        m if m >= 0.01 => 2,
-        _ => 4,
+        m if m >= 1.0 => 2,
+        m if m >= 0.1 => 3,
+        m if m >= 0.01 => 4,
+        _ => 5,
     };
     let text = format!("{value:.digits$}");
-    let (whole, fraction) = text.split_once('.').map_or((text.as_str(), None), |(whole, rest)| (whole, Some(rest)));
+    let text = if digits > 1 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    let (whole, fraction) = text.split_once('.').map_or((text, None), |(whole, rest)| (whole, Some(rest)));
     let (sign, whole) = whole.strip_prefix('-').map_or(("", whole), |whole| ("-", whole));
     let mut parted = String::new();
     for (at, digit) in whole.chars().enumerate() {
@@ -380,7 +383,18 @@ mod tests {
             assert_eq!(number(value), text);
         }
         assert_eq!(number(12_500.0), "12\u{202f}500");
-        for (value, text) in [(0.001, "0.0010"), (2e-4, "2e-4"), (1e-6, "1e-6"), (3.0 * 1e-5, "3e-5")] {
+        for (value, text) in [(0.001, "0.001"), (2e-4, "2e-4"), (1e-6, "1e-6"), (3.0 * 1e-5, "3e-5")] {
+            assert_eq!(number(value), text);
+        }
+    }
+
+    #[test]
+    fn ticks_of_small_numbers_are_told_apart() {
+        let axis = Axis::Linear { from: -0.0025, to: 0.0525 };
+        let written: Vec<String> = axis.ticks(11).into_iter().map(number).collect();
+        let all = ["0", "0.005", "0.01", "0.015", "0.02", "0.025", "0.03", "0.035", "0.04", "0.045", "0.05"];
+        assert_eq!(written, all);
+        for (value, text) in [(0.125, "0.125"), (0.0015, "0.0015"), (1.5, "1.5"), (0.9999, "1"), (1.0 / 3.0, "0.333")] {
             assert_eq!(number(value), text);
         }
     }
