@@ -43,6 +43,8 @@ const VERMILLION: Colour = Colour(0xD5, 0x5E, 0x00);
 const PURPLE: Colour = Colour(0xCC, 0x79, 0xA7);
 const ORANGE: Colour = Colour(0xE6, 0x9F, 0x00);
 const SKY: Colour = Colour(0x56, 0xB4, 0xE9);
+/// Of P. Tol's muted scheme, for what the seven do not reach.
+const WINE: Colour = Colour(0x88, 0x22, 0x55);
 
 /// For what has no colour of its own, in this order.
 const CATEGORIES: [Colour; 7] = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, GREY];
@@ -71,11 +73,37 @@ pub(crate) const REFERENCES: [(Colour, &str); 4] = [
     (Colour(0x6B, 0x72, 0x80), "22 8"),
 ];
 
-/// How the lines of a study are drawn, by their place among all lines; past the seventh, colours meet other markers.
-pub(crate) fn line(index: usize, label: &str) -> (Look, Marker) {
-    let round = index / CATEGORIES.len();
-    let colour = CATEGORIES[index % CATEGORIES.len()];
-    (Look { label: label.to_owned(), colour }, MARKERS[(index + 3 * round) % MARKERS.len()])
+/// Congestion controls, by the names that studies give them: the same in every figure. All but the last are a pair of
+/// [`CATEGORIES`] and [`MARKERS`].
+const CONTROLS: [(&[&str], Colour, Marker); 8] = [
+    (&["newreno", "reno"], BLUE, Marker::Circle),
+    (&["hd"], VERMILLION, Marker::Square),
+    (&["chd"], GREEN, Marker::Triangle),
+    (&["cdg"], PURPLE, Marker::Diamond),
+    (&["cdg (linux)", "cdg-linux"], ORANGE, Marker::Down),
+    (&["ucc"], SKY, Marker::Ring),
+    (&["cubic"], GREY, Marker::Frame),
+    (&["bbr"], WINE, Marker::Square),
+];
+
+/// How the lines of a study are drawn: congestion controls as ever, the others in their order with what is free; past the
+/// seventh, colours meet other markers.
+pub(crate) fn lines(labels: &[&str]) -> Vec<(Look, Marker)> {
+    let own = |label: &str| {
+        let name = label.to_lowercase();
+        CONTROLS.iter().find(|(names, ..)| names.contains(&name.as_str())).map(|(_, colour, marker)| (*colour, *marker))
+    };
+    let taken: Vec<(Colour, Marker)> = labels.iter().filter_map(|label| own(label)).collect();
+    let pair = |index: usize| {
+        let round = index / CATEGORIES.len();
+        (CATEGORIES[index % CATEGORIES.len()], MARKERS[(index + 3 * round) % MARKERS.len()])
+    };
+    let mut free = (0..).map(pair).filter(|pair| !taken.contains(pair));
+    let looks = labels.iter().map(|label| {
+        let (colour, marker) = own(label).or_else(|| free.next()).expect("there is always a next one");
+        (Look { label: (*label).to_owned(), colour }, marker)
+    });
+    looks.collect()
 }
 
 /// How the references of a study are drawn, by their place among all references.
@@ -229,4 +257,37 @@ fn shortened(mut kinds: Vec<(String, Look)>) -> Vec<(String, Look)> {
         }
     }
     kinds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_congestion_control_looks_the_same_in_every_figure() {
+        let of = |labels: &[&str], label: &str| {
+            let looks = lines(labels);
+            let (look, marker) = looks.iter().find(|(look, _)| look.label == label).expect("it is there");
+            (look.colour, *marker)
+        };
+        let all = ["reno", "cubic", "bbr", "HD", "CHD", "CDG", "CDG (Linux)", "UCC"];
+        for control in all {
+            assert_eq!(of(&[control], control), of(&all, control));
+        }
+        assert_eq!(of(&["NewReno", "CHD"], "NewReno"), of(&all, "reno"));
+    }
+
+    #[test]
+    fn no_two_lines_of_a_figure_look_alike() {
+        let labels =
+            ["UCC, 10 ms", "UCC", "NewReno", "x", "bbr", "y", "z", "a", "b", "c", "d", "e", "f", "g", "h", "i"];
+        let looks = lines(&labels);
+        for (index, (look, marker)) in looks.iter().enumerate() {
+            let alike = looks[..index].iter().find(|(other, same)| other.colour == look.colour && same == marker);
+            assert_eq!(alike, None, "{}", look.label);
+        }
+        // Without controls as before: the first two categories.
+        let (first, second) = (&lines(&["a", "b"])[0], &lines(&["a", "b"])[1]);
+        assert_eq!((first.0.colour, first.1, second.0.colour), (BLUE, Marker::Circle, VERMILLION));
+    }
 }

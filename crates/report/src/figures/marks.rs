@@ -70,10 +70,11 @@ impl Looks {
             }
             labels
         };
-        let line = |(index, label): (usize, &&str)| style::line(index, if label.is_empty() { ours } else { label });
+        let lines: Vec<&str> =
+            labels(|panel| &panel.lines).iter().map(|label| if label.is_empty() { ours } else { label }).collect();
         let reference = |(index, label): (usize, &&str)| style::reference(index, label);
         Self {
-            lines: labels(|panel| &panel.lines).iter().enumerate().map(line).collect(),
+            lines: style::lines(&lines),
             references: labels(|panel| &panel.references).iter().enumerate().map(reference).collect(),
         }
     }
