@@ -13,6 +13,10 @@
  *
  * One loss event is one recovery: later losses inside it are not judged again, and N begins anew where it begins. What a
  * duplicate ACK echoes is the segment before the hole, so it is no sample.
+ *
+ * A receiver's clock with ticks of another length than ours makes a delay that changes by itself; where it falls, each
+ * sample is the lowest yet, and no loss would halve anything. So the speeds of the two are compared: while they differ there
+ * is no sample, and the law is NewReno.
  */
 #ifndef LASTHOP_LAWS_UCC_H
 #define LASTHOP_LAWS_UCC_H
@@ -29,6 +33,12 @@ struct lh_ucc_parameters {
 	__u32 keep_slow_start; /* 1: a loss that is put up with does not end slow start */
 };
 
+/*
+ * After so long by our clock it is compared with theirs. A delay that changes by less than a third of it in that time is
+ * not mistaken for a faster or a slower clock.
+ */
+#define LH_UCC_COMPARED_AFTER_US 4000000
+
 /* A clock of 32 bits, read in steps of several ticks; it may wrap. */
 struct lh_coarse_clock {
 	__u32 base; /* where the latest step began */
@@ -38,6 +48,7 @@ struct lh_coarse_clock {
 struct lh_ucc {
 	__u64 expires_us; /* when the minimum is taken anew */
 	__u32 timestamp_tick_us;
+	__u32 step; /* ticks in one of the steps below; 0: nothing was measured yet */
 	__u32 samples; /* N */
 	__u32 minima; /* N_min */
 	__u32 min_owd; /* in steps, of an arbitrary zero: to be compared modulo 2^32 */
@@ -45,6 +56,9 @@ struct lh_ucc {
 	__u32 has; /* enum lh_ucc_has */
 	struct lh_coarse_clock theirs;
 	struct lh_coarse_clock ours;
+	__u32 compared_theirs; /* where the comparison of the two began */
+	__u32 compared_ours;
+	__u32 clocks_differ; /* 1: by the latest comparison their ticks are not as long as ours */
 	__u32 kept_ssthresh; /* to be given back after the recovery; 0: none */
 	__u32 halved; /* loss events, by what became of them */
 	__u32 tolerated;
@@ -82,7 +96,10 @@ static inline __u32 lh_coarse(struct lh_coarse_clock *clock, __u32 ticks, __u32 
 /* The minimum is that of the period before and of this one, so that it is between one and two periods old at most. */
 static inline void lh_ucc_expire(struct lh_ucc *law, const struct lh_ucc_parameters *parameters, __u64 now_us)
 {
-	if (!parameters->minimum_expiry_us || now_us < law->expires_us)
+	if (!parameters->minimum_expiry_us)
+		return;
+	/* an end beyond the period is one of a period that was longer */
+	if (now_us < law->expires_us && law->expires_us - now_us <= parameters->minimum_expiry_us)
 		return;
 	law->expires_us = now_us + parameters->minimum_expiry_us;
 	if (law->has & LH_UCC_HAS_NEXT && law->next_min_owd != law->min_owd) {
@@ -114,6 +131,31 @@ static inline void lh_ucc_sample(struct lh_ucc *law, const struct lh_ucc_paramet
 		law->minima += count;
 }
 
+/* What was measured says nothing any more. */
+static inline void lh_ucc_measure_anew(struct lh_ucc *law, const struct lh_acked *acked, __u32 step)
+{
+	law->step = step;
+	law->theirs = (struct lh_coarse_clock){ .base = acked->tsval };
+	law->ours = (struct lh_coarse_clock){ .base = acked->tsecr };
+	law->has = 0;
+	law->samples = 0;
+	law->minima = 0;
+}
+
+static inline void lh_ucc_compare_clocks(struct lh_ucc *law, const struct lh_acked *acked, __u32 tick_us)
+{
+	__u32 ours = acked->tsecr - law->compared_ours;
+	__u64 theirs = (__u32)(acked->tsval - law->compared_theirs);
+
+	if (law->step && ours < lh_max(LH_UCC_COMPARED_AFTER_US / tick_us, 1))
+		return;
+	/* more than 2^31: an echo from before, or a pause too long to tell anything */
+	if (law->step && (__s32)ours > 0)
+		law->clocks_differ = 2 * theirs > 3 * (__u64)ours || 3 * theirs < 2 * (__u64)ours;
+	law->compared_theirs = acked->tsval;
+	law->compared_ours = acked->tsecr;
+}
+
 static inline void lh_ucc_look(struct lh_ucc *law, const struct lh_ucc_parameters *parameters,
 			       const struct lh_acked *acked)
 {
@@ -123,11 +165,12 @@ static inline void lh_ucc_look(struct lh_ucc *law, const struct lh_ucc_parameter
 
 	if ((acked->flags & (LH_ADVANCED | LH_HAS_TIMESTAMP)) != (LH_ADVANCED | LH_HAS_TIMESTAMP) || !acked->tsecr)
 		return;
+	lh_ucc_compare_clocks(law, acked, tick_us);
+	if (law->step != step || law->clocks_differ)
+		lh_ucc_measure_anew(law, acked, step);
+	if (law->clocks_differ)
+		return;
 	lh_ucc_expire(law, parameters, acked->now_us);
-	if (!(law->has & LH_UCC_HAS_MINIMUM)) {
-		law->theirs.base = acked->tsval;
-		law->ours.base = acked->tsecr;
-	}
 	owd = lh_coarse(&law->theirs, acked->tsval, step) - lh_coarse(&law->ours, acked->tsecr, step);
 	lh_ucc_sample(law, parameters, owd, step * tick_us, parameters->per_segment ? acked->acked_segments : 1);
 }

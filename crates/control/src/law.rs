@@ -306,6 +306,11 @@ impl Law {
         *LawName::ALL.iter().find(|name| **name as u32 == self.raw.name).expect("a law keeps its name")
     }
 
+    /// Tells it something else from now on, as `lasthop laws set` does in the kernel. `parameters` must be of this law.
+    pub fn set_parameters(&mut self, parameters: Parameters) {
+        self.parameters = parameters;
+    }
+
     /// An ACK arrived: grows the window if the flags allow it; may set ssthresh to end slow start.
     pub fn on_acked(&mut self, event: &Acked, window: &mut Window) {
         // SAFETY: see above.

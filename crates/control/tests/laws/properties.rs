@@ -272,6 +272,27 @@ proptest! {
         }
     }
 
+    /// As `lasthop laws set` does, at any time.
+    #[test]
+    fn new_parameters_in_the_midst_of_a_connection_leave_a_window_of_two(
+        law in any_corner(), changes in prop::collection::vec((any_corner(), any_steps()), 1..4),
+    ) {
+        let mut connection = Connection::new(law, SlowStart::Standard, None);
+        for (change, steps) in changes {
+            if change.name == law.name {
+                connection.law.set_parameters(change.parameters);
+            }
+            for step in steps {
+                let before = connection.window.cwnd_segments;
+                connection.step(step);
+                prop_assert!(connection.window.ssthresh_segments >= 2);
+                if !matches!(step.what, What::TimedOut) {
+                    prop_assert!(connection.window.cwnd_segments >= before.min(2));
+                }
+            }
+        }
+    }
+
     #[test]
     fn the_same_events_give_the_same_law_twice((name, slow_start) in any_law(), steps in any_steps()) {
         let mut once = Connection::new(name, slow_start, None);

@@ -75,6 +75,18 @@ impl Connection {
     }
 }
 
+/// ACKs, one each tick, of segments that took 20 ticks, by a receiver whose clock makes `faster` ticks in each of ours; and
+/// whether a loss then halves.
+fn halves_with_a_clock(connection: &mut Connection, faster: f64, acks: u32) -> bool {
+    let ours = connection.now_us / connection.tick_us;
+    for since in 1..=acks {
+        let theirs = ours as f64 * faster + f64::from(since) * faster;
+        connection.offset = (theirs as u64 as u32).wrapping_sub((ours + u64::from(since)) as u32);
+        connection.owds(20, 1);
+    }
+    connection.loss_halves()
+}
+
 /// Samples at and above the minimum, of which the former come last.
 fn halves(changes: &[(&str, f64)], above: u32, at_minimum: u32) -> bool {
     let mut connection = Connection::new(changes);
@@ -125,6 +137,68 @@ fn a_lower_minimum_makes_the_former_ones_queueing() {
     assert!(connection.loss_halves(), "1 of 501 was the lowest");
     connection.owds(19, 1);
     assert!(!connection.loss_halves());
+}
+
+/// TSval and TSecr count the same only if both clocks have ticks of one length. With a slower one each sample would be the
+/// lowest yet, with a faster one none but the first.
+#[test]
+fn a_receivers_clock_of_another_tick_makes_it_newreno_and_not_one_that_tolerates_everything() {
+    for faster in [0.001, 0.1, 0.25, 0.5, 2.0, 10.0, 1000.0] {
+        let mut connection = Connection::new(&[("alpha", 0.999_999)]);
+        halves_with_a_clock(&mut connection, faster, 5_000);
+        // whatever it did in the first seconds
+        for _ in 0..20 {
+            assert!(halves_with_a_clock(&mut connection, faster, 50), "{faster}");
+        }
+    }
+    // real clocks are a few hundred ppm apart at most
+    for faster in [0.9995, 1.0, 1.0005] {
+        let mut connection = Connection::new(&[("tolerance_ms", 5.0)]);
+        assert!((0..100).all(|_| !halves_with_a_clock(&mut connection, faster, 99)), "{faster}");
+    }
+}
+
+#[test]
+fn a_pause_or_a_queue_of_seconds_is_no_clock_of_another_tick() {
+    let mut connection = Connection::new(&[]);
+    for pause_us in [0, 1_000_000, 60_000_000, 3_600_000_000, 40 * 86_400_000_000_u64] {
+        connection.now_us += pause_us;
+        connection.owds(20, 5_000);
+        assert!(!connection.loss_halves(), "{pause_us}");
+        // a queue grows within 3 s to 1 s, and is gone again
+        for owd in (20..1020).chain((20..1020).rev()) {
+            connection.owds(owd, 3);
+        }
+        connection.loss_halves();
+        connection.owds(20, 50);
+        assert!(!connection.loss_halves(), "{pause_us}");
+    }
+}
+
+/// As `lasthop laws set` does. Steps of another length are other numbers.
+#[test]
+fn steps_and_expiry_may_change_while_a_connection_lasts() {
+    for (from, to) in [(0.0, 10.0), (10.0, 0.0), (10.0, 20.0), (20.0, 1.0)] {
+        for offset in [0, 0x1234_5678, 0x8000_0000, 0xffff_ff00] {
+            let mut connection = Connection::new(&[("granularity_ms", from)]);
+            connection.offset = offset;
+            connection.owds(40, 300);
+            assert!(!connection.loss_halves());
+            connection.law.set_parameters(told(&[("granularity_ms", to)]));
+            connection.owds(40, 300);
+            assert!(!connection.loss_halves(), "from {from} to {to} ms, {offset}: all were the lowest");
+            connection.owds(80, 300);
+            assert!(connection.loss_halves(), "from {from} to {to} ms, {offset}: none was");
+        }
+    }
+    let mut connection = Connection::new(&[("minimum_expiry_s", 3600.0)]);
+    connection.owds(20, 1);
+    connection.owds(25, 100);
+    connection.law.set_parameters(told(&[("minimum_expiry_s", 1.0)]));
+    connection.owds(25, 2100);
+    connection.loss_halves();
+    connection.owds(25, 10);
+    assert!(!connection.loss_halves(), "the former period is not waited for");
 }
 
 #[test]
