@@ -13,7 +13,7 @@ use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -514,7 +514,10 @@ pub fn test_object(name: &str) -> libbpf_rs::OpenObject {
 /// The same with more arguments for the compiler.
 pub fn test_object_with(name: &str, arguments: &[&str]) -> libbpf_rs::OpenObject {
     let crate_dir = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let object = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.{}.o", std::process::id()));
+    // two tests of one process may compile the same file at once
+    static COMPILED: AtomicU32 = AtomicU32::new(0);
+    let number = COMPILED.fetch_add(1, Ordering::Relaxed);
+    let object = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.{}.{number}.o", std::process::id()));
     let include = |folder: &str| format!("-I{}", crate_dir.join(folder).display());
     let mut builder = libbpf_cargo::SkeletonBuilder::new();
     if let Some(clang) = std::env::var_os("CLANG") {
