@@ -11,7 +11,8 @@
  *	lh_LAW_sent(law, sent)               a transmission
  *	lh_LAW_undone(law, undone, window)   a reduction was needless
  *
- * A law with parameters gets them, in a struct of its own, after itself.
+ * A law with parameters gets them, in a struct of its own, after itself. A reduction without a loss (ECN, a full queue of this
+ * host) is lh_law_notified() of laws.h for all of them.
  *
  * The stack (the kernel, or the simulator's) detects losses, reduces the window towards ssthresh, sets it to 1 after a
  * timeout and restores it after a needless reduction; a law grows the window and says the new ssthresh. A law may

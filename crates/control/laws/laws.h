@@ -146,6 +146,19 @@ static inline void lh_law_timed_out(struct lh_law *law, const union lh_parameter
 	}
 }
 
+/*
+ * A reduction without a loss: ECN, or a full queue of this host. Nothing that a law could take for a radio error, so those
+ * that tolerate losses are not asked: as NewReno. CUBIC reduces as for a loss (RFC 9438 section 4.6).
+ */
+static inline void lh_law_notified(struct lh_law *law, const union lh_parameters *parameters,
+				   const struct lh_lost *notice, struct lh_window *window)
+{
+	if (law->name == LH_CUBIC || law->name == LH_CUBIC_RFC9438)
+		lh_law_lost(law, parameters, notice, window);
+	else
+		lh_reno_halve(notice, window);
+}
+
 static inline void lh_law_sent(struct lh_law *law, const struct lh_sent *sent)
 {
 	switch (law->name) {

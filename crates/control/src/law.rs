@@ -276,6 +276,7 @@ unsafe extern "C" {
     fn lasthop_law_init(law: *mut RawLaw, name: u32, parameters: *const Parameters, start: *const RawStart);
     fn lasthop_law_acked(law: *mut RawLaw, parameters: *const Parameters, acked: *const Acked, window: *mut Window);
     fn lasthop_law_lost(law: *mut RawLaw, parameters: *const Parameters, lost: *const Lost, window: *mut Window);
+    fn lasthop_law_notified(law: *mut RawLaw, parameters: *const Parameters, notice: *const Lost, window: *mut Window);
     fn lasthop_law_timed_out(law: *mut RawLaw, parameters: *const Parameters, lost: *const Lost, window: *mut Window);
     fn lasthop_law_sent(law: *mut RawLaw, sent: *const Sent);
     fn lasthop_law_undone(law: *mut RawLaw, undone: *const Undone, window: *mut Window);
@@ -321,6 +322,12 @@ impl Law {
     pub fn on_lost(&mut self, event: &Lost, window: &mut Window) {
         // SAFETY: see above.
         unsafe { lasthop_law_lost(&mut self.raw, &self.parameters, event, window) }
+    }
+
+    /// A reduction without a loss begins, for ECN or a full queue of this host: sets ssthresh. No law tolerates it.
+    pub fn on_notified(&mut self, event: &Lost, window: &mut Window) {
+        // SAFETY: see above.
+        unsafe { lasthop_law_notified(&mut self.raw, &self.parameters, event, window) }
     }
 
     /// A retransmission timer fired, for the first time for this segment: sets ssthresh; the stack sets the window.

@@ -30,6 +30,12 @@ void lasthop_law_lost(struct lh_law *law, const union lh_parameters *parameters,
 	lh_law_lost(law, parameters, lost, window);
 }
 
+void lasthop_law_notified(struct lh_law *law, const union lh_parameters *parameters, const struct lh_lost *notice,
+			  struct lh_window *window)
+{
+	lh_law_notified(law, parameters, notice, window);
+}
+
 void lasthop_law_timed_out(struct lh_law *law, const union lh_parameters *parameters, const struct lh_lost *lost,
 		       struct lh_window *window)
 {

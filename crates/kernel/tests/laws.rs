@@ -23,6 +23,7 @@ const LOST: u32 = 2;
 const TIMED_OUT: u32 = 3;
 const SENT: u32 = 4;
 const UNDONE: u32 = 5;
+const NOTIFIED: u32 = 6;
 
 impl Step {
     /// Sets all but the law.
@@ -124,13 +125,13 @@ impl<'p, 'o> Both<'p, 'o> {
         let words =
             [event.in_flight_segments, event.srtt_us, event.min_rtt_us, event.snd_una, event.snd_nxt, event.flags];
         let theirs = self.in_bpf(kind, &words);
-        if kind == LOST {
-            self.law.on_lost(&event, &mut self.window);
-        } else {
-            self.law.on_timed_out(&event, &mut self.window);
+        match kind {
+            LOST => self.law.on_lost(&event, &mut self.window),
+            NOTIFIED => self.law.on_notified(&event, &mut self.window),
+            _ => self.law.on_timed_out(&event, &mut self.window),
         }
         assert_eq!(theirs, self.window, "{:?}, {event:?}", self.law);
-        self.window.cwnd_segments = if kind == LOST { self.window.ssthresh_segments } else { 1 };
+        self.window.cwnd_segments = if kind == TIMED_OUT { 1 } else { self.window.ssthresh_segments };
         self.window.cwnd_count = 0;
     }
 
@@ -157,13 +158,13 @@ fn compare(both: &mut Both<'_, '_>, numbers: &mut Numbers) -> BTreeSet<u32> {
         let snd_nxt = snd_una.wrapping_add(cwnd * 1000);
         let what = numbers.below(400);
         match what {
-            0..4 => {
+            0..5 => {
                 before = both.window;
                 let event = Lost { in_flight_segments: cwnd + numbers.word(3), snd_una, snd_nxt, ..Lost::default() };
-                both.reduced(if what == 3 { TIMED_OUT } else { LOST }, event);
+                both.reduced([LOST, LOST, LOST, TIMED_OUT, NOTIFIED][what as usize], event);
             }
-            4 => both.sent(numbers.below(both.now_us + 1)),
-            5 => both.undone(before),
+            5 => both.sent(numbers.below(both.now_us + 1)),
+            6 => both.undone(before),
             _ => {
                 let acked_segments = (1 + numbers.word(3)).min(cwnd);
                 let rtt_us = match numbers.below(100) {

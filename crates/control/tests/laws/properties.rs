@@ -207,6 +207,27 @@ proptest! {
         }
     }
 
+    /// ECN, or a full queue of the host: no law takes that for a radio error.
+    #[test]
+    fn a_notice_halves_whatever_the_law_would_tolerate(
+        law in any_corner(), steps in any_steps(), flight in any::<u32>(),
+    ) {
+        let mut connection = Connection::new(law, SlowStart::Standard, None);
+        for step in steps {
+            connection.step(step);
+            let before = connection.window;
+            let (mut asked, mut after, mut as_for_a_loss) = (connection.law.clone(), before, before);
+            let notice = Lost { now_us: connection.now_us, in_flight_segments: flight, ..Lost::default() };
+            asked.on_notified(&notice, &mut after);
+            connection.law.clone().on_lost(&notice, &mut as_for_a_loss);
+            let expected = match law.name {
+                LawName::Cubic | LawName::CubicRfc9438 => as_for_a_loss.ssthresh_segments,
+                _ => (flight.min(before.cwnd_segments) / 2).max(2),
+            };
+            prop_assert_eq!(after, Window { ssthresh_segments: expected, ..before });
+        }
+    }
+
     #[test]
     fn slow_start_grows_by_exactly_what_is_acknowledged_in_rfc_5681(
         name in prop::sample::select(&LawName::ALL), acks in prop::collection::vec(1..20_u32, 1..100),

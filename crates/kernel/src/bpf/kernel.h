@@ -245,6 +245,7 @@ struct tcp_sock {
 	__u64 bytes_acked;
 	__u32 snd_cwnd_cnt;
 	__u32 snd_cwnd_clamp;
+	__u32 snd_wnd;
 	__u32 snd_cwnd_stamp;
 	__u32 prior_cwnd;
 	__u32 prr_delivered;

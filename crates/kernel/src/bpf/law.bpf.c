@@ -201,7 +201,7 @@ static __always_inline bool skipped(struct tcp_sock *tp)
 
 enum reduction {
 	REDUCTION_NONE,
-	REDUCTION_HALVED,
+	REDUCTION_NOTIFIED,
 	REDUCTION_LOST,
 	REDUCTION_TIMED_OUT,
 };
@@ -234,7 +234,7 @@ static __always_inline __u32 reduction_by(struct tcp_sock *tp, __u8 old_state, _
 	case TCP_CA_Recovery:
 		return in_reduction(old_state) ? REDUCTION_NONE : REDUCTION_LOST;
 	case TCP_CA_CWR:
-		return in_reduction(old_state) ? REDUCTION_NONE : REDUCTION_HALVED;
+		return in_reduction(old_state) ? REDUCTION_NONE : REDUCTION_NOTIFIED;
 	default:
 		return old_state == TCP_CA_CWR && tp->snd_una == own_of(tp)->cwr_una ? REDUCTION_LOST : REDUCTION_NONE;
 	}
@@ -259,9 +259,12 @@ static __always_inline void reduce(struct tcp_sock *tp, __u32 reduction)
 		.snd_nxt = tp->snd_nxt,
 	};
 	struct lh_flow *flow = flow_of(tp);
+	__u32 most = 0;
 
-	if (reduction == REDUCTION_HALVED || !flow) {
+	if (!flow) {
 		lh_reno_halve(&lost, &window);
+	} else if (reduction == REDUCTION_NOTIFIED) {
+		lh_law_notified(&flow->law, &parameters, &lost, &window);
 	} else if (reduction == REDUCTION_LOST) {
 		lh_law_lost(&flow->law, &parameters, &lost, &window);
 		record(CALL_LOST, tp, flow, &lost, sizeof(lost), &before, &window);
@@ -269,8 +272,11 @@ static __always_inline void reduce(struct tcp_sock *tp, __u32 reduction)
 		lh_law_timed_out(&flow->law, &parameters, &lost, &window);
 		record(CALL_TIMED_OUT, tp, flow, &lost, sizeof(lost), &before, &window);
 	}
-	if (window.ssthresh_segments < LH_MIN_SSTHRESH)
-		window.ssthresh_segments = LH_MIN_SSTHRESH;
+	/* CHD may answer with half its shadow window, which is not to be more than the receiver takes */
+	if (tp->mss_cache)
+		most = tp->snd_wnd / tp->mss_cache;
+	most = lh_max(most, before.cwnd_segments);
+	window.ssthresh_segments = lh_max(lh_min(window.ssthresh_segments, most), LH_MIN_SSTHRESH);
 	tp->snd_ssthresh = window.ssthresh_segments;
 	own->stack.prr_delivered = 0;
 	own->tolerated = window.ssthresh_segments >= before.cwnd_segments;
@@ -295,7 +301,7 @@ static __always_inline void change_state(struct tcp_sock *tp, __u8 old_state, __
 
 	if (reduction != REDUCTION_NONE)
 		reduce(tp, reduction);
-	if (reduction == REDUCTION_HALVED)
+	if (reduction == REDUCTION_NOTIFIED)
 		own_of(tp)->cwr_una = tp->snd_una;
 	else if (old_state == TCP_CA_CWR && new_state != TCP_CA_CWR && reduction != REDUCTION_LOST)
 		count(&counters.notified);

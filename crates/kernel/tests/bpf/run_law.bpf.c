@@ -18,6 +18,7 @@ enum step_kind {
 	STEP_TIMED_OUT,
 	STEP_SENT,
 	STEP_UNDONE,
+	STEP_NOTIFIED,
 };
 
 /* tests/laws.rs mirrors it. */
@@ -62,6 +63,9 @@ static __always_inline int run(struct step *context, __u32 name)
 		break;
 	case STEP_UNDONE:
 		lh_law_undone(&step->law, &step->undone, &step->window);
+		break;
+	case STEP_NOTIFIED:
+		lh_law_notified(&step->law, &step->parameters, &step->lost, &step->window);
 		break;
 	}
 	__builtin_memcpy(context, step, sizeof(*step));

@@ -21,10 +21,14 @@ use crate::config::Recovery;
 use crate::info::CongestionState;
 use crate::scoreboard::DUP_THRESH;
 use crate::sender::{Ack, Sender};
+use control::law::{Law, Lost, Window};
 use units::Time;
 
 /// RFC 5681 §3.1 (4): ssthresh is at least so many segments.
 const MIN_SSTHRESH: u32 = 2;
+
+/// An event of the law that sets ssthresh.
+type Ask = fn(&mut Law, &Lost, &mut Window);
 
 impl Sender {
     /// Takes in an ACK that is not quite in order, or comes when something is being repaired.
@@ -198,7 +202,7 @@ impl Sender {
         } else {
             let prior = (self.window.cwnd_segments, self.current_ssthresh());
             self.undo.begin(self.snd_una, self.board.retransmitted_out(), Some(prior));
-            self.begin_reduction(now, newly_sacked, newly_acked);
+            self.begin_reduction(now, newly_sacked, newly_acked, Law::on_lost);
         }
         self.state = CongestionState::Recovery;
         self.recovery_point = self.snd_nxt;
@@ -222,11 +226,15 @@ impl Sender {
         }
     }
 
-    fn begin_reduction(&mut self, now: Time, newly_sacked: u32, newly_acked: u32) {
+    /// `ask` is the law's event: a loss, or a notice.
+    fn begin_reduction(&mut self, now: Time, newly_sacked: u32, newly_acked: u32, ask: Ask) {
         let event = self.lost_event(now);
         let before = self.window.cwnd_segments;
-        self.law.on_lost(&event, &mut self.window);
+        ask(&mut self.law, &event, &mut self.window);
         self.window.cwnd_count = 0;
+        // CHD may answer with half its shadow window, which is not to be more than the receiver takes.
+        let most = before.max(u32::try_from(self.snd_wnd).unwrap_or(u32::MAX) / self.payload_bytes);
+        self.window.ssthresh_segments = self.window.ssthresh_segments.min(most.max(MIN_SSTHRESH));
         // A window of 2 that cannot become less is no tolerance.
         self.tolerated = self.window.ssthresh_segments >= before.max(MIN_SSTHRESH + 1);
         let flight = match self.recovery {
@@ -238,11 +246,15 @@ impl Sender {
 
     /// The host's queue was full: Linux's tcp_enter_cwr().
     pub(crate) fn enter_cwr(&mut self, now: Time) {
+        self.enter_cwr_by(now, Law::on_notified);
+    }
+
+    fn enter_cwr_by(&mut self, now: Time, ask: Ask) {
         if self.state >= CongestionState::Cwr {
             return;
         }
         self.undo.forget();
-        self.begin_reduction(now, 0, 0);
+        self.begin_reduction(now, 0, 0, ask);
         self.state = CongestionState::Cwr;
         self.recovery_point = self.snd_nxt;
         self.probe = None;
@@ -254,7 +266,7 @@ impl Sender {
 
     /// A loss that a probe has repaired still reduces the window, at once: RFC 8985 §7.4.2.
     pub(crate) fn reduce_at_once(&mut self, now: Time) {
-        self.enter_cwr(now);
+        self.enter_cwr_by(now, Law::on_lost);
         if self.state == CongestionState::Cwr {
             self.end_reduction();
             self.close_episode();

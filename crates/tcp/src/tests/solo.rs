@@ -10,6 +10,8 @@ use units::Bytes;
 
 struct Solo {
     end: Endpoint,
+    /// What the peer says that it has room for.
+    receiver_bytes: u32,
 }
 
 fn stack() -> Config {
@@ -41,7 +43,7 @@ impl Solo {
         Self::with(LawName::NewReno, config, segments)
     }
 
-    fn with(law: LawName, config: &Config, segments: u64) -> Self {
+    fn with(law: impl Into<control::law::Choice>, config: &Config, segments: u64) -> Self {
         let mut end = Endpoint::connect(Time::ZERO, config, law);
         let syn = end.poll_transmit(Time::ZERO).expect("the SYN");
         let answer = Segment {
@@ -55,7 +57,7 @@ impl Solo {
         };
         end.on_segment(at(0), &answer);
         end.write(segments * 1000);
-        let mut solo = Self { end };
+        let mut solo = Self { end, receiver_bytes: 65_535 };
         solo.poll(0);
         solo
     }
@@ -78,7 +80,8 @@ impl Solo {
         for block in sacked {
             sack.push(ack, block.start * 1000 + 1..block.end * 1000 + 1);
         }
-        let ack = Segment { seq: 1, ack, has_ack: true, window_bytes: 65_535, sack, ..Segment::default() };
+        let window_bytes = self.receiver_bytes;
+        let ack = Segment { seq: 1, ack, has_ack: true, window_bytes, sack, ..Segment::default() };
         self.end.on_segment(at(ms), &ack);
         self.end.check();
     }
@@ -491,6 +494,49 @@ fn a_full_host_queue_forgets_the_recovery_before_it() {
     // The D-SACK of the retransmission comes now.
     solo.hear(910, 13, &[0..1]);
     assert_eq!(solo.info().spurious_undone, 0);
+}
+
+/// A full queue of the host is no radio error: a law that would tolerate a loss now is not asked, as in the kernel.
+#[test]
+fn no_law_tolerates_a_full_host_queue() {
+    let mut lossy = Solo::with(LawName::Chd, &Config { fack: false, ..stack() }, 100);
+    for after in 2..5 {
+        lossy.ack(100, 0, &[1..after]);
+    }
+    assert_eq!((lossy.state(), lossy.info().ssthresh_segments), (CongestionState::Recovery, Some(10)));
+    let mut full = Solo::with(LawName::Chd, &stack(), 100);
+    full.hear(100, 1, &[]);
+    let refused = full.end.poll_transmit(at(100)).expect("the window is open");
+    full.end.on_refused(at(100), &refused);
+    assert_eq!((full.state(), full.info().ssthresh_segments), (CongestionState::Cwr, Some(4))); // FlightSize 9
+}
+
+/// CHD's window becomes half its shadow window at a loss, if that is larger; but no larger than what the receiver takes.
+#[test]
+fn a_loss_raises_no_window_above_the_receivers() {
+    use control::law::{Choice, Parameters};
+    let mut parameters = Parameters::of(LawName::Chd);
+    parameters.set(LawName::Chd, "max_probability", 1.0).expect("a parameter of it");
+    let chd = Choice { parameters, ..Choice::from(LawName::Chd) };
+    // what the receiver takes when the loss comes, and ssthresh then; half the shadow window is more than 65
+    for (receiver, expected) in [(65, 65), (50, 50), (20, 38)] {
+        let mut solo = Solo::with(chd, &Config { fack: false, ..stack() }, 1000);
+        let (mut now, mut acked) = (0, 0);
+        // slow start; an outlier, which nobody backs off for, and after which a queue just above the threshold is backed off
+        // for almost certainly: twice; and the outlier again
+        for rtt in [100, 100, 100, 10_000, 130, 130, 10_000] {
+            now += rtt;
+            acked += u64::from(solo.info().unacked_segments);
+            solo.receiver_bytes = if now > 20_000 { receiver * 1000 } else { 65_535 };
+            solo.ack(now, acked, &[]);
+        }
+        let window = solo.info().cwnd_segments;
+        for after in 2..5 {
+            solo.ack(now + 10_000, acked, &[acked + 1..acked + after]);
+        }
+        assert_eq!(solo.state(), CongestionState::Recovery);
+        assert_eq!((window, solo.info().ssthresh_segments), (38, Some(expected)), "the receiver takes {receiver}");
+    }
 }
 
 /// Linux: CWR ends with an ACK beyond what was out, not with that of it.
