@@ -248,7 +248,7 @@ fn located(text: &str, error: &toml::de::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use control::policy::PolicyName;
+    use control::policy::{PolicyName, Row, WindowTable};
 
     fn error(text: &str) -> String {
         let file = Path::new("/etc/lasthop/agent.toml");
@@ -290,9 +290,15 @@ mod tests {
             record: all.record.clone(),
             beacon: BeaconConfig { group_key_file: all.beacon.group_key_file.clone(), ..BeaconConfig::default() },
             policy: PolicySettings {
-                bound_segments: Some(64),
-                release_ratio: Some(2.0),
                 policy: PolicyName::Formula,
+                bound_segments: Some(64),
+                enable_excess_ms: Some(51.0),
+                release_ratio: Some(2.0),
+                exponent: Some(-0.15),
+                bandwidth_max_mbps: Some(19.0),
+                count_segments: vec![405, 183, 115, 82],
+                window_table: Some(WindowTable::Old),
+                window_rows: [[0, 555, 200], [51, 50, 5]].map(Row::from).to_vec(),
                 ..PolicySettings::default()
             },
             ..Config::default()

@@ -198,7 +198,7 @@ fn an_interface_that_does_not_exist_is_named() {
 #[test]
 fn a_configuration_out_of_range_is_refused() {
     let mut config = config("lo", "none");
-    config.policy.exponent = 3.0;
+    config.policy.exponent = Some(3.0);
     let (summary, _) = Running::start(config, fake(Vec::new())).stop();
     let error = summary.expect_err("refused").to_string();
     assert!(error.contains("policy.exponent") && error.contains("from -2 to 0"), "{error}");

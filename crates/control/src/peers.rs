@@ -10,7 +10,7 @@
 //!
 //! The number of terminals n counts this host and every peer that reports a busy connection.
 
-use crate::policy::{FlowObservation, Trigger};
+use crate::policy::{FlowObservation, Start, Trigger};
 use std::collections::BTreeMap;
 use units::{Span, Time};
 
@@ -180,10 +180,9 @@ impl Neighbourhood {
         &self.peers
     }
 
-    /// Whether a peer is busy and says that its own RTT has risen, or that RTT / lowest RTT is above `ratio`.
-    pub fn any_congested(&self, ratio: f64) -> bool {
-        let risen = |report: &Report| report.congested || report.ratio().is_some_and(|reported| reported > ratio);
-        self.peers.iter().any(|peer| peer.report.busy_flows > 0 && risen(&peer.report))
+    /// Whether a busy peer reports that its own RTT has risen above `start`, or that it came under control because of that.
+    pub fn any_congested(&self, start: Start) -> bool {
+        self.peers.iter().any(|peer| start.is_reported_by(&peer.report))
     }
 
     /// The busy connections of the peers, without those of this host.

@@ -416,6 +416,14 @@ fn checked(source: &Source, kind: &Kind, value: Value, path: &Path) -> Result<Va
             [Value::String(one), Value::String(other)] if is_node_name(one) && is_node_name(other) => Ok(value),
             _ => Err(fail("is no list of two names")),
         },
+        (Kind::Integers { from, to, columns }, Value::Array(rows)) => {
+            let inside = |value: &Value| value.as_integer().is_some_and(|number| (*from..=*to).contains(&number));
+            let row = |value: &Value| match value.as_array() {
+                Some(numbers) => numbers.len() == *columns && numbers.iter().all(inside),
+                None => *columns == 1 && inside(value),
+            };
+            if rows.len() <= 64 && rows.iter().all(row) { Ok(value) } else { Err(fail("is no such list")) }
+        }
         (_, wrong) => Err(fail(&format!("is {}", type_name(wrong)))),
     }
 }

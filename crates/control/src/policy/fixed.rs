@@ -1,26 +1,19 @@
-//! The policy `fixed`: a constant upper limit per host, as in the first generation of the middleware, where the window
-//! was a constant set by hand.
+//! The policy `fixed`: a constant upper limit per host, set by hand.
 //!
 //! 1. Split `bound_segments` over the host's busy connections, rounded down.
 //! 2. Never below `minimum_segments` each.
 //!
-//! A connection that is idle gets the limit of a busy one: it sends nothing now, and when it starts again before the
-//! next tick the limit is already there. *What it leaves out*: RTT and peers; the constant has to be right.
+//! *What it leaves out*: RTT and peers; the constant has to be right.
 
-use super::{
-    Decision, Enabled, FlowDecision, FlowObservation, Observation, Policy, PolicyName, PolicySettings, Reason, Trigger,
-};
-use crate::bound::Bound;
-use crate::policy::FlowId;
-use std::collections::BTreeMap;
-use units::Time;
+use super::budget::{Since, split};
+use super::{Decision, Observation, Policy, PolicyName, PolicySettings, Reason};
 
 /// The policy `fixed`.
 #[derive(Clone, Debug)]
 pub struct Fixed {
     bound_segments: u32,
     minimum_segments: u32,
-    enabled_at: BTreeMap<FlowId, Time>,
+    since: Since,
 }
 
 impl Fixed {
@@ -28,13 +21,8 @@ impl Fixed {
         Self {
             bound_segments: settings.bound_segments.expect("valid settings of policy \"fixed\" have `bound_segments`"),
             minimum_segments: settings.minimum_segments,
-            enabled_at: BTreeMap::new(),
+            since: Since::default(),
         }
-    }
-
-    fn split(&self, busy_flows: u32) -> Bound {
-        let max_segments = (self.bound_segments / busy_flows.max(1)).max(self.minimum_segments);
-        Bound { min_segments: self.minimum_segments, max_segments }
     }
 }
 
@@ -44,30 +32,22 @@ impl Policy for Fixed {
     }
 
     fn on_tick(&mut self, observation: &Observation<'_>) -> Decision {
-        let busy_flows = observation.busy_flows().max(1);
-        let known = std::mem::take(&mut self.enabled_at);
-        for flow in observation.flows {
-            let since = known.get(&flow.id).copied().unwrap_or(observation.now);
-            self.enabled_at.insert(flow.id, since);
-        }
-        let bounded = |flow: &FlowObservation| FlowDecision {
-            id: flow.id,
-            bound: Some(self.split(busy_flows)),
-            enabled: self.enabled_at.get(&flow.id).map(|at| Enabled { at: *at, by: Trigger::Always }),
-            reason: Reason::Budget { bound_segments: self.bound_segments, busy_flows },
-        };
-        Decision {
-            flows: observation.flows.iter().map(bounded).collect(),
-            new_flows: Some(self.split(observation.busy_flows().saturating_add(1))),
-        }
+        self.since.meet(observation);
+        let bound_segments = self.bound_segments;
+        split(observation, &self.since, bound_segments, self.minimum_segments, |busy_flows| Reason::Budget {
+            bound_segments,
+            busy_flows,
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bound::Bound;
     use crate::peers::Neighbourhood;
-    use units::Span;
+    use crate::policy::{FlowId, FlowObservation};
+    use units::{Span, Time};
 
     fn fixed(bound_segments: u32, minimum_segments: u32) -> Fixed {
         Fixed::new(&PolicySettings {

@@ -19,45 +19,17 @@
 //! RTTs (each connection waits for its own to rise), and connections that start into congestion, whose lowest RTT is
 //! already high.
 
-use super::{
-    Decision, Enabled, FlowDecision, FlowId, FlowObservation, Observation, Policy, PolicyName, PolicySettings, Reason,
-    RttReading, Trigger, ratio,
-};
+use super::latch::{Latch, Rise};
+use super::share::Share;
+use super::{Decision, FlowDecision, FlowId, Observation, Policy, PolicyName, PolicySettings, Reason};
 use crate::bound::Bound;
 use std::collections::BTreeMap;
-use units::{Span, Time};
 
 /// The policy `formula`.
 #[derive(Clone, Debug)]
 pub struct Formula {
     settings: PolicySettings,
-    flows: BTreeMap<FlowId, Flow>,
-}
-
-/// What is remembered of a connection.
-#[derive(Clone, Copy, Debug, Default)]
-struct Flow {
-    lowest_rtt: Option<Span>,
-    enabled: Option<Enabled>,
-}
-
-/// What all connections of a tick have in common.
-#[derive(Clone, Copy, Debug)]
-struct Tick {
-    now: Time,
-    terminals: u32,
-    busy_flows: u32,
-}
-
-/// hayakawa eq. 4: how the bandwidth falls with the number of terminals; 1 for one terminal.
-fn f(terminals: u32, exponent: f64) -> f64 {
-    f64::from(terminals).powf(exponent)
-}
-
-/// hayakawa eq. 2, the share of one terminal in segments. Printed as Bandwidth\[Mbps\] × RTT\[s\] / (Segment
-/// size(1.5 Kbyte) × n), which needs 10^6 for the Mega and 8 bits to the byte.
-fn ideal_cwnd(bandwidth_mbps: f64, rtt: Span, segment_bytes: u32, terminals: u32) -> f64 {
-    bandwidth_mbps * 1e6 * rtt.as_secs_f64() / (8.0 * f64::from(segment_bytes) * f64::from(terminals))
+    flows: BTreeMap<FlowId, Latch>,
 }
 
 impl Formula {
@@ -65,54 +37,19 @@ impl Formula {
         Self { settings: settings.clone(), flows: BTreeMap::new() }
     }
 
-    fn decide(&self, tick: Tick, state: &mut Flow, flow: &FlowObservation) -> (Option<Bound>, Reason) {
-        // Kernels forget their lowest RTT after some minutes; the paper's holds for the connection.
-        state.lowest_rtt = [state.lowest_rtt, flow.min_rtt, flow.srtt].into_iter().flatten().min();
-        let (Some(srtt), Some(lowest_rtt)) = (flow.srtt, state.lowest_rtt) else {
-            return (None, Reason::NoRtt);
-        };
-        let Some(ratio) = ratio(srtt, lowest_rtt) else {
-            return (None, Reason::NoRtt);
-        };
-        let PolicySettings { enable_ratio, cut_ratio, .. } = self.settings;
-
-        if state.enabled.is_none() {
-            if ratio <= enable_ratio {
-                return (None, Reason::NotCongested { ratio, enable_ratio });
-            }
-            state.enabled = Some(Enabled { at: tick.now, by: Trigger::OwnRtt });
-        } else if let Some(release_ratio) = self.settings.release_ratio.filter(|release_ratio| ratio < *release_ratio) {
-            state.enabled = None;
-            return (None, Reason::Released { ratio, release_ratio });
-        }
+    /// The limits of a connection that is under control.
+    fn limit(&self, rise: Rise, terminals: u32, busy_flows: u32) -> (Bound, Reason) {
+        let Rise { ratio, .. } = rise;
+        let PolicySettings { cut_ratio, minimum_segments, .. } = self.settings;
         if ratio > cut_ratio {
-            return (Some(self.at_most(1)), Reason::Cut { ratio, cut_ratio });
+            let bound = Bound { min_segments: minimum_segments, max_segments: minimum_segments };
+            return (bound, Reason::Cut { ratio, cut_ratio });
         }
-
-        let rtt = match self.settings.rtt {
-            RttReading::Current => srtt,
-            RttReading::Minimum => lowest_rtt,
-        };
-        // hayakawa eq. 3
-        let bandwidth_mbps = self.settings.bandwidth_max_mbps * f(tick.terminals, self.settings.exponent);
-        let ideal_segments =
-            ideal_cwnd(bandwidth_mbps, rtt, self.settings.segment_bytes, tick.terminals) / f64::from(tick.busy_flows);
-        let reason = Reason::Share {
-            ratio,
-            bandwidth_mbps,
-            rtt,
-            reading: self.settings.rtt,
-            terminals: tick.terminals,
-            busy_flows: tick.busy_flows,
-            ideal_segments,
-        };
+        let share = Share::of(&self.settings, self.settings.rtt_of(rise), terminals);
         // A cast from f64 saturates: a share past 2^32 segments is no limit in practice.
-        (Some(self.at_most(ideal_segments.round() as u32)), reason)
-    }
-
-    fn at_most(&self, segments: u32) -> Bound {
-        let min_segments = self.settings.minimum_segments;
-        Bound { min_segments, max_segments: segments.max(min_segments) }
+        let segments = (share.ideal_segments / f64::from(busy_flows)).round() as u32;
+        let bound = Bound { min_segments: minimum_segments, max_segments: segments.max(minimum_segments) };
+        (bound, Reason::Share { ratio, share, busy_flows })
     }
 }
 
@@ -122,20 +59,24 @@ impl Policy for Formula {
     }
 
     fn on_tick(&mut self, observation: &Observation<'_>) -> Decision {
-        let tick = Tick {
-            now: observation.now,
-            terminals: observation.peers.terminals().min(self.settings.maximum_terminals),
-            busy_flows: observation.busy_flows().max(1),
-        };
+        let Observation { now, flows, peers } = *observation;
         let mut known = std::mem::take(&mut self.flows);
-        let mut flows = Vec::with_capacity(observation.flows.len());
-        for flow in observation.flows {
-            let mut state = known.remove(&flow.id).unwrap_or_default();
-            let (bound, reason) = self.decide(tick, &mut state, flow);
-            flows.push(FlowDecision { id: flow.id, bound, enabled: state.enabled, reason });
-            self.flows.insert(flow.id, state);
+        let mut decisions = Vec::with_capacity(flows.len());
+        for flow in flows {
+            let mut latch = known.remove(&flow.id).unwrap_or_default();
+            let controlled = latch.observe(flow).ok_or(Reason::NoRtt).and_then(|rise| {
+                let own = latch.follow_own_rtt(now, rise, &self.settings);
+                latch.decide(now, rise, own, false, &self.settings)?;
+                Ok(self.limit(rise, peers.terminals(), observation.busy_flows().max(1)))
+            });
+            let (bound, reason) = match controlled {
+                Ok((bound, reason)) => (Some(bound), reason),
+                Err(reason) => (None, reason),
+            };
+            decisions.push(FlowDecision { id: flow.id, bound, enabled: latch.enabled, reason });
+            self.flows.insert(flow.id, latch);
         }
-        Decision { flows, new_flows: None } // "When the system starts, the proposed control ... is disabled"
+        Decision { flows: decisions, new_flows: None } // "When the system starts, the proposed control ... is disabled"
     }
 }
 
@@ -143,7 +84,9 @@ impl Policy for Formula {
 mod tests {
     use super::*;
     use crate::peers::{Neighbourhood, Peer, PeerId, Report};
+    use crate::policy::{FlowObservation, RttReading, Start};
     use proptest::prelude::*;
+    use units::{Span, Time};
 
     fn formula(change: impl FnOnce(&mut PolicySettings)) -> Formula {
         let mut settings = PolicySettings { policy: PolicyName::Formula, ..PolicySettings::default() };
@@ -197,8 +140,6 @@ mod tests {
         assert_eq!(share(1, 256), Some(405));
         assert_eq!(share(4, 256), Some(82));
         assert_eq!(share(10, 256), Some(29));
-        let at_ten = ideal_cwnd(19.0 * 0.70795, Span::from_millis(256), 1500, 10);
-        assert!((at_ten - 28.70).abs() < 0.01, "{at_ten}");
     }
 
     #[test]
@@ -209,15 +150,6 @@ mod tests {
         assert_eq!(share(1, 4), Some(6));
         assert_eq!(share(4, 4), Some(1));
         assert_eq!(share(10, 4), Some(1));
-        let at_ten = ideal_cwnd(19.0 * 0.70795, Span::from_millis(4), 1500, 10);
-        assert!((at_ten - 0.448).abs() < 0.001, "{at_ten}");
-    }
-
-    #[test]
-    fn bandwidth_falls_to_0_708_at_ten_terminals() {
-        // hayakawa eq. 4: 10^-0.15 = e^(-0.15 · 2.302585) = e^-0.345388 = 0.70795
-        assert!((f(10, -0.15) - 0.70795).abs() < 1e-5);
-        assert_eq!(f(1, -0.15), 1.0);
     }
 
     #[test]
@@ -225,7 +157,10 @@ mod tests {
         let mut policy = formula(|_| ());
         let decision = decide(&mut policy, 0, 10, &[flow(1, 600, 100)]);
         assert_eq!((decision.bound, decision.enabled_at()), (None, None));
-        assert_eq!(decision.reason, Reason::NotCongested { ratio: 6.0, enable_ratio: 6.0 });
+        assert_eq!(
+            decision.reason,
+            Reason::NotCongested { ratio: 6.0, excess: Span::from_millis(500), start: Start::Ratio(6.0) }
+        );
         let decision = decide(&mut policy, 1, 10, &[flow(1, 601, 100)]);
         assert_eq!(decision.enabled_at(), Some(Time::from_nanos(500_000_000)));
     }

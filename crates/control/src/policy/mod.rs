@@ -8,17 +8,31 @@
 //! | --- | --- | --- |
 //! | [`Nothing`] | no limits | |
 //! | [`Fixed`] | a constant upper limit per host | configuration |
+//! | [`Count`] | a window for each number of terminals, looked at every 10 s | WiMob 2013, as told by hayakawa |
+//! | [`Table`] | the smaller of a share of the bandwidth and a table over the backlog, from when an RTT has risen: this host's, or any terminal's | shimada |
 //! | [`Formula`] | a share of the bandwidth-delay product, while the RTT says that the access point is congested | hayakawa eqs. 1–5 |
+//! | [`Keceli`] | a limit for each flow, so that the access point's queue does not overflow | arXiv 0806.1089 |
 
+mod budget;
+mod count;
 mod fixed;
 mod formula;
+mod keceli;
+mod latch;
 mod reason;
 mod settings;
+mod share;
+mod table;
 
+pub use count::Count;
 pub use fixed::Fixed;
 pub use formula::Formula;
+pub use keceli::Keceli;
+pub use latch::Start;
 pub use reason::Reason;
-pub use settings::{PolicyName, PolicySettings, RttReading, SettingsError};
+pub use settings::{Cap, PeerLatch, PolicyName, PolicySettings, RttReading, SettingsError, TableIndex};
+pub use share::Share;
+pub use table::{Row, Table, WindowTable};
 
 use crate::bound::Bound;
 use crate::peers::Neighbourhood;
@@ -107,7 +121,8 @@ pub enum Trigger {
     Always,
     /// The connection's own RTT.
     OwnRtt,
-    /// The report of a peer (shimada §5.2: "at least one substantial RTT increase in the terminals around the AP").
+    /// The RTT of a peer, as it reports, or of another connection of this host (shimada §5.2: "at least one substantial
+    /// RTT increase in the terminals around the AP").
     Peer,
 }
 

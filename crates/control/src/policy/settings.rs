@@ -1,9 +1,11 @@
 //! The numbers that a policy may be given, and what is accepted.
 
-use super::{Fixed, Formula, Nothing, Policy};
+use super::latch::Rise;
+use super::{Count, Fixed, Formula, Keceli, Nothing, Policy, Row, Start, Table, WindowTable};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
+use units::Span;
 
 /// Which policy decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -14,8 +16,53 @@ pub enum PolicyName {
     None,
     /// A constant upper limit per host.
     Fixed,
+    /// A window for each number of terminals: the first generation of the middleware.
+    Count,
+    /// The smaller of a share and a table over the backlog: shimada's OLD.
+    Table,
     /// The formula of hayakawa.
     Formula,
+    /// As `table`, started by anyone's RTT: shimada's NEW1.
+    Cooperative,
+    /// As `cooperative`, with a looser table: shimada's NEW2.
+    CooperativeLoose,
+    /// A limit for each flow that the access point's queue can bear (Keceli, Inan, Ayanoglu).
+    Keceli,
+}
+
+/// What the table of windows is looked up with. shimada calls it "RTT" (Table 1), "ratio_rtt" (Table 3) and "RTT diff value".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TableIndex {
+    /// RTT − lowest RTT, in ms.
+    #[default]
+    Excess,
+    /// The smoothed RTT, in ms.
+    Rtt,
+    /// RTT / lowest RTT.
+    Ratio,
+}
+
+/// What the upper limit of the policies with a table is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cap {
+    /// The smaller of the share and the table: shimada §2.3, step 3.
+    #[default]
+    Min,
+    /// The table alone: a reading of shimada's Fig. 12, whose windows the former does not allow.
+    Table,
+}
+
+/// How long control lasts that a peer's report has begun.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PeerLatch {
+    /// As long as a peer reports it: a stranger's word holds as long as he gives it.
+    #[default]
+    WhileReported,
+    /// Until the connection ends: shimada gives no end of the control.
+    Connection,
 }
 
 /// Which RTT the formula takes.
@@ -39,24 +86,57 @@ pub struct PolicySettings {
     pub bound_segments: Option<u32>,
     /// The lower limit of each connection's window, and the floor under every upper limit. 1 to 65,535.
     pub minimum_segments: u32,
-    /// `formula`: control of a connection is enabled when its ratio exceeds this. 1 or more.
+    /// `formula`, `table` and its like: control of a connection is enabled when its ratio exceeds this. 1 or more.
     pub enable_ratio: f64,
+    /// The same: instead of the ratio, when RTT − lowest RTT exceeds this, in ms. 0 to 60,000, or absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enable_excess_ms: Option<f64>,
     /// `formula`: while control is enabled, a ratio above this cuts the window to the minimum. 1 or more.
     pub cut_ratio: f64,
-    /// `formula`: control is disabled again when the ratio falls below this. 1 up to `enable_ratio`, or absent: control
-    /// lasts until the connection ends.
+    /// `formula`, `table` and its like: control is disabled again when the ratio falls below this. 1 up to `enable_ratio`,
+    /// or absent: control lasts until the connection ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub release_ratio: Option<f64>,
-    /// `formula`: how the bandwidth falls with the number of terminals (hayakawa eq. 4). −2 to 0.
-    pub exponent: f64,
-    /// `formula`: the goodput that one terminal reaches alone, in Mb/s. Above 0, at most 100,000.
-    pub bandwidth_max_mbps: f64,
-    /// `formula`: which RTT the window is computed from.
+    /// How the bandwidth falls with the number of terminals (hayakawa eq. 4). −2 to 0. Absent: −0.15 for `formula` and
+    /// `count`, 0 for the others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exponent: Option<f64>,
+    /// The goodput that one terminal reaches alone, in Mb/s. Above 0, at most 100,000. Absent: 20 for `table` and its like
+    /// (shimada §3), 19 for the others (hayakawa).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bandwidth_max_mbps: Option<f64>,
+    /// `formula`, `table` and its like: which RTT the share is computed from.
     pub rtt: RttReading,
-    /// `formula`: what counts as one segment, in bytes of IP packet. 64 to 65,535.
+    /// What counts as one segment, in bytes of IP packet. 64 to 65,535.
     pub segment_bytes: u32,
-    /// `formula`: a share is never computed for more terminals than this, whatever the beacons say. 1 to 1,024.
+    /// A share is never computed for more terminals than this (`keceli`: for more flows), whatever the beacons say. 1 to 1,024.
     pub maximum_terminals: u32,
+    /// `count`: the window of a terminal for n = 1, 2, …; the last for all above. Up to 64, each 1 to 1,000,000. Empty: as
+    /// hayakawa eq. 2 has it for `count_rtt_ms`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub count_segments: Vec<u32>,
+    /// `count`: the RTT that the windows are computed for, in ms. Above 0, at most 60,000.
+    pub count_rtt_ms: f64,
+    /// `count`: time between two looks at the number of terminals, in s. 0.5 to 3,600.
+    pub adjust_s: f64,
+    /// `table` and its like: a ready table. Absent: `old`, or `loose` for `cooperative-loose`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_table: Option<WindowTable>,
+    /// `table` and its like: a table of one's own instead, rows of from, max and min. Up to 64, the first from 0, rising.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub window_rows: Vec<Row>,
+    /// `table` and its like: what the table is looked up with.
+    pub table_index: TableIndex,
+    /// `table` and its like: what the upper limit is.
+    pub cap: Cap,
+    /// `table` and its like: whether the table's lower limits hold; else `minimum_segments`.
+    pub lower_limit: bool,
+    /// `cooperative` and `cooperative-loose`: how long control lasts that a peer's report has begun.
+    pub peer_latch: PeerLatch,
+    /// `keceli`: the length of the access point's downlink queue, in packets. 1 to 100,000.
+    pub access_queue_packets: u32,
+    /// `keceli`: segments that one acknowledgement of the receiver is for. 1 to 64.
+    pub segments_per_ack: u32,
 }
 
 /// A setting that is not accepted.
@@ -73,14 +153,28 @@ pub struct SettingsError {
 
 impl PolicyName {
     /// Every policy there is.
-    pub const ALL: &'static [Self] = &[Self::None, Self::Fixed, Self::Formula];
+    pub const ALL: &'static [Self] = &[
+        Self::None,
+        Self::Fixed,
+        Self::Count,
+        Self::Table,
+        Self::Formula,
+        Self::Cooperative,
+        Self::CooperativeLoose,
+        Self::Keceli,
+    ];
 
     /// The name as it is written in a scenario or a configuration.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
             Self::Fixed => "fixed",
+            Self::Count => "count",
+            Self::Table => "table",
             Self::Formula => "formula",
+            Self::Cooperative => "cooperative",
+            Self::CooperativeLoose => "cooperative-loose",
+            Self::Keceli => "keceli",
         }
     }
 }
@@ -108,14 +202,26 @@ impl Default for PolicySettings {
             policy: PolicyName::None,
             bound_segments: None,
             minimum_segments: 1,
-            enable_ratio: 6.0,        // hayakawa §Proposed: "If ratio rtt is greater than 6.0"
-            cut_ratio: 5.0,           // hayakawa §Proposed: "greater than 5.0 with the control enabled"
-            release_ratio: None,      // hayakawa gives no end of the control
-            exponent: -0.15,          // hayakawa eq. 4
-            bandwidth_max_mbps: 19.0, // hayakawa §Evaluation: "BWmax is 19 Mbps in this environment"
+            enable_ratio: 6.0, // hayakawa §Proposed: "If ratio rtt is greater than 6.0"
+            enable_excess_ms: None,
+            cut_ratio: 5.0,      // hayakawa §Proposed: "greater than 5.0 with the control enabled"
+            release_ratio: None, // neither paper gives an end of the control
+            exponent: None,
+            bandwidth_max_mbps: None,
             rtt: RttReading::Current, // hayakawa eq. 2
             segment_bytes: 1500,      // hayakawa eq. 2: "Segment size(1.5Kbyte)"
             maximum_terminals: 64,    // ours: bounds what forged beacons can do
+            count_segments: Vec::new(),
+            count_rtt_ms: 256.0, // the longer of hayakawa's two paths
+            adjust_s: 10.0,      // hayakawa on its predecessor
+            window_table: None,
+            window_rows: Vec::new(),
+            table_index: TableIndex::Excess,
+            cap: Cap::Min,
+            lower_limit: true,
+            peer_latch: PeerLatch::WhileReported,
+            access_queue_packets: 100, // as the scenario's default
+            segments_per_ack: 2,       // RFC 5681 §4.2
         }
     }
 }
@@ -127,6 +233,7 @@ impl PolicySettings {
         "bound_segments",
         "minimum_segments",
         "enable_ratio",
+        "enable_excess_ms",
         "cut_ratio",
         "release_ratio",
         "exponent",
@@ -134,7 +241,63 @@ impl PolicySettings {
         "rtt",
         "segment_bytes",
         "maximum_terminals",
+        "count_segments",
+        "count_rtt_ms",
+        "adjust_s",
+        "window_table",
+        "window_rows",
+        "table_index",
+        "cap",
+        "lower_limit",
+        "peer_latch",
+        "access_queue_packets",
+        "segments_per_ack",
     ];
+
+    /// BWmax, in Mb/s: as set, or as the policy's paper has it.
+    pub fn bandwidth_mbps(&self) -> f64 {
+        self.bandwidth_max_mbps.unwrap_or(match self.policy {
+            // shimada §3: "the bandwidth was only about 20Mbps in the wireless environment"
+            PolicyName::Table | PolicyName::Cooperative | PolicyName::CooperativeLoose => 20.0,
+            _ => 19.0, // hayakawa §Evaluation: "BWmax is 19 Mbps in this environment"
+        })
+    }
+
+    /// How the bandwidth falls with the number of terminals: as set, or as the policy's paper has it.
+    pub fn exponent(&self) -> f64 {
+        self.exponent.unwrap_or(match self.policy {
+            PolicyName::Formula | PolicyName::Count => -0.15, // hayakawa eq. 4
+            _ => 0.0,                                         // shimada eq. 2 has no such factor
+        })
+    }
+
+    /// From when on an RTT has risen.
+    pub fn start(&self) -> Start {
+        match self.enable_excess_ms {
+            Some(excess_ms) => Start::Excess(Span::from_secs_f64(excess_ms / 1e3)),
+            None => Start::Ratio(self.enable_ratio),
+        }
+    }
+
+    /// The rows of the table of windows.
+    pub(super) fn rows(&self) -> Vec<Row> {
+        if !self.window_rows.is_empty() {
+            return self.window_rows.clone();
+        }
+        let of_the_policy = match self.policy {
+            PolicyName::CooperativeLoose => WindowTable::Loose,
+            _ => WindowTable::Old,
+        };
+        self.window_table.unwrap_or(of_the_policy).rows().to_vec()
+    }
+
+    /// The RTT that a share is computed from.
+    pub(super) const fn rtt_of(&self, rise: Rise) -> Span {
+        match self.rtt {
+            RttReading::Current => rise.srtt,
+            RttReading::Minimum => rise.lowest_rtt,
+        }
+    }
 
     /// Whether every number lies in its range.
     ///
@@ -158,10 +321,39 @@ impl PolicySettings {
         if let Some(ratio) = self.release_ratio {
             number("release_ratio", ratio, 1.0, self.enable_ratio)?;
         }
-        number("exponent", self.exponent, -2.0, 0.0)?;
-        number("bandwidth_max_mbps", self.bandwidth_max_mbps, 1e-3, 1e5)?;
+        if let Some(excess_ms) = self.enable_excess_ms {
+            number("enable_excess_ms", excess_ms, 0.0, 60_000.0)?;
+        }
+        number("exponent", self.exponent(), -2.0, 0.0)?;
+        number("bandwidth_max_mbps", self.bandwidth_mbps(), 1e-3, 1e5)?;
         integer("segment_bytes", self.segment_bytes, 64, 65_535)?;
-        integer("maximum_terminals", self.maximum_terminals, 1, 1024)
+        integer("maximum_terminals", self.maximum_terminals, 1, 1024)?;
+        list("count_segments", &self.count_segments)?;
+        for segments in &self.count_segments {
+            integer("count_segments", *segments, 1, 1_000_000)?;
+        }
+        number("count_rtt_ms", self.count_rtt_ms, 1e-3, 60_000.0)?;
+        number("adjust_s", self.adjust_s, 0.5, 3600.0)?;
+        self.validate_rows()?;
+        integer("access_queue_packets", self.access_queue_packets, 1, 100_000)?;
+        integer("segments_per_ack", self.segments_per_ack, 1, 64)
+    }
+
+    fn validate_rows(&self) -> Result<(), SettingsError> {
+        const KEY: &str = "window_rows";
+        list(KEY, &self.window_rows)?;
+        for row in &self.window_rows {
+            integer(KEY, row.max_segments, 1, 1_000_000)?;
+            integer(KEY, row.min_segments, 1, row.max_segments)?;
+        }
+        let edges = || self.window_rows.iter().map(|row| row.from);
+        if edges().next().is_some_and(|first| first != 0) || !edges().is_sorted_by(|one, next| one < next) {
+            let value = format!("{:?}", edges().collect::<Vec<_>>());
+            let accepted =
+                "rows [from, max, min] that begin at 0, each at a greater number than the one before".to_owned();
+            return Err(SettingsError { key: KEY, value, accepted });
+        }
+        Ok(())
     }
 
     /// The policy with these settings.
@@ -175,7 +367,11 @@ impl PolicySettings {
         match self.policy {
             PolicyName::None => Box::new(Nothing),
             PolicyName::Fixed => Box::new(Fixed::new(self)),
+            PolicyName::Count => Box::new(Count::new(self)),
+            PolicyName::Table => Box::new(Table::new(self, false)),
             PolicyName::Formula => Box::new(Formula::new(self)),
+            PolicyName::Cooperative | PolicyName::CooperativeLoose => Box::new(Table::new(self, true)),
+            PolicyName::Keceli => Box::new(Keceli::new(self)),
         }
     }
 }
@@ -192,6 +388,13 @@ fn number(key: &'static str, value: f64, lowest: f64, highest: f64) -> Result<()
         return Ok(());
     }
     Err(SettingsError { key, value: value.to_string(), accepted: format!("a number from {lowest} to {highest}") })
+}
+
+fn list<T>(key: &'static str, list: &[T]) -> Result<(), SettingsError> {
+    if list.len() <= 64 {
+        return Ok(());
+    }
+    Err(SettingsError { key, value: format!("a list of {}", list.len()), accepted: "a list of up to 64".to_owned() })
 }
 
 #[cfg(test)]
@@ -211,8 +414,17 @@ mod tests {
 
     #[test]
     fn every_field_has_its_key_and_no_other_is_accepted() {
-        let settings =
-            PolicySettings { bound_segments: Some(64), release_ratio: Some(2.0), ..PolicySettings::default() };
+        let settings = PolicySettings {
+            bound_segments: Some(64),
+            release_ratio: Some(2.0),
+            enable_excess_ms: Some(51.0),
+            exponent: Some(-0.15),
+            bandwidth_max_mbps: Some(19.0),
+            count_segments: vec![100],
+            window_table: Some(WindowTable::Old),
+            window_rows: vec![Row { from: 0, max_segments: 555, min_segments: 200 }],
+            ..PolicySettings::default()
+        };
         let json = serde_json::to_value(&settings).expect("settings are plain data");
         let mut keys: Vec<_> = json.as_object().expect("a table").keys().map(String::as_str).collect();
         let mut listed = PolicySettings::KEYS.to_vec();
@@ -231,12 +443,16 @@ mod tests {
             assert_eq!(serde_json::to_value(name).expect("a name"), name.as_str());
         }
         let error = "fromula".parse::<PolicyName>().expect_err("a misspelt name");
-        assert_eq!(error.to_string(), "`policy` = \"fromula\" is not accepted: it must be none, fixed, formula");
+        assert_eq!(
+            error.to_string(),
+            "`policy` = \"fromula\" is not accepted: it must be none, fixed, count, table, formula, cooperative, cooperative-loose, \
+             keceli"
+        );
     }
 
     #[test]
     fn a_setting_out_of_range_is_named_with_its_value_and_what_is_accepted() {
-        let error = rejected(&PolicySettings { exponent: 0.15, ..PolicySettings::default() });
+        let error = rejected(&PolicySettings { exponent: Some(0.15), ..PolicySettings::default() });
         assert_eq!(error.to_string(), "`exponent` = 0.15 is not accepted: it must be a number from -2 to 0");
         let nonsense = [
             PolicySettings { minimum_segments: 0, ..PolicySettings::default() },
@@ -246,10 +462,21 @@ mod tests {
             PolicySettings { enable_ratio: f64::NAN, ..PolicySettings::default() },
             PolicySettings { cut_ratio: 0.5, ..PolicySettings::default() },
             PolicySettings { release_ratio: Some(6.5), ..PolicySettings::default() },
-            PolicySettings { bandwidth_max_mbps: 0.0, ..PolicySettings::default() },
-            PolicySettings { bandwidth_max_mbps: f64::INFINITY, ..PolicySettings::default() },
+            PolicySettings { bandwidth_max_mbps: Some(0.0), ..PolicySettings::default() },
+            PolicySettings { bandwidth_max_mbps: Some(f64::INFINITY), ..PolicySettings::default() },
             PolicySettings { segment_bytes: 0, ..PolicySettings::default() },
             PolicySettings { maximum_terminals: 0, ..PolicySettings::default() },
+            PolicySettings { enable_excess_ms: Some(-1.0), ..PolicySettings::default() },
+            PolicySettings { count_segments: vec![0], ..PolicySettings::default() },
+            PolicySettings { count_segments: vec![9; 65], ..PolicySettings::default() },
+            PolicySettings { count_rtt_ms: 0.0, ..PolicySettings::default() },
+            PolicySettings { adjust_s: 0.1, ..PolicySettings::default() },
+            PolicySettings { window_rows: vec![Row::from([1, 9, 1])], ..PolicySettings::default() },
+            PolicySettings { window_rows: [[0, 9, 1], [0, 8, 1]].map(Row::from).to_vec(), ..PolicySettings::default() },
+            PolicySettings { window_rows: vec![Row::from([0, 9, 10])], ..PolicySettings::default() },
+            PolicySettings { window_rows: vec![Row::from([0, 0, 0])], ..PolicySettings::default() },
+            PolicySettings { access_queue_packets: 0, ..PolicySettings::default() },
+            PolicySettings { segments_per_ack: 0, ..PolicySettings::default() },
         ];
         for settings in nonsense {
             assert!(PolicySettings::KEYS.contains(&rejected(&settings).key));

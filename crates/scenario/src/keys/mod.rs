@@ -62,6 +62,15 @@ pub enum Kind {
     Node,
     /// A list of two names of nodes.
     Ends,
+    /// A list of up to 64 whole numbers in `from..=to`, or of rows of so many if `columns` is above 1.
+    Integers {
+        /// Lowest accepted.
+        from: i64,
+        /// Highest accepted.
+        to: i64,
+        /// Numbers in a row.
+        columns: usize,
+    },
 }
 
 /// What a key is when left out.
@@ -219,6 +228,10 @@ impl Kind {
             Self::Flag => "true, false".into(),
             Self::Node => "a name: up to 32 letters, digits, _, - and ., with # for a number".into(),
             Self::Ends => "a list of two names: up to 32 letters, digits, _, - and . each, with # for a number".into(),
+            Self::Integers { from, to, columns: 1 } => format!("a list of up to 64 whole numbers from {from} to {to}"),
+            Self::Integers { from, to, columns } => {
+                format!("a list of up to 64 lists of {columns} whole numbers from {from} to {to}")
+            }
         }
     }
 

@@ -1,0 +1,54 @@
+//! A number of segments for the whole host, split over its busy connections: what `fixed` and `count` have in common.
+//!
+//! A connection that is idle gets the limit of a busy one: it sends nothing now, and when it starts again before the
+//! next tick the limit is already there.
+
+use super::{Decision, Enabled, FlowDecision, FlowId, FlowObservation, Observation, Reason, Trigger};
+use crate::bound::Bound;
+use std::collections::BTreeMap;
+use units::Time;
+
+/// Since when each connection has been under control.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Since(BTreeMap<FlowId, Time>);
+
+impl Since {
+    /// Meets the connections of this tick, and forgets those that are gone.
+    pub(super) fn meet(&mut self, observation: &Observation<'_>) {
+        let known = std::mem::take(&mut self.0);
+        for flow in observation.flows {
+            let since = known.get(&flow.id).copied().unwrap_or(observation.now);
+            self.0.insert(flow.id, since);
+        }
+    }
+
+    /// How a connection that has been met came under control.
+    pub(super) fn enabled(&self, id: FlowId) -> Option<Enabled> {
+        self.0.get(&id).map(|at| Enabled { at: *at, by: Trigger::Always })
+    }
+}
+
+/// Splits `budget_segments` over the host's busy connections, rounded down, never below `minimum_segments` each.
+pub(super) fn split(
+    observation: &Observation<'_>,
+    since: &Since,
+    budget_segments: u32,
+    minimum_segments: u32,
+    reason: impl Fn(u32) -> Reason,
+) -> Decision {
+    let each = |busy_flows: u32| Bound {
+        min_segments: minimum_segments,
+        max_segments: (budget_segments / busy_flows.max(1)).max(minimum_segments),
+    };
+    let busy_flows = observation.busy_flows().max(1);
+    let bounded = |flow: &FlowObservation| FlowDecision {
+        id: flow.id,
+        bound: Some(each(busy_flows)),
+        enabled: since.enabled(flow.id),
+        reason: reason(busy_flows),
+    };
+    Decision {
+        flows: observation.flows.iter().map(bounded).collect(),
+        new_flows: Some(each(observation.busy_flows().saturating_add(1))),
+    }
+}
