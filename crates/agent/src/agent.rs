@@ -8,25 +8,14 @@ use crate::interface::Interface;
 use crate::record::{Enabled, Event, FlowRecord, Ready, Recorder, State, Tick, Totals};
 use crate::stack::{Loaded, Loader, SocketSample, Stack, StateChange};
 use anyhow::{Context, Result};
-use control::activity::{Activity, ActivitySample};
 use control::bound::Bound;
+use control::governor::{FlowSample, Governor, Turn};
 use control::peers::Report;
-use control::policy::{Decision, FlowDecision, FlowId, FlowObservation, Nothing, Observation, Policy, PolicyName};
+use control::policy::{FlowDecision, FlowId, FlowObservation, Nothing, Policy, PolicyName};
 use nix::sys::resource::{UsageWho, getrusage};
-use std::collections::{HashMap, hash_map};
+use std::collections::BTreeSet;
 use tracing::{info, warn};
 use units::{Span, Time};
-
-/// What is remembered of a connection from one tick to the next.
-#[derive(Clone, Copy, Debug, Default)]
-struct Flow {
-    activity: Activity,
-    /// The limits that the kernel was given last.
-    applied: Option<Bound>,
-    /// The kind of reason for the limits that was logged last; `None`: no limits.
-    said: Option<&'static str>,
-    enabled: bool,
-}
 
 /// New connections are taken over as they are made. This is for those whose route has come to the interface later, or
 /// has left it.
@@ -40,8 +29,7 @@ pub(crate) struct Agent<'a> {
     /// `None`: the interface was replaced, and the programs could not be loaded for the new one yet.
     stack: Option<Box<dyn Stack>>,
     mode: Mode,
-    policy: Box<dyn Policy + Send>,
-    flows: HashMap<u64, Flow>,
+    governor: Governor,
     adopt_again_at: Time,
     pub(crate) hearing: Hearing,
     report: Report,
@@ -76,8 +64,7 @@ impl<'a> Agent<'a> {
             interface,
             stack: Some(stack),
             mode,
-            policy: policy(config, mode),
-            flows: HashMap::new(),
+            governor: Governor::new(policy(config, mode), mode == Mode::Control),
             adopt_again_at: Time::ZERO,
             hearing,
             report: Report::default(),
@@ -144,11 +131,11 @@ impl<'a> Agent<'a> {
 
     fn reload(&mut self, now: Time) {
         self.stack = None; // undoes what was done on the old interface before anything is done on the new one
-        self.flows.clear();
+        self.governor.forget_flows();
         let loaded = (self.loader)(&self.interface, wanted_mode(self.config)).and_then(|Loaded { stack, mode }| {
             self.stack = Some(stack);
             self.mode = mode;
-            self.policy = policy(self.config, mode);
+            self.governor.restart(policy(self.config, mode), mode == Mode::Control);
             self.adopt()
         });
         match loaded {
@@ -197,29 +184,18 @@ impl<'a> Agent<'a> {
                 }
             })?;
         let mut samples = stack.sample()?;
+        // A walk over a table that changes meanwhile may meet a socket twice. The policy must not.
+        let mut met = BTreeSet::new();
+        samples.retain(|sample| met.insert(sample.cookie));
 
-        let mut known = std::mem::take(&mut self.flows);
-        let mut observations = Vec::with_capacity(samples.len());
-        samples.retain(|sample| {
-            // A walk over a table that changes meanwhile may meet a socket twice. The policy must not.
-            let hash_map::Entry::Vacant(place) = self.flows.entry(sample.cookie) else { return false };
-            let flow = place.insert(known.remove(&sample.cookie).unwrap_or_default());
-            observations.push(observe(now, sample, &mut flow.activity));
-            true
-        });
         let peers = self.hearing.neighbourhood(now);
-        let decision = self.policy.on_tick(&Observation { now, flows: &observations, peers: &peers });
-        let decided = samples.iter().zip(&decision.flows).filter(|(sample, _)| self.applies_to(sample));
-        let report = Report::of(&observations, decided.filter_map(|(_, flow)| Some(flow.enabled?.by)));
-        self.report = report;
-
-        // Bounds that the kernel may still hold for connections that are gone.
-        // Their order is that of a hash table, and of no consequence.
-        let gone = known.into_iter().filter(|(_, flow)| flow.applied.is_some()).map(|(cookie, _)| (cookie, None));
-        let until = self.apply(now, &samples, &decision, gone.collect())?;
-        self.log(now, &samples, &decision);
+        let seen: Vec<_> = samples.iter().map(flow_sample).collect();
+        let turn = self.governor.on_tick(now, &seen, &peers);
+        self.report = turn.report;
+        let until = self.apply(now, &turn)?;
+        self.log(now, &samples, &turn);
         if self.recorder.is_some() {
-            let decided = samples.iter().zip(&observations).zip(&decision.flows);
+            let decided = samples.iter().zip(&turn.observations).zip(&turn.decisions);
             let tick = Tick {
                 t_ns: now.as_nanos(),
                 late_ns: late.as_nanos(),
@@ -235,56 +211,32 @@ impl<'a> Agent<'a> {
     }
 
     /// Hands the decision to the kernel, in mode control; when its lease ends.
-    fn apply(
-        &mut self,
-        now: Time,
-        samples: &[SocketSample],
-        decision: &Decision,
-        mut bounds: Vec<(u64, Option<Bound>)>,
-    ) -> Result<Time> {
+    fn apply(&mut self, now: Time, turn: &Turn) -> Result<Time> {
         let lease = self.config.lease();
         let Some(stack) = self.stack.as_mut().filter(|_| self.mode == Mode::Control) else { return Ok(now) };
-        for (sample, decided) in samples.iter().zip(&decision.flows) {
-            // A connection whose application has taken another congestion control meanwhile loses its bound.
-            let bound = decided.bound.filter(|_| sample.controlled);
-            if bound.is_some() || self.flows[&sample.cookie].applied.is_some() {
-                bounds.push((sample.cookie, bound));
-            }
-        }
+        // Among them those that the kernel may still hold for connections that are gone.
+        let gone = turn.gone.iter().map(|flow| (flow.0, None));
+        let set = turn.bounds.iter().map(|(place, bound)| (turn.decisions[*place].id.0, *bound));
+        let bounds: Vec<(u64, Option<Bound>)> = gone.chain(set).collect();
         let until = clock::monotonic().saturating_add(lease);
-        stack.set_bounds(decision.new_flows, &bounds, lease).context("cannot hand the bounds to the kernel")?;
-        for (cookie, bound) in bounds {
-            if let Some(flow) = self.flows.get_mut(&cookie) {
-                self.totals.bounds_changed += u64::from(flow.applied != bound);
-                flow.applied = bound;
-            }
-        }
+        stack.set_bounds(turn.new_flows, &bounds, lease).context("cannot hand the bounds to the kernel")?;
+        self.governor.on_applied(turn);
         Ok(until)
     }
 
-    /// Whether what is decided for this connection is handed to the kernel.
-    fn applies_to(&self, sample: &SocketSample) -> bool {
-        self.mode == Mode::Control && sample.controlled
-    }
-
-    fn log(&mut self, now: Time, samples: &[SocketSample], decision: &Decision) {
-        for (sample, decided) in samples.iter().zip(&decision.flows) {
-            let would = if self.applies_to(sample) { "" } else { "would be " };
-            let flow = self.flows.get_mut(&sample.cookie).expect("every sample has its flow");
-            if let (Some(enabled), false) = (decided.enabled, flow.enabled) {
-                self.totals.flows_enabled += 1;
-                if self.totals.enabled.len() < Totals::ENABLED_KEPT {
-                    self.totals.enabled.push(Enabled { cookie: sample.cookie, t_ns: enabled.at.as_nanos() });
-                }
+    fn log(&mut self, now: Time, samples: &[SocketSample], turn: &Turn) {
+        for (place, enabled) in &turn.enabled {
+            if self.totals.enabled.len() < Totals::ENABLED_KEPT {
+                let cookie = samples[*place].cookie;
+                self.totals.enabled.push(Enabled { cookie, t_ns: enabled.at.as_nanos() });
             }
-            flow.enabled = decided.enabled.is_some();
-            let kind = decided.bound.map(|_| decided.reason.kind());
-            if kind != flow.said {
-                flow.said = kind;
-                if let Some(more) = self.decisions_calm.may_say(now) {
-                    let limits = decided.bound.unwrap_or_default();
-                    info!("{} > {}: {would}{limits}: {}{more}", sample.local, sample.remote, decided.reason);
-                }
+        }
+        for place in &turn.changed {
+            let (sample, decided) = (&samples[*place], &turn.decisions[*place]);
+            let would = if self.mode == Mode::Control && sample.controlled { "" } else { "would be " };
+            if let Some(more) = self.decisions_calm.may_say(now) {
+                let limits = decided.bound.unwrap_or_default();
+                info!("{} > {}: {would}{limits}: {}{more}", sample.local, sample.remote, decided.reason);
             }
         }
     }
@@ -296,7 +248,7 @@ impl<'a> Agent<'a> {
         decided: &FlowDecision,
         until: Time,
     ) -> FlowRecord {
-        let applied = self.flows[&sample.cookie].applied;
+        let applied = self.governor.applied(decided.id);
         FlowRecord {
             cookie: sample.cookie,
             local: sample.local.to_string(),
@@ -341,6 +293,8 @@ impl<'a> Agent<'a> {
         };
         self.stack = None;
         self.totals.sockets_restored = *restored.as_ref().unwrap_or(&0);
+        self.totals.bounds_changed = self.governor.counts().bounds_changed;
+        self.totals.flows_enabled = self.governor.counts().flows_enabled;
         self.totals.beacons = self.hearing.beacons();
         self.totals.rejected_by_cause =
             self.hearing.rejections().iter().map(|(cause, count)| (cause.as_str().to_owned(), count)).collect();
@@ -360,20 +314,16 @@ impl<'a> Agent<'a> {
     }
 }
 
-fn observe(now: Time, sample: &SocketSample, activity: &mut Activity) -> FlowObservation {
-    let busy = activity.on_sample(ActivitySample {
-        now,
-        acked: sample.acked,
-        in_flight_segments: sample.in_flight_segments,
-        unsent: sample.unsent,
-        srtt: sample.srtt,
-    });
-    FlowObservation {
+fn flow_sample(sample: &SocketSample) -> FlowSample {
+    FlowSample {
         id: FlowId(sample.cookie),
         srtt: sample.srtt,
         min_rtt: sample.min_rtt,
         cwnd_segments: sample.cwnd_segments,
-        busy,
+        acked: sample.acked,
+        in_flight_segments: sample.in_flight_segments,
+        unsent: sample.unsent,
+        controllable: sample.controlled,
     }
 }
 

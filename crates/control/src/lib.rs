@@ -5,20 +5,22 @@
 //! - [`bound`]: limits with a lease, put around the window of any congestion control. The C header that runs in the
 //!   kernel, called from Rust.
 //! - [`policy`]: what the limits should be, decided every 0.5 s from the connections' RTTs and the number of peers.
+//! - [`governor`]: what is around a policy at each tick: who is busy, which bounds are new, what peers are told.
 //! - [`peers`]: who else is behind the same access point, and what they say about themselves.
 //! - [`beacon`]: how they say it, on the wire.
 //! - [`activity`]: which connections count as sending.
 //!
 //! ```text
-//!  beacons ──> beacon::Receiver ──> peers::PeerTable ──> Neighbourhood ─┐
-//!                                                                       ├─> Policy::on_tick ──> Decision ──> bounds
-//!  connections' RTT, window, state ──> FlowObservation ─────────────────┘
+//!  beacons ──> beacon::Receiver ──> peers::PeerTable ──> Neighbourhood ─┐              ┌─> bounds
+//!                                                                       ├─> Governor ──┤
+//!  connections' RTT, window, state ──> FlowSample ──────────────────────┘    (Policy)   └─> Report (the next beacon)
 //! ```
 #![deny(clippy::disallowed_methods)]
 
 pub mod activity;
 pub mod beacon;
 pub mod bound;
+pub mod governor;
 pub mod law;
 pub mod peers;
 pub mod policy;

@@ -7,15 +7,14 @@
 //!
 //! *What it leaves out*: group keys, IPv6 beacons beside the IPv4 ones, and a wall clock apart from the simulation's.
 
-use control::activity::{Activity, ActivitySample};
 use control::beacon::{Beacon, Receiver};
 use control::bound::Bound;
+use control::governor::{FlowSample, Governor};
 use control::peers::{Limits, PeerId, PeerTable, Report};
-use control::policy::{Decision, FlowDecision, FlowId, FlowObservation, Nothing, Observation, Policy, PolicyName};
+use control::policy::{FlowId, Nothing, PolicyName};
 use network::random::Streams;
 use rand::RngExt as _;
 use scenario::{AgentMode, HostPolicyResult, HostSpec};
-use std::collections::BTreeMap;
 use units::{Bytes, Span, Time};
 
 /// Bytes of an IPv4 packet with a beacon: 20 of IP, 8 of UDP, and the beacon.
@@ -26,32 +25,29 @@ pub(crate) type Datagram = [u8; control::beacon::PLAIN_BYTES];
 
 /// The agent of one host.
 pub(crate) struct Agent {
-    mode: AgentMode,
-    policy: Box<dyn Policy + Send>,
+    governor: Governor,
     receiver: Receiver,
     table: PeerTable,
     sender: PeerId,
     report: Report,
-    flows: BTreeMap<FlowId, Flow>,
     /// Where the first tick and the first beacon lie.
     pub(crate) first: (Time, Time),
     new_flows: Option<(Bound, Time)>,
     sent: u64,
-    enabled_at: Option<Time>,
-    terminals_max: u32,
-    bounds_changed: u64,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Flow {
-    activity: Activity,
-    applied: Option<Bound>,
 }
 
 /// One of the host's own ends of a connection, as the agent sees it.
-pub(crate) struct Seen {
-    pub(crate) id: FlowId,
-    pub(crate) info: tcp::Info,
+pub(crate) fn flow_sample(id: FlowId, info: &tcp::Info) -> FlowSample {
+    FlowSample {
+        id,
+        srtt: info.srtt,
+        min_rtt: info.min_rtt,
+        cwnd_segments: info.cwnd_segments,
+        acked: Bytes::new(info.acked_bytes),
+        in_flight_segments: info.in_flight_segments,
+        unsent: Bytes::new(info.unsent_bytes),
+        controllable: true,
+    }
 }
 
 impl Agent {
@@ -67,64 +63,28 @@ impl Agent {
         let mut phase = |interval: Span| Time::from_nanos(stream.random_range(0..interval.as_nanos()));
         let first = (phase(control::policy::TICK), phase(control::beacon::INTERVAL));
         Some(Self {
-            mode,
-            policy: if decides { settings.build() } else { Box::new(Nothing) },
+            governor: Governor::new(
+                if decides { settings.build() } else { Box::new(Nothing) },
+                mode == AgentMode::Control,
+            ),
             receiver: Receiver::new(None),
             table: PeerTable::new(Limits::default()),
             sender: PeerId(stream.random()),
             report: Report::default(),
-            flows: BTreeMap::new(),
             first,
             new_flows: None,
             sent: 0,
-            enabled_at: None,
-            terminals_max: 0,
-            bounds_changed: 0,
         })
     }
 
-    /// Looks and decides; the bound of each connection in their order, for those that get another or a renewed one.
-    pub(crate) fn on_tick(&mut self, now: Time, seen: &[Seen], mut apply: impl FnMut(usize, Option<Bound>)) {
-        let mut known = std::mem::take(&mut self.flows);
-        let mut observations = Vec::with_capacity(seen.len());
-        for Seen { id, info } in seen {
-            let mut flow = known.remove(id).unwrap_or_default();
-            let busy = flow.activity.on_sample(ActivitySample {
-                now,
-                acked: Bytes::new(info.acked_bytes),
-                in_flight_segments: info.in_flight_segments,
-                unsent: Bytes::new(info.unsent_bytes),
-                srtt: info.srtt,
-            });
-            self.flows.insert(*id, flow);
-            observations.push(FlowObservation {
-                id: *id,
-                srtt: info.srtt,
-                min_rtt: info.min_rtt,
-                cwnd_segments: info.cwnd_segments,
-                busy,
-            });
-        }
+    /// Looks and decides; the bounds to set, renew or take away, by place among `samples`.
+    pub(crate) fn on_tick(&mut self, now: Time, samples: &[FlowSample]) -> Vec<(usize, Option<Bound>)> {
         let peers = self.table.neighbourhood(now);
-        self.terminals_max = self.terminals_max.max(peers.terminals());
-        let Decision { flows, new_flows } =
-            self.policy.on_tick(&Observation { now, flows: &observations, peers: &peers });
-        let enabled = flows.iter().filter_map(|flow| flow.enabled);
-        self.enabled_at = self.enabled_at.or(flows.iter().filter_map(FlowDecision::enabled_at).min());
-        let controls = self.mode == AgentMode::Control;
-        self.report = Report::of(&observations, enabled.filter(|_| controls).map(|enabled| enabled.by));
-        if !controls {
-            return;
-        }
-        self.new_flows = new_flows.map(|bound| (bound, now + control::policy::LEASE));
-        for (index, decided) in flows.iter().enumerate() {
-            let flow = self.flows.get_mut(&decided.id).expect("every decision is of a connection that was seen");
-            if decided.bound.is_some() || flow.applied.is_some() {
-                self.bounds_changed += u64::from(flow.applied != decided.bound);
-                flow.applied = decided.bound;
-                apply(index, decided.bound);
-            }
-        }
+        let turn = self.governor.on_tick(now, samples, &peers);
+        self.governor.on_applied(&turn); // these hosts' TCP takes what it is given
+        self.report = turn.report;
+        self.new_flows = turn.new_flows.map(|bound| (bound, now + control::policy::LEASE));
+        turn.bounds
     }
 
     /// The bound of a connection that opens now, and until when it holds.
@@ -154,15 +114,16 @@ impl Agent {
 
     /// What it did, for the result.
     pub(crate) fn result(&self, host: &HostSpec) -> HostPolicyResult {
+        let counts = self.governor.counts();
         HostPolicyResult {
             host: host.index,
             policy: host.kind.policy.policy.as_str().to_owned(),
             beacons_sent: self.sent,
             beacons_heard: self.table.heard(),
             beacons_rejected: self.table.rejections().total(),
-            terminals_max: self.terminals_max,
-            control_enabled_at_s: self.enabled_at.map(Time::as_secs_f64),
-            bounds_changed: self.bounds_changed,
+            terminals_max: counts.terminals_max,
+            control_enabled_at_s: counts.first_enabled.map(Time::as_secs_f64),
+            bounds_changed: counts.bounds_changed,
         }
     }
 }

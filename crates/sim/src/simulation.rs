@@ -1,12 +1,11 @@
 //! The loop: what is due next happens, in a total order.
 
-use crate::agent::{Agent, BEACON_PACKET, Datagram, Seen};
+use crate::agent::{Agent, BEACON_PACKET, Datagram, flow_sample};
 use crate::connection::{Connection, FAR, NEAR};
 use crate::measure::Measurement;
 use crate::timers::Timers;
 use crate::traffic::{Action, Application};
 use crate::{Options, SimError};
-use control::bound::Bound;
 use control::law::Choice;
 use control::policy::FlowId;
 use network::random::Streams;
@@ -516,19 +515,18 @@ impl<'a> Simulation<'a> {
 
     fn on_tick(&mut self, now: Time, host: usize) {
         let agent = self.agents[host].as_mut().expect("only hosts with an agent have a tick");
-        let mut seen = Vec::new();
+        let mut samples = Vec::new();
         let mut connections = Vec::new();
         for connection in self.of_host[host].clone() {
             let flow = &self.connections[connection];
             if let Some(ends) = flow.ends.as_ref().filter(|ends| ends[NEAR].is_established()) {
                 let id = FlowId((connection as u64) << 32 | u64::from(flow.incarnation));
-                seen.push(Seen { id, info: ends[NEAR].info() });
+                samples.push(flow_sample(id, &ends[NEAR].info()));
                 connections.push(connection);
             }
         }
-        let mut bounds: Vec<(usize, Option<Bound>)> = Vec::new();
-        agent.on_tick(now, &seen, |index, bound| bounds.push((connections[index], bound)));
-        for (connection, bound) in bounds {
+        for (place, bound) in agent.on_tick(now, &samples) {
+            let connection = connections[place];
             let ends = self.connections[connection].ends.as_mut().expect("it was seen");
             let lease = control::policy::LEASE;
             ends[NEAR].set_bound(bound.unwrap_or_default().leased(now, lease));
