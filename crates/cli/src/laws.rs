@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use control::law::{LawName, Parameter, Parameters, Unit};
 use kernel::laws::{Counters, Error, Found, Law, Pinned, Pins, SocketState, VERSION, Value};
 use serde_json::json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -178,17 +178,19 @@ fn nothing_loaded(all: bool, laws: &[Law]) -> Result<()> {
 
 fn set(settings: &[Setting]) -> Result<()> {
     let pins = Pins::find();
-    let mut laws: Vec<Law> = settings.iter().map(|setting| setting.law).collect();
-    laws.dedup();
-    let find = |&law: &Law| {
-        let found = pins.as_ref().map_or(Err(Error::NotLoaded { law }), |pins| pins.get(law));
-        Ok((law, found.with_context(|| format!("cannot set parameters of {law}"))?))
+    let laws: BTreeSet<Law> = settings.iter().map(|setting| setting.law).collect();
+    let cannot = |law: Law| format!("cannot set parameters of {law}");
+    let Some(pins) = pins else {
+        let law = settings[0].law;
+        return Err(Error::NotLoaded { law }).with_context(|| cannot(law));
     };
     // all are found before any is changed
-    let found: Vec<(Law, Pinned)> = laws.iter().map(find).collect::<Result<_>>()?;
-    for (law, pinned) in found {
-        let parameters = changed(law, Parameters::from_values(pinned.parameters()?), settings);
-        pinned.set_parameters(parameters.values())?;
+    for &law in &laws {
+        pins.get(law).with_context(|| cannot(law))?;
+    }
+    for law in laws {
+        let change = |values| *changed(law, Parameters::from_values(values), settings).values();
+        pins.change(law, change).with_context(|| cannot(law))?;
     }
     for setting in settings {
         say(&format!("{}.{} = {}", setting.law, setting.name, setting.value))?;

@@ -23,9 +23,9 @@ fn defaults() -> [u32; 16] {
     *Parameters::of(LAW.as_str().parse::<LawName>().expect("a law of ours")).values()
 }
 
-/// Three letters that another run of these tests has not.
+/// Three letters that neither another run of these tests has nor another test beside this one: they are the thread's.
 fn prefix() -> String {
-    let mut number = std::process::id();
+    let mut number = nix::unistd::gettid().as_raw().unsigned_abs();
     let mut letter = || {
         let letter = char::from(b"abcdefghijklmnopqrstuvwxyz0123456789"[(number % 36) as usize]);
         number /= 36;
@@ -78,13 +78,40 @@ fn a_pinned_law_is_there_until_it_is_unloaded() {
         assert_eq!(found.name(), name(pins));
         assert_eq!(found.parameters().expect("parameters"), parameters);
         parameters[1] = 9000;
-        found.set_parameters(&parameters).expect("set");
+        pins.change(LAW, |_| parameters).expect("changed");
         assert_eq!(pins.get(LAW).expect("it is there").parameters().expect("parameters"), parameters);
         assert_eq!(pins.unload(LAW, false).expect("unloaded").sockets, Some(0));
         assert!(!is_registered(pins));
         assert_eq!(fs::read_dir(pins.folder()).expect("the folder").count(), 0);
         assert!(message(pins.unload(LAW, false)).contains("hd is not loaded"));
         assert!(message(pins.get(LAW)).contains("hd is not loaded"));
+        assert!(message(pins.change(LAW, |values| values)).contains("hd is not loaded"));
+    });
+}
+
+#[test]
+fn two_who_change_parameters_at_once_both_have_their_way() {
+    needs_root!();
+    with_pins(|pins| {
+        pins.load(LAW, [0; 16]).expect("loaded");
+        std::thread::scope(|scope| {
+            for parameter in 0..4 {
+                scope.spawn(move || {
+                    for _ in 0..20 {
+                        let one_more = |mut values: [u32; 16]| {
+                            values[parameter] += 1;
+                            // others would have the time to come between
+                            std::thread::sleep(Duration::from_millis(2));
+                            values
+                        };
+                        pins.change(LAW, one_more).expect("changed");
+                    }
+                });
+            }
+        });
+        let values = pins.get(LAW).expect("it is there").parameters().expect("parameters");
+        assert_eq!(values[..4], [20; 4]);
+        pins.unload(LAW, false).expect("unloaded");
     });
 }
 

@@ -183,6 +183,23 @@ impl Pins {
         }
     }
 
+    /// Tells the law something else from now on: what `change` makes of what it is told. Nobody else changes it meanwhile.
+    ///
+    /// # Errors
+    /// If it is not loaded, another version loaded it, or the kernel refuses. Nothing is changed then.
+    pub fn change(
+        &self,
+        law: Law,
+        change: impl FnOnce([u32; PARAMETERS_MAX]) -> [u32; PARAMETERS_MAX],
+    ) -> Result<(), Error> {
+        if !self.folder.exists() {
+            return Err(Error::NotLoaded { law });
+        }
+        let _lock = self.lock()?;
+        let pinned = self.get(law)?;
+        pinned.handles.set_parameters(&change(pinned.handles.parameters()?))
+    }
+
     /// Loads a law for everybody, until [`Pins::unload`].
     ///
     /// # Errors
@@ -302,14 +319,6 @@ impl Pinned {
     /// If the kernel does not say.
     pub fn parameters(&self) -> Result<[u32; PARAMETERS_MAX], Error> {
         self.handles.parameters()
-    }
-
-    /// Tells it something else from now on.
-    ///
-    /// # Errors
-    /// If the kernel refuses.
-    pub fn set_parameters(&self, values: &[u32; PARAMETERS_MAX]) -> Result<(), Error> {
-        self.handles.set_parameters(values)
     }
 
     /// Totals since loading.
