@@ -58,12 +58,6 @@ static inline __u32 lh_scaled(__u32 segments, __u32 ppm)
 	return (__u64)segments * lh_min(ppm, 1000000) / 1000000;
 }
 
-/* A loss that changes nothing. */
-static inline void lh_tolerate(struct lh_window *window)
-{
-	window->ssthresh_segments = lh_max(window->cwnd_segments, LH_MIN_SSTHRESH);
-}
-
 static inline void lh_cdg_init(struct lh_cdg *law, const struct lh_cdg_parameters *parameters,
 			       const struct lh_start *start)
 {

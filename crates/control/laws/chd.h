@@ -106,7 +106,7 @@ static inline void lh_chd_lost(struct lh_chd *law, const struct lh_chd_parameter
 	__u32 from = lh_min(lost->in_flight_segments, window->cwnd_segments);
 
 	if (lh_backoff_lasts(&law->backoff, lost->snd_una) || h_us <= parameters->g.queue_threshold_us) {
-		window->ssthresh_segments = lh_max(window->cwnd_segments, LH_MIN_SSTHRESH);
+		lh_tolerate(window);
 	} else {
 		if (law->competes)
 			from = lh_max(from, law->shadow_segments);

@@ -55,7 +55,7 @@ static inline void lh_hd_lost(struct lh_hd *law, const struct lh_hd_parameters *
 {
 	(void)parameters;
 	if (lh_backoff_lasts(&law->backoff, lost->snd_una))
-		window->ssthresh_segments = lh_max(window->cwnd_segments, LH_MIN_SSTHRESH);
+		lh_tolerate(window);
 	else
 		lh_reno_halve(lost, window);
 	law->backoff.lasts = 0;

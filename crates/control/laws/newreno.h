@@ -19,7 +19,10 @@ struct lh_newreno {
 	struct lh_slow_start slow_start;
 };
 
-/* What has no state, for the laws that build on it: standard slow start, 1 segment per round trip, the halving. */
+/*
+ * What has no state, for the laws that build on it: standard slow start, 1 segment per round trip, the halving, and what
+ * those that tolerate losses do in its place.
+ */
 
 static inline void lh_reno_grow(const struct lh_acked *acked, struct lh_window *window)
 {
@@ -38,6 +41,12 @@ static inline void lh_reno_halve(const struct lh_lost *lost, struct lh_window *w
 	__u32 flight = lh_min(lost->in_flight_segments, window->cwnd_segments);
 
 	window->ssthresh_segments = lh_max(flight / 2, LH_MIN_SSTHRESH);
+}
+
+/* A loss that changes nothing. */
+static inline void lh_tolerate(struct lh_window *window)
+{
+	window->ssthresh_segments = lh_max(window->cwnd_segments, LH_MIN_SSTHRESH);
 }
 
 /* The law itself. */

@@ -213,7 +213,7 @@ static inline void lh_ucc_lost(struct lh_ucc *law, const struct lh_ucc_parameter
 		law->tolerated++;
 		if (parameters->keep_slow_start && lh_in_slow_start(window))
 			kept = window->ssthresh_segments;
-		window->ssthresh_segments = lh_max(window->cwnd_segments, LH_MIN_SSTHRESH);
+		lh_tolerate(window);
 	}
 	lh_ucc_begin_window(law);
 	law->kept_ssthresh = kept;
