@@ -10,7 +10,7 @@
 //!
 //! A law is there wholly or not at all: it is built in a folder `loading-hd` and renamed, and it is renamed to
 //! `unloading-hd` before it is taken apart. Whoever changes anything holds a lock on the folder `lasthop`, so what is found
-//! half done under the lock was left by somebody who was killed, and is removed.
+//! half done under the lock was left by somebody who was killed, and is removed. The folder itself goes with the last law.
 
 use super::layout::About;
 use super::loaded::{Counters, Handles, Loaded, Name, Options, SocketState, Walk};
@@ -207,8 +207,18 @@ impl Pins {
     /// changed then.
     pub fn load(&self, law: Law, parameters: [u32; PARAMETERS_MAX]) -> Result<Pinned, Error> {
         super::check()?;
-        fs::create_dir_all(&self.folder).map_err(|source| pin_error("making", &self.folder, source))?;
-        let _lock = self.lock()?;
+        let lock = loop {
+            fs::create_dir_all(&self.folder).map_err(|source| pin_error("making", &self.folder, source))?;
+            if let Some(lock) = self.lock()? {
+                break lock;
+            }
+        };
+        let loaded = self.load_locked(law, parameters);
+        self.leave(lock);
+        loaded
+    }
+
+    fn load_locked(&self, law: Law, parameters: [u32; PARAMETERS_MAX]) -> Result<Pinned, Error> {
         self.tidy()?;
         match self.look(law)? {
             Found::Absent => {}
@@ -257,10 +267,13 @@ impl Pins {
     /// # Errors
     /// If it is not loaded, or, unless `even_if_default`, it is the default of a network namespace: nothing is changed then.
     pub fn unload(&self, law: Law, even_if_default: bool) -> Result<Unloaded, Error> {
-        if !self.folder.exists() {
-            return Err(Error::NotLoaded { law });
-        }
-        let _lock = self.lock()?;
+        let Some(lock) = self.lock()? else { return Err(Error::NotLoaded { law }) };
+        let unloaded = self.unload_locked(law, even_if_default);
+        self.leave(lock);
+        unloaded
+    }
+
+    fn unload_locked(&self, law: Law, even_if_default: bool) -> Result<Unloaded, Error> {
         self.tidy()?;
         let sockets = match self.look(law)? {
             Found::Absent => return Err(Error::NotLoaded { law }),
@@ -300,10 +313,29 @@ impl Pins {
         Ok(())
     }
 
-    fn lock(&self) -> Result<Flock<File>, Error> {
-        let folder = File::open(&self.folder).map_err(|source| pin_error("opening", &self.folder, source))?;
-        Flock::lock(folder, FlockArg::LockExclusive)
-            .map_err(|(_, error)| pin_error("locking", &self.folder, error.into()))
+    /// Alone with the folder; `None` where it is not there.
+    fn lock(&self) -> Result<Option<Flock<File>>, Error> {
+        loop {
+            let folder = match File::open(&self.folder) {
+                Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
+                folder => folder.map_err(|source| pin_error("opening", &self.folder, source))?,
+            };
+            let lock = Flock::lock(folder, FlockArg::LockExclusive)
+                .map_err(|(_, error)| pin_error("locking", &self.folder, error.into()))?;
+            let locked = lock.metadata().map_err(|source| pin_error("reading", &self.folder, source))?;
+            // Who held it before may have removed the folder, and somebody else made another of that name.
+            if fs::metadata(&self.folder).is_ok_and(|there| (there.dev(), there.ino()) == (locked.dev(), locked.ino()))
+            {
+                return Ok(Some(lock));
+            }
+        }
+    }
+
+    /// Gives up the lock, and the folder if nothing is in it.
+    fn leave(&self, lock: Flock<File>) {
+        // not empty, most of the time
+        let _ = fs::remove_dir(&self.folder);
+        drop(lock);
     }
 }
 
