@@ -286,6 +286,26 @@ fn the_shadow_window_keeps_what_back_offs_take() {
     assert_eq!(twice.lose(), 24, "and the shadow window was brought down to it");
 }
 
+/// Docs: limits. FreeBSD's shadow window outgrows the window by a segment per round trip, and each loss halves only that.
+#[test]
+fn after_a_long_time_of_back_offs_the_first_losses_leave_freebsds_window_as_it_is() {
+    let losses_until_it_falls = |name, parameters: &[(&str, f64)]| {
+        let mut rounds = Rounds::at(name, 50, parameters);
+        // saw teeth of 4 ms: the mean of eight rounds rises and falls
+        for round in 0..40_000_u32 {
+            let rtt_us = 20 * MS + [0, 1, 2, 3, 4, 3, 2, 1][(round / 4 % 8) as usize] * MS;
+            rounds.round(rtt_us, rtt_us);
+        }
+        let window = rounds.window.cwnd_segments;
+        assert!(window < 200, "back-offs hold the window: {window}");
+        (1..=30).find(|_| rounds.lose() < window).expect("a loss that counts")
+    };
+    let losses = losses_until_it_falls(LawName::Cdg, &[("loss_tolerance", 0.0)]);
+    // half of 40,000 segments, halved until it is less than a window of some 140
+    assert!((8..=10).contains(&losses), "{losses}");
+    assert!(losses_until_it_falls(LawName::CdgLinux, &[]) <= 2);
+}
+
 #[test]
 fn the_round_after_a_back_off_has_no_gradient() {
     for (name, always) in [(LawName::Cdg, ALWAYS), (LawName::CdgLinux, ALWAYS_IN_LINUX)] {
