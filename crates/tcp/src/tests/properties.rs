@@ -139,6 +139,29 @@ proptest! {
         prop_assert_eq!(pair.ends[SERVER].acked_bytes(), back);
     }
 
+    /// RFC 9438 §5.8, RFC 7661 §1: a window that the receiver never lets be used does not grow. Linux lets slow start grow to
+    /// twice what is out, the last round adds what it acknowledges, and a recovery of NewReno's counts duplicate ACKs.
+    #[test]
+    fn no_law_grows_its_window_far_above_the_receivers(
+        client in any_config(), server in any_config(),
+        law in prop::sample::select(LawName::ALL.to_vec()),
+        one_way_ms in 1..150_u64, receiver in 4..40_u64, troubles in any_troubles(),
+    ) {
+        let server = Config { receive_buffer: Bytes::new(1000 * receiver), ..server };
+        // an undone reduction is followed by a round that takes the reduced window for the limit, in Linux, too
+        let client = Config { undo: false, f_rto: false, ..client };
+        let mut pair = Pair::new(&client, &server, law, Span::from_millis(one_way_ms));
+        troubled(&mut pair, troubles);
+        pair.ends[CLIENT].write(2_000_000);
+        let most = (3 * receiver + 1).max(client.initial_window_segments.into());
+        let until = pair.now + Span::from_secs(120);
+        while pair.step(until) {
+            let info = pair.ends[CLIENT].info();
+            let inflated = info.state == crate::CongestionState::Recovery;
+            prop_assert!(inflated || u64::from(info.cwnd_segments) <= most, "{} of {most}", info.cwnd_segments);
+        }
+    }
+
     #[test]
     fn the_same_happens_twice(
         client in any_config(), server in any_config(), troubles in any_troubles(), forth in 0..200_000_u64,
