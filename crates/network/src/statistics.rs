@@ -182,6 +182,9 @@ pub struct Statistics {
     pub transmissions: u64,
     /// Frames that the access point sent to all stations.
     pub broadcasts: u64,
+    /// How long frames with packets to all stations took, each transmission with its acknowledgement: on their way to the
+    /// access point and from there. Of a collision the frame's own time, so frames that collide may count twice.
+    pub to_all: Span,
     /// Lost packets by place and cause, in this order; only what has happened.
     pub drops: Vec<Drops>,
     /// All queues, by place.

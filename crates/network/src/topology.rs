@@ -183,6 +183,7 @@ impl<P: Clone> Network<P> {
             retries: 0,
             transmissions: 0,
             broadcasts: 0,
+            to_all: Span::ZERO,
             drops: Vec::new(),
             queues: Vec::new(),
             stations: Vec::new(),

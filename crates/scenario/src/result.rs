@@ -8,7 +8,7 @@ use network::{AirTime, Cause, Drops, LinkStatistics, Place, StationStatistics, S
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use units::Rate;
+use units::{Rate, Span};
 
 /// The format of `result.json` and `comparison.json`; a file of another version is refused.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -158,6 +158,10 @@ pub struct AccessResult {
     /// Where the time of the medium went, in shares of 0..=1 by outcome; empty on a wired link.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub air_shares: BTreeMap<String, f64>,
+    /// The share of the medium's time, in 0..=1, in which packets to all stations were on the air, such as the agents'
+    /// beacons: each transmission of theirs, to the access point and from there, with its acknowledgement.
+    #[serde(default)]
+    pub to_all_share: f64,
     /// Each station of a Wi-Fi access; empty on a wired link.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stations: Vec<StationResult>,
@@ -346,6 +350,10 @@ impl AccessResult {
             retries: statistics.retries,
             broadcast_losses: dropped(&|drops| matches!(drops.cause, Cause::FrameError | Cause::Collision)),
             air_shares: air_shares(&statistics.air),
+            to_all_share: match statistics.air.total() {
+                Span::ZERO => 0.0,
+                total => statistics.to_all.as_secs_f64() / total.as_secs_f64(),
+            },
             stations: statistics.stations.iter().map(station).collect(),
         }
     }

@@ -118,6 +118,7 @@ fn drops_are_told_by_where_and_why() {
     assert_eq!((access.path_drops, access.broadcast_losses), (96, 16));
     assert_eq!((access.downlink_queue_mean, access.downlink_queue_p95, access.downlink_queue_max), (40.5, 99.0, 100));
     assert_eq!((access.air_shares["idle"], access.air_shares["success"]), (0.2, 0.8));
+    assert_eq!(access.to_all_share, 0.025); // 250 ms of 10 s
     assert_eq!((access.stations[0].up_phy_rate_mbps, access.stations[0].up_retries), (48.0, 5));
 }
 

@@ -60,6 +60,8 @@ pub(crate) struct Medium<P> {
     reserved_until: Time,
     air: AirTime,
     air_since: Time,
+    /// That of the frames with packets to all stations.
+    to_all: Span,
     collisions: u64,
     broadcasts: u64,
 }
@@ -90,6 +92,8 @@ struct Transmission {
     rate: PhyRate,
     /// The station at the other end, or `None` for a broadcast.
     link: Option<Link>,
+    /// Whether the packet is for all stations: on its way to the access point it has a link.
+    to_all: bool,
 }
 
 /// A station's direction: where its counters are.
@@ -157,6 +161,7 @@ impl<P: Clone> Medium<P> {
             reserved_until: Time::ZERO,
             air: AirTime::default(),
             air_since: Time::ZERO,
+            to_all: Span::ZERO,
             collisions: 0,
             broadcasts: 0,
         }
@@ -230,6 +235,7 @@ impl<P: Clone> Medium<P> {
         *self.air_use().of(&mut statistics.air) += now.saturating_since(self.air_since);
         statistics.collisions = self.collisions;
         statistics.broadcasts = self.broadcasts;
+        statistics.to_all = self.to_all;
         for (station, ways) in self.directions.iter().enumerate() {
             let [up, down] = [UP, DOWN].map(|way| ways[way].report());
             statistics.transmissions += up.transmissions + down.transmissions;
@@ -241,6 +247,7 @@ impl<P: Clone> Medium<P> {
     pub(crate) fn reset_statistics(&mut self, now: Time) {
         self.air = AirTime::default();
         self.air_since = now;
+        self.to_all = Span::ZERO;
         self.collisions = 0;
         self.broadcasts = 0;
         self.senders.iter_mut().for_each(|sender| sender.queue.reset_statistics(now));
@@ -289,7 +296,7 @@ impl<P: Clone> Medium<P> {
                 Destination::Broadcast => None,
             }
         };
-        let (size, flow) = (head.size, head.flow);
+        let (size, flow, to_all) = (head.size, head.flow, head.to == Destination::Broadcast);
         let rate = if let Some(link) = link {
             let direction = &mut self.directions[link.station][link.way];
             let rate = direction.controller.next_rate();
@@ -302,7 +309,10 @@ impl<P: Clone> Medium<P> {
             self.broadcast_rate
         };
         let end = start + self.times.data(rate, size);
-        self.on_air.push(Transmission { sender, flow, end, rate, link });
+        if to_all {
+            self.to_all += end - start;
+        }
+        self.on_air.push(Transmission { sender, flow, end, rate, link, to_all });
         self.phase = match self.phase {
             Phase::Frames(until) => Phase::Frames(until.max(end)),
             Phase::Silent | Phase::Acknowledgement(_) => Phase::Frames(end),
@@ -316,6 +326,9 @@ impl<P: Clone> Medium<P> {
         let direction = &mut self.directions[link.station][link.way];
         direction.controller.on_success(now);
         direction.counts.acknowledged += 1;
+        if frame.to_all {
+            self.to_all += self.times.acknowledgement(frame.rate);
+        }
         self.senders[frame.sender].queue.release(now);
         self.finish(frame.sender, frame.flow, outcome);
         self.resume(now + self.times.difs, &[]);

@@ -124,6 +124,7 @@ pub(crate) fn statistics() -> Statistics {
         retries: 9,
         transmissions: 100,
         broadcasts: 0,
+        to_all: Span::from_millis(250),
         drops: drops.map(|(place, cause, count)| Drops { place, cause, count }).to_vec(),
         queues: vec![QueueStatistics {
             place: Place::AccessPoint,
