@@ -3,9 +3,10 @@
 use crate::calm::Calm;
 use crate::clock;
 use crate::config::{Config, Mode};
+use crate::group::group;
 use crate::hearing::Hearing;
 use crate::interface::Interface;
-use crate::record::{Enabled, Event, FlowRecord, Ready, Recorder, State, Tick, Totals};
+use crate::record::{Enabled, Event, FlowRecord, Joined, Ready, Recorder, State, Tick, Totals};
 use crate::stack::{Loaded, Loader, SocketSample, Stack, StateChange};
 use anyhow::{Context, Result};
 use control::bound::Bound;
@@ -76,7 +77,9 @@ impl<'a> Agent<'a> {
             interface_calm: Calm::each_minute(),
         };
         agent.adopt()?;
-        agent.hearing.refresh(clock::monotonic(), Some(&agent.interface));
+        let now = clock::monotonic();
+        agent.follow_group(now);
+        agent.hearing.refresh(now, Some(&agent.interface));
         agent.say_ready();
         Ok(agent)
     }
@@ -99,6 +102,7 @@ impl<'a> Agent<'a> {
             congestion_control,
             mode: *mode,
             policy: config.policy.policy,
+            group: self.hearing.label().map(ToString::to_string),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         self.record(&Event::Ready(ready));
@@ -119,6 +123,7 @@ impl<'a> Agent<'a> {
         };
         let replaced = found.index != self.interface.index;
         self.interface = found;
+        self.follow_group(now);
         if replaced || self.stack.is_none() {
             self.reload(now);
         } else if now >= self.adopt_again_at
@@ -127,6 +132,32 @@ impl<'a> Agent<'a> {
         {
             warn!("{error:#}{more}");
         }
+    }
+
+    /// Looks which access point this is.
+    fn follow_group(&mut self, now: Time) {
+        let Some(label) = group(&self.interface, self.config.beacon.group.as_deref()) else { return };
+        if self.hearing.label() == Some(&label) {
+            return;
+        }
+        let moved = self.hearing.label().is_some();
+        self.hearing.join(now, label.clone());
+        if moved {
+            // What is remembered of the connections' RTTs and of the peers is of another place. The connections stay.
+            info!("behind another access point now: {label}");
+            self.totals.roamed += 1;
+            self.governor.restart(policy(self.config, self.mode), self.mode == Mode::Control);
+            self.record(&Event::Joined(Joined { t_ns: now.as_nanos(), group: label.to_string() }));
+        }
+    }
+
+    /// The machine was suspended: nobody knows where it is now.
+    pub(crate) fn on_resumed(&mut self, now: Time, suspended: Span) {
+        info!("the machine was suspended for {suspended}: peers and decisions begin anew");
+        self.totals.resumed += 1;
+        self.hearing.begin_anew(now);
+        self.governor.restart(policy(self.config, self.mode), self.mode == Mode::Control);
+        self.refresh(now);
     }
 
     fn reload(&mut self, now: Time) {
@@ -149,9 +180,9 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Tells the peers what was seen at the last tick.
-    pub(crate) fn send_beacons(&mut self, now: Time) {
-        self.hearing.send(now, self.report);
+    /// Tells the peers what was seen at the last tick, if it is time to.
+    pub(crate) fn poll_beacon(&mut self, now: Time) {
+        self.hearing.poll_send(now, self.report);
     }
 
     /// Observes, decides and applies. Whatever goes wrong is logged, and left to the next tick; the leases of the

@@ -1,7 +1,8 @@
-//! The two clocks: the monotonic one for ticks and leases, the wall clock for beacons only.
+//! The clocks: the monotonic one for ticks and leases, the wall clock for beacons only, and the one that goes on in suspend to
+//! see that there was one.
 
 use nix::time::{ClockId, clock_gettime};
-use units::Time;
+use units::{Span, Time};
 
 /// CLOCK_MONOTONIC: the one that the kernel's programs compare leases with. Stands still while the machine is suspended.
 pub(crate) fn monotonic() -> Time {
@@ -13,9 +14,66 @@ pub(crate) fn wall_ns() -> u64 {
     nanoseconds(ClockId::CLOCK_REALTIME)
 }
 
+/// CLOCK_BOOTTIME − CLOCK_MONOTONIC: how long the machine has been suspended since it was switched on.
+pub(crate) fn suspended() -> Span {
+    loop {
+        let before = nanoseconds(ClockId::CLOCK_MONOTONIC);
+        let boot = nanoseconds(ClockId::CLOCK_BOOTTIME);
+        // A thread that gets no CPU in between would see a suspension that is none.
+        if nanoseconds(ClockId::CLOCK_MONOTONIC) - before < 100_000_000 {
+            return Span::from_nanos(boot.saturating_sub(before));
+        }
+    }
+}
+
+/// Notices that the machine has been suspended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Suspension {
+    /// [`suspended`] when it was looked at last.
+    seen: Span,
+}
+
+impl Suspension {
+    /// Suspensions from now on.
+    pub(crate) const fn new(suspended: Span) -> Self {
+        Self { seen: suspended }
+    }
+
+    /// How long the machine was suspended since the last call, if it was for more than a second; less leaves no trace. (NTP
+    /// steers both clocks alike.)
+    pub(crate) fn since_last(&mut self, suspended: Span) -> Option<Span> {
+        let gap = suspended.saturating_sub(std::mem::replace(&mut self.seen, suspended));
+        (gap > Span::from_secs(1)).then_some(gap)
+    }
+}
+
 fn nanoseconds(clock: ClockId) -> u64 {
     let now = clock_gettime(clock).expect("Linux has this clock");
     let seconds = u64::try_from(now.tv_sec()).unwrap_or(0); // before 1970: a machine without a clock battery
     let nanoseconds = u64::try_from(now.tv_nsec()).unwrap_or(0);
     seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suspension_is_seen_once_and_a_short_one_not_at_all() {
+        let seconds = Span::from_secs;
+        let mut suspension = Suspension::new(seconds(100));
+        assert_eq!(suspension.since_last(seconds(100)), None);
+        assert_eq!(suspension.since_last(seconds(130)), Some(seconds(30)));
+        assert_eq!(suspension.since_last(seconds(130)), None);
+        assert_eq!(suspension.since_last(seconds(131)), None);
+        // A time namespace may not change it, but should it: backwards is nothing.
+        assert_eq!(suspension.since_last(seconds(5)), None);
+        assert_eq!(suspension.since_last(seconds(7)), Some(seconds(2)));
+    }
+
+    #[test]
+    fn a_machine_that_runs_is_not_suspended() {
+        let mut suspension = Suspension::new(suspended());
+        assert!((0..1000).all(|_| suspension.since_last(suspended()).is_none()));
+    }
 }

@@ -55,11 +55,16 @@ pub struct Config {
 pub struct BeaconConfig {
     /// UDP port, the same on all hosts. 1 to 65,535.
     pub port: u16,
-    /// Time between two beacons, in ms. 50 to 10,000. Peers hear 20 a second of one host, over both address families: below
-    /// some 110 ms the rest counts as rejected there.
+    /// Time between two beacons where few hosts are heard, in ms; where there are more it is longer ([`control::pace`]). 50 to
+    /// 10,000.
     pub interval_ms: u64,
-    /// A peer that has not been heard for this long is forgotten, in ms. Two intervals or more, at most 60,000.
+    /// A peer that has not been heard for this long is forgotten, in ms; one that announces longer intervals is waited for
+    /// 6.7 of them. Two intervals or more, at most 60,000.
     pub age_out_ms: u64,
+    /// The name of the access point, the same on all hosts behind it and on no other; absent: its BSSID or the default
+    /// gateway. 1 to 64 bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// A file with a secret that all hosts of a group share; absent: beacons are not authenticated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group_key_file: Option<PathBuf>,
@@ -145,6 +150,7 @@ impl Default for BeaconConfig {
             port: 29470,
             interval_ms: beacon::INTERVAL.as_millis(),
             age_out_ms: 2000,
+            group: None,
             group_key_file: None,
             ipv4: true,
             ipv6: true,
@@ -186,6 +192,11 @@ impl Config {
         within("beacon.port", port.into(), 1, 65_535)?;
         within("beacon.interval_ms", interval_ms, 50, 10_000)?;
         within("beacon.age_out_ms", age_out_ms, 2 * interval_ms, 60_000)?;
+        if let Some(name) = &self.beacon.group
+            && (name.is_empty() || name.len() > 64 || name.contains(char::is_control))
+        {
+            return Err(refused("beacon.group", format!("{name:?}"), "a name of 1 to 64 bytes"));
+        }
         if let Some(name) = &self.interface {
             // IFNAMSIZ is 16 with the terminating zero.
             if name.is_empty() || name.len() > 15 || name.contains(['/', '\0']) || name.contains(char::is_whitespace) {
@@ -288,7 +299,11 @@ mod tests {
             excluded_cgroups: all.excluded_cgroups.clone(),
             leave: all.leave.clone(),
             record: all.record.clone(),
-            beacon: BeaconConfig { group_key_file: all.beacon.group_key_file.clone(), ..BeaconConfig::default() },
+            beacon: BeaconConfig {
+                group: Some("office".to_owned()),
+                group_key_file: all.beacon.group_key_file.clone(),
+                ..BeaconConfig::default()
+            },
             policy: PolicySettings {
                 policy: PolicyName::Formula,
                 bound_segments: Some(64),
@@ -341,6 +356,7 @@ mod tests {
             "interface = \"a name that is too long\"",
             "[beacon]\nport = 0",
             "[beacon]\nage_out_ms = 500",
+            "[beacon]\ngroup = \"\"",
             "tick_ms = 10",
             "[policy]\npolicy = \"fixed\"",
         ] {

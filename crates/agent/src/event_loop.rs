@@ -1,7 +1,7 @@
 //! One thread that waits: for datagrams, for the next tick, for the next beacon, for the order to stop.
 
 use crate::agent::Agent;
-use crate::clock;
+use crate::clock::{self, Suspension};
 use crate::config::Config;
 use crate::record::Totals;
 use crate::stack::Loader;
@@ -9,13 +9,14 @@ use anyhow::{Context, Result};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
-use rand::RngExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use units::{Span, Time};
 
 /// Between two looks at the interface.
 const REFRESH: Span = Span::from_secs(2);
+/// A loop that has not come round for longer was stopped, or got no CPU: what waits in its sockets is not the present.
+const STALLED: Span = Span::from_secs(2);
 /// The order to stop is obeyed within this, even if no signal interrupts the wait.
 const LONGEST_WAIT: Span = Span::from_millis(500);
 
@@ -29,12 +30,18 @@ pub fn run_on<'a>(config: &'a Config, stop: &AtomicBool, loader: &'a mut Loader<
     let mut agent = Agent::start(config, loader)?;
     let mut next_tick = clock::monotonic();
     let mut next_refresh = next_tick + REFRESH;
-    // Hosts that are switched on together do not all speak together.
-    let interval = Span::from_millis(config.beacon.interval_ms);
-    let mut next_beacon = next_tick + times(interval, rand::rng().random_range(0.0..1.0));
+    let mut suspension = Suspension::new(clock::suspended());
+    let mut seen = next_tick;
 
     while !stop.load(Ordering::Relaxed) {
         let mut now = clock::monotonic();
+        let suspended = suspension.since_last(clock::suspended());
+        if suspended.is_some() || now.saturating_since(seen) > STALLED {
+            agent.hearing.discard_waiting();
+        }
+        if let Some(suspended) = suspended {
+            agent.on_resumed(now, suspended);
+        }
         if now >= next_refresh {
             agent.refresh(now);
             next_refresh = now + REFRESH;
@@ -44,11 +51,9 @@ pub fn run_on<'a>(config: &'a Config, stop: &AtomicBool, loader: &'a mut Loader<
             next_tick = following(next_tick, config.tick(), now);
             now = clock::monotonic();
         }
-        if now >= next_beacon {
-            agent.send_beacons(now);
-            next_beacon = now + times(interval, rand::rng().random_range(0.9..1.1));
-        }
-        let next = next_tick.min(next_beacon).min(next_refresh).min(now + LONGEST_WAIT);
+        agent.poll_beacon(now);
+        seen = now;
+        let next = next_tick.min(agent.hearing.next_beacon_at(now)).min(next_refresh).min(now + LONGEST_WAIT);
         wait(&agent, now, next.saturating_since(clock::monotonic()))?;
         agent.hearing.receive(clock::monotonic());
     }
@@ -60,10 +65,6 @@ pub fn run_on<'a>(config: &'a Config, stop: &AtomicBool, loader: &'a mut Loader<
 fn following(due: Time, tick: Span, now: Time) -> Time {
     let next = due + tick;
     if next > now { next } else { now + tick }
-}
-
-fn times(span: Span, factor: f64) -> Span {
-    Span::from_secs_f64(span.as_secs_f64() * factor)
 }
 
 fn wait(agent: &Agent<'_>, now: Time, longest: Span) -> Result<()> {

@@ -8,6 +8,8 @@ use crate::record::Beacons;
 use crate::sockets::Sockets;
 use anyhow::{Context, Result};
 use control::beacon::{Beacon, GroupKey, Receiver};
+use control::group::Label;
+use control::pace::{Due, Pace};
 use control::peers::{Limits, Neighbourhood, PeerId, PeerTable, Reject, Rejections, Report};
 use std::fs;
 use std::net::SocketAddr;
@@ -21,6 +23,8 @@ use units::{Span, Time};
 const DEAF_AFTER_A_FLOOD: Span = Span::from_millis(100);
 /// In one go; what else is waiting has to wait for the tick, if one is due.
 const DATAGRAMS_AT_ONCE: usize = 256;
+/// What the sockets hold when nobody reads is less: two buffers of some 250.
+const WAITING_AT_MOST: usize = 2048;
 /// A wall clock that falls back by more than this makes us another sender: the old one's timestamps are used up.
 const CLOCK_FELL_BACK_NS: u64 = 5_000_000_000;
 
@@ -29,6 +33,10 @@ const CLOCK_FELL_BACK_NS: u64 = 5_000_000_000;
 pub(crate) struct Hearing {
     sockets: Sockets,
     ear: Ear,
+    /// The access point; `None`: not known yet.
+    label: Option<Label>,
+    pace: Pace,
+    base_interval: Span,
     sender: PeerId,
     last_timestamp_ns: u64,
     sent: u64,
@@ -49,9 +57,13 @@ impl Hearing {
     pub(crate) fn new(config: &BeaconConfig) -> Result<Self> {
         let key = config.group_key_file.as_deref().map(read_key).transpose()?;
         let limits = Limits { age_out: Span::from_millis(config.age_out_ms), ..Limits::default() };
+        let base_interval = Span::from_millis(config.interval_ms);
         Ok(Self {
             sockets: Sockets::new(config),
             ear: Ear::new(key, limits),
+            label: None,
+            pace: Pace::new(base_interval, clock::monotonic(), rand::random()),
+            base_interval,
             sender: PeerId(rand::random()),
             last_timestamp_ns: 0,
             sent: 0,
@@ -64,12 +76,49 @@ impl Hearing {
         self.sockets.refresh(now, interface);
     }
 
-    /// Says `report` to all peers.
-    pub(crate) fn send(&mut self, now: Time, report: Report) {
+    /// The access point, as far as it is known.
+    pub(crate) const fn label(&self) -> Option<&Label> {
+        self.label.as_ref()
+    }
+
+    /// Speaks to and hears those behind this access point from now on; those behind the last one are forgotten, and do not
+    /// know this host again.
+    pub(crate) fn join(&mut self, now: Time, label: Label) {
+        self.ear.receiver.set_group(label.id());
+        self.label = Some(label);
+        self.sender = PeerId(rand::random());
+        self.begin_anew(now);
+    }
+
+    /// Forgets the peers, and speaks as a host that has just come.
+    pub(crate) fn begin_anew(&mut self, now: Time) {
+        self.ear.table.forget_all();
+        self.pace = Pace::new(self.base_interval, now, rand::random());
+    }
+
+    /// Throws away what has arrived while nobody listened: it would be taken for the present.
+    pub(crate) fn discard_waiting(&mut self) {
+        let Self { sockets, ear, .. } = self;
+        sockets.receive(WAITING_AT_MOST, |_, _| {
+            ear.table.reject(Reject::Waited);
+            true
+        });
+    }
+
+    /// When the next beacon is due, as it looks now.
+    pub(crate) fn next_beacon_at(&mut self, now: Time) -> Time {
+        self.pace.due_at(self.ear.table.hosts(now), self.sockets.open())
+    }
+
+    /// Says `report` to all peers if it is time to.
+    pub(crate) fn poll_send(&mut self, now: Time, report: Report) {
+        let (peers, datagrams) = (self.ear.table.hosts(now), self.sockets.open());
+        let Some(Due { interval }) = self.pace.poll(now, peers, datagrams, &report, rand::random()) else { return };
         let Self { sockets, ear, sender, last_timestamp_ns, .. } = self;
         let (sent, unsent) = sockets.send(now, || {
             let timestamp_ns = next_timestamp(clock::wall_ns(), sender, last_timestamp_ns);
-            Beacon { sender: *sender, timestamp_ns, report }.encode(ear.receiver.key())
+            let group = ear.receiver.group();
+            Beacon { sender: *sender, timestamp_ns, group, interval, report }.encode(ear.receiver.key())
         });
         self.sent += sent;
         self.unsent += unsent;
@@ -111,7 +160,7 @@ impl Hearing {
 
 impl Ear {
     fn new(key: Option<GroupKey>, limits: Limits) -> Self {
-        let (receiver, table) = (Receiver::new(key), PeerTable::new(limits));
+        let (receiver, table) = (Receiver::new(Label::Link.id(), key), PeerTable::new(limits));
         Self { receiver, table, deaf_until: Time::ZERO, calm: Calm::each_minute() }
     }
 
@@ -144,7 +193,7 @@ impl Ear {
         if beacon.sender == own {
             return Ok(()); // a broadcast comes back to its sender
         }
-        table.on_report(now, beacon.sender, beacon.report)
+        table.on_report(now, beacon.sender, beacon.interval, beacon.report)
     }
 }
 
@@ -170,6 +219,16 @@ fn read_key(file: &Path) -> Result<GroupKey> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn beacon(sender: u64) -> Beacon {
+        Beacon {
+            sender: PeerId(sender),
+            timestamp_ns: 1,
+            group: Label::Link.id(),
+            interval: control::beacon::INTERVAL,
+            report: Report::default(),
+        }
+    }
 
     #[test]
     fn timestamps_rise_whatever_the_clock_does() {
@@ -201,8 +260,7 @@ mod tests {
         let causes: Vec<_> = ear.table.rejections().iter().collect();
         assert_eq!(causes, [(Reject::TotalRate, 2), (Reject::Version, 2200)]);
         assert_eq!(ear.table.heard(), 0);
-        let honest =
-            Beacon { sender: PeerId(2), timestamp_ns: 1, report: Report { busy_flows: 1, ..Report::default() } };
+        let honest = Beacon { report: Report { busy_flows: 1, ..Report::default() }, ..beacon(2) };
         assert!(takes(&mut ear, at(200), &honest.encode(None)));
         assert_eq!((ear.table.heard(), ear.table.neighbourhood(at(200)).terminals()), (1, 2));
     }
@@ -212,8 +270,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("group.key");
         fs::write(&file, "a secret of the group\n").expect("written");
-        let datagram = Beacon { sender: PeerId(1), timestamp_ns: 1, report: Report::default() }
-            .encode(Some(&read_key(&file).expect("long enough")));
+        let datagram = beacon(1).encode(Some(&read_key(&file).expect("long enough")));
         let key = GroupKey::new(b"a secret of the group").expect("long enough");
         assert!(Beacon::decode(&datagram, Some(&key)).is_ok());
         fs::write(&file, "short\n").expect("written");

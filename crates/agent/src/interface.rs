@@ -4,7 +4,7 @@ use nix::ifaddrs::getifaddrs;
 use nix::net::if_::{InterfaceFlags, if_nametoindex};
 use nix::sys::socket::SockaddrStorage;
 use std::fs;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// An interface as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +19,17 @@ pub struct Interface {
     pub broadcast: Option<Ipv4Addr>,
     /// Whether it has an IPv6 link-local address, the source of its multicasts.
     pub has_ipv6_link_local: bool,
+    /// The next hop of its default route, IPv4's before IPv6's; `None`: it has none, or one without a next hop.
+    pub gateway: Option<IpAddr>,
+}
+
+/// A default route of a routing table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct DefaultRoute {
+    metric: u32,
+    interface: String,
+    /// `None`: everything is on the link.
+    gateway: Option<IpAddr>,
 }
 
 impl Interface {
@@ -26,13 +37,17 @@ impl Interface {
     pub fn find(name: Option<&str>) -> Option<Self> {
         match name {
             Some(name) => Self::with_name(name.to_owned()),
-            None => Self::with_name(of_default_route()?),
+            None => Self::with_name(lowest_metric(default_routes())?.interface),
         }
     }
 
     fn with_name(name: String) -> Option<Self> {
         let index = if_nametoindex(name.as_str()).ok()?;
-        let mut interface = Self { name, index, up: false, broadcast: None, has_ipv6_link_local: false };
+        let mut interface = Self { name, index, up: false, broadcast: None, has_ipv6_link_local: false, gateway: None };
+        let routes = default_routes()
+            .into_iter()
+            .map(|routes| routes.into_iter().filter(|route| route.interface == interface.name).collect());
+        interface.gateway = lowest_metric(routes).and_then(|route| route.gateway);
         let Ok(addresses) = getifaddrs() else { return Some(interface) };
         for entry in addresses.filter(|entry| entry.interface_name == interface.name) {
             interface.up |= entry.flags.contains(InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING);
@@ -58,33 +73,44 @@ fn broadcast(address: Ipv4Addr, netmask: Option<Ipv4Addr>, set: Option<Ipv4Addr>
     }
 }
 
-fn of_default_route() -> Option<String> {
+/// Of IPv4, and of IPv6.
+fn default_routes() -> [Vec<DefaultRoute>; 2] {
     // Of the calling thread: /proc/net is the network namespace of the process's first thread.
     let read = |file: &str| fs::read_to_string(format!("/proc/thread-self/net/{file}")).unwrap_or_default();
-    default_in_ipv4_table(&read("route")).or_else(|| default_in_ipv6_table(&read("ipv6_route")))
+    [in_ipv4_table(&read("route")), in_ipv6_table(&read("ipv6_route"))]
 }
 
-/// Iface Destination Gateway Flags RefCnt Use Metric Mask ...: the default with the lowest metric.
-fn default_in_ipv4_table(table: &str) -> Option<String> {
+/// IPv4's before IPv6's; of several with the same metric always the same.
+fn lowest_metric(routes: impl IntoIterator<Item = Vec<DefaultRoute>>) -> Option<DefaultRoute> {
+    let lowest = |routes: Vec<DefaultRoute>| routes.into_iter().min_by_key(|route| (route.metric, route.gateway));
+    routes.into_iter().find_map(lowest)
+}
+
+/// Iface Destination Gateway Flags RefCnt Use Metric Mask ...: addresses in hex, in the byte order of the machine.
+fn in_ipv4_table(table: &str) -> Vec<DefaultRoute> {
     let default = |line: &str| {
         let columns: Vec<_> = line.split_whitespace().collect();
-        let [name, "00000000", _, flags, _, _, metric, "00000000", ..] = columns[..] else { return None };
-        Some((metric.parse::<u32>().ok()?, usable(flags, name)?))
+        let [name, "00000000", gateway, flags, _, _, metric, "00000000", ..] = columns[..] else { return None };
+        let gateway = Ipv4Addr::from(u32::from_str_radix(gateway, 16).ok()?.to_ne_bytes());
+        let gateway = (!gateway.is_unspecified()).then_some(gateway.into());
+        Some(DefaultRoute { metric: metric.parse().ok()?, interface: usable(flags, name)?, gateway })
     };
-    table.lines().filter_map(default).min_by_key(|(metric, _)| *metric).map(|(_, name)| name)
+    table.lines().filter_map(default).collect()
 }
 
 /// destination prefix source prefix next-hop metric refcount use flags name, all numbers in hex.
-fn default_in_ipv6_table(table: &str) -> Option<String> {
+fn in_ipv6_table(table: &str) -> Vec<DefaultRoute> {
     let default = |line: &str| {
         let columns: Vec<_> = line.split_whitespace().collect();
-        let [destination, "00", _, _, _, metric, _, _, flags, name] = columns[..] else { return None };
+        let [destination, "00", _, _, gateway, metric, _, _, flags, name] = columns[..] else { return None };
         if destination.bytes().any(|digit| digit != b'0') {
             return None;
         }
-        Some((u32::from_str_radix(metric, 16).ok()?, usable(flags, name)?))
+        let gateway = Ipv6Addr::from(u128::from_str_radix(gateway, 16).ok()?);
+        let gateway = (!gateway.is_unspecified()).then_some(gateway.into());
+        Some(DefaultRoute { metric: u32::from_str_radix(metric, 16).ok()?, interface: usable(flags, name)?, gateway })
     };
-    table.lines().filter_map(default).min_by_key(|(metric, _)| *metric).map(|(_, name)| name)
+    table.lines().filter_map(default).collect()
 }
 
 /// The name, if the route is up, does not reject, and does not lead to the host itself.
@@ -108,8 +134,10 @@ eth0\t00000000\t0102A8C0\t0003\t0\t0\t100\t00000000\t0\t0\t0
 dead0\t00000000\t0102A8C0\t0002\t0\t0\t0\t00000000\t0\t0\t0
 eth0\t0002A8C0\t00000000\t0001\t0\t0\t100\t00FFFFFF\t0\t0\t0
 ";
-        assert_eq!(default_in_ipv4_table(table).as_deref(), Some("eth0"));
-        assert_eq!(default_in_ipv4_table(""), None);
+        let gateway = if cfg!(target_endian = "little") { [192, 168, 2, 1] } else { [1, 2, 168, 192] };
+        let expected = DefaultRoute { metric: 100, interface: "eth0".to_owned(), gateway: Some(IpAddr::from(gateway)) };
+        assert_eq!(lowest_metric([in_ipv4_table(table)]), Some(expected));
+        assert_eq!(lowest_metric([in_ipv4_table("")]), None);
     }
 
     #[test]
@@ -121,7 +149,16 @@ eth0\t0002A8C0\t00000000\t0001\t0\t0\t100\t00FFFFFF\t0\t0\t0
              fe80000000000000{} 40 {zero} 00 {zero} 00000100 00000001 00000000 00000001     eth0\n",
             "0".repeat(16)
         );
-        assert_eq!(default_in_ipv6_table(&table).as_deref(), Some("wlan0"));
+        let gateway = Some("fe80::1".parse().expect("an address"));
+        let expected = DefaultRoute { metric: 0x400, interface: "wlan0".to_owned(), gateway };
+        assert_eq!(lowest_metric([in_ipv4_table(""), in_ipv6_table(&table)]), Some(expected));
+    }
+
+    #[test]
+    fn a_default_route_may_lack_a_gateway() {
+        let table = "tun0\t00000000\t00000000\t0001\t0\t0\t0\t00000000\t0\t0\t0\n";
+        let route = lowest_metric([in_ipv4_table(table)]).expect("a default route");
+        assert_eq!((route.interface.as_str(), route.gateway), ("tun0", None));
     }
 
     #[test]

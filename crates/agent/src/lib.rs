@@ -6,7 +6,7 @@
 //!   every 0.5 s   sockets ──> observe ──> decide (control) ──> bounds with a lease of 1.5 s ──> kernel
 //!                                            ^
 //!   always        peers' beacons ────────────┘
-//!   every 0.3 s   own beacon ──> IPv4 broadcast, IPv6 link-local multicast
+//!   every 0.3 s   own beacon ──> IPv4 broadcast, IPv6 link-local multicast    less often where many are heard
 //! ```
 //!
 //! # What happens when
@@ -15,7 +15,10 @@
 //! | --- | --- |
 //! | the agent is killed, hangs or loses the kernel's ear | the bounds lapse with their lease, within 2 s, and TCP is as it was |
 //! | it is stopped in order | the sockets get their own congestion control back, at once |
-//! | the machine is suspended | ticks and leases stand still with it, and go on where they were |
+//! | the machine is suspended | ticks and leases stand still with it, and go on where they were; peers and what the policy remembers are forgotten, as they may have been elsewhere |
+//! | the host roams to another access point | peers and what the policy remembers are forgotten; connections stay, bounded by what is decided anew |
+//! | the agent is stopped (SIGSTOP) and goes on | bounds had lapsed; what waited to be heard is thrown away |
+//! | the wall clock is set | no decision depends on it; set back by more than 5 s, the host speaks as another one |
 //! | a tick is late (the machine is overloaded, or a virtual one was stopped) | it is counted, and everything is applied anew; missed ticks are not made up for |
 //! | the interface is missing at the start, or the group key cannot be read | the agent says so and does not start |
 //! | the interface is down, or has no address yet | the agent goes on and looks again every 2 s |
@@ -35,6 +38,7 @@ mod calm;
 mod clock;
 mod config;
 mod event_loop;
+mod group;
 mod hearing;
 mod interface;
 mod kernel_stack;

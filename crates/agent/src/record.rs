@@ -31,6 +31,8 @@ pub enum Event {
     Tick(Tick),
     /// A connection's congestion state changed.
     State(State),
+    /// The host is behind another access point.
+    Joined(Joined),
     /// The agent has stopped in order: the last line.
     Stopped(Totals),
 }
@@ -48,6 +50,9 @@ pub struct Ready {
     pub mode: Mode,
     /// The policy.
     pub policy: PolicyName,
+    /// The access point: [`control::group::Label`] in words; `None`: not known yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// The agent's version.
     pub version: String,
 }
@@ -144,6 +149,15 @@ pub struct State {
     pub to: String,
 }
 
+/// See [`Event::Joined`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Joined {
+    /// When it was noticed.
+    pub t_ns: u64,
+    /// The access point, as in [`Ready`].
+    pub group: String,
+}
+
 /// What the agent did from start to stop.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Totals {
@@ -164,6 +178,12 @@ pub struct Totals {
     pub flows_enabled: u64,
     /// When each of them did; at most the first [`Totals::ENABLED_KEPT`].
     pub enabled: Vec<Enabled>,
+    /// How often the host came behind another access point.
+    #[serde(default)]
+    pub roamed: u64,
+    /// How often the machine had been suspended.
+    #[serde(default)]
+    pub resumed: u64,
     /// Sockets that got their own congestion control back at the end.
     pub sockets_restored: u64,
     /// Changes of state that the kernel had no room to report.

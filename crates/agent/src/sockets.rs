@@ -135,6 +135,11 @@ impl Sockets {
         }
     }
 
+    /// How many address families a beacon goes out over.
+    pub(crate) fn open(&self) -> usize {
+        self.families.iter().filter(|family| family.open.is_some()).count()
+    }
+
     /// What to wait for.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.families.iter().filter_map(|family| family.open.as_ref()).map(|open| open.socket.as_fd())

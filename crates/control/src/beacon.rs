@@ -1,18 +1,23 @@
-//! What peers tell each other, on the wire: one UDP datagram, every 0.3 s, of 32 bytes, or 48 with a group key.
+//! What peers tell each other, on the wire: one UDP datagram of 44 bytes, or 60 with a group key, every 0.3 s or less often
+//! ([`crate::pace`]).
 //!
 //! All numbers big-endian.
 //!
 //! | offset | bytes | field | |
 //! | --- | --- | --- | --- |
 //! | 0 | 4 | magic | `LHOP` (4c 48 4f 50) |
-//! | 4 | 1 | version | 1 |
+//! | 4 | 1 | version | 2 |
 //! | 5 | 1 | flags | bit 0: a tag follows; bit 1: controlling; bit 2: congested; others 0 |
 //! | 6 | 2 | busy_flows | connections that are sending |
 //! | 8 | 8 | sender | random, chosen at each start |
 //! | 16 | 8 | timestamp_ns | wall clock, ns since 1970-01-01 UTC; rises with every beacon of a sender |
 //! | 24 | 4 | srtt_us | smoothed RTT; 0: not known |
 //! | 28 | 4 | min_rtt_us | lowest RTT; 0: not known |
-//! | 32 | 16 | tag | with a group key: HMAC-SHA-256 of bytes 0 to 31, its first 16 bytes |
+//! | 32 | 8 | group | which access point, as [`GroupId`] |
+//! | 40 | 4 | interval_ms | the next beacon is due after this |
+//! | 44 | 16 | tag | with a group key: HMAC-SHA-256 of bytes 0 to 43, its first 16 bytes |
+//!
+//! Only beacons of the receiver's own group are heard: several access points on one network do not mix.
 //!
 //! With a group key a beacon is heard only if its tag is right, its timestamp lies within [`Receiver::WINDOW`] of the
 //! receiver's wall clock, and is above the last of the same sender. What a sender's last was is remembered until
@@ -20,8 +25,11 @@
 //! remembers nobody. Without a key none of this is checked: whoever may forge needs no recording, and honest hosts with a
 //! wrong clock should be counted.
 //!
+//! Version 1 had neither group nor interval; it is not heard any more.
+//!
 //! What a lying peer can do at worst: docs/models/beacon.md.
 
+use crate::group::GroupId;
 use crate::peers::{PeerId, Reject, Report};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -29,12 +37,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use units::Span;
 
-/// Between two beacons of a host (hayakawa: "broadcasted by the UDP every 0.3 seconds").
+/// Between two beacons of a host (hayakawa: "broadcasted by the UDP every 0.3 seconds"), where there are few hosts.
 pub const INTERVAL: Span = Span::from_millis(300);
-/// The only version so far.
-pub const VERSION: u8 = 1;
+/// The version that is sent and heard.
+pub const VERSION: u8 = 2;
 /// Bytes of a beacon without a group key.
-pub const PLAIN_BYTES: usize = 32;
+pub const PLAIN_BYTES: usize = 44;
 /// Bytes of a beacon with a group key.
 pub const AUTHENTICATED_BYTES: usize = PLAIN_BYTES + TAG_BYTES;
 
@@ -51,6 +59,10 @@ pub struct Beacon {
     pub sender: PeerId,
     /// When, on the sender's wall clock: ns since 1970-01-01 UTC. Rises with every beacon of a sender.
     pub timestamp_ns: u64,
+    /// Behind which access point.
+    pub group: GroupId,
+    /// When the next one is due. Travels in whole milliseconds, up to 49 days.
+    pub interval: Span,
     /// What. RTTs travel in whole microseconds (rounded up, so that known stays known), up to 71 minutes.
     pub report: Report,
 }
@@ -67,9 +79,10 @@ pub struct KeyError {
     pub length: usize,
 }
 
-/// Decodes beacons, and with a group key hears none of them twice.
+/// Decodes the beacons of its group, and with a group key hears none of them twice.
 #[derive(Clone, Debug)]
 pub struct Receiver {
+    group: GroupId,
     key: Option<GroupKey>,
     last_timestamps: BTreeMap<PeerId, u64>,
 }
@@ -118,6 +131,9 @@ impl Beacon {
         datagram.extend_from_slice(&self.timestamp_ns.to_be_bytes());
         datagram.extend_from_slice(&microseconds(srtt).to_be_bytes());
         datagram.extend_from_slice(&microseconds(min_rtt).to_be_bytes());
+        datagram.extend_from_slice(&self.group.0.to_be_bytes());
+        let interval_ms = u32::try_from(self.interval.as_millis()).unwrap_or(u32::MAX);
+        datagram.extend_from_slice(&interval_ms.to_be_bytes());
         if let Some(key) = key {
             let tag = key.mac(&datagram).finalize().into_bytes();
             datagram.extend_from_slice(&tag[..TAG_BYTES]);
@@ -125,10 +141,11 @@ impl Beacon {
         datagram
     }
 
-    /// Reads a datagram, and with a key checks its tag. Its age is not checked here: see [`Receiver`].
+    /// Reads a datagram, and with a key checks its tag. Its age and its group are not checked here: see
+    /// [`Receiver`].
     ///
     /// # Errors
-    /// Why it is no beacon of this group. No bytes make this panic.
+    /// Why it is no beacon of the key's holders. No bytes make this panic.
     pub fn decode(datagram: &[u8], key: Option<&GroupKey>) -> Result<Self, Reject> {
         if datagram.get(..4).ok_or(Reject::Length)? != MAGIC {
             return Err(Reject::Magic);
@@ -156,6 +173,8 @@ impl Beacon {
         Ok(Self {
             sender: PeerId(u64::from_be_bytes(field(message, 8))),
             timestamp_ns: u64::from_be_bytes(field(message, 16)),
+            group: GroupId(u64::from_be_bytes(field(message, 32))),
+            interval: Span::from_millis(u32::from_be_bytes(field(message, 40)).into()),
             report: Report {
                 busy_flows: u16::from_be_bytes(field(message, 6)),
                 srtt: span(u32::from_be_bytes(field(message, 24))),
@@ -173,14 +192,24 @@ impl Receiver {
     /// With a group key, so many senders are remembered; more are not heard until old ones are forgotten.
     pub const SENDERS: usize = 4096;
 
-    /// Hears the group with this key; without a key, everyone who sends without one.
-    pub const fn new(key: Option<GroupKey>) -> Self {
-        Self { key, last_timestamps: BTreeMap::new() }
+    /// Hears the group's hosts that have this key; without a key, everyone of the group who sends without one.
+    pub const fn new(group: GroupId, key: Option<GroupKey>) -> Self {
+        Self { group, key, last_timestamps: BTreeMap::new() }
     }
 
     /// The group key.
     pub const fn key(&self) -> Option<&GroupKey> {
         self.key.as_ref()
+    }
+
+    /// The group that is heard.
+    pub const fn group(&self) -> GroupId {
+        self.group
+    }
+
+    /// Hears another group from now on. Recordings of senders that were heard before are not heard there either.
+    pub const fn set_group(&mut self, group: GroupId) {
+        self.group = group;
     }
 
     /// Takes a datagram; `wall_now_ns` is the wall clock, ns since 1970-01-01 UTC.
@@ -189,9 +218,14 @@ impl Receiver {
     /// Why it is not heard. No bytes make this panic.
     pub fn on_datagram(&mut self, wall_now_ns: u64, datagram: &[u8]) -> Result<Beacon, Reject> {
         let beacon = Beacon::decode(datagram, self.key.as_ref())?;
-        if self.key.is_none() {
-            return Ok(beacon);
+        if self.key.is_some() {
+            self.check_age(wall_now_ns, &beacon)?;
         }
+        // After the age, so that what was heard in another group cannot be replayed in this one.
+        if beacon.group == self.group { Ok(beacon) } else { Err(Reject::Group) }
+    }
+
+    fn check_age(&mut self, wall_now_ns: u64, beacon: &Beacon) -> Result<(), Reject> {
         let window_ns = Self::WINDOW.as_nanos();
         if beacon.timestamp_ns.abs_diff(wall_now_ns) > window_ns {
             return Err(Reject::Stale);
@@ -210,7 +244,7 @@ impl Receiver {
                 self.last_timestamps.insert(beacon.sender, beacon.timestamp_ns);
             }
         }
-        Ok(beacon)
+        Ok(())
     }
 }
 
@@ -234,6 +268,7 @@ mod tests {
 
     const NOW_NS: u64 = 1_800_000_000_000_000_000;
     const SECOND: u64 = 1_000_000_000;
+    const OURS: GroupId = GroupId(0xabcd);
 
     fn key(secret: &[u8]) -> GroupKey {
         GroupKey::new(secret).expect("long enough")
@@ -247,6 +282,8 @@ mod tests {
         Beacon {
             sender: PeerId(sender),
             timestamp_ns,
+            group: OURS,
+            interval: Span::from_millis(300),
             report: Report {
                 busy_flows: 2,
                 srtt: Some(Span::from_millis(700)),
@@ -262,12 +299,14 @@ mod tests {
         #[rustfmt::skip]
         let expected = [
             0x4c, 0x48, 0x4f, 0x50, // LHOP
-            1, 2,                   // version 1, controlling
+            2, 2,                   // version 2, controlling
             0, 2,                   // busy_flows
             0, 0, 0, 0, 0, 0, 1, 2, // sender 258
             0, 0, 0, 0, 0, 0, 0, 9, // timestamp
             0x00, 0x0a, 0xae, 0x60, // 700,000 us = 0xaae60
             0x00, 0x03, 0xe8, 0x00, // 256,000 us = 0x3e800
+            0, 0, 0, 0, 0, 0, 0xab, 0xcd, // group 0xabcd
+            0x00, 0x00, 0x01, 0x2c, // 300 ms = 0x12c
         ];
         assert_eq!(beacon(258, 9).encode(None), expected);
     }
@@ -297,10 +336,10 @@ mod tests {
         };
         assert_eq!(Beacon::decode(&[], None), Err(Reject::Length));
         assert_eq!(Beacon::decode(b"LHOP", None), Err(Reject::Length));
-        assert_eq!(Beacon::decode(&plain[..31], None), Err(Reject::Length));
+        assert_eq!(Beacon::decode(&plain[..43], None), Err(Reject::Length));
         assert_eq!(Beacon::decode(&[plain.clone(), vec![0]].concat(), None), Err(Reject::Length));
         assert_eq!(Beacon::decode(b"GET / HTTP/1.1", None), Err(Reject::Magic));
-        assert_eq!(Beacon::decode(&changed(4, 2), None), Err(Reject::Version));
+        assert_eq!(Beacon::decode(&changed(4, 1), None), Err(Reject::Version));
         assert_eq!(Beacon::decode(&changed(5, 8), None), Err(Reject::Flags));
         assert_eq!(Beacon::decode(&authenticated, None), Err(Reject::NoKey));
         assert_eq!(Beacon::decode(&plain, Some(&ours())), Err(Reject::Unauthenticated));
@@ -309,7 +348,7 @@ mod tests {
 
     #[test]
     fn a_recording_is_not_heard() {
-        let mut receiver = Receiver::new(Some(ours()));
+        let mut receiver = Receiver::new(OURS, Some(ours()));
         let first = beacon(1, NOW_NS).encode(Some(&ours()));
         let second = beacon(1, NOW_NS + 1).encode(Some(&ours()));
         assert!(receiver.on_datagram(NOW_NS, &first).is_ok());
@@ -322,7 +361,7 @@ mod tests {
     #[test]
     fn a_timestamp_may_lie_thirty_seconds_from_now_and_no_more() {
         let heard = |timestamp_ns| {
-            let mut receiver = Receiver::new(Some(ours()));
+            let mut receiver = Receiver::new(OURS, Some(ours()));
             receiver.on_datagram(NOW_NS, &beacon(1, timestamp_ns).encode(Some(&ours()))).map(|beacon| beacon.sender)
         };
         assert_eq!(heard(NOW_NS - 30 * SECOND), Ok(PeerId(1)));
@@ -333,7 +372,7 @@ mod tests {
 
     #[test]
     fn without_a_key_a_wrong_clock_does_not_matter() {
-        let mut receiver = Receiver::new(None);
+        let mut receiver = Receiver::new(OURS, None);
         for timestamp_ns in [0, u64::MAX, NOW_NS, NOW_NS] {
             assert!(receiver.on_datagram(NOW_NS, &beacon(1, timestamp_ns).encode(None)).is_ok());
         }
@@ -341,7 +380,7 @@ mod tests {
 
     #[test]
     fn a_sender_is_remembered_until_its_recordings_are_too_old() {
-        let mut receiver = Receiver::new(Some(ours()));
+        let mut receiver = Receiver::new(OURS, Some(ours()));
         let group = ours();
         // One sender whose clock is 30 s ahead, and others that fill the memory.
         let ahead = beacon(0, NOW_NS + 30 * SECOND).encode(Some(&group));
@@ -366,7 +405,7 @@ mod tests {
             GroupKey::new(b"short").expect_err("five bytes").to_string(),
             "a group key of 5 bytes is too short: it must have 16 or more"
         );
-        assert_eq!(format!("{:?}", Receiver::new(Some(ours())).key()), "Some(GroupKey(secret))");
+        assert_eq!(format!("{:?}", Receiver::new(OURS, Some(ours())).key()), "Some(GroupKey(secret))");
     }
 
     #[test]
@@ -382,12 +421,43 @@ mod tests {
         assert_eq!(sent(Some(Span::from_secs(4295))), Some(Span::from_micros(4_294_967_295)));
     }
 
+    #[test]
+    fn an_interval_travels_in_milliseconds_up_to_49_days() {
+        let sent = |interval| {
+            let beacon = Beacon { interval, ..beacon(1, 1) };
+            Beacon::decode(&beacon.encode(None), None).expect("a beacon").interval
+        };
+        assert_eq!(sent(Span::ZERO), Span::ZERO);
+        assert_eq!(sent(Span::from_micros(300_999)), Span::from_millis(300));
+        assert_eq!(sent(Span::MAX), Span::from_millis(4_294_967_295));
+    }
+
+    #[test]
+    fn beacons_of_another_group_are_not_heard() {
+        for key in [None, Some(ours())] {
+            let mut receiver = Receiver::new(GroupId(1), key.clone());
+            let at_1 = Beacon { group: GroupId(1), ..beacon(1, NOW_NS) }.encode(key.as_ref());
+            let at_2 = Beacon { group: GroupId(2), ..beacon(1, NOW_NS + 1) }.encode(key.as_ref());
+            assert!(receiver.on_datagram(NOW_NS, &at_1).is_ok());
+            assert_eq!(receiver.on_datagram(NOW_NS, &at_2), Err(Reject::Group));
+            receiver.set_group(GroupId(2));
+            // With a key it was heard before, though not believed: it is a recording now.
+            let expected = if key.is_some() { Err(Reject::Replay) } else { Ok(GroupId(2)) };
+            assert_eq!(receiver.on_datagram(NOW_NS, &at_2).map(|beacon| beacon.group), expected);
+            let next = Beacon { group: GroupId(2), ..beacon(1, NOW_NS + 2) }.encode(key.as_ref());
+            assert_eq!(receiver.on_datagram(NOW_NS, &next).map(|beacon| beacon.group), Ok(GroupId(2)));
+        }
+    }
+
     fn any_beacon() -> impl Strategy<Value = Beacon> {
         let rtt = || any::<u32>().prop_map(span);
-        (any::<u64>(), any::<u64>(), any::<u16>(), rtt(), rtt(), any::<bool>(), any::<bool>()).prop_map(
-            |(sender, timestamp_ns, busy_flows, srtt, min_rtt, controlling, congested)| Beacon {
+        let whence = (any::<u64>(), any::<u64>(), any::<u64>(), any::<u32>());
+        (whence, any::<u16>(), rtt(), rtt(), any::<bool>(), any::<bool>()).prop_map(
+            |((sender, timestamp_ns, group, interval_ms), busy_flows, srtt, min_rtt, controlling, congested)| Beacon {
                 sender: PeerId(sender),
                 timestamp_ns,
+                group: GroupId(group),
+                interval: Span::from_millis(interval_ms.into()),
                 report: Report { busy_flows, srtt, min_rtt, controlling, congested },
             },
         )
@@ -415,7 +485,7 @@ mod tests {
                 }
             }
             for key in [None, Some(ours())] {
-                let mut receiver = Receiver::new(key);
+                let mut receiver = Receiver::new(OURS, key);
                 let _ = receiver.on_datagram(NOW_NS, &noise);
                 let _ = receiver.on_datagram(NOW_NS, &almost);
             }

@@ -8,6 +8,8 @@
 //! - [`governor`]: what is around a policy at each tick: who is busy, which bounds are new, what peers are told.
 //! - [`peers`]: who else is behind the same access point, and what they say about themselves.
 //! - [`beacon`]: how they say it, on the wire.
+//! - [`pace`]: how often.
+//! - [`group`]: which access point is the same.
 //! - [`activity`]: which connections count as sending.
 //!
 //! ```text
@@ -21,7 +23,9 @@ pub mod activity;
 pub mod beacon;
 pub mod bound;
 pub mod governor;
+pub mod group;
 pub mod law;
+pub mod pace;
 pub mod peers;
 pub mod policy;
 

@@ -3,8 +3,10 @@
 //! A [`PeerTable`] takes the reports that arrive and answers with the [`Neighbourhood`] as it is now. Nothing that a
 //! peer says is trusted further than this table lets it:
 //!
-//! - a peer that has not been heard for `age_out` (2 s: six beacons) is forgotten;
-//! - at most `identities` peers are remembered (256), whoever invents more is not heard;
+//! - a peer that has not been heard for `age_out` (2 s), or for 6.7 of the intervals that it announced if that is
+//!   longer, is forgotten, after [`LONGEST_AGE_OUT`] (60 s) at the latest;
+//! - at most `identities` peers are remembered (256), whoever invents more is not heard; but a busy peer takes the place
+//!   of an idle one, so that nobody is kept from being counted by those who do not count;
 //! - each identity, and all together, are heard at a limited rate;
 //! - everything that is not heard is counted by its cause.
 //!
@@ -13,6 +15,15 @@
 use crate::policy::{FlowObservation, Start, Trigger};
 use std::collections::BTreeMap;
 use units::{Span, Time};
+
+/// A peer that announces this interval is forgotten after `Limits::age_out`'s default of 2 s, one that announces a longer one
+/// after as many times that: 6.7 intervals, so that six beacons in a row may be lost (RFC 3550 §6.3.5 has five).
+const INTERVAL_OF_2_S: Span = Span::from_millis(300);
+/// Whatever interval a peer has announced, it is forgotten when it has not been heard for this long.
+pub const LONGEST_AGE_OUT: Span = Span::from_secs(60);
+/// Who has been heard within this shares the air, as far as [`crate::pace`] goes: where the access point drops most of
+/// what it should pass on, a host that is heard once in ten beacons must not be taken for one that has gone.
+pub const REMEMBERED: Span = Span::from_secs(60);
 
 /// The identity that a peer has chosen for itself, at random, when it started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,11 +64,12 @@ pub struct Neighbourhood {
 /// What a [`PeerTable`] puts up with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// A peer not heard for this long is forgotten.
+    /// A peer not heard for this long is forgotten, unless it has announced a longer interval. At most [`LONGEST_AGE_OUT`].
     pub age_out: Span,
     /// At most so many peers are remembered.
     pub identities: usize,
-    /// Reports per second of one identity; as many may come at once. An honest peer sends 7 (two address families).
+    /// Reports per second of one identity; as many may come at once. An honest peer sends 8 at most (two address families,
+    /// each every 0.3 s, and now and then at once).
     pub per_peer_per_second: u32,
     /// Reports per second of all together; as many may come at once.
     pub total_per_second: u32,
@@ -82,6 +94,9 @@ pub enum Reject {
     /// A reserved flag is set.
     #[error("unknown flag")]
     Flags,
+    /// Its sender is behind another access point.
+    #[error("of another access point")]
+    Group,
     /// A group key is set here, and the beacon carries no tag.
     #[error("not authenticated, and a group key is set")]
     Unauthenticated,
@@ -100,6 +115,9 @@ pub enum Reject {
     /// One identity sends faster than anyone needs to.
     #[error("one peer sends too often")]
     PeerRate,
+    /// It has waited to be heard while this host did not run.
+    #[error("came while this host did not run")]
+    Waited,
     /// More identities than are remembered.
     #[error("too many peers")]
     Identities,
@@ -114,6 +132,8 @@ pub struct Rejections(BTreeMap<Reject, u64>);
 pub struct PeerTable {
     limits: Limits,
     peers: BTreeMap<PeerId, Entry>,
+    /// When listening began; `None`: not yet.
+    since: Option<Time>,
     all: Bucket,
     heard: u64,
     rejections: Rejections,
@@ -123,6 +143,16 @@ pub struct PeerTable {
 struct Entry {
     report: Report,
     heard_at: Time,
+    /// After which its next beacon is due.
+    interval: Span,
+    /// Beacons that it may have sent before its first was heard, since listening began.
+    missed_before: f64,
+    /// Beacons heard after its first.
+    heard: f64,
+    /// Beacons that should have come between its first and its last.
+    announced: f64,
+    /// Forgotten when not heard for this long.
+    age_out: Span,
     bucket: Bucket,
 }
 
@@ -239,12 +269,14 @@ impl Reject {
             Self::Magic => "magic",
             Self::Version => "version",
             Self::Flags => "flags",
+            Self::Group => "group",
             Self::Unauthenticated => "unauthenticated",
             Self::NoKey => "no-key",
             Self::Tag => "tag",
             Self::Stale => "stale",
             Self::Replay => "replay",
             Self::PeerRate => "peer-rate",
+            Self::Waited => "waited",
             Self::Identities => "identities",
         }
     }
@@ -256,6 +288,7 @@ impl PeerTable {
         Self {
             limits,
             peers: BTreeMap::new(),
+            since: None,
             all: Bucket::full(limits.total_per_second, Time::ZERO),
             heard: 0,
             rejections: Rejections::default(),
@@ -267,28 +300,72 @@ impl PeerTable {
     /// # Errors
     /// [`Reject::TotalRate`], counted.
     pub fn on_datagram(&mut self, now: Time) -> Result<(), Reject> {
+        self.since.get_or_insert(now);
         if self.all.take(now) { Ok(()) } else { Err(self.reject(Reject::TotalRate)) }
     }
 
-    /// Takes a peer's report.
+    /// Takes a peer's report, and the interval after which its next one is due.
     ///
     /// # Errors
     /// [`Reject::PeerRate`] or [`Reject::Identities`], counted.
-    pub fn on_report(&mut self, now: Time, id: PeerId, report: Report) -> Result<(), Reject> {
-        if !self.peers.contains_key(&id) && self.peers.len() >= self.limits.identities {
-            self.forget_old(now);
-            if self.peers.len() >= self.limits.identities {
-                return Err(self.reject(Reject::Identities));
-            }
+    pub fn on_report(&mut self, now: Time, id: PeerId, interval: Span, report: Report) -> Result<(), Reject> {
+        let is_new = !self.peers.contains_key(&id);
+        if is_new && self.peers.len() >= self.limits.identities && !self.make_room(now, report.busy_flows > 0) {
+            return Err(self.reject(Reject::Identities));
         }
-        let fresh = Entry { report, heard_at: now, bucket: Bucket::full(self.limits.per_peer_per_second, now) };
-        let entry = self.peers.entry(id).or_insert(fresh);
+        let missed = u128::from(interval.as_nanos()) * 2_000_000_000 / u128::from(INTERVAL_OF_2_S.as_nanos());
+        let missed = Span::from_nanos(u64::try_from(missed).unwrap_or(u64::MAX));
+        let age_out = missed.max(self.limits.age_out).min(LONGEST_AGE_OUT);
+        let bucket = Bucket::full(self.limits.per_peer_per_second, now);
+        let since = *self.since.get_or_insert(now);
+        let mut first = Entry {
+            report,
+            heard_at: since,
+            interval,
+            missed_before: 0.0,
+            heard: -1.0,
+            announced: 0.0,
+            age_out,
+            bucket,
+        };
+        (first.missed_before, first.heard_at) = (first.due_since_heard(now), now);
+        let entry = self.peers.entry(id).or_insert(first);
         if !entry.bucket.take(now) {
             return Err(self.reject(Reject::PeerRate));
         }
-        *entry = Entry { report, heard_at: now, bucket: entry.bucket };
+        let (heard, announced) = (entry.heard + 1.0, entry.announced + entry.due_since_heard(now));
+        *entry = Entry { report, heard_at: now, interval, heard, announced, age_out, ..*entry };
         self.heard += 1;
         Ok(())
+    }
+
+    /// How many other hosts share the air, busy or not: those heard within [`REMEMBERED`], and as many more as must be there
+    /// if so many of their beacons are lost.
+    ///
+    /// A share p of the beacons is heard, estimated from those that came of what was announced. Of a host that sends m within
+    /// the time remembered nothing is heard with probability (1 − p)^m; so each that is heard stands for
+    /// 1 / (1 − (1 − p)^m) (the estimator of Horvitz and Thompson, 1952).
+    pub fn hosts(&mut self, now: Time) -> usize {
+        self.forget_old(now);
+        self.since.get_or_insert(now);
+        let (mut heard, mut announced) = (1.0, 2.0); // before anybody is heard again: every second one
+        for entry in self.peers.values() {
+            heard += entry.heard;
+            announced += entry.announced + entry.due_since_heard(now);
+        }
+        let lost = 1.0 - f64::min(heard / announced, 1.0);
+        let stands_for = |entry: &Entry| {
+            let since_listening = entry.missed_before + entry.announced + entry.due_since_heard(now);
+            let sent = since_listening.min(REMEMBERED.as_secs_f64() / entry.interval_s()).max(1.0);
+            1.0 / (1.0 - lost.powf(sent))
+        };
+        self.peers.values().map(stands_for).sum::<f64>().round() as usize
+    }
+
+    /// Forgets every peer, for when this host has moved or slept. The counts go on.
+    pub fn forget_all(&mut self) {
+        self.peers.clear();
+        self.since = None;
     }
 
     /// Counts a datagram that somebody else has found wanting; gives the cause back.
@@ -297,11 +374,12 @@ impl PeerTable {
         cause
     }
 
-    /// Forgets who has aged out, and returns the others.
+    /// Those who have not aged out.
     pub fn neighbourhood(&mut self, now: Time) -> Neighbourhood {
         self.forget_old(now);
+        let there = self.peers.iter().filter(|(_, entry)| !entry.has_aged_out(now));
         let peer = |(id, entry): (&PeerId, &Entry)| Peer { id: *id, report: entry.report, heard_at: entry.heard_at };
-        Neighbourhood { peers: self.peers.iter().map(peer).collect() }
+        Neighbourhood { peers: there.map(peer).collect() }
     }
 
     /// Reports taken since the start.
@@ -315,8 +393,30 @@ impl PeerTable {
     }
 
     fn forget_old(&mut self, now: Time) {
-        let age_out = self.limits.age_out;
-        self.peers.retain(|_, entry| now.saturating_since(entry.heard_at) < age_out);
+        self.peers.retain(|_, entry| now.saturating_since(entry.heard_at) < REMEMBERED);
+    }
+
+    /// Forgets one that has aged out or, for a busy peer, an idle one: the one not heard for longest; whether there was one.
+    fn make_room(&mut self, now: Time, for_busy: bool) -> bool {
+        let may_go = |entry: &Entry| entry.has_aged_out(now) || (for_busy && entry.report.busy_flows == 0);
+        let may_go = self.peers.iter().filter(|(_, entry)| may_go(entry));
+        let oldest = may_go.min_by_key(|(_, entry)| entry.heard_at).map(|(id, _)| *id);
+        oldest.is_some_and(|id| self.peers.remove(&id).is_some())
+    }
+}
+
+impl Entry {
+    /// Not 0, whatever it has announced.
+    fn interval_s(&self) -> f64 {
+        f64::max(self.interval.as_secs_f64(), 0.05)
+    }
+
+    fn due_since_heard(&self, now: Time) -> f64 {
+        now.saturating_since(self.heard_at).as_secs_f64() / self.interval_s()
+    }
+
+    fn has_aged_out(&self, now: Time) -> bool {
+        now.saturating_since(self.heard_at) >= self.age_out
     }
 }
 
@@ -348,6 +448,8 @@ mod tests {
 
     const BUSY: Report = Report { busy_flows: 1, srtt: None, min_rtt: None, controlling: false, congested: false };
 
+    const BASE: Span = crate::beacon::INTERVAL;
+
     fn at(milliseconds: u64) -> Time {
         Time::ZERO + Span::from_millis(milliseconds)
     }
@@ -356,9 +458,9 @@ mod tests {
     fn the_number_of_terminals_counts_this_host_and_busy_peers() {
         let mut table = PeerTable::new(Limits::default());
         assert_eq!(table.neighbourhood(at(0)).terminals(), 1);
-        table.on_report(at(0), PeerId(1), BUSY).expect("heard");
-        table.on_report(at(0), PeerId(2), Report { busy_flows: 0, ..BUSY }).expect("heard");
-        table.on_report(at(100), PeerId(1), BUSY).expect("heard");
+        table.on_report(at(0), PeerId(1), BASE, BUSY).expect("heard");
+        table.on_report(at(0), PeerId(2), BASE, Report { busy_flows: 0, ..BUSY }).expect("heard");
+        table.on_report(at(100), PeerId(1), BASE, BUSY).expect("heard");
         let neighbourhood = table.neighbourhood(at(100));
         assert_eq!(neighbourhood.terminals(), 2);
         assert_eq!(neighbourhood.peers().len(), 2);
@@ -368,34 +470,109 @@ mod tests {
     #[test]
     fn a_peer_is_forgotten_two_seconds_after_it_was_heard_last() {
         let mut table = PeerTable::new(Limits::default());
-        table.on_report(at(1000), PeerId(1), BUSY).expect("heard");
+        table.on_report(at(1000), PeerId(1), BASE, BUSY).expect("heard");
         assert_eq!(table.neighbourhood(at(2999)).terminals(), 2);
         assert_eq!(table.neighbourhood(at(3000)).terminals(), 1);
+    }
+
+    #[test]
+    fn a_peer_that_speaks_seldom_is_waited_for_as_many_intervals_and_a_minute_at_most() {
+        let mut table = PeerTable::new(Limits::default());
+        table.on_report(at(0), PeerId(1), Span::from_millis(300), BUSY).expect("heard"); // 2 s
+        table.on_report(at(0), PeerId(2), Span::from_millis(900), BUSY).expect("heard"); // 6 s
+        table.on_report(at(0), PeerId(3), Span::from_secs(15), BUSY).expect("heard"); // 100 s
+        table.on_report(at(0), PeerId(4), Span::MAX, BUSY).expect("heard");
+        let mut terminals = |milliseconds| table.neighbourhood(at(milliseconds)).terminals();
+        assert_eq!((terminals(1999), terminals(2000)), (5, 4));
+        assert_eq!((terminals(5999), terminals(6000)), (4, 3));
+        assert_eq!((terminals(59_999), terminals(60_000)), (3, 1));
+    }
+
+    #[test]
+    fn a_peer_that_speaks_more_often_again_is_forgotten_sooner_again() {
+        let mut table = PeerTable::new(Limits::default());
+        table.on_report(at(0), PeerId(1), Span::from_secs(15), BUSY).expect("heard");
+        table.on_report(at(100), PeerId(1), BASE, BUSY).expect("heard");
+        assert_eq!(table.neighbourhood(at(2099)).peers().len(), 1);
+        assert_eq!(table.neighbourhood(at(2100)).peers().len(), 0);
+    }
+
+    #[test]
+    fn the_hosts_that_share_the_air_are_those_heard_and_those_that_must_be_there() {
+        // 100 hosts that speak every 8 s, of whose beacons `heard_of_64` in 64 come through, for two minutes.
+        let estimate = |heard_of_64: u64| {
+            let mut table = PeerTable::new(Limits::default());
+            let (mut random, mut now) = (1_u64, Time::ZERO);
+            table.hosts(now);
+            for beacon in 0..1500_u64 {
+                now += Span::from_millis(80);
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                if random >> 58 < heard_of_64 {
+                    table.on_report(now, PeerId(beacon % 100), Span::from_secs(8), BUSY).expect("heard");
+                }
+            }
+            (table.hosts(now), table.peers.len())
+        };
+        assert_eq!(estimate(64), (100, 100));
+        // 7.5 beacons of each in the minute that is remembered: one in four heard, 1 - 0.75^7.5 = 88 of 100 hosts are known; one
+        // in sixteen, 1 - 0.9375^7.5 = 38. A tenth of them and a fifth are two standard deviations or more.
+        let (hosts, known) = estimate(16);
+        assert!((90..=110).contains(&hosts) && (80..=95).contains(&known), "{hosts}, of which {known} are known");
+        let (hosts, known) = estimate(4);
+        assert!((75..=125).contains(&hosts) && (28..=48).contains(&known), "{hosts}, of which {known} are known");
+        let mut nobody = PeerTable::new(Limits::default());
+        assert_eq!((nobody.hosts(at(0)), nobody.hosts(at(60_000))), (0, 0));
+    }
+
+    #[test]
+    fn a_host_that_is_gone_is_no_longer_reckoned_with_after_a_minute() {
+        let mut table = PeerTable::new(Limits::default());
+        table.on_report(at(0), PeerId(1), BASE, BUSY).expect("heard");
+        assert!(table.hosts(at(59_999)) >= 1);
+        assert_eq!(table.hosts(at(60_000)), 0);
+    }
+
+    #[test]
+    fn idle_peers_make_room_for_a_busy_one_and_busy_ones_do_not() {
+        let limits = Limits { identities: 3, ..Limits::default() };
+        let mut table = PeerTable::new(limits);
+        let idle = Report { busy_flows: 0, ..BUSY };
+        for (id, report) in [(1, BUSY), (2, idle), (3, idle)] {
+            table.on_report(at(id), PeerId(id), Span::from_secs(15), report).expect("there is room");
+        }
+        assert_eq!(table.on_report(at(4), PeerId(9), BASE, idle), Err(Reject::Identities));
+        assert_eq!(table.on_report(at(4), PeerId(4), BASE, BUSY), Ok(()));
+        assert_eq!(table.on_report(at(4), PeerId(5), BASE, BUSY), Ok(()));
+        assert_eq!(table.on_report(at(4), PeerId(6), BASE, BUSY), Err(Reject::Identities));
+        let known: Vec<_> = table.neighbourhood(at(4)).peers().iter().map(|peer| peer.id.0).collect();
+        assert_eq!(known, [1, 4, 5]);
+        table.forget_all();
+        assert_eq!((table.neighbourhood(at(4)), table.heard()), (Neighbourhood::alone(), 5));
     }
 
     #[test]
     fn whoever_invents_identities_fills_the_table_and_no_more() {
         let mut table = PeerTable::new(Limits::default());
         for id in 0..256 {
-            table.on_report(at(0), PeerId(id), BUSY).expect("there is room");
+            table.on_report(at(0), PeerId(id), BASE, BUSY).expect("there is room");
         }
-        assert_eq!(table.on_report(at(1), PeerId(999), BUSY), Err(Reject::Identities));
-        table.on_report(at(1), PeerId(5), BUSY).expect("one that is known is still heard");
+        assert_eq!(table.on_report(at(1), PeerId(999), BASE, BUSY), Err(Reject::Identities));
+        table.on_report(at(1), PeerId(5), BASE, BUSY).expect("one that is known is still heard");
         assert_eq!(table.neighbourhood(at(1)).peers().len(), 256);
-        table.on_report(at(2001), PeerId(999), BUSY).expect("the others have aged out");
+        table.on_report(at(2001), PeerId(999), BASE, BUSY).expect("the others have aged out");
         assert_eq!(table.rejections().of(Reject::Identities), 1);
     }
 
     #[test]
     fn one_peer_is_heard_twenty_times_a_second() {
         let mut table = PeerTable::new(Limits::default());
-        let heard = (0..100).filter(|_| table.on_report(at(0), PeerId(1), BUSY).is_ok()).count();
+        let heard = (0..100).filter(|_| table.on_report(at(0), PeerId(1), BASE, BUSY).is_ok()).count();
         assert_eq!(heard, 20);
         // 20 per second is one every 50 ms
-        assert_eq!(table.on_report(at(49), PeerId(1), BUSY), Err(Reject::PeerRate));
-        assert_eq!(table.on_report(at(50), PeerId(1), BUSY), Ok(()));
+        assert_eq!(table.on_report(at(49), PeerId(1), BASE, BUSY), Err(Reject::PeerRate));
+        assert_eq!(table.on_report(at(50), PeerId(1), BASE, BUSY), Ok(()));
         assert_eq!(table.rejections().of(Reject::PeerRate), 81);
-        assert_eq!(table.on_report(at(50), PeerId(2), BUSY), Ok(()));
+        assert_eq!(table.on_report(at(50), PeerId(2), BASE, BUSY), Ok(()));
     }
 
     #[test]
@@ -422,7 +599,7 @@ mod tests {
         assert_eq!(table.rejections().of(Reject::TotalRate), 90_000 - 7999);
         // An honest peer's next beacon is looked at.
         assert!(table.on_datagram(at(3300)).is_ok());
-        assert_eq!(table.on_report(at(3300), PeerId(1), BUSY), Ok(()));
+        assert_eq!(table.on_report(at(3300), PeerId(1), BASE, BUSY), Ok(()));
     }
 
     #[test]
@@ -463,7 +640,7 @@ mod tests {
             let mut now = Time::ZERO;
             for (id, pause_ms) in &reports {
                 now += Span::from_millis(*pause_ms);
-                let _ = table.on_report(now, PeerId(*id), BUSY);
+                let _ = table.on_report(now, PeerId(*id), BASE, BUSY);
                 prop_assert!(table.peers.len() <= 50);
             }
             prop_assert_eq!(table.heard() + table.rejections().total(), reports.len() as u64);

@@ -1,15 +1,17 @@
 //! A simulated host's agent: the policies, the peer table and the beacon codec of [`control`], on the ticks of virtual
 //! time.
 //!
-//! Every 0.5 s it looks at the host's connections, decides and sets bounds with a lease; every 0.3 s it sends a beacon,
-//! which is a real packet that takes air time and can be lost. The phases of both are drawn, because hosts
+//! Every 0.5 s it looks at the host's connections, decides and sets bounds with a lease; every 0.3 s, or less often where many
+//! hosts are heard ([`control::pace`]), it sends a beacon, which is a real packet that takes air time and can be lost. The phases of both are drawn, because hosts
 //! are not switched on at the same moment.
 //!
-//! *What it leaves out*: group keys, IPv6 beacons beside the IPv4 ones, and a wall clock apart from the simulation's.
+//! *What it leaves out*: group keys and other groups (there is one access point), the random tenth of an interval, IPv6 beacons beside the IPv4 ones, and a wall clock apart from the simulation's.
 
 use control::beacon::{Beacon, Receiver};
 use control::bound::Bound;
 use control::governor::{FlowSample, Governor};
+use control::group::Label;
+use control::pace::{Due, Pace};
 use control::peers::{Limits, PeerId, PeerTable, Report};
 use control::policy::{FlowId, Nothing, PolicyName};
 use network::random::Streams;
@@ -19,6 +21,9 @@ use units::{Bytes, Span, Time};
 
 /// Bytes of an IPv4 packet with a beacon: 20 of IP, 8 of UDP, and the beacon.
 pub(crate) const BEACON_PACKET: Bytes = Bytes::new(20 + 8 + control::beacon::PLAIN_BYTES as u64);
+
+/// A beacon is one datagram, over IPv4.
+const DATAGRAMS: usize = 1;
 
 /// One datagram of a beacon.
 pub(crate) type Datagram = [u8; control::beacon::PLAIN_BYTES];
@@ -30,8 +35,9 @@ pub(crate) struct Agent {
     table: PeerTable,
     sender: PeerId,
     report: Report,
-    /// Where the first tick and the first beacon lie.
-    pub(crate) first: (Time, Time),
+    pace: Pace,
+    /// Where the first tick lies.
+    pub(crate) first_tick: Time,
     new_flows: Option<(Bound, Time)>,
     sent: u64,
 }
@@ -61,17 +67,20 @@ impl Agent {
         let decides = mode != AgentMode::Observe && settings.policy != PolicyName::None;
         let mut stream = streams.stream(&format!("agent/host-{}", host.index));
         let mut phase = |interval: Span| Time::from_nanos(stream.random_range(0..interval.as_nanos()));
-        let first = (phase(control::policy::TICK), phase(control::beacon::INTERVAL));
+        let first_tick = phase(control::policy::TICK);
+        let first_beacon = phase(control::beacon::INTERVAL) - Time::ZERO;
+        let of_an_interval = first_beacon.as_secs_f64() / control::beacon::INTERVAL.as_secs_f64();
         Some(Self {
             governor: Governor::new(
                 if decides { settings.build() } else { Box::new(Nothing) },
                 mode == AgentMode::Control,
             ),
-            receiver: Receiver::new(None),
+            receiver: Receiver::new(Label::Link.id(), None),
             table: PeerTable::new(Limits::default()),
             sender: PeerId(stream.random()),
             report: Report::default(),
-            first,
+            pace: Pace::new(control::beacon::INTERVAL, Time::ZERO, of_an_interval),
+            first_tick,
             new_flows: None,
             sent: 0,
         })
@@ -92,12 +101,24 @@ impl Agent {
         self.new_flows.filter(|(_, until)| now < *until).map(|(bound, until)| (bound, until - now))
     }
 
-    /// The beacon to send now.
-    pub(crate) fn beacon(&mut self, now: Time) -> Datagram {
+    /// The beacon to send now, if there is one.
+    pub(crate) fn poll_beacon(&mut self, now: Time) -> Option<Datagram> {
+        let Due { interval } = self.pace.poll(now, self.table.hosts(now), DATAGRAMS, &self.report, 0.5)?;
         self.sent += 1;
-        // The wall clock of a simulated host begins at 1: beacons of a sender must rise from 0.
-        let beacon = Beacon { sender: self.sender, timestamp_ns: now.as_nanos() + 1, report: self.report };
-        beacon.encode(None).try_into().expect("a beacon without a tag has its fixed length")
+        let beacon = Beacon {
+            sender: self.sender,
+            // The wall clock of a simulated host begins at 1: beacons of a sender must rise from 0.
+            timestamp_ns: now.as_nanos() + 1,
+            group: self.receiver.group(),
+            interval,
+            report: self.report,
+        };
+        Some(beacon.encode(None).try_into().expect("a beacon without a tag has its fixed length"))
+    }
+
+    /// When to ask for the next beacon, as it looks now.
+    pub(crate) fn next_beacon_at(&mut self, now: Time) -> Time {
+        self.pace.due_at(self.table.hosts(now), DATAGRAMS).max(now)
     }
 
     /// Hears a beacon. What is not believed is counted by the table.
@@ -107,7 +128,7 @@ impl Agent {
         }
         let _counted = match self.receiver.on_datagram(now.as_nanos() + 1, datagram) {
             Ok(beacon) if beacon.sender == self.sender => Ok(()),
-            Ok(beacon) => self.table.on_report(now, beacon.sender, beacon.report),
+            Ok(beacon) => self.table.on_report(now, beacon.sender, beacon.interval, beacon.report),
             Err(cause) => Err(self.table.reject(cause)),
         };
     }

@@ -193,13 +193,13 @@ impl<'a> Simulation<'a> {
         for (connection, flow) in connections.iter().enumerate() {
             timers.set(slots.of(Owner::Application { connection }), flow.application.next_at());
         }
-        let agents: Vec<Option<Agent>> = hosts.iter().map(|host| Agent::new(host, streams)).collect();
+        let mut agents: Vec<Option<Agent>> = hosts.iter().map(|host| Agent::new(host, streams)).collect();
         let broadcasts = matches!(config.topology, Topology::AccessPoint { .. });
-        for (host, agent) in agents.iter().enumerate() {
+        for (host, agent) in agents.iter_mut().enumerate() {
             let Some(agent) = agent else { continue };
-            timers.set(slots.of(Owner::Tick { host }), agent.first.0);
+            timers.set(slots.of(Owner::Tick { host }), agent.first_tick);
             if broadcasts {
-                timers.set(slots.of(Owner::Beacon { host }), agent.first.1);
+                timers.set(slots.of(Owner::Beacon { host }), agent.next_beacon_at(Time::ZERO));
             }
         }
         timers.set(slots.of(Owner::Warm), Time::ZERO + scenario.warmup);
@@ -354,11 +354,11 @@ impl<'a> Simulation<'a> {
             Owner::Tick { host } => {
                 self.timers.set(slot, now + control::policy::TICK);
                 self.on_tick(now, host);
+                if self.broadcasts {
+                    self.send_beacon(now, host);
+                }
             }
-            Owner::Beacon { host } => {
-                self.timers.set(slot, now + control::beacon::INTERVAL);
-                self.send_beacon(now, host);
-            }
+            Owner::Beacon { host } => self.send_beacon(now, host),
             Owner::Warm => {
                 self.timers.set(slot, Time::MAX);
                 self.early_events = self.network.statistics(now).events;
@@ -537,9 +537,13 @@ impl<'a> Simulation<'a> {
         }
     }
 
+    /// Sends a beacon if one is due or must be sent at once, and sets the timer for the next.
     fn send_beacon(&mut self, now: Time, host: usize) {
         let agent = self.agents[host].as_mut().expect("only hosts with an agent have beacons");
-        let payload = Payload::Beacon(agent.beacon(now));
+        let beacon = agent.poll_beacon(now);
+        self.timers.set(self.slots.of(Owner::Beacon { host }), agent.next_beacon_at(now));
+        let Some(datagram) = beacon else { return };
+        let payload = Payload::Beacon(datagram);
         let packet = Packet {
             from: NodeId(host as u16),
             to: Destination::Broadcast,

@@ -110,9 +110,10 @@ fn a_fixed_bound_gives_equal_shares_and_the_paths_round_trip() {
 #[test]
 fn the_agents_hear_each_other_over_the_air() {
     let (result, _) = run(TEN, &["hosts.0.policy=formula"]);
-    // 30 s of a beacon each 0.3 s from ten hosts, to nine others each.
+    // 30 s of a beacon each 0.8 s from ten hosts, to nine others each: 375; some of them before all are known, each 0.3 s, and
+    // some hosts that reckon with one peer more or less.
     let policies = &result.policies;
-    assert!((990..=1_010).contains(&policies.beacons_sent), "{}", policies.beacons_sent);
+    assert!((300..=450).contains(&policies.beacons_sent), "{}", policies.beacons_sent);
     let heard = policies.beacons_heard as f64 / (9.0 * policies.beacons_sent as f64);
     // Kernel hosts: 0.23 to 0.30 in three such runs.
     assert!((0.1..0.6).contains(&heard), "{heard} of the beacons were heard");
