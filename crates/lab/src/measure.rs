@@ -152,7 +152,7 @@ impl Measured<'_> {
             let info = &sample.info;
             let srtt_ms = info.srtt.map(|srtt| srtt.as_millis_f64());
             let counts = sample.at >= self.warmup_end();
-            meters[sample.flow].on_sample(counts, info.acked, srtt_ms, info.cwnd_segments);
+            meters[sample.flow].on_sample(counts, info.acked, srtt_ms, info.cwnd_segments, info.ca_state);
         }
         meters
     }
@@ -173,6 +173,7 @@ impl Measured<'_> {
                 goodput_mbps: Rate::over(report.received, measured).as_mbps(),
                 rtt_ms: meters[number].rtt_ms(),
                 cwnd_mean: meters[number].cwnd_mean(),
+                state_shares: meters[number].state_shares(),
                 retransmits: report.retransmits.into(),
                 timeouts: report.timeouts.map(u64::from),
                 controlled_share: bounds[number].controlled_share(self.warmup_end(), end),

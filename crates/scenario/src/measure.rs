@@ -41,12 +41,29 @@ impl Distribution {
     }
 }
 
+/// How much of its time a connection is in each congestion-avoidance state: they add up to 1, or are 0 where it never opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StateShares {
+    /// Nothing is amiss.
+    pub open: f64,
+    /// Something arrived out of order, or was lost.
+    pub disorder: f64,
+    /// The window is being reduced for another reason than loss.
+    pub cwr: f64,
+    /// Fast recovery.
+    pub recovery: f64,
+    /// Recovery from a timeout.
+    pub loss: f64,
+}
+
 /// The figures of one connection that follow from its samples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowMeter {
     acked: Bytes,
     rtts_ms: Vec<f64>,
     windows: (f64, u32),
+    /// Samples in each state.
+    states: [u32; 5],
 }
 
 impl FlowMeter {
@@ -54,7 +71,9 @@ impl FlowMeter {
     ///
     /// An RTT is a new one only if something was acknowledged since the sample before. A stalled connection measures
     /// nothing, and its last RTT would stand for all the time that it stalls.
-    pub fn on_sample(&mut self, counts: bool, acked: Bytes, srtt_ms: Option<f64>, cwnd_segments: u32) {
+    ///
+    /// `state` is the congestion-avoidance state, numbered as Linux has it: 0 Open to 4 Loss.
+    pub fn on_sample(&mut self, counts: bool, acked: Bytes, srtt_ms: Option<f64>, cwnd_segments: u32, state: u8) {
         // A connection that replaces another one begins to count anew.
         let fresh = acked != self.acked;
         self.acked = acked;
@@ -62,6 +81,9 @@ impl FlowMeter {
             self.rtts_ms.extend(srtt_ms.filter(|_| fresh));
             self.windows.0 += f64::from(cwnd_segments);
             self.windows.1 += 1;
+            if let Some(samples) = self.states.get_mut(usize::from(state)) {
+                *samples += 1;
+            }
         }
     }
 
@@ -78,6 +100,14 @@ impl FlowMeter {
     /// The mean window in segments; `None` without samples.
     pub fn cwnd_mean(&self) -> Option<f64> {
         (self.windows.1 > 0).then(|| self.windows.0 / f64::from(self.windows.1))
+    }
+
+    /// The share of the samples in each congestion-avoidance state; 0 of each without samples.
+    pub fn state_shares(&self) -> StateShares {
+        let all: u32 = self.states.iter().sum();
+        let [open, disorder, cwr, recovery, loss] =
+            self.states.map(|samples| f64::from(samples) / f64::from(all.max(1)));
+        StateShares { open, disorder, cwr, recovery, loss }
     }
 }
 
@@ -163,13 +193,17 @@ mod tests {
     #[test]
     fn the_rtt_of_a_stalled_connection_is_not_counted_again() {
         let mut meter = FlowMeter::default();
-        meter.on_sample(false, Bytes::new(100), Some(5.0), 10);
-        meter.on_sample(true, Bytes::new(100), Some(5.0), 20);
-        meter.on_sample(true, Bytes::new(200), Some(7.0), 40);
-        meter.on_sample(true, Bytes::new(200), Some(7.0), 60);
+        meter.on_sample(false, Bytes::new(100), Some(5.0), 10, 4);
+        meter.on_sample(true, Bytes::new(100), Some(5.0), 20, 3);
+        meter.on_sample(true, Bytes::new(200), Some(7.0), 40, 3);
+        meter.on_sample(true, Bytes::new(200), Some(7.0), 60, 0);
         assert_eq!(meter.rtts_ms(), [7.0]);
         assert_eq!(meter.cwnd_mean(), Some(40.0)); // (20 + 40 + 60) / 3
         assert_eq!(FlowMeter::default().cwnd_mean(), None);
+        let shares = meter.state_shares();
+        assert!(close(shares.recovery, 2.0 / 3.0) && close(shares.open, 1.0 / 3.0), "{shares:?}");
+        assert_eq!((shares.disorder, shares.cwr, shares.loss), (0.0, 0.0, 0.0));
+        assert_eq!(FlowMeter::default().state_shares(), StateShares::default());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The result of one run: `result.json`.
 
 use crate::error::ResultError;
-use crate::measure::Distribution;
+use crate::measure::{Distribution, StateShares};
 use crate::scenario::Scenario;
 use crate::traffic::Direction;
 use network::{AirTime, Cause, Drops, LinkStatistics, Place, StationStatistics, Statistics, Way};
@@ -116,6 +116,9 @@ pub struct FlowResult {
     pub rtt_ms: Option<Distribution>,
     /// Mean congestion window over its samples, in segments; `None` without any.
     pub cwnd_mean: Option<f64>,
+    /// Share of its samples in each congestion-avoidance state; 0 of each where there is none, as it never opened.
+    #[serde(default)]
+    pub state_shares: StateShares,
     /// Segments sent again.
     pub retransmits: u64,
     /// Retransmission timeouts; `None` where the kernel does not count them (before Linux 6.7).

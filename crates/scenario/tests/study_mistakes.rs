@@ -115,6 +115,14 @@ fn a_value_of_the_wrong_type_or_range_says_what_it_is() {
         "y = 3",
         &["figures[0].y: 3 is a whole number", "accepted: a number of a result"],
     );
+    let y = "y = \"aggregate_goodput_mbps\"";
+    says(y, "y = []", &["figures[0].y: the list is empty", "or a list of such numbers"]);
+    says(y, "y = [\"aggregate_goodput_mbps\", \"rtt_ms\"]", &["figures[0].y[1]: rtt_ms in a result is a table"]);
+    says(y, &format!("{y}\nlabels = [\"sum\"]"), &["figures[0].labels: y is no list"]);
+    let two = "y = [\"aggregate_goodput_mbps\", \"jain_index\"]";
+    says(y, &format!("{two}\nlabels = [\"sum\"]"), &["figures[0].labels: there are 1 for 2 measures"]);
+    says(y, &format!("{two}\nlabels = [\"sum\", 3]"), &["figures[0].labels: 3 is no such text"]);
+    says(y, &format!("{two}\nlabels = [\"sum\", \"sum\"]"), &["figures[0].labels: \"sum\" stands twice"]);
     says("title = \"total\"", "title = \"total\"\nlog = \"z\"", &["figures[0].log: \"z\" is not one of the words"]);
 }
 

@@ -150,6 +150,36 @@ fn a_figure_has_a_panel_a_line_and_a_reference_for_each_of_what_it_shows() {
 }
 
 #[test]
+fn a_figure_of_several_measures_has_lines_for_each() {
+    let of = |y: &str| result_of(&STUDY.replacen("y = \"aggregate_goodput_mbps\"", y, 1), 3).figures.remove(0);
+    let figure = of("y = [\"aggregate_goodput_mbps\", \"jain_index\"]\nlabels = [\"sum\", \"fairness\"]");
+    let lines: Vec<&str> = figure.panels[1].lines.iter().map(|line| line.label.as_str()).collect();
+    assert_eq!(lines, ["fixed, sum", "fixed, fairness", "ARF, sum", "ARF, fairness"]);
+    assert_eq!(figure.panels[1].lines[2].marks[2].y, Some(5.0));
+    assert_eq!(figure.panels[1].lines[3].marks[2].y, Some(1.0), "both connections have a half");
+    assert_eq!(
+        (figure.y.as_str(), figure.y_label.as_str()),
+        ("aggregate_goodput_mbps, jain_index", "aggregate goodput (Mb/s)")
+    );
+    let named = of("y = [\"aggregate_goodput_mbps\", \"jain_index\"]");
+    assert_eq!(named.panels[0].lines[1].label, "fixed, Jain's index");
+}
+
+#[test]
+fn two_measures_that_move_together_are_correlated() {
+    let claim = |other: &str| {
+        let text = format!(
+            "{STUDY}\n[[claims]]\nid = \"together\"\ntext = \"x\"\nsource = \"y\"\nwhere = {{ case = \"ARF\" }}\n\
+             value = 'correlation(\"aggregate_goodput_mbps\", \"{other}\")'\nat_least = 0\n"
+        );
+        result_of(&text, 3).claims.pop().expect("the claim")
+    };
+    // Each of two connections has half of the sum, and all have the same index.
+    assert!(close(claim("min(flows.goodput_mbps)").ours.expect("an r"), 1.0));
+    assert_eq!(claim("jain_index").verdict, Verdict::CannotBeJudged);
+}
+
+#[test]
 fn a_claim_is_judged_at_each_of_its_places() {
     let result = result_of(STUDY, 3);
     let falls: Vec<(String, Verdict)> =

@@ -90,7 +90,13 @@ impl Measurement {
             let Some(sender) = connection.sender().filter(|sender| sender.is_established()) else { continue };
             let info = sender.info();
             let srtt_ms = info.srtt.map(Span::as_millis_f64);
-            flow.meter.on_sample(now >= self.warm_at, Bytes::new(info.acked_bytes), srtt_ms, info.cwnd_segments);
+            flow.meter.on_sample(
+                now >= self.warm_at,
+                Bytes::new(info.acked_bytes),
+                srtt_ms,
+                info.cwnd_segments,
+                info.state as u8,
+            );
             let Some(series) = &mut self.series else { continue };
             let (bound_min, bound_max) = flow.bounds.at(now);
             series.flows.push(FlowSample {
@@ -137,6 +143,7 @@ impl Measurement {
                 goodput_mbps: Rate::over(counts.received - flow.warm.received, measured).as_mbps(),
                 rtt_ms: flow.meter.rtt_ms(),
                 cwnd_mean: flow.meter.cwnd_mean(),
+                state_shares: flow.meter.state_shares(),
                 retransmits: counts.retransmits - flow.warm.retransmits,
                 timeouts: Some(counts.timeouts - flow.warm.timeouts),
                 controlled_share: flow.bounds.controlled_share(self.warm_at, end),

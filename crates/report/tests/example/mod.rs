@@ -188,6 +188,7 @@ fn result(scenario: &Scenario, hosts: &[HostSpec], flows: &[Flow]) -> RunResult 
         goodput_mbps: flow.received_mbit / measured_s,
         rtt_ms: Distribution::of(&flow.rtts),
         cwnd_mean: mean(&flow.cwnds),
+        state_shares: scenario::measure::StateShares::default(),
         retransmits: flow.retransmits,
         timeouts: Some(flow.timeouts),
         controlled_share: if policy(flow) == "none" { 0.0 } else { 1.0 },

@@ -6,7 +6,7 @@
 
 use super::measure::{Measure, Problem};
 use super::space::{CASE, Curve, Level, Selection, Space, joined};
-use super::statistics::{exponent, trend};
+use super::statistics::{correlation, exponent, trend};
 use crate::document::nearest;
 use minijinja::value::{Kwargs, Rest, Value, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, Expression, UndefinedBehavior};
@@ -72,6 +72,12 @@ pub const FUNCTIONS: &[Function] = &[
         "exponent(measure, axis, axis=value, …)",
         "The b of the nearest power law a·x^b along an axis (least squares of the logarithms).",
         exponent_along,
+    ),
+    look(
+        "correlation",
+        "correlation(measure, measure, axis=value, …)",
+        "Pearson's r of two measures over every point that the axes given leave; 1 or −1 where one is a line of the other.",
+        correlation_over,
     ),
     look(
         "argmax",
@@ -504,6 +510,15 @@ fn ratios(scope: &Scope, call: &Call) -> Result<Value, Problem> {
     } else {
         Ok(Value::from(ratios))
     }
+}
+
+fn correlation_over(scope: &Scope, call: &Call) -> Result<Value, Problem> {
+    call.exactly(2)?;
+    let (one, other) = (call.measure()?, Measure::parse(call.text(1)?)?);
+    let pair = |point| Ok((scope.figure(point, &one)?, scope.figure(point, &other)?));
+    let pairs = call.points(scope)?.into_iter().map(pair).collect::<Result<Vec<_>, Problem>>()?;
+    // With figures that never change there is none, which is no fault of the expression.
+    Ok(Value::from(correlation(&pairs).unwrap_or(f64::NAN)))
 }
 
 fn trend_along(scope: &Scope, call: &Call) -> Result<Value, Problem> {

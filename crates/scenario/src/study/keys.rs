@@ -81,7 +81,7 @@ const fn key(name: &'static str, takes: &'static str, default: Option<&'static s
 
 const SET: &str =
     "keys of a scenario with their values, as after --set, such as path.rtt_ms = 4 or \"hosts.*.era\" = \"modern\"";
-const MEASURE: &str = "a number of a result, such as aggregate_goodput_mbps, rtt_ms.p95 or mean(flows.goodput_mbps)";
+const MEASURES: &str = "a number of a result, such as aggregate_goodput_mbps, rtt_ms.p95 or mean(flows.goodput_mbps), or a list of such numbers";
 const WHERE: &str = "the names of axes, each with a value or a list of its values, such as { delay = 256 }";
 
 const TOP: &[Key] = &[
@@ -177,14 +177,20 @@ const FIGURE: &[Key] = &[
     key("x", "the name of an axis", None, "What is along the level axis."),
     key(
         "y",
-        MEASURE,
+        MEASURES,
         None,
-        "What is along the upright axis: the mean over the seeds, with its 95 % confidence interval.",
+        "What is along the upright axis: the mean over the seeds, with its 95 % confidence interval. Of a list each has lines of its own.",
+    ),
+    key(
+        "labels",
+        "a list of texts of 1 to 60 characters, one for each of y",
+        Some("the measures' names"),
+        "What the legend calls each of them, where y is a list.",
     ),
     key(
         "y_label",
         "text of 1 to 80 characters",
-        Some("the measure's name"),
+        Some("the name of the (first) measure"),
         "What stands beside the upright axis, with its unit.",
     ),
     key(

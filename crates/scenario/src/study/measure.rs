@@ -16,7 +16,7 @@
 
 use crate::Direction;
 use crate::document::nearest;
-use crate::measure::{jain_index, mean, quantile};
+use crate::measure::{StateShares, jain_index, mean, quantile};
 use crate::result::{
     AccessResult, Build, FlowResult, HostPolicyResult, HostsKind, Lateness, LinkResult, PoliciesResult, RunResult,
     SCHEMA_VERSION, StationResult,
@@ -385,6 +385,7 @@ fn whole_result() -> RunResult {
         goodput_mbps: 1.0,
         rtt_ms: spread,
         cwnd_mean: Some(1.0),
+        state_shares: StateShares::default(),
         retransmits: 0,
         timeouts: Some(0),
         controlled_share: 0.0,

@@ -95,8 +95,8 @@ struct Setting {
 pub struct Figure {
     /// What it shows.
     pub title: String,
-    /// The measure along the upright axis.
-    pub y: Measure,
+    /// The measures along the upright axis, at least one, each with what the legend calls it.
+    pub y: Vec<(Measure, String)>,
     /// What stands beside that axis.
     pub y_label: String,
     /// Whether the level axis has equal steps for equal ratios.

@@ -2,7 +2,7 @@
 
 use super::expression::{self, FUNCTIONS, Figures, Scope, reference_at};
 use super::keys::Section;
-use super::measure::{Measure, Problem, label_of};
+use super::measure::{Measure, Problem};
 use super::space::{CASE, Curve, Dimension, Level, Reference, Selection, Space, fixed};
 use super::{Base, Claim, Criterion, Figure, Setting, Study, StudyError};
 use crate::document::{Path, line_of, line_of_key, nearest, shown, type_name};
@@ -56,7 +56,7 @@ impl Study {
             let path = top.path.key("measures").index(index);
             kept.add(&measure(&source, Section::Top, &path, "measures", listed)?);
         }
-        figures.iter().for_each(|figure| kept.add(&figure.y));
+        figures.iter().flat_map(|figure| &figure.y).for_each(|(measure, _)| kept.add(measure));
         let space = check_claims(&source, space, &claims, &kept)?;
         let study = Self {
             name: name_of(file),
@@ -505,9 +505,8 @@ fn figures(source: &Source<'_>, top: &mut Entries<'_>, space: &mut Space) -> Res
         let title = entries.needed_text("title", 200)?;
         let x = entries.needed_text("x", 60)?;
         let x = dimension(&entries, space, "x", &x)?;
-        let y = entries.table.remove("y").ok_or_else(|| entries.missing("y"))?;
-        let y = measure(source, Section::Figure, &entries.path.key("y"), "y", &y)?;
-        let y_label = entries.text("y_label", 80)?.unwrap_or_else(|| label_of(y.as_str()).to_owned());
+        let y = upright(source, &mut entries)?;
+        let y_label = entries.text("y_label", 80)?.unwrap_or_else(|| y[0].0.label());
         let panels = match entries.text("panels", 60)? {
             Some(name) => Some(dimension(&entries, space, "panels", &name)?),
             None => None,
@@ -537,6 +536,43 @@ fn figures(source: &Source<'_>, top: &mut Entries<'_>, space: &mut Space) -> Res
         figures.push(Figure { title, y, y_label, log_x, log_y, x, panels, selection, references });
     }
     Ok(figures)
+}
+
+/// What is along the upright axis of a figure, and what the legend calls it: empty where it is one measure only.
+fn upright(source: &Source<'_>, entries: &mut Entries<'_>) -> Result<Vec<(Measure, String)>, StudyError> {
+    let read = |path: &Path, value: &Value| measure(source, Section::Figure, path, "y", value);
+    let path = entries.path.key("y");
+    let measures = match entries.table.remove("y") {
+        None => return Err(entries.missing("y")),
+        Some(Value::Array(listed)) if listed.is_empty() => return Err(entries.error("y", "the list is empty")),
+        Some(Value::Array(listed)) => {
+            let one = |(index, value): (usize, &Value)| read(&path.index(index), value);
+            listed.iter().enumerate().map(one).collect::<Result<Vec<_>, _>>()?
+        }
+        Some(one) if entries.table.contains_key("labels") => {
+            read(&path, &one)?;
+            return Err(entries.error("labels", "y is no list"));
+        }
+        Some(one) => return Ok(vec![(read(&path, &one)?, String::new())]),
+    };
+    let labels = match entries.list("labels")? {
+        None => measures.iter().map(Measure::label).collect(),
+        Some(labels) if labels.len() != measures.len() => {
+            let problem = format!("there are {} for {} measures", labels.len(), measures.len());
+            return Err(entries.error("labels", problem));
+        }
+        Some(labels) => {
+            let text = |label: &Value| match label.as_str().map(str::trim) {
+                Some(text) if (1..=60).contains(&text.chars().count()) => Ok(text.to_owned()),
+                _ => Err(entries.error("labels", format!("{} is no such text", shown(label)))),
+            };
+            labels.iter().map(text).collect::<Result<Vec<_>, _>>()?
+        }
+    };
+    if let Some(twice) = labels.iter().enumerate().find(|(index, label)| labels[..*index].contains(label)) {
+        return Err(entries.error("labels", format!("\"{}\" stands twice", twice.1)));
+    }
+    Ok(measures.into_iter().zip(labels).collect())
 }
 
 fn reference(block: &mut Entries<'_>, space: &Space, x: usize) -> Result<Reference, StudyError> {

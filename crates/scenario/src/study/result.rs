@@ -103,7 +103,7 @@ pub struct FigureResult {
     pub title: String,
     /// Beside the level axis.
     pub x_label: String,
-    /// The measure along the upright axis.
+    /// The measures along the upright axis, one or several with commas between them.
     pub y: String,
     /// Beside the upright axis.
     pub y_label: String,
@@ -422,16 +422,17 @@ fn drawn(study: &Study, figure: &Figure, measured: &Measured) -> FigureResult {
         (0..space.dimensions.len()).filter(|of| *of != figure.x && !panel_of.contains(of)).collect();
     let panels = space.combinations(&figure.selection, &panel_of).into_iter().map(|levels| {
         let selection = fixed(&figure.selection, &panel_of, &levels);
-        let lines = space.combinations(&selection, &of_lines).into_iter().map(|levels| {
+        let several: Vec<usize> =
+            of_lines.iter().copied().filter(|of| space.allowed(&selection, *of).len() > 1).collect();
+        let lines = space.combinations(&selection, &of_lines).into_iter().flat_map(|levels| {
             let points = space.select(&fixed(&selection, &of_lines, &levels));
-            let several: Vec<usize> =
-                of_lines.iter().copied().filter(|of| space.allowed(&selection, *of).len() > 1).collect();
-            let label = points.first().map(|point| joined(&space.coordinates_of(*point, &several)));
-            LineResult {
-                label: label.unwrap_or_default(),
-                source: None,
-                marks: marks(space, figure, &points, measured),
-            }
+            let place = points.first().map(|point| joined(&space.coordinates_of(*point, &several))).unwrap_or_default();
+            let line = |(measure, name): &(Measure, String)| {
+                let parts: Vec<&str> = [place.as_str(), name].into_iter().filter(|part| !part.is_empty()).collect();
+                let marks = marks(space, figure, &points, measure, measured);
+                LineResult { label: parts.join(", "), source: None, marks }
+            };
+            figure.y.iter().map(line).collect::<Vec<_>>()
         });
         let point = space.select(&selection).first().copied().unwrap_or(0);
         PanelResult {
@@ -443,7 +444,7 @@ fn drawn(study: &Study, figure: &Figure, measured: &Measured) -> FigureResult {
     FigureResult {
         title: figure.title.clone(),
         x_label: space.dimensions[figure.x].label.clone(),
-        y: figure.y.as_str().to_owned(),
+        y: figure.y.iter().map(|(measure, _)| measure.as_str()).collect::<Vec<_>>().join(", "),
         y_label: figure.y_label.clone(),
         log_x: figure.log_x,
         log_y: figure.log_y,
@@ -455,9 +456,9 @@ fn x_of(space: &Space, figure: &Figure, point: usize) -> Level {
     space.dimensions[figure.x].levels[space.levels_at(point)[figure.x]].clone()
 }
 
-fn marks(space: &Space, figure: &Figure, points: &[usize], measured: &Measured) -> Vec<MarkResult> {
+fn marks(space: &Space, figure: &Figure, points: &[usize], measure: &Measure, measured: &Measured) -> Vec<MarkResult> {
     let mark = |point: &usize| {
-        let MeasureResult { mean, ci95, .. } = measured.result(*point, &figure.y);
+        let MeasureResult { mean, ci95, .. } = measured.result(*point, measure);
         MarkResult { x: x_of(space, figure, *point), y: mean, ci95 }
     };
     points.iter().map(mark).collect()

@@ -87,6 +87,16 @@ pub(crate) fn exponent(points: &[(f64, f64)]) -> Option<f64> {
     (spread != 0.0).then(|| both / spread)
 }
 
+/// Pearson's r of these pairs: 1 or −1 on a line, 0 without any linear relation. `None` of fewer than two, or where one of the
+/// two never changes.
+pub(crate) fn correlation(pairs: &[(f64, f64)]) -> Option<f64> {
+    let x_mean = mean(&pairs.iter().map(|(x, _)| *x).collect::<Vec<_>>())?;
+    let y_mean = mean(&pairs.iter().map(|(_, y)| *y).collect::<Vec<_>>())?;
+    let sum = |of: fn(f64, f64) -> f64| pairs.iter().map(|(x, y)| of(x - x_mean, y - y_mean)).sum::<f64>();
+    let spread = (sum(|x, _| x * x) * sum(|_, y| y * y)).sqrt();
+    (spread > 0.0).then(|| sum(|x, y| x * y) / spread)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,6 +160,15 @@ mod tests {
         assert_eq!(trend(&[2.0, 2.0]), Some(0.0));
         assert_eq!(trend(&[2.0]), None);
         assert!(trend(&[2.0, f64::NAN]).expect("a trend").is_nan());
+    }
+
+    #[test]
+    fn a_correlation_worked_by_hand() {
+        assert!(close(correlation(&[(1.0, 6.0), (2.0, 4.0), (3.0, 2.0)]).expect("an r"), -1.0, 1e-12));
+        // x − 2: −1, 0, 1; y − 3: −2, 2, 0; Σxy = 2, Σx² = 2, Σy² = 8: 2/√16.
+        assert!(close(correlation(&[(1.0, 1.0), (2.0, 5.0), (3.0, 3.0)]).expect("an r"), 0.5, 1e-12));
+        assert_eq!(correlation(&[(1.0, 3.0), (2.0, 3.0)]), None);
+        assert_eq!(correlation(&[(1.0, 3.0)]), None);
     }
 
     #[test]

@@ -25,6 +25,7 @@ fn flow(id: u32, goodput_mbps: f64) -> FlowResult {
         goodput_mbps,
         rtt_ms: None,
         cwnd_mean: Some(33.25),
+        state_shares: scenario::measure::StateShares::default(),
         retransmits: 4,
         timeouts: Some(1),
         controlled_share: 0.5 * f64::from(id),
