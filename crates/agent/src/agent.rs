@@ -8,6 +8,7 @@ use crate::hearing::Hearing;
 use crate::interface::Interface;
 use crate::record::{Enabled, Event, FlowRecord, Joined, Ready, Recorder, State, Tick, Totals};
 use crate::stack::{Loaded, Loader, SocketSample, Stack, StateChange};
+use crate::wifi::Wifi;
 use anyhow::{Context, Result};
 use control::bound::Bound;
 use control::governor::{FlowSample, Governor, Turn};
@@ -27,6 +28,7 @@ pub(crate) struct Agent<'a> {
     config: &'a Config,
     loader: &'a mut Loader<'a>,
     interface: Interface,
+    wifi: Wifi,
     /// `None`: the interface was replaced, and the programs could not be loaded for the new one yet.
     stack: Option<Box<dyn Stack>>,
     mode: Mode,
@@ -63,6 +65,7 @@ impl<'a> Agent<'a> {
             config,
             loader,
             interface,
+            wifi: Wifi::open(),
             stack: Some(stack),
             mode,
             governor: Governor::new(policy(config, mode), mode == Mode::Control),
@@ -93,9 +96,12 @@ impl<'a> Agent<'a> {
     }
 
     fn say_ready(&mut self) {
-        let Self { interface, mode, config, .. } = self;
+        let Self { interface, wifi, mode, config, .. } = self;
         let congestion_control = self.stack.as_ref().and_then(|stack| stack.congestion_control()).map(str::to_owned);
         info!("ready on {}: mode {mode}, policy {}", interface.name, config.policy.policy);
+        if let Some(link) = wifi.link() {
+            info!("{link}");
+        }
         let ready = Ready {
             t_ns: clock::monotonic().as_nanos(),
             interface: interface.name.clone(),
@@ -136,7 +142,14 @@ impl<'a> Agent<'a> {
 
     /// Looks which access point this is.
     fn follow_group(&mut self, now: Time) {
-        let Some(label) = group(&self.interface, self.config.beacon.group.as_deref()) else { return };
+        if let Err(error) = self.wifi.refresh(self.interface.index)
+            && let Some(more) = self.trouble_calm.may_say(now)
+        {
+            warn!("what the interface says of its access point is old: {error:#}{more}");
+        }
+        let Some(label) = group(&self.interface, self.wifi.radio(), self.config.beacon.group.as_deref()) else {
+            return;
+        };
         if self.hearing.label() == Some(&label) {
             return;
         }
@@ -235,6 +248,7 @@ impl<'a> Agent<'a> {
                     .map(|((sample, seen), decided)| self.flow_record(sample, seen, decided, until))
                     .collect(),
                 beacons: self.hearing.beacons(),
+                wifi: self.wifi.link().cloned(),
             };
             self.record(&Event::Tick(tick));
         }

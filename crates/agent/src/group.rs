@@ -1,25 +1,31 @@
 //! Which access point this host is behind, as far as it can tell: its peers are those that say the same.
 
 use crate::interface::Interface;
+use crate::wifi::Radio;
 use control::group::Label;
 
-/// The label of the interface's access point: the configured name, else what the interface shows. `None`: the interface is down
-/// or has no address yet, which says nothing about where it will be.
-pub(crate) fn group(interface: &Interface, name: Option<&str>) -> Option<Label> {
-    match name {
-        Some(name) => Some(Label::Name(name.to_owned())),
-        None if !interface.up || !(interface.broadcast.is_some() || interface.has_ipv6_link_local) => None,
-        None => Some(interface.gateway.map_or(Label::Link, Label::Gateway)),
+/// The label of the interface's access point: the configured name, else the BSSID, else the default route's next hop. `None`: the
+/// interface is down, has no address yet, or its radio no access point, which says nothing about where it will be.
+pub(crate) fn group(interface: &Interface, radio: &Radio, name: Option<&str>) -> Option<Label> {
+    let is_away = !interface.up || !(interface.broadcast.is_some() || interface.has_ipv6_link_local);
+    match (name, radio) {
+        (Some(name), _) => Some(Label::Name(name.to_owned())),
+        (None, _) if is_away => None,
+        (None, Radio::Alone) => None,
+        (None, Radio::Associated(link)) => Some(Label::Bssid(link.bssid.bytes())),
+        (None, Radio::None) => Some(interface.gateway.map_or(Label::Link, Label::Gateway)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wifi::WifiLink;
     use std::net::{IpAddr, Ipv4Addr};
 
     #[test]
-    fn a_name_goes_before_the_gateway_and_without_either_it_is_the_link() {
+    fn a_name_goes_before_the_access_point_that_before_the_gateway_and_without_any_it_is_the_link() {
+        let wired = |interface: &Interface, name| group(interface, &Radio::None, name);
         let gateway = IpAddr::from([10, 77, 0, 254]);
         let interface = Interface {
             name: "wlan0".to_owned(),
@@ -29,12 +35,16 @@ mod tests {
             has_ipv6_link_local: false,
             gateway: Some(gateway),
         };
-        assert_eq!(group(&interface, Some("office")), Some(Label::Name("office".to_owned())));
-        assert_eq!(group(&interface, None), Some(Label::Gateway(gateway)));
-        assert_eq!(group(&Interface { gateway: None, ..interface.clone() }, None), Some(Label::Link));
+        assert_eq!(wired(&interface, Some("office")), Some(Label::Name("office".to_owned())));
+        assert_eq!(wired(&interface, None), Some(Label::Gateway(gateway)));
+        assert_eq!(wired(&Interface { gateway: None, ..interface.clone() }, None), Some(Label::Link));
+        let associated = Radio::Associated(WifiLink::of([2, 0, 0, 0, 0, 1].into()));
+        assert_eq!(group(&interface, &associated, None), Some(Label::Bssid([2, 0, 0, 0, 0, 1])));
+        assert_eq!(group(&interface, &associated, Some("office")), Some(Label::Name("office".to_owned())));
+        assert_eq!(group(&interface, &Radio::Alone, None), None);
         for away in [Interface { up: false, ..interface.clone() }, Interface { broadcast: None, ..interface }] {
-            assert_eq!(group(&away, None), None);
-            assert!(group(&away, Some("office")).is_some());
+            assert_eq!(wired(&away, None), None);
+            assert!(wired(&away, Some("office")).is_some());
         }
     }
 }

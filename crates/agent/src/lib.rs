@@ -45,12 +45,14 @@ mod kernel_stack;
 pub mod record;
 mod sockets;
 pub mod stack;
+mod wifi;
 
 pub use config::{BeaconConfig, Config, ConfigError, Mode};
 pub use event_loop::run_on;
 pub use interface::Interface;
 pub use record::Totals as ExitSummary;
 pub use sockets::GROUP;
+pub use wifi::{Bssid, WifiLink};
 
 use std::sync::atomic::AtomicBool;
 

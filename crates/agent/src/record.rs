@@ -7,6 +7,7 @@
 use crate::calm::Calm;
 use crate::clock;
 use crate::config::Mode;
+use crate::wifi::WifiLink;
 use anyhow::{Context, Result};
 use control::bound::Bound;
 use control::policy::PolicyName;
@@ -70,6 +71,9 @@ pub struct Tick {
     pub flows: Vec<FlowRecord>,
     /// Messages between agents, since the start.
     pub beacons: Beacons,
+    /// The interface's link to its access point, as it was within the last 2 s; `None`: it is not wireless, or not associated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wifi: Option<WifiLink>,
 }
 
 /// One connection at a tick.

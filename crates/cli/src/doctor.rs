@@ -1,5 +1,6 @@
 //! `lasthop doctor`.
 
+use agent::{Interface, WifiLink};
 use anyhow::Result;
 use clap::Args;
 use kernel::Mode;
@@ -22,6 +23,22 @@ pub(crate) fn run(_: &DoctorArguments) -> Result<ExitCode> {
         Ok(()) => "can be loaded into the kernel, for any program: lasthop laws load".to_owned(),
         Err(error) => error.to_string(),
     };
-    crate::say(&format!("{support}\nbest mode  {means}\nlaws       {laws}"))?;
+    let interface = interface();
+    crate::say(&format!("{support}\nbest mode  {means}\nlaws       {laws}\ninterface  {interface}"))?;
     Ok(if best == Mode::Control { ExitCode::SUCCESS } else { ExitCode::from(crate::FAILED) })
+}
+
+/// The interface that an agent without configuration would manage.
+fn interface() -> String {
+    let Some(interface) = Interface::find(None) else {
+        return "none: there is no default route, so the agent has to be told (--interface)".to_owned();
+    };
+    let what = match WifiLink::read(&interface) {
+        Ok(Some(link)) => format!("Wi-Fi, {link}"),
+        Ok(None) => {
+            "not associated over Wi-Fi: peers are told apart by their gateway, or a configured group".to_owned()
+        }
+        Err(error) => format!("{error:#}"),
+    };
+    format!("{}: {what}", interface.name)
 }

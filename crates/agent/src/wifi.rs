@@ -1,0 +1,458 @@
+//! What a wireless interface knows of its link: the access point, the signal, the rate, the retries. From nl80211, the kernel's
+//! interface to Wi-Fi over generic netlink (linux/nl80211.h).
+//!
+//! Only asked, never told anything. A wired interface, and a kernel without Wi-Fi, have nothing to say.
+
+use crate::interface::Interface;
+use anyhow::{Context, Result, bail};
+use netlink_packet_core::{
+    NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkDeserializable, NetlinkMessage, NetlinkPayload, NetlinkSerializable,
+};
+use netlink_packet_generic::GenlMessage;
+use netlink_packet_generic::ctrl::nlas::GenlCtrlAttrs;
+use netlink_packet_generic::ctrl::{GenlCtrl, GenlCtrlCmd};
+use netlink_sys::protocols::NETLINK_GENERIC;
+use netlink_sys::{Socket, SocketAddr};
+use nix::errno::Errno;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use tracing::warn;
+use wl_nl80211::{
+    Nl80211Attr, Nl80211Command, Nl80211InterfaceType, Nl80211Message, Nl80211RateInfo, Nl80211StationInfo,
+};
+
+/// The name of an access point's radio.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Bssid([u8; 6]);
+
+/// What is known of the link of a wireless interface that is associated.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WifiLink {
+    /// The access point.
+    pub bssid: Bssid,
+    /// The network's name; bytes that are no UTF-8 are replaced.
+    pub ssid: Option<String>,
+    /// The channel's frequency, in MHz.
+    pub frequency_mhz: Option<u32>,
+    /// Average signal of the access point, in dBm.
+    pub signal_dbm: Option<i8>,
+    /// PHY rate of the last data frame to the access point, in Mb/s.
+    pub tx_bitrate_mbps: Option<f64>,
+    /// Data frames sent to the access point, since the association.
+    pub tx_packets: Option<u32>,
+    /// Transmissions that were repeated, since the association.
+    pub tx_retries: Option<u32>,
+    /// Frames that were given up, since the association.
+    pub tx_failed: Option<u32>,
+}
+
+/// What an interface is to Wi-Fi.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum Radio {
+    /// Nothing: it is wired, or no station of an access point.
+    #[default]
+    None,
+    /// A station that has no access point now.
+    Alone,
+    /// A station of this access point.
+    Associated(WifiLink),
+}
+
+/// The eye on the managed interface's radio.
+#[derive(Default)]
+pub(crate) struct Wifi {
+    nl80211: Option<Nl80211>,
+    radio: Radio,
+}
+
+/// A connection to nl80211 of the network namespace in which it was opened.
+struct Nl80211 {
+    socket: Socket,
+    family: u16,
+    sequence: u32,
+}
+
+impl Bssid {
+    /// Its six bytes.
+    pub(crate) const fn bytes(self) -> [u8; 6] {
+        self.0
+    }
+}
+
+impl fmt::Display for Bssid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+impl fmt::Debug for Bssid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl From<[u8; 6]> for Bssid {
+    fn from(bytes: [u8; 6]) -> Self {
+        Self(bytes)
+    }
+}
+
+impl From<Bssid> for String {
+    fn from(bssid: Bssid) -> Self {
+        bssid.to_string()
+    }
+}
+
+impl TryFrom<String> for Bssid {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let bytes: Result<Vec<u8>, _> = text.split(':').map(|byte| u8::from_str_radix(byte, 16)).collect();
+        let bssid = bytes.ok().and_then(|bytes| bytes.try_into().ok());
+        bssid.map(Self).ok_or_else(|| format!("{text:?} is no BSSID: six bytes in hex, with colons between them"))
+    }
+}
+
+impl fmt::Display for WifiLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "access point {}", self.bssid)?;
+        if let Some(ssid) = &self.ssid {
+            write!(f, " ({ssid:?})")?;
+        }
+        if let Some(frequency_mhz) = self.frequency_mhz {
+            write!(f, ", {frequency_mhz} MHz")?;
+        }
+        if let Some(signal_dbm) = self.signal_dbm {
+            write!(f, ", {signal_dbm} dBm")?;
+        }
+        if let Some(rate) = self.tx_bitrate_mbps {
+            write!(f, ", {rate} Mb/s")?;
+        }
+        if let (Some(retries), Some(packets)) = (self.tx_retries, self.tx_packets) {
+            write!(f, ", {retries} retries in {packets} frames")?;
+        }
+        if let Some(failed) = self.tx_failed {
+            write!(f, ", {failed} given up")?;
+        }
+        Ok(())
+    }
+}
+
+impl WifiLink {
+    /// The link of this interface as it is now; `None`: it is not wireless, or not associated.
+    ///
+    /// # Errors
+    /// Why the kernel does not answer.
+    pub fn read(interface: &Interface) -> Result<Option<Self>> {
+        let radio = match Nl80211::open()? {
+            Some(mut nl80211) => nl80211.radio(interface.index)?,
+            None => Radio::None,
+        };
+        Ok(match radio {
+            Radio::Associated(link) => Some(link),
+            Radio::None | Radio::Alone => None,
+        })
+    }
+
+    /// A link of which no more is known than the access point.
+    pub(crate) const fn of(bssid: Bssid) -> Self {
+        Self {
+            bssid,
+            ssid: None,
+            frequency_mhz: None,
+            signal_dbm: None,
+            tx_bitrate_mbps: None,
+            tx_packets: None,
+            tx_retries: None,
+            tx_failed: None,
+        }
+    }
+}
+
+impl Wifi {
+    /// Where nl80211 cannot be asked, every interface is taken for a wired one, and one warning says so.
+    pub(crate) fn open() -> Self {
+        let nl80211 = Nl80211::open().unwrap_or_else(|error| {
+            warn!("nothing is known of Wi-Fi: {error:#}");
+            None
+        });
+        Self { nl80211, radio: Radio::None }
+    }
+
+    /// Looks again.
+    ///
+    /// # Errors
+    /// Why the kernel does not answer; what was known before is kept.
+    pub(crate) fn refresh(&mut self, interface_index: u32) -> Result<()> {
+        if let Some(nl80211) = &mut self.nl80211 {
+            self.radio = nl80211.radio(interface_index)?;
+        }
+        Ok(())
+    }
+
+    /// What was seen last.
+    pub(crate) const fn radio(&self) -> &Radio {
+        &self.radio
+    }
+
+    /// The link, if there is one.
+    pub(crate) const fn link(&self) -> Option<&WifiLink> {
+        match &self.radio {
+            Radio::Associated(link) => Some(link),
+            Radio::None | Radio::Alone => None,
+        }
+    }
+}
+
+impl Nl80211 {
+    /// `None`: this kernel has no Wi-Fi.
+    fn open() -> Result<Option<Self>> {
+        let mut socket = Socket::new(NETLINK_GENERIC).context("cannot open generic netlink")?;
+        socket.bind_auto().context("cannot bind generic netlink")?;
+        socket.connect(&SocketAddr::new(0, 0)).context("cannot connect to generic netlink")?;
+        let mut nl80211 = Self { socket, family: 0, sequence: 0 };
+        let ask = GenlCtrl { cmd: GenlCtrlCmd::GetFamily, nlas: vec![GenlCtrlAttrs::FamilyName("nl80211".to_owned())] };
+        let answers = nl80211.ask(GenlMessage::from_payload(ask), NLM_F_ACK).context("cannot look for nl80211")?;
+        let id = answers.iter().flat_map(|answer| &answer.payload.nlas).find_map(|attribute| match attribute {
+            GenlCtrlAttrs::FamilyId(id) => Some(*id),
+            _ => None,
+        });
+        Ok(id.map(|family| Self { family, ..nl80211 }))
+    }
+
+    /// What the interface with this index is to Wi-Fi.
+    fn radio(&mut self, interface_index: u32) -> Result<Radio> {
+        let interface = self.about(Nl80211Command::GetInterface, interface_index, NLM_F_ACK)?;
+        if !interface.iter().any(is_station) {
+            return Ok(Radio::None);
+        }
+        let stations = self.about(Nl80211Command::GetStation, interface_index, NLM_F_DUMP)?;
+        Ok(link(&interface, &stations).map_or(Radio::Alone, Radio::Associated))
+    }
+
+    fn about(&mut self, cmd: Nl80211Command, interface_index: u32, flags: u16) -> Result<Vec<Nl80211Message>> {
+        let attributes = vec![Nl80211Attr::IfIndex(interface_index)];
+        let mut message = GenlMessage::from_payload(Nl80211Message { cmd, attributes });
+        message.set_resolved_family_id(self.family);
+        let answers = self.ask(message, flags).with_context(|| format!("nl80211 does not answer to {cmd:?}"))?;
+        Ok(answers.into_iter().map(|answer| answer.payload).collect())
+    }
+
+    /// Sends a request and takes the answers to it; none if there is no such thing.
+    fn ask<F>(&mut self, request: GenlMessage<F>, flags: u16) -> Result<Vec<GenlMessage<F>>>
+    where
+        F: fmt::Debug,
+        GenlMessage<F>: NetlinkSerializable + NetlinkDeserializable,
+    {
+        self.sequence += 1;
+        let mut message = NetlinkMessage::from(request);
+        message.header.flags = NLM_F_REQUEST | flags;
+        message.header.sequence_number = self.sequence;
+        message.finalize();
+        let mut bytes = vec![0; message.buffer_len()];
+        message.serialize(&mut bytes);
+        self.socket.send(&bytes, 0)?;
+        let mut answers = Vec::new();
+        loop {
+            // The kernel answers within the call to send: what is to come is there already.
+            let (datagram, _) = self.socket.recv_from_full()?;
+            if read(&datagram, self.sequence, &mut answers)? {
+                return Ok(answers);
+            }
+        }
+    }
+}
+
+/// Takes the messages of a datagram; whether they are the last.
+fn read<F>(datagram: &[u8], sequence: u32, answers: &mut Vec<GenlMessage<F>>) -> Result<bool>
+where
+    F: fmt::Debug,
+    GenlMessage<F>: NetlinkDeserializable,
+{
+    let mut rest = datagram;
+    while !rest.is_empty() {
+        let message = NetlinkMessage::<GenlMessage<F>>::deserialize(rest)?;
+        let length = usize::try_from(message.header.length)?.next_multiple_of(4);
+        rest = rest.get(length.max(1)..).unwrap_or_default();
+        if message.header.sequence_number != sequence {
+            continue; // the end of a former conversation
+        }
+        match message.payload {
+            NetlinkPayload::InnerMessage(answer) => answers.push(answer),
+            NetlinkPayload::Done(_) => return Ok(true),
+            NetlinkPayload::Error(error) => {
+                let errno = Errno::from_raw(-error.raw_code());
+                let nothing =
+                    error.code.is_none() || matches!(errno, Errno::ENOENT | Errno::ENODEV | Errno::EOPNOTSUPP);
+                return if nothing { Ok(true) } else { Err(error.to_io().into()) };
+            }
+            other => bail!("an unexpected message: {other:?}"),
+        }
+    }
+    Ok(false)
+}
+
+fn is_station(interface: &Nl80211Message) -> bool {
+    interface.attributes.contains(&Nl80211Attr::IfType(Nl80211InterfaceType::Station))
+}
+
+/// What the two answers say together; of an interface that is a station, its only station is the access point.
+fn link(interface: &[Nl80211Message], stations: &[Nl80211Message]) -> Option<WifiLink> {
+    let station = stations.first()?;
+    let bssid = station.attributes.iter().find_map(|attribute| match attribute {
+        Nl80211Attr::Mac(bytes) => Some(Bssid(*bytes)),
+        _ => None,
+    })?;
+    let mut link = WifiLink::of(bssid);
+    for attribute in interface.iter().flat_map(|message| &message.attributes) {
+        match attribute {
+            Nl80211Attr::SsidRaw(name) => link.ssid = Some(String::from_utf8_lossy(name).into_owned()),
+            Nl80211Attr::WiphyFreq(frequency_mhz) => link.frequency_mhz = Some(*frequency_mhz),
+            _ => {}
+        }
+    }
+    let facts = station.attributes.iter().filter_map(|attribute| match attribute {
+        Nl80211Attr::StationInfo(facts) => Some(facts),
+        _ => None,
+    });
+    for fact in facts.flatten() {
+        match fact {
+            Nl80211StationInfo::SignalAvg(dbm) => link.signal_dbm = Some(*dbm),
+            // A driver without an average has at least the last one.
+            Nl80211StationInfo::Signal(dbm) => link.signal_dbm = link.signal_dbm.or(Some(*dbm)),
+            Nl80211StationInfo::TxBitrate(rate) => link.tx_bitrate_mbps = bitrate_mbps(rate),
+            Nl80211StationInfo::TxPackets(count) => link.tx_packets = Some(*count),
+            Nl80211StationInfo::TxRetries(count) => link.tx_retries = Some(*count),
+            Nl80211StationInfo::TxFailed(count) => link.tx_failed = Some(*count),
+            _ => {}
+        }
+    }
+    Some(link)
+}
+
+/// The kernel's unit is 100 kb/s; the field of 16 bits is there for old programs, and not above 6.5 Gb/s.
+fn bitrate_mbps(rate: &[Nl80211RateInfo]) -> Option<f64> {
+    let wide = rate.iter().find_map(|part| match part {
+        Nl80211RateInfo::Bitrate32(tenths) => Some(*tenths),
+        _ => None,
+    });
+    let narrow = rate.iter().find_map(|part| match part {
+        Nl80211RateInfo::Bitrate(tenths) => Some(u32::from(*tenths)),
+        _ => None,
+    });
+    wide.or(narrow).map(|tenths| f64::from(tenths) / 10.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEQUENCE: u32 = 0x5bd0_d09c;
+
+    /// The answers in datagrams as they come from the kernel, written in hex.
+    fn answers(datagrams: &[&str]) -> (Vec<Nl80211Message>, bool) {
+        let mut answers = Vec::new();
+        let mut last = false;
+        for datagram in datagrams {
+            assert!(!last, "nothing comes after the end");
+            let bytes: Vec<u8> = datagram
+                .split_whitespace()
+                .map(|byte| u8::from_str_radix(byte, 16).expect("two digits in hex"))
+                .collect();
+            last = read(&bytes, SEQUENCE, &mut answers).expect("messages");
+        }
+        (answers.into_iter().map(|answer: GenlMessage<Nl80211Message>| answer.payload).collect(), last)
+    }
+
+    /// NL80211_CMD_NEW_INTERFACE of an associated station: header, generic header, attributes; then the acknowledgement.
+    const INTERFACE: &[&str] = &[
+        "60 00 00 00 1c 00 00 00 9c d0 d0 5b 00 00 00 00  07 01 00 00 \
+         08 00 03 00 03 00 00 00  0b 00 04 00 77 6c 70 32 73 30 00 00 \
+         08 00 01 00 00 00 00 00  08 00 05 00 02 00 00 00 \
+         0a 00 06 00 a4 2b 8c 01 02 03 00 00  08 00 26 00 85 09 00 00 \
+         0a 00 34 00 6f 66 66 69 63 65 00 00  08 00 2e 00 07 00 00 00",
+        "24 00 00 00 02 00 00 00 9c d0 d0 5b 00 00 00 00  00 00 00 00  1c 00 00 00 1c 00 05 00 9c d0 d0 5b 00 00 00 00",
+    ];
+
+    /// NL80211_CMD_NEW_STATION as Linux 4.18 sends it (header and order as `iw --debug dev wlan0 station dump` shows them,
+    /// shortened to some attributes), then NLMSG_DONE.
+    const STATION: &[&str] = &[
+        "98 00 00 00 1c 00 02 00 9c d0 d0 5b 00 00 00 00  13 01 00 00 \
+         08 00 03 00 03 00 00 00  0a 00 06 00 a4 2b 8c 0a 0b 0c 00 00  08 00 2e 00 07 00 00 00 \
+         68 00 15 00 \
+         08 00 10 00 9c 00 00 00  08 00 01 00 14 00 00 00 \
+         08 00 02 00 34 12 00 00  08 00 03 00 78 56 00 00 \
+         05 00 07 00 c4 00 00 00  05 00 0d 00 c2 00 00 00 \
+         1c 00 08 00  08 00 05 00 14 05 00 00  06 00 01 00 14 05 00 00  05 00 02 00 07 00 00 00 \
+         08 00 0a 00 e8 03 00 00  08 00 0b 00 2a 00 00 00  08 00 0c 00 03 00 00 00",
+        "14 00 00 00 03 00 02 00 9c d0 d0 5b 00 00 00 00 00 00 00 00",
+    ];
+
+    #[test]
+    fn a_recorded_station_is_its_access_point() {
+        let ((interface, all), (stations, end)) = (answers(INTERFACE), answers(STATION));
+        assert!(all && end && interface.iter().any(is_station));
+        let link = link(&interface, &stations).expect("associated");
+        assert_eq!(
+            link,
+            WifiLink {
+                bssid: Bssid([0xa4, 0x2b, 0x8c, 0x0a, 0x0b, 0x0c]),
+                ssid: Some("office".to_owned()),
+                frequency_mhz: Some(2437),
+                signal_dbm: Some(-62), // the average, 0xc2, and not the last, 0xc4
+                tx_bitrate_mbps: Some(130.0),
+                tx_packets: Some(1000),
+                tx_retries: Some(42),
+                tx_failed: Some(3),
+            }
+        );
+        assert_eq!(
+            link.to_string(),
+            "access point a4:2b:8c:0a:0b:0c (\"office\"), 2437 MHz, -62 dBm, 130 Mb/s, 42 retries in 1000 frames, 3 given up"
+        );
+    }
+
+    #[test]
+    fn whoever_is_not_associated_has_no_link() {
+        let (interface, _) = answers(INTERFACE);
+        assert_eq!(link(&interface, &[]), None);
+        let (nothing, end) = answers(&STATION[1..]);
+        assert!(nothing.is_empty() && end);
+    }
+
+    #[test]
+    fn an_interface_that_is_not_wireless_is_no_error() {
+        // NLMSG_ERROR with -ENODEV (19) and the request's header.
+        let (nothing, end) = answers(&["24 00 00 00 02 00 00 00 9c d0 d0 5b 00 00 00 00  ed ff ff ff \
+              1c 00 00 00 1c 00 05 00 9c d0 d0 5b 00 00 00 00"]);
+        assert!(nothing.is_empty() && end);
+    }
+
+    #[test]
+    fn a_refusal_and_what_is_cut_off_are_errors() {
+        let mut answers: Vec<GenlMessage<Nl80211Message>> = Vec::new();
+        let eperm = [36, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255];
+        let eperm: Vec<u8> = eperm.into_iter().chain([0; 16]).collect();
+        assert!(read(&eperm, 1, &mut answers).is_err());
+        assert!(read(&[1, 2, 3], 1, &mut answers).is_err());
+        assert!(read(&eperm[..20], 1, &mut answers).is_err());
+    }
+
+    #[test]
+    fn this_kernel_can_be_asked() {
+        // With Wi-Fi or without: loopback is not wireless.
+        if let Some(mut nl80211) = Nl80211::open().expect("generic netlink") {
+            assert_eq!(nl80211.radio(1).expect("an answer"), Radio::None);
+        }
+    }
+
+    #[test]
+    fn a_bssid_is_read_as_it_is_written() {
+        let bssid = Bssid([0, 1, 2, 0xaa, 0xbb, 0xff]);
+        assert_eq!(bssid.to_string(), "00:01:02:aa:bb:ff");
+        assert_eq!(Bssid::try_from(bssid.to_string()), Ok(bssid));
+        assert!(Bssid::try_from("00:01:02".to_owned()).is_err());
+    }
+}
