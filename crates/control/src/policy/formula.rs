@@ -64,16 +64,12 @@ impl Policy for Formula {
         let mut decisions = Vec::with_capacity(flows.len());
         for flow in flows {
             let mut latch = known.remove(&flow.id).unwrap_or_default();
-            let controlled = latch.observe(flow).ok_or(Reason::NoRtt).and_then(|rise| {
+            let limits = latch.observe(flow).ok_or(Reason::NoRtt).and_then(|rise| {
                 let own = latch.follow_own_rtt(now, rise, &self.settings);
                 latch.decide(now, rise, own, false, &self.settings)?;
                 Ok(self.limit(rise, peers.terminals(), observation.busy_flows().max(1)))
             });
-            let (bound, reason) = match controlled {
-                Ok((bound, reason)) => (Some(bound), reason),
-                Err(reason) => (None, reason),
-            };
-            decisions.push(FlowDecision { id: flow.id, bound, enabled: latch.enabled, reason });
+            decisions.push(FlowDecision::new(flow.id, latch.enabled, limits));
             self.flows.insert(flow.id, latch);
         }
         Decision { flows: decisions, new_flows: None } // "When the system starts, the proposed control ... is disabled"

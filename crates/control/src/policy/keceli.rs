@@ -15,7 +15,7 @@
 //! number of stations.
 
 use super::budget::Since;
-use super::{Decision, FlowDecision, FlowObservation, Observation, Policy, PolicyName, PolicySettings, Reason};
+use super::{Decision, FlowDecision, FlowId, FlowObservation, Observation, Policy, PolicyName, PolicySettings, Reason};
 use crate::bound::Bound;
 use std::collections::BTreeMap;
 use units::Span;
@@ -25,7 +25,7 @@ use units::Span;
 pub struct Keceli {
     settings: PolicySettings,
     since: Since,
-    lowest_rtts: BTreeMap<super::FlowId, Span>,
+    lowest_rtts: BTreeMap<FlowId, Span>,
 }
 
 impl Keceli {
@@ -40,12 +40,12 @@ impl Keceli {
         (queued + segments_per_second * lowest_rtt.as_secs_f64()) / f64::from(flows)
     }
 
-    fn decide(&self, flow: &FlowObservation, flows: u32) -> (Option<Bound>, Reason) {
-        let Some(lowest_rtt) = self.lowest_rtts.get(&flow.id).copied() else { return (None, Reason::NoRtt) };
+    fn limit(&self, flow: &FlowObservation, flows: u32) -> Result<(Bound, Reason), Reason> {
+        let lowest_rtt = *self.lowest_rtts.get(&flow.id).ok_or(Reason::NoRtt)?;
         let ideal_segments = self.window(lowest_rtt, flows);
         let min_segments = self.settings.minimum_segments;
         let bound = Bound { min_segments, max_segments: (ideal_segments as u32).max(min_segments) };
-        (Some(bound), Reason::QueueShare { lowest_rtt, flows, ideal_segments })
+        Ok((bound, Reason::QueueShare { lowest_rtt, flows, ideal_segments }))
     }
 }
 
@@ -64,9 +64,8 @@ impl Policy for Keceli {
         let others = observation.peers.busy_flows();
         let flows = observation.busy_flows().max(1).saturating_add(others).min(self.settings.maximum_terminals);
         let decide = |flow: &FlowObservation| {
-            let (bound, reason) = self.decide(flow, flows);
-            let enabled = self.since.enabled(flow.id).filter(|_| bound.is_some());
-            FlowDecision { id: flow.id, bound, enabled, reason }
+            let limits = self.limit(flow, flows);
+            FlowDecision::new(flow.id, self.since.enabled(flow.id).filter(|_| limits.is_ok()), limits)
         };
         Decision { flows: observation.flows.iter().map(decide).collect(), new_flows: None }
     }
@@ -76,7 +75,6 @@ impl Policy for Keceli {
 mod tests {
     use super::*;
     use crate::peers::{Neighbourhood, Peer, PeerId, Report};
-    use crate::policy::FlowId;
     use units::Time;
 
     fn upper(change: impl FnOnce(&mut PolicySettings), peers: &[u16], own: u64) -> Option<u32> {

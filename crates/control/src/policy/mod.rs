@@ -127,6 +127,15 @@ pub enum Trigger {
 }
 
 impl FlowDecision {
+    /// Of a connection with these limits and the reason for them, or none for this reason.
+    fn new(id: FlowId, enabled: Option<Enabled>, limits: Result<(Bound, Reason), Reason>) -> Self {
+        let (bound, reason) = match limits {
+            Ok((bound, reason)) => (Some(bound), reason),
+            Err(reason) => (None, reason),
+        };
+        Self { id, bound, enabled, reason }
+    }
+
     /// Since when it is under control; `None`: it is not.
     pub fn enabled_at(&self) -> Option<Time> {
         self.enabled.map(|enabled| enabled.at)

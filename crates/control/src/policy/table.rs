@@ -137,15 +137,11 @@ impl Policy for Table {
         // S3 and on.
         let (terminals, busy_flows) = (peers.terminals(), observation.busy_flows().max(1));
         let decide = |(id, mut latch, rise, own): (FlowId, Latch, Option<Rise>, bool)| {
-            let controlled = rise.ok_or(Reason::NoRtt).and_then(|rise| {
+            let limits = rise.ok_or(Reason::NoRtt).and_then(|rise| {
                 latch.decide(now, rise, own, others, &self.settings)?;
                 Ok(self.limit(rise, terminals, busy_flows))
             });
-            let (bound, reason) = match controlled {
-                Ok((bound, reason)) => (Some(bound), reason),
-                Err(reason) => (None, reason),
-            };
-            (latch, FlowDecision { id, bound, enabled: latch.enabled, reason })
+            (latch, FlowDecision::new(id, latch.enabled, limits))
         };
         let decided: Vec<_> = seen.into_iter().map(decide).collect();
         self.flows = decided.iter().map(|(latch, decision)| (decision.id, *latch)).collect();
