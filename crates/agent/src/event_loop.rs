@@ -15,8 +15,9 @@ use units::{Span, Time};
 
 /// Between two looks at the interface.
 const REFRESH: Span = Span::from_secs(2);
-/// A loop that has not come round for longer was stopped, or got no CPU: what waits in its sockets is not the present.
-const STALLED: Span = Span::from_secs(2);
+/// A loop that has not come round for longer was stopped: what waits in its sockets is not the present. Longer than a busy
+/// machine leaves it without a CPU.
+const STALLED: Span = Span::from_secs(10);
 /// The order to stop is obeyed within this, even if no signal interrupts the wait.
 const LONGEST_WAIT: Span = Span::from_millis(500);
 

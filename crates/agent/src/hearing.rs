@@ -52,6 +52,13 @@ struct Ear {
     calm: Calm,
 }
 
+/// The time of arrival.
+#[derive(Clone, Copy, Debug)]
+struct Clocks {
+    now: Time,
+    wall_ns: u64,
+}
+
 impl Hearing {
     /// Reads the group key, if there is one. Opens no socket yet.
     pub(crate) fn new(config: &BeaconConfig) -> Result<Self> {
@@ -128,7 +135,10 @@ impl Hearing {
     pub(crate) fn receive(&mut self, now: Time) {
         let Self { sockets, ear, sender, .. } = self;
         if !ear.is_deaf(now) {
-            sockets.receive(DATAGRAMS_AT_ONCE, |from, datagram| ear.on_datagram(now, *sender, from, datagram));
+            let wall_ns = clock::wall_ns();
+            sockets.receive(DATAGRAMS_AT_ONCE, |from, datagram| {
+                ear.on_datagram(Clocks { now, wall_ns }, *sender, from, datagram)
+            });
         }
     }
 
@@ -170,12 +180,13 @@ impl Ear {
     }
 
     /// Takes one datagram; `false` if the others have to wait, or are lost. `own` is this host's identity.
-    fn on_datagram(&mut self, now: Time, own: PeerId, from: SocketAddr, datagram: &[u8]) -> bool {
+    fn on_datagram(&mut self, clocks: Clocks, own: PeerId, from: SocketAddr, datagram: &[u8]) -> bool {
+        let now = clocks.now;
         if self.table.on_datagram(now).is_err() {
             self.deaf_until = now.saturating_add(DEAF_AFTER_A_FLOOD);
             return false;
         }
-        if let Err(cause) = self.hear(now, own, datagram) {
+        if let Err(cause) = self.hear(clocks, own, datagram) {
             debug!("a datagram of {} bytes from {from} is not heard: {cause}", datagram.len());
             // What somebody on this network or this host can set right.
             if matches!(cause, Reject::Tag | Reject::Unauthenticated | Reject::NoKey | Reject::Stale | Reject::Version)
@@ -187,9 +198,9 @@ impl Ear {
         true
     }
 
-    fn hear(&mut self, now: Time, own: PeerId, datagram: &[u8]) -> Result<(), Reject> {
+    fn hear(&mut self, Clocks { now, wall_ns }: Clocks, own: PeerId, datagram: &[u8]) -> Result<(), Reject> {
         let Self { receiver, table, .. } = self;
-        let beacon = receiver.on_datagram(clock::wall_ns(), datagram).map_err(|cause| table.reject(cause))?;
+        let beacon = receiver.on_datagram(wall_ns, datagram).map_err(|cause| table.reject(cause))?;
         if beacon.sender == own {
             return Ok(()); // a broadcast comes back to its sender
         }
@@ -242,10 +253,44 @@ mod tests {
     }
 
     #[test]
+    fn a_wall_clock_that_is_set_costs_a_keyed_peer_no_more_than_the_time_until_it_is_right() {
+        const SECOND: u64 = 1_000_000_000;
+        let key = || Some(GroupKey::new(b"sixteen bytes or more").expect("long enough"));
+        let mut ear = Ear::new(key(), Limits::default());
+        let (mut sender, mut last) = (PeerId(7), 0);
+        let mut second = 0_u64;
+        // Both speak of the same true time; each clock is so many seconds off.
+        let mut hears = |speaker_off: i64, hearer_off: i64| {
+            second += 1;
+            let wall = |off: i64| (1_800_000_000 + second).checked_add_signed(off).expect("a date") * SECOND;
+            let timestamp_ns = next_timestamp(wall(speaker_off), &mut sender, &mut last);
+            let datagram = Beacon { sender, timestamp_ns, ..beacon(0) }.encode(key().as_ref());
+            let clocks = Clocks { now: Time::ZERO + Span::from_secs(second), wall_ns: wall(hearer_off) };
+            ear.hear(clocks, PeerId(1), &datagram)
+        };
+        assert_eq!(hears(0, 0), Ok(()));
+        // The speaker's clock forth by an hour and back again, and back by an hour and forth again.
+        for off in [3600, -3600] {
+            assert_eq!(hears(off, 0), Err(Reject::Stale));
+            assert_eq!(hears(0, 0), Ok(()));
+            // The same with the hearer's.
+            assert_eq!(hears(0, off), Err(Reject::Stale));
+            assert_eq!(hears(0, 0), Ok(()));
+        }
+        // Steps of a few seconds are not noticed.
+        for off in [3, 0, -4, 0, 20, 0, -20, 0] {
+            assert_eq!(hears(off, 0), Ok(()), "{off} s");
+            assert_eq!(hears(0, off), Ok(()), "{off} s");
+        }
+    }
+
+    #[test]
     fn a_flood_is_looked_at_within_limits_and_an_honest_peer_is_heard_after_it() {
         let mut ear = Ear::new(None, Limits::default());
         let from = SocketAddr::from(([10, 77, 0, 2], 29470));
-        let takes = |ear: &mut Ear, now, datagram: &[u8]| ear.on_datagram(now, PeerId(1), from, datagram);
+        let takes = |ear: &mut Ear, now, datagram: &[u8]| {
+            ear.on_datagram(Clocks { now, wall_ns: 1 }, PeerId(1), from, datagram)
+        };
         let at = |milliseconds| Time::ZERO + Span::from_millis(milliseconds);
         let noise = b"LHOP and so on";
         // 2000 a second are looked at, and as many may come at once. Then the sockets are left alone for 100 ms.

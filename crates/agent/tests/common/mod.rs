@@ -1,6 +1,8 @@
 //! Hosts for tests: network namespaces that live as long as a thread of ours, and a TCP that does what a test says.
 #![allow(dead_code, unreachable_pub)] // each test file uses a part
 
+pub mod process;
+
 use agent::record::Event;
 use agent::stack::{CongestionState, Loaded, SocketSample, Stack, StateChange};
 use agent::{Config, ExitSummary, Interface, Mode};
@@ -110,10 +112,15 @@ pub fn two_hosts() -> (Host, Host) {
 }
 
 pub fn join(a: &Host, b: &Host) {
-    a.ip(&format!("link add last type veth peer name last netns {}", b.namespace()));
-    for (host, address) in [(a, "10.77.0.1/24"), (b, "10.77.0.2/24")] {
-        host.ip(&format!("address add {address} dev last"));
-        host.ip("link set last up");
+    join_by(a, "last", "10.77.0.1/24", b, "10.77.0.2/24");
+}
+
+/// A cable from the interface with this name to the other host's `last`.
+pub fn join_by(a: &Host, interface: &str, address: &str, b: &Host, address_of_b: &str) {
+    a.ip(&format!("link add {interface} type veth peer name last netns {}", b.namespace()));
+    for (host, interface, address) in [(a, interface, address), (b, "last", address_of_b)] {
+        host.ip(&format!("address add {address} dev {interface}"));
+        host.ip(&format!("link set {interface} up"));
         host.ip("link set lo up");
     }
 }

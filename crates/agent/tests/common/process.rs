@@ -1,0 +1,155 @@
+//! The agent as a process of its own, on this machine's kernel, and connections for it to bound.
+
+use super::{Host, events, wait_for};
+use agent::record::{Event, Tick, Totals};
+use agent::{Config, Mode};
+use kernel::{Kernel, Options, SocketSample};
+use nix::sys::signal::Signal;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// `kernel::Kernel` looks for names that are taken and registers one; two at once make each other try again.
+pub static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// What an [`AgentProcess`] runs: each test binary that has them calls this from an ignored test named `agent_process`.
+pub fn run() {
+    let Some(config) = std::env::var_os("LASTHOP_TEST_AGENT_CONFIG") else { return };
+    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+    let stop = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&stop)).expect("a signal can be caught");
+    let config = Config::load(&PathBuf::from(config)).expect("the test writes a valid configuration");
+    agent::run(&config, &stop).expect("the agent runs and stops");
+}
+
+pub struct AgentProcess {
+    pub process: Child,
+    record: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl AgentProcess {
+    /// On the host's interface `last`; `settings` are the lines of the configuration from the table `[policy]` on.
+    pub fn start(host: &Host, mode: Mode, settings: &str) -> Self {
+        Self::start_on(host, "last", mode, settings)
+    }
+
+    /// The same on another interface.
+    pub fn start_on(host: &Host, interface: &str, mode: Mode, settings: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let record = folder.path().join("record.jsonl");
+        let config = folder.path().join("agent.toml");
+        let text =
+            format!("interface = \"{interface}\"\nmode = \"{mode}\"\nrecord = \"{}\"\n{settings}", record.display());
+        std::fs::write(&config, text).expect("written");
+        let process = host.run(move || {
+            let executable = std::env::current_exe().expect("this test");
+            let mut command = Command::new(executable);
+            command.args(["--exact", "agent_process", "--ignored", "--nocapture"]);
+            command.env("LASTHOP_TEST_AGENT_CONFIG", config);
+            command.process_group(0).spawn().expect("this test runs again")
+        });
+        let agent = Self { process, record, _folder: folder };
+        wait_for("the agent to be ready", || {
+            agent.events().first().map(|event| assert!(matches!(event, Event::Ready(ready) if ready.mode == mode)))
+        });
+        agent
+    }
+
+    pub fn events(&self) -> Vec<Event> {
+        events(&self.record)
+    }
+
+    /// What was seen and decided at each tick so far.
+    pub fn ticks(&self) -> Vec<Tick> {
+        let tick = |event| if let Event::Tick(tick) = event { Some(tick) } else { None };
+        self.events().into_iter().filter_map(tick).collect()
+    }
+
+    /// The first tick from now on that is wanted.
+    pub fn wait_for_tick(&self, what: &str, wanted: impl Fn(&Tick) -> bool) -> Tick {
+        let begun = self.ticks().len();
+        wait_for(what, || self.ticks().into_iter().skip(begun).find(&wanted))
+    }
+
+    /// Stops it in order; what it did.
+    pub fn stop(mut self) -> Totals {
+        self.signal(Signal::SIGTERM);
+        assert!(wait_for("the agent to end", || self.process.try_wait().expect("it is ours")).success());
+        let Some(Event::Stopped(totals)) = self.events().pop() else {
+            panic!("the last line says that it has stopped")
+        };
+        totals
+    }
+
+    /// Its resident memory, in KiB.
+    pub fn rss_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).expect("it runs");
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("Linux says so");
+        line.split_whitespace().nth(1).expect("a number").parse().expect("in KiB")
+    }
+
+    pub fn signal(&mut self, signal: Signal) {
+        let process = nix::unistd::Pid::from_raw(self.process.id() as i32);
+        nix::sys::signal::kill(process, signal).expect("the agent runs");
+    }
+}
+
+impl Drop for AgentProcess {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A server that takes what comes.
+pub fn serve(host: &Host) {
+    host.run(|| {
+        let listener = TcpListener::bind("[::]:5001").expect("a port");
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                thread::spawn(move || {
+                    let mut stream = stream;
+                    let mut buffer = vec![0; 1 << 16];
+                    while matches!(stream.read(&mut buffer), Ok(1..)) {}
+                });
+            }
+        });
+    });
+}
+
+/// A connection that sends all it can, until it is shut down.
+pub fn upload(host: &Host, to: &str) -> TcpStream {
+    let to: SocketAddr = to.parse().expect("an address");
+    host.run(move || {
+        let stream = wait_for("a connection", || TcpStream::connect(to).ok());
+        let mut sending = stream.try_clone().expect("a second handle");
+        thread::spawn(move || while sending.write_all(&[0; 1 << 16]).is_ok() {});
+        stream
+    })
+}
+
+/// Looks at the uploads until all satisfy `wanted`.
+pub fn wait_until_uploads(host: &Host, what: &'static str, wanted: fn(&SocketSample) -> bool) {
+    host.run(move || {
+        let index = nix::net::if_::if_nametoindex("last").expect("it is there");
+        let options = Options::new(index, kernel::Mode::Observe).expect("possible as root");
+        let mut kernel = Kernel::load(&options).expect("possible as root");
+        wait_for(what, || {
+            let mut seen = kernel.sample().expect("sockets can be walked");
+            seen.retain(|sample| sample.remote.port() == 5001);
+            (!seen.is_empty() && seen.iter().all(wanted)).then_some(())
+        });
+    });
+}
+
+/// CLOCK_MONOTONIC, which the record's times are on.
+pub fn monotonic_ns() -> u64 {
+    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).expect("Linux has this clock");
+    now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
+}

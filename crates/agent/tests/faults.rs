@@ -1,0 +1,133 @@
+//! What goes wrong around an agent on this machine's kernel: control lapses and comes back, and no connection breaks. Needs root.
+#![allow(missing_docs)]
+
+mod common;
+
+use agent::Mode;
+use common::process::{self, AgentProcess, ONE_AT_A_TIME, monotonic_ns, serve, upload, wait_until_uploads};
+use common::{Host, join_by, root, two_hosts};
+use kernel::SocketSample;
+use nix::sys::signal::Signal;
+use std::net::TcpStream;
+
+const BOUND_SEGMENTS: u32 = 16;
+
+/// Not a test: what `AgentProcess` runs.
+#[test]
+#[ignore = "run by the other tests"]
+fn agent_process() {
+    process::run();
+}
+
+fn start(host: &Host) -> AgentProcess {
+    let policy = format!("[policy]\npolicy = \"fixed\"\nbound_segments = {BOUND_SEGMENTS}\n");
+    AgentProcess::start(host, Mode::Control, &policy)
+}
+
+/// A host with an upload that an agent has bounded, and the host that it goes to.
+fn bounded_upload() -> (Host, Host, TcpStream, AgentProcess) {
+    let (a, b) = two_hosts();
+    serve(&b);
+    let connection = upload(&a, "10.77.0.2:5001");
+    let agent = start(&a);
+    wait_until_uploads(&a, "the window to be bounded", bounded);
+    (a, b, connection, agent)
+}
+
+fn bounded(sample: &SocketSample) -> bool {
+    sample.congestion_control.starts_with("lasthop") && sample.cwnd_segments <= BOUND_SEGMENTS
+}
+
+/// Whether it is the same connection, and alive: bytes are acknowledged that were not when it was asked before.
+fn goes_on(agent: &AgentProcess, connection: &TcpStream) {
+    let local = connection.local_addr().expect("it is open").to_string();
+    let acked =
+        |tick: &agent::record::Tick| tick.flows.iter().find(|flow| flow.local == local).map(|flow| flow.acked_bytes);
+    let before = agent.wait_for_tick("the connection", |tick| acked(tick).is_some());
+    let before = acked(&before);
+    agent.wait_for_tick("the connection to go on", |tick| acked(tick) > before);
+    assert!(connection.take_error().expect("it is open").is_none());
+}
+
+#[test]
+fn an_agent_that_hangs_loses_control_and_takes_it_up_again() {
+    if !root() {
+        return;
+    }
+    let _alone = ONE_AT_A_TIME.lock();
+    let (a, _b, connection, mut agent) = bounded_upload();
+    agent.signal(Signal::SIGSTOP);
+    let stopped_ns = monotonic_ns();
+    wait_until_uploads(&a, "the bound to lapse", |sample| sample.cwnd_segments > BOUND_SEGMENTS);
+    agent.signal(Signal::SIGCONT);
+    wait_until_uploads(&a, "the window to be bounded again", bounded);
+    goes_on(&agent, &connection);
+    // The first tick after it came late: by what it had slept, of which a lease is the least.
+    let late = agent.ticks().into_iter().find(|tick| tick.t_ns > stopped_ns && tick.late_ns > 500_000_000);
+    assert!(late.is_some(), "no tick was late");
+    let totals = agent.stop();
+    assert!(totals.late_ticks >= 1 && totals.roamed == 0 && totals.resumed == 0, "{totals}");
+}
+
+#[test]
+fn an_agent_that_is_killed_is_followed_by_another_one() {
+    if !root() {
+        return;
+    }
+    let _alone = ONE_AT_A_TIME.lock();
+    let (a, _b, connection, mut agent) = bounded_upload();
+    agent.signal(Signal::SIGKILL);
+    agent.process.wait().expect("it is dead");
+    wait_until_uploads(&a, "the bound to lapse", |sample| sample.cwnd_segments > BOUND_SEGMENTS);
+    let agent = start(&a);
+    wait_until_uploads(&a, "the window to be bounded again", bounded);
+    goes_on(&agent, &connection);
+    assert_eq!(agent.stop().sockets_restored, 1);
+    wait_until_uploads(&a, "another control", |sample| !sample.congestion_control.starts_with("lasthop"));
+}
+
+#[test]
+fn an_interface_that_goes_down_and_up_again_costs_no_connection() {
+    if !root() {
+        return;
+    }
+    let _alone = ONE_AT_A_TIME.lock();
+    let (a, _b, connection, agent) = bounded_upload();
+    a.ip("link set last down");
+    // Nothing is acknowledged; the connection waits, and so does its bound.
+    let stalled = agent.wait_for_tick("a tick", |tick| tick.flows.iter().all(|flow| !flow.busy));
+    assert_eq!(stalled.flows.len(), 1);
+    a.ip("link set last up");
+    goes_on(&agent, &connection);
+    wait_until_uploads(&a, "the window to be bounded again", bounded);
+    assert_eq!(agent.stop().sockets_restored, 1);
+}
+
+#[test]
+fn two_agents_bound_the_connections_of_their_own_interfaces() {
+    if !root() {
+        return;
+    }
+    let _alone = ONE_AT_A_TIME.lock();
+    let (a, b, c) = (Host::new(), Host::new(), Host::new());
+    join_by(&a, "last", "10.77.0.1/24", &b, "10.77.0.2/24");
+    join_by(&a, "other", "10.78.0.1/24", &c, "10.78.0.2/24");
+    serve(&b);
+    serve(&c);
+    let uploads = [upload(&a, "10.77.0.2:5001"), upload(&a, "10.78.0.2:5001")];
+    let on_last = start(&a);
+    let policy = format!("[policy]\npolicy = \"fixed\"\nbound_segments = {}\n", 2 * BOUND_SEGMENTS);
+    let on_other = AgentProcess::start_on(&a, "other", Mode::Control, &policy);
+    for (agent, connection, limit) in
+        [(&on_last, &uploads[0], BOUND_SEGMENTS), (&on_other, &uploads[1], 2 * BOUND_SEGMENTS)]
+    {
+        let local = connection.local_addr().expect("it is open").to_string();
+        let tick = agent.wait_for_tick("its connection", |tick| tick.flows.iter().any(|flow| flow.bound.is_some()));
+        assert_eq!(tick.flows.iter().map(|flow| flow.local.clone()).collect::<Vec<_>>(), [local]);
+        assert_eq!(tick.flows[0].bound.map(|bound| bound.max_segments), Some(limit));
+        goes_on(agent, connection);
+    }
+    for agent in [on_last, on_other] {
+        assert_eq!(agent.stop().sockets_restored, 1);
+    }
+}
