@@ -5,7 +5,7 @@ LASTHOP = $(or $(CARGO_TARGET_DIR),target)/release/lasthop
 OUT ?= out
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint bench clean
+.PHONY: help setup build demo test lint bench fuzz clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ bench: build ## speed of the simulator, overhead in the kernel and of the agent:
 	$(CARGO) bench --locked --package lasthop-network --bench carry
 	$(CARGO) bench --locked --package lasthop-kernel --bench overhead
 	$(CARGO) bench --locked --package lasthop-agent --bench footprint
+
+fuzz: setup ## 60 s of forged beacons against the codec, the peer table and a policy (FUZZ_SECONDS=60; needs g++)
+	@scripts/fuzz
 
 clean: ## remove what was built and measured
 	$(CARGO) clean
