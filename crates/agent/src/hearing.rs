@@ -120,6 +120,11 @@ impl Hearing {
     /// Says `report` to all peers if it is time to.
     pub(crate) fn poll_send(&mut self, now: Time, report: Report) {
         let (peers, datagrams) = (self.ear.table.hosts(now), self.sockets.open());
+        if datagrams == 0 {
+            // Nothing is said, and nobody could have answered.
+            self.pace = Pace::new(self.base_interval, now, rand::random());
+            return;
+        }
         let Some(Due { interval }) = self.pace.poll(now, peers, datagrams, &report, rand::random()) else { return };
         let Self { sockets, ear, sender, last_timestamp_ns, .. } = self;
         let (sent, unsent) = sockets.send(now, || {
