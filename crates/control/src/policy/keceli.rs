@@ -61,8 +61,10 @@ impl Policy for Keceli {
             let lowest = [known.remove(&flow.id), flow.min_rtt, flow.srtt].into_iter().flatten().min();
             self.lowest_rtts.extend(lowest.map(|lowest| (flow.id, lowest)));
         }
-        let others = observation.peers.busy_flows();
-        let flows = observation.busy_flows().max(1).saturating_add(others).min(self.settings.maximum_terminals);
+        // What others say is believed up to `maximum_terminals`; this host's own connections are not hearsay.
+        let own = observation.busy_flows().max(1);
+        let others = observation.peers.busy_flows().min(self.settings.maximum_terminals.saturating_sub(own));
+        let flows = own.saturating_add(others);
         let decide = |flow: &FlowObservation| {
             let limits = self.limit(flow, flows);
             FlowDecision::new(flow.id, self.since.enabled(flow.id).filter(|_| limits.is_ok()), limits)
@@ -114,6 +116,12 @@ mod tests {
     #[test]
     fn forged_flows_count_up_to_the_most_that_are_believed() {
         assert_eq!(upper(|_| (), &[u16::MAX; 3], 1), Some(9)); // 605.3 / 64
+    }
+
+    #[test]
+    fn all_of_this_hosts_own_flows_count() {
+        assert_eq!(upper(|_| (), &[], 100), Some(6)); // 605.3 / 100
+        assert_eq!(upper(|_| (), &[u16::MAX; 3], 100), Some(6));
     }
 
     #[test]

@@ -125,6 +125,8 @@ impl Latch {
     }
 }
 
+/// Not while the RTT would begin control at the next tick: an excess in ms may be above the start at a ratio below the release.
 fn released(rise: Rise, settings: &PolicySettings) -> bool {
-    settings.release_ratio.is_some_and(|release_ratio| rise.ratio < release_ratio)
+    let low = settings.release_ratio.is_some_and(|release_ratio| rise.ratio < release_ratio);
+    low && !settings.start().is_met_by(rise)
 }

@@ -93,8 +93,8 @@ pub struct PolicySettings {
     pub enable_excess_ms: Option<f64>,
     /// `formula`: while control is enabled, a ratio above this cuts the window to the minimum. 1 or more.
     pub cut_ratio: f64,
-    /// `formula`, `table` and its like: control is disabled again when the ratio falls below this. 1 up to `enable_ratio`,
-    /// or absent: control lasts until the connection ends.
+    /// `formula`, `table` and its like: control is disabled again when the ratio falls below this, and the excess is not above
+    /// `enable_excess_ms`. 1 up to `enable_ratio`, or absent: control lasts until the connection ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub release_ratio: Option<f64>,
     /// How the bandwidth falls with the number of terminals (hayakawa eq. 4). −2 to 0. Absent: −0.15 for `formula` and
@@ -109,7 +109,8 @@ pub struct PolicySettings {
     pub rtt: RttReading,
     /// What counts as one segment, in bytes of IP packet. 64 to 65,535.
     pub segment_bytes: u32,
-    /// A share is never computed for more terminals than this (`keceli`: for more flows), whatever the beacons say. 1 to 1,024.
+    /// A share is never computed for more terminals than this, whatever the beacons say (`keceli`: for more flows, unless so
+    /// many are this host's own). 1 to 1,024.
     pub maximum_terminals: u32,
     /// `count`: the window of a terminal for n = 1, 2, …; the last for all above. Up to 64, each 1 to 1,000,000. Empty: as
     /// hayakawa eq. 2 has it for `count_rtt_ms`.

@@ -388,6 +388,19 @@ mod tests {
     }
 
     #[test]
+    fn a_connection_is_not_released_while_its_excess_would_begin_control() {
+        let mut policy = build(PolicyName::Table, |settings| {
+            settings.enable_excess_ms = Some(51.0);
+            settings.release_ratio = Some(2.0);
+        });
+        // 152 ms over 100 ms is above the start, and a ratio of 1.52 below the release.
+        let kinds: Vec<_> =
+            (0..4).map(|tick| decide(policy.as_mut(), tick, &calm(1), flow(1, 152, 100)).reason.kind()).collect();
+        assert_eq!(kinds, ["table"; 4]);
+        assert_eq!(decide(policy.as_mut(), 4, &calm(1), flow(1, 151, 100)).reason.kind(), "released");
+    }
+
+    #[test]
     fn both_limits_are_split_over_busy_connections() {
         let mut policy = build(PolicyName::Table, |settings| settings.cap = Cap::Table);
         let risen = [flow(1, 700, 100), flow(2, 700, 100)];

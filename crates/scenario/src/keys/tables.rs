@@ -270,7 +270,7 @@ pub(super) const HOST: &[Key] = &[
         "release_ratio",
         number(1.0, 1e6),
         Preset::Absent,
-        "*formula, table, cooperative* Control is disabled again when the ratio falls below this, up to `enable_ratio`; without it control lasts until the connection ends.",
+        "*formula, table, cooperative* Control is disabled again when the ratio falls below this, up to `enable_ratio`, and the excess is not above `enable_excess_ms`; without it control lasts until the connection ends.",
     ),
     key(
         "exponent",
@@ -300,7 +300,7 @@ pub(super) const HOST: &[Key] = &[
         "maximum_terminals",
         integer(1, 1_024),
         Preset::Integer(64),
-        "A share is never computed for more terminals than this (*keceli:* flows), whatever the beacons say.",
+        "A share is never computed for more terminals than this, whatever the beacons say (*keceli:* for more flows, unless so many are the host's own).",
     ),
     key(
         "count_segments",
