@@ -62,7 +62,7 @@ pub struct BeaconConfig {
     /// 6.7 of them. Two intervals or more, at most 60,000.
     pub age_out_ms: u64,
     /// The name of the access point, the same on all hosts behind it and on no other; absent: its BSSID or the default
-    /// gateway. 1 to 64 bytes.
+    /// gateway. 1 to 64 bytes, without control characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     /// A file with a secret that all hosts of a group share; absent: beacons are not authenticated.
@@ -195,7 +195,11 @@ impl Config {
         if let Some(name) = &self.beacon.group
             && (name.is_empty() || name.len() > 64 || name.contains(char::is_control))
         {
-            return Err(refused("beacon.group", format!("{name:?}"), "a name of 1 to 64 bytes"));
+            return Err(refused(
+                "beacon.group",
+                format!("{name:?}"),
+                "a name of 1 to 64 bytes, without control characters",
+            ));
         }
         if let Some(name) = &self.interface {
             // IFNAMSIZ is 16 with the terminating zero.

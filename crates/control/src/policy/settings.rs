@@ -345,7 +345,10 @@ impl PolicySettings {
         list(KEY, &self.window_rows)?;
         for row in &self.window_rows {
             integer(KEY, row.max_segments, 1, 1_000_000)?;
-            integer(KEY, row.min_segments, 1, row.max_segments)?;
+            if !(1..=row.max_segments).contains(&row.min_segments) {
+                let accepted = "rows [from, max, min] with a min from 1 to the max".to_owned();
+                return Err(SettingsError { key: KEY, value: format!("{:?}", <[u32; 3]>::from(*row)), accepted });
+            }
         }
         let edges = || self.window_rows.iter().map(|row| row.from);
         if edges().next().is_some_and(|first| first != 0) || !edges().is_sorted_by(|one, next| one < next) {
@@ -455,6 +458,11 @@ mod tests {
     fn a_setting_out_of_range_is_named_with_its_value_and_what_is_accepted() {
         let error = rejected(&PolicySettings { exponent: Some(0.15), ..PolicySettings::default() });
         assert_eq!(error.to_string(), "`exponent` = 0.15 is not accepted: it must be a number from -2 to 0");
+        let error = rejected(&PolicySettings { window_rows: vec![Row::from([0, 5, 6])], ..PolicySettings::default() });
+        assert_eq!(
+            error.to_string(),
+            "`window_rows` = [0, 5, 6] is not accepted: it must be rows [from, max, min] with a min from 1 to the max"
+        );
         let nonsense = [
             PolicySettings { minimum_segments: 0, ..PolicySettings::default() },
             PolicySettings { bound_segments: Some(0), ..PolicySettings::default() },
