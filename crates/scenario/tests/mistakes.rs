@@ -194,7 +194,7 @@ fn what_nothing_runs_yet_is_refused_with_what_can_be_run() {
         ("count = 2", "count_segments = 5", "a list of up to 64 whole numbers from 1 to 1000000"),
         ("count = 2", "window_rows = [[0, 9]]", "lists of 3 whole numbers from 0 to 1000000"),
         ("count = 2", "window_rows = [[1, 9, 1]]", "rows [from, max, min] that begin at 0"),
-        ("count = 2", "window_rows = [[0, 9, 10]]", "a whole number from 1 to 9"),
+        ("count = 2", "window_rows = [[0, 9, 10]]", "a min from 1 to the max"),
         ("count = 2", "hd.max_probability = 2", "a number from 0 to 1"),
         ("count = 2", "hd.alpha = 0.9", "queue_min_ms, queue_threshold_ms, max_probability, rtt_tick_ms"),
         ("count = 2", "congestion_control = \"Cubic!\"", "a-z"),
