@@ -32,7 +32,10 @@ fn every_law_has_the_same_name_everywhere() {
 fn every_law_fills_a_bottleneck_and_is_asked_about_its_losses() {
     needs_root!();
     for law in Law::ALL {
-        for (derive_flags, skip) in [(false, false), (true, false), (false, true)] {
+        // what an older kernel lacks is made up for by the stack around the laws, the same for all
+        let variants: &[_] =
+            if law == Law::Ucc { &[(false, false), (true, false), (false, true)] } else { &[(false, false)] };
+        for &(derive_flags, skip) in variants {
             let net = Net::bottleneck(20, 100_000);
             let options = Options { name: Name::Private, derive_flags, skip, ..Options::new(law, defaults(law)) };
             let loaded = Loaded::load(&options).unwrap_or_else(|error| panic!("{law}: {error}"));
