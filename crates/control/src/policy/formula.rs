@@ -19,22 +19,21 @@
 //! RTTs (each connection waits for its own to rise), and connections that start into congestion, whose lowest RTT is
 //! already high.
 
-use super::latch::{Latch, Rise};
+use super::latch::{Latches, Rise};
 use super::share::Share;
-use super::{Decision, FlowDecision, FlowId, Observation, Policy, PolicyName, PolicySettings, Reason};
+use super::{Decision, Observation, Policy, PolicyName, PolicySettings, Reason};
 use crate::bound::Bound;
-use std::collections::BTreeMap;
 
 /// The policy `formula`.
 #[derive(Clone, Debug)]
 pub struct Formula {
     settings: PolicySettings,
-    flows: BTreeMap<FlowId, Latch>,
+    latches: Latches,
 }
 
 impl Formula {
     pub(super) fn new(settings: &PolicySettings) -> Self {
-        Self { settings: settings.clone(), flows: BTreeMap::new() }
+        Self { settings: settings.clone(), latches: Latches::default() }
     }
 
     /// The limits of a connection that is under control.
@@ -59,20 +58,12 @@ impl Policy for Formula {
     }
 
     fn on_tick(&mut self, observation: &Observation<'_>) -> Decision {
-        let Observation { now, flows, peers } = *observation;
-        let mut known = std::mem::take(&mut self.flows);
-        let mut decisions = Vec::with_capacity(flows.len());
-        for flow in flows {
-            let mut latch = known.remove(&flow.id).unwrap_or_default();
-            let limits = latch.observe(flow).ok_or(Reason::NoRtt).and_then(|rise| {
-                let own = latch.follow_own_rtt(now, rise, &self.settings);
-                latch.decide(now, rise, own, false, &self.settings)?;
-                Ok(self.limit(rise, peers.terminals(), observation.busy_flows().max(1)))
-            });
-            decisions.push(FlowDecision::new(flow.id, latch.enabled, limits));
-            self.flows.insert(flow.id, latch);
-        }
-        Decision { flows: decisions, new_flows: None } // "When the system starts, the proposed control ... is disabled"
+        let (terminals, busy_flows) = (observation.peers.terminals(), observation.busy_flows().max(1));
+        let mut latches = std::mem::take(&mut self.latches);
+        let decision =
+            latches.on_tick(observation, &self.settings, false, |rise| self.limit(rise, terminals, busy_flows));
+        self.latches = latches;
+        decision
     }
 }
 
@@ -80,7 +71,7 @@ impl Policy for Formula {
 mod tests {
     use super::*;
     use crate::peers::{Neighbourhood, Peer, PeerId, Report};
-    use crate::policy::{FlowObservation, RttReading, Start};
+    use crate::policy::{FlowDecision, FlowId, FlowObservation, RttReading, Start};
     use proptest::prelude::*;
     use units::{Span, Time};
 

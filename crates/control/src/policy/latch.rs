@@ -9,8 +9,13 @@
 //!     └───────── no peer says so any more (peer_latch = "while-reported") ─┘
 //! ```
 
-use super::{Enabled, FlowObservation, PeerLatch, PolicySettings, Reason, Trigger, ratio};
+use super::{
+    Decision, Enabled, FlowDecision, FlowId, FlowObservation, Observation, PeerLatch, PolicySettings, Reason, Trigger,
+    ratio,
+};
+use crate::bound::Bound;
 use crate::peers::Report;
+use std::collections::BTreeMap;
 use units::{Span, Time};
 
 /// From when on an RTT has risen substantially (shimada §2.3, step 1; hayakawa: a ratio above 6.0).
@@ -33,12 +38,16 @@ pub(super) struct Rise {
     pub(super) ratio: f64,
 }
 
+/// What is remembered of this host's connections.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Latches(BTreeMap<FlowId, Latch>);
+
 /// What is remembered of a connection.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Latch {
+struct Latch {
     lowest_rtt: Option<Span>,
     /// How it came under control; `None`: it is not.
-    pub(super) enabled: Option<Enabled>,
+    enabled: Option<Enabled>,
 }
 
 impl Start {
@@ -68,16 +77,50 @@ impl Rise {
     }
 }
 
+impl Latches {
+    /// One tick: finds out which connections are under control, and asks `limit` for the limits of those. With
+    /// `cooperative`, the risen RTT of any connection, or what a peer says of his, starts the control of all.
+    pub(super) fn on_tick(
+        &mut self,
+        observation: &Observation<'_>,
+        settings: &PolicySettings,
+        cooperative: bool,
+        limit: impl Fn(Rise) -> (Bound, Reason),
+    ) -> Decision {
+        let Observation { now, flows, peers } = *observation;
+        let mut known = std::mem::take(&mut self.0);
+        // Has the RTT of any terminal risen (shimada's S2)? First this host's connections, then what the peers say.
+        let mut seen = Vec::with_capacity(flows.len());
+        for flow in flows {
+            let mut latch = known.remove(&flow.id).unwrap_or_default();
+            let rise = latch.observe(flow);
+            let own = rise.is_some_and(|rise| latch.follow_own_rtt(now, rise, settings));
+            seen.push((flow.id, latch, rise, own));
+        }
+        let others = cooperative && (seen.iter().any(|(.., own)| *own) || peers.any_congested(settings.start()));
+        let mut decisions = Vec::with_capacity(flows.len());
+        for (id, mut latch, rise, own) in seen {
+            let limits = rise.ok_or(Reason::NoRtt).and_then(|rise| {
+                latch.decide(now, rise, own, others, settings)?;
+                Ok(limit(rise))
+            });
+            decisions.push(FlowDecision::new(id, latch.enabled, limits));
+            self.0.insert(id, latch);
+        }
+        Decision { flows: decisions, new_flows: None } // "When the system starts, the proposed control ... is disabled"
+    }
+}
+
 impl Latch {
     /// Looks at the RTT of the connection; `None` before one is known.
-    pub(super) fn observe(&mut self, flow: &FlowObservation) -> Option<Rise> {
+    fn observe(&mut self, flow: &FlowObservation) -> Option<Rise> {
         // Kernels forget their lowest RTT after some minutes; the papers' holds for the connection.
         self.lowest_rtt = [self.lowest_rtt, flow.min_rtt, flow.srtt].into_iter().flatten().min();
         Rise::new(flow.srtt?, self.lowest_rtt?)
     }
 
     /// Whether the connection is under control because of its own RTT, after `rise`.
-    pub(super) fn follow_own_rtt(&mut self, now: Time, rise: Rise, settings: &PolicySettings) -> bool {
+    fn follow_own_rtt(&mut self, now: Time, rise: Rise, settings: &PolicySettings) -> bool {
         let own = matches!(self.enabled, Some(Enabled { by: Trigger::OwnRtt, .. }));
         if !own && settings.start().is_met_by(rise) {
             let at = self.enabled.map_or(now, |enabled| enabled.at);
@@ -89,7 +132,7 @@ impl Latch {
 
     /// Whether the connection is under control, by its own RTT or by others'; `Err`: it is not, and why. `own` is what
     /// [`Self::follow_own_rtt`] said.
-    pub(super) fn decide(
+    fn decide(
         &mut self,
         now: Time,
         rise: Rise,

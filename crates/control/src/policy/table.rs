@@ -19,12 +19,11 @@
 //! What the paper leaves open, and what was decided: docs/models/policy-table.md. *What it leaves out*: what the access
 //! point really carries; connections that start into congestion, whose lowest RTT is already high, see no backlog.
 
-use super::latch::{Latch, Rise};
+use super::latch::{Latches, Rise};
 use super::share::Share;
-use super::{Cap, Decision, FlowDecision, FlowId, Observation, Policy, PolicySettings, Reason, TableIndex};
+use super::{Cap, Decision, Observation, Policy, PolicySettings, Reason, TableIndex};
 use crate::bound::Bound;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// What is allowed from an edge on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,7 +56,7 @@ pub struct Table {
     settings: PolicySettings,
     rows: Vec<Row>,
     cooperative: bool,
-    flows: BTreeMap<FlowId, Latch>,
+    latches: Latches,
 }
 
 impl From<[u32; 3]> for Row {
@@ -87,7 +86,7 @@ impl WindowTable {
 impl Table {
     /// With `cooperative`, whoever's RTT rises starts the control of all.
     pub(super) fn new(settings: &PolicySettings, cooperative: bool) -> Self {
-        Self { settings: settings.clone(), rows: settings.rows(), cooperative, flows: BTreeMap::new() }
+        Self { settings: settings.clone(), rows: settings.rows(), cooperative, latches: Latches::default() }
     }
 
     /// The last row whose edge is at or below `index`.
@@ -122,30 +121,12 @@ impl Policy for Table {
     }
 
     fn on_tick(&mut self, observation: &Observation<'_>) -> Decision {
-        let Observation { now, flows, peers } = *observation;
-        let mut known = std::mem::take(&mut self.flows);
-        // S2: has the RTT of any terminal risen? First this host's connections, then what the peers say.
-        let mut seen = Vec::with_capacity(flows.len());
-        for flow in flows {
-            let mut latch = known.remove(&flow.id).unwrap_or_default();
-            let rise = latch.observe(flow);
-            let own = rise.is_some_and(|rise| latch.follow_own_rtt(now, rise, &self.settings));
-            seen.push((flow.id, latch, rise, own));
-        }
-        let start = self.settings.start();
-        let others = self.cooperative && (seen.iter().any(|(.., own)| *own) || peers.any_congested(start));
-        // S3 and on.
-        let (terminals, busy_flows) = (peers.terminals(), observation.busy_flows().max(1));
-        let decide = |(id, mut latch, rise, own): (FlowId, Latch, Option<Rise>, bool)| {
-            let limits = rise.ok_or(Reason::NoRtt).and_then(|rise| {
-                latch.decide(now, rise, own, others, &self.settings)?;
-                Ok(self.limit(rise, terminals, busy_flows))
-            });
-            (latch, FlowDecision::new(id, latch.enabled, limits))
-        };
-        let decided: Vec<_> = seen.into_iter().map(decide).collect();
-        self.flows = decided.iter().map(|(latch, decision)| (decision.id, *latch)).collect();
-        Decision { flows: decided.into_iter().map(|(_, decision)| decision).collect(), new_flows: None }
+        let (terminals, busy_flows) = (observation.peers.terminals(), observation.busy_flows().max(1));
+        let mut latches = std::mem::take(&mut self.latches);
+        let limit = |rise| self.limit(rise, terminals, busy_flows);
+        let decision = latches.on_tick(observation, &self.settings, self.cooperative, limit);
+        self.latches = latches;
+        decision
     }
 }
 
@@ -153,7 +134,7 @@ impl Policy for Table {
 mod tests {
     use super::*;
     use crate::peers::{Neighbourhood, Peer, PeerId, Report};
-    use crate::policy::{Enabled, FlowObservation, PeerLatch, PolicyName, Trigger};
+    use crate::policy::{Enabled, FlowDecision, FlowId, FlowObservation, PeerLatch, PolicyName, Trigger};
     use proptest::prelude::*;
     use units::{Span, Time};
 
