@@ -108,12 +108,9 @@ fn a_tolerated_loss_leaves_the_window_as_it_was() {
     assert!(looked > 20 && counters.losses > 20, "there must be something to look at");
     let halved = counters.losses - counters.tolerated;
     assert!(halved * 10 <= counters.losses, "{counters:?}");
-    // A law that heeded its losses would make the window fall at each. What else lowers it between two looks, such as a call
-    // that the kernel has skipped, until it is made good, is rare.
-    assert!(
-        fallen.saturating_sub(halved) * 20 <= counters.losses,
-        "the window in Open fell {fallen} times, {counters:?}"
-    );
+    // A call that the kernel has skipped is made good, and counted, at the next ACK; until then its own window shows.
+    let excused = halved + counters.repaired + counters.timeouts;
+    assert!(fallen <= excused, "the window in Open fell {fallen} times, {counters:?}");
 }
 
 #[test]
@@ -123,7 +120,7 @@ fn a_timeout_in_the_midst_of_a_tolerated_loss_halves() {
     net.lose_percent(3);
     let router = net.router().expect("this net has one");
     let loaded = tolerant();
-    let (mut in_recovery, mut halved) = (0, 0);
+    let (mut in_recovery, mut called) = (0, 0);
     for _ in 0..12 {
         let mut flow = flow(&net, loaded.name());
         flow.send();
@@ -132,6 +129,7 @@ fn a_timeout_in_the_midst_of_a_tolerated_loss_halves() {
             info.ca_state() == RECOVERY && info.snd_ssthresh() >= 8 && info.snd_ssthresh() < 10_000
         });
         router.run(|| run("nft insert rule ip lossy forward oifname rb drop"));
+        let timeouts = counters(&loaded).timeouts;
         let mut last = flow.info();
         eventually("a timeout", || {
             let info = flow.info();
@@ -144,8 +142,11 @@ fn a_timeout_in_the_midst_of_a_tolerated_loss_halves() {
         if last.ca_state() == RECOVERY && last.bytes_acked() == after.bytes_acked() {
             in_recovery += 1;
             let (before, after) = (last.snd_ssthresh(), after.snd_ssthresh());
-            println!("ssthresh {before}, then {after}");
-            halved += u32::from(after <= before / 2 + 1);
+            // The kernel seldom skips a call; that is made good at the next ACK, and none comes here.
+            if counters(&loaded).timeouts > timeouts {
+                called += 1;
+                assert!(after <= before / 2 + 1, "ssthresh {before}, then {after}");
+            }
         }
         drop(flow);
         router.run(|| {
@@ -155,8 +156,7 @@ fn a_timeout_in_the_midst_of_a_tolerated_loss_halves() {
     }
     println!("{in_recovery} timeouts in the midst of a recovery, {:?}", counters(&loaded));
     assert!(in_recovery > 0, "there must be something to look at");
-    // Where the kernel has skipped the call, it is made good at the next ACK, and none comes here.
-    assert!(halved * 3 >= in_recovery * 2, "{halved} of {in_recovery}");
+    assert!(called * 3 >= in_recovery * 2, "the law was called at {called} of {in_recovery}");
 }
 
 #[test]
