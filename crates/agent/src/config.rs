@@ -45,6 +45,8 @@ pub struct Config {
     pub record: Option<PathBuf>,
     /// How to talk to peers.
     pub beacon: BeaconConfig,
+    /// What servers are told of this host's own link.
+    pub last_link: LastLinkConfig,
     /// What decides.
     pub policy: PolicySettings,
 }
@@ -72,6 +74,31 @@ pub struct BeaconConfig {
     pub ipv4: bool,
     /// Send and hear over IPv6 link-local multicast.
     pub ipv6: bool,
+}
+
+/// What servers are told of this host's own link.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LastLinkConfig {
+    /// Tell servers, in a TCP option of connections that this host opens on the managed interface.
+    pub report: bool,
+    /// The link's bandwidth towards this host, in Mb/s of IP packets; absent: measured. 0.001 to 4,294,967.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bandwidth_mbps: Option<f64>,
+    /// How many of the packets towards this host the link itself loses, once it has given up repeating them; absent: measured. 0
+    /// to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packet_error_rate: Option<f64>,
+    /// The two above hold behind this access point only: [`control::group::Label`] in words, as the log has it; absent: everywhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub access_point: Option<String>,
+    /// Measure what is not given.
+    pub measure: bool,
+    /// Take the link speed of a wired interface for the bandwidth from the start; `false`: only once half of it has been seen.
+    pub trust_link_speed: bool,
+    /// How long an estimate holds without new evidence, and a report on a server without another one, in s; a report can say
+    /// powers of two only, and says the next lower one. 1 to 32,768.
+    pub validity_s: u32,
 }
 
 /// A configuration that is not accepted.
@@ -139,7 +166,22 @@ impl Default for Config {
             leave: Vec::new(),
             record: None,
             beacon: BeaconConfig::default(),
+            last_link: LastLinkConfig::default(),
             policy: PolicySettings::default(),
+        }
+    }
+}
+
+impl Default for LastLinkConfig {
+    fn default() -> Self {
+        Self {
+            report: false,
+            bandwidth_mbps: None,
+            packet_error_rate: None,
+            access_point: None,
+            measure: true,
+            trust_link_speed: false,
+            validity_s: 32,
         }
     }
 }
@@ -207,6 +249,7 @@ impl Config {
                 return Err(refused("interface", format!("{name:?}"), "the name of an interface, 1 to 15 characters"));
             }
         }
+        self.last_link.validate()?;
         self.policy.validate().map_err(|SettingsError { key, value, accepted }| ConfigError::Value {
             file: None,
             key: format!("policy.{key}"),
@@ -223,6 +266,31 @@ impl Config {
     /// How long a bound holds if it is not renewed.
     pub fn lease(&self) -> Span {
         Span::from_millis(self.lease_ms)
+    }
+}
+
+impl LastLinkConfig {
+    fn validate(&self) -> Result<(), ConfigError> {
+        // 2^32 - 1 kb/s is the most that a report can say.
+        let highest = f64::from(u32::MAX / 1000);
+        number_within("last_link.bandwidth_mbps", self.bandwidth_mbps, 0.001, highest)?;
+        number_within("last_link.packet_error_rate", self.packet_error_rate, 0.0, 1.0)?;
+        within("last_link.validity_s", self.validity_s.into(), 1, 32_768)?;
+        if self.report && !self.measure && self.bandwidth_mbps.is_none() && self.packet_error_rate.is_none() {
+            return Err(refused(
+                "last_link.report",
+                "true".to_owned(),
+                "false where there is nothing to report: bandwidth_mbps, packet_error_rate, or measure = true",
+            ));
+        }
+        let fixed = self.bandwidth_mbps.is_some() || self.packet_error_rate.is_some();
+        if let Some(label) = &self.access_point
+            && (label.is_empty() || label.contains(char::is_control) || !fixed)
+        {
+            let accepted = "an access point as the log names it (\"gateway 10.0.0.1\"), beside bandwidth_mbps or packet_error_rate";
+            return Err(refused("last_link.access_point", format!("{label:?}"), accepted));
+        }
+        Ok(())
     }
 }
 
@@ -246,6 +314,15 @@ fn within(key: &str, value: u64, lowest: u64, highest: u64) -> Result<(), Config
         return Ok(());
     }
     Err(refused(key, value.to_string(), &format!("a whole number from {lowest} to {highest}")))
+}
+
+fn number_within(key: &str, value: Option<f64>, lowest: f64, highest: f64) -> Result<(), ConfigError> {
+    match value {
+        Some(value) if !(lowest..=highest).contains(&value) => {
+            Err(refused(key, value.to_string(), &format!("a number from {lowest} to {highest}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The parser's message on one line, with the line of the file.
@@ -308,6 +385,12 @@ mod tests {
                 group_key_file: all.beacon.group_key_file.clone(),
                 ..BeaconConfig::default()
             },
+            last_link: LastLinkConfig {
+                bandwidth_mbps: Some(20.0),
+                packet_error_rate: Some(0.001),
+                access_point: Some("gateway 192.168.1.1".to_owned()),
+                ..LastLinkConfig::default()
+            },
             policy: PolicySettings {
                 policy: PolicyName::Formula,
                 bound_segments: Some(64),
@@ -355,6 +438,15 @@ mod tests {
             error("[policy]\nexponent = 0.15"),
             "/etc/lasthop/agent.toml: `policy.exponent` = 0.15 is not accepted: it must be a number from -2 to 0"
         );
+        assert_eq!(
+            error("[last_link]\npacket_error_rate = 1.5"),
+            "/etc/lasthop/agent.toml: `last_link.packet_error_rate` = 1.5 is not accepted: it must be a number from 0 to 1"
+        );
+        assert_eq!(
+            error("[last_link]\nreport = true\nmeasure = false"),
+            "/etc/lasthop/agent.toml: `last_link.report` = true is not accepted: it must be false where there is nothing to \
+             report: bandwidth_mbps, packet_error_rate, or measure = true"
+        );
         for text in [
             "interface = \"\"",
             "interface = \"a name that is too long\"",
@@ -363,6 +455,12 @@ mod tests {
             "[beacon]\ngroup = \"\"",
             "tick_ms = 10",
             "[policy]\npolicy = \"fixed\"",
+            "[last_link]\nbandwidth_mbps = 0",
+            "[last_link]\nbandwidth_mbps = 4294968",
+            "[last_link]\nbandwidth_mbps = nan",
+            "[last_link]\npacket_error_rate = -0.1",
+            "[last_link]\nvalidity_s = 40000",
+            "[last_link]\naccess_point = \"gateway 10.0.0.1\"",
         ] {
             assert!(error(text).contains("is not accepted"), "{text}");
         }

@@ -47,7 +47,7 @@ mod sockets;
 pub mod stack;
 mod wifi;
 
-pub use config::{BeaconConfig, Config, ConfigError, Mode};
+pub use config::{BeaconConfig, Config, ConfigError, LastLinkConfig, Mode};
 pub use event_loop::run_on;
 pub use interface::Interface;
 pub use record::Totals as ExitSummary;
