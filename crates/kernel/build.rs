@@ -37,6 +37,7 @@ fn main() {
         }
     };
     compile("lasthop.bpf.c", "lasthop.bpf.o", None);
+    compile("report.bpf.c", "report.bpf.o", None);
     for (name, law) in LAWS {
         compile("law.bpf.c", &format!("law_{name}.bpf.o"), Some(format!("-DLH_LAW={law}")));
     }

@@ -15,6 +15,12 @@ pub enum Error {
         /// The missing features, each with what has it.
         reason: String,
     },
+    /// The last link cannot be reported by this kernel, or this user.
+    #[error("the last link cannot be reported here: {reason}")]
+    Reporting {
+        /// The missing features, each with what has it.
+        reason: String,
+    },
     /// The managed interface cannot be one.
     #[error("interface {index} cannot be managed: {reason}")]
     Interface {

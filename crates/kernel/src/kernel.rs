@@ -476,7 +476,7 @@ fn register(variant: Variant, settings: Settings) -> Result<(Object, String, Opt
     Err(Error::NoName)
 }
 
-fn check_interface(index: u32) -> Result<(), Error> {
+pub(crate) fn check_interface(index: u32) -> Result<(), Error> {
     let refuse = |reason: &str| Err(Error::Interface { index, reason: reason.into() });
     let interfaces = nix::net::if_::if_nameindex()
         .map_err(|error| Error::exchange_io("listing the network interfaces")(error.into()))?;
@@ -513,7 +513,7 @@ fn excluded_keys(cgroups: &[PathBuf]) -> Result<Vec<Vec<u8>>, Error> {
     cgroups.iter().map(key).collect()
 }
 
-fn open_cgroup(path: &PathBuf) -> Result<File, Error> {
+pub(crate) fn open_cgroup(path: &PathBuf) -> Result<File, Error> {
     File::open(path).map_err(|source| Error::Cgroup { path: path.clone(), source })
 }
 
@@ -525,7 +525,7 @@ pub(crate) fn read_all(link: &Link) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn monotonic_ns() -> u64 {
+pub(crate) fn monotonic_ns() -> u64 {
     let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).expect("every Linux has CLOCK_MONOTONIC");
     let (seconds, nanos) = (now.tv_sec().unsigned_abs(), now.tv_nsec().unsigned_abs());
     seconds * 1_000_000_000 + nanos

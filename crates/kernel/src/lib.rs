@@ -24,6 +24,7 @@ mod log;
 mod namespace;
 mod object;
 mod probe;
+pub mod report;
 mod sample;
 
 pub use error::Error;

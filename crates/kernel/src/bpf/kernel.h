@@ -39,7 +39,12 @@ enum {
 	TCP_BPF_IW = 1001,
 	TCP_BPF_SNDCWND_CLAMP = 1002,
 	TCP_BPF_SOCK_OPS_CB_FLAGS = 1008,
+	TCP_SAVE_SYN = 27,
 	TCP_CA_NAME_MAX = 16,
+	TCPHDR_SYN = 2,
+
+	EFAULT = 14,
+	ENOSPC = 28,
 
 	TCP_SYN_SENT = 2,
 	TCP_CLOSE = 7,
@@ -47,17 +52,29 @@ enum {
 
 	BPF_ANY = 0,
 	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_LPM_TRIE = 11,
 	BPF_MAP_TYPE_SK_STORAGE = 24,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_F_NO_PREALLOC = 1,
+	BPF_F_CLONE = 512,
 	BPF_SK_STORAGE_GET_F_CREATE = 1,
 	BPF_RB_NO_WAKEUP = 1,
 
 	BPF_SOCK_OPS_TCP_CONNECT_CB = 3,
 	BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB = 4,
 	BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB = 5,
+	BPF_SOCK_OPS_TCP_LISTEN_CB = 11,
 	BPF_SOCK_OPS_RTT_CB = 12,
+	BPF_SOCK_OPS_PARSE_HDR_OPT_CB = 13,
+	BPF_SOCK_OPS_HDR_OPT_LEN_CB = 14,
+	BPF_SOCK_OPS_WRITE_HDR_OPT_CB = 15,
 	BPF_SOCK_OPS_RTT_CB_FLAG = 8,
+	BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG = 32,
+	BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG = 64,
+	BPF_LOAD_HDR_OPT_TCP_SYN = 1,
+	BPF_WRITE_HDR_TCP_CURRENT_MSS = 1,
+	BPF_WRITE_HDR_TCP_SYNACK_COOKIE = 2,
 };
 
 /* include/uapi/linux/tcp.h, include/net/tcp.h and net/ipv4/tcp_input.c */
@@ -156,6 +173,7 @@ struct sock_common {
 	struct in6_addr skc_v6_daddr;
 	struct in6_addr skc_v6_rcv_saddr;
 	atomic64_t skc_cookie;
+	struct sock *skc_listener; /* of a request */
 };
 
 struct kernfs_node {
@@ -252,6 +270,7 @@ struct tcp_sock {
 	__u32 undo_marker;
 	__u64 bytes_retrans;
 	__u32 total_retrans;
+	__u32 data_segs_out; /* segments with data, those sent again too */
 	__u16 total_rto; /* since 6.7 */
 };
 
@@ -263,8 +282,20 @@ struct bictcp {
 struct bpf_sock;
 struct bpf_sock_ops {
 	__u32 op;
+	union {
+		__u32 args[4];
+	};
 	__u32 bpf_sock_ops_cb_flags;
 	struct bpf_sock *sk;
+	__u32 skb_len;
+	__u32 skb_tcp_flags;
+};
+
+/* What the kernel makes the one above of. */
+struct sk_buff;
+struct bpf_sock_ops_kern {
+	struct sock *sk; /* a request, for a SYN-ACK */
+	struct sk_buff *syn_skb; /* NULL: the SYN-ACK is sent again */
 };
 
 struct seq_file;

@@ -2,6 +2,8 @@
 //! A namespace lives as long as a thread or a file holds it, so nothing is left behind even when a test is killed.
 #![allow(dead_code, unreachable_pub, unsafe_code, missing_docs)] // each test uses its part of it
 
+pub mod middlebox;
+
 use libbpf_rs::MapCore as _;
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::socket::{getsockopt, setsockopt, sockopt};

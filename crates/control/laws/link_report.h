@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* link_report.h - what a client says of its last link, and the TCP option in which it says it. */
+#ifndef LASTHOP_LAWS_LINK_REPORT_H
+#define LASTHOP_LAWS_LINK_REPORT_H
+
+#include "law.h"
+
+#define LH_ERROR_UNKNOWN 0xffffffffU
+
+struct lh_report {
+	__u64 now_us; /* when it arrived */
+	__u32 bandwidth_kbps; /* of the last link, IP bytes; 0: unknown */
+	__u32 error_ppm; /* packet error rate of the last link; LH_ERROR_UNKNOWN: unknown */
+	__u32 valid_s; /* from now on */
+	__u32 segment_bytes;
+	__u32 rtt_us;
+	__u32 segments_sent;
+	__u32 permitted;
+};
+
+/*
+ * The TCP option that carries it (RFC 6994; docs/models/link-report.md):
+ *
+ *	 0               1               2               3
+ *	+---------------+---------------+---------------+---------------+
+ *	|   kind 253    |   length 10   |           ExID 0x6c68         |
+ *	+-------+-------+-------+-------+---------------+---------------+
+ *	|version| flags |   0   | valid |           bandwidth           |
+ *	+-------+-------+-------+-------+---------------+---------------+
+ *	|          error rate           |
+ *	+-------------------------------+
+ *
+ * A later version may be longer: what is behind the tenth octet is not read.
+ */
+#define LH_REPORT_KIND 253 /* RFC 4727: for experiments */
+#define LH_REPORT_EXID 0x6c68 /* "lh"; not registered with IANA */
+#define LH_REPORT_OCTETS 10
+#define LH_REPORT_VERSION 1
+#define LH_REPORT_UNKNOWN 0xffff /* of both 16-bit numbers */
+#define LH_REPORT_VALID_MAX_S 32768
+
+enum lh_report_flag {
+	LH_REPORT_ANSWER = 1, /* from a server, which knows this option */
+	LH_REPORT_RESEND = 2, /* with ANSWER: it has kept nothing of the SYN, and wants it again */
+};
+
+/* src/last_link/option.rs mirrors it */
+enum lh_report_outcome {
+	LH_REPORT_GOOD = 0,
+	LH_REPORT_NOT_OURS = 1, /* another option, or another experiment */
+	LH_REPORT_MALFORMED = 2, /* too short, or with an impossible value */
+	LH_REPORT_OTHER_VERSION = 3,
+};
+
+/* [mantissa, 11 bits | exponent, 5 bits]: mantissa << exponent, with the smallest exponent; rounds down by less than 1/1024. */
+static inline __u16 lh_report_pack(__u32 value)
+{
+	__u32 exponent = 0;
+
+	while (value >= 1 << 11) {
+		value >>= 1;
+		exponent++;
+	}
+	return value << 5 | exponent;
+}
+
+/* Whether it is a number of 32 bits; not for LH_REPORT_UNKNOWN. */
+static inline int lh_report_unpack(__u16 packed, __u32 *value)
+{
+	__u64 wide = (__u64)(packed >> 5) << (packed & 31);
+
+	*value = wide;
+	return wide == *value;
+}
+
+/* The flags of an option that is GOOD. */
+static inline __u32 lh_report_flags(const __u8 *option)
+{
+	return option[4] & 0xf;
+}
+
+/* From its arrival on; the same. */
+static inline __u32 lh_report_valid_s(const __u8 *option)
+{
+	return 1U << (option[5] & 0xf);
+}
+
+/*
+ * Reads the first `length` octets of an option, which may be fewer than the option itself says that it has. Of `report` it
+ * sets what the client says, and only if it is GOOD.
+ */
+static inline enum lh_report_outcome lh_report_parse(const __u8 *option, __u32 length, struct lh_report *report)
+{
+	__u32 bandwidth_kbps = 0, error_ppm = LH_ERROR_UNKNOWN;
+	__u16 packed;
+
+	if (length < 4 || option[0] != LH_REPORT_KIND || option[2] != LH_REPORT_EXID >> 8 ||
+	    option[3] != (LH_REPORT_EXID & 0xff))
+		return LH_REPORT_NOT_OURS;
+	if (length < 5 || option[1] < 5)
+		return LH_REPORT_MALFORMED;
+	if (option[4] >> 4 != LH_REPORT_VERSION)
+		return LH_REPORT_OTHER_VERSION;
+	if (length < LH_REPORT_OCTETS || option[1] < LH_REPORT_OCTETS)
+		return LH_REPORT_MALFORMED;
+	packed = option[6] << 8 | option[7];
+	if (packed != LH_REPORT_UNKNOWN && (!lh_report_unpack(packed, &bandwidth_kbps) || !bandwidth_kbps))
+		return LH_REPORT_MALFORMED;
+	packed = option[8] << 8 | option[9];
+	if (packed != LH_REPORT_UNKNOWN && (!lh_report_unpack(packed, &error_ppm) || error_ppm > 1000000))
+		return LH_REPORT_MALFORMED;
+	report->bandwidth_kbps = bandwidth_kbps;
+	report->error_ppm = error_ppm;
+	report->valid_s = lh_report_valid_s(option);
+	return LH_REPORT_GOOD;
+}
+
+/* Writes LH_REPORT_OCTETS. Of the report: bandwidth_kbps, error_ppm, and the largest power of two up to valid_s, 1 to 32768. */
+static inline void lh_report_write(__u8 *option, const struct lh_report *report, __u32 flags)
+{
+	__u16 bandwidth = LH_REPORT_UNKNOWN, error = LH_REPORT_UNKNOWN;
+	__u32 valid = 0;
+
+	if (report->bandwidth_kbps)
+		bandwidth = lh_report_pack(report->bandwidth_kbps);
+	if (report->error_ppm != LH_ERROR_UNKNOWN)
+		error = lh_report_pack(lh_min(report->error_ppm, 1000000));
+	while (valid < 15 && report->valid_s >> (valid + 1))
+		valid++;
+	option[0] = LH_REPORT_KIND;
+	option[1] = LH_REPORT_OCTETS;
+	option[2] = LH_REPORT_EXID >> 8;
+	option[3] = LH_REPORT_EXID & 0xff;
+	option[4] = LH_REPORT_VERSION << 4 | flags;
+	option[5] = valid;
+	option[6] = bandwidth >> 8;
+	option[7] = bandwidth & 0xff;
+	option[8] = error >> 8;
+	option[9] = error & 0xff;
+}
+
+#endif /* LASTHOP_LAWS_LINK_REPORT_H */

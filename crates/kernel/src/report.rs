@@ -1,0 +1,259 @@
+//! The client's side of the last link: each TCP connection that is opened over one interface tells its server, in a TCP option,
+//! what the client claims of that interface's link. A server that does not know the option sees an ordinary connection.
+//!
+//! ```text
+//! Reporter::load()   programs attached; SYNs carry the option, with "unknown"
+//!          set()     new SYNs carry the claim; connections whose server answered send it on their next segments
+//!          drop      detached; what servers were told runs out by itself
+//! ```
+//!
+//! A claim is valid for a time and is not told after it, so a process that hangs does not go on claiming; whoever claims calls
+//! [`Reporter::set`] again before. Saying the same again only prolongs it: nothing is sent for that but renewals.
+//!
+//! Only sockets of the network namespace in which it was loaded, whose packets leave by the interface, and that are opened from
+//! here. Connections that exist when it is loaded are left alone: the option is negotiated by the SYN. The option and every
+//! middlebox that may be between: `docs/models/link-report.md`; the programs: `bpf/report.bpf.c`.
+
+use crate::error::{Error, io_error};
+use crate::kernel::{check_interface, monotonic_ns, open_cgroup};
+use crate::layout::Plain;
+use crate::log;
+use crate::namespace::Namespace;
+use crate::object;
+use crate::probe::{self, Feature};
+use libbpf_rs::{Link, Object, ObjectBuilder, OpenObject};
+use std::os::fd::AsRawFd as _;
+use std::path::PathBuf;
+use units::Span;
+
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/report.bpf.o"));
+
+/// What of the kernel a reporter needs. Whether it can write TCP options (Linux 5.10) only loading tells.
+const NEEDED: [Feature; 4] = [Feature::Privilege, Feature::KernelBtf, Feature::Cgroup2, Feature::SocketOperations];
+
+/// `LH_ERROR_UNKNOWN`.
+const ERROR_UNKNOWN: u32 = u32::MAX;
+/// A claim is told as unknown in its last second; one that is prolonged in time never is.
+const LAST_US: u64 = 2_000_000;
+
+/// For whom to report.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The interface whose link is reported, in the network namespace of the thread that calls [`Reporter::load`].
+    pub interface_index: u32,
+    /// The cgroup (version 2) whose sockets report.
+    pub cgroup: PathBuf,
+    /// For how long no SYN has the option towards a destination that did not answer one that had.
+    pub remember: Span,
+}
+
+impl Options {
+    /// All connections over this interface; destinations are remembered for ten minutes.
+    ///
+    /// # Errors
+    /// If no cgroup2 is mounted.
+    pub fn new(interface_index: u32) -> Result<Self, Error> {
+        let cgroup = probe::cgroup2_root()
+            .ok_or_else(|| Error::Reporting { reason: "no cgroup2 file system is mounted".into() })?;
+        Ok(Self { interface_index, cgroup, remember: Span::from_secs(600) })
+    }
+}
+
+/// What is claimed of the last link. The default claims nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Claim {
+    /// The bandwidth towards the client, of IP packets. 0 is as good as unknown.
+    pub bandwidth_kbps: Option<u32>,
+    /// The share of packets that the link loses for good, in millionths; at most 1,000,000.
+    pub error_ppm: Option<u32>,
+    /// For how long from now, in seconds; told as a power of two below. Nothing is claimed for less than two.
+    pub validity_s: u32,
+}
+
+/// Totals since loading.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// SYNs with the option.
+    pub offered: u64,
+    /// Connections whose server knows the option.
+    pub answered: u64,
+    /// Connections whose server does not, or a middlebox took the option or its answer away.
+    pub unanswered: u64,
+    /// Of those, connections whose SYN-ACK had the option, but as no server sends it.
+    pub mangled: u64,
+    /// Of those answered, connections whose server asked for the report again: it had to send a SYN cookie.
+    pub asked_again: u64,
+    /// Segments with the option after the handshake.
+    pub sent: u64,
+    /// SYNs and segments that should have had the option and had no room for it.
+    pub no_room: u64,
+    /// SYNs that got lost with the option and were sent again without.
+    pub sent_again: u64,
+    /// Connections without the option, because their destination had not answered one that had.
+    pub avoided: u64,
+    /// Connections for which the kernel had no memory.
+    pub failed: u64,
+}
+
+/// Reports until it is dropped. Nothing is left behind when its process is killed.
+#[derive(Debug)]
+pub struct Reporter {
+    claims: Claims,
+    _link: Link,
+    // Last: the link refers to it.
+    object: Object,
+}
+
+impl Reporter {
+    /// Loads and attaches the programs. Nothing is claimed yet.
+    ///
+    /// # Errors
+    /// If this kernel or this user cannot, the interface is missing or the loopback one, the cgroup does not exist, or the
+    /// kernel refuses.
+    pub fn load(options: &Options) -> Result<Self, Error> {
+        let missing = probe::missing(&NEEDED);
+        if !missing.is_empty() {
+            let reason = missing.iter().map(|feature| feature.description()).collect::<Vec<_>>().join("; ");
+            return Err(Error::Reporting { reason: format!("missing {reason}") });
+        }
+        let namespace = Namespace::current().map_err(Error::exchange_io("looking at our network namespace"))?;
+        check_interface(options.interface_index)?;
+        let cgroup = open_cgroup(&options.cgroup)?;
+        let settings = Settings {
+            netns_inum: namespace.inum(),
+            interface_index: options.interface_index,
+            remember_us: options.remember.as_nanos() / 1000,
+        };
+        log::start();
+        let object = configure(&settings)
+            .and_then(OpenObject::load)
+            .map_err(|error| Error::Load { source: io_error(&error), log: log::tail() })?;
+        let link = object::program(&object, "report").attach_cgroup(cgroup.as_raw_fd());
+        let link = link.map_err(Error::attach("sockops of a cgroup"))?;
+        Ok(Self { claims: Claims { generation: 1, ..Claims::default() }, _link: link, object })
+    }
+
+    /// Claims something else from now on, or the same for longer.
+    ///
+    /// # Errors
+    /// If the kernel refuses; then what was claimed before holds.
+    pub fn set(&mut self, claim: Claim) -> Result<(), Error> {
+        let now_us = monotonic_ns() / 1000;
+        let claimed = Claimed {
+            expires_us: now_us + u64::from(claim.validity_s) * 1_000_000,
+            bandwidth_kbps: claim.bandwidth_kbps.unwrap_or(0),
+            error_ppm: claim.error_ppm.unwrap_or(ERROR_UNKNOWN),
+        };
+        let mut claims = self.claims;
+        let before = claims.claims[(claims.generation & 1) as usize];
+        let same = (claimed.bandwidth_kbps, claimed.error_ppm) == (before.bandwidth_kbps, before.error_ppm)
+            && before.expires_us > now_us + LAST_US;
+        let next = if same { claims.generation } else { claims.generation.checked_add(1).unwrap_or(2) };
+        claims.claims[(next & 1) as usize] = claimed;
+        let map = object::map(&self.object, ".data.claims");
+        // First the claim that nobody reads yet, then the number that makes them read it.
+        object::write(&map, &claims).map_err(Error::exchange("setting what is claimed of the last link"))?;
+        claims.generation = next;
+        object::write(&map, &claims).map_err(Error::exchange("setting what is claimed of the last link"))?;
+        self.claims = claims;
+        Ok(())
+    }
+
+    /// Totals since loading.
+    ///
+    /// # Errors
+    /// If the kernel does not say.
+    pub fn counters(&self) -> Result<Counters, Error> {
+        let counts: Counts = object::read(&object::map(&self.object, ".bss.counters"))
+            .map_err(Error::exchange("reading the counters of the reporter"))?;
+        Ok(Counters {
+            offered: counts.offered,
+            answered: counts.answered,
+            unanswered: counts.unanswered,
+            mangled: counts.mangled,
+            asked_again: counts.asked_again,
+            sent: counts.sent,
+            no_room: counts.no_room,
+            sent_again: counts.sent_again,
+            avoided: counts.avoided,
+            failed: counts.failed,
+        })
+    }
+}
+
+fn configure(settings: &Settings) -> libbpf_rs::Result<OpenObject> {
+    let mut object = ObjectBuilder::default().name("lasthop_report")?.open_memory(OBJECT)?;
+    for mut map in object.maps_mut() {
+        match &*map.name().to_string_lossy() {
+            ".rodata.layout" => match map.initial_value().and_then(Layout::from_bytes) {
+                Some(theirs) if theirs == Layout::OURS => {}
+                _ => return Err(object::unexpected("report_intf.h and report.rs differ")),
+            },
+            ".rodata.settings" => map.set_initial_value(settings.bytes())?,
+            _ => {}
+        }
+    }
+    Ok(object)
+}
+
+/// `struct lh_report_settings`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Settings {
+    netns_inum: u32,
+    interface_index: u32,
+    remember_us: u64,
+}
+
+/// `struct lh_claim`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Claimed {
+    expires_us: u64,
+    bandwidth_kbps: u32,
+    error_ppm: u32,
+}
+
+/// `struct lh_claims`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Claims {
+    generation: u32,
+    padding: u32,
+    claims: [Claimed; 2],
+}
+
+/// `struct lh_reporter_counters`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    offered: u64,
+    answered: u64,
+    unanswered: u64,
+    mangled: u64,
+    asked_again: u64,
+    sent: u64,
+    no_room: u64,
+    sent_again: u64,
+    avoided: u64,
+    failed: u64,
+}
+
+/// `struct lh_report_layout`: the sizes of the structs above.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    settings: u32,
+    claims: u32,
+    counters: u32,
+    padding: u32,
+}
+
+impl Layout {
+    const OURS: Self = Self {
+        settings: size_of::<Settings>() as u32,
+        claims: size_of::<Claims>() as u32,
+        counters: size_of::<Counts>() as u32,
+        padding: 0,
+    };
+}

@@ -1,0 +1,51 @@
+//! The link report between two hosts of the kernel: the client's programs say it, the server's law hears it, and whatever is
+//! between them does its worst. Every packet goes through this process.
+#![allow(missing_docs)]
+
+mod support;
+
+use kernel::report::{Claim, Counters, Options as ReporterOptions, Reporter};
+use std::io::{Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use support::B4;
+use support::middlebox::{Path, Way};
+
+fn reporter(path: &Path) -> Reporter {
+    path.a.run(|| {
+        let index = nix::net::if_::if_nametoindex("a0").expect("a0 exists");
+        Reporter::load(&ReporterOptions::new(index).expect("cgroup2")).unwrap_or_else(|error| panic!("{error}"))
+    })
+}
+
+const CLAIM: Claim = Claim { bandwidth_kbps: Some(5500), error_ppm: Some(5000), validity_s: 60 };
+
+/// A connection from `a` to `b`: the client's end and the server's.
+fn connection(path: &Path, listener: &TcpListener) -> (TcpStream, TcpStream) {
+    let to = listener.local_addr().expect("bound");
+    let client = path.a.run(|| TcpStream::connect(to).unwrap_or_else(|error| panic!("{to}: {error}")));
+    let (server, _) = listener.accept().expect("the connection just opened");
+    (client, server)
+}
+
+fn listener(path: &Path, address: &str) -> TcpListener {
+    let ip: IpAddr = address.parse().expect("an address");
+    path.b.run(|| TcpListener::bind(SocketAddr::new(ip, 0)).expect("a listener"))
+}
+
+#[test]
+fn a_server_that_does_not_know_the_option_sees_an_ordinary_connection() {
+    needs_root!();
+    let path = Path::clear();
+    let mut reporter = reporter(&path);
+    reporter.set(CLAIM).expect("set");
+    let listener = listener(&path, B4);
+    let (mut client, mut server) = connection(&path, &listener);
+    client.write_all(b"a request").expect("written");
+    let mut request = [0; 9];
+    server.read_exact(&mut request).expect("read");
+    // 5500 = 1375 << 2, 5000 = 1250 << 2; of the 60 s, 2^5 s are told
+    assert_eq!(path.reports(Way::ToServer), [[253, 10, 0x6c, 0x68, 0x10, 5, 0xab, 0xe2, 0x9c, 0x42]]);
+    assert!(path.reports(Way::ToClient).is_empty());
+    let counters = reporter.counters().expect("counters");
+    assert_eq!(counters, Counters { offered: 1, unanswered: 1, ..Counters::default() });
+}
