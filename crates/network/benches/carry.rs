@@ -97,7 +97,7 @@ fn access_point_config(stations: u16) -> Config {
         queue_packets: 1000,
     };
     let topology = Topology::AccessPoint { access: AccessConfig::Wifi(wifi), path };
-    Config { hosts: vec![HostConfig::new(8); stations.into()], topology }
+    Config::new(vec![HostConfig::new(8); stations.into()], topology)
 }
 
 /// Runs until `end`, and lets `react` to each delivery.
@@ -192,7 +192,7 @@ fn direction(mbps: f64, delay_ms: u64, loss: f64) -> DirectionConfig {
 fn linked(nodes: usize, attached: Vec<usize>, links: Vec<LinkConfig>) -> Network<Payload> {
     let hosts = vec![HostConfig::new(1000); attached.len()];
     let topology = Topology::Links(LinksConfig { nodes, attached, links });
-    Network::new(&Config { hosts, topology }, 1).expect("a network")
+    Network::new(&Config::new(hosts, topology), 1).expect("a network")
 }
 
 /// [utsumi]'s: two senders over 100 Mb/s each into 10 Mb/s of 20 ms, windows of 40 packets of 1000 B, acknowledged one by one.

@@ -6,7 +6,8 @@
 //!
 //! Leaves out: the time that the access point needs to forward, other access points, several servers.
 
-use crate::config::{AccessConfig, DirectionConfig, HostConfig, LossAt, PathConfig};
+use crate::change::{Changed, DirectionChange};
+use crate::config::{AccessConfig, Config, DirectionConfig, HostConfig, LossAt, PathConfig};
 use crate::host_path::{LaneWay, Lanes, RoundTrip};
 use crate::link::{Link, Step};
 use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
@@ -23,6 +24,8 @@ pub(crate) struct AccessPoint<P> {
     access: Access<P>,
     up: Link<P>,
     down: Link<P>,
+    /// Whether hosts have round-trip times of their own.
+    has_lanes: bool,
     server_reports: bool,
 }
 
@@ -33,11 +36,16 @@ enum Access<P> {
 }
 
 impl<P: Clone> AccessPoint<P> {
-    pub(crate) fn new(hosts: &[HostConfig], access: &AccessConfig, path: &PathConfig, streams: Streams) -> Self {
+    /// An idle access and path, which are to change as `network` says.
+    pub(crate) fn new(access: &AccessConfig, path: &PathConfig, network: &Config, streams: Streams) -> Self {
+        let hosts = &network.hosts;
         let access = match access {
             AccessConfig::Wifi(wifi) => Access::Wifi(Box::new(Medium::new(wifi, hosts, streams))),
-            AccessConfig::Wired(wired) => Access::Wired(Box::new(WiredAccess::new(wired, hosts, streams))),
+            AccessConfig::Wired(wired) => {
+                Access::Wired(Box::new(WiredAccess::new(wired, network.wired_changes(), hosts, streams)))
+            }
         };
+        let changes = network.path_changes();
         let there = path.rtt / 2;
         let direction = |delay, loss| DirectionConfig {
             rate: path.rate,
@@ -46,9 +54,10 @@ impl<P: Clone> AccessPoint<P> {
             loss,
             loss_at: LossAt::AfterQueue,
         };
-        let mut up = Link::new(&direction(there, path.loss), streams, "path/up");
-        let mut down = Link::new(&direction(path.rtt - there, Probability::ZERO), streams, "path/down");
-        if hosts.iter().any(|host| host.path.is_some()) {
+        let mut up = Link::new(&direction(there, path.loss), changes, streams, "path/up");
+        let mut down = Link::new(&direction(path.rtt - there, Probability::ZERO), changes, streams, "path/down");
+        let has_lanes = hosts.iter().any(|host| host.path.is_some());
+        if has_lanes {
             let round_trip = |(index, host): (usize, &HostConfig)| match host.path {
                 Some(own) => RoundTrip::drawn(own, streams.stream(&format!("path/rtt/{index}"))),
                 None => RoundTrip::Constant(path.rtt),
@@ -58,7 +67,28 @@ impl<P: Clone> AccessPoint<P> {
             up = up.with_lanes(Lanes::new(LaneWay::Up, round_trips.clone()));
             down = down.with_lanes(Lanes::new(LaneWay::Down, round_trips));
         }
-        Self { hosts: hosts.len(), access, up, down, server_reports: false }
+        Self { hosts: hosts.len(), access, up, down, has_lanes, server_reports: false }
+    }
+
+    /// From now on something is different.
+    pub(crate) fn change(&mut self, what: &Changed) {
+        match (*what, &mut self.access) {
+            (Changed::Path { rtt, rate, loss }, _) => {
+                let shared = rtt.filter(|_| !self.has_lanes).map(|rtt| (rtt / 2, rtt - rtt / 2));
+                let (there, back) = (shared.map(|(there, _)| there), shared.map(|(_, back)| back));
+                self.up.change(DirectionChange { rate, delay: there, loss });
+                self.down.change(DirectionChange { rate, delay: back, loss: None });
+                if let Some(rtt) = rtt.filter(|_| self.has_lanes) {
+                    self.up.change_round_trip(rtt);
+                    self.down.change_round_trip(rtt);
+                }
+            }
+            (Changed::Wired { rate, delay }, Access::Wired(access)) => access.change(rate, delay),
+            (Changed::Station { host, rate, frame_error_rate }, Access::Wifi(medium)) => {
+                medium.change_station(host, rate, frame_error_rate);
+            }
+            (what, _) => unreachable!("a checked network has what {what:?} is about"),
+        }
     }
 
     /// Puts a packet into its sender's transmit queue, after all that is due.
@@ -108,8 +138,8 @@ impl<P: Clone> AccessPoint<P> {
                         }
                         self.forward(now, packet);
                     }
-                    Step::Sent(departure) => outcome.departed.push(departure),
-                    Step::Lost => {}
+                    Step::Sent(departure) if self.server_reports => outcome.departed.push(departure),
+                    Step::Sent(_) | Step::Lost => {}
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! What a network is made of.
 
+use crate::change::Change;
 use crate::queue::{Discipline, QueueConfig};
 use crate::routes::Routes;
 use crate::wifi::{PhyRate, RateControl, RateSet, Standard};
@@ -13,6 +14,8 @@ pub struct Config {
     pub hosts: Vec<HostConfig>,
     /// What connects them.
     pub topology: Topology,
+    /// What is different from some moment on, in any order.
+    pub changes: Vec<Change>,
 }
 
 /// What connects the hosts.
@@ -30,7 +33,7 @@ pub enum Topology {
 }
 
 /// One host. [`HostConfig::new`] gives the defaults.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct HostConfig {
     /// The host's transmit queue in packets with the one in service, at least 1. Not with links: there a host's packets wait in
     /// the queue of the link that they take first.
@@ -38,6 +41,8 @@ pub struct HostConfig {
     /// The host's own PHY rate (the highest, with rate control) in both directions; `None` = the access's. Wi-Fi only.
     /// In 802.11bg a host with a DSSS rate (1, 2, 5.5 or 11 Mb/s) is an 802.11b station.
     pub rate: Option<Rate>,
+    /// The probability that a data frame from this host or to it is received with an error; `None` = the access's. Wi-Fi only.
+    pub frame_error_rate: Option<Probability>,
     /// The round-trip time of this host's path, instead of the one that all share. Not with links.
     pub path: Option<HostPath>,
     /// Whether [`Network::take_departed`](crate::Network::take_departed) tells when a packet of this host has left its transmit
@@ -48,7 +53,7 @@ pub struct HostConfig {
 impl HostConfig {
     /// A host with so many packets of transmit queue and nothing else of its own.
     pub const fn new(queue_packets: usize) -> Self {
-        Self { queue_packets, rate: None, path: None, reports_departures: false }
+        Self { queue_packets, rate: None, frame_error_rate: None, path: None, reports_departures: false }
     }
 }
 
@@ -212,6 +217,11 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Config {
+    /// A network of these hosts that never changes.
+    pub const fn new(hosts: Vec<HostConfig>, topology: Topology) -> Self {
+        Self { hosts, topology, changes: Vec::new() }
+    }
+
     /// Whether the network can be built.
     ///
     /// # Errors
@@ -244,7 +254,8 @@ impl Config {
             Topology::Links(links) => links.validate(hosts)?,
         }
         let numbered = self.hosts.iter().enumerate();
-        numbered.into_iter().try_for_each(|(index, host)| host.validate(&format!("hosts[{index}]"), &self.topology))
+        numbered.into_iter().try_for_each(|(index, host)| host.validate(&format!("hosts[{index}]"), &self.topology))?;
+        self.validate_changes()
     }
 }
 
@@ -252,17 +263,20 @@ impl HostConfig {
     fn validate(&self, field: &str, topology: &Topology) -> Result<(), ConfigError> {
         check_queue(&format!("{field}.queue_packets"), self.queue_packets)?;
         if let Some(rate) = self.rate {
-            let (accepted, otherwise) = match topology {
-                Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } => (wifi.rates(), ""),
-                Topology::AccessPoint { access: AccessConfig::Wired(_), .. } => {
-                    (Vec::new(), "none, for the hosts behind a wired access share its rate")
+            let field = format!("{field}.rate");
+            let none = |why: &str| check(false, &field, || (rate.to_string(), format!("none, for {why}")));
+            match topology {
+                Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } => {
+                    wifi.check_rate(&field, rate, &wifi.rates())
                 }
-                Topology::Links(_) => (Vec::new(), "none, for hosts on a node send at the rates of its links"),
-            };
-            let known = PhyRate::from_rate(rate).is_some_and(|rate| accepted.contains(&rate));
-            check(known, &format!("{field}.rate"), || {
-                let accepted = if accepted.is_empty() { otherwise.into() } else { list(&accepted) };
-                (rate.to_string(), accepted)
+                Topology::AccessPoint { .. } => none("the hosts behind a wired access share its rate"),
+                Topology::Links(_) => none("hosts on a node send at the rates of its links"),
+            }?;
+        }
+        if let Some(errors) = self.frame_error_rate {
+            let on_wifi = matches!(topology, Topology::AccessPoint { access: AccessConfig::Wifi(_), .. });
+            check(on_wifi, &format!("{field}.frame_error_rate"), || {
+                (errors.get().to_string(), "none, for only Wi-Fi has frames".into())
             })?;
         }
         if let Some(HostPath { rtt: (shortest, longest), .. }) = self.path {
@@ -316,13 +330,19 @@ impl DirectionConfig {
 
 impl WifiConfig {
     /// The rates that stations of this medium can send data at.
-    fn rates(&self) -> Vec<PhyRate> {
+    pub(crate) fn rates(&self) -> Vec<PhyRate> {
         let possible = |rate: &PhyRate| match self.standard {
             Standard::B => !rate.is_ofdm(),
             Standard::G => rate.is_ofdm() || self.rate_set == RateSet::All,
             Standard::Bg => true,
         };
         PhyRate::ALL.into_iter().filter(possible).collect()
+    }
+
+    /// Whether a station's rate is one of these.
+    pub(crate) fn check_rate(&self, field: &str, rate: Rate, accepted: &[PhyRate]) -> Result<(), ConfigError> {
+        let known = PhyRate::from_rate(rate).is_some_and(|rate| accepted.contains(&rate));
+        check(known, field, || (rate.to_string(), list(accepted)))
     }
 
     fn validate(&self) -> Result<(), ConfigError> {
@@ -358,7 +378,11 @@ impl QueueConfig {
     }
 }
 
-fn check(holds: bool, field: &str, value_and_accepted: impl FnOnce() -> (String, String)) -> Result<(), ConfigError> {
+pub(crate) fn check(
+    holds: bool,
+    field: &str,
+    value_and_accepted: impl FnOnce() -> (String, String),
+) -> Result<(), ConfigError> {
     if holds {
         return Ok(());
     }
@@ -370,7 +394,7 @@ fn check_queue(field: &str, packets: usize) -> Result<(), ConfigError> {
     check(packets >= 1, field, || (packets.to_string(), "1 packet or more".into()))
 }
 
-fn check_rate(field: &str, rate: Rate) -> Result<(), ConfigError> {
+pub(crate) fn check_rate(field: &str, rate: Rate) -> Result<(), ConfigError> {
     check(rate > Rate::ZERO, field, || (rate.to_string(), "more than 0 Mb/s".into()))
 }
 
@@ -391,7 +415,7 @@ mod tests {
     };
 
     fn config(access: AccessConfig) -> Config {
-        Config { hosts: vec![HostConfig::new(10); 2], topology: Topology::AccessPoint { access, path: PATH } }
+        Config::new(vec![HostConfig::new(10); 2], Topology::AccessPoint { access, path: PATH })
     }
 
     #[test]

@@ -102,6 +102,15 @@ impl<P> Lanes<P> {
         }
     }
 
+    /// From now on the hosts without a round-trip time of their own have this one.
+    pub(crate) fn change_shared(&mut self, new: Span) {
+        for lane in &mut self.lanes {
+            if let RoundTrip::Constant(rtt) = &mut lane.round_trip {
+                *rtt = new;
+            }
+        }
+    }
+
     /// Takes a packet that is or will have been sent at `sent`.
     pub(crate) fn push(&mut self, sent: Time, packet: Packet<P>) {
         let host = match (self.way, packet.to) {

@@ -19,7 +19,8 @@
 //! What a packet costs does not depend on how many others there are, nor on how many stations or links are idle.
 //!
 //! The parts: `packet`, `queue` (drop-tail, FQ-CoDel), `link` (wired), `wired` (a wired last hop), [`wifi`] (DCF),
-//! `access_point` and `host_path`, `links` with `routes` and `schedule`, `topology` (the verbs), `statistics`, [`random`]. What
+//! `access_point` and `host_path`, `links` with `routes` and `schedule`, `topology` (the verbs), `change` (what is different from some
+//! moment on), `last_hop` (what a host could know of its own), `statistics`, [`random`]. What
 //! each models and leaves out stands at the top of its file.
 //!
 //! ```
@@ -29,18 +30,16 @@
 //! use network::wifi::Standard;
 //! use units::{Bytes, Probability, Rate, Span, Time};
 //!
-//! let config = Config {
-//!     hosts: vec![HostConfig::new(100)],
-//!     topology: Topology::AccessPoint {
-//!         access: AccessConfig::Wifi(WifiConfig::new(Standard::G)),
-//!         path: PathConfig {
-//!             rtt: Span::from_millis(4),
-//!             rate: Rate::from_mbps(1000.0),
-//!             loss: Probability::ZERO,
-//!             queue_packets: 1000,
-//!         },
+//! let topology = Topology::AccessPoint {
+//!     access: AccessConfig::Wifi(WifiConfig::new(Standard::G)),
+//!     path: PathConfig {
+//!         rtt: Span::from_millis(4),
+//!         rate: Rate::from_mbps(1000.0),
+//!         loss: Probability::ZERO,
+//!         queue_packets: 1000,
 //!     },
 //! };
+//! let config = Config::new(vec![HostConfig::new(100)], topology);
 //! let mut network = Network::new(&config, 1)?;
 //! let to = Destination::Node(NodeId(1));
 //! let packet = Packet { from: NodeId(0), to, size: Bytes::new(1500), flow: 0, payload: "hello" };
@@ -57,8 +56,10 @@
 #![deny(clippy::disallowed_methods)]
 
 mod access_point;
+mod change;
 mod config;
 mod host_path;
+mod last_hop;
 mod link;
 mod links;
 mod packet;
@@ -71,10 +72,12 @@ mod topology;
 pub mod wifi;
 mod wired;
 
+pub use change::{Change, Changed, DirectionChange};
 pub use config::{
     AccessConfig, Config, ConfigError, DirectionConfig, HostConfig, HostPath, LinkConfig, LinksConfig, LossAt,
     PathConfig, Topology, WifiConfig, WiredAccessConfig,
 };
+pub use last_hop::LastHop;
 pub use packet::{Delivery, Departure, Destination, NodeId, Packet};
 pub use queue::{Discipline, FqCodelConfig, QueueConfig};
 pub use statistics::{

@@ -12,10 +12,11 @@
 //! packet causes one event, its arrival or its loss; lengths are booked later, with the times at which they changed. A packet that
 //! comes at the very nanosecond at which another one has been sent still finds it in the queue; what is offered from outside
 //! comes after all that is due.
-//! Other disciplines choose when the transmitter is free: two events for each packet, sent and arrived.
+//! Other disciplines, and links that change, choose when the transmitter is free: two events for each packet, sent and arrived.
 //!
 //! Leaves out: framing overhead (rates are rates of IP bytes, as a traffic shaper's), jitter, losses in bursts.
 
+use crate::change::DirectionChange;
 use crate::config::{DirectionConfig, LossAt};
 use crate::host_path::Lanes;
 use crate::packet::{Departure, Packet};
@@ -74,11 +75,12 @@ pub(crate) enum Taken {
 }
 
 impl<P> Link<P> {
-    /// An idle link. Its random streams are `name`/loss and, with FQ-CoDel, `name`/fq-codel.
-    pub(crate) fn new(config: &DirectionConfig, streams: Streams, name: &str) -> Self {
+    /// An idle link, which may [change](Link::change) if `changes`. Its random streams are `name`/loss and, with FQ-CoDel,
+    /// `name`/fq-codel.
+    pub(crate) fn new(config: &DirectionConfig, changes: bool, streams: Streams, name: &str) -> Self {
         let service = match config.queue.discipline {
-            Discipline::Fifo => Service::Timetable(Timetable::new(config.queue.packets)),
-            Discipline::FqCodel(_) => {
+            Discipline::Fifo if !changes => Service::Timetable(Timetable::new(config.queue.packets)),
+            Discipline::Fifo | Discipline::FqCodel(_) => {
                 let queue = Queue::new(config.queue, streams, &format!("{name}/fq-codel"));
                 Service::Queue(Box::new(Transmitter::new(queue)))
             }
@@ -98,6 +100,32 @@ impl<P> Link<P> {
     /// The same link with a delay for each host instead of one for all.
     pub(crate) fn with_lanes(self, lanes: Lanes<P>) -> Self {
         Self { underway: Underway::ByHost(Box::new(lanes)), ..self }
+    }
+
+    /// From now on it is like this. What is being sent goes on as it began, what has been sent arrives when it would have.
+    ///
+    /// # Panics
+    /// If the link was made as one that does not change, or has a delay for each host.
+    pub(crate) fn change(&mut self, to: DirectionChange) {
+        assert!(matches!(self.service, Service::Queue(_)), "a timetable is not made anew");
+        self.rate = to.rate.unwrap_or(self.rate);
+        self.loss = to.loss.unwrap_or(self.loss);
+        self.last_transmission = (Bytes::ZERO, Span::ZERO);
+        if let Some(new) = to.delay {
+            match &mut self.underway {
+                Underway::InOrder { delay, .. } => *delay = new,
+                Underway::ByHost(_) => panic!("lanes have delays of their own"),
+            }
+        }
+    }
+
+    /// From now on the hosts without a round-trip time of their own have this one.
+    ///
+    /// # Panics
+    /// If the link has one delay for all hosts.
+    pub(crate) fn change_round_trip(&mut self, rtt: Span) {
+        let Underway::ByHost(lanes) = &mut self.underway else { panic!("a link without lanes has one delay") };
+        lanes.change_shared(rtt);
     }
 
     /// Takes a packet in that comes from another part of the network.
@@ -428,7 +456,11 @@ impl<P> Underway<P> {
     /// Takes a packet that is or will have been sent at `sent`.
     fn push(&mut self, sent: Time, packet: Packet<P>) {
         match self {
-            Self::InOrder { delay, packets } => packets.push_back((sent + *delay, packet)),
+            Self::InOrder { delay, packets } => {
+                // Behind a delay that has fallen it would overtake.
+                let before = packets.back().map_or(Time::ZERO, |(at, _)| *at);
+                packets.push_back((before.max(sent + *delay), packet));
+            }
             Self::ByHost(lanes) => lanes.push(sent, packet),
         }
     }
@@ -501,7 +533,7 @@ mod tests {
     }
 
     fn link(loss: f64, loss_at: LossAt) -> Link<u32> {
-        Link::new(&config(loss, loss_at), Streams::new(1), "link")
+        Link::new(&config(loss, loss_at), false, Streams::new(1), "link")
     }
 
     fn packet(payload: u32) -> Packet<u32> {
@@ -607,10 +639,10 @@ mod tests {
             reset in 0..30_usize,
         ) {
             let config = DirectionConfig { queue: QueueConfig::fifo(limit), ..config(loss, LossAt::AfterQueue) };
-            let mut fast = Link::new(&config, Streams::new(7), "link");
+            let mut fast = Link::new(&config, false, Streams::new(7), "link");
             let queue = Queue::new(config.queue, Streams::new(7), "");
             let service = Service::Queue(Box::new(Transmitter::new(queue)));
-            let mut plain = Link { service, ..Link::new(&config, Streams::new(7), "link") };
+            let mut plain = Link { service, ..Link::new(&config, false, Streams::new(7), "link") };
             let arrivals = |events: Vec<(Time, Option<u32>)>| -> Vec<_> {
                 events.into_iter().filter(|(_, arrived)| arrived.is_some()).collect()
             };

@@ -9,7 +9,8 @@
 //!
 //! Leaves out: the time that a node needs to forward, routes that change, broadcasts over links.
 
-use crate::config::LinksConfig;
+use crate::change::DirectionChange;
+use crate::config::{Config, LinksConfig};
 use crate::link::{Link, Step, Taken};
 use crate::packet::{Delivery, Departure, Destination, NodeId, Outcome, Packet};
 use crate::random::Streams;
@@ -43,12 +44,14 @@ struct Direction<P> {
 }
 
 impl<P: Clone> Links<P> {
-    pub(crate) fn new(config: &LinksConfig, streams: Streams) -> Self {
+    /// Idle links, which are to change as `network` says.
+    pub(crate) fn new(config: &LinksConfig, network: &Config, streams: Streams) -> Self {
         let mut directions = Vec::with_capacity(2 * config.links.len());
         for (index, link) in config.links.iter().enumerate() {
             let (one, other) = (link.ends.0 as u16, link.ends.1 as u16);
-            let forth = Link::new(&link.forth, streams, &format!("links/{index}/forth"));
-            let back = Link::new(&link.back, streams, &format!("links/{index}/back"));
+            let changes = |way| network.link_changes(index, way);
+            let forth = Link::new(&link.forth, changes(Way::Forth), streams, &format!("links/{index}/forth"));
+            let back = Link::new(&link.back, changes(Way::Back), streams, &format!("links/{index}/back"));
             directions.push(Direction { link: forth, from: one, to: other, notes_lost: false });
             directions.push(Direction { link: back, from: other, to: one, notes_lost: false });
         }
@@ -99,6 +102,11 @@ impl<P: Clone> Links<P> {
             self.has_left(departure, outcome);
         }
         Ok(())
+    }
+
+    /// From now on one direction of a link is like this.
+    pub(crate) fn change(&mut self, link: usize, way: Way, to: DirectionChange) {
+        self.directions[2 * link + way as usize].link.change(to);
     }
 
     pub(crate) fn next_event(&self) -> Time {

@@ -15,6 +15,8 @@ pub(crate) struct Routes {
     nodes: usize,
     /// By node, then by goal.
     next: Vec<u32>,
+    /// By direction: the node where it ends.
+    ends: Vec<usize>,
 }
 
 /// There is no way, or none is needed.
@@ -52,12 +54,22 @@ impl Routes {
                 next[node * nodes + goal] = closer.expect("somebody reached it").0;
             }
         }
-        Self { nodes, next }
+        let ends = config.links.iter().flat_map(|link| [link.ends.1, link.ends.0]).collect();
+        Self { nodes, next, ends }
     }
 
     /// The direction that leads on from `node` to `goal`, which are different and connected.
     pub(crate) fn next(&self, node: usize, goal: usize) -> usize {
         self.next[node * self.nodes + goal] as usize
+    }
+
+    /// The direction by which `goal` is reached from `node`; they are different and connected.
+    pub(crate) fn last(&self, node: usize, goal: usize) -> usize {
+        let mut direction = self.next(node, goal);
+        while self.ends[direction] != goal {
+            direction = self.next(self.ends[direction], goal);
+        }
+        direction
     }
 
     /// The first node that node 0 cannot reach.

@@ -1,11 +1,13 @@
 //! The network as a whole, and the three verbs that drive it.
 
 use crate::access_point::AccessPoint;
+use crate::change::{Change, Changed};
 use crate::config::{Config, ConfigError, Topology};
 use crate::links::Links;
 use crate::packet::{Delivery, Departure, Destination, NodeId, Outcome, Packet};
 use crate::random::Streams;
 use crate::statistics::{AirTime, Cause, Drops, Observed, Place, Statistics};
+use std::collections::VecDeque;
 use units::{Bytes, Span, Time};
 
 /// A network that carries packets with payloads of type `P`.
@@ -14,6 +16,8 @@ pub struct Network<P> {
     clock: Time,
     nodes: usize,
     parts: Parts<P>,
+    /// What is still to change, by time.
+    changes: VecDeque<Change>,
     /// Deliveries that happened while a packet was taken in; the next [`advance`](Network::advance) hands them over.
     early: Vec<Delivery<P>>,
     /// What [`take_departed`](Network::take_departed) has not taken yet, and since when that waits.
@@ -40,15 +44,16 @@ impl<P: Clone> Network<P> {
         let hosts = config.hosts.len();
         let (parts, nodes) = match &config.topology {
             Topology::AccessPoint { access, path } => {
-                let parts = AccessPoint::new(&config.hosts, access, path, streams);
+                let parts = AccessPoint::new(access, path, config, streams);
                 (Parts::AccessPoint(Box::new(parts)), hosts + 1)
             }
-            Topology::Links(links) => (Parts::Links(Box::new(Links::new(links, streams))), hosts + links.nodes),
+            Topology::Links(links) => (Parts::Links(Box::new(Links::new(links, config, streams))), hosts + links.nodes),
         };
         let mut network = Self {
             clock: Time::ZERO,
             nodes,
             parts,
+            changes: config.changes_in_order().into(),
             early: Vec::new(),
             departed: Vec::new(),
             departed_at: Time::MAX,
@@ -233,6 +238,22 @@ impl<P: Clone> Network<P> {
     }
 
     fn run(&mut self, until: Time, deliveries: &mut Vec<Delivery<P>>) {
+        while let Some(&change) = self.changes.front().filter(|change| change.at <= until) {
+            self.changes.pop_front();
+            // A change comes before everything else of its moment.
+            if let Some(before) = change.at.as_nanos().checked_sub(1) {
+                self.run_unchanged(Time::from_nanos(before), deliveries);
+            }
+            match (&mut self.parts, change.what) {
+                (Parts::Links(parts), Changed::Link { link, way, to }) => parts.change(link, way, to),
+                (Parts::AccessPoint(parts), what) => parts.change(&what),
+                (Parts::Links(_), what) => unreachable!("a checked network has what {what:?} is about"),
+            }
+        }
+        self.run_unchanged(until, deliveries);
+    }
+
+    fn run_unchanged(&mut self, until: Time, deliveries: &mut Vec<Delivery<P>>) {
         let mut outcome = Outcome { deliveries, departed: &mut self.departed };
         match &mut self.parts {
             Parts::AccessPoint(parts) => parts.run(until, &mut self.clock, &mut self.events, &mut outcome),

@@ -6,6 +6,7 @@
 //!
 //! Leaves out: Ethernet framing and per-port links; give the rate of IP bytes.
 
+use crate::change::DirectionChange;
 use crate::config::{DirectionConfig, HostConfig, LossAt, WiredAccessConfig};
 use crate::link::{BusyTime, Link, Step};
 use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
@@ -30,7 +31,8 @@ pub(crate) struct WiredAccess<P> {
 }
 
 impl<P: Clone> WiredAccess<P> {
-    pub(crate) fn new(config: &WiredAccessConfig, hosts: &[HostConfig], streams: Streams) -> Self {
+    /// An idle access, which may [change](WiredAccess::change) if `changes`.
+    pub(crate) fn new(config: &WiredAccessConfig, changes: bool, hosts: &[HostConfig], streams: Streams) -> Self {
         let WiredAccessConfig { rate, delay, queue } = *config;
         let down = DirectionConfig { rate, delay, queue, loss: Probability::ZERO, loss_at: LossAt::AfterQueue };
         let host = |host: &HostConfig| Queue::new(QueueConfig::fifo(host.queue_packets), streams, "");
@@ -43,8 +45,15 @@ impl<P: Clone> WiredAccess<P> {
             in_service: None,
             underway: VecDeque::new(),
             busy: BusyTime::default(),
-            down: Link::new(&down, streams, "wired/down"),
+            down: Link::new(&down, changes, streams, "wired/down"),
         }
+    }
+
+    /// From now on both directions are like this; what is under way goes on as it began.
+    pub(crate) fn change(&mut self, rate: Option<Rate>, delay: Option<Span>) {
+        self.rate = rate.unwrap_or(self.rate);
+        self.delay = delay.unwrap_or(self.delay);
+        self.down.change(DirectionChange { rate, delay, loss: None });
     }
 
     pub(crate) fn offer_up(&mut self, now: Time, host: usize, packet: Packet<P>) -> Result<(), Packet<P>> {
@@ -131,7 +140,9 @@ impl<P: Clone> WiredAccess<P> {
         if self.reports[host] {
             outcome.departed.push(packet.departure());
         }
-        self.underway.push_back((now + self.delay, packet));
+        // Behind a delay that has fallen it would overtake.
+        let before = self.underway.back().map_or(Time::ZERO, |(at, _)| *at);
+        self.underway.push_back((before.max(now + self.delay), packet));
         if !self.hosts[host].is_empty() {
             self.turns.push_back(host);
         }

@@ -27,7 +27,7 @@ fn link(one: usize, other: usize, direction: DirectionConfig) -> LinkConfig {
 /// Hosts on these nodes.
 fn links(nodes: usize, attached: &[usize], links: Vec<LinkConfig>) -> Config {
     let topology = Topology::Links(LinksConfig { nodes, attached: attached.to_vec(), links });
-    Config { hosts: hosts(attached.len(), 1000), topology }
+    Config::new(hosts(attached.len(), 1000), topology)
 }
 
 /// The dumbbell of [utsumi]: N1 and N2 (nodes 0 and 1, with hosts 0 and 1) at 100 Mb/s and 0 ms to R (node 2), from there

@@ -21,7 +21,7 @@ fn poisson(load: f64, room: usize) -> (QueueStatistics, f64) {
     };
     let links = vec![LinkConfig { ends: (0, 1), forth: direction, back: direction }];
     let topology = Topology::Links(LinksConfig { nodes: 2, attached: vec![0], links });
-    let mut network = Network::new(&Config { hosts: vec![HostConfig::new(1)], topology }, 1).unwrap();
+    let mut network = Network::new(&Config::new(vec![HostConfig::new(1)], topology), 1).unwrap();
     let mut gaps = Streams::new(1).stream("gaps");
     let mut deliveries = Vec::new();
     let mut now = Time::ZERO;

@@ -203,7 +203,7 @@ fn links(count: usize, queue: QueueConfig) -> Config {
     let link = |ends, mbps, queue| LinkConfig { ends, forth: direction(mbps, queue), back: direction(mbps, queue) };
     let links = vec![link((0, 1), 100_000.0, QueueConfig::fifo(1000)), link((1, 2), 12.0, queue)];
     let links = LinksConfig { nodes: 3, attached: vec![2; count], links };
-    Config { hosts: hosts(count, 1000), topology: Topology::Links(links) }
+    Config::new(hosts(count, 1000), Topology::Links(links))
 }
 
 fn bulk(host: u16, rtt_ms: u64) -> Flow {

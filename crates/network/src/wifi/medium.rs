@@ -27,7 +27,7 @@
 use super::airtime::AirTimes;
 use super::backoff::Contention;
 use super::constants::{PhyRate, Standard};
-use super::rate_control::{Controller, RateSet};
+use super::rate_control::{Controller, RateControl, RateSet};
 use crate::config::{HostConfig, WifiConfig};
 use crate::packet::{Delivery, Departure, Destination, NodeId, Outcome, Packet};
 use crate::queue::{Queue, QueueConfig};
@@ -40,6 +40,7 @@ use units::{Probability, Rate, Span, Time};
 pub(crate) struct Medium<P> {
     times: AirTimes,
     contention: Contention,
+    controllers: Controllers,
     /// The stations, then the access point.
     senders: Vec<Sender<P>>,
     /// By sender: which of its frames are received with an error.
@@ -47,7 +48,8 @@ pub(crate) struct Medium<P> {
     /// By station: up, then down.
     directions: Vec<[Direction; 2]>,
     broadcast_rate: PhyRate,
-    frame_error_rate: Probability,
+    /// By station, both ways.
+    frame_error_rates: Vec<Probability>,
     retry_limit: u8,
     phase: Phase,
     /// What is or was last on the air.
@@ -79,9 +81,32 @@ struct Sender<P> {
 #[derive(Clone, Debug)]
 struct Direction {
     controller: Controller,
+    /// What takes the controller's place when the next transmission begins, and how often that has happened.
+    new_highest: Option<PhyRate>,
+    changes: u32,
     counts: WifiLinkStatistics,
     /// Sum over the transmissions' rates.
     kbps_sum: u64,
+}
+
+/// How controllers are made.
+#[derive(Clone, Copy, Debug)]
+struct Controllers {
+    control: RateControl,
+    standard: Standard,
+    set: RateSet,
+    streams: Streams,
+}
+
+impl Controllers {
+    /// One that never goes above `highest`; the `number`th of its direction.
+    fn controller(&self, highest: PhyRate, station: usize, way: usize, number: u32) -> Controller {
+        Controller::new(self.control, self.standard, self.set, highest, || {
+            let way = ["up", "down"][way];
+            let number = if number == 0 { String::new() } else { format!("/{number}") };
+            self.streams.stream(&format!("wifi/minstrel/{station}/{way}{number}"))
+        })
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -133,14 +158,15 @@ impl<P: Clone> Medium<P> {
             add(&index.to_string(), QueueConfig::fifo(host.queue_packets), highest(host));
         }
         add("access-point", config.access_point_queue, config.rate);
-        let direction = |index: usize, host: &HostConfig, way: &str| Direction {
-            controller: Controller::new(config.rate_control, standard, config.rate_set, highest(host), || {
-                streams.stream(&format!("wifi/minstrel/{index}/{way}"))
-            }),
+        let controllers = Controllers { control: config.rate_control, standard, set: config.rate_set, streams };
+        let direction = |index: usize, host: &HostConfig, way: usize| Direction {
+            controller: controllers.controller(highest(host), index, way, 0),
+            new_highest: None,
+            changes: 0,
             counts: WifiLinkStatistics::default(),
             kbps_sum: 0,
         };
-        let directions = |(index, host): (usize, &HostConfig)| ["up", "down"].map(|way| direction(index, host, way));
+        let directions = |(index, host): (usize, &HostConfig)| [UP, DOWN].map(|way| direction(index, host, way));
         let lowest_basic = match (standard, config.rate_set) {
             (Standard::G, RateSet::Ofdm) => PhyRate::Mbps6,
             _ => PhyRate::Mbps1,
@@ -151,11 +177,15 @@ impl<P: Clone> Medium<P> {
             on_air: Vec::with_capacity(senders.len()),
             sending: Vec::with_capacity(senders.len()),
             waits: Vec::with_capacity(senders.len()),
+            controllers,
             senders,
             error_streams,
             directions: hosts.iter().enumerate().map(directions).collect(),
             broadcast_rate: config.broadcast_rate.unwrap_or(lowest_basic),
-            frame_error_rate: config.frame_error_rate,
+            frame_error_rates: hosts
+                .iter()
+                .map(|host| host.frame_error_rate.unwrap_or(config.frame_error_rate))
+                .collect(),
             retry_limit: config.retry_limit,
             phase: Phase::Silent,
             reserved_until: Time::ZERO,
@@ -173,6 +203,14 @@ impl<P: Clone> Medium<P> {
 
     pub(crate) fn offer_down(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
         self.offer(now, self.directions.len(), packet)
+    }
+
+    /// From now on a station is like this; the frame on the air ends at its rate.
+    pub(crate) fn change_station(&mut self, station: usize, rate: Option<Rate>, errors: Option<Probability>) {
+        if let Some(highest) = rate.map(|rate| PhyRate::from_rate(rate).expect("a checked change has a PHY rate")) {
+            self.directions[station].iter_mut().for_each(|direction| direction.new_highest = Some(highest));
+        }
+        self.frame_error_rates[station] = errors.unwrap_or(self.frame_error_rates[station]);
     }
 
     /// When something happens next; [`Time::MAX`] for never.
@@ -195,7 +233,7 @@ impl<P: Clone> Medium<P> {
                     self.on_broadcast_over(now, outcome);
                     return None;
                 };
-                if happens(self.frame_error_rate, &mut self.error_streams[frame.sender]) {
+                if happens(self.frame_error_rates[link.station], &mut self.error_streams[frame.sender]) {
                     self.on_error(now, frame, link, outcome);
                     return None;
                 }
@@ -299,6 +337,11 @@ impl<P: Clone> Medium<P> {
         let (size, flow, to_all) = (head.size, head.flow, head.to == Destination::Broadcast);
         let rate = if let Some(link) = link {
             let direction = &mut self.directions[link.station][link.way];
+            if let Some(highest) = direction.new_highest.take() {
+                direction.changes += 1;
+                let number = direction.changes;
+                direction.controller = self.controllers.controller(highest, link.station, link.way, number);
+            }
             let rate = direction.controller.next_rate();
             direction.counts.transmissions += 1;
             direction.counts.retries += u64::from(self.senders[sender].failures > 0);
@@ -340,7 +383,7 @@ impl<P: Clone> Medium<P> {
         let packet = self.senders[sender].queue.pop(now);
         let mut waits = std::mem::take(&mut self.waits);
         for to in self.receivers(&packet) {
-            if happens(self.frame_error_rate, &mut self.error_streams[sender]) {
+            if happens(self.frame_error_rates[to.index()], &mut self.error_streams[sender]) {
                 self.senders[sender].queue.count_drops(Cause::FrameError, 1);
                 waits.push((to.index(), now + self.times.eifs(rate)));
             } else {

@@ -19,7 +19,7 @@ pub(crate) fn hosts(count: usize, queue_packets: usize) -> Vec<HostConfig> {
 
 /// Hosts behind an access, and the server behind a path.
 pub(crate) fn access_point(hosts: Vec<HostConfig>, access: AccessConfig, path: PathConfig) -> Config {
-    Config { hosts, topology: Topology::AccessPoint { access, path } }
+    Config::new(hosts, Topology::AccessPoint { access, path })
 }
 
 /// What the hosts share, and what lies behind it.

@@ -1,0 +1,310 @@
+//! What is different from some moment on: a link that gets slower, a station that moves away.
+//!
+//! A change happens before everything else of its moment. What has begun by then ends as it began:
+//!
+//! | changes | what is under way |
+//! | --- | --- |
+//! | a rate | what is being sent goes on at the rate that it began with; what waits goes at the new one |
+//! | a delay | what has been sent arrives when it would have; where the delay falls, what is sent later arrives right behind it |
+//! | a probability of loss | whether what is being sent is lost is decided when it has been sent, by the new probability |
+//! | a station's PHY rate | the frame on the air goes on; what is sent next, a retry too, goes at the new rate; rate control begins anew below it |
+//! | a station's frame error rate | the frame on the air ends by the new one |
+//!
+//! A direction of a link that ever changes chooses its next packet when it is free, as FQ-CoDel does: two events for
+//! each packet, and what comes at the nanosecond at which another packet has been sent goes in the order of the links.
+//!
+//! Leaves out: links that come and go (a loss of 1 carries nothing, and routes stay), queues that change, stations that become 802.11b
+//! stations.
+
+use crate::config::{
+    AccessConfig, Config, ConfigError, DirectionConfig, LinksConfig, PathConfig, Topology, WifiConfig, check,
+    check_rate,
+};
+use crate::statistics::Way;
+use crate::wifi::{PhyRate, Standard};
+use units::{Probability, Rate, Span, Time};
+
+/// Something that is different from some moment on.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Change {
+    /// From when on.
+    pub at: Time,
+    /// What.
+    pub what: Changed,
+}
+
+/// What is different. What is `None` stays as it is.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Changed {
+    /// One direction of a link.
+    Link {
+        /// Its number in [`LinksConfig::links`].
+        link: usize,
+        /// Which direction of it.
+        way: Way,
+        /// How it is from now on.
+        to: DirectionChange,
+    },
+    /// The path behind the access point.
+    Path {
+        /// Its round-trip time, half each way; not that of hosts with a path of their own.
+        rtt: Option<Span>,
+        /// The rate of each direction.
+        rate: Option<Rate>,
+        /// The loss towards the server.
+        loss: Option<Probability>,
+    },
+    /// A wired last hop.
+    Wired {
+        /// The rate of each direction.
+        rate: Option<Rate>,
+        /// The delay of each direction.
+        delay: Option<Span>,
+    },
+    /// A station of a Wi-Fi access point.
+    Station {
+        /// The host.
+        host: usize,
+        /// Its own PHY rate (the highest, with rate control) in both directions. In 802.11bg an 802.11b station stays one,
+        /// and no other becomes one.
+        rate: Option<Rate>,
+        /// Its own frame error rate in both directions.
+        frame_error_rate: Option<Probability>,
+    },
+}
+
+/// How a direction of a link is from some moment on. What is `None` stays as it is.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub struct DirectionChange {
+    /// Its rate, more than zero.
+    pub rate: Option<Rate>,
+    /// Its delay.
+    pub delay: Option<Span>,
+    /// Its random loss.
+    pub loss: Option<Probability>,
+}
+
+impl Config {
+    /// What this network is after all changes up to `at`, and that moment's own; without any changes left.
+    ///
+    /// # Panics
+    /// If a change is about something that this network does not have: see [`Config::validate`].
+    pub fn at(&self, at: Time) -> Self {
+        let mut config = Self { changes: Vec::new(), ..self.clone() };
+        for change in self.changes_in_order().into_iter().filter(|change| change.at <= at) {
+            change.what.apply(&mut config);
+        }
+        config
+    }
+
+    /// The changes by time; of one moment in the order of the configuration.
+    pub(crate) fn changes_in_order(&self) -> Vec<Change> {
+        let mut changes = self.changes.clone();
+        changes.sort_by_key(|change| change.at);
+        changes
+    }
+
+    /// Whether the path changes.
+    pub(crate) fn path_changes(&self) -> bool {
+        self.changes.iter().any(|change| matches!(change.what, Changed::Path { .. }))
+    }
+
+    /// Whether the wired last hop changes.
+    pub(crate) fn wired_changes(&self) -> bool {
+        self.changes.iter().any(|change| matches!(change.what, Changed::Wired { .. }))
+    }
+
+    /// Whether this direction of this link changes.
+    pub(crate) fn link_changes(&self, link: usize, way: Way) -> bool {
+        let about_it =
+            |what: &Changed| matches!(what, Changed::Link { link: l, way: w, .. } if (*l, *w) == (link, way));
+        self.changes.iter().any(|change| about_it(&change.what))
+    }
+
+    pub(crate) fn validate_changes(&self) -> Result<(), ConfigError> {
+        for (index, change) in self.changes.iter().enumerate() {
+            change.what.validate(&format!("changes[{index}]"), self)?;
+        }
+        Ok(())
+    }
+}
+
+impl Changed {
+    fn apply(self, config: &mut Config) {
+        match (self, &mut config.topology) {
+            (Self::Link { link, way, to }, Topology::Links(links)) => to.apply(links.direction_mut(link, way)),
+            (Self::Path { rtt, rate, loss }, Topology::AccessPoint { path, .. }) => {
+                let PathConfig { rtt: old_rtt, rate: old_rate, loss: old_loss, .. } = path;
+                *old_rtt = rtt.unwrap_or(*old_rtt);
+                *old_rate = rate.unwrap_or(*old_rate);
+                *old_loss = loss.unwrap_or(*old_loss);
+            }
+            (Self::Wired { rate, delay }, Topology::AccessPoint { access: AccessConfig::Wired(wired), .. }) => {
+                wired.rate = rate.unwrap_or(wired.rate);
+                wired.delay = delay.unwrap_or(wired.delay);
+            }
+            (
+                Self::Station { host, rate, frame_error_rate },
+                Topology::AccessPoint { access: AccessConfig::Wifi(_), .. },
+            ) => {
+                let host = &mut config.hosts[host];
+                host.rate = rate.or(host.rate);
+                host.frame_error_rate = frame_error_rate.or(host.frame_error_rate);
+            }
+            (what, _) => panic!("this network has nothing that {what:?} is about"),
+        }
+    }
+
+    fn validate(&self, field: &str, config: &Config) -> Result<(), ConfigError> {
+        let missing = |what: &str, accepted: &str| {
+            check(false, field, || (format!("about {what}, which this network does not have"), accepted.to_owned()))
+        };
+        let rate_field = format!("{field}.rate");
+        match (*self, &config.topology) {
+            (Self::Link { link, to, .. }, Topology::Links(links)) => {
+                check(link < links.links.len(), &format!("{field}.link"), || {
+                    (format!("link {link}"), format!("links 0 to {}", links.links.len() - 1))
+                })?;
+                to.rate.map_or(Ok(()), |rate| check_rate(&rate_field, rate))
+            }
+            (Self::Link { .. }, Topology::AccessPoint { .. }) => missing("a link", "the path, the access or a station"),
+            (_, Topology::Links(_)) => missing("an access point or its path", "links"),
+            (Self::Path { rate, .. }, _) => rate.map_or(Ok(()), |rate| check_rate(&rate_field, rate)),
+            (Self::Wired { rate, .. }, Topology::AccessPoint { access: AccessConfig::Wired(_), .. }) => {
+                rate.map_or(Ok(()), |rate| check_rate(&rate_field, rate))
+            }
+            (Self::Wired { .. }, _) => missing("a wired access", "a station, or the path"),
+            (Self::Station { host, rate, .. }, Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. }) => {
+                check(host < config.hosts.len(), &format!("{field}.host"), || {
+                    (format!("host {host}"), format!("hosts 0 to {}", config.hosts.len() - 1))
+                })?;
+                rate.map_or(Ok(()), |rate| {
+                    let now = config.hosts[host].rate.and_then(PhyRate::from_rate).unwrap_or(wifi.rate);
+                    wifi.check_new_rate(&rate_field, now, rate)
+                })
+            }
+            (Self::Station { .. }, _) => missing("a station of Wi-Fi", "a wired access, or the path"),
+        }
+    }
+}
+
+impl DirectionChange {
+    fn apply(self, direction: &mut DirectionConfig) {
+        direction.rate = self.rate.unwrap_or(direction.rate);
+        direction.delay = self.delay.unwrap_or(direction.delay);
+        direction.loss = self.loss.unwrap_or(direction.loss);
+    }
+}
+
+impl LinksConfig {
+    fn direction_mut(&mut self, link: usize, way: Way) -> &mut DirectionConfig {
+        let link = &mut self.links[link];
+        match way {
+            Way::Forth => &mut link.forth,
+            Way::Back => &mut link.back,
+        }
+    }
+}
+
+impl WifiConfig {
+    /// Whether a station of the rate `now` may get this one.
+    fn check_new_rate(&self, field: &str, now: PhyRate, rate: Rate) -> Result<(), ConfigError> {
+        // Beside 802.11g an 802.11b station has another contention window, and other rates to choose from.
+        let of_its_kind = |other: &PhyRate| self.standard != Standard::Bg || other.is_ofdm() == now.is_ofdm();
+        let accepted: Vec<PhyRate> = self.rates().into_iter().filter(of_its_kind).collect();
+        self.check_rate(field, rate, &accepted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{HostConfig, LinkConfig, LossAt, WiredAccessConfig};
+    use crate::queue::QueueConfig;
+
+    fn access_point(access: AccessConfig) -> Config {
+        let path = PathConfig {
+            rtt: Span::from_millis(4),
+            rate: Rate::from_mbps(1000.0),
+            loss: Probability::ZERO,
+            queue_packets: 10,
+        };
+        Config::new(vec![HostConfig::new(10); 2], Topology::AccessPoint { access, path })
+    }
+
+    fn wired() -> AccessConfig {
+        let queue = QueueConfig::fifo(50);
+        AccessConfig::Wired(WiredAccessConfig { rate: Rate::from_mbps(100.0), delay: Span::ZERO, queue })
+    }
+
+    fn refused(mut config: Config, what: Changed) -> String {
+        config.changes = vec![Change { at: Time::ZERO, what }];
+        config.validate().expect_err("a change that cannot be").to_string()
+    }
+
+    fn station(host: usize, mbps: f64) -> Changed {
+        Changed::Station { host, rate: Some(Rate::from_mbps(mbps)), frame_error_rate: None }
+    }
+
+    #[test]
+    fn a_change_of_what_is_not_there_is_refused() {
+        let wifi = access_point(AccessConfig::Wifi(WifiConfig::new(Standard::G)));
+        assert_eq!(refused(wifi.clone(), station(2, 6.0)), "changes[0].host is host 2; accepted: hosts 0 to 1");
+        assert_eq!(
+            refused(wifi.clone(), station(0, 11.0)),
+            "changes[0].rate is 11 Mb/s; accepted: 6 Mb/s, 9 Mb/s, 12 Mb/s, 18 Mb/s, 24 Mb/s, 36 Mb/s, 48 Mb/s, 54 Mb/s"
+        );
+        let nothing = |what: &str, accepted: &str| {
+            format!("changes[0] is about {what}, which this network does not have; accepted: {accepted}")
+        };
+        let wired_change = Changed::Wired { rate: Some(Rate::from_mbps(1.0)), delay: None };
+        assert_eq!(refused(wifi.clone(), wired_change), nothing("a wired access", "a station, or the path"));
+        let station_of_none = nothing("a station of Wi-Fi", "a wired access, or the path");
+        assert_eq!(refused(access_point(wired()), station(0, 6.0)), station_of_none);
+        let link = Changed::Link { link: 0, way: Way::Forth, to: DirectionChange::default() };
+        assert_eq!(refused(wifi, link), nothing("a link", "the path, the access or a station"));
+        let stopped = Changed::Path { rtt: None, rate: Some(Rate::ZERO), loss: None };
+        assert_eq!(refused(access_point(wired()), stopped), "changes[0].rate is 0 Mb/s; accepted: more than 0 Mb/s");
+    }
+
+    #[test]
+    fn beside_802_11g_a_station_stays_of_its_kind() {
+        let mut config = access_point(AccessConfig::Wifi(WifiConfig::new(Standard::Bg)));
+        config.hosts[1].rate = Some(Rate::from_mbps(11.0));
+        let dsss = "changes[0].rate is 54 Mb/s; accepted: 1 Mb/s, 2 Mb/s, 5.5 Mb/s, 11 Mb/s";
+        assert_eq!(refused(config.clone(), station(1, 54.0)), dsss);
+        assert!(refused(config.clone(), station(0, 1.0)).starts_with("changes[0].rate is 1 Mb/s; accepted: 6 Mb/s"));
+        config.changes = vec![Change { at: Time::ZERO, what: station(1, 2.0) }];
+        assert_eq!(config.validate(), Ok(()));
+    }
+
+    #[test]
+    fn a_configuration_at_a_time_has_the_changes_until_then_in_order() {
+        let direction = DirectionConfig {
+            rate: Rate::from_mbps(8.0),
+            delay: Span::from_millis(1),
+            queue: QueueConfig::fifo(50),
+            loss: Probability::ZERO,
+            loss_at: LossAt::AfterQueue,
+        };
+        let links = vec![LinkConfig { ends: (0, 1), forth: direction, back: direction }];
+        let topology = Topology::Links(LinksConfig { nodes: 2, attached: vec![0], links });
+        let change = |at, mbps| Change {
+            at: Time::ZERO + Span::from_secs(at),
+            what: Changed::Link {
+                link: 0,
+                way: Way::Back,
+                to: DirectionChange { rate: Some(Rate::from_mbps(mbps)), ..DirectionChange::default() },
+            },
+        };
+        let config = Config {
+            changes: vec![change(9, 3.0), change(5, 2.0), change(9, 4.0)],
+            ..Config::new(vec![HostConfig::new(1)], topology)
+        };
+        let mbps_at = |at| {
+            let Topology::Links(links) = config.at(Time::ZERO + Span::from_secs(at)).topology else { unreachable!() };
+            (links.links[0].forth.rate.as_mbps(), links.links[0].back.rate.as_mbps())
+        };
+        assert_eq!([4, 5, 9].map(mbps_at), [(8.0, 8.0), (8.0, 2.0), (8.0, 4.0)]);
+    }
+}

@@ -1,0 +1,72 @@
+//! What a host's own link towards it is like: what its owner could know at best, without looking at any packet.
+//!
+//! | network | bandwidth | loss |
+//! | --- | --- | --- |
+//! | links | the rate of the last link on the way from the server to the host, in that direction | its random loss |
+//! | wired access | the access's rate | 0 |
+//! | Wi-Fi | what one station alone gets of full packets | what is lost after the last retry |
+//!
+//! On Wi-Fi, p being the frame error rate and r the retry limit, of packets of L = 1500 bytes that wait at the access point while
+//! nobody else has anything to send:
+//!
+//! ```text
+//! T_i       = DIFS + slot · CW_i / 2 + data + (1 - p) (SIFS + ACK) + p ACKTimeout        transmission i = 0, 1, ..
+//! CW_i      = min(2^i (CWmin + 1) - 1, CWmax)
+//! loss      = p^r                                                                        0 without end of retries
+//! bandwidth = 8 L (1 - loss) / sum over i < r of p^i T_i
+//! ```
+//!
+//! which at 54 Mb/s without errors is 30.5 Mb/s. Of acknowledgements that go up meanwhile, and of other
+//! stations, it knows nothing, as their owner does not.
+//!
+//! References: G. Bianchi: Performance analysis of the IEEE 802.11 distributed coordination function, IEEE JSAC 18(3), 2000,
+//! with one station.
+
+use crate::config::{AccessConfig, Config, HostConfig, Topology, WifiConfig};
+use crate::packet::NodeId;
+use crate::routes::Routes;
+use crate::wifi::{PhyRate, alone};
+use units::{Probability, Rate};
+
+/// A host's own link, in the direction to the host.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LastHop {
+    /// In bytes of IP packets; [`Rate::ZERO`] where nothing comes through at all.
+    pub bandwidth: Rate,
+    /// The probability that a packet is lost at random.
+    pub loss: Probability,
+}
+
+impl Config {
+    /// The last hop of this host's packets from `server`, as the network is without any of the changes. [`Config::at`] has it
+    /// as it is at some time.
+    ///
+    /// # Panics
+    /// If there is no such host or no such node, or, with links, both sit on one node.
+    pub fn last_hop(&self, host: NodeId, server: NodeId) -> LastHop {
+        match &self.topology {
+            Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } => {
+                wifi_last_hop(wifi, &self.hosts[host.index()])
+            }
+            Topology::AccessPoint { access: AccessConfig::Wired(wired), .. } => {
+                LastHop { bandwidth: wired.rate, loss: Probability::ZERO }
+            }
+            Topology::Links(links) => {
+                let node = |id: NodeId| match id.index().checked_sub(self.hosts.len()) {
+                    Some(node) => node,
+                    None => links.attached[id.index()],
+                };
+                let direction = Routes::new(links).last(node(server), node(host));
+                let link = &links.links[direction / 2];
+                let direction = if direction.is_multiple_of(2) { link.forth } else { link.back };
+                LastHop { bandwidth: direction.rate, loss: direction.loss }
+            }
+        }
+    }
+}
+
+fn wifi_last_hop(wifi: &WifiConfig, host: &HostConfig) -> LastHop {
+    let rate = host.rate.and_then(PhyRate::from_rate).unwrap_or(wifi.rate);
+    let (bandwidth, loss) = alone(wifi, rate, host.frame_error_rate.unwrap_or(wifi.frame_error_rate));
+    LastHop { bandwidth, loss }
+}
