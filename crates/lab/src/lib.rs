@@ -224,8 +224,13 @@ fn medium_config(scenario: &Scenario, specs: &[HostSpec]) -> network::Config {
     config
 }
 
-/// The highest rate at which the network could take packets of an end at this node.
+/// The highest rate at which the network could ever take packets of an end at this node.
 fn highest_rate(config: &network::Config, node: NodeId) -> Rate {
+    let changed = config.changes.iter().map(|change| config.at(change.at));
+    changed.map(|config| rate_now(&config, node)).fold(rate_now(config, node), Rate::max)
+}
+
+fn rate_now(config: &network::Config, node: NodeId) -> Rate {
     match &config.topology {
         Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } => wifi.rate.rate(),
         Topology::AccessPoint { access: AccessConfig::Wired(wired), .. } => wired.rate,

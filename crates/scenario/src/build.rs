@@ -1,5 +1,6 @@
 //! From the checked keys to the network: the only place where that happens.
 
+use crate::changes::changes;
 use crate::document::{Document, Path};
 use crate::error::ScenarioError;
 use crate::scenario::{HostBlock, ends, float, integer, size, text};
@@ -17,14 +18,17 @@ pub(crate) fn network(document: &Document, hosts: &[HostBlock], wiring: &Wiring)
     let on_wifi = matches!(topology, Topology::AccessPoint { access: AccessConfig::Wifi(_), .. });
     let host = |block: &HostBlock| HostConfig {
         rate: block.kind.rate.filter(|_| on_wifi),
+        frame_error_rate: block.kind.frame_error_rate.filter(|_| on_wifi),
         path: block.kind.path,
         ..HostConfig::new(block.kind.queue_packets)
     };
-    let hosts_config = hosts.iter().flat_map(|block| std::iter::repeat_n(host(block), block.count)).collect();
-    let config = Config { hosts: hosts_config, topology };
+    let hosts_config: Vec<_> = hosts.iter().flat_map(|block| std::iter::repeat_n(host(block), block.count)).collect();
+    let (of_block, changes): (Vec<_>, Vec<_>) =
+        changes(document, wiring, &topology, hosts_config.len())?.into_iter().unzip();
+    let config = Config { changes, ..Config::new(hosts_config, topology) };
     match config.validate() {
         Ok(()) => Ok(config),
-        Err(error) => Err(in_words_of_the_file(document, hosts, &error)),
+        Err(error) => Err(in_words_of_the_file(document, hosts, &of_block, &error)),
     }
 }
 
@@ -112,13 +116,22 @@ fn wifi(document: &Document, access: &Table) -> Result<WifiConfig, ScenarioError
 }
 
 /// The network names its own fields and single hosts; the writer of the file knows keys and blocks.
-fn in_words_of_the_file(document: &Document, hosts: &[HostBlock], error: &ConfigError) -> ScenarioError {
-    let host = error.field.strip_prefix("hosts[").and_then(|rest| rest.split_once("]."));
-    let (path, field) = match host {
-        Some((index, field)) => {
-            let index: usize = index.parse().unwrap_or(0);
-            (Path::default().key("hosts").index(block_of(hosts, index)), field)
-        }
+///
+/// `change_blocks` are the blocks that the network's changes come from.
+fn in_words_of_the_file(
+    document: &Document,
+    hosts: &[HostBlock],
+    change_blocks: &[usize],
+    error: &ConfigError,
+) -> ScenarioError {
+    let numbered = |list: &str| {
+        let (index, field) = error.field.strip_prefix(list)?.strip_prefix('[')?.split_once("].")?;
+        Some((index.parse::<usize>().ok()?, field))
+    };
+    let host = numbered("hosts").map(|(index, field)| ("hosts", block_of(hosts, index), field));
+    let change = || numbered("changes").map(|(index, field)| ("changes", change_blocks[index], field));
+    let (path, field) = match host.or_else(change) {
+        Some((list, block, field)) => (Path::default().key(list).index(block), field),
         None => match error.field.split_once('.') {
             Some((section, field)) => (Path::default().key(section), field),
             None => (Path::default(), error.field.as_str()),
@@ -156,13 +169,18 @@ fn queue(table: &Table, key: &str) -> QueueConfig {
     }
 }
 
-fn rate(table: &Table, key: &str) -> Rate {
+pub(crate) fn rate(table: &Table, key: &str) -> Rate {
     Rate::from_mbps(float(table, key))
 }
 
 /// The rate that a host may have of its own.
 pub(crate) fn own_rate(host: &Table) -> Option<Rate> {
     host.get("rate_mbps").and_then(Value::as_float).map(Rate::from_mbps)
+}
+
+/// The frame error rate that a host may have of its own.
+pub(crate) fn own_frame_error_rate(host: &Table) -> Option<Probability> {
+    host.contains_key("frame_error_rate").then(|| probability(host, "frame_error_rate"))
 }
 
 /// The path that a host may have of its own.
@@ -174,10 +192,10 @@ pub(crate) fn own_path(host: &Table) -> Option<HostPath> {
     Some(HostPath { rtt, change_every })
 }
 
-fn milliseconds(table: &Table, key: &str) -> Span {
+pub(crate) fn milliseconds(table: &Table, key: &str) -> Span {
     Span::from_secs_f64(float(table, key) / 1e3)
 }
 
-fn probability(table: &Table, key: &str) -> Probability {
+pub(crate) fn probability(table: &Table, key: &str) -> Probability {
     Probability::new(float(table, key)).expect("a checked probability is in 0..=1")
 }

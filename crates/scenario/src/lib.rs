@@ -18,6 +18,7 @@ pub mod study;
 
 mod bounds;
 mod build;
+mod changes;
 mod comparison;
 mod document;
 mod error;

@@ -13,7 +13,7 @@ use network::random::Streams;
 use network::{HostPath, NodeId};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
-use units::{Rate, Span};
+use units::{Probability, Rate, Span};
 
 /// All blocks together make at most so many hosts. Kernel hosts have one address of a /24 each, with some left for the access
 /// point; simulated ones have none, and the same limit.
@@ -70,6 +70,8 @@ pub struct HostKind {
     pub queue_packets: usize,
     /// PHY rate where it differs from the access's; Wi-Fi only.
     pub rate: Option<Rate>,
+    /// Frame error rate where it differs from the access's; Wi-Fi only.
+    pub frame_error_rate: Option<Probability>,
     /// Its own path to the servers where that differs from the one that all share; with an access point only.
     pub path: Option<HostPath>,
     /// The stack at both ends of its connections; valid.
@@ -231,6 +233,7 @@ impl Scenario {
         complete_access(&mut document.table);
         complete_agents(&mut document.table);
         complete_links(&mut document.table);
+        crate::changes::complete(&mut document.table);
         let wiring = Wiring::read(&document)?;
         let hosts = host_blocks(&document, &wiring)?;
         let network = crate::build::network(&document, &hosts, &wiring)?;
@@ -329,6 +332,7 @@ fn host_blocks(document: &Document, wiring: &Wiring) -> Result<Vec<HostBlock>, S
             node: node.map(str::to_owned),
             queue_packets: size(table, "queue_packets"),
             rate: crate::build::own_rate(table),
+            frame_error_rate: crate::build::own_frame_error_rate(table),
             path: crate::build::own_path(table),
             tcp: stack(document, table, &here)?,
             changed_switches: changed_switches(table),

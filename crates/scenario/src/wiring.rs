@@ -52,6 +52,14 @@ impl Wiring {
         self.nodes.iter().position(|node| *node == name)
     }
 
+    /// The link that joins the nodes of these names, and whether its first node is the first of them.
+    pub(crate) fn link_between(&self, one: &str, other: &str) -> Option<(usize, bool)> {
+        let ends = (self.node(one, 1)?, self.node(other, 1)?);
+        let forth = self.links.iter().position(|link| link.ends == ends).map(|link| (link, true));
+        forth
+            .or_else(|| self.links.iter().position(|link| (link.ends.1, link.ends.0) == ends).map(|link| (link, false)))
+    }
+
     /// Refuses a name that is no node for one of `count` hosts, or that is there without links, or is not with them.
     pub(crate) fn check(
         &self,

@@ -42,7 +42,7 @@ fn an_unknown_key_names_the_one_that_was_meant() {
     assert_eq!(
         message("warmup_s = 5", "warm_up_s = 5"),
         "good.toml:3: warm_up_s: there is no such key; did you mean warmup_s?; accepted: name, duration_s, warmup_s, \
-         seed, sample_ms, access, path, links, hosts"
+         seed, sample_ms, access, path, links, changes, hosts"
     );
     let nested = message("start_s = [0, 1]", "starts_s = 3");
     assert!(
@@ -415,4 +415,60 @@ fn a_path_of_a_hosts_own_is_in_range_and_not_with_links() {
     }
     let with_links = linked_message("node = \"N1\"", "node = \"N1\"\npath_rtt_ms = 40", &[]);
     assert!(with_links.starts_with("linked.toml:11: hosts[0].path_rtt_ms: 40 ms"), "{with_links}");
+}
+
+#[test]
+fn a_change_is_of_something_that_is_there() {
+    let change = |lines: &str| message("[[hosts]]", &format!("[[changes]]\nat_s = 3\n{lines}\n[[hosts]]"));
+    assert_eq!(
+        change("hosts = [0, 2]\nrate_mbps = 6"),
+        "good.toml:10: changes[0].hosts: there is no host 2; accepted: hosts from 0 to 1, in the order of the blocks"
+    );
+    assert_eq!(
+        change("hosts = [1]\nrate_mbps = 7"),
+        "good.toml:11: changes[0].rate_mbps: 7 Mb/s cannot be here; accepted: 6 Mb/s, 9 Mb/s, 12 Mb/s, 18 Mb/s, \
+         24 Mb/s, 36 Mb/s, 48 Mb/s, 54 Mb/s"
+    );
+    assert_eq!(
+        change("hosts = [1]\nrtt_ms = 7"),
+        "good.toml:11: changes[0].rtt_ms: is nothing that changes with of = \"hosts\"; accepted: rate_mbps, \
+         frame_error_rate"
+    );
+    assert_eq!(
+        change("of = \"link\"\nloss = 1"),
+        "good.toml:10: changes[0].of: \"link\" is about a link, and without [[links]] there are none; accepted: \
+         \"path\", \"access\", \"hosts\", or blocks [[links]]"
+    );
+    let nothing = "good.toml:8: changes[0]: changes nothing; accepted: rate_mbps, rtt_ms, loss";
+    assert_eq!(change("of = \"path\""), nothing);
+    let hosts = change("of = \"path\"\nhosts = [1]\nloss = 0.1");
+    assert!(hosts.starts_with("good.toml:11: changes[0].hosts: is nothing that changes with of = \"path\""), "{hosts}");
+    let when = message("[[hosts]]", "[[changes]]\nrtt_ms = 3\n[[hosts]]");
+    assert_eq!(when, "good.toml: changes[0].at_s: is not there; accepted: a number from 0 to 86400");
+}
+
+#[test]
+fn a_change_of_a_link_names_its_two_nodes() {
+    let change = |lines: &str| linked_message("[[hosts]]", &format!("[[changes]]\nat_s = 3\n{lines}\n[[hosts]]"), &[]);
+    assert_eq!(
+        change("between = [\"N1\", \"N4\"]\nloss = 1"),
+        "linked.toml:11: changes[0].between: no link names a node \"N4\"; did you mean \"N3\"?; accepted: N1, R, N3"
+    );
+    assert_eq!(
+        change("between = [\"N1\", \"N3\"]\nloss = 1"),
+        "linked.toml:11: changes[0].between: no link joins N1 and N3; accepted: two nodes that a link joins"
+    );
+    assert_eq!(
+        change("of = \"link\"\nloss = 1"),
+        "linked.toml: changes[0].between: is not there, and says which link changes; accepted: two nodes that a link joins"
+    );
+    assert_eq!(
+        change("rtt_ms = 1"),
+        "linked.toml: changes[0].of: \"path\" is no part of a scenario with [[links]]; accepted: \"link\", with the \
+         two nodes in `between`"
+    );
+    assert_eq!(
+        change("between = [\"R\", \"N1\"]\nback_loss = 2"),
+        "linked.toml:12: changes[0].back_loss: 2 is out of range; accepted: a number from 0 to 1"
+    );
 }

@@ -4,8 +4,8 @@
 use control::law::SlowStart;
 use control::policy::{PolicyName, PolicySettings};
 use network::{
-    AccessConfig, DirectionConfig, HostPath, LinksConfig, LossAt, NodeId, PathConfig, QueueConfig, RateControl,
-    Standard, Topology,
+    AccessConfig, Change, Changed, DirectionChange, DirectionConfig, HostPath, LinksConfig, LossAt, NodeId, PathConfig,
+    QueueConfig, RateControl, Standard, Topology, Way,
 };
 use scenario::keys::{HOST_OWN, Kind, Preset, Section};
 use scenario::{AgentMode, Direction, Era, FlowSpec, Override, Scenario, TrafficKind, Vary};
@@ -532,4 +532,95 @@ fn a_law_is_told_what_its_own_table_says() {
     assert_eq!(told("congestion_control = \"hd\"\n[hosts.hd]\nmax_probability = 0.2", "max_probability"), Some(0.2));
     assert_eq!(told("[hosts.hd]\nmax_probability = 0.2", "max_probability"), None, "the host has cubic");
     assert_eq!(host("congestion_control = \"bbr\"").law, None);
+}
+
+#[test]
+fn changes_are_of_links_forth_and_back_as_the_change_names_them() {
+    let changes = "\
+[[changes]]
+at_s = 20
+between = [\"R\", \"N2\"]
+rate_mbps = 2
+back_loss = 0.1
+[[changes]]
+at_s = 10.5
+between = [\"N1\", \"R\"]
+back_delay_ms = 7
+";
+    let scenario = read(&DUMBBELL.replacen("[[hosts]]", &format!("{changes}[[hosts]]"), 1), &["changes.1.loss=0.25"]);
+    let number = |name: &str| scenario.node_names().iter().position(|node| node == name).unwrap();
+    let of = |one: &str, other: &str| {
+        let ends = (number(one), number(other));
+        links(&scenario).links.iter().position(|link| link.ends == ends || (link.ends.1, link.ends.0) == ends).unwrap()
+    };
+    let forwards = |one: &str, other: &str| links(&scenario).links[of(one, other)].ends.0 == number(one);
+    let way = |forth: bool| if forth { Way::Forth } else { Way::Back };
+    let expected = |at: f64, link, way, to| Change {
+        at: Time::ZERO + Span::from_secs_f64(at),
+        what: Changed::Link { link, way, to },
+    };
+    let nothing = DirectionChange::default();
+    let probability = |value: f64| Some(Probability::new(value).unwrap());
+    let (r_n2, n1_r) = (of("R", "N2"), of("N1", "R"));
+    assert_eq!(
+        scenario.network().changes,
+        [
+            expected(
+                20.0,
+                r_n2,
+                way(forwards("R", "N2")),
+                DirectionChange { rate: Some(Rate::from_mbps(2.0)), ..nothing }
+            ),
+            expected(20.0, r_n2, way(!forwards("R", "N2")), DirectionChange { loss: probability(0.1), ..nothing }),
+            expected(10.5, n1_r, way(forwards("N1", "R")), DirectionChange { loss: probability(0.25), ..nothing }),
+            expected(
+                10.5,
+                n1_r,
+                way(!forwards("N1", "R")),
+                DirectionChange { delay: Some(Span::from_millis(7)), ..nothing }
+            ),
+        ]
+    );
+    assert_eq!(Scenario::from_json(&scenario.to_json()).unwrap().network(), scenario.network());
+}
+
+#[test]
+fn changes_are_of_the_path_of_stations_and_of_a_wired_access() {
+    let text = "\
+[[changes]]
+at_s = 1
+rtt_ms = 80
+loss = 0.5
+[[changes]]
+at_s = 2
+hosts = [2, 0]
+rate_mbps = 6
+[[changes]]
+at_s = 3
+of = \"hosts\"
+frame_error_rate = 0.25
+[[changes]]
+at_s = 4
+of = \"access\"
+rate_mbps = 8
+[[hosts]]
+count = 2
+[[hosts]]
+frame_error_rate = 0.125
+";
+    let what = |scenario: &Scenario| scenario.network().changes.iter().map(|change| change.what).collect::<Vec<_>>();
+    let half = Some(Probability::new(0.5).unwrap());
+    let path = Changed::Path { rtt: Some(Span::from_millis(80)), rate: None, loss: half };
+    let slower = |host| Changed::Station { host, rate: Some(Rate::from_mbps(6.0)), frame_error_rate: None };
+    let quarter = Some(Probability::new(0.25).unwrap());
+    let noisy = |host| Changed::Station { host, rate: None, frame_error_rate: quarter };
+    let scenario = read(text, &[]);
+    assert_eq!(what(&scenario), [path, slower(2), slower(0), noisy(0), noisy(1), noisy(2)]);
+    let own: Vec<_> = scenario.network().hosts.iter().map(|host| host.frame_error_rate.map(Probability::get)).collect();
+    assert_eq!(own, [None, None, Some(0.125)]);
+    // What is about stations is not looked at with a wired access, and the other way round.
+    let wired = read(text, &["access.kind=wired"]);
+    assert_eq!(what(&wired), [path, Changed::Wired { rate: Some(Rate::from_mbps(8.0)), delay: None }]);
+    assert_eq!(wired.network().hosts[2].frame_error_rate, None);
+    assert_eq!(what(&read("[[hosts]]\n", &["changes.0.at_s=3", "changes.0.loss=0.5"])).len(), 1);
 }

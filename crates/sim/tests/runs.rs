@@ -149,6 +149,46 @@ fn transfers_come_and_go() {
     assert!((flow.goodput_mbps / sent - 1.0).abs() < 0.05, "{} of {sent} Mb/s", flow.goodput_mbps);
 }
 
+/// Goodput of a flow between two moments, from the series.
+fn goodput(series: &Series, flow: u32, from: f64, until: f64) -> f64 {
+    let rows = series.flows.of_flow(flow).filter(|row| row.t_s > from && row.t_s <= until);
+    let goodputs: Vec<f64> = rows.map(|row| row.goodput_mbps).collect();
+    goodputs.iter().sum::<f64>() / goodputs.len() as f64
+}
+
+#[test]
+fn a_wire_that_gets_slower_carries_less_from_then_on() {
+    let slower = ["changes.0.at_s=10", "changes.0.of=access", "changes.0.rate_mbps=2", "sample_ms=100"];
+    let (result, series) = run(WIRE, &slower);
+    // As above 9.65 Mb/s, and a fifth of it; a second after the change the queue of the old rate has gone.
+    let (before, after) = (goodput(&series, 0, 5.0, 10.0), goodput(&series, 0, 11.0, 20.0));
+    assert!((9.5..=9.66).contains(&before) && (1.85..=1.94).contains(&after), "{before} {after}");
+    let (again, again_series) = run(WIRE, &slower);
+    assert_eq!((result.to_json(), series), (again.to_json(), again_series));
+}
+
+#[test]
+fn a_station_that_moves_away_keeps_the_medium_longer_from_then_on() {
+    let away =
+        ["hosts.0.count=2", "changes.0.at_s=10", "changes.0.hosts=[1]", "changes.0.rate_mbps=6", "sample_ms=100"];
+    let away = [&["access.kind=wifi", "access.rate_mbps=54", "hosts.0.flows.0.start_s=[0, 1]"][..], &away[..]].concat();
+    let (_, series) = run(WIRE, &away);
+    // Both get the same number of frames: of 254 us of data each at 54 Mb/s, then of 254 and 2078 us. With what is around each
+    // frame, and acknowledgements for every other, some 2.5 times less than before, for the one that has not moved too.
+    let total = |from: f64, until: f64| [0, 1].map(|flow| goodput(&series, flow, from, until));
+    let ([near, far], [near_after, far_after]) = (total(3.0, 10.0), total(12.0, 20.0));
+    assert!(
+        near + far > 20.0 && (near_after + far_after) < 0.5 * (near + far),
+        "{near} {far} {near_after} {far_after}"
+    );
+    assert!((0.5..=2.0).contains(&(near_after / far_after)), "{near_after} {far_after}");
+    // With each second frame lost as well, what comes through is less again, and its neighbour has more of it.
+    let noisy = [&away[..], &["changes.0.frame_error_rate=0.5"][..]].concat();
+    let (_, series) = run(WIRE, &noisy);
+    let [near_noisy, far_noisy] = [0, 1].map(|flow| goodput(&series, flow, 12.0, 20.0));
+    assert!(far_noisy < 0.8 * far_after && near_noisy > far_noisy, "{near_noisy} {far_noisy} {far_after}");
+}
+
 #[test]
 fn an_application_that_stops_frees_the_wire() {
     let text = WIRE.replace("[[hosts.flows]]", "[[hosts.flows]]\ncount = 2\n[[hosts.flows]]\nstop_s = 8");

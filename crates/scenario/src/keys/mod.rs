@@ -8,7 +8,7 @@ mod tables;
 
 use control::law::LawName;
 pub use tables::HOST_OWN;
-use tables::{ACCESS, FLOW, HOST, LINK, PATH, TCP, TOP};
+use tables::{ACCESS, CHANGE, FLOW, HOST, LINK, PATH, TCP, TOP};
 use toml::Value;
 
 /// One key: what it takes, what it is when left out, what it means.
@@ -110,6 +110,8 @@ pub enum Section {
     Path,
     /// `[[links]]`.
     Link,
+    /// `[[changes]]`.
+    Change,
     /// `[[hosts]]`.
     Host,
     /// `[hosts.tcp]`.
@@ -133,11 +135,12 @@ pub struct Child {
 
 impl Section {
     /// All, in the order of the file.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Top,
         Self::Access,
         Self::Path,
         Self::Link,
+        Self::Change,
         Self::Host,
         Self::Tcp,
         Self::Law(LawName::Hd),
@@ -155,6 +158,7 @@ impl Section {
             Self::Access => "[access]",
             Self::Path => "[path]",
             Self::Link => "[[links]]",
+            Self::Change => "[[changes]]",
             Self::Host => "[[hosts]]",
             Self::Tcp => "[hosts.tcp]",
             Self::Law(law) => laws::heading(law),
@@ -169,6 +173,7 @@ impl Section {
             Self::Access => ACCESS,
             Self::Path => PATH,
             Self::Link => LINK,
+            Self::Change => CHANGE,
             Self::Host => HOST,
             Self::Tcp => TCP,
             Self::Law(law) => laws::keys(law),
@@ -183,6 +188,7 @@ impl Section {
                 Child { name: "access", section: Self::Access, repeated: false },
                 Child { name: "path", section: Self::Path, repeated: false },
                 Child { name: "links", section: Self::Link, repeated: true },
+                Child { name: "changes", section: Self::Change, repeated: true },
                 Child { name: "hosts", section: Self::Host, repeated: true },
             ],
             Self::Host => &[

@@ -154,6 +154,62 @@ pub(super) const LINK: &[Key] = &[
     key("back_loss_at", Kind::Choice(&["before", "after"]), AS_FORTH, "Where that loss is."),
 ];
 
+/// `[[changes]]`.
+pub(super) const CHANGE: &[Key] = &[
+    key("at_s", number(0.0, 86_400.0), Preset::Required, "When, in seconds from the start of the run."),
+    key(
+        "of",
+        Kind::Choice(&["link", "path", "access", "hosts"]),
+        Preset::Derived("`\"link\"` with `between`, `\"hosts\"` with `hosts`, else `\"path\"`"),
+        "What changes: a link of `[[links]]`; or without links the path, the wired access, or stations of the Wi-Fi.",
+    ),
+    key(
+        "between",
+        Kind::Ends,
+        Preset::Absent,
+        "*link* The nodes that the link joins, `#` replaced by the number; must be given. *Forth* is from the first named here to the second.",
+    ),
+    key(
+        "hosts",
+        Kind::Integers { from: 0, to: 249, columns: 1 },
+        Preset::Absent,
+        "*hosts* The numbers of the hosts; without it, all.",
+    ),
+    key(
+        "rate_mbps",
+        number(0.001, 100_000.0),
+        Preset::Absent,
+        "*link* The rate forth in Mb/s. *path, access* That of both ways. *hosts* The stations' PHY rate, both ways: the highest, with rate control, which begins anew.",
+    ),
+    key("back_rate_mbps", number(0.001, 100_000.0), Preset::Absent, "*link* The rate back in Mb/s."),
+    key(
+        "delay_ms",
+        number(0.0, 60_000.0),
+        Preset::Absent,
+        "*link* The delay forth in milliseconds. *access* That of both ways.",
+    ),
+    key("back_delay_ms", number(0.0, 60_000.0), Preset::Absent, "*link* The delay back in milliseconds."),
+    key(
+        "rtt_ms",
+        number(0.0, 60_000.0),
+        Preset::Absent,
+        "*path* The delay there and back in milliseconds, but of hosts with a `path_rtt_ms` of their own.",
+    ),
+    key(
+        "loss",
+        number(0.0, 1.0),
+        Preset::Absent,
+        "*link* The probability that a packet is lost at random, forth. *path* From a host to a server.",
+    ),
+    key("back_loss", number(0.0, 1.0), Preset::Absent, "*link* The same back."),
+    key(
+        "frame_error_rate",
+        number(0.0, 1.0),
+        Preset::Absent,
+        "*hosts* The probability that a data frame from the station or to it is lost to noise.",
+    ),
+];
+
 /// The names in the host block that are the host's own; the rest of [`Section::Host`] belongs to the policy.
 pub const HOST_OWN: &[&str] = &[
     "count",
@@ -164,6 +220,7 @@ pub const HOST_OWN: &[&str] = &[
     "queue_packets",
     "send_buffer_kib",
     "rate_mbps",
+    "frame_error_rate",
     "congestion_control",
     "agent",
 ];
@@ -217,6 +274,12 @@ pub(super) const HOST: &[Key] = &[
         number(0.001, 100_000.0),
         Preset::Absent,
         "*wifi* PHY rate of this host's data frames in Mb/s, both ways, where it differs from `access.rate_mbps`: a station far from the access point. With \"802.11bg\" a host at 1, 2, 5.5 or 11 is an 802.11b station.",
+    ),
+    key(
+        "frame_error_rate",
+        number(0.0, 1.0),
+        Preset::Absent,
+        "*wifi* Probability that a data frame from this host or to it is lost to noise, where it differs from `access.frame_error_rate`.",
     ),
     key(
         "congestion_control",
