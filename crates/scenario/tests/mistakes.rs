@@ -451,8 +451,8 @@ fn a_change_is_of_something_that_is_there() {
 fn a_change_of_a_link_names_its_two_nodes() {
     let change = |lines: &str| linked_message("[[hosts]]", &format!("[[changes]]\nat_s = 3\n{lines}\n[[hosts]]"), &[]);
     assert_eq!(
-        change("between = [\"N1\", \"N4\"]\nloss = 1"),
-        "linked.toml:11: changes[0].between: no link names a node \"N4\"; did you mean \"N3\"?; accepted: N1, R, N3"
+        change("between = [\"N1\", \"N33\"]\nloss = 1"),
+        "linked.toml:11: changes[0].between: no link names a node \"N33\"; did you mean \"N3\"?; accepted: N1, R, N3"
     );
     assert_eq!(
         change("between = [\"N1\", \"N3\"]\nloss = 1"),
