@@ -12,7 +12,7 @@
  *	lh_LAW_undone(law, undone, window)   a reduction was needless
  *
  * A law with parameters gets them, in a struct of its own, after itself. A reduction without a loss (ECN, a full queue of this
- * host) is lh_law_notified() of laws.h for all of them.
+ * host) is lh_law_notified() of laws.h for all of them, and what a client says of its link lh_law_reported().
  *
  * The stack (the kernel, or the simulator's) detects losses, reduces the window towards ssthresh, sets it to 1 after a
  * timeout and restores it after a needless reduction; a law grows the window and says the new ssthresh. A law may
@@ -91,6 +91,10 @@ struct lh_lost {
 	__u32 snd_una;
 	__u32 snd_nxt;
 	__u32 flags; /* enum lh_event_flags */
+	__u32 segments_sent; /* with data, retransmissions too */
+	__u32 retransmits; /* of those */
+	__u32 lost_segments; /* known lost, and not sent again yet */
+	__u32 reserved;
 };
 
 struct lh_sent {

@@ -9,6 +9,7 @@
 #include "cubic.h"
 #include "cubic_rfc9438.h"
 #include "hd.h"
+#include "lastlink.h"
 #include "newreno.h"
 #include "ucc.h"
 
@@ -22,6 +23,7 @@ enum lh_law_name {
 	LH_CDG = 5,
 	LH_CDG_LINUX = 6,
 	LH_UCC = 7,
+	LH_LASTLINK = 8,
 };
 
 #define LH_PARAMETERS_MAX 16
@@ -35,6 +37,7 @@ union lh_parameters {
 	struct lh_cdg_parameters cdg;
 	struct lh_cdg_linux_parameters cdg_linux;
 	struct lh_ucc_parameters ucc;
+	struct lh_lastlink_parameters lastlink;
 };
 
 struct lh_law {
@@ -50,6 +53,7 @@ struct lh_law {
 		struct lh_cdg cdg;
 		struct lh_cdg_linux cdg_linux;
 		struct lh_ucc ucc;
+		struct lh_lastlink lastlink;
 	};
 };
 
@@ -72,6 +76,8 @@ static inline void lh_law_init(struct lh_law *law, __u32 name, const union lh_pa
 		return lh_cdg_linux_init(&law->cdg_linux, &parameters->cdg_linux, start);
 	case LH_UCC:
 		return lh_ucc_init(&law->ucc, &parameters->ucc, start);
+	case LH_LASTLINK:
+		return lh_lastlink_init(&law->lastlink, &parameters->lastlink, start);
 	default:
 		return lh_newreno_init(&law->newreno, start);
 	}
@@ -95,6 +101,8 @@ static inline void lh_law_acked(struct lh_law *law, const union lh_parameters *p
 		return lh_cdg_linux_acked(&law->cdg_linux, &parameters->cdg_linux, acked, window);
 	case LH_UCC:
 		return lh_ucc_acked(&law->ucc, &parameters->ucc, acked, window);
+	case LH_LASTLINK:
+		return lh_lastlink_acked(&law->lastlink, &parameters->lastlink, acked, window);
 	default:
 		return lh_newreno_acked(&law->newreno, acked, window);
 	}
@@ -118,6 +126,8 @@ static inline void lh_law_lost(struct lh_law *law, const union lh_parameters *pa
 		return lh_cdg_linux_lost(&law->cdg_linux, &parameters->cdg_linux, lost, window);
 	case LH_UCC:
 		return lh_ucc_lost(&law->ucc, &parameters->ucc, lost, window);
+	case LH_LASTLINK:
+		return lh_lastlink_lost(&law->lastlink, &parameters->lastlink, lost, window);
 	default:
 		return lh_newreno_lost(&law->newreno, lost, window);
 	}
@@ -141,6 +151,8 @@ static inline void lh_law_timed_out(struct lh_law *law, const union lh_parameter
 		return lh_cdg_linux_lost(&law->cdg_linux, &parameters->cdg_linux, lost, window);
 	case LH_UCC:
 		return lh_ucc_timed_out(&law->ucc, &parameters->ucc, lost, window);
+	case LH_LASTLINK:
+		return lh_lastlink_timed_out(&law->lastlink, &parameters->lastlink, lost, window);
 	default:
 		return lh_newreno_timed_out(&law->newreno, lost, window);
 	}
@@ -155,6 +167,8 @@ static inline void lh_law_notified(struct lh_law *law, const union lh_parameters
 {
 	if (law->name == LH_CUBIC || law->name == LH_CUBIC_RFC9438)
 		lh_law_lost(law, parameters, notice, window);
+	else if (law->name == LH_LASTLINK)
+		lh_lastlink_reduce(&law->lastlink, notice, window);
 	else
 		lh_reno_halve(notice, window);
 }
@@ -166,9 +180,19 @@ static inline void lh_law_sent(struct lh_law *law, const struct lh_sent *sent)
 		return lh_cubic_sent(&law->cubic, sent);
 	case LH_CUBIC_RFC9438:
 		return lh_cubic_rfc9438_sent(&law->cubic_rfc9438, sent);
+	case LH_LASTLINK:
+		return lh_lastlink_sent(&law->lastlink, sent);
 	default:
 		return;
 	}
+}
+
+/* A client has said something of its last link. Before anything was sent it may set the window and ssthresh. */
+static inline void lh_law_reported(struct lh_law *law, const union lh_parameters *parameters,
+				   const struct lh_report *report, struct lh_window *window)
+{
+	if (law->name == LH_LASTLINK)
+		lh_lastlink_reported(&law->lastlink, &parameters->lastlink, report, window);
 }
 
 static inline void lh_law_undone(struct lh_law *law, const struct lh_undone *undone, struct lh_window *window)

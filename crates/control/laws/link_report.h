@@ -5,17 +5,28 @@
 
 #include "law.h"
 
+/* error_ppm: nothing is said of it */
 #define LH_ERROR_UNKNOWN 0xffffffffU
 
+/* Which heuristics of lastlink.h a server permits a connection. */
+enum lh_permit {
+	LH_PERMIT_MAX = 1, /* Max Cwnd Tuning */
+	LH_PERMIT_INITIAL = 2, /* Initial Cwnd & SSThresh Tuning; not where segments of the handshake were lost */
+	LH_PERMIT_ERRORS = 4, /* the packet error rate heuristic */
+	LH_PERMIT_ALL = 7,
+};
+
+/* A claim, as it reaches a law; lastlink.h says how far it is trusted. */
 struct lh_report {
 	__u64 now_us; /* when it arrived */
 	__u32 bandwidth_kbps; /* of the last link, IP bytes; 0: unknown */
 	__u32 error_ppm; /* packet error rate of the last link; LH_ERROR_UNKNOWN: unknown */
 	__u32 valid_s; /* from now on */
-	__u32 segment_bytes;
-	__u32 rtt_us;
-	__u32 segments_sent;
-	__u32 permitted;
+	__u32 segment_bytes; /* payload of a full segment of this connection: L_segment of [wu] */
+	__u32 rtt_us; /* smoothed, so far that of the handshake; 0: none yet (TCP Fast Open) */
+	__u32 segments_sent; /* with data, so far; 0: the initial window can still be chosen */
+	__u32 permitted; /* enum lh_permit */
+	__u32 reserved;
 };
 
 /*

@@ -24,6 +24,7 @@ mod parameters;
 
 pub use parameters::{Parameter, ParameterError, Parameters, Unit};
 
+use crate::last_link::{Applied, RawApplied};
 use std::fmt;
 use std::str::FromStr;
 use units::{Span, Time};
@@ -50,12 +51,23 @@ pub enum LawName {
     CdgLinux = 6,
     /// Halves only when the bottleneck was fully used: [utsumi].
     Ucc = 7,
+    /// Uses what the client says of its last link: [wu]. See [`crate::last_link`].
+    Lastlink = 8,
 }
 
 impl LawName {
     /// Every law.
-    pub const ALL: [Self; 8] =
-        [Self::NewReno, Self::Cubic, Self::CubicRfc9438, Self::Hd, Self::Chd, Self::Cdg, Self::CdgLinux, Self::Ucc];
+    pub const ALL: [Self; 9] = [
+        Self::NewReno,
+        Self::Cubic,
+        Self::CubicRfc9438,
+        Self::Hd,
+        Self::Chd,
+        Self::Cdg,
+        Self::CdgLinux,
+        Self::Ucc,
+        Self::Lastlink,
+    ];
 
     /// The name in scenarios and results.
     pub const fn as_str(self) -> &'static str {
@@ -68,6 +80,7 @@ impl LawName {
             Self::Cdg => "cdg",
             Self::CdgLinux => "cdg-linux",
             Self::Ucc => "ucc",
+            Self::Lastlink => "lastlink",
         }
     }
 }
@@ -203,6 +216,68 @@ pub struct Lost {
     pub snd_nxt: u32,
     /// As in [`Acked::flags`].
     pub flags: u32,
+    /// Segments with data sent so far, retransmissions too.
+    pub segments_sent: u32,
+    /// Of those, how many were retransmissions.
+    pub retransmits: u32,
+    /// Segments known lost and not sent again yet.
+    pub lost_segments: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+/// A client has said something of its last link. The default says nothing: of no use until a field is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Reported {
+    /// When it arrived.
+    pub now_us: u64,
+    /// Bandwidth of the last link, counting IP bytes. 0: unknown.
+    pub bandwidth_kbps: u32,
+    /// Packet error rate of the last link, in millionths. [`Self::ERROR_UNKNOWN`]: unknown.
+    pub error_ppm: u32,
+    /// For how long it counts, from now on.
+    pub valid_s: u32,
+    /// Payload of a full segment of this connection: L_segment of [wu].
+    pub segment_bytes: u32,
+    /// Smoothed RTT, so far that of the handshake. 0: none yet.
+    pub rtt_us: u32,
+    /// Segments with data sent so far. 0: the initial window can still be chosen.
+    pub segments_sent: u32,
+    /// [`Self::PERMIT_MAX`] and the others, or-ed.
+    pub permitted: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+impl Reported {
+    /// Nothing is said of the error rate.
+    pub const ERROR_UNKNOWN: u32 = u32::MAX;
+    /// The server permits Max Cwnd Tuning.
+    pub const PERMIT_MAX: u32 = 1;
+    /// The server permits Initial Cwnd & SSThresh Tuning. Not to be set where segments of the handshake were lost so that
+    /// the window has to begin with one segment (RFC 5681 §3.1).
+    pub const PERMIT_INITIAL: u32 = 2;
+    /// The server permits the packet error rate heuristic.
+    pub const PERMIT_ERRORS: u32 = 4;
+    /// All three.
+    pub const PERMIT_ALL: u32 = 7;
+}
+
+impl Default for Reported {
+    fn default() -> Self {
+        Self {
+            now_us: 0,
+            bandwidth_kbps: 0,
+            error_ppm: Self::ERROR_UNKNOWN,
+            valid_s: 0,
+            segment_bytes: 0,
+            rtt_us: 0,
+            segments_sent: 0,
+            permitted: 0,
+            reserved: 0,
+        }
+    }
 }
 
 /// A segment of new data leaves.
@@ -278,6 +353,13 @@ unsafe extern "C" {
     fn lasthop_law_lost(law: *mut RawLaw, parameters: *const Parameters, lost: *const Lost, window: *mut Window);
     fn lasthop_law_notified(law: *mut RawLaw, parameters: *const Parameters, notice: *const Lost, window: *mut Window);
     fn lasthop_law_timed_out(law: *mut RawLaw, parameters: *const Parameters, lost: *const Lost, window: *mut Window);
+    fn lasthop_law_reported(
+        law: *mut RawLaw,
+        parameters: *const Parameters,
+        report: *const Reported,
+        window: *mut Window,
+    );
+    fn lasthop_law_applied(law: *const RawLaw, applied: *mut RawApplied);
     fn lasthop_law_sent(law: *mut RawLaw, sent: *const Sent);
     fn lasthop_law_undone(law: *mut RawLaw, undone: *const Undone, window: *mut Window);
 }
@@ -336,6 +418,25 @@ impl Law {
         unsafe { lasthop_law_timed_out(&mut self.raw, &self.parameters, event, window) }
     }
 
+    /// A client has said something of its last link: before anything was sent it may set the window and ssthresh. Nothing for
+    /// laws other than [`LawName::Lastlink`].
+    pub fn on_reported(&mut self, event: &Reported, window: &mut Window) {
+        // SAFETY: see above.
+        unsafe { lasthop_law_reported(&mut self.raw, &self.parameters, event, window) }
+    }
+
+    /// What it has heard of the last link and made of it. `None`: it is another law than [`LawName::Lastlink`], or has heard
+    /// nothing.
+    pub fn applied(&self) -> Option<Applied> {
+        if self.name() != LawName::Lastlink {
+            return None;
+        }
+        let mut applied = RawApplied::default();
+        // SAFETY: see above.
+        unsafe { lasthop_law_applied(&self.raw, &mut applied) };
+        applied.into()
+    }
+
     /// A segment of new data leaves.
     pub fn on_sent(&mut self, event: &Sent) {
         // SAFETY: see above.
@@ -368,7 +469,7 @@ mod tests {
         let error = "vegas".parse::<LawName>().expect_err("there is none");
         assert_eq!(
             error.to_string(),
-            r#"no law is called "vegas"; there are newreno, cubic, cubic-rfc9438, hd, chd, cdg, cdg-linux, ucc"#
+            r#"no law is called "vegas"; there are newreno, cubic, cubic-rfc9438, hd, chd, cdg, cdg-linux, ucc, lastlink"#
         );
     }
 }

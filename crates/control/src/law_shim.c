@@ -8,9 +8,10 @@ _Static_assert(sizeof(struct lh_cubic) == 72, "the Rust face lays struct lh_cubi
 _Static_assert(sizeof(struct lh_window) == 12, "the Rust face lays struct lh_window out in 12 bytes");
 _Static_assert(sizeof(struct lh_start) == 24, "the Rust face lays struct lh_start out in 24 bytes");
 _Static_assert(sizeof(struct lh_acked) == 48, "the Rust face lays struct lh_acked out in 48 bytes");
-_Static_assert(sizeof(struct lh_lost) == 32, "the Rust face lays struct lh_lost out in 32 bytes");
+_Static_assert(sizeof(struct lh_lost) == 48, "the Rust face lays struct lh_lost out in 48 bytes");
 _Static_assert(sizeof(struct lh_sent) == 24, "the Rust face lays struct lh_sent out in 24 bytes");
 _Static_assert(sizeof(struct lh_undone) == 8, "the Rust face lays struct lh_undone out in 8 bytes");
+_Static_assert(sizeof(struct lh_report) == 40, "the Rust face lays struct lh_report out in 40 bytes");
 
 void lasthop_law_init(struct lh_law *law, __u32 name, const union lh_parameters *parameters,
 		      const struct lh_start *start)
@@ -42,6 +43,12 @@ void lasthop_law_timed_out(struct lh_law *law, const union lh_parameters *parame
 	lh_law_timed_out(law, parameters, lost, window);
 }
 
+void lasthop_law_reported(struct lh_law *law, const union lh_parameters *parameters, const struct lh_report *report,
+			  struct lh_window *window)
+{
+	lh_law_reported(law, parameters, report, window);
+}
+
 void lasthop_law_sent(struct lh_law *law, const struct lh_sent *sent)
 {
 	lh_law_sent(law, sent);
@@ -50,6 +57,34 @@ void lasthop_law_sent(struct lh_law *law, const struct lh_sent *sent)
 void lasthop_law_undone(struct lh_law *law, const struct lh_undone *undone, struct lh_window *window)
 {
 	lh_law_undone(law, undone, window);
+}
+
+/* src/last_link/mod.rs mirrors it. */
+struct lasthop_applied {
+	__u32 reports;
+	__u32 bandwidth_kbps;
+	__u32 error_ppm;
+	__u32 cwnd_max_segments;
+	__u32 initial_segments;
+	__u32 ignored;
+	__u32 heeded;
+};
+
+/* Of the law lastlink. */
+void lasthop_law_applied(const struct lh_law *law, struct lasthop_applied *applied)
+{
+	const struct lh_lastlink *lastlink = &law->lastlink;
+
+	*applied = (struct lasthop_applied){
+		.reports = lastlink->reports,
+		.bandwidth_kbps = lastlink->bandwidth_kbps,
+		.error_ppm = lastlink->error_ppm,
+		.cwnd_max_segments = lastlink->cwnd_max_segments,
+		.initial_segments = lastlink->initial_segments,
+		.ignored = lastlink->ignored,
+		.heeded = lastlink->heeded_unknown + lastlink->heeded_excess + lastlink->heeded_queue +
+			  lastlink->heeded_in_turn,
+	};
 }
 
 /* cubic.h call by call, for the comparison with the kernel's own */

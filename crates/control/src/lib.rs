@@ -2,6 +2,7 @@
 //! argument, decisions are return values. So one and the same code decides on a phone's kernel and in a simulation.
 //!
 //! - [`law`]: congestion controls: what the window should be, decided at each ACK and loss. C headers, called from Rust.
+//! - [`last_link`]: what a client says of its own link, for the law that uses it.
 //! - [`bound`]: limits with a lease, put around the window of any congestion control. The C header that runs in the
 //!   kernel, called from Rust.
 //! - [`policy`]: what the limits should be, decided every 0.5 s from the connections' RTTs and the number of peers.
@@ -24,6 +25,7 @@ pub mod beacon;
 pub mod bound;
 pub mod governor;
 pub mod group;
+pub mod last_link;
 pub mod law;
 pub mod pace;
 pub mod peers;

@@ -4,7 +4,7 @@
 mod support;
 
 use control::law::{
-    Acked, Choice, INFINITE_SSTHRESH, Law, LawName, Lost, Parameters, Sent, SlowStart, Start, Undone, Window,
+    Acked, Choice, INFINITE_SSTHRESH, Law, LawName, Lost, Parameters, Reported, Sent, SlowStart, Start, Undone, Window,
 };
 use libbpf_rs::{ProgramInput, ProgramMut};
 use std::collections::BTreeSet;
@@ -24,6 +24,7 @@ const TIMED_OUT: u32 = 3;
 const SENT: u32 = 4;
 const UNDONE: u32 = 5;
 const NOTIFIED: u32 = 6;
+const REPORTED: u32 = 7;
 
 impl Step {
     /// Sets all but the law.
@@ -122,8 +123,18 @@ impl<'p, 'o> Both<'p, 'o> {
 
     fn reduced(&mut self, kind: u32, event: Lost) {
         let event = Lost { now_us: self.now_us, ..event };
-        let words =
-            [event.in_flight_segments, event.srtt_us, event.min_rtt_us, event.snd_una, event.snd_nxt, event.flags];
+        let words = [
+            event.in_flight_segments,
+            event.srtt_us,
+            event.min_rtt_us,
+            event.snd_una,
+            event.snd_nxt,
+            event.flags,
+            event.segments_sent,
+            event.retransmits,
+            event.lost_segments,
+            0,
+        ];
         let theirs = self.in_bpf(kind, &words);
         match kind {
             LOST => self.law.on_lost(&event, &mut self.window),
@@ -133,6 +144,23 @@ impl<'p, 'o> Both<'p, 'o> {
         assert_eq!(theirs, self.window, "{:?}, {event:?}", self.law);
         self.window.cwnd_segments = if kind == TIMED_OUT { 1 } else { self.window.ssthresh_segments };
         self.window.cwnd_count = 0;
+    }
+
+    fn reported(&mut self, event: Reported) {
+        let event = Reported { now_us: self.now_us, ..event };
+        let words = [
+            event.bandwidth_kbps,
+            event.error_ppm,
+            event.valid_s,
+            event.segment_bytes,
+            event.rtt_us,
+            event.segments_sent,
+            event.permitted,
+            0,
+        ];
+        let theirs = self.in_bpf(REPORTED, &words);
+        self.law.on_reported(&event, &mut self.window);
+        assert_eq!(theirs, self.window, "{:?}, {event:?}", self.law);
     }
 
     fn sent(&mut self, idle_us: u64) {
@@ -160,11 +188,31 @@ fn compare(both: &mut Both<'_, '_>, numbers: &mut Numbers) -> BTreeSet<u32> {
         match what {
             0..5 => {
                 before = both.window;
-                let event = Lost { in_flight_segments: cwnd + numbers.word(3), snd_una, snd_nxt, ..Lost::default() };
+                let event = Lost {
+                    in_flight_segments: cwnd + numbers.word(3),
+                    srtt_us: 30_000 + numbers.word(40_000),
+                    min_rtt_us: 20_000,
+                    snd_una,
+                    snd_nxt,
+                    segments_sent: snd_una / 1000,
+                    retransmits: snd_una / 100_000 + numbers.word(30),
+                    lost_segments: numbers.word(3),
+                    ..Lost::default()
+                };
                 both.reduced([LOST, LOST, LOST, TIMED_OUT, NOTIFIED][what as usize], event);
             }
             5 => both.sent(numbers.below(both.now_us + 1)),
             6 => both.undone(before),
+            7 => both.reported(Reported {
+                bandwidth_kbps: numbers.word(50_000),
+                error_ppm: numbers.word(20_000),
+                valid_s: numbers.word(60),
+                segment_bytes: 1000,
+                rtt_us: numbers.word(2) * 40_000,
+                segments_sent: numbers.word(2),
+                permitted: numbers.word(8),
+                ..Reported::default()
+            }),
             _ => {
                 let acked_segments = (1 + numbers.word(3)).min(cwnd);
                 let rtt_us = match numbers.below(100) {

@@ -92,7 +92,16 @@ impl Call {
     fn lost(&self, first: u32) -> Lost {
         let [_, _, in_flight_segments, srtt_us, min_rtt_us, snd_una, snd_nxt, flags, ..] = self.event;
         let (snd_una, snd_nxt) = (snd_una.wrapping_sub(first), snd_nxt.wrapping_sub(first));
-        Lost { now_us: self.now_us(), in_flight_segments, srtt_us, min_rtt_us, snd_una, snd_nxt, flags }
+        Lost {
+            now_us: self.now_us(),
+            in_flight_segments,
+            srtt_us,
+            min_rtt_us,
+            snd_una,
+            snd_nxt,
+            flags,
+            ..Lost::default()
+        }
     }
 }
 

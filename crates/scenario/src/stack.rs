@@ -66,6 +66,7 @@ pub(crate) fn stack(document: &Document, host: &Table, here: &Path) -> Result<Co
             _ => SlowStart::HyStartPlusPlus,
         },
         slow_start_after_idle: flag("slow_start_after_idle"),
+        last_link: flag("last_link"),
     };
     match config.validate() {
         Ok(()) => Ok(config),

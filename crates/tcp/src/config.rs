@@ -71,6 +71,9 @@ pub struct Config {
     pub slow_start: SlowStart,
     /// Reduce the window that has not been used for longer than an RTO: RFC 5681 §4.1, RFC 2861.
     pub slow_start_after_idle: bool,
+    /// A server whose law is `lastlink` hears what clients say of their last links, and answers that it does. Other laws
+    /// never do.
+    pub last_link: bool,
 }
 
 /// How lost segments are found and how the window is reduced.
@@ -243,6 +246,7 @@ impl Config {
             write_hysteresis: true,
             slow_start: SlowStart::HyStart,
             slow_start_after_idle: true,
+            last_link: true,
         }
     }
 

@@ -13,11 +13,13 @@
 use crate::clock::TickClock;
 use crate::config::Config;
 use crate::info::Info;
+use crate::last_link::{LinkOption, Reporter, report_in};
 use crate::receiver::Receiver;
 use crate::segment::{Offer, Segment, TIMESTAMPS_BYTES, Timestamps};
 use crate::sender::{Agreed, Sender};
 use control::bound::LeasedBound;
-use control::law::Choice;
+use control::last_link::LinkReport;
+use control::law::{Choice, LawName};
 use units::{Bytes, Span, Time};
 
 /// SYNs that are sent before giving up: Linux's `tcp_syn_retries` = 6 and the first.
@@ -50,7 +52,8 @@ struct Handshake {
 ///   [`on_departed`](Self::on_departed);
 /// - the application: [`write`](Self::write), [`write_endless`](Self::write_endless),
 ///   [`stop_writing`](Self::stop_writing), [`close`](Self::close), [`pause_reading`](Self::pause_reading),
-///   [`resume_reading`](Self::resume_reading), and the policy's [`set_bound`](Self::set_bound);
+///   [`resume_reading`](Self::resume_reading), the policy's [`set_bound`](Self::set_bound), and the agent's
+///   [`report_link`](Self::report_link);
 /// - actions out: after any of these [`poll_transmit`](Self::poll_transmit) until it gives nothing, then
 ///   [`next_timeout`](Self::next_timeout);
 /// - questions: [`info`](Self::info) and the rest.
@@ -67,6 +70,10 @@ pub struct Endpoint {
     timestamps: bool,
     clock: TickClock,
     failed: bool,
+    /// A client that has been told to say something of its last link.
+    reporter: Option<Box<Reporter>>,
+    /// What a server has heard in the handshake.
+    heard: Option<Box<LinkReport>>,
 }
 
 impl Endpoint {
@@ -109,6 +116,8 @@ impl Endpoint {
             timestamps: config.timestamps,
             clock: TickClock::new(config.timestamp_granularity),
             failed: false,
+            reporter: None,
+            heard: None,
         }
     }
 
@@ -119,11 +128,15 @@ impl Endpoint {
         match self.phase {
             Phase::Listen if segment.syn && !segment.has_ack => {
                 self.take_offer(segment);
+                self.heard = report_in(segment).filter(|_| self.hears()).map(Box::new);
                 self.phase = Phase::SynReceived;
                 self.handshake.due = true;
             }
             Phase::SynSent if segment.syn && segment.has_ack && segment.ack == 1 => {
                 self.take_offer(segment);
+                if let Some(reporter) = &mut self.reporter {
+                    reporter.on_syn_ack(segment.link.is_some());
+                }
                 self.establish(now);
                 self.receiver.ack_now();
             }
@@ -141,6 +154,11 @@ impl Endpoint {
     }
 
     fn on_established(&mut self, now: Time, segment: &Segment) {
+        if self.heard.is_some()
+            && let Some(report) = report_in(segment)
+        {
+            self.sender.on_reported(now, report);
+        }
         self.sender.on_ack(now, segment);
         self.receiver.on_segment(now, segment, self.sender.rto(), self.sender.srtt());
         if self.receiver.is_finished() && !self.sender.is_closing() {
@@ -168,8 +186,16 @@ impl Endpoint {
         let rtt = (self.handshake.attempts == 1).then(|| now.saturating_since(self.handshake.first_sent_at));
         let lost_syns = self.handshake.attempts.saturating_sub(1);
         self.sender.establish(now, self.law, agreed, self.handshake.their_window, rtt, lost_syns);
+        if let Some(report) = self.heard.as_deref() {
+            self.sender.on_reported(now, *report);
+        }
         self.handshake.retry_at = Time::MAX;
         self.phase = Phase::Established;
+    }
+
+    /// Whether this end takes in what a client says of its last link.
+    fn hears(&self) -> bool {
+        self.config.last_link && self.law.name == LawName::Lastlink
     }
 
     /// A time asked for by [`next_timeout`](Self::next_timeout) has come. Harmless when nothing is due.
@@ -239,6 +265,15 @@ impl Endpoint {
         self.sender.set_bound(bound);
     }
 
+    /// What this end, a client, says of its last link from now on: with its SYN if this comes before it, and whenever it
+    /// has changed or is half over with segments that have room, if the other end has answered. `None`: nothing is known; what
+    /// was said before is retracted. A server never says anything.
+    pub fn report_link(&mut self, report: Option<LinkReport>) {
+        if report.is_some() || self.reporter.is_some() {
+            self.reporter.get_or_insert_default().set(report);
+        }
+    }
+
     // Actions out.
 
     /// The next segment to send now.
@@ -269,6 +304,11 @@ impl Endpoint {
         };
         let (sack, complete) = self.receiver.sack_blocks(segment.room_for_sack(self.mss_bytes));
         segment.sack = sack;
+        if let Some(reporter) = &mut self.reporter
+            && segment.has_room_for_link(self.mss_bytes)
+        {
+            segment.link = reporter.for_segment(now).map(|report| Box::new(LinkOption::Report(report)));
+        }
         self.receiver.on_ack_sent(complete);
         if self.config.tsq.is_some() {
             self.sender.on_handed_out(segment.ip_bytes());
@@ -280,8 +320,12 @@ impl Endpoint {
     fn handshake_segment(&mut self, now: Time) -> Segment {
         let answer = self.phase == Phase::SynReceived;
         let theirs = self.handshake.theirs;
+        let mut link = self.heard.as_ref().map(|_| LinkOption::Answer);
         if self.handshake.attempts == 0 {
             self.handshake.first_sent_at = now;
+            if let (Some(reporter), false) = (&mut self.reporter, answer) {
+                link = reporter.for_syn(now).map(LinkOption::Report);
+            }
         }
         let timeout = self.config.rto_initial.as_nanos().saturating_mul(1 << self.handshake.attempts.min(32));
         self.handshake.retry_at = now + Span::from_nanos(timeout).min(self.config.rto_max);
@@ -301,6 +345,7 @@ impl Endpoint {
                     .then(|| self.config.window_shift()),
                 sack_permitted: self.config.sack && (!answer || theirs.sack_permitted),
             },
+            link: link.map(Box::new),
             ..Segment::default()
         }
     }

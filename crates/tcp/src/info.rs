@@ -1,5 +1,6 @@
 //! What can be seen of a connection from outside: the model's `TCP_INFO`.
 
+use control::last_link::Applied;
 use units::{Rate, Span};
 
 /// Linux's congestion state machine, in its numbering (`TCP_CA_Open` = 0).
@@ -87,4 +88,6 @@ pub struct Info {
     pub pacing_rate: Rate,
     /// `tcpi_snd_mss`: the payload of a full segment.
     pub mss_bytes: u32,
+    /// What a server's law has heard of the client's last link, and made of it.
+    pub last_link: Option<Applied>,
 }

@@ -10,7 +10,7 @@
 //!
 //! What is modelled, by file: `segment` (what travels), `config` (every switch, and the two eras), `endpoint` (handshake,
 //! close), `sender` (what may go, what an ACK says), `scoreboard` (RFC 6675), `recovery` (fast recovery, PRR, F-RTO, undo),
-//! `rack` (RFC 8985), `rtt` (RFC 6298), `rate`, `pacing`, `receiver` (reassembly, delayed ACKs, SACK). The window's growth is
+//! `last_link` (a client's word about its link), `rack` (RFC 8985), `rtt` (RFC 6298), `rate`, `pacing`, `receiver` (reassembly, delayed ACKs, SACK). The window's growth is
 //! a law's business ([`control::law`]), its limits a policy's ([`control::bound`]). What each file models and leaves out
 //! stands at its top; `docs/models/tcp.md` has the whole, the deviations from Linux, and the validation.
 //!
@@ -49,6 +49,7 @@ mod clock;
 mod config;
 mod endpoint;
 mod info;
+mod last_link;
 mod pacing;
 mod rack;
 mod ranges;
@@ -65,4 +66,5 @@ mod tests;
 pub use config::{Config, ConfigError, DelayedAck, Recovery, RtoEstimator, Tsq, UnknownName};
 pub use endpoint::Endpoint;
 pub use info::{CongestionState, Info};
+pub use last_link::LinkOption;
 pub use segment::{Offer, SackBlocks, Segment, Timestamps};

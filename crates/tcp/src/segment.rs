@@ -6,6 +6,7 @@
 //!
 //! *What it leaves out*: urgent data, PSH, RST, ECN, all options but those of [`Segment`].
 
+use crate::last_link::LinkOption;
 use std::ops::Range;
 use units::Bytes;
 
@@ -17,13 +18,17 @@ pub(crate) const TIMESTAMPS_BYTES: u64 = 12;
 const SACK_BYTES: u64 = 4;
 /// One block of a SACK option.
 const SACK_BLOCK_BYTES: u64 = 8;
+/// The report of a last link, or its answer: 10 bytes and padding.
+const LINK_BYTES: u64 = 12;
+/// RFC 9293 §3.1: the data offset leaves so much.
+const OPTIONS_MAX_BYTES: u64 = 40;
 /// SACK blocks that fit the 40 bytes of options alone.
 const SACK_BLOCKS: usize = 4;
 /// SACK blocks that fit beside timestamps.
 pub(crate) const SACK_BLOCKS_WITH_TIMESTAMPS: usize = 3;
 
 /// A segment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Segment {
     /// Sequence number of the first byte; the SYN has number 0 and is a byte, so is the FIN.
     pub seq: u64,
@@ -45,6 +50,8 @@ pub struct Segment {
     pub sack: SackBlocks,
     /// Options of a SYN.
     pub offer: Offer,
+    /// What is said of a last link; few segments have it.
+    pub link: Option<Box<LinkOption>>,
 }
 
 /// The timestamps option.
@@ -117,7 +124,11 @@ impl Segment {
 
     /// Size as an IPv4 packet: 20 + 20 bytes of headers, options, payload.
     pub const fn ip_bytes(&self) -> Bytes {
-        let mut bytes = HEADERS_BYTES + self.payload_bytes as u64;
+        Bytes::new(HEADERS_BYTES + self.payload_bytes as u64 + self.options_bytes())
+    }
+
+    const fn options_bytes(&self) -> u64 {
+        let mut bytes = 0;
         if self.timestamps.is_some() {
             bytes += TIMESTAMPS_BYTES;
         }
@@ -133,7 +144,10 @@ impl Segment {
                 bytes += 4; // beside timestamps it takes the two bytes of their padding
             }
         }
-        Bytes::new(bytes)
+        if self.link.is_some() {
+            bytes += LINK_BYTES;
+        }
+        bytes
     }
 
     /// SACK blocks that fit beside a payload when the packet must not exceed `mss_bytes` and headers.
@@ -143,6 +157,13 @@ impl Segment {
         let left = u64::from(mss_bytes).saturating_sub(used + SACK_BYTES);
         if self.payload_bytes == 0 { most } else { most.min((left / SACK_BLOCK_BYTES) as usize) }
     }
+
+    /// Whether [`Self::link`] fits beside everything else when the packet must not exceed `mss_bytes` and headers.
+    pub(crate) fn has_room_for_link(&self, mss_bytes: u32) -> bool {
+        let options = self.options_bytes() + LINK_BYTES;
+        let with_payload = u64::from(self.payload_bytes) + options;
+        options <= OPTIONS_MAX_BYTES && (self.payload_bytes == 0 || with_payload <= u64::from(mss_bytes))
+    }
 }
 
 #[cfg(test)]
@@ -150,8 +171,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_segment_is_no_larger_than_eighty_bytes() {
-        assert!(size_of::<Segment>() <= 80, "{}", size_of::<Segment>());
+    fn a_segment_is_no_larger_than_eighty_eight_bytes() {
+        assert!(size_of::<Segment>() <= 88, "{}", size_of::<Segment>());
     }
 
     #[test]

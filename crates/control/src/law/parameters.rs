@@ -159,6 +159,7 @@ impl LawName {
             Self::Cdg => CDG,
             Self::CdgLinux => CDG_LINUX,
             Self::Ucc => UCC,
+            Self::Lastlink => LASTLINK,
         }
     }
 }
@@ -391,6 +392,115 @@ const UCC: &[Parameter] = &[
         (0.0, 1.0),
         0.0,
         "A loss that leaves the window as it is does not end slow start either.",
+    ),
+];
+
+/// `struct lh_lastlink_parameters`.
+const LASTLINK: &[Parameter] = &[
+    parameter(
+        "cubic",
+        Unit::Flag,
+        (0.0, 1.0),
+        0.0,
+        "Build on CUBIC, not on NewReno ([wu]: NewReno). For connections that begin from now on.",
+    ),
+    parameter(
+        "max_cwnd",
+        Unit::Flag,
+        (0.0, 1.0),
+        1.0,
+        "Max Cwnd Tuning ([wu] §3.1): no growth at or above the product of the reported bandwidth and the RTT.",
+    ),
+    parameter(
+        "initial_window",
+        Unit::Flag,
+        (0.0, 1.0),
+        1.0,
+        "Initial Cwnd & SSThresh Tuning ([wu] §3.2): begin with that product.",
+    ),
+    parameter(
+        "errors",
+        Unit::Flag,
+        (0.0, 1.0),
+        1.0,
+        "The packet error rate heuristic ([wu] §3.3): a loss does not reduce the window while the connection loses no larger part than the reported error rate.",
+    ),
+    parameter(
+        "max_cwnd_srtt",
+        Unit::Flag,
+        (0.0, 1.0),
+        0.0,
+        "The RTT of Max Cwnd Tuning is the smoothed one, which contains the connection's own queue, not the lowest ([wu] says RTT).",
+    ),
+    parameter(
+        "count_present_loss",
+        Unit::Flag,
+        (0.0, 1.0),
+        1.0,
+        "N_retr counts what is about to be retransmitted ([wu] leaves it open).",
+    ),
+    parameter(
+        "count_retransmissions",
+        Unit::Flag,
+        (0.0, 1.0),
+        1.0,
+        "N_tx counts retransmissions ([wu]: segments transmitted).",
+    ),
+    parameter(
+        "timeouts_too",
+        Unit::Flag,
+        (0.0, 1.0),
+        0.0,
+        "A timeout may be taken for an error as well: slow start then returns to the window of before ([wu] leaves it open).",
+    ),
+    parameter(
+        "initial_max_segments",
+        Unit::Count,
+        (0.0, 1_000_000.0),
+        60.0,
+        "The initial window is never larger; 0: no limit ([wu]: none).",
+    ),
+    parameter(
+        "error_max",
+        Unit::Ratio,
+        (0.0, 1.0),
+        0.02,
+        "The reported error rate counts no further; 0: no limit ([wu]: none).",
+    ),
+    parameter(
+        "error_deviations",
+        Unit::Count,
+        (0.0, 10.0),
+        2.0,
+        "So many standard deviations of chance may there be more losses than the error rate makes ([wu]: 0).",
+    ),
+    parameter(
+        "ignored_max",
+        Unit::Count,
+        (0.0, 1_000_000.0),
+        5.0,
+        "After so many losses in a row that were ignored the next one is heeded; 0: no limit ([wu]: none).",
+    ),
+    parameter(
+        "queue_ratio",
+        Unit::Ratio,
+        (0.0, 1000.0),
+        2.0,
+        "A loss is heeded while the smoothed RTT is more than so many lowest RTTs; 0: it does not matter ([wu]: 0).",
+    ),
+    parameter(
+        "errors_end_slow_start",
+        Unit::Flag,
+        (0.0, 1.0),
+        1.0,
+        "A loss that is ignored ends slow start all the same ([wu]: nothing but the retransmission).",
+    ),
+    parameter(
+        "achieved_headroom",
+        Unit::Ratio,
+        (0.0, 1000.0),
+        2.0,
+        "Max Cwnd Tuning takes the reported bandwidth for no more than so many times the highest rate of a round trip, outside slow start; 0: for what it is ([wu]: 0).",
     ),
 ];
 

@@ -31,7 +31,7 @@ struct Sender {
 const GROWS: u32 = Acked::MAY_GROW | Acked::CWND_LIMITED | Acked::ADVANCED;
 
 /// Those that heed no delay but at the end of slow start.
-const LOSS_BASED: [LawName; 3] = [LawName::NewReno, LawName::Cubic, LawName::CubicRfc9438];
+const LOSS_BASED: [LawName; 4] = [LawName::NewReno, LawName::Cubic, LawName::CubicRfc9438, LawName::Lastlink];
 
 /// Those with a shadow window, which at a loss takes the place of a smaller window.
 const SHADOWED: [LawName; 1] = [LawName::Chd];

@@ -221,7 +221,7 @@ proptest! {
             asked.on_notified(&notice, &mut after);
             connection.law.clone().on_lost(&notice, &mut as_for_a_loss);
             let expected = match law.name {
-                LawName::Cubic | LawName::CubicRfc9438 => as_for_a_loss.ssthresh_segments,
+                LawName::Cubic | LawName::CubicRfc9438 | LawName::Lastlink => as_for_a_loss.ssthresh_segments,
                 _ => (flight.min(before.cwnd_segments) / 2).max(2),
             };
             prop_assert_eq!(after, Window { ssthresh_segments: expected, ..before });
@@ -358,7 +358,8 @@ proptest! {
                 2 | 3 => {
                     let lost = Lost {
                         now_us, in_flight_segments: n(0), srtt_us: n(1), min_rtt_us: n(2), snd_una: n(3),
-                        snd_nxt: n(4), flags: n(5),
+                        snd_nxt: n(4), flags: n(5), segments_sent: n(6), retransmits: n(7), lost_segments: n(0),
+                        reserved: 0,
                     };
                     if what == 2 { law.on_lost(&lost, &mut window) } else { law.on_timed_out(&lost, &mut window) }
                     prop_assert_eq!(window.cwnd_segments, before.cwnd_segments);

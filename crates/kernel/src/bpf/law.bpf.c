@@ -257,6 +257,9 @@ static __always_inline void reduce(struct tcp_sock *tp, __u32 reduction)
 		.min_rtt_us = min_rtt_us_of(tp),
 		.snd_una = tp->snd_una,
 		.snd_nxt = tp->snd_nxt,
+		.segments_sent = tp->data_segs_out,
+		.retransmits = tp->total_retrans,
+		.lost_segments = tp->lost_out > tp->retrans_out ? tp->lost_out - tp->retrans_out : 0,
 	};
 	struct lh_flow *flow = flow_of(tp);
 	__u32 most = 0;

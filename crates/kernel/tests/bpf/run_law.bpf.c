@@ -19,6 +19,7 @@ enum step_kind {
 	STEP_SENT,
 	STEP_UNDONE,
 	STEP_NOTIFIED,
+	STEP_REPORTED,
 };
 
 /* tests/laws.rs mirrors it. */
@@ -31,6 +32,7 @@ struct step {
 		struct lh_lost lost;
 		struct lh_sent sent;
 		struct lh_undone undone;
+		struct lh_report report;
 	};
 	union lh_parameters parameters;
 	struct lh_law law;
@@ -66,6 +68,9 @@ static __always_inline int run(struct step *context, __u32 name)
 		break;
 	case STEP_NOTIFIED:
 		lh_law_notified(&step->law, &step->parameters, &step->lost, &step->window);
+		break;
+	case STEP_REPORTED:
+		lh_law_reported(&step->law, &step->parameters, &step->report, &step->window);
 		break;
 	}
 	__builtin_memcpy(context, step, sizeof(*step));
@@ -118,6 +123,12 @@ SEC("syscall")
 int run_ucc(struct step *step)
 {
 	return run(step, LH_UCC);
+}
+
+SEC("syscall")
+int run_lastlink(struct step *step)
+{
+	return run(step, LH_LASTLINK);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -11,6 +11,7 @@ pub(super) const fn heading(law: LawName) -> &'static str {
         LawName::Cdg => "[hosts.cdg]",
         LawName::CdgLinux => "[hosts.cdg-linux]",
         LawName::Ucc => "[hosts.ucc]",
+        LawName::Lastlink => "[hosts.lastlink]",
         LawName::NewReno | LawName::Cubic | LawName::CubicRfc9438 => "",
     }
 }

@@ -135,7 +135,7 @@ pub struct Child {
 
 impl Section {
     /// All, in the order of the file.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Top,
         Self::Access,
         Self::Path,
@@ -148,6 +148,7 @@ impl Section {
         Self::Law(LawName::Cdg),
         Self::Law(LawName::CdgLinux),
         Self::Law(LawName::Ucc),
+        Self::Law(LawName::Lastlink),
         Self::Flow,
     ];
 
@@ -198,6 +199,7 @@ impl Section {
                 Child { name: "cdg", section: Self::Law(LawName::Cdg), repeated: false },
                 Child { name: "cdg-linux", section: Self::Law(LawName::CdgLinux), repeated: false },
                 Child { name: "ucc", section: Self::Law(LawName::Ucc), repeated: false },
+                Child { name: "lastlink", section: Self::Law(LawName::Lastlink), repeated: false },
                 Child { name: "flows", section: Self::Flow, repeated: true },
             ],
             _ => &[],

@@ -285,7 +285,7 @@ pub(super) const HOST: &[Key] = &[
         "congestion_control",
         Kind::Name,
         Preset::Text("cubic"),
-        "The TCP congestion control: \"newreno\" or \"cubic\"; simulated hosts also: \"cubic-rfc9438\", \"hd\", \"chd\", \"cdg\", \"cdg-linux\", \"ucc\"; kernel hosts also: any other that the kernel offers (`sysctl net.ipv4.tcp_available_congestion_control`).",
+        "The TCP congestion control: \"newreno\" or \"cubic\"; simulated hosts also: \"cubic-rfc9438\", \"hd\", \"chd\", \"cdg\", \"cdg-linux\", \"ucc\", \"lastlink\"; kernel hosts also: any other that the kernel offers (`sysctl net.ipv4.tcp_available_congestion_control`).",
     ),
     key(
         "agent",
@@ -587,6 +587,12 @@ pub(super) const TCP: &[Key] = &[
         Kind::Flag,
         Preset::Flag(true),
         "Reduce a window that has not been used for longer than a retransmission timeout (RFC 5681 §4.1).",
+    ),
+    key(
+        "last_link",
+        Kind::Flag,
+        Preset::Flag(true),
+        "Hear what clients say of their last links, and answer that it is heard: only where `congestion_control = \"lastlink\"`.",
     ),
 ];
 

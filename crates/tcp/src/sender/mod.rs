@@ -26,7 +26,8 @@ use crate::recovery::{Prr, Undo};
 use crate::rtt::{MinRtt, RttEstimator};
 use crate::scoreboard::Scoreboard;
 use control::bound::{LawWindow, LeasedBound};
-use control::law::{Acked, Choice, INFINITE_SSTHRESH, Law, Lost, Start, Window};
+use control::last_link::LinkReport;
+use control::law::{Acked, Choice, INFINITE_SSTHRESH, Law, Lost, Reported, Start, Window};
 use transmit::Forced;
 use units::{Rate, Span, Time};
 
@@ -78,6 +79,8 @@ pub(crate) struct Sender {
 
     pub(crate) law: Law,
     pub(crate) window: Window,
+    /// No more than one segment of the handshake was lost: RFC 5681 §3.1, as Linux counts.
+    initial_window_is_free: bool,
     pub(crate) bound: Option<LeasedBound>,
     pub(crate) state: CongestionState,
     /// Linux's high_seq; RFC 6675 RecoveryPoint, RFC 6582 recover.
@@ -165,6 +168,7 @@ impl Sender {
                 cwnd_count: 0,
                 ssthresh_segments: INFINITE_SSTHRESH,
             },
+            initial_window_is_free: true,
             bound: None,
             state: CongestionState::Open,
             recovery_point: 0,
@@ -232,9 +236,28 @@ impl Sender {
             self.rtt.on_sample(rtt, self.snd_una, self.snd_nxt);
             self.min_rtt.on_sample(now, rtt);
         }
-        if lost_syns > 1 {
+        self.initial_window_is_free = lost_syns <= 1;
+        if !self.initial_window_is_free {
             self.window.cwnd_segments = 1;
         }
+        self.apply_bound(now);
+    }
+
+    /// The other side has said something of its last link.
+    pub(crate) fn on_reported(&mut self, now: Time, report: LinkReport) {
+        let mut permitted = Reported::PERMIT_ALL;
+        if !self.initial_window_is_free {
+            permitted &= !Reported::PERMIT_INITIAL;
+        }
+        let event = Reported {
+            now_us: now.as_nanos() / 1000,
+            segment_bytes: self.payload_bytes,
+            rtt_us: micros(self.rtt.srtt_ns()),
+            segments_sent: saturating(self.segments_sent),
+            permitted,
+            ..report.into()
+        };
+        self.law.on_reported(&event, &mut self.window);
         self.apply_bound(now);
     }
 
@@ -398,6 +421,10 @@ impl Sender {
             snd_una: self.snd_una as u32,
             snd_nxt: self.snd_nxt as u32,
             flags: if self.is_cwnd_limited() { Acked::CWND_LIMITED } else { 0 },
+            segments_sent: saturating(self.segments_sent),
+            retransmits: saturating(self.retransmits),
+            lost_segments: self.board.pending(),
+            reserved: 0,
         }
     }
 
@@ -442,6 +469,7 @@ impl Sender {
             window_bytes: self.snd_wnd,
             pacing_rate: self.pacing_rate(),
             mss_bytes: self.payload_bytes,
+            last_link: self.law.applied(),
         }
     }
 
@@ -468,4 +496,9 @@ fn start(config: &Config, now: Time) -> Start {
 /// Nanoseconds as the microseconds of a law's event; more than an hour is an hour.
 fn micros(nanos: u64) -> u32 {
     u32::try_from(nanos / 1000).unwrap_or(u32::MAX)
+}
+
+/// A total as a law is told it.
+fn saturating(total: u64) -> u32 {
+    u32::try_from(total).unwrap_or(u32::MAX)
 }

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * lastlink.h - a server that uses what its client says of its last link: the three heuristics of Wu, Biswas, Chan, Ananda,
+ * "Utilizing Characteristics of Last Link to Improve TCP Performance" (2005), [wu], on NewReno as there or on CUBIC.
+ *
+ *   Max Cwnd Tuning (section 3.1)                each ACK:  Cwnd_max = BW RTT / (8 L_segment)
+ *                                                           cwnd >= Cwnd_max: no growth. Nothing is ever cut.
+ *   Initial Cwnd & SSThresh Tuning (3.2)         at the beginning: cwnd = ssthresh = BW RTT / (8 L_segment)
+ *   Packet error rate heuristic (3.3)            each loss: PLR = N_retr / N_tx
+ *                                                           PLR > PER: as the base; else the window stays as it is
+ *
+ * BW and PER are the client's. A report is a claim (link_report.h), and a client may lie; the guards, each off with 0 as in
+ * the paper, bound what it gains (docs/models/lastlink.md has the derivation):
+ *
+ *   initial window   at most initial_max_segments; ssthresh is still BW RTT / (8 L): the rest is slow start
+ *   bandwidth        counts no further than achieved_headroom times the highest rate of a round trip, outside slow start and
+ *                    after three rounds that the window limited; not for the initial window
+ *   error rate       counts no further than error_max
+ *   a loss           is heeded after ignored_max in a row were not, whatever PLR is; and while SRTT > queue_ratio min RTT
+ *   slow start       ends at a loss that is ignored, too (errors_end_slow_start)
+ *
+ * And one that helps an honest client: an exact PER makes PLR wander about it, so that chance decides which half of the
+ * losses is heeded; with error_deviations z a PLR counts as larger only above PER N_tx + z sqrt(PER N_tx) losses.
+ *
+ * What the paper leaves open: docs/models/lastlink.md. A report that has expired is none. What it leaves out: fair shares
+ * among one client's connections (each takes BW for its own), and a loss whose cause the client knows.
+ */
+#ifndef LASTHOP_LAWS_LASTLINK_H
+#define LASTHOP_LAWS_LASTLINK_H
+
+#include "cubic.h"
+#include "law.h"
+#include "link_report.h"
+#include "newreno.h"
+
+/* Rounds that the window limited, before the highest rate counts */
+#define LH_LASTLINK_ROUNDS 3
+/* No window is larger: the 2^30 bytes of RFC 7323 section 2.3, in segments of 1 KiB */
+#define LH_LASTLINK_MOST_SEGMENTS (1U << 20)
+
+struct lh_lastlink_parameters {
+	__u32 cubic; /* 1: on CUBIC; only read when a connection begins */
+	__u32 max_cwnd; /* 1: on */
+	__u32 initial_window;
+	__u32 errors;
+	__u32 max_cwnd_srtt; /* 1: Cwnd_max goes by SRTT */
+	__u32 count_present_loss; /* 1: N_retr has the segments that will be retransmitted now */
+	__u32 count_retransmissions; /* 1: N_tx has retransmissions */
+	__u32 timeouts_too; /* 1: a timeout may be taken for an error as well */
+	__u32 initial_max_segments; /* this and all below: 0 is off */
+	__u32 error_max_ppm;
+	__u32 error_deviations;
+	__u32 ignored_max;
+	__u32 queue_ratio_ppm;
+	__u32 errors_end_slow_start;
+	__u32 achieved_headroom_ppm;
+};
+
+struct lh_lastlink {
+	__u64 expires_us; /* the report; 0: there has been none */
+	__u64 round_began_us;
+	__u32 on_cubic; /* which of the two bases decides */
+	__u32 reports; /* heard */
+	__u32 bandwidth_kbps; /* as last reported; 0: unknown */
+	__u32 error_ppm; /* likewise; LH_ERROR_UNKNOWN: unknown */
+	__u32 permitted; /* enum lh_permit */
+	__u32 segment_bytes;
+	__u32 initial_is_due; /* 1: the initial window waits for the first RTT */
+	__u32 initial_segments; /* what the window was set to at the beginning; 0: it was not */
+	__u32 cwnd_max_segments; /* at the latest ACK; 0: no limit */
+	__u32 round_end; /* the round ends when this is acknowledged */
+	__u32 round_segments; /* delivered in it */
+	__u32 rounds; /* limited by the window, up to LH_LASTLINK_ROUNDS */
+	__u32 achieved_kbps; /* the highest rate of a round */
+	__u32 kept_ssthresh; /* to be given back after the recovery; 0: none */
+	__u32 ignored_in_a_row;
+	__u32 ignored; /* loss events, by what became of them */
+	__u32 heeded_unknown; /* no report, or none that counts here */
+	__u32 heeded_excess; /* PLR > PER */
+	__u32 heeded_queue; /* queue_ratio */
+	__u32 heeded_in_turn; /* ignored_max */
+	struct lh_newreno newreno;
+	struct lh_cubic cubic;
+};
+
+enum lh_loss_verdict {
+	LH_LOSS_IGNORED,
+	LH_LOSS_UNKNOWN,
+	LH_LOSS_EXCESS,
+	LH_LOSS_QUEUE,
+	LH_LOSS_IN_TURN,
+};
+
+static inline void lh_lastlink_init(struct lh_lastlink *law, const struct lh_lastlink_parameters *parameters,
+				    const struct lh_start *start)
+{
+	*law = (struct lh_lastlink){
+		.on_cubic = parameters->cubic,
+		.error_ppm = LH_ERROR_UNKNOWN,
+		.round_began_us = start->now_us,
+		.round_end = start->snd_nxt,
+	};
+	lh_newreno_init(&law->newreno, start);
+	lh_cubic_init(&law->cubic, start);
+}
+
+/* Whether a heuristic is on, is permitted, and has a report that has not expired. */
+static inline int lh_lastlink_uses(const struct lh_lastlink *law, __u32 on, __u32 permit, __u64 now_us)
+{
+	return on && law->permitted & permit && now_us < law->expires_us;
+}
+
+/* BW RTT / (8 L_segment), at least RFC 5681's least ssthresh: [wu] has no lower bound but 1. */
+static inline __u32 lh_lastlink_product(const struct lh_lastlink *law, __u32 bandwidth_kbps, __u32 rtt_us)
+{
+	__u64 segments = (__u64)bandwidth_kbps * rtt_us / (8000ULL * lh_max(law->segment_bytes, 1));
+
+	if (segments > LH_LASTLINK_MOST_SEGMENTS)
+		return LH_LASTLINK_MOST_SEGMENTS;
+	return lh_max(segments, LH_MIN_SSTHRESH);
+}
+
+/* [wu] section 3.2; `least`: what the window has already. */
+static inline void lh_lastlink_begin(struct lh_lastlink *law, const struct lh_lastlink_parameters *parameters,
+				     __u32 rtt_us, __u32 least, struct lh_window *window)
+{
+	__u32 product = lh_lastlink_product(law, law->bandwidth_kbps, rtt_us), cwnd = product;
+
+	if (parameters->initial_max_segments)
+		cwnd = lh_min(cwnd, parameters->initial_max_segments);
+	law->initial_is_due = 0;
+	law->initial_segments = lh_max(cwnd, least);
+	window->cwnd_segments = law->initial_segments;
+	window->ssthresh_segments = product;
+}
+
+static inline void lh_lastlink_reported(struct lh_lastlink *law, const struct lh_lastlink_parameters *parameters,
+					const struct lh_report *report, struct lh_window *window)
+{
+	__u64 expires_us = report->now_us + 1000000ULL * report->valid_s;
+
+	law->reports++;
+	law->expires_us = expires_us < report->now_us ? ~0ULL : expires_us;
+	law->bandwidth_kbps = report->bandwidth_kbps;
+	law->error_ppm = report->error_ppm;
+	law->permitted = report->permitted;
+	law->segment_bytes = lh_min(report->segment_bytes, 0xffff);
+	if (!law->bandwidth_kbps ||
+	    !lh_lastlink_uses(law, parameters->initial_window, LH_PERMIT_INITIAL, report->now_us)) {
+		law->initial_is_due = 0;
+		return;
+	}
+	if (report->segments_sent)
+		return;
+	law->initial_is_due = 1;
+	if (report->rtt_us)
+		lh_lastlink_begin(law, parameters, report->rtt_us, 0, window);
+}
+
+/* Without an RTT at the report, the first ACK that has one: what was sent meanwhile stays sent. */
+static inline void lh_lastlink_begin_late(struct lh_lastlink *law, const struct lh_lastlink_parameters *parameters,
+					  const struct lh_acked *acked, struct lh_window *window)
+{
+	__u32 rtt_us = acked->min_rtt_us ? acked->min_rtt_us : acked->rtt_us;
+
+	if (!law->initial_is_due || !rtt_us || acked->flags & LH_IN_REDUCTION)
+		return;
+	if (lh_lastlink_uses(law, parameters->initial_window, LH_PERMIT_INITIAL, acked->now_us))
+		lh_lastlink_begin(law, parameters, rtt_us, window->cwnd_segments, window);
+	law->initial_is_due = 0;
+}
+
+/* The rate of each round trip: from one ACK to that of what was the next byte to send then. */
+static inline void lh_lastlink_measure(struct lh_lastlink *law, const struct lh_acked *acked)
+{
+	__u64 span_us = acked->now_us - law->round_began_us, kbps;
+
+	law->round_segments = lh_saturating_add(law->round_segments, acked->acked_segments);
+	if (lh_after(law->round_end, acked->snd_una))
+		return;
+	if (law->segment_bytes && span_us && acked->now_us > law->round_began_us) {
+		/* below 2^32 * 2^16 * 2^13 */
+		kbps = (__u64)law->round_segments * law->segment_bytes * 8000 / span_us;
+		law->achieved_kbps = lh_max(law->achieved_kbps, kbps > ~0U ? ~0U : kbps);
+		if (acked->flags & LH_CWND_LIMITED && law->rounds < LH_LASTLINK_ROUNDS)
+			law->rounds++;
+	}
+	law->round_began_us = acked->now_us;
+	law->round_end = acked->snd_nxt;
+	law->round_segments = 0;
+}
+
+/* [wu] section 3.1; 0: no limit */
+static inline __u32 lh_lastlink_max_cwnd(const struct lh_lastlink *law, const struct lh_lastlink_parameters *parameters,
+					 const struct lh_acked *acked, const struct lh_window *window)
+{
+	__u32 rtt_us = parameters->max_cwnd_srtt ? acked->srtt_us : acked->min_rtt_us, kbps = law->bandwidth_kbps;
+	__u64 most;
+
+	if (!kbps || !rtt_us || !lh_lastlink_uses(law, parameters->max_cwnd, LH_PERMIT_MAX, acked->now_us))
+		return 0;
+	if (parameters->achieved_headroom_ppm && law->rounds >= LH_LASTLINK_ROUNDS && !lh_in_slow_start(window)) {
+		most = (__u64)law->achieved_kbps * parameters->achieved_headroom_ppm / 1000000;
+		kbps = most < kbps ? most : kbps;
+	}
+	return lh_lastlink_product(law, kbps, rtt_us);
+}
+
+static inline void lh_lastlink_acked(struct lh_lastlink *law, const struct lh_lastlink_parameters *parameters,
+				     const struct lh_acked *acked, struct lh_window *window)
+{
+	struct lh_acked event = *acked;
+	__u32 most, before;
+
+	if (law->kept_ssthresh && !(acked->flags & LH_IN_REDUCTION)) {
+		window->ssthresh_segments = lh_max(window->ssthresh_segments, law->kept_ssthresh);
+		law->kept_ssthresh = 0;
+	}
+	lh_lastlink_begin_late(law, parameters, acked, window);
+	lh_lastlink_measure(law, acked);
+	most = lh_lastlink_max_cwnd(law, parameters, acked, window);
+	law->cwnd_max_segments = most;
+	before = window->cwnd_segments;
+	if (most && before >= most)
+		event.flags |= LH_HELD; /* CUBIC's clock stands still, too */
+	if (law->on_cubic)
+		lh_cubic_acked(&law->cubic, &event, window);
+	else
+		lh_newreno_acked(&law->newreno, &event, window);
+	/* one ACK of many segments does not pass it */
+	if (most && window->cwnd_segments > lh_max(most, before))
+		window->cwnd_segments = lh_max(most, before);
+}
+
+/* PLR > PER, by more than chance makes likely */
+static inline int lh_lastlink_is_excess(const struct lh_lastlink *law, const struct lh_lastlink_parameters *parameters,
+					const struct lh_lost *lost)
+{
+	__u64 error_ppm = lh_min(law->error_ppm, 1000000), sent = lost->segments_sent, again = lost->retransmits;
+	__u64 retransmitted_ppm, expected_ppm, excess, deviations = lh_min(parameters->error_deviations, 10);
+
+	if (parameters->error_max_ppm)
+		error_ppm = lh_min(error_ppm, parameters->error_max_ppm);
+	if (!parameters->count_retransmissions)
+		sent -= lh_min(sent, again);
+	if (parameters->count_present_loss)
+		again += lost->lost_segments;
+	/* N_retr / N_tx > PER */
+	retransmitted_ppm = again * 1000000;
+	expected_ppm = error_ppm * sent;
+	if (retransmitted_ppm <= expected_ppm)
+		return 0;
+	if (!deviations)
+		return 1;
+	/* (N_retr - PER N_tx)^2 > z^2 PER N_tx, in 10^-6: below 2^62 on either side */
+	excess = (retransmitted_ppm - expected_ppm) / 1000;
+	return excess >= 1ULL << 31 || excess * excess > deviations * deviations * expected_ppm;
+}
+
+static inline __u32 lh_lastlink_judge(const struct lh_lastlink *law, const struct lh_lastlink_parameters *parameters,
+				      const struct lh_lost *lost)
+{
+	if (law->error_ppm == LH_ERROR_UNKNOWN ||
+	    !lh_lastlink_uses(law, parameters->errors, LH_PERMIT_ERRORS, lost->now_us))
+		return LH_LOSS_UNKNOWN;
+	if (lh_lastlink_is_excess(law, parameters, lost))
+		return LH_LOSS_EXCESS;
+	if (parameters->queue_ratio_ppm && lost->min_rtt_us &&
+	    lost->srtt_us * 1000000ULL > (__u64)parameters->queue_ratio_ppm * lost->min_rtt_us)
+		return LH_LOSS_QUEUE;
+	if (parameters->ignored_max && law->ignored_in_a_row >= parameters->ignored_max)
+		return LH_LOSS_IN_TURN;
+	return LH_LOSS_IGNORED;
+}
+
+/* Judges a loss event and counts it: whether to ignore it. */
+static inline int lh_lastlink_ignores(struct lh_lastlink *law, const struct lh_lastlink_parameters *parameters,
+				      const struct lh_lost *lost)
+{
+	__u32 verdict = lh_lastlink_judge(law, parameters, lost);
+
+	law->kept_ssthresh = 0;
+	law->initial_is_due = 0;
+	law->ignored += verdict == LH_LOSS_IGNORED;
+	law->heeded_unknown += verdict == LH_LOSS_UNKNOWN;
+	law->heeded_excess += verdict == LH_LOSS_EXCESS;
+	law->heeded_queue += verdict == LH_LOSS_QUEUE;
+	law->heeded_in_turn += verdict == LH_LOSS_IN_TURN;
+	if (verdict != LH_LOSS_IGNORED) {
+		law->ignored_in_a_row = 0;
+		return 0;
+	}
+	law->ignored_in_a_row++;
+	return 1;
+}
+
+/* What the base makes of a reduction. */
+static inline void lh_lastlink_reduce(struct lh_lastlink *law, const struct lh_lost *lost, struct lh_window *window)
+{
+	if (law->on_cubic)
+		lh_cubic_lost(&law->cubic, lost, window);
+	else
+		lh_newreno_lost(&law->newreno, lost, window);
+}
+
+static inline void lh_lastlink_lost(struct lh_lastlink *law, const struct lh_lastlink_parameters *parameters,
+				    const struct lh_lost *lost, struct lh_window *window)
+{
+	if (!lh_lastlink_ignores(law, parameters, lost))
+		return lh_lastlink_reduce(law, lost, window);
+	if (!parameters->errors_end_slow_start && lh_in_slow_start(window))
+		law->kept_ssthresh = window->ssthresh_segments;
+	lh_tolerate(window);
+}
+
+/* The stack sets the window to 1 either way; an ignored one lets slow start come back to where it was. */
+static inline void lh_lastlink_timed_out(struct lh_lastlink *law, const struct lh_lastlink_parameters *parameters,
+					 const struct lh_lost *lost, struct lh_window *window)
+{
+	if (parameters->timeouts_too && lh_lastlink_ignores(law, parameters, lost)) {
+		lh_slow_start_again(&law->newreno.slow_start, lost->now_us, lost->snd_nxt);
+		lh_slow_start_again(&law->cubic.slow_start, lost->now_us, lost->snd_nxt);
+		law->cubic.epoch_start = 0;
+		lh_tolerate(window);
+		return;
+	}
+	law->kept_ssthresh = 0;
+	law->initial_is_due = 0;
+	law->ignored_in_a_row = 0;
+	if (law->on_cubic)
+		lh_cubic_timed_out(&law->cubic, lost, window);
+	else
+		lh_newreno_timed_out(&law->newreno, lost, window);
+}
+
+static inline void lh_lastlink_sent(struct lh_lastlink *law, const struct lh_sent *sent)
+{
+	if (law->on_cubic)
+		lh_cubic_sent(&law->cubic, sent);
+}
+
+#endif /* LASTHOP_LAWS_LASTLINK_H */
