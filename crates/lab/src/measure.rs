@@ -140,6 +140,10 @@ impl Measured<'_> {
                 goodput_mbps: goodput.as_mbps(),
                 bound_min,
                 bound_max,
+                reported_bandwidth_mbps: None,
+                reported_error_rate: None,
+                cwnd_max_segments: None,
+                ignored_losses: None,
             });
         }
         series
@@ -178,6 +182,7 @@ impl Measured<'_> {
                 timeouts: report.timeouts.map(u64::from),
                 controlled_share: bounds[number].controlled_share(self.warmup_end(), end),
                 started_s: flow.start.as_secs_f64(),
+                last_link: None,
                 messages: report.transfer_took.into_iter().count() as u64,
                 message_ms: Distribution::of(report.transfer_took.map(Span::as_millis_f64).as_slice()),
             }

@@ -42,6 +42,10 @@ const FLOWS_SCHEMA: &str = "message flows {
     required double goodput_mbps;
     optional int32 bound_min (integer(32, false));
     optional int32 bound_max (integer(32, false));
+    optional double reported_bandwidth_mbps;
+    optional double reported_error_rate;
+    optional int32 cwnd_max_segments (integer(32, false));
+    optional int32 ignored_losses (integer(32, false));
 }";
 
 const QUEUES_SCHEMA: &str = "message queues {
@@ -121,7 +125,11 @@ fn write_flows(columns: &mut Columns<'_>, flows: &FlowSeries) -> Result<(), Parq
     required::<Int64Type>(columns, &signed_long(&flows.retransmits))?;
     required::<DoubleType>(columns, &flows.goodput_mbps)?;
     optional::<Int32Type>(columns, &signed_options(&flows.bound_min))?;
-    optional::<Int32Type>(columns, &signed_options(&flows.bound_max))
+    optional::<Int32Type>(columns, &signed_options(&flows.bound_max))?;
+    optional::<DoubleType>(columns, &flows.reported_bandwidth_mbps)?;
+    optional::<DoubleType>(columns, &flows.reported_error_rate)?;
+    optional::<Int32Type>(columns, &signed_options(&flows.cwnd_max_segments))?;
+    optional::<Int32Type>(columns, &signed_options(&flows.ignored_losses))
 }
 
 fn write_queues(columns: &mut Columns<'_>, queues: &QueueSeries) -> Result<(), ParquetError> {
@@ -262,6 +270,10 @@ fn read_flows(columns: &mut ColumnsIn) -> Result<FlowSeries, ParquetError> {
         goodput_mbps: columns.required::<DoubleType>()?,
         bound_min: columns.unsigned_options()?,
         bound_max: columns.unsigned_options()?,
+        reported_bandwidth_mbps: columns.optional::<DoubleType>()?,
+        reported_error_rate: columns.optional::<DoubleType>()?,
+        cwnd_max_segments: columns.unsigned_options()?,
+        ignored_losses: columns.unsigned_options()?,
     })
 }
 

@@ -302,7 +302,7 @@ fn complete(
         match child.section {
             Section::Access | Section::Path if links => continue,
             Section::Link if !links => continue,
-            Section::Change if !given.contains_key(child.name) => continue,
+            Section::Change | Section::LastLink if !given.contains_key(child.name) => continue,
             // What another law is to be told may stand there, so that laws can be compared.
             Section::Law(law) if !given.contains_key(child.name) && !is_chosen(&whole, law) => continue,
             _ => {}

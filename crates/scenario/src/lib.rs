@@ -22,6 +22,7 @@ mod changes;
 mod comparison;
 mod document;
 mod error;
+mod last_link;
 mod overrides;
 mod scenario;
 mod stack;
@@ -30,11 +31,12 @@ mod wiring;
 
 pub use comparison::{CaseResult, CaseSummary, Comparison, Setting, Spread, Varied};
 pub use error::{KeyError, ResultError, ScenarioError};
+pub use last_link::{Knowledge, LastLink};
 pub use measure::Distribution;
 pub use overrides::{Case, Override, Vary};
 pub use result::{
-    AccessResult, Build, FlowResult, HostPolicyResult, HostsKind, Lateness, LinkResult, NO_PEERS_OVER_LINKS,
-    PoliciesResult, RunResult, SCHEMA_VERSION, StationResult,
+    AccessResult, Build, FlowResult, HostPolicyResult, HostsKind, LastLinkResult, Lateness, LinkResult,
+    NO_PEERS_OVER_LINKS, PoliciesResult, RunResult, SCHEMA_VERSION, StationResult,
 };
 pub use scenario::{AgentMode, Era, HostBlock, HostKind, HostSpec, MAX_FLOWS, MAX_HOSTS, Scenario};
 pub use series::{CONGESTION_STATES, FlowSample, FlowSeries, QueueSample, QueueSeries, Series, place_name};

@@ -127,12 +127,26 @@ pub struct FlowResult {
     pub controlled_share: f64,
     /// When it opened.
     pub started_s: f64,
+    /// What the law `lastlink` at its sender made of the client's reports; `None` where it has heard none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_link: Option<LastLinkResult>,
     /// Messages and transfers that were read to their end; 0 where the application writes without end.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub messages: u64,
     /// From writing a message or transfer to reading its last byte; `None` where none was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_ms: Option<Distribution>,
+}
+
+/// What a server's law made of what a client said of its own link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastLinkResult {
+    /// Losses that did not reduce the window.
+    pub ignored_losses: u64,
+    /// Losses that did.
+    pub heeded_losses: u64,
+    /// What the window began with, of its last connection; `None`: with what the stack has.
+    pub initial_segments: Option<u32>,
 }
 
 /// What happened at the shared last hop.

@@ -3,6 +3,7 @@
 use crate::document::{Document, Path};
 use crate::error::ScenarioError;
 use crate::keys::{HOST_OWN, Section};
+use crate::last_link::LastLink;
 use crate::overrides::Override;
 use crate::stack::{changed_switches, stack};
 use crate::traffic::{FlowBlock, FlowSpec, drawn, flow_blocks};
@@ -82,6 +83,8 @@ pub struct HostKind {
     pub congestion_control: String,
     /// The same with its parameters, if it is one of ours; else only a kernel can have it.
     pub law: Option<Choice>,
+    /// What it tells servers of its own link; `None`: nothing.
+    pub last_link: Option<LastLink>,
     /// What its agent does.
     pub agent: AgentMode,
     /// What its agent decides by; valid.
@@ -338,6 +341,7 @@ fn host_blocks(document: &Document, wiring: &Wiring) -> Result<Vec<HostBlock>, S
             changed_switches: changed_switches(table),
             congestion_control: text(table, "congestion_control").to_owned(),
             law: law(table),
+            last_link: LastLink::read(table),
             agent: word(table, "agent"),
             policy: policy(document, table, &here)?,
         };

@@ -45,6 +45,14 @@ pub struct FlowSample {
     pub bound_min: Option<u32>,
     /// The upper limit in force, if there is one.
     pub bound_max: Option<u32>,
+    /// The bandwidth that the client last reported of its own link; `None` where the sender has heard of none.
+    pub reported_bandwidth_mbps: Option<f64>,
+    /// The packet error rate that it last reported.
+    pub reported_error_rate: Option<f64>,
+    /// Where the law `lastlink` ends the growth of the window; `None`: nowhere.
+    pub cwnd_max_segments: Option<u32>,
+    /// Losses that it has taken for errors of the last link, since the connection opened; `None` where it has heard no report.
+    pub ignored_losses: Option<u32>,
 }
 
 /// Samples of connections as columns of equal length, rows in the order of time.
@@ -65,6 +73,10 @@ pub struct FlowSeries {
     pub goodput_mbps: Vec<f64>,
     pub bound_min: Vec<Option<u32>>,
     pub bound_max: Vec<Option<u32>>,
+    pub reported_bandwidth_mbps: Vec<Option<f64>>,
+    pub reported_error_rate: Vec<Option<f64>>,
+    pub cwnd_max_segments: Vec<Option<u32>>,
+    pub ignored_losses: Vec<Option<u32>>,
 }
 
 /// One sample of one queue.
@@ -104,6 +116,10 @@ impl FlowSeries {
         self.goodput_mbps.push(sample.goodput_mbps);
         self.bound_min.push(sample.bound_min);
         self.bound_max.push(sample.bound_max);
+        self.reported_bandwidth_mbps.push(sample.reported_bandwidth_mbps);
+        self.reported_error_rate.push(sample.reported_error_rate);
+        self.cwnd_max_segments.push(sample.cwnd_max_segments);
+        self.ignored_losses.push(sample.ignored_losses);
     }
 
     /// The row of this number.
@@ -126,6 +142,10 @@ impl FlowSeries {
             goodput_mbps: self.goodput_mbps[row],
             bound_min: self.bound_min[row],
             bound_max: self.bound_max[row],
+            reported_bandwidth_mbps: self.reported_bandwidth_mbps[row],
+            reported_error_rate: self.reported_error_rate[row],
+            cwnd_max_segments: self.cwnd_max_segments[row],
+            ignored_losses: self.ignored_losses[row],
         }
     }
 
@@ -211,6 +231,10 @@ mod tests {
             goodput_mbps: 1.75,
             bound_min: Some(1),
             bound_max: None,
+            reported_bandwidth_mbps: Some(7.0),
+            reported_error_rate: None,
+            cwnd_max_segments: Some(88),
+            ignored_losses: Some(0),
         };
         let mut series = FlowSeries::default();
         series.push(FlowSample { flow: 1, ..sample });

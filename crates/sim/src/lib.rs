@@ -12,7 +12,8 @@
 //! ```
 //!
 //! One run is one thread. The order of events is total: by time, network events before timers, timers by their slot
-//! (connections in the order of the scenario, then applications, then agents, then the end of the warm-up and the sampling). Every random draw comes from
+//! (connections in the order of the scenario, then applications, then agents, then clients' reports, then the end of the warm-up and the
+//! sampling). Every random draw comes from
 //! a named stream of the scenario's seed, so the same build gives the same scenario the same result, for any number of runs
 //! beside it.
 //!
@@ -29,7 +30,7 @@ mod timers;
 mod traffic;
 
 use control::law::LawName;
-use scenario::{Build, HostSpec, RunResult, Scenario, Series};
+use scenario::{Build, HostSpec, Knowledge, RunResult, Scenario, Series};
 use std::sync::atomic::AtomicBool;
 use units::Span;
 
@@ -59,6 +60,15 @@ pub enum SimError {
         /// As the scenario spells it.
         name: String,
     },
+    /// A client that says what it has measured: simulated agents measure no links.
+    #[error(
+        "simulated hosts do not measure their last link (hosts.{block}.last_link.knowledge = \"measured\"): accepted are \
+         \"both\", \"bandwidth\", \"error-rate\""
+    )]
+    MeasuredLink {
+        /// Number of the `[[hosts]]` block.
+        block: usize,
+    },
     /// The network model does not take the scenario's network.
     #[error("the network model does not take this scenario: {0}")]
     Network(String),
@@ -80,6 +90,9 @@ pub fn check(scenario: &Scenario) -> Result<(), SimError> {
     for (block, host) in scenario.hosts.iter().enumerate() {
         if host.kind.law.is_none() {
             return Err(SimError::CongestionControl { block, name: host.kind.congestion_control.clone() });
+        }
+        if host.kind.last_link.is_some_and(|link| link.knowledge == Knowledge::Measured) {
+            return Err(SimError::MeasuredLink { block });
         }
         let saturated_down = |flow: &scenario::FlowBlock| {
             matches!(flow.kind, scenario::TrafficKind::Saturated { .. }) && flow.direction == scenario::Direction::Down

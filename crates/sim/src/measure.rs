@@ -7,10 +7,10 @@ use control::policy::PolicyName;
 use network::{Network, Statistics};
 use scenario::measure::{Bounds, Distribution, FlowMeter, Interval};
 use scenario::{
-    AccessResult, AgentMode, Build, FlowResult, FlowSample, HostPolicyResult, HostSpec, HostsKind, LinkResult,
-    PoliciesResult, QueueSample, RunResult, SCHEMA_VERSION, Scenario, Series,
+    AccessResult, AgentMode, Build, FlowResult, FlowSample, HostPolicyResult, HostSpec, HostsKind, LastLinkResult,
+    LinkResult, PoliciesResult, QueueSample, RunResult, SCHEMA_VERSION, Scenario, Series,
 };
-use units::{Bytes, Rate, Span, Time};
+use units::{Bytes, Probability, Rate, Span, Time};
 
 /// What is measured while a run goes on.
 pub(crate) struct Measurement {
@@ -99,6 +99,7 @@ impl Measurement {
             );
             let Some(series) = &mut self.series else { continue };
             let (bound_min, bound_max) = flow.bounds.at(now);
+            let link = info.last_link;
             series.flows.push(FlowSample {
                 t_s,
                 flow: connection.spec.id,
@@ -114,6 +115,10 @@ impl Measurement {
                 goodput_mbps: Rate::over(counts.received - received_before, self.sample).as_mbps(),
                 bound_min,
                 bound_max,
+                reported_bandwidth_mbps: link.and_then(|link| link.bandwidth).map(Rate::as_mbps),
+                reported_error_rate: link.and_then(|link| link.error_rate).map(Probability::get),
+                cwnd_max_segments: link.and_then(|link| link.cwnd_max_segments),
+                ignored_losses: link.map(|link| link.ignored_losses),
             });
         }
         if let Some(series) = &mut self.series {
@@ -148,6 +153,11 @@ impl Measurement {
                 timeouts: Some(counts.timeouts - flow.warm.timeouts),
                 controlled_share: flow.bounds.controlled_share(self.warm_at, end),
                 started_s: spec.start.as_secs_f64(),
+                last_link: counts.heard_reports.then(|| LastLinkResult {
+                    ignored_losses: counts.ignored_losses - flow.warm.ignored_losses,
+                    heeded_losses: counts.heeded_losses - flow.warm.heeded_losses,
+                    initial_segments: counts.initial_segments,
+                }),
                 message_ms: Distribution::of(&flow.delays_ms),
                 messages: flow.delays_ms.len() as u64,
             }

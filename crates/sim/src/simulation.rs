@@ -114,17 +114,30 @@ struct Slots {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owner {
-    End { connection: usize, side: usize },
-    Application { connection: usize },
-    Tick { host: usize },
-    Beacon { host: usize },
+    End {
+        connection: usize,
+        side: usize,
+    },
+    Application {
+        connection: usize,
+    },
+    Tick {
+        host: usize,
+    },
+    Beacon {
+        host: usize,
+    },
+    /// The client of a connection says something else of its last link.
+    Report {
+        connection: usize,
+    },
     Warm,
     Sample,
 }
 
 impl Slots {
     fn count(self) -> usize {
-        3 * self.connections + 2 * self.hosts + 2
+        4 * self.connections + 2 * self.hosts + 2
     }
 
     fn of(self, owner: Owner) -> usize {
@@ -134,8 +147,9 @@ impl Slots {
             Owner::Application { connection } => ends + connection,
             Owner::Tick { host } => applications + 2 * host,
             Owner::Beacon { host } => applications + 2 * host + 1,
-            Owner::Warm => applications + 2 * self.hosts,
-            Owner::Sample => applications + 2 * self.hosts + 1,
+            Owner::Report { connection } => applications + 2 * self.hosts + connection,
+            Owner::Warm => applications + 2 * self.hosts + self.connections,
+            Owner::Sample => applications + 2 * self.hosts + self.connections + 1,
         }
     }
 
@@ -149,7 +163,8 @@ impl Slots {
                 Owner::Tick { host: (slot - applications) / 2 }
             }
             slot if slot < agents => Owner::Beacon { host: (slot - applications) / 2 },
-            slot if slot == agents => Owner::Warm,
+            slot if slot < agents + self.connections => Owner::Report { connection: slot - agents },
+            slot if slot == agents + self.connections => Owner::Warm,
             _ => Owner::Sample,
         }
     }
@@ -184,7 +199,9 @@ impl<'a> Simulation<'a> {
                 }
                 let stream = streams.stream(&format!("traffic/host-{}/flow-{number}", host.index));
                 let application = Application::new(flow, stream);
-                connections.push(Connection::new(flow.clone(), NodeId(host.index), application));
+                let mut connection = Connection::new(flow.clone(), NodeId(host.index), application);
+                connection.reports = scenario.link_reports(host, flow).into();
+                connections.push(connection);
             }
             of_host.push(first..connections.len());
         }
@@ -192,6 +209,7 @@ impl<'a> Simulation<'a> {
         let mut timers = Timers::new(slots.count());
         for (connection, flow) in connections.iter().enumerate() {
             timers.set(slots.of(Owner::Application { connection }), flow.application.next_at());
+            timers.set(slots.of(Owner::Report { connection }), flow.next_report_at());
         }
         let mut agents: Vec<Option<Agent>> = hosts.iter().map(|host| Agent::new(host, streams)).collect();
         let broadcasts = matches!(config.topology, Topology::AccessPoint { .. });
@@ -359,6 +377,15 @@ impl<'a> Simulation<'a> {
                 }
             }
             Owner::Beacon { host } => self.send_beacon(now, host),
+            Owner::Report { connection } => {
+                let flow = &mut self.connections[connection];
+                let report = flow.report(now);
+                self.timers.set(slot, flow.next_report_at());
+                if let Some(ends) = &mut flow.ends {
+                    ends[NEAR].report_link(report);
+                    self.flush(now, connection, NEAR);
+                }
+            }
             Owner::Warm => {
                 self.timers.set(slot, Time::MAX);
                 self.early_events = self.network.statistics(now).events;
@@ -474,6 +501,7 @@ impl<'a> Simulation<'a> {
         let mut seeds = Streams::new(self.scenario.seed).stream(&name);
         let mut seeded = || Choice { seed: seeds.random(), ..law };
         let mut near = Endpoint::connect(now, &kind.tcp, seeded());
+        near.report_link(flow.report(now));
         if let Some((bound, lease)) = self.agents[host].as_ref().and_then(|agent| agent.bound_of_new_flow(now)) {
             near.set_bound(bound.leased(now, lease));
             if flow.writer == NEAR {

@@ -326,3 +326,73 @@ fn a_connection_that_is_over_did_connect() {
     let (result, _) = run(&text, &["warmup_s=0", "path.loss=1"]);
     assert_eq!(result.notes, ["1 of 1 flows did not connect within the run"]);
 }
+
+/// A download over a last link of 8 Mb/s that loses packets, 120 ms away, behind a queue of 100.
+const LAST_LINK: &str = "
+duration_s = 40
+warmup_s = 10
+[[links]]
+between = [\"Client\", \"R\"]
+rate_mbps = 8
+delay_ms = 60
+back_loss = 0.005
+[[links]]
+between = [\"R\", \"Server\"]
+rate_mbps = 100
+[[hosts]]
+node = \"Client\"
+congestion_control = \"lastlink\"
+[hosts.tcp]
+slow_start = \"standard\"
+[hosts.last_link]
+report = true
+[[hosts.flows]]
+direction = \"down\"
+to = \"Server\"
+";
+
+#[test]
+fn a_server_that_is_told_of_the_last_link_does_not_take_its_errors_for_congestion() {
+    let goodput = |overrides: &[&str]| {
+        let (result, series) = run(LAST_LINK, overrides);
+        (result.aggregate_goodput_mbps, result.flows[0].last_link, series)
+    };
+    let (told, last_link, series) = goodput(&[]);
+    let (untold, none, _) = goodput(&["hosts.0.last_link.report=false"]);
+    let (newreno, ..) = goodput(&["hosts.0.congestion_control=newreno"]);
+    assert_eq!((untold, none), (newreno, None), "without a report the law is NewReno");
+    assert!(told > 1.5 * untold, "{told} {untold}");
+    let last_link = last_link.expect("it has heard reports");
+    assert!(last_link.ignored_losses > 2 * last_link.heeded_losses, "{last_link:?}");
+    // 8 Mb/s · (120 + 1.5 + 0.1) ms / (8 · 1448) = 84.
+    let max = series.flows.cwnd_max_segments.last().copied().flatten().expect("a limit");
+    assert!((82..=86).contains(&max), "{max}");
+    assert_eq!(series.flows.reported_bandwidth_mbps.last(), Some(&Some(8.0)));
+    assert_eq!(series.flows.reported_error_rate.last(), Some(&Some(0.005)));
+    // Nobody listens where the server does not, or has another law.
+    assert_eq!(goodput(&["hosts.0.tcp.last_link=false"]).0, newreno);
+    assert_eq!(goodput(&["hosts.0.congestion_control=newreno"]).1, None);
+}
+
+#[test]
+fn a_server_hears_of_a_link_that_changes_when_its_client_knows() {
+    let slower = ["changes.0.at_s=20", "changes.0.between=[\"R\", \"Client\"]", "changes.0.rate_mbps=2"];
+    let late = [&slower[..], &["hosts.0.last_link.delay_s=5", "sample_ms=100"]].concat();
+    let (_, series) = run(LAST_LINK, &late);
+    let said = |from: f64, until: f64| {
+        let rows = series.flows.of_flow(0).filter(move |row| row.t_s > from && row.t_s < until);
+        let mut said: Vec<Option<f64>> = rows.map(|row| row.reported_bandwidth_mbps).collect();
+        said.dedup();
+        said
+    };
+    // Half a second later it has come through, over a queue that the old rate has filled: 30 packets at 2 Mb/s are 180 ms.
+    assert_eq!((said(1.0, 25.0), said(26.0, 40.0)), (vec![Some(8.0)], vec![Some(2.0)]));
+}
+
+#[test]
+fn a_client_that_measures_its_link_is_for_kernel_hosts() {
+    let scenario = load(LAST_LINK, &["hosts.0.last_link.knowledge=measured"]);
+    let refused = sim::check(&scenario).expect_err("no agent measures here");
+    assert_eq!(refused, SimError::MeasuredLink { block: 0 });
+    assert!(refused.to_string().contains("hosts.0.last_link.knowledge = \"measured\""), "{refused}");
+}

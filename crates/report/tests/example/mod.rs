@@ -101,6 +101,10 @@ pub(crate) fn run(scenario: &Scenario) -> (RunResult, Series) {
                 goodput_mbps,
                 bound_min: limit.map(|_| 1),
                 bound_max: limit,
+                reported_bandwidth_mbps: None,
+                reported_error_rate: None,
+                cwnd_max_segments: None,
+                ignored_losses: None,
             });
         }
         let towards = if running > 600.0 { 100.0 } else { running / 8.0 };
@@ -193,6 +197,7 @@ fn result(scenario: &Scenario, hosts: &[HostSpec], flows: &[Flow]) -> RunResult 
         timeouts: Some(flow.timeouts),
         controlled_share: if policy(flow) == "none" { 0.0 } else { 1.0 },
         started_s: flow.spec.start.as_secs_f64(),
+        last_link: None,
         messages: 0,
         message_ms: None,
     };

@@ -8,7 +8,7 @@ mod tables;
 
 use control::law::LawName;
 pub use tables::HOST_OWN;
-use tables::{ACCESS, CHANGE, FLOW, HOST, LINK, PATH, TCP, TOP};
+use tables::{ACCESS, CHANGE, FLOW, HOST, LAST_LINK, LINK, PATH, TCP, TOP};
 use toml::Value;
 
 /// One key: what it takes, what it is when left out, what it means.
@@ -116,6 +116,8 @@ pub enum Section {
     Host,
     /// `[hosts.tcp]`.
     Tcp,
+    /// `[hosts.last_link]`: what a host knows and says of its own link.
+    LastLink,
     /// `[hosts.hd]` and its like: the parameters of a law that has any.
     Law(LawName),
     /// `[[hosts.flows]]`.
@@ -135,7 +137,7 @@ pub struct Child {
 
 impl Section {
     /// All, in the order of the file.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Top,
         Self::Access,
         Self::Path,
@@ -143,6 +145,7 @@ impl Section {
         Self::Change,
         Self::Host,
         Self::Tcp,
+        Self::LastLink,
         Self::Law(LawName::Hd),
         Self::Law(LawName::Chd),
         Self::Law(LawName::Cdg),
@@ -162,6 +165,7 @@ impl Section {
             Self::Change => "[[changes]]",
             Self::Host => "[[hosts]]",
             Self::Tcp => "[hosts.tcp]",
+            Self::LastLink => "[hosts.last_link]",
             Self::Law(law) => laws::heading(law),
             Self::Flow => "[[hosts.flows]]",
         }
@@ -177,6 +181,7 @@ impl Section {
             Self::Change => CHANGE,
             Self::Host => HOST,
             Self::Tcp => TCP,
+            Self::LastLink => LAST_LINK,
             Self::Law(law) => laws::keys(law),
             Self::Flow => FLOW,
         }
@@ -194,6 +199,7 @@ impl Section {
             ],
             Self::Host => &[
                 Child { name: "tcp", section: Self::Tcp, repeated: false },
+                Child { name: "last_link", section: Self::LastLink, repeated: false },
                 Child { name: "hd", section: Self::Law(LawName::Hd), repeated: false },
                 Child { name: "chd", section: Self::Law(LawName::Chd), repeated: false },
                 Child { name: "cdg", section: Self::Law(LawName::Cdg), repeated: false },

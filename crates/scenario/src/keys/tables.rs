@@ -596,6 +596,53 @@ pub(super) const TCP: &[Key] = &[
     ),
 ];
 
+/// `[hosts.last_link]`.
+pub(super) const LAST_LINK: &[Key] = &[
+    key(
+        "report",
+        Kind::Flag,
+        Preset::Flag(false),
+        "Tell the servers what this host's own link is like: with each SYN, and again when it has changed. Only the law \"lastlink\" at a server listens.",
+    ),
+    key(
+        "knowledge",
+        Kind::Choice(&["both", "bandwidth", "error-rate", "measured"]),
+        Preset::Text("both"),
+        "What the host knows and says: bandwidth and error rate, or one of them (the other is unknown). \"measured\": what its agent measures, kernel hosts only; then the keys below but `validity_s` are not looked at.",
+    ),
+    key(
+        "bandwidth_mbps",
+        number(0.001, 4_294_967.0),
+        Preset::Absent,
+        "The bandwidth that it says, in Mb/s of IP packets, whatever is true; without it, what is true.",
+    ),
+    key(
+        "packet_error_rate",
+        number(0.0, 1.0),
+        Preset::Absent,
+        "The packet error rate that it says, whatever is true; without it, what is true.",
+    ),
+    key("bandwidth_factor", above(0.0, 1_000.0), Preset::Number(1.0), "A bias: it says so many times the bandwidth."),
+    key(
+        "error_factor",
+        number(0.0, 1e6),
+        Preset::Number(1.0),
+        "A bias: it says so many times the error rate, but at most 1.",
+    ),
+    key(
+        "delay_s",
+        number(0.0, 86_400.0),
+        Preset::Number(0.0),
+        "It says what was true so many seconds ago, or at the beginning.",
+    ),
+    key(
+        "validity_s",
+        integer(1, 32_768),
+        Preset::Integer(32),
+        "For how many seconds a report holds; it is renewed when half of that is over. Kernel hosts: rounded down to a power of two.",
+    ),
+];
+
 /// `[[hosts.flows]]`.
 pub(super) const FLOW: &[Key] = &[
     key(

@@ -18,8 +18,8 @@ use crate::Direction;
 use crate::document::nearest;
 use crate::measure::{StateShares, jain_index, mean, quantile};
 use crate::result::{
-    AccessResult, Build, FlowResult, HostPolicyResult, HostsKind, Lateness, LinkResult, PoliciesResult, RunResult,
-    SCHEMA_VERSION, StationResult,
+    AccessResult, Build, FlowResult, HostPolicyResult, HostsKind, LastLinkResult, Lateness, LinkResult, PoliciesResult,
+    RunResult, SCHEMA_VERSION, StationResult,
 };
 use crate::{Distribution, measure};
 use serde_json::Value;
@@ -390,6 +390,7 @@ fn whole_result() -> RunResult {
         timeouts: Some(0),
         controlled_share: 0.0,
         started_s: 0.0,
+        last_link: Some(LastLinkResult { initial_segments: Some(1), ..LastLinkResult::default() }),
         messages: 1,
         message_ms: spread,
     };

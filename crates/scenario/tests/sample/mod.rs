@@ -6,8 +6,8 @@ use network::{
     WifiLinkStatistics,
 };
 use scenario::{
-    AccessResult, Build, CaseResult, Comparison, Direction, FlowResult, HostPolicyResult, HostsKind, Lateness,
-    LinkResult, PoliciesResult, RunResult, SCHEMA_VERSION, Scenario, Vary,
+    AccessResult, Build, CaseResult, Comparison, Direction, FlowResult, HostPolicyResult, HostsKind, LastLinkResult,
+    Lateness, LinkResult, PoliciesResult, RunResult, SCHEMA_VERSION, Scenario, Vary,
 };
 use units::{Bytes, Rate, Span, Time};
 
@@ -30,6 +30,7 @@ fn flow(id: u32, goodput_mbps: f64) -> FlowResult {
         timeouts: Some(1),
         controlled_share: 0.5 * f64::from(id),
         started_s: 0.125,
+        last_link: Some(LastLinkResult { ignored_losses: 3, heeded_losses: 1, initial_segments: Some(87) }),
         messages: 0,
         message_ms: None,
     }
