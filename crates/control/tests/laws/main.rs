@@ -9,6 +9,7 @@ mod delay;
 mod hd;
 mod hystart;
 mod hystart_plus_plus;
+mod lastlink;
 mod newreno;
 mod properties;
 mod response;

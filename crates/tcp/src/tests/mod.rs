@@ -1,13 +1,14 @@
 //! Two endpoints and a path between them, in virtual time.
 
 mod diagrams;
+mod last_link;
 mod properties;
 mod solo;
 mod theory;
 mod timelines;
 
 use crate::{Config, Endpoint, Segment};
-use control::law::LawName;
+use control::law::{Choice, LawName};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use units::{Span, Time};
@@ -40,7 +41,8 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    pub(crate) fn new(client: &Config, server: &Config, law: LawName, one_way: Span) -> Self {
+    pub(crate) fn new(client: &Config, server: &Config, law: impl Into<Choice>, one_way: Span) -> Self {
+        let law = law.into();
         Self {
             now: Time::ZERO,
             ends: [Endpoint::connect(Time::ZERO, client, law), Endpoint::listen(server, law)],
