@@ -2,7 +2,7 @@
 //! argument, decisions are return values. So one and the same code decides on a phone's kernel and in a simulation.
 //!
 //! - [`law`]: congestion controls: what the window should be, decided at each ACK and loss. C headers, called from Rust.
-//! - [`last_link`]: what a client says of its own link, for the law that uses it.
+//! - [`last_link`]: what a client says of its own link, for the law that uses it, and how it finds that out.
 //! - [`bound`]: limits with a lease, put around the window of any congestion control. The C header that runs in the
 //!   kernel, called from Rust.
 //! - [`policy`]: what the limits should be, decided every 0.5 s from the connections' RTTs and the number of peers.

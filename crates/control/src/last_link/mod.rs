@@ -21,6 +21,8 @@
 //! assert_eq!((window.cwnd_segments, window.ssthresh_segments), (87, 87));
 //! ```
 
+pub mod estimate;
+
 use crate::law::Reported;
 use units::{Probability, Rate, Span};
 
