@@ -107,6 +107,7 @@ pub(crate) struct Record {
     pub(crate) cookie: u64,
     pub(crate) bytes_acked: u64,
     pub(crate) bytes_retrans: u64,
+    pub(crate) bytes_received: u64,
     pub(crate) bound_expires_ns: u64,
     pub(crate) ends: Endpoints,
     pub(crate) control: [u8; NAME_LENGTH],
@@ -125,10 +126,16 @@ pub(crate) struct Record {
     pub(crate) delivered_segments: u32,
     pub(crate) rate_delivered: u32,
     pub(crate) rate_interval_us: u32,
+    pub(crate) segments_sent: u32,
+    pub(crate) segments_received: u32,
+    pub(crate) segments_out_of_order: u32,
+    pub(crate) receive_rtt_us: u32,
+    pub(crate) idle_us: u32,
     pub(crate) bound_min_segments: u32,
     pub(crate) bound_max_segments: u32,
     pub(crate) controlled: u32,
     pub(crate) interface_index: u32,
+    pub(crate) padding_2: u32,
 }
 
 /// `struct lh_state_change`.

@@ -104,6 +104,31 @@ pub struct Reporter {
     object: Object,
 }
 
+/// Whether this kernel takes the programs of a [`Reporter`]: they are loaded, attached to nothing, and gone again.
+///
+/// # Errors
+/// Why not.
+pub fn check() -> Result<(), Error> {
+    check_features()?;
+    load(&Settings::default()).map(drop)
+}
+
+fn check_features() -> Result<(), Error> {
+    let missing = probe::missing(&NEEDED);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let reason = missing.iter().map(|feature| feature.description()).collect::<Vec<_>>().join("; ");
+    Err(Error::Reporting { reason: format!("missing {reason}") })
+}
+
+fn load(settings: &Settings) -> Result<Object, Error> {
+    log::start();
+    configure(settings)
+        .and_then(OpenObject::load)
+        .map_err(|error| Error::Load { source: io_error(&error), log: log::tail() })
+}
+
 impl Reporter {
     /// Loads and attaches the programs. Nothing is claimed yet.
     ///
@@ -111,11 +136,7 @@ impl Reporter {
     /// If this kernel or this user cannot, the interface is missing or the loopback one, the cgroup does not exist, or the
     /// kernel refuses.
     pub fn load(options: &Options) -> Result<Self, Error> {
-        let missing = probe::missing(&NEEDED);
-        if !missing.is_empty() {
-            let reason = missing.iter().map(|feature| feature.description()).collect::<Vec<_>>().join("; ");
-            return Err(Error::Reporting { reason: format!("missing {reason}") });
-        }
+        check_features()?;
         let namespace = Namespace::current().map_err(Error::exchange_io("looking at our network namespace"))?;
         check_interface(options.interface_index)?;
         let cgroup = open_cgroup(&options.cgroup)?;
@@ -124,10 +145,7 @@ impl Reporter {
             interface_index: options.interface_index,
             remember_us: options.remember.as_nanos() / 1000,
         };
-        log::start();
-        let object = configure(&settings)
-            .and_then(OpenObject::load)
-            .map_err(|error| Error::Load { source: io_error(&error), log: log::tail() })?;
+        let object = load(&settings)?;
         let link = object::program(&object, "report").attach_cgroup(cgroup.as_raw_fd());
         let link = link.map_err(Error::attach("sockops of a cgroup"))?;
         Ok(Self { claims: Claims { generation: 1, ..Claims::default() }, _link: link, object })

@@ -58,6 +58,8 @@ pub struct SocketSample {
     pub retransmits: u64,
     /// Data retransmitted so far.
     pub retransmitted: Bytes,
+    /// Segments with data sent so far, retransmissions among them.
+    pub sent_segments: u64,
     /// Retransmission timeouts so far; none where the kernel does not count them (before 6.7).
     pub timeouts: Option<u64>,
     /// The kernel's latest estimate of the delivery rate.
@@ -66,6 +68,16 @@ pub struct SocketSample {
     pub mss: Bytes,
     /// Data acknowledged so far.
     pub acked: Bytes,
+    /// Data received in order so far.
+    pub received: Bytes,
+    /// Segments with data received so far.
+    pub received_segments: u64,
+    /// Those of them that came out of order.
+    pub out_of_order_segments: u64,
+    /// The round-trip time as the receiver sees it: from an acknowledgement to the data that it lets come.
+    pub receive_rtt: Option<Span>,
+    /// Since the latest segment of either direction; at most 71 minutes.
+    pub idle: Span,
     /// The bound in force at this moment.
     pub bound: Option<Bound>,
     /// When the lease of that bound ends, on `CLOCK_MONOTONIC`.
@@ -142,6 +154,12 @@ fn sample(record: Record) -> SocketSample {
         delivery_rate: delivery_rate(&record),
         mss: Bytes::new(record.mss_bytes.into()),
         acked: Bytes::new(record.bytes_acked),
+        sent_segments: record.segments_sent.into(),
+        received: Bytes::new(record.bytes_received),
+        received_segments: record.segments_received.into(),
+        out_of_order_segments: record.segments_out_of_order.into(),
+        idle: Span::from_micros(record.idle_us.into()),
+        receive_rtt: (record.receive_rtt_us != 0).then(|| Span::from_micros(record.receive_rtt_us.into())),
         bound: bounded.then_some(bound),
         bound_until: bounded.then(|| Time::from_nanos(record.bound_expires_ns)),
     }

@@ -3,7 +3,7 @@
 
 mod support;
 
-use kernel::{CongestionState, Mode};
+use kernel::{CongestionState, Kernel, Mode, Options};
 use std::collections::HashSet;
 use support::{A4, A6, B4, B6, Flow, Net, eventually, load, load_with};
 
@@ -32,6 +32,8 @@ fn a_sample_says_what_tcp_info_says() {
                 assert!((before.bytes_acked()..=after.bytes_acked()).contains(&sample.acked.get()));
                 let retransmits = u64::from(before.total_retrans())..=u64::from(after.total_retrans());
                 assert!(retransmits.contains(&sample.retransmits));
+                let sent = u64::from(before.data_segs_out())..=u64::from(after.data_segs_out());
+                assert!(sent.contains(&sample.sent_segments));
                 assert!((before.bytes_retrans()..=after.bytes_retrans()).contains(&sample.retransmitted.get()));
                 let micros = |span: Option<units::Span>| span.map(|span| span.as_micros() as u32);
                 let rate = sample.delivery_rate.map(|rate| rate.as_bps() / 8);
@@ -53,6 +55,31 @@ fn a_sample_says_what_tcp_info_says() {
             });
         }
     }
+}
+
+#[test]
+fn a_sample_of_a_receiver_says_what_tcp_info_says() {
+    needs_root!();
+    let net = Net::bottleneck(20, 20_000);
+    let options = net.b.run(|| Options::new(net.b.interface("b0"), Mode::Observe).expect("possible as root"));
+    let mut kernel = net.b.run(|| Kernel::load(&options).expect("possible as root"));
+    let flow = Flow::start(&net.a, &net.b, B4);
+    let info = || support::TcpInfo::of(&flow.receiver);
+    let cookie = support::cookie(&flow.receiver);
+    eventually("a loss", || info().rcv_ooopack() > 0);
+    // The flow goes on meanwhile: TCP_INFO before and after brackets the sample, but for the RTT, which falls too.
+    eventually("the receiver's RTT once equal to that of TCP_INFO", || {
+        let before = info();
+        let samples = net.b.run(|| kernel.sample().expect("a walk"));
+        let after = info();
+        let sample = samples.iter().find(|sample| sample.cookie == cookie).expect("the flow is there");
+        assert!((before.bytes_received()..=after.bytes_received()).contains(&sample.received.get()));
+        let segments = u64::from(before.data_segs_in())..=u64::from(after.data_segs_in());
+        assert!(segments.contains(&sample.received_segments));
+        let out_of_order = u64::from(before.rcv_ooopack())..=u64::from(after.rcv_ooopack());
+        assert!(out_of_order.contains(&sample.out_of_order_segments));
+        sample.receive_rtt.is_some_and(|rtt| rtt.as_micros() == u64::from(before.rcv_rtt_us()))
+    });
 }
 
 #[test]

@@ -62,6 +62,7 @@ struct lh_sample {
 	__u64 cookie;
 	__u64 bytes_acked;
 	__u64 bytes_retrans;
+	__u64 bytes_received;
 	__u64 bound_expires_ns;
 	struct lh_endpoints ends;
 	char control[LH_NAME_LENGTH];
@@ -80,10 +81,16 @@ struct lh_sample {
 	__u32 delivered_segments;
 	__u32 rate_delivered; /* segments in rate_interval_us: the kernel's delivery rate */
 	__u32 rate_interval_us;
+	__u32 segments_sent; /* with data, as the next two */
+	__u32 segments_received;
+	__u32 segments_out_of_order;
+	__u32 receive_rtt_us; /* the RTT as the receiver sees it; 0: no sample yet */
+	__u32 idle_us; /* since the latest segment of either direction */
 	__u32 bound_min_segments; /* in force now; both 0: none */
 	__u32 bound_max_segments;
 	__u32 controlled; /* 1: by this loader */
 	__u32 interface_index;
+	__u32 padding_2;
 };
 
 /* One change of the congestion state, as it goes through the ring. */

@@ -235,6 +235,12 @@ struct tcp_options_received {
 
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
+	__u64 bytes_received;
+	__u32 data_segs_in;
+	__u32 rcv_ooopack; /* since 5.4 */
+	struct {
+		__u32 rtt_us; /* times eight; 0: none yet */
+	} rcv_rtt_est;
 	struct tcp_options_received rx_opt;
 	__u8 is_cwnd_limited : 1;
 	__u8 tcp_usec_ts : 1; /* since 6.7 */

@@ -17,7 +17,8 @@ int sample(struct bpf_iter__tcp *ctx)
 	struct lh_bound bound;
 	struct lh_name name;
 	struct sock *sk;
-	__u64 now_ns;
+	__u64 now_ns = bpf_ktime_get_ns();
+	__s64 idle_us;
 	__s32 unsent;
 
 	if (!tp)
@@ -48,6 +49,13 @@ int sample(struct bpf_iter__tcp *ctx)
 	record.rate_interval_us = tp->rate_interval_us;
 	record.bytes_acked = tp->bytes_acked;
 	record.bytes_retrans = tp->bytes_retrans;
+	record.segments_sent = tp->data_segs_out;
+	record.bytes_received = tp->bytes_received;
+	record.segments_received = tp->data_segs_in;
+	record.segments_out_of_order = tp->rcv_ooopack;
+	record.receive_rtt_us = tp->rcv_rtt_est.rtt_us >> 3;
+	idle_us = now_ns / 1000 - tp->tcp_mstamp;
+	record.idle_us = idle_us < 0 ? 0 : idle_us > 0xffffffff ? 0xffffffff : idle_us;
 
 	name_of(tp->inet_conn.icsk_ca_ops, &name);
 	__builtin_memcpy(record.control, name.text, sizeof(record.control));
@@ -55,7 +63,6 @@ int sample(struct bpf_iter__tcp *ctx)
 	if (storage)
 		record.controlled = settings.clamp || our_name(&name);
 	if (record.controlled) {
-		now_ns = bpf_ktime_get_ns();
 		bound_of(record.cookie, now_ns, &bound);
 		if (lh_bound_holds(&bound, now_ns)) {
 			record.bound_expires_ns = bound.expires_ns;

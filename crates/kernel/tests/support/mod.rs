@@ -396,11 +396,17 @@ impl TcpInfo {
     pub fn snd_cwnd(&self) -> u32 {
         self.u32_at(80)
     }
+    pub fn rcv_rtt_us(&self) -> u32 {
+        self.u32_at(92)
+    }
     pub fn total_retrans(&self) -> u32 {
         self.u32_at(100)
     }
     pub fn bytes_acked(&self) -> u64 {
         self.u64_at(120)
+    }
+    pub fn bytes_received(&self) -> u64 {
+        self.u64_at(128)
     }
     pub fn notsent_bytes(&self) -> u32 {
         self.u32_at(144)
@@ -408,11 +414,20 @@ impl TcpInfo {
     pub fn min_rtt_us(&self) -> u32 {
         self.u32_at(148)
     }
+    pub fn data_segs_in(&self) -> u32 {
+        self.u32_at(152)
+    }
+    pub fn data_segs_out(&self) -> u32 {
+        self.u32_at(156)
+    }
     pub fn bytes_retrans(&self) -> u64 {
         self.u64_at(208)
     }
     pub fn delivery_rate(&self) -> u64 {
         self.u64_at(160)
+    }
+    pub fn rcv_ooopack(&self) -> u32 {
+        self.u32_at(224)
     }
 }
 
