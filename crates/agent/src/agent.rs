@@ -6,12 +6,16 @@ use crate::config::{Config, Mode};
 use crate::group::group;
 use crate::hearing::Hearing;
 use crate::interface::Interface;
-use crate::record::{Enabled, Event, FlowRecord, Joined, Ready, Recorder, State, Tick, Totals};
+use crate::last_link::{LastLink, flow_sight};
+use crate::record::{
+    Enabled, Event, FlowRecord, Joined, LinkReported, Ready, Recorder, ReportCause, State, Tick, Totals,
+};
 use crate::stack::{Loaded, Loader, SocketSample, Stack, StateChange};
 use crate::wifi::Wifi;
 use anyhow::{Context, Result};
 use control::bound::Bound;
 use control::governor::{FlowSample, Governor, Turn};
+use control::last_link::estimate::FlowSight;
 use control::peers::Report;
 use control::policy::{FlowDecision, FlowId, FlowObservation, Nothing, Policy, PolicyName};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -36,6 +40,10 @@ pub(crate) struct Agent<'a> {
     adopt_again_at: Time,
     pub(crate) hearing: Hearing,
     report: Report,
+    /// `None`: servers are not told.
+    last_link: Option<LastLink>,
+    /// The connections at this tick, for `last_link`.
+    sights: Vec<FlowSight>,
     recorder: Option<Recorder>,
     totals: Totals,
     decisions_calm: Calm,
@@ -60,7 +68,11 @@ impl<'a> Agent<'a> {
         }
         let hearing = Hearing::new(&config.beacon)?;
         let recorder = config.record.as_deref().map(Recorder::open).transpose()?;
-        let Loaded { stack, mode } = loader(&interface, wanted_mode(config))?;
+        let Loaded { stack, mode, reporter } = loader(&interface, wanted_mode(config))?;
+        let mut last_link = LastLink::new(&config.last_link);
+        if let Some(last_link) = &mut last_link {
+            last_link.attach(reporter);
+        }
         let mut agent = Self {
             config,
             loader,
@@ -72,6 +84,8 @@ impl<'a> Agent<'a> {
             adopt_again_at: Time::ZERO,
             hearing,
             report: Report::default(),
+            last_link,
+            sights: Vec::new(),
             recorder,
             totals: Totals::default(),
             decisions_calm: Calm::new(20, Span::from_secs(10)),
@@ -84,6 +98,7 @@ impl<'a> Agent<'a> {
         agent.follow_group(now);
         agent.hearing.refresh(now, Some(&agent.interface));
         agent.say_ready();
+        agent.look_at_link(now, true);
         Ok(agent)
     }
 
@@ -125,6 +140,7 @@ impl<'a> Agent<'a> {
                     None => warn!("there is no default route any more: waiting for one{more}"),
                 }
             }
+            self.look_at_link(now, false);
             return;
         };
         let replaced = found.index != self.interface.index;
@@ -138,6 +154,16 @@ impl<'a> Agent<'a> {
         {
             warn!("{error:#}{more}");
         }
+        self.look_at_link(now, true);
+    }
+
+    /// Looks what the interface's link is like, if it is there.
+    fn look_at_link(&mut self, now: Time, is_there: bool) {
+        let Self { interface, wifi, hearing, last_link, .. } = self;
+        let interface = is_there.then_some(&*interface);
+        let look = |last_link: &mut LastLink| last_link.on_refresh(now, interface, wifi.radio(), hearing.label());
+        let reported = last_link.as_mut().and_then(look);
+        self.record_report(reported);
     }
 
     /// Looks which access point this is.
@@ -161,6 +187,8 @@ impl<'a> Agent<'a> {
             self.totals.roamed += 1;
             self.governor.restart(policy(self.config, self.mode), self.mode == Mode::Control);
             self.record(&Event::Joined(Joined { t_ns: now.as_nanos(), group: label.to_string() }));
+            self.look_at_link(now, true);
+            self.forget_link(now, ReportCause::Roamed);
         }
     }
 
@@ -171,17 +199,37 @@ impl<'a> Agent<'a> {
         self.hearing.begin_anew(now);
         self.governor.restart(policy(self.config, self.mode), self.mode == Mode::Control);
         self.refresh(now);
+        self.forget_link(now, ReportCause::Resumed);
+    }
+
+    /// What was seen of the last link is of another place, or may be.
+    fn forget_link(&mut self, now: Time, cause: ReportCause) {
+        let reported = self.last_link.as_mut().and_then(|last_link| last_link.on_moved(now, cause));
+        self.record_report(reported);
+    }
+
+    fn record_report(&mut self, reported: Option<LinkReported>) {
+        if let Some(reported) = reported {
+            self.record(&Event::LastLink(reported));
+        }
     }
 
     fn reload(&mut self, now: Time) {
         self.stack = None; // undoes what was done on the old interface before anything is done on the new one
+        if let Some(last_link) = &mut self.last_link {
+            last_link.detach();
+        }
         self.governor.forget_flows();
-        let loaded = (self.loader)(&self.interface, wanted_mode(self.config)).and_then(|Loaded { stack, mode }| {
-            self.stack = Some(stack);
-            self.mode = mode;
-            self.governor.restart(policy(self.config, mode), mode == Mode::Control);
-            self.adopt()
-        });
+        let loaded =
+            (self.loader)(&self.interface, wanted_mode(self.config)).and_then(|Loaded { stack, mode, reporter }| {
+                self.stack = Some(stack);
+                if let Some(last_link) = &mut self.last_link {
+                    last_link.attach(reporter);
+                }
+                self.mode = mode;
+                self.governor.restart(policy(self.config, mode), mode == Mode::Control);
+                self.adopt()
+            });
         match loaded {
             Ok(()) => self.say_ready(),
             Err(error) => {
@@ -213,11 +261,15 @@ impl<'a> Agent<'a> {
         {
             warn!("nothing was renewed at this tick, so bounds lapse with their lease: {error:#}{more}");
         }
+        let Self { last_link, sights, .. } = self;
+        let reported = last_link.as_mut().and_then(|last_link| last_link.on_tick(now, sights));
+        self.record_report(reported);
     }
 
     fn observe_and_apply(&mut self, now: Time, late: Span) -> Result<()> {
         // What was true at an earlier tick is not told to the peers if nothing can be seen now.
         self.report = Report::default();
+        self.sights.clear();
         let Some(stack) = self.stack.as_mut() else { return Ok(()) };
         let recorder = &mut self.recorder;
         self.totals.state_changes_lost +=
@@ -231,6 +283,9 @@ impl<'a> Agent<'a> {
         // A walk over a table that changes meanwhile may meet a socket twice. The policy must not.
         let mut met = BTreeSet::new();
         samples.retain(|sample| met.insert(sample.cookie));
+        if self.last_link.is_some() {
+            self.sights.extend(samples.iter().map(flow_sight));
+        }
 
         let peers = self.hearing.neighbourhood(now);
         let seen: Vec<_> = samples.iter().map(flow_sample).collect();
@@ -337,6 +392,7 @@ impl<'a> Agent<'a> {
             None => Ok(0),
         };
         self.stack = None;
+        self.totals.last_link = self.last_link.as_mut().map(LastLink::totals);
         self.totals.sockets_restored = *restored.as_ref().unwrap_or(&0);
         self.totals.bounds_changed = self.governor.counts().bounds_changed;
         self.totals.flows_enabled = self.governor.counts().flows_enabled;

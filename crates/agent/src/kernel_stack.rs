@@ -2,10 +2,11 @@
 
 use crate::config::{Config, Mode};
 use crate::interface::Interface;
-use crate::stack::{Loaded, SocketSample, Stack, StateChange};
+use crate::stack::{Claim, LinkReporter, Loaded, ReportCounters, SocketSample, Stack, StateChange};
 use anyhow::{Context, Result, anyhow, bail};
 use control::bound::Bound;
-use kernel::{Kernel, Options};
+use kernel::report::Reporter;
+use kernel::{Kernel, Options, report};
 use std::io::ErrorKind;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -47,7 +48,38 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
         };
         warn!("the kernel cannot do all that mode {wanted} needs, so {instead}. What is missing: {reason}");
     }
-    Ok(Loaded { stack: Box::new(KernelStack { kernel, _only_one: only_one }), mode: what_remains(wanted, mode) })
+    Ok(Loaded {
+        stack: Box::new(KernelStack { kernel, _only_one: only_one }),
+        mode: what_remains(wanted, mode),
+        reporter: if config.last_link.report { reporter(config, interface) } else { None },
+    })
+}
+
+/// What tells servers about the last link; `None`, and a warning: this kernel cannot.
+fn reporter(config: &Config, interface: &Interface) -> Option<Box<dyn LinkReporter>> {
+    let load = || {
+        let found = report::Options::new(interface.index)?;
+        Reporter::load(&report::Options { cgroup: config.cgroup.clone().unwrap_or(found.cgroup.clone()), ..found })
+    };
+    match load() {
+        Ok(reporter) => Some(Box::new(KernelReporter(reporter))),
+        Err(error) => {
+            warn!("servers are told nothing of the last link, everything else goes on: {error}");
+            None
+        }
+    }
+}
+
+struct KernelReporter(Reporter);
+
+impl LinkReporter for KernelReporter {
+    fn set(&mut self, claim: Claim) -> Result<()> {
+        Ok(self.0.set(claim)?)
+    }
+
+    fn counters(&self) -> Result<ReportCounters> {
+        Ok(self.0.counters()?)
+    }
 }
 
 /// Two agents that control the same connections would undo each other's work. The name is one of the network namespace's

@@ -10,6 +10,7 @@ use crate::config::Mode;
 use crate::wifi::WifiLink;
 use anyhow::{Context, Result};
 use control::bound::Bound;
+use control::last_link::estimate::Source;
 use control::policy::PolicyName;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -34,6 +35,8 @@ pub enum Event {
     State(State),
     /// The host is behind another access point.
     Joined(Joined),
+    /// Servers are told something else of the last link.
+    LastLink(LinkReported),
     /// The agent has stopped in order: the last line.
     Stopped(Totals),
 }
@@ -162,6 +165,68 @@ pub struct Joined {
     pub group: String,
 }
 
+/// See [`Event::LastLink`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LinkReported {
+    /// When.
+    pub t_ns: u64,
+    /// The link's bandwidth towards this host; `None`: unknown.
+    pub bandwidth_mbps: Option<f64>,
+    /// Where that comes from.
+    pub bandwidth_source: Option<Source>,
+    /// The share of packets that it loses by itself; `None`: unknown.
+    pub error_rate: Option<f64>,
+    /// Where that comes from.
+    pub error_rate_source: Option<Source>,
+    /// For how long it is valid, if it is not told again.
+    pub validity_s: u32,
+    /// Why now.
+    pub cause: ReportCause,
+}
+
+/// Why servers are told something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReportCause {
+    /// An estimate has come, changed, or ended for want of evidence.
+    Estimate,
+    /// The host is behind another access point.
+    Roamed,
+    /// The machine was suspended.
+    Resumed,
+    /// The interface is down, gone, or without an access point.
+    LinkLost,
+}
+
+/// What servers were told of the last link, and what came of it; the last ten are in connections and segments.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkTotals {
+    /// How often they were told something else.
+    pub changed: u64,
+    /// How often that nothing is known any more.
+    pub retracted: u64,
+    /// SYNs with the option.
+    pub offered: u64,
+    /// Connections whose server knows the option.
+    pub answered: u64,
+    /// Connections whose server does not.
+    pub unanswered: u64,
+    /// Of those, connections on whose way something has changed the option.
+    pub mangled: u64,
+    /// Connections whose server asked for the report again.
+    pub asked_again: u64,
+    /// Segments with the option after the handshake.
+    pub sent: u64,
+    /// SYNs and segments that had no room for it.
+    pub no_room: u64,
+    /// SYNs that got lost with the option and were sent again without.
+    pub sent_again: u64,
+    /// Connections without the option, because their destination had not answered one that had.
+    pub avoided: u64,
+    /// Connections for which the kernel had no memory.
+    pub failed: u64,
+}
+
 /// What the agent did from start to stop.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Totals {
@@ -188,6 +253,9 @@ pub struct Totals {
     /// How often the machine had been suspended.
     #[serde(default)]
     pub resumed: u64,
+    /// What servers were told of the last link; `None`: that is not configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_link: Option<LinkTotals>,
     /// Sockets that got their own congestion control back at the end.
     pub sockets_restored: u64,
     /// Changes of state that the kernel had no room to report.
@@ -214,6 +282,17 @@ impl Totals {
     pub const ENABLED_KEPT: usize = 1000;
 }
 
+impl fmt::Display for ReportCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Estimate => "nothing is known any more",
+            Self::Roamed => "this is another access point",
+            Self::Resumed => "the machine was suspended",
+            Self::LinkLost => "the link is down",
+        })
+    }
+}
+
 impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Beacons { sent, unsent, heard, rejected } = self.beacons;
@@ -228,6 +307,15 @@ impl fmt::Display for Totals {
         }
         if !self.rejected_by_cause.is_empty() {
             f.write_str(")")?;
+        }
+        if let Some(LinkTotals { changed, retracted, offered, answered, sent, no_room, sent_again, .. }) =
+            &self.last_link
+        {
+            write!(
+                f,
+                "; last link: {changed} reports, {retracted} retracted, {offered} SYNs with the option ({answered} answered, \
+                 {sent_again} lost, {no_room} without room), {sent} segments",
+            )?;
         }
         write!(f, "; {:.2} s of CPU time, {:.1} MiB", self.cpu_s, self.max_rss_kib as f64 / 1024.0)
     }

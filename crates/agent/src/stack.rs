@@ -1,10 +1,11 @@
-//! The kernel's TCP as the agent sees it: what can be observed, and what can be applied.
+//! The kernel's TCP as the agent sees it: what can be observed, applied, and told to servers.
 
 use crate::config::Mode;
 use crate::interface::Interface;
 use control::bound::Bound;
 use units::Span;
 
+pub use kernel::report::{Claim, Counters as ReportCounters};
 pub use kernel::{CongestionState, SocketSample, StateChange};
 
 /// What can be observed of a host's TCP, and applied to it. Dropping it undoes everything that is left to undo.
@@ -49,12 +50,29 @@ pub trait Stack {
     fn release(&mut self) -> anyhow::Result<u64>;
 }
 
+/// What tells servers about the last link, in the connections that are opened from now on. Dropping it ends that.
+pub trait LinkReporter {
+    /// Claims this from now on.
+    ///
+    /// # Errors
+    /// If the kernel does not take it.
+    fn set(&mut self, claim: Claim) -> anyhow::Result<()>;
+
+    /// Totals since it was loaded.
+    ///
+    /// # Errors
+    /// If the kernel does not say.
+    fn counters(&self) -> anyhow::Result<ReportCounters>;
+}
+
 /// A stack, ready to use.
 pub struct Loaded {
     /// The stack.
     pub stack: Box<dyn Stack>,
     /// What it can do: the mode that was asked for, or a lesser one.
     pub mode: Mode,
+    /// What tells servers about the last link; `None`: that is not configured, or cannot be done here.
+    pub reporter: Option<Box<dyn LinkReporter>>,
 }
 
 /// Makes the stack for an interface: at the start, and again when the interface has been replaced by another one.

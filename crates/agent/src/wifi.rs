@@ -5,6 +5,7 @@
 
 use crate::interface::Interface;
 use anyhow::{Context, Result, bail};
+use control::last_link::estimate::{self, Bss, Modulation, PhyRate};
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkDeserializable, NetlinkMessage, NetlinkPayload, NetlinkSerializable,
 };
@@ -17,8 +18,10 @@ use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use tracing::warn;
+use units::Rate;
 use wl_nl80211::{
-    Nl80211Attr, Nl80211Command, Nl80211InterfaceType, Nl80211Message, Nl80211RateInfo, Nl80211StationInfo,
+    Nl80211Attr, Nl80211Command, Nl80211InterfaceType, Nl80211Message, Nl80211RateInfo, Nl80211StationBssParam,
+    Nl80211StationInfo,
 };
 
 /// The name of an access point's radio.
@@ -39,12 +42,30 @@ pub struct WifiLink {
     pub signal_dbm: Option<i8>,
     /// PHY rate of the last data frame to the access point, in Mb/s.
     pub tx_bitrate_mbps: Option<f64>,
+    /// How that was sent.
+    pub tx_modulation: Option<Modulation>,
+    /// PHY rate of the last data frame from the access point, in Mb/s.
+    pub rx_bitrate_mbps: Option<f64>,
+    /// How that was sent.
+    pub rx_modulation: Option<Modulation>,
+    /// What the driver expects to get through to the access point, in Mb/s.
+    pub expected_throughput_mbps: Option<f64>,
+    /// Whether frames have to be announced to 802.11b.
+    pub cts_protection: Option<bool>,
+    /// Whether slots are 9 µs long, and not 20.
+    pub short_slots: Option<bool>,
     /// Data frames sent to the access point, since the association.
     pub tx_packets: Option<u32>,
     /// Transmissions that were repeated, since the association.
     pub tx_retries: Option<u32>,
     /// Frames that were given up, since the association.
     pub tx_failed: Option<u32>,
+    /// Data frames that came from the access point, since the association.
+    pub rx_packets: Option<u32>,
+    /// MPDUs heard from it, since the association.
+    pub rx_mpdus: Option<u32>,
+    /// MPDUs heard from it with a wrong checksum, since the association.
+    pub rx_fcs_errors: Option<u32>,
 }
 
 /// What an interface is to Wi-Fi.
@@ -127,8 +148,11 @@ impl fmt::Display for WifiLink {
         if let Some(signal_dbm) = self.signal_dbm {
             write!(f, ", {signal_dbm} dBm")?;
         }
-        if let Some(rate) = self.tx_bitrate_mbps {
-            write!(f, ", {rate} Mb/s")?;
+        match (self.tx_bitrate_mbps, self.rx_bitrate_mbps) {
+            (Some(sends), Some(receives)) => write!(f, ", sends at {sends} Mb/s, receives at {receives} Mb/s")?,
+            (Some(sends), None) => write!(f, ", sends at {sends} Mb/s")?,
+            (None, Some(receives)) => write!(f, ", receives at {receives} Mb/s")?,
+            (None, None) => {}
         }
         if let (Some(retries), Some(packets)) = (self.tx_retries, self.tx_packets) {
             write!(f, ", {retries} retries in {packets} frames")?;
@@ -164,9 +188,37 @@ impl WifiLink {
             frequency_mhz: None,
             signal_dbm: None,
             tx_bitrate_mbps: None,
+            tx_modulation: None,
+            rx_bitrate_mbps: None,
+            rx_modulation: None,
+            expected_throughput_mbps: None,
+            cts_protection: None,
+            short_slots: None,
             tx_packets: None,
             tx_retries: None,
             tx_failed: None,
+            rx_packets: None,
+            rx_mpdus: None,
+            rx_fcs_errors: None,
+        }
+    }
+
+    /// What the estimators make use of.
+    pub(crate) fn radio(&self) -> estimate::Radio {
+        let phy = |mbps: Option<f64>, modulation: Option<Modulation>| {
+            Some(PhyRate { rate: Rate::from_mbps(mbps?), modulation: modulation? })
+        };
+        estimate::Radio {
+            receive_rate: phy(self.rx_bitrate_mbps, self.rx_modulation),
+            transmit_rate: phy(self.tx_bitrate_mbps, self.tx_modulation),
+            expected: self.expected_throughput_mbps.map(Rate::from_mbps),
+            bss: Bss { long_slots: self.short_slots == Some(false), protection: self.cts_protection == Some(true) },
+            received: self.rx_packets,
+            sent: self.tx_packets,
+            retries: self.tx_retries,
+            failed: self.tx_failed,
+            heard: self.rx_mpdus,
+            fcs_errors: self.rx_fcs_errors,
         }
     }
 }
@@ -322,10 +374,27 @@ fn link(interface: &[Nl80211Message], stations: &[Nl80211Message]) -> Option<Wif
             Nl80211StationInfo::SignalAvg(dbm) => link.signal_dbm = Some(*dbm),
             // A driver without an average has at least the last one.
             Nl80211StationInfo::Signal(dbm) => link.signal_dbm = link.signal_dbm.or(Some(*dbm)),
-            Nl80211StationInfo::TxBitrate(rate) => link.tx_bitrate_mbps = bitrate_mbps(rate),
+            Nl80211StationInfo::TxBitrate(rate) => {
+                link.tx_bitrate_mbps = bitrate_mbps(rate);
+                link.tx_modulation = link.tx_bitrate_mbps.map(|mbps| modulation(rate, mbps));
+            }
+            Nl80211StationInfo::RxBitrate(rate) => {
+                link.rx_bitrate_mbps = bitrate_mbps(rate);
+                link.rx_modulation = link.rx_bitrate_mbps.map(|mbps| modulation(rate, mbps));
+            }
+            Nl80211StationInfo::ExpectedThroughput(kbps) => {
+                link.expected_throughput_mbps = Some(f64::from(*kbps) / 1000.0);
+            }
+            Nl80211StationInfo::BssParam(parameters) => {
+                link.cts_protection = Some(parameters.contains(&Nl80211StationBssParam::CtsProtection));
+                link.short_slots = Some(parameters.contains(&Nl80211StationBssParam::ShortSlotTime));
+            }
             Nl80211StationInfo::TxPackets(count) => link.tx_packets = Some(*count),
             Nl80211StationInfo::TxRetries(count) => link.tx_retries = Some(*count),
             Nl80211StationInfo::TxFailed(count) => link.tx_failed = Some(*count),
+            Nl80211StationInfo::RxPackets(count) => link.rx_packets = Some(*count),
+            Nl80211StationInfo::RxMpdus(count) => link.rx_mpdus = Some(*count),
+            Nl80211StationInfo::FcsErrorCount(count) => link.rx_fcs_errors = Some(*count),
             _ => {}
         }
     }
@@ -343,6 +412,27 @@ fn bitrate_mbps(rate: &[Nl80211RateInfo]) -> Option<f64> {
         _ => None,
     });
     wide.or(narrow).map(|tenths| f64::from(tenths) / 10.0)
+}
+
+/// What has an MCS is 802.11n or later; below that, 802.11b's rates are its own.
+fn modulation(rate: &[Nl80211RateInfo], mbps: f64) -> Modulation {
+    let has_mcs = rate.iter().any(|part| {
+        matches!(
+            part,
+            Nl80211RateInfo::Mcs(_)
+                | Nl80211RateInfo::VhtMcs(_)
+                | Nl80211RateInfo::HeMcs(_)
+                | Nl80211RateInfo::EhtMcs(_)
+                | Nl80211RateInfo::S1gMcs(_)
+        )
+    });
+    if has_mcs {
+        Modulation::Aggregated
+    } else if [1.0, 2.0, 5.5, 11.0].contains(&mbps) {
+        Modulation::Dsss
+    } else {
+        Modulation::Ofdm
+    }
 }
 
 #[cfg(test)]
@@ -403,15 +493,68 @@ mod tests {
                 frequency_mhz: Some(2437),
                 signal_dbm: Some(-62), // the average, 0xc2, and not the last, 0xc4
                 tx_bitrate_mbps: Some(130.0),
+                tx_modulation: Some(Modulation::Aggregated),
                 tx_packets: Some(1000),
                 tx_retries: Some(42),
                 tx_failed: Some(3),
+                ..WifiLink::of(link.bssid)
             }
         );
         assert_eq!(
             link.to_string(),
-            "access point a4:2b:8c:0a:0b:0c (\"office\"), 2437 MHz, -62 dBm, 130 Mb/s, 42 retries in 1000 frames, 3 given up"
+            "access point a4:2b:8c:0a:0b:0c (\"office\"), 2437 MHz, -62 dBm, sends at 130 Mb/s, 42 retries in 1000 frames, 3 given up"
         );
+    }
+
+    /// A station's attributes beside the address, of a driver that tells what it receives: NL80211_STA_INFO_RX_PACKETS, RX_BITRATE
+    /// (VHT, two streams, 80 MHz), TX_BITRATE (24 Mb/s, as after a roam), BSS_PARAM, EXPECTED_THROUGHPUT, RX_DROP_MISC, RX_MPDUS,
+    /// FCS_ERROR_COUNT.
+    const RECEIVING: &str = "b8 00 00 00 1c 00 02 00 9c d0 d0 5b 00 00 00 00  13 01 00 00 \
+         08 00 03 00 03 00 00 00  0a 00 06 00 a4 2b 8c 0a 0b 0c 00 00  08 00 2e 00 07 00 00 00 \
+         88 00 15 00 \
+         08 00 09 00 10 27 00 00 \
+         28 00 0e 00  08 00 05 00 da 21 00 00  06 00 01 00 da 21 00 00  05 00 06 00 09 00 00 00  05 00 07 00 02 00 00 00  04 00 08 00 \
+         14 00 08 00  08 00 05 00 f0 00 00 00  06 00 01 00 f0 00 00 00 \
+         1c 00 0f 00  04 00 01 00  05 00 04 00 01 00 00 00  06 00 05 00 64 00 00 00  04 00 02 00 \
+         08 00 1b 00 e0 2e 00 00  0c 00 1c 00 05 00 00 00 00 00 00 00 \
+         08 00 24 00 20 4e 00 00  08 00 25 00 64 00 00 00";
+
+    #[test]
+    fn a_driver_that_tells_what_it_receives_is_heard() {
+        let (stations, _) = answers(&[RECEIVING]);
+        let link = link(&[], &stations).expect("associated");
+        assert_eq!(
+            link,
+            WifiLink {
+                rx_packets: Some(10_000),
+                rx_bitrate_mbps: Some(866.6),
+                rx_modulation: Some(Modulation::Aggregated),
+                tx_bitrate_mbps: Some(24.0),
+                tx_modulation: Some(Modulation::Ofdm),
+                cts_protection: Some(true),
+                short_slots: Some(false),
+                expected_throughput_mbps: Some(12.0),
+                rx_mpdus: Some(20_000),
+                rx_fcs_errors: Some(100),
+                ..WifiLink::of(link.bssid)
+            }
+        );
+        let phy = |mbps, modulation| Some(PhyRate { rate: Rate::from_mbps(mbps), modulation });
+        assert_eq!(
+            link.radio(),
+            estimate::Radio {
+                receive_rate: phy(866.6, Modulation::Aggregated),
+                transmit_rate: phy(24.0, Modulation::Ofdm),
+                expected: Some(Rate::from_mbps(12.0)),
+                bss: Bss { long_slots: true, protection: true },
+                received: Some(10_000),
+                heard: Some(20_000),
+                fcs_errors: Some(100),
+                ..estimate::Radio::default()
+            }
+        );
+        let dsss = [Nl80211RateInfo::Bitrate(55)];
+        assert_eq!(bitrate_mbps(&dsss).map(|mbps| modulation(&dsss, mbps)), Some(Modulation::Dsss));
     }
 
     #[test]

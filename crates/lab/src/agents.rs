@@ -229,7 +229,7 @@ impl AgentReport {
     /// Takes in one line of the record.
     fn add(&mut self, event: Event, clock: Clock) {
         match event {
-            Event::Ready(_) | Event::State(_) | Event::Joined(_) => {}
+            Event::Ready(_) | Event::State(_) | Event::Joined(_) | Event::LastLink(_) => {}
             Event::Tick(tick) => self.add_tick(&tick, clock),
             Event::Stopped(totals) => {
                 self.stopped = Some(clock.at_monotonic_ns(totals.t_ns));

@@ -4,7 +4,7 @@
 pub mod process;
 
 use agent::record::Event;
-use agent::stack::{CongestionState, Loaded, SocketSample, Stack, StateChange};
+use agent::stack::{Claim, CongestionState, LinkReporter, Loaded, ReportCounters, SocketSample, Stack, StateChange};
 use agent::{Config, ExitSummary, Interface, Mode};
 use control::bound::Bound;
 use std::io::{Read, Write};
@@ -138,6 +138,10 @@ pub struct Fake {
     pub bounds: Vec<Applied>,
     pub releases: usize,
     pub dropped: usize,
+    /// What servers were to be told.
+    pub claims: Vec<Claim>,
+    pub cannot_report: bool,
+    pub refuses_claims: bool,
 }
 
 pub struct Applied {
@@ -201,6 +205,28 @@ impl Stack for FakeStack {
     }
 }
 
+struct FakeReporter(SharedFake);
+
+impl FakeReporter {
+    fn load(fake: &SharedFake) -> Option<Box<dyn LinkReporter>> {
+        let is_able = !fake.lock().expect("no test panics with it").cannot_report;
+        is_able.then(|| Box::new(Self(Arc::clone(fake))) as Box<dyn LinkReporter>)
+    }
+}
+
+impl LinkReporter for FakeReporter {
+    fn set(&mut self, claim: Claim) -> anyhow::Result<()> {
+        let mut fake = self.0.lock().expect("no test panics with it");
+        anyhow::ensure!(!fake.refuses_claims, "the kernel does not take it");
+        fake.claims.push(claim);
+        Ok(())
+    }
+
+    fn counters(&self) -> anyhow::Result<ReportCounters> {
+        Ok(ReportCounters { offered: 7, answered: 5, ..ReportCounters::default() })
+    }
+}
+
 impl Drop for FakeStack {
     fn drop(&mut self) {
         self.fake().dropped += 1;
@@ -231,6 +257,12 @@ pub fn sample(cookie: u64, srtt_ms: u64, min_rtt_ms: u64) -> SocketSample {
         delivery_rate: None,
         mss: Bytes::new(1448),
         acked: Bytes::ZERO,
+        sent_segments: 0,
+        received: Bytes::ZERO,
+        received_segments: 0,
+        out_of_order_segments: 0,
+        receive_rtt: None,
+        idle: Span::ZERO,
     }
 }
 
@@ -258,7 +290,11 @@ impl Running {
             let mut loader = |interface: &Interface, mode: Mode| {
                 fake.lock().expect("no test panics with it").loaded_for.push((interface.name.clone(), mode));
                 let name = (mode == Mode::Control).then(|| "lasthop".to_owned());
-                Ok(Loaded { stack: Box::new(FakeStack(Arc::clone(&fake), name)), mode })
+                Ok(Loaded {
+                    stack: Box::new(FakeStack(Arc::clone(&fake), name)),
+                    mode,
+                    reporter: FakeReporter::load(&fake),
+                })
             };
             agent::run_on(&config, &stop_of_thread, &mut loader)
         });

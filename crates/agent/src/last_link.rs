@@ -1,0 +1,265 @@
+//! Telling servers about this host's own link: looks at it, and hands what the estimators make of it to the kernel.
+
+use crate::calm::Calm;
+use crate::config::LastLinkConfig;
+use crate::interface::Interface;
+use crate::medium;
+use crate::record::{LinkReported, LinkTotals, ReportCause};
+use crate::stack::{Claim, LinkReporter, ReportCounters, SocketSample};
+use crate::wifi::{Radio, WifiLink};
+use control::group::Label;
+use control::last_link::estimate::{Estimator, FlowSight, Medium, Said, Settings, Sight};
+use control::policy::FlowId;
+use tracing::{info, warn};
+use units::{Probability, Rate, Span, Time};
+
+/// What servers are told, and what it comes from.
+pub(crate) struct LastLink {
+    config: LastLinkConfig,
+    estimator: Estimator,
+    /// `None`: this kernel cannot, or has not been asked yet.
+    reporter: Option<Box<dyn LinkReporter>>,
+    /// The interface as last looked at; `None`: it is down, gone, or a radio without an access point.
+    link: Option<Link>,
+    /// What the kernel does not know yet, or has to be told again.
+    tell_at: Time,
+    totals: LinkTotals,
+    news_calm: Calm,
+    trouble_calm: Calm,
+}
+
+#[derive(Clone, Debug)]
+struct Link {
+    name: String,
+    medium: Medium,
+}
+
+impl LastLink {
+    /// `None`: servers are not to be told.
+    pub(crate) fn new(config: &LastLinkConfig) -> Option<Self> {
+        config.report.then(|| Self {
+            config: config.clone(),
+            estimator: Estimator::new(settings(config, true)),
+            reporter: None,
+            link: None,
+            tell_at: Time::MAX,
+            totals: LinkTotals::default(),
+            news_calm: Calm::new(20, Span::from_secs(60)),
+            trouble_calm: Calm::each_minute(),
+        })
+    }
+
+    /// Tells this part of the kernel from now on, and the last one nothing more.
+    pub(crate) fn attach(&mut self, reporter: Option<Box<dyn LinkReporter>>) {
+        self.detach();
+        self.reporter = reporter;
+    }
+
+    /// The interface is another one: nothing of the last one holds.
+    pub(crate) fn detach(&mut self) {
+        self.count();
+        self.reporter = None;
+        self.link = None;
+        self.estimator = Estimator::new(settings(&self.config, true));
+        self.tell_at = Time::MAX;
+    }
+
+    /// Looks at the interface again, and where it leads; what servers are told now, if it is something else.
+    pub(crate) fn on_refresh(
+        &mut self,
+        now: Time,
+        interface: Option<&Interface>,
+        radio: &Radio,
+        label: Option<&Label>,
+    ) -> Option<LinkReported> {
+        self.link = interface.filter(|interface| interface.up).and_then(|interface| {
+            let medium = match radio {
+                Radio::Associated(link) => Medium::Wifi(link.radio()),
+                Radio::Alone => return None,
+                Radio::None => medium::medium(interface),
+            };
+            Some(Link { name: interface.name.clone(), medium })
+        });
+        if self.link.is_none() {
+            let said = self.estimator.on_link_lost();
+            return self.say(now, said, ReportCause::LinkLost);
+        }
+        let here = self.config.access_point.as_ref();
+        let is_there = here.is_none_or(|name| label.is_some_and(|label| *name == label.to_string()));
+        self.estimator.set_settings(settings(&self.config, is_there));
+        None
+    }
+
+    /// The host is elsewhere, or may be.
+    pub(crate) fn on_moved(&mut self, now: Time, cause: ReportCause) -> Option<LinkReported> {
+        self.estimator.forget();
+        self.look(now, &[], cause)
+    }
+
+    /// Looks at what the connections do; what servers are told now, if it is something else.
+    pub(crate) fn on_tick(&mut self, now: Time, flows: &[FlowSight]) -> Option<LinkReported> {
+        let reported = self.look(now, flows, ReportCause::Estimate);
+        if now >= self.tell_at {
+            self.tell(now);
+        }
+        reported
+    }
+
+    fn look(&mut self, now: Time, flows: &[FlowSight], cause: ReportCause) -> Option<LinkReported> {
+        let link = self.link.as_ref().filter(|_| self.reporter.is_some())?;
+        let counters = if self.config.measure { medium::counters(&link.name) } else { None };
+        let said = self.estimator.on_sight(&Sight { now, medium: link.medium, counters, flows });
+        self.say(now, said, cause)
+    }
+
+    fn say(&mut self, now: Time, said: Option<Said>, cause: ReportCause) -> Option<LinkReported> {
+        let (said, true) = (said?, self.reporter.is_some()) else { return None };
+        if let Some(more) = self.news_calm.may_say(now) {
+            if said.is_nothing() {
+                info!("servers are told nothing of the last link any more: {cause}{more}");
+            } else {
+                info!("servers are told of the last link: {said}{more}");
+            }
+        }
+        if said.is_nothing() {
+            self.totals.retracted += 1;
+        } else {
+            self.totals.changed += 1;
+        }
+        self.tell(now);
+        Some(LinkReported {
+            t_ns: now.as_nanos(),
+            bandwidth_mbps: said.report.bandwidth.map(Rate::as_mbps),
+            bandwidth_source: said.bandwidth,
+            error_rate: said.report.error_rate.map(Probability::get),
+            error_rate_source: said.error_rate,
+            validity_s: self.config.validity_s,
+            cause,
+        })
+    }
+
+    /// Hands to the kernel what it is to tell, and when again: in good time before that lapses, or at the next tick if it failed.
+    fn tell(&mut self, now: Time) {
+        let Some(reporter) = &mut self.reporter else { return };
+        let said = self.estimator.said();
+        self.tell_at =
+            if said.is_nothing() { Time::MAX } else { now + Span::from_secs(self.config.validity_s.into()) / 4 };
+        if let Err(error) = reporter.set(claim(said, self.config.validity_s)) {
+            self.tell_at = now;
+            if let Some(more) = self.trouble_calm.may_say(now) {
+                warn!("what servers are told of the last link lapses: {error:#}{more}");
+            }
+        }
+    }
+
+    /// What was done so far.
+    pub(crate) fn totals(&mut self) -> LinkTotals {
+        self.count();
+        self.totals.clone()
+    }
+
+    /// Takes what the reporter has counted, once.
+    fn count(&mut self) {
+        let Some(reporter) = self.reporter.take() else { return };
+        match reporter.counters() {
+            Ok(counters) => self.totals.add(&counters),
+            Err(error) => warn!("what was told of the last link is not counted: {error:#}"),
+        }
+    }
+}
+
+impl LinkTotals {
+    fn add(&mut self, counters: &ReportCounters) {
+        self.offered += counters.offered;
+        self.answered += counters.answered;
+        self.unanswered += counters.unanswered;
+        self.mangled += counters.mangled;
+        self.asked_again += counters.asked_again;
+        self.sent += counters.sent;
+        self.no_room += counters.no_room;
+        self.sent_again += counters.sent_again;
+        self.avoided += counters.avoided;
+        self.failed += counters.failed;
+    }
+}
+
+/// Away from the access point that they are of, the given values do not hold.
+fn settings(config: &LastLinkConfig, is_there: bool) -> Settings {
+    Settings {
+        bandwidth: config.bandwidth_mbps.filter(|_| is_there).map(Rate::from_mbps),
+        error_rate: config.packet_error_rate.filter(|_| is_there).and_then(|share| Probability::new(share).ok()),
+        measure: config.measure,
+        trust_link_speed: config.trust_link_speed,
+        validity: Span::from_secs(config.validity_s.into()),
+    }
+}
+
+/// Rounded down.
+fn claim(said: &Said, validity_s: u32) -> Claim {
+    let kbps = |rate: Rate| u32::try_from(rate.as_bps() / 1000).unwrap_or(u32::MAX);
+    // A share that is a whole number of ppm stays one.
+    let ppm = |share: Probability| (share.get() * 1e6 + 1e-6) as u32;
+    Claim { bandwidth_kbps: said.report.bandwidth.map(kbps), error_ppm: said.report.error_rate.map(ppm), validity_s }
+}
+
+/// What the estimators make use of.
+pub(crate) fn flow_sight(sample: &SocketSample) -> FlowSight {
+    FlowSight {
+        id: FlowId(sample.cookie),
+        received: sample.received,
+        received_segments: sample.received_segments,
+        out_of_order_segments: sample.out_of_order_segments,
+        receive_rtt: sample.receive_rtt,
+        idle: sample.idle,
+        sent_segments: sample.sent_segments,
+        retransmits: sample.retransmits,
+        srtt: sample.srtt,
+        min_rtt: sample.min_rtt,
+    }
+}
+
+/// What is known of the interface's link without having looked at its traffic, in words.
+pub fn describe_last_link(interface: &Interface, wifi: Option<&WifiLink>) -> String {
+    match wifi.map_or_else(|| medium::medium(interface), |link| Medium::Wifi(link.radio())) {
+        Medium::Wifi(radio) => match radio.carries() {
+            Some((carried, phy)) => format!("its radio, at {phy}, carries {:.1} Mb/s of IP", carried.as_mbps()),
+            None => "its radio does not say how fast it is".to_owned(),
+        },
+        Medium::Wired { speed: Some(speed) } => {
+            format!("its speed, {speed}, counts once half of it is seen (or at once: trust_link_speed)")
+        }
+        Medium::Wired { speed: None } | Medium::Unknown => {
+            "not known; measured where a queue stands before it, or configured (bandwidth_mbps)".to_owned()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use control::last_link::LinkReport;
+    use control::last_link::estimate::Source;
+
+    #[test]
+    fn a_claim_is_rounded_down_and_never_wraps() {
+        let said = |bps, share| Said {
+            report: LinkReport {
+                bandwidth: Some(Rate::from_bps(bps)),
+                error_rate: Probability::new(share).ok(),
+                validity: Span::from_secs(32),
+            },
+            bandwidth: Some(Source::Configuration),
+            error_rate: Some(Source::Configuration),
+        };
+        let claimed = |bps, share| {
+            let Claim { bandwidth_kbps, error_ppm, validity_s } = claim(&said(bps, share), 32);
+            assert_eq!(validity_s, 32);
+            (bandwidth_kbps, error_ppm)
+        };
+        assert_eq!(claimed(7_000_999, 0.005), (Some(7000), Some(5000)));
+        assert_eq!(claimed(u64::MAX, 1.0), (Some(u32::MAX), Some(1_000_000)));
+        assert_eq!(claimed(1, 0.29), (Some(0), Some(290_000)));
+        let nothing = claim(&Said::NOTHING, 32);
+        assert_eq!((nothing.bandwidth_kbps, nothing.error_ppm), (None, None));
+    }
+}

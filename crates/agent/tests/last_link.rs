@@ -1,0 +1,242 @@
+//! What servers are told of a host's own link: that it is what is configured or seen, and that it ends with the link.
+#![allow(missing_docs)]
+
+mod common;
+
+use agent::record::{Event, LinkReported, LinkTotals, ReportCause};
+use agent::stack::Claim;
+use agent::{Config, LastLinkConfig, Mode};
+use common::process::{self, AgentProcess, ONE_AT_A_TIME};
+use common::{Host, Running, SharedFake, fake, root, two_hosts, wait_for};
+use control::last_link::estimate::Source;
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, setsockopt, socket, sockopt};
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// 7 Mb/s and 0.5 %, told anew every second.
+const CONFIGURED: Claim = Claim { bandwidth_kbps: Some(7000), error_ppm: Some(5000), validity_s: 4 };
+const NOTHING: Claim = Claim { bandwidth_kbps: None, error_ppm: None, validity_s: 4 };
+
+fn configured(interface: &str) -> Config {
+    let mut config = common::config(interface, "none");
+    (config.beacon.ipv4, config.beacon.ipv6) = (false, false);
+    config.mode = Mode::Observe;
+    config.last_link = LastLinkConfig {
+        report: true,
+        bandwidth_mbps: Some(7.0),
+        packet_error_rate: Some(0.005),
+        validity_s: 4,
+        ..LastLinkConfig::default()
+    };
+    config
+}
+
+/// Waits until the last claim is this one.
+fn wait_for_claim(fake: &SharedFake, claim: Claim) {
+    wait_for("a claim", || (fake.lock().expect("no panic").claims.last() == Some(&claim)).then_some(()));
+}
+
+fn reported(events: &[Event]) -> Vec<&LinkReported> {
+    events
+        .iter()
+        .filter_map(|event| if let Event::LastLink(reported) = event { Some(reported) } else { None })
+        .collect()
+}
+
+#[test]
+fn what_is_configured_is_claimed_in_every_mode_and_renewed_before_it_lapses() {
+    let fake = fake(Vec::new());
+    let agent = Running::start(configured("lo"), fake.clone());
+    let begun = Instant::now();
+    wait_for("two renewals", || (fake.lock().expect("no panic").claims.len() >= 3).then_some(()));
+    // Renewed each second, which is a quarter of 4 s, and not at each tick of 50 ms.
+    assert!(begun.elapsed() >= Duration::from_secs(1));
+    let (summary, events) = agent.stop();
+    assert!(fake.lock().expect("the agent is gone").claims.iter().all(|claim| *claim == CONFIGURED));
+    let [reported] = reported(&events)[..] else { panic!("one report, and its renewals are none") };
+    assert_eq!((reported.bandwidth_mbps, reported.bandwidth_source), (Some(7.0), Some(Source::Configuration)));
+    assert_eq!((reported.error_rate, reported.error_rate_source), (Some(0.005), Some(Source::Configuration)));
+    assert_eq!((reported.validity_s, reported.cause), (4, ReportCause::Estimate));
+    let summary = summary.expect("a clean stop");
+    let totals = LinkTotals { changed: 1, offered: 7, answered: 5, ..LinkTotals::default() };
+    assert_eq!(summary.last_link, Some(totals));
+    assert!(summary.to_string().contains("last link: 1 reports, 0 retracted, 7 SYNs with the option (5 answered"));
+}
+
+#[test]
+fn by_default_servers_are_told_nothing() {
+    let fake = fake(Vec::new());
+    let config = Config { last_link: LastLinkConfig::default(), ..configured("lo") };
+    let agent = Running::start(config, fake.clone());
+    agent.wait_for_tick("a tick", |_| true);
+    let (summary, events) = agent.stop();
+    assert_eq!(summary.expect("a clean stop").last_link, None);
+    assert!(reported(&events).is_empty() && fake.lock().expect("the agent is gone").claims.is_empty());
+}
+
+#[test]
+fn a_kernel_that_cannot_tell_servers_or_does_not_for_a_while_ends_nothing() {
+    let unable = fake(Vec::new());
+    unable.lock().expect("no panic").cannot_report = true;
+    let agent = Running::start(configured("lo"), unable.clone());
+    agent.wait_for_tick("a tick", |_| true);
+    let (summary, events) = agent.stop();
+    assert_eq!(summary.expect("a clean stop").last_link, Some(LinkTotals::default()));
+    assert!(reported(&events).is_empty());
+
+    let refusing = fake(Vec::new());
+    refusing.lock().expect("no panic").refuses_claims = true;
+    let agent = Running::start(configured("lo"), refusing.clone());
+    agent.wait_for_tick("a tick", |_| true);
+    refusing.lock().expect("no panic").refuses_claims = false;
+    wait_for_claim(&refusing, CONFIGURED);
+    assert_eq!(agent.stop().0.expect("a clean stop").last_link.expect("configured").changed, 1);
+}
+
+#[test]
+fn a_link_that_is_down_is_retracted_and_told_again_when_it_is_up() {
+    if !root() {
+        return;
+    }
+    let (a, _b) = two_hosts();
+    let fake = fake(Vec::new());
+    let agent = Running::start_on(&a, configured("last"), fake.clone());
+    wait_for_claim(&fake, CONFIGURED);
+    a.ip("link set last down");
+    wait_for_claim(&fake, NOTHING);
+    a.ip("link set last up");
+    wait_for_claim(&fake, CONFIGURED);
+    let (summary, events) = agent.stop();
+    let totals = summary.expect("a clean stop").last_link.expect("configured");
+    assert_eq!((totals.changed, totals.retracted), (2, 1));
+    let causes: Vec<_> = reported(&events).iter().map(|reported| reported.cause).collect();
+    assert_eq!(causes, [ReportCause::Estimate, ReportCause::LinkLost, ReportCause::Estimate]);
+}
+
+#[test]
+fn what_holds_behind_one_access_point_is_retracted_behind_another() {
+    if !root() {
+        return;
+    }
+    let (a, _b) = two_hosts();
+    a.ip("route add default via 10.77.0.254");
+    let mut config = configured("last");
+    config.last_link.access_point = Some("gateway 10.77.0.254".to_owned());
+    let fake = fake(Vec::new());
+    let agent = Running::start_on(&a, config, fake.clone());
+    wait_for_claim(&fake, CONFIGURED);
+    a.ip("route replace default via 10.77.0.253");
+    wait_for_claim(&fake, NOTHING);
+    a.ip("route replace default via 10.77.0.254");
+    wait_for_claim(&fake, CONFIGURED);
+    let (summary, events) = agent.stop();
+    assert_eq!(summary.expect("a clean stop").roamed, 2);
+    let causes: Vec<_> = reported(&events).iter().map(|reported| reported.cause).collect();
+    assert_eq!(causes, [ReportCause::Estimate, ReportCause::Roamed, ReportCause::Roamed]);
+}
+
+/// Not a test: what `AgentProcess` runs.
+#[test]
+#[ignore = "run by the other tests"]
+fn agent_process() {
+    process::run();
+}
+
+const SETTINGS: &str = "[beacon]\nipv4 = false\nipv6 = false\n[last_link]\nreport = true\n";
+
+#[test]
+fn the_syn_of_a_connection_says_what_is_configured() {
+    if !root() {
+        return;
+    }
+    let _alone = ONE_AT_A_TIME.lock();
+    let (a, b) = two_hosts();
+    let listener = b.run(|| TcpListener::bind("10.77.0.2:5001").expect("a port"));
+    let syns = syn_options(&b);
+    let settings = format!("{SETTINGS}bandwidth_mbps = 7\npacket_error_rate = 0.005\n");
+    let agent = AgentProcess::start(&a, Mode::Observe, &settings);
+    wait_for("a report", || (!reported(&agent.events()).is_empty()).then_some(()));
+    // A claim that is set holds 32 s; a SYN a moment later says the power of two below what is left.
+    let connect = |host: &Host| {
+        host.run(|| TcpStream::connect("10.77.0.2:5001").expect("a connection"));
+        syns.recv_timeout(Duration::from_secs(60)).expect("its SYN")
+    };
+    let options = connect(&a);
+    let option = options.windows(4).position(|bytes| bytes == [253, 10, 0x6c, 0x68]).map(|at| &options[at..at + 10]);
+    let Some(&[_, _, _, _, version_and_flags, validity, ref numbers @ ..]) = option else {
+        panic!("a report among {options:02x?}")
+    };
+    assert_eq!(version_and_flags, 0x10);
+    assert!((2..=5).contains(&(validity & 0xf)), "{validity:#x}");
+    // 7000 = 1750 · 2^2, 5000 = 1250 · 2^2: 1750 · 32 + 2 and 1250 · 32 + 2
+    assert_eq!(numbers, [0xda, 0xc2, 0x9c, 0x42]);
+
+    let totals = agent.stop().last_link.expect("configured");
+    // Its server did not know the option, so later SYNs to it would have gone without.
+    assert_eq!((totals.changed, totals.offered, totals.answered, totals.unanswered), (1, 1, 0, 1));
+    assert!(!connect(&a).contains(&253), "nobody tells any more");
+    drop(listener);
+}
+
+/// The TCP options of each SYN that comes to port 5001 on the host's interface `last`.
+fn syn_options(host: &Host) -> Receiver<Vec<u8>> {
+    let packets = host.run(|| {
+        socket(AddressFamily::Packet, SockType::Raw, SockFlag::empty(), SockProtocol::EthAll).expect("possible as root")
+    });
+    let (found, options) = channel();
+    thread::spawn(move || {
+        let mut frame = [0; 2048];
+        while let Ok(length) = recv(packets.as_raw_fd(), &mut frame, MsgFlags::empty()) {
+            // Ethernet 14, IPv4 20; then ports 4, numbers 8, header length and flags.
+            if length < 54 || frame[12..14] != [0x08, 0x00] {
+                continue;
+            }
+            let tcp = &frame[34..length];
+            let is_syn = tcp[2..4] == 5001_u16.to_be_bytes() && tcp[13] & 0x12 == 0x02;
+            if is_syn && found.send(tcp[20..usize::from(tcp[12] >> 4) * 4].to_vec()).is_err() {
+                return;
+            }
+        }
+    });
+    options
+}
+
+#[test]
+fn a_download_that_fills_its_path_is_measured() {
+    if !root() {
+        return;
+    }
+    let _alone = ONE_AT_A_TIME.lock();
+    let (a, b) = two_hosts();
+    b.run(|| {
+        let line = "qdisc add dev last root tbf rate 20mbit burst 8k limit 200k";
+        let status = std::process::Command::new("tc").args(line.split_whitespace()).status();
+        assert!(status.expect("iproute2 is there").success(), "tc {line}");
+    });
+    let listener = b.run(|| TcpListener::bind("10.77.0.2:5001").expect("a port"));
+    let agent = AgentProcess::start(&a, Mode::Observe, &format!("tick_ms = 100\n{SETTINGS}"));
+    let mut receiving = a.run(|| TcpStream::connect("10.77.0.2:5001").expect("a connection"));
+    let (mut sending, _) = listener.accept().expect("the connection");
+    // One that fills queues, whatever this machine's default is.
+    setsockopt(&sending, sockopt::TcpCongestion, &OsString::from("reno")).expect("every kernel has it");
+    thread::spawn(move || while matches!(receiving.read(&mut [0; 1 << 16]), Ok(1..)) {});
+    // At first less than the path carries, so that its RTT without a queue is seen.
+    for _ in 0..40 {
+        sending.write_all(&[0; 20_000]).expect("it is read");
+        thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(reported(&agent.events()).iter().filter(|reported| reported.bandwidth_mbps.is_some()).count(), 0);
+    thread::spawn(move || while sending.write_all(&[0; 1 << 16]).is_ok() {});
+    let measured = wait_for("a bandwidth", || {
+        reported(&agent.events()).into_iter().find(|reported| reported.bandwidth_mbps.is_some()).cloned()
+    });
+    assert_eq!(measured.bandwidth_source, Some(Source::Traffic));
+    let mbps = measured.bandwidth_mbps.expect("there is one");
+    assert!((5.0..=20.0).contains(&mbps), "{mbps}");
+    agent.stop();
+}
