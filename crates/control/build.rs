@@ -5,8 +5,9 @@ fn main() {
     println!("cargo::rerun-if-changed=laws");
     println!("cargo::rerun-if-changed=src/bound_shim.c");
     println!("cargo::rerun-if-changed=src/law_shim.c");
+    println!("cargo::rerun-if-changed=src/link_report_shim.c");
     cc::Build::new()
-        .files(["src/bound_shim.c", "src/law_shim.c"])
+        .files(["src/bound_shim.c", "src/law_shim.c", "src/link_report_shim.c"])
         .include("laws")
         .std("gnu11")
         .extra_warnings(true)

@@ -22,6 +22,7 @@
 //! ```
 
 pub mod estimate;
+pub mod option;
 
 use crate::law::Reported;
 use units::{Probability, Rate, Span};
@@ -43,12 +44,12 @@ impl LinkReport {
 }
 
 impl From<LinkReport> for Reported {
-    /// The numbers rounded down. A bandwidth below 1 kb/s is none.
+    /// The numbers rounded down, but for what the arithmetic of floats has lost. A bandwidth below 1 kb/s is none.
     fn from(report: LinkReport) -> Self {
         let kbps = report.bandwidth.map_or(0, |rate| rate.as_bps() / 1000);
         Self {
             bandwidth_kbps: u32::try_from(kbps).unwrap_or(u32::MAX),
-            error_ppm: report.error_rate.map_or(Self::ERROR_UNKNOWN, |rate| (rate.get() * 1e6) as u32),
+            error_ppm: report.error_rate.map_or(Self::ERROR_UNKNOWN, |rate| (rate.get() * 1e6 + 1e-6) as u32),
             valid_s: u32::try_from(report.validity.as_nanos() / 1_000_000_000).unwrap_or(u32::MAX),
             ..Self::default()
         }
