@@ -6,8 +6,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The congestion controls of `law.bpf.c`: the object's name, and the law's in `laws.h`.
-const LAWS: [(&str, &str); 5] =
-    [("hd", "LH_HD"), ("chd", "LH_CHD"), ("cdg", "LH_CDG"), ("cdg_linux", "LH_CDG_LINUX"), ("ucc", "LH_UCC")];
+const LAWS: [(&str, &str); 6] = [
+    ("hd", "LH_HD"),
+    ("chd", "LH_CHD"),
+    ("cdg", "LH_CDG"),
+    ("cdg_linux", "LH_CDG_LINUX"),
+    ("ucc", "LH_UCC"),
+    ("lastlink", "LH_LASTLINK"),
+];
+/// The one of them that hears what clients report (`last_link.h`).
+const HEARS: &str = "lastlink";
 
 fn main() {
     let crate_dir = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("set by cargo"));
@@ -21,7 +29,7 @@ fn main() {
     println!("cargo::rustc-env=LASTHOP_LAWS_SOURCE={:016x}", digest(&[&programs, &laws]));
 
     let include = format!("-I{}", laws.display());
-    let compile = |source: &str, object: &str, define: Option<String>| {
+    let compile = |source: &str, object: &str, defines: &[String]| {
         let mut builder = libbpf_cargo::SkeletonBuilder::new();
         if let Ok(clang) = env::var("CLANG") {
             builder.clang(clang);
@@ -30,16 +38,20 @@ fn main() {
         let built = builder
             .source(programs.join(source))
             .obj(out_dir.join(object))
-            .clang_args(arguments.into_iter().chain(define))
+            .clang_args(arguments.iter().chain(defines))
             .build();
         if let Err(error) = built {
             panic!("{object} did not compile; clang 14 or newer is needed (Debian: apt install clang): {error:#}");
         }
     };
-    compile("lasthop.bpf.c", "lasthop.bpf.o", None);
-    compile("report.bpf.c", "report.bpf.o", None);
+    compile("lasthop.bpf.c", "lasthop.bpf.o", &[]);
+    compile("report.bpf.c", "report.bpf.o", &[]);
     for (name, law) in LAWS {
-        compile("law.bpf.c", &format!("law_{name}.bpf.o"), Some(format!("-DLH_LAW={law}")));
+        let mut defines = vec![format!("-DLH_LAW={law}")];
+        if name == HEARS {
+            defines.push("-DLH_LAST_LINK".to_owned());
+        }
+        compile("law.bpf.c", &format!("law_{name}.bpf.o"), &defines);
     }
 }
 

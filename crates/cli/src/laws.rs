@@ -4,7 +4,9 @@ use crate::say;
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
 use control::law::{LawName, Parameter, Parameters, Unit};
-use kernel::laws::{Counters, Error, Found, Law, Pinned, Pins, SocketState, VERSION, Value};
+use kernel::laws::{
+    Clients, Counters, Error, Found, Heard, Heuristics, Law, Pinned, Pins, Prefix, SocketState, VERSION, Value,
+};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -20,9 +22,9 @@ pub(crate) struct LawsArguments {
 
 #[derive(Subcommand)]
 enum LawsCommand {
-    /// Load laws, all of them if none is named; any program may then choose lh_NAME
+    /// Load laws, all but lastlink if none is named; any program may then choose lh_NAME
     Load {
-        /// hd, chd, cdg, cdg-linux, ucc
+        /// hd, chd, cdg, cdg-linux, ucc, lastlink
         #[arg(value_name = "NAME", value_parser = law)]
         laws: Vec<Law>,
         /// A parameter, e.g. ucc.alpha=0.95; the others have their defaults
@@ -31,7 +33,7 @@ enum LawsCommand {
     },
     /// Unload laws, all that are loaded if none is named; sockets go on with what they have
     Unload {
-        /// hd, chd, cdg, cdg-linux, ucc
+        /// hd, chd, cdg, cdg-linux, ucc, lastlink
         #[arg(value_name = "NAME", value_parser = law)]
         laws: Vec<Law>,
         /// Even if it is the default of a network namespace, whose new sockets then go on getting it
@@ -50,6 +52,21 @@ enum LawsCommand {
         #[arg(value_name = "LAW.NAME=VALUE", value_parser = setting, required = true)]
         settings: Vec<Setting>,
     },
+    /// Which heuristics of lastlink connections may use, by client and local port; all, where nothing is said
+    Permit {
+        /// all, none, or some of max_cwnd, initial_window and errors, separated by commas
+        #[arg(value_name = "HEURISTICS", required_unless_present = "remove")]
+        heuristics: Option<Heuristics>,
+        /// Clients: an address or ADDRESS/BITS, as in 192.0.2.0/24; all if not given
+        #[arg(long, value_name = "PREFIX")]
+        from: Option<Prefix>,
+        /// The server's port, 1 to 65535; any if not given. What is said of a port goes before what is said of any
+        #[arg(long, value_name = "PORT", value_parser = port)]
+        port: Option<u16>,
+        /// Remove what was said of exactly these clients and this port
+        #[arg(long, conflicts_with = "heuristics")]
+        remove: bool,
+    },
     /// The sockets of all network namespaces that have a law, with its private state
     Show {
         /// One law only
@@ -67,6 +84,11 @@ struct Setting {
     law: Law,
     name: String,
     value: f64,
+}
+
+fn port(text: &str) -> Result<u16, String> {
+    let port = text.parse().ok().filter(|&port| port > 0);
+    port.ok_or_else(|| format!("{text:?} is no port: a number from 1 to 65535"))
 }
 
 fn law(name: &str) -> Result<Law, String> {
@@ -110,14 +132,22 @@ pub(crate) fn run(arguments: &LawsArguments) -> Result<ExitCode> {
         LawsCommand::Unload { laws, force } => unload(laws, *force),
         LawsCommand::List { json } => list(*json),
         LawsCommand::Set { settings } => set(settings),
+        LawsCommand::Permit { heuristics, from, port, .. } => {
+            permit(&Clients { prefix: from.unwrap_or(Prefix::ALL), port: *port }, *heuristics)
+        }
         LawsCommand::Show { law, json } => show(*law, *json),
     }?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// What `load` loads if nothing is named. What answers to strangers is only switched on by its name.
+fn unasked() -> Vec<Law> {
+    Law::ALL.into_iter().filter(|law| !law.hears_reports()).collect()
+}
+
 fn load(laws: &[Law], settings: &[Setting]) -> Result<()> {
-    let all = laws.is_empty();
-    let laws = if all { &Law::ALL[..] } else { laws };
+    let unasked = unasked();
+    let laws = if laws.is_empty() { &unasked[..] } else { laws };
     if let Some(setting) = settings.iter().find(|setting| !laws.contains(&setting.law)) {
         bail!("--set {}.{}: {} is not among the laws to load", setting.law, setting.name, setting.law);
     }
@@ -128,6 +158,8 @@ fn load(laws: &[Law], settings: &[Setting]) -> Result<()> {
             Ok(pinned) => say(&format!("{law} is loaded as {}", pinned.name()))?,
             // nothing was asked of it that it is not
             Err(Error::AlreadyLoaded { .. }) if settings.iter().all(|setting| setting.law != law) => {
+                pins.prepare_listeners(law)
+                    .with_context(|| format!("cannot prepare the listening sockets of {law}"))?;
                 say(&format!("{law} is loaded already, as {}; it stays as it is", law.kernel_name()))?;
             }
             Err(error @ Error::AlreadyLoaded { .. }) => {
@@ -198,6 +230,18 @@ fn set(settings: &[Setting]) -> Result<()> {
     Ok(())
 }
 
+/// No heuristics: what was said is removed.
+fn permit(clients: &Clients, heuristics: Option<Heuristics>) -> Result<()> {
+    let law = Law::Lastlink;
+    let pins = Pins::find().ok_or(Error::NotLoaded { law });
+    let Some(heuristics) = heuristics else {
+        pins.and_then(|pins| pins.withdraw(law, clients)).context("cannot remove a permission")?;
+        return say(&format!("{clients}: removed"));
+    };
+    pins.and_then(|pins| pins.permit(law, clients, heuristics)).context("cannot permit heuristics")?;
+    say(&format!("{clients}: {heuristics}"))
+}
+
 /// What `list` tells of a law.
 struct Listed {
     law: Law,
@@ -207,6 +251,8 @@ struct Listed {
     parameters: Parameters,
     sockets: Option<usize>,
     counters: Option<Counters>,
+    heard: Option<Heard>,
+    permits: Option<Vec<(Clients, Heuristics)>>,
 }
 
 impl Listed {
@@ -219,6 +265,8 @@ impl Listed {
             parameters: Parameters::of(model(law)),
             sockets: None,
             counters: None,
+            heard: None,
+            permits: None,
         };
         match pins.map_or(Ok(Found::Absent), |pins| pins.look(law))? {
             Found::Absent => {}
@@ -232,6 +280,10 @@ impl Listed {
                 listed.parameters = Parameters::from_values(pinned.parameters()?);
                 listed.sockets = Some(pinned.sockets()?.len());
                 listed.counters = Some(pinned.counters()?);
+                if law.hears_reports() {
+                    listed.heard = Some(pinned.heard()?);
+                    listed.permits = Some(pinned.permits()?);
+                }
             }
         }
         Ok(listed)
@@ -258,7 +310,14 @@ impl Listed {
                 "meaning": parameter.meaning,
             })
         });
-        json!({
+        let permits = self.permits.iter().flatten().map(|(clients, heuristics)| {
+            json!({
+                "clients": clients.prefix.to_string(),
+                "port": clients.port,
+                "heuristics": heuristics.names().collect::<Vec<_>>(),
+            })
+        });
+        let mut told = json!({
             "law": self.law.as_str(),
             "kernel_name": self.name,
             "loaded": self.loaded,
@@ -266,7 +325,12 @@ impl Listed {
             "sockets": self.sockets,
             "parameters": parameters.collect::<Vec<_>>(),
             "counters": self.counters.map(|counters| counters_of(&counters).into_iter().collect::<BTreeMap<_, _>>()),
-        })
+        });
+        if self.law.hears_reports() {
+            told["heard"] = json!(self.heard.map(|heard| heard.named().into_iter().collect::<BTreeMap<_, _>>()));
+            told["permits"] = json!(self.permits.as_ref().map(|_| permits.collect::<Vec<_>>()));
+        }
+        told
     }
 
     fn as_text(&self) -> String {
@@ -288,6 +352,16 @@ impl Listed {
         if let Some(counters) = &self.counters {
             let counters = counters_of(counters).map(|(name, count)| format!("{name} {count}"));
             let _ = writeln!(text, "  {}", counters.join(", "));
+        }
+        if let Some(heard) = &self.heard {
+            let heard = heard.named().map(|(name, count)| format!("{name} {count}"));
+            let _ = writeln!(text, "  heard: {}", heard.join(", "));
+        }
+        for (clients, heuristics) in self.permits.iter().flatten() {
+            let _ = writeln!(text, "  permitted: {clients}: {heuristics}");
+        }
+        if self.permits.is_some() {
+            let _ = writeln!(text, "  permitted: all others: {}", Heuristics::ALL);
         }
         text
     }

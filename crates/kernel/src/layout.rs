@@ -38,6 +38,7 @@ macro_rules! plain {
 plain!(Settings, Limit, Control, Counts, Record, Change, Layout);
 plain!(crate::laws::layout::About, crate::laws::layout::LawCounts, crate::laws::layout::FlowRecord);
 plain!(crate::laws::layout::FlowCounts, [u32; crate::laws::PARAMETERS_MAX]);
+plain!(crate::laws::layout::HeardCounts, crate::laws::layout::PermitKey);
 plain!(crate::report::Settings, crate::report::Claims, crate::report::Counts, crate::report::Layout);
 
 #[repr(C)]

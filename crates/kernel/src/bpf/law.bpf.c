@@ -35,7 +35,8 @@
  *
  * Hooks: struct_ops/tcp_congestion_ops, socket locked, softirq or process context, never sleeping; and an iterator over the
  * storages. What the verifier forced: the law's name is set again before each call, so that the compiler drops the
- * others; windows are copies on the stack, because the fields of a socket have no address to hand on.
+ * others; law_acked() is a function of its own; windows are copies on the stack, because the fields of a socket have no
+ * address to hand on.
  */
 #include "kernel.h"
 
@@ -55,6 +56,7 @@ const volatile struct lh_about about SEC(".rodata.about") = {
 	.flow_bytes = sizeof(struct lh_flow),
 	.record_bytes = sizeof(struct lh_flow_record),
 	.counters_bytes = sizeof(struct lh_law_counters),
+	.heard_bytes = sizeof(struct lh_heard_counters),
 };
 
 /* Written by loaders only, at any time. */
@@ -87,6 +89,7 @@ enum call {
 	CALL_LOST,
 	CALL_TIMED_OUT,
 	CALL_UNDONE,
+	CALL_REPORTED,
 };
 
 /* Tests record what a law is told and what it answers: tests/bpf/record_law.bpf.c. */
@@ -102,6 +105,13 @@ static __always_inline void record(__u32 call, struct tcp_sock *tp, const struct
 static __always_inline void count(__u64 *counter)
 {
 	__sync_fetch_and_add(counter, 1);
+}
+
+/* The law, with its name as a constant that the compiler still knows where the law is called: it drops the others. */
+static __always_inline struct lh_law *law_of(struct lh_flow *flow)
+{
+	flow->law.name = LH_LAW;
+	return &flow->law;
 }
 
 static __always_inline struct own *own_of(struct tcp_sock *tp)
@@ -144,6 +154,20 @@ static __always_inline __u32 clamped(struct tcp_sock *tp, __u32 window, __u32 le
 	return window > least ? window : least;
 }
 
+/* The law of the last link hears its clients' reports; the others have nobody to tell them anything. */
+#ifdef LH_LAST_LINK
+#include "last_link.h"
+#else
+static __always_inline void tell_report(struct tcp_sock *tp, struct lh_flow *flow)
+{
+	flow->reported = 0;
+}
+
+static __always_inline void tell_before_sending(struct tcp_sock *tp)
+{
+}
+#endif
+
 static __always_inline void begin_law(struct tcp_sock *tp, struct lh_flow *flow)
 {
 	struct lh_start start = {
@@ -161,6 +185,7 @@ static __always_inline void begin_law(struct tcp_sock *tp, struct lh_flow *flow)
 
 	__builtin_memset(flow, 0, sizeof(*flow));
 	flow->begun = 1;
+	flow->reported = 1; /* perhaps; see tell_report() */
 	lh_law_init(&flow->law, LH_LAW, &parameters, &start);
 	record(CALL_INIT, tp, flow, &start, sizeof(start), &window, &window);
 	count(&counters.begun);
@@ -179,7 +204,6 @@ static __always_inline struct lh_flow *flow_of(struct tcp_sock *tp)
 		begin_law(tp, flow);
 		count(&counters.repaired);
 	}
-	flow->law.name = LH_LAW;
 	return flow;
 }
 
@@ -197,6 +221,14 @@ static __always_inline void begin_own(struct tcp_sock *tp)
 static __always_inline bool skipped(struct tcp_sock *tp)
 {
 	return about.skip && own_of(tp)->skipped++ % 2 == 0;
+}
+
+/* At least 0, without a branch: what a branch here costs the verifier is multiplied by all that a law does. */
+static __always_inline __u32 lost_and_not_sent_again(struct tcp_sock *tp)
+{
+	__s64 lost = (__s64)tp->lost_out - tp->retrans_out;
+
+	return lost & ~(lost >> 63);
 }
 
 enum reduction {
@@ -259,7 +291,7 @@ static __always_inline void reduce(struct tcp_sock *tp, __u32 reduction)
 		.snd_nxt = tp->snd_nxt,
 		.segments_sent = tp->data_segs_out,
 		.retransmits = tp->total_retrans,
-		.lost_segments = tp->lost_out > tp->retrans_out ? tp->lost_out - tp->retrans_out : 0,
+		.lost_segments = lost_and_not_sent_again(tp),
 	};
 	struct lh_flow *flow = flow_of(tp);
 	__u32 most = 0;
@@ -267,12 +299,12 @@ static __always_inline void reduce(struct tcp_sock *tp, __u32 reduction)
 	if (!flow) {
 		lh_reno_halve(&lost, &window);
 	} else if (reduction == REDUCTION_NOTIFIED) {
-		lh_law_notified(&flow->law, &parameters, &lost, &window);
+		lh_law_notified(law_of(flow), &parameters, &lost, &window);
 	} else if (reduction == REDUCTION_LOST) {
-		lh_law_lost(&flow->law, &parameters, &lost, &window);
+		lh_law_lost(law_of(flow), &parameters, &lost, &window);
 		record(CALL_LOST, tp, flow, &lost, sizeof(lost), &before, &window);
 	} else {
-		lh_law_timed_out(&flow->law, &parameters, &lost, &window);
+		lh_law_timed_out(law_of(flow), &parameters, &lost, &window);
 		record(CALL_TIMED_OUT, tp, flow, &lost, sizeof(lost), &before, &window);
 	}
 	/* CHD may answer with half its shadow window, which is not to be more than the receiver takes */
@@ -337,6 +369,19 @@ static __always_inline void catch_up(struct tcp_sock *tp, __u8 ca_state)
 	}
 }
 
+/*
+ * Most of a law. A function of its own, with external linkage: so the verifier takes it once by itself, and not once for each
+ * way that leads here.
+ */
+__attribute__((noinline)) int law_acked(struct lh_law *law, const struct lh_acked *acked, struct lh_window *window)
+{
+	if (!law || !acked || !window)
+		return 0;
+	law->name = LH_LAW;
+	lh_law_acked(law, &parameters, acked, window);
+	return 0;
+}
+
 /* net/ipv4/tcp_input.c tcp_cong_control() */
 static __always_inline void on_acked(struct tcp_sock *tp, int flag, const struct rate_sample *rs)
 {
@@ -352,6 +397,8 @@ static __always_inline void on_acked(struct tcp_sock *tp, int flag, const struct
 	}
 	catch_up(tp, ca_state);
 	flow = flow_of(tp);
+	if (flow && flow->reported)
+		tell_report(tp, flow);
 
 	acked.now_us = now_us_of(tp);
 	acked.acked_segments = delivered > 0 ? delivered : 0;
@@ -385,7 +432,7 @@ static __always_inline void on_acked(struct tcp_sock *tp, int flag, const struct
 		before.ssthresh_segments = tp->snd_ssthresh;
 		window = before;
 		if (flow) {
-			lh_law_acked(&flow->law, &parameters, &acked, &window);
+			law_acked(&flow->law, &acked, &window);
 			record(CALL_ACKED, tp, flow, &acked, sizeof(acked), &before, &window);
 		} else {
 			lh_reno_grow(&acked, &window);
@@ -441,10 +488,13 @@ void BPF_PROG(law_init, struct sock *sk)
 		return;
 	begin_own(tp);
 	flow = bpf_sk_storage_get(&flows, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-	if (flow)
+	if (flow) {
 		begin_law(tp, flow);
-	else
+		tell_report(tp, flow);
+		own_of(tp)->ssthresh = tp->snd_ssthresh;
+	} else {
 		count(&counters.storage_missing);
+	}
 	if (tp->srtt_us)
 		update_pacing_rate(tp);
 }
@@ -491,6 +541,7 @@ void BPF_PROG(law_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 		return;
 	repair_window(tp);
 	restart_after_idle(tp);
+	tell_before_sending(tp);
 	own_of(tp)->ssthresh = tp->snd_ssthresh;
 }
 
@@ -509,7 +560,7 @@ __u32 BPF_PROG(law_undo_cwnd, struct sock *sk)
 	struct lh_flow *flow = flow_of(tp);
 
 	if (flow) {
-		lh_law_undone(&flow->law, &undone, &window);
+		lh_law_undone(law_of(flow), &undone, &window);
 		record(CALL_UNDONE, tp, flow, &undone, sizeof(undone), &before, &window);
 		flow->undone++;
 	}

@@ -11,6 +11,8 @@
 
 enum {
 	LH_VERSION_LENGTH = 64,
+	LH_PERMITS_MAX = 1024,
+	LH_PERMIT_PORT_BITS = 16,
 };
 
 /* What this instance is: filled in by the loader, then read-only; a later loader reads it back from its pin. */
@@ -21,6 +23,7 @@ struct lh_about {
 	__u32 flow_bytes;
 	__u32 record_bytes;
 	__u32 counters_bytes;
+	__u32 heard_bytes;
 	__u32 derive_flags; /* 1: behave as if the kernel passed no flags to cong_control (before 6.10) */
 	__u32 skip; /* 1: behave as if the kernel skipped every second program that it may skip; for tests */
 	char name[16]; /* in the kernel, zero-padded */
@@ -42,14 +45,39 @@ struct lh_law_counters {
 	__u64 storage_missing; /* events without memory for the law's state: NewReno decided */
 };
 
+/* What the law of the last link heard of its clients. */
+struct lh_heard_counters {
+	__u64 listeners; /* listening sockets that were prepared */
+	__u64 listeners_failed; /* those that could not be */
+	__u64 at_accept; /* reports that came with a handshake */
+	__u64 later; /* reports on established connections */
+	__u64 answered; /* SYN-ACKs that said so */
+	__u64 cookies; /* of those, SYN cookies, which asked for the report again */
+	__u64 no_room; /* SYN-ACKs without the answer for want of room */
+	__u64 malformed; /* options that no client of ours sends */
+	__u64 other_version;
+	__u64 not_permitted; /* reports of clients that are permitted nothing */
+	__u64 storage_missing; /* reports for which there was no memory */
+};
+
+/* What connections of a client prefix and with a local port are permitted. */
+struct lh_permit_key {
+	__u32 prefix_bits; /* LH_PERMIT_PORT_BITS and those of the client's prefix */
+	__u16 port; /* network order; 0: any */
+	__u8 client[16]; /* IPv4: mapped */
+	__u16 padding;
+};
+
 /* What the law keeps for a socket. */
 struct lh_flow {
 	__u32 begun; /* 1: the law was initialised */
+	__u32 reported; /* 1: a report may wait that the law has not heard */
 	__u32 losses; /* as in the totals, of this socket */
 	__u32 tolerated;
 	__u32 timeouts;
 	__u32 back_offs;
 	__u32 undone;
+	__u32 padding;
 	struct lh_law law;
 };
 

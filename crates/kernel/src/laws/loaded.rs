@@ -1,6 +1,7 @@
 //! A law in the kernel, loaded by us or found pinned: what one can ask it and tell it.
 
 use super::fields::{Field, decode};
+use super::last_link::{Attached, Clients, Heard, Heuristics, LastLink};
 use super::layout::{About, FLOW_BYTES, FlowCounts, FlowRecord, LawCounts, VERSION_LENGTH};
 use super::{Error, Law, PARAMETERS_MAX, VERSION};
 use crate::error::{Error as KernelError, io_error};
@@ -126,9 +127,15 @@ pub(crate) struct Handles {
     pub(crate) parameters: MapHandle,
     pub(crate) counters: MapHandle,
     pub(crate) walk: Walk,
+    /// Of a law that hears what clients report.
+    pub(crate) last_link: Option<Box<LastLink>>,
 }
 
 impl Handles {
+    pub(crate) fn last_link(&self) -> Result<&LastLink, Error> {
+        self.last_link.as_deref().ok_or(Error::HearsNothing { law: self.law })
+    }
+
     pub(crate) fn parameters(&self) -> Result<[u32; PARAMETERS_MAX], Error> {
         Ok(object::read(&self.parameters).map_err(KernelError::exchange("reading a law's parameters"))?)
     }
@@ -197,6 +204,8 @@ fn socket_state(law: Law, btf: &Btf<'_>, record: FlowRecord, flow: &[u8]) -> Opt
 pub struct Loaded {
     pub(crate) handles: Handles,
     pub(crate) registration: Link,
+    /// Of a law that hears what clients report.
+    pub(crate) attached: Option<Attached>,
     // Last: everything above refers to it.
     pub(crate) object: Object,
 }
@@ -242,19 +251,23 @@ impl Loaded {
         let walk = object::program(&object, "show_flows")
             .attach_iter(flows.as_fd())
             .map_err(KernelError::attach("iter/bpf_sk_storage_map"))?;
-        let attached = object
+        // before anybody can choose the law, so that no listener is missed
+        let (last_link, attached) = LastLink::attach(options.law, &object)?.unzip();
+        let registered = object
             .maps_mut()
             .find(|map| map.name() == "law")
             .expect("the map of the congestion control")
             .attach_struct_ops();
-        let registration = match attached {
+        let registration = match registered {
             Ok(link) => link,
             // somebody was faster
             Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),
             Err(error) => return Err(KernelError::attach("the list of congestion controls")(error).into()),
         };
-        let handles = Handles { law: options.law, name: name.to_owned(), parameters, counters, walk: Walk::Link(walk) };
-        Ok(Some(Self { handles, registration, object }))
+        let (name, walk) = (name.to_owned(), Walk::Link(walk));
+        let last_link = last_link.map(Box::new);
+        let handles = Handles { law: options.law, name, parameters, counters, walk, last_link };
+        Ok(Some(Self { handles, registration, attached, object }))
     }
 
     /// The law.
@@ -297,6 +310,31 @@ impl Loaded {
     /// If the kernel cannot be asked to walk them.
     pub fn sockets(&self) -> Result<Vec<SocketState>, Error> {
         self.handles.sockets()
+    }
+
+    /// What clients said.
+    ///
+    /// # Errors
+    /// If the law hears nothing ([`Law::hears_reports`]), or the kernel does not say.
+    pub fn heard(&self) -> Result<Heard, Error> {
+        self.handles.last_link()?.heard()
+    }
+
+    /// Permits connections these heuristics from their next report on.
+    ///
+    /// # Errors
+    /// If the law hears nothing, or the kernel refuses.
+    pub fn permit(&self, clients: &Clients, heuristics: Heuristics) -> Result<(), Error> {
+        self.handles.last_link()?.permit(clients, heuristics)
+    }
+
+    /// Makes the listening sockets of the calling thread's network namespace hear, that have the law and listened before it
+    /// was loaded or before they got it. Those that begin to listen with the law do by themselves.
+    ///
+    /// # Errors
+    /// If the law hears nothing, or the kernel cannot be asked to walk its sockets.
+    pub fn prepare_listeners(&self) -> Result<(), Error> {
+        self.handles.last_link()?.prepare_listeners()
     }
 }
 

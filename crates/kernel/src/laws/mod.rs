@@ -15,11 +15,13 @@
 //! How a law lives with the kernel's recovery: `docs/models/laws-in-the-kernel.md`, and the top of `bpf/law.bpf.c`.
 
 mod fields;
+mod last_link;
 pub(crate) mod layout;
 mod loaded;
 mod pins;
 
 pub use fields::{Field, Value};
+pub use last_link::{Clients, Heard, Heuristics, Prefix};
 pub use loaded::{Counters, Loaded, Name, Options, SocketState};
 pub use pins::{DefaultOf, Found, Pinned, Pins, Unloaded};
 
@@ -48,11 +50,13 @@ pub enum Law {
     CdgLinux,
     /// utsumi's control, which tolerates losses where the bottleneck was not used up.
     Ucc,
+    /// wu's control, which uses what clients report of their last links.
+    Lastlink,
 }
 
 impl Law {
     /// Every law.
-    pub const ALL: [Self; 5] = [Self::Hd, Self::Chd, Self::Cdg, Self::CdgLinux, Self::Ucc];
+    pub const ALL: [Self; 6] = [Self::Hd, Self::Chd, Self::Cdg, Self::CdgLinux, Self::Ucc, Self::Lastlink];
 
     /// The name in scenarios and on the command line.
     pub const fn as_str(self) -> &'static str {
@@ -62,6 +66,7 @@ impl Law {
             Self::Cdg => "cdg",
             Self::CdgLinux => "cdg-linux",
             Self::Ucc => "ucc",
+            Self::Lastlink => "lastlink",
         }
     }
 
@@ -73,12 +78,18 @@ impl Law {
             Self::Cdg => "lh_cdg",
             Self::CdgLinux => "lh_cdg_linux",
             Self::Ucc => "lh_ucc",
+            Self::Lastlink => "lh_lastlink",
         }
     }
 
     /// The law of a name.
     pub fn of(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|law| law.as_str() == name)
+    }
+
+    /// Whether its programs read what clients send of their own accord, and answer it: not to be switched on unasked.
+    pub const fn hears_reports(self) -> bool {
+        matches!(self, Self::Lastlink)
     }
 
     /// Its number in `laws.h`.
@@ -89,6 +100,7 @@ impl Law {
             Self::Cdg => 5,
             Self::CdgLinux => 6,
             Self::Ucc => 7,
+            Self::Lastlink => 8,
         }
     }
 
@@ -104,6 +116,7 @@ impl Law {
             Self::Cdg => object!("cdg"),
             Self::CdgLinux => object!("cdg_linux"),
             Self::Ucc => object!("ucc"),
+            Self::Lastlink => object!("lastlink"),
         }
     }
 
@@ -115,6 +128,7 @@ impl Law {
             Self::Cdg => "cdg",
             Self::CdgLinux => "cdg_linux",
             Self::Ucc => "ucc",
+            Self::Lastlink => "lastlink",
         }
     }
 }
@@ -196,6 +210,24 @@ pub enum Error {
         name: String,
         /// Where.
         namespaces: Vec<DefaultOf>,
+    },
+    /// It does not hear what clients report.
+    #[error("{law} does not use what clients report: there is nothing to permit; lastlink does")]
+    HearsNothing {
+        /// The law.
+        law: Law,
+    },
+    /// There is no room for another entry.
+    #[error("there are {most} entries of what clients are permitted already; wider prefixes need fewer")]
+    TooManyPermits {
+        /// How many there can be.
+        most: usize,
+    },
+    /// Nothing is said of these clients.
+    #[error("there is no entry for {clients}; 'lasthop laws list' shows those there are")]
+    NoPermit {
+        /// Of whom.
+        clients: Clients,
     },
     /// No BPF file system is mounted, and none could be.
     #[error(

@@ -6,19 +6,26 @@
 //!                        counters     totals
 //!                        sockets      reading it walks the sockets that have the law
 //!                        link         its place in the kernel's list of congestion controls
+//!                lastlink/ has besides
+//!                        heard        totals of what clients said
+//!                        permits      what clients are permitted
+//!                        socket_operations    the programs that read and answer what clients say
+//!                        prepare_listeners    reading it makes listening sockets of the reader's namespace hear
+//!                        release_listeners    the opposite
 //! ```
 //!
 //! A law is there wholly or not at all: it is built in a folder `loading-hd` and renamed, and it is renamed to
 //! `unloading-hd` before it is taken apart. Whoever changes anything holds a lock on the folder `lasthop`, so what is found
 //! half done under the lock was left by somebody who was killed, and is removed. The folder itself goes with the last law.
 
+use super::last_link::{self, Clients, Heard, Heuristics, LastLink};
 use super::layout::About;
 use super::loaded::{Counters, Handles, Loaded, Name, Options, SocketState, Walk};
 use super::{Error, Law, PARAMETERS_MAX, VERSION};
 use crate::layout;
 use crate::object;
 use crate::probe;
-use libbpf_rs::{MapCore as _, MapHandle};
+use libbpf_rs::{Link, MapCore as _, MapHandle};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::mount::{MsFlags, mount};
@@ -160,6 +167,13 @@ impl Pins {
         if version != VERSION || !about.fits() {
             return Ok(Found::OtherVersion(version));
         }
+        let last_link = if law.hears_reports() {
+            let prepare = Walk::Pinned(place.join(last_link::PREPARE));
+            let (heard, permits) = (open(last_link::HEARD.1)?, open(last_link::PERMITS.1)?);
+            Some(Box::new(LastLink { heard, permits, prepare }))
+        } else {
+            None
+        };
         Ok(Found::Pinned(Pinned {
             handles: Handles {
                 law,
@@ -167,6 +181,7 @@ impl Pins {
                 parameters: open("parameters")?,
                 counters: open("counters")?,
                 walk: Walk::Pinned(place.join("sockets")),
+                last_link,
             },
         }))
     }
@@ -192,12 +207,45 @@ impl Pins {
         law: Law,
         change: impl FnOnce([u32; PARAMETERS_MAX]) -> [u32; PARAMETERS_MAX],
     ) -> Result<(), Error> {
+        self.changing(law, |handles| handles.set_parameters(&change(handles.parameters()?)))
+    }
+
+    /// Permits connections these heuristics from their next report on.
+    ///
+    /// # Errors
+    /// As [`Pins::change`]; and if the law hears nothing, or there are too many entries.
+    pub fn permit(&self, law: Law, clients: &Clients, heuristics: Heuristics) -> Result<(), Error> {
+        self.changing(law, |handles| handles.last_link()?.permit(clients, heuristics))
+    }
+
+    /// Removes what [`Pins::permit`] said of exactly these.
+    ///
+    /// # Errors
+    /// As [`Pins::change`]; and if the law hears nothing, or there is no such entry.
+    pub fn withdraw(&self, law: Law, clients: &Clients) -> Result<(), Error> {
+        self.changing(law, |handles| handles.last_link()?.withdraw(clients))
+    }
+
+    fn changing<T>(&self, law: Law, change: impl FnOnce(&Handles) -> Result<T, Error>) -> Result<T, Error> {
         if !self.folder.exists() {
             return Err(Error::NotLoaded { law });
         }
         let _lock = self.lock()?;
-        let pinned = self.get(law)?;
-        pinned.handles.set_parameters(&change(pinned.handles.parameters()?))
+        change(&self.get(law)?.handles)
+    }
+
+    /// Makes listening sockets hear that have the law but listened before it was loaded, or before they got it, in all network
+    /// namespaces that can be found. Those that begin to listen with the law do by themselves. Does nothing for a law that
+    /// hears nothing.
+    ///
+    /// # Errors
+    /// If it is not loaded or another version loaded it.
+    pub fn prepare_listeners(&self, law: Law) -> Result<(), Error> {
+        if law.hears_reports() {
+            self.get(law)?;
+            walk_everywhere(&self.place(law).join(last_link::PREPARE));
+        }
+        Ok(())
     }
 
     /// Loads a law for everybody, until [`Pins::unload`].
@@ -235,6 +283,7 @@ impl Pins {
         pinned?;
         let place = self.place(law);
         fs::rename(&staging, &place).map_err(|source| pin_error("renaming", &staging, source))?;
+        self.prepare_listeners(law)?;
         self.get(law)
     }
 
@@ -246,20 +295,28 @@ impl Pins {
             error => error,
         })?;
         let refused = |path: &Path, error: &libbpf_rs::Error| pin_error("pinning", path, crate::error::io_error(error));
-        for (map, file) in
-            [(".rodata.about", "about"), (".data.parameters", "parameters"), (".bss.counters", "counters")]
-        {
+        let maps = [(".rodata.about", "about"), (".data.parameters", "parameters"), (".bss.counters", "counters")];
+        let of_last_link = law.hears_reports().then_some([last_link::HEARD, last_link::PERMITS]);
+        for (map, file) in maps.into_iter().chain(of_last_link.into_iter().flatten()) {
             let path = staging.join(file);
             let mut map = loaded.object.maps_mut().find(|found| found.name() == map).expect("a map of ours");
             map.pin(&path).map_err(|error| refused(&path, &error))?;
         }
-        let path = staging.join("sockets");
+        let pin = |link: &mut Link, file: &str| {
+            let path = staging.join(file);
+            link.pin(&path).map_err(|error| refused(&path, &error))
+        };
         if let Walk::Link(link) = &mut loaded.handles.walk {
-            link.pin(&path).map_err(|error| refused(&path, &error))?;
+            pin(link, "sockets")?;
         }
-        let path = staging.join("link");
-        loaded.registration.pin(&path).map_err(|error| refused(&path, &error))?;
-        Ok(())
+        if let Some(Walk::Link(link)) = loaded.handles.last_link.as_mut().map(|own| &mut own.prepare) {
+            pin(link, last_link::PREPARE)?;
+        }
+        if let Some(attached) = &mut loaded.attached {
+            pin(&mut attached.socket_operations, last_link::SOCKET_OPERATIONS)?;
+            pin(&mut attached.release, last_link::RELEASE)?;
+        }
+        pin(&mut loaded.registration, "link")
     }
 
     /// Takes a law, of whatever version, out of the kernel's list. Sockets that have it go on with it.
@@ -368,6 +425,22 @@ impl Pinned {
     pub fn sockets(&self) -> Result<Vec<SocketState>, Error> {
         self.handles.sockets()
     }
+
+    /// What clients said.
+    ///
+    /// # Errors
+    /// If the law hears nothing ([`Law::hears_reports`]), or the kernel does not say.
+    pub fn heard(&self) -> Result<Heard, Error> {
+        self.handles.last_link()?.heard()
+    }
+
+    /// What clients are permitted, what is looked at first first. Those of whom nothing is said are permitted all.
+    ///
+    /// # Errors
+    /// If the law hears nothing, or the kernel does not say.
+    pub fn permits(&self) -> Result<Vec<(Clients, Heuristics)>, Error> {
+        self.handles.last_link()?.permits()
+    }
 }
 
 fn pin_error(doing: &'static str, path: &Path, source: io::Error) -> Error {
@@ -381,9 +454,17 @@ fn mounted() -> Option<PathBuf> {
     usual.or_else(|| mounts.into_iter().next())
 }
 
-/// Removes a law's folder, its link first.
+/// Removes a law's folder: its link first, then what makes sockets hear, then, with that gone, what makes them stop.
 fn remove(folder: &Path) -> Result<(), Error> {
-    let mut files = vec![folder.join("link")];
+    for file in ["link", last_link::SOCKET_OPERATIONS] {
+        // what could not be removed is tried again below
+        let _ = fs::remove_file(folder.join(file));
+    }
+    let release = folder.join(last_link::RELEASE);
+    if release.exists() {
+        walk_everywhere(&release);
+    }
+    let mut files = Vec::new();
     let entries = fs::read_dir(folder).map_err(|source| pin_error("reading", folder, source))?;
     files.extend(entries.filter_map(|entry| Some(entry.ok()?.path())));
     for file in files {
@@ -405,31 +486,48 @@ fn until_unregistered(name: &str) {
     }
 }
 
+/// Reads a pinned walk, which says nothing, in every network namespace that can be found.
+fn walk_everywhere(walk: &Path) {
+    for namespace in namespaces() {
+        // one that ends meanwhile, or may not be entered, has no sockets that matter to us
+        let _ = within(&namespace, || fs::read(walk));
+    }
+}
+
 /// The network namespaces that can be found by a process or a name, and have this default.
 fn namespaces_with_default(name: &str) -> Vec<DefaultOf> {
-    let own = fs::metadata("/proc/thread-self/ns/net").map(|found| found.ino()).unwrap_or_default();
+    let default_of =
+        |namespace: &DefaultOf| within(namespace, || fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control"));
+    let found = namespaces().into_iter();
+    found.filter(|namespace| default_of(namespace).is_ok_and(|default| default.trim() == name)).collect()
+}
+
+/// The network namespaces that can be found by a process or a name.
+fn namespaces() -> Vec<DefaultOf> {
+    const OWN: &str = "/proc/thread-self/ns/net";
+    let own = fs::metadata(OWN).map(|found| found.ino()).unwrap_or_default();
     let entries =
         |folder: &str| fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
     let of_processes = entries("/proc").map(|process| process.join("ns/net"));
     let named = entries("/run/netns").chain(entries("/var/run/netns"));
     let mut found = BTreeMap::new();
     // a name says more than a process
-    for path in named.chain(of_processes) {
+    for path in named.chain(of_processes).chain([PathBuf::from(OWN)]) {
         if let Ok(metadata) = fs::metadata(&path) {
             found.entry(metadata.ino()).or_insert(path);
         }
     }
-    let defaults = found.into_iter().map(|(inum, path)| DefaultOf { inum, path, own: inum == own });
-    defaults.filter(|namespace| default_of(namespace).is_ok_and(|default| default == name)).collect()
+    found.into_iter().map(|(inum, path)| DefaultOf { inum, path, own: inum == own }).collect()
 }
 
-fn default_of(namespace: &DefaultOf) -> io::Result<String> {
+/// Does `work` in a network namespace, on a thread of its own, which need not find back.
+fn within<T: Send>(namespace: &DefaultOf, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     let file = File::open(&namespace.path)?;
-    // a thread of its own, which need not find back
-    let read = std::thread::spawn(move || {
-        setns(&file, CloneFlags::CLONE_NEWNET)?;
-        fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control")
-    });
-    let default = read.join().unwrap_or_else(|_| Err(Errno::EIO.into()))?;
-    Ok(default.trim().to_owned())
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(move || {
+            setns(&file, CloneFlags::CLONE_NEWNET)?;
+            work()
+        });
+        worker.join().unwrap_or_else(|_| Err(Errno::EIO.into()))
+    })
 }

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * last_link.h - a server hears its clients' link reports (link_report.h, docs/models/link-report.md) and keeps them for the law.
+ * Part of the object of the law that uses them; acts only on sockets that have that law.
+ *
+ *   listen        keep SYNs, and ask to write options of SYN-ACKs
+ *   SYN           with a report: the SYN-ACK has ANSWER, and where it carries a SYN cookie RESEND. A SYN-ACK that is sent again
+ *                 has neither: a middlebox may have dropped the first for it
+ *   established   the report of the SYN that was kept, else of the segment that ended the handshake (SYN cookies). It is kept
+ *                 in `reports`; the law's init(), which runs next, hands it to the law
+ *   segments      those with options that the kernel does not know: a report is kept, and the law is told of it at its next
+ *                 hook, at this very ACK or at the next transmission
+ *
+ * What a listener asks for, its connections inherit: the callback for each segment that is written is given up once the
+ * SYN-ACK has gone. Other programs may want the same callbacks on the same sockets. Only what was not set before us is taken
+ * away; a storage of the listener, which its connections inherit too, remembers what that is.
+ *
+ * Hooks: sockops at the root of cgroup2, context struct bpf_sock_ops; the socket is locked, but for SYN-ACKs, where there is
+ * but a request and `sk` is NULL; and iter/tcp, socket locked. Maps: listeners (create), reports (create), flows, permits.
+ * The verifier lets a request be read only through the kernel's own struct behind the context.
+ */
+#ifndef LASTHOP_LAST_LINK_H
+#define LASTHOP_LAST_LINK_H
+
+#include "option.h"
+
+/* Written by the programs only. */
+struct lh_heard_counters heard SEC(".bss.heard") = {};
+
+/* In the next: the listener keeps SYNs because of us. The other bits are callbacks, which its connections ask for as well. */
+#define KEEPS_SYNS (1U << 31)
+
+/* What a listener asks for because of us. */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
+	__type(key, int);
+	__type(value, __u32);
+} listeners SEC(".maps");
+
+/* The latest report of each connection. */
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct lh_report);
+} reports SEC(".maps");
+
+/* What connections may use, LH_PERMIT_; the most specific entry counts. Written by loaders only, at any time. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, LH_PERMITS_MAX);
+	__type(key, struct lh_permit_key);
+	__type(value, __u32);
+} permits SEC(".maps");
+
+extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym;
+
+static __always_inline bool has_our_law(const struct tcp_congestion_ops *ops)
+{
+	char name[TCP_CA_NAME_MAX] = {};
+
+	bpf_core_read_str(name, sizeof(name), &((struct tcp_congestion_ops___read *)ops)->name);
+	for (int i = 0; i < TCP_CA_NAME_MAX; i++)
+		if (name[i] != about.name[i])
+			return false;
+	return true;
+}
+
+/* What the server permits a connection with these ends: the entry for its own port, else the one for all. */
+static __always_inline __u32 permitted(struct sock *sk)
+{
+	struct lh_permit_key key = { .prefix_bits = LH_PERMIT_PORT_BITS + 128 };
+	__u16 port = BPF_CORE_READ(sk, __sk_common.skc_num);
+	const __u32 *found;
+
+	key.port = bpf_htons(port);
+	if (BPF_CORE_READ(sk, __sk_common.skc_family) == AF_INET) {
+		key.client[10] = key.client[11] = 0xff;
+		BPF_CORE_READ_INTO((__u32 *)&key.client[12], sk, __sk_common.skc_daddr);
+	} else {
+		BPF_CORE_READ_INTO(&key.client, sk, __sk_common.skc_v6_daddr);
+	}
+	found = bpf_map_lookup_elem(&permits, &key);
+	if (!found) {
+		key.port = 0;
+		found = bpf_map_lookup_elem(&permits, &key);
+	}
+	return found ? *found : LH_PERMIT_ALL;
+}
+
+/* Reads a client's report; an answer is none. */
+static __always_inline bool hear(struct bpf_sock_ops *ctx, __u64 flags, struct lh_report *report, bool count_it)
+{
+	__u8 option[LH_REPORT_OCTETS] = {};
+
+	switch (load_option(ctx, flags, option, report)) {
+	case LH_REPORT_GOOD:
+		if (!(lh_report_flags(option) & LH_REPORT_ANSWER))
+			return true;
+		break;
+	case LH_REPORT_NOT_OURS:
+		return false;
+	case LH_REPORT_OTHER_VERSION:
+		if (count_it)
+			count(&heard.other_version);
+		return false;
+	default:
+		break;
+	}
+	if (count_it)
+		count(&heard.malformed);
+	return false;
+}
+
+/* For the law to be told. */
+static __always_inline void keep(struct bpf_sock *sk, struct tcp_sock *tp, struct lh_report *report)
+{
+	struct lh_report *kept;
+	struct lh_flow *flow;
+
+	report->now_us = now_us_of(tp);
+	report->permitted = permitted(&tp->inet_conn.icsk_inet.sk);
+	/* where less is permitted than was the law must know; where nothing ever was there is nothing to keep */
+	kept = bpf_sk_storage_get(&reports, sk, NULL, report->permitted ? BPF_SK_STORAGE_GET_F_CREATE : 0);
+	if (!report->permitted)
+		count(&heard.not_permitted);
+	else if (!kept)
+		count(&heard.storage_missing);
+	if (!kept)
+		return;
+	*kept = *report;
+	flow = bpf_sk_storage_get(&flows, sk, NULL, 0);
+	if (flow)
+		flow->reported = 1;
+}
+
+/* Prepares a listener, which asks for `flags` already. `as` is what helpers for options take for it in this hook. */
+static __always_inline int prepare(void *as, void *sk, __u32 flags)
+{
+	__u32 *ours = bpf_sk_storage_get(&listeners, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	int keeps = 0, error = -1;
+
+	if (ours)
+		error = bpf_getsockopt(as, SOL_TCP, TCP_SAVE_SYN, &keeps, sizeof(keeps));
+	if (ours && !error) {
+		*ours = ~flags & BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG;
+		if (!keeps) {
+			*ours |= KEEPS_SYNS;
+			keeps = 1;
+			error = bpf_setsockopt(as, SOL_TCP, TCP_SAVE_SYN, &keeps, sizeof(keeps));
+		}
+	}
+	count(error ? &heard.listeners_failed : &heard.listeners);
+	return error;
+}
+
+/* A SYN-ACK is being made, twice: room is reserved, then the options are written. */
+static __always_inline void answer(struct bpf_sock_ops *ctx)
+{
+	struct lh_report report = { .error_ppm = LH_ERROR_UNKNOWN };
+	struct bpf_sock_ops_kern *kern = bpf_cast_to_kern_ctx(ctx);
+	bool reserving = ctx->op == BPF_SOCK_OPS_HDR_OPT_LEN_CB;
+	__u32 flags = LH_REPORT_ANSWER;
+	__u8 option[LH_REPORT_OCTETS];
+	struct tcp_sock *listener;
+	struct sock *request;
+
+	if (!kern->syn_skb)
+		return;
+	request = kern->sk;
+	listener = (struct tcp_sock *)BPF_CORE_READ(request, __sk_common.skc_listener);
+	if (!has_our_law(BPF_CORE_READ(listener, inet_conn.icsk_ca_ops)))
+		return;
+	if (!hear(ctx, BPF_LOAD_HDR_OPT_TCP_SYN, &report, false) || !permitted(request))
+		return;
+	if (reserving) {
+		if (bpf_reserve_hdr_opt(ctx, LH_REPORT_OCTETS, 0))
+			count(&heard.no_room);
+		return;
+	}
+	if (ctx->args[0] == BPF_WRITE_HDR_TCP_SYNACK_COOKIE)
+		flags |= LH_REPORT_RESEND;
+	report.bandwidth_kbps = 0;
+	report.error_ppm = LH_ERROR_UNKNOWN;
+	report.valid_s = 0;
+	lh_report_write(option, &report, flags);
+	if (bpf_store_hdr_opt(ctx, option, sizeof(option), 0)) {
+		count(&heard.no_room);
+		return;
+	}
+	count(&heard.answered);
+	if (flags & LH_REPORT_RESEND)
+		count(&heard.cookies);
+}
+
+/* A connection no longer asks for what only its listener needed. */
+static __always_inline void inherit_less(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
+{
+	__u32 *ours = bpf_sk_storage_get(&listeners, sk, NULL, 0);
+
+	if (ours) {
+		no_longer_ask_for(ctx, *ours & ~KEEPS_SYNS);
+		bpf_sk_storage_delete(&listeners, sk);
+	}
+}
+
+/* Accepted. With TCP Fast Open the context's segment is the SYN itself, and its SYN-ACK is still to be made. */
+static __always_inline void on_accept(struct bpf_sock_ops *ctx, struct bpf_sock *sk, struct tcp_sock *tp)
+{
+	bool fast_open = ctx->skb_tcp_flags & TCPHDR_SYN;
+	struct lh_report report = {};
+
+	if (!fast_open)
+		inherit_less(ctx, sk);
+	if (!has_our_law(BPF_CORE_READ(tp, inet_conn.icsk_ca_ops)))
+		return;
+	ask_for(ctx, BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG);
+	if (hear(ctx, BPF_LOAD_HDR_OPT_TCP_SYN, &report, true) || (!fast_open && hear(ctx, 0, &report, true))) {
+		count(&heard.at_accept);
+		keep(sk, tp, &report);
+	}
+}
+
+SEC("sockops")
+int last_link(struct bpf_sock_ops *ctx)
+{
+	struct lh_report report = {};
+	__u32 op = ctx->op;
+	struct tcp_sock *tp;
+	struct bpf_sock *sk;
+
+	if (op != BPF_SOCK_OPS_TCP_LISTEN_CB && op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB &&
+	    op != BPF_SOCK_OPS_PARSE_HDR_OPT_CB && op != BPF_SOCK_OPS_HDR_OPT_LEN_CB &&
+	    op != BPF_SOCK_OPS_WRITE_HDR_OPT_CB)
+		return 1;
+	sk = ctx->sk;
+	if (!sk) {
+		if (op == BPF_SOCK_OPS_HDR_OPT_LEN_CB || op == BPF_SOCK_OPS_WRITE_HDR_OPT_CB)
+			answer(ctx);
+		return 1;
+	}
+	if (op == BPF_SOCK_OPS_WRITE_HDR_OPT_CB)
+		return 1;
+	if (op == BPF_SOCK_OPS_HDR_OPT_LEN_CB) {
+		/* a connection's first segment after the SYN-ACK of TCP Fast Open */
+		inherit_less(ctx, sk);
+		return 1;
+	}
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp)
+		return 1;
+	if (op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB) {
+		on_accept(ctx, sk, tp);
+		return 1;
+	}
+	if (!has_our_law(BPF_CORE_READ(tp, inet_conn.icsk_ca_ops)))
+		return 1;
+	if (op == BPF_SOCK_OPS_TCP_LISTEN_CB) {
+		if (!prepare(ctx, sk, ctx->bpf_sock_ops_cb_flags))
+			ask_for(ctx, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
+	} else if (hear(ctx, 0, &report, true)) {
+		count(&heard.later);
+		keep(sk, tp, &report);
+	}
+	return 1;
+}
+
+/* The law hears what was kept; the window may change. */
+static __always_inline void tell_report(struct tcp_sock *tp, struct lh_flow *flow)
+{
+	struct lh_report *kept = bpf_sk_storage_get(&reports, tp, NULL, 0);
+	struct lh_window before = {
+		.cwnd_segments = tp->snd_cwnd,
+		.cwnd_count = tp->snd_cwnd_cnt,
+		.ssthresh_segments = tp->snd_ssthresh,
+	};
+	struct lh_window window = before;
+	struct lh_report report;
+
+	flow->reported = 0;
+	if (!kept)
+		return;
+	report = *kept;
+	report.segment_bytes = tp->mss_cache;
+	report.rtt_us = tp->srtt_us >> 3;
+	report.segments_sent = tp->data_segs_out;
+	/* RFC 5681 section 3.1, as tcp_init_transfer(): then the window is 1 */
+	if (!report.segments_sent && tp->total_retrans > 1)
+		report.permitted &= ~LH_PERMIT_INITIAL;
+	lh_law_reported(law_of(flow), &parameters, &report, &window);
+	record(CALL_REPORTED, tp, flow, &report, sizeof(report), &before, &window);
+	if (window.cwnd_segments != before.cwnd_segments) {
+		set_window(tp, clamped(tp, window.cwnd_segments, 2));
+		tp->snd_cwnd_stamp = bpf_jiffies64();
+	}
+	if (window.cwnd_count != before.cwnd_count)
+		tp->snd_cwnd_cnt = window.cwnd_count;
+	if (window.ssthresh_segments != before.ssthresh_segments)
+		tp->snd_ssthresh = window.ssthresh_segments;
+}
+
+/* A transmission begins with nothing in flight: a report that came with a request is to count for the response. */
+static __always_inline void tell_before_sending(struct tcp_sock *tp)
+{
+	struct lh_flow *flow = bpf_sk_storage_get(&flows, tp, NULL, 0);
+
+	if (flow && flow->begun && flow->reported)
+		tell_report(tp, flow);
+}
+
+/* Listening sockets of the walker's network namespace that were there before us. Nothing is written to the sequence. */
+SEC("iter/tcp")
+int prepare_listeners(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *sk = ctx->sk_common;
+	struct tcp_sock *tp;
+	int flags = 0;
+
+	if (!sk)
+		return 0;
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp || BPF_CORE_READ(tp, inet_conn.icsk_inet.sk.__sk_common.skc_state) != TCP_LISTEN)
+		return 0;
+	if (!has_our_law(BPF_CORE_READ(tp, inet_conn.icsk_ca_ops)) || bpf_sk_storage_get(&listeners, tp, NULL, 0))
+		return 0;
+	if (bpf_getsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags))) {
+		count(&heard.listeners_failed);
+		return 0;
+	}
+	if (!prepare(tp, tp, flags)) {
+		flags |= BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG;
+		bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags));
+	}
+	return 0;
+}
+
+/* The way back. */
+SEC("iter/tcp")
+int release_listeners(struct bpf_iter__tcp *ctx)
+{
+	struct sock_common *sk = ctx->sk_common;
+	int flags = 0, keeps = 0;
+	struct tcp_sock *tp;
+	__u32 *ours;
+
+	if (!sk)
+		return 0;
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp)
+		return 0;
+	ours = bpf_sk_storage_get(&listeners, tp, NULL, 0);
+	if (!ours)
+		return 0;
+	if (*ours & KEEPS_SYNS)
+		bpf_setsockopt(tp, SOL_TCP, TCP_SAVE_SYN, &keeps, sizeof(keeps));
+	if (!bpf_getsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags))) {
+		flags &= ~(*ours & ~KEEPS_SYNS);
+		bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags));
+	}
+	bpf_sk_storage_delete(&listeners, tp);
+	return 0;
+}
+
+#endif /* LASTHOP_LAST_LINK_H */
