@@ -237,8 +237,117 @@ pub fn describe_last_link(interface: &Interface, wifi: Option<&WifiLink>) -> Str
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wifi::WifiLink;
     use control::last_link::LinkReport;
-    use control::last_link::estimate::Source;
+    use control::last_link::estimate::{Modulation, Source};
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    #[derive(Clone, Default)]
+    struct Told(Rc<RefCell<Vec<Claim>>>);
+
+    impl LinkReporter for Told {
+        fn set(&mut self, claim: Claim) -> anyhow::Result<()> {
+            self.0.borrow_mut().push(claim);
+            Ok(())
+        }
+
+        fn counters(&self) -> anyhow::Result<ReportCounters> {
+            Ok(ReportCounters { offered: 3, ..ReportCounters::default() })
+        }
+    }
+
+    /// A laptop on Wi-Fi that is looked at every two seconds.
+    struct Laptop {
+        last_link: LastLink,
+        told: Told,
+        now: Time,
+        link: WifiLink,
+    }
+
+    impl Laptop {
+        fn new() -> Self {
+            let config = LastLinkConfig { report: true, ..LastLinkConfig::default() };
+            let told = Told::default();
+            let mut last_link = LastLink::new(&config).expect("it is to report");
+            last_link.attach(Some(Box::new(told.clone())));
+            let link = WifiLink {
+                rx_bitrate_mbps: Some(54.0),
+                rx_modulation: Some(Modulation::Ofdm),
+                rx_packets: Some(0),
+                ..WifiLink::of([2, 0, 0, 0, 0, 1].into())
+            };
+            Self { last_link, told, now: Time::from_nanos(1), link }
+        }
+
+        fn look(&mut self, radio: impl Fn(&WifiLink) -> Radio) -> Option<LinkReported> {
+            self.now += Span::from_secs(2);
+            self.link.rx_packets = self.link.rx_packets.map(|packets| packets + 1000);
+            let interface = Interface {
+                name: "lo".to_owned(),
+                index: 1,
+                up: true,
+                broadcast: None,
+                has_ipv6_link_local: false,
+                gateway: None,
+            };
+            let refreshed = self.last_link.on_refresh(self.now, Some(&interface), &radio(&self.link), None);
+            refreshed.or_else(|| self.last_link.on_tick(self.now, &[]))
+        }
+
+        fn listen(&mut self) -> Option<LinkReported> {
+            self.look(|link| Radio::Associated(link.clone()))
+        }
+
+        fn last_told(&self) -> Option<Option<u32>> {
+            self.told.0.borrow().last().map(|claim| claim.bandwidth_kbps)
+        }
+    }
+
+    // 24,000 bits in 1014.47 µs, see control::last_link::estimate::airtime; in kb/s.
+    const CARRIED: u32 = 23_657;
+
+    #[test]
+    fn a_radio_is_told_of_until_it_is_alone_or_may_be_elsewhere() {
+        let mut laptop = Laptop::new();
+        // The first look is where counting begins, and then it takes three.
+        assert!((0..3).all(|_| laptop.listen().is_none()) && laptop.last_told().is_none());
+        let reported = laptop.listen().expect("news");
+        assert_eq!((reported.bandwidth_source, reported.cause), (Some(Source::Radio), ReportCause::Estimate));
+        assert_eq!(laptop.last_told(), Some(Some(CARRIED)));
+        // It is told again every 8 s, a quarter of 32 s, without being news.
+        assert!((0..8).all(|_| laptop.listen().is_none()));
+        assert_eq!(laptop.told.0.borrow().len(), 3);
+
+        // No access point; and when there is one again, it has to be believed anew.
+        let reported = laptop.look(|_| Radio::Alone).expect("news");
+        assert_eq!((reported.bandwidth_mbps, reported.cause), (None, ReportCause::LinkLost));
+        assert_eq!(laptop.last_told(), Some(None));
+        assert!((0..3).all(|_| laptop.listen().is_none()));
+        assert!(laptop.listen().is_some());
+
+        for cause in [ReportCause::Resumed, ReportCause::Roamed] {
+            let reported = laptop.last_link.on_moved(laptop.now, cause).expect("news");
+            assert_eq!((reported.bandwidth_mbps, reported.cause), (None, cause));
+            assert_eq!(laptop.last_told(), Some(None));
+            while laptop.listen().is_none() {}
+        }
+        let totals = laptop.last_link.totals();
+        assert_eq!((totals.changed, totals.retracted, totals.offered), (4, 3, 3));
+    }
+
+    #[test]
+    fn another_interface_begins_with_nothing_and_what_was_told_is_counted_over_all() {
+        let mut laptop = Laptop::new();
+        while laptop.listen().is_none() {}
+        laptop.last_link.detach();
+        assert!(laptop.listen().is_none()); // nobody to tell
+        let another = Told::default();
+        laptop.last_link.attach(Some(Box::new(another.clone())));
+        while laptop.listen().is_none() {}
+        assert_eq!(another.0.borrow().len(), 1);
+        assert_eq!(laptop.last_link.totals().offered, 6);
+    }
 
     #[test]
     fn a_claim_is_rounded_down_and_never_wraps() {
