@@ -16,6 +16,8 @@
  *   bandwidth        counts no further than achieved_headroom times the highest rate of a round trip, outside slow start and
  *                    after three rounds that the window limited; not for the initial window
  *   error rate       counts no further than error_max
+ *   PLR              is that of the last memory_segments to twice as many: neither do errors that have not come make room for
+ *                    congestion, nor does the end of slow start count for ever
  *   a loss           is heeded after ignored_max in a row were not, whatever PLR is; and while SRTT > queue_ratio min RTT
  *   slow start       ends at a loss that is ignored, too (errors_end_slow_start)
  *
@@ -50,6 +52,7 @@ struct lh_lastlink_parameters {
 	__u32 initial_max_segments; /* this and all below: 0 is off */
 	__u32 error_max_ppm;
 	__u32 error_deviations;
+	__u32 memory_segments;
 	__u32 ignored_max;
 	__u32 queue_ratio_ppm;
 	__u32 errors_end_slow_start;
@@ -72,6 +75,8 @@ struct lh_lastlink {
 	__u32 round_segments; /* delivered in it */
 	__u32 rounds; /* limited by the window, up to LH_LASTLINK_ROUNDS */
 	__u32 achieved_kbps; /* the highest rate of a round */
+	__u32 past_segments; /* of N_tx and N_retr, what is forgotten */
+	__u32 past_retransmits;
 	__u32 kept_ssthresh; /* to be given back after the recovery; 0: none */
 	__u32 ignored_in_a_row;
 	__u32 ignored; /* loss events, by what became of them */
@@ -232,17 +237,40 @@ static inline void lh_lastlink_acked(struct lh_lastlink *law, const struct lh_la
 		window->cwnd_segments = lh_max(most, before);
 }
 
+/* Retransmissions since the past that is forgotten; the stack may have taken one back. */
+static inline __u32 lh_lastlink_retransmits(const struct lh_lastlink *law, const struct lh_lost *lost)
+{
+	return lh_after(lost->retransmits, law->past_retransmits) ? lost->retransmits - law->past_retransmits : 0;
+}
+
+/* Forgets, by halves, what is older than the memory. */
+static inline void lh_lastlink_forget(struct lh_lastlink *law, const struct lh_lastlink_parameters *parameters,
+				      const struct lh_lost *lost)
+{
+	__u32 sent = lost->segments_sent - law->past_segments, again = lh_lastlink_retransmits(law, lost);
+	__u32 step, left = sent, left_again = again;
+
+	/* for BPF's verifier: no number is halved more often than it has bits */
+	for (step = 0; step < 32 && left / 2 > parameters->memory_segments; step++) {
+		left -= left / 2;
+		left_again -= left_again / 2;
+	}
+	law->past_segments += sent - left;
+	law->past_retransmits += again - left_again;
+}
+
 /* PLR > PER, by more than chance makes likely */
 static inline int lh_lastlink_is_excess(const struct lh_lastlink *law, const struct lh_lastlink_parameters *parameters,
 					const struct lh_lost *lost)
 {
-	__u64 error_ppm = lh_min(law->error_ppm, 1000000), sent = lost->segments_sent, again = lost->retransmits;
-	__u64 retransmitted_ppm, expected_ppm, excess, deviations = lh_min(parameters->error_deviations, 10);
+	__u64 sent = lost->segments_sent - law->past_segments, again = lh_lastlink_retransmits(law, lost);
+	__u64 error_ppm = lh_min(law->error_ppm, 1000000), deviations = lh_min(parameters->error_deviations, 10);
+	__u64 retransmitted_ppm, expected_ppm, excess;
 
 	if (parameters->error_max_ppm)
 		error_ppm = lh_min(error_ppm, parameters->error_max_ppm);
 	if (!parameters->count_retransmissions)
-		sent -= lh_min(sent, again);
+		sent -= sent < again ? sent : again;
 	if (parameters->count_present_loss)
 		again += lost->lost_segments;
 	/* N_retr / N_tx > PER */
@@ -277,8 +305,11 @@ static inline __u32 lh_lastlink_judge(const struct lh_lastlink *law, const struc
 static inline int lh_lastlink_ignores(struct lh_lastlink *law, const struct lh_lastlink_parameters *parameters,
 				      const struct lh_lost *lost)
 {
-	__u32 verdict = lh_lastlink_judge(law, parameters, lost);
+	__u32 verdict;
 
+	if (parameters->memory_segments)
+		lh_lastlink_forget(law, parameters, lost);
+	verdict = lh_lastlink_judge(law, parameters, lost);
 	law->kept_ssthresh = 0;
 	law->initial_is_due = 0;
 	law->ignored += verdict == LH_LOSS_IGNORED;
@@ -291,6 +322,8 @@ static inline int lh_lastlink_ignores(struct lh_lastlink *law, const struct lh_l
 		return 0;
 	}
 	law->ignored_in_a_row++;
+	/* CUBIC grows with the cube of an epoch's time: an epoch of m + 1 losses would be worth far more than m + 1 epochs */
+	law->cubic.epoch_start = 0;
 	return 1;
 }
 
@@ -320,7 +353,6 @@ static inline void lh_lastlink_timed_out(struct lh_lastlink *law, const struct l
 	if (parameters->timeouts_too && lh_lastlink_ignores(law, parameters, lost)) {
 		lh_slow_start_again(&law->newreno.slow_start, lost->now_us, lost->snd_nxt);
 		lh_slow_start_again(&law->cubic.slow_start, lost->now_us, lost->snd_nxt);
-		law->cubic.epoch_start = 0;
 		lh_tolerate(window);
 		return;
 	}

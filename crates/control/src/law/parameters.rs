@@ -471,14 +471,21 @@ const LASTLINK: &[Parameter] = &[
         "error_deviations",
         Unit::Count,
         (0.0, 10.0),
-        2.0,
+        3.0,
         "So many standard deviations of chance may there be more losses than the error rate makes ([wu]: 0).",
+    ),
+    parameter(
+        "memory_segments",
+        Unit::Count,
+        (0.0, 1_000_000_000.0),
+        1000.0,
+        "How far N_tx and N_retr reach back: so many segments to twice as many; 0: to the beginning ([wu]: 0).",
     ),
     parameter(
         "ignored_max",
         Unit::Count,
         (0.0, 1_000_000.0),
-        5.0,
+        7.0,
         "After so many losses in a row that were ignored the next one is heeded; 0: no limit ([wu]: none).",
     ),
     parameter(

@@ -32,6 +32,7 @@ fn paper(changes: &[(&str, f64)]) -> Choice {
         "initial_max_segments",
         "error_max",
         "error_deviations",
+        "memory_segments",
         "ignored_max",
         "queue_ratio",
         "errors_end_slow_start",
