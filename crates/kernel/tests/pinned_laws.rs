@@ -6,7 +6,7 @@
 mod support;
 
 use control::law::{LawName, Parameters};
-use kernel::laws::{Error, Found, Law, Pins, VERSION};
+use kernel::laws::{Clients, Error, Found, Heard, Heuristics, Law, Pins, Prefix, VERSION};
 use libbpf_rs::{MapCore, MapHandle, MapType};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
@@ -264,6 +264,41 @@ fn replace(path: &Path, bytes: &[u8]) {
     let mut map = MapHandle::create(MapType::Array, Some("about"), 4, bytes.len() as u32, 1, &options).expect("a map");
     map.update(&0u32.to_ne_bytes(), bytes, libbpf_rs::MapFlags::ANY).expect("written");
     map.pin(path).expect("pinned");
+}
+
+#[test]
+fn the_law_that_hears_reports_is_pinned_with_what_is_permitted() {
+    needs_root!();
+    with_pins(|pins| {
+        let law = Law::Lastlink;
+        let everybody = Clients { prefix: Prefix::ALL, port: None };
+        assert!(message(pins.permit(law, &everybody, Heuristics::NONE)).contains("lastlink is not loaded"));
+        pins.load(law, defaults_of(law)).expect("loaded");
+        assert_eq!(pins.get(law).expect("it is there").heard().expect("counters"), Heard::default());
+        pins.prepare_listeners(law).expect("a walk");
+        let some = Clients { prefix: "192.0.2.0/24".parse().expect("a prefix"), port: Some(443) };
+        pins.permit(law, &everybody, Heuristics::NONE).expect("permitted");
+        pins.permit(law, &some, Heuristics::ALL).expect("permitted");
+        let permits = || pins.get(law).expect("it is there").permits().expect("a map");
+        assert_eq!(permits(), [(some, Heuristics::ALL), (everybody, Heuristics::NONE)]);
+        pins.withdraw(law, &some).expect("withdrawn");
+        assert_eq!(permits(), [(everybody, Heuristics::NONE)]);
+        let none = message(pins.withdraw(law, &some));
+        assert!(none.contains("no entry for 192.0.2.0/24, port 443"), "{none}");
+        for port in 1..1024 {
+            pins.permit(law, &Clients { port: Some(port), ..some }, Heuristics::ALL).expect("permitted");
+        }
+        let full = message(pins.permit(law, &Clients { port: Some(1024), ..some }, Heuristics::ALL));
+        assert!(full.contains("1024 entries"), "{full}");
+        pins.unload(law, false).expect("unloaded");
+        assert!(!pins.folder().exists(), "nothing is left");
+        let deaf = message(pins.permit(LAW, &everybody, Heuristics::NONE));
+        assert!(deaf.contains("hd is not loaded"), "{deaf}");
+        pins.load(LAW, defaults()).expect("loaded");
+        let deaf = message(pins.permit(LAW, &everybody, Heuristics::NONE));
+        assert!(deaf.contains("hd does not use what clients report"), "{deaf}");
+        pins.unload(LAW, false).expect("unloaded");
+    });
 }
 
 #[test]

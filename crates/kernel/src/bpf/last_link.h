@@ -16,7 +16,8 @@
  * away; a storage of the listener, which its connections inherit too, remembers what that is.
  *
  * Hooks: sockops at the root of cgroup2, context struct bpf_sock_ops; the socket is locked, but for SYN-ACKs, where there is
- * but a request and `sk` is NULL; and iter/tcp, socket locked. Maps: listeners (create), reports (create), flows, permits.
+ * but a request and `sk` is NULL; and iter/tcp, socket locked. Maps: listeners (create), reports (create), ports,
+ * flows, permits.
  * The verifier lets a request be read only through the kernel's own struct behind the context.
  */
 #ifndef LASTHOP_LAST_LINK_H
@@ -37,6 +38,22 @@ struct {
 	__type(key, int);
 	__type(value, __u32);
 } listeners SEC(".maps");
+
+/*
+ * Ports on which somebody with the law has begun to listen. The request behind a SYN cookie does not know its listener; one of
+ * another socket that has got the port meanwhile is answered for nothing, and sends some reports that nobody reads.
+ */
+struct port {
+	__u32 netns_inum;
+	__u32 port;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, LH_PORTS_MAX);
+	__type(key, struct port);
+	__type(value, __u8);
+} ports SEC(".maps");
 
 /* The latest report of each connection. */
 struct {
@@ -66,6 +83,24 @@ static __always_inline bool has_our_law(const struct tcp_congestion_ops *ops)
 		if (name[i] != about.name[i])
 			return false;
 	return true;
+}
+
+static __always_inline void port_of(struct sock *sk, struct port *port)
+{
+	port->netns_inum = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
+	port->port = BPF_CORE_READ(sk, __sk_common.skc_num);
+}
+
+/* Whether a request is of a listener that has the law. */
+static __always_inline bool is_of_ours(struct sock *request)
+{
+	struct tcp_sock *listener = (struct tcp_sock *)BPF_CORE_READ(request, __sk_common.skc_listener);
+	struct port port = {};
+
+	if (listener)
+		return has_our_law(BPF_CORE_READ(listener, inet_conn.icsk_ca_ops));
+	port_of(request, &port);
+	return bpf_map_lookup_elem(&ports, &port);
 }
 
 /* What the server permits a connection with these ends: the entry for its own port, else the one for all. */
@@ -137,10 +172,12 @@ static __always_inline void keep(struct bpf_sock *sk, struct tcp_sock *tp, struc
 }
 
 /* Prepares a listener, which asks for `flags` already. `as` is what helpers for options take for it in this hook. */
-static __always_inline int prepare(void *as, void *sk, __u32 flags)
+static __always_inline int prepare(void *as, void *sk, struct tcp_sock *tp, __u32 flags)
 {
 	__u32 *ours = bpf_sk_storage_get(&listeners, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	int keeps = 0, error = -1;
+	struct port port = {};
+	__u8 one = 1;
 
 	if (ours)
 		error = bpf_getsockopt(as, SOL_TCP, TCP_SAVE_SYN, &keeps, sizeof(keeps));
@@ -152,6 +189,9 @@ static __always_inline int prepare(void *as, void *sk, __u32 flags)
 			error = bpf_setsockopt(as, SOL_TCP, TCP_SAVE_SYN, &keeps, sizeof(keeps));
 		}
 	}
+	port_of(&tp->inet_conn.icsk_inet.sk, &port);
+	if (!error)
+		error = bpf_map_update_elem(&ports, &port, &one, BPF_ANY);
 	count(error ? &heard.listeners_failed : &heard.listeners);
 	return error;
 }
@@ -164,14 +204,9 @@ static __always_inline void answer(struct bpf_sock_ops *ctx)
 	bool reserving = ctx->op == BPF_SOCK_OPS_HDR_OPT_LEN_CB;
 	__u32 flags = LH_REPORT_ANSWER;
 	__u8 option[LH_REPORT_OCTETS];
-	struct tcp_sock *listener;
-	struct sock *request;
+	struct sock *request = kern->sk;
 
-	if (!kern->syn_skb)
-		return;
-	request = kern->sk;
-	listener = (struct tcp_sock *)BPF_CORE_READ(request, __sk_common.skc_listener);
-	if (!has_our_law(BPF_CORE_READ(listener, inet_conn.icsk_ca_ops)))
+	if (!kern->syn_skb || !is_of_ours(request))
 		return;
 	if (!hear(ctx, BPF_LOAD_HDR_OPT_TCP_SYN, &report, false) || !permitted(request))
 		return;
@@ -244,8 +279,9 @@ int last_link(struct bpf_sock_ops *ctx)
 	if (op == BPF_SOCK_OPS_WRITE_HDR_OPT_CB)
 		return 1;
 	if (op == BPF_SOCK_OPS_HDR_OPT_LEN_CB) {
-		/* a connection's first segment after the SYN-ACK of TCP Fast Open */
-		inherit_less(ctx, sk);
+		/* a connection's first segment after the SYN-ACK of TCP Fast Open, not the maximum segment size before that */
+		if (ctx->args[0] != BPF_WRITE_HDR_TCP_CURRENT_MSS)
+			inherit_less(ctx, sk);
 		return 1;
 	}
 	tp = bpf_skc_to_tcp_sock(sk);
@@ -258,7 +294,7 @@ int last_link(struct bpf_sock_ops *ctx)
 	if (!has_our_law(BPF_CORE_READ(tp, inet_conn.icsk_ca_ops)))
 		return 1;
 	if (op == BPF_SOCK_OPS_TCP_LISTEN_CB) {
-		if (!prepare(ctx, sk, ctx->bpf_sock_ops_cb_flags))
+		if (!prepare(ctx, sk, tp, ctx->bpf_sock_ops_cb_flags))
 			ask_for(ctx, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
 	} else if (hear(ctx, 0, &report, true)) {
 		count(&heard.later);
@@ -329,7 +365,7 @@ int prepare_listeners(struct bpf_iter__tcp *ctx)
 		count(&heard.listeners_failed);
 		return 0;
 	}
-	if (!prepare(tp, tp, flags)) {
+	if (!prepare(tp, tp, tp, flags)) {
 		flags |= BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG;
 		bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags));
 	}

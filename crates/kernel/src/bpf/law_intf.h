@@ -12,6 +12,7 @@
 enum {
 	LH_VERSION_LENGTH = 64,
 	LH_PERMITS_MAX = 1024,
+	LH_PORTS_MAX = 4096, /* the one that was used longest ago goes first */
 	LH_PERMIT_PORT_BITS = 16,
 };
 
