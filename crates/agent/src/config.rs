@@ -97,7 +97,7 @@ pub struct LastLinkConfig {
     /// Take the link speed of a wired interface for the bandwidth from the start; `false`: only once half of it has been seen.
     pub trust_link_speed: bool,
     /// How long an estimate holds without new evidence, and a report on a server without another one, in s; a report can say
-    /// powers of two only, and says the next lower one. 1 to 32,768.
+    /// powers of two only, and says the next lower one. 4, and four ticks, to 32,768.
     pub validity_s: u32,
 }
 
@@ -249,7 +249,7 @@ impl Config {
                 return Err(refused("interface", format!("{name:?}"), "the name of an interface, 1 to 15 characters"));
             }
         }
-        self.last_link.validate()?;
+        self.last_link.validate(self.tick_ms)?;
         self.policy.validate().map_err(|SettingsError { key, value, accepted }| ConfigError::Value {
             file: None,
             key: format!("policy.{key}"),
@@ -270,12 +270,13 @@ impl Config {
 }
 
 impl LastLinkConfig {
-    fn validate(&self) -> Result<(), ConfigError> {
+    fn validate(&self, tick_ms: u64) -> Result<(), ConfigError> {
         // 2^32 - 1 kb/s is the most that a report can say.
         let highest = f64::from(u32::MAX / 1000);
         number_within("last_link.bandwidth_mbps", self.bandwidth_mbps, 0.001, highest)?;
         number_within("last_link.packet_error_rate", self.packet_error_rate, 0.0, 1.0)?;
-        within("last_link.validity_s", self.validity_s.into(), 1, 32_768)?;
+        // A report is renewed four times in it, at ticks.
+        within("last_link.validity_s", self.validity_s.into(), (4 * tick_ms).div_ceil(1000).max(4), 32_768)?;
         if self.report && !self.measure && self.bandwidth_mbps.is_none() && self.packet_error_rate.is_none() {
             return Err(refused(
                 "last_link.report",
@@ -460,6 +461,8 @@ mod tests {
             "[last_link]\nbandwidth_mbps = nan",
             "[last_link]\npacket_error_rate = -0.1",
             "[last_link]\nvalidity_s = 40000",
+            "[last_link]\nvalidity_s = 3",
+            "tick_ms = 10000\nlease_ms = 20000\n[last_link]\nvalidity_s = 39",
             "[last_link]\naccess_point = \"gateway 10.0.0.1\"",
         ] {
             assert!(error(text).contains("is not accepted"), "{text}");

@@ -7,6 +7,8 @@
 //!                                            ^
 //!   always        peers' beacons ────────────┘
 //!   every 0.3 s   own beacon ──> IPv4 broadcast, IPv6 link-local multicast    less often where many are heard
+//!
+//!   every 0.5 s   interface, radio, connections ──> estimate the last link (control) ──> kernel ──> servers, if that is configured
 //! ```
 //!
 //! # What happens when
@@ -24,12 +26,14 @@
 //! | the interface is down, or has no address yet | the agent goes on and looks again every 2 s |
 //! | the interface is replaced (unplugged, or the default route moves) | the programs are loaded anew for the new one |
 //! | the kernel lacks a feature | one warning that names it, and the best mode that still works |
+//! | servers cannot be told of the last link | one warning, and everything else goes on |
+//! | the link is down, or the host roams, or was suspended | what servers were told of it is retracted, but for what is configured and still holds |
 //! | nobody reads the record | lines are left out and counted |
 //!
 //! # Modes
 //!
 //! `observe` and `advise` change nothing in the kernel; nor does `control` with the policy `none`. Beacons are sent in
-//! every mode, so that peers count this host right.
+//! every mode, so that peers count this host right. So are reports of the last link, which are off by default.
 //!
 //! Ticks and leases go by CLOCK_MONOTONIC, beacons carry the wall clock.
 
