@@ -13,7 +13,7 @@
 use crate::clock::TickClock;
 use crate::config::Config;
 use crate::info::Info;
-use crate::last_link::{LinkOption, Reporter, report_in};
+use crate::last_link::{self, Reporter, report_in};
 use crate::receiver::Receiver;
 use crate::segment::{Offer, Segment, TIMESTAMPS_BYTES, Timestamps};
 use crate::sender::{Agreed, Sender};
@@ -135,7 +135,7 @@ impl Endpoint {
             Phase::SynSent if segment.syn && segment.has_ack && segment.ack == 1 => {
                 self.take_offer(segment);
                 if let Some(reporter) = &mut self.reporter {
-                    reporter.on_syn_ack(segment.link.is_some());
+                    reporter.on_syn_ack(last_link::answers(segment));
                 }
                 self.establish(now);
                 self.receiver.ack_now();
@@ -307,7 +307,7 @@ impl Endpoint {
         if let Some(reporter) = &mut self.reporter
             && segment.has_room_for_link(self.mss_bytes)
         {
-            segment.link = reporter.for_segment(now).map(|report| Box::new(LinkOption::Report(report)));
+            segment.link = reporter.for_segment(now).as_ref().map(last_link::report);
         }
         self.receiver.on_ack_sent(complete);
         if self.config.tsq.is_some() {
@@ -320,11 +320,11 @@ impl Endpoint {
     fn handshake_segment(&mut self, now: Time) -> Segment {
         let answer = self.phase == Phase::SynReceived;
         let theirs = self.handshake.theirs;
-        let mut link = self.heard.as_ref().map(|_| LinkOption::Answer);
+        let mut link = self.heard.as_ref().map(|_| last_link::answer());
         if self.handshake.attempts == 0 {
             self.handshake.first_sent_at = now;
             if let (Some(reporter), false) = (&mut self.reporter, answer) {
-                link = reporter.for_syn(now).map(LinkOption::Report);
+                link = reporter.for_syn(now).as_ref().map(last_link::report);
             }
         }
         let timeout = self.config.rto_initial.as_nanos().saturating_mul(1 << self.handshake.attempts.min(32));
@@ -345,7 +345,7 @@ impl Endpoint {
                     .then(|| self.config.window_shift()),
                 sack_permitted: self.config.sack && (!answer || theirs.sack_permitted),
             },
-            link: link.map(Box::new),
+            link,
             ..Segment::default()
         }
     }

@@ -10,24 +10,21 @@
 //! Without an answer the client says nothing more, and a SYN that goes again goes without: what stands in the way may drop
 //! what it does not know. The answer alone costs a server that does not know the option nothing.
 //!
+//! The option is [`control::last_link::option`]'s, octet for octet, so that numbers are rounded as on the wire.
+//!
 //! *What it leaves out*: SYN cookies (the answer that asks to be told again), destinations remembered from one connection
 //! to the next, middleboxes.
 
 use crate::segment::Segment;
 use control::last_link::LinkReport;
+use control::last_link::option::{self, Flags, OCTETS};
 use units::Time;
 
 /// Segments in a row that carry a new report: an ACK may be lost, and is not repeated.
 const COPIES: u32 = 3;
 
-/// The option, in a segment.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum LinkOption {
-    /// A client's report.
-    Report(LinkReport),
-    /// A server hears reports.
-    Answer,
-}
+/// The option as it is on the wire.
+pub(crate) type LinkOption = [u8; OCTETS];
 
 /// The client's side.
 #[derive(Clone, Debug, Default)]
@@ -87,8 +84,21 @@ impl Reporter {
 
 /// What a client says in this segment.
 pub(crate) fn report_in(segment: &Segment) -> Option<LinkReport> {
-    match segment.link.as_deref() {
-        Some(LinkOption::Report(report)) => Some(*report),
-        _ => None,
-    }
+    let (report, flags) = option::parse(&segment.link?).ok()?;
+    (!flags.answer).then_some(report)
+}
+
+/// Whether a server answers in this segment that it hears.
+pub(crate) fn answers(segment: &Segment) -> bool {
+    segment.link.is_some_and(|link| option::parse(&link).is_ok_and(|(_, flags)| flags.answer))
+}
+
+/// A client's report.
+pub(crate) fn report(report: &LinkReport) -> LinkOption {
+    option::encode(report, Flags::default())
+}
+
+/// A server's answer.
+pub(crate) fn answer() -> LinkOption {
+    option::encode(&LinkReport::RETRACTION, Flags { answer: true, resend: false })
 }

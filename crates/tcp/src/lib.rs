@@ -66,5 +66,4 @@ mod tests;
 pub use config::{Config, ConfigError, DelayedAck, Recovery, RtoEstimator, Tsq, UnknownName};
 pub use endpoint::Endpoint;
 pub use info::{CongestionState, Info};
-pub use last_link::LinkOption;
 pub use segment::{Offer, SackBlocks, Segment, Timestamps};

@@ -6,7 +6,7 @@
 //!
 //! *What it leaves out*: urgent data, PSH, RST, ECN, all options but those of [`Segment`].
 
-use crate::last_link::LinkOption;
+use control::last_link::option::OCTETS;
 use std::ops::Range;
 use units::Bytes;
 
@@ -28,7 +28,7 @@ const SACK_BLOCKS: usize = 4;
 pub(crate) const SACK_BLOCKS_WITH_TIMESTAMPS: usize = 3;
 
 /// A segment.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
     /// Sequence number of the first byte; the SYN has number 0 and is a byte, so is the FIN.
     pub seq: u64,
@@ -50,8 +50,8 @@ pub struct Segment {
     pub sack: SackBlocks,
     /// Options of a SYN.
     pub offer: Offer,
-    /// What is said of a last link; few segments have it.
-    pub link: Option<Box<LinkOption>>,
+    /// The option that reports a last link, or answers that it is heard: see [`control::last_link::option`].
+    pub link: Option<[u8; OCTETS]>,
 }
 
 /// The timestamps option.

@@ -2,7 +2,8 @@
 //! 50 ms each way, segments carry 1000 bytes, and the server sends: 7 Mb/s make 87 segments of a round trip of 100 ms.
 
 use super::*;
-use crate::{CongestionState, DelayedAck, LinkOption, Recovery};
+use crate::last_link::{answers, report_in};
+use crate::{CongestionState, DelayedAck, Recovery};
 use control::last_link::{Applied, LinkReport};
 use units::{Bytes, Probability, Rate};
 
@@ -58,9 +59,8 @@ fn applied(pair: &Pair) -> Option<Applied> {
 
 /// When the client said what, in ms.
 fn said(pair: &Pair) -> Vec<(u64, LinkReport)> {
-    let of_client = |(at, by, segment): &(Time, usize, Segment)| match segment.link.as_deref() {
-        Some(LinkOption::Report(report)) if *by == CLIENT => Some(((*at - Time::ZERO).as_millis(), *report)),
-        _ => None,
+    let of_client = |(at, by, segment): &(Time, usize, Segment)| {
+        report_in(segment).filter(|_| *by == CLIENT).map(|report| ((*at - Time::ZERO).as_millis(), report))
     };
     pair.log.iter().filter_map(of_client).collect()
 }
@@ -88,7 +88,7 @@ fn the_first_flight_is_the_product_of_bandwidth_and_rtt() {
     let mut pair = pair(&plain(), paper(&[]), report(7.0, 0.0), 1000);
     pair.run_until(ms(151));
     assert_eq!(said(&pair), [(0, report(7.0, 0.0))]);
-    assert_eq!(pair.log[1].2.link.as_deref(), Some(&LinkOption::Answer));
+    assert!(answers(&pair.log[1].2));
     assert_eq!(at(&pair, 150), (0..87).collect::<Vec<_>>());
     assert_eq!(window(&pair), (87, Some(87)));
     let applied = applied(&pair).expect("a report");
@@ -182,7 +182,8 @@ fn a_new_report_goes_with_three_segments_and_again_when_half_of_it_is_over() {
     assert_eq!(said(&pair).len(), 5);
     pair.ends[CLIENT].report_link(None);
     pair.run_until(ms(third + 34_000));
-    assert_eq!(said(&pair).split_off(5).iter().map(|(_, said)| *said).collect::<Vec<_>>(), [LinkReport::RETRACTION; 3]);
+    let retraction = LinkReport { validity: Span::from_secs(1), ..LinkReport::RETRACTION }; // the shortest that there is
+    assert_eq!(said(&pair).split_off(5).iter().map(|(_, said)| *said).collect::<Vec<_>>(), [retraction; 3]);
     assert_eq!(applied(&pair).and_then(|applied| applied.bandwidth), None);
 }
 
