@@ -32,7 +32,7 @@ bench: build ## speed of the simulator, overhead in the kernel and of the agent:
 	$(CARGO) bench --locked --package lasthop-kernel --bench overhead
 	$(CARGO) bench --locked --package lasthop-agent --bench footprint
 
-fuzz: setup ## 60 s of forged beacons against the codec, the peer table and a policy (FUZZ_SECONDS=60; needs g++)
+fuzz: setup ## what strangers can send, 60 s each: forged beacons against the codec, the peer table and a policy; link reports against the codec and the law (FUZZ_SECONDS=60; needs g++)
 	@scripts/fuzz
 
 clean: ## remove what was built and measured

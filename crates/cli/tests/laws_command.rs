@@ -54,7 +54,7 @@ fn in_namespaces(work: impl FnOnce() + Send) {
 
 /// The laws in the kernel under their own names; those of other tests have other ones.
 fn loaded() -> Vec<String> {
-    let own = ["lh_hd", "lh_chd", "lh_cdg", "lh_cdg_linux", "lh_ucc"];
+    let own = ["lh_hd", "lh_chd", "lh_cdg", "lh_cdg_linux", "lh_ucc", "lh_lastlink"];
     registered().into_iter().filter(|name| own.contains(&name.as_str())).collect()
 }
 
@@ -157,6 +157,7 @@ fn all_laws_are_loaded_and_unloaded_together() {
         for law in ["hd", "chd", "cdg", "cdg-linux", "ucc"] {
             assert!(said.contains(&format!("{law} is loaded as lh_{}", law.replace('-', "_"))), "{said}");
         }
+        assert_eq!(listed("lastlink")["loaded"], false, "what answers strangers is loaded by its name only");
         let route = ["route", "add", "local", "127.7.0.0/16", "dev", "lo", "table", "local", "congctl", "lh_chd"];
         assert!(Command::new("ip").args(route).status().expect("ip").success());
         let listener = TcpListener::bind("127.7.0.1:0").expect("a listener");
@@ -189,6 +190,56 @@ fn refused_by_default() {
     );
     assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 4);
     assert_eq!(listed("cdg-linux")["loaded"], true);
+}
+
+#[test]
+fn lastlink_prepares_listeners_and_permits_by_client_and_port() {
+    in_namespaces(|| {
+        refused(&laws(&["permit", "none"]), &["lastlink is not loaded"]);
+        done(&["load", "lastlink"]);
+        fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "lh_lastlink").expect("not restricted");
+        let by_default = TcpListener::bind("127.0.0.1:0").expect("a listener");
+        fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "reno").expect("another");
+        assert_eq!(
+            (control(&by_default).as_str(), &listed("lastlink")["heard"]["listeners"]),
+            ("lh_lastlink", &1.into())
+        );
+        // one that gets the law while it listens is found when the law is loaded once more
+        let later = TcpListener::bind("127.0.0.1:0").expect("a listener");
+        let name = std::ffi::OsString::from("lh_lastlink");
+        nix::sys::socket::setsockopt(&later, nix::sys::socket::sockopt::TcpCongestion, &name).expect("any program may");
+        assert!(done(&["load", "lastlink"]).contains("it stays as it is"));
+        assert_eq!(listed("lastlink")["heard"]["listeners"], 2);
+
+        assert_eq!(done(&["permit", "none"]), "all clients, any port: none\n");
+        let some = ["--from", "192.0.2.77/24", "--port", "443"];
+        assert_eq!(
+            done(&[&["permit", "max_cwnd,errors"], &some[..]].concat()),
+            "192.0.2.0/24, port 443: max_cwnd,errors\n"
+        );
+        let text = done(&["list"]);
+        for words in [
+            "heard: listeners 2",
+            "permitted: 192.0.2.0/24, port 443: max_cwnd,errors",
+            "permitted: all clients, any port: none",
+            "permitted: all others: all",
+        ] {
+            assert!(text.contains(words), "no {words:?} in {text}");
+        }
+        let permits = &listed("lastlink")["permits"];
+        assert_eq!(permits[0]["clients"], "192.0.2.0/24");
+        assert_eq!((&permits[0]["port"], &permits[0]["heuristics"][1]), (&443.into(), &"errors".into()));
+
+        refused(&laws(&["permit", "cwnd"]), &["\"cwnd\"", "max_cwnd, initial_window, errors", "all, or none"]);
+        refused(&laws(&["permit", "all", "--from", "192.0.2.0/33"]), &["192.0.2.0/33", "ADDRESS/BITS"]);
+        refused(&laws(&["permit", "all", "--port", "0"]), &["\"0\" is no port", "1 to 65535"]);
+        refused(&laws(&["permit"]), &["HEURISTICS"]);
+        refused(&laws(&["permit", "--remove", "--port", "80"]), &["no entry for all clients, port 80"]);
+        assert_eq!(done(&[&["permit", "--remove"], &some[..]].concat()), "192.0.2.0/24, port 443: removed\n");
+        assert_eq!(listed("lastlink")["permits"].as_array().map(Vec::len), Some(1));
+        done(&["unload"]);
+        assert!(!Path::new("/sys/fs/bpf/lasthop").exists());
+    });
 }
 
 #[test]

@@ -6,8 +6,9 @@
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use control::law::Parameters;
+use control::law::{LawName, Parameters};
 use kernel::laws::{Law, Loaded, Name, Options};
+use kernel::report::{Claim, Options as ReporterOptions, Reporter};
 use kernel::{Kernel, Mode};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -29,6 +30,7 @@ fn main() {
     throughput(&mut checks);
     time_per_ack(&mut checks);
     time_per_ack_of_laws(&mut checks);
+    time_per_report(&mut checks);
     time_per_tick(&mut checks);
     println!("\n{} passed, {} failed", checks.passed, checks.failed);
     std::process::exit(i32::from(checks.failed > 0));
@@ -165,6 +167,71 @@ fn time_per_ack_of_laws(checks: &mut Checks) {
     println!("\n  {:20} {:>10} {:>10}", "law", "ns per ACK", "to cubic's");
     for (law, total) in totals {
         println!("  {law:20} {total:10.0} {:10.2}", total / cubic);
+    }
+}
+
+/// Runs, and the time of all of them in ns, of the programs of link reports.
+#[derive(Clone, Copy)]
+struct Cost {
+    runs: f64,
+    time: f64,
+}
+
+/// A download whose client changes what it claims so often that most of its ACKs tell, or never: what its reporter and the server's programs cost,
+/// and how many reports arrived. Both programs are called for the sockets of both hosts, for those are one machine.
+fn download(net: &Net, law: &Loaded, reporter: &mut Reporter, before: &[u32], changes: bool) -> ([Cost; 2], f64) {
+    let heard = || law.heard().expect("counters").later as f64;
+    let costs = || {
+        ["report", "last_link"].map(|name| {
+            let found = programs().into_iter().find(|program| program.1 == name && !before.contains(&program.0));
+            let (.., runs, time) = found.expect("it is loaded");
+            Cost { runs: runs as f64, time: time as f64 - STATISTICS_NS * runs as f64 }
+        })
+    };
+    let (heard_before, costs_before) = (heard(), costs());
+    let statistics = Statistics::start();
+    let mut flow = Flow::idle(&net.a, &net.b, B4);
+    std::mem::swap(&mut flow.sender, &mut flow.receiver);
+    flow.send();
+    let start = Instant::now();
+    for kbps in (1_000_000..).take_while(|_| start.elapsed() < 2 * TRANSFER) {
+        if changes {
+            let claim = Claim { bandwidth_kbps: Some(kbps), error_ppm: Some(100), validity_s: 60 };
+            reporter.set(claim).expect("set");
+        }
+        std::thread::sleep(Duration::from_micros(20));
+    }
+    drop(flow);
+    let mut spent = costs();
+    drop(statistics);
+    for (cost, before) in spent.iter_mut().zip(costs_before) {
+        *cost = Cost { runs: cost.runs - before.runs, time: cost.time - before.time };
+    }
+    (spent, heard() - heard_before)
+}
+
+fn time_per_report(checks: &mut Checks) {
+    let net = Net::direct();
+    let before = loaded_programs();
+    let parameters = Parameters::of(LawName::Lastlink);
+    let options = Options { name: Name::Private, ..Options::new(Law::Lastlink, *parameters.values()) };
+    let law = Loaded::load(&options).unwrap_or_else(|error| panic!("{error}"));
+    let mut reporter = net.a.run(|| {
+        let index = nix::net::if_::if_nametoindex("a0").expect("a0 exists");
+        Reporter::load(&ReporterOptions::new(index).expect("cgroup2")).unwrap_or_else(|error| panic!("{error}"))
+    });
+    net.b.run(|| std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", law.name()).expect("not restricted"));
+    let (quiet, _) = download(&net, &law, &mut reporter, &before, false);
+    let (busy, reports) = download(&net, &law, &mut reporter, &before, true);
+    println!("\nTime of the programs of link reports; {reports} reports in {:.0} calls", busy[0].runs);
+    let segment = quiet.map(|cost| cost.time / cost.runs);
+    println!("  client, each segment without a report      {:6.0} ns", segment[0]);
+    checks.check("at most 200 ns", segment[0] <= 200.0);
+    for (what, cost, segment) in [("client, writing", busy[0], segment[0]), ("server, reading", busy[1], segment[1])] {
+        // a report makes two calls more, one to write and one to read it
+        let each = (cost.time - (cost.runs - 2.0 * reports) * segment) / reports;
+        println!("  {what} each report               {each:6.0} ns");
+        checks.check("at most 1500 ns", each <= 1500.0);
     }
 }
 

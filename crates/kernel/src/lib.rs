@@ -9,6 +9,8 @@
 //!    [`Kernel::set_bounds`] bounds the windows under a lease.
 //! 5. [`Kernel::release`], or dropping it, gives the sockets their own control back and unloads everything.
 //!
+//! Beside that, and independent of it: [`laws`] loads our own congestion controls, [`report`] tells servers of a client's last link.
+//!
 //! Nothing outlives the loader but what fails open: without it a lease lapses and the sockets run plain CUBIC. No
 //! sysctl is ever set, nothing is pinned. Sockets of other network namespaces and other interfaces are never touched.
 //!
