@@ -625,31 +625,40 @@ fn a_server_permits_what_it_likes_to_whom_it_likes() {
 }
 
 #[test]
-fn the_agents_control_and_the_reporter_work_on_the_same_connection() {
+fn the_agent_and_the_reporter_work_on_the_same_connection() {
     needs_root!();
     let law = law();
-    let path = Path::clear();
-    let mut reporter = reporter(&path);
-    let mut kernel = path.a.run(|| {
-        let index = nix::net::if_::if_nametoindex("a0").expect("a0 exists");
-        let options = kernel::Options::new(index, kernel::Mode::Control).expect("cgroup2");
-        kernel::Kernel::load(&options).unwrap_or_else(|error| panic!("{error}"))
-    });
-    kernel.set_bounds(support::bound(1, 5), &[], units::Span::from_secs(600)).expect("bounds");
-    let listener = listener(&path.b, B4, law.name());
-    let connection = Connection::open(&path.a, &listener);
-    assert_eq!(support::control(&connection.client), kernel.name());
-    reporter.set(OTHER).expect("set");
-    (0..4).for_each(|_| connection.converse(10_000));
-    assert_eq!(told(&law), (2000, 1000));
-    assert_eq!(TcpInfo::of(&connection.client).snd_cwnd(), 5);
-    // a reporter that comes second finds the agent there
-    drop(reporter);
-    let reporter = reporter_on(&path.a, "a0");
-    let connection = Connection::open(&path.a, &listener);
-    connection.converse(1000);
-    assert_eq!(support::control(&connection.client), kernel.name());
-    assert_eq!(counted(&reporter).answered, 1);
+    for mode in [kernel::Mode::Control, kernel::Mode::Clamp] {
+        let path = Path::clear();
+        let mut reporter = reporter(&path);
+        let mut kernel = path.a.run(|| {
+            let index = nix::net::if_::if_nametoindex("a0").expect("a0 exists");
+            let options = kernel::Options::new(index, mode).expect("cgroup2");
+            kernel::Kernel::load(&options).unwrap_or_else(|error| panic!("{error}"))
+        });
+        kernel.set_bounds(support::bound(1, 5), &[], units::Span::from_secs(600)).expect("bounds");
+        let listener = listener(&path.b, B4, law.name());
+        let connection = Connection::open(&path.a, &listener);
+        let adopted = kernel.counters().adopted_at_connect;
+        assert_eq!(adopted, 1, "{mode:?}");
+        let before = heard(&law).later;
+        reporter.set(OTHER).expect("set");
+        // uploads, for the agent's sake: in mode Clamp a window comes down as it next asks to grow
+        eventually("both have their way", || {
+            connection.converse(1000);
+            (&connection.client).write_all(&[7; 40_000]).expect("written");
+            (&connection.server).read_exact(&mut [0; 40_000]).expect("read");
+            heard(&law).later - before >= 3 && TcpInfo::of(&connection.client).snd_cwnd() <= 5
+        });
+        assert_eq!(heard(&law).later - before, 3);
+        // a reporter that comes second finds the agent there
+        drop(reporter);
+        let reporter = reporter_on(&path.a, "a0");
+        let connection = Connection::open(&path.a, &listener);
+        connection.converse(1000);
+        assert_eq!(kernel.counters().adopted_at_connect, 2);
+        assert_eq!(counted(&reporter).answered, 1);
+    }
 }
 
 /// A process that reports and hears, for the next test to kill.
