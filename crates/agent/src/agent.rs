@@ -69,7 +69,7 @@ impl<'a> Agent<'a> {
         let hearing = Hearing::new(&config.beacon)?;
         let recorder = config.record.as_deref().map(Recorder::open).transpose()?;
         let Loaded { stack, mode, reporter } = loader(&interface, wanted_mode(config))?;
-        let mut last_link = LastLink::new(&config.last_link);
+        let mut last_link = LastLink::new(config);
         if let Some(last_link) = &mut last_link {
             last_link.attach(reporter);
         }

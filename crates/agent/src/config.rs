@@ -97,7 +97,7 @@ pub struct LastLinkConfig {
     /// Take the link speed of a wired interface for the bandwidth from the start; `false`: only once half of it has been seen.
     pub trust_link_speed: bool,
     /// How long an estimate holds without new evidence, and a report on a server without another one, in s; a report can say
-    /// powers of two only, and says the next lower one. 4, and four ticks, to 32,768.
+    /// powers of two only, and says the next lower one. 8, and four ticks, to 32,768.
     pub validity_s: u32,
 }
 
@@ -275,8 +275,8 @@ impl LastLinkConfig {
         let highest = f64::from(u32::MAX / 1000);
         number_within("last_link.bandwidth_mbps", self.bandwidth_mbps, 0.001, highest)?;
         number_within("last_link.packet_error_rate", self.packet_error_rate, 0.0, 1.0)?;
-        // A report is renewed four times in it, at ticks.
-        within("last_link.validity_s", self.validity_s.into(), (4 * tick_ms).div_ceil(1000).max(4), 32_768)?;
+        // A report is renewed four times in it, at ticks, and 2 s before it lapses at the latest.
+        within("last_link.validity_s", self.validity_s.into(), (4 * tick_ms).div_ceil(1000).max(8), 32_768)?;
         if self.report && !self.measure && self.bandwidth_mbps.is_none() && self.packet_error_rate.is_none() {
             return Err(refused(
                 "last_link.report",
@@ -461,7 +461,7 @@ mod tests {
             "[last_link]\nbandwidth_mbps = nan",
             "[last_link]\npacket_error_rate = -0.1",
             "[last_link]\nvalidity_s = 40000",
-            "[last_link]\nvalidity_s = 3",
+            "[last_link]\nvalidity_s = 7",
             "tick_ms = 10000\nlease_ms = 20000\n[last_link]\nvalidity_s = 39",
             "[last_link]\naccess_point = \"gateway 10.0.0.1\"",
         ] {

@@ -1,7 +1,7 @@
 //! Telling servers about this host's own link: looks at it, and hands what the estimators make of it to the kernel.
 
 use crate::calm::Calm;
-use crate::config::LastLinkConfig;
+use crate::config::{Config, LastLinkConfig};
 use crate::interface::Interface;
 use crate::medium;
 use crate::record::{LinkReported, LinkTotals, ReportCause};
@@ -16,6 +16,7 @@ use units::{Probability, Rate, Span, Time};
 /// What servers are told, and what it comes from.
 pub(crate) struct LastLink {
     config: LastLinkConfig,
+    tick: Span,
     estimator: Estimator,
     /// `None`: this kernel cannot, or has not been asked yet.
     reporter: Option<Box<dyn LinkReporter>>,
@@ -36,10 +37,13 @@ struct Link {
 
 impl LastLink {
     /// `None`: servers are not to be told.
-    pub(crate) fn new(config: &LastLinkConfig) -> Option<Self> {
+    pub(crate) fn new(config: &Config) -> Option<Self> {
+        let tick = config.tick();
+        let config = &config.last_link;
         config.report.then(|| Self {
             config: config.clone(),
-            estimator: Estimator::new(settings(config, true)),
+            tick,
+            estimator: Estimator::new(settings(config, tick, true)),
             reporter: None,
             link: None,
             tell_at: Time::MAX,
@@ -60,7 +64,7 @@ impl LastLink {
         self.count();
         self.reporter = None;
         self.link = None;
-        self.estimator = Estimator::new(settings(&self.config, true));
+        self.estimator = Estimator::new(settings(&self.config, self.tick, true));
         self.tell_at = Time::MAX;
     }
 
@@ -86,7 +90,7 @@ impl LastLink {
         }
         let here = self.config.access_point.as_ref();
         let is_there = here.is_none_or(|name| label.is_some_and(|label| *name == label.to_string()));
-        self.estimator.set_settings(settings(&self.config, is_there));
+        self.estimator.set_settings(settings(&self.config, self.tick, is_there));
         None
     }
 
@@ -133,7 +137,7 @@ impl LastLink {
             bandwidth_source: said.bandwidth,
             error_rate: said.report.error_rate.map(Probability::get),
             error_rate_source: said.error_rate,
-            validity_s: self.config.validity_s,
+            validity_s: told_s(&self.config),
             cause,
         })
     }
@@ -142,9 +146,9 @@ impl LastLink {
     fn tell(&mut self, now: Time) {
         let Some(reporter) = &mut self.reporter else { return };
         let said = self.estimator.said();
-        self.tell_at =
-            if said.is_nothing() { Time::MAX } else { now + Span::from_secs(self.config.validity_s.into()) / 4 };
-        if let Err(error) = reporter.set(claim(said, self.config.validity_s)) {
+        let told_s = told_s(&self.config);
+        self.tell_at = if said.is_nothing() { Time::MAX } else { now + Span::from_secs(told_s.into()) / 4 };
+        if let Err(error) = reporter.set(claim(said, told_s)) {
             self.tell_at = now;
             if let Some(more) = self.trouble_calm.may_say(now) {
                 warn!("what servers are told of the last link lapses: {error:#}{more}");
@@ -184,22 +188,33 @@ impl LinkTotals {
 }
 
 /// Away from the access point that they are of, the given values do not hold.
-fn settings(config: &LastLinkConfig, is_there: bool) -> Settings {
+fn settings(config: &LastLinkConfig, tick: Span, is_there: bool) -> Settings {
     Settings {
         bandwidth: config.bandwidth_mbps.filter(|_| is_there).map(Rate::from_mbps),
         error_rate: config.packet_error_rate.filter(|_| is_there).and_then(|share| Probability::new(share).ok()),
         measure: config.measure,
         trust_link_speed: config.trust_link_speed,
         validity: Span::from_secs(config.validity_s.into()),
+        longest_gap: Settings::default().longest_gap.max(tick * 2),
     }
 }
 
-/// Rounded down.
-fn claim(said: &Said, validity_s: u32) -> Claim {
+/// Rounded down. The kernel tells what is left of a claim's validity, as the power of two below: that is `told_s` until it is claimed
+/// again, a quarter of that later and at a tick.
+fn claim(said: &Said, told_s: u32) -> Claim {
     let kbps = |rate: Rate| u32::try_from(rate.as_bps() / 1000).unwrap_or(u32::MAX);
     // A share that is a whole number of ppm stays one.
     let ppm = |share: Probability| (share.get() * 1e6 + 1e-6) as u32;
-    Claim { bandwidth_kbps: said.report.bandwidth.map(kbps), error_ppm: said.report.error_rate.map(ppm), validity_s }
+    Claim {
+        bandwidth_kbps: said.report.bandwidth.map(kbps),
+        error_ppm: said.report.error_rate.map(ppm),
+        validity_s: told_s + told_s / 2 + 2,
+    }
+}
+
+/// What a report can say: a power of two, the configured one or the next below.
+const fn told_s(config: &LastLinkConfig) -> u32 {
+    1 << config.validity_s.ilog2()
 }
 
 /// What the estimators make use of.
@@ -267,7 +282,8 @@ mod tests {
 
     impl Laptop {
         fn new() -> Self {
-            let config = LastLinkConfig { report: true, ..LastLinkConfig::default() };
+            let config =
+                Config { last_link: LastLinkConfig { report: true, ..LastLinkConfig::default() }, ..Config::default() };
             let told = Told::default();
             let mut last_link = LastLink::new(&config).expect("it is to report");
             last_link.attach(Some(Box::new(told.clone())));
@@ -337,6 +353,17 @@ mod tests {
     }
 
     #[test]
+    fn a_report_says_the_power_of_two_below_the_configured_validity() {
+        for (validity_s, told) in [(8, 8), (15, 8), (32, 32), (63, 32), (32_768, 32_768)] {
+            let told_s = told_s(&LastLinkConfig { validity_s, ..LastLinkConfig::default() });
+            let claimed_s = claim(&Said::NOTHING, told_s).validity_s;
+            // From the claim until it is made again and 2 s more.
+            let left = [claimed_s, claimed_s - told_s / 4 - 2];
+            assert_eq!((told_s, left.map(|left| 1 << left.ilog2())), (told, [told; 2]), "{validity_s}");
+        }
+    }
+
+    #[test]
     fn another_interface_begins_with_nothing_and_what_was_told_is_counted_over_all() {
         let mut laptop = Laptop::new();
         while laptop.listen().is_none() {}
@@ -362,7 +389,8 @@ mod tests {
         };
         let claimed = |bps, share| {
             let Claim { bandwidth_kbps, error_ppm, validity_s } = claim(&said(bps, share), 32);
-            assert_eq!(validity_s, 32);
+            // 32 s are left until 18 s later: it is claimed again after 8 s, or a tick more.
+            assert_eq!(validity_s, 50);
             (bandwidth_kbps, error_ppm)
         };
         assert_eq!(claimed(7_000_999, 0.005), (Some(7000), Some(5000)));

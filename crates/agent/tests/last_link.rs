@@ -18,9 +18,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// 7 Mb/s and 0.5 %, told anew every second.
-const CONFIGURED: Claim = Claim { bandwidth_kbps: Some(7000), error_ppm: Some(5000), validity_s: 4 };
-const NOTHING: Claim = Claim { bandwidth_kbps: None, error_ppm: None, validity_s: 4 };
+/// 7 Mb/s and 0.5 %, told anew every two seconds; what is left is 8 s or more until then.
+const CONFIGURED: Claim = Claim { bandwidth_kbps: Some(7000), error_ppm: Some(5000), validity_s: 14 };
+const NOTHING: Claim = Claim { bandwidth_kbps: None, error_ppm: None, validity_s: 14 };
 
 fn configured(interface: &str) -> Config {
     let mut config = common::config(interface, "none");
@@ -30,7 +30,7 @@ fn configured(interface: &str) -> Config {
         report: true,
         bandwidth_mbps: Some(7.0),
         packet_error_rate: Some(0.005),
-        validity_s: 4,
+        validity_s: 8,
         ..LastLinkConfig::default()
     };
     config
@@ -54,14 +54,14 @@ fn what_is_configured_is_claimed_in_every_mode_and_renewed_before_it_lapses() {
     let agent = Running::start(configured("lo"), fake.clone());
     let begun = Instant::now();
     wait_for("two renewals", || (fake.lock().expect("no panic").claims.len() >= 3).then_some(()));
-    // Renewed each second, which is a quarter of 4 s, and not at each tick of 50 ms.
-    assert!(begun.elapsed() >= Duration::from_secs(1));
+    // Renewed every two seconds, which is a quarter of 8 s, and not at each tick of 50 ms.
+    assert!(begun.elapsed() >= Duration::from_secs(2));
     let (summary, events) = agent.stop();
     assert!(fake.lock().expect("the agent is gone").claims.iter().all(|claim| *claim == CONFIGURED));
     let [reported] = reported(&events)[..] else { panic!("one report, and its renewals are none") };
     assert_eq!((reported.bandwidth_mbps, reported.bandwidth_source), (Some(7.0), Some(Source::Configuration)));
     assert_eq!((reported.error_rate, reported.error_rate_source), (Some(0.005), Some(Source::Configuration)));
-    assert_eq!((reported.validity_s, reported.cause), (4, ReportCause::Estimate));
+    assert_eq!((reported.validity_s, reported.cause), (8, ReportCause::Estimate));
     let summary = summary.expect("a clean stop");
     let totals = LinkTotals { changed: 1, offered: 7, answered: 5, ..LinkTotals::default() };
     assert_eq!(summary.last_link, Some(totals));
@@ -161,7 +161,6 @@ fn the_syn_of_a_connection_says_what_is_configured() {
     let settings = format!("{SETTINGS}bandwidth_mbps = 7\npacket_error_rate = 0.005\n");
     let agent = AgentProcess::start(&a, Mode::Observe, &settings);
     wait_for("a report", || (!reported(&agent.events()).is_empty()).then_some(()));
-    // A claim that is set holds 32 s; a SYN a moment later says the power of two below what is left.
     let connect = |host: &Host| {
         host.run(|| TcpStream::connect("10.77.0.2:5001").expect("a connection"));
         syns.recv_timeout(Duration::from_secs(60)).expect("its SYN")
@@ -172,7 +171,7 @@ fn the_syn_of_a_connection_says_what_is_configured() {
         panic!("a report among {options:02x?}")
     };
     assert_eq!(version_and_flags, 0x10);
-    assert!((2..=5).contains(&(validity & 0xf)), "{validity:#x}");
+    assert_eq!(validity & 0xf, 5, "valid for 32 s, which is the default");
     // 7000 = 1750 · 2^2, 5000 = 1250 · 2^2: 1750 · 32 + 2 and 1250 · 32 + 2
     assert_eq!(numbers, [0xda, 0xc2, 0x9c, 0x42]);
 

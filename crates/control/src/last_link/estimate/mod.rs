@@ -60,6 +60,9 @@ pub struct Settings {
     pub trust_link_speed: bool,
     /// So long an estimate holds without new evidence, and a report on a server.
     pub validity: Span,
+    /// What has happened since a look that is longer ago than this may have happened long ago: nothing of now. More than the time
+    /// between two looks.
+    pub longest_gap: Span,
 }
 
 /// What is seen of the host at one moment.
@@ -122,12 +125,10 @@ pub struct Counters {
     pub after: Time,
     /// And before this.
     pub before: Time,
-    /// IP packets that came, and their bytes.
+    /// Bytes of the IP packets that came.
     pub received: Bytes,
     /// How many they were.
     pub received_packets: u64,
-    /// IP packets that went.
-    pub sent: Bytes,
     /// Frames that came damaged.
     pub damaged: u64,
 }
@@ -192,8 +193,6 @@ struct Interval {
 const INTERVAL: Span = Span::from_secs(1);
 /// Bursts may look like a full link for an interval or two.
 const FULL_IN_A_ROW: u32 = 3;
-/// What has happened since a look that is longer ago than this may have happened long ago: nothing of now.
-const LONGEST_GAP: Span = Span::from_secs(10);
 /// An Ethernet frame of 1500 bytes of IP takes 1538: preamble 8, header 14, FCS 4, gap 12.
 const ETHERNET_EFFICIENCY: f64 = 1500.0 / 1538.0;
 /// A frame is tried so often before it is given up: 802.11-2020's dot11ShortRetryLimit, and what drivers have.
@@ -211,6 +210,7 @@ impl Default for Settings {
             measure: false,
             trust_link_speed: false,
             validity: Span::from_secs(32),
+            longest_gap: Span::from_secs(10),
         }
     }
 }
@@ -325,7 +325,7 @@ impl Estimator {
     /// Takes what is new in it.
     fn take(&mut self, sight: &Sight<'_>) {
         let now = sight.now;
-        if now.saturating_since(self.looked) > LONGEST_GAP {
+        if now.saturating_since(self.looked) > self.settings.longest_gap {
             (self.radio, self.interval) = (None, None);
             self.flows.begin_anew();
         }
@@ -336,7 +336,7 @@ impl Estimator {
             Medium::Unknown | Medium::Wired { .. } => self.radio = None,
         }
         if let Some(counters) = sight.counters {
-            self.take_counters(now, sight.medium, counters, queued);
+            self.take_counters(now, counters, queued);
         }
     }
 
@@ -365,18 +365,21 @@ impl Estimator {
         }
     }
 
-    fn take_counters(&mut self, now: Time, medium: Medium, counters: Counters, queued: Bytes) {
-        let interval = self.interval.get_or_insert(Interval { begin: counters, queued: Bytes::ZERO });
+    fn take_counters(&mut self, now: Time, counters: Counters, queued: Bytes) {
+        let Some(interval) = &mut self.interval else {
+            // It begins here; what came to the connections came before.
+            self.interval = Some(Interval { begin: counters, queued: Bytes::ZERO });
+            return;
+        };
         let begin = interval.begin;
         interval.queued += queued;
         let rise = |of: fn(&Counters) -> u64| of(&counters).checked_sub(of(&begin));
         let risen = (
             rise(|counters| counters.received.get()),
-            rise(|counters| counters.sent.get()),
             rise(|counters| counters.received_packets),
             rise(|counters| counters.damaged),
         );
-        let (Some(received), Some(sent), Some(packets), Some(damaged)) = risen else {
+        let (Some(received), Some(packets), Some(damaged)) = risen else {
             self.interval = None; // the counters have begun anew
             return;
         };
@@ -386,9 +389,7 @@ impl Estimator {
         // The longest that it can have been, whenever between the two looks at the clock the counters were read.
         let longest = counters.before.saturating_since(begin.after);
         let rate = Rate::over(Bytes::new(received), longest);
-        // Both directions of a radio share one medium.
-        let through = if matches!(medium, Medium::Wifi(_)) { received.saturating_add(sent) } else { received };
-        self.seen.push(now, Rate::over(Bytes::new(through), longest));
+        self.seen.push(now, rate);
         let is_full = received > 0 && interval.queued.get() >= received - received / 4;
         self.full = if is_full { self.full.saturating_add(1) } else { 0 };
         if self.full >= FULL_IN_A_ROW {

@@ -3,8 +3,14 @@ use crate::policy::FlowId;
 use proptest::prelude::*;
 
 const VALIDITY: Span = Span::from_secs(32);
-const MEASURE: Settings =
-    Settings { bandwidth: None, error_rate: None, measure: true, trust_link_speed: false, validity: VALIDITY };
+const MEASURE: Settings = Settings {
+    bandwidth: None,
+    error_rate: None,
+    measure: true,
+    trust_link_speed: false,
+    validity: VALIDITY,
+    longest_gap: Span::from_secs(10),
+};
 
 fn at(milliseconds: u64) -> Time {
     Time::ZERO + Span::from_millis(milliseconds)
@@ -46,14 +52,7 @@ struct Step {
 
 impl Host {
     fn new(settings: Settings, medium: Medium) -> Self {
-        let counters = Counters {
-            after: at(0),
-            before: at(0),
-            received: Bytes::ZERO,
-            received_packets: 0,
-            sent: Bytes::ZERO,
-            damaged: 0,
-        };
+        let counters = Counters { after: at(0), before: at(0), received: Bytes::ZERO, received_packets: 0, damaged: 0 };
         let flow = FlowSight {
             receive_rtt: Some(Span::from_millis(20)),
             srtt: Some(Span::from_millis(20)),
@@ -291,6 +290,25 @@ fn a_slow_path_is_full_although_its_packets_are_far_apart() {
     // 100 kb/s: a packet every 120 ms.
     let told = (0..5).filter_map(|_| host.step(1000, Step { received: 12_500, queue: true, ..Step::default() }));
     assert_eq!(told.map(|said| said.report.bandwidth).collect::<Vec<_>>(), [Some(mbps(0.1))]);
+}
+
+#[test]
+fn what_came_before_an_interval_is_not_of_it_and_a_long_gap_ends_one() {
+    let mut host = Host::new(MEASURE, Medium::Unknown);
+    let full = Step { received: 1_250_000, queue: true, ..Step::default() };
+    // Each look is 11 s after the last one: nothing is of now.
+    for _ in 0..20 {
+        assert_eq!(host.step(11_000, full), None);
+    }
+    // Looked at more seldom on purpose, it is.
+    let mut host = Host::new(Settings { longest_gap: Span::from_secs(20), ..MEASURE }, Medium::Unknown);
+    let told = (0..5).filter_map(|_| host.step(11_000, full)).count();
+    assert_eq!((told, host.estimator.seen_full.highest_but_one(host.now, VALIDITY, |rate| rate).is_some()), (1, true));
+    // Data that came to the connections before the counters were first read fill no interval.
+    let mut host = Host::new(MEASURE, Medium::Unknown);
+    host.estimator.interval = None;
+    host.step(500, full);
+    assert_eq!(host.estimator.interval.map(|interval| interval.queued), Some(Bytes::ZERO));
 }
 
 #[test]
