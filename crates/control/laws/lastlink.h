@@ -365,6 +365,15 @@ static inline void lh_lastlink_timed_out(struct lh_lastlink *law, const struct l
 		lh_newreno_timed_out(&law->newreno, lost, window);
 }
 
+/* ECN, or a full queue of this host: nothing that was waiting comes back afterwards. */
+static inline void lh_lastlink_notified(struct lh_lastlink *law, const struct lh_lost *notice, struct lh_window *window)
+{
+	law->kept_ssthresh = 0;
+	law->initial_is_due = 0;
+	law->ignored_in_a_row = 0;
+	lh_lastlink_reduce(law, notice, window);
+}
+
 static inline void lh_lastlink_sent(struct lh_lastlink *law, const struct lh_sent *sent)
 {
 	if (law->on_cubic)

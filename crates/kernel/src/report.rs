@@ -43,7 +43,7 @@ pub struct Options {
     pub interface_index: u32,
     /// The cgroup (version 2) whose sockets report.
     pub cgroup: PathBuf,
-    /// For how long no SYN has the option towards a destination that did not answer one that had.
+    /// For how long no SYN has the option towards a destination to which two that had it got lost, and one without it did not.
     pub remember: Span,
 }
 
@@ -85,11 +85,11 @@ pub struct Counters {
     pub asked_again: u64,
     /// Segments with the option after the handshake.
     pub sent: u64,
-    /// SYNs and segments that should have had the option and had no room for it.
+    /// SYNs that had no room for the option, and how often a report had to wait for a segment that has.
     pub no_room: u64,
     /// SYNs that got lost with the option and were sent again without.
     pub sent_again: u64,
-    /// Connections without the option, because their destination had not answered one that had.
+    /// Connections without the option, because SYNs that had it got lost to their destination.
     pub avoided: u64,
     /// Connections for which the kernel had no memory.
     pub failed: u64,

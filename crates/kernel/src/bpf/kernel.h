@@ -45,6 +45,8 @@ enum {
 
 	EFAULT = 14,
 	ENOSPC = 28,
+	ENOENT = 2,
+	TCPOPT_MSS = 2, /* RFC 9293 section 3.2 */
 
 	TCP_SYN_SENT = 2,
 	TCP_CLOSE = 7,
@@ -270,6 +272,7 @@ struct tcp_sock {
 	__u32 snd_cwnd_cnt;
 	__u32 snd_cwnd_clamp;
 	__u32 snd_wnd;
+	__u32 max_window; /* the largest of them */
 	__u32 snd_cwnd_stamp;
 	__u32 prior_cwnd;
 	__u32 prr_delivered;
@@ -295,6 +298,8 @@ struct bpf_sock_ops {
 	struct bpf_sock *sk;
 	__u32 skb_len;
 	__u32 skb_tcp_flags;
+	void *skb_data; /* the TCP header of a segment that arrives */
+	void *skb_data_end;
 };
 
 /* What the kernel makes the one above of. */

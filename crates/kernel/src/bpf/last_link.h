@@ -8,7 +8,7 @@
  *                 has neither: a middlebox may have dropped the first for it
  *   established   the report of the SYN that was kept, else of the segment that ended the handshake (SYN cookies). It is kept
  *                 in `reports`; the law's init(), which runs next, hands it to the law
- *   segments      those with options that the kernel does not know: a report is kept, and the law is told of it at its next
+ *   segments      where the SYN had a report, or could not be kept: a report is kept, and the law is told of it at its next
  *                 hook, at this very ACK or at the next transmission
  *
  * What a listener asks for, its connections inherit: the callback for each segment that is written is given up once the
@@ -28,10 +28,12 @@
 /* Written by the programs only. */
 struct lh_heard_counters heard SEC(".bss.heard") = {};
 
-/* In the next: the listener keeps SYNs because of us. The other bits are callbacks, which its connections ask for as well. */
+/* In the next: the listener is prepared; it keeps SYNs because of us. The rest are callbacks, its connections' as well. */
+#define IS_PREPARED (1U << 30)
 #define KEEPS_SYNS (1U << 31)
+#define NO_CALLBACK (IS_PREPARED | KEEPS_SYNS)
 
-/* What a listener asks for because of us. */
+/* What a listener asks for because of us. Whoever listens on the same socket again is prepared already. */
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
@@ -179,10 +181,12 @@ static __always_inline int prepare(void *as, void *sk, struct tcp_sock *tp, __u3
 	struct port port = {};
 	__u8 one = 1;
 
+	if (ours && *ours & IS_PREPARED)
+		return 0;
 	if (ours)
 		error = bpf_getsockopt(as, SOL_TCP, TCP_SAVE_SYN, &keeps, sizeof(keeps));
 	if (ours && !error) {
-		*ours = ~flags & BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG;
+		*ours = IS_PREPARED | (~flags & BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
 		if (!keeps) {
 			*ours |= KEEPS_SYNS;
 			keeps = 1;
@@ -192,7 +196,8 @@ static __always_inline int prepare(void *as, void *sk, struct tcp_sock *tp, __u3
 	port_of(&tp->inet_conn.icsk_inet.sk, &port);
 	if (!error)
 		error = bpf_map_update_elem(&ports, &port, &one, BPF_ANY);
-	count(error ? &heard.listeners_failed : &heard.listeners);
+	if (ours && error)
+		bpf_sk_storage_delete(&listeners, sk);
 	return error;
 }
 
@@ -236,23 +241,50 @@ static __always_inline void inherit_less(struct bpf_sock_ops *ctx, struct bpf_so
 	__u32 *ours = bpf_sk_storage_get(&listeners, sk, NULL, 0);
 
 	if (ours) {
-		no_longer_ask_for(ctx, *ours & ~KEEPS_SYNS);
+		no_longer_ask_for(ctx, *ours & ~NO_CALLBACK);
 		bpf_sk_storage_delete(&listeners, sk);
 	}
+}
+
+/* Whether the SYN, perhaps a kept one, can be read: not behind a SYN cookie. */
+static __always_inline bool has_syn(struct bpf_sock_ops *ctx)
+{
+	__u8 option[4] = { TCPOPT_MSS };
+
+	return bpf_load_hdr_opt(ctx, option, sizeof(option), BPF_LOAD_HDR_OPT_TCP_SYN) != -ENOENT;
+}
+
+/*
+ * RFC 5961 section 5.2, which the kernel looks at only after it has told us: a stranger who guesses a sequence number in the
+ * window is not to say what the link is.
+ */
+static __always_inline bool has_acceptable_ack(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
+{
+	const __u32 *words = ctx->skb_data;
+	__u32 ack;
+
+	if ((void *)(words + 5) > ctx->skb_data_end)
+		return false;
+	ack = bpf_ntohl(words[2]);
+	return !lh_after(ack, tp->snd_nxt) && !lh_after(tp->snd_una - tp->max_window, ack);
 }
 
 /* Accepted. With TCP Fast Open the context's segment is the SYN itself, and its SYN-ACK is still to be made. */
 static __always_inline void on_accept(struct bpf_sock_ops *ctx, struct bpf_sock *sk, struct tcp_sock *tp)
 {
-	bool fast_open = ctx->skb_tcp_flags & TCPHDR_SYN;
+	bool fast_open = ctx->skb_tcp_flags & TCPHDR_SYN, told;
 	struct lh_report report = {};
 
 	if (!fast_open)
 		inherit_less(ctx, sk);
 	if (!has_our_law(BPF_CORE_READ(tp, inet_conn.icsk_ca_ops)))
 		return;
+	told = hear(ctx, BPF_LOAD_HDR_OPT_TCP_SYN, &report, true);
+	/* who has not offered reports in the SYN does not send any, so that what comes is somebody else's */
+	if (!told && has_syn(ctx))
+		return;
 	ask_for(ctx, BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG);
-	if (hear(ctx, BPF_LOAD_HDR_OPT_TCP_SYN, &report, true) || (!fast_open && hear(ctx, 0, &report, true))) {
+	if (told || (!fast_open && hear(ctx, 0, &report, true))) {
 		count(&heard.at_accept);
 		keep(sk, tp, &report);
 	}
@@ -294,9 +326,13 @@ int last_link(struct bpf_sock_ops *ctx)
 	if (!has_our_law(BPF_CORE_READ(tp, inet_conn.icsk_ca_ops)))
 		return 1;
 	if (op == BPF_SOCK_OPS_TCP_LISTEN_CB) {
-		if (!prepare(ctx, sk, tp, ctx->bpf_sock_ops_cb_flags))
+		if (prepare(ctx, sk, tp, ctx->bpf_sock_ops_cb_flags)) {
+			count(&heard.listeners_failed);
+		} else {
 			ask_for(ctx, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
-	} else if (hear(ctx, 0, &report, true)) {
+			count(&heard.listeners);
+		}
+	} else if (has_acceptable_ack(ctx, tp) && hear(ctx, 0, &report, true)) {
 		count(&heard.later);
 		keep(sk, tp, &report);
 	}
@@ -335,6 +371,9 @@ static __always_inline void tell_report(struct tcp_sock *tp, struct lh_flow *flo
 		tp->snd_cwnd_cnt = window.cwnd_count;
 	if (window.ssthresh_segments != before.ssthresh_segments)
 		tp->snd_ssthresh = window.ssthresh_segments;
+	/* who paces is to pace the new window */
+	if (tp->srtt_us)
+		update_pacing_rate(tp);
 }
 
 /* A transmission begins with nothing in flight: a report that came with a request is to count for the response. */
@@ -351,8 +390,8 @@ SEC("iter/tcp")
 int prepare_listeners(struct bpf_iter__tcp *ctx)
 {
 	struct sock_common *sk = ctx->sk_common;
+	int flags = 0, error;
 	struct tcp_sock *tp;
-	int flags = 0;
 
 	if (!sk)
 		return 0;
@@ -361,14 +400,14 @@ int prepare_listeners(struct bpf_iter__tcp *ctx)
 		return 0;
 	if (!has_our_law(BPF_CORE_READ(tp, inet_conn.icsk_ca_ops)) || bpf_sk_storage_get(&listeners, tp, NULL, 0))
 		return 0;
-	if (bpf_getsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags))) {
-		count(&heard.listeners_failed);
-		return 0;
-	}
-	if (!prepare(tp, tp, tp, flags)) {
+	error = bpf_getsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags));
+	if (!error)
+		error = prepare(tp, tp, tp, flags);
+	if (!error) {
 		flags |= BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG;
-		bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags));
+		error = bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags));
 	}
+	count(error ? &heard.listeners_failed : &heard.listeners);
 	return 0;
 }
 
@@ -391,11 +430,12 @@ int release_listeners(struct bpf_iter__tcp *ctx)
 		return 0;
 	if (*ours & KEEPS_SYNS)
 		bpf_setsockopt(tp, SOL_TCP, TCP_SAVE_SYN, &keeps, sizeof(keeps));
-	if (!bpf_getsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags))) {
-		flags &= ~(*ours & ~KEEPS_SYNS);
-		bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags));
-	}
-	bpf_sk_storage_delete(&listeners, tp);
+	/* a kernel before 6.12 cannot take them back here: then it stays known whose they are */
+	if (bpf_getsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags)))
+		return 0;
+	flags &= ~(*ours & ~NO_CALLBACK);
+	if (!bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags)))
+		bpf_sk_storage_delete(&listeners, tp);
 	return 0;
 }
 

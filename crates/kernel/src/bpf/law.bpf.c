@@ -81,6 +81,7 @@ struct own {
 	__u32 tolerated; /* 1: the reduction that lasts leaves the window as it was */
 	__u32 cwr_una; /* snd_una when the latest CWR began */
 	__u32 skipped; /* hooks pretended to be skipped, for tests */
+	__u64 acked_us; /* when data were last acknowledged; 0: not yet */
 };
 
 enum call {
@@ -431,6 +432,7 @@ static __always_inline void on_acked(struct tcp_sock *tp, int flag, const struct
 		before.cwnd_count = tp->snd_cwnd_cnt;
 		before.ssthresh_segments = tp->snd_ssthresh;
 		window = before;
+		own_of(tp)->acked_us = acked.now_us;
 		if (flow) {
 			law_acked(&flow->law, &acked, &window);
 			record(CALL_ACKED, tp, flow, &acked, sizeof(acked), &before, &window);
@@ -531,7 +533,25 @@ void BPF_PROG(law_set_state, struct sock *sk, __u8 new_state)
 	change_state(tp, ca_state_of(tp), new_state);
 }
 
-/* A transmission with nothing in flight. None of these laws asks to be told of transmissions. */
+/*
+ * Only what is built on CUBIC asks to be told of transmissions. How long ago the one before was the kernel tells in jiffies,
+ * whose length it does not tell; with nothing in flight the latest acknowledgement was less than a round trip after it.
+ */
+static __always_inline void tell_resumed(struct tcp_sock *tp)
+{
+	struct lh_sent sent = { .now_us = now_us_of(tp), .snd_nxt = tp->snd_nxt };
+	__u64 acked_us = own_of(tp)->acked_us;
+	struct lh_flow *flow;
+
+	if (LH_LAW != LH_LASTLINK || !acked_us || sent.now_us <= acked_us)
+		return;
+	sent.idle_us = sent.now_us - acked_us;
+	flow = bpf_sk_storage_get(&flows, tp, NULL, 0);
+	if (flow && flow->begun)
+		lh_law_sent(law_of(flow), &sent);
+}
+
+/* A transmission with nothing in flight. */
 SEC("struct_ops")
 void BPF_PROG(law_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 {
@@ -541,6 +561,7 @@ void BPF_PROG(law_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 		return;
 	repair_window(tp);
 	restart_after_idle(tp);
+	tell_resumed(tp);
 	tell_before_sending(tp);
 	own_of(tp)->ssthresh = tp->snd_ssthresh;
 }

@@ -2,8 +2,9 @@
 /*
  * report - a client tells its servers of its last link, in a TCP option (control/laws/link_report.h).
  *
- *        connect   SYN with the report          unless a SYN to that destination has got lost with it lately
- *        SYN lost  SYN without it               a middlebox may drop what it does not know; the destination is remembered
+ *        connect   SYN with the report          unless SYNs to that destination have got lost with it lately
+ *        SYN lost  SYN without it               a middlebox may drop what it does not know: a destination where it happens twice
+ *                                               is remembered
  *        SYN-ACK   with ANSWER                  the server knows the option: reports follow
  *                  without                      it does not: never again on this connection
  *        segments  with the report, where there is room, SENDINGS in a row:
@@ -11,14 +12,16 @@
  *                  - when half of what was told of its validity is over
  *                  - when the server asks (RESEND): it sent a SYN cookie and has kept nothing
  *
- * Room: 12 octets of the 40 for options, and below the maximum segment size. A full segment is never made smaller for a
- * report, so that writing one changes neither segmentation nor throughput; ACKs and requests of a client have room.
+ * Room: 12 octets of the 40 for options, in a segment that would not be full with all 40. No segment is made smaller for a
+ * report, or larger than the maximum, so that writing one changes neither segmentation nor throughput; ACKs and requests of a
+ * client have room.
  *
  * A claim ends at its expires_us, whoever has died meanwhile: what is told is how much of its validity is left. Then, and on a
  * connection that has come to leave by another interface, the report is "unknown".
  *
  * Hook: sockops at the root of cgroup2; context struct bpf_sock_ops, socket locked. Other programs run beside it on the same
- * sockets, so flags are added to those that are set and only our own are taken away. Maps: reporting (create), remembered.
+ * sockets, so flags are added to those that are set, and what was set before us is not taken away; a program that comes to rely
+ * on it after us sets it at each event, as we do. Maps: reporting (create), remembered.
  * The verifier wants ctx->sk read once, and each bpf_sock_ops member read by a constant offset from ctx itself.
  */
 #include "kernel.h"
@@ -49,8 +52,11 @@ struct lh_reporter_counters counters SEC(".bss.counters") = {};
 /* Segments in a row that have a new report: any may get lost. */
 #define SENDINGS 3
 
-/* LH_REPORT_OCTETS in the 32-bit words that options are made of. */
-#define OPTION_ROOM 12
+/*
+ * RFC 9293 section 3.1: options of all kinds together. Those that vary, such as SACK blocks, are in no maximum segment size, and
+ * nobody tells us how many of them this segment has.
+ */
+#define MOST_OPTION_OCTETS 40
 
 struct reporting {
 	__u64 renew_us; /* half of what was told last is over then; 0: nothing to renew */
@@ -61,7 +67,8 @@ struct reporting {
 	__u8 left; /* segments that are still to have the report */
 	__u8 reserved; /* 1: in the segment that is being written there is room for ours */
 	__u8 flag_is_ours; /* 1: nobody else wanted to write options when we began */
-	__u8 padding[6];
+	__u8 waits; /* 1: for a segment with room */
+	__u8 padding[5];
 };
 
 struct {
@@ -75,12 +82,19 @@ struct destination {
 	__u8 address[16]; /* IPv4: mapped */
 };
 
-/* Until when to send SYNs without the option. */
+struct silence {
+	__u64 until_us; /* forgotten then */
+	__u64 times; /* how often a SYN with the option got lost, and one without it came through and was not answered */
+};
+
+/* One lost SYN is what any radio link does now and then. */
+#define SUSPICIOUS_TIMES 2
+
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, LH_REMEMBERED_MAX);
 	__type(key, struct destination);
-	__type(value, __u64);
+	__type(value, struct silence);
 } remembered SEC(".maps");
 
 static __always_inline void count(__u64 *counter)
@@ -132,14 +146,14 @@ static __always_inline bool claimed(struct sock *sk, __u64 now, struct lh_report
 static __always_inline void begin(struct bpf_sock_ops *ctx, struct bpf_sock *sk, struct tcp_sock *tp)
 {
 	struct reporting *state;
+	struct silence *silence;
 	struct destination to;
-	__u64 *until;
 
 	if (!in_our_namespace(SK(tp)) || !by_our_interface(SK(tp)))
 		return;
 	destination_of(SK(tp), &to);
-	until = bpf_map_lookup_elem(&remembered, &to);
-	if (until && now_us() < *until) {
+	silence = bpf_map_lookup_elem(&remembered, &to);
+	if (silence && silence->times >= SUSPICIOUS_TIMES && now_us() < silence->until_us) {
 		count(&counters.avoided);
 		return;
 	}
@@ -151,6 +165,22 @@ static __always_inline void begin(struct bpf_sock_ops *ctx, struct bpf_sock *sk,
 	__builtin_memset(state, 0, sizeof(*state));
 	state->flag_is_ours = !(ctx->bpf_sock_ops_cb_flags & BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
 	ask_for(ctx, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
+}
+
+/* A SYN with the option got lost, and one without it did not. */
+static __always_inline void suspect(struct tcp_sock *tp)
+{
+	struct silence *known, silence = {};
+	struct destination to;
+	__u64 now = now_us();
+
+	destination_of(SK(tp), &to);
+	known = bpf_map_lookup_elem(&remembered, &to);
+	if (known && now < known->until_us)
+		silence.times = known->times;
+	silence.times++;
+	silence.until_us = now + settings.remember_us;
+	bpf_map_update_elem(&remembered, &to, &silence, BPF_ANY);
 }
 
 static __always_inline void give_up(struct bpf_sock_ops *ctx, struct bpf_sock *sk, struct reporting *state)
@@ -177,6 +207,8 @@ static __always_inline void hear_answer(struct bpf_sock_ops *ctx, struct bpf_soc
 			count(&counters.unanswered);
 		if (state->offered && outcome != LH_REPORT_NOT_OURS)
 			count(&counters.mangled);
+		else if (state->offered && state->syns > 1)
+			suspect(tp);
 		give_up(ctx, sk, state);
 		return;
 	}
@@ -186,19 +218,14 @@ static __always_inline void hear_answer(struct bpf_sock_ops *ctx, struct bpf_soc
 		state->left = SENDINGS;
 		count(&counters.asked_again);
 	}
-	if (state->syns > 1) {
-		/* it was not the option for which the first SYN, or its answer, got lost */
-		destination_of(SK(tp), &to);
-		bpf_map_delete_elem(&remembered, &to);
-	}
+	/* nothing on the way minds the option */
+	destination_of(SK(tp), &to);
+	bpf_map_delete_elem(&remembered, &to);
 }
 
 /* Each segment with the SYN flag. */
-static __always_inline void offer(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct reporting *state)
+static __always_inline void offer(struct bpf_sock_ops *ctx, struct reporting *state)
 {
-	struct destination to;
-	__u64 until;
-
 	if (state->syns < 255)
 		state->syns++;
 	if (state->syns == 1) {
@@ -207,9 +234,6 @@ static __always_inline void offer(struct bpf_sock_ops *ctx, struct tcp_sock *tp,
 		count(state->reserved ? &counters.offered : &counters.no_room);
 	} else if (state->offered) {
 		count(&counters.sent_again);
-		destination_of(SK(tp), &to);
-		until = now_us() + settings.remember_us;
-		bpf_map_update_elem(&remembered, &to, &until, BPF_ANY);
 	}
 }
 
@@ -225,9 +249,11 @@ static __always_inline void reserve(struct bpf_sock_ops *ctx, struct tcp_sock *t
 	}
 	if (!state->left)
 		return;
-	state->reserved = ctx->skb_len + OPTION_ROOM <= tp->mss_cache && !bpf_reserve_hdr_opt(ctx, LH_REPORT_OCTETS, 0);
-	if (!state->reserved)
+	state->reserved = ctx->skb_len + MOST_OPTION_OCTETS <= tp->mss_cache &&
+			  !bpf_reserve_hdr_opt(ctx, LH_REPORT_OCTETS, 0);
+	if (!state->reserved && !state->waits)
 		count(&counters.no_room);
+	state->waits = !state->reserved;
 }
 
 /* The header is being written. Others may have asked for it, too: what is reserved is not ours unless we did. */
@@ -289,7 +315,7 @@ int report(struct bpf_sock_ops *ctx)
 	else if (op == BPF_SOCK_OPS_WRITE_HDR_OPT_CB)
 		write(ctx, tp, state);
 	else if (ctx->skb_tcp_flags & TCPHDR_SYN)
-		offer(ctx, tp, state);
+		offer(ctx, state);
 	else
 		reserve(ctx, tp, state);
 	return 1;

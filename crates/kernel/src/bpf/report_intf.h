@@ -14,7 +14,7 @@ enum {
 struct lh_report_settings {
 	__u32 netns_inum; /* the one network namespace we act in */
 	__u32 interface_index; /* the last link, in that namespace */
-	__u64 remember_us; /* how long a destination is remembered that left a SYN with the option unanswered */
+	__u64 remember_us; /* how long a destination is remembered to which SYNs with the option got lost */
 };
 
 struct lh_claim {
@@ -38,7 +38,7 @@ struct lh_reporter_counters {
 	__u64 mangled; /* of those: the SYN-ACK had our option, but no answer that makes sense */
 	__u64 asked_again; /* of those answered: servers that had to send a SYN cookie */
 	__u64 sent; /* segments with the option after the handshake */
-	__u64 no_room; /* segments, and SYNs, that should have had it and had no room */
+	__u64 no_room; /* SYNs without room for it, and how often a report had to wait for a segment with room */
 	__u64 sent_again; /* SYNs sent again, and so without the option */
 	__u64 avoided; /* SYNs without it because of what happened to an earlier one to that destination */
 	__u64 failed; /* connections for which the kernel had no memory */
