@@ -15,7 +15,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use scenario::measure::Interval;
-use scenario::{AgentMode, HostSpec};
+use scenario::{AgentMode, HostSpec, Knowledge, Scenario};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
-use units::{Span, Time};
+use units::{Probability, Rate, Span, Time};
 
 /// How long an agent may take to load its programs on a busy machine.
 const READY_WITHIN: Duration = Duration::from_secs(120);
@@ -77,12 +77,17 @@ impl Agents {
     ///
     /// # Errors
     /// If one does not become ready; it has said why on standard error.
-    pub(crate) fn start(hosts: &[HostSpec], namespaces: &[Namespace], stop: &AtomicBool) -> Result<Option<Self>> {
-        let with_agent = hosts.iter().zip(namespaces).filter(|(host, _)| host.kind.agent != AgentMode::Off);
+    pub(crate) fn start(
+        scenario: &Scenario,
+        hosts: &[HostSpec],
+        namespaces: &[Namespace],
+        stop: &AtomicBool,
+    ) -> Result<Option<Self>> {
+        let with_agent = hosts.iter().zip(namespaces).filter(|(host, _)| has_agent(host));
         let mut agents: Vec<Running> = Vec::new();
         let mut ready = 0;
         for (host, namespace) in with_agent {
-            agents.push(Running::spawn(host, namespace)?);
+            agents.push(Running::spawn(scenario, host, namespace)?);
             while agents.len() - ready >= AT_ONCE {
                 if !agents[ready].wait_until_ready(stop)? {
                     return Ok(None);
@@ -108,8 +113,8 @@ impl Agents {
 }
 
 impl Running {
-    fn spawn(host: &HostSpec, namespace: &Namespace) -> Result<Self> {
-        let config = config_file(host)?;
+    fn spawn(scenario: &Scenario, host: &HostSpec, namespace: &Namespace) -> Result<Self> {
+        let config = config_file(scenario, host)?;
         // This very program, even if its file has been replaced meanwhile.
         let mut command = Command::new("/proc/self/exe");
         command.arg0("lasthop");
@@ -198,18 +203,43 @@ impl Running {
     }
 }
 
+/// Whether an agent runs there: one that decides or looks, or one that only reports the host's last link.
+fn has_agent(host: &HostSpec) -> bool {
+    host.kind.agent != AgentMode::Off || host.kind.last_link.is_some()
+}
+
+/// What the agent is to say of the host's last link: what a simulated host would, or what it measures.
+fn last_link(scenario: &Scenario, host: &HostSpec) -> agent::LastLinkConfig {
+    let (Some(link), Some(flow)) = (host.kind.last_link, host.flows.first()) else {
+        return agent::LastLinkConfig::default();
+    };
+    let measure = link.knowledge == Knowledge::Measured;
+    let said = scenario.link_reports(host, flow).first().map(|(_, report)| *report);
+    let bandwidth_mbps = said.and_then(|report| report.bandwidth).map(Rate::as_mbps);
+    let packet_error_rate = said.and_then(|report| report.error_rate).map(Probability::get);
+    agent::LastLinkConfig {
+        report: measure || bandwidth_mbps.is_some() || packet_error_rate.is_some(),
+        bandwidth_mbps,
+        packet_error_rate,
+        measure,
+        validity_s: u32::try_from(link.validity.as_millis() / 1000).expect("a checked validity is at most 32,768 s"),
+        ..agent::LastLinkConfig::default()
+    }
+}
+
 /// The agent's configuration in a file without a name.
-fn config_file(host: &HostSpec) -> Result<File> {
+fn config_file(scenario: &Scenario, host: &HostSpec) -> Result<File> {
     let config = agent::Config {
         interface: Some(INTERFACE.to_owned()),
         mode: match host.kind.agent {
-            AgentMode::Off => unreachable!("a host without an agent has no configuration for one"),
-            AgentMode::Observe => agent::Mode::Observe,
+            // It is there to report the last link.
+            AgentMode::Off | AgentMode::Observe => agent::Mode::Observe,
             AgentMode::Advise => agent::Mode::Advise,
             AgentMode::Control => agent::Mode::Control,
         },
         // The hosts have IPv4 only.
         beacon: agent::BeaconConfig { ipv6: false, ..agent::BeaconConfig::default() },
+        last_link: last_link(scenario, host),
         policy: host.kind.policy.clone(),
         ..agent::Config::default()
     };

@@ -1,13 +1,15 @@
 //! The hosts and the servers: a namespace, a TUN device and the stack's settings for each.
 //!
-//! Both ends of a connection have the stack of its host, as with simulated hosts. So there is a server for each stack at
-//! each node where connections end: one for most scenarios.
+//! Both ends of a connection have the stack of its host, as with simulated hosts. So there is a server for each stack, and each law
+//! that hears what clients say, at each node where connections end: one for most scenarios.
 
 use crate::addresses::AddressPlan;
+use crate::laws;
 use crate::namespace::Namespace;
 use crate::stack::{Stack, sysctl};
 use crate::tun::{INTERFACE, Settings, Tun};
 use anyhow::{Context, Result};
+use control::law::Choice;
 use network::{NodeId, Topology};
 use scenario::{Era, HostKind, HostSpec, Scenario};
 use std::fs;
@@ -41,6 +43,8 @@ pub(crate) struct ServerSpec {
     /// Where it is.
     node: NodeId,
     stack: Stack,
+    /// A law that its listener must have before the first SYN, so that it hears what clients say of their last links.
+    hears: Option<Choice>,
     /// Of its hosts, on links; behind an access point servers are of today, with large buffers.
     habits: Option<Habits>,
 }
@@ -75,7 +79,8 @@ impl Servers {
         for host in hosts {
             let (stack, habits) = (stack_of(&host.kind)?, on_links.then(|| Habits::of(&host.kind)));
             for flow in &host.flows {
-                let spec = ServerSpec { node: flow.server, stack: stack.clone(), habits };
+                let spec =
+                    ServerSpec { node: flow.server, stack: stack.clone(), hears: laws::hears(&host.kind), habits };
                 let number = specs.iter().position(|known| *known == spec).unwrap_or(specs.len());
                 if number == specs.len() {
                     specs.push(spec);

@@ -67,6 +67,9 @@ impl<'a> Iperf3<'a> {
                  pacing and nagle; --traffic own does"
             );
         }
+        if plans.iter().any(|plan| plan.hears) {
+            bail!("--traffic iperf3 cannot have \"lastlink\": its server listens without it; --traffic own does");
+        }
         let server = |plan: &FlowPlan| &hosts.servers()[usize::from(plan.server)];
         let mut flows = Vec::with_capacity(plans.len());
         for (number, plan) in (0_u16..).zip(plans) {

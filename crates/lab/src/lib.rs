@@ -44,7 +44,7 @@ use anyhow::{Context, Result, bail};
 use clock::Clock;
 use hosts::{DeviceDrops, Hosts, Servers, has_links};
 use iperf3::Iperf3;
-use laws::Laws;
+use laws::{Laws, LinkSample};
 use measure::Measured;
 pub use measure::is_lateness;
 use network::{AccessConfig, Network, NodeId, Topology};
@@ -63,6 +63,8 @@ use units::{Rate, Span, Time};
 
 /// How often a run is looked after.
 const WATCH_EVERY: Duration = Duration::from_millis(20);
+/// How often the sockets of laws that hear reports are looked at.
+const LINKS_EVERY: Span = Span::from_millis(200);
 
 /// Who sends and receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +101,7 @@ pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResu
     let servers = Servers::of(scenario, &specs)?;
     let hosts = Hosts::new(scenario, &specs, &servers)?;
     let laws = Laws::load(&specs)?;
-    let Some(agents) = Agents::start(&specs, hosts.hosts(), options.stop)? else {
+    let Some(agents) = Agents::start(scenario, &specs, hosts.hosts(), options.stop)? else {
         return Ok(None);
     };
     let flows = Flows::prepare(options.traffic, flow_plans(&specs, &servers, &laws)?, &hosts)?;
@@ -114,15 +116,15 @@ pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResu
     let clock = Clock::start();
     let over = AtomicBool::new(false);
     let real_time = RealTime::new(network, &hosts, &stations, clock)?;
-    let (medium, traffic, shaper, device_drops) = thread::scope(|scope| {
+    let (medium, traffic, shaper, watched) = thread::scope(|scope| {
         let medium = scope.spawn(|| ending(&over, || real_time.run(schedule, &over)));
         let traffic = scope.spawn(|| ending(&over, || flows.run(clock, schedule, &over)));
         let shaper = scope.spawn(|| ending(&over, || shaper.run(&over)));
-        let device_drops = ending(&over, || watch(&hosts, schedule, clock, options, &over));
-        (joined(medium), joined(traffic), joined(shaper), device_drops)
+        let watched = ending(&over, || watch(&hosts, &laws, schedule, clock, options, &over));
+        (joined(medium), joined(traffic), joined(shaper), watched)
     });
     let agents = agents.stop(clock);
-    let (medium, traffic, device_drops) = (medium?, traffic?, device_drops?);
+    let (medium, traffic, Watched { device_drops, links }) = (medium?, traffic?, watched?);
     shaper?;
     if !medium.complete {
         return Ok(None);
@@ -132,7 +134,7 @@ pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResu
     }
     let build = options.build.clone();
     let wall = started.elapsed();
-    let measured = Measured { scenario, hosts: &specs, build, medium, traffic, agents, device_drops, wall };
+    let measured = Measured { scenario, hosts: &specs, build, medium, traffic, agents, device_drops, links, wall };
     Ok(Some(measured.into_outcome()))
 }
 
@@ -176,6 +178,14 @@ fn simulated_only(scenario: &Scenario) -> Option<(String, String)> {
             let value = &written["hosts"][block]["tcp"][switch];
             let what = format!("a stack with {switch} = {value} (accepted: {accepted})");
             return Some((format!("hosts[{block}].tcp.{switch}"), what));
+        }
+        let follows = |spec: &HostSpec| {
+            spec.block == block && spec.flows.iter().any(|flow| scenario.link_reports(spec, flow).len() > 1)
+        };
+        if scenario.expanded_hosts().iter().any(follows) {
+            let what = "reports that follow [[changes]] (accepted: knowledge = \"measured\", or bandwidth_mbps and \
+                        packet_error_rate)";
+            return Some((format!("hosts[{block}].last_link"), what.to_owned()));
         }
         for (number, flow) in host.flows.iter().enumerate() {
             if !matches!(flow.kind, TrafficKind::Bulk { .. }) {
@@ -258,6 +268,7 @@ fn flow_plans(specs: &[HostSpec], servers: &Servers, laws: &Laws) -> Result<Vec<
             server,
             direction: flow.direction,
             congestion_control: laws.name(&host.kind).to_owned(),
+            hears: laws::hears(&host.kind).is_some(),
             options: hosts::stack_of(&host.kind)?.sockets,
             start: flow.start,
             stop: flow.stop,
@@ -270,18 +281,27 @@ fn flow_plans(specs: &[HostSpec], servers: &Servers, laws: &Laws) -> Result<Vec<
     flows.zip(&servers.of_flow).map(plan).collect()
 }
 
-/// Watches over a run: tells its progress, ends it when asked to, and counts what the devices drop after the warm-up, to
-/// [`WATCH_EVERY`].
+/// What was seen while a run went on.
+struct Watched {
+    /// After the warm-up, to [`WATCH_EVERY`].
+    device_drops: DeviceDrops,
+    /// What servers' laws made of clients' reports, every [`LINKS_EVERY`].
+    links: Vec<LinkSample>,
+}
+
+/// Watches over a run: tells its progress, ends it when asked to, counts what the devices drop, and looks at the laws.
 fn watch(
     hosts: &Hosts,
+    laws: &Laws,
     schedule: Schedule,
     clock: Clock,
     options: &Options<'_>,
     over: &AtomicBool,
-) -> Result<DeviceDrops> {
+) -> Result<Watched> {
     let warm = Time::ZERO + schedule.warmup;
     let mut in_warmup = schedule.warmup.is_zero().then(DeviceDrops::default);
     let mut told = Time::ZERO;
+    let (mut links, mut looked) = (Vec::new(), None::<Time>);
     while !over.load(Ordering::Relaxed) {
         thread::sleep(WATCH_EVERY);
         let now = clock.now();
@@ -291,13 +311,18 @@ fn watch(
         if in_warmup.is_none() && now >= warm {
             in_warmup = Some(hosts.device_drops()?);
         }
+        if looked.is_none_or(|looked| now.saturating_since(looked) >= LINKS_EVERY) {
+            looked = Some(now);
+            laws.sample(now, &mut links)?;
+        }
         if now.saturating_since(told) >= Span::from_millis(100) {
             told = now;
             (options.progress)(now.saturating_since(Time::ZERO).min(schedule.end));
         }
     }
     let (all, in_warmup) = (hosts.device_drops()?, in_warmup.unwrap_or_default());
-    Ok(DeviceDrops { queued: all.queued - in_warmup.queued, unread: all.unread - in_warmup.unread })
+    let device_drops = DeviceDrops { queued: all.queued - in_warmup.queued, unread: all.unread - in_warmup.unread };
+    Ok(Watched { device_drops, links })
 }
 
 /// Runs one thread's work; however it ends, the others end too.
@@ -328,6 +353,8 @@ mod tests {
         ] {
             assert_refused(&format!("[[hosts]]\n[[hosts]]\n[[hosts.flows]]\n[[hosts.flows]]\n{line}\n"), said);
         }
+        let changing = "[[changes]]\nat_s = 3\nhosts = [1]\nrate_mbps = 6\n[[hosts]]\n[[hosts]]\n[hosts.last_link]\nreport = true\n";
+        assert_refused(changing, "hosts[1].last_link: kernel hosts cannot run reports that follow [[changes]]");
         let switch = "[[hosts]]\n[[hosts]]\n[hosts.tcp]\nsack = false\nundo = false\n";
         assert_refused(switch, "hosts[1].tcp.undo: kernel hosts cannot run a stack with undo = false");
     }

@@ -2,17 +2,19 @@
 
 use crate::agents::AgentReport;
 use crate::hosts::{DeviceDrops, has_links};
+use crate::laws::LinkSample;
 use crate::real_time::{self, QueueSample};
 use crate::traffic;
+use control::last_link::Applied;
 use control::policy::PolicyName;
 use network::Statistics;
 use scenario::measure::{Bounds, Distribution, FlowMeter};
 use scenario::{
     AccessResult, AgentMode, Build, Direction, FlowResult, FlowSeries, FlowSpec, HostPolicyResult, HostSpec, HostsKind,
-    Lateness, LinkResult, PoliciesResult, QueueSeries, RunResult, SCHEMA_VERSION, Scenario, Series,
+    LastLinkResult, Lateness, LinkResult, PoliciesResult, QueueSeries, RunResult, SCHEMA_VERSION, Scenario, Series,
 };
 use std::time::Duration;
-use units::{Rate, Span, Time};
+use units::{Probability, Rate, Span, Time};
 
 /// A run whose deliveries were later than this, 99 of 100, is not valid: it is the resolution of the TCP timestamps and
 /// a quarter of the shortest path that scenarios use.
@@ -40,6 +42,8 @@ pub(crate) struct Measured<'a> {
     pub(crate) agents: Vec<AgentReport>,
     /// Dropped by full devices after the warm-up.
     pub(crate) device_drops: DeviceDrops,
+    /// What servers' laws made of clients' reports, in the order of time.
+    pub(crate) links: Vec<LinkSample>,
     pub(crate) wall: Duration,
 }
 
@@ -72,7 +76,7 @@ impl Measured<'_> {
             links: LinkResult::all(self.scenario, &self.medium.statistics),
             access: access(&self.medium.statistics, self.device_drops.queued),
             flows: self.flow_results(&meters, &bounds),
-            policies: policies(&self.agents),
+            policies: policies(self.deciding_agents()),
             kernel_release: nix::sys::utsname::uname().ok().map(|uname| uname.release().to_string_lossy().into_owned()),
             wall_s: 0.0,
             events: self.medium.events,
@@ -89,6 +93,11 @@ impl Measured<'_> {
 
     fn flows(&self) -> impl Iterator<Item = (&HostSpec, &FlowSpec)> {
         self.hosts.iter().flat_map(|host| host.flows.iter().map(move |flow| (host, flow)))
+    }
+
+    /// Those that the scenario asks for; not those that are there for nothing but to report a last link.
+    fn deciding_agents(&self) -> impl Iterator<Item = &AgentReport> {
+        self.agents.iter().filter(|agent| self.hosts[usize::from(agent.host)].kind.agent != AgentMode::Off)
     }
 
     fn warmup_end(&self) -> Time {
@@ -125,6 +134,7 @@ impl Measured<'_> {
             let (bound_min, bound_max) = bounds[sample.flow].at(sample.at);
             let (host, flow) = flows[sample.flow];
             let info = &sample.info;
+            let link = self.link_at(sample.flow, sample.at);
             series.push(scenario::FlowSample {
                 t_s: sample.at.as_secs_f64(),
                 flow,
@@ -140,13 +150,31 @@ impl Measured<'_> {
                 goodput_mbps: goodput.as_mbps(),
                 bound_min,
                 bound_max,
-                reported_bandwidth_mbps: None,
-                reported_error_rate: None,
-                cwnd_max_segments: None,
-                ignored_losses: None,
+                reported_bandwidth_mbps: link.and_then(|link| link.bandwidth).map(Rate::as_mbps),
+                reported_error_rate: link.and_then(|link| link.error_rate).map(Probability::get),
+                cwnd_max_segments: link.and_then(|link| link.cwnd_max_segments),
+                ignored_losses: link.map(|link| link.ignored_losses),
             });
         }
         series
+    }
+
+    /// What the law of a flow's server last made of the client's reports until then.
+    fn link_at(&self, flow: usize, at: Time) -> Option<&Applied> {
+        let until = &self.links[..self.links.partition_point(|sample| sample.at <= at)];
+        until.iter().rfind(|sample| sample.flow == flow).map(|sample| &sample.applied)
+    }
+
+    /// What it made of them after the warm-up.
+    fn last_link(&self, flow: usize, end: Time) -> Option<LastLinkResult> {
+        let last = self.link_at(flow, end)?;
+        let warm = self.link_at(flow, self.warmup_end());
+        let (ignored, heeded) = warm.map_or((0, 0), |warm| (warm.ignored_losses, warm.heeded_losses));
+        Some(LastLinkResult {
+            ignored_losses: (last.ignored_losses - ignored).into(),
+            heeded_losses: (last.heeded_losses - heeded).into(),
+            initial_segments: last.initial_segments,
+        })
     }
 
     /// What follows from the samples of each flow.
@@ -182,7 +210,7 @@ impl Measured<'_> {
                 timeouts: report.timeouts.map(u64::from),
                 controlled_share: bounds[number].controlled_share(self.warmup_end(), end),
                 started_s: flow.start.as_secs_f64(),
-                last_link: None,
+                last_link: self.last_link(number, end),
                 messages: report.transfer_took.into_iter().count() as u64,
                 message_ms: Distribution::of(report.transfer_took.map(Span::as_millis_f64).as_slice()),
             }
@@ -198,7 +226,7 @@ impl Measured<'_> {
         if unconnected > 0 {
             notes.push(format!("{unconnected} of {of} flows did not connect within the run"));
         }
-        if has_links(self.scenario) && !self.agents.is_empty() {
+        if has_links(self.scenario) && self.deciding_agents().next().is_some() {
             notes.push(scenario::NO_PEERS_OVER_LINKS.to_owned());
         }
         notes
@@ -229,7 +257,8 @@ impl Measured<'_> {
             if let Some(failed) = &agent.failed {
                 reasons.push(format!("the agent of host {}: {failed}", agent.host));
             }
-            if agent.late > AgentReport::late_most() {
+            let decides = self.deciding_agents().any(|deciding| deciding.host == agent.host);
+            if decides && agent.late > AgentReport::late_most() {
                 let late_ms = agent.late.as_millis();
                 reasons.push(format!("the agent of host {} was {late_ms} ms late: its bounds had lapsed", agent.host));
             }
@@ -250,7 +279,7 @@ fn access(statistics: &Statistics, device_drops: u64) -> AccessResult {
     AccessResult { uplink_drops: access.uplink_drops + device_drops, ..access }
 }
 
-fn policies(agents: &[AgentReport]) -> PoliciesResult {
+fn policies<'a>(agents: impl Iterator<Item = &'a AgentReport>) -> PoliciesResult {
     let host = |agent: &AgentReport| HostPolicyResult {
         host: agent.host,
         policy: agent.policy.clone(),
@@ -261,7 +290,7 @@ fn policies(agents: &[AgentReport]) -> PoliciesResult {
         control_enabled_at_s: agent.enabled_at.map(Time::as_secs_f64),
         bounds_changed: agent.bounds_changed,
     };
-    PoliciesResult::of(agents.iter().map(host).collect())
+    PoliciesResult::of(agents.map(host).collect())
 }
 
 fn queue_series(samples: &[QueueSample]) -> QueueSeries {

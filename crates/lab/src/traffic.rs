@@ -41,6 +41,8 @@ pub(crate) struct FlowPlan {
     pub(crate) direction: Direction,
     /// A name that the kernel offers.
     pub(crate) congestion_control: String,
+    /// Whether the server's listener must have it, too: a law that hears what comes with a SYN.
+    pub(crate) hears: bool,
     /// Of the sockets at both ends.
     pub(crate) options: SocketOptions,
     /// When the client connects.
@@ -159,10 +161,15 @@ impl Traffic {
         let mut listeners = Vec::with_capacity(hosts.servers().len());
         for (number, server) in (0..).zip(hosts.servers()) {
             // Accepted sockets inherit the options, and so does what the answer to a SYN offers.
-            let of_server = plans.iter().find(|plan| plan.server == number).map(|plan| plan.options);
+            let of_server = plans.iter().find(|plan| plan.server == number);
             let listener = server.run(|| {
                 let listener = tcp_socket(AddressPlan::server(number), SERVER_PORT)?;
-                of_server.unwrap_or_default().on_new(&listener)?;
+                if let Some(plan) = of_server {
+                    plan.options.on_new(&listener)?;
+                    if plan.hears {
+                        set_congestion_control(&listener, &plan.congestion_control)?;
+                    }
+                }
                 socket::listen(&listener, Backlog::new(4096).expect("4096 is a legal backlog"))
                     .context("cannot listen in a server's namespace")?;
                 Ok(listener)
