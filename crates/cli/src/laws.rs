@@ -167,6 +167,20 @@ fn load(laws: &[Law], settings: &[Setting]) -> Result<()> {
             }
             Err(error) => return Err(error).with_context(|| format!("cannot load {law}")),
         }
+        if law.hears_reports() {
+            warn_of_listeners(&pins.get(law)?)?;
+        }
+    }
+    Ok(())
+}
+
+/// Old kernels cannot prepare a socket that listens already.
+fn warn_of_listeners(pinned: &Pinned) -> Result<()> {
+    let failed = pinned.heard()?.listeners_failed;
+    if failed > 0 {
+        eprintln!(
+            "lasthop: {failed} listening sockets could not be prepared and hear no reports (that needs Linux 6.13): restart their servers"
+        );
     }
     Ok(())
 }
