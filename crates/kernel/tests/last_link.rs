@@ -134,6 +134,19 @@ fn set_sysctls(host: &Host, settings: &str) {
 }
 
 #[test]
+fn the_programs_can_be_tried_and_nobody_reports_afterwards() {
+    needs_root!();
+    kernel::report::check().unwrap_or_else(|error| panic!("{error}"));
+    let net = Net::direct();
+    let law = law();
+    let listener = listener(&net.b, B4, law.name());
+    let to = listener.local_addr().expect("bound");
+    let _client = net.a.run(|| TcpStream::connect(to).expect("a connection"));
+    let _server = listener.accept().expect("the connection just opened");
+    assert_eq!((heard(&law).listeners, heard(&law).at_accept), (1, 0));
+}
+
+#[test]
 fn a_server_that_does_not_know_the_option_sees_an_ordinary_connection() {
     needs_root!();
     let path = Path::clear();
