@@ -77,32 +77,6 @@ fn ucc_shares_fairly_with_reno_where_nothing_is_lost_at_random() {
 }
 
 #[test]
-fn a_server_that_its_client_has_told_ignores_the_errors_of_the_last_link() {
-    if !can_run() {
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    let out = folder.path().display().to_string();
-    let result = valid_run(&["run", "scenarios/last-link.toml", "--json", "--set", "duration_s=25", "--out", &out]);
-    let Some(result) = result else { return };
-    let [told, newreno] = [0, 1].map(|flow| &result.flows[flow]);
-    println!("{} Mb/s, {:?}; {} Mb/s", told.goodput_mbps, told.last_link, newreno.goodput_mbps);
-    // Simulated hosts: 2.5 times.
-    assert!(told.goodput_mbps > 1.6 * newreno.goodput_mbps, "{told:?} {newreno:?}");
-    let made = told.last_link.expect("the law has heard the client's agent");
-    assert!(made.ignored_losses > 2 * made.heeded_losses, "{made:?}");
-    // 8 Mb/s · 102 ms / (8 · 1448) = 70 segments, of which the guard permits 60.
-    assert_eq!((made.initial_segments, newreno.last_link), (Some(60), None));
-    let series = report::series_file::read(folder.path()).expect("the series").flows;
-    let last = series.of_flow(0).last().expect("samples");
-    // The option carries 11 bits of each number, rounded down.
-    assert!(last.reported_bandwidth_mbps.is_some_and(|mbps| (7.99..=8.0).contains(&mbps)), "{last:?}");
-    assert!(last.reported_error_rate.is_some_and(|rate| (0.00499..=0.005).contains(&rate)), "{last:?}");
-    assert!(last.cwnd_max_segments.is_some_and(|segments| (60..=120).contains(&segments)), "{last:?}");
-    assert!(series.of_flow(1).all(|row| row.ignored_losses.is_none()));
-}
-
-#[test]
 fn hosts_with_other_parameters_have_another_law_and_a_killed_run_leaves_none() {
     if !can_run() {
         return;
