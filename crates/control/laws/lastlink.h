@@ -21,7 +21,8 @@
  *   a loss           is heeded after ignored_max in a row were not, whatever PLR is; and while SRTT > queue_ratio min RTT
  *   slow start       ends at a loss that is ignored, too (errors_end_slow_start)
  *
- * And one that helps an honest client: an exact PER makes PLR wander about it, so that chance decides which half of the
+ * And two that help honest clients. Neither product is below least_segments: over short paths a window of one round trip's worth is too
+ * small for delayed ACKs and aggregated frames. And an exact PER makes PLR wander about it, so that chance decides which half of the
  * losses is heeded; with error_deviations z a PLR counts as larger only above PER N_tx + z sqrt(PER N_tx) losses.
  *
  * What the paper leaves open: docs/models/lastlink.md. A report that has expired is none. What it leaves out: fair shares
@@ -49,7 +50,8 @@ struct lh_lastlink_parameters {
 	__u32 count_present_loss; /* 1: N_retr has the segments that will be retransmitted now */
 	__u32 count_retransmissions; /* 1: N_tx has retransmissions */
 	__u32 timeouts_too; /* 1: a timeout may be taken for an error as well */
-	__u32 initial_max_segments; /* this and all below: 0 is off */
+	__u32 least_segments; /* this and all below: 0 is off */
+	__u32 initial_max_segments;
 	__u32 error_max_ppm;
 	__u32 error_deviations;
 	__u32 memory_segments;
@@ -116,20 +118,21 @@ static inline int lh_lastlink_uses(const struct lh_lastlink *law, __u32 on, __u3
 }
 
 /* BW RTT / (8 L_segment), at least RFC 5681's least ssthresh: [wu] has no lower bound but 1. */
-static inline __u32 lh_lastlink_product(const struct lh_lastlink *law, __u32 bandwidth_kbps, __u32 rtt_us)
+static inline __u32 lh_lastlink_product(const struct lh_lastlink *law, const struct lh_lastlink_parameters *parameters,
+					__u32 bandwidth_kbps, __u32 rtt_us)
 {
 	__u64 segments = (__u64)bandwidth_kbps * rtt_us / (8000ULL * lh_max(law->segment_bytes, 1));
 
 	if (segments > LH_LASTLINK_MOST_SEGMENTS)
 		return LH_LASTLINK_MOST_SEGMENTS;
-	return lh_max(segments, LH_MIN_SSTHRESH);
+	return lh_max(segments, lh_max(parameters->least_segments, LH_MIN_SSTHRESH));
 }
 
 /* [wu] section 3.2; `least`: what the window has already. */
 static inline void lh_lastlink_begin(struct lh_lastlink *law, const struct lh_lastlink_parameters *parameters,
 				     __u32 rtt_us, __u32 least, struct lh_window *window)
 {
-	__u32 product = lh_lastlink_product(law, law->bandwidth_kbps, rtt_us), cwnd = product;
+	__u32 product = lh_lastlink_product(law, parameters, law->bandwidth_kbps, rtt_us), cwnd = product;
 
 	if (parameters->initial_max_segments)
 		cwnd = lh_min(cwnd, parameters->initial_max_segments);
@@ -208,7 +211,7 @@ static inline __u32 lh_lastlink_max_cwnd(const struct lh_lastlink *law, const st
 		most = (__u64)law->achieved_kbps * parameters->achieved_headroom_ppm / 1000000;
 		kbps = most < kbps ? most : kbps;
 	}
-	return lh_lastlink_product(law, kbps, rtt_us);
+	return lh_lastlink_product(law, parameters, kbps, rtt_us);
 }
 
 static inline void lh_lastlink_acked(struct lh_lastlink *law, const struct lh_lastlink_parameters *parameters,

@@ -26,7 +26,7 @@ enum lh_law_name {
 	LH_LASTLINK = 8,
 };
 
-#define LH_PARAMETERS_MAX 16
+#define LH_PARAMETERS_MAX 20
 #define LH_STATE_BYTES 320
 
 /* What a law can be told beforehand; src/law/parameters.rs has names, units, ranges and defaults. */

@@ -14,7 +14,7 @@ use units::Span;
 /// `struct step` of `bpf/run_law.bpf.c`: kind, window, event, parameters, law.
 struct Step([u8; STEP_BYTES]);
 
-const STEP_BYTES: usize = 16 + 48 + 64 + 328;
+const STEP_BYTES: usize = 16 + 48 + 80 + 328;
 const PARAMETERS_AT: usize = 16 + 48;
 
 const INIT: u32 = 0;

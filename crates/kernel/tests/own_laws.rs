@@ -9,7 +9,7 @@ use std::io::{Read as _, Write as _};
 use std::time::Duration;
 use support::{B4, Flow, Net, eventually, run, set_control, set_u32, throughout};
 
-fn defaults(law: Law) -> [u32; 16] {
+fn defaults(law: Law) -> [u32; Parameters::MAX] {
     *Parameters::of(law.as_str().parse::<LawName>().expect("a law of ours")).values()
 }
 

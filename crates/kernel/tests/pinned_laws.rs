@@ -19,11 +19,11 @@ use support::{B4, Flow, Net, eventually, set_control};
 
 const LAW: Law = Law::Hd;
 
-fn defaults() -> [u32; 16] {
+fn defaults() -> [u32; Parameters::MAX] {
     defaults_of(LAW)
 }
 
-fn defaults_of(law: Law) -> [u32; 16] {
+fn defaults_of(law: Law) -> [u32; Parameters::MAX] {
     *Parameters::of(law.as_str().parse::<LawName>().expect("a law of ours")).values()
 }
 
@@ -97,12 +97,12 @@ fn a_pinned_law_is_there_until_it_is_unloaded() {
 fn two_who_change_parameters_at_once_both_have_their_way() {
     needs_root!();
     with_pins(|pins| {
-        pins.load(LAW, [0; 16]).expect("loaded");
+        pins.load(LAW, [0; Parameters::MAX]).expect("loaded");
         std::thread::scope(|scope| {
             for parameter in 0..4 {
                 scope.spawn(move || {
                     for _ in 0..20 {
-                        let one_more = |mut values: [u32; 16]| {
+                        let one_more = |mut values: [u32; Parameters::MAX]| {
                             values[parameter] += 1;
                             // others would have the time to come between
                             std::thread::sleep(Duration::from_millis(2));

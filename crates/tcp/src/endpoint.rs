@@ -320,12 +320,13 @@ impl Endpoint {
     fn handshake_segment(&mut self, now: Time) -> Segment {
         let answer = self.phase == Phase::SynReceived;
         let theirs = self.handshake.theirs;
-        let mut link = self.heard.as_ref().map(|_| last_link::answer());
+        let mut link = None;
         if self.handshake.attempts == 0 {
             self.handshake.first_sent_at = now;
-            if let (Some(reporter), false) = (&mut self.reporter, answer) {
-                link = reporter.for_syn(now).as_ref().map(last_link::report);
-            }
+            link = match &mut self.reporter {
+                Some(reporter) if !answer => reporter.for_syn(now).as_ref().map(last_link::report),
+                _ => self.heard.as_ref().map(|_| last_link::answer()),
+            };
         }
         let timeout = self.config.rto_initial.as_nanos().saturating_mul(1 << self.handshake.attempts.min(32));
         self.handshake.retry_at = now + Span::from_nanos(timeout).min(self.config.rto_max);

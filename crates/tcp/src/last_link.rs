@@ -4,11 +4,11 @@
 //! client                                server
 //!   SYN + report            ──────>       its law is `lastlink` and it hears: keeps the report
 //!   knows that it is heard  <──────       SYN-ACK + answer
-//!   segments + report       ──────>       when the report changes, three in a row; once when half its validity is over
+//!   segments + report       ──────>       three in a row, when the report changes and when half its validity is over
 //! ```
 //!
-//! Without an answer the client says nothing more, and a SYN that goes again goes without: what stands in the way may drop
-//! what it does not know. The answer alone costs a server that does not know the option nothing.
+//! Without an answer the client says nothing more. A SYN that goes again goes without, as what stands in the way may drop what it
+//! does not know, and so does a SYN-ACK, as the kernel's: the server then has the first report, and hears no other. The answer alone costs a server that does not know the option nothing.
 //!
 //! The option is [`control::last_link::option`]'s, octet for octet, so that numbers are rounded as on the wire.
 //!
@@ -74,10 +74,13 @@ impl Reporter {
 
     /// For a segment with room.
     pub(crate) fn for_segment(&mut self, now: Time) -> Option<LinkReport> {
-        if !self.is_heard || (self.copies == 0 && now < self.renew_at) {
+        if self.copies == 0 && now >= self.renew_at {
+            self.copies = COPIES;
+        }
+        if !self.is_heard || self.copies == 0 {
             return None;
         }
-        self.copies = self.copies.saturating_sub(1);
+        self.copies -= 1;
         self.say(now)
     }
 }

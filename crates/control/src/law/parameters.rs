@@ -96,7 +96,7 @@ pub enum ParameterError {
 
 impl Parameters {
     /// No law has more.
-    pub const MAX: usize = 16;
+    pub const MAX: usize = 20;
 
     /// The defaults of a law.
     pub fn of(law: LawName) -> Self {
@@ -452,6 +452,13 @@ const LASTLINK: &[Parameter] = &[
         (0.0, 1.0),
         0.0,
         "A timeout may be taken for an error as well: slow start then returns to the window of before ([wu] leaves it open).",
+    ),
+    parameter(
+        "least_segments",
+        Unit::Count,
+        (0.0, 1000.0),
+        10.0,
+        "Neither Cwnd_max nor the initial window is smaller: RFC 6928's initial window; 0: 2 segments, RFC 5681's least ssthresh ([wu]: 1).",
     ),
     parameter(
         "initial_max_segments",

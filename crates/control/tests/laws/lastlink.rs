@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use units::{Probability, Rate, Span};
 
 /// As the paper has it: without the guards.
-const PAPER: [(&str, f64); 8] = [
+const PAPER: [(&str, f64); 9] = [
+    ("least_segments", 0.0),
     ("initial_max_segments", 0.0),
     ("error_max", 0.0),
     ("error_deviations", 0.0),
@@ -166,6 +167,19 @@ fn the_initial_window_and_ssthresh_are_bandwidth_times_rtt() {
 fn a_slow_link_begins_with_less_than_others() {
     let connection = Connection::new(paper(&[]), 50_000).hears(report(0.064, 0.0));
     assert_eq!((connection.cwnd(), connection.window.ssthresh_segments), (2, 2));
+}
+
+/// 100 Mb/s and 0.4 ms are 5 segments, which would wait for delayed ACKs; 64 kb/s and 50 ms 0.4. RFC 6928 begins with 10.
+#[test]
+fn short_paths_have_the_window_that_everybody_begins_with() {
+    for (mbps, rtt_us) in [(100.0, 400), (0.064, 50_000)] {
+        let mut connection = Connection::new(told(&[]), rtt_us).hears(report(mbps, 0.0));
+        assert_eq!((connection.cwnd(), connection.window.ssthresh_segments), (10, 10));
+        assert_eq!((connection.round(), connection.round()), (10, 10));
+        let choice = told(&[("least_segments", 32.0)]);
+        let mut connection = Connection::new(choice, rtt_us).at(31, report(mbps, 0.0));
+        assert_eq!([(); 3].map(|()| connection.round()), [32, 32, 32]);
+    }
 }
 
 #[test]

@@ -31,7 +31,7 @@ use std::io;
 use std::path::PathBuf;
 
 /// Numbers that a law can be told: `LH_PARAMETERS_MAX`.
-pub const PARAMETERS_MAX: usize = 16;
+pub const PARAMETERS_MAX: usize = 20;
 
 /// Which laws these are: the version of this crate, and a digest of their source. Laws of another version may mean something
 /// else by the same numbers.
