@@ -270,13 +270,16 @@ impl Config {
 }
 
 impl LastLinkConfig {
+    /// The least of [`LastLinkConfig::validity_s`]: a report is renewed four times in it, and 2 s before it lapses at the latest.
+    pub const LEAST_VALIDITY_S: u32 = 8;
+
     fn validate(&self, tick_ms: u64) -> Result<(), ConfigError> {
         // 2^32 - 1 kb/s is the most that a report can say.
         let highest = f64::from(u32::MAX / 1000);
         number_within("last_link.bandwidth_mbps", self.bandwidth_mbps, 0.001, highest)?;
         number_within("last_link.packet_error_rate", self.packet_error_rate, 0.0, 1.0)?;
-        // A report is renewed four times in it, at ticks, and 2 s before it lapses at the latest.
-        within("last_link.validity_s", self.validity_s.into(), (4 * tick_ms).div_ceil(1000).max(8), 32_768)?;
+        let least_s = (4 * tick_ms).div_ceil(1000).max(Self::LEAST_VALIDITY_S.into());
+        within("last_link.validity_s", self.validity_s.into(), least_s, 32_768)?;
         if self.report && !self.measure && self.bandwidth_mbps.is_none() && self.packet_error_rate.is_none() {
             return Err(refused(
                 "last_link.report",

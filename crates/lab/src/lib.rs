@@ -179,6 +179,12 @@ fn simulated_only(scenario: &Scenario) -> Option<(String, String)> {
             let what = format!("a stack with {switch} = {value} (accepted: {accepted})");
             return Some((format!("hosts[{block}].tcp.{switch}"), what));
         }
+        let least_s = agent::LastLinkConfig::LEAST_VALIDITY_S;
+        if host.kind.last_link.is_some_and(|link| link.validity < Span::from_secs(least_s.into())) {
+            let value = &written["hosts"][block]["last_link"]["validity_s"];
+            let what = format!("reports that hold for {value} s (accepted: {least_s} or more)");
+            return Some((format!("hosts[{block}].last_link.validity_s"), what));
+        }
         let follows = |spec: &HostSpec| {
             spec.block == block && spec.flows.iter().any(|flow| scenario.link_reports(spec, flow).len() > 1)
         };
@@ -355,6 +361,8 @@ mod tests {
         }
         let changing = "[[changes]]\nat_s = 3\nhosts = [1]\nrate_mbps = 6\n[[hosts]]\n[[hosts]]\n[hosts.last_link]\nreport = true\n";
         assert_refused(changing, "hosts[1].last_link: kernel hosts cannot run reports that follow [[changes]]");
+        let short = "[[hosts]]\n[[hosts]]\n[hosts.last_link]\nreport = true\nvalidity_s = 7\n";
+        assert_refused(short, "hosts[1].last_link.validity_s: kernel hosts cannot run reports that hold for 7 s");
         let switch = "[[hosts]]\n[[hosts]]\n[hosts.tcp]\nsack = false\nundo = false\n";
         assert_refused(switch, "hosts[1].tcp.undo: kernel hosts cannot run a stack with undo = false");
     }

@@ -639,7 +639,7 @@ pub(super) const LAST_LINK: &[Key] = &[
         "validity_s",
         integer(1, 32_768),
         Preset::Integer(32),
-        "For how many seconds a report holds; it is renewed when half of that is over. Kernel hosts: rounded down to a power of two.",
+        "For how many seconds a report holds; it is renewed when half of that is over. Kernel hosts: 8 or more, rounded down to a power of two.",
     ),
 ];
 

@@ -199,7 +199,7 @@ const ETHERNET_EFFICIENCY: f64 = 1500.0 / 1538.0;
 const ATTEMPTS: i32 = 7;
 /// So many packets must have come for the last frame's rate to be that of data.
 const PACKETS_FOR_A_RATE: u32 = 8;
-/// Below this, one share is as good as another, in ppm: a tenth of what [wu] begins with (0.08 %).
+/// Below this, one share is as good as another: an eighth of what [wu] begins with (0.08 %).
 const NEGLIGIBLE_ERROR_RATE: f64 = 100e-6;
 
 impl Default for Settings {
