@@ -226,7 +226,7 @@ pub struct Lost {
     pub reserved: u32,
 }
 
-/// A client has said something of its last link. The default says nothing: of no use until a field is set.
+/// A client has said something of its last link. The default says nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Reported {

@@ -420,6 +420,30 @@ fn cubics_clock_stands_still_at_cwnd_max() {
     assert!([(); 4].map(|()| connection.round()).into_iter().all(|cwnd| cwnd <= 90));
 }
 
+/// From 70 after a loss at 100 the curve is back there after K = cbrt(30 / 0.4) = 4.2 s, and at 100 + 0.4 * 7.8^3 = 290 after 12 s.
+/// With a loss that is ignored in each of these seconds every epoch ends beside its flat point.
+#[test]
+fn an_ignored_loss_begins_cubics_epoch_anew() {
+    let after_12_s = |loses: bool| {
+        let choice = paper(&[("cubic", 1.0), ("max_cwnd", 0.0)]);
+        let mut connection = Connection::new(choice, 400_000).at(100, report(7.0, 0.01));
+        connection.retransmits = 100_000;
+        assert!(connection.loses());
+        assert_eq!(connection.cwnd(), 70);
+        connection.retransmits = 0;
+        for _ in 0..12 {
+            for _ in 0..2 {
+                connection.round();
+            }
+            connection.now_us += 200_000;
+            assert!(!loses || !connection.loses());
+        }
+        connection.cwnd()
+    };
+    assert!((240..330).contains(&after_12_s(false)), "{}", after_12_s(false));
+    assert!((98..125).contains(&after_12_s(true)), "{}", after_12_s(true));
+}
+
 // The guards.
 
 /// 100 Mb/s and 200 ms are 2500 segments. ssthresh may be all of them: that is slow start, as everybody's.
