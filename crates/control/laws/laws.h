@@ -168,7 +168,7 @@ static inline void lh_law_notified(struct lh_law *law, const union lh_parameters
 	if (law->name == LH_CUBIC || law->name == LH_CUBIC_RFC9438)
 		lh_law_lost(law, parameters, notice, window);
 	else if (law->name == LH_LASTLINK)
-		lh_lastlink_reduce(&law->lastlink, notice, window);
+		lh_lastlink_notified(&law->lastlink, notice, window);
 	else
 		lh_reno_halve(notice, window);
 }

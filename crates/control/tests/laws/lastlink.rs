@@ -245,6 +245,14 @@ fn without_an_rtt_the_first_ack_that_has_one_sets_the_initial_window() {
         connection.ack(1)
     });
     assert_eq!((connection.cwnd(), connection.window.ssthresh_segments), (5, 5));
+    // and ECN, which is no loss: half of the ten, and no more than congestion avoidance afterwards
+    let connection = late(|connection| {
+        let notice = connection.lost();
+        connection.law.on_notified(&notice, &mut connection.window);
+        connection.window.cwnd_segments = connection.window.ssthresh_segments;
+        connection.ack(1)
+    });
+    assert_eq!((connection.cwnd(), connection.window.ssthresh_segments), (5, 5));
     // what was sent stays sent: 0.4 Mb/s are 5 segments
     let mut connection = Connection::new(paper(&[]), 100_000);
     connection.hear(report(0.4, 0.0));
