@@ -22,6 +22,7 @@ pub mod cdg;
 pub mod cubic;
 mod parameters;
 
+pub use crate::last_link::Reported;
 pub use parameters::{Parameter, ParameterError, Parameters, Unit};
 
 use crate::last_link::{Applied, RawApplied};
@@ -224,60 +225,6 @@ pub struct Lost {
     pub lost_segments: u32,
     /// 0.
     pub reserved: u32,
-}
-
-/// A client has said something of its last link. The default says nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub struct Reported {
-    /// When it arrived.
-    pub now_us: u64,
-    /// Bandwidth of the last link, counting IP bytes. 0: unknown.
-    pub bandwidth_kbps: u32,
-    /// Packet error rate of the last link, in millionths. [`Self::ERROR_UNKNOWN`]: unknown.
-    pub error_ppm: u32,
-    /// For how long it counts, from now on.
-    pub valid_s: u32,
-    /// Payload of a full segment of this connection: L_segment of [wu].
-    pub segment_bytes: u32,
-    /// Smoothed RTT, so far that of the handshake. 0: none yet.
-    pub rtt_us: u32,
-    /// Segments with data sent so far. 0: the initial window can still be chosen.
-    pub segments_sent: u32,
-    /// [`Self::PERMIT_MAX`] and the others, or-ed.
-    pub permitted: u32,
-    /// 0.
-    pub reserved: u32,
-}
-
-impl Reported {
-    /// Nothing is said of the error rate.
-    pub const ERROR_UNKNOWN: u32 = u32::MAX;
-    /// The server permits Max Cwnd Tuning.
-    pub const PERMIT_MAX: u32 = 1;
-    /// The server permits Initial Cwnd & SSThresh Tuning. Not to be set where segments of the handshake were lost so that
-    /// the window has to begin with one segment (RFC 5681 §3.1).
-    pub const PERMIT_INITIAL: u32 = 2;
-    /// The server permits the packet error rate heuristic.
-    pub const PERMIT_ERRORS: u32 = 4;
-    /// All three.
-    pub const PERMIT_ALL: u32 = 7;
-}
-
-impl Default for Reported {
-    fn default() -> Self {
-        Self {
-            now_us: 0,
-            bandwidth_kbps: 0,
-            error_ppm: Self::ERROR_UNKNOWN,
-            valid_s: 0,
-            segment_bytes: 0,
-            rtt_us: 0,
-            segments_sent: 0,
-            permitted: 0,
-            reserved: 0,
-        }
-    }
 }
 
 /// A segment of new data leaves.

@@ -59,7 +59,7 @@ void lasthop_law_undone(struct lh_law *law, const struct lh_undone *undone, stru
 	lh_law_undone(law, undone, window);
 }
 
-/* src/last_link/mod.rs mirrors it. */
+/* src/last_link/applied.rs mirrors it. */
 struct lasthop_applied {
 	__u32 reports;
 	__u32 bandwidth_kbps;

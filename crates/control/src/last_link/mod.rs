@@ -21,10 +21,13 @@
 //! assert_eq!((window.cwnd_segments, window.ssthresh_segments), (87, 87));
 //! ```
 
+mod applied;
 pub mod estimate;
 pub mod option;
 
-use crate::law::Reported;
+pub use applied::Applied;
+pub(crate) use applied::RawApplied;
+
 use units::{Probability, Rate, Span};
 
 /// What a client says of its last link.
@@ -43,6 +46,60 @@ impl LinkReport {
     pub const RETRACTION: Self = Self { bandwidth: None, error_rate: None, validity: Span::ZERO };
 }
 
+/// The same as an event of a law, `struct lh_report` of `laws/link_report.h`. The default says nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Reported {
+    /// When it arrived.
+    pub now_us: u64,
+    /// Bandwidth of the last link, counting IP bytes. 0: unknown.
+    pub bandwidth_kbps: u32,
+    /// Packet error rate of the last link, in millionths. [`Self::ERROR_UNKNOWN`]: unknown.
+    pub error_ppm: u32,
+    /// For how long it counts, from now on.
+    pub valid_s: u32,
+    /// Payload of a full segment of this connection: L_segment of [wu].
+    pub segment_bytes: u32,
+    /// Smoothed RTT, so far that of the handshake. 0: none yet.
+    pub rtt_us: u32,
+    /// Segments with data sent so far. 0: the initial window can still be chosen.
+    pub segments_sent: u32,
+    /// [`Self::PERMIT_MAX`] and the others, or-ed.
+    pub permitted: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+impl Reported {
+    /// Nothing is said of the error rate.
+    pub const ERROR_UNKNOWN: u32 = u32::MAX;
+    /// The server permits Max Cwnd Tuning.
+    pub const PERMIT_MAX: u32 = 1;
+    /// The server permits Initial Cwnd & SSThresh Tuning. Not to be set where segments of the handshake were lost so that
+    /// the window has to begin with one segment (RFC 5681 §3.1).
+    pub const PERMIT_INITIAL: u32 = 2;
+    /// The server permits the packet error rate heuristic.
+    pub const PERMIT_ERRORS: u32 = 4;
+    /// All three.
+    pub const PERMIT_ALL: u32 = 7;
+}
+
+impl Default for Reported {
+    fn default() -> Self {
+        Self {
+            now_us: 0,
+            bandwidth_kbps: 0,
+            error_ppm: Self::ERROR_UNKNOWN,
+            valid_s: 0,
+            segment_bytes: 0,
+            rtt_us: 0,
+            segments_sent: 0,
+            permitted: 0,
+            reserved: 0,
+        }
+    }
+}
+
 impl From<LinkReport> for Reported {
     /// The numbers rounded down, but for what the arithmetic of floats has lost. A bandwidth below 1 kb/s is none.
     fn from(report: LinkReport) -> Self {
@@ -53,49 +110,5 @@ impl From<LinkReport> for Reported {
             valid_s: u32::try_from(report.validity.as_nanos() / 1_000_000_000).unwrap_or(u32::MAX),
             ..Self::default()
         }
-    }
-}
-
-/// What a law has heard of a client's last link, and made of it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Applied {
-    /// As last reported, whether or not it has expired. `None`: unknown.
-    pub bandwidth: Option<Rate>,
-    /// Likewise.
-    pub error_rate: Option<Probability>,
-    /// Cwnd_max at the latest ACK. `None`: no limit.
-    pub cwnd_max_segments: Option<u32>,
-    /// What the window was set to at the beginning. `None`: what the stack begins with.
-    pub initial_segments: Option<u32>,
-    /// Loss events that did not reduce the window.
-    pub ignored_losses: u32,
-    /// Loss events that did. Timeouts are only judged, and counted, with the parameter `timeouts_too`.
-    pub heeded_losses: u32,
-}
-
-/// `struct lasthop_applied` of law_shim.c.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub(crate) struct RawApplied {
-    reports: u32,
-    bandwidth_kbps: u32,
-    error_ppm: u32,
-    cwnd_max_segments: u32,
-    initial_segments: u32,
-    ignored: u32,
-    heeded: u32,
-}
-
-impl From<RawApplied> for Option<Applied> {
-    fn from(raw: RawApplied) -> Self {
-        let some = |number: u32| Some(number).filter(|number| *number > 0);
-        (raw.reports > 0).then(|| Applied {
-            bandwidth: some(raw.bandwidth_kbps).map(|kbps| Rate::from_bps(u64::from(kbps) * 1000)),
-            error_rate: Probability::new(f64::from(raw.error_ppm) / 1e6).ok(),
-            cwnd_max_segments: some(raw.cwnd_max_segments),
-            initial_segments: some(raw.initial_segments),
-            ignored_losses: raw.ignored,
-            heeded_losses: raw.heeded,
-        })
     }
 }

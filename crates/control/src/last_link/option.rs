@@ -32,8 +32,7 @@
 //! ```
 #![allow(unsafe_code)] // the C face; each block says why it is sound
 
-use super::LinkReport;
-use crate::law::Reported;
+use super::{LinkReport, Reported};
 use units::{Probability, Rate, Span};
 
 /// The length of the option. On the wire it takes 12, for options come in words of four.
