@@ -61,14 +61,23 @@ void lasthop_law_undone(struct lh_law *law, const struct lh_undone *undone, stru
 
 /* src/last_link/applied.rs mirrors it. */
 struct lasthop_applied {
+	__u64 expires_us;
 	__u32 reports;
 	__u32 bandwidth_kbps;
 	__u32 error_ppm;
+	__u32 permitted;
 	__u32 cwnd_max_segments;
 	__u32 initial_segments;
+	__u32 achieved_kbps;
+	__u32 past_segments;
+	__u32 past_retransmits;
 	__u32 ignored;
-	__u32 heeded;
+	__u32 heeded_unknown;
+	__u32 heeded_excess;
+	__u32 heeded_queue;
+	__u32 heeded_in_turn;
 };
+_Static_assert(sizeof(struct lasthop_applied) == 64, "the Rust face lays struct lasthop_applied out in 64 bytes");
 
 /* Of the law lastlink. */
 void lasthop_law_applied(const struct lh_law *law, struct lasthop_applied *applied)
@@ -76,14 +85,21 @@ void lasthop_law_applied(const struct lh_law *law, struct lasthop_applied *appli
 	const struct lh_lastlink *lastlink = &law->lastlink;
 
 	*applied = (struct lasthop_applied){
+		.expires_us = lastlink->expires_us,
 		.reports = lastlink->reports,
 		.bandwidth_kbps = lastlink->bandwidth_kbps,
 		.error_ppm = lastlink->error_ppm,
+		.permitted = lastlink->permitted,
 		.cwnd_max_segments = lastlink->cwnd_max_segments,
 		.initial_segments = lastlink->initial_segments,
+		.achieved_kbps = lastlink->achieved_kbps,
+		.past_segments = lastlink->past_segments,
+		.past_retransmits = lastlink->past_retransmits,
 		.ignored = lastlink->ignored,
-		.heeded = lastlink->heeded_unknown + lastlink->heeded_excess + lastlink->heeded_queue +
-			  lastlink->heeded_in_turn,
+		.heeded_unknown = lastlink->heeded_unknown,
+		.heeded_excess = lastlink->heeded_excess,
+		.heeded_queue = lastlink->heeded_queue,
+		.heeded_in_turn = lastlink->heeded_in_turn,
 	};
 }
 

@@ -9,7 +9,7 @@ use control::last_link::Applied;
 use control::law::Choice;
 use kernel::laws::{Field, Law, Loaded, Name, Options, Value};
 use scenario::{HostKind, HostSpec};
-use units::{Probability, Rate, Time};
+use units::Time;
 
 /// The laws of a run: one for each choice of a law and its parameters.
 pub(crate) struct Laws {
@@ -80,60 +80,10 @@ impl Laws {
     }
 }
 
-/// `struct lh_lastlink` as [`Applied`]; `None`: it has heard no report.
+/// What the law has made of reports; `None`: it has heard none.
 fn applied(fields: &[Field]) -> Option<Applied> {
-    let number = |name: &str| match fields.iter().find(|field| field.name == name)?.value {
-        Value::Number(number) => u32::try_from(number).ok(),
+    Applied::from_state(|name| match fields.iter().find(|field| field.name == name)?.value {
+        Value::Number(number) => u64::try_from(number).ok(),
         Value::Numbers(_) => None,
-    };
-    let some = |name: &str| number(name).filter(|number| *number > 0);
-    some("reports")?;
-    let heeded = ["heeded_unknown", "heeded_excess", "heeded_queue", "heeded_in_turn"];
-    Some(Applied {
-        bandwidth: some("bandwidth_kbps").map(|kbps| Rate::from_bps(u64::from(kbps) * 1000)),
-        error_rate: number("error_ppm").and_then(|ppm| Probability::new(f64::from(ppm) / 1e6).ok()),
-        cwnd_max_segments: some("cwnd_max_segments"),
-        initial_segments: some("initial_segments"),
-        ignored_losses: number("ignored").unwrap_or(0),
-        heeded_losses: heeded.iter().filter_map(|name| number(name)).sum(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn fields(numbers: &[(&str, i128)]) -> Vec<Field> {
-        let field = |(name, number): &(&str, i128)| Field { name: (*name).to_owned(), value: Value::Number(*number) };
-        numbers.iter().map(field).collect()
-    }
-
-    #[test]
-    fn the_state_of_the_law_says_what_it_has_heard_and_done() {
-        let heard = fields(&[
-            ("reports", 2),
-            ("bandwidth_kbps", 7000),
-            ("error_ppm", 5000),
-            ("cwnd_max_segments", 0),
-            ("initial_segments", 87),
-            ("ignored", 9),
-            ("heeded_unknown", 1),
-            ("heeded_excess", 2),
-            ("heeded_queue", 4),
-            ("heeded_in_turn", 8),
-        ]);
-        let applied = applied(&heard).expect("it has heard");
-        assert_eq!(applied.bandwidth, Some(Rate::from_mbps(7.0)));
-        assert_eq!(applied.error_rate.map(Probability::get), Some(0.005));
-        assert_eq!((applied.cwnd_max_segments, applied.initial_segments), (None, Some(87)));
-        assert_eq!((applied.ignored_losses, applied.heeded_losses), (9, 15));
-    }
-
-    #[test]
-    fn a_law_that_has_heard_nothing_says_nothing_and_what_is_unknown_is_none() {
-        assert_eq!(applied(&fields(&[("reports", 0), ("ignored", 3)])), None);
-        let unknown = fields(&[("reports", 1), ("bandwidth_kbps", 0), ("error_ppm", i128::from(u32::MAX))]);
-        let applied = applied(&unknown).expect("it has heard");
-        assert_eq!((applied.bandwidth, applied.error_rate), (None, None));
-    }
 }

@@ -169,10 +169,10 @@ impl Measured<'_> {
     fn last_link(&self, flow: usize, end: Time) -> Option<LastLinkResult> {
         let last = self.link_at(flow, end)?;
         let warm = self.link_at(flow, self.warmup_end());
-        let (ignored, heeded) = warm.map_or((0, 0), |warm| (warm.ignored_losses, warm.heeded_losses));
+        let (ignored, heeded) = warm.map_or((0, 0), |warm| (warm.ignored_losses, warm.heeded_losses()));
         Some(LastLinkResult {
             ignored_losses: (last.ignored_losses - ignored).into(),
-            heeded_losses: (last.heeded_losses - heeded).into(),
+            heeded_losses: (last.heeded_losses() - heeded).into(),
             initial_segments: last.initial_segments,
         })
     }

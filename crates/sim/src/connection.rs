@@ -116,7 +116,7 @@ impl Connection {
             timeouts: info.as_ref().map_or(0, |info| info.timeouts),
             heard_reports: link.is_some(),
             ignored_losses: link.map_or(0, |link| link.ignored_losses.into()),
-            heeded_losses: link.map_or(0, |link| link.heeded_losses.into()),
+            heeded_losses: link.map_or(0, |link| link.heeded_losses().into()),
             initial_segments: link.and_then(|link| link.initial_segments),
         };
         let past = &self.past;

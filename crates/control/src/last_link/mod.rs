@@ -25,8 +25,8 @@ mod applied;
 pub mod estimate;
 pub mod option;
 
-pub use applied::Applied;
 pub(crate) use applied::RawApplied;
+pub use applied::{Applied, Heeded, LossCount, is_of_the_other_base};
 
 use units::{Probability, Rate, Span};
 

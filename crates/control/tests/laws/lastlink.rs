@@ -1,7 +1,7 @@
 //! The law that uses what the client says of its last link: the paper's equations in numbers, and what a false claim gains.
 
 use super::GROWS;
-use control::last_link::LinkReport;
+use control::last_link::{Heeded, LinkReport};
 use control::law::{Acked, Choice, INFINITE_SSTHRESH, Law, LawName, Lost, Parameters, Reported, Start, Window};
 use proptest::prelude::*;
 use units::{Probability, Rate, Span};
@@ -298,7 +298,8 @@ fn a_loss_that_is_ignored_leaves_everything_as_it_was_and_another_halves() {
     assert!(connection.loses());
     assert_eq!(connection.cwnd(), 40);
     let applied = connection.law.applied().expect("a report");
-    assert_eq!((applied.ignored_losses, applied.heeded_losses), (1, 1));
+    assert_eq!((applied.ignored_losses, applied.heeded_losses()), (1, 1));
+    assert_eq!(applied.heeded, Heeded { excess: 1, ..Heeded::default() });
 }
 
 /// "TCP sender only retransmits the lost segment": slow start goes on when the recovery is over, or ends with the guard.
@@ -647,8 +648,8 @@ proptest! {
             prop_assert!(in_a_row <= ignored_max);
         }
         let applied = connection.law.applied().expect("a report");
-        prop_assert_eq!(applied.ignored_losses + applied.heeded_losses, losses);
-        prop_assert!(applied.heeded_losses >= losses / (ignored_max + 1));
+        prop_assert_eq!(applied.ignored_losses + applied.heeded_losses(), losses);
+        prop_assert!(applied.heeded_losses() >= losses / (ignored_max + 1));
     }
 
     /// Max Cwnd Tuning and the guards only ever take away: without the other two heuristics no window is above the base's.
