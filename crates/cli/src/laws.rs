@@ -1,17 +1,15 @@
 //! `lasthop laws`: our congestion controls in this machine's kernel.
 
+mod show;
+
 use crate::say;
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
 use control::law::{LawName, Parameter, Parameters, Unit};
-use kernel::laws::{
-    Clients, Counters, Error, Found, Heard, Heuristics, Law, Pinned, Pins, Prefix, SocketState, VERSION, Value,
-};
+use kernel::laws::{Clients, Counters, Error, Found, Heard, Heuristics, Law, Pinned, Pins, Prefix, VERSION};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::fs;
-use std::os::unix::fs::MetadataExt as _;
 use std::process::ExitCode;
 
 #[derive(Args)]
@@ -135,7 +133,7 @@ pub(crate) fn run(arguments: &LawsArguments) -> Result<ExitCode> {
         LawsCommand::Permit { heuristics, from, port, .. } => {
             permit(&Clients { prefix: from.unwrap_or(Prefix::ALL), port: *port }, *heuristics)
         }
-        LawsCommand::Show { law, json } => show(*law, *json),
+        LawsCommand::Show { law, json } => show::show(*law, *json),
     }?;
     Ok(ExitCode::SUCCESS)
 }
@@ -188,9 +186,7 @@ fn warn_of_listeners(pinned: &Pinned) -> Result<()> {
 fn unload(laws: &[Law], force: bool) -> Result<()> {
     let all = laws.is_empty();
     let laws = if all { &Law::ALL[..] } else { laws };
-    let Some(pins) = Pins::find() else {
-        return nothing_loaded(all, laws);
-    };
+    let pins = Pins::find();
     let (mut any, mut refused) = (!pins.leftovers().is_empty(), Vec::new());
     for &law in laws {
         match pins.unload(law, force) {
@@ -212,24 +208,13 @@ fn unload(laws: &[Law], force: bool) -> Result<()> {
     if !refused.is_empty() {
         bail!("{}", refused.join("\n"));
     }
-    if any { Ok(()) } else { nothing_loaded(all, laws) }
-}
-
-fn nothing_loaded(all: bool, laws: &[Law]) -> Result<()> {
-    match laws {
-        [law, ..] if !all => bail!("cannot unload {law}: {}", Error::NotLoaded { law: *law }),
-        _ => say("no law is loaded"),
-    }
+    if any { Ok(()) } else { say("no law is loaded") }
 }
 
 fn set(settings: &[Setting]) -> Result<()> {
     let pins = Pins::find();
     let laws: BTreeSet<Law> = settings.iter().map(|setting| setting.law).collect();
     let cannot = |law: Law| format!("cannot set parameters of {law}");
-    let Some(pins) = pins else {
-        let law = settings[0].law;
-        return Err(Error::NotLoaded { law }).with_context(|| cannot(law));
-    };
     // all are found before any is changed
     for &law in &laws {
         pins.get(law).with_context(|| cannot(law))?;
@@ -246,13 +231,12 @@ fn set(settings: &[Setting]) -> Result<()> {
 
 /// No heuristics: what was said is removed.
 fn permit(clients: &Clients, heuristics: Option<Heuristics>) -> Result<()> {
-    let law = Law::Lastlink;
-    let pins = Pins::find().ok_or(Error::NotLoaded { law });
+    let pins = Pins::find();
     let Some(heuristics) = heuristics else {
-        pins.and_then(|pins| pins.withdraw(law, clients)).context("cannot remove a permission")?;
+        pins.withdraw(Law::Lastlink, clients).context("cannot remove a permission")?;
         return say(&format!("{clients}: removed"));
     };
-    pins.and_then(|pins| pins.permit(law, clients, heuristics)).context("cannot permit heuristics")?;
+    pins.permit(Law::Lastlink, clients, heuristics).context("cannot permit heuristics")?;
     say(&format!("{clients}: {heuristics}"))
 }
 
@@ -260,6 +244,8 @@ fn permit(clients: &Clients, heuristics: Option<Heuristics>) -> Result<()> {
 struct Listed {
     law: Law,
     loaded: bool,
+    /// Why it cannot be asked, although the kernel has it.
+    elsewhere: Option<Error>,
     version: Option<String>,
     name: Option<String>,
     parameters: Parameters,
@@ -270,10 +256,11 @@ struct Listed {
 }
 
 impl Listed {
-    fn of(pins: Option<&Pins>, law: Law) -> Result<Self> {
+    fn of(pins: &Pins, law: Law) -> Result<Self> {
         let mut listed = Self {
             law,
             loaded: false,
+            elsewhere: None,
             version: None,
             name: None,
             parameters: Parameters::of(model(law)),
@@ -282,8 +269,12 @@ impl Listed {
             heard: None,
             permits: None,
         };
-        match pins.map_or(Ok(Found::Absent), |pins| pins.look(law))? {
+        match pins.look(law)? {
             Found::Absent => {}
+            Found::Elsewhere => {
+                (listed.loaded, listed.elsewhere) = (true, pins.get(law).err());
+                listed.name = Some(law.kernel_name().to_owned());
+            }
             Found::OtherVersion(version) => {
                 (listed.loaded, listed.version) = (true, Some(version));
             }
@@ -307,16 +298,16 @@ impl Listed {
         self.parameters.get(model(self.law), parameter.name).expect("the law's own parameter")
     }
 
-    /// One that another version loaded cannot be asked.
-    fn is_another_versions(&self) -> bool {
-        self.loaded && self.name.is_none()
+    /// One that another version loaded, or that is held elsewhere, cannot be asked.
+    fn is_mute(&self) -> bool {
+        self.loaded && self.sockets.is_none()
     }
 
     fn as_json(&self) -> serde_json::Value {
         let parameters = model(self.law).parameters().iter().map(|parameter| {
             json!({
                 "name": parameter.name,
-                "value": (!self.is_another_versions()).then(|| self.value(parameter)),
+                "value": (!self.is_mute()).then(|| self.value(parameter)),
                 "unit": unit(parameter.unit),
                 "from": parameter.from,
                 "to": parameter.to,
@@ -335,6 +326,7 @@ impl Listed {
             "law": self.law.as_str(),
             "kernel_name": self.name,
             "loaded": self.loaded,
+            "elsewhere": self.elsewhere.is_some(),
             "version": self.version,
             "sockets": self.sockets,
             "parameters": parameters.collect::<Vec<_>>(),
@@ -349,6 +341,9 @@ impl Listed {
 
     fn as_text(&self) -> String {
         let Self { law, sockets, .. } = self;
+        if let Some(elsewhere) = &self.elsewhere {
+            return format!("{law}: not loaded from here: {elsewhere}\n");
+        }
         let mut text = match (&self.name, &self.version) {
             (Some(name), Some(version)) => {
                 let sockets = sockets.unwrap_or_default();
@@ -407,10 +402,9 @@ fn counters_of(counters: &Counters) -> [(&'static str, u64); 9] {
 
 fn list(as_json: bool) -> Result<()> {
     let pins = Pins::find();
-    let laws = Law::ALL.into_iter().map(|law| Listed::of(pins.as_ref(), law));
+    let laws = Law::ALL.into_iter().map(|law| Listed::of(&pins, law));
     let laws: Vec<Listed> = laws.collect::<Result<_>>()?;
-    let leftovers = pins.map(|pins| pins.leftovers()).unwrap_or_default();
-    let leftovers: Vec<String> = leftovers.iter().map(|path| path.display().to_string()).collect();
+    let leftovers: Vec<String> = pins.leftovers().iter().map(|path| path.display().to_string()).collect();
     if as_json {
         let laws: Vec<_> = laws.iter().map(Listed::as_json).collect();
         return say(&serde_json::to_string_pretty(&json!({ "laws": laws, "half_done": leftovers }))?);
@@ -421,133 +415,4 @@ fn list(as_json: bool) -> Result<()> {
             writeln!(text, "{leftover}: half done, by a command that was killed; the next load or unload removes it");
     }
     say(&text)
-}
-
-fn show(law: Option<Law>, as_json: bool) -> Result<()> {
-    let pins = Pins::find();
-    let mut found: Vec<(Law, Pinned)> = Vec::new();
-    match law {
-        Some(law) => found.push((law, pins.as_ref().map_or(Err(Error::NotLoaded { law }), |pins| pins.get(law))?)),
-        None => {
-            for law in Law::ALL {
-                match pins.as_ref().map_or(Err(Error::NotLoaded { law }), |pins| pins.get(law)) {
-                    Ok(pinned) => found.push((law, pinned)),
-                    Err(Error::NotLoaded { .. }) => {}
-                    Err(error) => return Err(error.into()),
-                }
-            }
-        }
-    }
-    let names = Namespaces::find();
-    let mut sockets: Vec<(Law, SocketState)> = Vec::new();
-    for (law, pinned) in &found {
-        sockets.extend(pinned.sockets()?.into_iter().map(|socket| (*law, socket)));
-    }
-    sockets.sort_by_key(|(law, socket)| (*law, socket.netns, socket.local, socket.remote));
-    if as_json {
-        let sockets: Vec<_> = sockets.iter().map(|(law, socket)| socket_json(*law, socket, &names)).collect();
-        return say(&serde_json::to_string_pretty(&json!({ "sockets": sockets }))?);
-    }
-    if sockets.is_empty() {
-        let what = if found.is_empty() { "no law is loaded" } else { "no socket of any network namespace has it" };
-        return say(what);
-    }
-    let mut text = String::new();
-    for (law, socket) in &sockets {
-        write_socket(&mut text, *law, socket, &names)?;
-    }
-    say(&text)
-}
-
-fn value_json(value: &Value) -> serde_json::Value {
-    // every field of a law has 64 bits at most
-    let number = |number: &i128| {
-        i64::try_from(*number)
-            .map_or_else(|_| json!(u64::try_from(*number).unwrap_or_default()), |number| json!(number))
-    };
-    match value {
-        Value::Number(value) => number(value),
-        Value::Numbers(values) => values.iter().map(number).collect(),
-    }
-}
-
-fn socket_json(law: Law, socket: &SocketState, names: &Namespaces) -> serde_json::Value {
-    let state: serde_json::Map<_, _> =
-        socket.fields.iter().map(|field| (field.name.clone(), value_json(&field.value))).collect();
-    let micros = |span: units::Span| span.as_nanos() / 1000;
-    json!({
-        "law": law.as_str(),
-        "network_namespace": socket.netns,
-        "network_namespace_name": names.name(socket.netns),
-        "cookie": socket.cookie,
-        "local": socket.local.to_string(),
-        "remote": socket.remote.to_string(),
-        "cwnd_segments": socket.cwnd_segments,
-        "ssthresh_segments": socket.ssthresh_segments,
-        "in_flight_segments": socket.in_flight_segments,
-        "srtt_us": socket.srtt.map(micros),
-        "min_rtt_us": socket.min_rtt.map(micros),
-        "congestion_state": format!("{:?}", socket.state),
-        "losses": socket.losses,
-        "tolerated": socket.tolerated,
-        "timeouts": socket.timeouts,
-        "back_offs": socket.back_offs,
-        "undone": socket.undone,
-        "state": state,
-    })
-}
-
-fn write_socket(text: &mut String, law: Law, socket: &SocketState, names: &Namespaces) -> Result<()> {
-    let place = match names.name(socket.netns) {
-        Some(name) => format!("{name} ({})", socket.netns),
-        None => socket.netns.to_string(),
-    };
-    writeln!(
-        text,
-        "{law}  {} -> {}  network namespace {place}, cookie {}",
-        socket.local, socket.remote, socket.cookie
-    )?;
-    let ssthresh = socket.ssthresh_segments.map_or("none yet".into(), |segments| segments.to_string());
-    let ms = |span: Option<units::Span>| {
-        span.map_or("none yet".into(), |span| format!("{:.1} ms", span.as_nanos() as f64 / 1e6))
-    };
-    let SocketState { cwnd_segments, in_flight_segments, state, srtt, min_rtt, .. } = socket;
-    writeln!(
-        text,
-        "  cwnd {cwnd_segments}, ssthresh {ssthresh}, in flight {in_flight_segments}, {state:?}, round trip {} (lowest {})",
-        ms(*srtt),
-        ms(*min_rtt)
-    )?;
-    let SocketState { losses, tolerated, timeouts, back_offs, undone, .. } = socket;
-    writeln!(
-        text,
-        "  losses {losses} ({tolerated} tolerated), timeouts {timeouts}, back-offs {back_offs}, undone {undone}"
-    )?;
-    let fields = socket.fields.iter().map(|field| match &field.value {
-        Value::Number(number) => format!("{} {number}", field.name),
-        Value::Numbers(numbers) => format!("{} {numbers:?}", field.name),
-    });
-    writeln!(text, "  {}", fields.collect::<Vec<_>>().join(", "))?;
-    Ok(())
-}
-
-/// The network namespaces that have a name, by number.
-struct Namespaces(BTreeMap<u64, String>);
-
-impl Namespaces {
-    fn find() -> Self {
-        let named = fs::read_dir("/run/netns").into_iter().flatten().filter_map(|entry| {
-            let entry = entry.ok()?;
-            Some((entry.metadata().ok()?.ino(), entry.file_name().to_string_lossy().into_owned()))
-        });
-        let mut names: BTreeMap<u64, String> = named.collect();
-        if let Ok(own) = fs::metadata("/proc/thread-self/ns/net") {
-            names.insert(own.ino(), "this one".into());
-        }
-        Self(names)
-    }
-
-    fn name(&self, number: u32) -> Option<&str> {
-        self.0.get(&u64::from(number)).map(String::as_str)
-    }
 }

@@ -270,6 +270,43 @@ fn mistakes_are_named_and_change_nothing() {
 }
 
 #[test]
+fn what_is_hidden_here_is_said_to_be_there() {
+    in_namespaces(|| {
+        done(&["load", "lastlink"]);
+        fs::rename("/sys/fs/bpf/lasthop", "/sys/fs/bpf/elsewhere").expect("its pins cannot be seen from here");
+        let held = ["lh_lastlink", "not pinned in /sys/fs/bpf/lasthop", "another mount namespace", "nsenter --net="];
+        for arguments in [
+            &["permit", "none"][..],
+            &["set", "lastlink.ignored_max=1"],
+            &["show"],
+            &["show", "lastlink"],
+            &["unload", "lastlink"],
+            &["unload"],
+            &["load", "lastlink"],
+        ] {
+            refused(&laws(arguments), &held);
+        }
+        let text = done(&["list"]);
+        assert!(held.iter().all(|words| text.contains(words)) && text.contains("hd: not loaded\n"), "{text}");
+        let list = listed("lastlink");
+        assert_eq!((&list["loaded"], &list["elsewhere"]), (&true.into(), &true.into()));
+        assert!(list["parameters"][0]["value"].is_null(), "nobody can say what it is told: {list}");
+        assert_eq!(listed("hd")["elsewhere"], false);
+        fs::rename("/sys/fs/bpf/elsewhere", "/sys/fs/bpf/lasthop").expect("renamed");
+        assert_eq!(listed("lastlink")["elsewhere"], false);
+        done(&["unload", "lastlink"]);
+
+        for file_system in ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"] {
+            while nix::mount::umount2(file_system, nix::mount::MntFlags::MNT_DETACH).is_ok() {}
+        }
+        refused(&laws(&["load", "lastlink"]), &["a mounted cgroup2 file system", "nsenter --net="]);
+        let doctor = Command::new(env!("CARGO_BIN_EXE_lasthop")).arg("doctor").output().expect("it starts");
+        let said = String::from_utf8_lossy(&doctor.stdout);
+        assert!(said.contains("missing  a mounted cgroup2") && said.contains("nsenter --net="), "{said}");
+    });
+}
+
+#[test]
 fn a_missing_bpf_file_system_is_mounted() {
     in_namespaces(|| {
         while umount("/sys/fs/bpf").is_ok() {}

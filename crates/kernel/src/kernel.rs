@@ -5,7 +5,7 @@ use crate::error::{Error, io_error};
 use crate::layout::{self, Control, Counts, Limit, Plain, Settings};
 use crate::namespace::Namespace;
 use crate::object::{self, CONTROL_OPS, Variant};
-use crate::probe;
+use crate::probe::{self, Feature};
 use crate::sample::{self, SocketSample, StateChange};
 use libbpf_rs::{ErrorKind, Iter, Link, MapCore, MapFlags, Object, RingBufferBuilder};
 use std::collections::HashMap;
@@ -68,7 +68,7 @@ impl Options {
         let cgroup = match probe::cgroup2_root() {
             Some(root) => root,
             None if matches!(mode, Mode::Control | Mode::Clamp) => {
-                return Err(Error::Unsupported { mode, reason: "no cgroup2 file system is mounted".into() });
+                return Err(Error::Unsupported { mode, reason: format!("missing {}", Feature::Cgroup2.lack()) });
             }
             None => PathBuf::new(),
         };

@@ -9,6 +9,10 @@ use libbpf_rs::btf::types::{Func, Struct, Typedef};
 use std::fmt;
 use std::path::PathBuf;
 
+/// Why a mounted file system may not be seen: ip-netns(8) mounts /sys anew for the command that it runs.
+pub(crate) const HIDDEN: &str =
+    " ('ip netns exec' hides what is mounted below /sys; 'nsenter --net=/run/netns/NAME COMMAND' does not)";
+
 /// Something that the kernel has or has not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Feature {
@@ -92,6 +96,12 @@ impl Feature {
         }
     }
 
+    /// What to say where it is missing.
+    pub(crate) fn lack(self) -> String {
+        let hint = if self == Self::Cgroup2 { HIDDEN } else { "" };
+        format!("{}{hint}", self.description())
+    }
+
     fn needed_for(self, mode: Mode) -> bool {
         match self {
             Self::Privilege | Self::KernelBtf | Self::SocketIterator => mode != Mode::Nothing,
@@ -171,7 +181,7 @@ fn look() -> Support {
     let looked_for = Feature::ALL.into_iter().filter(|feature| !tried.contains(feature));
     let outcome = |feature: Feature| match present(feature, kernel.as_ref()) {
         true => Outcome::Present,
-        false => Outcome::Missing(feature.description().to_owned()),
+        false => Outcome::Missing(feature.lack()),
     };
     Support { features: looked_for.map(|feature| (feature, outcome(feature))).collect() }
 }

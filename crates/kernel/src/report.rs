@@ -54,7 +54,7 @@ impl Options {
     /// If no cgroup2 is mounted.
     pub fn new(interface_index: u32) -> Result<Self, Error> {
         let cgroup = probe::cgroup2_root()
-            .ok_or_else(|| Error::Reporting { reason: "no cgroup2 file system is mounted".into() })?;
+            .ok_or_else(|| Error::Reporting { reason: format!("missing {}", Feature::Cgroup2.lack()) })?;
         Ok(Self { interface_index, cgroup, remember: Span::from_secs(600) })
     }
 }
@@ -118,7 +118,7 @@ fn check_features() -> Result<(), Error> {
     if missing.is_empty() {
         return Ok(());
     }
-    let reason = missing.iter().map(|feature| feature.description()).collect::<Vec<_>>().join("; ");
+    let reason = missing.iter().map(|feature| feature.lack()).collect::<Vec<_>>().join("; ");
     Err(Error::Reporting { reason: format!("missing {reason}") })
 }
 

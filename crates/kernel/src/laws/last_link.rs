@@ -242,8 +242,7 @@ impl LastLink {
         if !law.hears_reports() {
             return Ok(None);
         }
-        let cgroup = probe::cgroup2_root()
-            .ok_or_else(|| Error::Unsupported { reason: Feature::Cgroup2.description().to_owned() })?;
+        let cgroup = probe::cgroup2_root().ok_or_else(|| Error::Unsupported { reason: Feature::Cgroup2.lack() })?;
         let cgroup = open_cgroup(&cgroup)?;
         let handle = |name: &str| {
             MapHandle::try_from(&object::map(object, name)).map_err(KernelError::exchange("looking at a law's maps"))

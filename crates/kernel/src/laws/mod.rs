@@ -152,7 +152,7 @@ pub fn check() -> Result<(), Error> {
         None => return Ok(()),
         // without the right to load programs the rest is guesswork
         Some(Feature::Privilege) => Feature::Privilege.description().to_owned(),
-        Some(_) => missing.iter().map(|feature| feature.description()).collect::<Vec<_>>().join("; "),
+        Some(_) => missing.iter().map(|feature| feature.lack()).collect::<Vec<_>>().join("; "),
     };
     Err(Error::Unsupported { reason })
 }
@@ -185,7 +185,8 @@ pub enum Error {
     /// Somebody else has the name.
     #[error(
         "the kernel has a congestion control {name} already, and it is not pinned in {}: it is held by another mount \
-         namespace's BPF file system, or by a program that runs", place.display()
+         namespace's BPF file system, or by a program that runs{}",
+        place.display(), probe::HIDDEN
     )]
     NameTaken {
         /// The name.

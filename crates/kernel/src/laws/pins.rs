@@ -57,6 +57,9 @@ pub struct Pins {
 pub enum Found {
     /// It is not loaded.
     Absent,
+    /// The kernel has its name, but it is not pinned here: it was loaded where another BPF file system is, or a program that runs
+    /// holds it.
+    Elsewhere,
     /// This version loaded it.
     Pinned(Pinned),
     /// Another version loaded it, which may be taken away but not talked to.
@@ -115,9 +118,10 @@ impl Pins {
         Ok(Self { folder: root.join(FOLDER), prefix: String::new() })
     }
 
-    /// The same where a BPF file system is mounted; `None` where there is none, and so no pinned law.
-    pub fn find() -> Option<Self> {
-        mounted().map(|root| Self { folder: root.join(FOLDER), prefix: String::new() })
+    /// The same, and nothing is mounted: where there is no BPF file system no law is pinned.
+    pub fn find() -> Self {
+        let root = mounted().unwrap_or_else(|| PathBuf::from(USUAL));
+        Self { folder: root.join(FOLDER), prefix: String::new() }
     }
 
     /// In another folder of a BPF file system, with a letter or two before the names in the kernel: for tests, which must
@@ -135,6 +139,15 @@ impl Pins {
         format!("{}{}", self.prefix, law.kernel_name())
     }
 
+    fn elsewhere(&self, law: Law) -> Error {
+        Error::NameTaken { name: self.name(law), place: self.folder.clone() }
+    }
+
+    /// What to say of a law that is not pinned here.
+    fn absent(&self, law: Law) -> Error {
+        if is_registered(&self.name(law)) { self.elsewhere(law) } else { Error::NotLoaded { law } }
+    }
+
     fn place(&self, law: Law) -> PathBuf {
         self.folder.join(law.as_str())
     }
@@ -150,7 +163,9 @@ impl Pins {
     pub fn look(&self, law: Law) -> Result<Found, Error> {
         let place = self.place(law);
         match fs::metadata(&place) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Absent),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(if is_registered(&self.name(law)) { Found::Elsewhere } else { Found::Absent });
+            }
             Err(source) => return Err(pin_error("looking at", &place, source)),
             Ok(_) => {}
         }
@@ -194,6 +209,7 @@ impl Pins {
         match self.look(law)? {
             Found::Pinned(pinned) => Ok(pinned),
             Found::Absent => Err(Error::NotLoaded { law }),
+            Found::Elsewhere => Err(self.elsewhere(law)),
             Found::OtherVersion(theirs) => Err(Error::OtherVersion { law, theirs }),
         }
     }
@@ -228,7 +244,7 @@ impl Pins {
 
     fn changing<T>(&self, law: Law, change: impl FnOnce(&Handles) -> Result<T, Error>) -> Result<T, Error> {
         if !self.folder.exists() {
-            return Err(Error::NotLoaded { law });
+            return Err(self.absent(law));
         }
         let _lock = self.lock()?;
         change(&self.get(law)?.handles)
@@ -269,7 +285,8 @@ impl Pins {
     fn load_locked(&self, law: Law, parameters: [u32; PARAMETERS_MAX]) -> Result<Pinned, Error> {
         self.tidy()?;
         match self.look(law)? {
-            Found::Absent => {}
+            // who has the name may let it go: the kernel says
+            Found::Absent | Found::Elsewhere => {}
             Found::Pinned(_) => return Err(Error::AlreadyLoaded { law }),
             Found::OtherVersion(theirs) => return Err(Error::OtherVersion { law, theirs }),
         }
@@ -288,10 +305,9 @@ impl Pins {
     }
 
     fn load_into(&self, law: Law, parameters: [u32; PARAMETERS_MAX], staging: &Path) -> Result<(), Error> {
-        let name = self.name(law);
-        let options = Options { name: Name::Given(name.clone()), ..Options::new(law, parameters) };
+        let options = Options { name: Name::Given(self.name(law)), ..Options::new(law, parameters) };
         let mut loaded = Loaded::load(&options).map_err(|error| match error {
-            Error::NameTaken { .. } => Error::NameTaken { name, place: self.folder.clone() },
+            Error::NameTaken { .. } => self.elsewhere(law),
             error => error,
         })?;
         let refused = |path: &Path, error: &libbpf_rs::Error| pin_error("pinning", path, crate::error::io_error(error));
@@ -324,7 +340,7 @@ impl Pins {
     /// # Errors
     /// If it is not loaded, or, unless `even_if_default`, it is the default of a network namespace: nothing is changed then.
     pub fn unload(&self, law: Law, even_if_default: bool) -> Result<Unloaded, Error> {
-        let Some(lock) = self.lock()? else { return Err(Error::NotLoaded { law }) };
+        let Some(lock) = self.lock()? else { return Err(self.absent(law)) };
         let unloaded = self.unload_locked(law, even_if_default);
         self.leave(lock);
         unloaded
@@ -334,6 +350,7 @@ impl Pins {
         self.tidy()?;
         let sockets = match self.look(law)? {
             Found::Absent => return Err(Error::NotLoaded { law }),
+            Found::Elsewhere => return Err(self.elsewhere(law)),
             Found::Pinned(pinned) => Some(pinned.sockets()?.len()),
             Found::OtherVersion(_) => None,
         };
@@ -478,10 +495,15 @@ fn remove(folder: &Path) -> Result<(), Error> {
     fs::remove_dir(folder).map_err(|source| pin_error("removing", folder, source))
 }
 
+/// Whether the kernel has a congestion control of this name.
+fn is_registered(name: &str) -> bool {
+    probe::registered_controls().iter().any(|registered| registered == name)
+}
+
 /// The kernel takes a control off its list a moment after the last descriptor of its link is gone.
 fn until_unregistered(name: &str) {
     let deadline = Instant::now() + UNREGISTERED_WITHIN;
-    while probe::registered_controls().iter().any(|registered| registered == name) && Instant::now() < deadline {
+    while is_registered(name) && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(5));
     }
 }
