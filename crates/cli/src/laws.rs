@@ -53,7 +53,7 @@ enum LawsCommand {
     /// Which heuristics of lastlink connections may use, by client and local port; all, where nothing is said
     Permit {
         /// all, none, or some of max_cwnd, initial_window and errors, separated by commas
-        #[arg(value_name = "HEURISTICS", required_unless_present = "remove")]
+        #[arg(value_name = "HEURISTICS", required_unless_present_any = ["remove", "clear"])]
         heuristics: Option<Heuristics>,
         /// Clients: an address or ADDRESS/BITS, as in 192.0.2.0/24; all if not given
         #[arg(long, value_name = "PREFIX")]
@@ -64,6 +64,9 @@ enum LawsCommand {
         /// Remove what was said of exactly these clients and this port
         #[arg(long, conflicts_with = "heuristics")]
         remove: bool,
+        /// Remove all that was said, of all clients and ports
+        #[arg(long, conflicts_with_all = ["heuristics", "from", "port", "remove"])]
+        clear: bool,
     },
     /// The sockets of all network namespaces that have a law, with its private state
     Show {
@@ -99,12 +102,16 @@ fn setting(text: &str) -> Result<Setting, String> {
     let Some(((law_name, name), value)) = parts else {
         return Err("a setting is LAW.NAME=VALUE, as in ucc.alpha=0.95".into());
     };
+    let law = law(law_name)?;
+    let known = model(law).parameters().iter().find(|parameter| parameter.name == name);
     let value = match value {
         "true" => 1.0,
         "false" => 0.0,
-        number => number.parse().map_err(|_| format!("{number:?} is no number"))?,
+        number => number.parse().map_err(|_| {
+            let accepted = known.map_or("a number".to_owned(), Parameter::accepted);
+            format!("{law}.{name} = {number}: accepted is {accepted}")
+        })?,
     };
-    let law = law(law_name)?;
     let mut parameters = Parameters::of(model(law));
     parameters.set(model(law), name, value).map_err(|error| error.to_string())?;
     Ok(Setting { law, name: name.to_owned(), value })
@@ -130,6 +137,7 @@ pub(crate) fn run(arguments: &LawsArguments) -> Result<ExitCode> {
         LawsCommand::Unload { laws, force } => unload(laws, *force),
         LawsCommand::List { json } => list(*json),
         LawsCommand::Set { settings } => set(settings),
+        LawsCommand::Permit { clear: true, .. } => permit_all(),
         LawsCommand::Permit { heuristics, from, port, .. } => {
             permit(&Clients { prefix: from.unwrap_or(Prefix::ALL), port: *port }, *heuristics)
         }
@@ -238,6 +246,12 @@ fn permit(clients: &Clients, heuristics: Option<Heuristics>) -> Result<()> {
     };
     pins.permit(Law::Lastlink, clients, heuristics).context("cannot permit heuristics")?;
     say(&format!("{clients}: {heuristics}"))
+}
+
+fn permit_all() -> Result<()> {
+    let removed = Pins::find().withdraw_all(Law::Lastlink).context("cannot remove the permissions")?;
+    let entries = if removed == 1 { "entry" } else { "entries" };
+    say(&format!("{removed} {entries} removed; all clients: {}", Heuristics::ALL))
 }
 
 /// What `list` tells of a law.

@@ -234,9 +234,17 @@ fn lastlink_prepares_listeners_and_permits_by_client_and_port() {
         refused(&laws(&["permit", "all", "--from", "192.0.2.0/33"]), &["192.0.2.0/33", "ADDRESS/BITS"]);
         refused(&laws(&["permit", "all", "--port", "0"]), &["\"0\" is no port", "1 to 65535"]);
         refused(&laws(&["permit"]), &["HEURISTICS"]);
+        refused(&laws(&["permit", "all,none"]), &["\"all\" stands alone"]);
+        refused(&laws(&["permit", "--clear", "--port", "80"]), &["--clear", "--port"]);
         refused(&laws(&["permit", "--remove", "--port", "80"]), &["no entry for all clients, port 80"]);
         assert_eq!(done(&[&["permit", "--remove"], &some[..]].concat()), "192.0.2.0/24, port 443: removed\n");
         assert_eq!(listed("lastlink")["permits"].as_array().map(Vec::len), Some(1));
+        // IPv4 by another name, and a blank after the comma
+        let mapped = ["max_cwnd, errors", "--from", "::ffff:192.0.2.10"];
+        assert_eq!(done(&[&["permit"], &mapped[..]].concat()), "192.0.2.10/32, any port: max_cwnd,errors\n");
+        assert_eq!(done(&["permit", "--clear"]), "2 entries removed; all clients: all\n");
+        assert_eq!(listed("lastlink")["permits"].as_array().map(Vec::len), Some(0));
+        assert_eq!(done(&["permit", "--clear"]), "0 entries removed; all clients: all\n");
         done(&["unload"]);
         assert!(!Path::new("/sys/fs/bpf/lasthop").exists());
     });
@@ -247,6 +255,13 @@ fn mistakes_are_named_and_change_nothing() {
     in_namespaces(|| {
         refused(&laws(&["load", "vegas"]), &["no law is called \"vegas\"", "hd, chd, cdg, cdg-linux, ucc"]);
         refused(&laws(&["load", "ucc", "--set", "ucc.alpha=2"]), &["ucc.alpha = 2", "a number from 0 to 1"]);
+        for value in ["5%", "high"] {
+            let setting = format!("lastlink.error_max={value}");
+            refused(
+                &laws(&["set", &setting]),
+                &[&format!("lastlink.error_max = {value}: accepted is a number from 0 to 1")],
+            );
+        }
         refused(&laws(&["load", "ucc", "--set", "ucc.beta=2"]), &["ucc has no parameter \"beta\"", "alpha"]);
         refused(&laws(&["load", "ucc", "--set", "hd.queue_min_ms=2"]), &["hd is not among the laws to load"]);
         refused(&laws(&["set", "ucc.alpha"]), &["LAW.NAME=VALUE"]);
@@ -277,6 +292,7 @@ fn what_is_hidden_here_is_said_to_be_there() {
         let held = ["lh_lastlink", "not pinned in /sys/fs/bpf/lasthop", "another mount namespace", "nsenter --net="];
         for arguments in [
             &["permit", "none"][..],
+            &["permit", "--clear"],
             &["set", "lastlink.ignored_max=1"],
             &["show"],
             &["show", "lastlink"],

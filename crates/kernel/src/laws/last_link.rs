@@ -74,6 +74,11 @@ impl Heuristics {
     /// None of them: the client's SYN is not even answered.
     pub const NONE: Self = Self(0);
 
+    /// Those of these bits, [`SocketState::fields`](super::SocketState::fields)' `permitted`.
+    pub const fn from_bits(bits: u32) -> Self {
+        Self(bits & Self::ALL.0)
+    }
+
     /// By their names, as the law's parameters have them.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         HEURISTICS.into_iter().filter(move |(_, bit)| self.0 & bit != 0).map(|(name, _)| name)
@@ -94,7 +99,7 @@ impl FromStr for Heuristics {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
+        match text.trim() {
             "all" => return Ok(Self::ALL),
             "none" => return Ok(Self::NONE),
             _ => {}
@@ -102,11 +107,14 @@ impl FromStr for Heuristics {
         let bit = |name: &str| {
             let found = HEURISTICS.into_iter().find(|(known, _)| *known == name);
             let known = HEURISTICS.map(|(name, _)| name).join(", ");
-            found.map(|(_, bit)| bit).ok_or_else(|| {
-                format!("no heuristic is called {name:?}; there are {known}, separated by commas, or all, or none")
+            found.map(|(_, bit)| bit).ok_or_else(|| match name {
+                "all" | "none" => format!("{name:?} stands alone: nothing is added to it or taken from it"),
+                _ => {
+                    format!("no heuristic is called {name:?}; there are {known}, separated by commas, or all, or none")
+                }
             })
         };
-        text.split(',').try_fold(Self::NONE, |all, name| Ok(Self(all.0 | bit(name)?)))
+        text.split(',').map(str::trim).try_fold(Self::NONE, |all, name| Ok(Self(all.0 | bit(name)?)))
     }
 }
 
@@ -131,9 +139,11 @@ impl Prefix {
                 let masked = mask(address.to_ipv6_mapped().to_bits(), kept(32));
                 Some(Self { address: IpAddr::V4(Ipv4Addr::from_bits(masked as u32)), bits })
             }
-            IpAddr::V6(address) => {
-                Some(Self { address: IpAddr::V6(Ipv6Addr::from_bits(mask(address.to_bits(), kept(128)))), bits })
-            }
+            IpAddr::V6(address) => match (address.to_ipv4_mapped(), bits) {
+                // the same clients, and the same entry
+                (Some(four), 96..) => Self::new(four.into(), bits - 96),
+                _ => Some(Self { address: IpAddr::V6(Ipv6Addr::from_bits(mask(address.to_bits(), kept(128)))), bits }),
+            },
         }
     }
 
@@ -146,10 +156,7 @@ impl Prefix {
     }
 
     fn of_mapped(address: Ipv6Addr, bits: u32) -> Option<Self> {
-        match address.to_ipv4_mapped() {
-            Some(four) if bits >= 96 => Self::new(four.into(), u8::try_from(bits - 96).ok()?),
-            _ => Self::new(address.into(), u8::try_from(bits).ok()?),
-        }
+        Self::new(address.into(), u8::try_from(bits).ok()?)
     }
 }
 
@@ -289,6 +296,12 @@ impl LastLink {
         }
     }
 
+    pub(crate) fn withdraw_all(&self) -> Result<usize, Error> {
+        let permits = self.permits()?;
+        permits.iter().try_for_each(|(clients, _)| self.withdraw(clients))?;
+        Ok(permits.len())
+    }
+
     pub(crate) fn permits(&self) -> Result<Vec<(Clients, Heuristics)>, Error> {
         let mut permits = Vec::new();
         for key in self.permits.keys() {
@@ -322,6 +335,13 @@ mod tests {
         for text in ["all", "none", "max_cwnd", "max_cwnd,errors", "initial_window,errors"] {
             assert_eq!(text.parse::<Heuristics>().map(|read| read.to_string()).as_deref(), Ok(text));
         }
+        for spaced in ["max_cwnd, errors", " max_cwnd ,errors "] {
+            assert_eq!(spaced.parse::<Heuristics>().map(|read| read.to_string()).as_deref(), Ok("max_cwnd,errors"));
+        }
+        for contradiction in ["all,none", "none, errors", "max_cwnd,all"] {
+            let refused = contradiction.parse::<Heuristics>().expect_err(contradiction);
+            assert!(refused.contains("stands alone"), "{refused}");
+        }
         assert_eq!("max_cwnd,initial_window,errors".parse(), Ok(Heuristics::ALL));
         let refused = "max_cwnd,window".parse::<Heuristics>().expect_err("there is no window");
         assert!(refused.contains("\"window\"") && refused.contains("max_cwnd, initial_window, errors"), "{refused}");
@@ -336,6 +356,8 @@ mod tests {
             ("0.0.0.0/0", "0.0.0.0/0"),
             ("2001:db8:1:2::3/32", "2001:db8::/32"),
             ("2001:db8::1", "2001:db8::1/128"),
+            ("::ffff:192.0.2.10", "192.0.2.10/32"),
+            ("::ffff:192.0.2.77/120", "192.0.2.0/24"),
             ("::/0", "all clients"),
         ] {
             assert_eq!(text.parse::<Prefix>().map(|prefix| prefix.to_string()).as_deref(), Ok(meant));

@@ -242,6 +242,14 @@ impl Pins {
         self.changing(law, |handles| handles.last_link()?.withdraw(clients))
     }
 
+    /// Removes all that [`Pins::permit`] said: all clients are permitted everything again. How many entries there were.
+    ///
+    /// # Errors
+    /// As [`Pins::change`]; and if the law hears nothing.
+    pub fn withdraw_all(&self, law: Law) -> Result<usize, Error> {
+        self.changing(law, |handles| handles.last_link()?.withdraw_all())
+    }
+
     fn changing<T>(&self, law: Law, change: impl FnOnce(&Handles) -> Result<T, Error>) -> Result<T, Error> {
         if !self.folder.exists() {
             return Err(self.absent(law));
