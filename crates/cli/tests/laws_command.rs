@@ -9,6 +9,7 @@ use nix::mount::{MsFlags, mount, umount};
 use nix::sched::{CloneFlags, unshare};
 use serde_json::Value;
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -320,6 +321,94 @@ fn what_is_hidden_here_is_said_to_be_there() {
         let said = String::from_utf8_lossy(&doctor.stdout);
         assert!(said.contains("missing  a mounted cgroup2") && said.contains("nsenter --net="), "{said}");
     });
+}
+
+#[test]
+fn what_a_client_says_is_shown_in_words() {
+    in_namespaces(|| {
+        done(&["load", "lastlink"]);
+        fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "lh_lastlink").expect("not restricted");
+        let ip = |arguments: &str| {
+            let status = Command::new("ip").args(arguments.split(' ')).status().expect("ip");
+            assert!(status.success(), "ip {arguments}");
+        };
+        ip("link add s0 type veth peer name c0");
+        ip("addr add 10.0.0.1/24 dev s0");
+        ip("link set s0 up");
+        let listener = TcpListener::bind("10.0.0.1:0").expect("a listener");
+        let address = listener.local_addr().expect("bound");
+        let (say_where, client_is) = std::sync::mpsc::channel();
+        let (moved, has_moved) = std::sync::mpsc::channel::<()>();
+        let (shown, was_shown) = std::sync::mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            let client = scope.spawn(move || {
+                unshare(CloneFlags::CLONE_NEWNET).expect("a network of its own");
+                say_where.send(nix::unistd::gettid()).expect("somebody listens");
+                has_moved.recv().expect("the interface is here");
+                ip("addr add 10.0.0.2/24 dev c0");
+                ip("link set c0 up");
+                let index = nix::net::if_::if_nametoindex("c0").expect("c0");
+                let options = kernel::report::Options::new(index).expect("cgroup2");
+                let mut reporter = kernel::report::Reporter::load(&options).expect("loaded");
+                let claim =
+                    kernel::report::Claim { bandwidth_kbps: Some(8000), error_ppm: Some(32_000), validity_s: 600 };
+                reporter.set(claim).expect("set");
+                let mut connection = TcpStream::connect(address).expect("a connection");
+                let mut byte = [0];
+                connection.read_exact(&mut byte).expect("an answer");
+                // until it was shown
+                let _ = was_shown.recv();
+            });
+            let thread = client_is.recv().expect("it has begun");
+            ip(&format!("link set c0 netns /proc/self/task/{thread}/ns/net")
+                .replace("self", &nix::unistd::getpid().to_string()));
+            moved.send(()).expect("it waits");
+            let mut server = accept_unless(&listener, || client.is_finished());
+            server.write_all(b"!").expect("sent");
+            let text = done(&["show", "lastlink"]);
+            let socket = text.split("lastlink  ").find(|socket| socket.contains(" -> 10.0.0.2:")).expect("it is shown");
+            for words in [
+                "client says 8 Mb/s, 3.2 % of packets lost, for another ",
+                "; may use: all\n",
+                "Cwnd_max 10 segments, began with 10 segments; ",
+                "PER 3.2 %, of which 2 % count; losses ignored 0, heeded 0\n",
+                "newreno.slow_start.kind",
+            ] {
+                assert!(socket.contains(words), "no {words:?} in {socket}");
+            }
+            assert!(!socket.contains("cubic.cnt"), "it is not built on CUBIC: {socket}");
+            let shown_as_json = json(&["show", "lastlink", "--json"]);
+            let sockets = shown_as_json["sockets"].as_array().expect("a list");
+            let is_it =
+                |socket: &&Value| socket["remote"].as_str().is_some_and(|remote| remote.starts_with("10.0.0.2:"));
+            let socket = sockets.iter().find(is_it).expect("it is shown");
+            let said = &socket["last_link"];
+            assert_eq!((&said["bandwidth_mbps"], &said["packet_error_rate"]), (&8.0.into(), &0.032.into()));
+            // 2^9 s of the 600 s are told
+            assert!(said["valid_for_s"].as_f64().is_some_and(|left| left > 300.0 && left <= 512.0), "{said}");
+            assert_eq!((&said["initial_segments"], &said["permitted"][2]), (&10.into(), &"errors".into()));
+            assert!(socket["state"]["cubic.cnt"].is_u64(), "as JSON it is all there");
+            let listening = sockets.iter().find(|socket| socket["local"] == address.to_string() && !is_it(socket));
+            assert!(listening.is_none_or(|socket| socket["last_link"].is_null()), "{listening:?}");
+            drop(shown);
+            client.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        });
+        fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "reno").expect("another");
+    });
+}
+
+/// The next connection; whoever is to make it may fail.
+fn accept_unless(listener: &TcpListener, has_failed: impl Fn() -> bool) -> TcpStream {
+    listener.set_nonblocking(true).expect("not to wait for ever");
+    loop {
+        match listener.accept() {
+            Ok((connection, _)) => return connection,
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock && !has_failed() => {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            Err(error) => panic!("nobody connects: {error}"),
+        }
+    }
 }
 
 #[test]

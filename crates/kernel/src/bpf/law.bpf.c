@@ -622,6 +622,7 @@ int show_flows(struct bpf_iter__bpf_sk_storage_map *ctx)
 	if (!sk || !flow)
 		return 0;
 	record.cookie = bpf_get_socket_cookie(sk);
+	record.now_us = bpf_ktime_get_ns() / 1000;
 	read_endpoints(sk, &record.ends);
 	ops = (struct tcp_congestion_ops___read *)BPF_CORE_READ(tp, inet_conn.icsk_ca_ops);
 	bpf_core_read_str(record.control, sizeof(record.control), &ops->name);
@@ -634,6 +635,8 @@ int show_flows(struct bpf_iter__bpf_sk_storage_map *ctx)
 				    BPF_CORE_READ(tp, sacked_out) - BPF_CORE_READ(tp, lost_out);
 	record.ca_state = BPF_CORE_READ_BITFIELD_PROBED(&tp->inet_conn, icsk_ca_state);
 	record.tcp_state = BPF_CORE_READ(tp, inet_conn.icsk_inet.sk.__sk_common.skc_state);
+	record.segments_sent = BPF_CORE_READ(tp, data_segs_out);
+	record.retransmits = BPF_CORE_READ(tp, total_retrans);
 	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
 	bpf_seq_write(ctx->meta->seq, flow, sizeof(struct lh_flow));
 	return 0;

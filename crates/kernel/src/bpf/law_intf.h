@@ -85,6 +85,7 @@ struct lh_flow {
 /* One socket, as the iterator writes it; a struct lh_flow follows. */
 struct lh_flow_record {
 	__u64 cookie;
+	__u64 now_us; /* CLOCK_MONOTONIC, by which the laws go */
 	struct lh_endpoints ends;
 	char control[16]; /* what it has now; another name: no longer ours */
 	__u32 netns_inum;
@@ -95,6 +96,8 @@ struct lh_flow_record {
 	__u32 in_flight_segments;
 	__u32 ca_state; /* TCP_CA_ */
 	__u32 tcp_state;
+	__u32 segments_sent; /* with data, retransmissions too */
+	__u32 retransmits;
 };
 
 #endif /* LASTHOP_LAW_INTF_H */

@@ -86,6 +86,7 @@ pub(crate) struct PermitKey {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowRecord {
     pub(crate) cookie: u64,
+    pub(crate) now_us: u64,
     pub(crate) ends: Endpoints,
     pub(crate) control: [u8; NAME_LENGTH],
     pub(crate) netns_inum: u32,
@@ -96,6 +97,8 @@ pub(crate) struct FlowRecord {
     pub(crate) in_flight_segments: u32,
     pub(crate) ca_state: u32,
     pub(crate) tcp_state: u32,
+    pub(crate) segments_sent: u32,
+    pub(crate) retransmits: u32,
 }
 
 /// What of `struct lh_flow` is before the law.

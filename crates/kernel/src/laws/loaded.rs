@@ -17,7 +17,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use units::Span;
+use units::{Span, Time};
 
 /// The name under which a law is registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +80,8 @@ pub struct Counters {
 pub struct SocketState {
     /// The kernel's number for the socket (`SO_COOKIE`).
     pub cookie: Cookie,
+    /// When it was looked at, on the clock by which the laws go: CLOCK_MONOTONIC, as in the first time namespace.
+    pub at: Time,
     /// Its network namespace: the number of `/proc/PID/ns/net`.
     pub netns: u32,
     /// Its end.
@@ -98,6 +100,10 @@ pub struct SocketState {
     pub in_flight_segments: u32,
     /// The state of congestion control.
     pub state: CongestionState,
+    /// Segments with data sent so far, retransmissions too.
+    pub segments_sent: u32,
+    /// Of those, how many were retransmissions.
+    pub retransmits: u32,
     /// As in [`Counters`], of this socket.
     pub losses: u32,
     /// As in [`Counters`], of this socket.
@@ -181,6 +187,7 @@ fn socket_state(law: Law, btf: &Btf<'_>, record: FlowRecord, flow: &[u8]) -> Opt
     let counts = FlowCounts::from_bytes(flow)?;
     Some(SocketState {
         cookie: record.cookie,
+        at: Time::from_nanos(record.now_us.saturating_mul(1000)),
         netns: record.netns_inum,
         local: record.ends.local(),
         remote: record.ends.remote(),
@@ -190,6 +197,8 @@ fn socket_state(law: Law, btf: &Btf<'_>, record: FlowRecord, flow: &[u8]) -> Opt
         min_rtt: (record.min_rtt_us != UNKNOWN).then(|| Span::from_micros(record.min_rtt_us.into())),
         in_flight_segments: record.in_flight_segments,
         state: CongestionState::from_kernel(record.ca_state as u8),
+        segments_sent: record.segments_sent,
+        retransmits: record.retransmits,
         losses: counts.losses,
         tolerated: counts.tolerated,
         timeouts: counts.timeouts,
