@@ -467,7 +467,7 @@ fn a_command_that_was_killed_is_tidied_up_after() {
         done(&["load", "ucc"]);
         fs::rename("/sys/fs/bpf/lasthop/ucc", "/sys/fs/bpf/lasthop/loading-ucc").expect("as if killed before the end");
         let text = done(&["list"]);
-        assert!(text.contains("ucc: not loaded") && text.contains("loading-ucc: half done"), "{text}");
+        assert!(text.contains("ucc: not loaded\n") && text.contains("loading-ucc: half done"), "{text}");
         assert_eq!(done(&["load", "ucc"]), "ucc is loaded as lh_ucc\n");
         assert!(!done(&["list"]).contains("half done"));
         done(&["unload"]);

@@ -139,13 +139,19 @@ impl Pins {
         format!("{}{}", self.prefix, law.kernel_name())
     }
 
+    /// Whether the kernel has the law, and not because of a folder of ours, nor of one that is half done.
+    fn is_elsewhere(&self, law: Law) -> bool {
+        let folders = [self.place(law), self.half_done("loading", law), self.half_done("unloading", law)];
+        !folders.iter().any(|folder| folder.exists()) && is_registered(&self.name(law))
+    }
+
     fn elsewhere(&self, law: Law) -> Error {
         Error::NameTaken { name: self.name(law), place: self.folder.clone() }
     }
 
     /// What to say of a law that is not pinned here.
     fn absent(&self, law: Law) -> Error {
-        if is_registered(&self.name(law)) { self.elsewhere(law) } else { Error::NotLoaded { law } }
+        if self.is_elsewhere(law) { self.elsewhere(law) } else { Error::NotLoaded { law } }
     }
 
     fn place(&self, law: Law) -> PathBuf {
@@ -164,7 +170,7 @@ impl Pins {
         let place = self.place(law);
         match fs::metadata(&place) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(if is_registered(&self.name(law)) { Found::Elsewhere } else { Found::Absent });
+                return Ok(if self.is_elsewhere(law) { Found::Elsewhere } else { Found::Absent });
             }
             Err(source) => return Err(pin_error("looking at", &place, source)),
             Ok(_) => {}
