@@ -2,6 +2,7 @@
 
 use crate::calm::Calm;
 use crate::config::{Config, LastLinkConfig};
+use crate::group::group;
 use crate::interface::Interface;
 use crate::medium;
 use crate::record::{LinkReported, LinkTotals, ReportCause};
@@ -249,6 +250,37 @@ pub fn describe_last_link(interface: &Interface, wifi: Option<&WifiLink>) -> Str
     }
 }
 
+/// What an agent with this configuration would tell servers of the interface's link, where it is now, in words.
+pub fn describe_reports(config: &Config, interface: &Interface, wifi: Option<&WifiLink>) -> String {
+    let radio = wifi.map_or(Radio::None, |link| Radio::Associated(link.clone()));
+    let here = group(interface, &radio, config.beacon.group.as_deref());
+    reports(&config.last_link, here.as_ref())
+}
+
+fn reports(config: &LastLinkConfig, here: Option<&Label>) -> String {
+    let LastLinkConfig { bandwidth_mbps, packet_error_rate, access_point, .. } = config;
+    let bandwidth = bandwidth_mbps.map(|mbps| format!("{mbps} Mb/s"));
+    let errors = packet_error_rate.map(|share| format!("{} % of packets lost", share * 100.0));
+    if !config.report {
+        let given: Vec<String> = bandwidth.into_iter().chain(errors).collect();
+        let although =
+            if given.is_empty() { String::new() } else { format!(", although {} is given", given.join(", ")) };
+        return format!("none{although}: [last_link] report = true turns them on");
+    }
+    let place = here.map_or_else(|| "no access point yet".to_owned(), ToString::to_string);
+    let elsewhere = access_point.as_ref().filter(|name| here.is_none_or(|label| **name != label.to_string()));
+    let told = |given: Option<String>, what: &str| match given.filter(|_| elsewhere.is_none()) {
+        Some(given) => format!("{given} (configuration)"),
+        None if config.measure => format!("{what} once it is measured"),
+        None => format!("{what} unknown"),
+    };
+    let told = format!("{}, {}", told(bandwidth, "bandwidth"), told(errors, "error rate"));
+    match elsewhere {
+        Some(name) => format!("{told}; the configured numbers hold behind {name}, and this is {place}"),
+        None => format!("{told}; behind {place}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -350,6 +382,36 @@ mod tests {
         }
         let totals = laptop.last_link.totals();
         assert_eq!((totals.changed, totals.retracted, totals.offered), (4, 3, 3));
+    }
+
+    #[test]
+    fn what_would_be_told_is_said_for_the_access_point_that_is_here() {
+        let gateway = Label::Gateway([10, 0, 0, 1].into());
+        let off = LastLinkConfig { bandwidth_mbps: Some(20.0), ..LastLinkConfig::default() };
+        assert_eq!(
+            reports(&off, Some(&gateway)),
+            "none, although 20 Mb/s is given: [last_link] report = true turns them on"
+        );
+        let on = LastLinkConfig { report: true, ..off };
+        assert_eq!(
+            reports(&on, Some(&gateway)),
+            "20 Mb/s (configuration), error rate once it is measured; behind gateway 10.0.0.1"
+        );
+        let there = LastLinkConfig {
+            access_point: Some("gateway 10.0.0.2".to_owned()),
+            packet_error_rate: Some(0.001),
+            measure: false,
+            ..on
+        };
+        assert_eq!(
+            reports(&there, Some(&gateway)),
+            "bandwidth unknown, error rate unknown; the configured numbers hold behind gateway 10.0.0.2, and this is gateway 10.0.0.1"
+        );
+        assert!(reports(&there, None).ends_with("and this is no access point yet"));
+        assert_eq!(
+            reports(&there, Some(&Label::Gateway([10, 0, 0, 2].into()))),
+            "20 Mb/s (configuration), 0.1 % of packets lost (configuration); behind gateway 10.0.0.2"
+        );
     }
 
     #[test]

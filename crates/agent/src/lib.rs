@@ -56,7 +56,7 @@ mod wifi;
 pub use config::{BeaconConfig, Config, ConfigError, LastLinkConfig, Mode};
 pub use event_loop::run_on;
 pub use interface::Interface;
-pub use last_link::describe_last_link;
+pub use last_link::{describe_last_link, describe_reports};
 pub use record::Totals as ExitSummary;
 pub use sockets::GROUP;
 pub use wifi::{Bssid, WifiLink};

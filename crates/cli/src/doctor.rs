@@ -1,16 +1,25 @@
 //! `lasthop doctor`.
 
-use agent::{Interface, WifiLink, describe_last_link};
+use agent::{Config, Interface, WifiLink, describe_last_link, describe_reports};
 use anyhow::Result;
 use clap::Args;
 use kernel::Mode;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(Args)]
-pub(crate) struct DoctorArguments {}
+pub(crate) struct DoctorArguments {
+    /// An agent's configuration: check it, and say what it would tell servers of the last link here
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The interface to look at, instead of the configured one or that of the default route
+    #[arg(long, value_name = "IF")]
+    interface: Option<String>,
+}
 
 /// `lasthop doctor`: tries every feature that lasthop needs. Exit code 1 if the agent could not control here.
-pub(crate) fn run(_: &DoctorArguments) -> Result<ExitCode> {
+pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
+    let config = arguments.config.as_deref().map(Config::load).transpose()?;
     let support = kernel::probe();
     let best = support.best_mode();
     let means = match best {
@@ -23,25 +32,43 @@ pub(crate) fn run(_: &DoctorArguments) -> Result<ExitCode> {
         Ok(()) => "can be loaded into the kernel, for any program: lasthop laws load".to_owned(),
         Err(error) => error.to_string(),
     };
-    let (interface, link) = interface();
-    let reports = match kernel::report::check() {
+    let configured = config.as_ref().and_then(|config| config.interface.as_deref());
+    let Looked { interface, link, reports } = look(arguments.interface.as_deref().or(configured), config.as_ref());
+    let can_report = match kernel::report::check() {
         Ok(()) => "servers can be told ([last_link] report = true)".to_owned(),
         Err(error) => error.to_string(),
     };
+    let reports = reports.map_or(String::new(), |reports| format!("\nreports    {reports}"));
     crate::say(&format!(
-        "{support}\nbest mode  {means}\nlaws       {laws}\ninterface  {interface}\nlast link  {link}; {reports}"
+        "{support}\nbest mode  {means}\nlaws       {laws}\ninterface  {interface}\nlast link  {link}; {can_report}{reports}"
     ))?;
     Ok(if best == Mode::Control { ExitCode::SUCCESS } else { ExitCode::from(crate::FAILED) })
 }
 
-/// The interface that an agent without configuration would manage, and what is known of its link.
-fn interface() -> (String, String) {
-    let Some(interface) = Interface::find(None) else {
-        let none = "none: there is no default route, so the agent has to be told (--interface)";
-        return (none.to_owned(), "not known".to_owned());
+/// What an agent would find.
+struct Looked {
+    /// Which interface it would manage.
+    interface: String,
+    /// What is known of its link.
+    link: String,
+    /// What servers would be told of it, with the configuration that is asked for.
+    reports: Option<String>,
+}
+
+/// Looks at this interface, or at that of the default route.
+fn look(name: Option<&str>, config: Option<&Config>) -> Looked {
+    let Some(interface) = Interface::find(name) else {
+        let none = match name {
+            Some(name) => format!("none: there is no interface {name} in this network namespace"),
+            None => "none: there is no default route, so the agent has to be told (--interface)".to_owned(),
+        };
+        let reports = config.map(|_| "none: there is no interface".to_owned());
+        return Looked { interface: none, link: "not known".to_owned(), reports };
     };
     let wifi = WifiLink::read(&interface);
-    let link = describe_last_link(&interface, wifi.as_ref().ok().and_then(|link| link.as_ref()));
+    let associated = wifi.as_ref().ok().and_then(|link| link.as_ref());
+    let link = describe_last_link(&interface, associated);
+    let reports = config.map(|config| describe_reports(config, &interface, associated));
     let what = match wifi {
         Ok(Some(link)) => format!("Wi-Fi, {link}"),
         Ok(None) => {
@@ -49,5 +76,5 @@ fn interface() -> (String, String) {
         }
         Err(error) => format!("{error:#}"),
     };
-    (format!("{}: {what}", interface.name), link)
+    Looked { interface: format!("{}: {what}", interface.name), link, reports }
 }

@@ -126,6 +126,33 @@ fn a_wrong_configuration_of_the_agent_is_named_with_its_key() {
 }
 
 #[test]
+fn the_doctor_says_what_a_configuration_would_tell_servers() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = folder.path().join("agent.toml");
+    let path = config.display().to_string();
+    let asked = |arguments: &[&str]| {
+        let output = lasthop(&[&["doctor", "--config", &path], arguments].concat());
+        // 1: the agent could not control here, which has nothing to do with the configuration
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    fs::write(&config, "[last_link]\nreport = true\nbandwidth_mbps = 20.0\n").expect("a file");
+    let said = asked(&["--interface", "lo"]);
+    assert!(said.contains("\nreports    20 Mb/s (configuration), error rate once it is measured; behind "), "{said}");
+    assert!(said.contains("\ninterface  lo: "), "{said}");
+    fs::write(&config, "interface = \"lh-nosuch0\"\n[last_link]\nbandwidth_mbps = 20.0\n").expect("a file");
+    let said = asked(&["--interface", "lo"]);
+    assert!(said.contains("\nreports    none, although 20 Mb/s is given: [last_link] report = true"), "{said}");
+    let said = asked(&[]);
+    assert!(
+        said.contains("there is no interface lh-nosuch0") && said.contains("\nreports    none: there is"),
+        "{said}"
+    );
+    fs::write(&config, "[last_link]\nbandwidth_mbps = -1\n").expect("a file");
+    refused(&lasthop(&["doctor", "--config", &path]), &["agent.toml", "last_link.bandwidth_mbps"]);
+}
+
+#[test]
 fn kernel_hosts_without_root_are_refused_with_what_to_do() {
     if !nix::unistd::geteuid().is_root() {
         refused(&lasthop(&["run", &scenario("one-station.toml"), "--hosts", "kernel"]), &["root"]);
