@@ -80,3 +80,36 @@ fn pure_rooms_use_only_what_is_known_to_be_pure() {
         assert!(source.contains("#![deny(clippy::disallowed_methods)]"), "{room} must refuse clocks and files");
     }
 }
+
+/// The pages of the documentation: all of Markdown that is ours.
+fn pages() -> Vec<std::path::PathBuf> {
+    let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let folders = ["", "docs", "docs/guide", "docs/models", "docs/results"].map(|folder| root.join(folder));
+    let entries = folders.iter().flat_map(|folder| std::fs::read_dir(folder).expect("a folder"));
+    let paths = entries.map(|entry| entry.expect("readable").path());
+    paths.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect()
+}
+
+#[test]
+fn links_of_the_documentation_lead_somewhere_and_every_guide_is_linked_from_the_readme() {
+    let pages = pages();
+    assert!(pages.len() > 30, "{pages:?}");
+    let mut dead = Vec::new();
+    for page in &pages {
+        let text = std::fs::read_to_string(page).expect("readable");
+        let targets = text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target);
+        for target in targets.filter(|target| !target.contains("://") && !target.contains(char::is_whitespace)) {
+            let file = target.split('#').next().unwrap_or_default();
+            if !file.is_empty() && !page.with_file_name(file).exists() {
+                dead.push(format!("{}: {target}", page.display()));
+            }
+        }
+    }
+    assert!(dead.is_empty(), "links to what is not there: {dead:#?}");
+    let readme = pages.iter().find(|page| page.ends_with("README.md")).expect("a README");
+    let readme = std::fs::read_to_string(readme).expect("readable");
+    for page in pages.iter().filter(|page| page.parent().is_some_and(|folder| folder.ends_with("docs/guide"))) {
+        let name = page.file_name().expect("a file").to_string_lossy();
+        assert!(readme.contains(&format!("(docs/guide/{name}")), "the README does not lead to docs/guide/{name}");
+    }
+}

@@ -115,7 +115,10 @@ impl Shown {
             }
         }
         let ssthresh = socket.ssthresh_segments.map_or("none yet".into(), |segments| segments.to_string());
-        let ms = |span: Option<Span>| span.map_or("none yet".into(), |span| format!("{:.1} ms", span.as_millis_f64()));
+        let ms = |span: Option<Span>| {
+            let digits = if span.is_some_and(|span| span < Span::from_millis(1)) { 3 } else { 1 };
+            span.map_or("none yet".into(), |span| format!("{:.digits$} ms", span.as_millis_f64()))
+        };
         let SocketState { cwnd_segments, in_flight_segments, state, srtt, min_rtt, .. } = socket;
         writeln!(
             text,
