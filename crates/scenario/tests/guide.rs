@@ -160,3 +160,21 @@ fn every_scenario_in_the_guide_can_be_read() {
     });
     assert_eq!(hosts.collect::<Vec<_>>(), [4, 8, 4, 5, 1]);
 }
+
+#[test]
+fn every_law_is_in_the_guides_where_they_list_the_congestion_controls() {
+    let simulator = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/simulator.md");
+    for (path, heading) in
+        [(GUIDE, "| `congestion_control` | `newreno`"), (simulator, "| congestion control | `newreno`")]
+    {
+        let guide = std::fs::read_to_string(path).expect("a guide");
+        let row = guide.lines().find(|line| line.starts_with(heading)).unwrap_or_else(|| panic!("{heading} in {path}"));
+        let missing = control::law::LawName::ALL.iter().filter(|law| !row.contains(&format!("`{law}`")));
+        assert_eq!(missing.collect::<Vec<_>>(), Vec::<&control::law::LawName>::new(), "{path}");
+    }
+    let key = Section::ALL.iter().flat_map(|section| section.keys()).find(|key| key.name == "congestion_control");
+    let meaning = key.expect("a key").meaning;
+    for law in control::law::LawName::ALL {
+        assert!(meaning.contains(&format!("\"{law}\"")), "{law} in {meaning}");
+    }
+}
