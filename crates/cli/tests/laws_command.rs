@@ -388,6 +388,9 @@ fn what_a_client_says_is_shown_in_words() {
             assert!(said["valid_for_s"].as_f64().is_some_and(|left| left > 300.0 && left <= 512.0), "{said}");
             assert_eq!((&said["initial_segments"], &said["permitted"][2]), (&10.into(), &"errors".into()));
             assert!(socket["state"]["cubic.cnt"].is_u64(), "as JSON it is all there");
+            // the answer, once more perhaps on a busy machine
+            let sent = (&socket["segments_sent"], &said["counted_segments"]);
+            assert!(sent.0 == sent.1 && sent.0.as_u64().is_some_and(|sent| sent >= 1), "{sent:?}");
             let listening = sockets.iter().find(|socket| socket["local"] == address.to_string() && !is_it(socket));
             assert!(listening.is_none_or(|socket| socket["last_link"].is_null()), "{listening:?}");
             drop(shown);
