@@ -1,7 +1,8 @@
 //! `iperf3` instead of the laboratory's own traffic: the same flows, sent and received by a program that others know.
 //!
 //! One client and one server process for each flow. Their data sockets are borrowed (pidfd_getfd(2), Linux 5.6) and read
-//! with `TCP_INFO` as our own would be; what the receiver got is the kernel's `tcpi_bytes_received`.
+//! with `TCP_INFO` as our own would be; what the receiver got is the kernel's `tcpi_bytes_received`. The processes are killed at the
+//! end, and their connections are then reset as ours are.
 
 use crate::addresses::AddressPlan;
 use crate::clock::Clock;
@@ -11,7 +12,7 @@ use crate::process::Process;
 use crate::real_time::Schedule;
 use crate::stack::SocketOptions;
 use crate::tcp_info::TcpInfo;
-use crate::traffic::{Counted, FlowPlan, FlowSample, Report, client_port};
+use crate::traffic::{Counted, FlowPlan, FlowSample, Report, client_port, reset_when_closed};
 use anyhow::{Context, Result, bail};
 use nix::errno::Errno;
 use nix::sys::socket::{SockaddrIn, getpeername, getsockname};
@@ -179,8 +180,10 @@ impl Flow<'_> {
         }
         if self.sockets.is_none() {
             let port = client_port(self.number);
-            let near = socket_of(client, |socket| local_port(socket) == Some(port))?;
-            let far = socket_of(&self.server, |socket| peer_port(socket) == Some(port))?;
+            let near = sockets_of(client).find(|socket| local_port(socket.as_fd()) == Some(port))?;
+            let far = sockets_of(&self.server).find(|socket| peer_port(socket.as_fd()) == Some(port))?;
+            // If we are killed, so are they.
+            self.reset_when_killed();
             self.sockets = Some(match self.plan.direction {
                 Direction::Up => Sockets { sender: near, receiver: far },
                 Direction::Down => Sockets { sender: far, receiver: near },
@@ -193,26 +196,40 @@ impl Flow<'_> {
         Some(info)
     }
 
+    /// Of all sockets of both processes, the control connection's too. What is no socket, or one of nothing, does not matter.
+    fn reset_when_killed(&self) {
+        for process in self.client.iter().chain([&self.server]) {
+            for socket in sockets_of(process) {
+                let _ = reset_when_closed(&socket);
+            }
+        }
+    }
+
     fn counted(&self) -> Counted {
         Counted::new(self.received, self.last_info)
     }
 }
 
-/// A copy of the first of the process's sockets that is `wanted`.
-fn socket_of(process: &Process, wanted: impl Fn(BorrowedFd<'_>) -> bool) -> Option<OwnedFd> {
+impl Drop for Flow<'_> {
+    fn drop(&mut self) {
+        self.reset_when_killed();
+    }
+}
+
+/// Copies of the process's descriptors, as long as it runs.
+fn sockets_of(process: &Process) -> impl Iterator<Item = OwnedFd> {
     let pid = process.0.id();
     let pidfd = owned(Errno::result(
         // SAFETY: pidfd_open takes numbers and gives a descriptor that nobody else has.
         unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) },
-    ))?;
-    let numbers = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+    ));
+    let numbers = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
     let numbers = numbers.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
-    numbers.into_iter().find_map(|number| {
-        let copy = owned(Errno::result(
+    numbers.filter_map(move |number| {
+        owned(Errno::result(
             // SAFETY: pidfd_getfd takes numbers and gives a descriptor that nobody else has.
-            unsafe { libc::syscall(libc::SYS_pidfd_getfd, pidfd.as_raw_fd(), number, 0) },
-        ))?;
-        wanted(copy.as_fd()).then_some(copy)
+            unsafe { libc::syscall(libc::SYS_pidfd_getfd, pidfd.as_ref()?.as_raw_fd(), number, 0) },
+        ))
     })
 }
 

@@ -4,6 +4,8 @@
 //! writes zeroes as fast as its kernel takes them, without end, until its stop, or so many; then it closes, and what is
 //! written is still sent. The receiver counts and discards. One thread serves all flows and reads `TCP_INFO` of every sender
 //! at a fixed interval.
+//!
+//! A socket that is closed resets its connection ([`reset_when_closed`]), so that none outlives the run, or the process.
 
 use crate::addresses::AddressPlan;
 use crate::clock::Clock;
@@ -16,7 +18,7 @@ use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::socket::{
     self, AddressFamily, Backlog, MsgFlags, Shutdown, SockFlag, SockType, SockaddrIn, setsockopt,
-    sockopt::TcpCongestion,
+    sockopt::{Linger, TcpCongestion},
 };
 use scenario::Direction;
 use std::ffi::OsString;
@@ -453,9 +455,17 @@ fn tcp_socket(address: Ipv4Addr, port: u16) -> Result<OwnedFd> {
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     let socket =
         socket::socket(AddressFamily::Inet, SockType::Stream, flags, None).context("cannot make a TCP socket")?;
+    reset_when_closed(&socket)?;
     socket::bind(socket.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(address, port)))
         .with_context(|| format!("cannot bind a socket to {address}:{port}"))?;
     Ok(socket)
+}
+
+/// The connection ends with the last descriptor of its socket (`SO_LINGER` with no time, socket(7)), and so does one that a
+/// listener accepts. Otherwise the kernel would go on sending what is in the buffer, to nobody, and so keep the namespace and the
+/// congestion control for minutes.
+pub(crate) fn reset_when_closed(socket: &OwnedFd) -> Result<()> {
+    setsockopt(socket, Linger, &libc::linger { l_onoff: 1, l_linger: 0 }).context("cannot set SO_LINGER of a socket")
 }
 
 fn set_congestion_control(socket: &OwnedFd, name: &str) -> Result<()> {
@@ -597,6 +607,18 @@ mod tests {
                 assert!(info.snd_wnd > 60_000, "{said}");
             }
         }
+
+        // Nobody carries anything any more, and the senders have data in their buffers: the kernel would send it again for minutes.
+        let connections = || hosts.namespaces.iter().map(connections).sum::<usize>();
+        assert!(connections() >= 2 * traffic.flows.len());
+        drop(traffic);
+        assert_eq!(connections(), 0);
+    }
+
+    /// The rows of the namespace's /proc/net/tcp, but for connections in TIME_WAIT (06), which hold nothing.
+    fn connections(namespace: &crate::namespace::Namespace) -> usize {
+        let table = namespace.run(|| Ok(std::fs::read_to_string("/proc/thread-self/net/tcp")?)).expect("a namespace");
+        table.lines().skip(1).filter(|row| row.split_whitespace().nth(3) != Some("06")).count()
     }
 
     /// Gives each packet to whoever it is for, without any network between.
