@@ -102,18 +102,32 @@ pub(crate) fn build() -> scenario::Build {
     }
 }
 
-/// Set by the first SIGINT or SIGTERM; the second one ends the process at once.
+/// Set by the first SIGINT, SIGTERM or SIGHUP; a second one of the first two ends the process at once. A terminal that goes away sends
+/// SIGHUP twice, its shell and the kernel, and under nohup(1) nobody wants to hear it.
 pub(crate) fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
     use anyhow::Context as _;
-    use signal_hook::consts::{SIGINT, SIGTERM};
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use signal_hook::flag;
 
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        let died = 128 + signal;
-        flag::register_conditional_shutdown(signal, died, Arc::clone(&stop))
-            .and_then(|_| flag::register(signal, Arc::clone(&stop)))
-            .context("cannot listen to signals")?;
-    }
+    let listen = || {
+        for signal in [SIGINT, SIGTERM] {
+            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
+            flag::register(signal, Arc::clone(&stop))?;
+        }
+        if !is_ignored(SIGHUP) {
+            flag::register(SIGHUP, Arc::clone(&stop))?;
+        }
+        std::io::Result::Ok(())
+    };
+    listen().context("cannot listen to signals")?;
     Ok(stop)
+}
+
+/// Whether whoever started this process has it ignore the signal (proc_pid_status(5), SigIgn: a bit for each, from 1).
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }

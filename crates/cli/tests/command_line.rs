@@ -1,10 +1,13 @@
 //! The command line as a user meets it: what it says to nonsense, and its exit codes.
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn lasthop(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_lasthop")).args(arguments).output().expect("the command starts")
@@ -308,6 +311,40 @@ fn simulated_hosts_give_the_same_result_on_one_core_and_on_two() {
     let one = compare("1");
     assert_eq!(one["cases"].as_array().map(Vec::len), Some(2));
     assert_eq!(one, compare("2"));
+}
+
+/// A run that takes minutes, once it has begun; `SigIgn` and `SigCgt` of its status.
+fn long_run(command: &mut Command) -> (std::process::Child, String) {
+    let scenario = scenario("ten-uploads.toml");
+    command.args(["run", &scenario, "--set", "duration_s=86400"]).stdin(Stdio::null()).stdout(Stdio::null());
+    let mut child = command.stderr(Stdio::piped()).spawn().expect("the command starts");
+    let begun = BufReader::new(child.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
+    let mut begun = begun.filter(|line| line.contains("86400 s of virtual time"));
+    begun.next().expect("it says so when it listens to signals");
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).expect("it runs");
+    // What it says afterwards is read by nobody, and must not stop it.
+    (child, status)
+}
+
+fn has_signal(status: &str, mask: &str, signal: Signal) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix(mask)).expect("Linux says so");
+    u64::from_str_radix(mask.trim(), 16).expect("a mask") >> (signal as i32 - 1) & 1 == 1
+}
+
+#[test]
+fn a_terminal_that_goes_away_stops_the_command_in_order_and_not_under_nohup() {
+    let (mut child, status) = long_run(&mut Command::new(env!("CARGO_BIN_EXE_lasthop")));
+    assert!(has_signal(&status, "SigCgt:", Signal::SIGHUP) && !has_signal(&status, "SigIgn:", Signal::SIGHUP));
+    let process = Pid::from_raw(child.id() as i32);
+    // The shell sends one and the kernel another.
+    kill(process, Signal::SIGHUP).expect("it runs");
+    kill(process, Signal::SIGHUP).expect("it has not been waited for");
+    assert_eq!(child.wait().expect("it ends").code(), Some(2), "interrupted, and not killed by the signal");
+
+    let (mut child, status) = long_run(Command::new("nohup").arg(env!("CARGO_BIN_EXE_lasthop")));
+    assert!(has_signal(&status, "SigIgn:", Signal::SIGHUP));
+    child.kill().expect("it is ours");
+    child.wait().expect("it ends");
 }
 
 #[test]
