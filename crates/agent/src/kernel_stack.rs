@@ -7,6 +7,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use control::bound::Bound;
 use kernel::report::Reporter;
 use kernel::{Kernel, Options, report};
+use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use std::io::ErrorKind;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -24,7 +25,9 @@ struct KernelStack {
 pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Result<Loaded> {
     use kernel::Error::{Attach, Load, Unsupported};
 
-    let only_one = if wanted == Mode::Control { Some(be_the_only_one(interface)?) } else { None };
+    check_cgroups(config)?;
+    let only_one = (wanted == Mode::Control).then(|| be_the_only_one(Task::Control, interface)).transpose()?;
+    let only_reporter = config.last_link.report.then(|| be_the_only_one(Task::Report, interface)).transpose()?;
     warn_of_unknown_controls(&config.leave);
     let mut reason = None;
     let mut modes = modes_for(wanted).iter().copied();
@@ -51,45 +54,74 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
     Ok(Loaded {
         stack: Box::new(KernelStack { kernel, _only_one: only_one }),
         mode: what_remains(wanted, mode),
-        reporter: if config.last_link.report { reporter(config, interface) } else { None },
+        reporter: only_reporter.and_then(|only_one| reporter(config, interface, only_one)),
     })
 }
 
 /// What tells servers about the last link; `None`, and a warning: this kernel cannot.
-fn reporter(config: &Config, interface: &Interface) -> Option<Box<dyn LinkReporter>> {
+fn reporter(config: &Config, interface: &Interface, only_one: UnixDatagram) -> Option<Box<dyn LinkReporter>> {
     let load = || {
         let found = report::Options::new(interface.index)?;
         Reporter::load(&report::Options { cgroup: config.cgroup.clone().unwrap_or(found.cgroup.clone()), ..found })
     };
     match load() {
-        Ok(reporter) => Some(Box::new(KernelReporter(reporter))),
+        Ok(reporter) => Some(Box::new(KernelReporter { reporter, _only_one: only_one })),
         Err(error) => {
-            warn!("servers are told nothing of the last link, everything else goes on: {error}");
+            let error = anyhow!(error);
+            warn!("servers are told nothing of the last link, everything else goes on: {error:#}");
             None
         }
     }
 }
 
-struct KernelReporter(Reporter);
+struct KernelReporter {
+    reporter: Reporter,
+    /// Held while this agent reports the interface's link.
+    _only_one: UnixDatagram,
+}
 
 impl LinkReporter for KernelReporter {
     fn set(&mut self, claim: Claim) -> Result<()> {
-        Ok(self.0.set(claim)?)
+        Ok(self.reporter.set(claim)?)
     }
 
     fn counters(&self) -> Result<ReportCounters> {
-        Ok(self.0.counters()?)
+        Ok(self.reporter.counters()?)
     }
 }
 
-/// Two agents that control the same connections would undo each other's work. The name is one of the network namespace's
-/// abstract sockets, so it is free again whatever ends its holder.
-fn be_the_only_one(interface: &Interface) -> Result<UnixDatagram> {
-    let name = SocketAddr::from_abstract_name(format!("lasthop-agent/{}", interface.index))?;
+/// What only one agent may do on an interface.
+#[derive(Clone, Copy)]
+enum Task {
+    Control,
+    Report,
+}
+
+/// Two agents that control the same connections would undo each other's work, and of two that report the same link the last word would
+/// count. The name is one of the network namespace's abstract sockets, so it is free again whatever ends its holder.
+fn be_the_only_one(task: Task, interface: &Interface) -> Result<UnixDatagram> {
+    let (name, does) = match task {
+        Task::Control => ("agent", "controls"),
+        Task::Report => ("reporter", "reports the last link of"),
+    };
+    let name = SocketAddr::from_abstract_name(format!("lasthop-{name}/{}", interface.index))?;
     UnixDatagram::bind_addr(&name).map_err(|error| match error.kind() {
-        ErrorKind::AddrInUse => anyhow!("another agent controls {} already: stop it first", interface.name),
-        _ => anyhow!(error).context("cannot make sure that no other agent controls the interface"),
+        ErrorKind::AddrInUse => anyhow!("another agent {does} {} already: stop it first", interface.name),
+        _ => anyhow!(error).context(format!("cannot make sure that no other agent {does} the interface")),
     })
+}
+
+/// Names the key of a cgroup that is not there.
+fn check_cgroups(config: &Config) -> Result<()> {
+    let excluded = config.excluded_cgroups.iter().map(|path| ("excluded_cgroups", path));
+    for (key, path) in config.cgroup.iter().map(|path| ("cgroup", path)).chain(excluded) {
+        let cannot = || format!("`{key}`: {} is no cgroup (version 2) that can be used", path.display());
+        let found = statfs(path).with_context(cannot)?.filesystem_type();
+        if found != CGROUP2_SUPER_MAGIC {
+            bail!("{}: it is on another file system", cannot());
+        }
+    }
+    Ok(())
 }
 
 fn warn_of_unknown_controls(names: &[String]) {
@@ -185,6 +217,19 @@ mod tests {
         let remaining: Vec<_> =
             modes_for(Mode::Control).iter().map(|mode| what_remains(Mode::Control, *mode)).collect();
         assert_eq!(remaining, [Mode::Control, Mode::Control, Mode::Advise]);
+    }
+
+    #[test]
+    fn a_cgroup_that_is_none_is_named_with_its_key_and_why() {
+        let said = |config: &Config| format!("{:#}", check_cgroups(config).expect_err("it is none"));
+        let config = Config { cgroup: Some("/sys/fs/cgroup/no-such.slice".into()), ..Config::default() };
+        let expected = "`cgroup`: /sys/fs/cgroup/no-such.slice is no cgroup (version 2) that can be used: ENOENT: No such file or directory";
+        assert_eq!(said(&config), expected);
+        let config = Config { excluded_cgroups: vec!["/proc".into()], ..Config::default() };
+        let expected =
+            "`excluded_cgroups`: /proc is no cgroup (version 2) that can be used: it is on another file system";
+        assert_eq!(said(&config), expected);
+        assert!(check_cgroups(&Config::default()).is_ok());
     }
 
     #[test]

@@ -22,7 +22,7 @@
 //! | the agent is stopped (SIGSTOP) and goes on | bounds had lapsed; what waited to be heard is thrown away |
 //! | the wall clock is set | no decision depends on it; set back by more than 5 s, the host speaks as another one |
 //! | a tick is late (the machine is overloaded, or a virtual one was stopped) | it is counted, and everything is applied anew; missed ticks are not made up for |
-//! | the interface is missing at the start, or the group key cannot be read | the agent says so and does not start |
+//! | at the start the interface or a cgroup is missing, the group key cannot be read, or another agent does the same there | the agent says so and does not start |
 //! | the interface is down, or has no address yet | the agent goes on and looks again every 2 s |
 //! | the interface is replaced (unplugged, or the default route moves) | the programs are loaded anew for the new one |
 //! | the kernel lacks a feature | one warning that names it, and the best mode that still works |
