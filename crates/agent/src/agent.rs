@@ -189,6 +189,8 @@ impl<'a> Agent<'a> {
             self.record(&Event::Joined(Joined { t_ns: now.as_nanos(), group: label.to_string() }));
             self.look_at_link(now, true);
             self.forget_link(now, ReportCause::Roamed);
+        } else {
+            info!("behind the access point \"{label}\"");
         }
     }
 
@@ -385,8 +387,10 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Puts the sockets back as they were and says what was done.
+    /// Retracts what servers were told, puts the sockets back as they were and says what was done.
     pub(crate) fn stop(mut self) -> Result<Totals> {
+        let retracted = self.last_link.as_mut().and_then(|last_link| last_link.retract(clock::monotonic()));
+        self.record_report(retracted);
         let restored = match &mut self.stack {
             Some(stack) => stack.release(),
             None => Ok(0),

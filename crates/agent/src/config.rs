@@ -273,6 +273,11 @@ impl LastLinkConfig {
     /// The least of [`LastLinkConfig::validity_s`]: a report is renewed four times in it, and 2 s before it lapses at the latest.
     pub const LEAST_VALIDITY_S: u32 = 8;
 
+    /// Whether something is given that need not be measured.
+    pub(crate) const fn has_numbers(&self) -> bool {
+        self.bandwidth_mbps.is_some() || self.packet_error_rate.is_some()
+    }
+
     fn validate(&self, tick_ms: u64) -> Result<(), ConfigError> {
         // 2^32 - 1 kb/s is the most that a report can say.
         let highest = f64::from(u32::MAX / 1000);
@@ -280,16 +285,15 @@ impl LastLinkConfig {
         number_within("last_link.packet_error_rate", self.packet_error_rate, 0.0, 1.0)?;
         let least_s = (4 * tick_ms).div_ceil(1000).max(Self::LEAST_VALIDITY_S.into());
         within("last_link.validity_s", self.validity_s.into(), least_s, 32_768)?;
-        if self.report && !self.measure && self.bandwidth_mbps.is_none() && self.packet_error_rate.is_none() {
+        if self.report && !self.measure && !self.has_numbers() {
             return Err(refused(
                 "last_link.report",
                 "true".to_owned(),
                 "false where there is nothing to report: bandwidth_mbps, packet_error_rate, or measure = true",
             ));
         }
-        let fixed = self.bandwidth_mbps.is_some() || self.packet_error_rate.is_some();
         if let Some(label) = &self.access_point
-            && (label.is_empty() || label.contains(char::is_control) || !fixed)
+            && (label.is_empty() || label.contains(char::is_control) || !self.has_numbers())
         {
             let accepted = "an access point as the log names it (\"gateway 10.0.0.1\"), beside bandwidth_mbps or packet_error_rate";
             return Err(refused("last_link.access_point", format!("{label:?}"), accepted));

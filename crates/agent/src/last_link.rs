@@ -11,8 +11,14 @@ use crate::wifi::{Radio, WifiLink};
 use control::group::Label;
 use control::last_link::estimate::{Estimator, FlowSight, Medium, Said, Settings, Sight};
 use control::policy::FlowId;
+use std::fmt;
+use std::thread;
+use std::time::Duration;
 use tracing::{info, warn};
 use units::{Probability, Rate, Span, Time};
+
+/// How long the agent's connections have at its end to retract what they have told: some round trips of those that are busy.
+const RETRACTED_WITHIN: Duration = Duration::from_millis(500);
 
 /// What servers are told, and what it comes from.
 pub(crate) struct LastLink {
@@ -23,6 +29,11 @@ pub(crate) struct LastLink {
     reporter: Option<Box<dyn LinkReporter>>,
     /// The interface as last looked at; `None`: it is down, gone, or a radio without an access point.
     link: Option<Link>,
+    /// Where this is, if the given values do not hold there.
+    away: Option<Place>,
+    /// Whether servers were told anything by this reporter.
+    has_told: bool,
+    silence: Option<Silence>,
     /// What the kernel does not know yet, or has to be told again.
     tell_at: Time,
     totals: LinkTotals,
@@ -36,17 +47,38 @@ struct Link {
     medium: Medium,
 }
 
+/// An access point by its name; `None`: not known yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place(Option<Label>);
+
+/// Why servers are told less than the configuration has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Silence {
+    /// The interface is down, gone, or a radio without an access point.
+    Down,
+    /// The given values hold behind the first, and this is the second.
+    Away(String, Place),
+    /// What is not given is not known yet.
+    Unmeasured,
+}
+
 impl LastLink {
     /// `None`: servers are not to be told.
     pub(crate) fn new(config: &Config) -> Option<Self> {
         let tick = config.tick();
         let config = &config.last_link;
+        if !config.report && config.has_numbers() {
+            warn!("the numbers in [last_link] are told to nobody: `report = true` in it tells servers");
+        }
         config.report.then(|| Self {
             config: config.clone(),
             tick,
             estimator: Estimator::new(settings(config, tick, true)),
             reporter: None,
             link: None,
+            away: None,
+            has_told: false,
+            silence: None,
             tell_at: Time::MAX,
             totals: LinkTotals::default(),
             news_calm: Calm::new(20, Span::from_secs(60)),
@@ -65,6 +97,7 @@ impl LastLink {
         self.count();
         self.reporter = None;
         self.link = None;
+        (self.has_told, self.silence) = (false, None);
         self.estimator = Estimator::new(settings(&self.config, self.tick, true));
         self.tell_at = Time::MAX;
     }
@@ -91,6 +124,7 @@ impl LastLink {
         }
         let here = self.config.access_point.as_ref();
         let is_there = here.is_none_or(|name| label.is_some_and(|label| *name == label.to_string()));
+        self.away = (!is_there).then(|| Place(label.cloned()));
         self.estimator.set_settings(settings(&self.config, self.tick, is_there));
         None
     }
@@ -107,7 +141,46 @@ impl LastLink {
         if now >= self.tell_at {
             self.tell(now);
         }
+        self.explain(now);
         reported
+    }
+
+    /// The agent stops: retracts what servers were told, and waits a moment for connections that are busy to say so. What the others
+    /// have told runs out by itself.
+    pub(crate) fn retract(&mut self, now: Time) -> Option<LinkReported> {
+        let said = self.estimator.on_link_lost();
+        let retracted = self.say(now, said, ReportCause::Stopped);
+        let is_heard = |reporter: &dyn LinkReporter| reporter.counters().is_ok_and(|counters| counters.answered > 0);
+        if retracted.is_some() && self.reporter.as_deref().is_some_and(is_heard) {
+            thread::sleep(RETRACTED_WITHIN);
+        }
+        retracted
+    }
+
+    /// Says in the log why servers are told nothing, or not what is given; once, until that is otherwise.
+    fn explain(&mut self, now: Time) {
+        let silence = self.silence();
+        if silence == self.silence {
+            return;
+        }
+        self.silence = silence;
+        // That something is told no longer has been said already.
+        if let Some(silence) = &self.silence
+            && (!self.has_told || matches!(silence, Silence::Away(..)))
+            && let Some(more) = self.news_calm.may_say(now)
+        {
+            info!("{silence}{more}");
+        }
+    }
+
+    fn silence(&self) -> Option<Silence> {
+        self.reporter.as_ref()?;
+        match (&self.link, &self.away, &self.config.access_point) {
+            (None, ..) => Some(Silence::Down),
+            (_, Some(here), Some(there)) => Some(Silence::Away(there.clone(), here.clone())),
+            _ if self.estimator.said().is_nothing() => Some(Silence::Unmeasured),
+            _ => None,
+        }
     }
 
     fn look(&mut self, now: Time, flows: &[FlowSight], cause: ReportCause) -> Option<LinkReported> {
@@ -130,6 +203,7 @@ impl LastLink {
             self.totals.retracted += 1;
         } else {
             self.totals.changed += 1;
+            self.has_told = true;
         }
         self.tell(now);
         Some(LinkReported {
@@ -169,6 +243,28 @@ impl LastLink {
         match reporter.counters() {
             Ok(counters) => self.totals.add(&counters),
             Err(error) => warn!("what was told of the last link is not counted: {error:#}"),
+        }
+    }
+}
+
+impl fmt::Display for Silence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nothing_yet = "servers are told nothing of the last link yet";
+        match self {
+            Self::Down => write!(f, "{nothing_yet}: the interface is down, or has no access point"),
+            Self::Away(there, Place(here)) => {
+                let here = here.as_ref().map_or_else(
+                    || "it is not known yet what this is".to_owned(),
+                    |here| format!("this is \"{here}\""),
+                );
+                write!(
+                    f,
+                    "servers are not told the given numbers of the last link: they hold behind \"{there}\", and {here}"
+                )
+            }
+            Self::Unmeasured => {
+                write!(f, "{nothing_yet}: nothing has been measured ('lasthop doctor' says what can be)")
+            }
         }
     }
 }
@@ -310,6 +406,7 @@ mod tests {
         told: Told,
         now: Time,
         link: WifiLink,
+        label: Option<Label>,
     }
 
     impl Laptop {
@@ -325,7 +422,7 @@ mod tests {
                 rx_packets: Some(0),
                 ..WifiLink::of([2, 0, 0, 0, 0, 1].into())
             };
-            Self { last_link, told, now: Time::from_nanos(1), link }
+            Self { last_link, told, now: Time::from_nanos(1), link, label: None }
         }
 
         fn look(&mut self, radio: impl Fn(&WifiLink) -> Radio) -> Option<LinkReported> {
@@ -339,7 +436,8 @@ mod tests {
                 has_ipv6_link_local: false,
                 gateway: None,
             };
-            let refreshed = self.last_link.on_refresh(self.now, Some(&interface), &radio(&self.link), None);
+            let (radio, label) = (radio(&self.link), self.label.as_ref());
+            let refreshed = self.last_link.on_refresh(self.now, Some(&interface), &radio, label);
             refreshed.or_else(|| self.last_link.on_tick(self.now, &[]))
         }
 
@@ -380,8 +478,39 @@ mod tests {
             assert_eq!(laptop.last_told(), Some(None));
             while laptop.listen().is_none() {}
         }
+        let reported = laptop.last_link.retract(laptop.now).expect("news");
+        assert_eq!((reported.bandwidth_mbps, reported.cause), (None, ReportCause::Stopped));
+        assert_eq!(laptop.last_told(), Some(None));
         let totals = laptop.last_link.totals();
-        assert_eq!((totals.changed, totals.retracted, totals.offered), (4, 3, 3));
+        assert_eq!((totals.changed, totals.retracted, totals.offered), (4, 4, 3));
+    }
+
+    #[test]
+    fn why_servers_are_told_nothing_is_said_until_it_is_otherwise() {
+        let mut laptop = Laptop::new();
+        laptop.last_link.config.bandwidth_mbps = Some(7.0);
+        laptop.last_link.config.access_point = Some("gateway 10.0.0.1".to_owned());
+        let silence = |laptop: &Laptop| laptop.last_link.silence.as_ref().map(ToString::to_string);
+        assert_eq!(silence(&laptop), None);
+        laptop.look(|_| Radio::Alone);
+        let down = "servers are told nothing of the last link yet: the interface is down, or has no access point";
+        assert_eq!(silence(&laptop).as_deref(), Some(down));
+        laptop.listen();
+        let away = "servers are not told the given numbers of the last link: they hold behind \"gateway 10.0.0.1\", and it is \
+                    not known yet what this is";
+        assert_eq!(silence(&laptop).as_deref(), Some(away));
+        laptop.label = Some(Label::Bssid([2, 0, 0, 0, 0, 1]));
+        laptop.listen();
+        assert!(silence(&laptop).expect("not there").ends_with("and this is \"bssid 02:00:00:00:00:01\""));
+        laptop.label = Some(Label::Gateway([10, 0, 0, 1].into()));
+        assert!(laptop.listen().is_some() && silence(&laptop).is_none());
+
+        let mut laptop = Laptop::new();
+        laptop.listen();
+        let unmeasured = "servers are told nothing of the last link yet: nothing has been measured ('lasthop doctor' says what can be)";
+        assert_eq!(silence(&laptop).as_deref(), Some(unmeasured));
+        while laptop.listen().is_none() {}
+        assert_eq!(silence(&laptop), None);
     }
 
     #[test]

@@ -16,7 +16,7 @@
 //! | | |
 //! | --- | --- |
 //! | the agent is killed, hangs or loses the kernel's ear | the bounds lapse with their lease, within 2 s, and TCP is as it was |
-//! | it is stopped in order | the sockets get their own congestion control back, at once |
+//! | it is stopped in order | what servers were told is retracted, and the sockets get their own congestion control back |
 //! | the machine is suspended | ticks and leases stand still with it, and go on where they were; peers and what the policy remembers are forgotten, as they may have been elsewhere |
 //! | the host roams to another access point | peers and what the policy remembers are forgotten; connections stay, bounded by what is decided anew |
 //! | the agent is stopped (SIGSTOP) and goes on | bounds had lapsed; what waited to be heard is thrown away |

@@ -196,6 +196,8 @@ pub enum ReportCause {
     Resumed,
     /// The interface is down, gone, or without an access point.
     LinkLost,
+    /// The agent stops in order.
+    Stopped,
 }
 
 /// What servers were told of the last link, and what came of it; the last ten are in connections and segments.
@@ -289,6 +291,7 @@ impl fmt::Display for ReportCause {
             Self::Roamed => "this is another access point",
             Self::Resumed => "the machine was suspended",
             Self::LinkLost => "the link is down",
+            Self::Stopped => "the agent stops",
         })
     }
 }
@@ -308,13 +311,12 @@ impl fmt::Display for Totals {
         if !self.rejected_by_cause.is_empty() {
             f.write_str(")")?;
         }
-        if let Some(LinkTotals { changed, retracted, offered, answered, sent, no_room, sent_again, .. }) =
-            &self.last_link
-        {
+        if let Some(link) = &self.last_link {
+            let LinkTotals { changed, retracted, offered, answered, unanswered, sent, no_room, sent_again, .. } = link;
             write!(
                 f,
-                "; last link: {changed} reports, {retracted} retracted, {offered} SYNs with the option ({answered} answered, \
-                 {sent_again} lost, {no_room} without room), {sent} segments",
+                "; last link: told anew {changed} times, retracted {retracted} times; {offered} SYNs with the option ({answered} \
+                 answered, {unanswered} not, {sent_again} lost) and {sent} later segments, {no_room} without room for it",
             )?;
         }
         write!(f, "; {:.2} s of CPU time, {:.1} MiB", self.cpu_s, self.max_rss_kib as f64 / 1024.0)

@@ -9,7 +9,12 @@ use agent::{Config, LastLinkConfig, Mode};
 use common::process::{self, AgentProcess, ONE_AT_A_TIME};
 use common::{Host, Running, SharedFake, fake, root, two_hosts, wait_for};
 use control::last_link::estimate::Source;
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, setsockopt, socket, sockopt};
+use control::law::{LawName, Parameters};
+use kernel::laws::{self, Law};
+use nix::sys::socket::{
+    AddressFamily, Backlog, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, bind, listen, recv, setsockopt,
+    socket, sockopt,
+};
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -57,15 +62,21 @@ fn what_is_configured_is_claimed_in_every_mode_and_renewed_before_it_lapses() {
     // Renewed every two seconds, which is a quarter of 8 s, and not at each tick of 50 ms.
     assert!(begun.elapsed() >= Duration::from_secs(2));
     let (summary, events) = agent.stop();
-    assert!(fake.lock().expect("the agent is gone").claims.iter().all(|claim| *claim == CONFIGURED));
-    let [reported] = reported(&events)[..] else { panic!("one report, and its renewals are none") };
+    let claims = fake.lock().expect("the agent is gone").claims.clone();
+    let Some((NOTHING, before)) = claims.split_last().map(|(last, before)| (*last, before)) else {
+        panic!("retracted at the end: {claims:?}")
+    };
+    assert!(before.iter().all(|claim| *claim == CONFIGURED));
+    let [reported, retracted] = reported(&events)[..] else { panic!("one report, and its renewals are none") };
+    assert_eq!((retracted.bandwidth_mbps, retracted.error_rate, retracted.cause), (None, None, ReportCause::Stopped));
     assert_eq!((reported.bandwidth_mbps, reported.bandwidth_source), (Some(7.0), Some(Source::Configuration)));
     assert_eq!((reported.error_rate, reported.error_rate_source), (Some(0.005), Some(Source::Configuration)));
     assert_eq!((reported.validity_s, reported.cause), (8, ReportCause::Estimate));
     let summary = summary.expect("a clean stop");
-    let totals = LinkTotals { changed: 1, offered: 7, answered: 5, ..LinkTotals::default() };
+    let totals = LinkTotals { changed: 1, retracted: 1, offered: 7, answered: 5, ..LinkTotals::default() };
     assert_eq!(summary.last_link, Some(totals));
-    assert!(summary.to_string().contains("last link: 1 reports, 0 retracted, 7 SYNs with the option (5 answered"));
+    let said = "last link: told anew 1 times, retracted 1 times; 7 SYNs with the option (5 answered, 0 not, 0 lost) and 0 later";
+    assert!(summary.to_string().contains(said), "{summary}");
 }
 
 #[test]
@@ -113,9 +124,10 @@ fn a_link_that_is_down_is_retracted_and_told_again_when_it_is_up() {
     wait_for_claim(&fake, CONFIGURED);
     let (summary, events) = agent.stop();
     let totals = summary.expect("a clean stop").last_link.expect("configured");
-    assert_eq!((totals.changed, totals.retracted), (2, 1));
+    assert_eq!((totals.changed, totals.retracted), (2, 2));
     let causes: Vec<_> = reported(&events).iter().map(|reported| reported.cause).collect();
-    assert_eq!(causes, [ReportCause::Estimate, ReportCause::LinkLost, ReportCause::Estimate]);
+    use ReportCause::{Estimate, LinkLost, Stopped};
+    assert_eq!(causes, [Estimate, LinkLost, Estimate, Stopped]);
 }
 
 #[test]
@@ -137,7 +149,8 @@ fn what_holds_behind_one_access_point_is_retracted_behind_another() {
     let (summary, events) = agent.stop();
     assert_eq!(summary.expect("a clean stop").roamed, 2);
     let causes: Vec<_> = reported(&events).iter().map(|reported| reported.cause).collect();
-    assert_eq!(causes, [ReportCause::Estimate, ReportCause::Roamed, ReportCause::Roamed]);
+    use ReportCause::{Estimate, Roamed, Stopped};
+    assert_eq!(causes, [Estimate, Roamed, Roamed, Stopped]);
 }
 
 /// Not a test: what `AgentProcess` runs.
@@ -203,6 +216,82 @@ fn syn_options(host: &Host) -> Receiver<Vec<u8>> {
         }
     });
     options
+}
+
+#[test]
+fn a_server_hears_that_the_agent_stops_and_only_one_agent_reports_a_link() {
+    if !root() {
+        return;
+    }
+    let _alone = ONE_AT_A_TIME.lock();
+    let (a, b) = two_hosts();
+    let mut of_law = laws::Options::new(Law::Lastlink, *Parameters::of(LawName::Lastlink).values());
+    of_law.name = laws::Name::Private;
+    let law = laws::Loaded::load(&of_law).expect("possible as root");
+    let name = OsString::from(law.name());
+    let listener = b.run(move || {
+        let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::empty(), None).expect("a socket");
+        setsockopt(&socket, sockopt::TcpCongestion, &name).expect("it is loaded");
+        bind(socket.as_raw_fd(), &SockaddrIn::new(10, 77, 0, 2, 5001)).expect("a port");
+        listen(&socket, Backlog::MAXCONN).expect("a listener");
+        TcpListener::from(socket)
+    });
+    // Valid for nine hours, which nobody waits for.
+    let settings = format!("{SETTINGS}bandwidth_mbps = 7\npacket_error_rate = 0.005\nvalidity_s = 32768\n");
+    let agent = AgentProcess::start(&a, Mode::Observe, &settings);
+    wait_for("a report", || (!reported(&agent.events()).is_empty()).then_some(()));
+    assert!(agent.log().contains("behind the access point \"link\""), "{}", agent.log());
+    let mut receiving = a.run(|| TcpStream::connect("10.77.0.2:5001").expect("a connection"));
+    let (mut sending, _) = listener.accept().expect("the connection");
+    thread::spawn(move || while matches!(receiving.read(&mut [0; 1 << 16]), Ok(1..)) {});
+    let more = thread::spawn(move || while sending.write_all(&[0; 1000]).is_ok() {});
+    let heard = || {
+        let sockets = law.sockets().expect("sockets can be walked");
+        let field = |name| sockets.iter().flat_map(|socket| &socket.fields).find(|field| field.name == name);
+        let number = |name| {
+            field(name)
+                .and_then(|field| if let laws::Value::Number(number) = field.value { Some(number) } else { None })
+        };
+        Some((number("bandwidth_kbps")?, number("error_ppm")?))
+    };
+    wait_for("a server that has heard", || (heard()? == (7000, 5000)).then_some(()));
+
+    let second = AgentProcess::refused(&a, Mode::Observe, &settings);
+    assert!(second.contains("another agent reports the last link of last already: stop it first"), "{second}");
+    let beside = AgentProcess::start(
+        &a,
+        Mode::Observe,
+        "[beacon]\nipv4 = false\nipv6 = false\n[last_link]\nbandwidth_mbps = 3\n",
+    );
+    assert!(beside.log().contains("the numbers in [last_link] are told to nobody"), "{}", beside.log());
+    beside.stop();
+
+    let totals = agent.stop().last_link.expect("configured");
+    assert_eq!((totals.changed, totals.retracted, totals.answered), (1, 1, 1));
+    assert_eq!(heard(), Some((0, i128::from(u32::MAX))), "the agent has gone, and has said so");
+    drop(listener);
+    b.ip("link set last down");
+    drop(law);
+    drop(more);
+}
+
+#[test]
+fn the_log_says_why_the_given_numbers_are_not_told_here() {
+    if !root() {
+        return;
+    }
+    let _alone = ONE_AT_A_TIME.lock();
+    let (a, _b) = two_hosts();
+    a.ip("route add default via 10.77.0.254");
+    let settings = format!("{SETTINGS}bandwidth_mbps = 7\naccess_point = \"gateway 10.77.0.253\"\n");
+    let agent = AgentProcess::start(&a, Mode::Observe, &settings);
+    for said in [
+        "behind the access point \"gateway 10.77.0.254\"",
+        "they hold behind \"gateway 10.77.0.253\", and this is \"gateway 10.77.0.254\"",
+    ] {
+        wait_for(said, || agent.log().contains(said).then_some(()));
+    }
+    agent.stop();
 }
 
 #[test]

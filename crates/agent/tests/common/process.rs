@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -20,7 +20,7 @@ pub static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 /// What an [`AgentProcess`] runs: each test binary that has them calls this from an ignored test named `agent_process`.
 pub fn run() {
     let Some(config) = std::env::var_os("LASTHOP_TEST_AGENT_CONFIG") else { return };
-    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
     let stop = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&stop)).expect("a signal can be caught");
     let config = Config::load(&PathBuf::from(config)).expect("the test writes a valid configuration");
@@ -30,6 +30,7 @@ pub fn run() {
 pub struct AgentProcess {
     pub process: Child,
     record: PathBuf,
+    log: PathBuf,
     _folder: tempfile::TempDir,
 }
 
@@ -41,9 +42,26 @@ impl AgentProcess {
 
     /// The same on another interface.
     pub fn start_on(host: &Host, interface: &str, mode: Mode, settings: &str) -> Self {
+        let agent = Self::spawn(host, interface, mode, settings);
+        wait_for("the agent to be ready", || {
+            agent.events().first().map(|event| assert!(matches!(event, Event::Ready(ready) if ready.mode == mode)))
+        });
+        agent
+    }
+
+    /// What one says that does not start.
+    pub fn refused(host: &Host, mode: Mode, settings: &str) -> String {
+        let mut agent = Self::spawn(host, "last", mode, settings);
+        let status = wait_for("the agent to end", || agent.process.try_wait().expect("it is ours"));
+        assert!(!status.success() && agent.events().is_empty(), "{}", agent.log());
+        agent.log()
+    }
+
+    fn spawn(host: &Host, interface: &str, mode: Mode, settings: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let record = folder.path().join("record.jsonl");
-        let config = folder.path().join("agent.toml");
+        let (config, log) = (folder.path().join("agent.toml"), folder.path().join("log"));
+        let stderr = std::fs::File::create(&log).expect("a file");
         let text =
             format!("interface = \"{interface}\"\nmode = \"{mode}\"\nrecord = \"{}\"\n{settings}", record.display());
         std::fs::write(&config, text).expect("written");
@@ -52,13 +70,14 @@ impl AgentProcess {
             let mut command = Command::new(executable);
             command.args(["--exact", "agent_process", "--ignored", "--nocapture"]);
             command.env("LASTHOP_TEST_AGENT_CONFIG", config);
-            command.process_group(0).spawn().expect("this test runs again")
+            command.process_group(0).stdout(Stdio::null()).stderr(stderr).spawn().expect("this test runs again")
         });
-        let agent = Self { process, record, _folder: folder };
-        wait_for("the agent to be ready", || {
-            agent.events().first().map(|event| assert!(matches!(event, Event::Ready(ready) if ready.mode == mode)))
-        });
-        agent
+        Self { process, record, log, _folder: folder }
+    }
+
+    /// What it has said on standard error so far.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).expect("it is there")
     }
 
     pub fn events(&self) -> Vec<Event> {
@@ -104,6 +123,7 @@ impl Drop for AgentProcess {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
+        eprint!("{}", self.log());
     }
 }
 
