@@ -221,6 +221,13 @@ impl Config {
         let document = toml::Deserializer::parse(text).map_err(|error| parse_error(None, error))?;
         serde_path_to_error::deserialize(document)
             .map_err(|error| parse_error(Some(error.path().to_string()), error.into_inner()))
+            .map_err(|error| match error {
+                ConfigError::Parse { file, key: Some(key), message } => {
+                    let message = in_plain_words(&message, accepted(&key));
+                    ConfigError::Parse { file, key: Some(key), message }
+                }
+                other => other,
+            })
     }
 
     /// Whether every value lies in its range.
@@ -333,11 +340,49 @@ fn number_within(key: &str, value: Option<f64>, lowest: f64, highest: f64) -> Re
     }
 }
 
+/// What a key with a range accepts: what [`Config::validate`] says of a value that no range has.
+fn accepted(key: &str) -> Option<String> {
+    use toml::{Table, Value};
+
+    let outside =
+        [Value::Float(f64::NAN), Value::Integer(i64::MAX), Value::Integer(u32::MAX.into()), Value::Integer(0)];
+    outside.into_iter().find_map(|value| {
+        let nested =
+            key.rsplit('.').fold(value, |value, name| Value::Table(Table::from_iter([(name.to_owned(), value)])));
+        match Value::try_into::<Config>(nested).ok()?.validate() {
+            Err(ConfigError::Value { key: refused, accepted, .. }) if refused == key => Some(accepted),
+            _ => None,
+        }
+    })
+}
+
+/// The parser's "expected f64" as what is accepted, or at least as no type of Rust's.
+fn in_plain_words(message: &str, accepted: Option<String>) -> String {
+    const TYPES: [(&str, &str); 6] = [
+        ("f64", "a number"),
+        ("u64", "a whole number"),
+        ("u32", "a whole number"),
+        ("u16", "a whole number"),
+        ("usize", "a whole number"),
+        ("a boolean", "true or false"),
+    ];
+    let Some((found, expected)) = message.split_once("expected ") else { return message.to_owned() };
+    let (expected, line) = expected.split_once(" (line").map_or((expected, ""), |(expected, line)| (expected, line));
+    let Some((_, words)) = TYPES.into_iter().find(|(name, _)| *name == expected) else { return message.to_owned() };
+    let line = if line.is_empty() { String::new() } else { format!(" (line{line}") };
+    format!("{found}expected {}{line}", accepted.as_deref().unwrap_or(words))
+}
+
 /// The parser's message on one line, with the line of the file.
 fn located(text: &str, error: &toml::de::Error) -> String {
-    let message = error.message().replace('\n', ", ");
+    let mut message = error.message().replace('\n', ", ");
     match error.span() {
         Some(span) => {
+            if message == "duplicate key"
+                && let Some(key) = text.get(span.clone())
+            {
+                message = format!("{message} `{key}`");
+            }
             let line = 1 + text.as_bytes()[..span.start.min(text.len())].iter().filter(|byte| **byte == b'\n').count();
             format!("{message} (line {line})")
         }
@@ -434,6 +479,65 @@ mod tests {
     fn a_value_of_the_wrong_kind_is_named() {
         let message = error("[policy]\nenable_ratio = \"six\"");
         assert!(message.starts_with("/etc/lasthop/agent.toml: `policy.enable_ratio`: invalid type"), "{message}");
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_kind_is_told_what_is_accepted_and_no_type_of_the_program() {
+        for (text, said) in [
+            (
+                "[last_link]\nbandwidth_mbps = \"20\"",
+                "`last_link.bandwidth_mbps`: invalid type: string \"20\", expected a number from 0.001 to 4294967 (line 2)",
+            ),
+            (
+                "[last_link]\nvalidity_s = 3.5",
+                "`last_link.validity_s`: invalid type: floating point `3.5`, expected a whole number from 8 to 32768 (line 2)",
+            ),
+            (
+                "tick_ms = \"fast\"",
+                "`tick_ms`: invalid type: string \"fast\", expected a whole number from 50 to 10000 (line 1)",
+            ),
+            (
+                "[beacon]\nport = -1",
+                "`beacon.port`: invalid value: integer `-1`, expected a whole number from 1 to 65535 (line 2)",
+            ),
+            (
+                "[policy]\nexponent = true",
+                "`policy.exponent`: invalid type: boolean `true`, expected a number from -2 to 0 (line 2)",
+            ),
+            (
+                "[last_link]\nreport = \"yes\"",
+                "`last_link.report`: invalid type: string \"yes\", expected true or false (line 2)",
+            ),
+            ("mode = 3", "`mode`: "),
+        ] {
+            let message = error(text);
+            let message = message.strip_prefix("/etc/lasthop/agent.toml: ").expect("the file is named");
+            assert!(message.starts_with(said), "{message}");
+        }
+        // No key is told a type of Rust's, whatever it is given.
+        let all = Config {
+            interface: Some("a".into()),
+            cgroup: Some("a".into()),
+            record: Some("a".into()),
+            ..Config::default()
+        };
+        let all = toml::Table::try_from(all).expect("a configuration is TOML");
+        let keys = all.iter().flat_map(|(name, value)| match value {
+            toml::Value::Table(table) => table.keys().map(|key| format!("{name}.{key}")).collect(),
+            _ => vec![name.clone()],
+        });
+        for key in keys {
+            let message = error(&format!("{key} = 1979-05-27"));
+            let expected =
+                message.rsplit("expected ").next().expect("there is one").split(" (line").next().expect("there is one");
+            assert!(!["f64", "u64", "u32", "u16", "usize", "i64"].contains(&expected), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_is_there_twice_is_named() {
+        let message = error("[last_link]\nreport = true\nreport = false");
+        assert_eq!(message, "/etc/lasthop/agent.toml: duplicate key `report` (line 3)");
     }
 
     #[test]
