@@ -82,7 +82,7 @@ impl Common {
                 bail!("--traffic iperf3 needs real sockets: add --hosts kernel")
             }
             Habitat::Simulated => Ok(sim::check(scenario)?),
-            Habitat::Kernel => lab::check(scenario),
+            Habitat::Kernel => lab::check(scenario, self.traffic.source()),
         }
     }
 
@@ -97,6 +97,15 @@ impl Habitat {
         match self {
             Self::Simulated => HostsKind::Simulated,
             Self::Kernel => HostsKind::Kernel,
+        }
+    }
+}
+
+impl Traffic {
+    const fn source(self) -> lab::TrafficSource {
+        match self {
+            Self::Own => lab::TrafficSource::Own,
+            Self::Iperf3 => lab::TrafficSource::Iperf3,
         }
     }
 }
@@ -266,10 +275,7 @@ fn one_run(
             outcome.map_err(anyhow::Error::from)
         }
         Habitat::Kernel => {
-            let traffic = match common.traffic {
-                Traffic::Own => lab::TrafficSource::Own,
-                Traffic::Iperf3 => lab::TrafficSource::Iperf3,
-            };
+            let traffic = common.traffic.source();
             lab::run(scenario, &lab::Options { traffic, build: build(), stop, progress: &at })
         }
     };

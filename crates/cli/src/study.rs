@@ -54,7 +54,7 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<ExitCode> {
     let stop = stop_on_signals()?;
     let check = |scenario: &Scenario, hosts: HostsKind| match hosts {
         HostsKind::Simulated => Ok(sim::check(scenario)?),
-        HostsKind::Kernel => lab::check(scenario),
+        HostsKind::Kernel => lab::check(scenario, lab::TrafficSource::Own),
     };
     let run = |scenario: &Scenario, hosts: HostsKind, progress: &Progress| -> Result<Option<RunResult>> {
         let started = Instant::now();

@@ -6,7 +6,8 @@
 
 use crate::addresses::AddressPlan;
 use crate::clock::Clock;
-use crate::hosts::Hosts;
+use crate::hosts::{self, Hosts};
+use crate::laws;
 use crate::namespace::Namespace;
 use crate::process::Process;
 use crate::real_time::Schedule;
@@ -16,7 +17,7 @@ use crate::traffic::{Counted, FlowPlan, FlowSample, Report, client_port, reset_w
 use anyhow::{Context, Result, bail};
 use nix::errno::Errno;
 use nix::sys::socket::{SockaddrIn, getpeername, getsockname};
-use scenario::Direction;
+use scenario::{Direction, Scenario, TrafficKind};
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::process::{Command, Stdio};
@@ -53,24 +54,40 @@ struct Sockets {
     receiver: OwnedFd,
 }
 
+/// Whether iperf3 can be the traffic of this scenario.
+///
+/// # Errors
+/// The first key that asks for what lasthop's own sockets alone can do.
+pub(crate) fn check(scenario: &Scenario) -> Result<()> {
+    for (block, host) in scenario.hosts.iter().enumerate() {
+        if host.flows.is_empty() {
+            continue;
+        }
+        let refuse = |key: &str, what: &str| bail!("hosts[{block}].{key}: --traffic iperf3 {what}; --traffic own can");
+        if laws::hears(&host.kind).is_some() {
+            refuse("congestion_control", "cannot have it, because its server listens without it")?;
+        }
+        if hosts::stack_of(&host.kind)?.sockets != SocketOptions::default() {
+            refuse("tcp", "cannot tell its sockets receive_buffer_kib, pacing and nagle")?;
+        }
+        for (number, flow) in host.flows.iter().enumerate() {
+            if flow.stop.is_some() {
+                refuse(&format!("flows[{number}].stop_s"), "knows no end but that of the run")?;
+            }
+            if matches!(flow.kind, TrafficKind::Bulk { transfer: Some(_) }) {
+                refuse(&format!("flows[{number}].transfer_kib"), "knows no end but that of the run")?;
+            }
+        }
+    }
+    Ok(())
+}
+
 impl<'a> Iperf3<'a> {
     /// Starts the servers.
     ///
     /// # Errors
-    /// If iperf3 is not installed, cannot be what the scenario asks for, or a server does not come up.
+    /// If iperf3 is not installed, or a server does not come up. [`check`] has accepted the scenario.
     pub(crate) fn prepare(plans: Vec<FlowPlan>, hosts: &'a Hosts) -> Result<Self> {
-        let own_alone = |plan: &FlowPlan| {
-            plan.options != SocketOptions::default() || plan.stop.is_some() || plan.transfer.is_some()
-        };
-        if plans.iter().any(own_alone) {
-            bail!(
-                "--traffic iperf3 knows no stop_s and no transfer_kib, and its sockets cannot be told receive_buffer_kib, \
-                 pacing and nagle; --traffic own does"
-            );
-        }
-        if plans.iter().any(|plan| plan.hears) {
-            bail!("--traffic iperf3 cannot have \"lastlink\": its server listens without it; --traffic own does");
-        }
         let server = |plan: &FlowPlan| &hosts.servers()[usize::from(plan.server)];
         let mut flows = Vec::with_capacity(plans.len());
         for (number, plan) in (0_u16..).zip(plans) {

@@ -44,6 +44,7 @@ use anyhow::{Context, Result, bail};
 use clock::Clock;
 use hosts::{DeviceDrops, Hosts, Servers, has_links};
 use iperf3::Iperf3;
+use kernel::laws::Law;
 use laws::{Laws, LinkSample};
 use measure::Measured;
 pub use measure::is_lateness;
@@ -93,7 +94,7 @@ pub struct Options<'a> {
 /// If the caller is not root, the kernel lacks something that the scenario needs, or an agent does not start. Whatever
 /// was made is gone when this returns.
 pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResult, Series)>> {
-    check(scenario)?;
+    check(scenario, options.traffic)?;
     let started = Instant::now();
     let specs = scenario.expanded_hosts();
     let config = medium_config(scenario, &specs);
@@ -141,11 +142,23 @@ pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResu
 /// Whether kernel hosts can run this scenario here, as far as that can be told without making anything.
 ///
 /// # Errors
-/// If the scenario asks for what simulated hosts alone can do, the caller is not root, the process may not open enough
-/// files, or the kernel does not offer a congestion control.
-pub fn check(scenario: &Scenario) -> Result<()> {
+/// If the scenario asks for what simulated hosts alone can do, or for what this source of traffic cannot, the caller is not
+/// root, the process may not open enough files, or the kernel does not offer a congestion control.
+pub fn check(scenario: &Scenario, traffic: TrafficSource) -> Result<()> {
     if let Some((key, what)) = simulated_only(scenario) {
         bail!("{key}: kernel hosts cannot run {what}; --hosts simulated can");
+    }
+    for (block, host) in scenario.hosts.iter().enumerate() {
+        let name = host.kind.kernel_congestion_control();
+        if let Some(law) = Law::ALL.into_iter().find(|law| law.hears_reports() && law.kernel_name() == name) {
+            bail!(
+                "hosts[{block}].congestion_control: \"{name}\" is what 'lasthop laws load' brings into this kernel, and servers of a \
+                 run do not listen with it, so they would hear no report; \"{law}\" is the same law, for the run"
+            );
+        }
+    }
+    if traffic == TrafficSource::Iperf3 {
+        iperf3::check(scenario)?;
     }
     if !nix::unistd::geteuid().is_root() {
         bail!("kernel hosts need root: they make network namespaces and TUN devices, and load eBPF programs");
@@ -369,8 +382,32 @@ mod tests {
 
     fn assert_refused(text: &str, said: &str) {
         let scenario = Scenario::from_toml("x.toml", text, &[]).expect("a scenario");
-        let message = check(&scenario).expect_err(said).to_string();
+        let message = check(&scenario, TrafficSource::Own).expect_err(said).to_string();
         assert!(message.starts_with(said) && message.ends_with("--hosts simulated can"), "{message}");
+    }
+
+    #[test]
+    fn a_law_that_servers_would_not_listen_with_is_refused_with_the_one_that_is_meant() {
+        let text = "[[hosts]]\n[[hosts]]\ncongestion_control = \"lh_lastlink\"\n[[hosts.flows]]\n";
+        let scenario = Scenario::from_toml("x.toml", text, &[]).expect("a scenario");
+        let message = check(&scenario, TrafficSource::Own).expect_err("nobody would hear").to_string();
+        assert!(message.starts_with("hosts[1].congestion_control: \"lh_lastlink\""), "{message}");
+        assert!(message.contains("\"lastlink\" is the same law"), "{message}");
+    }
+
+    #[test]
+    fn what_iperf3_does_not_know_is_refused_before_anything_is_made() {
+        for (lines, said) in [
+            ("[[hosts.flows]]\nstop_s = 5", "hosts[0].flows[0].stop_s"),
+            ("[[hosts.flows]]\n[[hosts.flows]]\ntransfer_kib = 64", "hosts[0].flows[1].transfer_kib"),
+            ("[hosts.tcp]\nnagle = false\n[[hosts.flows]]", "hosts[0].tcp: "),
+            ("congestion_control = \"lastlink\"\n[[hosts.flows]]", "hosts[0].congestion_control"),
+        ] {
+            let text = format!("[[hosts]]\n{lines}\n");
+            let scenario = Scenario::from_toml("x.toml", &text, &[]).expect("a scenario");
+            let message = check(&scenario, TrafficSource::Iperf3).expect_err(said).to_string();
+            assert!(message.starts_with(said) && message.ends_with("--traffic own can"), "{message}");
+        }
     }
 
     #[test]
