@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
+use units::Time;
 
 /// What stands beside the scenario on both command lines.
 #[derive(Args)]
@@ -117,6 +118,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let overrides: Vec<Override> = common.overrides.iter().cloned().chain(seed).collect();
     let scenario = Scenario::load(&common.scenario, &overrides)?;
     common.check(&scenario)?;
+    tell_of_late_changes(&scenario);
     prepare(common.out.as_deref())?;
     let stop = stop_on_signals()?;
     let progress = Progress::of_run(&scenario.name, scenario.duration, common.hosts.hosts_kind());
@@ -141,6 +143,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
         bail!("kernel hosts run in real time, one run after the other: --jobs is for --hosts simulated");
     }
     let base = Scenario::load(&common.scenario, &common.overrides)?;
+    tell_of_late_changes(&base);
     // Every run is read and checked before the first one starts: a typing error in the last must not cost the time of
     // the others.
     let mut planned = Vec::new();
@@ -316,6 +319,16 @@ pub(crate) fn clear(out: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A shorter run needs no other file, but whoever has mistaken the moment wants to know.
+fn tell_of_late_changes(scenario: &Scenario) {
+    for at in scenario.late_changes() {
+        let (at_s, end_s) = (at.saturating_since(Time::ZERO).as_secs_f64(), scenario.duration.as_secs_f64());
+        tell(format_args!(
+            "note: [[changes]] at_s = {at_s} is not before the end of the run at {end_s} s: it changes nothing"
+        ));
+    }
 }
 
 /// Exit code 1 needs a word of why, also where standard output has only JSON.

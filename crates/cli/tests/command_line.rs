@@ -348,6 +348,19 @@ fn a_terminal_that_goes_away_stops_the_command_in_order_and_not_under_nohup() {
 }
 
 #[test]
+fn a_change_after_the_end_of_the_run_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("late.toml");
+    let text = "duration_s = 2\nwarmup_s = 0\n[[changes]]\nat_s = 1\nrtt_ms = 3\n[[changes]]\nat_s = 100\nrtt_ms = 9\n[[hosts]]\n";
+    fs::write(&file, text).expect("a file");
+    let output = lasthop(&["run", &file.display().to_string()]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let note = "note: [[changes]] at_s = 100 is not before the end of the run at 2 s: it changes nothing";
+    assert_eq!(said.lines().filter(|line| line.starts_with("note:")).collect::<Vec<_>>(), [note]);
+}
+
+#[test]
 fn simulated_hosts_are_the_default_and_need_nobodys_leave() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("kept");

@@ -14,7 +14,7 @@ use network::random::Streams;
 use network::{HostPath, NodeId};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
-use units::{Probability, Rate, Span};
+use units::{Probability, Rate, Span, Time};
 
 /// All blocks together make at most so many hosts. Kernel hosts have one address of a /24 each, with some left for the access
 /// point; simulated ones have none, and the same limit.
@@ -176,6 +176,14 @@ impl Scenario {
     /// The network that the packets of this scenario cross.
     pub fn network(&self) -> &network::Config {
         &self.network
+    }
+
+    /// When something is to change that does not, because the run is over by then.
+    pub fn late_changes(&self) -> Vec<Time> {
+        let at = self.network.changes.iter().map(|change| change.at);
+        let mut late: Vec<Time> = at.filter(|at| *at >= Time::ZERO + self.duration).collect();
+        late.dedup();
+        late
     }
 
     /// The names of the nodes that `[[links]]` joins, in the order in which the links name them: node N of them is node
