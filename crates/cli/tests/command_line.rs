@@ -333,7 +333,9 @@ fn has_signal(status: &str, mask: &str, signal: Signal) -> bool {
 
 #[test]
 fn a_terminal_that_goes_away_stops_the_command_in_order_and_not_under_nohup() {
-    let (mut child, status) = long_run(&mut Command::new(env!("CARGO_BIN_EXE_lasthop")));
+    // The tests themselves may run under nohup, which is inherited.
+    let (mut child, status) =
+        long_run(Command::new("env").args(["--default-signal=HUP", env!("CARGO_BIN_EXE_lasthop")]));
     assert!(has_signal(&status, "SigCgt:", Signal::SIGHUP) && !has_signal(&status, "SigIgn:", Signal::SIGHUP));
     let process = Pid::from_raw(child.id() as i32);
     // The shell sends one and the kernel another.
