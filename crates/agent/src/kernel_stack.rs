@@ -193,7 +193,7 @@ impl Stack for KernelStack {
     }
 
     fn set_bounds(&mut self, new_flows: Option<Bound>, flows: &[(u64, Option<Bound>)], lease: Span) -> Result<()> {
-        let kernel_bound = |Bound { min_segments, max_segments }| kernel::Bound { min_segments, max_segments };
+        let kernel_bound = |Bound { min_segments, max_segments, .. }| kernel::Bound { min_segments, max_segments };
         let flows: Vec<_> = flows.iter().map(|(cookie, bound)| (*cookie, bound.map(kernel_bound))).collect();
         Ok(self.kernel.set_bounds(new_flows.map(kernel_bound), &flows, lease)?)
     }

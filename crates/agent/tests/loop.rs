@@ -30,9 +30,9 @@ fn bounds_are_applied_with_their_lease_and_everything_is_undone_at_the_end() {
     assert_eq!((fake.adoptions, fake.releases, fake.dropped), (1, 1, 1));
     let applied = &fake.bounds[0];
     // 64 segments of the host over two busy connections, and for one more: 64 / 3 = 21
-    let half = Some(Bound { min_segments: 1, max_segments: 32 });
+    let half = Some(Bound { min_segments: 1, max_segments: 32, ..Bound::default() });
     assert_eq!(applied.flows, [(7, half), (8, half)]);
-    assert_eq!(applied.new_flows, Some(Bound { min_segments: 1, max_segments: 21 }));
+    assert_eq!(applied.new_flows, Some(Bound { min_segments: 1, max_segments: 21, ..Bound::default() }));
     assert_eq!(applied.lease, Span::from_millis(1500));
     assert_eq!(summary.bounds_changed, 2);
     assert_eq!(summary.flows_enabled, 2);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * bound.h - limits put around the window of any law.
+ * bound.h - limits put around the window, and the pacing rate, of any law.
  *
  * The middleware of hayakawa and shimada does not change TCP's congestion control: it "sets the levels of upper and
  * lower limit for the CWND". This header is that limit. It is compiled twice from this one source: for BPF, around the
@@ -9,6 +9,11 @@
  *   window = law(...)                      whatever the law wants
  *   window = min(window, max_segments)     always
  *   window = max(window, min_segments)     except in timeout recovery
+ *   rate   = min(rate, max_pacing_rate)    always
+ *
+ * The third limit is ours: a window of two segments may be the least that a short path bears, and more than it should get. Slower
+ * than a window a round trip is what only a pacing rate can be. It counts what Linux's sk_pacing_rate counts (net/ipv4/tcp_output.c,
+ * tcp_update_skb_after_send()): bytes of payload, retransmitted ones too, per second.
  *
  * A bound has a lease: past expires_ns it is as if it were not there, so whoever set it may die without a trace.
  *
@@ -16,8 +21,9 @@
  *  - In timeout recovery (LH_IN_LOSS) the lower limit is off: RFC 5681 section 3.1 asks for a window of one segment.
  *  - On entering fast recovery (LH_FORCE_RETRANSMIT) one segment beyond those in flight may always go: it is the fast
  *    retransmission, and without it an upper limit below the flight would turn every loss into a timeout.
+ *  - A pacing rate is never limited to less than LH_MIN_PACING_RATE.
  *
- * Integer arithmetic only, no clock, no allocation, no state. Windows in segments.
+ * Integer arithmetic only, no clock, no allocation, no state. Windows in segments, rates in bytes per second.
  */
 #ifndef LASTHOP_BOUND_H
 #define LASTHOP_BOUND_H
@@ -31,16 +37,40 @@ enum lh_bound_flags {
 	LH_FORCE_RETRANSMIT = 2, /* the first segment of a fast recovery has not been retransmitted yet */
 };
 
+/*
+ * The least that a limit makes of a pacing rate: two segments of 1500 bytes in 0.75 s, half the agents' lease. So a sender that
+ * waits for its pace when the lease ends is on its way again within half of another, without anybody to wake it.
+ */
+#define LH_MIN_PACING_RATE 4000
+
 struct lh_bound {
 	__u64 expires_ns; /* end of the lease, on the clock that the caller passes as now_ns */
 	__u32 min_segments; /* 0 and 1: no lower limit */
 	__u32 max_segments; /* 0: no upper limit */
+	__u64 max_pacing_rate; /* payload bytes per second; 0: no limit */
 };
 
 /* Whether the lease still runs and anything is limited. At expires_ns itself it is over. */
 static inline int lh_bound_holds(const struct lh_bound *bound, __u64 now_ns)
 {
-	return now_ns < bound->expires_ns && (bound->max_segments != 0 || bound->min_segments > 1);
+	return now_ns < bound->expires_ns &&
+	       (bound->max_segments != 0 || bound->min_segments > 1 || bound->max_pacing_rate != 0);
+}
+
+/* The limit of the pacing rate that is in force, 0 = none. */
+static inline __u64 lh_bound_pacing_limit(const struct lh_bound *bound, __u64 now_ns)
+{
+	if (bound->max_pacing_rate == 0 || now_ns >= bound->expires_ns)
+		return 0;
+	return bound->max_pacing_rate > LH_MIN_PACING_RATE ? bound->max_pacing_rate : LH_MIN_PACING_RATE;
+}
+
+/* The pacing rate of the law, limited. One that does not pace wants any rate: ~0, as in Linux. */
+static inline __u64 lh_bound_pacing_rate(const struct lh_bound *bound, __u64 now_ns, __u64 rate)
+{
+	__u64 limit = lh_bound_pacing_limit(bound, now_ns);
+
+	return limit != 0 && limit < rate ? limit : rate;
 }
 
 /* The window of the law, limited. Never below 1. Where min_segments exceeds max_segments, max_segments wins. */

@@ -322,7 +322,7 @@ impl Kernel {
         let expires_ns = now_ns.saturating_add(lease.as_nanos());
         let limit = |bound: Option<Bound>| {
             let Bound { min_segments, max_segments } = bound.unwrap_or_default();
-            Limit { expires_ns, min_segments, max_segments }
+            Limit { expires_ns, min_segments, max_segments, max_pacing_rate: 0 }
         };
         let entries = flows.iter().map(|&(cookie, bound)| (cookie, limit(bound)));
         let written = self.write_flows(entries, now_ns);

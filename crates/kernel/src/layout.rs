@@ -63,6 +63,7 @@ pub(crate) struct Limit {
     pub(crate) expires_ns: u64,
     pub(crate) min_segments: u32,
     pub(crate) max_segments: u32,
+    pub(crate) max_pacing_rate: u64,
 }
 
 #[repr(C)]
@@ -201,9 +202,9 @@ mod tests {
 
     #[test]
     fn a_record_survives_the_way_through_bytes() {
-        let limit = Limit { expires_ns: 1, min_segments: 2, max_segments: 3 };
-        assert_eq!(limit.bytes().len(), 16);
+        let limit = Limit { expires_ns: 1, min_segments: 2, max_segments: 3, max_pacing_rate: 4 };
+        assert_eq!(limit.bytes().len(), 24);
         assert_eq!(Limit::from_bytes(limit.bytes()), Some(limit));
-        assert_eq!(Limit::from_bytes(&limit.bytes()[..15]), None);
+        assert_eq!(Limit::from_bytes(&limit.bytes()[..23]), None);
     }
 }

@@ -260,7 +260,9 @@ impl Endpoint {
         self.receiver.resume_reading();
     }
 
-    /// Limits for the window, with their lease: they are applied whenever the law or a recovery changes the window.
+    /// Limits for the window and the pacing rate, with their lease: those of the window are applied whenever the law or a
+    /// recovery changes it. A limit of the pacing rate paces a connection whatever [`Config::pacing`] says, in bursts of two
+    /// segments or a millisecond of the rate; as in Linux not its first ten segments.
     pub fn set_bound(&mut self, bound: LeasedBound) {
         self.sender.set_bound(bound);
     }

@@ -86,6 +86,8 @@ pub struct Info {
     pub window_bytes: u64,
     /// `tcpi_pacing_rate`, whether or not it is used.
     pub pacing_rate: Rate,
+    /// What the bound limits it to, as of the latest ACK; `None`: no limit. With one it is used.
+    pub max_pacing_rate: Option<Rate>,
     /// `tcpi_snd_mss`: the payload of a full segment.
     pub mss_bytes: u32,
     /// What a server's law has heard of the client's last link, and made of it.

@@ -5,7 +5,11 @@
 //! next = previous + length / rate, less a credit of at most half of that for having come late
 //! ```
 //!
-//! *What it leaves out*: bursts of a millisecond's worth (TSO autosizing). Each segment is released by itself.
+//! Under a bound's limit of the pacing rate segments go as Linux sends them, so many at once as it puts into one packet for the
+//! device to cut (TSO autosizing): two, or what the rate moves in a millisecond. There it matters, for at a low rate single
+//! segments would each wait for the receiver's delayed ACK.
+//!
+//! *What it leaves out*: such bursts without a limit. Each segment is released by itself then.
 
 use units::{Bytes, Rate, Span, Time};
 
@@ -15,6 +19,52 @@ const SLOW_START_PERCENT: u64 = 200;
 const AVOIDANCE_PERCENT: u64 = 120;
 /// Segments at the start of a connection that are not paced, as with the `fq` queueing discipline.
 pub(crate) const UNPACED_SEGMENTS: u64 = 10;
+
+/// `sk_pacing_shift`: 2^-10 s.
+const PACING_SHIFT: u8 = 10;
+/// `tcp_min_tso_segs`.
+const LEAST_AT_ONCE: u64 = 2;
+/// `tcp_tso_rtt_log`: for each 2^9 us of the lowest RTT a burst is half as large as the largest one, beside what the rate moves.
+const RTT_SHIFT: u32 = 9;
+/// `sk_gso_max_size`: 64 KiB less the headers and one byte.
+const MOST_AT_ONCE: u64 = 65_215;
+
+/// Segments that went at once, and what came before them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Burst {
+    at: Time,
+    due: Time,
+    segments: u64,
+    bytes: u64,
+}
+
+impl Burst {
+    /// Whether one more segment may go with those that have gone `now`, with `quantum` segments at once.
+    pub(crate) fn has_room(&self, now: Time, quantum: u64) -> bool {
+        self.at == now && (1..quantum).contains(&self.segments)
+    }
+
+    /// A segment of `bytes` goes now, and might have gone at `due` if it is the first. When the next burst may go.
+    pub(crate) fn on_sent(&mut self, now: Time, due: Time, bytes: u64, quantum: u64, rate: Rate) -> Time {
+        if !self.has_room(now, quantum) {
+            *self = Self { at: now, due, segments: 0, bytes: 0 };
+        }
+        self.segments += 1;
+        self.bytes += bytes;
+        next(now, self.due, self.bytes, rate)
+    }
+}
+
+/// Segments that go at once at `rate`: Linux's tcp_tso_autosize(). `shift` is the socket's `sk_pacing_shift` where that is not
+/// the usual one, `min_rtt` the lowest RTT of the last minutes.
+pub(crate) fn quantum_segments(rate: Rate, payload_bytes: u32, min_rtt: Option<Span>, shift: Option<u8>) -> u64 {
+    let by_rate = (rate.as_bps() / 8) >> shift.unwrap_or(PACING_SHIFT);
+    let by_rtt = min_rtt.map_or(0, |rtt| {
+        let halvings = u32::try_from(rtt.as_micros() >> RTT_SHIFT).unwrap_or(u32::MAX);
+        MOST_AT_ONCE.checked_shr(halvings).unwrap_or(0)
+    });
+    (by_rate.saturating_add(by_rtt).min(MOST_AT_ONCE) / u64::from(payload_bytes)).max(LEAST_AT_ONCE)
+}
 
 /// The rate at which `window` segments a round trip are sent; zero before there is an RTT.
 pub(crate) fn rate(payload_bytes: u32, window: u32, doubling: bool, srtt_ns: u64) -> Rate {
@@ -53,6 +103,37 @@ mod tests {
         assert_eq!(rate(1000, 100, true, 0), Rate::ZERO);
         // A window of 3 GB in 1 ns: past 2^64 bit/s.
         assert_eq!(rate(1500, 2_000_000, false, 1), Rate::from_bps(u64::MAX));
+    }
+
+    #[test]
+    fn two_segments_go_at_once_or_what_the_rate_moves_in_a_millisecond() {
+        let at_once =
+            |mbps, rtt_ms| quantum_segments(Rate::from_mbps(mbps), 1448, Some(Span::from_millis(rtt_ms)), None);
+        assert_eq!(at_once(0.44, 100), 2);
+        // 100 Mb/s are 12,500,000 bytes in 1 s, and 12,207 in 2^-10 s: 8 segments of 1448 bytes.
+        assert_eq!(at_once(100.0, 100), 8);
+        // An RTT of 4 ms is 7 times 2^9 us, and 65,215 bytes halved so often are 509: in all 8.8 segments. 1 ms: 32,607, once.
+        assert_eq!(at_once(100.0, 4), 8);
+        assert_eq!(at_once(0.44, 1), 22);
+        // Never more than one packet of 64 KiB.
+        assert_eq!(at_once(10_000.0, 100), 45);
+        // A driver that asks for 8 ms: 97,656 bytes.
+        assert_eq!(quantum_segments(Rate::from_mbps(40.0), 1448, None, Some(7)), 26);
+    }
+
+    #[test]
+    fn a_burst_takes_as_long_as_all_its_segments() {
+        let (rate, at) = (Rate::from_mbps(8.0), |us| Time::ZERO + Span::from_micros(us));
+        let mut burst = Burst::default();
+        assert!(!burst.has_room(at(0), 2));
+        // 1 byte/us, on time: 1000 us each.
+        assert_eq!(burst.on_sent(at(5000), at(5000), 1000, 2, rate), at(6000));
+        assert!(burst.has_room(at(5000), 2) && !burst.has_room(at(5001), 2));
+        assert_eq!(burst.on_sent(at(5000), at(6000), 1000, 2, rate), at(7000));
+        assert!(!burst.has_room(at(5000), 2));
+        // 400 us late: the credit is the burst's, not each segment's.
+        assert_eq!(burst.on_sent(at(7400), at(7000), 1000, 2, rate), at(8000));
+        assert_eq!(burst.on_sent(at(7400), at(8000), 1000, 2, rate), at(9000));
     }
 
     #[test]

@@ -39,6 +39,7 @@ pub(super) fn split(
     let each = |busy_flows: u32| Bound {
         min_segments: minimum_segments,
         max_segments: (budget_segments / busy_flows.max(1)).max(minimum_segments),
+        ..Bound::default()
     };
     let busy_flows = observation.busy_flows().max(1);
     let bounded = |flow: &FlowObservation| FlowDecision {

@@ -73,16 +73,16 @@ mod tests {
         let mut policy = fixed(64, 1);
         let decision = tick(&mut policy, 0, &[flow(1, true), flow(2, true), flow(3, true), flow(4, false)]);
         for each in &decision.flows {
-            assert_eq!(each.bound, Some(Bound { min_segments: 1, max_segments: 21 }));
+            assert_eq!(each.bound, Some(Bound { min_segments: 1, max_segments: 21, ..Bound::default() }));
         }
-        assert_eq!(decision.new_flows, Some(Bound { min_segments: 1, max_segments: 16 }));
+        assert_eq!(decision.new_flows, Some(Bound { min_segments: 1, max_segments: 16, ..Bound::default() }));
     }
 
     #[test]
     fn nobody_gets_less_than_the_minimum() {
         let mut policy = fixed(10, 4);
         let decision = tick(&mut policy, 0, &[flow(1, true), flow(2, true), flow(3, true)]);
-        assert_eq!(decision.flows[0].bound, Some(Bound { min_segments: 4, max_segments: 4 })); // 10 / 3 = 3
+        assert_eq!(decision.flows[0].bound, Some(Bound { min_segments: 4, max_segments: 4, ..Bound::default() })); // 10 / 3 = 3
     }
 
     #[test]

@@ -41,13 +41,14 @@ impl Formula {
         let Rise { ratio, .. } = rise;
         let PolicySettings { cut_ratio, minimum_segments, .. } = self.settings;
         if ratio > cut_ratio {
-            let bound = Bound { min_segments: minimum_segments, max_segments: minimum_segments };
+            let bound = Bound { min_segments: minimum_segments, max_segments: minimum_segments, ..Bound::default() };
             return (bound, Reason::Cut { ratio, cut_ratio });
         }
         let share = Share::of(&self.settings, self.settings.rtt_of(rise), terminals);
         // A cast from f64 saturates: a share past 2^32 segments is no limit in practice.
         let segments = (share.ideal_segments / f64::from(busy_flows)).round() as u32;
-        let bound = Bound { min_segments: minimum_segments, max_segments: segments.max(minimum_segments) };
+        let bound =
+            Bound { min_segments: minimum_segments, max_segments: segments.max(minimum_segments), ..Bound::default() };
         (bound, Reason::Share { ratio, share, busy_flows })
     }
 }
@@ -157,7 +158,7 @@ mod tests {
         let mut policy = formula(|_| ());
         // Enabled at a ratio of 6.01, which is above 5.0 too: cut at once.
         let decision = decide(&mut policy, 0, 1, &[flow(1, 601, 100)]);
-        assert_eq!(decision.bound, Some(Bound { min_segments: 1, max_segments: 1 }));
+        assert_eq!(decision.bound, Some(Bound { min_segments: 1, max_segments: 1, ..Bound::default() }));
         assert_eq!(decision.reason, Reason::Cut { ratio: 6.01, cut_ratio: 5.0 });
         // 19e6 · 0.5 / 12000 = 791.67
         assert_eq!(upper(&decide(&mut policy, 1, 1, &[flow(1, 500, 100)])), Some(792));
@@ -238,7 +239,7 @@ mod tests {
     #[test]
     fn the_minimum_is_a_floor_under_share_and_cut() {
         let mut policy = formula(|settings| settings.minimum_segments = 4);
-        let floor = Some(Bound { min_segments: 4, max_segments: 4 });
+        let floor = Some(Bound { min_segments: 4, max_segments: 4, ..Bound::default() });
         assert_eq!(decide(&mut policy, 0, 10, &[flow(1, 28, 4)]).bound, floor);
         assert_eq!(decide(&mut policy, 1, 10, &[flow(1, 4, 4)]).bound, floor);
     }

@@ -44,7 +44,7 @@ impl Keceli {
         let lowest_rtt = *self.lowest_rtts.get(&flow.id).ok_or(Reason::NoRtt)?;
         let ideal_segments = self.window(lowest_rtt, flows);
         let min_segments = self.settings.minimum_segments;
-        let bound = Bound { min_segments, max_segments: (ideal_segments as u32).max(min_segments) };
+        let bound = Bound { min_segments, max_segments: (ideal_segments as u32).max(min_segments), ..Bound::default() };
         Ok((bound, Reason::QueueShare { lowest_rtt, flows, ideal_segments }))
     }
 }

@@ -109,7 +109,7 @@ impl Table {
         let minimum = settings.minimum_segments;
         let max_segments = ((ideal / f64::from(busy_flows)).round() as u32).max(minimum);
         let min_segments = if settings.lower_limit { row.min_segments / busy_flows } else { 0 };
-        let bound = Bound { min_segments: min_segments.clamp(minimum, max_segments), max_segments };
+        let bound = Bound { min_segments: min_segments.clamp(minimum, max_segments), max_segments, ..Bound::default() };
         let reason = Reason::Table { ratio: rise.ratio, index, by: settings.table_index, row, share, busy_flows };
         (bound, reason)
     }
@@ -223,10 +223,10 @@ mod tests {
         let mut policy = build(PolicyName::Table, |_| ());
         decide(policy.as_mut(), 0, &calm(6), flow(1, 700, 100));
         let decision = decide(policy.as_mut(), 1, &calm(6), flow(1, 110, 100));
-        assert_eq!(decision.bound, Some(Bound { min_segments: 31, max_segments: 31 }));
+        assert_eq!(decision.bound, Some(Bound { min_segments: 31, max_segments: 31, ..Bound::default() }));
         // RTT 300 ms: MAX1 = 20e6 · 0.3 / 72000 = 83.3; the row of 161 ms has 10 and 2.
         let decision = decide(policy.as_mut(), 2, &calm(6), flow(1, 300, 100));
-        assert_eq!(decision.bound, Some(Bound { min_segments: 2, max_segments: 10 }));
+        assert_eq!(decision.bound, Some(Bound { min_segments: 2, max_segments: 10, ..Bound::default() }));
         // A cap of 300 segments at n >= 3 is impossible under the smaller of both (shimada Fig. 12 reports it): row 161
         // of the loose table ends at an RTT of 430 ms, where MAX1 = 20e6 · 0.43 / 36000 = 239.
         let mut policy = build(PolicyName::CooperativeLoose, |_| ());
@@ -291,14 +291,14 @@ mod tests {
         let decision = decide(policy.as_mut(), 1, &peers(3, report(601, false)), flow(1, 150, 100));
         assert_eq!(decision.enabled, Some(Enabled { at: at(1), by: Trigger::Peer }));
         // 20e6 · 0.150 / 36000 = 83.3 against 555; the lower limit of 200 gives way.
-        assert_eq!(decision.bound, Some(Bound { min_segments: 83, max_segments: 83 }));
+        assert_eq!(decision.bound, Some(Bound { min_segments: 83, max_segments: 83, ..Bound::default() }));
         // The peer's RTT has come down, and it still says that its own rise began it.
         let decision = decide(policy.as_mut(), 2, &peers(3, report(150, true)), flow(1, 150, 100));
         assert_eq!(decision.enabled, Some(Enabled { at: at(1), by: Trigger::Peer }));
         // This host's own rises: from now on control does not depend on others.
         let decision = decide(policy.as_mut(), 3, &calm(3), flow(1, 601, 100));
         assert_eq!(decision.enabled, Some(Enabled { at: at(1), by: Trigger::OwnRtt }));
-        assert_eq!(decision.bound, Some(Bound { min_segments: 1, max_segments: 1 }));
+        assert_eq!(decision.bound, Some(Bound { min_segments: 1, max_segments: 1, ..Bound::default() }));
         assert!(decide(policy.as_mut(), 4, &calm(1), flow(1, 100, 100)).bound.is_some());
     }
 
@@ -389,7 +389,7 @@ mod tests {
         let calmed = [flow(1, 100, 100), flow(2, 100, 100)];
         let decision = policy.on_tick(&Observation { now: at(1), flows: &calmed, peers: &calm(1) });
         // 555 / 2 = 277.5 and 200 / 2
-        assert_eq!(decision.flows[0].bound, Some(Bound { min_segments: 100, max_segments: 278 }));
+        assert_eq!(decision.flows[0].bound, Some(Bound { min_segments: 100, max_segments: 278, ..Bound::default() }));
     }
 
     proptest! {

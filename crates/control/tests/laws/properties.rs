@@ -141,8 +141,9 @@ fn any_steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// No limit at all, in each of the ways to say so.
 fn any_open_bound() -> impl Strategy<Value = LeasedBound> {
-    let lapsed = (0..100_u32, 1..100_u32)
-        .prop_map(|(min_segments, max_segments)| Bound { min_segments, max_segments }.leased(Time::ZERO, Span::ZERO));
+    let lapsed = (0..100_u32, 1..100_u32).prop_map(|(min_segments, max_segments)| {
+        Bound { min_segments, max_segments, ..Bound::default() }.leased(Time::ZERO, Span::ZERO)
+    });
     prop_oneof![Just(Bound::default().leased(Time::ZERO, Span::from_secs(1_000_000))), lapsed]
 }
 

@@ -257,7 +257,7 @@ impl Sender {
         if self.is_cwnd_limited() {
             flags |= Acked::CWND_LIMITED;
         }
-        if self.config.pacing {
+        if self.config.pacing || self.pacing_limit(now).is_some() {
             flags |= Acked::PACED;
         }
         let (mut tsval, mut tsecr) = (0, 0);

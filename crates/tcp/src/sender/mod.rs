@@ -121,6 +121,8 @@ pub(crate) struct Sender {
     pub(crate) limited_round_end: u64,
     pub(crate) last_sent_at: Time,
     pub(crate) paced_until: Time,
+    /// What went last under a bound's limit of the pacing rate, while there is one.
+    pub(crate) limited_burst: Option<pacing::Burst>,
     /// When pacing lets the next segment go, if that is what it waits for.
     pub(crate) pace_wait: Time,
     /// Segments sent since the sender last came to a stop.
@@ -196,6 +198,7 @@ impl Sender {
             limited_round_end: 0,
             last_sent_at: now,
             paced_until: Time::ZERO,
+            limited_burst: None,
             pace_wait: Time::MAX,
             burst: 0,
             host_queue_bytes: 0,
@@ -354,7 +357,7 @@ impl Sender {
         Span::from_nanos(self.rtt.srtt_ns())
     }
 
-    /// New limits for the window.
+    /// New limits for the window and the pacing rate.
     pub(crate) fn set_bound(&mut self, bound: LeasedBound) {
         self.bound = Some(bound);
     }
@@ -432,7 +435,21 @@ impl Sender {
         self.min_rtt.get().map_or(0, |rtt| micros(rtt.as_nanos()))
     }
 
-    pub(crate) fn pacing_rate(&self) -> Rate {
+    /// The limit that the bound sets to the pacing rate now. With one a sender is paced, whatever its configuration.
+    pub(crate) fn pacing_limit(&self, now: Time) -> Option<Rate> {
+        self.bound.as_ref()?.pacing_limit(now)
+    }
+
+    /// The smaller of the law's pacing rate and `limit`; before there is an RTT the law has none.
+    pub(crate) fn pacing_rate(&self, limit: Option<Rate>) -> Rate {
+        match (self.law_pacing_rate(), limit) {
+            (rate, None) => rate,
+            (Rate::ZERO, Some(limit)) => limit,
+            (rate, Some(limit)) => rate.min(limit),
+        }
+    }
+
+    fn law_pacing_rate(&self) -> Rate {
         let window = self.window.cwnd_segments.max(self.board.len());
         pacing::rate(self.payload_bytes, window, self.in_first_half_of_slow_start(), self.rtt.srtt_ns())
     }
@@ -443,6 +460,8 @@ impl Sender {
 
     pub(crate) fn info(&self) -> Info {
         let (delivery_rate, app_limited) = self.rate.rate(self.payload_bytes);
+        // At the time of the latest ACK, at which a bound whose lease is over goes.
+        let pacing_limit = self.bound.map(|bound| bound.bound().max_pacing_rate).filter(|limit| *limit > Rate::ZERO);
         Info {
             state: self.state,
             cwnd_segments: self.window.cwnd_segments,
@@ -467,7 +486,8 @@ impl Sender {
             acked_bytes: self.acked_bytes(),
             unsent_bytes: self.unsent_bytes(),
             window_bytes: self.snd_wnd,
-            pacing_rate: self.pacing_rate(),
+            pacing_rate: self.pacing_rate(pacing_limit),
+            max_pacing_rate: pacing_limit,
             mss_bytes: self.payload_bytes,
             last_link: self.law.applied(),
         }

@@ -135,9 +135,10 @@ impl Sender {
     }
 
     /// RFC 6298 (5.1), (5.3). Where it replaces a probe or a reordering timer it counts from the first segment's
-    /// transmission, so that these do not put a timeout off.
+    /// transmission, so that these do not put a timeout off. As in Linux's tcp_reset_xmit_timer(), what a limit of the pacing
+    /// rate holds back is waited for beside.
     pub(super) fn arm_retransmission(&mut self, now: Time, replaces: TimerKind) {
-        let timeout = self.rtt.backed_off(self.backoff);
+        let timeout = self.rtt.backed_off(self.backoff) + self.pacing_delay(now);
         let at = match (replaces, self.board.front()) {
             (TimerKind::Probe | TimerKind::Reordering, Some(head)) => head.sent_at.saturating_add(timeout).max(now),
             _ => now + timeout,
@@ -158,7 +159,8 @@ impl Sender {
         };
         let from = if advanced { now } else { head.sent_at };
         let retransmission = from.saturating_add(self.rtt.backed_off(self.backoff)).max(now);
-        self.timer = Timer { at: (now + timeout).min(retransmission), kind: TimerKind::Probe };
+        let at = (now + timeout).min(retransmission).saturating_add(self.pacing_delay(now));
+        self.timer = Timer { at, kind: TimerKind::Probe };
         true
     }
 

@@ -5,7 +5,7 @@ use crate::info::CongestionState;
 use crate::pacing;
 use crate::scoreboard::Record;
 use control::law::Sent;
-use units::{Bytes, Span, Time};
+use units::{Bytes, Rate, Span, Time};
 
 /// What no window holds back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl Sender {
             self.on_burst_end(in_flight);
             return None;
         }
-        if self.host_queue_is_full() || self.waits_for_pace(now) {
+        if self.host_queue_is_full(now) || self.waits_for_pace(now) {
             return None;
         }
         // RFC 6675 §4 NextSeg (1)
@@ -259,25 +259,60 @@ impl Sender {
         self.segments_sent += 1;
         self.burst += 1;
         self.last_sent_at = now;
-        if self.config.pacing && self.segments_sent > pacing::UNPACED_SEGMENTS {
-            let due = self.paced_until;
-            self.paced_until = pacing::next(now, due, u64::from(payload_bytes), self.pacing_rate());
+        let limit = self.pacing_limit(now);
+        if (!self.config.pacing && limit.is_none()) || self.segments_sent <= pacing::UNPACED_SEGMENTS {
+            return;
         }
+        let (due, bytes, rate) = (self.paced_until, u64::from(payload_bytes), self.pacing_rate(limit));
+        self.paced_until = if limit.is_some() {
+            let quantum = self.quantum_segments(rate);
+            self.limited_burst.get_or_insert_default().on_sent(now, due, bytes, quantum, rate)
+        } else {
+            pacing::next(now, due, bytes, rate)
+        };
     }
 
     fn waits_for_pace(&mut self, now: Time) -> bool {
-        let waits = self.config.pacing && now < self.paced_until;
-        self.pace_wait = if waits { self.paced_until } else { Time::MAX };
+        let limit = self.pacing_limit(now);
+        if limit.is_none() && self.limited_burst.take().is_some() {
+            // The lease is over, and so is the pace that it set.
+            self.paced_until = self.paced_until.min(now);
+        }
+        let mut wait_until = self.paced_until;
+        if let (Some(_), Some(bound)) = (limit, &self.bound) {
+            let quantum = self.quantum_segments(self.pacing_rate(limit));
+            if self.limited_burst.is_some_and(|burst| burst.has_room(now, quantum)) {
+                wait_until = now;
+            }
+            wait_until = wait_until.min(bound.expires());
+        } else if !self.config.pacing {
+            wait_until = now;
+        }
+        let waits = now < wait_until;
+        self.pace_wait = if waits { wait_until } else { Time::MAX };
         waits
     }
 
+    fn quantum_segments(&self, rate: Rate) -> u64 {
+        let shift = self.config.tsq.and_then(|tsq| tsq.pacing_shift);
+        pacing::quantum_segments(rate, self.payload_bytes, self.min_rtt.get(), shift)
+    }
+
+    /// For how long a limit of the pacing rate holds back whatever is next: Linux's tcp_pacing_delay().
+    pub(super) fn pacing_delay(&self, now: Time) -> Span {
+        match self.pacing_limit(now) {
+            Some(_) => self.paced_until.saturating_since(now),
+            None => Span::ZERO,
+        }
+    }
+
     /// Linux's tcp_small_queue_check().
-    fn host_queue_is_full(&self) -> bool {
+    fn host_queue_is_full(&self, now: Time) -> bool {
         let Some(tsq) = self.config.tsq else { return false };
         if self.board.is_empty() {
             return false;
         }
-        let by_rate = match (tsq.pacing_shift, self.pacing_rate().as_bps()) {
+        let by_rate = match (tsq.pacing_shift, self.pacing_rate(self.pacing_limit(now)).as_bps()) {
             (None, _) | (_, 0) => u64::MAX, // no round trip has been measured
             (Some(shift), rate) => (rate / 8) >> shift,
         };

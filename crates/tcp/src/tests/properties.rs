@@ -211,8 +211,10 @@ proptest! {
                     }
                 }
                 Operation::Refuse => refuse = true,
-                Operation::Bound(segments, ms) => {
-                    end.set_bound(Bound { min_segments: segments / 3, max_segments: segments }.leased(now, Span::from_millis(ms)));
+                Operation::Bound(segments, kbps, ms) => {
+                    let max_pacing_rate = units::Rate::from_bps(kbps * 1000);
+                    let bound = Bound { min_segments: segments / 3, max_segments: segments, max_pacing_rate };
+                    end.set_bound(bound.leased(now, Span::from_millis(ms)));
                 }
                 Operation::Ack { share, blocks, window, old } => {
                     let out = highest - acknowledged;
@@ -261,7 +263,7 @@ enum Operation {
     Wait(u64),
     ToTimeout,
     Refuse,
-    Bound(u32, u64),
+    Bound(u32, u64, u64),
     Ack { share: u64, blocks: Vec<(u64, u64)>, window: u32, old: bool },
 }
 
@@ -274,7 +276,8 @@ fn any_operation() -> impl Strategy<Value = Operation> {
         4 => (0..300_u64).prop_map(Operation::Wait),
         4 => Just(Operation::ToTimeout),
         2 => Just(Operation::Refuse),
-        1 => (0..60_u32, 0..2000_u64).prop_map(|(segments, ms)| Operation::Bound(segments, ms)),
+        1 => (0..60_u32, prop_oneof![Just(0), 1..5000_u64], 0..2000_u64)
+            .prop_map(|(segments, kbps, ms)| Operation::Bound(segments, kbps, ms)),
         16 => (0..9_u64, blocks, 0..80_000_u32, prop::bool::weighted(0.1))
             .prop_map(|(share, blocks, window, old)| Operation::Ack { share, blocks, window, old }),
     ]

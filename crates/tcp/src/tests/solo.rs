@@ -638,7 +638,8 @@ fn under_a_bound_the_fast_retransmission_may_go() {
 #[test]
 fn a_lower_bound_does_not_hold_in_timeout_recovery() {
     let mut solo = Solo::new(&Config { f_rto: false, ..stack() }, 100);
-    solo.end.set_bound(Bound { min_segments: 8, max_segments: 0 }.leased(at(0), Span::from_secs(10)));
+    solo.end
+        .set_bound(Bound { min_segments: 8, max_segments: 0, ..Bound::default() }.leased(at(0), Span::from_secs(10)));
     assert_eq!(solo.timeout(300), [0]);
     assert_eq!(solo.info().cwnd_segments, 1);
     solo.ack(400, 10, &[]);

@@ -4,7 +4,7 @@
 use super::*;
 use crate::{CongestionState, DelayedAck, Recovery, RtoEstimator, Tsq};
 use control::bound::Bound;
-use units::Bytes;
+use units::{Bytes, Rate};
 
 /// No delayed ACKs, no options that get in the way: payload 1000 bytes.
 fn plain() -> Config {
@@ -764,6 +764,116 @@ fn a_bound_limits_the_window_for_as_long_as_its_lease() {
     assert!(pair.data(CLIENT, ms(260)).len() <= 4 * 9);
     run(&mut pair, 2000);
     assert!(info(&pair).cwnd_segments > 100, "{:?}", info(&pair));
+}
+
+/// 0.4 Mb/s: 1000 bytes take 20 ms.
+fn slow_pace() -> Bound {
+    Bound { max_pacing_rate: Rate::from_mbps(0.4), ..Bound::default() }
+}
+
+/// ```text
+/// ms      0       100      120      160      200      240
+/// client  0..9    10, 11   12, 13   14, 15   16, 17   18, 19
+/// ```
+/// The first ten are not paced. Those after them go two at once, 40 ms apart, whatever the window; but what comes late has
+/// half of its time credited.
+#[test]
+fn under_a_limit_of_the_pacing_rate_segments_go_in_twos() {
+    for pacing in [false, true] {
+        let mut pair = established(&Config { pacing, ..plain() }, 1000);
+        pair.ends[CLIENT].set_bound(slow_pace().leased(pair.now, Span::from_secs(10)));
+        run(&mut pair, 1000);
+        let expected = [100, 120].into_iter().chain((160..=1000).step_by(40)).flat_map(|at| [at, at]);
+        let later: Vec<u64> = sent(&pair).into_iter().skip(10).map(|(at, _)| at).collect();
+        assert_eq!(later, expected.collect::<Vec<_>>(), "pacing = {pacing}");
+        assert_eq!(
+            (info(&pair).max_pacing_rate, info(&pair).pacing_rate),
+            (Some(Rate::from_mbps(0.4)), Rate::from_mbps(0.4))
+        );
+        assert!(info(&pair).cwnd_segments > 20, "{:?}", info(&pair));
+    }
+}
+
+/// A window of two, paced, keeps its rate though the receiver waits for two segments before it acknowledges: they come as two.
+#[test]
+fn a_paced_window_of_two_segments_does_not_wait_for_delayed_acks() {
+    let config = Config { delayed_ack: DelayedAck::LINUX, ..plain() };
+    let mut pair = Pair::new(&config, &config, LawName::NewReno, Span::from_millis(2));
+    pair.ends[CLIENT].write_endless();
+    let bound = Bound { max_segments: 2, max_pacing_rate: Rate::from_mbps(0.4), ..Bound::default() };
+    pair.ends[CLIENT].set_bound(bound.leased(Time::ZERO, Span::from_secs(60)));
+    pair.run_until(ms(20_000));
+    let acked = info(&pair).acked_bytes;
+    pair.run_until(ms(40_000));
+    // 20 s at 50,000 bytes per second, give or take a window.
+    let in_20_s = info(&pair).acked_bytes - acked;
+    assert!((998_000..=1_002_000).contains(&in_20_s), "{in_20_s}");
+    let times: Vec<Time> = pair.data(CLIENT, ms(20_000)).iter().map(|(at, ..)| *at).collect();
+    assert!(times.chunks_exact(2).all(|two| two[0] == two[1]), "{:?}", &times[..8]);
+}
+
+/// The lease ends at 1010 ms, in the middle of a wait: what is next goes then, and the law's window at once.
+#[test]
+fn a_pace_ends_with_its_lease() {
+    for pacing in [false, true] {
+        let mut pair = established(&Config { pacing, ..plain() }, 100_000);
+        pair.ends[CLIENT].set_bound(slow_pace().leased(pair.now, Span::from_millis(1010)));
+        run(&mut pair, 1009);
+        let paced = sent(&pair);
+        assert_eq!(paced.last().map(|(at, _)| *at), Some(1000));
+        let window = info(&pair).cwnd_segments as usize;
+        run(&mut pair, 1060);
+        let after: Vec<u64> = sent(&pair)[paced.len()..].iter().map(|(at, _)| *at).collect();
+        assert_eq!(after[0], 1010, "pacing = {pacing}");
+        if pacing {
+            // 2 x window x 1000 bytes in 100 ms, or a fifth more than the window: half of it in these 50 ms at least.
+            assert!(after.len() >= window / 2 - 5, "{} of {window}", after.len());
+        } else {
+            // All of the window that was not in flight: what was sent in the last 100 ms.
+            assert!(after.iter().filter(|at| **at == 1010).count() >= window - 6, "{after:?} of {window}");
+        }
+        run(&mut pair, 1200);
+        assert_eq!(info(&pair).max_pacing_rate, None);
+    }
+}
+
+/// A limit that is lifted or raised before its lease ends.
+#[test]
+fn a_pace_ends_when_another_bound_has_none() {
+    let mut pair = established(&plain(), 100_000);
+    pair.ends[CLIENT].set_bound(slow_pace().leased(pair.now, Span::from_secs(10)));
+    run(&mut pair, 1009);
+    let paced = sent(&pair).len();
+    pair.ends[CLIENT].set_bound(Bound::default().leased(pair.now, Span::from_secs(10)));
+    pair.flush();
+    assert!(at(&pair, 1009).len() > 10, "{:?}", &sent(&pair)[paced..]);
+}
+
+/// What is lost is retransmitted at the pace too, and no timeout fires for what waits: two segments take 400 ms, more than the RTO.
+#[test]
+fn a_limit_paces_retransmissions_and_is_waited_for_by_the_timeout() {
+    let mut pair = established(&plain(), 1000);
+    let slow = Bound { max_pacing_rate: Rate::from_mbps(0.04), ..Bound::default() };
+    pair.ends[CLIENT].set_bound(slow.leased(pair.now, Span::from_secs(100)));
+    lose(&mut pair, vec![2, 5]);
+    run(&mut pair, 10_000);
+    assert_eq!((info(&pair).retransmits, info(&pair).timeouts), (2, 0));
+    // After the first ten 5000 bytes per second: 10 s, less the first RTT, and with what the first burst was credited.
+    let paced = sent(&pair).len() - 10;
+    assert!((48..=52).contains(&paced), "{paced}");
+}
+
+/// 2^-3 s of 0.4 Mb/s are 6250 bytes: six packets of 1040, and one to exceed it, where the law's own rate would allow all ten.
+#[test]
+fn small_queues_go_by_the_limit_of_the_pacing_rate() {
+    let tsq = Some(Tsq { pacing_shift: Some(3), ..Tsq::LINUX });
+    let taken = |bound: Bound| {
+        let mut pair = established(&Config { tsq, ..plain() }, 100);
+        pair.ends[CLIENT].set_bound(bound.leased(pair.now, Span::from_secs(10)));
+        std::iter::from_fn(|| pair.ends[CLIENT].poll_transmit(pair.now)).count()
+    };
+    assert_eq!(taken(Bound::default()), 10);
+    assert_eq!(taken(slow_pace()), 7);
 }
 
 // Beginning and end.
