@@ -171,7 +171,9 @@ static inline void lh_lastlink_begin_late(struct lh_lastlink *law, const struct 
 {
 	__u32 rtt_us = acked->min_rtt_us ? acked->min_rtt_us : acked->rtt_us;
 
-	if (!law->initial_is_due || !rtt_us || acked->flags & LH_IN_REDUCTION)
+	if (acked->flags & LH_IN_REDUCTION)
+		law->initial_is_due = 0;
+	if (!law->initial_is_due || !rtt_us)
 		return;
 	if (lh_lastlink_uses(law, parameters->initial_window, LH_PERMIT_INITIAL, acked->now_us))
 		lh_lastlink_begin(law, parameters, rtt_us, window->cwnd_segments, window);

@@ -253,6 +253,15 @@ fn without_an_rtt_the_first_ack_that_has_one_sets_the_initial_window() {
         connection.ack(1)
     });
     assert_eq!((connection.cwnd(), connection.window.ssthresh_segments), (5, 5));
+    // a reduction that the law was not told of: neither in the midst of it nor once it is over
+    let connection = late(|connection| {
+        let acked = connection.acked(1, Acked::ADVANCED | Acked::IN_REDUCTION);
+        connection.law.on_acked(&acked, &mut connection.window);
+        assert_eq!((connection.cwnd(), connection.window.ssthresh_segments), (10, INFINITE_SSTHRESH));
+        connection.window = Window { cwnd_segments: 5, cwnd_count: 0, ssthresh_segments: 5 };
+        connection.ack(1)
+    });
+    assert_eq!((connection.cwnd(), connection.window.ssthresh_segments), (5, 5));
     // what was sent stays sent: 0.4 Mb/s are 5 segments
     let mut connection = Connection::new(paper(&[]), 100_000);
     connection.hear(report(0.4, 0.0));
