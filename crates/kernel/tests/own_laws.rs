@@ -6,7 +6,7 @@ mod support;
 use control::law::{LawName, Parameters};
 use kernel::laws::{Counters, Law, Loaded, Name, Options, Value};
 use std::io::{Read as _, Write as _};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use support::{B4, Flow, Net, eventually, run, set_control, set_u32, throughout};
 
 fn defaults(law: Law) -> [u32; Parameters::MAX] {
@@ -242,4 +242,50 @@ fn parameters_are_changed_while_a_connection_goes_on() {
     let sockets = loaded.sockets().expect("a walk");
     let field = |name: &str| sockets[0].fields.iter().find(|field| field.name == name).expect(name).value.clone();
     assert!(matches!(field("halved"), Value::Number(count) if count > 0));
+}
+
+/// Else the curve would go on while nothing is sent, and the window jump to where it got afterwards.
+#[test]
+fn a_pause_is_none_of_cubics_time() {
+    needs_root!();
+    let net = Net::bottleneck(20, 60_000);
+    // the window and the epoch of before hold after the pause, too
+    net.a.run(|| std::fs::write("/proc/sys/net/ipv4/tcp_slow_start_after_idle", "0").expect("set for this host"));
+    let mut parameters = Parameters::of(LawName::Lastlink);
+    parameters.set(LawName::Lastlink, "cubic", 1.0).expect("a parameter of lastlink");
+    let options = Options { name: Name::Private, ..Options::new(Law::Lastlink, *parameters.values()) };
+    let loaded = Loaded::load(&options).unwrap_or_else(|error| panic!("{error}"));
+    let flow = flow(&net, loaded.name());
+    let field = |name: &str| {
+        let sockets = loaded.sockets().expect("a walk");
+        match sockets[0].fields.iter().find(|field| field.name == name).expect(name).value {
+            Value::Number(number) => number as u64,
+            Value::Numbers(_) => panic!("{name} is one number"),
+        }
+    };
+    let mut sent = 0;
+    let mut transfer = |bytes: usize| {
+        let began = Instant::now();
+        std::thread::scope(|scope| {
+            scope.spawn(|| (&*flow.sender).write_all(&vec![0; bytes]).expect("sent"));
+            (&*flow.receiver).read_exact(&mut vec![0; bytes]).expect("received");
+        });
+        sent += bytes as u64;
+        eventually("an acknowledgement of everything", || flow.info().bytes_acked() >= sent);
+        began
+    };
+    let mut began = Instant::now();
+    eventually("an epoch, after a loss", || {
+        began = transfer(1_000_000);
+        field("cubic.epoch_start") != 0
+    });
+    let (epoch, acked) = (field("cubic.epoch_start"), Instant::now());
+    throughout(Duration::from_millis(1500), || {});
+    let pause = Instant::now() - acked;
+    transfer(1);
+    let (shift, hz) = (field("cubic.epoch_start").wrapping_sub(epoch), field("cubic.hz"));
+    // one jiffy for the rounding at each end
+    let jiffies = |span: Duration| span.as_micros() as u64 * hz / 1_000_000;
+    let accepted = jiffies(pause) - 2..=jiffies(began.elapsed()) + 2;
+    assert!(accepted.contains(&shift), "{shift} of {accepted:?} jiffies");
 }
