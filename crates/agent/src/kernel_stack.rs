@@ -16,6 +16,8 @@ use units::Span;
 
 struct KernelStack {
     kernel: Kernel,
+    /// How often the kernel had refused to limit a pacing rate when we last said so.
+    unpaced: u64,
     /// Held while this agent controls the interface.
     _only_one: Option<UnixDatagram>,
 }
@@ -46,13 +48,15 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
     };
     if let Some(reason) = reason {
         let instead = match mode {
-            kernel::Mode::Clamp => "windows are bounded from above only, and sockets keep their own congestion control",
+            kernel::Mode::Clamp => {
+                "windows and pacing rates are bounded from above only, and sockets keep their own congestion control"
+            }
             _ => "nothing is applied: what would be is only said and recorded",
         };
         warn!("the kernel cannot do all that mode {wanted} needs, so {instead}. What is missing: {reason}");
     }
     Ok(Loaded {
-        stack: Box::new(KernelStack { kernel, _only_one: only_one }),
+        stack: Box::new(KernelStack { kernel, unpaced: 0, _only_one: only_one }),
         mode: what_remains(wanted, mode),
         reporter: only_reporter.and_then(|only_one| reporter(config, interface, only_one)),
     })
@@ -193,9 +197,21 @@ impl Stack for KernelStack {
     }
 
     fn set_bounds(&mut self, new_flows: Option<Bound>, flows: &[(u64, Option<Bound>)], lease: Span) -> Result<()> {
-        let kernel_bound = |Bound { min_segments, max_segments, .. }| kernel::Bound { min_segments, max_segments };
+        let kernel_bound = |Bound { min_segments, max_segments, max_pacing_rate }| kernel::Bound {
+            min_segments,
+            max_segments,
+            max_pacing_rate,
+        };
         let flows: Vec<_> = flows.iter().map(|(cookie, bound)| (*cookie, bound.map(kernel_bound))).collect();
-        Ok(self.kernel.set_bounds(new_flows.map(kernel_bound), &flows, lease)?)
+        self.kernel.set_bounds(new_flows.map(kernel_bound), &flows, lease)?;
+        let unpaced = self.kernel.counters().unpaced;
+        if unpaced > 0 && self.unpaced == 0 {
+            warn!(
+                "the kernel refuses to limit the pacing rate of sockets (SO_MAX_PACING_RATE): only their windows are bounded"
+            );
+        }
+        self.unpaced = unpaced;
+        Ok(())
     }
 
     fn release(&mut self) -> Result<u64> {

@@ -23,8 +23,8 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
     let support = kernel::probe();
     let best = support.best_mode();
     let means = match best {
-        Mode::Control => "control: windows are bounded from both sides, under a lease",
-        Mode::Clamp => "clamp: windows are bounded from above only",
+        Mode::Control => "control: windows are bounded from both sides, and pacing rates from above, under a lease",
+        Mode::Clamp => "clamp: windows and pacing rates are bounded from above only",
         Mode::Observe => "observe: connections are watched, nothing is changed",
         Mode::Nothing => "nothing: the agent cannot run here",
     };

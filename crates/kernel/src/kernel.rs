@@ -14,7 +14,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use units::Span;
+use units::{Rate, Span};
 
 /// A socket's number; see [`SocketSample::cookie`].
 pub type Cookie = u64;
@@ -22,9 +22,10 @@ pub type Cookie = u64;
 /// How much of the kernel is used, from most to least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Our congestion control, with lower and upper bounds.
+    /// Our congestion control, with lower and upper bounds and limits of the pacing rate.
     Control,
-    /// The sockets' own congestion control, clamped from above; no lower bound. See `bpf/clamp.h` for the limits.
+    /// The sockets' own congestion control, its window and pacing rate limited from above; no lower bound. See `bpf/clamp.h`
+    /// for what that cannot do.
     Clamp,
     /// Sockets are only looked at.
     Observe,
@@ -32,14 +33,17 @@ pub enum Mode {
     Nothing,
 }
 
-/// Bounds of a window. `0` in `max_segments`: no upper bound; `0` or `1` in `min_segments`: no lower one. Where they
-/// contradict each other the upper one wins.
+/// Bounds of a window and of the pacing rate. `0` in `max_segments`: no upper bound; `0` or `1` in `min_segments`: no lower
+/// one. Where they contradict each other the upper one wins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Bound {
     /// The window is not below this, but in recovery from a timeout.
     pub min_segments: u32,
     /// The window is not above this.
     pub max_segments: u32,
+    /// The pacing rate is not above this, in bit/s of payload; kept in whole bytes per second, of which it is 4000 at least.
+    /// [`Rate::ZERO`]: no limit. A connection's first ten segments are not paced. In [`Mode::Clamp`] at most 34 Gb/s.
+    pub max_pacing_rate: Rate,
 }
 
 /// What to load, and for whom.
@@ -119,6 +123,8 @@ pub struct Counters {
     pub state_changes: u64,
     /// Of those, how many found the ring full and were not told.
     pub state_changes_lost: u64,
+    /// How often the kernel would not limit a pacing rate, or lift the limit, in [`Mode::Clamp`].
+    pub unpaced: u64,
 }
 
 /// The loaded programs. Dropping it is [`Kernel::release`] with errors ignored.
@@ -300,7 +306,7 @@ impl Kernel {
         Ok(lost - std::mem::replace(&mut self.told_lost, lost))
     }
 
-    /// Bounds the windows for the time of `lease` from now, on `CLOCK_MONOTONIC`.
+    /// Bounds the windows and the pacing rates for the time of `lease` from now, on `CLOCK_MONOTONIC`.
     ///
     /// `flows` are the flows with a bound of their own: `None` says that a flow has none, whatever the default. All
     /// others, among them those that open until the next call, have `new_flows`. An entry that is not given again stays
@@ -321,8 +327,8 @@ impl Kernel {
         let now_ns = monotonic_ns();
         let expires_ns = now_ns.saturating_add(lease.as_nanos());
         let limit = |bound: Option<Bound>| {
-            let Bound { min_segments, max_segments } = bound.unwrap_or_default();
-            Limit { expires_ns, min_segments, max_segments, max_pacing_rate: 0 }
+            let Bound { min_segments, max_segments, max_pacing_rate } = bound.unwrap_or_default();
+            Limit { expires_ns, min_segments, max_segments, max_pacing_rate: max_pacing_rate.as_bps().div_ceil(8) }
         };
         let entries = flows.iter().map(|&(cookie, bound)| (cookie, limit(bound)));
         let written = self.write_flows(entries, now_ns);
@@ -412,6 +418,7 @@ impl Kernel {
             restored: counts.walk_restored,
             state_changes: counts.state_changes,
             state_changes_lost: counts.state_changes_lost,
+            unpaced: counts.unpaced,
         }
     }
 

@@ -6,7 +6,7 @@
 //!    with its window bounded) and, from then on, gives it to new connections that leave by the managed interface.
 //! 3. [`Kernel::adopt`] gives it to connections that exist already.
 //! 4. Each tick: [`Kernel::sample`] reads every socket, [`Kernel::poll_state_changes`] what happened in between,
-//!    [`Kernel::set_bounds`] bounds the windows under a lease.
+//!    [`Kernel::set_bounds`] bounds the windows and the pacing rates under a lease.
 //! 5. [`Kernel::release`], or dropping it, gives the sockets their own control back and unloads everything.
 //!
 //! Beside that, and independent of it: [`laws`] loads our own congestion controls, [`report`] tells servers of a client's last link.

@@ -132,7 +132,11 @@ pub(crate) fn state_change(bytes: &[u8]) -> Option<StateChange> {
 }
 
 fn sample(record: Record) -> SocketSample {
-    let bound = Bound { min_segments: record.bound_min_segments, max_segments: record.bound_max_segments };
+    let bound = Bound {
+        min_segments: record.bound_min_segments,
+        max_segments: record.bound_max_segments,
+        max_pacing_rate: Rate::from_bps(record.bound_max_pacing_rate.saturating_mul(8)),
+    };
     let bounded = bound != Bound::default();
     SocketSample {
         cookie: record.cookie,

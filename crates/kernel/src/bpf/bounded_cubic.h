@@ -28,7 +28,7 @@ struct own {
 	struct lh_bound bound; /* as looked up at `generation` */
 	__u32 generation; /* 0: never looked up */
 	struct stack stack;
-	__u32 padding;
+	__u32 paced; /* 1: the socket is paced for our limit's sake only */
 };
 
 #define OWN_OFFSET 64
@@ -52,6 +52,7 @@ static __noinline void look_up_bound(struct tcp_sock *tp)
 	own->bound.expires_ns = bound.expires_ns;
 	own->bound.min_segments = bound.min_segments;
 	own->bound.max_segments = bound.max_segments;
+	own->bound.max_pacing_rate = bound.max_pacing_rate;
 	own->generation = generation;
 }
 
@@ -71,6 +72,36 @@ static __always_inline __u32 bounded(struct tcp_sock *tp, __u8 ca_state, __u32 w
 	if (in_reduction(ca_state) && !tp->prr_out)
 		flags |= LH_FORCE_RETRANSMIT;
 	return lh_bound_window(&own_of(tp)->bound, now_ns_of(tp), window, in_flight_of(tp), flags);
+}
+
+/* The socket is as it was before our limit, unless its application has asked for pacing meanwhile (SO_MAX_PACING_RATE). */
+static __always_inline void unpace(struct tcp_sock *tp)
+{
+	own_of(tp)->paced = 0;
+	if (tp->inet_conn.icsk_inet.sk.sk_pacing_status == SK_PACING_NEEDED &&
+	    tp->inet_conn.icsk_inet.sk.sk_max_pacing_rate == ~0UL)
+		tp->inet_conn.icsk_inet.sk.sk_pacing_status = SK_PACING_NONE;
+}
+
+/*
+ * Limits the pacing rate that the kernel would have. TCP keeps to it only on sockets whose status asks for it, and CUBIC's does
+ * not; where the queueing discipline is fq the status says so, and fq keeps to the rate. tcp_update_skb_after_send() leaves the
+ * first ten segments of a connection alone.
+ */
+static __always_inline void limit_pace(struct tcp_sock *tp)
+{
+	__u64 limit = lh_bound_pacing_limit(&own_of(tp)->bound, now_ns_of(tp));
+
+	if (limit) {
+		if (tp->inet_conn.icsk_inet.sk.sk_pacing_rate > limit)
+			tp->inet_conn.icsk_inet.sk.sk_pacing_rate = limit;
+		if (tp->inet_conn.icsk_inet.sk.sk_pacing_status == SK_PACING_NONE) {
+			tp->inet_conn.icsk_inet.sk.sk_pacing_status = SK_PACING_NEEDED;
+			own_of(tp)->paced = 1;
+		}
+	} else if (own_of(tp)->paced) {
+		unpace(tp);
+	}
 }
 
 /* What a skipped program left (see stack.h): a reduction's ssthresh is between 2 and the window before it. */
@@ -121,6 +152,7 @@ static __always_inline void on_acked(struct sock *sk, __u32 ack, int flag, const
 		grow(sk, tp, ack, rs->acked_sacked);
 	set_window(tp, bounded(tp, ca_state, tp->snd_cwnd));
 	update_pacing_rate(tp);
+	limit_pace(tp);
 }
 
 /* Each ACK, since 6.10. The verifier forced nothing. */
@@ -153,6 +185,20 @@ void BPF_PROG(lasthop_init, struct sock *sk)
 	set_window(tp, bounded(tp, ca_state_of(tp), tp->snd_cwnd));
 	if (tp->srtt_us)
 		update_pacing_rate(tp);
+	limit_pace(tp);
+}
+
+/* The socket gets another control, or ends. */
+SEC("struct_ops")
+void BPF_PROG(lasthop_release, struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	if (own_of(tp)->paced) {
+		unpace(tp);
+		if (tp->srtt_us)
+			update_pacing_rate(tp);
+	}
 }
 
 /* Each time a reduction or a timeout recovery begins. */
@@ -188,6 +234,10 @@ void BPF_PROG(lasthop_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 		restart_after_idle(tp);
 		refresh_bound(tp);
 		set_window(tp, bounded(tp, ca_state_of(tp), tp->snd_cwnd));
+		/* no ACK has told of the limit's beginning or end */
+		if (own_of(tp)->paced && tp->srtt_us)
+			update_pacing_rate(tp);
+		limit_pace(tp);
 	}
 	cubictcp_cwnd_event(sk, event);
 }
@@ -212,6 +262,7 @@ __u32 BPF_PROG(lasthop_undo_cwnd, struct sock *sk)
 SEC(".struct_ops.link")
 struct tcp_congestion_ops lasthop = {
 	.init = (void *)lasthop_init,
+	.release = (void *)lasthop_release,
 	.ssthresh = (void *)lasthop_ssthresh,
 	.set_state = (void *)lasthop_set_state,
 	.cwnd_event = (void *)lasthop_cwnd_event,

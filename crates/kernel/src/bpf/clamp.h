@@ -1,28 +1,49 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * clamp.h - mode Clamp: an upper bound for the sockets' own congestion control, where we cannot bring one.
+ * clamp.h - mode Clamp: upper bounds for the sockets' own congestion control, where we cannot bring one.
  *
- * The kernel has a clamp on the window (TCP_BPF_SNDCWND_CLAMP). It has no lease, so a program looks at each RTT sample
- * whether the clamp is still wanted, and sets or lifts it. That program must survive the loader, else a killed loader
- * would leave clamps for ever: it is attached to the cgroup without a link, and the next loader takes it away.
+ * The kernel has a clamp on the window (TCP_BPF_SNDCWND_CLAMP) and a limit of the pacing rate (SO_MAX_PACING_RATE, which
+ * any control keeps to). They have no lease, so a program looks at each RTT sample whether they are still wanted, and sets
+ * or lifts them. That program must survive the loader, else a killed loader would leave clamps for ever: it is attached to
+ * the cgroup without a link, and the next loader takes it away.
+ *
+ * SO_MAX_PACING_RATE may be the application's own. Its value is kept and put back; a lower one is left alone; and one that it
+ * sets while ours is in force is its own again.
  *
  * The limits, all the kernel's: there is no lower bound. The clamp also sets ssthresh, so when it is lifted the flow is
  * in slow start from where it is. A window above a new clamp comes down only as the control next asks to grow; BBR
- * never asks, but keeps to the clamp by itself.
+ * never asks, but keeps to the clamp by itself. A socket whose pacing rate was limited once stays paced, at what its control
+ * wants: 1.2 or 2 windows a round trip. BBR has taken the limit for the path's bandwidth, and finds more step by step.
  */
 #ifndef LASTHOP_CLAMP_H
 #define LASTHOP_CLAMP_H
 
 #define NO_CLAMP TCP_INFINITE_SSTHRESH
 
-/* The clamp that a flow should have now, 0 = none. */
-static __always_inline __u32 wanted_clamp(__u64 cookie)
-{
-	__u64 now_ns = bpf_ktime_get_ns();
-	struct lh_bound bound;
+/* SO_MAX_PACING_RATE in 32 bits: no limit. */
+#define NO_PACE (~0U)
 
-	bound_of(cookie, now_ns, &bound);
-	return lh_bound_holds(&bound, now_ns) ? bound.max_segments : 0;
+/* Sets SO_MAX_PACING_RATE to `wanted`, or where that is 0 or above the application's own to the latter. */
+static __always_inline int set_pace(void *ctx, struct tcp_sock *tp, struct lh_former *storage, __u64 wanted)
+{
+	__u64 now = BPF_CORE_READ(SK(tp), sk_max_pacing_rate);
+	__u32 rate;
+
+	if (storage->paced != now)
+		storage->paced = 0;
+	if (!storage->paced)
+		storage->max_pacing_rate = now;
+	if (wanted >= storage->max_pacing_rate || wanted >= NO_PACE)
+		wanted = 0;
+	if (wanted == storage->paced)
+		return 0;
+	rate = wanted ? wanted : storage->max_pacing_rate < NO_PACE ? storage->max_pacing_rate : NO_PACE;
+	if (bpf_setsockopt(ctx, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof(rate))) {
+		count(&counters.unpaced);
+		return -1;
+	}
+	storage->paced = wanted;
+	return 0;
 }
 
 /*
@@ -34,6 +55,8 @@ int clamp_new(struct bpf_sock_ops *ctx)
 {
 	struct lh_former *storage;
 	__u32 op = ctx->op, wanted;
+	__u64 now_ns, wanted_rate;
+	struct lh_bound bound;
 	struct tcp_sock *tp;
 	struct bpf_sock *sk;
 	struct lh_name had;
@@ -63,7 +86,15 @@ int clamp_new(struct bpf_sock_ops *ctx)
 		count(op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB ? &counters.adopted_at_accept :
 								  &counters.adopted_at_connect);
 	}
-	wanted = wanted_clamp(bpf_get_socket_cookie(ctx));
+	now_ns = bpf_ktime_get_ns();
+	bound_of(bpf_get_socket_cookie(ctx), now_ns, &bound);
+	wanted = lh_bound_holds(&bound, now_ns) ? bound.max_segments : 0;
+	wanted_rate = lh_bound_pacing_limit(&bound, now_ns);
+	if (wanted_rate || storage->paced) {
+		tp = bpf_skc_to_tcp_sock(sk);
+		if (tp)
+			set_pace(ctx, tp, storage, wanted_rate);
+	}
 	if (wanted != storage->clamped) {
 		clamp = wanted ? wanted : NO_CLAMP;
 		if (!bpf_setsockopt(ctx, SOL_TCP, TCP_BPF_SNDCWND_CLAMP, &clamp, sizeof(clamp)))
@@ -90,6 +121,8 @@ static __always_inline int unclamp(struct tcp_sock *tp, struct lh_former *storag
 
 	if (storage->clamped)
 		error = bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SNDCWND_CLAMP, &clamp, sizeof(clamp));
+	if (storage->paced && set_pace(tp, tp, storage, 0))
+		error = -1;
 	ask_for_rtts(tp, false);
 	if (!error)
 		bpf_sk_storage_delete(&former, tp);

@@ -49,6 +49,7 @@ struct lh_counters {
 	__u64 refused; /* the kernel refused to set our control on a new socket */
 	__u64 state_changes;
 	__u64 state_changes_lost; /* no room left in the ring */
+	__u64 unpaced; /* mode Clamp: how often the kernel refused to limit a pacing rate or to lift the limit */
 	/* By the iterators, summed over all their runs: */
 	__u64 walk_adopted;
 	__u64 walk_already;
@@ -64,6 +65,7 @@ struct lh_sample {
 	__u64 bytes_retrans;
 	__u64 bytes_received;
 	__u64 bound_expires_ns;
+	__u64 bound_max_pacing_rate; /* bytes per second */
 	struct lh_endpoints ends;
 	char control[LH_NAME_LENGTH];
 	__u16 padding;
@@ -86,7 +88,7 @@ struct lh_sample {
 	__u32 segments_out_of_order;
 	__u32 receive_rtt_us; /* the RTT as the receiver sees it; 0: no sample yet */
 	__u32 idle_us; /* since the latest segment of either direction */
-	__u32 bound_min_segments; /* in force now; both 0: none */
+	__u32 bound_min_segments; /* in force now; these and the rate 0: none */
 	__u32 bound_max_segments;
 	__u32 controlled; /* 1: by this loader */
 	__u32 interface_index;

@@ -34,6 +34,8 @@ typedef _Bool bool;
 enum {
 	AF_INET = 2,
 	AF_INET6 = 10,
+	SOL_SOCKET = 1, /* of all machines that BPF programs are compiled for but MIPS, PA-RISC, SPARC and Alpha */
+	SO_MAX_PACING_RATE = 47, /* likewise */
 	SOL_TCP = 6,
 	TCP_CONGESTION = 13,
 	TCP_BPF_IW = 1001,
@@ -98,6 +100,12 @@ enum {
 	FLAG_DATA_ACKED = 0x04,
 	FLAG_FORWARD_PROGRESS = 0x34, /* data or SYN acknowledged, or data SACKed */
 	FLAG_SND_UNA_ADVANCED = 0x400,
+};
+
+/* include/net/sock.h enum sk_pacing */
+enum {
+	SK_PACING_NONE,
+	SK_PACING_NEEDED, /* by TCP itself */
 };
 
 enum tcp_ca_event {

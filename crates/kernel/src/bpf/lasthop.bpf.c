@@ -16,7 +16,7 @@
  *
  *        in CWR or Recovery    reduce_window()     as tcp_cwnd_reduction(), with a prr_delivered of our own
  *        else, if it may grow  cubictcp_cong_avoid()
- *        always                bound, then the pacing rate as tcp_update_pacing_rate()
+ *        always                bound, then the pacing rate as tcp_update_pacing_rate(), limited
  *
  *    and what the kernel leaves out elsewhere for such a control:
  *
@@ -40,7 +40,7 @@
  *
  * 7. What is seen (monitor.h): a walk writes one record per socket, a tracepoint each change of the congestion state.
  *
- * 8. Where struct_ops is missing (clamp.h): an upper bound only, by the kernel's own window clamp.
+ * 8. Where struct_ops is missing (clamp.h): upper bounds only, by the kernel's own window clamp and SO_MAX_PACING_RATE.
  */
 #include "kernel.h"
 

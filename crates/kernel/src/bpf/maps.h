@@ -55,7 +55,8 @@ struct {
 struct lh_former {
 	char control[LH_NAME_LENGTH];
 	__u32 clamped; /* mode Clamp: the clamp we set, 0 = none */
-	__u32 padding;
+	__u32 paced; /* mode Clamp: the SO_MAX_PACING_RATE we set, bytes per second, 0 = none */
+	__u64 max_pacing_rate; /* and the one that the application had then; ~0 = none */
 };
 
 struct {

@@ -68,6 +68,7 @@ int sample(struct bpf_iter__tcp *ctx)
 			record.bound_expires_ns = bound.expires_ns;
 			record.bound_min_segments = bound.min_segments;
 			record.bound_max_segments = bound.max_segments;
+			record.bound_max_pacing_rate = bound.max_pacing_rate;
 		}
 	}
 	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));

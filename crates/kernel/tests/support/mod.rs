@@ -338,6 +338,17 @@ pub fn set_u32(socket: &impl std::os::fd::AsFd, level: i32, option: i32, value: 
     nix::errno::Errno::result(result).map(drop)
 }
 
+/// An option that is a number.
+pub fn get_u32(socket: &impl std::os::fd::AsFd, level: i32, option: i32) -> nix::Result<u32> {
+    let (mut value, mut length) = (0u32, size_of::<u32>() as nix::libc::socklen_t);
+    // SAFETY: the kernel writes at most `length` bytes to `value`, which has as many.
+    let result = unsafe {
+        let value = (&raw mut value).cast();
+        nix::libc::getsockopt(socket.as_fd().as_raw_fd(), level, option, value, &raw mut length)
+    };
+    nix::errno::Errno::result(result).map(|_| value)
+}
+
 /// A socket's congestion control.
 pub fn control(socket: &impl std::os::fd::AsFd) -> String {
     getsockopt(socket, sockopt::TcpCongestion).expect("TCP_CONGESTION").to_string_lossy().into_owned()
@@ -401,6 +412,10 @@ impl TcpInfo {
     }
     pub fn total_retrans(&self) -> u32 {
         self.u32_at(100)
+    }
+    /// In bytes per second.
+    pub fn pacing_rate(&self) -> u64 {
+        self.u64_at(104)
     }
     pub fn bytes_acked(&self) -> u64 {
         self.u64_at(120)
@@ -556,5 +571,10 @@ pub fn test_object_with(name: &str, arguments: &[&str]) -> libbpf_rs::OpenObject
 
 /// A bound with the given limits.
 pub fn bound(min_segments: u32, max_segments: u32) -> Option<kernel::Bound> {
-    Some(kernel::Bound { min_segments, max_segments })
+    Some(kernel::Bound { min_segments, max_segments, ..kernel::Bound::default() })
+}
+
+/// A bound of the pacing rate alone.
+pub fn pace(mbps: f64) -> Option<kernel::Bound> {
+    Some(kernel::Bound { max_pacing_rate: units::Rate::from_mbps(mbps), ..kernel::Bound::default() })
 }
