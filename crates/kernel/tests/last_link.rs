@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use support::middlebox::{Fate, Path, Segment, Way};
-use support::{B4, B6, Host, Net, TcpInfo, eventually, run, set_control, set_u32};
+use support::{A4, B4, B6, Host, Net, TcpInfo, eventually, run, set_control, set_u32};
 use units::{Probability, Rate};
 
 const CLAIM: Claim = Claim { bandwidth_kbps: Some(3000), error_ppm: Some(5000), validity_s: 600 };
@@ -667,6 +667,33 @@ fn a_listener_that_gets_the_law_later_is_prepared_by_a_walk() {
     path.b.run(|| law.prepare_listeners().expect("a second walk finds nothing to do"));
     Connection::open(&path.a, &listener).converse(1000);
     assert_eq!(heard(&law), Heard { listeners: 1, at_accept: 1, answered: 1, ..Heard::default() });
+}
+
+/// With one packet in 50 marked a window that halves for it is about sqrt(1.5 / 0.02) = 9 segments; one that does not, all of the
+/// 200 kB that the queue takes. The client claims as large an error rate.
+#[test]
+fn a_mark_of_congestion_is_never_taken_for_an_error() {
+    needs_root!();
+    let law = law();
+    let net = Net::bottleneck(20, 200_000);
+    for host in [&net.a, &net.b] {
+        set_sysctls(host, "net.ipv4.tcp_ecn=1");
+    }
+    net.router().expect("this net has one").run(|| {
+        run("nft add table ip marks");
+        run("nft add chain ip marks forward {type filter hook forward priority 0;}");
+        run("nft add rule ip marks forward oifname rb ip ecn != not-ect numgen random mod 50 lt 1 ip ecn set ce");
+    });
+    let mut reporter = reporter_on(&net.b, "b0");
+    reporter.set(Claim { bandwidth_kbps: None, error_ppm: Some(20_000), validity_s: 600 }).expect("set");
+    let connection = Connection::open(&net.b, &listener(&net.a, A4, law.name()));
+    connection.converse(4_000_000);
+    let (counters, state, info) = (law.counters().expect("counters"), state(&law), TcpInfo::of(&connection.server));
+    println!("{counters:?}, window {}, {state:?}", info.snd_cwnd());
+    assert_eq!(told(&law), (0, 20_000));
+    assert!(counters.notified > 10, "{counters:?}");
+    assert!(field(&state, "ignored") <= counters.losses.into(), "{counters:?}");
+    assert!(info.snd_cwnd() < 60, "{}", info.snd_cwnd());
 }
 
 #[test]
