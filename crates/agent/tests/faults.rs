@@ -6,9 +6,11 @@ mod common;
 use agent::Mode;
 use common::process::{self, AgentProcess, ONE_AT_A_TIME, monotonic_ns, serve, upload, wait_until_uploads};
 use common::{Host, join_by, root, two_hosts};
+use control::bound::Bound;
 use kernel::SocketSample;
 use nix::sys::signal::Signal;
 use std::net::TcpStream;
+use units::Rate;
 
 const BOUND_SEGMENTS: u32 = 16;
 
@@ -84,6 +86,30 @@ fn an_agent_that_is_killed_is_followed_by_another_one() {
     goes_on(&agent, &connection);
     assert_eq!(agent.stop().sockets_restored, 1);
     wait_until_uploads(&a, "another control", |sample| !sample.congestion_control.starts_with("lasthop"));
+}
+
+#[test]
+fn the_pacing_rate_of_a_killed_agents_connection_is_the_kernels_again() {
+    if !root() {
+        return;
+    }
+    let _alone = ONE_AT_A_TIME.lock();
+    let (a, b) = two_hosts();
+    serve(&b);
+    let connection = upload(&a, "10.77.0.2:5001");
+    let policy = format!("[policy]\npolicy = \"fixed\"\nbound_segments = {BOUND_SEGMENTS}\nbound_pacing_mbps = 2.0\n");
+    let mut agent = AgentProcess::start(&a, Mode::Control, &policy);
+    wait_until_uploads(&a, "the pacing rate to be limited", |sample| sample.pacing_rate == Some(Rate::from_mbps(2.0)));
+    let tick = agent.wait_for_tick("its limits", |tick| tick.flows.iter().any(|flow| flow.bound.is_some()));
+    let limits = Bound { max_pacing_rate: Rate::from_mbps(2.0), ..Bound::at_most(BOUND_SEGMENTS) };
+    assert_eq!(tick.flows[0].bound, Some(limits));
+    assert_eq!(tick.flows[0].reason, "the host's 16 segments and 2 Mb/s over 1 connection");
+    assert!(agent.log().contains("at most 16 segments, at most 2 Mb/s"), "{}", agent.log());
+    goes_on(&agent, &connection);
+    agent.signal(Signal::SIGKILL);
+    agent.process.wait().expect("it is dead");
+    wait_until_uploads(&a, "the limit to lapse", |sample| sample.pacing_rate > Some(Rate::from_mbps(20.0)));
+    assert!(connection.take_error().expect("it is open").is_none());
 }
 
 #[test]

@@ -25,6 +25,9 @@ pub(crate) struct AgentArguments {
     /// For the policy `fixed`: the host's window in segments, shared by its busy connections
     #[arg(long, value_name = "N")]
     bound_segments: Option<u32>,
+    /// For the policy `fixed`: the host's pacing rate in Mb/s of payload, shared likewise
+    #[arg(long, value_name = "MBPS")]
+    bound_pacing_mbps: Option<f64>,
     /// What the agent may do
     #[arg(long, value_enum)]
     mode: Option<AgentMode>,
@@ -42,7 +45,7 @@ enum AgentMode {
     Observe,
     /// Say what would be set, and why; change nothing
     Advise,
-    /// Bound windows
+    /// Bound windows and pacing rates
     Control,
 }
 
@@ -64,6 +67,7 @@ fn config(arguments: &AgentArguments) -> Result<Config> {
     config.record = arguments.record.clone().or(config.record);
     config.beacon.group_key_file = arguments.group_key_file.clone().or(config.beacon.group_key_file);
     config.policy.bound_segments = arguments.bound_segments.or(config.policy.bound_segments);
+    config.policy.bound_pacing_mbps = arguments.bound_pacing_mbps.or(config.policy.bound_pacing_mbps);
     config.policy.policy = arguments.policy.unwrap_or(config.policy.policy);
     config.mode = match arguments.mode {
         Some(AgentMode::Observe) => Mode::Observe,

@@ -310,6 +310,29 @@ fn a_hosts_share_is_split_over_its_uploads_and_downloads_are_left_alone() {
     assert!(download.cwnd_mean.is_some_and(|cwnd| cwnd > 24.0) && download.controlled_share == 0.0, "{download:?}");
 }
 
+/// Windows of two segments on a short path, slowed down to a third of what they would carry: the same in both habitats.
+#[test]
+fn a_paced_bound_gives_the_same_goodput_to_simulated_and_kernel_hosts() {
+    if !can_run() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("paced.toml");
+    let text = "duration_s = 10\nwarmup_s = 3\n[path]\nrtt_ms = 4\n[[hosts]]\ncount = 5\npolicy = \"fixed\"\n\
+                bound_segments = 2\nbound_pacing_mbps = 1.0\n[[hosts.flows]]\n";
+    fs::write(&file, text).expect("a file");
+    let out = folder.path().join("out").display().to_string();
+    let arguments = ["run", &file.display().to_string(), "--json", "--out", &out];
+    let simulated = result(&lasthop(&arguments).output().expect("the command starts"));
+    assert!(simulated.flows.iter().all(|flow| (0.98..=1.01).contains(&flow.goodput_mbps)), "{:?}", simulated.flows);
+    let Some(kernel) = valid_run(&arguments) else { return };
+    let ratio = kernel.aggregate_goodput_mbps / simulated.aggregate_goodput_mbps;
+    assert!((0.95..=1.05).contains(&ratio), "{:?} against {:?}", kernel.flows, simulated.flows);
+    let series = report::read_run(Path::new(&out)).expect("a result and its series").1.flows;
+    let limits = || (0..series.t_s.len()).filter(|row| series.t_s[*row] > 3.0).map(|row| series.bound_pacing_mbps[row]);
+    assert!(limits().count() > 0 && limits().all(|limit| limit == Some(1.0)));
+}
+
 #[test]
 fn a_flow_that_never_connects_is_told() {
     if !can_run() {

@@ -113,6 +113,7 @@ pub(crate) struct Record {
     pub(crate) bytes_received: u64,
     pub(crate) bound_expires_ns: u64,
     pub(crate) bound_max_pacing_rate: u64,
+    pub(crate) pacing_rate: u64,
     pub(crate) ends: Endpoints,
     pub(crate) control: [u8; NAME_LENGTH],
     pub(crate) padding: u16,

@@ -64,6 +64,8 @@ pub struct SocketSample {
     pub timeouts: Option<u64>,
     /// The kernel's latest estimate of the delivery rate.
     pub delivery_rate: Option<Rate>,
+    /// The rate at which the kernel paces, or would if it paced, in bit/s of payload; none before there is a round-trip time.
+    pub pacing_rate: Option<Rate>,
     /// The largest segment sent, without headers.
     pub mss: Bytes,
     /// Data acknowledged so far.
@@ -156,6 +158,7 @@ fn sample(record: Record) -> SocketSample {
         retransmitted: Bytes::new(record.bytes_retrans),
         timeouts: (record.timeouts != UNKNOWN).then(|| record.timeouts.into()),
         delivery_rate: delivery_rate(&record),
+        pacing_rate: record.pacing_rate.checked_mul(8).map(Rate::from_bps),
         mss: Bytes::new(record.mss_bytes.into()),
         acked: Bytes::new(record.bytes_acked),
         sent_segments: record.segments_sent.into(),

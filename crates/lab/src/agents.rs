@@ -292,7 +292,8 @@ impl AgentReport {
             let until = flow.bound_until_ns.map_or(from, |until_ns| clock.at_monotonic_ns(until_ns));
             let min_segments = flow.bound.map(|bound| bound.min_segments).filter(|&min| min > 1);
             let max_segments = flow.bound.map(|bound| bound.max_segments).filter(|&max| max > 0);
-            self.intervals.push((number, Interval { from, until, min_segments, max_segments }));
+            let max_pacing_rate = flow.bound.map(|bound| bound.max_pacing_rate).filter(|&rate| rate > Rate::ZERO);
+            self.intervals.push((number, Interval { from, until, min_segments, max_segments, max_pacing_rate }));
         }
     }
 }
@@ -318,14 +319,26 @@ mod tests {
     fn a_record_becomes_limits_over_time() {
         let clock = Clock::started_at_monotonic_ns(1_000);
         let mut report = AgentReport::default();
-        let bound = r#"{"min_segments":1,"max_segments":48}"#;
+        let bound = r#"{"min_segments":1,"max_segments":48,"max_pacing_mbps":2.5}"#;
         report.add(tick(3_000, 10_007, bound, "9000", "2500"), clock);
         report.add(tick(6_000, 10_007, "null", "null", "2500"), clock);
         // Not one of the laboratory's flows.
         report.add(tick(6_500, 443, bound, "9000", "2000"), clock);
         let at = Time::from_nanos;
-        let held = Interval { from: at(2_000), until: at(8_000), min_segments: None, max_segments: Some(48) };
-        let none = Interval { from: at(5_000), until: at(5_000), min_segments: None, max_segments: None };
+        let held = Interval {
+            from: at(2_000),
+            until: at(8_000),
+            min_segments: None,
+            max_segments: Some(48),
+            max_pacing_rate: Some(Rate::from_mbps(2.5)),
+        };
+        let none = Interval {
+            from: at(5_000),
+            until: at(5_000),
+            min_segments: None,
+            max_segments: None,
+            max_pacing_rate: None,
+        };
         assert_eq!(report.intervals, [(7, held), (7, none)]);
         assert_eq!(report.enabled_at, Some(at(1_500)));
         assert_eq!((report.terminals_max, report.beacons.heard), (4, 9));

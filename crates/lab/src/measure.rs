@@ -131,7 +131,7 @@ impl Measured<'_> {
             let goodput = since.map_or(Rate::ZERO, |since| {
                 Rate::over(sample.received - since.received, sample.at.saturating_since(since.at))
             });
-            let (bound_min, bound_max) = bounds[sample.flow].at(sample.at);
+            let limits = bounds[sample.flow].at(sample.at);
             let (host, flow) = flows[sample.flow];
             let info = &sample.info;
             let link = self.link_at(sample.flow, sample.at);
@@ -148,8 +148,9 @@ impl Measured<'_> {
                 unsent_bytes: info.unsent_bytes.into(),
                 retransmits: info.retransmits.into(),
                 goodput_mbps: goodput.as_mbps(),
-                bound_min,
-                bound_max,
+                bound_min: limits.min_segments,
+                bound_max: limits.max_segments,
+                bound_pacing_mbps: limits.max_pacing_rate.map(Rate::as_mbps),
                 reported_bandwidth_mbps: link.and_then(|link| link.bandwidth).map(Rate::as_mbps),
                 reported_error_rate: link.and_then(|link| link.error_rate).map(Probability::get),
                 cwnd_max_segments: link.and_then(|link| link.cwnd_max_segments),

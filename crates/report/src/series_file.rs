@@ -42,6 +42,7 @@ const FLOWS_SCHEMA: &str = "message flows {
     required double goodput_mbps;
     optional int32 bound_min (integer(32, false));
     optional int32 bound_max (integer(32, false));
+    optional double bound_pacing_mbps;
     optional double reported_bandwidth_mbps;
     optional double reported_error_rate;
     optional int32 cwnd_max_segments (integer(32, false));
@@ -126,6 +127,7 @@ fn write_flows(columns: &mut Columns<'_>, flows: &FlowSeries) -> Result<(), Parq
     required::<DoubleType>(columns, &flows.goodput_mbps)?;
     optional::<Int32Type>(columns, &signed_options(&flows.bound_min))?;
     optional::<Int32Type>(columns, &signed_options(&flows.bound_max))?;
+    optional::<DoubleType>(columns, &flows.bound_pacing_mbps)?;
     optional::<DoubleType>(columns, &flows.reported_bandwidth_mbps)?;
     optional::<DoubleType>(columns, &flows.reported_error_rate)?;
     optional::<Int32Type>(columns, &signed_options(&flows.cwnd_max_segments))?;
@@ -270,6 +272,7 @@ fn read_flows(columns: &mut ColumnsIn) -> Result<FlowSeries, ParquetError> {
         goodput_mbps: columns.required::<DoubleType>()?,
         bound_min: columns.unsigned_options()?,
         bound_max: columns.unsigned_options()?,
+        bound_pacing_mbps: columns.optional::<DoubleType>()?,
         reported_bandwidth_mbps: columns.optional::<DoubleType>()?,
         reported_error_rate: columns.optional::<DoubleType>()?,
         cwnd_max_segments: columns.unsigned_options()?,

@@ -1,6 +1,6 @@
 //! Which limits were in force on which connection when.
 
-use units::{Span, Time};
+use units::{Rate, Span, Time};
 
 /// The limits that one tick of an agent put on one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +13,19 @@ pub struct Interval {
     pub min_segments: Option<u32>,
     /// The upper limit, if there is one.
     pub max_segments: Option<u32>,
+    /// The limit of the pacing rate, if there is one.
+    pub max_pacing_rate: Option<Rate>,
+}
+
+/// The limits in force at one moment; `None`: there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// The lower limit of the window.
+    pub min_segments: Option<u32>,
+    /// Its upper limit.
+    pub max_segments: Option<u32>,
+    /// The limit of the pacing rate.
+    pub max_pacing_rate: Option<Rate>,
 }
 
 /// The limits of one connection over time. Each interval ends where the next one begins, or with its lease.
@@ -35,19 +48,22 @@ impl Bounds {
         }
     }
 
-    /// What is in force at `at`: the lower and the upper limit.
-    pub fn at(&self, at: Time) -> (Option<u32>, Option<u32>) {
+    /// What is in force at `at`.
+    pub fn at(&self, at: Time) -> Limits {
         let begun = self.intervals.partition_point(|interval| interval.from <= at);
         match begun.checked_sub(1).map(|last| self.intervals[last]) {
-            Some(interval) if at < interval.until => (interval.min_segments, interval.max_segments),
-            _ => (None, None),
+            Some(Interval { until, min_segments, max_segments, max_pacing_rate, .. }) if at < until => {
+                Limits { min_segments, max_segments, max_pacing_rate }
+            }
+            _ => Limits::default(),
         }
     }
 
-    /// The share of `from..to` in which an upper limit was in force, 0..=1.
+    /// The share of `from..to` in which an upper limit, of the window or the pacing rate, was in force, 0..=1.
     pub fn controlled_share(&self, from: Time, to: Time) -> f64 {
         let held = |interval: &Interval| interval.until.min(to).saturating_since(interval.from.max(from));
-        let bounded = self.intervals.iter().filter(|interval| interval.max_segments.is_some());
+        let limited = |interval: &&Interval| interval.max_segments.is_some() || interval.max_pacing_rate.is_some();
+        let bounded = self.intervals.iter().filter(limited);
         let held: Span = bounded.map(held).sum();
         let total = to.saturating_since(from);
         if total.is_zero() { 0.0 } else { held.as_secs_f64() / total.as_secs_f64() }
@@ -63,7 +79,11 @@ mod tests {
     }
 
     fn interval(from: u64, until: u64, max_segments: Option<u32>) -> Interval {
-        Interval { from: secs(from), until: secs(until), min_segments: None, max_segments }
+        Interval { from: secs(from), until: secs(until), min_segments: None, max_segments, max_pacing_rate: None }
+    }
+
+    fn at(bounds: &Bounds, at: u64) -> Option<u32> {
+        bounds.at(secs(at)).max_segments
     }
 
     /// ```text
@@ -77,12 +97,12 @@ mod tests {
         let mut bounds = Bounds::default();
         bounds.push(interval(1, 4, Some(48)));
         bounds.push(interval(3, 6, Some(9)));
-        assert_eq!(bounds.at(secs(0)), (None, None));
-        assert_eq!(bounds.at(secs(1)), (None, Some(48)));
-        assert_eq!(bounds.at(secs(2)), (None, Some(48)));
-        assert_eq!(bounds.at(secs(3)), (None, Some(9)));
-        assert_eq!(bounds.at(secs(5)), (None, Some(9)));
-        assert_eq!(bounds.at(secs(6)), (None, None));
+        assert_eq!(at(&bounds, 0), None);
+        assert_eq!(at(&bounds, 1), Some(48));
+        assert_eq!(at(&bounds, 2), Some(48));
+        assert_eq!(at(&bounds, 3), Some(9));
+        assert_eq!(at(&bounds, 5), Some(9));
+        assert_eq!(at(&bounds, 6), None);
         assert_eq!(bounds.controlled_share(secs(0), secs(10)), 0.5); // 2 s of 48 and 3 s of 9
         assert_eq!(bounds.controlled_share(secs(5), secs(7)), 0.5);
     }
@@ -92,8 +112,18 @@ mod tests {
         let mut bounds = Bounds::default();
         bounds.push(interval(1, 4, Some(48)));
         bounds.push(interval(2, 2, None));
-        assert_eq!(bounds.at(secs(3)), (None, None));
+        assert_eq!(at(&bounds, 3), None);
         assert_eq!(bounds.controlled_share(secs(1), secs(3)), 0.5);
+    }
+
+    #[test]
+    fn a_limit_of_the_pacing_rate_is_one_like_the_others() {
+        let mut bounds = Bounds::default();
+        let max_pacing_rate = Some(Rate::from_mbps(0.44));
+        bounds.push(Interval { max_pacing_rate, ..interval(1, 4, None) });
+        assert_eq!(bounds.at(secs(3)), Limits { max_pacing_rate, ..Limits::default() });
+        assert_eq!(bounds.at(secs(4)), Limits::default());
+        assert_eq!(bounds.controlled_share(secs(0), secs(6)), 0.5);
     }
 
     #[test]
@@ -101,7 +131,7 @@ mod tests {
         let mut bounds = Bounds::default();
         bounds.push(interval(1, 9, Some(48)));
         bounds.end(secs(2));
-        assert_eq!(bounds.at(secs(1)), (None, Some(48)));
-        assert_eq!(bounds.at(secs(2)), (None, None));
+        assert_eq!(at(&bounds, 1), Some(48));
+        assert_eq!(at(&bounds, 2), None);
     }
 }

@@ -4,7 +4,7 @@
 //! allocation in shared computer systems*, DEC-TR-301, 1984. hyndman96 = R. J. Hyndman, Y. Fan, *Sample quantiles in
 //! statistical packages*, The American Statistician 50(4), 1996.
 
-pub use crate::bounds::{Bounds, Interval};
+pub use crate::bounds::{Bounds, Interval, Limits};
 
 use serde::{Deserialize, Serialize};
 use units::Bytes;

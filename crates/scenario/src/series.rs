@@ -45,6 +45,8 @@ pub struct FlowSample {
     pub bound_min: Option<u32>,
     /// The upper limit in force, if there is one.
     pub bound_max: Option<u32>,
+    /// The limit of the pacing rate in force, if there is one.
+    pub bound_pacing_mbps: Option<f64>,
     /// The bandwidth that the client last reported of its own link; `None` where the sender has heard of none.
     pub reported_bandwidth_mbps: Option<f64>,
     /// The packet error rate that it last reported.
@@ -73,6 +75,7 @@ pub struct FlowSeries {
     pub goodput_mbps: Vec<f64>,
     pub bound_min: Vec<Option<u32>>,
     pub bound_max: Vec<Option<u32>>,
+    pub bound_pacing_mbps: Vec<Option<f64>>,
     pub reported_bandwidth_mbps: Vec<Option<f64>>,
     pub reported_error_rate: Vec<Option<f64>>,
     pub cwnd_max_segments: Vec<Option<u32>>,
@@ -116,6 +119,7 @@ impl FlowSeries {
         self.goodput_mbps.push(sample.goodput_mbps);
         self.bound_min.push(sample.bound_min);
         self.bound_max.push(sample.bound_max);
+        self.bound_pacing_mbps.push(sample.bound_pacing_mbps);
         self.reported_bandwidth_mbps.push(sample.reported_bandwidth_mbps);
         self.reported_error_rate.push(sample.reported_error_rate);
         self.cwnd_max_segments.push(sample.cwnd_max_segments);
@@ -142,6 +146,7 @@ impl FlowSeries {
             goodput_mbps: self.goodput_mbps[row],
             bound_min: self.bound_min[row],
             bound_max: self.bound_max[row],
+            bound_pacing_mbps: self.bound_pacing_mbps[row],
             reported_bandwidth_mbps: self.reported_bandwidth_mbps[row],
             reported_error_rate: self.reported_error_rate[row],
             cwnd_max_segments: self.cwnd_max_segments[row],
@@ -231,6 +236,7 @@ mod tests {
             goodput_mbps: 1.75,
             bound_min: Some(1),
             bound_max: None,
+            bound_pacing_mbps: Some(0.44),
             reported_bandwidth_mbps: Some(7.0),
             reported_error_rate: None,
             cwnd_max_segments: Some(88),

@@ -70,6 +70,7 @@ impl Measurement {
             until: if bound.is_some() { now + lease } else { now },
             min_segments: bound.and_then(|bound| limit(bound.min_segments)),
             max_segments: bound.and_then(|bound| limit(bound.max_segments)),
+            max_pacing_rate: bound.map(|bound| bound.max_pacing_rate).filter(|rate| *rate > Rate::ZERO),
         });
     }
 
@@ -98,7 +99,7 @@ impl Measurement {
                 info.state as u8,
             );
             let Some(series) = &mut self.series else { continue };
-            let (bound_min, bound_max) = flow.bounds.at(now);
+            let limits = flow.bounds.at(now);
             let link = info.last_link;
             series.flows.push(FlowSample {
                 t_s,
@@ -113,8 +114,9 @@ impl Measurement {
                 unsent_bytes: info.unsent_bytes,
                 retransmits: counts.retransmits,
                 goodput_mbps: Rate::over(counts.received - received_before, self.sample).as_mbps(),
-                bound_min,
-                bound_max,
+                bound_min: limits.min_segments,
+                bound_max: limits.max_segments,
+                bound_pacing_mbps: limits.max_pacing_rate.map(Rate::as_mbps),
                 reported_bandwidth_mbps: link.and_then(|link| link.bandwidth).map(Rate::as_mbps),
                 reported_error_rate: link.and_then(|link| link.error_rate).map(Probability::get),
                 cwnd_max_segments: link.and_then(|link| link.cwnd_max_segments),

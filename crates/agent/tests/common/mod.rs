@@ -255,6 +255,7 @@ pub fn sample(cookie: u64, srtt_ms: u64, min_rtt_ms: u64) -> SocketSample {
         bound: None,
         bound_until: None,
         delivery_rate: None,
+        pacing_rate: None,
         mss: Bytes::new(1448),
         acked: Bytes::ZERO,
         sent_segments: 0,

@@ -1,12 +1,12 @@
-//! A number of segments for the whole host, split over its busy connections: what `fixed` and `count` have in common.
+//! A number of segments, and perhaps a pacing rate, for the whole host, split over its busy connections: what `fixed` and `count` have in common.
 //!
 //! A connection that is idle gets the limit of a busy one: it sends nothing now, and when it starts again before the
 //! next tick the limit is already there.
 
 use super::{Decision, Enabled, FlowDecision, FlowId, FlowObservation, Observation, Reason, Trigger};
-use crate::bound::Bound;
+use crate::bound::{Bound, LEAST_PACING_RATE};
 use std::collections::BTreeMap;
-use units::Time;
+use units::{Rate, Time};
 
 /// Since when each connection has been under control.
 #[derive(Clone, Debug, Default)]
@@ -28,18 +28,30 @@ impl Since {
     }
 }
 
-/// Splits `budget_segments` over the host's busy connections, rounded down, never below `minimum_segments` each.
+/// The upper limits of the whole host.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Budget {
+    pub(super) segments: u32,
+    /// [`Rate::ZERO`]: no limit.
+    pub(super) pacing_rate: Rate,
+}
+
+/// Splits the budget over the host's busy connections, rounded down, never below `minimum_segments` and
+/// [`LEAST_PACING_RATE`] each.
 pub(super) fn split(
     observation: &Observation<'_>,
     since: &Since,
-    budget_segments: u32,
+    budget: Budget,
     minimum_segments: u32,
     reason: impl Fn(u32) -> Reason,
 ) -> Decision {
     let each = |busy_flows: u32| Bound {
         min_segments: minimum_segments,
-        max_segments: (budget_segments / busy_flows.max(1)).max(minimum_segments),
-        ..Bound::default()
+        max_segments: (budget.segments / busy_flows.max(1)).max(minimum_segments),
+        max_pacing_rate: match budget.pacing_rate {
+            Rate::ZERO => Rate::ZERO,
+            rate => Rate::from_bps(rate.as_bps() / u64::from(busy_flows.max(1))).max(LEAST_PACING_RATE),
+        },
     };
     let busy_flows = observation.busy_flows().max(1);
     let bounded = |flow: &FlowObservation| FlowDecision {

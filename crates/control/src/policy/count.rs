@@ -11,10 +11,10 @@
 //! an RTT of `count_rtt_ms`: what somebody would have written into the table for one path. *What it leaves out*: the RTT;
 //! whoever comes or goes between two adjustments.
 
-use super::budget::{Since, split};
+use super::budget::{Budget, Since, split};
 use super::share::Share;
 use super::{Decision, Observation, Policy, PolicyName, PolicySettings, Reason};
-use units::{Span, Time};
+use units::{Rate, Span, Time};
 
 /// The policy `count`.
 #[derive(Clone, Debug)]
@@ -57,7 +57,8 @@ impl Policy for Count {
         };
         self.since.meet(observation);
         let bound_segments = self.window(terminals);
-        split(observation, &self.since, bound_segments, self.settings.minimum_segments, |busy_flows| Reason::Count {
+        let budget = Budget { segments: bound_segments, pacing_rate: Rate::ZERO };
+        split(observation, &self.since, budget, self.settings.minimum_segments, |busy_flows| Reason::Count {
             terminals,
             bound_segments,
             busy_flows,

@@ -1,17 +1,18 @@
-//! The policy `fixed`: a constant upper limit per host, set by hand.
+//! The policy `fixed`: constant upper limits per host, set by hand.
 //!
-//! 1. Split `bound_segments` over the host's busy connections, rounded down.
-//! 2. Never below `minimum_segments` each.
+//! 1. Split `bound_segments`, and `bound_pacing_mbps` if it is given, over the host's busy connections, rounded down.
+//! 2. Never below `minimum_segments` and 0.032 Mb/s each.
 //!
 //! *What it leaves out*: RTT and peers; the constant has to be right.
 
-use super::budget::{Since, split};
+use super::budget::{Budget, Since, split};
 use super::{Decision, Observation, Policy, PolicyName, PolicySettings, Reason};
+use units::Rate;
 
 /// The policy `fixed`.
 #[derive(Clone, Debug)]
 pub struct Fixed {
-    bound_segments: u32,
+    budget: Budget,
     minimum_segments: u32,
     since: Since,
 }
@@ -19,7 +20,10 @@ pub struct Fixed {
 impl Fixed {
     pub(super) fn new(settings: &PolicySettings) -> Self {
         Self {
-            bound_segments: settings.bound_segments.expect("valid settings of policy \"fixed\" have `bound_segments`"),
+            budget: Budget {
+                segments: settings.bound_segments.expect("valid settings of policy \"fixed\" have `bound_segments`"),
+                pacing_rate: settings.bound_pacing_mbps.map_or(Rate::ZERO, Rate::from_mbps),
+            },
             minimum_segments: settings.minimum_segments,
             since: Since::default(),
         }
@@ -33,9 +37,10 @@ impl Policy for Fixed {
 
     fn on_tick(&mut self, observation: &Observation<'_>) -> Decision {
         self.since.meet(observation);
-        let bound_segments = self.bound_segments;
-        split(observation, &self.since, bound_segments, self.minimum_segments, |busy_flows| Reason::Budget {
-            bound_segments,
+        let budget = self.budget;
+        split(observation, &self.since, budget, self.minimum_segments, |busy_flows| Reason::Budget {
+            bound_segments: budget.segments,
+            pacing_rate: budget.pacing_rate,
             busy_flows,
         })
     }
@@ -76,6 +81,25 @@ mod tests {
             assert_eq!(each.bound, Some(Bound { min_segments: 1, max_segments: 21, ..Bound::default() }));
         }
         assert_eq!(decision.new_flows, Some(Bound { min_segments: 1, max_segments: 16, ..Bound::default() }));
+    }
+
+    #[test]
+    fn a_pacing_rate_is_split_likewise_and_never_stops_a_connection() {
+        let mut policy = Fixed::new(&PolicySettings {
+            policy: PolicyName::Fixed,
+            bound_segments: Some(6),
+            bound_pacing_mbps: Some(1.5),
+            ..PolicySettings::default()
+        });
+        let decision = tick(&mut policy, 0, &[flow(1, true), flow(2, true), flow(3, true), flow(4, false)]);
+        let each = Bound { max_pacing_rate: Rate::from_mbps(0.5), ..Bound::at_most(2) };
+        assert!(decision.flows.iter().all(|flow| flow.bound == Some(each)));
+        assert_eq!(decision.new_flows, Some(Bound { max_pacing_rate: Rate::from_mbps(0.375), ..Bound::at_most(1) }));
+        assert_eq!(decision.flows[0].reason.to_string(), "the host's 6 segments and 1.5 Mb/s over 3 connections");
+        // 1.5 Mb/s / 50 = 0.03 Mb/s, and 0.032 is the least.
+        let crowd: Vec<_> = (0..50).map(|id| flow(id, true)).collect();
+        let rate = tick(&mut policy, 1, &crowd).flows[0].bound.map(|bound| bound.max_pacing_rate);
+        assert_eq!(rate, Some(Rate::from_mbps(0.032)));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::{Row, RttReading, Share, Start, TableIndex};
 use std::fmt;
-use units::Span;
+use units::{Rate, Span};
 
 /// Why a connection has its limits, in numbers; [`Display`](fmt::Display) says it in words.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -14,7 +14,9 @@ pub enum Reason {
     Budget {
         /// The host's upper limit.
         bound_segments: u32,
-        /// Over how many connections it is split.
+        /// The host's upper limit of the pacing rate; [`Rate::ZERO`]: none.
+        pacing_rate: Rate,
+        /// Over how many connections they are split.
         busy_flows: u32,
     },
     /// The RTT of the connection is not known yet.
@@ -114,8 +116,12 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::NoPolicy => f.write_str("the policy is none"),
-            Self::Budget { bound_segments, busy_flows } => {
-                write!(f, "the host's {bound_segments} segments over {}", many(busy_flows, "connection"))
+            Self::Budget { bound_segments, pacing_rate, busy_flows } => {
+                write!(f, "the host's {bound_segments} segments")?;
+                if pacing_rate > Rate::ZERO {
+                    write!(f, " and {pacing_rate}")?;
+                }
+                write!(f, " over {}", many(busy_flows, "connection"))
             }
             Self::NoRtt => f.write_str("no RTT has been measured yet"),
             Self::Count { terminals, bound_segments, busy_flows } => write!(
@@ -226,7 +232,7 @@ mod tests {
             "RTT is 5.2 times the lowest, above 5.0: cut until the next tick"
         );
         assert_eq!(
-            Reason::Budget { bound_segments: 64, busy_flows: 3 }.to_string(),
+            Reason::Budget { bound_segments: 64, pacing_rate: Rate::ZERO, busy_flows: 3 }.to_string(),
             "the host's 64 segments over 3 connections"
         );
     }

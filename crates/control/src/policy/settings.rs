@@ -2,6 +2,7 @@
 
 use super::latch::Rise;
 use super::{Count, Fixed, Formula, Keceli, Nothing, Policy, Row, Start, Table, WindowTable};
+use crate::bound::LEAST_PACING_RATE;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -84,6 +85,10 @@ pub struct PolicySettings {
     pub policy: PolicyName,
     /// `fixed`: the upper limit of the whole host, split over its busy connections. Required there, 1 to 1,000,000.
     pub bound_segments: Option<u32>,
+    /// `fixed`: beside that, the upper limit of the whole host's pacing rate in Mb/s of payload, split over its busy connections;
+    /// none of them gets less than 0.032. 0.032 to 100,000, or absent: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bound_pacing_mbps: Option<f64>,
     /// The lower limit of each connection's window, and the floor under every upper limit. 1 to 65,535.
     pub minimum_segments: u32,
     /// `formula`, `table` and its like: control of a connection is enabled when its ratio exceeds this. 1 or more.
@@ -202,6 +207,7 @@ impl Default for PolicySettings {
         Self {
             policy: PolicyName::None,
             bound_segments: None,
+            bound_pacing_mbps: None,
             minimum_segments: 1,
             enable_ratio: 6.0, // hayakawa §Proposed: "If ratio rtt is greater than 6.0"
             enable_excess_ms: None,
@@ -232,6 +238,7 @@ impl PolicySettings {
     pub const KEYS: &'static [&'static str] = &[
         "policy",
         "bound_segments",
+        "bound_pacing_mbps",
         "minimum_segments",
         "enable_ratio",
         "enable_excess_ms",
@@ -316,6 +323,9 @@ impl PolicySettings {
                 });
             }
             None => {}
+        }
+        if let Some(mbps) = self.bound_pacing_mbps {
+            number("bound_pacing_mbps", mbps, LEAST_PACING_RATE.as_mbps(), 1e5)?;
         }
         number("enable_ratio", self.enable_ratio, 1.0, 1e6)?;
         number("cut_ratio", self.cut_ratio, 1.0, 1e6)?;
@@ -420,6 +430,7 @@ mod tests {
     fn every_field_has_its_key_and_no_other_is_accepted() {
         let settings = PolicySettings {
             bound_segments: Some(64),
+            bound_pacing_mbps: Some(2.0),
             release_ratio: Some(2.0),
             enable_excess_ms: Some(51.0),
             exponent: Some(-0.15),
@@ -468,6 +479,9 @@ mod tests {
             PolicySettings { bound_segments: Some(0), ..PolicySettings::default() },
             PolicySettings { bound_segments: Some(4), minimum_segments: 5, ..PolicySettings::default() },
             PolicySettings { policy: PolicyName::Fixed, ..PolicySettings::default() },
+            PolicySettings { bound_pacing_mbps: Some(0.0), ..PolicySettings::default() },
+            PolicySettings { bound_pacing_mbps: Some(0.031), ..PolicySettings::default() },
+            PolicySettings { bound_pacing_mbps: Some(f64::NAN), ..PolicySettings::default() },
             PolicySettings { enable_ratio: f64::NAN, ..PolicySettings::default() },
             PolicySettings { cut_ratio: 0.5, ..PolicySettings::default() },
             PolicySettings { release_ratio: Some(6.5), ..PolicySettings::default() },

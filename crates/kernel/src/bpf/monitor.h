@@ -48,6 +48,7 @@ int sample(struct bpf_iter__tcp *ctx)
 	record.rate_delivered = tp->rate_delivered;
 	record.rate_interval_us = tp->rate_interval_us;
 	record.bytes_acked = tp->bytes_acked;
+	record.pacing_rate = tp->inet_conn.icsk_inet.sk.sk_pacing_rate;
 	record.bytes_retrans = tp->bytes_retrans;
 	record.segments_sent = tp->data_segs_out;
 	record.bytes_received = tp->bytes_received;

@@ -215,12 +215,14 @@ fn windows(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
     }
     let mut panel = panel(None, run, lines);
     panel.limits = limits(run, series, columns);
-    let caption = if panel.limits.is_empty() {
-        "Saw-teeth are losses; nothing bounds these windows."
+    let mut caption = if panel.limits.is_empty() {
+        "Saw-teeth are losses; nothing bounds these windows.".to_owned()
     } else {
         "Saw-teeth are losses. The dashed lines are the least and the greatest upper limit in force; a connection without a \
          limit may be above both."
+            .to_owned()
     };
+    caption += &pacing_limits(series);
     let figure = TimeFigure {
         title: "Congestion windows over time",
         y_name: "congestion window (segments)",
@@ -231,9 +233,21 @@ fn windows(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
     Some(Figure {
         name: "cwnd".into(),
         title: "Congestion windows and their limits over time".into(),
-        caption: caption.into(),
+        caption,
         svg: figure.draw(&[panel]).text,
     })
+}
+
+/// A sentence on the limits of the pacing rate that were in force, if there were any.
+fn pacing_limits(series: &FlowSeries) -> String {
+    let limits = || series.bound_pacing_mbps.iter().flatten().copied();
+    let Some(least) = limits().reduce(f64::min) else { return String::new() };
+    let most = limits().fold(least, f64::max);
+    if least == most {
+        format!(" The pacing rate of connections was limited too, to {least} Mb/s each.")
+    } else {
+        format!(" The pacing rate of connections was limited too, to {least} to {most} Mb/s each.")
+    }
 }
 
 /// The least and the greatest upper limit in force at each moment; one line where the two are always the same.

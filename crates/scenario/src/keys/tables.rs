@@ -306,6 +306,12 @@ pub(super) const HOST: &[Key] = &[
         "*fixed* The upper limit of the whole host in segments, split over its busy connections; must be given there.",
     ),
     key(
+        "bound_pacing_mbps",
+        number(0.032, 1e5),
+        Preset::Absent,
+        "*fixed* Beside that, the upper limit of the whole host's pacing rate in Mb/s of payload, split over its busy connections, of which each gets 0.032 at least. With it a connection is paced, whatever its stack and its law.",
+    ),
+    key(
         "minimum_segments",
         integer(1, 65_535),
         Preset::Integer(1),
