@@ -331,6 +331,7 @@ required = true
             access: AccessResult::default(),
             links: Vec::new(),
             flows: Vec::new(),
+            convergence: Vec::new(),
             policies: PoliciesResult::default(),
             kernel_release: None,
             wall_s: 0.0,

@@ -8,7 +8,7 @@ use crate::traffic;
 use control::last_link::Applied;
 use control::policy::PolicyName;
 use network::Statistics;
-use scenario::measure::{Bounds, Distribution, FlowMeter};
+use scenario::measure::{Bounds, Distribution, FlowMeter, ShareMeter};
 use scenario::{
     AccessResult, AgentMode, Build, Direction, FlowResult, FlowSeries, FlowSpec, HostPolicyResult, HostSpec, HostsKind,
     LastLinkResult, Lateness, LinkResult, PoliciesResult, QueueSeries, RunResult, SCHEMA_VERSION, Scenario, Series,
@@ -76,6 +76,11 @@ impl Measured<'_> {
             links: LinkResult::all(self.scenario, &self.medium.statistics),
             access: access(&self.medium.statistics, self.device_drops.queued),
             flows: self.flow_results(&meters, &bounds),
+            convergence: self.shares().convergence(
+                self.warmup_end(),
+                Time::ZERO + self.scenario.duration,
+                &self.scenario.network_changes(),
+            ),
             policies: policies(self.deciding_agents()),
             kernel_release: nix::sys::utsname::uname().ok().map(|uname| uname.release().to_string_lossy().into_owned()),
             wall_s: 0.0,
@@ -188,6 +193,18 @@ impl Measured<'_> {
             meters[sample.flow].on_sample(counts, info.acked, srtt_ms, info.cwnd_segments, info.ca_state);
         }
         meters
+    }
+
+    /// Who was busy when, and what each got.
+    fn shares(&self) -> ShareMeter {
+        let flows: Vec<&FlowSpec> = self.flows().map(|(_, flow)| flow).collect();
+        let mut shares = ShareMeter::default();
+        for sample in &self.traffic.samples {
+            let (flow, info) = (flows[sample.flow], &sample.info);
+            let busy = flow.kind.is_greedy() && (info.unsent_bytes > 0 || info.in_flight_segments > 0);
+            shares.on_sample(sample.at, flow.id, flow.host, sample.received, busy);
+        }
+        shares
     }
 
     fn flow_results(&self, meters: &[FlowMeter], bounds: &[Bounds]) -> Vec<FlowResult> {

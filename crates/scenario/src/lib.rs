@@ -20,6 +20,7 @@ mod bounds;
 mod build;
 mod changes;
 mod comparison;
+mod convergence;
 mod document;
 mod error;
 mod last_link;

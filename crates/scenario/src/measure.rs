@@ -5,6 +5,7 @@
 //! statistical packages*, The American Statistician 50(4), 1996.
 
 pub use crate::bounds::{Bounds, Interval, Limits};
+pub use crate::convergence::{ChangeKind, ConvergenceResult, ShareMeter};
 
 use serde::{Deserialize, Serialize};
 use units::Bytes;

@@ -1,5 +1,6 @@
 //! The result of one run: `result.json`.
 
+use crate::convergence::ConvergenceResult;
 use crate::error::ResultError;
 use crate::measure::{Distribution, StateShares};
 use crate::scenario::Scenario;
@@ -51,6 +52,9 @@ pub struct RunResult {
     pub links: Vec<LinkResult>,
     /// Each connection, in the order of their numbers.
     pub flows: Vec<FlowResult>,
+    /// How soon shares were equal after each change of who is busy; empty where nobody came or went.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub convergence: Vec<ConvergenceResult>,
     /// What the agents did.
     pub policies: PoliciesResult,
     /// `uname -r` of the machine; kernel hosts only.

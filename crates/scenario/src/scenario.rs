@@ -178,6 +178,14 @@ impl Scenario {
         &self.network
     }
 
+    /// When the network changes by `[[changes]]`, ascending.
+    pub fn network_changes(&self) -> Vec<Time> {
+        let mut moments: Vec<Time> = self.network.changes.iter().map(|change| change.at).collect();
+        moments.sort_unstable();
+        moments.dedup();
+        moments
+    }
+
     /// When something is to change that does not, because the run is over by then.
     pub fn late_changes(&self) -> Vec<Time> {
         let at = self.network.changes.iter().map(|change| change.at);

@@ -104,6 +104,11 @@ impl TrafficKind {
         }
     }
 
+    /// Whether it sends as much as goes over one TCP connection, for a while or without end.
+    pub const fn is_greedy(self) -> bool {
+        matches!(self, Self::Bulk { .. } | Self::OnOff { .. })
+    }
+
     fn read(document: &Document, table: &Table, here: &Path) -> Result<Self, ScenarioError> {
         let kib = |key: &str| Bytes::from_kib(size(table, key) as u64);
         let transfer = table.contains_key("transfer_kib").then(|| kib("transfer_kib"));

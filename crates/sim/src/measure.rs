@@ -5,7 +5,7 @@ use crate::simulation::Payload;
 use control::bound::Bound;
 use control::policy::PolicyName;
 use network::{Network, Statistics};
-use scenario::measure::{Bounds, Distribution, FlowMeter, Interval};
+use scenario::measure::{Bounds, Distribution, FlowMeter, Interval, ShareMeter};
 use scenario::{
     AccessResult, AgentMode, Build, FlowResult, FlowSample, HostPolicyResult, HostSpec, HostsKind, LastLinkResult,
     LinkResult, PoliciesResult, QueueSample, RunResult, SCHEMA_VERSION, Scenario, Series,
@@ -18,6 +18,7 @@ pub(crate) struct Measurement {
     sample: Span,
     series: Option<Series>,
     flows: Vec<Flow>,
+    shares: ShareMeter,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -52,6 +53,7 @@ impl Measurement {
             sample: scenario.sample,
             series: series.then(Series::default),
             flows: vec![Flow::default(); connections],
+            shares: ShareMeter::default(),
         }
     }
 
@@ -88,8 +90,11 @@ impl Measurement {
         for (flow, connection) in self.flows.iter_mut().zip(connections) {
             let counts = connection.counts();
             let received_before = std::mem::replace(&mut flow.received, counts.received);
-            let Some(sender) = connection.sender().filter(|sender| sender.is_established()) else { continue };
-            let info = sender.info();
+            let info = connection.sender().filter(|sender| sender.is_established()).map(|sender| sender.info());
+            let is_busy = |info: &tcp::Info| info.unsent_bytes > 0 || info.in_flight_segments > 0;
+            let busy = connection.spec.kind.is_greedy() && info.as_ref().is_some_and(is_busy);
+            self.shares.on_sample(now, connection.spec.id, connection.spec.host, counts.received, busy);
+            let Some(info) = info else { continue };
             let srtt_ms = info.srtt.map(Span::as_millis_f64);
             flow.meter.on_sample(
                 now >= self.warm_at,
@@ -180,6 +185,7 @@ impl Measurement {
             access: AccessResult::of(&statistics),
             links: LinkResult::all(scenario, &statistics),
             flows: flows.collect(),
+            convergence: self.shares.convergence(self.warm_at, end, &scenario.network_changes()),
             policies: PoliciesResult::of(policies),
             kernel_release: None,
             wall_s: 0.0,

@@ -220,6 +220,7 @@ fn result(scenario: &Scenario, hosts: &[HostSpec], flows: &[Flow]) -> RunResult 
         links: Vec::new(),
         access: AccessResult { downlink_drops: losses * 3, downlink_queue_p95: 99.0, ..AccessResult::default() },
         flows: flows.iter().map(flow_result).collect(),
+        convergence: Vec::new(),
         policies: PoliciesResult {
             beacons_sent: 133 * hosts.len() as u64,
             control_enabled_at_s: controlled.then_some(3.0),

@@ -16,7 +16,7 @@
 
 use crate::Direction;
 use crate::document::nearest;
-use crate::measure::{StateShares, jain_index, mean, quantile};
+use crate::measure::{ChangeKind, ConvergenceResult, StateShares, jain_index, mean, quantile};
 use crate::result::{
     AccessResult, Build, FlowResult, HostPolicyResult, HostsKind, LastLinkResult, Lateness, LinkResult, PoliciesResult,
     RunResult, SCHEMA_VERSION, StationResult,
@@ -428,6 +428,14 @@ fn whole_result() -> RunResult {
         access: AccessResult { air_shares, stations: vec![station], ..AccessResult::default() },
         links: vec![link],
         flows: vec![flow],
+        convergence: vec![ConvergenceResult {
+            at_s: 1.0,
+            kind: ChangeKind::Arrival,
+            busy_hosts: 2,
+            lasts_s: 1.0,
+            equal_after_s: 1.0,
+            equal_share: 1.0,
+        }],
         policies: PoliciesResult { control_enabled_at_s: Some(1.0), hosts: vec![host], ..PoliciesResult::default() },
         kernel_release: None,
         wall_s: 1.0,

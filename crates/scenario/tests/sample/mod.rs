@@ -54,6 +54,7 @@ pub(crate) fn run(goodputs: [f64; 2], rtt_samples_ms: &[f64]) -> RunResult {
         access: AccessResult::of(&statistics()),
         links: links(),
         flows: vec![flow(0, goodputs[0]), flow(1, goodputs[1])],
+        convergence: Vec::new(),
         policies: PoliciesResult {
             hosts: vec![HostPolicyResult { host: 1, policy: "none".into(), ..HostPolicyResult::default() }],
             ..PoliciesResult::default()
