@@ -1,12 +1,15 @@
 //! `lasthop study`: runs what a study asks for, on all cores or in real time, and says which of its claims hold.
 
+mod search;
+
 use crate::progress::Progress;
 use crate::runs::Habitat;
 use crate::{COULD_NOT_RUN, FAILED, build, parallel, say, stop_on_signals, tell};
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use scenario::study::{PlannedRun, Study, StudyResult, Verdict};
+use scenario::study::{Found, PlannedRun, Study, StudyResult, Verdict};
 use scenario::{HostsKind, RunResult, Scenario};
+use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -95,6 +98,9 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
     if arguments.jobs.is_some() && hosts == HostsKind::Kernel {
         bail!("kernel hosts run in real time, one run after the other: --jobs is for simulated hosts");
     }
+    if hosts == HostsKind::Kernel && study.is_searched() {
+        bail!("a case with a table [cases.search] takes some twenty runs at each point: that is for simulated hosts");
+    }
     // Everything is read and checked before the first run starts.
     let planned = study.plan(arguments.seeds.unwrap_or(study.seeds))?;
     for run in &planned {
@@ -102,11 +108,18 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
         (runner.check)(&run.scenario, hosts).with_context(|| format!("{point} cannot be run"))?;
     }
     crate::runs::prepare(arguments.out.as_deref())?;
-    let (runs, repeated_runs) = match hosts {
-        HostsKind::Simulated => (run_at_once(&planned, arguments.jobs.unwrap_or_else(parallel::all_cores), runner)?, 0),
-        HostsKind::Kernel => run_in_turn(&planned, runner)?,
+    let (outcome, repeated_runs) = match hosts {
+        HostsKind::Simulated => {
+            let jobs = arguments.jobs.unwrap_or_else(parallel::all_cores);
+            (run_at_once(&study, &planned, jobs, runner)?, 0)
+        }
+        HostsKind::Kernel => {
+            let (runs, repeated) = run_in_turn(&planned, runner)?;
+            (Outcome { runs, searches: BTreeMap::new() }, repeated)
+        }
     };
-    let result = StudyResult { repeated_runs, ..StudyResult::new(&study, hosts, build(), &runs) };
+    let Outcome { runs, searches } = outcome;
+    let result = StudyResult { repeated_runs, ..StudyResult::with_searches(&study, hosts, build(), &runs, &searches) };
     say(&if arguments.json { result.to_json() } else { report::tables::study(&result) })?;
     if let Some(out) = &arguments.out {
         crate::runs::clear(out)?;
@@ -117,23 +130,73 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
     Ok(if result.passed && result.valid { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
+/// What all runs came to.
+struct Outcome {
+    /// In the order of the plan.
+    runs: Vec<RunResult>,
+    /// By point.
+    searches: BTreeMap<usize, Found>,
+}
+
+/// What one thread does in one go.
+enum Job<'a> {
+    Run(&'a PlannedRun),
+    /// The searches of these points, which try the same scenarios.
+    Search(Vec<usize>),
+}
+
+/// The runs of one job, each with its place in the plan, and what its searches found.
+type Done = (Vec<(usize, RunResult)>, Vec<(usize, Found)>);
+
 /// Every run, in their order, whatever the number of threads.
-fn run_at_once(planned: &[PlannedRun], jobs: NonZero<usize>, runner: &Runner<'_>) -> Result<Vec<RunResult>> {
+fn run_at_once(study: &Study, planned: &[PlannedRun], jobs: NonZero<usize>, runner: &Runner<'_>) -> Result<Outcome> {
+    let seeds = planned.len() / study.points();
+    let families = study.searched_points();
     let progress = Progress::of_many(planned.len());
+    if !families.is_empty() {
+        let points: usize = families.iter().map(Vec::len).sum();
+        tell(format_args!("{points} points are found by search: each takes some twenty runs in the place of one"));
+    }
+    // In the order of the plan; a family where its first point stands.
+    let first_of = |point: usize| families.iter().find(|family| family[0] == point).cloned();
+    let work: Vec<(usize, Job<'_>)> = planned
+        .iter()
+        .enumerate()
+        .filter_map(|(place, run)| match (run.searched, place.is_multiple_of(seeds)) {
+            (false, _) => Some((place, Job::Run(run))),
+            (true, true) => first_of(run.point).map(|family| (place, Job::Search(family))),
+            (true, false) => None,
+        })
+        .collect();
     let failed = AtomicBool::new(false);
-    let outcomes = parallel::in_order(planned, jobs, |planned| {
+    let outcomes = parallel::in_order(&work, jobs, |(place, job)| -> Result<Option<Done>> {
         // Runs are begun in their order: whatever stands before the one that failed is finished, so that the failure which
         // is told is always the first.
         if runner.stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let outcome = (runner.run)(&planned.scenario, HostsKind::Simulated, &Progress::Silent);
+        let run = |scenario: &Scenario| (runner.run)(scenario, HostsKind::Simulated, &Progress::Silent);
+        let outcome = match job {
+            Job::Run(planned) => run(&planned.scenario)
+                .map(|outcome| outcome.map(|result| (vec![(*place, result)], Vec::new())))
+                .with_context(|| self::place(planned)),
+            Job::Search(points) => search::all_of(study, points, &planned[*place..*place + seeds], &run),
+        };
         failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
-        progress.one_more();
+        let runs = if let Job::Search(points) = job { points.len() * seeds } else { 1 };
+        (0..runs).for_each(|_| progress.one_more());
         outcome
     });
     progress.finish();
-    planned.iter().zip(outcomes).map(|(planned, outcome)| finished(planned, outcome)).collect()
+    let mut runs: Vec<Option<RunResult>> = planned.iter().map(|_| None).collect();
+    let mut searches = BTreeMap::new();
+    for outcome in outcomes {
+        let (done, found) = finished(outcome)?;
+        done.into_iter().for_each(|(place, result)| runs[place] = Some(result));
+        searches.extend(found);
+    }
+    let runs = runs.into_iter().map(|run| run.expect("every point was run")).collect();
+    Ok(Outcome { runs, searches })
 }
 
 /// One after the other, in real time. Runs that were late only are done again; also how often that was.
@@ -149,7 +212,7 @@ fn run_in_turn(planned: &[PlannedRun], runner: &Runner<'_>) -> Result<(Vec<RunRe
             let progress = Progress::of_run(&label, planned.scenario.duration, HostsKind::Kernel);
             let outcome = (runner.run)(&planned.scenario, HostsKind::Kernel, &progress);
             progress.finish();
-            let run = finished(planned, outcome)?;
+            let run = finished(outcome.with_context(|| place(planned)))?;
             let late = !run.valid && run.invalid_reasons.iter().all(|reason| lab::is_lateness(reason));
             if !late || repeats == MOST_REPEATS {
                 break run;
@@ -163,11 +226,8 @@ fn run_in_turn(planned: &[PlannedRun], runner: &Runner<'_>) -> Result<(Vec<RunRe
     Ok((runs, repeated))
 }
 
-fn finished(planned: &PlannedRun, outcome: Result<Option<RunResult>>) -> Result<RunResult> {
-    match outcome.with_context(|| place(planned))? {
-        Some(result) => Ok(result),
-        None => bail!("interrupted: a study is judged by all of its runs, so nothing was kept"),
-    }
+fn finished<T>(outcome: Result<Option<T>>) -> Result<T> {
+    outcome?.context("interrupted: a study is judged by all of its runs, so nothing was kept")
 }
 
 /// Which run that is, in words.
@@ -367,6 +427,111 @@ required = true
                 |jobs: usize| std::fs::read(folder.path().join(format!("out-{jobs}")).join(file)).expect("a file");
             assert!(bytes(1) == bytes(2) && bytes(1) == bytes(5), "{file}");
         }
+    }
+
+    /// Two cases beside one that is not found: both find the same summit, one of them under a condition.
+    const SEARCHED: &str = r#"
+[[cases]]
+label = "as it is"
+[[cases]]
+label = "most"
+set.hosts.0.policy = "fixed"
+[cases.search]
+key = "hosts.0.bound_segments"
+from = 1
+to = 100
+maximise = 'at("aggregate_goodput_mbps")'
+[[cases]]
+label = "most below 12"
+set.hosts.0.policy = "fixed"
+[cases.search]
+key = "hosts.0.bound_segments"
+from = 1
+to = 100
+maximise = 'at("aggregate_goodput_mbps")'
+conditions = [{ value = 'at("utilization")', at_most = 12 }]
+[[vary]]"#;
+
+    fn searched() -> tempfile::TempDir {
+        let value = "at(\"aggregate_goodput_mbps\", n=3) / at(\"aggregate_goodput_mbps\", n=1)";
+        let found = "at(\"search.value\", case=\"most\", n=2) - at(\"search.value\", case=\"most below 12\", n=2)";
+        let at_most = "at_most = 8\nat_least = 8";
+        studies(&[
+            ("[[vary]]", SEARCHED),
+            (value, found),
+            ("at_most = 0.34", at_most),
+            ("y = \"agg", "where = { case = \"most\" }\ny = \"agg"),
+        ])
+    }
+
+    /// The total has its summit at ten segments for each host, the medium is as busy as the bound is large.
+    fn of_bound(scenario: &Scenario) -> RunResult {
+        let n = scenario.expanded_hosts().len() as f64;
+        let bound = scenario.to_json()["hosts"][0]["bound_segments"].as_f64().unwrap_or(0.0);
+        let aggregate_goodput_mbps = 1_000.0 - (bound - 10.0 * n).abs() + scenario.seed as f64 / 100.0;
+        RunResult { aggregate_goodput_mbps, utilization: bound, ..result(scenario) }
+    }
+
+    #[test]
+    fn what_a_search_finds_does_not_depend_on_the_number_of_threads_and_nothing_runs_twice() {
+        let folder = searched();
+        for jobs in [1, 2, 5] {
+            let begun = std::sync::Mutex::new(Vec::new());
+            let run = |scenario: &Scenario| {
+                begun.lock().expect("no panic").push(scenario.to_toml());
+                Ok(Some(of_bound(scenario)))
+            };
+            // n = 2: 20 is found, and 12 under the condition, to 5 %: 20 and 12 themselves, for whole numbers are next to them.
+            assert_eq!(outcome(folder.path(), jobs, &run, &quiet()).expect("it runs"), ExitCode::SUCCESS);
+            let mut begun = begun.into_inner().expect("no panic");
+            let all = begun.len();
+            begun.sort();
+            begun.dedup();
+            assert_eq!(begun.len(), all, "a scenario ran twice");
+        }
+        for file in ["study.json", "points.csv"] {
+            let bytes =
+                |jobs: usize| std::fs::read(folder.path().join(format!("out-{jobs}")).join(file)).expect("a file");
+            assert!(bytes(1) == bytes(2) && bytes(1) == bytes(5), "{file}");
+        }
+        let study = StudyResult::load(&folder.path().join("out-1/study.json")).expect("a result");
+        let found: Vec<Option<f64>> =
+            study.points.iter().map(|point| point.search.as_ref().map(|found| found.value)).collect();
+        let some = |values: [f64; 3]| values.map(Some);
+        assert_eq!(found, [[None; 3], some([10.0, 20.0, 30.0]), some([10.0, 12.0, 12.0])].concat());
+    }
+
+    #[test]
+    fn a_search_that_is_interrupted_or_fails_keeps_nothing() {
+        let folder = searched();
+        let stopped = |scenario: &Scenario| {
+            Ok((scenario.to_json()["hosts"][0]["bound_segments"] != 16).then(|| of_bound(scenario)))
+        };
+        let error = outcome(folder.path(), 2, &stopped, &quiet()).expect_err("it was interrupted").to_string();
+        assert!(error.contains("interrupted"), "{error}");
+        let fails = |scenario: &Scenario| match scenario.to_json()["hosts"][0]["bound_segments"].as_u64() {
+            Some(16) => bail!("no air"),
+            _ => Ok(Some(of_bound(scenario))),
+        };
+        for jobs in [1, 2, 5] {
+            let error = outcome(folder.path(), jobs, &fails, &quiet()).expect_err("it fails");
+            assert_eq!(format!("{error:#}"), "at most, n=1, seed 1, hosts.0.bound_segments=16: no air");
+        }
+        assert!(!folder.path().join("out-1/study.json").exists());
+    }
+
+    #[test]
+    fn a_search_is_not_for_kernel_hosts() {
+        let folder = searched();
+        let arguments = StudyArguments {
+            hosts: Some(Habitat::Kernel),
+            jobs: None,
+            ..arguments(folder.path(), Some("nobody/fig-1"), 1)
+        };
+        let run = |_: &Scenario, _: HostsKind, _: &Progress| -> Result<Option<RunResult>> { panic!("it ran") };
+        let runner = Runner { check: &|_, _| Ok(()), run: &run, stop: &quiet() };
+        let error = with(&arguments, &runner).expect_err("no search").to_string();
+        assert!(error.contains("[cases.search]") && error.contains("simulated hosts"), "{error}");
     }
 
     #[test]

@@ -5,7 +5,10 @@ use crate::figures::{self, Figure};
 use crate::html::{self, escape};
 use crate::tables::table;
 use scenario::HostsKind;
-use scenario::study::{ClaimResult, FigureResult, Interval, LineResult, PanelResult, StudyResult, Verdict};
+use scenario::study::{
+    CellResult, ClaimResult, ConditionResult, FigureResult, Found, Interval, LineResult, PanelResult, PointResult,
+    StudyResult, Verdict,
+};
 use std::fmt::Write as _;
 
 const NOTHING: &str = "–";
@@ -28,6 +31,9 @@ pub(crate) fn terminal(study: &StudyResult) -> String {
             let _ = writeln!(text, "{}", table(&heads, &rows));
         }
     }
+    for said in searches(study) {
+        let _ = writeln!(text, "\n{said}");
+    }
     if !study.claims.is_empty() {
         text.push_str("\nClaims\n");
     }
@@ -48,6 +54,14 @@ pub(crate) fn terminal(study: &StudyResult) -> String {
         let _ = writeln!(text, "{}: {} ({})", claim.id, claim.text, claim.source);
         if let Some(reading) = &claim.reading {
             let _ = writeln!(text, "  read as: {reading}");
+        }
+    }
+    for claim in study.claims.iter().filter(|claim| !claim.cells.is_empty()) {
+        let _ = writeln!(text, "\n{}: {}", claim_name(claim), cells_met(claim));
+        let (heads, rows) = failing(claim);
+        let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+        if !rows.is_empty() {
+            let _ = writeln!(text, "{}", table(&heads, &rows));
         }
     }
     for claim in &study.claims {
@@ -78,6 +92,9 @@ pub(crate) fn page(study: &StudyResult, figures: &[Figure]) -> String {
     let _ = writeln!(page, "<p class=\"{class}\"><strong>{}</strong></p>", escape(&outcome(study)));
     for figure in figures {
         html::draw(&mut page, figure, 2);
+    }
+    for said in searches(study) {
+        let _ = writeln!(page, "<p>{}</p>", escape(&said));
     }
     if !study.claims.is_empty() {
         page.push_str("<h2>Claims</h2>\n");
@@ -364,17 +381,20 @@ fn place_row(claim: &ClaimResult) -> Vec<Cell> {
 
 fn holds_if(claim: &ClaimResult) -> String {
     let criterion = &claim.criterion;
-    let mut said = Vec::new();
-    match (criterion.at_least, criterion.at_most) {
-        (Some(low), Some(high)) => said.push(format!("{} to {}", figure(low), figure(high))),
-        (Some(low), None) => said.push(format!("≥ {}", figure(low))),
-        (None, Some(high)) => said.push(format!("≤ {}", figure(high))),
-        (None, None) => {}
-    }
+    let mut said: Vec<String> = limits(criterion.at_least, criterion.at_most).into_iter().collect();
     if let Some(within) = criterion.within {
         said.push(format!("within {} %", figures::number(within * 100.0)));
     }
     said.join(", ")
+}
+
+fn limits(at_least: Option<f64>, at_most: Option<f64>) -> Option<String> {
+    match (at_least, at_most) {
+        (Some(low), Some(high)) => Some(format!("{} to {}", figure(low), figure(high))),
+        (Some(low), None) => Some(format!("≥ {}", figure(low))),
+        (None, Some(high)) => Some(format!("≤ {}", figure(high))),
+        (None, None) => None,
+    }
 }
 
 fn verdict(claim: &ClaimResult) -> String {
@@ -392,7 +412,12 @@ fn claim_block(page: &mut String, claim: &ClaimResult, places: &[&ClaimResult]) 
     let _ = writeln!(page, "<div class=\"claim\"><strong>{}</strong>", escape(&claim.text));
     let _ = writeln!(page, "<p class=\"by\">{} · {}</p>", escape(&claim.source), escape(&claim.id));
     let reading = claim.reading.as_ref().map_or(String::new(), |reading| format!("{} ", escape(reading)));
-    let _ = writeln!(page, "<p class=\"caption\">{reading}<code>{}</code></p>", escape(&claim.value));
+    let number = if claim.cells.is_empty() {
+        format!("<code>{}</code>", escape(&claim.value))
+    } else {
+        "The share of the cells that meet every condition.".to_owned()
+    };
+    let _ = writeln!(page, "<p class=\"caption\">{reading}{number}</p>");
     page.push_str("<div class=\"wide\"><table>\n<thead><tr>");
     for (column, head) in CLAIM_HEADS.iter().enumerate().skip(1) {
         let class = if column == 2 || column == 3 { " class=\"number\"" } else { "" };
@@ -413,7 +438,76 @@ fn claim_block(page: &mut String, claim: &ClaimResult, places: &[&ClaimResult]) 
         }
         page.push_str("</tr>\n");
     }
-    page.push_str("</tbody></table></div></div>\n");
+    page.push_str("</tbody></table></div>\n");
+    for place in places.iter().filter(|place| !place.cells.is_empty()) {
+        let (heads, rows) = failing(place);
+        let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+        let at = if place.at.is_empty() { String::new() } else { format!("{}: ", place.place()) };
+        let _ = writeln!(page, "<details><summary>{}</summary>", escape(&format!("{at}{}", cells_met(place))));
+        html::table(page, &heads, &rows, &[]);
+        page.push_str("</details>\n");
+    }
+    page.push_str("</div>\n");
+}
+
+/// How many cells meet every condition, in a sentence.
+fn cells_met(claim: &ClaimResult) -> String {
+    let met = claim.cells.iter().filter(|cell| cell.met).count();
+    let all = claim.cells.len();
+    let others = if met < all { "; the others" } else { "" };
+    format!("{met} of {all} cells meet every condition{others}")
+}
+
+/// The cells that do not meet every condition: a row for each, with all its numbers.
+fn failing(claim: &ClaimResult) -> (Vec<String>, Vec<Vec<Cell>>) {
+    let head = |condition: &ConditionResult| {
+        let criterion = &condition.criterion;
+        format!("{}\n{}", condition.label, limits(criterion.at_least, criterion.at_most).unwrap_or_default())
+    };
+    let heads = std::iter::once("where".to_owned()).chain(claim.conditions.iter().map(head)).collect();
+    let number = |(condition, number): (&ConditionResult, &Option<f64>)| {
+        let (low, high) = condition.criterion.range(None);
+        cells::number(match number {
+            Some(number) if (low..=high).contains(number) => figure(*number),
+            Some(number) => format!("{} no", figure(*number)),
+            None => "none".to_owned(),
+        })
+    };
+    let row = |cell: &CellResult| {
+        let numbers = claim.conditions.iter().zip(&cell.numbers).map(number);
+        std::iter::once(cells::word(&cell.place())).chain(numbers).collect()
+    };
+    (heads, claim.cells.iter().filter(|cell| !cell.met).map(row).collect())
+}
+
+/// What was found by search: a sentence for each case.
+fn searches(study: &StudyResult) -> Vec<String> {
+    let case_of = |point: &PointResult| point.at.first().map_or(String::new(), |at| at.value.to_string());
+    let mut cases: Vec<(String, Vec<(&PointResult, &Found)>)> = Vec::new();
+    for (point, found) in study.points.iter().filter_map(|point| Some((point, point.search.as_ref()?))) {
+        let case = case_of(point);
+        match cases.iter_mut().find(|(other, _)| *other == case) {
+            Some((_, all)) => all.push((point, found)),
+            None => cases.push((case, vec![(point, found)])),
+        }
+    }
+    let said = |(case, all): (String, Vec<(&PointResult, &Found)>)| {
+        let values = || all.iter().map(|(_, found)| found.value);
+        let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
+        let key = &all[0].1.key;
+        let range = if least < most { format!("{least} to {most}") } else { least.to_string() };
+        let unmet: Vec<String> = all.iter().filter(|(_, found)| !found.met).map(|(point, _)| point.place()).collect();
+        let conditions = match unmet.len() {
+            0 => String::new(),
+            count => format!(
+                "; at {count} of {} points no value meets the conditions, and it is the best without them: {}",
+                all.len(),
+                unmet.join("; ")
+            ),
+        };
+        format!("Found by search: {case}: {key} = {range}{conditions}.")
+    };
+    cases.into_iter().map(said).collect()
 }
 
 /// A number with the digits that its interval leaves it.

@@ -4,7 +4,7 @@
 
 mod example;
 
-use scenario::study::{Study, StudyResult, Verdict};
+use scenario::study::{Found, Study, StudyResult, Verdict};
 use scenario::{Build, HostsKind, RunResult};
 use std::path::{Path, PathBuf};
 
@@ -121,6 +121,48 @@ fn text(path: &Path) -> String {
 #[test]
 fn the_table_of_a_study() {
     insta::assert_snapshot!(report::tables::study(&of(STUDY, 3)));
+}
+
+#[test]
+fn cells_that_fail_and_what_was_found_by_search_are_told() {
+    let cells = r#"
+[[claims]]
+id = "most-cells"
+text = "In nine tenths of the cells."
+source = "nobody"
+where = { n = [1, 10] }
+cells = ["delay", "n"]
+at_least = 0.9
+[[claims.conditions]]
+label = "over ARF"
+value = 'at("aggregate_goodput_mbps", case="fixed rate") / at("aggregate_goodput_mbps", case="ARF, OFDM rates")'
+at_most = 2
+[[claims.conditions]]
+label = "least"
+value = 'at("aggregate_goodput_mbps", case="fixed rate")'
+at_least = 14
+"#;
+    let mut result = of(&format!("{STUDY}{cells}"), 3);
+    let found = |value, met| Found { key: "hosts.0.bound_segments".into(), value, met, tried: Vec::new() };
+    result.points[0].search = Some(found(48.0, true));
+    result.points[1].search = Some(found(24.0, false));
+    let table = report::tables::study(&result);
+    let said = "Found by search: fixed rate: hosts.0.bound_segments = 24 to 48; at 1 of 2 points no value meets the conditions, \
+                and it is the best without them: fixed rate, delay=4, n=2.";
+    assert!(table.contains(said), "{table}");
+    // 20·10^−0.15 = 14.16 over 20/10 is 7.08 over both delays; at n = 1 both are 20.
+    assert!(table.contains("most-cells: 2 of 4 cells meet every condition; the others"), "{table}");
+    let failing = table.split("; the others").nth(1).expect("a table");
+    let row = |begin: &str| failing.lines().find(|line| line.trim_start().starts_with(begin)).map(str::to_owned);
+    let ten = row("delay=256, n=10").expect("a row");
+    assert!(ten.contains("7.079 no") && ten.contains("14.16") && !ten.contains("14.16 no"), "{ten}");
+    assert_eq!(row("delay=256, n=1 "), None, "{failing}");
+
+    let folder = folder("cells");
+    report::write_study(&folder.path, &result).expect("a folder");
+    let page = text(&folder.path.join("report.html"));
+    assert!(page.contains("2 of 4 cells meet every condition") && page.contains("7.079 no"), "{page}");
+    assert!(page.contains("Found by search: fixed rate"), "{page}");
 }
 
 /// Beside the golden: what stands in it is what the rule says.

@@ -204,6 +204,77 @@ fn a_claim_that_could_never_be_judged_is_told_before_the_runs() {
     says("[[claims]]", &format!("{twice}\n[[claims]]"), &["claims[1].id: \"falls\" stands twice"]);
 }
 
+/// The second case is found by search.
+const SEARCH: &str = "\
+[cases.search]
+key = \"hosts.0.bound_segments\"
+from = 2
+to = 2000
+maximise = 'at(\"aggregate_goodput_mbps\")'
+conditions = [{ value = 'at(\"jain_index\") / n', at_least = 0.5 }]
+";
+
+/// The message about `GOOD` with a search that has one line replaced.
+#[track_caller]
+fn of_search(line: &str, with: &str, words: &[&str]) {
+    let search = SEARCH.replacen(line, with, 1);
+    assert_ne!(search, SEARCH, "{line}");
+    let arf = "set.access.rate_control = \"arf\"\n";
+    let text = GOOD.replace(arf, &format!("set.hosts.0.policy = \"fixed\"\n{search}"));
+    let message = read(&text).err().unwrap_or_else(|| panic!("{with} was accepted"));
+    assert!(message.starts_with("studies/x/good.toml:"), "{message}");
+    for word in words {
+        assert!(message.contains(word), "no \"{word}\" in: {message}");
+    }
+}
+
+#[test]
+fn a_search_that_cannot_be_is_told() {
+    let text =
+        GOOD.replace("set.access.rate_control = \"arf\"\n", &format!("set.hosts.0.policy = \"fixed\"\n{SEARCH}"));
+    let study = read(&text).expect("a study");
+    assert!(study.is_searched() && !read(GOOD).expect("a study").is_searched());
+    assert_eq!(study.searched_points(), [[3], [4], [5]]);
+
+    of_search("from = 2\n", "", &["cases[1].search.from: is not there", "a number above 0"]);
+    of_search("from = 2\n", "from = 0\n", &["cases[1].search.from: 0 is out of range"]);
+    of_search("to = 2000", "to = 1", &["cases[1].search.to: 1 is below 2"]);
+    of_search("to = 2000", "to = 2000.5\nprecision = 0", &["precision: 0 is out of range"]);
+    of_search("to = 2000", "to = 2000\nprecison = 0.1", &["there is no such key", "did you mean precision?"]);
+    of_search(
+        "aggregate_goodput",
+        "agregate_goodput",
+        &["cases[1].search.maximise: there is no agregate_goodput_mbps"],
+    );
+    of_search("\") / n'", "\", n=1)'", &["conditions[0].value: a search sees its own point only"]);
+    of_search("jain_index", "search.value", &["search.value is not known before the search is over"]);
+    of_search(", at_least = 0.5", "", &["conditions[0].at_least: is not there"]);
+    of_search("\"hosts.0.bound_segments\"", "\"seed\"", &["search.key: the seed is counted up for each run"]);
+    of_search(
+        "hosts.0.bound_segments",
+        "hosts.0.bound_segment",
+        &["cases[1].search: with ARF, n=1", "did you mean hosts[0].bound_segments?"],
+    );
+    of_search("to = 2000", "to = 2000000", &["cases[1].search: with ARF, n=1", "out of range"]);
+    says("seeds = 3", "seeds = 3\nmeasures = [\"search.value\"]", &["no case is found by search", "[cases.search]"]);
+    says("seeds = 3", "seeds = 3\nmeasures = [\"search.values\"]", &["did you mean search.value?"]);
+}
+
+#[test]
+fn conditions_of_cells_that_cannot_be_are_told() {
+    let value = "value = 'at(\"aggregate_goodput_mbps\", n=10) / at(\"aggregate_goodput_mbps\", n=1)'\nat_most = 0.9\n";
+    let condition = "at_least = 0.9\n[[claims.conditions]]\nvalue = 'at(\"jain_index\") * n'\nat_least = 0.98\n";
+    read(&GOOD.replace(value, condition)).expect("a study");
+    let with = |from: &str, to: &str, words: &[&str]| says(value, &condition.replacen(from, to, 1), words);
+    with("at_least = 0.9\n", "at_least = 0.9\nvalue = '1'\n", &["claims[0].value: there are conditions as well"]);
+    with("at_least = 0.9\n", "at_least = 0.9\ncells = [\"m\"]\n", &["claims[0].cells: there is no axis \"m\""]);
+    with("at_least = 0.9\n", "at_least = 0.9\ncells = [\"case\"]\n", &["claims[0].cells: case is in each as well"]);
+    with("* n'", "* m'", &["claims[0].conditions[0].value: there is no function or variable m"]);
+    with("at_least = 0.98\n", "", &["claims[0].conditions[0].at_least: is not there"]);
+    with("at_least = 0.98\n", "within = 0.1\n", &["claims[0].conditions[0].within: there is no such key"]);
+    says("at_most = 0.9", "at_most = 0.9\ncells = [\"n\"]", &["claims[0].cells: there are no conditions"]);
+}
+
 #[test]
 fn a_reference_must_say_one_thing_at_each_point() {
     let points = "points = [[1, 20.0], [2, 19.0]]";

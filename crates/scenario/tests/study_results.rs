@@ -2,7 +2,7 @@
 
 mod sample;
 
-use scenario::study::{Interval, Level, Study, StudyResult, Verdict};
+use scenario::study::{Found, Interval, Level, Study, StudyResult, Tried, Verdict};
 use scenario::{Build, HostsKind, RunResult};
 
 const STUDY: &str = r#"
@@ -276,6 +276,111 @@ fn a_result_comes_back_from_its_file() {
     assert!(StudyResult::from_json(&newer).expect_err("another version").to_string().contains("99"));
 }
 
+const CELLS: &str = r#"
+[[claims]]
+id = "most-cells"
+text = "In three quarters of the cells."
+source = "nobody"
+cells = ["delay", "n"]
+at_least = 0.75
+[[claims.conditions]]
+label = "fixed"
+value = 'at("aggregate_goodput_mbps", case="fixed")'
+at_least = 18.5
+[[claims.conditions]]
+label = "of ARF"
+value = 'at("aggregate_goodput_mbps", case="ARF") * delay / delay'
+at_most = 21
+"#;
+
+#[test]
+fn the_share_of_the_cells_that_meet_every_condition_is_a_claim() {
+    let result = result_of(&format!("{STUDY}{CELLS}"), 3);
+    let claim = result.claims.last().expect("a claim");
+    // fixed has 20, 19, 18 at n = 1, 2, 10, over both delays: two of three cells.
+    assert_eq!((claim.ours, claim.verdict, claim.cells.len()), (Some(4.0 / 6.0), Verdict::DoesNotHold, 6));
+    let failing: Vec<String> = claim.cells.iter().filter(|cell| !cell.met).map(|cell| cell.place()).collect();
+    assert_eq!(failing, ["delay=4, n=10", "delay=256, n=10"]);
+    assert_eq!(claim.cells[2].numbers, [Some(18.0), Some(5.0)]);
+    let labels: Vec<&str> = claim.conditions.iter().map(|condition| condition.label.as_str()).collect();
+    assert_eq!(labels, ["fixed", "of ARF"]);
+    // Without the seed that gives 1 more: 19.5, 18.5, 17.5, as many cells; without that of 1 less 20.5, 19.5, 18.5: all of them.
+    let interval = claim.ci95.expect("an interval");
+    assert!(interval.low < 4.0 / 6.0 && interval.high > 1.0, "{interval:?}");
+}
+
+#[test]
+fn a_cell_without_a_number_does_not_meet_its_condition() {
+    let text = format!(
+        "{STUDY}{}",
+        CELLS.replace("aggregate_goodput_mbps\", case=\"fixed\"", "jain_index\", case=\"fixed\"").replace("18.5", "0")
+    );
+    let study = study(&text);
+    let mut runs = results(&study, 3);
+    runs[0].jain_index = None;
+    let result = StudyResult::new(&study, HostsKind::Simulated, Build::default(), &runs);
+    let claim = result.claims.last().expect("a claim");
+    assert_eq!((claim.ours, claim.verdict), (Some(5.0 / 6.0), Verdict::Holds));
+    assert_eq!((claim.cells[0].met, claim.cells[0].numbers[0]), (false, None));
+}
+
+const SEARCH: &str = r#"
+[cases.search]
+key = "hosts.0.bound_segments"
+from = 1
+to = 300
+precision = 0
+maximise = 'at("aggregate_goodput_mbps")'
+conditions = [{ value = 'at("rtt_ms.p95")', at_most = 100 }]
+"#;
+
+/// Goodput rises with the bound up to 64 times the hosts and falls from there; the round trip is the bound in ms.
+fn of_bound(scenario: &scenario::Scenario) -> RunResult {
+    let text = scenario.to_json();
+    let bound = text["hosts"][0]["bound_segments"].as_f64().expect("a bound");
+    let top = 64.0 * scenario.expanded_hosts().len() as f64;
+    let half = (1_000.0 - (bound - top).abs()) / 2.0;
+    RunResult { seed: scenario.seed, scenario: text, ..sample::run([half, half], &[bound]) }
+}
+
+#[test]
+fn a_search_finds_the_best_value_of_each_point_and_its_numbers_are_measures() {
+    let text = STUDY
+        .replace("set.access.rate_control = \"arf\"\n", &format!("set.hosts.0.policy = \"fixed\"\n{SEARCH}"))
+        .replace("measures = [\"starved_flows\"]", "measures = [\"search.value\", \"search.met\"]");
+    let study = study(&text);
+    let planned = study.plan(2).expect("a plan");
+    let (mut runs, mut searches) = (Vec::new(), std::collections::BTreeMap::new());
+    for run in &planned {
+        if !run.searched {
+            runs.push(RunResult { seed: run.scenario.seed, ..sample::run([10.0, 10.0], &[5.0]) });
+            continue;
+        }
+        let found = searches.entry(run.point).or_insert_with(|| {
+            let mut hunt = study.hunt(run.point);
+            while let Some(value) = hunt.next() {
+                let runs: Vec<RunResult> =
+                    [1, 2].map(|seed| of_bound(&study.candidate(run.point, seed, value).expect("a scenario"))).into();
+                hunt.on_tried(study.tried(run.point, value, &runs));
+            }
+            hunt.found()
+        });
+        runs.push(of_bound(&study.candidate(run.point, run.scenario.seed, found.value).expect("a scenario")));
+    }
+    let result = StudyResult::with_searches(&study, HostsKind::Simulated, Build::default(), &runs, &searches);
+    let measured = |place: &str| {
+        let point = result.points.iter().find(|point| point.place() == place).expect("the point");
+        let mean = |index: usize| point.measures[index].mean;
+        (mean(0), mean(1), point.search.as_ref().map(|found| found.met))
+    };
+    // The summits are at 64, 128 and 640; the round trip must not be above 100.
+    assert_eq!(measured("ARF, delay=4, n=1"), (Some(64.0), Some(1.0), Some(true)));
+    assert_eq!(measured("ARF, delay=4, n=2"), (Some(100.0), Some(1.0), Some(true)));
+    assert_eq!(measured("ARF, delay=256, n=10"), (Some(100.0), Some(1.0), Some(true)));
+    assert_eq!(measured("fixed, delay=4, n=1"), (None, None, None));
+    assert_eq!(StudyResult::from_json(&result.to_json()).expect("the result"), result);
+}
+
 #[test]
 fn keys_vary_together_and_ranges_and_switches_are_values() {
     let text = r#"
@@ -323,8 +428,10 @@ fn every_key_of_a_studys_result_is_in_the_guide() {
     let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/study.md");
     let guide = std::fs::read_to_string(guide).expect("docs/guide/study.md");
     let (_, guide) = guide.split_once("## `study.json`").expect("the part about study.json");
-    let mut result = result_of(STUDY, 2);
+    let mut result = result_of(&format!("{STUDY}{CELLS}"), 2);
     result.claims[0].problem = Some("none".into());
+    let tried = Tried { value: 1.0, maximised: None, conditions: Vec::new(), met: true };
+    result.points[0].search = Some(Found { key: "seed".into(), value: 1.0, met: true, tried: vec![tried] });
     let mut names = Vec::new();
     keys(&serde_json::from_str(&result.to_json()).expect("JSON"), &mut names);
     assert!(names.len() > 100, "{names:?}");

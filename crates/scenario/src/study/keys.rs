@@ -22,17 +22,22 @@ pub enum Section {
     Vary,
     /// `[[cases]]`.
     Case,
+    /// `[cases.search]`.
+    Search,
     /// `[[figures]]`.
     Figure,
     /// `[[figures.reference]]`.
     Reference,
     /// `[[claims]]`.
     Claim,
+    /// `[[claims.conditions]]`, and the conditions of a search.
+    Condition,
 }
 
 impl Section {
     /// All, in the order of the file.
-    pub const ALL: [Self; 6] = [Self::Top, Self::Vary, Self::Case, Self::Figure, Self::Reference, Self::Claim];
+    pub const ALL: [Self; 8] =
+        [Self::Top, Self::Vary, Self::Case, Self::Search, Self::Figure, Self::Reference, Self::Claim, Self::Condition];
 
     /// As it stands in the file.
     pub const fn heading(self) -> &'static str {
@@ -40,9 +45,11 @@ impl Section {
             Self::Top => "",
             Self::Vary => "[[vary]]",
             Self::Case => "[[cases]]",
+            Self::Search => "[cases.search]",
             Self::Figure => "[[figures]]",
             Self::Reference => "[[figures.reference]]",
             Self::Claim => "[[claims]]",
+            Self::Condition => "[[claims.conditions]]",
         }
     }
 
@@ -52,9 +59,11 @@ impl Section {
             Self::Top => TOP,
             Self::Vary => VARY,
             Self::Case => CASE,
+            Self::Search => SEARCH,
             Self::Figure => FIGURE,
             Self::Reference => REFERENCE,
             Self::Claim => CLAIM,
+            Self::Condition => CONDITION,
         }
     }
 
@@ -170,6 +179,41 @@ const CASE: &[Key] = &[
         "What tables, figures and claims call it.",
     ),
     key("set", SET, Some("none"), "What is different in this case."),
+    key(
+        "search",
+        "a table [cases.search]",
+        Some("none"),
+        "At each point of this case the value of one key is found by search; simulated hosts only.",
+    ),
+];
+
+const SEARCH: &[Key] = &[
+    key("key", "a key of a scenario that takes a number, such as hosts.0.bound_segments", None, "What is searched."),
+    key(
+        "from",
+        "a number above 0",
+        None,
+        "The least value that is tried. Where it and `to` are whole numbers, only whole ones are.",
+    ),
+    key("to", "a number, not below from", None, "The greatest value that is tried."),
+    key(
+        "precision",
+        "a number from 0 to 1",
+        Some("`0.05`"),
+        "How near the next values that were tried must be to the one that is found, relative to it; of whole numbers the next one is near enough.",
+    ),
+    key(
+        "maximise",
+        "an expression over results, such as at(\"aggregate_goodput_mbps\")",
+        None,
+        "What is to be as great as can be, at the point itself; every axis is a variable.",
+    ),
+    key(
+        "conditions",
+        "a list of tables as [[claims.conditions]]",
+        Some("none"),
+        "What the value should meet. Where no value meets all of them, the best without them is taken, and that is told.",
+    ),
 ];
 
 const FIGURE: &[Key] = &[
@@ -251,8 +295,20 @@ const CLAIM: &[Key] = &[
     key(
         "value",
         "an expression over results, such as at(\"jain_index\", n=10)",
-        None,
+        Some("with `conditions`, the share of the cells that meet them; else must be there"),
         "The number that is claimed something about.",
+    ),
+    key(
+        "cells",
+        "a list of names of axes, or \"case\"",
+        Some("with `conditions`, every axis but the cases and `each`"),
+        "What the share is counted over: every combination of the values of these axes is a cell.",
+    ),
+    key(
+        "conditions",
+        "blocks [[claims.conditions]]",
+        Some("none"),
+        "What a cell must meet, all of it, to count. The claim's number is the share of the cells that do, and those that do not are told.",
     ),
     key(
         "each",
@@ -281,4 +337,21 @@ const CLAIM: &[Key] = &[
         Some("`false`"),
         "Whether the command ends with exit code 1 where the claim does not hold. For what validates us, not for what papers claim.",
     ),
+];
+
+const CONDITION: &[Key] = &[
+    key(
+        "label",
+        "text of 1 to 60 characters",
+        Some("`value`"),
+        "What the number is called where the cells that fail are told.",
+    ),
+    key(
+        "value",
+        "an expression over results, such as at(\"jain_index\", case=\"ARF\")",
+        None,
+        "The number; the axes of the cell are variables.",
+    ),
+    key("at_least", "a number", Some("none"), "It must not be below; one of `at_least` and `at_most` must be there."),
+    key("at_most", "a number", Some("none"), "It must not be above."),
 ];

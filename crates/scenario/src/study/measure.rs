@@ -8,12 +8,15 @@
 //! mean(flows[block=1].goodput_mbps)             of those flows only that belong to hosts of the second [[hosts]] block
 //! max(flows[direction=down, policy=none].rtt_ms.p95)
 //! policies.hosts[0].terminals_max               of one element, counted from 0
+//! search.value                                  of a point that was found by search: the value, and
+//! search.met, search.tried                      whether it meets the conditions (1 or 0), and how many were tried
 //! ```
 //!
 //! A filter compares a field with a word or a number; `block` is the `[[hosts]]` block of the element's host.
 //!
 //! *What it leaves out*: anything that is in no result, such as a value at a moment; arithmetic, which claims have.
 
+use super::search::Found;
 use crate::Direction;
 use crate::document::nearest;
 use crate::measure::{ChangeKind, ConvergenceResult, StateShares, jain_index, mean, quantile};
@@ -29,9 +32,26 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measure {
     text: String,
-    reduce: Option<Reduce>,
-    steps: Vec<Step>,
+    source: Source,
 }
+
+/// What the number is of.
+#[derive(Clone, Debug, PartialEq)]
+enum Source {
+    /// The result of a run.
+    Run { reduce: Option<Reduce>, steps: Vec<Step> },
+    /// What a search found, by its place among [`OF_SEARCHES`].
+    Search(usize),
+}
+
+type OfSearch = fn(&Found) -> f64;
+
+/// The numbers of a search.
+const OF_SEARCHES: [(&str, OfSearch); 3] = [
+    ("search.value", |found| found.value),
+    ("search.met", |found| if found.met { 1.0 } else { 0.0 }),
+    ("search.tried", |found| found.tried.len() as f64),
+];
 
 /// Many numbers to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +130,7 @@ const LABELS: &[(&str, &str)] = &[
     ("access.downlink_queue_mean", "access point's queue, mean (packets)"),
     ("access.collisions", "collisions"),
     ("mean(flows.cwnd_mean)", "congestion window, mean (segments)"),
+    ("search.value", "value found by search"),
     ("sum(flows.timeouts)", "retransmission timeouts"),
     ("sum(flows.retransmits)", "segments sent again"),
 ];
@@ -118,13 +139,26 @@ impl Measure {
     /// Reads a measure, and finds out whether results have it.
     pub(crate) fn parse(text: &str) -> Result<Self, Problem> {
         let text = text.trim();
+        if text.starts_with("search.") {
+            return Self::of_search(text);
+        }
         let (reduce, path) = match text.strip_suffix(')').and_then(|text| text.split_once('(')) {
             Some((word, path)) => (Some(reduce(word.trim())?), path.trim()),
             None => (None, text),
         };
-        let measure = Self { text: text.to_owned(), reduce, steps: steps(path)? };
-        measure.check()?;
-        Ok(measure)
+        let steps = steps(path)?;
+        check(text, reduce, &steps)?;
+        Ok(Self { text: text.to_owned(), source: Source::Run { reduce, steps } })
+    }
+
+    fn of_search(text: &str) -> Result<Self, Problem> {
+        let names = OF_SEARCHES.map(|(name, _)| name);
+        let place = names.iter().position(|name| *name == text);
+        place.map(|place| Self { text: text.to_owned(), source: Source::Search(place) }).ok_or_else(|| Problem {
+            problem: format!("there is no {text} of a search"),
+            accepted: names.join(", "),
+            did_you_mean: nearest(text, &names).map(str::to_owned),
+        })
     }
 
     /// As written.
@@ -137,13 +171,28 @@ impl Measure {
         label_of(&self.text).to_owned()
     }
 
+    /// Whether it is of what a search found, and not of a run.
+    pub(crate) fn is_of_searches(&self) -> bool {
+        matches!(self.source, Source::Search(_))
+    }
+
     /// Of one result; an error if it has no such number.
     pub(crate) fn of(&self, run: &RunResult) -> Result<f64, String> {
-        let whole = serde_json::to_value(run).expect("a result is plain data");
-        let blocks = blocks(run);
-        let found = walk(&whole, &self.steps, &blocks, "").map_err(|no| no.problem)?;
+        self.of_run(&WholeRun::new(run), None)
+    }
+
+    /// Of one run of a point, and of the search that found the point, if one did.
+    pub(crate) fn of_run(&self, run: &WholeRun, found: Option<&Found>) -> Result<f64, String> {
+        let (reduce, steps) = match &self.source {
+            Source::Run { reduce, steps } => (*reduce, steps),
+            Source::Search(place) => {
+                let number = found.map(OF_SEARCHES[*place].1);
+                return number.ok_or_else(|| format!("{self} is of points that are found by search"));
+            }
+        };
+        let found = walk(&run.whole, steps, &run.blocks, "").map_err(|no| no.problem)?;
         let numbers = found.iter().map(|(path, value)| number(path, value)).collect::<Result<Vec<f64>, String>>();
-        let number = match self.reduce {
+        let number = match reduce {
             None => numbers?.first().copied(),
             // How many there are can be told of anything.
             Some(Reduce::Count) => Some(found.len() as f64),
@@ -155,57 +204,66 @@ impl Measure {
             None => Err(format!("{self} is of nothing: the result has none of these")),
         }
     }
+}
 
-    /// Follows the path in a result that has everything.
-    fn check(&self) -> Result<(), Problem> {
-        let whole = serde_json::to_value(whole_result()).expect("a result is plain data");
-        let mut at = &whole;
-        let mut path = String::new();
-        let mut many = false;
-        for step in &self.steps {
-            let table = at.as_object().ok_or_else(|| {
-                Problem::new(format!("{path} in a result has no parts"), format!("{path} without .{}", step.name))
-            })?;
-            at = table.get(&step.name).ok_or_else(|| unknown(&path, step, table))?;
-            path = joined(&path, &step.name);
-            at = match (at, &step.pick) {
-                (Value::Array(elements), pick) => {
-                    many |= !matches!(pick, Pick::One(_));
-                    let element = elements.first().expect("the result that has everything has one of each");
-                    check_filter(&path, pick, element)?;
-                    element
-                }
-                (_, Pick::All) => at,
-                _ => {
-                    return Err(Problem::new(
-                        format!("{path} in a result is no list"),
-                        format!("{path} without [...]"),
-                    ));
-                }
-            };
-        }
-        let counts = self.reduce == Some(Reduce::Count);
-        match at {
-            Value::Object(table) if !counts => {
-                let parts: Vec<String> = table.keys().map(|key| joined(&path, key)).collect();
-                Err(Problem::new(format!("{path} in a result is a table, not a number"), parts.join(", ")))
-            }
-            Value::Number(_) | Value::Object(_) => match (many, self.reduce) {
-                (true, None) => {
-                    let ways: Vec<String> = REDUCES.iter().map(|(word, _)| format!("{word}({})", self.text)).collect();
-                    Err(Problem::new(format!("{} is a number of each of several", self.text), ways.join(", ")))
-                }
-                (false, Some(_)) => Err(Problem::new(format!("{path} is one number already"), path.clone())),
-                _ => Ok(()),
-            },
-            _ => Err(Problem::new(format!("{path} in a result is no number"), "the path of a number in result.json")),
-        }
+/// A result as measures look at it: several of them are taken of each.
+pub(crate) struct WholeRun {
+    whole: Value,
+    blocks: Vec<usize>,
+}
+
+impl WholeRun {
+    pub(crate) fn new(run: &RunResult) -> Self {
+        Self { whole: serde_json::to_value(run).expect("a result is plain data"), blocks: blocks(run) }
     }
 }
 
 impl fmt::Display for Measure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
+    }
+}
+
+/// Follows the path in a result that has everything.
+fn check(text: &str, reduce: Option<Reduce>, steps: &[Step]) -> Result<(), Problem> {
+    let whole = serde_json::to_value(whole_result()).expect("a result is plain data");
+    let mut at = &whole;
+    let mut path = String::new();
+    let mut many = false;
+    for step in steps {
+        let table = at.as_object().ok_or_else(|| {
+            Problem::new(format!("{path} in a result has no parts"), format!("{path} without .{}", step.name))
+        })?;
+        at = table.get(&step.name).ok_or_else(|| unknown(&path, step, table))?;
+        path = joined(&path, &step.name);
+        at = match (at, &step.pick) {
+            (Value::Array(elements), pick) => {
+                many |= !matches!(pick, Pick::One(_));
+                let element = elements.first().expect("the result that has everything has one of each");
+                check_filter(&path, pick, element)?;
+                element
+            }
+            (_, Pick::All) => at,
+            _ => {
+                return Err(Problem::new(format!("{path} in a result is no list"), format!("{path} without [...]")));
+            }
+        };
+    }
+    let counts = reduce == Some(Reduce::Count);
+    match at {
+        Value::Object(table) if !counts => {
+            let parts: Vec<String> = table.keys().map(|key| joined(&path, key)).collect();
+            Err(Problem::new(format!("{path} in a result is a table, not a number"), parts.join(", ")))
+        }
+        Value::Number(_) | Value::Object(_) => match (many, reduce) {
+            (true, None) => {
+                let ways: Vec<String> = REDUCES.iter().map(|(word, _)| format!("{word}({text})")).collect();
+                Err(Problem::new(format!("{text} is a number of each of several"), ways.join(", ")))
+            }
+            (false, Some(_)) => Err(Problem::new(format!("{path} is one number already"), path.clone())),
+            _ => Ok(()),
+        },
+        _ => Err(Problem::new(format!("{path} in a result is no number"), "the path of a number in result.json")),
     }
 }
 

@@ -21,6 +21,7 @@ mod measure;
 mod plan;
 mod reading;
 mod result;
+mod search;
 mod space;
 mod statistics;
 
@@ -28,15 +29,17 @@ pub use expression::{FUNCTIONS, Function};
 pub use measure::{Measure, label_of};
 pub use plan::PlannedRun;
 pub use result::{
-    AxisResult, ClaimResult, FigureResult, LineResult, MarkResult, MeasureResult, PanelResult, PointResult,
-    StudyResult, Verdict,
+    AxisResult, CellResult, ClaimResult, ConditionResult, FigureResult, LineResult, MarkResult, MeasureResult,
+    PanelResult, PointResult, StudyResult, Verdict,
 };
+pub use search::{Found, Hunt, Tried};
 pub use space::{Coordinate, Level};
 pub use statistics::Interval;
 
 use crate::error::KeyError;
 use crate::overrides::Override;
 use crate::result::HostsKind;
+use search::Search;
 use space::{Selection, Space};
 use std::path::PathBuf;
 
@@ -67,6 +70,8 @@ pub struct Study {
     set: Vec<Setting>,
     /// For each value of each axis of the space.
     settings: Vec<Vec<Vec<Setting>>>,
+    /// For each case; empty without cases.
+    searches: Vec<Option<Search>>,
     space: Space,
     /// What to keep of each point.
     measures: Vec<Measure>,
@@ -123,8 +128,8 @@ pub struct Claim {
     pub source: String,
     /// How the words are read as a number.
     pub reading: Option<String>,
-    /// The expression.
-    pub value: String,
+    /// The number that is claimed something about.
+    pub value: ClaimedNumber,
     /// The number that the source prints.
     pub paper: Option<f64>,
     /// When it holds.
@@ -134,6 +139,39 @@ pub struct Claim {
     /// Dimensions for each value of which it is judged by itself.
     each: Vec<usize>,
     selection: Selection,
+}
+
+/// Where the number of a claim comes from.
+#[derive(Clone, Debug)]
+pub enum ClaimedNumber {
+    /// An expression.
+    Expression(String),
+    /// The share of the cells at which every condition is met.
+    Share {
+        /// Dimensions; every combination of their values is a cell.
+        cells: Vec<usize>,
+        /// At least one.
+        conditions: Vec<Condition>,
+    },
+}
+
+/// One of several numbers that must be right together: at a cell of a claim, or for a value that a search tries.
+#[derive(Clone, Debug)]
+pub struct Condition {
+    /// What tables call its number.
+    pub label: String,
+    /// The expression.
+    pub value: String,
+    /// When it is met.
+    pub criterion: Criterion,
+}
+
+impl Condition {
+    /// Whether this number meets it; what cannot be computed meets nothing.
+    fn is_met(&self, number: Option<f64>) -> bool {
+        let (low, high) = self.criterion.range(None);
+        number.is_some_and(|number| (low..=high).contains(&number))
+    }
 }
 
 /// When a claim holds: every bound that is there must be kept.
@@ -214,6 +252,11 @@ impl Study {
     /// What is kept of each point.
     pub fn measures(&self) -> &[Measure] {
         &self.measures
+    }
+
+    /// Whether there is a case that is found by search.
+    pub fn is_searched(&self) -> bool {
+        self.searches.iter().any(Option::is_some)
     }
 
     /// How many points there are: each runs with each seed.

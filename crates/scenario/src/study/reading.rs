@@ -3,14 +3,18 @@
 use super::expression::{self, FUNCTIONS, Figures, Scope, reference_at};
 use super::keys::Section;
 use super::measure::{Measure, Problem};
+use super::search::Search;
 use super::space::{CASE, Curve, Dimension, Level, Reference, Selection, Space, fixed};
-use super::{Base, Claim, Criterion, Figure, Setting, Study, StudyError};
+use super::{Base, Claim, ClaimedNumber, Condition, Criterion, Figure, Setting, Study, StudyError};
 use crate::document::{Path, line_of, line_of_key, nearest, shown, type_name};
 use crate::error::KeyError;
 use crate::overrides::Override;
 use crate::result::HostsKind;
 use std::sync::{Arc, Mutex};
 use toml::{Table, Value};
+
+/// Numbers that are not whole are never searched more finely, relative to them: a search would not end.
+const LEAST_PRECISION: f64 = 1e-6;
 
 /// So many points at most: a mistake in a list of values must not fill the memory.
 const MOST_POINTS: usize = 10_000;
@@ -47,10 +51,10 @@ impl Study {
         let base = base(&source, &mut top, scenario)?;
         let mut space = Space::default();
         let mut settings = Vec::new();
-        cases(&source, &mut top, &mut space, &mut settings)?;
+        let searches = cases(&source, &mut top, &mut space, &mut settings)?;
         axes(&source, &mut top, &mut space, &mut settings)?;
         let figures = figures(&source, &mut top, &mut space)?;
-        let claims = claims(&source, &mut top, &space)?;
+        let claims = claims(&mut top, &space)?;
         let kept = Kept::default();
         for (index, listed) in top.list("measures")?.unwrap_or_default().iter().enumerate() {
             let path = top.path.key("measures").index(index);
@@ -58,6 +62,13 @@ impl Study {
         }
         figures.iter().flat_map(|figure| &figure.y).for_each(|(measure, _)| kept.add(measure));
         let space = check_claims(&source, space, &claims, &kept)?;
+        let space = check_searches(&source, space, &searches, &kept)?;
+        if let Some(measure) = kept.all().iter().find(|measure| measure.is_of_searches())
+            && searches.iter().flatten().next().is_none()
+        {
+            let problem = format!("{measure} is looked at, and no case is found by search");
+            return Err(source.error(&Path::default(), Problem::new(problem, "a case with a table [cases.search]")));
+        }
         let study = Self {
             name: name_of(file),
             title: top.needed_text("title", 200)?,
@@ -72,6 +83,7 @@ impl Study {
             claims,
             base,
             settings,
+            searches,
             space,
             measures: kept.all(),
         };
@@ -313,9 +325,10 @@ fn cases(
     top: &mut Entries<'_>,
     space: &mut Space,
     settings: &mut Vec<Vec<Vec<Setting>>>,
-) -> Result<(), StudyError> {
+) -> Result<Vec<Option<Search>>, StudyError> {
     let mut levels: Vec<Level> = Vec::new();
     let mut of_cases = Vec::new();
+    let mut searches = Vec::new();
     for mut case in top.blocks("cases", Section::Case)? {
         let label = case.needed_text("label", 60)?;
         if levels.contains(&Level::Text(label.clone())) {
@@ -323,12 +336,67 @@ fn cases(
         }
         levels.push(Level::Text(label));
         of_cases.push(flat_settings(source, &mut case)?);
+        searches.push(search(source, &mut case)?);
     }
     if !levels.is_empty() {
         space.dimensions.push(Dimension { name: CASE.into(), label: CASE.into(), keys: Vec::new(), levels });
         settings.push(of_cases);
     }
-    Ok(())
+    Ok(searches)
+}
+
+/// What is searched in a case, if anything is.
+fn search(source: &Source<'_>, case: &mut Entries<'_>) -> Result<Option<Search>, StudyError> {
+    let path = case.path.key("search");
+    let Some(table) = case.table.remove("search") else { return Ok(None) };
+    let mut entries = Entries::new(source, Section::Search, path.clone(), table)?;
+    let key = entries.needed_text("key", 200)?;
+    let mut whole = true;
+    let mut end = |entries: &mut Entries<'_>, key: &str| {
+        whole &= entries.table.get(key).is_some_and(Value::is_integer);
+        entries.number(key)?.ok_or_else(|| entries.missing(key))
+    };
+    let (from, to) = (end(&mut entries, "from")?, end(&mut entries, "to")?);
+    if from <= 0.0 {
+        return Err(entries.error("from", format!("{from} is out of range")));
+    }
+    if to < from {
+        return Err(entries.error("to", format!("{to} is below {from}")));
+    }
+    let precision = entries.number("precision")?.unwrap_or(0.05);
+    if !(0.0..=1.0).contains(&precision) || (precision < LEAST_PRECISION && !whole) {
+        return Err(entries.error("precision", format!("{precision} is out of range")));
+    }
+    // Whether it is a key at all; whether the scenario has it is told with the first point.
+    setting(source, &path.key("key"), &key, &Value::Integer(1))?;
+    Ok(Some(Search {
+        key,
+        from,
+        to,
+        whole,
+        precision,
+        maximise: entries.needed_text("maximise", 1_000)?,
+        conditions: conditions(&mut entries)?,
+        line: line_of_key(source.text, &path),
+        path: path.to_string(),
+    }))
+}
+
+/// What must be right together.
+fn conditions(entries: &mut Entries<'_>) -> Result<Vec<Condition>, StudyError> {
+    let mut conditions: Vec<Condition> = Vec::new();
+    for mut block in entries.blocks("conditions", Section::Condition)? {
+        let value = block.needed_text("value", 1_000)?;
+        let label = block.text("label", 60)?.unwrap_or_else(|| value.clone());
+        if conditions.iter().any(|other| other.label == label) {
+            return Err(block.error("label", format!("\"{label}\" stands twice")));
+        }
+        let criterion =
+            Criterion { at_least: block.number("at_least")?, at_most: block.number("at_most")?, within: None };
+        check_criterion(&block, &criterion, None)?;
+        conditions.push(Condition { label, value, criterion });
+    }
+    Ok(conditions)
 }
 
 fn axes(
@@ -643,7 +711,7 @@ fn check_reference(block: &Entries<'_>, space: &Space) -> Result<(), StudyError>
     Ok(())
 }
 
-fn claims(source: &Source<'_>, top: &mut Entries<'_>, space: &Space) -> Result<Vec<Claim>, StudyError> {
+fn claims(top: &mut Entries<'_>, space: &Space) -> Result<Vec<Claim>, StudyError> {
     let mut claims: Vec<Claim> = Vec::new();
     for mut entries in top.blocks("claims", Section::Claim)? {
         let id = entries.word("id", 40, |letter| letter == '-')?;
@@ -657,23 +725,15 @@ fn claims(source: &Source<'_>, top: &mut Entries<'_>, space: &Space) -> Result<V
             within: entries.number("within")?,
         };
         check_criterion(&entries, &criterion, paper)?;
-        let mut each = Vec::new();
-        for (index, name) in entries.list("each")?.unwrap_or_default().iter().enumerate() {
-            let Some(name) = name.as_str() else { return Err(entries.wrong("each", name)) };
-            let of = dimension(&entries, space, "each", name)?;
-            if each.contains(&of) {
-                let path = entries.path.key("each").index(index);
-                return Err(source.error(&path, Problem::new(format!("\"{name}\" stands twice"), "each axis once")));
-            }
-            each.push(of);
-        }
+        let each = dimensions(&mut entries, space, "each")?.unwrap_or_default();
+        let value = claimed_number(&mut entries, space, &each)?;
         let selection = selection(&mut entries, space)?;
         claims.push(Claim {
             id,
             text: entries.needed_text("text", 1_000)?,
             source: entries.needed_text("source", 500)?,
             reading: entries.text("reading", 1_000)?,
-            value: entries.needed_text("value", 1_000)?,
+            value,
             paper,
             criterion,
             required: entries.flag("required")?,
@@ -682,6 +742,48 @@ fn claims(source: &Source<'_>, top: &mut Entries<'_>, space: &Space) -> Result<V
         });
     }
     Ok(claims)
+}
+
+/// The dimensions that a list names, each once.
+fn dimensions(entries: &mut Entries<'_>, space: &Space, key: &str) -> Result<Option<Vec<usize>>, StudyError> {
+    let Some(names) = entries.list(key)? else { return Ok(None) };
+    let mut dimensions = Vec::new();
+    for (index, name) in names.iter().enumerate() {
+        let Some(name) = name.as_str() else { return Err(entries.wrong(key, name)) };
+        let of = dimension(entries, space, key, name)?;
+        if dimensions.contains(&of) {
+            let path = entries.path.key(key).index(index);
+            return Err(entries
+                .source
+                .error(&path, Problem::new(format!("\"{name}\" stands twice"), "each axis once")));
+        }
+        dimensions.push(of);
+    }
+    Ok(Some(dimensions))
+}
+
+/// An expression, or the share of the cells that meet conditions.
+fn claimed_number(entries: &mut Entries<'_>, space: &Space, each: &[usize]) -> Result<ClaimedNumber, StudyError> {
+    let conditions = conditions(entries)?;
+    let cells = dimensions(entries, space, "cells")?;
+    if conditions.is_empty() {
+        return match cells {
+            Some(_) => Err(entries.error("cells", "there are no conditions for them to meet")),
+            None => Ok(ClaimedNumber::Expression(entries.needed_text("value", 1_000)?)),
+        };
+    }
+    if entries.table.contains_key("value") {
+        return Err(entries.error("value", "there are conditions as well: their share is the value"));
+    }
+    let others = || {
+        let other = |of: &usize| space.dimensions[*of].name != CASE && !each.contains(of);
+        (0..space.dimensions.len()).filter(other).collect()
+    };
+    let cells = cells.unwrap_or_else(others);
+    if let Some(twice) = cells.iter().find(|of| each.contains(of)) {
+        return Err(entries.error("cells", format!("{} is in each as well", space.dimensions[*twice].name)));
+    }
+    Ok(ClaimedNumber::Share { cells, conditions })
 }
 
 fn check_criterion(entries: &Entries<'_>, criterion: &Criterion, paper: Option<f64>) -> Result<(), StudyError> {
@@ -732,16 +834,66 @@ fn check_claims(source: &Source<'_>, space: Space, claims: &[Claim], kept: &Kept
         Ok(1.0 + point as f64 / 1_024.0)
     });
     for (index, claim) in claims.iter().enumerate() {
-        let path = Path::default().key("claims").index(index).key("value");
-        for levels in space.combinations(&claim.selection, &claim.each) {
-            let selection = fixed(&claim.selection, &claim.each, &levels);
-            let scope = Scope { space: Arc::clone(&space), selection, figures: Arc::clone(&figures) };
-            match expression::evaluate(&claim.value, &scope) {
-                Err(problem) if !expression::is_not_finite(&problem) => return Err(source.error(&path, problem)),
-                _ => {}
+        let path = Path::default().key("claims").index(index);
+        let (dimensions, expressions): (Vec<usize>, Vec<(Path, &str)>) = match &claim.value {
+            ClaimedNumber::Expression(value) => (claim.each.clone(), vec![(path.key("value"), value)]),
+            ClaimedNumber::Share { cells, conditions } => {
+                (claim.each.iter().chain(cells).copied().collect(), expressions(&path, conditions))
             }
+        };
+        for levels in space.combinations(&claim.selection, &dimensions) {
+            let selection = fixed(&claim.selection, &dimensions, &levels);
+            let scope = Scope { space: Arc::clone(&space), selection, figures: Arc::clone(&figures) };
+            check_expressions(source, &expressions, &scope)?;
         }
     }
     drop(figures);
     Ok(Arc::try_unwrap(space).unwrap_or_else(|shared| (*shared).clone()))
+}
+
+/// The same of every search: it sees the point that it is about, and no other.
+fn check_searches(
+    source: &Source<'_>,
+    space: Space,
+    searches: &[Option<Search>],
+    kept: &Kept,
+) -> Result<Space, StudyError> {
+    let space = Arc::new(space);
+    let dimensions: Vec<usize> = (0..space.dimensions.len()).collect();
+    for (case, search) in searches.iter().enumerate().filter_map(|(case, search)| Some((case, search.as_ref()?))) {
+        let path = Path::default().key("cases").index(case).key("search");
+        let mut all = vec![(path.key("maximise"), search.maximise.as_str())];
+        all.extend(expressions(&path, &search.conditions));
+        let this_case = fixed(&space.everything(), &[0], &[case]);
+        for point in space.select(&this_case) {
+            let look = kept.clone();
+            let figures: Arc<Figures> = Arc::new(move |at, measure: &Measure| {
+                look.add(measure);
+                match at == point {
+                    _ if measure.is_of_searches() => Err(format!("{measure} is not known before the search is over")),
+                    true => Ok(1.0 + point as f64 / 1_024.0),
+                    false => Err("a search sees its own point only".to_owned()),
+                }
+            });
+            let selection = fixed(&space.everything(), &dimensions, &space.levels_at(point));
+            check_expressions(source, &all, &Scope { space: Arc::clone(&space), selection, figures })?;
+        }
+    }
+    Ok(Arc::try_unwrap(space).unwrap_or_else(|shared| (*shared).clone()))
+}
+
+/// The expressions of conditions, each with its place.
+fn expressions<'a>(path: &Path, conditions: &'a [Condition]) -> Vec<(Path, &'a str)> {
+    let place = |index: usize| path.key("conditions").index(index).key("value");
+    conditions.iter().enumerate().map(|(index, condition)| (place(index), condition.value.as_str())).collect()
+}
+
+fn check_expressions(source: &Source<'_>, expressions: &[(Path, &str)], scope: &Scope) -> Result<(), StudyError> {
+    for (path, expression) in expressions {
+        match expression::evaluate(expression, scope) {
+            Err(problem) if !expression::is_not_finite(&problem) => return Err(source.error(path, problem)),
+            _ => {}
+        }
+    }
+    Ok(())
 }

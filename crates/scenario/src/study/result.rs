@@ -1,14 +1,16 @@
 //! What a study came to: `study.json`.
 
 use super::expression::{self, Figures, Scope, reference_at};
-use super::measure::Measure;
+use super::measure::{Measure, WholeRun};
+use super::search::Found;
 use super::space::{Coordinate, Level, Selection, Space, fixed, joined};
 use super::statistics::Interval;
-use super::{Claim, Criterion, Figure, Study};
+use super::{Claim, ClaimedNumber, Condition, Criterion, Figure, Study};
 use crate::error::ResultError;
 use crate::measure::mean;
 use crate::result::{Build, HostsKind, RunResult, SCHEMA_VERSION, from_versioned_json, is_zero, read, to_json};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What a study came to. The field names are the keys of `study.json`.
@@ -79,6 +81,9 @@ pub struct AxisResult {
 pub struct PointResult {
     /// The value of each axis.
     pub at: Vec<Coordinate>,
+    /// What its search found, where its case is found by search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<Found>,
     /// What was kept.
     pub measures: Vec<MeasureResult>,
 }
@@ -164,8 +169,14 @@ pub struct ClaimResult {
     pub reading: Option<String>,
     /// Where it was judged; empty if once for the whole study.
     pub at: Vec<Coordinate>,
-    /// The expression.
+    /// The expression; empty where the number is the share of the cells that meet the conditions.
     pub value: String,
+    /// What a cell must meet; empty where the number is that of an expression.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<ConditionResult>,
+    /// Every cell, in the order of the axes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cells: Vec<CellResult>,
     /// The number that the source prints.
     pub paper: Option<f64>,
     /// When it holds.
@@ -184,6 +195,29 @@ pub struct ClaimResult {
     /// Why it cannot be judged, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+}
+
+/// What every cell of a claim must meet.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ConditionResult {
+    /// What its number is called.
+    pub label: String,
+    /// The expression.
+    pub value: String,
+    /// When it is met.
+    #[serde(flatten)]
+    pub criterion: Criterion,
+}
+
+/// One cell of a claim.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellResult {
+    /// Where it is.
+    pub at: Vec<Coordinate>,
+    /// The number of each condition; `None` if it cannot be computed.
+    pub numbers: Vec<Option<f64>>,
+    /// Whether every condition is met; one whose number cannot be computed is not.
+    pub met: bool,
 }
 
 /// Whether a claim holds.
@@ -216,10 +250,25 @@ impl StudyResult {
     /// If there are not as many results as points times seeds, or none at all; if the study's scenario cannot be read,
     /// which its plan would have told.
     pub fn new(study: &Study, hosts_kind: HostsKind, build: Build, runs: &[RunResult]) -> Self {
+        Self::with_searches(study, hosts_kind, build, runs, &BTreeMap::new())
+    }
+
+    /// The same of a study with cases that are found by search: what was found at each of their points, whose runs are those
+    /// with the value that was found.
+    ///
+    /// # Panics
+    /// As [`StudyResult::new`].
+    pub fn with_searches(
+        study: &Study,
+        hosts_kind: HostsKind,
+        build: Build,
+        runs: &[RunResult],
+        searches: &BTreeMap<usize, Found>,
+    ) -> Self {
         let points = study.points();
         assert!(!runs.is_empty() && runs.len().is_multiple_of(points), "{} results for {points} points", runs.len());
         let of_point: Vec<&[RunResult]> = runs.chunks(runs.len() / points).collect();
-        let measured = Arc::new(Measured::of(study.measures(), &of_point));
+        let measured = Arc::new(Measured::of(study.measures(), &of_point, searches));
         let claims: Vec<ClaimResult> =
             study.claims.iter().flat_map(|claim| judge_all(study, claim, &measured)).collect();
         let failed = |claim: &ClaimResult| match claim.verdict {
@@ -230,6 +279,7 @@ impl StudyResult {
         };
         let point = |(point, _): (usize, &&[RunResult])| PointResult {
             at: study.space.coordinates(point),
+            search: searches.get(&point).cloned(),
             measures: study.measures().iter().map(|measure| measured.result(point, measure)).collect(),
         };
         let axis = |dimension: &super::space::Dimension| AxisResult {
@@ -297,6 +347,13 @@ impl ClaimResult {
     }
 }
 
+impl CellResult {
+    /// Where it is, in words.
+    pub fn place(&self) -> String {
+        joined(&self.at)
+    }
+}
+
 impl PointResult {
     /// Where it is, in words.
     pub fn place(&self) -> String {
@@ -323,11 +380,16 @@ struct Measured {
 }
 
 impl Measured {
-    fn of(measures: &[Measure], of_point: &[&[RunResult]]) -> Self {
-        let of_measure = |measure: &Measure| -> Vec<Vec<Result<f64, String>>> {
-            of_point.iter().map(|runs| runs.iter().map(|run| measure.of(run)).collect()).collect()
-        };
-        Self { measures: measures.to_vec(), values: measures.iter().map(of_measure).collect() }
+    fn of(measures: &[Measure], of_point: &[&[RunResult]], searches: &BTreeMap<usize, Found>) -> Self {
+        let mut values = vec![vec![Vec::new(); of_point.len()]; measures.len()];
+        for (point, runs) in of_point.iter().enumerate() {
+            for run in runs.iter().map(WholeRun::new) {
+                for (measure, values) in measures.iter().zip(&mut values) {
+                    values[point].push(measure.of_run(&run, searches.get(&point)));
+                }
+            }
+        }
+        Self { measures: measures.to_vec(), values }
     }
 
     fn values(&self, point: usize, measure: &Measure) -> Option<&[Result<f64, String>]> {
@@ -373,14 +435,21 @@ fn judge(space: &Arc<Space>, claim: &Claim, levels: &[usize], measured: &Arc<Mea
     let selection = fixed(&claim.selection, &claim.each, levels);
     let point = space.select(&selection).first().copied().unwrap_or(0);
     let evaluate = |without: Option<usize>| {
-        let measured = Arc::clone(measured);
-        let figures: Arc<Figures> = Arc::new(move |point, measure: &Measure| measured.mean(point, measure, without));
-        let scope = Scope { space: Arc::clone(space), selection: selection.clone(), figures };
-        expression::evaluate(&claim.value, &scope)
+        let look = Look { space, measured, without };
+        match &claim.value {
+            ClaimedNumber::Expression(value) => {
+                look.evaluate(value, &selection).map(|number| (number, Vec::new())).map_err(|problem| problem.problem)
+            }
+            ClaimedNumber::Share { cells, conditions } => {
+                let cells = look.cells(cells, conditions, &selection);
+                let met = cells.iter().filter(|cell| cell.met).count();
+                Ok((met as f64 / cells.len() as f64, cells))
+            }
+        }
     };
-    let outcome = evaluate(None);
+    let (outcome, cells) = evaluate(None).map_or_else(|no| (Err(no), Vec::new()), |(ours, cells)| (Ok(ours), cells));
     let seeds = measured.seeds();
-    let without = (0..seeds).map(|seed| evaluate(Some(seed)).ok()).collect::<Option<Vec<f64>>>();
+    let without = (0..seeds).map(|seed| evaluate(Some(seed)).ok().map(|(ours, _)| ours)).collect::<Option<Vec<f64>>>();
     let ci95 = match (&outcome, without) {
         (Ok(ours), Some(without)) if seeds > 1 => Interval::jackknife(*ours, &without),
         _ => None,
@@ -396,13 +465,19 @@ fn judge(space: &Arc<Space>, claim: &Claim, levels: &[usize], measured: &Arc<Mea
         Verdict::DoesNotHold => interval.high < low || interval.low > high,
         Verdict::CannotBeJudged => false,
     });
+    let (value, conditions) = match &claim.value {
+        ClaimedNumber::Expression(value) => (value.clone(), Vec::new()),
+        ClaimedNumber::Share { conditions, .. } => (String::new(), conditions.iter().map(told).collect()),
+    };
     ClaimResult {
         id: claim.id.clone(),
         text: claim.text.clone(),
         source: claim.source.clone(),
         reading: claim.reading.clone(),
         at: space.coordinates_of(point, &claim.each),
-        value: claim.value.clone(),
+        value,
+        conditions,
+        cells,
         paper: claim.paper,
         criterion: claim.criterion,
         required: claim.required,
@@ -410,7 +485,41 @@ fn judge(space: &Arc<Space>, claim: &Claim, levels: &[usize], measured: &Arc<Mea
         ci95,
         verdict,
         clear,
-        problem: outcome.err().map(|problem| problem.problem),
+        problem: outcome.err(),
+    }
+}
+
+fn told(condition: &Condition) -> ConditionResult {
+    let Condition { label, value, criterion } = condition.clone();
+    ConditionResult { label, value, criterion }
+}
+
+/// The means over the seeds, all or without one.
+struct Look<'a> {
+    space: &'a Arc<Space>,
+    measured: &'a Arc<Measured>,
+    without: Option<usize>,
+}
+
+impl Look<'_> {
+    fn evaluate(&self, expression: &str, selection: &Selection) -> Result<f64, super::measure::Problem> {
+        let (measured, without) = (Arc::clone(self.measured), self.without);
+        let figures: Arc<Figures> = Arc::new(move |point, measure: &Measure| measured.mean(point, measure, without));
+        let scope = Scope { space: Arc::clone(self.space), selection: selection.clone(), figures };
+        expression::evaluate(expression, &scope)
+    }
+
+    /// Every combination of the values of these dimensions, with the number of each condition.
+    fn cells(&self, dimensions: &[usize], conditions: &[Condition], selection: &Selection) -> Vec<CellResult> {
+        let cell = |levels: Vec<usize>| {
+            let selection = fixed(selection, dimensions, &levels);
+            let number = |condition: &Condition| self.evaluate(&condition.value, &selection).ok();
+            let numbers: Vec<Option<f64>> = conditions.iter().map(number).collect();
+            let met = conditions.iter().zip(&numbers).all(|(condition, number)| condition.is_met(*number));
+            let point = self.space.select(&selection).first().copied().unwrap_or(0);
+            CellResult { at: self.space.coordinates_of(point, dimensions), numbers, met }
+        };
+        self.space.combinations(selection, dimensions).into_iter().map(cell).collect()
     }
 }
 

@@ -164,7 +164,15 @@ impl Space {
 
     /// The points of a selection, in their order.
     pub(crate) fn select(&self, selection: &Selection) -> Vec<usize> {
-        (0..self.points()).filter(|point| self.includes(selection, *point)).collect()
+        let every = self.dimensions.iter().enumerate().fold(vec![0], |points, (of, dimension)| {
+            let mut levels = self.allowed(selection, of);
+            levels.sort_unstable();
+            levels.dedup();
+            let with = |point: usize| levels.iter().map(move |level| point * dimension.levels.len() + level);
+            points.into_iter().flat_map(with).collect()
+        });
+        debug_assert!(every.is_sorted());
+        every
     }
 
     /// The levels of a dimension that a selection allows.
