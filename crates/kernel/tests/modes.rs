@@ -3,12 +3,12 @@
 
 mod support;
 
-use kernel::{Kernel, Mode, Options, Outcome};
+use kernel::{Bound, Kernel, Mode, Options, Outcome};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use support::{A4, B4, B6, Flow, Net, bound, eventually, load_with, set_control, throughout};
-use units::Span;
+use support::{A4, B4, B6, Flow, NO_PACE, Net, bound, eventually, load_with, set_control, throughout};
+use units::{Rate, Span};
 
 const LONG: Span = Span::from_secs(600);
 
@@ -99,11 +99,12 @@ fn a_clamping_loader_to_be_killed() {
     let options = Options::new(index.parse().expect("a number"), Mode::Clamp).expect("cgroup2");
     let mut kernel = Kernel::load(&options).expect("loaded");
     kernel.adopt().expect("a walk");
-    kernel.set_bounds(bound(0, 5), &[], Span::from_millis(lease_ms)).expect("bounds");
+    let limits = Some(Bound { max_pacing_rate: Rate::from_mbps(20.0), ..bound(0, 5).expect("a bound") });
+    kernel.set_bounds(limits, &[], Span::from_millis(lease_ms)).expect("bounds");
     println!("\nloaded");
     // Renewed until it is killed, as an agent does; whoever waits for a bound may be slower than its lease.
     loop {
-        kernel.set_bounds(bound(0, 5), &[], Span::from_millis(lease_ms)).expect("bounds");
+        kernel.set_bounds(limits, &[], Span::from_millis(lease_ms)).expect("bounds");
         std::thread::sleep(Duration::from_millis(300));
     }
 }
@@ -137,7 +138,7 @@ fn killed_over(net: &Net, flow: &Flow, lease_ms: &str) -> Vec<u32> {
     let child = Killed(child);
     assert!(output.lines().any(|line| line.expect("text") == "loaded"));
     let its = programs().into_iter().filter(|id| !before.contains(id)).collect();
-    eventually("clamped", || flow.info().snd_cwnd() <= 5);
+    eventually("clamped", || flow.info().snd_cwnd() <= 5 && flow.max_pacing_rate() == 2_500_000);
     drop(child);
     its
 }
@@ -149,7 +150,7 @@ fn a_clamp_lapses_even_when_its_loader_is_killed() {
     let mut flow = Flow::idle_with(&net.a, &net.b, B4, cubic);
     flow.send();
     let its = killed_over(&net, &flow, "1500");
-    eventually("the lease has lapsed", || flow.info().snd_cwnd() > 12);
+    eventually("the lease has lapsed", || flow.info().snd_cwnd() > 12 && flow.max_pacing_rate() == NO_PACE);
     drop(load_with(&net, Mode::Control, |_| {}));
     // Those of tests that run beside this one go when these end.
     eventually("the program is gone", || !programs().iter().any(|id| its.contains(id)));
@@ -167,6 +168,7 @@ fn the_next_loader_takes_off_the_clamps_of_one_that_was_killed() {
     throughout(Duration::from_millis(200), || assert!(flow.info().snd_cwnd() <= 5, "observing changes nothing"));
     drop(kernel);
     let kernel = load_with(&net, Mode::Control, |_| {});
+    assert_eq!(flow.max_pacing_rate(), NO_PACE);
     eventually("unclamped", || flow.info().snd_cwnd() > 12);
     eventually("the program is gone", || !programs().iter().any(|id| its.contains(id)));
     drop(kernel);

@@ -7,15 +7,13 @@ use kernel::{Bound, Kernel, Mode};
 use libbpf_rs::{Iter, Link, Object};
 use std::io::Read as _;
 use std::time::{Duration, Instant};
-use support::{B4, B6, Flow, Net, eventually, load, load_with, pace, set_control, set_u32, test_object};
+use support::{B4, B6, Flow, NO_PACE, Net, eventually, load, load_with, pace, set_control, test_object};
 use units::Span;
 
 /// Longer than any test.
 const LONG: Span = Span::from_secs(600);
 /// In bytes per second, as sockets have it: 2 Mb/s.
 const LIMIT: u64 = 250_000;
-/// socket(7): no limit.
-const NONE: u32 = u32::MAX;
 
 /// The limit with a window of ten segments, which in the round trip of a veth, well below a millisecond, are more than a hundred times
 /// as much. Without that window TCP would send, on so short a path, a quarter of a second's worth at once.
@@ -25,17 +23,6 @@ fn limit() -> Option<Bound> {
 
 fn cubic(socket: &std::os::fd::OwnedFd) {
     set_control(socket, "cubic");
-}
-
-fn set_max_pacing_rate(flow: &Flow, rate: u32) {
-    set_u32(&*flow.sender, nix::libc::SOL_SOCKET, nix::libc::SO_MAX_PACING_RATE, rate)
-        .expect("an option of every socket");
-}
-
-/// What the application would be told if it asked.
-fn max_pacing_rate(flow: &Flow) -> u32 {
-    support::get_u32(&*flow.sender, nix::libc::SOL_SOCKET, nix::libc::SO_MAX_PACING_RATE)
-        .expect("an option of every socket")
 }
 
 /// Whether the kernel itself paces a socket.
@@ -185,32 +172,32 @@ fn an_applications_own_limit_survives_ours() {
     for mode in [Mode::Control, Mode::Clamp] {
         let mut kernel = load_with(&net, mode, |_| {});
         // 1 Mb/s is below our 2 Mb/s, 8 Mb/s is above, and then there is none.
-        for (own, both) in [(125_000, 125_000), (1_000_000, LIMIT), (NONE, LIMIT)] {
+        for (own, both) in [(125_000, 125_000), (1_000_000, LIMIT), (NO_PACE, LIMIT)] {
             let mut flow = Flow::idle_with(&net.a, &net.b, B4, cubic);
-            set_max_pacing_rate(&flow, own);
+            flow.set_max_pacing_rate(own);
             kernel.set_bounds(None, &[(flow.cookie(), pace(2.0))], LONG).expect("bounds");
             flow.send();
             eventually("the lower one of both", || flow.info().pacing_rate() == both);
             let told = if mode == Mode::Clamp { both as u32 } else { own };
-            assert_eq!(max_pacing_rate(&flow), told, "{mode:?}");
+            assert_eq!(flow.max_pacing_rate(), told, "{mode:?}");
             // The application sets another one while ours is in force: 4 Mb/s.
-            let own = if own == NONE { NONE } else { 500_000 };
-            set_max_pacing_rate(&flow, own);
+            let own = if own == NO_PACE { NO_PACE } else { 500_000 };
+            flow.set_max_pacing_rate(own);
             eventually("ours, which is lower now", || flow.info().pacing_rate() == LIMIT);
             kernel.set_bounds(None, &[(flow.cookie(), None)], LONG).expect("bounds");
-            eventually("the application's own", || max_pacing_rate(&flow) == own);
-            let expected = if own == NONE { 10 * LIMIT } else { 500_000 };
+            eventually("the application's own", || flow.max_pacing_rate() == own);
+            let expected = if own == NO_PACE { 10 * LIMIT } else { 500_000 };
             eventually("its rate", || flow.info().pacing_rate() >= expected);
-            assert!(own == NONE || flow.info().pacing_rate() == 500_000);
+            assert!(own == NO_PACE || flow.info().pacing_rate() == 500_000);
         }
         // Released in the midst of it.
         let mut flow = Flow::idle_with(&net.a, &net.b, B4, cubic);
-        set_max_pacing_rate(&flow, 1_000_000);
+        flow.set_max_pacing_rate(1_000_000);
         kernel.set_bounds(None, &[(flow.cookie(), pace(2.0))], LONG).expect("bounds");
         flow.send();
         eventually("ours", || flow.info().pacing_rate() == LIMIT);
         kernel.release().expect("a walk");
-        assert_eq!(max_pacing_rate(&flow), 1_000_000, "{mode:?}");
+        assert_eq!(flow.max_pacing_rate(), 1_000_000, "{mode:?}");
         eventually("its rate", || flow.info().pacing_rate() == 1_000_000);
     }
 }
@@ -228,6 +215,6 @@ fn a_limit_in_mode_clamp_holds_for_any_control() {
         keeps_to(&flow, 2.0);
         kernel.set_bounds(None, &[(flow.cookie(), None)], LONG).expect("bounds");
         eventually("the rate is back", || flow.info().pacing_rate() > 2 * LIMIT);
-        assert_eq!((flow.control().as_str(), max_pacing_rate(&flow)), (control, NONE));
+        assert_eq!((flow.control().as_str(), flow.max_pacing_rate()), (control, NO_PACE));
     }
 }

@@ -197,6 +197,9 @@ pub struct Flow {
     threads: Vec<JoinHandle<()>>,
 }
 
+/// socket(7): SO_MAX_PACING_RATE without a limit.
+pub const NO_PACE: u32 = u32::MAX;
+
 pub const A4: &str = "10.77.0.1";
 pub const A6: &str = "fd77::1";
 pub const B4: &str = "10.78.0.1";
@@ -279,6 +282,17 @@ impl Flow {
     /// The sending socket's congestion control.
     pub fn control(&self) -> String {
         control(&self.sender)
+    }
+
+    /// Limits its pacing rate as an application does, in bytes per second; [`NO_PACE`]: no limit.
+    pub fn set_max_pacing_rate(&self, rate: u32) {
+        set_u32(&*self.sender, nix::libc::SOL_SOCKET, nix::libc::SO_MAX_PACING_RATE, rate)
+            .expect("every socket has it");
+    }
+
+    /// What an application would be told if it asked for that limit.
+    pub fn max_pacing_rate(&self) -> u32 {
+        get_u32(&*self.sender, nix::libc::SOL_SOCKET, nix::libc::SO_MAX_PACING_RATE).expect("every socket has it")
     }
 
     /// The sending socket's `TCP_INFO`.
