@@ -32,7 +32,9 @@ pub struct Bound {
     pub max_segments: u32,
     /// The pacing rate is cut to this, in bit/s of payload, retransmitted or not: eight times what Linux's `sk_pacing_rate`
     /// counts. [`Rate::ZERO`]: no limit. Kept in whole bytes per second, of which it never is less than
-    /// [`LEAST_PACING_RATE`]. Written as `max_pacing_mbps`, in Mb/s, and left out where there is no limit.
+    /// [`LEAST_PACING_RATE`]. Beside it a window of 4 or more lets two segments go at once, so that the receiver acknowledges them
+    /// at once; with less each goes by itself, and waits for the next one to be acknowledged: for the RTT, a segment's time at
+    /// this rate more. Written as `max_pacing_mbps`, in Mb/s, and left out where there is no limit.
     #[serde(rename = "max_pacing_mbps", with = "as_mbps", default, skip_serializing_if = "is_zero")]
     pub max_pacing_rate: Rate,
 }

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Under a bound's limit of the pacing rate segments go as Linux sends them, so many at once as it puts into one packet for the
-//! device to cut (TSO autosizing): two, or what the rate moves in a millisecond. There it matters, for at a low rate single
-//! segments would each wait for the receiver's delayed ACK.
+//! device to cut (TSO autosizing): two, or what the rate moves in a millisecond, but no more than half a window. There it
+//! matters: a single segment is not acknowledged before the next one comes, or the receiver's timer ends.
 //!
 //! *What it leaves out*: such bursts without a limit. Each segment is released by itself then.
 
@@ -55,15 +55,23 @@ impl Burst {
     }
 }
 
-/// Segments that go at once at `rate`: Linux's tcp_tso_autosize(). `shift` is the socket's `sk_pacing_shift` where that is not
-/// the usual one, `min_rtt` the lowest RTT of the last minutes.
-pub(crate) fn quantum_segments(rate: Rate, payload_bytes: u32, min_rtt: Option<Span>, shift: Option<u8>) -> u64 {
+/// Segments that go at once at `rate`: Linux's tcp_tso_autosize(), and tcp_cwnd_test(), since 3.18: "ensure we have at least 2 GSO
+/// packets in flight". `shift` is the socket's `sk_pacing_shift` where that is not the usual one, `min_rtt` the lowest RTT of
+/// the last minutes.
+pub(crate) fn quantum_segments(
+    rate: Rate,
+    payload_bytes: u32,
+    cwnd_segments: u32,
+    min_rtt: Option<Span>,
+    shift: Option<u8>,
+) -> u64 {
     let by_rate = (rate.as_bps() / 8) >> shift.unwrap_or(PACING_SHIFT);
     let by_rtt = min_rtt.map_or(0, |rtt| {
         let halvings = u32::try_from(rtt.as_micros() >> RTT_SHIFT).unwrap_or(u32::MAX);
         MOST_AT_ONCE.checked_shr(halvings).unwrap_or(0)
     });
-    (by_rate.saturating_add(by_rtt).min(MOST_AT_ONCE) / u64::from(payload_bytes)).max(LEAST_AT_ONCE)
+    let autosized = (by_rate.saturating_add(by_rtt).min(MOST_AT_ONCE) / u64::from(payload_bytes)).max(LEAST_AT_ONCE);
+    autosized.min(u64::from(cwnd_segments / 2).max(1))
 }
 
 /// The rate at which `window` segments a round trip are sent; zero before there is an RTT.
@@ -108,7 +116,7 @@ mod tests {
     #[test]
     fn two_segments_go_at_once_or_what_the_rate_moves_in_a_millisecond() {
         let at_once =
-            |mbps, rtt_ms| quantum_segments(Rate::from_mbps(mbps), 1448, Some(Span::from_millis(rtt_ms)), None);
+            |mbps, rtt_ms| quantum_segments(Rate::from_mbps(mbps), 1448, 1000, Some(Span::from_millis(rtt_ms)), None);
         assert_eq!(at_once(0.44, 100), 2);
         // 100 Mb/s are 12,500,000 bytes in 1 s, and 12,207 in 2^-10 s: 8 segments of 1448 bytes.
         assert_eq!(at_once(100.0, 100), 8);
@@ -118,7 +126,10 @@ mod tests {
         // Never more than one packet of 64 KiB.
         assert_eq!(at_once(10_000.0, 100), 45);
         // A driver that asks for 8 ms: 97,656 bytes.
-        assert_eq!(quantum_segments(Rate::from_mbps(40.0), 1448, None, Some(7)), 26);
+        assert_eq!(quantum_segments(Rate::from_mbps(40.0), 1448, 1000, None, Some(7)), 26);
+        // Half of the window, and one at least.
+        let of_window = |cwnd| quantum_segments(Rate::from_mbps(100.0), 1448, cwnd, None, None);
+        assert_eq!([1, 2, 3, 4, 15, 16, 100].map(of_window), [1, 1, 1, 2, 7, 8, 8]);
     }
 
     #[test]

@@ -60,7 +60,14 @@ impl Sender {
             self.on_burst_end(in_flight);
             return None;
         }
-        if self.host_queue_is_full(now) || self.waits_for_pace(now) {
+        if self.host_queue_is_full(now) {
+            return None;
+        }
+        if self.waits_for_pace(now) {
+            if self.limited_burst.is_some() {
+                // A window that such a pace leaves half empty must not grow.
+                self.on_burst_end(in_flight);
+            }
             return None;
         }
         // RFC 6675 §4 NextSeg (1)
@@ -295,7 +302,7 @@ impl Sender {
 
     fn quantum_segments(&self, rate: Rate) -> u64 {
         let shift = self.config.tsq.and_then(|tsq| tsq.pacing_shift);
-        pacing::quantum_segments(rate, self.payload_bytes, self.min_rtt.get(), shift)
+        pacing::quantum_segments(rate, self.payload_bytes, self.window.cwnd_segments, self.min_rtt.get(), shift)
     }
 
     /// For how long a limit of the pacing rate holds back whatever is next: Linux's tcp_pacing_delay().

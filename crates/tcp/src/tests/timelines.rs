@@ -790,26 +790,48 @@ fn under_a_limit_of_the_pacing_rate_segments_go_in_twos() {
             (info(&pair).max_pacing_rate, info(&pair).pacing_rate),
             (Some(Rate::from_mbps(0.4)), Rate::from_mbps(0.4))
         );
-        assert!(info(&pair).cwnd_segments > 20, "{:?}", info(&pair));
     }
 }
 
-/// A window of two, paced, keeps its rate though the receiver waits for two segments before it acknowledges: they come as two.
+/// 50,000 bytes per second are 5 segments in 100 ms: a window of more is not used, and what is not used does not grow
+/// (tcp_cwnd_validate()), in slow start beyond twice what is.
 #[test]
-fn a_paced_window_of_two_segments_does_not_wait_for_delayed_acks() {
+fn under_a_limit_of_the_pacing_rate_the_window_does_not_grow_without_end() {
+    let mut pair = established(&plain(), 100_000);
+    pair.ends[CLIENT].set_bound(slow_pace().leased(pair.now, Span::from_secs(100)));
+    run(&mut pair, 20_000);
+    let info = info(&pair);
+    assert!((10..=24).contains(&info.cwnd_segments) && info.unacked_segments <= 6, "{info:?}");
+}
+
+/// ```text
+/// window 4   client  0, 1            2, 3            4, 5         40 ms apart; each pair is acknowledged when it is there
+/// window 2   client  0       1       2       3       4            20 ms apart; 0 is acknowledged with 1, so after 24 ms
+/// ```
+/// Half a window goes at once at most, and the receiver waits for two segments before it acknowledges. The rate is the same.
+#[test]
+fn a_paced_window_of_four_segments_does_not_wait_for_delayed_acks_and_one_of_two_does() {
     let config = Config { delayed_ack: DelayedAck::LINUX, ..plain() };
-    let mut pair = Pair::new(&config, &config, LawName::NewReno, Span::from_millis(2));
-    pair.ends[CLIENT].write_endless();
-    let bound = Bound { max_segments: 2, max_pacing_rate: Rate::from_mbps(0.4), ..Bound::default() };
-    pair.ends[CLIENT].set_bound(bound.leased(Time::ZERO, Span::from_secs(60)));
-    pair.run_until(ms(20_000));
-    let acked = info(&pair).acked_bytes;
-    pair.run_until(ms(40_000));
-    // 20 s at 50,000 bytes per second, give or take a window.
-    let in_20_s = info(&pair).acked_bytes - acked;
-    assert!((998_000..=1_002_000).contains(&in_20_s), "{in_20_s}");
-    let times: Vec<Time> = pair.data(CLIENT, ms(20_000)).iter().map(|(at, ..)| *at).collect();
-    assert!(times.chunks_exact(2).all(|two| two[0] == two[1]), "{:?}", &times[..8]);
+    for (window, at_once, rtt_ms) in [(4, 2, 4), (2, 1, 24)] {
+        let mut pair = Pair::new(&config, &config, LawName::NewReno, Span::from_millis(2));
+        pair.ends[CLIENT].write_endless();
+        let bound = Bound { max_segments: window, max_pacing_rate: Rate::from_mbps(0.4), ..Bound::default() };
+        pair.ends[CLIENT].set_bound(bound.leased(Time::ZERO, Span::from_secs(60)));
+        pair.run_until(ms(20_000));
+        let acked = info(&pair).acked_bytes;
+        pair.run_until(ms(40_000));
+        // 20 s at 50,000 bytes per second, give or take a window.
+        let in_20_s = info(&pair).acked_bytes - acked;
+        assert!((996_000..=1_004_000).contains(&in_20_s), "{in_20_s}");
+        let times: Vec<Time> = pair.data(CLIENT, ms(20_000)).iter().map(|(at, ..)| *at).collect();
+        for burst in times[..times.len() / at_once * at_once].chunks_exact(at_once) {
+            assert!(
+                burst[0] == burst[at_once - 1] && burst[0].as_nanos() % 20_000_000 == times[0].as_nanos() % 20_000_000
+            );
+        }
+        assert_eq!(times[at_once] - times[0], Span::from_millis(20 * at_once as u64));
+        assert_eq!(info(&pair).latest_rtt, Some(Span::from_millis(rtt_ms)));
+    }
 }
 
 /// The lease ends at 1010 ms, in the middle of a wait: what is next goes then, and the law's window at once.
