@@ -122,14 +122,18 @@ impl ShareMeter {
             let host =
                 hosts.entry(flow.host).or_insert_with(|| Host { received: vec![0.0; steps], busy: vec![false; steps] });
             let mut next = 0;
+            let gap = match flow.samples.as_slice() {
+                [.., before, last] => last.at.saturating_since(before.at),
+                _ => Span::ZERO,
+            };
             for step in 0..steps {
                 let at = Time::ZERO + STEP * step as u64;
                 next += flow.samples[next..].partition_point(|sample| sample.at <= at);
                 let before = next.checked_sub(1).map(|last| flow.samples[last]);
                 let after = flow.samples.get(next);
                 host.received[step] += received(before, after, at);
-                // After its last sample a connection is over, or the run is: two samples in a row are never a window apart.
-                let fresh = |sample: &Sample| after.is_some() || at.saturating_since(sample.at) < WINDOW;
+                // After its last sample a connection is over, or the run is.
+                let fresh = |sample: &Sample| after.is_some() || at.saturating_since(sample.at) <= gap;
                 host.busy[step] |= before.is_some_and(|sample| sample.busy && fresh(&sample));
             }
         }
@@ -303,6 +307,17 @@ mod tests {
             _ => 100,
         };
         assert_eq!(all(&meter(3, 40_000, rate), 40), []);
+    }
+
+    #[test]
+    fn a_connection_that_is_sampled_no_more_is_over() {
+        // Three, of which the third is sampled until 15 s.
+        let mut meter = meter(3, 30_000, |_, _| 100);
+        let third = meter.flows.get_mut(&2).expect("the third");
+        third.samples.retain(|sample| sample.at <= Time::ZERO + Span::from_secs(15));
+        let followed = all(&meter, 30);
+        assert_eq!(followed.len(), 1, "{followed:?}");
+        assert_eq!((followed[0].kind, followed[0].at_s, followed[0].busy_hosts), (ChangeKind::Departure, 15.1, 2));
     }
 
     #[test]
