@@ -16,7 +16,7 @@ use crate::info::Info;
 use crate::last_link::{self, Reporter, report_in};
 use crate::receiver::Receiver;
 use crate::segment::{Offer, Segment, TIMESTAMPS_BYTES, Timestamps};
-use crate::sender::{Agreed, Sender};
+use crate::sender::{Agreed, Outgoing, Sender};
 use control::bound::LeasedBound;
 use control::last_link::LinkReport;
 use control::law::{Choice, LawName};
@@ -284,14 +284,18 @@ impl Endpoint {
             return self.handshake.due.then(|| self.handshake_segment(now));
         }
         let segment = match self.sender.next(now) {
-            Some(outgoing) => self.segment(now, outgoing.seq, outgoing.payload_bytes, outgoing.fin),
-            None if self.receiver.wants_ack() => self.segment(now, self.sender.snd_nxt(), 0, false),
+            Some(outgoing) => self.segment(now, outgoing),
+            None if self.receiver.wants_ack() => {
+                let seq = self.sender.snd_nxt();
+                self.segment(now, Outgoing { seq, payload_bytes: 0, fin: false, push: false })
+            }
             None => return None,
         };
         Some(segment)
     }
 
-    fn segment(&mut self, now: Time, seq: u64, payload_bytes: u32, fin: bool) -> Segment {
+    fn segment(&mut self, now: Time, outgoing: Outgoing) -> Segment {
+        let Outgoing { seq, payload_bytes, fin, push } = outgoing;
         let timestamps =
             self.timestamps.then(|| Timestamps { value: self.clock.ticks(now), echo: self.receiver.ts_recent() });
         let mut segment = Segment {
@@ -301,6 +305,7 @@ impl Endpoint {
             window_bytes: self.receiver.window(),
             timestamps,
             fin,
+            push,
             has_ack: true,
             ..Segment::default()
         };

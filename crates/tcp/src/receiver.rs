@@ -207,11 +207,11 @@ impl Receiver {
             self.on_out_of_order(seq..end);
             self.ack_out_of_order(now, srtt);
         } else {
-            self.on_in_order(now, seq, end);
+            self.on_in_order(now, seq, end, segment.push);
         }
     }
 
-    fn on_in_order(&mut self, now: Time, seq: u64, end: u64) {
+    fn on_in_order(&mut self, now: Time, seq: u64, end: u64, push: bool) {
         if seq < self.rcv_nxt {
             self.d_sack = Some(seq..self.rcv_nxt);
         }
@@ -233,6 +233,7 @@ impl Receiver {
             || self.d_sack.is_some()
             || waiting > (self.segments_per_ack - 1) * self.segment_bytes
             || self.is_finished()
+            || (push && !self.paused)
         {
             self.ack_now();
         } else if self.ack_at == Time::MAX {

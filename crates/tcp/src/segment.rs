@@ -44,6 +44,8 @@ pub struct Segment {
     pub syn: bool,
     /// The sender will send nothing after this segment's data.
     pub fin: bool,
+    /// PSH, the end of what the application wrote at once. Set under a limit of the pacing rate only: see `pacing.rs`.
+    pub push: bool,
     /// `ack` is valid: everything but a client's SYN.
     pub has_ack: bool,
     /// RFC 2018. If the first block is a duplicate that arrived, it is a D-SACK (RFC 2883).
@@ -63,7 +65,8 @@ pub struct Timestamps {
     pub echo: u32,
 }
 
-/// What a SYN offers, in options. Meaningless without `syn`.
+/// What a SYN offers, in options. Meaningless without `syn`. Packed: a sixth byte, of padding, would make every segment larger.
+#[repr(packed)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offer {
     /// Largest payload without options that the offering side takes.

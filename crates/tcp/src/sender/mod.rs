@@ -29,6 +29,7 @@ use control::bound::{LawWindow, LeasedBound};
 use control::last_link::LinkReport;
 use control::law::{Acked, Choice, INFINITE_SSTHRESH, Law, Lost, Reported, Start, Window};
 use transmit::Forced;
+pub(crate) use transmit::Outgoing;
 use units::{Rate, Span, Time};
 
 /// An endless writer has written this far.

@@ -27,6 +27,8 @@ pub(crate) struct Outgoing {
     pub(crate) seq: u64,
     pub(crate) payload_bytes: u32,
     pub(crate) fin: bool,
+    /// See [`Segment::push`](crate::Segment::push).
+    pub(crate) push: bool,
 }
 
 /// Why there is no new segment.
@@ -135,9 +137,14 @@ impl Sender {
                 let room = (self.snd_una + self.snd_wnd).saturating_sub(self.snd_nxt);
                 let fits = room.min(self.unsent_bytes()).min(u64::from(self.payload_bytes)) as u32;
                 if fits > 0 {
-                    return Some(self.send_new(now, Outgoing { seq: self.snd_nxt, payload_bytes: fits, fin: false }));
+                    return Some(
+                        self.send_new(
+                            now,
+                            Outgoing { seq: self.snd_nxt, payload_bytes: fits, fin: false, push: false },
+                        ),
+                    );
                 }
-                Some(Outgoing { seq: self.snd_una - 1, payload_bytes: 0, fin: false })
+                Some(Outgoing { seq: self.snd_una - 1, payload_bytes: 0, fin: false, push: false })
             }
         }
     }
@@ -190,7 +197,7 @@ impl Sender {
                 return Err(Nothing::Small);
             }
         }
-        Ok(Outgoing { seq: self.snd_nxt, payload_bytes: length as u32, fin })
+        Ok(Outgoing { seq: self.snd_nxt, payload_bytes: length as u32, fin, push: false })
     }
 
     fn send_new(&mut self, now: Time, outgoing: Outgoing) -> Outgoing {
@@ -223,7 +230,7 @@ impl Sender {
         } else if self.timer.kind == TimerKind::Retransmission {
             self.schedule_probe(now, false);
         }
-        outgoing
+        Outgoing { push: self.limited_burst.as_mut().is_some_and(pacing::Burst::take_push), ..outgoing }
     }
 
     fn retransmit(&mut self, now: Time, index: usize) -> Outgoing {
@@ -238,7 +245,7 @@ impl Sender {
         if index == 0 && self.timer.kind != TimerKind::Reordering && !impatient {
             self.arm_retransmission(now, TimerKind::Retransmission);
         }
-        Outgoing { seq: record.seq, payload_bytes: record.payload_bytes(), fin: record.is_fin() }
+        Outgoing { seq: record.seq, payload_bytes: record.payload_bytes(), fin: record.is_fin(), push: false }
     }
 
     /// RFC 6675 §4 NextSeg (3) and (4) apply.

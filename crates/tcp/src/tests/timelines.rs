@@ -834,6 +834,32 @@ fn a_paced_window_of_four_segments_does_not_wait_for_delayed_acks_and_one_of_two
     }
 }
 
+/// ```text
+/// client    0  1 2   3 4   5 6 ...                 two at once, 24 ms apart
+/// server        2     4     6    1 is acknowledged with 0, 2 waits for 3, and so on
+/// ```
+/// Sixteen segments are acknowledged at once and then every second one, whatever goes together: if that falls apart, until PSH.
+#[test]
+fn a_receiver_that_acknowledges_across_bursts_does_so_until_the_next_push() {
+    for quick_segments in [15, 16, 17, 18] {
+        let config = Config { delayed_ack: DelayedAck { quick_segments, ..DelayedAck::LINUX }, ..plain() };
+        let mut pair = Pair::new(&config, &config, LawName::NewReno, Span::from_millis(2));
+        pair.ends[CLIENT].write_endless();
+        let bound = Bound { max_segments: 4, max_pacing_rate: Rate::from_mbps(0.6), ..Bound::default() };
+        pair.ends[CLIENT].set_bound(bound.leased(Time::ZERO, Span::from_secs(60)));
+        pair.run_until(ms(4000));
+        let pushed: Vec<u64> =
+            pair.log.iter().filter(|(.., segment)| segment.push).map(|(.., segment)| segment.end()).collect();
+        // 4 s at 75,000 bytes per second, and a push each 66,000, at the end of the burst.
+        assert!((4..=5).contains(&pushed.len()), "{pushed:?}");
+        let acked_at: Vec<Time> = pair.acks(SERVER, ms(2000)).iter().map(|(at, _)| *at).collect();
+        let sent_at: Vec<Time> =
+            pair.data(CLIENT, ms(2000)).iter().map(|(at, ..)| *at + Span::from_millis(2)).collect();
+        assert!(acked_at.len() > 50 && acked_at.iter().all(|at| sent_at.contains(at) || *at < sent_at[0]));
+        assert_eq!(info(&pair).latest_rtt, Some(Span::from_millis(4)), "{quick_segments}");
+    }
+}
+
 /// The lease ends at 1010 ms, in the middle of a wait: what is next goes then, and the law's window at once.
 #[test]
 fn a_pace_ends_with_its_lease() {
