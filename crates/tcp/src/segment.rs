@@ -66,7 +66,7 @@ pub struct Timestamps {
 }
 
 /// What a SYN offers, in options. Meaningless without `syn`. Packed: a sixth byte, of padding, would make every segment larger.
-#[repr(packed)]
+#[repr(Rust, packed)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offer {
     /// Largest payload without options that the offering side takes.
