@@ -16,6 +16,7 @@
 
 pub mod keys;
 
+mod check;
 mod expression;
 mod measure;
 mod plan;

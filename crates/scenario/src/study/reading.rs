@@ -1,16 +1,16 @@
 //! From the text of a study to what it means.
 
-use super::expression::{self, FUNCTIONS, Figures, Scope, reference_at};
+use super::check::{Kept, check_claims, check_searches};
+use super::expression::{self, FUNCTIONS, reference_at};
 use super::keys::Section;
 use super::measure::{Measure, Problem};
 use super::search::Search;
-use super::space::{CASE, Curve, Dimension, Level, Reference, Selection, Space, fixed};
+use super::space::{CASE, Curve, Dimension, Level, Reference, Selection, Space};
 use super::{Base, Claim, ClaimedNumber, Condition, Criterion, Figure, Setting, Study, StudyError};
 use crate::document::{Path, line_of, line_of_key, nearest, shown, type_name};
 use crate::error::KeyError;
 use crate::overrides::Override;
 use crate::result::HostsKind;
-use std::sync::{Arc, Mutex};
 use toml::{Table, Value};
 
 /// Numbers that are not whole are never searched more finely, relative to them: a search would not end.
@@ -110,13 +110,13 @@ fn name_of(file: &str) -> String {
 }
 
 /// Where keys came from, for the messages.
-struct Source<'a> {
+pub(super) struct Source<'a> {
     file: &'a str,
     text: &'a str,
 }
 
 impl Source<'_> {
-    fn error(&self, path: &Path, problem: Problem) -> StudyError {
+    pub(super) fn error(&self, path: &Path, problem: Problem) -> StudyError {
         KeyError {
             file: self.file.to_owned(),
             line: line_of_key(self.text, path),
@@ -803,97 +803,6 @@ fn check_criterion(entries: &Entries<'_>, criterion: &Criterion, paper: Option<f
     let (low, high) = criterion.range(paper);
     if low > high {
         return Err(entries.error("at_least", format!("no value is at least {low} and at most {high}")));
-    }
-    Ok(())
-}
-
-/// The measures that are looked at, each once.
-#[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<Measure>>>);
-
-impl Kept {
-    fn add(&self, measure: &Measure) {
-        let mut kept = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if !kept.contains(measure) {
-            kept.push(measure.clone());
-        }
-    }
-
-    fn all(&self) -> Vec<Measure> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
-    }
-}
-
-/// Evaluates every claim once with made-up results, which tells what does not exist, and which measures are looked at.
-fn check_claims(source: &Source<'_>, space: Space, claims: &[Claim], kept: &Kept) -> Result<Space, StudyError> {
-    let space = Arc::new(space);
-    let look = kept.clone();
-    let figures: Arc<Figures> = Arc::new(move |point, measure: &Measure| {
-        look.add(measure);
-        // Never twice the same, so that no difference of two is 0.
-        Ok(1.0 + point as f64 / 1_024.0)
-    });
-    for (index, claim) in claims.iter().enumerate() {
-        let path = Path::default().key("claims").index(index);
-        let (dimensions, expressions): (Vec<usize>, Vec<(Path, &str)>) = match &claim.value {
-            ClaimedNumber::Expression(value) => (claim.each.clone(), vec![(path.key("value"), value)]),
-            ClaimedNumber::Share { cells, conditions } => {
-                (claim.each.iter().chain(cells).copied().collect(), expressions(&path, conditions))
-            }
-        };
-        for levels in space.combinations(&claim.selection, &dimensions) {
-            let selection = fixed(&claim.selection, &dimensions, &levels);
-            let scope = Scope { space: Arc::clone(&space), selection, figures: Arc::clone(&figures) };
-            check_expressions(source, &expressions, &scope)?;
-        }
-    }
-    drop(figures);
-    Ok(Arc::try_unwrap(space).unwrap_or_else(|shared| (*shared).clone()))
-}
-
-/// The same of every search: it sees the point that it is about, and no other.
-fn check_searches(
-    source: &Source<'_>,
-    space: Space,
-    searches: &[Option<Search>],
-    kept: &Kept,
-) -> Result<Space, StudyError> {
-    let space = Arc::new(space);
-    let dimensions: Vec<usize> = (0..space.dimensions.len()).collect();
-    for (case, search) in searches.iter().enumerate().filter_map(|(case, search)| Some((case, search.as_ref()?))) {
-        let path = Path::default().key("cases").index(case).key("search");
-        let mut all = vec![(path.key("maximise"), search.maximise.as_str())];
-        all.extend(expressions(&path, &search.conditions));
-        let this_case = fixed(&space.everything(), &[0], &[case]);
-        for point in space.select(&this_case) {
-            let look = kept.clone();
-            let figures: Arc<Figures> = Arc::new(move |at, measure: &Measure| {
-                look.add(measure);
-                match at == point {
-                    _ if measure.is_of_searches() => Err(format!("{measure} is not known before the search is over")),
-                    true => Ok(1.0 + point as f64 / 1_024.0),
-                    false => Err("a search sees its own point only".to_owned()),
-                }
-            });
-            let selection = fixed(&space.everything(), &dimensions, &space.levels_at(point));
-            check_expressions(source, &all, &Scope { space: Arc::clone(&space), selection, figures })?;
-        }
-    }
-    Ok(Arc::try_unwrap(space).unwrap_or_else(|shared| (*shared).clone()))
-}
-
-/// The expressions of conditions, each with its place.
-fn expressions<'a>(path: &Path, conditions: &'a [Condition]) -> Vec<(Path, &'a str)> {
-    let place = |index: usize| path.key("conditions").index(index).key("value");
-    conditions.iter().enumerate().map(|(index, condition)| (place(index), condition.value.as_str())).collect()
-}
-
-fn check_expressions(source: &Source<'_>, expressions: &[(Path, &str)], scope: &Scope) -> Result<(), StudyError> {
-    for (path, expression) in expressions {
-        match expression::evaluate(expression, scope) {
-            Err(problem) if !expression::is_not_finite(&problem) => return Err(source.error(path, problem)),
-            _ => {}
-        }
     }
     Ok(())
 }
