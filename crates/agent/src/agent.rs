@@ -424,6 +424,8 @@ fn flow_sample(sample: &SocketSample) -> FlowSample {
         id: FlowId(sample.cookie),
         srtt: sample.srtt,
         min_rtt: sample.min_rtt,
+        newest_rtt: sample.newest_rtt,
+        mss_bytes: u32::try_from(sample.mss.get()).unwrap_or(0),
         cwnd_segments: sample.cwnd_segments,
         acked: sample.acked,
         in_flight_segments: sample.in_flight_segments,

@@ -12,7 +12,7 @@ use control::group::{GroupId, Label};
 use control::peers::{PeerId, Report};
 use std::net::{TcpStream, UdpSocket};
 use std::time::Duration;
-use units::Span;
+use units::{Rate, Span};
 
 /// No limit is to be below this, whoever says what.
 const FLOOR_SEGMENTS: u32 = 5;
@@ -69,6 +69,11 @@ fn worst(sender: u64) -> Beacon {
             min_rtt: Some(Span::from_secs(1)),
             controlling: true,
             congested: true,
+            common_rate: Rate::from_bps(8),
+            delivered: Rate::ZERO,
+            excess: Some(Span::from_secs(4000)),
+            released: false,
+            harmed: false,
         },
     }
 }
@@ -160,7 +165,7 @@ fn garbage_and_other_groups_are_counted_by_their_cause() {
         ("length", vec![good[..43].to_vec(), good[..4].to_vec(), Vec::new(), [good.clone(), vec![0]].concat()]),
         ("magic", vec![with(0, b'l'), vec![0; 44], b"GET / HTTP/1.1".to_vec()]),
         ("version", vec![with(4, 1), with(4, 3)]),
-        ("flags", vec![with(5, 8), with(5, 0xff)]),
+        ("flags", vec![with(5, 64 | 8), with(5, 0xff)]),
         ("no-key", vec![worst(2).encode(Some(&GroupKey::new(b"a key of theirs, theirs").expect("long enough")))]),
         ("group", vec![worst(3).encode(None), Beacon { group: GroupId(office.0 ^ 1), ..worst(4) }.encode(None)]),
     ];

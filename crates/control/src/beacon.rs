@@ -1,4 +1,5 @@
-//! What peers tell each other, on the wire: one UDP datagram of 44 bytes, or 60 with a group key, every 0.3 s or less often
+//! What peers tell each other, on the wire: one UDP datagram of 44 bytes, 12 more from the policy `lasthop`, and
+//! 16 more with a group key, every 0.3 s or less often
 //! ([`crate::pace`]).
 //!
 //! All numbers big-endian.
@@ -7,7 +8,7 @@
 //! | --- | --- | --- | --- |
 //! | 0 | 4 | magic | `LHOP` (4c 48 4f 50) |
 //! | 4 | 1 | version | 2 |
-//! | 5 | 1 | flags | bit 0: a tag follows; bit 1: controlling; bit 2: congested; others 0 |
+//! | 5 | 1 | flags | bit 0: a tag follows; bit 1: controlling; bit 2: congested; bit 3: extended; bit 4: released; bit 5: harmed; others 0 |
 //! | 6 | 2 | busy_flows | connections that are sending |
 //! | 8 | 8 | sender | random, chosen at each start |
 //! | 16 | 8 | timestamp_ns | wall clock, ns since 1970-01-01 UTC; rises with every beacon of a sender |
@@ -15,7 +16,12 @@
 //! | 28 | 4 | min_rtt_us | lowest RTT; 0: not known |
 //! | 32 | 8 | group | which access point, as [`GroupId`] |
 //! | 40 | 4 | interval_ms | the next beacon is due after this |
-//! | 44 | 16 | tag | with a group key: HMAC-SHA-256 of bytes 0 to 43, its first 16 bytes |
+//! | 44 | 4 | common_rate | extended: bytes of payload per second that each host may send; 0: does not control |
+//! | 48 | 4 | delivered | extended: bytes of payload per second that the sender gets |
+//! | 52 | 4 | excess_us | extended: RTT − lowest RTT, the mean over the sender's busy connections, and 1; 0: not known |
+//! | 44 or 56 | 16 | tag | with a group key: HMAC-SHA-256 of all before it, its first 16 bytes |
+//!
+//! Hosts are extended that have anything to say there: those with the policy `lasthop`. Bits 4 and 5 come with them only.
 //!
 //! Only beacons of the receiver's own group are heard: several access points on one network do not mix.
 //!
@@ -35,22 +41,29 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use std::collections::BTreeMap;
 use std::fmt;
-use units::Span;
+use units::{Rate, Span};
 
 /// Between two beacons of a host (hayakawa: "broadcasted by the UDP every 0.3 seconds"), where there are few hosts.
 pub const INTERVAL: Span = Span::from_millis(300);
 /// The version that is sent and heard.
 pub const VERSION: u8 = 2;
-/// Bytes of a beacon without a group key.
+/// Bytes of a beacon that is neither extended nor authenticated.
 pub const PLAIN_BYTES: usize = 44;
-/// Bytes of a beacon with a group key.
-pub const AUTHENTICATED_BYTES: usize = PLAIN_BYTES + TAG_BYTES;
+/// What the policy `lasthop` adds.
+pub const EXTENSION_BYTES: usize = 12;
+/// The longest beacon: extended, and with a group key.
+pub const LONGEST_BYTES: usize = PLAIN_BYTES + EXTENSION_BYTES + TAG_BYTES;
 
 const TAG_BYTES: usize = 16; // RFC 2104 §5: at least half of the hash, at least 80 bits
 const MAGIC: [u8; 4] = *b"LHOP";
 const FLAG_AUTHENTICATED: u8 = 1;
 const FLAG_CONTROLLING: u8 = 2;
 const FLAG_CONGESTED: u8 = 4;
+const FLAG_EXTENDED: u8 = 8;
+const FLAG_RELEASED: u8 = 16;
+const FLAG_HARMED: u8 = 32;
+const ONLY_EXTENDED: u8 = FLAG_RELEASED | FLAG_HARMED;
+const FLAGS: u8 = FLAG_AUTHENTICATED | FLAG_CONTROLLING | FLAG_CONGESTED | FLAG_EXTENDED | ONLY_EXTENDED;
 
 /// What one beacon says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +76,8 @@ pub struct Beacon {
     pub group: GroupId,
     /// When the next one is due. Travels in whole milliseconds, up to 49 days.
     pub interval: Span,
-    /// What. RTTs travel in whole microseconds (rounded up, so that known stays known), up to 71 minutes.
+    /// What. RTTs travel in whole microseconds (rounded up, so that known stays known), up to 71 minutes; rates in whole bytes
+    /// per second, up to 34 Gb/s; what the RTT lies above the lowest rounded down.
     pub report: Report,
 }
 
@@ -116,14 +130,29 @@ impl fmt::Debug for GroupKey {
 }
 
 impl Beacon {
-    /// The datagram: [`PLAIN_BYTES`] long, with a key [`AUTHENTICATED_BYTES`].
+    /// The datagram, from [`PLAIN_BYTES`] to [`LONGEST_BYTES`] long.
     pub fn encode(&self, key: Option<&GroupKey>) -> Vec<u8> {
-        let Report { busy_flows, srtt, min_rtt, controlling, congested } = self.report;
+        let Report {
+            busy_flows,
+            srtt,
+            min_rtt,
+            controlling,
+            congested,
+            common_rate,
+            delivered,
+            excess,
+            released,
+            harmed,
+        } = self.report;
+        let extended = self.report.is_extended();
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         let flags = flag(key.is_some(), FLAG_AUTHENTICATED)
             | flag(controlling, FLAG_CONTROLLING)
-            | flag(congested, FLAG_CONGESTED);
-        let mut datagram = Vec::with_capacity(AUTHENTICATED_BYTES);
+            | flag(congested, FLAG_CONGESTED)
+            | flag(extended, FLAG_EXTENDED)
+            | flag(released, FLAG_RELEASED)
+            | flag(harmed, FLAG_HARMED);
+        let mut datagram = Vec::with_capacity(LONGEST_BYTES);
         datagram.extend_from_slice(&MAGIC);
         datagram.extend_from_slice(&[VERSION, flags]);
         datagram.extend_from_slice(&busy_flows.to_be_bytes());
@@ -134,6 +163,13 @@ impl Beacon {
         datagram.extend_from_slice(&self.group.0.to_be_bytes());
         let interval_ms = u32::try_from(self.interval.as_millis()).unwrap_or(u32::MAX);
         datagram.extend_from_slice(&interval_ms.to_be_bytes());
+        if extended {
+            let excess_us =
+                excess.map_or(0, |excess| u32::try_from(excess.as_micros()).unwrap_or(u32::MAX).saturating_add(1));
+            for number in [bytes_per_second(common_rate), bytes_per_second(delivered), excess_us] {
+                datagram.extend_from_slice(&number.to_be_bytes());
+            }
+        }
         if let Some(key) = key {
             let tag = key.mac(&datagram).finalize().into_bytes();
             datagram.extend_from_slice(&tag[..TAG_BYTES]);
@@ -156,21 +192,24 @@ impl Beacon {
         if version != VERSION {
             return Err(Reject::Version);
         }
-        if flags & !(FLAG_AUTHENTICATED | FLAG_CONTROLLING | FLAG_CONGESTED) != 0 {
+        let extended = flags & FLAG_EXTENDED != 0;
+        if flags & !FLAGS != 0 || (!extended && flags & ONLY_EXTENDED != 0) {
             return Err(Reject::Flags);
         }
         let authenticated = flags & FLAG_AUTHENTICATED != 0;
-        if datagram.len() != if authenticated { AUTHENTICATED_BYTES } else { PLAIN_BYTES } {
+        let message_bytes = PLAIN_BYTES + if extended { EXTENSION_BYTES } else { 0 };
+        if datagram.len() != message_bytes + if authenticated { TAG_BYTES } else { 0 } {
             return Err(Reject::Length);
         }
-        let (message, tag) = datagram.split_at(PLAIN_BYTES);
+        let (message, tag) = datagram.split_at(message_bytes);
+        let extension = |at| if extended { u32::from_be_bytes(field(message, at)) } else { 0 };
         match (key, authenticated) {
             (None, false) => {}
             (None, true) => return Err(Reject::NoKey),
             (Some(_), false) => return Err(Reject::Unauthenticated),
             (Some(key), true) => key.mac(message).verify_truncated_left(tag).map_err(|_| Reject::Tag)?,
         }
-        Ok(Self {
+        let beacon = Self {
             sender: PeerId(u64::from_be_bytes(field(message, 8))),
             timestamp_ns: u64::from_be_bytes(field(message, 16)),
             group: GroupId(u64::from_be_bytes(field(message, 32))),
@@ -181,8 +220,15 @@ impl Beacon {
                 min_rtt: span(u32::from_be_bytes(field(message, 28))),
                 controlling: flags & FLAG_CONTROLLING != 0,
                 congested: flags & FLAG_CONGESTED != 0,
+                common_rate: rate(extension(44)),
+                delivered: rate(extension(48)),
+                excess: extension(52).checked_sub(1).map(|us| Span::from_micros(us.into())),
+                released: flags & FLAG_RELEASED != 0,
+                harmed: flags & FLAG_HARMED != 0,
             },
-        })
+        };
+        // There is one way to say a thing: who has nothing to add says nothing.
+        if beacon.report.is_extended() == extended { Ok(beacon) } else { Err(Reject::Flags) }
     }
 }
 
@@ -257,6 +303,22 @@ fn microseconds(rtt: Option<Span>) -> u32 {
     rtt.map_or(0, |rtt| u32::try_from(rtt.as_nanos().div_ceil(1000).max(1)).unwrap_or(u32::MAX))
 }
 
+impl Report {
+    /// It says something of the policy `lasthop`.
+    fn is_extended(&self) -> bool {
+        let Self { common_rate, delivered, excess, released, harmed, .. } = *self;
+        bytes_per_second(common_rate) > 0 || bytes_per_second(delivered) > 0 || excess.is_some() || released || harmed
+    }
+}
+
+fn bytes_per_second(rate: Rate) -> u32 {
+    u32::try_from(rate.as_bps() / 8).unwrap_or(u32::MAX)
+}
+
+fn rate(bytes_per_second: u32) -> Rate {
+    Rate::from_bps(u64::from(bytes_per_second) * 8)
+}
+
 fn span(microseconds: u32) -> Option<Span> {
     (microseconds != 0).then(|| Span::from_micros(microseconds.into()))
 }
@@ -290,6 +352,11 @@ mod tests {
                 min_rtt: Some(Span::from_millis(256)),
                 controlling: true,
                 congested: false,
+                common_rate: Rate::from_mbps(2.4),
+                delivered: Rate::from_bps(8),
+                excess: Some(Span::from_micros(258)),
+                released: false,
+                harmed: true,
             },
         }
     }
@@ -299,7 +366,7 @@ mod tests {
         #[rustfmt::skip]
         let expected = [
             0x4c, 0x48, 0x4f, 0x50, // LHOP
-            2, 2,                   // version 2, controlling
+            2, 42,                  // version 2, controlling, extended, harmed
             0, 2,                   // busy_flows
             0, 0, 0, 0, 0, 0, 1, 2, // sender 258
             0, 0, 0, 0, 0, 0, 0, 9, // timestamp
@@ -307,8 +374,20 @@ mod tests {
             0x00, 0x03, 0xe8, 0x00, // 256,000 us = 0x3e800
             0, 0, 0, 0, 0, 0, 0xab, 0xcd, // group 0xabcd
             0x00, 0x00, 0x01, 0x2c, // 300 ms = 0x12c
+            0x00, 0x04, 0x93, 0xe0, // 2.4 Mb/s = 300,000 B/s = 0x493e0
+            0, 0, 0, 1,             // 8 bit/s
+            0, 0, 1, 3,             // 258 us, and 1
         ];
         assert_eq!(beacon(258, 9).encode(None), expected);
+    }
+
+    #[test]
+    fn whoever_has_nothing_to_add_sends_the_short_one() {
+        let of_old = Report { busy_flows: 2, controlling: true, ..Report::default() };
+        let short = Beacon { report: of_old, ..beacon(1, 2) }.encode(None);
+        assert_eq!((short.len(), short[5]), (PLAIN_BYTES, FLAG_CONTROLLING));
+        assert_eq!(Beacon::decode(&short, None).map(|beacon| beacon.report), Ok(of_old));
+        assert_eq!(beacon(1, 2).encode(Some(&ours())).len(), LONGEST_BYTES);
     }
 
     #[test]
@@ -321,8 +400,9 @@ mod tests {
             [0x60, 0xe4, 0x31, 0x59, 0x1e, 0xe0, 0xb6, 0x7f, 0x0d, 0x8a, 0x26, 0xaa, 0xcb, 0xf5, 0xb7, 0x7f]
         );
         let datagram = beacon(1, NOW_NS).encode(Some(&ours()));
-        assert_eq!(datagram.len(), AUTHENTICATED_BYTES);
-        assert_eq!(datagram[PLAIN_BYTES..], ours().mac(&datagram[..PLAIN_BYTES]).finalize().into_bytes()[..TAG_BYTES]);
+        assert_eq!(datagram.len(), LONGEST_BYTES);
+        let (message, tag) = datagram.split_at(LONGEST_BYTES - TAG_BYTES);
+        assert_eq!(*tag, ours().mac(message).finalize().into_bytes()[..TAG_BYTES]);
     }
 
     #[test]
@@ -336,11 +416,13 @@ mod tests {
         };
         assert_eq!(Beacon::decode(&[], None), Err(Reject::Length));
         assert_eq!(Beacon::decode(b"LHOP", None), Err(Reject::Length));
-        assert_eq!(Beacon::decode(&plain[..43], None), Err(Reject::Length));
+        assert_eq!(Beacon::decode(&plain[..55], None), Err(Reject::Length));
         assert_eq!(Beacon::decode(&[plain.clone(), vec![0]].concat(), None), Err(Reject::Length));
         assert_eq!(Beacon::decode(b"GET / HTTP/1.1", None), Err(Reject::Magic));
         assert_eq!(Beacon::decode(&changed(4, 1), None), Err(Reject::Version));
-        assert_eq!(Beacon::decode(&changed(5, 8), None), Err(Reject::Flags));
+        assert_eq!(Beacon::decode(&changed(5, 64), None), Err(Reject::Flags));
+        assert_eq!(Beacon::decode(&changed(5, FLAG_HARMED), None), Err(Reject::Flags)); // only with the extension
+        assert_eq!(Beacon::decode(&changed(5, 0), None), Err(Reject::Length));
         assert_eq!(Beacon::decode(&authenticated, None), Err(Reject::NoKey));
         assert_eq!(Beacon::decode(&plain, Some(&ours())), Err(Reject::Unauthenticated));
         assert_eq!(Beacon::decode(&authenticated, Some(&key(b"another key, sixteen"))), Err(Reject::Tag));
@@ -451,14 +533,30 @@ mod tests {
 
     fn any_beacon() -> impl Strategy<Value = Beacon> {
         let rtt = || any::<u32>().prop_map(span);
+        let rate = || any::<u32>().prop_map(super::rate);
+        let excess = proptest::option::of((0..u32::MAX).prop_map(|us| Span::from_micros(us.into())));
+        let ours = (rate(), rate(), excess, any::<bool>(), any::<bool>());
         let whence = (any::<u64>(), any::<u64>(), any::<u64>(), any::<u32>());
-        (whence, any::<u16>(), rtt(), rtt(), any::<bool>(), any::<bool>()).prop_map(
-            |((sender, timestamp_ns, group, interval_ms), busy_flows, srtt, min_rtt, controlling, congested)| Beacon {
-                sender: PeerId(sender),
-                timestamp_ns,
-                group: GroupId(group),
-                interval: Span::from_millis(interval_ms.into()),
-                report: Report { busy_flows, srtt, min_rtt, controlling, congested },
+        (whence, any::<u16>(), rtt(), rtt(), any::<bool>(), any::<bool>(), ours).prop_map(
+            |((sender, timestamp_ns, group, interval_ms), busy_flows, srtt, min_rtt, controlling, congested, ours)| {
+                Beacon {
+                    sender: PeerId(sender),
+                    timestamp_ns,
+                    group: GroupId(group),
+                    interval: Span::from_millis(interval_ms.into()),
+                    report: Report {
+                        busy_flows,
+                        srtt,
+                        min_rtt,
+                        controlling,
+                        congested,
+                        common_rate: ours.0,
+                        delivered: ours.1,
+                        excess: ours.2,
+                        released: ours.3,
+                        harmed: ours.4,
+                    },
+                }
             },
         )
     }
@@ -475,7 +573,7 @@ mod tests {
             beacon in any_beacon(),
             changes in proptest::collection::vec((0..80_usize, any::<u8>()), 0..8),
             noise in proptest::collection::vec(any::<u8>(), 0..80),
-            length in 0..64_usize,
+            length in 0..80_usize,
         ) {
             let mut almost = beacon.encode(Some(&ours()));
             almost.resize(length, 0);
@@ -492,7 +590,7 @@ mod tests {
         }
 
         #[test]
-        fn with_a_key_no_bit_can_be_flipped(beacon in any_beacon(), bit in 0..AUTHENTICATED_BYTES * 8) {
+        fn with_a_key_no_bit_can_be_flipped(beacon in any_beacon(), bit in 0..(PLAIN_BYTES + TAG_BYTES) * 8) {
             let mut datagram = beacon.encode(Some(&ours()));
             datagram[bit / 8] ^= 1 << (bit % 8);
             prop_assert!(Beacon::decode(&datagram, Some(&ours())).is_err());

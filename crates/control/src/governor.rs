@@ -26,6 +26,8 @@ pub struct FlowSample {
     pub srtt: Option<Span>,
     /// Lowest RTT; `None` before the first sample.
     pub min_rtt: Option<Span>,
+    /// RTT of the newest segment acknowledged; `None` before the first sample.
+    pub newest_rtt: Option<Span>,
     /// The congestion window.
     pub cwnd_segments: u32,
     /// Bytes acknowledged since the connection began.
@@ -34,6 +36,8 @@ pub struct FlowSample {
     pub in_flight_segments: u32,
     /// Bytes that the application has written and that have not been sent.
     pub unsent: Bytes,
+    /// Payload of a full segment, in bytes.
+    pub mss_bytes: u32,
     /// Whether its window can be bounded: TCP runs the connection under our bound.
     pub controllable: bool,
 }
@@ -132,6 +136,9 @@ impl Governor {
         let applies_to = |sample: &FlowSample| self.applies && sample.controllable;
         let followed = samples.iter().zip(&decisions).filter(|(sample, _)| applies_to(sample));
         turn.report = Report::of(&observations, followed.filter_map(|(_, decided)| Some(decided.enabled?.by)));
+        if samples.iter().any(applies_to) {
+            self.policy.tell(&mut turn.report);
+        }
         for (place, (sample, decided)) in samples.iter().zip(&decisions).enumerate() {
             let flow = self.flows.get_mut(&sample.id).expect("it was met a moment ago");
             // A connection that cannot be bounded any more loses the bound it had.
@@ -178,9 +185,22 @@ impl Governor {
 
 impl FlowSample {
     fn observe(&self, now: Time, activity: &mut Activity) -> FlowObservation {
-        let Self { id, srtt, min_rtt, cwnd_segments, acked, in_flight_segments, unsent, .. } = *self;
+        let Self { id, srtt, min_rtt, newest_rtt, cwnd_segments, acked, in_flight_segments, unsent, mss_bytes, .. } =
+            *self;
         let busy = activity.on_sample(ActivitySample { now, acked, in_flight_segments, unsent, srtt });
-        FlowObservation { id, srtt, min_rtt, cwnd_segments, busy }
+        let backlogged = unsent > Bytes::ZERO;
+        FlowObservation {
+            id,
+            srtt,
+            min_rtt,
+            cwnd_segments,
+            busy,
+            newest_rtt,
+            acked,
+            in_flight_segments,
+            backlogged,
+            mss_bytes,
+        }
     }
 }
 
@@ -204,6 +224,7 @@ mod tests {
             in_flight_segments: 500,
             unsent: Bytes::ZERO,
             controllable: true,
+            ..FlowSample::default()
         }
     }
 

@@ -14,7 +14,7 @@
 
 use crate::policy::{FlowObservation, Start, Trigger};
 use std::collections::BTreeMap;
-use units::{Span, Time};
+use units::{Rate, Span, Time};
 
 /// A peer that announces this interval is forgotten after `Limits::age_out`'s default of 2 s, one that announces a longer one
 /// after as many times that: 6.7 intervals, so that six beacons in a row may be lost (RFC 3550 §6.3.5 has five).
@@ -42,6 +42,16 @@ pub struct Report {
     pub controlling: bool,
     /// One of them because its own RTT rose, and not because a peer said so.
     pub congested: bool,
+    /// Policy `lasthop`: what it takes for the rate that each host may send, payload; zero: it does not control.
+    pub common_rate: Rate,
+    /// The same: what it gets, payload.
+    pub delivered: Rate,
+    /// The same: RTT − lowest RTT, the mean over its busy connections; `None` if none is.
+    pub excess: Option<Span>,
+    /// The same: it does without control on purpose.
+    pub released: bool,
+    /// The same: it finds that control costs more than it gives.
+    pub harmed: bool,
 }
 
 /// A peer as it was heard last.
@@ -184,6 +194,7 @@ impl Report {
             min_rtt: risen_most.and_then(|flow| flow.min_rtt),
             controlling,
             congested,
+            ..Self::default()
         }
     }
 
@@ -446,7 +457,18 @@ mod tests {
     use crate::policy::FlowId;
     use proptest::prelude::*;
 
-    const BUSY: Report = Report { busy_flows: 1, srtt: None, min_rtt: None, controlling: false, congested: false };
+    const BUSY: Report = Report {
+        busy_flows: 1,
+        srtt: None,
+        min_rtt: None,
+        controlling: false,
+        congested: false,
+        common_rate: units::Rate::ZERO,
+        delivered: units::Rate::ZERO,
+        excess: None,
+        released: false,
+        harmed: false,
+    };
 
     const BASE: Span = crate::beacon::INTERVAL;
 
@@ -619,6 +641,7 @@ mod tests {
             min_rtt: Some(Span::from_millis(100)),
             cwnd_segments: 1,
             busy,
+            ..FlowObservation::default()
         };
         let report = Report::of(&[flow(1, 200, true), flow(2, 700, true), flow(3, 900, false)], [Trigger::Peer]);
         assert_eq!(report.busy_flows, 2);

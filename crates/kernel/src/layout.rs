@@ -140,7 +140,7 @@ pub(crate) struct Record {
     pub(crate) bound_max_segments: u32,
     pub(crate) controlled: u32,
     pub(crate) interface_index: u32,
-    pub(crate) padding_2: u32,
+    pub(crate) newest_rtt_us: u32,
 }
 
 /// `struct lh_state_change`.

@@ -48,6 +48,8 @@ pub struct SocketSample {
     pub srtt: Option<Span>,
     /// The smallest round-trip time of the kernel's window (5 minutes by default).
     pub min_rtt: Option<Span>,
+    /// The round-trip time of the newest segment acknowledged: without what the receiver waited for a second one.
+    pub newest_rtt: Option<Span>,
     /// The state of congestion control.
     pub state: CongestionState,
     /// Segments sent and neither acknowledged, nor SACKed, nor thought lost.
@@ -150,6 +152,7 @@ fn sample(record: Record) -> SocketSample {
         cwnd_segments: record.cwnd_segments,
         ssthresh_segments: ssthresh(record.ssthresh_segments),
         srtt: (record.srtt_us != 0).then(|| Span::from_micros(record.srtt_us.into())),
+        newest_rtt: (record.newest_rtt_us != 0).then(|| Span::from_micros(record.newest_rtt_us.into())),
         min_rtt: (record.min_rtt_us != UNKNOWN).then(|| Span::from_micros(record.min_rtt_us.into())),
         state: CongestionState::from_kernel(record.ca_state),
         in_flight_segments: record.in_flight_segments,

@@ -19,14 +19,11 @@ use rand::RngExt as _;
 use scenario::{AgentMode, HostPolicyResult, HostSpec};
 use units::{Bytes, Span, Time};
 
-/// Bytes of an IPv4 packet with a beacon: 20 of IP, 8 of UDP, and the beacon.
-pub(crate) const BEACON_PACKET: Bytes = Bytes::new(20 + 8 + control::beacon::PLAIN_BYTES as u64);
-
 /// A beacon is one datagram, over IPv4.
 const DATAGRAMS: usize = 1;
 
 /// One datagram of a beacon.
-pub(crate) type Datagram = [u8; control::beacon::PLAIN_BYTES];
+pub(crate) type Datagram = Box<[u8]>;
 
 /// The agent of one host.
 pub(crate) struct Agent {
@@ -52,6 +49,8 @@ pub(crate) fn flow_sample(id: FlowId, info: &tcp::Info) -> FlowSample {
         acked: Bytes::new(info.acked_bytes),
         in_flight_segments: info.in_flight_segments,
         unsent: Bytes::new(info.unsent_bytes),
+        newest_rtt: info.newest_rtt,
+        mss_bytes: info.mss_bytes,
         controllable: true,
     }
 }
@@ -113,7 +112,7 @@ impl Agent {
             interval,
             report: self.report,
         };
-        Some(beacon.encode(None).try_into().expect("a beacon without a tag has its fixed length"))
+        Some(beacon.encode(None).into())
     }
 
     /// When to ask for the next beacon, as it looks now.
@@ -122,7 +121,7 @@ impl Agent {
     }
 
     /// Hears a beacon. What is not believed is counted by the table.
-    pub(crate) fn on_beacon(&mut self, now: Time, datagram: &Datagram) {
+    pub(crate) fn on_beacon(&mut self, now: Time, datagram: &[u8]) {
         if self.table.on_datagram(now).is_err() {
             return;
         }

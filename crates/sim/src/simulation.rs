@@ -1,6 +1,6 @@
 //! The loop: what is due next happens, in a total order.
 
-use crate::agent::{Agent, BEACON_PACKET, Datagram, flow_sample};
+use crate::agent::{Agent, Datagram, flow_sample};
 use crate::connection::{Connection, FAR, NEAR};
 use crate::measure::Measurement;
 use crate::timers::Timers;
@@ -571,14 +571,9 @@ impl<'a> Simulation<'a> {
         let beacon = agent.poll_beacon(now);
         self.timers.set(self.slots.of(Owner::Beacon { host }), agent.next_beacon_at(now));
         let Some(datagram) = beacon else { return };
+        let size = DATAGRAM_HEADERS + Bytes::new(datagram.len() as u64);
         let payload = Payload::Beacon(datagram);
-        let packet = Packet {
-            from: NodeId(host as u16),
-            to: Destination::Broadcast,
-            size: BEACON_PACKET,
-            flow: BEACON_FLOW,
-            payload,
-        };
+        let packet = Packet { from: NodeId(host as u16), to: Destination::Broadcast, size, flow: BEACON_FLOW, payload };
         // A full queue counts the drop.
         if self.network.offer(now, packet).is_ok()
             && let Some(queued) = &mut self.queued[host]

@@ -48,6 +48,9 @@ pub struct Info {
     pub srtt: Option<Span>,
     /// The latest sample.
     pub latest_rtt: Option<Span>,
+    /// RTT of the newest segment that the latest sample was for, where [`Self::latest_rtt`] is of the oldest: without what the
+    /// receiver waited for a second segment (Linux: `rack.rtt_us`).
+    pub newest_rtt: Option<Span>,
     /// `tcpi_rttvar`.
     pub rttvar: Option<Span>,
     /// `tcpi_min_rtt`: the lowest of the last [`crate::Config::min_rtt_window`].

@@ -244,6 +244,7 @@ pub fn sample(cookie: u64, srtt_ms: u64, min_rtt_ms: u64) -> SocketSample {
         cwnd_segments: 500,
         ssthresh_segments: None,
         srtt: Some(Span::from_millis(srtt_ms)),
+        newest_rtt: Some(Span::from_millis(srtt_ms)),
         min_rtt: Some(Span::from_millis(min_rtt_ms)),
         state: CongestionState::Open,
         in_flight_segments: 500,

@@ -64,7 +64,14 @@ mod tests {
     }
 
     fn flow(id: u64, busy: bool) -> FlowObservation {
-        FlowObservation { id: FlowId(id), srtt: None, min_rtt: None, cwnd_segments: 10, busy }
+        FlowObservation {
+            id: FlowId(id),
+            srtt: None,
+            min_rtt: None,
+            cwnd_segments: 10,
+            busy,
+            ..FlowObservation::default()
+        }
     }
 
     fn tick(policy: &mut Fixed, seconds: u64, flows: &[FlowObservation]) -> Decision {

@@ -96,6 +96,7 @@ mod tests {
             min_rtt: Some(Span::from_millis(min_rtt_ms)),
             cwnd_segments: 500,
             busy: true,
+            ..FlowObservation::default()
         }
     }
 
@@ -264,8 +265,7 @@ mod tests {
                     srtt: srtt.map(Span::from_nanos),
                     min_rtt: min_rtt.map(Span::from_nanos),
                     cwnd_segments: 1,
-                    busy: *busy,
-                }).collect();
+                    busy: *busy, ..FlowObservation::default() }).collect();
                 let now = Time::ZERO + Span::from_millis(500) * tick as u64;
                 let decision = policy.on_tick(&Observation { now, flows: &flows, peers: &terminals(*n) });
                 prop_assert_eq!(decision.flows.len(), flows.len());

@@ -11,6 +11,7 @@
 //! | [`Count`] | a window for each number of terminals, looked at every 10 s | WiMob 2013, as told by hayakawa |
 //! | [`Table`] | the smaller of a share of the bandwidth and a table over the backlog, from when an RTT has risen: this host's, or any terminal's | shimada |
 //! | [`Formula`] | a share of the bandwidth-delay product, while the RTT says that the access point is congested | hayakawa eqs. 1–5 |
+//! | [`Lasthop`] | one rate for all hosts, agreed on by beacons and moved by the common queue; as windows or as pacing rates | ours |
 //! | [`Keceli`] | a limit for each flow, so that the access point's queue does not overflow | arXiv 0806.1089 |
 
 mod budget;
@@ -18,6 +19,7 @@ mod count;
 mod fixed;
 mod formula;
 mod keceli;
+mod lasthop;
 mod latch;
 mod reason;
 mod settings;
@@ -28,6 +30,7 @@ pub use count::Count;
 pub use fixed::Fixed;
 pub use formula::Formula;
 pub use keceli::Keceli;
+pub use lasthop::Lasthop;
 pub use latch::Start;
 pub use reason::Reason;
 pub use settings::{Cap, PeerLatch, PolicyName, PolicySettings, RttReading, SettingsError, TableIndex};
@@ -35,8 +38,8 @@ pub use share::Share;
 pub use table::{Row, Table, WindowTable};
 
 use crate::bound::Bound;
-use crate::peers::Neighbourhood;
-use units::{Span, Time};
+use crate::peers::{Neighbourhood, Report};
+use units::{Bytes, Span, Time};
 
 /// Between two decisions (hayakawa: "The communication situation is checked approximately every 0.5 seconds").
 pub const TICK: Span = Span::from_millis(500);
@@ -51,6 +54,9 @@ pub trait Policy {
     /// Decides for every connection in `observation`, in their order. What is remembered of a connection is forgotten
     /// when an observation comes without it.
     fn on_tick(&mut self, observation: &Observation<'_>) -> Decision;
+
+    /// What the peers are told beyond what the connections show, as of the last tick. Not told where nothing is applied.
+    fn tell(&self, _report: &mut Report) {}
 }
 
 /// Names one connection of this host for as long as it lives; never given to another one.
@@ -70,6 +76,17 @@ pub struct FlowObservation {
     pub cwnd_segments: u32,
     /// Whether it is sending, as [`crate::activity`] defines it.
     pub busy: bool,
+    /// RTT of the newest segment acknowledged: unlike that of the oldest it is free of the receiver's waiting for a second segment.
+    /// `None` before the first sample.
+    pub newest_rtt: Option<Span>,
+    /// Bytes acknowledged since the connection began.
+    pub acked: Bytes,
+    /// Segments sent and not acknowledged.
+    pub in_flight_segments: u32,
+    /// The application has written more than has been sent.
+    pub backlogged: bool,
+    /// Payload of a full segment, in bytes; 0: not known.
+    pub mss_bytes: u32,
 }
 
 /// All that a policy may base its decision on.
@@ -189,6 +206,7 @@ mod tests {
             min_rtt: Some(Span::from_millis(256)),
             cwnd_segments: 570,
             busy: true,
+            ..FlowObservation::default()
         };
         let decision =
             Nothing.on_tick(&Observation { now: Time::ZERO, flows: &[flow], peers: &Neighbourhood::alone() });
@@ -205,6 +223,7 @@ mod tests {
             min_rtt: Some(Span::from_millis(256)),
             cwnd_segments: 1,
             busy: true,
+            ..FlowObservation::default()
         };
         assert_eq!(flow.ratio(), Some(6.0)); // 1536 / 256
         flow.min_rtt = Some(Span::ZERO);

@@ -79,6 +79,26 @@ pub enum Reason {
         /// Over how many connections the limits are split.
         busy_flows: u32,
     },
+    /// The part of a connection in what each host may send.
+    CommonRate {
+        /// What each host may send, payload.
+        rate: Rate,
+        /// Over how many connections it is split.
+        busy_flows: u32,
+        /// Between how many hosts the whole is shared, this one included.
+        terminals: u32,
+        /// RTT − lowest RTT, the mean over the busy hosts.
+        excess: Span,
+        /// What that should be.
+        aim: Span,
+    },
+    /// Not controlled: nothing is congested.
+    NotFull {
+        /// RTT − lowest RTT, the mean over the busy hosts.
+        excess: Span,
+    },
+    /// Not controlled on purpose: to see what is delivered without, or because control cost more than it gave.
+    Free,
     /// Control had been enabled because a peer's RTT rose, and no peer says so any more.
     PeersCalm {
         /// RTT / lowest RTT.
@@ -106,6 +126,9 @@ impl Reason {
             Self::Cut { .. } => "cut",
             Self::Share { .. } => "share",
             Self::Table { .. } => "table",
+            Self::CommonRate { .. } => "common-rate",
+            Self::NotFull { .. } => "not-full",
+            Self::Free => "free",
             Self::PeersCalm { .. } => "peers-calm",
             Self::Released { .. } => "released",
         }
@@ -154,6 +177,18 @@ impl fmt::Display for Reason {
             Self::Share { ratio, share, busy_flows } => {
                 write!(f, "{share} over {}; RTT is {ratio:.1} times the lowest", many(busy_flows, "connection"))
             }
+            Self::CommonRate { rate, busy_flows, terminals, excess, aim } => write!(
+                f,
+                "{rate} for each of {}, over {}; RTTs are {:.0} ms above the lowest, {:.0} are aimed at",
+                many(terminals, "terminal"),
+                many(busy_flows, "connection"),
+                excess.as_millis_f64(),
+                aim.as_millis_f64()
+            ),
+            Self::NotFull { excess } => {
+                write!(f, "nothing is congested: RTTs are {:.0} ms above the lowest", excess.as_millis_f64())
+            }
+            Self::Free => f.write_str("free for a while, to see what control is worth"),
             Self::Table { ratio, index, by, row, share, busy_flows } => {
                 let by = match by {
                     TableIndex::Excess => "ms above the lowest RTT",

@@ -1,7 +1,7 @@
 //! The numbers that a policy may be given, and what is accepted.
 
 use super::latch::Rise;
-use super::{Count, Fixed, Formula, Keceli, Nothing, Policy, Row, Start, Table, WindowTable};
+use super::{Count, Fixed, Formula, Keceli, Lasthop, Nothing, Policy, Row, Start, Table, WindowTable};
 use crate::bound::LEAST_PACING_RATE;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -29,6 +29,8 @@ pub enum PolicyName {
     CooperativeLoose,
     /// A limit for each flow that the access point's queue can bear (Keceli, Inan, Ayanoglu).
     Keceli,
+    /// One rate for all hosts, agreed on and moved by the common queue: ours.
+    Lasthop,
 }
 
 /// What the table of windows is looked up with. shimada calls it "RTT" (Table 1), "ratio_rtt" (Table 3) and "RTT diff value".
@@ -168,6 +170,7 @@ impl PolicyName {
         Self::Cooperative,
         Self::CooperativeLoose,
         Self::Keceli,
+        Self::Lasthop,
     ];
 
     /// The name as it is written in a scenario or a configuration.
@@ -181,6 +184,7 @@ impl PolicyName {
             Self::Cooperative => "cooperative",
             Self::CooperativeLoose => "cooperative-loose",
             Self::Keceli => "keceli",
+            Self::Lasthop => "lasthop",
         }
     }
 }
@@ -386,6 +390,7 @@ impl PolicySettings {
             PolicyName::Formula => Box::new(Formula::new(self)),
             PolicyName::Cooperative | PolicyName::CooperativeLoose => Box::new(Table::new(self, true)),
             PolicyName::Keceli => Box::new(Keceli::new(self)),
+            PolicyName::Lasthop => Box::new(Lasthop::new(self)),
         }
     }
 }
@@ -461,7 +466,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "`policy` = \"fromula\" is not accepted: it must be none, fixed, count, table, formula, cooperative, cooperative-loose, \
-             keceli"
+             keceli, lasthop"
         );
     }
 

@@ -163,6 +163,7 @@ mod tests {
             min_rtt: Some(Span::from_millis(min_rtt_ms)),
             cwnd_segments: 500,
             busy: true,
+            ..FlowObservation::default()
         }
     }
 
@@ -407,7 +408,7 @@ mod tests {
                 let (busy_flows, srtt, min_rtt, congested) = *report;
                 let span = |us: Option<u32>| us.map(|us| Span::from_micros(us.into()));
                 let report =
-                    Report { busy_flows, srtt: span(srtt), min_rtt: span(min_rtt), controlling: congested, congested };
+                    Report { busy_flows, srtt: span(srtt), min_rtt: span(min_rtt), controlling: congested, congested, ..Report::default() };
                 Peer { id: PeerId(id as u64), report, heard_at: Time::ZERO }
             };
             let peers = Neighbourhood::new(reports.iter().enumerate().map(peer).collect());

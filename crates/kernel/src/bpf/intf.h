@@ -93,7 +93,7 @@ struct lh_sample {
 	__u32 bound_max_segments;
 	__u32 controlled; /* 1: by this loader */
 	__u32 interface_index;
-	__u32 padding_2;
+	__u32 newest_rtt_us; /* of the newest segment acknowledged; 0: no sample yet */
 };
 
 /* One change of the congestion state, as it goes through the ring. */

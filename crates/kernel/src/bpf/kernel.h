@@ -271,6 +271,9 @@ struct tcp_sock {
 	__u64 tcp_mstamp; /* time of the latest ACK or transmission, CLOCK_MONOTONIC, us */
 	__u32 snd_nxt;
 	__u32 snd_una;
+	struct tcp_rack {
+		__u32 rtt_us; /* of the newest segment acknowledged; 0: none yet */
+	} rack;
 	__u32 srtt_us;
 	__u32 packets_out;
 	__u32 delivered;

@@ -36,6 +36,7 @@ int sample(struct bpf_iter__tcp *ctx)
 	record.ssthresh_segments = tp->snd_ssthresh;
 	record.srtt_us = tp->srtt_us >> 3;
 	record.min_rtt_us = tp->rtt_min.s[0].v;
+	record.newest_rtt_us = tp->rack.rtt_us;
 	record.in_flight_segments = tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
 	unsent = tp->write_seq - tp->snd_nxt;
 	record.unsent_bytes = unsent > 0 ? unsent : 0;

@@ -1,0 +1,411 @@
+//! The control law of the common rate, one tick at a time.
+//!
+//! In terms of docs/models/policy-lasthop.md: r the common rate of a host, B the mean lowest RTT, q the mean excess, q* the excess
+//! aimed at, y the mean goodput of a host.
+
+use super::signals::Signals;
+
+/// A queue of this is aimed at where windows are large, in s, or this part of B if that is longer: what keeps the medium busy
+/// while a window's acknowledgements come back. A fifth of what the aim of the issue allows above the path's RTT.
+const WINDOW_TARGET: (f64, f64) = (0.010, 0.1);
+/// The same where windows are small and the pace decides.
+const PACE_TARGET: (f64, f64) = (0.007, 0.1);
+/// From windows of so many segments on the window decides; below, rounding it would, and the pace does.
+pub(super) const SPARSE_SEGMENTS: f64 = 16.0;
+/// Pacing beside a window that decides, over r: only takes the edge off bursts.
+const SLACK: f64 = 1.1;
+/// The pace falls by this part of r per second of excess above q* (and rises below it), so that a queue drains before r learns.
+const PROPORTIONAL: f64 = 1.5;
+/// r rises by this part per tick at q = 0, in proportion to what is missing to q*.
+const RISE: f64 = 0.02;
+/// r falls by this part per tick for each q* above q*, at most [`MOST_FALL`].
+const FALL: f64 = 0.005;
+const MOST_FALL: f64 = 0.05;
+/// Below this part of q* the medium is not full, and r rises by [`STEP`], twice as much at each further tick, up to [`MOST_RISE`].
+const CALM: f64 = 0.5;
+const STEP: f64 = 0.04;
+const MOST_RISE: f64 = 0.25;
+/// The least common rate, in segments per second: a bound, however wrong, starves nobody.
+const LEAST_PER_SECOND: f64 = 4.0;
+/// With a queue, and y below this part of what was delivered without one, the medium has collapsed (rate fallback).
+const FALLEN: f64 = 0.75;
+/// After a collapse r comes back to this part of what was delivered before it.
+const BACK: f64 = 0.93;
+/// From there it rises by this part per tick.
+const CREEP: f64 = 0.002;
+/// After so many queues without a collapse the medium is taken for one that does not collapse.
+const FORGIVEN: u32 = 4;
+/// How much is remembered per tick of what was delivered without a queue.
+const FADE: f64 = 0.998;
+/// After an arrival the goodput of a host falls because it is shared: no collapse for so many ticks.
+const ARRIVAL_TICKS: u32 = 8;
+/// While a queue from before the control drains: r falls by this part per tick, down to half of where it began.
+const DRAIN: f64 = 0.95;
+/// And comes back to this part of where it began: a trial begins at half of what was free, so to 0.8 of that.
+const AFTER_DRAINING: f64 = 1.6;
+/// Ticks below q* after which that queue is gone.
+const DRAINED_TICKS: u32 = 2;
+
+/// The common rate and what the law remembers of it. Rates in bytes of payload per second.
+#[derive(Clone, Debug)]
+pub(super) struct CommonRate {
+    pub(super) rate: f64,
+    /// What a connection is paced at, over its part of r.
+    pub(super) pace: f64,
+    phase: Phase,
+    /// Where r began.
+    level: f64,
+    terminals: u32,
+    calm_ticks: u32,
+    /// y when there was no queue.
+    proven: f64,
+    fallen_ticks: u32,
+    arrival_ticks: u32,
+    /// After a collapse: the rate to stay near; `None`: the medium does not collapse.
+    plateau: Option<f64>,
+    queues_without_collapse: u32,
+    queued: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// A queue from before the control drains; for so many ticks it has been gone.
+    Draining(u32),
+    Steady,
+    /// The medium has collapsed: what is left in the queues has to go.
+    Collapsed,
+}
+
+/// What the limits of the connections are computed from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    /// The pace decides, and windows are even.
+    pub(super) sparse: bool,
+    /// A queue from before the control drains: windows follow the RTT as it is.
+    pub(super) draining: bool,
+    /// q*, in s.
+    pub(super) target: f64,
+    /// What the host's window may hold above the bare path's, in s.
+    pub(super) room: f64,
+}
+
+impl CommonRate {
+    /// Begins at `rate`, a part of what was free, with a queue to drain.
+    pub(super) fn trial(rate: f64, signals: &Signals) -> Self {
+        Self::new(rate, rate, true, signals)
+    }
+
+    /// Takes the rate of the others, who may have a queue to drain.
+    pub(super) fn join(rate: f64, queue: bool, signals: &Signals) -> Self {
+        Self::new(rate, rate / AFTER_DRAINING, queue, signals)
+    }
+
+    fn new(rate: f64, level: f64, draining: bool, signals: &Signals) -> Self {
+        let mut new = Self {
+            rate: 0.0,
+            pace: 1.0,
+            phase: if draining { Phase::Draining(0) } else { Phase::Steady },
+            level,
+            terminals: signals.terminals,
+            calm_ticks: 0,
+            proven: 0.0,
+            fallen_ticks: 0,
+            arrival_ticks: 0,
+            plateau: None,
+            queues_without_collapse: 0,
+            queued: false,
+        };
+        new.set(rate, signals);
+        new
+    }
+
+    /// A queue from before the control still drains.
+    pub(super) fn is_draining(&self) -> bool {
+        matches!(self.phase, Phase::Draining(_))
+    }
+
+    /// The medium has collapsed and may again.
+    pub(super) fn is_careful(&self) -> bool {
+        self.plateau.is_some()
+    }
+
+    /// What follows from the rate for windows and pace.
+    pub(super) fn shape(&self, signals: &Signals) -> Shape {
+        let (window_target, pace_target) = (target(WINDOW_TARGET, signals), target(PACE_TARGET, signals));
+        let window = self.rate * (signals.base + window_target) / signals.flows / signals.segment;
+        let draining = self.is_draining();
+        let sparse = draining || window < SPARSE_SEGMENTS;
+        let aim = if window < SPARSE_SEGMENTS || self.is_careful() { pace_target } else { window_target };
+        let room = match (sparse, self.is_careful()) {
+            (true, _) => 2.0 * pace_target,
+            // What may collapse is kept from having a queue at all; and bursts that take turns collide less than paced segments.
+            (false, true) => 0.005 * signals.base,
+            (false, false) => window_target,
+        };
+        Shape { sparse, draining, target: aim, room }
+    }
+
+    /// One tick: agrees with the peers, then moves the rate by what the queue says.
+    pub(super) fn on_tick(&mut self, signals: &Signals) {
+        let (sum, count) = signals.heard;
+        self.set((self.rate + sum) / (1.0 + count), signals);
+        let Shape { sparse, target, .. } = self.shape(signals);
+        let Signals { excess, mean_delivered, .. } = *signals;
+        self.follow_terminals(signals, excess < target);
+        self.proven *= FADE;
+        if excess < 1.5 * target {
+            self.proven = self.proven.max(mean_delivered.min(self.rate));
+        }
+        let factor = if let Phase::Draining(ticks) = self.phase {
+            self.drain(ticks, excess < target, signals)
+        } else {
+            self.watch_for_collapse(signals, target);
+            if let Some(plateau) = self.plateau {
+                self.near_plateau(plateau, signals, target)
+            } else {
+                let factor = if sparse { self.by_pace(signals, target) } else { self.by_window(signals, target) };
+                self.calm_ticks = if excess < CALM * target { self.calm_ticks + 1 } else { 0 };
+                if self.calm_ticks > 1 {
+                    let step = STEP * f64::from(1_u32 << (self.calm_ticks.min(8) - 2));
+                    factor.max(1.0 + step.min(MOST_RISE))
+                } else {
+                    factor
+                }
+            }
+        };
+        self.set(self.rate * factor, signals);
+    }
+
+    /// Whoever leaves frees his share at once. Whoever comes takes his share by asking for no more than the others have; that he
+    /// has come may be news of long ago, for where queues are full beacons get lost.
+    fn follow_terminals(&mut self, signals: &Signals, no_queue: bool) {
+        let scale = f64::from(self.terminals.max(1)) / f64::from(signals.terminals.max(1));
+        if scale < 1.0 {
+            self.level *= scale;
+            self.proven *= scale;
+            self.plateau = self.plateau.map(|plateau| plateau * scale);
+            self.arrival_ticks = ARRIVAL_TICKS;
+        }
+        self.arrival_ticks = self.arrival_ticks.saturating_sub(1);
+        if scale > 1.0 && no_queue {
+            self.set(self.rate * scale.min(2.0), signals);
+        }
+        if scale < 1.0 || no_queue {
+            self.terminals = signals.terminals;
+        }
+    }
+
+    fn drain(&mut self, ticks: u32, no_queue: bool, signals: &Signals) -> f64 {
+        self.pace = 1.0;
+        self.phase = Phase::Draining(if no_queue { ticks + 1 } else { 0 });
+        if no_queue && ticks + 1 >= DRAINED_TICKS {
+            self.phase = Phase::Steady;
+            self.set((AFTER_DRAINING * self.level).max(0.8 * self.rate), signals);
+            return 1.0;
+        }
+        if no_queue || self.rate < 0.5 * self.level { 1.0 } else { DRAIN }
+    }
+
+    fn watch_for_collapse(&mut self, signals: &Signals, target: f64) {
+        let fallen =
+            signals.excess > 1.5 * target && signals.mean_delivered < FALLEN * self.proven && self.arrival_ticks == 0;
+        self.fallen_ticks = if fallen { self.fallen_ticks + 1 } else { 0 };
+        if self.fallen_ticks > 1 && self.phase != Phase::Collapsed {
+            let plateau = BACK * self.plateau.unwrap_or(f64::INFINITY).min(self.proven);
+            (self.plateau, self.proven, self.phase) = (Some(plateau), plateau, Phase::Collapsed);
+            self.queues_without_collapse = 0;
+        }
+    }
+
+    /// On a medium that collapses: below the rate at which it did, and nearer only slowly.
+    fn near_plateau(&mut self, plateau: f64, signals: &Signals, target: f64) -> f64 {
+        let Signals { excess, mean_delivered, .. } = *signals;
+        self.calm_ticks = 0;
+        self.pace = if self.shape(signals).sparse { 1.0 } else { 4.0 };
+        if self.phase == Phase::Collapsed {
+            if excess < target / 2.0 {
+                self.phase = Phase::Steady;
+            }
+            return (0.5 * mean_delivered / self.rate).clamp(0.5, 1.0);
+        }
+        let began = excess > target && !std::mem::replace(&mut self.queued, excess > target);
+        if excess > target {
+            self.plateau = Some(plateau.min(self.rate));
+            if began && mean_delivered > 0.9 * self.proven {
+                self.queues_without_collapse += 1;
+                if self.queues_without_collapse >= FORGIVEN {
+                    (self.plateau, self.queues_without_collapse) = (None, 0);
+                }
+            }
+            return 0.95;
+        }
+        if self.rate < plateau {
+            return (plateau / self.rate).min(1.0 + MOST_RISE);
+        }
+        self.plateau = Some(self.rate);
+        1.0 + CREEP
+    }
+
+    /// Small windows: the queue is the integral of what is paced too fast, so r moves slowly and the pace answers at once.
+    fn by_pace(&mut self, signals: &Signals, target: f64) -> f64 {
+        let missing = target - signals.excess;
+        self.pace = (1.0 + PROPORTIONAL * missing).clamp(0.8, 1.1);
+        let used = signals.delivered / self.rate;
+        if signals.excess > 3.0 * target && used < 0.85 && signals.backlogged {
+            return used.max(0.5);
+        }
+        let part = missing / target;
+        1.0 + if part > 0.0 { RISE * part } else { (FALL * part).max(-MOST_FALL) }
+    }
+
+    /// Large windows: the window itself is the queue's limit, q + B is in proportion to r, and one step makes it right.
+    fn by_window(&mut self, signals: &Signals, target: f64) -> f64 {
+        self.pace = SLACK;
+        ((signals.base + target) / (signals.base + signals.excess)).clamp(0.5, 1.0 + MOST_RISE)
+    }
+
+    fn set(&mut self, rate: f64, signals: &Signals) {
+        // Above 2^32 bytes per second a beacon could not tell it.
+        self.rate = rate.clamp(LEAST_PER_SECOND * signals.segment, 4e9);
+    }
+}
+
+fn target((least, part): (f64, f64), signals: &Signals) -> f64 {
+    least.max(part * signals.base)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use units::Time;
+
+    /// Hosts that are all the same behind one bottleneck, in fluid: what each of them sees.
+    struct Bottleneck {
+        hosts: f64,
+        /// What it passes on, bytes per second; less where a queue stands, if the medium collapses.
+        capacity: f64,
+        collapsed: f64,
+        base: f64,
+        queue_s: f64,
+    }
+
+    impl Bottleneck {
+        fn new(hosts: f64, base_ms: f64) -> Self {
+            Self { hosts, capacity: 2.85e6, collapsed: 2.85e6, base: base_ms / 1e3, queue_s: 0.0 }
+        }
+
+        fn signals(&self, delivered: f64) -> Signals {
+            Signals {
+                now: Time::ZERO,
+                elapsed: 0.5,
+                busy: true,
+                wants: true,
+                backlogged: true,
+                flows: 1.0,
+                segment: 1448.0,
+                delivered,
+                excess: self.queue_s,
+                base: self.base,
+                mean_delivered: delivered,
+                terminals: self.hosts as u32,
+                heard: (0.0, 0.0),
+                known: (0.0, 0.0),
+                controlling: 0.0,
+                released: 0.0,
+                harmed: 0.0,
+            }
+        }
+
+        /// Half a second; what one host got.
+        fn advance(&mut self, law: &CommonRate, shape: Shape) -> f64 {
+            let collapsed = self.queue_s > 0.020;
+            let capacity = if collapsed { self.collapsed } else { self.capacity };
+            let paced = law.rate * law.pace * self.hosts;
+            let flight = law.rate * (self.base + shape.room) * self.hosts;
+            let least = if shape.sparse { 2.0 * 1448.0 * self.hosts } else { 0.0 };
+            let most = (flight.max(least) / capacity - self.base).max(0.0);
+            let offered = if shape.sparse { paced } else { (flight / self.base).min(paced) };
+            let filled = self.queue_s + 0.5 * (offered / capacity - 1.0);
+            self.queue_s = filled.clamp(0.0, most);
+            offered.min(capacity) / self.hosts
+        }
+    }
+
+    /// r over the fair share, and the queue in s, at each tick.
+    fn run(bottleneck: &mut Bottleneck, begin: f64, ticks: u32) -> Vec<(f64, f64, f64)> {
+        let fair = bottleneck.capacity / bottleneck.hosts;
+        let mut law = CommonRate::join(begin * fair, false, &bottleneck.signals(fair));
+        let mut got = fair * begin.min(1.0);
+        let step = |_| {
+            let signals = bottleneck.signals(got);
+            law.on_tick(&signals);
+            got = bottleneck.advance(&law, law.shape(&signals));
+            (law.rate / fair, bottleneck.queue_s, got / fair)
+        };
+        (0..ticks).map(step).collect()
+    }
+
+    #[test]
+    fn from_far_too_much_and_far_too_little_it_comes_to_the_fair_share() {
+        for hosts in [1.0, 3.0, 10.0, 50.0] {
+            for base_ms in [4.0, 20.0, 100.0, 256.0] {
+                for begin in [0.2, 1.0, 4.0] {
+                    let path = run(&mut Bottleneck::new(hosts, base_ms), begin, 120);
+                    let goodput = path[60..].iter().map(|(_, _, got)| got).sum::<f64>() / 60.0;
+                    let queue = path[60..].iter().map(|(_, queue, _)| queue).sum::<f64>() / 60.0;
+                    let case =
+                        format!("{hosts} hosts, {base_ms} ms, from {begin}: {goodput:.3}, {:.1} ms", queue * 1e3);
+                    assert!(goodput > 0.95, "{case}");
+                    assert!(queue < 0.020 + 0.15 * base_ms / 1e3, "{case}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn hosts_agree_within_a_few_ticks() {
+        let bottleneck = Bottleneck::new(4.0, 100.0);
+        let signals = bottleneck.signals(7e5);
+        let mut laws: Vec<_> = [1e5, 4e5, 7e5, 2e6].map(|rate| CommonRate::join(rate, false, &signals)).into();
+        for _ in 0..4 {
+            let rates: Vec<_> = laws.iter().map(|law| law.rate).collect();
+            for (index, law) in laws.iter_mut().enumerate() {
+                let others = rates.iter().sum::<f64>() - rates[index];
+                law.on_tick(&Signals { heard: (others, 3.0), ..signals });
+            }
+        }
+        let rates: Vec<_> = laws.iter().map(|law| law.rate).collect();
+        assert!(rates.iter().all(|rate| (rate / rates[0] - 1.0).abs() < 1e-9), "{rates:?}");
+    }
+
+    #[test]
+    fn on_a_medium_that_collapses_under_a_queue_it_stays_below() {
+        // With a queue rate fallback leaves a fifth: a law that asks for a queue gets a fifth.
+        let mut bottleneck = Bottleneck { collapsed: 2.85e6 / 5.0, ..Bottleneck::new(10.0, 100.0) };
+        let path = run(&mut bottleneck, 0.9, 600);
+        let goodput = path[200..].iter().map(|(_, _, got)| got).sum::<f64>() / 400.0;
+        assert!(goodput > 0.75, "{goodput}");
+    }
+
+    #[test]
+    fn whoever_leaves_frees_his_share_at_once_and_whoever_comes_costs_nothing_before_a_queue_says_so() {
+        let signals = Signals { excess: 0.004, ..Bottleneck::new(4.0, 100.0).signals(7e5) };
+        let mut law = CommonRate::join(7e5, false, &signals);
+        law.on_tick(&Signals { terminals: 2, ..signals });
+        assert!(law.rate > 1.9 * 7e5, "{}", law.rate);
+        let before = law.rate;
+        law.on_tick(&Signals { terminals: 4, ..signals });
+        assert!(law.rate >= before, "{}", law.rate);
+    }
+
+    #[test]
+    fn no_word_and_no_queue_brings_it_below_four_segments_a_second() {
+        let signals = Signals { excess: 9.0, ..Bottleneck::new(4.0, 100.0).signals(0.0) };
+        let mut law = CommonRate::join(7e5, false, &signals);
+        for _ in 0..50 {
+            law.on_tick(&Signals { heard: (0.0, 255.0), ..signals });
+        }
+        assert_eq!(law.rate, LEAST_PER_SECOND * 1448.0);
+        assert!(law.shape(&signals).sparse);
+    }
+}

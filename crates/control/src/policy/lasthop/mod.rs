@@ -1,0 +1,283 @@
+//! The policy `lasthop`, ours: no table, no bandwidth to configure, no constants of one access point. The reasoning, its
+//! stability, its failures and what else was tried: docs/models/policy-lasthop.md.
+//!
+//! Every host keeps the *common rate* r, what one host may send. Beacons carry it, and at each tick (0.5 s):
+//!
+//! 1. [`signals`]: take B and q, the mean over all busy hosts of the lowest RTT and of what the RTT lies above it.
+//! 2. [`common_rate`]: take the mean of one's own r and of those just heard, so that all hosts have the same; then move it by
+//!    what q lies above or below the queue aimed at. Congestion is common, so the reaction is: shares stay equal.
+//! 3. A host splits r over its busy connections. Where that makes windows of 16 segments or more, the window r·(B + q*) decides;
+//!    where less, the pacing rate does, two segments at a time, with an even window as its limit.
+//! 4. [`guard`]: begin when q says that the access point is congested; give up where control is not worth it, because others
+//!    fill the queue, and where nothing is congested.
+//!
+//! *What it leaves out*: hosts whose frames take more air time than others' get as many bits as those, as DCF itself gives them.
+
+mod common_rate;
+mod guard;
+mod signals;
+
+use super::{
+    Decision, Enabled, FlowDecision, FlowId, FlowObservation, Observation, Policy, PolicyName, PolicySettings, Reason,
+    Trigger,
+};
+use crate::bound::{Bound, LEAST_PACING_RATE};
+use crate::peers::Report;
+use common_rate::{CommonRate, SPARSE_SEGMENTS, Shape};
+use guard::{Entry, Exit, Guard};
+use signals::{Own, Signals};
+use std::collections::BTreeMap;
+
+/// Control begins when q is above this, in s, or this part of B.
+const BEGIN: (f64, f64) = (0.010, 0.1);
+/// The least window while a queue from before the control drains: where acknowledgements are dropped, few of them are too few.
+const DRAINING_SEGMENTS: u32 = 10;
+/// The least window otherwise: Linux lets half a window go at once (tcp_cwnd_test), and one segment alone waits.
+const LEAST_SEGMENTS: u32 = 4;
+/// No window is larger than twice this, whatever a rate and an RTT may make of it.
+const MOST_PAIRS: f64 = 500_000.0;
+/// A new connection gets at least the initial window of RFC 6928.
+const NEW_FLOW_SEGMENTS: u32 = 10;
+/// Each pace differs by up to this part, another one at each tick: hosts with equal paces would keep their phases, and whoever
+/// comes last in each period would see a queue for ever.
+const DITHER: f64 = 0.03;
+
+/// The policy `lasthop`.
+#[derive(Clone, Debug)]
+pub struct Lasthop {
+    minimum_segments: u32,
+    own: Own,
+    guard: Guard,
+    rate: Option<CommonRate>,
+    enabled: Option<Enabled>,
+    /// What rounding has left to each connection, in segments.
+    remainders: BTreeMap<FlowId, f64>,
+    released: bool,
+    was_sparse: bool,
+}
+
+impl Lasthop {
+    pub(super) fn new(settings: &PolicySettings) -> Self {
+        Self {
+            minimum_segments: settings.minimum_segments,
+            own: Own::default(),
+            guard: Guard::default(),
+            rate: None,
+            enabled: None,
+            remainders: BTreeMap::new(),
+            released: false,
+            was_sparse: false,
+        }
+    }
+
+    fn steer(&mut self, signals: &Signals) {
+        let begin = BEGIN.0.max(BEGIN.1 * signals.base);
+        let Some(rate) = &mut self.rate else {
+            if signals.busy {
+                let (rate, by) = match self.guard.without_control(signals, begin) {
+                    Entry::Wait => return,
+                    Entry::Trial(rate) => (CommonRate::trial(rate, signals), Trigger::OwnRtt),
+                    Entry::Join(rate, queue) => (CommonRate::join(rate, queue, signals), Trigger::Peer),
+                };
+                self.rate = Some(rate);
+                self.enabled = Some(Enabled { at: signals.now, by });
+            }
+            return;
+        };
+        if signals.busy {
+            rate.on_tick(signals);
+        }
+        let aim = rate.shape(signals).target;
+        if self.guard.under_control(signals, rate.rate, rate.is_draining(), aim) != Exit::No {
+            (self.rate, self.enabled) = (None, None);
+        }
+    }
+
+    /// The limits of a connection, by the remainders of the last tick; those of this one go to `remainders`.
+    fn bound(
+        &mut self,
+        flow: &FlowObservation,
+        (rate, shape, signals): (&CommonRate, Shape, &Signals),
+        remainders: &mut BTreeMap<FlowId, f64>,
+    ) -> Option<Bound> {
+        let lowest = flow.min_rtt?.as_secs_f64();
+        let segment = signals::segment_of(flow);
+        let share = rate.rate / signals.flows;
+        let before = self.remainders.remove(&flow.id).unwrap_or_default();
+        let ideal = share * (lowest + shape.room) / segment + before;
+        let max_segments = if shape.sparse || ideal < SPARSE_SEGMENTS {
+            let standing = flow.srtt.map_or(0.0, |srtt| srtt.as_secs_f64() - lowest).clamp(0.0, 0.5);
+            let room = if shape.draining { standing + shape.room } else { shape.room };
+            // Even, because receivers acknowledge every second segment and let a single one wait (RFC 5681 §4.2).
+            let even = 2 * (share * (lowest + room) / segment / 2.0).ceil().min(MOST_PAIRS) as u32;
+            even.max(if shape.draining { DRAINING_SEGMENTS } else { LEAST_SEGMENTS })
+        } else {
+            remainders.insert(flow.id, ideal - ideal.floor());
+            ideal.floor() as u32
+        };
+        let pace = signals::rate(share * rate.pace * (1.0 + DITHER * noise(flow))).max(LEAST_PACING_RATE);
+        Some(Bound { max_pacing_rate: pace, ..Bound::at_most(max_segments.max(self.minimum_segments)) })
+    }
+}
+
+impl Policy for Lasthop {
+    fn name(&self) -> &'static str {
+        PolicyName::Lasthop.as_str()
+    }
+
+    fn on_tick(&mut self, observation: &Observation<'_>) -> Decision {
+        let sparse = self.rate.is_some() && self.was_sparse;
+        let rate = self.rate.as_ref().map(|rate| rate.rate);
+        let signals = self.own.on_tick(observation, sparse, self.guard.since(), rate);
+        self.steer(&signals);
+        self.released = self.guard.is_free(observation.now);
+        let Some(rate) = self.rate.clone() else {
+            let reason = if self.released { Reason::Free } else { Reason::NotFull { excess: signals.excess_span() } };
+            let free = |flow: &FlowObservation| FlowDecision::new(flow.id, None, Err(reason));
+            return Decision { flows: observation.flows.iter().map(free).collect(), new_flows: None };
+        };
+        let shape = rate.shape(&signals);
+        self.was_sparse = shape.sparse;
+        let reason = Reason::CommonRate {
+            rate: signals::rate(rate.rate),
+            busy_flows: signals.flows as u32,
+            terminals: signals.terminals,
+            excess: signals.excess_span(),
+            aim: units::Span::from_secs_f64(shape.target),
+        };
+        let enabled = self.enabled;
+        let mut remainders = BTreeMap::new();
+        let decide = |flow: &FlowObservation| {
+            let bound = self.bound(flow, (&rate, shape, &signals), &mut remainders);
+            FlowDecision::new(flow.id, enabled, bound.map(|bound| (bound, reason)).ok_or(Reason::NoRtt))
+        };
+        let flows = observation.flows.iter().map(decide).collect();
+        self.remainders = remainders;
+        let share = rate.rate / (signals.flows + 1.0);
+        let window = (share * (signals.base + shape.room) / signals.segment) as u32;
+        let new_flows = Some(Bound {
+            max_pacing_rate: signals::rate(share).max(LEAST_PACING_RATE),
+            ..Bound::at_most(window.max(NEW_FLOW_SEGMENTS).max(self.minimum_segments))
+        });
+        Decision { flows, new_flows }
+    }
+
+    fn tell(&self, report: &mut Report) {
+        self.own.tell(report);
+        report.common_rate = self.rate.as_ref().map_or(units::Rate::ZERO, |rate| signals::rate(rate.rate));
+        report.released = self.released;
+        report.harmed = self.guard.harmed;
+    }
+}
+
+/// Something between −1 and 1 that is another at each tick, from what the connection is at: the policy has no other chance.
+fn noise(flow: &FlowObservation) -> f64 {
+    let seed = flow.srtt.map_or(0, |srtt| srtt.as_nanos()) ^ flow.acked.get().rotate_left(17);
+    let hashed = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40; // Knuth's multiplicative hashing; the upper 24 bits
+    hashed as f64 / f64::from(1_u32 << 23) - 1.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peers::{Neighbourhood, Peer, PeerId};
+    use units::{Bytes, Rate, Span, Time};
+
+    fn flow(id: u64, srtt_ms: u64, acked: u64) -> FlowObservation {
+        FlowObservation {
+            id: FlowId(id),
+            srtt: Some(Span::from_millis(srtt_ms)),
+            newest_rtt: Some(Span::from_millis(srtt_ms)),
+            min_rtt: Some(Span::from_millis(20)),
+            cwnd_segments: 100,
+            busy: true,
+            acked: Bytes::new(acked),
+            in_flight_segments: 100,
+            backlogged: true,
+            mss_bytes: 1448,
+        }
+    }
+
+    fn peer(id: u64, at: Time, common_rate: Rate) -> Peer {
+        let report = Report {
+            busy_flows: 1,
+            srtt: Some(Span::from_millis(24)),
+            min_rtt: Some(Span::from_millis(20)),
+            excess: Some(Span::from_millis(4)),
+            delivered: common_rate,
+            common_rate,
+            ..Report::default()
+        };
+        Peer { id: PeerId(id), report, heard_at: at }
+    }
+
+    /// A host that has just joined what two others have agreed on.
+    fn joined(rate: Rate, flows: &[FlowObservation]) -> (Lasthop, Decision) {
+        let mut policy = Lasthop::new(&PolicySettings { policy: PolicyName::Lasthop, ..PolicySettings::default() });
+        let now = Time::ZERO + Span::from_secs(60);
+        let peers = Neighbourhood::new(vec![peer(1, now, rate), peer(2, now, rate)]);
+        let decision = policy.on_tick(&Observation { now, flows, peers: &peers });
+        (policy, decision)
+    }
+
+    #[test]
+    fn whoever_comes_takes_the_rate_that_the_others_have() {
+        let (policy, decision) = joined(Rate::from_mbps(2.0), &[flow(1, 24, 0)]);
+        let bound = decision.flows[0].bound.expect("it is under control");
+        // 2 Mb/s over 20 + 2·7 ms are 5.9 segments: even, so 6; paced at 2 Mb/s and a few percent.
+        assert_eq!((bound.min_segments, bound.max_segments), (1, 6));
+        assert!((1.8..2.3).contains(&bound.max_pacing_rate.as_mbps()), "{bound}");
+        assert_eq!(decision.flows[0].enabled.map(|enabled| enabled.by), Some(Trigger::Peer));
+        let mut report = Report::default();
+        policy.tell(&mut report);
+        assert_eq!(report.common_rate.as_mbps().round(), 2.0);
+        assert!(!report.released && !report.harmed);
+    }
+
+    #[test]
+    fn a_host_splits_its_rate_over_its_connections() {
+        let (_, one) = joined(Rate::from_mbps(20.0), &[flow(1, 24, 0)]);
+        let (_, two) = joined(Rate::from_mbps(20.0), &[flow(1, 24, 0), flow(2, 24, 7)]);
+        let window = |decision: &Decision| decision.flows[0].bound.expect("under control").max_segments;
+        assert_eq!(window(&one), 51); // 20 Mb/s over 20 + 10 ms, in segments of 1448 bytes
+        assert_eq!(window(&two), 25);
+        assert!(two.new_flows.expect("a limit").max_segments >= NEW_FLOW_SEGMENTS);
+    }
+
+    #[test]
+    fn without_congestion_nothing_is_bounded_and_the_reason_says_so() {
+        let mut policy = Lasthop::new(&PolicySettings::default());
+        let flows = [flow(1, 24, 0)];
+        let decision = policy.on_tick(&Observation { now: Time::ZERO, flows: &flows, peers: &Neighbourhood::alone() });
+        assert_eq!((decision.flows[0].bound, decision.new_flows), (None, None));
+        assert_eq!(decision.flows[0].reason.to_string(), "nothing is congested: RTTs are 4 ms above the lowest");
+        let mut report = Report::default();
+        policy.tell(&mut report);
+        assert_eq!((report.common_rate, report.excess), (Rate::ZERO, Some(Span::from_millis(4))));
+    }
+
+    #[test]
+    fn the_first_congestion_is_looked_at_and_then_tried() {
+        let mut policy = Lasthop::new(&PolicySettings::default());
+        let mut decisions = (0..60_u64).map(|tick| {
+            let now = Time::ZERO + Span::from_millis(500 * tick);
+            let flows = [flow(1, 300, 500_000 * tick)];
+            policy.on_tick(&Observation { now, flows: &flows, peers: &Neighbourhood::alone() }).flows.remove(0)
+        });
+        let looked = decisions.nth(5).expect("a decision");
+        assert_eq!((looked.bound, looked.reason.kind()), (None, "free"));
+        let tried = decisions.nth(20).expect("a decision");
+        let bound = tried.bound.expect("under control");
+        // Half of what was delivered and falling, with windows that the standing RTT does not starve.
+        assert!(bound.max_pacing_rate < Rate::from_mbps(4.3), "{bound}");
+        assert!(bound.max_segments >= DRAINING_SEGMENTS, "{bound}");
+    }
+
+    #[test]
+    fn noise_is_another_at_each_tick_and_stays_within_one() {
+        let noises: Vec<_> = (0..1000).map(|tick| noise(&flow(1, 24, 1448 * tick))).collect();
+        assert!(noises.iter().all(|noise| noise.abs() <= 1.0));
+        assert!((noises.iter().sum::<f64>() / 1000.0).abs() < 0.1);
+        assert_ne!(noises[0], noises[1]);
+    }
+}
