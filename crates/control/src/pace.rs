@@ -121,18 +121,7 @@ mod tests {
     use super::*;
 
     const BASE: Span = crate::beacon::INTERVAL;
-    const IDLE: Report = Report {
-        busy_flows: 0,
-        srtt: None,
-        min_rtt: None,
-        controlling: false,
-        congested: false,
-        common_rate: units::Rate::ZERO,
-        delivered: units::Rate::ZERO,
-        excess: None,
-        released: false,
-        harmed: false,
-    };
+    const IDLE: Report = Report::IDLE;
     const BUSY: Report = Report { busy_flows: 1, ..IDLE };
 
     fn at(milliseconds: u64) -> Time {

@@ -175,6 +175,21 @@ struct Bucket {
 }
 
 impl Report {
+    /// What a host says that sends nothing; the default.
+    #[cfg(test)]
+    pub(crate) const IDLE: Self = Self {
+        busy_flows: 0,
+        srtt: None,
+        min_rtt: None,
+        controlling: false,
+        congested: false,
+        common_rate: Rate::ZERO,
+        delivered: Rate::ZERO,
+        excess: None,
+        released: false,
+        harmed: false,
+    };
+
     /// What a host with these connections says about itself; `enabled`: what put those under control that are. Of several
     /// busy ones it reports the RTT of that whose RTT has risen most.
     pub fn of(flows: &[FlowObservation], enabled: impl IntoIterator<Item = Trigger>) -> Self {
@@ -457,18 +472,7 @@ mod tests {
     use crate::policy::FlowId;
     use proptest::prelude::*;
 
-    const BUSY: Report = Report {
-        busy_flows: 1,
-        srtt: None,
-        min_rtt: None,
-        controlling: false,
-        congested: false,
-        common_rate: units::Rate::ZERO,
-        delivered: units::Rate::ZERO,
-        excess: None,
-        released: false,
-        harmed: false,
-    };
+    const BUSY: Report = Report { busy_flows: 1, ..Report::IDLE };
 
     const BASE: Span = crate::beacon::INTERVAL;
 

@@ -6,8 +6,8 @@
 use super::signals::Signals;
 
 /// A queue of this is aimed at where windows are large, in s, or this part of B if that is longer: what keeps the medium busy
-/// while a window's acknowledgements come back. A fifth of what the aim of the issue allows above the path's RTT.
-const WINDOW_TARGET: (f64, f64) = (0.010, 0.1);
+/// while a window's acknowledgements come back.
+pub(super) const WINDOW_TARGET: (f64, f64) = (0.010, 0.1);
 /// The same where windows are small and the pace decides.
 const PACE_TARGET: (f64, f64) = (0.007, 0.1);
 /// From windows of so many segments on the window decides; below, rounding it would, and the pace does.
@@ -270,14 +270,14 @@ impl CommonRate {
     }
 }
 
-fn target((least, part): (f64, f64), signals: &Signals) -> f64 {
+/// One of the targets above, in s.
+pub(super) fn target((least, part): (f64, f64), signals: &Signals) -> f64 {
     least.max(part * signals.base)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use units::Time;
 
     /// Hosts that are all the same behind one bottleneck, in fluid: what each of them sees.
     struct Bottleneck {
@@ -295,25 +295,7 @@ mod tests {
         }
 
         fn signals(&self, delivered: f64) -> Signals {
-            Signals {
-                now: Time::ZERO,
-                elapsed: 0.5,
-                busy: true,
-                wants: true,
-                backlogged: true,
-                flows: 1.0,
-                segment: 1448.0,
-                delivered,
-                excess: self.queue_s,
-                base: self.base,
-                mean_delivered: delivered,
-                terminals: self.hosts as u32,
-                heard: (0.0, 0.0),
-                known: (0.0, 0.0),
-                controlling: 0.0,
-                released: 0.0,
-                harmed: 0.0,
-            }
+            Signals { terminals: self.hosts as u32, ..Signals::alone(self.base, self.queue_s, delivered) }
         }
 
         /// Half a second; what one host got.

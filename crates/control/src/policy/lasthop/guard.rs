@@ -1,4 +1,4 @@
-//! Whether control is worth it: it must never cost the hosts that have it more than a fifth of what they get without.
+//! Whether control is worth it: it is to cost the hosts that have it no more than a fifth of what they get without.
 //!
 //! Hosts without the agent fill the queue that the agent's hosts have just emptied, so whoever holds back alone starves. Nobody
 //! can see from one host who fills a queue, but one can compare:
@@ -259,25 +259,7 @@ mod tests {
     const AIM: f64 = 0.010;
 
     fn signals(at_s: f64, excess: f64, delivered: f64) -> Signals {
-        Signals {
-            now: Time::ZERO + Span::from_secs_f64(at_s),
-            elapsed: 0.5,
-            busy: true,
-            wants: true,
-            backlogged: true,
-            flows: 1.0,
-            segment: 1448.0,
-            delivered,
-            excess,
-            base: 0.1,
-            mean_delivered: delivered,
-            terminals: 1,
-            heard: (0.0, 0.0),
-            known: (0.0, 0.0),
-            controlling: 0.0,
-            released: 0.0,
-            harmed: 0.0,
-        }
+        Signals { now: Time::ZERO + Span::from_secs_f64(at_s), ..Signals::alone(0.1, excess, delivered) }
     }
 
     /// Congested at 1 MB/s from the beginning: when the trial begins, and at which rate.

@@ -23,13 +23,11 @@ use super::{
 };
 use crate::bound::{Bound, LEAST_PACING_RATE};
 use crate::peers::Report;
-use common_rate::{CommonRate, SPARSE_SEGMENTS, Shape};
+use common_rate::{CommonRate, SPARSE_SEGMENTS, Shape, WINDOW_TARGET};
 use guard::{Entry, Exit, Guard};
 use signals::{Own, Signals};
 use std::collections::BTreeMap;
 
-/// Control begins when q is above this, in s, or this part of B.
-const BEGIN: (f64, f64) = (0.010, 0.1);
 /// The least window while a queue from before the control drains: where acknowledgements are dropped, few of them are too few.
 const DRAINING_SEGMENTS: u32 = 10;
 /// The least window otherwise: Linux lets half a window go at once (tcp_cwnd_test), and one segment alone waits.
@@ -71,7 +69,8 @@ impl Lasthop {
     }
 
     fn steer(&mut self, signals: &Signals) {
-        let begin = BEGIN.0.max(BEGIN.1 * signals.base);
+        // Congested is what has more of a queue than control would aim at.
+        let begin = common_rate::target(WINDOW_TARGET, signals);
         let Some(rate) = &mut self.rate else {
             if signals.busy {
                 let (rate, by) = match self.guard.without_control(signals, begin) {

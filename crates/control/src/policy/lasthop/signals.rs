@@ -79,6 +79,32 @@ impl Signals {
     }
 }
 
+#[cfg(test)]
+impl Signals {
+    /// Half a second of one busy, backlogged connection of a host that hears nobody.
+    pub(super) fn alone(base: f64, excess: f64, delivered: f64) -> Self {
+        Self {
+            now: Time::ZERO,
+            elapsed: 0.5,
+            busy: true,
+            wants: true,
+            backlogged: true,
+            flows: 1.0,
+            segment: SEGMENT,
+            delivered,
+            excess,
+            base,
+            mean_delivered: delivered,
+            terminals: 1,
+            heard: (0.0, 0.0),
+            known: (0.0, 0.0),
+            controlling: 0.0,
+            released: 0.0,
+            harmed: 0.0,
+        }
+    }
+}
+
 impl Own {
     /// Takes the tick. With `sparse` windows are so small that the receiver's delayed acknowledgements are in the smoothed RTT,
     /// and the newest segment's is taken. What peers said of their state before `since` does not count: it is from before this
