@@ -1,0 +1,301 @@
+//! What limits the sender.
+
+use super::*;
+
+/// 1 MiB at 1889 bytes a segment: 555 in flight, however large the window.
+#[test]
+fn the_send_buffer_of_2012_holds_555_segments() {
+    let config = Config { initial_window_segments: 1000, write_hysteresis: false, ..Config::linux_2012() };
+    let mut pair = Pair::new(&config, &config, LawName::NewReno, Span::from_millis(50));
+    pair.ends[CLIENT].write_endless();
+    // The window of a SYN-ACK is not scaled: 65,535 bytes are 45 segments.
+    pair.run_until(ms(190));
+    assert_eq!(info(&pair).in_flight_segments, 45);
+    pair.run_until(ms(290));
+    assert_eq!(info(&pair).unacked_segments, 555);
+    pair.run_until(ms(5000));
+    assert_eq!(info(&pair).unacked_segments, 555);
+    // Slow start goes on while less than twice what is out: then the window is not what limits.
+    assert_eq!(info(&pair).cwnd_segments, 1110);
+}
+
+/// A writer that has filled the buffer waits until a third of it, 185 segments, is free.
+///
+/// ```text
+/// ms      0           100                      300
+/// client  0..44       45..554: the buffer's    the ACKs come one by one; with the 185th, 370th and 555th segment
+///         (window)    rest; 45 are free        185 are free, are written and go
+/// ```
+#[test]
+fn a_writer_that_waited_writes_a_third_of_the_buffer() {
+    let config = Config { initial_window_segments: 1000, timestamps: false, ..Config::linux_2012() };
+    let config = Config { mss: Bytes::new(1448), ..config };
+    let mut pair = Pair::new(&config, &config, LawName::NewReno, Span::from_millis(50));
+    pair.ends[CLIENT].write_endless();
+    pair.run_until(ms(240));
+    let end = &mut pair.ends[CLIENT];
+    assert_eq!((end.info().acked_bytes, end.info().unacked_segments), (45 * 1448, 555 - 45));
+    let mut bursts = Vec::new();
+    for number in 46..=555 {
+        let ack = number * 1448 + 1;
+        end.on_segment(ms(300), &Segment { seq: 1, ack, has_ack: true, window_bytes: 3_000_000, ..Segment::default() });
+        let burst = std::iter::from_fn(|| end.poll_transmit(ms(300))).count();
+        if burst > 0 {
+            bursts.push((number, burst));
+        }
+    }
+    assert_eq!(bursts, [(185, 185), (370, 185), (555, 185)]);
+}
+
+/// RFC 5681 §4.1, Linux: after four RTOs of idleness the window is halved three times, not below the initial one.
+#[test]
+fn an_idle_window_is_halved_for_each_timeout() {
+    for (slow_start_after_idle, write_at, expected) in [(true, 900, 80), (true, 1650, 10), (false, 1650, 160)] {
+        let mut pair = established(&Config { slow_start_after_idle, ..plain() }, 150);
+        run(&mut pair, 800);
+        assert_eq!(info(&pair).cwnd_segments, 160);
+        // The last data went at 300; RTO 300. 600 ms: one halving. 1350 ms: four.
+        run(&mut pair, write_at);
+        pair.ends[CLIENT].write(50_000);
+        pair.step(pair.now);
+        assert_eq!(info(&pair).cwnd_segments, expected);
+    }
+}
+
+/// The host takes 6 of 10 and refuses the rest. As Linux on NET_XMIT_DROP: not sent, and CWR.
+#[test]
+fn what_the_host_refuses_was_not_sent() {
+    let mut pair = established(&plain(), 100);
+    pair.refuse = Box::new(|now, by, segment| by == CLIENT && segment.seq > 6000 && now < ms(200));
+    run(&mut pair, 10);
+    assert_eq!(at(&pair, 0), [0, 1, 2, 3, 4, 5]);
+    assert_eq!((state(&pair), info(&pair).unacked_segments), (CongestionState::Cwr, 6));
+    assert_eq!(info(&pair).ssthresh_segments, Some(3)); // FlightSize 6
+    run(&mut pair, 110);
+    assert_eq!(at(&pair, 100)[0], 6);
+    run(&mut pair, 3000);
+    assert_eq!((info(&pair).acked_bytes, info(&pair).retransmits), (100_000, 0));
+}
+
+/// A host that takes nothing at all is asked again after an RTO.
+#[test]
+fn a_refusal_with_nothing_in_flight_is_retried() {
+    let mut pair = established(&plain(), 1);
+    pair.refuse = Box::new(|now, by, _| by == CLIENT && now < ms(160));
+    run(&mut pair, 1000);
+    assert_eq!(sent(&pair), [(300, 0)]);
+}
+
+/// TCP small queues: two packets and a bit may wait in the host, until they leave.
+#[test]
+fn small_queues_keep_the_hosts_queue_short() {
+    let tsq = Some(Tsq { limit: Bytes::new(4000), pacing_shift: None });
+    let mut pair = established(&Config { tsq, ..plain() }, 100);
+    let end = &mut pair.ends[CLIENT];
+    let mut waiting = Vec::new();
+    while let Some(segment) = end.poll_transmit(pair.now) {
+        waiting.push(segment);
+    }
+    assert_eq!(waiting.len(), 4); // 4 x 1040 bytes are more than 4000; 3 are not
+    end.on_departed(pair.now, waiting[0].ip_bytes());
+    assert!(end.poll_transmit(pair.now).is_some());
+    assert!(end.poll_transmit(pair.now).is_none());
+}
+
+/// Pacing: after the first ten segments, one each payload / (2 x window x payload / SRTT) = 100 ms / (2 x window).
+#[test]
+fn pacing_spreads_a_window_over_the_round_trip() {
+    let mut pair = established(&Config { pacing: true, ..plain() }, 1000);
+    run(&mut pair, 400);
+    let times: Vec<Time> = pair.data(CLIENT, ms(150 + 200)).iter().map(|(at, ..)| *at).take(20).collect();
+    let gaps: Vec<u64> = times.windows(2).map(|pair| (pair[1] - pair[0]).as_micros()).collect();
+    // The window is 20 to 40 by then, so between 2.5 and 1.25 ms; never two at once.
+    assert!(gaps.iter().all(|gap| (1000..=2600).contains(gap)), "{gaps:?}");
+}
+
+/// Nagle, in Minshall's form: one small segment may be out, a second waits for its ACK.
+#[test]
+fn a_second_small_segment_waits_for_the_ack_of_the_first() {
+    let small = |nagle| {
+        let mut pair = established(&Config { nagle, ..plain() }, 0);
+        for _ in 0..4 {
+            pair.ends[CLIENT].write(100);
+            pair.flush();
+        }
+        run(&mut pair, 400);
+        pair.data(CLIENT, ms(150)).iter().map(|(_, _, length)| *length).collect::<Vec<_>>()
+    };
+    assert_eq!(small(true), [100, 300]);
+    assert_eq!(small(false), [100, 100, 100, 100]);
+}
+
+/// A bound holds whatever the law wants, and when its lease is over the law goes on.
+#[test]
+fn a_bound_limits_the_window_for_as_long_as_its_lease() {
+    let mut pair = established(&plain(), 100_000);
+    let lease = Span::from_millis(1000);
+    pair.ends[CLIENT].set_bound(Bound::at_most(4).leased(pair.now, lease));
+    run(&mut pair, 900);
+    assert!(info(&pair).cwnd_segments <= 4);
+    assert!(pair.data(CLIENT, ms(260)).len() <= 4 * 9);
+    run(&mut pair, 2000);
+    assert!(info(&pair).cwnd_segments > 100, "{:?}", info(&pair));
+}
+
+/// 0.4 Mb/s: 1000 bytes take 20 ms.
+fn slow_pace() -> Bound {
+    Bound { max_pacing_rate: Rate::from_mbps(0.4), ..Bound::default() }
+}
+
+/// ```text
+/// ms      0       100      120      160      200      240
+/// client  0..9    10, 11   12, 13   14, 15   16, 17   18, 19
+/// ```
+/// The first ten are not paced. Those after them go two at once, 40 ms apart, whatever the window; but what comes late has
+/// half of its time credited.
+#[test]
+fn under_a_limit_of_the_pacing_rate_segments_go_in_twos() {
+    for pacing in [false, true] {
+        let mut pair = established(&Config { pacing, ..plain() }, 1000);
+        pair.ends[CLIENT].set_bound(slow_pace().leased(pair.now, Span::from_secs(10)));
+        run(&mut pair, 1000);
+        let expected = [100, 120].into_iter().chain((160..=1000).step_by(40)).flat_map(|at| [at, at]);
+        let later: Vec<u64> = sent(&pair).into_iter().skip(10).map(|(at, _)| at).collect();
+        assert_eq!(later, expected.collect::<Vec<_>>(), "pacing = {pacing}");
+        assert_eq!(
+            (info(&pair).max_pacing_rate, info(&pair).pacing_rate),
+            (Some(Rate::from_mbps(0.4)), Rate::from_mbps(0.4))
+        );
+    }
+}
+
+/// 50,000 bytes per second are 5 segments in 100 ms: a window of more is not used, and what is not used does not grow
+/// (tcp_cwnd_validate()), in slow start beyond twice what is.
+#[test]
+fn under_a_limit_of_the_pacing_rate_the_window_does_not_grow_without_end() {
+    let mut pair = established(&plain(), 100_000);
+    pair.ends[CLIENT].set_bound(slow_pace().leased(pair.now, Span::from_secs(100)));
+    run(&mut pair, 20_000);
+    let info = info(&pair);
+    assert!((10..=24).contains(&info.cwnd_segments) && info.unacked_segments <= 6, "{info:?}");
+}
+
+/// ```text
+/// window 4   client  0, 1            2, 3            4, 5         40 ms apart; each pair is acknowledged when it is there
+/// window 2   client  0       1       2       3       4            20 ms apart; 0 is acknowledged with 1, so after 24 ms
+/// ```
+/// Half a window goes at once at most, and the receiver waits for two segments before it acknowledges. The rate is the same.
+#[test]
+fn a_paced_window_of_four_segments_does_not_wait_for_delayed_acks_and_one_of_two_does() {
+    let config = Config { delayed_ack: DelayedAck::LINUX, ..plain() };
+    for (window, at_once, rtt_ms) in [(4, 2, 4), (2, 1, 24)] {
+        let mut pair = Pair::new(&config, &config, LawName::NewReno, Span::from_millis(2));
+        pair.ends[CLIENT].write_endless();
+        let bound = Bound { max_segments: window, max_pacing_rate: Rate::from_mbps(0.4), ..Bound::default() };
+        pair.ends[CLIENT].set_bound(bound.leased(Time::ZERO, Span::from_secs(60)));
+        pair.run_until(ms(20_000));
+        let acked = info(&pair).acked_bytes;
+        pair.run_until(ms(40_000));
+        // 20 s at 50,000 bytes per second, give or take a window.
+        let in_20_s = info(&pair).acked_bytes - acked;
+        assert!((996_000..=1_004_000).contains(&in_20_s), "{in_20_s}");
+        let times: Vec<Time> = pair.data(CLIENT, ms(20_000)).iter().map(|(at, ..)| *at).collect();
+        for burst in times[..times.len() / at_once * at_once].chunks_exact(at_once) {
+            assert!(
+                burst[0] == burst[at_once - 1] && burst[0].as_nanos() % 20_000_000 == times[0].as_nanos() % 20_000_000
+            );
+        }
+        assert_eq!(times[at_once] - times[0], Span::from_millis(20 * at_once as u64));
+        assert_eq!(info(&pair).latest_rtt, Some(Span::from_millis(rtt_ms)));
+    }
+}
+
+/// ```text
+/// client    0  1 2   3 4   5 6 ...                 two at once, 24 ms apart
+/// server        2     4     6    1 is acknowledged with 0, 2 waits for 3, and so on
+/// ```
+/// Sixteen segments are acknowledged at once and then every second one, whatever goes together: if that falls apart, until PSH.
+#[test]
+fn a_receiver_that_acknowledges_across_bursts_does_so_until_the_next_push() {
+    for quick_segments in [15, 16, 17, 18] {
+        let config = Config { delayed_ack: DelayedAck { quick_segments, ..DelayedAck::LINUX }, ..plain() };
+        let mut pair = Pair::new(&config, &config, LawName::NewReno, Span::from_millis(2));
+        pair.ends[CLIENT].write_endless();
+        let bound = Bound { max_segments: 4, max_pacing_rate: Rate::from_mbps(0.6), ..Bound::default() };
+        pair.ends[CLIENT].set_bound(bound.leased(Time::ZERO, Span::from_secs(60)));
+        pair.run_until(ms(4000));
+        let pushed: Vec<u64> =
+            pair.log.iter().filter(|(.., segment)| segment.push).map(|(.., segment)| segment.end()).collect();
+        // 4 s at 75,000 bytes per second, and a push each 66,000, at the end of the burst.
+        assert!((4..=5).contains(&pushed.len()), "{pushed:?}");
+        let acked_at: Vec<Time> = pair.acks(SERVER, ms(2000)).iter().map(|(at, _)| *at).collect();
+        let sent_at: Vec<Time> =
+            pair.data(CLIENT, ms(2000)).iter().map(|(at, ..)| *at + Span::from_millis(2)).collect();
+        assert!(acked_at.len() > 50 && acked_at.iter().all(|at| sent_at.contains(at) || *at < sent_at[0]));
+        assert_eq!(info(&pair).latest_rtt, Some(Span::from_millis(4)), "{quick_segments}");
+    }
+}
+
+/// The lease ends at 1010 ms, in the middle of a wait: what is next goes then, and the law's window at once.
+#[test]
+fn a_pace_ends_with_its_lease() {
+    for pacing in [false, true] {
+        let mut pair = established(&Config { pacing, ..plain() }, 100_000);
+        pair.ends[CLIENT].set_bound(slow_pace().leased(pair.now, Span::from_millis(1010)));
+        run(&mut pair, 1009);
+        let paced = sent(&pair);
+        assert_eq!(paced.last().map(|(at, _)| *at), Some(1000));
+        let window = info(&pair).cwnd_segments as usize;
+        run(&mut pair, 1060);
+        let after: Vec<u64> = sent(&pair)[paced.len()..].iter().map(|(at, _)| *at).collect();
+        assert_eq!(after[0], 1010, "pacing = {pacing}");
+        if pacing {
+            // 2 x window x 1000 bytes in 100 ms, or a fifth more than the window: half of it in these 50 ms at least.
+            assert!(after.len() >= window / 2 - 5, "{} of {window}", after.len());
+        } else {
+            // All of the window that was not in flight: what was sent in the last 100 ms.
+            assert!(after.iter().filter(|at| **at == 1010).count() >= window - 6, "{after:?} of {window}");
+        }
+        run(&mut pair, 1200);
+        assert_eq!(info(&pair).max_pacing_rate, None);
+    }
+}
+
+/// A limit that is lifted or raised before its lease ends.
+#[test]
+fn a_pace_ends_when_another_bound_has_none() {
+    let mut pair = established(&plain(), 100_000);
+    pair.ends[CLIENT].set_bound(slow_pace().leased(pair.now, Span::from_secs(10)));
+    run(&mut pair, 1009);
+    let paced = sent(&pair).len();
+    pair.ends[CLIENT].set_bound(Bound::default().leased(pair.now, Span::from_secs(10)));
+    pair.flush();
+    assert!(at(&pair, 1009).len() > 10, "{:?}", &sent(&pair)[paced..]);
+}
+
+/// What is lost is retransmitted at the pace too, and no timeout fires for what waits: two segments take 400 ms, more than the RTO.
+#[test]
+fn a_limit_paces_retransmissions_and_is_waited_for_by_the_timeout() {
+    let mut pair = established(&plain(), 1000);
+    let slow = Bound { max_pacing_rate: Rate::from_mbps(0.04), ..Bound::default() };
+    pair.ends[CLIENT].set_bound(slow.leased(pair.now, Span::from_secs(100)));
+    lose(&mut pair, vec![2, 5]);
+    run(&mut pair, 10_000);
+    assert_eq!((info(&pair).retransmits, info(&pair).timeouts), (2, 0));
+    // After the first ten 5000 bytes per second: 10 s, less the first RTT, and with what the first burst was credited.
+    let paced = sent(&pair).len() - 10;
+    assert!((48..=52).contains(&paced), "{paced}");
+}
+
+/// 2^-3 s of 0.4 Mb/s are 6250 bytes: six packets of 1040, and one to exceed it, where the law's own rate would allow all ten.
+#[test]
+fn small_queues_go_by_the_limit_of_the_pacing_rate() {
+    let tsq = Some(Tsq { pacing_shift: Some(3), ..Tsq::LINUX });
+    let taken = |bound: Bound| {
+        let mut pair = established(&Config { tsq, ..plain() }, 100);
+        pair.ends[CLIENT].set_bound(bound.leased(pair.now, Span::from_secs(10)));
+        std::iter::from_fn(|| pair.ends[CLIENT].poll_transmit(pair.now)).count()
+    };
+    assert_eq!(taken(Bound::default()), 10);
+    assert_eq!(taken(slow_pace()), 7);
+}
