@@ -5,7 +5,9 @@ mod support;
 
 use kernel::{CongestionState, Kernel, Mode, Options};
 use std::collections::HashSet;
-use support::{A4, A6, B4, B6, Flow, Net, eventually, load, load_with};
+use std::io::{Read as _, Write as _};
+use std::time::Duration;
+use support::{A4, A6, B4, B6, Flow, Net, eventually, load, load_with, run, throughout};
 
 #[test]
 fn a_sample_says_what_tcp_info_says() {
@@ -112,6 +114,28 @@ fn only_sockets_that_send_by_the_managed_interface_are_told() {
         assert!(samples.iter().all(|sample| sample.controlled));
         told == here && samples.iter().all(|sample| sample.state == CongestionState::Open)
     });
+}
+
+#[test]
+fn an_idle_socket_stays_with_its_interface_while_that_is_down() {
+    needs_root!();
+    let net = Net::direct();
+    let mut kernel = load(&net);
+    let flows = [B4, B6].map(|address| Flow::idle(&net.a, &net.b, address));
+    for flow in &flows {
+        // Of one that has only just been opened the kernel does not remember where its packets came from.
+        (&*flow.receiver).write_all(b"hello").expect("written");
+        let mut heard = [0; 5];
+        (&*flow.sender).read_exact(&mut heard).expect("read");
+    }
+    let mut told = || kernel.sample().expect("a walk").iter().map(|sample| sample.cookie).collect::<HashSet<_>>();
+    let ours: HashSet<_> = flows.iter().map(Flow::cookie).collect();
+    assert_eq!(told(), ours);
+    net.a.run(|| run("ip link set a0 down"));
+    // The kernel takes the interface out of the routes that sockets still have, a moment later (dst_dev_put()).
+    throughout(Duration::from_millis(300), || assert_eq!(told(), ours));
+    net.a.run(|| run("ip link set a0 up"));
+    assert_eq!(told(), ours);
 }
 
 #[test]

@@ -20,7 +20,8 @@ static __always_inline __u32 interface_of(struct sock *sk)
 	struct dst_entry *dst = BPF_CORE_READ(sk, sk_dst_cache);
 	__u32 bound;
 
-	if (dst)
+	/* dst_dev_put() has made obsolete what went with its interface, and put another device there; a socket drops it when it sends. */
+	if (dst && BPF_CORE_READ(dst, obsolete) <= 0)
 		return BPF_CORE_READ(dst, dev, ifindex);
 	bound = BPF_CORE_READ(sk, __sk_common.skc_bound_dev_if);
 	if (bound)

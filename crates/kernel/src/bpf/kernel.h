@@ -121,6 +121,7 @@ struct net_device {
 struct dst_entry {
 	struct net_device *dev;
 	unsigned long _metrics;
+	short obsolete;
 };
 
 struct ns_common {
