@@ -5,8 +5,10 @@ mod common;
 
 use agent::Mode;
 use common::process::{self, AgentProcess, ONE_AT_A_TIME, monotonic_ns, serve, upload, wait_until_uploads};
+use common::stranger::Nag;
 use common::{Host, join_by, root, two_hosts};
 use control::bound::Bound;
+use control::policy::PolicyName;
 use kernel::SocketSample;
 use nix::sys::signal::Signal;
 use std::net::TcpStream;
@@ -21,23 +23,42 @@ fn agent_process() {
     process::run();
 }
 
-fn start(host: &Host) -> AgentProcess {
-    let policy = format!("[policy]\npolicy = \"fixed\"\nbound_segments = {BOUND_SEGMENTS}\n");
-    AgentProcess::start(host, Mode::Control, &policy)
+/// With the first the host's window is [`BOUND_SEGMENTS`]; with ours it is less as long as a peer says the worst.
+const POLICIES: [PolicyName; 2] = [PolicyName::Fixed, PolicyName::Lasthop];
+
+fn start(host: &Host, policy: PolicyName) -> AgentProcess {
+    let bound =
+        if policy == PolicyName::Fixed { format!("bound_segments = {BOUND_SEGMENTS}\n") } else { String::new() };
+    AgentProcess::start(host, Mode::Control, &format!("[policy]\npolicy = \"{policy}\"\n{bound}"))
 }
 
 /// A host with an upload that an agent has bounded, and the host that it goes to.
-fn bounded_upload() -> (Host, Host, TcpStream, AgentProcess) {
+struct BoundedUpload {
+    agent: AgentProcess,
+    connection: TcpStream,
+    a: Host,
+    _nag: Option<Nag>,
+    _b: Host,
+}
+
+fn bounded_upload(policy: PolicyName) -> BoundedUpload {
+    eprintln!("with the policy {policy}");
     let (a, b) = two_hosts();
     serve(&b);
+    let nag = (policy == PolicyName::Lasthop).then(|| Nag::start(&b, 1));
     let connection = upload(&a, "10.77.0.2:5001");
-    let agent = start(&a);
+    let agent = start(&a, policy);
     wait_until_uploads(&a, "the window to be bounded", bounded);
-    (a, b, connection, agent)
+    BoundedUpload { agent, connection, a, _nag: nag, _b: b }
 }
 
 fn bounded(sample: &SocketSample) -> bool {
     sample.congestion_control.starts_with("lasthop") && sample.cwnd_segments <= BOUND_SEGMENTS
+}
+
+/// Neither the window nor the pacing rate is limited any more.
+fn let_go(sample: &SocketSample) -> bool {
+    sample.cwnd_segments > BOUND_SEGMENTS && sample.pacing_rate > Some(Rate::from_mbps(20.0))
 }
 
 /// Whether it is the same connection, and alive: bytes are acknowledged that were not when it was asked before.
@@ -57,18 +78,20 @@ fn an_agent_that_hangs_loses_control_and_takes_it_up_again() {
         return;
     }
     let _alone = ONE_AT_A_TIME.lock();
-    let (a, _b, connection, mut agent) = bounded_upload();
-    agent.signal(Signal::SIGSTOP);
-    let stopped_ns = monotonic_ns();
-    wait_until_uploads(&a, "the bound to lapse", |sample| sample.cwnd_segments > BOUND_SEGMENTS);
-    agent.signal(Signal::SIGCONT);
-    wait_until_uploads(&a, "the window to be bounded again", bounded);
-    goes_on(&agent, &connection);
-    // The first tick after it came late: by what it had slept, of which a lease is the least.
-    let late = agent.ticks().into_iter().find(|tick| tick.t_ns > stopped_ns && tick.late_ns > 500_000_000);
-    assert!(late.is_some(), "no tick was late");
-    let totals = agent.stop();
-    assert!(totals.late_ticks >= 1 && totals.roamed == 0 && totals.resumed == 0, "{totals}");
+    for policy in POLICIES {
+        let BoundedUpload { a, _b, _nag, connection, mut agent } = bounded_upload(policy);
+        agent.signal(Signal::SIGSTOP);
+        let stopped_ns = monotonic_ns();
+        wait_until_uploads(&a, "the bound to lapse", let_go);
+        agent.signal(Signal::SIGCONT);
+        wait_until_uploads(&a, "the window to be bounded again", bounded);
+        goes_on(&agent, &connection);
+        // The first tick after it came late: by what it had slept, of which a lease is the least.
+        let late = agent.ticks().into_iter().find(|tick| tick.t_ns > stopped_ns && tick.late_ns > 500_000_000);
+        assert!(late.is_some(), "no tick was late");
+        let totals = agent.stop();
+        assert!(totals.late_ticks >= 1 && totals.roamed == 0 && totals.resumed == 0, "{totals}");
+    }
 }
 
 #[test]
@@ -77,15 +100,17 @@ fn an_agent_that_is_killed_is_followed_by_another_one() {
         return;
     }
     let _alone = ONE_AT_A_TIME.lock();
-    let (a, _b, connection, mut agent) = bounded_upload();
-    agent.signal(Signal::SIGKILL);
-    agent.process.wait().expect("it is dead");
-    wait_until_uploads(&a, "the bound to lapse", |sample| sample.cwnd_segments > BOUND_SEGMENTS);
-    let agent = start(&a);
-    wait_until_uploads(&a, "the window to be bounded again", bounded);
-    goes_on(&agent, &connection);
-    assert_eq!(agent.stop().sockets_restored, 1);
-    wait_until_uploads(&a, "another control", |sample| !sample.congestion_control.starts_with("lasthop"));
+    for policy in POLICIES {
+        let BoundedUpload { a, _b, _nag, connection, mut agent } = bounded_upload(policy);
+        agent.signal(Signal::SIGKILL);
+        agent.process.wait().expect("it is dead");
+        wait_until_uploads(&a, "the bound to lapse", let_go);
+        let agent = start(&a, policy);
+        wait_until_uploads(&a, "the window to be bounded again", bounded);
+        goes_on(&agent, &connection);
+        assert_eq!(agent.stop().sockets_restored, 1);
+        wait_until_uploads(&a, "another control", |sample| !sample.congestion_control.starts_with("lasthop"));
+    }
 }
 
 #[test]
@@ -118,15 +143,17 @@ fn an_interface_that_goes_down_and_up_again_costs_no_connection() {
         return;
     }
     let _alone = ONE_AT_A_TIME.lock();
-    let (a, _b, connection, agent) = bounded_upload();
-    a.ip("link set last down");
-    // Nothing is acknowledged; the connection waits, and so does its bound.
-    let stalled = agent.wait_for_tick("a tick", |tick| tick.flows.iter().all(|flow| !flow.busy));
-    assert_eq!(stalled.flows.len(), 1);
-    a.ip("link set last up");
-    goes_on(&agent, &connection);
-    wait_until_uploads(&a, "the window to be bounded again", bounded);
-    assert_eq!(agent.stop().sockets_restored, 1);
+    for policy in POLICIES {
+        let BoundedUpload { a, _b, _nag, connection, agent } = bounded_upload(policy);
+        a.ip("link set last down");
+        // Nothing is acknowledged; the connection waits, and so does its bound.
+        let stalled = agent.wait_for_tick("a tick", |tick| tick.flows.iter().all(|flow| !flow.busy));
+        assert_eq!(stalled.flows.len(), 1);
+        a.ip("link set last up");
+        goes_on(&agent, &connection);
+        wait_until_uploads(&a, "the window to be bounded again", bounded);
+        assert_eq!(agent.stop().sockets_restored, 1);
+    }
 }
 
 #[test]
@@ -141,7 +168,7 @@ fn two_agents_bound_the_connections_of_their_own_interfaces() {
     serve(&b);
     serve(&c);
     let uploads = [upload(&a, "10.77.0.2:5001"), upload(&a, "10.78.0.2:5001")];
-    let on_last = start(&a);
+    let on_last = start(&a, PolicyName::Fixed);
     let policy = format!("[policy]\npolicy = \"fixed\"\nbound_segments = {}\n", 2 * BOUND_SEGMENTS);
     let on_other = AgentProcess::start_on(&a, "other", Mode::Control, &policy);
     for (agent, connection, limit) in

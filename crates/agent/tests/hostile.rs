@@ -6,16 +6,18 @@ mod common;
 use agent::Mode;
 use agent::record::{Tick, Totals};
 use common::process::{self, AgentProcess, ONE_AT_A_TIME, serve, upload};
+use common::stranger::{Nag, shout, worst};
 use common::{Host, root, two_hosts};
 use control::beacon::{Beacon, GroupKey};
 use control::group::{GroupId, Label};
-use control::peers::{PeerId, Report};
-use std::net::{TcpStream, UdpSocket};
-use std::time::Duration;
-use units::{Rate, Span};
+use control::policy::PolicyName;
+use std::net::TcpStream;
+use units::Rate;
 
 /// No limit is to be below this, whoever says what.
 const FLOOR_SEGMENTS: u32 = 5;
+/// Those that listen most to what peers say.
+const LISTENERS: [PolicyName; 2] = [PolicyName::Cooperative, PolicyName::Lasthop];
 
 /// Not a test: what `AgentProcess` runs.
 #[test]
@@ -25,7 +27,7 @@ fn agent_process() {
 }
 
 /// On a cable without delay any queue multiplies the RTT; here only what a peer says is to put a connection under control.
-fn settings(policy: &str, beacon: &str) -> String {
+fn settings(policy: PolicyName, beacon: &str) -> String {
     format!(
         "[policy]\npolicy = \"{policy}\"\nminimum_segments = {FLOOR_SEGMENTS}\nenable_ratio = 1000000.0\n\
          [beacon]\nipv6 = false\n{beacon}"
@@ -33,49 +35,14 @@ fn settings(policy: &str, beacon: &str) -> String {
 }
 
 /// A host with an upload and an agent, and the one that it uploads to, where the stranger sits.
-fn host_and_stranger(policy: &str, beacon: &str) -> (Host, Host, TcpStream, AgentProcess) {
+fn host_and_stranger(policy: PolicyName, beacon: &str) -> (Host, Host, TcpStream, AgentProcess) {
+    eprintln!("with the policy {policy}");
     let (a, b) = two_hosts();
     serve(&b);
     let connection = upload(&a, "10.77.0.2:5001");
     let agent = AgentProcess::start(&a, Mode::Control, &settings(policy, beacon));
     agent.wait_for_tick("the upload", |tick| tick.flows.iter().any(|flow| flow.busy) && tick.beacons.sent > 0);
     (a, b, connection, agent)
-}
-
-/// Sends each of these datagrams to all, some 1,500 a second: fewer than are looked at.
-fn shout(stranger: &Host, datagrams: Vec<Vec<u8>>) {
-    stranger.run(move || {
-        let socket = UdpSocket::bind("10.77.0.2:0").expect("an address");
-        socket.set_broadcast(true).expect("allowed");
-        for some in datagrams.chunks(30) {
-            for datagram in some {
-                let _ = socket.send_to(datagram, "10.77.0.255:29470"); // a full queue loses it
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    });
-}
-
-/// "65,535 busy connections, whose RTT is a thousand times the lowest: I am controlling them."
-fn worst(sender: u64) -> Beacon {
-    Beacon {
-        sender: PeerId(sender),
-        timestamp_ns: u64::MAX,
-        group: Label::Link.id(),
-        interval: Span::MAX,
-        report: Report {
-            busy_flows: u16::MAX,
-            srtt: Some(Span::from_secs(1000)),
-            min_rtt: Some(Span::from_secs(1)),
-            controlling: true,
-            congested: true,
-            common_rate: Rate::from_bps(8),
-            delivered: Rate::ZERO,
-            excess: Some(Span::from_secs(4000)),
-            released: false,
-            harmed: false,
-        },
-    }
 }
 
 /// Every limit that was set so far respects the floor, and the connection has gone on.
@@ -102,26 +69,31 @@ fn ten_thousand_strangers_who_say_the_worst_get_a_host_the_share_of_a_crowd_and_
         return;
     }
     let _alone = ONE_AT_A_TIME.lock();
-    let (_a, b, _connection, agent) = host_and_stranger("cooperative", "");
-    shout(&b, (0..1000).map(|sender| worst(sender).encode(None)).collect());
-    // A stranger's word puts it under control: that of 64 terminals at most, which the floor is above.
-    let tick = agent.wait_for_tick("control", |tick| tick.flows.iter().any(|flow| flow.enabled));
-    assert!(tick.terminals <= 257, "{}", tick.terminals);
-    let tick = agent.wait_for_tick("the table to be full", |tick| tick.terminals > 200);
-    let before_kib = agent.rss_kib();
-    for thousand in 1..10 {
-        shout(&b, (0..1000).map(|sender| worst(1000 * thousand + sender).encode(None)).collect());
+    for (policy, thousands) in LISTENERS.into_iter().zip([10, 3]) {
+        let (_a, b, _connection, agent) = host_and_stranger(policy, "");
+        shout(&b, (0..1000).map(|sender| worst(sender).encode(None)).collect());
+        // A stranger's word puts it under control: that of 64 terminals at most, which the floor is above.
+        let tick = agent.wait_for_tick("control", |tick| tick.flows.iter().any(|flow| flow.enabled));
+        assert!(tick.terminals <= 257, "{}", tick.terminals);
+        let tick = agent.wait_for_tick("the table to be full", |tick| tick.terminals > 200);
+        let before_kib = agent.rss_kib();
+        for thousand in 1..thousands {
+            shout(&b, (0..1000).map(|sender| worst(1000 * thousand + sender).encode(None)).collect());
+        }
+        let later =
+            agent.wait_for_tick("more to be rejected", |later| later.beacons.rejected > tick.beacons.rejected + 1000);
+        assert!(later.terminals <= 257, "{}", later.terminals);
+        let after_kib = agent.rss_kib();
+        // Its record's lines take some of it; 10,000 identities of 100 bytes each would be 1 MiB more.
+        assert!(after_kib < before_kib + 1024, "from {before_kib} to {after_kib} KiB");
+        assert_nobody_was_pushed_below_the_floor(&agent);
+        let totals = agent.stop();
+        assert!(totals.rejected_by_cause["identities"] > 1000, "{totals}");
+        assert!(
+            causes(&totals).iter().all(|cause| ["identities", "peer-rate", "total-rate"].contains(cause)),
+            "{totals}"
+        );
     }
-    let later =
-        agent.wait_for_tick("more to be rejected", |later| later.beacons.rejected > tick.beacons.rejected + 1000);
-    assert!(later.terminals <= 257, "{}", later.terminals);
-    let after_kib = agent.rss_kib();
-    // Its record's lines take some of it; 10,000 identities of 100 bytes each would be 1 MiB more.
-    assert!(after_kib < before_kib + 1024, "from {before_kib} to {after_kib} KiB");
-    assert_nobody_was_pushed_below_the_floor(&agent);
-    let totals = agent.stop();
-    assert!(totals.rejected_by_cause["identities"] > 1000, "{totals}");
-    assert!(causes(&totals).iter().all(|cause| ["identities", "peer-rate", "total-rate"].contains(cause)), "{totals}");
 }
 
 #[test]
@@ -130,18 +102,25 @@ fn a_stranger_s_word_ends_with_his_beacons_and_does_nothing_where_only_one_s_own
         return;
     }
     let _alone = ONE_AT_A_TIME.lock();
-    let says = |sender| Beacon { interval: control::beacon::INTERVAL, ..worst(sender) }.encode(None);
-    let (_a, b, _connection, agent) = host_and_stranger("cooperative", "");
-    shout(&b, (0..10).map(says).collect());
-    agent.wait_for_tick("control", |tick| tick.flows.iter().any(|flow| flow.enabled && flow.bound.is_some()));
-    let free =
-        |tick: &Tick| !tick.flows.is_empty() && tick.flows.iter().all(|flow| !flow.enabled && flow.bound.is_none());
-    agent.wait_for_tick("control to end", |tick| tick.terminals == 1 && free(tick));
-    assert_nobody_was_pushed_below_the_floor(&agent);
-    agent.stop();
+    for policy in LISTENERS {
+        let (_a, b, _connection, agent) = host_and_stranger(policy, "");
+        let nag = Nag::start(&b, 10);
+        agent.wait_for_tick("control", |tick| tick.flows.iter().any(|flow| flow.enabled && flow.bound.is_some()));
+        drop(nag);
+        let free =
+            |tick: &Tick| !tick.flows.is_empty() && tick.flows.iter().all(|flow| !flow.enabled && flow.bound.is_none());
+        // `lasthop` goes on by what it sees itself, from the least there is, 4 segments of 1448 bytes a second: to five times that.
+        let goes_up = |tick: &Tick| {
+            let paces = || tick.flows.iter().filter_map(|flow| Some(flow.bound?.max_pacing_rate));
+            policy == PolicyName::Lasthop && paces().any(|pace| pace > Rate::from_mbps(0.232))
+        };
+        agent.wait_for_tick("control to end", |tick| tick.terminals == 1 && (free(tick) || goes_up(tick)));
+        assert_nobody_was_pushed_below_the_floor(&agent);
+        agent.stop();
+    }
 
-    let (_a, b, _connection, agent) = host_and_stranger("table", "");
-    shout(&b, (0..10).map(says).collect());
+    let (_a, b, _connection, agent) = host_and_stranger(PolicyName::Table, "");
+    let _nag = Nag::start(&b, 10);
     let tick = agent.wait_for_tick("the strangers", |tick| tick.terminals == 11);
     assert!(tick.flows.iter().all(|flow| !flow.enabled), "{tick:?}");
     agent.stop();
@@ -153,7 +132,7 @@ fn garbage_and_other_groups_are_counted_by_their_cause() {
         return;
     }
     let _alone = ONE_AT_A_TIME.lock();
-    let (_a, b, _connection, agent) = host_and_stranger("cooperative", "group = \"office\"\n");
+    let (_a, b, _connection, agent) = host_and_stranger(PolicyName::Cooperative, "group = \"office\"\n");
     let office = Label::Name("office".to_owned()).id();
     let good = Beacon { group: office, ..worst(1) }.encode(None);
     let with = |at: usize, to: u8| {
@@ -191,33 +170,36 @@ fn with_a_key_nothing_forged_changed_old_or_recorded_is_believed() {
     let file = folder.path().join("group.key");
     std::fs::write(&file, "the secret of our group\n").expect("written");
     let key = GroupKey::new(b"the secret of our group").expect("long enough");
-    let (_a, b, _connection, agent) =
-        host_and_stranger("cooperative", &format!("group_key_file = \"{}\"\n", file.display()));
     let wall_ns = || {
         let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_REALTIME).expect("Linux has this clock");
         now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
     };
-    let honest = Beacon { timestamp_ns: wall_ns(), ..worst(1) };
-    let old = Beacon { timestamp_ns: wall_ns() - 60_000_000_000, ..worst(2) };
-    let mut changed = honest.encode(Some(&key));
-    changed[7] ^= 1;
-    let forged = GroupKey::new(b"the secret of their group").expect("long enough");
-    let mut sent = 0;
-    for (datagram, times) in
-        [(honest.encode(None), 20), (honest.encode(Some(&forged)), 20), (changed, 20), (old.encode(Some(&key)), 20)]
-    {
-        shout(&b, vec![datagram; times]);
-        sent += times as u64;
-        let tick = agent.wait_for_tick("all to be rejected", |tick| tick.beacons.rejected == sent);
-        assert_eq!((tick.beacons.heard, tick.terminals), (0, 1));
+    for policy in LISTENERS {
+        let (_a, b, _connection, agent) =
+            host_and_stranger(policy, &format!("group_key_file = \"{}\"\n", file.display()));
+        let honest = Beacon { timestamp_ns: wall_ns(), ..worst(1) };
+        let old = Beacon { timestamp_ns: wall_ns() - 60_000_000_000, ..worst(2) };
+        let mut changed = honest.encode(Some(&key));
+        changed[7] ^= 1;
+        let forged = GroupKey::new(b"the secret of their group").expect("long enough");
+        let mut sent = 0;
+        for (datagram, times) in
+            [(honest.encode(None), 20), (honest.encode(Some(&forged)), 20), (changed, 20), (old.encode(Some(&key)), 20)]
+        {
+            shout(&b, vec![datagram; times]);
+            sent += times as u64;
+            let tick = agent.wait_for_tick("all to be rejected", |tick| tick.beacons.rejected == sent);
+            assert_eq!((tick.beacons.heard, tick.terminals), (0, 1));
+        }
+        // What a member of the group has said is believed once.
+        let recorded = Beacon { timestamp_ns: wall_ns(), ..honest }.encode(Some(&key));
+        shout(&b, vec![recorded; 21]);
+        let tick = agent.wait_for_tick("the recording to be rejected", |tick| tick.beacons.rejected == sent + 20);
+        assert_eq!((tick.beacons.heard, tick.terminals), (1, 2));
+        agent.wait_for_tick("control", |tick| tick.flows.iter().any(|flow| flow.enabled));
+        assert_nobody_was_pushed_below_the_floor(&agent);
+        let totals = agent.stop();
+        let expected = [("replay", 20), ("stale", 20), ("tag", 40), ("unauthenticated", 20)];
+        assert_eq!(totals.rejected_by_cause, expected.map(|(cause, count)| (cause.to_owned(), count)).into());
     }
-    // What a member of the group has said is believed once.
-    let recorded = Beacon { timestamp_ns: wall_ns(), ..honest }.encode(Some(&key));
-    shout(&b, vec![recorded; 21]);
-    let tick = agent.wait_for_tick("the recording to be rejected", |tick| tick.beacons.rejected == sent + 20);
-    assert_eq!((tick.beacons.heard, tick.terminals), (1, 2));
-    assert_nobody_was_pushed_below_the_floor(&agent);
-    let totals = agent.stop();
-    let expected = [("replay", 20), ("stale", 20), ("tag", 40), ("unauthenticated", 20)];
-    assert_eq!(totals.rejected_by_cause, expected.map(|(cause, count)| (cause.to_owned(), count)).into());
 }

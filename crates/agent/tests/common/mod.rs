@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub)] // each test file uses a part
 
 pub mod process;
+pub mod stranger;
 
 use agent::record::Event;
 use agent::stack::{Claim, CongestionState, LinkReporter, Loaded, ReportCounters, SocketSample, Stack, StateChange};
