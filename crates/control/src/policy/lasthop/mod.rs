@@ -273,6 +273,28 @@ mod tests {
     }
 
     #[test]
+    fn who_has_nothing_more_to_send_is_no_longer_among_those_that_get_something() {
+        let mut policy = Lasthop::new(&PolicySettings::default());
+        let mut tell = |tick: u64, flow: FlowObservation| {
+            let now = Time::ZERO + Span::from_millis(500 * tick);
+            policy.on_tick(&Observation { now, flows: &[flow], peers: &Neighbourhood::alone() });
+            let mut report = Report::default();
+            policy.tell(&mut report);
+            report.delivered
+        };
+        for tick in 0..10 {
+            tell(tick, flow(1, 24, 500_000 * tick));
+        }
+        // 500,000 bytes each 0.5 s are 8 Mb/s.
+        assert!(tell(10, flow(1, 24, 5_000_000)) > Rate::from_mbps(7.9));
+        // One that waits for a timeout has something to send.
+        let waits = FlowObservation { busy: false, ..flow(1, 24, 5_000_000) };
+        assert!(tell(11, waits) > Rate::from_mbps(3.9));
+        let idle = FlowObservation { in_flight_segments: 0, backlogged: false, ..waits };
+        assert_eq!(tell(12, idle), Rate::ZERO);
+    }
+
+    #[test]
     fn noise_is_another_at_each_tick_and_stays_within_one() {
         let noises: Vec<_> = (0..1000).map(|tick| noise(&flow(1, 24, 1448 * tick))).collect();
         assert!(noises.iter().all(|noise| noise.abs() <= 1.0));

@@ -26,6 +26,8 @@ pub(super) struct Own {
     last: Option<Time>,
     /// Smoothed goodput of the host, in bytes per second.
     delivered: f64,
+    /// Any connection has something to send.
+    wants: bool,
     /// The mean excess of the busy connections, in s; `None`: none is busy.
     excess: Option<f64>,
 }
@@ -142,7 +144,7 @@ impl Own {
         let any = busy > 0.0;
         let flows = f64::max(busy, 1.0);
         (excess, base) = (excess / flows, base / flows);
-        self.excess = any.then_some(excess);
+        (self.excess, self.wants) = (any.then_some(excess), wants);
         let horizon = 1.0 + 2.0 * (excess + base);
         self.delivered += (acked as f64 / elapsed - self.delivered) * (elapsed / horizon).min(1.0);
         let mut signals = Signals {
@@ -207,9 +209,10 @@ impl Own {
         signals
     }
 
-    /// What peers are told of this host.
+    /// What peers are told of this host. One that has nothing to send delivers nothing: the smoothed goodput would count it among
+    /// those that want a share for seconds more, and look as if the medium had collapsed.
     pub(super) fn tell(&self, report: &mut Report) {
-        report.delivered = rate(self.delivered);
+        report.delivered = if self.wants { rate(self.delivered) } else { Rate::ZERO };
         report.excess = self.excess.map(Span::from_secs_f64);
     }
 }
