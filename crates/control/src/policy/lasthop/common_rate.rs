@@ -100,6 +100,12 @@ impl CommonRate {
         Self::new(rate, rate / AFTER_DRAINING, queue, signals)
     }
 
+    /// The same after a pause, in which one's own rate has grown old. That the medium may collapse is not forgotten.
+    pub(super) fn rejoin(&mut self, rate: f64, signals: &Signals) {
+        let plateau = self.plateau.map(|plateau| plateau.min(rate));
+        *self = Self { plateau, ..Self::join(rate, false, signals) };
+    }
+
     fn new(rate: f64, level: f64, draining: bool, signals: &Signals) -> Self {
         let mut new = Self {
             rate: 0.0,

@@ -27,6 +27,7 @@ use common_rate::{CommonRate, SPARSE_SEGMENTS, Shape, WINDOW_TARGET};
 use guard::{Entry, Exit, Guard};
 use signals::{Own, Signals};
 use std::collections::BTreeMap;
+use units::{Rate, Time};
 
 /// The least window while a queue from before the control drains: where acknowledgements are dropped, few of them are too few.
 const DRAINING_SEGMENTS: u32 = 10;
@@ -36,6 +37,8 @@ const LEAST_SEGMENTS: u32 = 4;
 const MOST_PAIRS: f64 = 500_000.0;
 /// A new connection gets at least the initial window of RFC 6928.
 const NEW_FLOW_SEGMENTS: u32 = 10;
+/// Who has been busy for less than this, in s, has filled no queue yet that had to be drained.
+const NEWCOMER_S: f64 = 2.0;
 /// Each pace differs by up to this part, another one at each tick: hosts with equal paces would keep their phases, and whoever
 /// comes last in each period would see a queue for ever.
 const DITHER: f64 = 0.03;
@@ -48,6 +51,8 @@ pub struct Lasthop {
     guard: Guard,
     rate: Option<CommonRate>,
     enabled: Option<Enabled>,
+    /// Busy without a pause since then.
+    busy_since: Option<Time>,
     /// What rounding has left to each connection, in segments.
     remainders: BTreeMap<FlowId, f64>,
     released: bool,
@@ -62,6 +67,7 @@ impl Lasthop {
             guard: Guard::default(),
             rate: None,
             enabled: None,
+            busy_since: None,
             remainders: BTreeMap::new(),
             released: false,
             was_sparse: false,
@@ -71,19 +77,27 @@ impl Lasthop {
     fn steer(&mut self, signals: &Signals) {
         // Congested is what has more of a queue than control would aim at.
         let begin = common_rate::target(WINDOW_TARGET, signals);
+        let was_idle = self.busy_since.is_none();
+        self.busy_since = signals.busy.then(|| self.busy_since.unwrap_or(signals.now));
         let Some(rate) = &mut self.rate else {
-            if signals.busy {
+            if let Some(since) = self.busy_since {
                 let (rate, by) = match self.guard.without_control(signals, begin) {
                     Entry::Wait => return,
                     Entry::Trial(rate) => (CommonRate::trial(rate, signals), Trigger::OwnRtt),
-                    Entry::Join(rate, queue) => (CommonRate::join(rate, queue, signals), Trigger::Peer),
+                    Entry::Join(rate, queue) => {
+                        let is_new = signals.now.saturating_since(since).as_secs_f64() < NEWCOMER_S;
+                        (CommonRate::join(rate, queue && !is_new, signals), Trigger::Peer)
+                    }
                 };
                 self.rate = Some(rate);
                 self.enabled = Some(Enabled { at: signals.now, by });
             }
             return;
         };
-        if signals.busy {
+        let (sum, count) = signals.known;
+        if was_idle && signals.busy && count > 0.0 {
+            rate.rejoin(sum / count, signals);
+        } else if signals.busy {
             rate.on_tick(signals);
         }
         let aim = rate.shape(signals).target;
@@ -163,7 +177,7 @@ impl Policy for Lasthop {
 
     fn tell(&self, report: &mut Report) {
         self.own.tell(report);
-        report.common_rate = self.rate.as_ref().map_or(units::Rate::ZERO, |rate| signals::rate(rate.rate));
+        report.common_rate = self.rate.as_ref().map_or(Rate::ZERO, |rate| signals::rate(rate.rate));
         report.released = self.released;
         report.harmed = self.guard.harmed;
     }
@@ -180,7 +194,7 @@ fn noise(flow: &FlowObservation) -> f64 {
 mod tests {
     use super::*;
     use crate::peers::{Neighbourhood, Peer, PeerId};
-    use units::{Bytes, Rate, Span, Time};
+    use units::{Bytes, Span};
 
     fn flow(id: u64, srtt_ms: u64, acked: u64) -> FlowObservation {
         FlowObservation {
@@ -231,6 +245,44 @@ mod tests {
         policy.tell(&mut report);
         assert_eq!(report.common_rate.as_mbps().round(), 2.0);
         assert!(!report.released && !report.harmed);
+    }
+
+    /// The pace at `second`, with two others at `rate`; RTTs are `srtt_ms`, or the host has nothing to send.
+    fn pace(policy: &mut Lasthop, second: f64, srtt_ms: Option<u64>, rate: Rate) -> f64 {
+        let now = Time::ZERO + Span::from_secs_f64(second);
+        let acked = (second * 1e5) as u64;
+        let flow = srtt_ms.map_or_else(
+            || FlowObservation { busy: false, in_flight_segments: 0, backlogged: false, ..flow(1, 24, acked) },
+            |srtt_ms| flow(1, srtt_ms, acked),
+        );
+        let excess = Some(Span::from_millis(srtt_ms.unwrap_or(30) - 20));
+        let peers = [1, 2].map(|id| peer(id, now, rate));
+        let peers = peers.map(|peer| Peer { report: Report { excess, ..peer.report }, ..peer });
+        let peers = Neighbourhood::new(peers.into());
+        let decision = policy.on_tick(&Observation { now, flows: &[flow], peers: &peers });
+        decision.flows[0].bound.expect("under control").max_pacing_rate.as_mbps()
+    }
+
+    #[test]
+    fn whoever_comes_into_a_queue_does_not_bring_back_the_rate_it_came_with() {
+        let mut policy = Lasthop::new(&PolicySettings::default());
+        assert!(pace(&mut policy, 60.0, Some(60), Rate::from_mbps(20.0)) > 18.0);
+        // The others have made room by now, and the queue goes.
+        for tick in 1..20 {
+            let srtt_ms = if tick < 6 { 60 } else { 28 };
+            let pace = pace(&mut policy, 60.0 + f64::from(tick) / 2.0, Some(srtt_ms), Rate::from_mbps(10.0));
+            assert!(tick < 4 || pace < 13.0, "{pace} Mb/s at tick {tick}");
+        }
+    }
+
+    #[test]
+    fn whoever_has_paused_takes_the_rate_of_the_others_again() {
+        let mut policy = Lasthop::new(&PolicySettings::default());
+        let before = pace(&mut policy, 60.0, Some(30), Rate::from_mbps(10.0));
+        assert!((9.0..12.0).contains(&before), "{before}");
+        pace(&mut policy, 60.5, None, Rate::from_mbps(5.5));
+        let after = pace(&mut policy, 64.0, Some(30), Rate::from_mbps(5.5));
+        assert!((5.0..6.5).contains(&after), "{after}");
     }
 
     #[test]
