@@ -43,6 +43,8 @@ const ARRIVAL_TICKS: u32 = 8;
 const DRAIN: f64 = 0.95;
 /// And comes back to this part of where it began: a trial begins at half of what was free, so to 0.8 of that.
 const AFTER_DRAINING: f64 = 1.6;
+/// Windows are held up to what r fills, or this times y, or this times what the host itself has just got, whichever is least.
+const LIFT: (f64, f64) = (1.25, 3.0);
 /// Ticks below q* after which that queue is gone.
 const DRAINED_TICKS: u32 = 2;
 
@@ -149,6 +151,16 @@ impl CommonRate {
             (false, false) => window_target,
         };
         Shape { sparse, draining, target: aim, room }
+    }
+
+    /// The rate that a host's windows are to be large enough for, whatever its law makes of them: of a window that has left slow
+    /// start too early, or has been cut for a loss, cubic takes many seconds to make the share. Not more than has been seen to
+    /// get through, so that a queue too short to be seen in the RTT, or a peer that lies, can make losses but no collapse.
+    pub(super) fn floor(&self, signals: &Signals) -> f64 {
+        if self.is_draining() {
+            return 0.0;
+        }
+        self.rate.min(LIFT.0 * signals.mean_delivered).min(LIFT.1 * signals.delivered_now)
     }
 
     /// One tick: agrees with the peers, then moves the rate by what the queue says.
@@ -409,6 +421,17 @@ mod tests {
         let before = law.rate;
         law.on_tick(&Signals { terminals: 4, ..signals });
         assert!(law.rate >= before, "{}", law.rate);
+    }
+
+    #[test]
+    fn windows_are_held_up_to_the_rate_but_not_to_what_does_not_get_through() {
+        let signals = Bottleneck::new(4.0, 100.0).signals(7e5);
+        let law = CommonRate::join(7e5, false, &signals);
+        assert_eq!(law.floor(&signals), 7e5);
+        // A newcomer triples at each tick; and however large r is, all together ask for little more than all get.
+        assert_eq!(law.floor(&Signals { delivered_now: 1e4, ..signals }), 3e4);
+        assert_eq!(law.floor(&Signals { mean_delivered: 4e5, ..signals }), 5e5);
+        assert_eq!(CommonRate::join(7e5, true, &signals).floor(&signals), 0.0);
     }
 
     #[test]

@@ -129,7 +129,9 @@ impl Lasthop {
             ideal.floor() as u32
         };
         let pace = signals::rate(share * rate.pace * (1.0 + DITHER * noise(flow))).max(LEAST_PACING_RATE);
-        Some(Bound { max_pacing_rate: pace, ..Bound::at_most(max_segments.max(self.minimum_segments)) })
+        let floor = rate.floor(signals) / signals.flows * (lowest + shape.room) / segment;
+        let min_segments = (floor as u32).max(self.minimum_segments);
+        Some(Bound { min_segments, max_segments: max_segments.max(self.minimum_segments), max_pacing_rate: pace })
     }
 }
 

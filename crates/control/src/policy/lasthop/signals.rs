@@ -55,8 +55,9 @@ pub(super) struct Signals {
     pub(super) flows: f64,
     /// Payload of a segment.
     pub(super) segment: f64,
-    /// The host's own goodput.
+    /// The host's own goodput, smoothed, and that of this tick alone.
     pub(super) delivered: f64,
+    pub(super) delivered_now: f64,
     /// RTT − lowest RTT: the mean over the busy hosts, the fresher the heavier.
     pub(super) excess: f64,
     /// Lowest RTT: the mean in the same way.
@@ -94,6 +95,7 @@ impl Signals {
             flows: 1.0,
             segment: SEGMENT,
             delivered,
+            delivered_now: delivered,
             excess,
             base,
             mean_delivered: delivered,
@@ -146,7 +148,8 @@ impl Own {
         (excess, base) = (excess / flows, base / flows);
         (self.excess, self.wants) = (any.then_some(excess), wants);
         let horizon = 1.0 + 2.0 * (excess + base);
-        self.delivered += (acked as f64 / elapsed - self.delivered) * (elapsed / horizon).min(1.0);
+        let delivered_now = acked as f64 / elapsed;
+        self.delivered += (delivered_now - self.delivered) * (elapsed / horizon).min(1.0);
         let mut signals = Signals {
             now,
             elapsed,
@@ -156,6 +159,7 @@ impl Own {
             flows,
             segment,
             delivered: self.delivered,
+            delivered_now,
             excess: 0.0,
             base: 0.0,
             mean_delivered: self.delivered,
