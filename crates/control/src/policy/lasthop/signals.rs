@@ -1,6 +1,6 @@
 //! What the tick shows: the host's own connections and what its peers say, as the few numbers that the control law looks at.
 
-use crate::peers::Report;
+use crate::peers::{Peer, Report};
 use crate::policy::{FlowId, FlowObservation, Observation};
 use std::collections::BTreeMap;
 use units::{Rate, Span, Time};
@@ -11,10 +11,15 @@ const AGE_S: f64 = 1.0;
 const DELIVERED_AGE_S: f64 = 1.0;
 /// An idle peer's goodput counts from this on, in bytes per second: it waits for a timeout, and has not just asked for something.
 const WAITING: f64 = 3000.0;
+/// A peer's goodput and excess are believed up to so many times what this host sees itself, or the mean of the tick before if that
+/// is more: one liar among ten moves a mean by a few tenths. Common rates are believed so far from one's own either way.
+const BELIEVED: f64 = 2.0;
+/// And this more of excess, in s: the queue that somebody else sees first.
+const BELIEVED_EXCESS_S: f64 = 0.020;
 /// No peer's lowest RTT and no peer's excess are believed above this, in s.
 const MOST_BASE_S: f64 = 1.0;
 const MOST_EXCESS_S: f64 = 10.0;
-/// A tick that comes later than this, in s, is not the later for it: the host was asleep.
+/// A tick that comes later than this, in s, is not the later for it: the host was asleep. Its goodput says nothing of now.
 const LONGEST_TICK_S: f64 = 2.0;
 /// Payload of a segment where no connection tells, in bytes.
 const SEGMENT: f64 = 1448.0;
@@ -30,6 +35,8 @@ pub(super) struct Own {
     wants: bool,
     /// The mean excess of the busy connections, in s; `None`: none is busy.
     excess: Option<f64>,
+    /// The means of the tick before, over all: of goodput, and of excess.
+    means: (f64, f64),
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -112,7 +119,8 @@ impl Signals {
 impl Own {
     /// Takes the tick. With `sparse` windows are so small that the receiver's delayed acknowledgements are in the smoothed RTT,
     /// and the newest segment's is taken. What peers said of their state before `since` does not count: it is from before this
-    /// host's latest change. What they take for the common rate counts for twice `rate` at most, and for half of it at least.
+    /// host's latest change. What they take for the common rate counts for twice `rate` at most, and for half of it at least;
+    /// without a rate of one's own, of the median of theirs.
     pub(super) fn on_tick(
         &mut self,
         observation: &Observation<'_>,
@@ -121,8 +129,8 @@ impl Own {
         rate: Option<f64>,
     ) -> Signals {
         let Observation { now, flows, peers } = *observation;
-        let elapsed =
-            self.last.map_or(0.5, |last| now.saturating_since(last).as_secs_f64()).clamp(1e-3, LONGEST_TICK_S);
+        let since_last = self.last.map_or(0.5, |last| now.saturating_since(last).as_secs_f64());
+        let elapsed = since_last.clamp(1e-3, LONGEST_TICK_S);
         self.last = Some(now);
         let mut known = std::mem::take(&mut self.flows);
         let (mut acked, mut excess, mut base, mut busy) = (0_u64, 0.0, 0.0, 0.0);
@@ -130,7 +138,7 @@ impl Own {
         for flow in flows {
             let before = known.remove(&flow.id).unwrap_or(Flow { acked: flow.acked.get(), newest_excess: None });
             let mut entry = Flow { acked: flow.acked.get(), ..before };
-            acked += entry.acked.saturating_sub(before.acked);
+            acked = acked.saturating_add(entry.acked.saturating_sub(before.acked));
             wants |= flow.in_flight_segments > 0 || flow.backlogged;
             if let (true, Some(srtt), Some(lowest)) = (flow.busy, flow.srtt, flow.min_rtt) {
                 entry.newest_excess = Some(newest_excess(flow, srtt, lowest, before.newest_excess));
@@ -148,8 +156,11 @@ impl Own {
         (excess, base) = (excess / flows, base / flows);
         (self.excess, self.wants) = (any.then_some(excess), wants);
         let horizon = 1.0 + 2.0 * (excess + base);
-        let delivered_now = acked as f64 / elapsed;
+        let delivered_now = if since_last <= LONGEST_TICK_S { acked as f64 / elapsed } else { self.delivered };
         self.delivered += (delivered_now - self.delivered) * (elapsed / horizon).min(1.0);
+        let most_delivered = BELIEVED * self.delivered.max(self.means.0).max(WAITING);
+        let most_excess = (BELIEVED * excess.max(self.means.1) + BELIEVED_EXCESS_S).min(MOST_EXCESS_S);
+        let centre = rate.or_else(|| median_rate(peers.peers(), since));
         let mut signals = Signals {
             now,
             elapsed,
@@ -176,7 +187,7 @@ impl Own {
             let report = &peer.report;
             let age = now.saturating_since(peer.heard_at).as_secs_f64();
             // Also of those that wait for a timeout: without them the mean of an unfair medium is too good.
-            let delivered = bytes_per_second(report.delivered);
+            let delivered = bytes_per_second(report.delivered).min(most_delivered);
             if age < DELIVERED_AGE_S && (report.excess.is_some() || delivered > WAITING) {
                 signals.mean_delivered += delivered;
                 reports += 1.0;
@@ -186,7 +197,7 @@ impl Own {
             }
             if let (Some(theirs), Some(lowest)) = (report.excess, report.min_rtt) {
                 let weight = (-age / AGE_S).exp();
-                excess += theirs.as_secs_f64().min(MOST_EXCESS_S) * weight;
+                excess += theirs.as_secs_f64().min(most_excess) * weight;
                 base += lowest.as_secs_f64().min(MOST_BASE_S) * weight;
                 weights += weight;
             }
@@ -194,12 +205,12 @@ impl Own {
                 continue;
             }
             let theirs = bytes_per_second(report.common_rate);
-            let controls = theirs > 0.0 && !report.released;
+            let controls = controls(report);
             signals.controlling += f64::from(u8::from(controls));
             signals.released += f64::from(u8::from(report.released));
             signals.harmed += f64::from(u8::from(controls && report.harmed));
             if controls {
-                let believed = rate.map_or(theirs, |own| theirs.clamp(own / 2.0, 2.0 * own));
+                let believed = centre.map_or(theirs, |centre| theirs.clamp(centre / BELIEVED, BELIEVED * centre));
                 signals.known = (signals.known.0 + believed, signals.known.1 + 1.0);
                 if age <= elapsed {
                     signals.heard = (signals.heard.0 + believed, signals.heard.1 + 1.0);
@@ -210,6 +221,7 @@ impl Own {
         if weights > 0.0 {
             (signals.excess, signals.base) = (excess / weights, base / weights);
         }
+        self.means = (signals.mean_delivered, signals.excess);
         signals
     }
 
@@ -219,6 +231,19 @@ impl Own {
         report.delivered = if self.wants { rate(self.delivered) } else { Rate::ZERO };
         report.excess = self.excess.map(Span::from_secs_f64);
     }
+}
+
+fn controls(report: &Report) -> bool {
+    report.common_rate > Rate::ZERO && !report.released
+}
+
+/// The middle one of the common rates of those who control, the lower of two; in bytes per second.
+fn median_rate(peers: &[Peer], since: Time) -> Option<f64> {
+    let theirs = |peer: &&Peer| peer.heard_at >= since && peer.report.busy_flows > 0 && controls(&peer.report);
+    let mut rates: Vec<Rate> = peers.iter().filter(theirs).map(|peer| peer.report.common_rate).collect();
+    rates.sort_unstable();
+    let middle = rates.get(rates.len().saturating_sub(1) / 2)?;
+    Some(bytes_per_second(*middle))
 }
 
 fn newest_excess(flow: &FlowObservation, srtt: Span, lowest: Span, before: Option<f64>) -> f64 {
@@ -237,4 +262,156 @@ pub(super) fn bytes_per_second(rate: Rate) -> f64 {
 
 pub(super) fn rate(bytes_per_second: f64) -> Rate {
     Rate::from_bps((bytes_per_second * 8.0) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peers::{Neighbourhood, PeerId};
+    use proptest::prelude::*;
+    use units::Bytes;
+
+    fn at(seconds: f64) -> Time {
+        Time::ZERO + Span::from_secs_f64(seconds)
+    }
+
+    fn flow(srtt_ms: u64, acked: u64) -> FlowObservation {
+        FlowObservation {
+            id: FlowId(1),
+            srtt: Some(Span::from_millis(srtt_ms)),
+            newest_rtt: Some(Span::from_millis(srtt_ms)),
+            min_rtt: Some(Span::from_millis(20)),
+            cwnd_segments: 100,
+            busy: true,
+            acked: Bytes::new(acked),
+            in_flight_segments: 100,
+            backlogged: true,
+            mss_bytes: 1448,
+        }
+    }
+
+    fn peer(id: u64, heard_at: Time, report: Report) -> Peer {
+        Peer { id: PeerId(id), report, heard_at }
+    }
+
+    /// 250,000 B/s each, 10 ms of queue.
+    fn honest() -> Report {
+        let rate = Rate::from_mbps(2.0);
+        let (min_rtt, excess) = (Some(Span::from_millis(20)), Some(Span::from_millis(10)));
+        Report { busy_flows: 1, min_rtt, excess, common_rate: rate, delivered: rate, ..Report::default() }
+    }
+
+    fn greatest() -> Report {
+        let rate = Rate::from_bps(8 * u64::from(u32::MAX));
+        let rtt = Some(Span::from_micros(u32::MAX.into()));
+        Report {
+            busy_flows: u16::MAX,
+            min_rtt: rtt,
+            excess: rtt,
+            common_rate: rate,
+            delivered: rate,
+            ..Report::default()
+        }
+    }
+
+    /// What a host sees in 30 s beside eight honest ones and this one, at each tick.
+    fn beside(last: Report, rate: Option<f64>) -> impl Iterator<Item = Signals> {
+        let mut own = Own::default();
+        (0..60_u32).map(move |tick| {
+            let now = at(f64::from(tick) / 2.0);
+            let peers = (1..9).map(|id| peer(id, now, honest())).chain([peer(9, now, last)]);
+            let flows = [flow(30, 125_000 * u64::from(tick))];
+            let peers = Neighbourhood::new(peers.collect());
+            own.on_tick(&Observation { now, flows: &flows, peers: &peers }, false, Time::ZERO, rate)
+        })
+    }
+
+    #[test]
+    fn one_liar_among_ten_moves_the_means_by_a_few_tenths() {
+        for liar in [greatest(), Report { excess: Some(Span::ZERO), delivered: Rate::ZERO, ..honest() }] {
+            let last = beside(liar, Some(2.5e5)).last().expect("60 ticks");
+            // (9 · 10 ms + 2 m + 20 ms) / 10 = m = 13.75 ms, or 9 · 10 / 10; (9 + 2 m) / 10 = m = 1.125, or 0.9.
+            assert!((0.0089..0.0139).contains(&last.excess), "{last:?}");
+            assert!((0.89..1.13).contains(&(last.mean_delivered / 2.5e5)), "{last:?}");
+            assert!((0.99..1.12).contains(&(last.heard.0 / last.heard.1 / 2.5e5)), "{last:?}");
+        }
+    }
+
+    #[test]
+    fn who_comes_takes_no_liar_for_the_mean() {
+        for liar in [greatest(), Report { common_rate: Rate::from_bps(8), ..honest() }] {
+            let Signals { known: (sum, count), .. } = beside(liar, None).next().expect("60 ticks");
+            // Eight times 250,000, and half or twice as much: (8 + 0.5) / 9 or (8 + 2) / 9.
+            assert_eq!(count, 9.0);
+            assert!((0.94..1.12).contains(&(sum / count / 2.5e5)), "{sum} / {count}");
+        }
+        let mut own = Own::default();
+        let alone = Observation { now: at(0.0), flows: &[flow(30, 0)], peers: &Neighbourhood::alone() };
+        assert_eq!(own.on_tick(&alone, false, Time::ZERO, None).known, (0.0, 0.0));
+    }
+
+    #[test]
+    fn what_was_acknowledged_while_the_host_hung_is_not_taken_for_its_goodput() {
+        let mut own = Own::default();
+        let mut delivered = |seconds: f64, peers: &Neighbourhood| {
+            let flows = [flow(30, (250_000.0 * seconds) as u64)];
+            own.on_tick(&Observation { now: at(seconds), flows: &flows, peers }, false, Time::ZERO, None).delivered
+        };
+        let alone = Neighbourhood::alone();
+        let before = (0..20_u32).map(|tick| delivered(f64::from(tick) / 2.0, &alone)).last().expect("20 ticks");
+        assert!((before / 2.5e5 - 1.0).abs() < 0.01, "{before}");
+        // Ten seconds' bytes at once, and the next tick follows at once.
+        for seconds in [19.5, 19.5001, 20.0] {
+            let after = delivered(seconds, &alone);
+            assert!((after / 2.5e5 - 1.0).abs() < 0.01, "{after} at {seconds} s");
+        }
+    }
+
+    fn any_report() -> impl Strategy<Value = Report> {
+        let number = || prop_oneof![Just(0), Just(1), Just(u32::MAX), any::<u32>()];
+        let span = |us: u32| us.checked_sub(1).map(|us| Span::from_micros(us.into()));
+        (prop_oneof![Just(0), Just(u16::MAX)], [number(), number(), number(), number()], any::<bool>(), any::<bool>())
+            .prop_map(move |(busy_flows, [rate, delivered, excess, min_rtt], released, harmed)| Report {
+                busy_flows,
+                min_rtt: span(min_rtt),
+                common_rate: Rate::from_bps(8 * u64::from(rate)),
+                delivered: Rate::from_bps(8 * u64::from(delivered)),
+                excess: span(excess),
+                released,
+                harmed,
+                ..Report::default()
+            })
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_peers_say_the_numbers_stay_in_their_ranges(
+            ticks in proptest::collection::vec((proptest::collection::vec(any_report(), 0..40), 0..20_000_u64), 1..10),
+            srtt_us in 1..u32::MAX,
+            rate in proptest::option::of(5792.0..4e9),
+        ) {
+            let (mut own, mut now, mut acked) = (Own::default(), Time::ZERO, 0);
+            for (reports, milliseconds) in ticks {
+                now += Span::from_millis(milliseconds);
+                acked += 1000 * milliseconds;
+                let peers = reports.into_iter().enumerate().map(|(id, report)| peer(id as u64, now, report));
+                let peers = Neighbourhood::new(peers.collect());
+                let flows = [FlowObservation { srtt: Some(Span::from_micros(srtt_us.into())), ..flow(0, acked) }];
+                let signals = own.on_tick(&Observation { now, flows: &flows, peers: &peers }, true, Time::ZERO, rate);
+                let Signals { elapsed, delivered, excess, base, mean_delivered, heard, known, .. } = signals;
+                prop_assert!((1e-3..=LONGEST_TICK_S).contains(&elapsed));
+                // 1 MB/s, whatever the times between the ticks.
+                prop_assert!((0.0..=1.001e6).contains(&delivered), "{delivered}");
+                prop_assert!((0.0..=u32::MAX.into()).contains(&mean_delivered), "{mean_delivered}");
+                let own_excess = f64::from(srtt_us) / 1e6 - 0.020;
+                prop_assert!((0.0..=own_excess.max(MOST_EXCESS_S)).contains(&excess), "{excess}");
+                prop_assert!((0.0..=MOST_BASE_S).contains(&base), "{base}");
+                for (sum, count) in [heard, known] {
+                    prop_assert!(count <= peers.peers().len() as f64);
+                    let (least, most) = rate.map_or((0.5, 2.0 * f64::from(u32::MAX)), |own| (own / 2.0, 2.0 * own));
+                    prop_assert!((0.999 * least * count..=1.001 * most * count).contains(&sum), "{sum} of {count}");
+                }
+            }
+        }
+    }
 }
