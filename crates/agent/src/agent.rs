@@ -8,7 +8,7 @@ use crate::hearing::Hearing;
 use crate::interface::Interface;
 use crate::last_link::{LastLink, flow_sight};
 use crate::record::{
-    Enabled, Event, FlowRecord, Joined, LinkReported, Ready, Recorder, ReportCause, State, Tick, Totals,
+    Enabled, Event, FlowRecord, Joined, LasthopState, LinkReported, Ready, Recorder, ReportCause, State, Tick, Totals,
 };
 use crate::stack::{Loaded, Loader, SocketSample, Stack, StateChange};
 use crate::wifi::Wifi;
@@ -306,6 +306,8 @@ impl<'a> Agent<'a> {
                     .collect(),
                 beacons: self.hearing.beacons(),
                 wifi: self.wifi.link().cloned(),
+                lasthop: (self.mode == Mode::Control && self.config.policy.policy == PolicyName::Lasthop)
+                    .then(|| LasthopState::of(&turn.report)),
             };
             self.record(&Event::Tick(tick));
         }

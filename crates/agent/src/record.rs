@@ -11,6 +11,7 @@ use crate::wifi::WifiLink;
 use anyhow::{Context, Result};
 use control::bound::Bound;
 use control::last_link::estimate::Source;
+use control::peers::Report;
 use control::policy::PolicyName;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::Duration;
 use tracing::warn;
+use units::{Rate, Span};
 
 /// One line of the record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -77,6 +79,24 @@ pub struct Tick {
     /// The interface's link to its access point, as it was within the last 2 s; `None`: it is not wireless, or not associated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wifi: Option<WifiLink>,
+    /// Policy `lasthop` in mode `control`: what it makes of this host; `None`: another policy, or another mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lasthop: Option<LasthopState>,
+}
+
+/// What the policy `lasthop` makes of this host and tells its peers, where any connection can be bounded.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LasthopState {
+    /// What each host may send, payload; `None`: this one is not controlled.
+    pub common_rate_mbps: Option<f64>,
+    /// What this host gets, payload.
+    pub delivered_mbps: f64,
+    /// RTT − lowest RTT, the mean over its busy connections; `None`: none is busy.
+    pub excess_us: Option<u64>,
+    /// It does without control on purpose: to see what is delivered then, or because control cost more than it gave.
+    pub free: bool,
+    /// It finds that control costs more than it gives.
+    pub harmed: bool,
 }
 
 /// One connection at a tick.
@@ -277,6 +297,20 @@ pub struct Enabled {
     pub cookie: u64,
     /// When.
     pub t_ns: u64,
+}
+
+impl LasthopState {
+    /// As peers are told.
+    pub(crate) fn of(report: &Report) -> Self {
+        let Report { common_rate, delivered, excess, released, harmed, .. } = *report;
+        Self {
+            common_rate_mbps: (common_rate > Rate::ZERO).then(|| common_rate.as_mbps()),
+            delivered_mbps: delivered.as_mbps(),
+            excess_us: excess.map(Span::as_micros),
+            free: released,
+            harmed,
+        }
+    }
 }
 
 impl Totals {
