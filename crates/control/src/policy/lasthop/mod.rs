@@ -15,6 +15,8 @@
 
 mod common_rate;
 mod guard;
+#[cfg(test)]
+mod liars;
 mod signals;
 
 use super::{

@@ -268,6 +268,7 @@ pub(super) fn rate(bytes_per_second: f64) -> Rate {
 mod tests {
     use super::*;
     use crate::peers::{Neighbourhood, PeerId};
+    use crate::policy::lasthop::liars::any_report;
     use proptest::prelude::*;
     use units::Bytes;
 
@@ -365,22 +366,6 @@ mod tests {
             let after = delivered(seconds, &alone);
             assert!((after / 2.5e5 - 1.0).abs() < 0.01, "{after} at {seconds} s");
         }
-    }
-
-    fn any_report() -> impl Strategy<Value = Report> {
-        let number = || prop_oneof![Just(0), Just(1), Just(u32::MAX), any::<u32>()];
-        let span = |us: u32| us.checked_sub(1).map(|us| Span::from_micros(us.into()));
-        (prop_oneof![Just(0), Just(u16::MAX)], [number(), number(), number(), number()], any::<bool>(), any::<bool>())
-            .prop_map(move |(busy_flows, [rate, delivered, excess, min_rtt], released, harmed)| Report {
-                busy_flows,
-                min_rtt: span(min_rtt),
-                common_rate: Rate::from_bps(8 * u64::from(rate)),
-                delivered: Rate::from_bps(8 * u64::from(delivered)),
-                excess: span(excess),
-                released,
-                harmed,
-                ..Report::default()
-            })
     }
 
     proptest! {
