@@ -5,8 +5,10 @@ mod common;
 
 use agent::Config;
 use agent::record::{Event, Tick};
+use common::stranger::Nag;
 use common::{Host, Running, SharedFake, config, fake, join_by, root, sample, two_hosts};
-use control::bound::Bound;
+use control::group::Label;
+use control::policy::PolicyName;
 use units::Span;
 
 /// Over IPv4, with a name for the access point or without.
@@ -50,36 +52,47 @@ fn a_host_that_roams_forgets_its_peers_and_its_decisions_and_keeps_its_connectio
     if !root() {
         return;
     }
-    let (a, b) = two_hosts();
-    for host in [&a, &b] {
-        host.ip("route add default via 10.77.0.254");
+    for policy in [PolicyName::Formula, PolicyName::Lasthop] {
+        let (a, b) = two_hosts();
+        for host in [&a, &b] {
+            host.ip("route add default via 10.77.0.254");
+        }
+        // Its RTT, or with policy `lasthop` a stranger, has put the connection under control; a share is what it gets as long as
+        // nobody forgets that.
+        let tcp = fake(vec![sample(7, 700, 100)]);
+        let mut config = with(None);
+        config.policy.policy = policy;
+        let roaming = Running::start_on(&a, config, tcp.clone());
+        let staying = Running::start_on(&b, with(None), busy());
+        let nag =
+            (policy == PolicyName::Lasthop).then(|| Nag::start_in(&b, 1, &Label::Gateway([10, 77, 0, 254].into())));
+        roaming.wait_for_tick("control", |tick| tick.flows[0].enabled);
+        drop(nag);
+        tcp.lock().expect("no panic").samples[0].srtt =
+            Some(Span::from_millis(if policy == PolicyName::Lasthop { 100 } else { 120 }));
+        roaming.wait_for_tick("a peer, and a share", |tick| tick.terminals == 2 && tick.flows[0].bound.is_some());
+        staying.wait_for_tick("the peer", peers(1));
+
+        a.ip("route replace default via 10.77.0.253");
+        let tick = roaming.wait_for_tick("the peer to be forgotten", peers(0));
+        assert_eq!((tick.flows[0].enabled, tick.flows[0].bound), (false, None));
+        staying.wait_for_tick("it to be forgotten", peers(0));
+
+        b.ip("route replace default via 10.77.0.253");
+        roaming.wait_for_tick("the peer that came after it", peers(1));
+        staying.wait_for_tick("the peer", peers(1));
+        let (summary, events) = roaming.stop();
+        assert_eq!(summary.expect("a clean stop").roamed, 1);
+        let joined: Vec<_> = events
+            .iter()
+            .filter_map(|event| if let Event::Joined(joined) = event { Some(joined) } else { None })
+            .collect();
+        assert_eq!(joined.iter().map(|joined| joined.group.as_str()).collect::<Vec<_>>(), ["gateway 10.77.0.253"]);
+        let tcp = tcp.lock().expect("the agent is gone");
+        assert_eq!((tcp.loaded_for.len(), tcp.releases), (1, 1)); // given back at the end, and never before
+        assert_eq!(tcp.bounds.iter().filter(|applied| applied.flows == [(7, None)]).count(), 1);
+        assert!(tcp.bounds.iter().any(|applied| matches!(applied.flows[..], [(7, Some(_))])));
     }
-    // Its RTT has put the connection under control; a share is what it gets as long as nobody forgets that.
-    let tcp = fake(vec![sample(7, 700, 100)]);
-    let roaming = Running::start_on(&a, with(None), tcp.clone());
-    let staying = Running::start_on(&b, with(None), busy());
-    roaming.wait_for_tick("control", |tick| tick.flows[0].enabled);
-    tcp.lock().expect("no panic").samples[0].srtt = Some(Span::from_millis(120));
-    roaming.wait_for_tick("a peer, and a share", |tick| tick.terminals == 2 && tick.flows[0].bound.is_some());
-    staying.wait_for_tick("the peer", peers(1));
-
-    a.ip("route replace default via 10.77.0.253");
-    let tick = roaming.wait_for_tick("the peer to be forgotten", peers(0));
-    assert_eq!((tick.flows[0].enabled, tick.flows[0].bound), (false, None));
-    staying.wait_for_tick("it to be forgotten", peers(0));
-
-    b.ip("route replace default via 10.77.0.253");
-    roaming.wait_for_tick("the peer that came after it", peers(1));
-    staying.wait_for_tick("the peer", peers(1));
-    let (summary, events) = roaming.stop();
-    assert_eq!(summary.expect("a clean stop").roamed, 1);
-    let joined: Vec<_> =
-        events.iter().filter_map(|event| if let Event::Joined(joined) = event { Some(joined) } else { None }).collect();
-    assert_eq!(joined.iter().map(|joined| joined.group.as_str()).collect::<Vec<_>>(), ["gateway 10.77.0.253"]);
-    let tcp = tcp.lock().expect("the agent is gone");
-    assert_eq!((tcp.loaded_for.len(), tcp.releases), (1, 1)); // given back at the end, and never before
-    assert_eq!(tcp.bounds.iter().filter(|applied| applied.flows == [(7, None)]).count(), 1);
-    assert!(tcp.bounds.iter().any(|applied| applied.flows == [(7, Some(Bound::at_most(1)))]));
 }
 
 #[test]

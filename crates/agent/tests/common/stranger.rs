@@ -54,11 +54,17 @@ pub struct Nag {
 
 impl Nag {
     pub fn start(stranger: &Host, names: u64) -> Self {
+        Self::start_in(stranger, names, &Label::Link)
+    }
+
+    /// The same to those behind this access point.
+    pub fn start_in(stranger: &Host, names: u64, group: &Label) -> Self {
+        let group = group.id();
         let over = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&over);
         let thread = stranger.run(move || {
             let socket = voice();
-            let says = |sender| Beacon { interval: INTERVAL, ..worst(sender) }.encode(None);
+            let says = |sender| Beacon { group, interval: INTERVAL, ..worst(sender) }.encode(None);
             let datagrams: Vec<_> = (0..names).map(says).collect();
             thread::spawn(move || {
                 while !is_over.load(Ordering::Relaxed) {
