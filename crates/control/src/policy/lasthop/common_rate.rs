@@ -8,8 +8,9 @@ use super::signals::Signals;
 /// A queue of this is aimed at where windows are large, in s, or this part of B if that is longer: what keeps the medium busy
 /// while a window's acknowledgements come back.
 pub(super) const WINDOW_TARGET: (f64, f64) = (0.010, 0.1);
-/// The same where windows are small and the pace decides.
-const PACE_TARGET: (f64, f64) = (0.007, 0.1);
+/// The same where windows are small and the pace decides: this and this part of B. Where many hosts are paced the queue is four times as
+/// long now and then (p95), and 20 ms + 0.3 B are what that may be.
+const PACE_TARGET: (f64, f64) = (0.005, 0.05);
 /// From windows of so many segments on the window decides; below, rounding it would, and the pace does.
 pub(super) const SPARSE_SEGMENTS: f64 = 16.0;
 /// Pacing beside a window that decides, over r: only takes the edge off bursts.
@@ -139,7 +140,8 @@ impl CommonRate {
 
     /// What follows from the rate for windows and pace.
     pub(super) fn shape(&self, signals: &Signals) -> Shape {
-        let (window_target, pace_target) = (target(WINDOW_TARGET, signals), target(PACE_TARGET, signals));
+        let window_target = target(WINDOW_TARGET, signals);
+        let pace_target = PACE_TARGET.0 + PACE_TARGET.1 * signals.base;
         let window = self.rate * (signals.base + window_target) / signals.flows / signals.segment;
         let draining = self.is_draining();
         let sparse = draining || window < SPARSE_SEGMENTS;
@@ -288,7 +290,7 @@ impl CommonRate {
     }
 }
 
-/// One of the targets above, in s.
+/// Of these two, in s, whichever is longer with this B.
 pub(super) fn target((least, part): (f64, f64), signals: &Signals) -> f64 {
     least.max(part * signals.base)
 }
@@ -359,6 +361,16 @@ mod tests {
                     assert!(queue < 0.020 + 0.15 * base_ms / 1e3, "{case}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn paced_hosts_come_to_rest_at_a_quarter_of_the_queue_that_there_may_be() {
+        // The limit of the RTT is 1.3 B + 20 ms; of what that leaves for the queue a quarter is 5.3 ms at 4 ms, 6.5 ms at 20 ms.
+        for (base_ms, quarter) in [(4.0, 0.0053), (20.0, 0.0065)] {
+            let path = run(&mut Bottleneck::new(50.0, base_ms), 1.0, 240);
+            let queue = path[120..].iter().map(|(_, queue, _)| queue).sum::<f64>() / 120.0;
+            assert!((0.8 * quarter..1.1 * quarter).contains(&queue), "{base_ms} ms: {:.2} ms", queue * 1e3);
         }
     }
 

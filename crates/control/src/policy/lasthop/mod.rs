@@ -241,7 +241,7 @@ mod tests {
     fn whoever_comes_takes_the_rate_that_the_others_have() {
         let (policy, decision) = joined(Rate::from_mbps(2.0), &[flow(1, 24, 0)]);
         let bound = decision.flows[0].bound.expect("it is under control");
-        // 2 Mb/s over 20 + 2·7 ms are 5.9 segments: even, so 6; paced at 2 Mb/s and a few percent.
+        // 2 Mb/s over 20 + 2·6 ms are 5.5 segments: even, so 6; paced at 2 Mb/s and a few percent.
         assert_eq!((bound.min_segments, bound.max_segments), (1, 6));
         assert!((1.8..2.3).contains(&bound.max_pacing_rate.as_mbps()), "{bound}");
         assert_eq!(decision.flows[0].enabled.map(|enabled| enabled.by), Some(Trigger::Peer));
@@ -348,6 +348,20 @@ mod tests {
         assert!(tell(11, waits) > Rate::from_mbps(3.9));
         let idle = FlowObservation { in_flight_segments: 0, backlogged: false, ..waits };
         assert_eq!(tell(12, idle), Rate::ZERO);
+    }
+
+    #[test]
+    fn many_old_words_about_the_queue_do_not_outweigh_a_fresh_one() {
+        let now = Time::ZERO + Span::from_secs(60);
+        let old = |id| {
+            let peer = peer(id, now - Span::from_secs(2), Rate::from_mbps(1.0));
+            Peer { report: Report { excess: Some(Span::from_millis(40)), ..peer.report }, ..peer }
+        };
+        let peers = Neighbourhood::new((1..=20).map(old).chain([peer(21, now, Rate::from_mbps(1.0))]).collect());
+        let observation = Observation { now, flows: &[flow(1, 24, 0)], peers: &peers };
+        let signals = Own::default().on_tick(&observation, false, Time::ZERO, None);
+        // This host and the fresh one see 4 ms.
+        assert!((0.004..0.006).contains(&signals.excess), "{}", signals.excess);
     }
 
     #[test]

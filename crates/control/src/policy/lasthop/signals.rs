@@ -5,8 +5,9 @@ use crate::policy::{FlowId, FlowObservation, Observation};
 use std::collections::BTreeMap;
 use units::{Rate, Span, Time};
 
-/// A peer's word about the queue weighs e^(−age / this), in s: beacons come every 0.3 s where hosts are few.
-const AGE_S: f64 = 1.0;
+/// A peer's word about the queue weighs e^(−age / this), in s: beacons come every 0.3 s where hosts are few. Where they are many there
+/// are so many old ones that with 1 s the mean was two seconds old, and r swung.
+const AGE_S: f64 = 0.3;
 /// What a peer says of its goodput counts for so long, in s.
 const DELIVERED_AGE_S: f64 = 1.0;
 /// An idle peer's goodput counts from this on, in bytes per second: it waits for a timeout, and has not just asked for something.
