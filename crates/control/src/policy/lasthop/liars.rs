@@ -116,3 +116,73 @@ proptest! {
         }
     }
 }
+
+/// Hosts behind one bottleneck, in fluid, and a stranger who says something, if anything, to all of them at every tick from
+/// 120 s on: what all get in the minute from 180 s on, over what there is.
+fn beside_a_stranger(hosts: usize, base_ms: u64, says: Option<Report>) -> f64 {
+    const CAPACITY: f64 = 2.85e6;
+    let mut policies = vec![Lasthop::new(&PolicySettings::default()); hosts];
+    let mut acked = vec![0.0; hosts];
+    let mut reports: Vec<Option<Report>> = vec![None; hosts];
+    let (mut queue_s, mut got) = (0.0_f64, 0.0);
+    for tick in 0..480_u64 {
+        let now = Time::ZERO + Span::from_millis(500 * tick);
+        let base_s = base_ms as f64 / 1e3;
+        let mut offered = Vec::new();
+        let before = reports.clone();
+        for host in 0..hosts {
+            let rtt = Some(Span::from_secs_f64(base_s + queue_s));
+            let flow = FlowObservation {
+                id: FlowId(1),
+                srtt: rtt,
+                newest_rtt: rtt,
+                min_rtt: Some(Span::from_millis(base_ms)),
+                cwnd_segments: 100,
+                busy: true,
+                acked: Bytes::new(acked[host] as u64),
+                in_flight_segments: 100,
+                backlogged: true,
+                mss_bytes: 1448,
+            };
+            let others = (0..hosts).filter(|other| *other != host).filter_map(|other| Some((other, before[other]?)));
+            let stranger = says.filter(|_| tick >= 240).map(|says| (hosts, says));
+            let peer = |(id, report)| Peer { id: PeerId(id as u64), report, heard_at: now };
+            let peers = Neighbourhood::new(others.chain(stranger).map(peer).collect());
+            let decision = policies[host].on_tick(&Observation { now, flows: &[flow], peers: &peers });
+            // Without control they fill half a second.
+            let window = |bound: Bound| f64::from(bound.max_segments) * 1448.0 / (base_s + queue_s);
+            let free = 2.0 * CAPACITY / hosts as f64;
+            let paced = |bound: Bound| signals::bytes_per_second(bound.max_pacing_rate).min(window(bound)).min(free);
+            offered.push(decision.flows[0].bound.map_or(free, paced));
+            let mut report = Report { busy_flows: 1, min_rtt: flow.min_rtt, ..Report::default() };
+            policies[host].tell(&mut report);
+            reports[host] = Some(report);
+        }
+        let sum = offered.iter().sum::<f64>();
+        queue_s = (queue_s + 0.5 * (sum / CAPACITY - 1.0)).clamp(0.0, 0.5);
+        let passed = if queue_s > 0.0 { CAPACITY / sum } else { 1.0 };
+        offered.iter().zip(&mut acked).for_each(|(offered, acked)| *acked += 0.5 * offered * passed.min(1.0));
+        if tick >= 360 {
+            got += sum * passed.min(1.0) / CAPACITY / 120.0;
+        }
+    }
+    got
+}
+
+/// He costs them much (docs/models/policy-lasthop.md, failure modes), but 4 segments a second would be a hundredth.
+#[test]
+fn one_liar_takes_hosts_some_of_the_capacity_and_not_all_of_it() {
+    let honest = Report { busy_flows: 1, min_rtt: span(100_001), ..Report::default() };
+    let rate = |bytes_per_second: u32| Rate::from_bps(8 * u64::from(bytes_per_second));
+    let least = Report { common_rate: rate(1), excess: span(u32::MAX), ..honest };
+    let most = Report { common_rate: rate(u32::MAX), delivered: rate(u32::MAX), excess: span(1), ..honest };
+    for (says, least_part) in [(None, 0.7), (Some(least), 0.25), (Some(most), 0.5)] {
+        for hosts in [2, 3, 9] {
+            for base_ms in [4, 20, 100, 256] {
+                let part = beside_a_stranger(hosts, base_ms, says);
+                println!("{hosts} hosts, {base_ms} ms, {says:?}: {part:.2}");
+                assert!(part > least_part, "{hosts} hosts, {base_ms} ms, {says:?}: {part}");
+            }
+        }
+    }
+}
