@@ -354,12 +354,12 @@ impl PeerTable {
             age_out,
             bucket,
         };
-        (first.missed_before, first.heard_at) = (first.due_since_heard(now), now);
+        (first.missed_before, first.heard_at) = (first.due_since_heard(now, interval), now);
         let entry = self.peers.entry(id).or_insert(first);
         if !entry.bucket.take(now) {
             return Err(self.reject(Reject::PeerRate));
         }
-        let (heard, announced) = (entry.heard + 1.0, entry.announced + entry.due_since_heard(now));
+        let (heard, announced) = (entry.heard + 1.0, entry.announced + entry.due_since_heard(now, interval));
         *entry = Entry { report, heard_at: now, interval, heard, announced, age_out, ..*entry };
         self.heard += 1;
         Ok(())
@@ -370,18 +370,22 @@ impl PeerTable {
     ///
     /// A share p of the beacons is heard, estimated from those that came of what was announced. Of a host that sends m within
     /// the time remembered nothing is heard with probability (1 − p)^m; so each that is heard stands for
-    /// 1 / (1 − (1 − p)^m) (the estimator of Horvitz and Thompson, 1952).
+    /// 1 / (1 − (1 − p)^m) (the estimator of Horvitz and Thompson, 1952). A crowd that gathers speaks less and less often: what has
+    /// been announced before most were known is not due, but what most announce now (the median).
     pub fn hosts(&mut self, now: Time) -> usize {
         self.forget_old(now);
         self.since.get_or_insert(now);
+        let mut intervals: Vec<Span> = self.peers.values().map(|entry| entry.interval).collect();
+        intervals.sort_unstable();
+        let usual = intervals.get(intervals.len() / 2).copied().unwrap_or_default();
         let (mut heard, mut announced) = (1.0, 2.0); // before anybody is heard again: every second one
         for entry in self.peers.values() {
             heard += entry.heard;
-            announced += entry.announced + entry.due_since_heard(now);
+            announced += entry.announced + entry.due_since_heard(now, usual);
         }
         let lost = 1.0 - f64::min(heard / announced, 1.0);
         let stands_for = |entry: &Entry| {
-            let since_listening = entry.missed_before + entry.announced + entry.due_since_heard(now);
+            let since_listening = entry.missed_before + entry.announced + entry.due_since_heard(now, usual);
             let sent = since_listening.min(REMEMBERED.as_secs_f64() / entry.interval_s()).max(1.0);
             1.0 / (1.0 - lost.powf(sent))
         };
@@ -437,8 +441,9 @@ impl Entry {
         f64::max(self.interval.as_secs_f64(), 0.05)
     }
 
-    fn due_since_heard(&self, now: Time) -> f64 {
-        now.saturating_since(self.heard_at).as_secs_f64() / self.interval_s()
+    /// Beacons that should have come since the last one, if the interval it announced has been stretched to `at_least` meanwhile.
+    fn due_since_heard(&self, now: Time, at_least: Span) -> f64 {
+        now.saturating_since(self.heard_at).as_secs_f64() / self.interval_s().max(at_least.as_secs_f64())
     }
 
     fn has_aged_out(&self, now: Time) -> bool {
@@ -548,6 +553,19 @@ mod tests {
         assert!((75..=125).contains(&hosts) && (28..=48).contains(&known), "{hosts}, of which {known} are known");
         let mut nobody = PeerTable::new(Limits::default());
         assert_eq!((nobody.hosts(at(0)), nobody.hosts(at(60_000))), (0, 0));
+    }
+
+    #[test]
+    fn a_crowd_that_speaks_less_often_than_it_first_said_is_not_taken_for_a_larger_one() {
+        // Fifty hosts that speak every 4 s, and say 0.3 s the first time: nothing gets lost.
+        let mut table = PeerTable::new(Limits::default());
+        let mut most = 0;
+        for beacon in 0..150 {
+            let (now, interval) = (at(80 * beacon), if beacon < 50 { BASE } else { Span::from_secs(4) });
+            table.on_report(now, PeerId(beacon % 50), interval, BUSY).expect("heard");
+            most = most.max(if beacon >= 75 { table.hosts(now) } else { 0 });
+        }
+        assert!((50..=55).contains(&most), "{most}");
     }
 
     #[test]
