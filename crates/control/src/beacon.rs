@@ -1,4 +1,4 @@
-//! What peers tell each other, on the wire: one UDP datagram of 44 bytes, 12 more from the policy `lasthop`, and
+//! What peers tell each other, on the wire: one UDP datagram of 44 bytes, 16 more from the policy `lasthop`, and
 //! 16 more with a group key, every 0.3 s or less often
 //! ([`crate::pace`]).
 //!
@@ -19,7 +19,8 @@
 //! | 44 | 4 | common_rate | extended: bytes of payload per second that each host may send; 0: does not control |
 //! | 48 | 4 | delivered | extended: bytes of payload per second that the sender gets |
 //! | 52 | 4 | excess_us | extended: RTT − lowest RTT, the mean over the sender's busy connections, and 1; 0: not known |
-//! | 44 or 56 | 16 | tag | with a group key: HMAC-SHA-256 of all before it, its first 16 bytes |
+//! | 56 | 4 | free | extended: bytes of payload per second that the sender got while nothing was controlled; 0: not known |
+//! | 44 or 60 | 16 | tag | with a group key: HMAC-SHA-256 of all before it, its first 16 bytes |
 //!
 //! Hosts are extended that have anything to say there: those with the policy `lasthop`. Bits 4 and 5 come with them only.
 //!
@@ -50,7 +51,7 @@ pub const VERSION: u8 = 2;
 /// Bytes of a beacon that is neither extended nor authenticated.
 pub const PLAIN_BYTES: usize = 44;
 /// What the policy `lasthop` adds.
-pub const EXTENSION_BYTES: usize = 12;
+pub const EXTENSION_BYTES: usize = 16;
 /// The longest beacon: extended, and with a group key.
 pub const LONGEST_BYTES: usize = PLAIN_BYTES + EXTENSION_BYTES + TAG_BYTES;
 
@@ -141,6 +142,7 @@ impl Beacon {
             common_rate,
             delivered,
             excess,
+            free,
             released,
             harmed,
         } = self.report;
@@ -166,7 +168,9 @@ impl Beacon {
         if extended {
             let excess_us =
                 excess.map_or(0, |excess| u32::try_from(excess.as_micros()).unwrap_or(u32::MAX).saturating_add(1));
-            for number in [bytes_per_second(common_rate), bytes_per_second(delivered), excess_us] {
+            for number in
+                [bytes_per_second(common_rate), bytes_per_second(delivered), excess_us, bytes_per_second(free)]
+            {
                 datagram.extend_from_slice(&number.to_be_bytes());
             }
         }
@@ -223,6 +227,7 @@ impl Beacon {
                 common_rate: rate(extension(44)),
                 delivered: rate(extension(48)),
                 excess: extension(52).checked_sub(1).map(|us| Span::from_micros(us.into())),
+                free: rate(extension(56)),
                 released: flags & FLAG_RELEASED != 0,
                 harmed: flags & FLAG_HARMED != 0,
             },
@@ -306,8 +311,11 @@ fn microseconds(rtt: Option<Span>) -> u32 {
 impl Report {
     /// It says something of the policy `lasthop`.
     fn is_extended(&self) -> bool {
-        let Self { common_rate, delivered, excess, released, harmed, .. } = *self;
-        bytes_per_second(common_rate) > 0 || bytes_per_second(delivered) > 0 || excess.is_some() || released || harmed
+        let Self { common_rate, delivered, excess, free, released, harmed, .. } = *self;
+        [common_rate, delivered, free].into_iter().any(|rate| bytes_per_second(rate) > 0)
+            || excess.is_some()
+            || released
+            || harmed
     }
 }
 
@@ -355,6 +363,7 @@ mod tests {
                 common_rate: Rate::from_mbps(2.4),
                 delivered: Rate::from_bps(8),
                 excess: Some(Span::from_micros(258)),
+                free: Rate::from_mbps(0.8),
                 released: false,
                 harmed: true,
             },
@@ -377,6 +386,7 @@ mod tests {
             0x00, 0x04, 0x93, 0xe0, // 2.4 Mb/s = 300,000 B/s = 0x493e0
             0, 0, 0, 1,             // 8 bit/s
             0, 0, 1, 3,             // 258 us, and 1
+            0x00, 0x01, 0x86, 0xa0, // 0.8 Mb/s = 100,000 B/s = 0x186a0
         ];
         assert_eq!(beacon(258, 9).encode(None), expected);
     }
@@ -536,8 +546,8 @@ mod tests {
         let rtt = || any::<u32>().prop_map(span);
         let rate = || any::<u32>().prop_map(super::rate);
         let excess = proptest::option::of((0..u32::MAX).prop_map(|us| Span::from_micros(us.into())));
-        let nothing = Just((Rate::ZERO, Rate::ZERO, None, false, false));
-        let ours = prop_oneof![nothing, (rate(), rate(), excess, any::<bool>(), any::<bool>())];
+        let nothing = Just((Rate::ZERO, Rate::ZERO, None, Rate::ZERO, false, false));
+        let ours = prop_oneof![nothing, (rate(), rate(), excess, rate(), any::<bool>(), any::<bool>())];
         let whence = (any::<u64>(), any::<u64>(), any::<u64>(), any::<u32>());
         (whence, any::<u16>(), rtt(), rtt(), any::<bool>(), any::<bool>(), ours).prop_map(
             |((sender, timestamp_ns, group, interval_ms), busy_flows, srtt, min_rtt, controlling, congested, ours)| {
@@ -555,8 +565,9 @@ mod tests {
                         common_rate: ours.0,
                         delivered: ours.1,
                         excess: ours.2,
-                        released: ours.3,
-                        harmed: ours.4,
+                        free: ours.3,
+                        released: ours.4,
+                        harmed: ours.5,
                     },
                 }
             },

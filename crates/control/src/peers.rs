@@ -50,6 +50,8 @@ pub struct Report {
     pub excess: Option<Span>,
     /// The same: it does without control on purpose.
     pub released: bool,
+    /// The same: what it got while nothing was controlled, payload; zero: not known.
+    pub free: Rate,
     /// The same: it finds that control costs more than it gives.
     pub harmed: bool,
 }
@@ -69,6 +71,7 @@ pub struct Peer {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Neighbourhood {
     peers: Vec<Peer>,
+    hosts: usize,
 }
 
 /// What a [`PeerTable`] puts up with.
@@ -186,6 +189,7 @@ impl Report {
         common_rate: Rate::ZERO,
         delivered: Rate::ZERO,
         excess: None,
+        free: Rate::ZERO,
         released: false,
         harmed: false,
     };
@@ -222,13 +226,19 @@ impl Report {
 impl Neighbourhood {
     /// No peers.
     pub const fn alone() -> Self {
-        Self { peers: Vec::new() }
+        Self { peers: Vec::new(), hosts: 0 }
     }
 
-    /// These peers.
+    /// These peers, and nobody else.
     pub fn new(mut peers: Vec<Peer>) -> Self {
         peers.sort_by_key(|peer| peer.id);
-        Self { peers }
+        let hosts = peers.len();
+        Self { peers, hosts }
+    }
+
+    /// How many other hosts share the air, with those of whom nothing is heard, as far as can be told ([`PeerTable::hosts`]).
+    pub const fn hosts(&self) -> usize {
+        self.hosts
     }
 
     /// The peers, busy or not.
@@ -406,10 +416,10 @@ impl PeerTable {
 
     /// Those who have not aged out.
     pub fn neighbourhood(&mut self, now: Time) -> Neighbourhood {
-        self.forget_old(now);
+        let hosts = self.hosts(now);
         let there = self.peers.iter().filter(|(_, entry)| !entry.has_aged_out(now));
         let peer = |(id, entry): (&PeerId, &Entry)| Peer { id: *id, report: entry.report, heard_at: entry.heard_at };
-        Neighbourhood { peers: there.map(peer).collect() }
+        Neighbourhood { peers: there.map(peer).collect(), hosts }
     }
 
     /// Reports taken since the start.

@@ -27,6 +27,7 @@ pub fn worst(sender: u64) -> Beacon {
             common_rate: Rate::from_bps(8),
             delivered: Rate::ZERO,
             excess: Some(Span::from_secs(4000)),
+            free: Rate::ZERO,
             released: false,
             harmed: false,
         },

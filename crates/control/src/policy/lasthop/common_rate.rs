@@ -40,10 +40,6 @@ const FORGIVEN: u32 = 4;
 const FADE: f64 = 0.998;
 /// After an arrival the goodput of a host falls because it is shared: no collapse for so many ticks.
 const ARRIVAL_TICKS: u32 = 8;
-/// While a queue from before the control drains: r falls by this part per tick, down to half of where it began.
-const DRAIN: f64 = 0.95;
-/// And comes back to this part of where it began: a trial begins at half of what was free, so to 0.8 of that.
-const AFTER_DRAINING: f64 = 1.6;
 /// Windows are held up to what r fills, or this times y, or this times what the host itself has just got, whichever is least.
 const LIFT: (f64, f64) = (1.25, 3.0);
 /// Ticks below q* after which that queue is gone.
@@ -56,8 +52,6 @@ pub(super) struct CommonRate {
     /// What a connection is paced at, over its part of r.
     pub(super) pace: f64,
     phase: Phase,
-    /// Where r began.
-    level: f64,
     terminals: u32,
     calm_ticks: u32,
     /// y when there was no queue.
@@ -95,12 +89,12 @@ pub(super) struct Shape {
 impl CommonRate {
     /// Begins at `rate`, a part of what was free, with a queue to drain.
     pub(super) fn trial(rate: f64, signals: &Signals) -> Self {
-        Self::new(rate, rate, true, signals)
+        Self::new(rate, true, signals)
     }
 
     /// Takes the rate of the others, who may have a queue to drain.
     pub(super) fn join(rate: f64, queue: bool, signals: &Signals) -> Self {
-        Self::new(rate, rate / AFTER_DRAINING, queue, signals)
+        Self::new(rate, queue, signals)
     }
 
     /// The same after a pause, in which one's own rate has grown old. That the medium may collapse is not forgotten.
@@ -109,12 +103,11 @@ impl CommonRate {
         *self = Self { plateau, ..Self::join(rate, false, signals) };
     }
 
-    fn new(rate: f64, level: f64, draining: bool, signals: &Signals) -> Self {
+    fn new(rate: f64, draining: bool, signals: &Signals) -> Self {
         let mut new = Self {
             rate: 0.0,
             pace: 1.0,
             phase: if draining { Phase::Draining(0) } else { Phase::Steady },
-            level,
             terminals: signals.terminals,
             calm_ticks: 0,
             proven: 0.0,
@@ -165,10 +158,12 @@ impl CommonRate {
         self.rate.min(LIFT.0 * signals.mean_delivered).min(LIFT.1 * signals.delivered_now)
     }
 
-    /// One tick: agrees with the peers, then moves the rate by what the queue says.
-    pub(super) fn on_tick(&mut self, signals: &Signals) {
+    /// One tick: agrees with the peers, then moves the rate by what the queue says. While a queue from before the control drains
+    /// it is what the trial is at.
+    pub(super) fn on_tick(&mut self, signals: &Signals, trial: Option<f64>) {
         let (sum, count) = signals.heard;
-        self.set((self.rate + sum) / (1.0 + count), signals);
+        let agreed = (self.rate + sum) / (1.0 + count);
+        self.set(trial.filter(|_| self.is_draining()).unwrap_or(agreed), signals);
         let Shape { sparse, target, .. } = self.shape(signals);
         let Signals { excess, mean_delivered, .. } = *signals;
         self.follow_terminals(signals, excess < target);
@@ -177,7 +172,10 @@ impl CommonRate {
             self.proven = self.proven.max(mean_delivered.min(self.rate));
         }
         let factor = if let Phase::Draining(ticks) = self.phase {
-            self.drain(ticks, excess < target, signals)
+            self.pace = 1.0;
+            let ticks = if excess < target { ticks + 1 } else { 0 };
+            self.phase = if ticks < DRAINED_TICKS { Phase::Draining(ticks) } else { Phase::Steady };
+            1.0
         } else {
             self.watch_for_collapse(signals, target);
             if let Some(plateau) = self.plateau {
@@ -201,7 +199,6 @@ impl CommonRate {
     fn follow_terminals(&mut self, signals: &Signals, no_queue: bool) {
         let scale = f64::from(self.terminals.max(1)) / f64::from(signals.terminals.max(1));
         if scale < 1.0 {
-            self.level *= scale;
             self.proven *= scale;
             self.plateau = self.plateau.map(|plateau| plateau * scale);
             self.arrival_ticks = ARRIVAL_TICKS;
@@ -213,17 +210,6 @@ impl CommonRate {
         if scale < 1.0 || no_queue {
             self.terminals = signals.terminals;
         }
-    }
-
-    fn drain(&mut self, ticks: u32, no_queue: bool, signals: &Signals) -> f64 {
-        self.pace = 1.0;
-        self.phase = Phase::Draining(if no_queue { ticks + 1 } else { 0 });
-        if no_queue && ticks + 1 >= DRAINED_TICKS {
-            self.phase = Phase::Steady;
-            self.set((AFTER_DRAINING * self.level).max(0.8 * self.rate), signals);
-            return 1.0;
-        }
-        if no_queue || self.rate < 0.5 * self.level { 1.0 } else { DRAIN }
     }
 
     fn watch_for_collapse(&mut self, signals: &Signals, target: f64) {
@@ -340,7 +326,7 @@ mod tests {
         let mut got = fair * begin.min(1.0);
         let step = |_| {
             let signals = bottleneck.signals(got);
-            law.on_tick(&signals);
+            law.on_tick(&signals, None);
             got = bottleneck.advance(&law, law.shape(&signals));
             (law.rate / fair, bottleneck.queue_s, got / fair)
         };
@@ -400,7 +386,7 @@ mod tests {
                 let heard = heard.fold((0.0, 0.0), |(sum, count), speaker| (sum + rates[speaker], count + 1.0));
                 // Nor do they see the same queue: from 8 to 12 ms, each the same all the time, 10 ms in the mean.
                 let excess = 0.008 + 0.004 * listener as f64 / 9.0;
-                law.on_tick(&Signals { heard, excess, ..signals });
+                law.on_tick(&Signals { heard, excess, ..signals }, None);
             }
             spreads.push(spread(&laws));
         }
@@ -428,10 +414,10 @@ mod tests {
     fn whoever_leaves_frees_his_share_at_once_and_whoever_comes_costs_nothing_before_a_queue_says_so() {
         let signals = Signals { excess: 0.004, ..Bottleneck::new(4.0, 100.0).signals(7e5) };
         let mut law = CommonRate::join(7e5, false, &signals);
-        law.on_tick(&Signals { terminals: 2, ..signals });
+        law.on_tick(&Signals { terminals: 2, ..signals }, None);
         assert!(law.rate > 1.9 * 7e5, "{}", law.rate);
         let before = law.rate;
-        law.on_tick(&Signals { terminals: 4, ..signals });
+        law.on_tick(&Signals { terminals: 4, ..signals }, None);
         assert!(law.rate >= before, "{}", law.rate);
     }
 
@@ -451,7 +437,7 @@ mod tests {
         let signals = Signals { excess: 9.0, ..Bottleneck::new(4.0, 100.0).signals(0.0) };
         let mut law = CommonRate::join(7e5, false, &signals);
         for _ in 0..50 {
-            law.on_tick(&Signals { heard: (0.0, 255.0), ..signals });
+            law.on_tick(&Signals { heard: (0.0, 255.0), ..signals }, None);
         }
         assert_eq!(law.rate, LEAST_PER_SECOND * 1448.0);
         assert!(law.shape(&signals).sparse);

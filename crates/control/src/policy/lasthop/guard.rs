@@ -4,16 +4,17 @@
 //! can see from one host who fills a queue, but one can compare:
 //!
 //! ```text
-//!          congested          10 s                    the queue drains at half the rate
-//!  Idle ─────────────> Free ────────> Control(trial) ─────────────────────────────────> Control
-//!   ^                   ^                 │ does not drain, for most of the hosts          │ less than free, for most of them
+//!          congested          10 s                      the queue has gone
+//!  Idle ─────────────> Free ────────> Control(trial) ────────────────────────> Control
+//!   ^                   ^                 │ does not go, for most of the hosts    │ less than free, for most of them
 //!   │                   └─────────────────┴──────────────── hold doubles, 30 to 240 s ──────┤
 //!   └──────────────────────────────── the medium is not full, for 10 s ────────────────────┘
 //! ```
 //!
-//! What was delivered while free is remembered, and forgotten slowly (300 s). Hosts decide together, two thirds of them, by the
-//! flags of their beacons: control that some have and others not is the worst of both. Only a host that gets less than a tenth
-//! of what it got while free gives up alone, for those who say that all is well may be lying.
+//! In a trial each host slows down from what *it* got, so that all together slow down by as much, whoever hears whom. What
+//! each got while all were free is told to the others, and their mean F is what control is measured by. Hosts decide together, two
+//! thirds of them, by the flags of their beacons: control that some have and others not is the worst of both. Only a host that
+//! gets less than a tenth of what it got while free gives up alone, for those who say that all is well may be lying.
 
 use super::signals::Signals;
 use units::{Span, Time};
@@ -31,58 +32,62 @@ const REJOIN_S: f64 = 6.0;
 const SMOOTHING_S: f64 = 4.0;
 /// What was delivered while free is forgotten in this, in s.
 const MEMORY_S: f64 = 300.0;
-/// A trial takes so long, in s, and so much more for each terminal, and so many RTTs.
-const TRIAL_S: f64 = 9.0;
-const TRIAL_PER_TERMINAL_S: f64 = 0.3;
-const TRIAL_RTTS: f64 = 3.0;
+/// A trial takes so long, in s, and so much more for each host, heard or not, and so many RTTs.
+const TRIAL_S: f64 = 4.0;
+const TRIAL_PER_HOST_S: f64 = 0.3;
+const TRIAL_RTTS: f64 = 4.0;
 /// However many there are, and however long the RTTs are, a trial is no longer than with these.
-const MOST_TERMINALS: u32 = 64;
+const MOST_HOSTS: u32 = 64;
 const LONGEST_RTT_S: f64 = 10.0;
-/// Once its queue has gone, the rate has so long to come up, in s, before goodput is judged.
-const RECOVERY_S: f64 = 15.0;
-/// The part of the free goodput that a trial begins with.
-const TRIAL_PART: f64 = 0.5;
-/// Below this part of the free goodput control does harm, if a queue stands most of the time; else below the second.
-const HARMFUL: (f64, f64) = (0.8, 0.75);
+/// A trial slows down so that a queue of this, in s, would go in as long: a queue of q s goes in q / (1 − part) s. At most
+/// to the first part of what the host got while free, at least to the second.
+const DRAINED_IN_S: f64 = 3.0;
+const TRIAL_PARTS: (f64, f64) = (0.03, 0.75);
+/// What does not even get that much through goes down by this part per tick.
+const NOT_THROUGH: (f64, f64) = (0.8, 0.93);
+/// Everybody does by this part per tick after so long, in s: what was seen while free may have been too much.
+const DEEPER: (f64, f64) = (5.0, 0.98);
+/// Below this part of what was free control does harm, with ten hosts; and this less for each doubling above ten, because so
+/// many contend for longer, and what the access point need not pass on they can use.
+const HARMFUL: (f64, f64) = (0.8, 0.06);
+/// If that lasts for so long, in s, where a queue stands; twice as long where none does.
+const HARMED_S: f64 = 6.0;
 /// Below this part of what this very host got while free it gives up alone, whatever the others say: they may lie.
 const STARVED: f64 = 0.1;
-/// A queue "stands" when it was above twice the aim for this part of the last 8 s.
-const STANDING: (f64, f64) = (0.2, 8.0);
 /// Control is given up for so long, in s, twice as long each time it is in vain, up to the second.
 const HOLD_S: (f64, f64) = (30.0, 240.0);
+/// Control that has lasted for so long, in s, was not in vain.
+const WORTH_S: f64 = 60.0;
 /// Where less than this part of the common rate is used, nothing waits to be sent and no queue stands, for so long, in s, nothing
 /// needs control.
 const UNUSED: (f64, f64) = (0.6, 10.0);
 
-/// What is remembered of the comparison. Rates in bytes of payload per second, the mean of the hosts.
+/// What is remembered of the comparison. Rates in bytes of payload per second.
 #[derive(Clone, Debug)]
 pub(super) struct Guard {
     free_since: Option<Time>,
     free_until: Time,
     /// Goodput does not count before this age of a free phase, in s.
     skip_s: f64,
-    /// Goodput without control; 0: never seen.
-    free: f64,
-    /// Goodput now.
-    lately: f64,
-    /// The same two of this host alone: what no peer can lie about.
+    /// What this host got without control, while nobody had any; 0: never seen.
     own_free: f64,
+    /// What it gets now.
     own_lately: f64,
-    starved_s: f64,
-    /// The most busy hosts since control began.
-    terminals: u32,
+    /// What all get now, the mean.
+    lately: f64,
     /// When control began or ended.
     changed_at: Time,
     /// Peers' control is not joined before this.
     alone_until: Time,
-    /// Part of the time in which a queue stood.
-    standing: f64,
     control_s: f64,
+    /// How long the trial may take: as long as the longest RTT in it asks for.
     trial_s: f64,
-    /// Since the trial's queue has gone.
-    steady_s: f64,
-    hold_s: f64,
+    /// The part of `own_free` that the trial is at.
+    part: f64,
+    pressed_s: f64,
+    starved_s: f64,
     unused_s: f64,
+    hold_s: f64,
     /// Control does harm, as far as this host can see.
     pub(super) harmed: bool,
 }
@@ -114,20 +119,18 @@ impl Default for Guard {
             free_since: None,
             free_until: Time::ZERO,
             skip_s: 0.0,
-            free: 0.0,
-            lately: 0.0,
             own_free: 0.0,
             own_lately: 0.0,
-            starved_s: 0.0,
-            terminals: 1,
+            lately: 0.0,
             changed_at: Time::ZERO,
             alone_until: Time::ZERO,
-            standing: 0.0,
             control_s: 0.0,
             trial_s: 0.0,
-            steady_s: 0.0,
-            hold_s: HOLD_S.0,
+            part: 1.0,
+            pressed_s: 0.0,
+            starved_s: 0.0,
             unused_s: 0.0,
+            hold_s: HOLD_S.0,
             harmed: false,
         }
     }
@@ -144,14 +147,24 @@ impl Guard {
         self.changed_at
     }
 
+    /// What this host got without control; 0: never seen.
+    pub(super) fn own_free(&self) -> f64 {
+        self.own_free
+    }
+
+    /// What a trial is at now; `None`: the host has never been free.
+    pub(super) fn trial_rate(&self) -> Option<f64> {
+        (self.own_free > 0.0).then_some(self.part * self.own_free)
+    }
+
     /// One tick without control; `target` is the queue aimed at, in s.
     pub(super) fn without_control(&mut self, signals: &Signals, target: f64) -> Entry {
-        let Signals { now, elapsed, excess, mean_delivered, .. } = *signals;
+        let Signals { now, elapsed, excess, .. } = *signals;
         let free_s = self.free_since.map_or(f64::INFINITY, |since| now.saturating_since(since).as_secs_f64());
         let is_free = self.is_free(now);
-        if is_free && free_s > self.skip_s {
-            let weight = if self.free == 0.0 { 1.0 } else { (elapsed / SMOOTHING_S).min(1.0) };
-            self.free += (mean_delivered - self.free) * weight;
+        // Beside hosts that hold back one gets more than while all are free.
+        if is_free && free_s > self.skip_s && signals.controlling == 0.0 {
+            let weight = if self.own_free == 0.0 { 1.0 } else { (elapsed / SMOOTHING_S).min(1.0) };
             self.own_free += (signals.delivered - self.own_free) * weight;
         }
         if now < self.alone_until {
@@ -160,29 +173,29 @@ impl Guard {
         let (sum, count) = signals.known;
         let first_look = self.skip_s <= AFTER_BEGIN_S;
         let most_control = free_s > REJOIN_S && signals.controlling > 2.0 * (1.0 + signals.released);
-        if count > 0.0 && (!is_free || first_look || free_s > FOLLOW_S || most_control) {
+        let follows = count > 0.0 && (!is_free || first_look || free_s > FOLLOW_S || most_control);
+        let queue = excess > target;
+        if follows && (self.own_free == 0.0 || !queue) {
             self.begin(signals, sum / count);
-            return Entry::Join(sum / count, excess > target);
+            return Entry::Join(sum / count, queue);
         }
-        if is_free || excess <= target {
+        if !queue || (is_free && !follows) {
             return Entry::Wait;
         }
-        if self.free == 0.0 {
+        if self.own_free == 0.0 {
             self.release_for(FIRST_LOOK_S, AFTER_BEGIN_S, now);
             return Entry::Wait;
         }
-        let rate = (TRIAL_PART * self.free).max(signals.segment);
+        self.part = part_for(excess).min(TRIAL_PARTS.1);
+        let rate = self.part * self.own_free;
         self.begin(signals, rate);
         Entry::Trial(rate)
     }
 
     fn begin(&mut self, signals: &Signals, rate: f64) {
-        let rtt = (signals.base + signals.excess).min(LONGEST_RTT_S);
-        let terminals = signals.terminals.min(MOST_TERMINALS);
-        (self.changed_at, self.terminals) = (signals.now, signals.terminals);
-        self.trial_s = TRIAL_S + TRIAL_PER_TERMINAL_S * f64::from(terminals) + TRIAL_RTTS * rtt;
-        (self.control_s, self.standing, self.unused_s, self.lately) = (0.0, 0.0, 0.0, rate);
-        (self.own_lately, self.starved_s, self.steady_s) = (self.own_free, 0.0, 0.0);
+        (self.changed_at, self.trial_s) = (signals.now, trial_s(signals));
+        (self.control_s, self.pressed_s, self.starved_s, self.unused_s) = (0.0, 0.0, 0.0, 0.0);
+        (self.lately, self.own_lately) = (rate, self.own_free);
         (self.free_until, self.harmed) = (Time::ZERO, false);
     }
 
@@ -192,32 +205,26 @@ impl Guard {
         if !signals.wants {
             return self.unused(elapsed);
         }
-        // Whoever comes takes a part of what was free. He may have been there all the time: that makes the comparison more patient.
-        if signals.terminals > self.terminals {
-            let scale = f64::from(self.terminals.max(1)) / f64::from(signals.terminals);
-            for goodput in [&mut self.free, &mut self.lately, &mut self.own_free, &mut self.own_lately] {
-                *goodput *= scale;
-            }
-        }
-        self.terminals = self.terminals.max(signals.terminals);
-        let stands = f64::from(u8::from(excess > 2.0 * target));
+        let weight = (elapsed / SMOOTHING_S).min(1.0);
         self.control_s += elapsed;
-        self.lately += (mean_delivered - self.lately) * (elapsed / SMOOTHING_S).min(1.0);
-        self.free += (self.lately - self.free) * (elapsed / MEMORY_S).min(1.0);
-        self.own_lately += (signals.delivered - self.own_lately) * (elapsed / SMOOTHING_S).min(1.0);
+        self.lately += (mean_delivered - self.lately) * weight;
+        self.own_lately += (signals.delivered - self.own_lately) * weight;
         let starved = signals.backlogged && self.own_lately < STARVED * self.own_free;
         self.starved_s = if starved { self.starved_s + elapsed } else { 0.0 };
-        self.standing += (stands - self.standing) * (elapsed / STANDING.1).min(1.0);
-        self.steady_s = if draining { 0.0 } else { self.steady_s + elapsed };
-        let settled = self.steady_s > RECOVERY_S;
-        let harmful = if self.standing > STANDING.0 { HARMFUL.0 } else { HARMFUL.1 };
-        self.harmed =
-            if draining { self.control_s > self.trial_s } else { settled && self.lately < harmful * self.free };
+        self.trial_s = self.trial_s.max(trial_s(signals));
+        let trial_s = self.trial_s;
+        self.harmed = if draining {
+            self.go_deeper(signals, rate);
+            self.control_s > trial_s
+        } else {
+            self.compare(signals, target);
+            self.pressed_s > HARMED_S
+        };
         // This host and those heard since it began; whoever has given up found it harmful.
         let votes = f64::from(u8::from(self.harmed)) + signals.harmed + signals.released;
         let voters = 1.0 + signals.controlling + signals.released;
-        let most = self.control_s > self.trial_s / 2.0 && 3.0 * votes > 2.0 * voters;
-        let alone = self.starved_s > self.trial_s;
+        let most = self.control_s > trial_s / 2.0 && 3.0 * votes > 2.0 * voters;
+        let alone = self.starved_s > trial_s;
         if most || alone {
             if alone {
                 self.alone_until = now.saturating_add(Span::from_secs_f64(self.hold_s));
@@ -226,14 +233,46 @@ impl Guard {
             self.hold_s = (2.0 * self.hold_s).min(HOLD_S.1);
             return Exit::Harm;
         }
-        if settled && self.standing < 0.5 && self.lately > self.free && self.own_lately > self.own_free / 2.0 {
-            self.hold_s = HOLD_S.0;
-        }
         if excess < target && mean_delivered < UNUSED.0 * rate && !signals.backlogged && !draining {
             return self.unused(elapsed);
         }
         self.unused_s = 0.0;
         Exit::No
+    }
+
+    /// A trial that the queue does not answer to goes on with less.
+    fn go_deeper(&mut self, signals: &Signals, rate: f64) {
+        if signals.delivered < NOT_THROUGH.0 * rate {
+            self.part *= NOT_THROUGH.1;
+        } else if self.control_s > DEEPER.0 {
+            self.part *= DEEPER.1;
+        }
+        self.part = self.part.min(part_for(signals.excess));
+    }
+
+    /// What is delivered, against what was.
+    fn compare(&mut self, signals: &Signals, target: f64) {
+        let (told, tellers) = signals.told_free;
+        // Who has never been free is somebody more to share it with.
+        let hosts = 1.0 + tellers.max(f64::from(signals.terminals) - 1.0);
+        let free = (self.own_free + told) / hosts;
+        let doublings = (hosts / 10.0).max(1.0).log2();
+        let harmful = HARMFUL.0 - HARMFUL.1 * doublings;
+        let counts = if signals.excess > 2.0 * target { signals.elapsed } else { signals.elapsed / 2.0 };
+        self.pressed_s = if self.lately < harmful * free {
+            self.pressed_s + counts
+        } else {
+            0.0_f64.max(self.pressed_s - signals.elapsed)
+        };
+        if self.control_s > WORTH_S {
+            self.hold_s = HOLD_S.0;
+            if self.own_free == 0.0 {
+                self.own_free = self.own_lately;
+            }
+        }
+        if self.own_free > 0.0 {
+            self.own_free += (self.own_lately - self.own_free) * (signals.elapsed / MEMORY_S).min(1.0);
+        }
     }
 
     fn unused(&mut self, elapsed: f64) -> Exit {
@@ -250,6 +289,17 @@ impl Guard {
         (self.free_since, self.skip_s, self.harmed, self.changed_at) = (Some(now), skip_s, false, now);
         self.free_until = now.saturating_add(Span::from_secs_f64(for_s));
     }
+}
+
+/// The part of what was free at which a queue of `excess` s goes in time.
+fn part_for(excess: f64) -> f64 {
+    (1.0 - excess / DRAINED_IN_S).max(TRIAL_PARTS.0)
+}
+
+/// How long a trial may take, in s.
+fn trial_s(signals: &Signals) -> f64 {
+    let rtt = (signals.base + signals.excess).min(LONGEST_RTT_S);
+    TRIAL_S + TRIAL_PER_HOST_S * f64::from(signals.hosts.min(MOST_HOSTS)) + TRIAL_RTTS * rtt
 }
 
 #[cfg(test)]
@@ -275,9 +325,10 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_begins_after_a_first_look_with_half_of_what_was_seen() {
+    fn a_trial_begins_after_a_first_look_with_a_part_of_what_this_host_got() {
+        // However little the others get: 0.2 s of queue, so the most that a trial asks for.
         let (at_s, rate) = trial(&mut Guard::default());
-        assert_eq!((at_s, rate), (10.0, 5e5));
+        assert_eq!((at_s, rate), (10.0, 0.75 * 1e6));
         let calm = Guard::default().without_control(&signals(100.0, 0.005, 1e6), AIM);
         assert!(matches!(calm, Entry::Wait));
     }
@@ -301,12 +352,71 @@ mod tests {
     }
 
     #[test]
+    fn the_longer_the_queue_the_deeper_the_trial() {
+        let rate = |excess| {
+            let mut guard = Guard { own_free: 1e6, ..Guard::default() };
+            match guard.without_control(&signals(60.0, excess, 1e6), AIM) {
+                Entry::Trial(rate) => rate,
+                _ => panic!("a trial begins"),
+            }
+        };
+        // A queue of 1.5 s goes in 3 s at half the rate, one of 10 s in a little more than that at next to nothing.
+        assert_eq!((rate(0.3), rate(1.5), rate(10.0)), (7.5e5, 5e5, 3e4));
+    }
+
+    #[test]
+    fn a_trial_that_brings_nothing_goes_on_with_less_and_what_does_not_get_through_sooner() {
+        let after = |delivered: fn(f64) -> f64| {
+            let mut guard = Guard { own_free: 1e6, ..Guard::default() };
+            guard.without_control(&signals(60.0, 0.2, 1e6), AIM);
+            let begun = guard.trial_rate().expect("it has been free");
+            for tick in 0..12 {
+                let rate = guard.trial_rate().expect("it has been free");
+                let now = Signals { hosts: 10, ..signals(60.0 + f64::from(tick) / 2.0, 0.2, delivered(rate)) };
+                assert_eq!(guard.under_control(&now, rate, true, AIM), Exit::No);
+            }
+            guard.trial_rate().expect("it has been free") / begun
+        };
+        // 12 ticks, of which two are later than 5 s; and 0.93^12.
+        assert!((after(|rate| rate) - 0.98_f64.powi(2)).abs() < 1e-9);
+        assert!((after(|rate| rate / 2.0) - 0.93_f64.powi(12)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_is_left_is_measured_by_the_mean_of_what_all_got_newcomers_included() {
+        let ends_s = |lately: f64, told_free, terminals| {
+            let mut guard = Guard { own_free: 2e6, own_lately: 2e6, lately, ..Guard::default() };
+            (1..60).map(f64::from).find(|tick| {
+                let now = Signals { told_free, terminals, ..signals(60.0 + tick / 2.0, 0.03, lately) };
+                guard.under_control(&now, lately, false, AIM) == Exit::Harm
+            })
+        };
+        // 2 MB/s here, 0.5 and 0.5 of the two others: the mean is 1, and 0.79 of it is harm after 6 s and half a trial, 0.81 is not.
+        assert_eq!(ends_s(0.79e6, (1e6, 2.0), 3), Some(13.0));
+        assert_eq!(ends_s(0.81e6, (1e6, 2.0), 3), None);
+        // A fourth, who has never been free, takes his part.
+        assert_eq!(ends_s(0.65e6, (1e6, 2.0), 4), None);
+    }
+
+    #[test]
+    fn beside_hosts_that_hold_back_nothing_is_learned_of_what_is_free() {
+        let mut guard = Guard::default();
+        for tick in 0..40 {
+            let at_s = f64::from(tick) / 2.0;
+            let beside = Signals { controlling: 2.0, released: 9.0, ..signals(at_s, 0.2, 1e6) };
+            guard.without_control(&beside, AIM);
+        }
+        assert_eq!(guard.own_free(), 0.0);
+    }
+
+    #[test]
     fn control_that_is_worth_it_stays_and_a_minority_does_not_end_it() {
         let mut guard = Guard::default();
         let (begun_s, _) = trial(&mut guard);
         for tick in 0..400 {
             let at_s = begun_s + f64::from(tick) / 2.0;
-            let of_ten = Signals { controlling: 9.0, harmed: 6.0, ..signals(at_s, 0.01, 0.95e6) };
+            let of_ten =
+                Signals { controlling: 9.0, harmed: 6.0, told_free: (9e6, 9.0), ..signals(at_s, 0.01, 0.95e6) };
             assert_eq!(guard.under_control(&of_ten, 1e6, false, AIM), Exit::No, "at {at_s} s");
             assert!(!guard.harmed);
         }

@@ -21,20 +21,26 @@ fn span(us: u32) -> Option<Span> {
 
 pub(super) fn any_report() -> impl Strategy<Value = Report> {
     let flags = (any::<bool>(), any::<bool>(), prop::bool::weighted(0.2), any::<bool>());
-    (prop_oneof![Just(0), Just(1), Just(u16::MAX)], [number(), number(), number(), number(), number()], flags).prop_map(
-        |(busy_flows, [srtt, min_rtt, rate, delivered, excess], (controlling, congested, released, harmed))| Report {
-            busy_flows,
-            srtt: span(srtt),
-            min_rtt: span(min_rtt),
-            controlling,
-            congested,
-            common_rate: Rate::from_bps(8 * u64::from(rate)),
-            delivered: Rate::from_bps(8 * u64::from(delivered)),
-            excess: span(excess),
-            released,
-            harmed,
-        },
-    )
+    (prop_oneof![Just(0), Just(1), Just(u16::MAX)], [number(), number(), number(), number(), number(), number()], flags)
+        .prop_map(
+            |(
+                busy_flows,
+                [srtt, min_rtt, rate, delivered, excess, free],
+                (controlling, congested, released, harmed),
+            )| Report {
+                busy_flows,
+                srtt: span(srtt),
+                min_rtt: span(min_rtt),
+                controlling,
+                congested,
+                common_rate: Rate::from_bps(8 * u64::from(rate)),
+                delivered: Rate::from_bps(8 * u64::from(delivered)),
+                excess: span(excess),
+                free: Rate::from_bps(8 * u64::from(free)),
+                released,
+                harmed,
+            },
+        )
 }
 
 /// The host's connection at a tick.

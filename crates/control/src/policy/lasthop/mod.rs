@@ -39,7 +39,7 @@ const LEAST_SEGMENTS: u32 = 4;
 const MOST_PAIRS: f64 = 500_000.0;
 /// A new connection gets at least the initial window of RFC 6928.
 const NEW_FLOW_SEGMENTS: u32 = 10;
-/// Who has been busy for less than this, in s, has filled no queue yet that had to be drained.
+/// Who has had something to send for less than this, in s, has filled no queue yet that had to be drained.
 const NEWCOMER_S: f64 = 2.0;
 /// Each pace differs by up to this part, another one at each tick: hosts with equal paces would keep their phases, and whoever
 /// comes last in each period would see a queue for ever.
@@ -53,8 +53,8 @@ pub struct Lasthop {
     guard: Guard,
     rate: Option<CommonRate>,
     enabled: Option<Enabled>,
-    /// Busy without a pause since then.
-    busy_since: Option<Time>,
+    /// Has had something to send without a pause since then.
+    sending_since: Option<Time>,
     /// What rounding has left to each connection, in segments.
     remainders: BTreeMap<FlowId, f64>,
     released: bool,
@@ -69,7 +69,7 @@ impl Lasthop {
             guard: Guard::default(),
             rate: None,
             enabled: None,
-            busy_since: None,
+            sending_since: None,
             remainders: BTreeMap::new(),
             released: false,
             was_sparse: false,
@@ -79,10 +79,10 @@ impl Lasthop {
     fn steer(&mut self, signals: &Signals) {
         // Congested is what has more of a queue than control would aim at.
         let begin = common_rate::target(WINDOW_TARGET, signals);
-        let was_idle = self.busy_since.is_none();
-        self.busy_since = signals.busy.then(|| self.busy_since.unwrap_or(signals.now));
+        let was_idle = self.sending_since.is_none();
+        self.sending_since = signals.wants.then(|| self.sending_since.unwrap_or(signals.now));
         let Some(rate) = &mut self.rate else {
-            if let Some(since) = self.busy_since {
+            if let Some(since) = self.sending_since.filter(|_| signals.busy) {
                 let (rate, by) = match self.guard.without_control(signals, begin) {
                     Entry::Wait => return,
                     Entry::Trial(rate) => (CommonRate::trial(rate, signals), Trigger::OwnRtt),
@@ -100,7 +100,7 @@ impl Lasthop {
         if was_idle && signals.busy && count > 0.0 {
             rate.rejoin(sum / count, signals);
         } else if signals.busy {
-            rate.on_tick(signals);
+            rate.on_tick(signals, self.guard.trial_rate());
         }
         let aim = rate.shape(signals).target;
         if self.guard.under_control(signals, rate.rate, rate.is_draining(), aim) != Exit::No {
@@ -121,7 +121,7 @@ impl Lasthop {
         let before = self.remainders.remove(&flow.id).unwrap_or_default();
         let ideal = share * (lowest + shape.room) / segment + before;
         let max_segments = if shape.sparse || ideal < SPARSE_SEGMENTS {
-            let standing = flow.srtt.map_or(0.0, |srtt| srtt.as_secs_f64() - lowest).clamp(0.0, 0.5);
+            let standing = flow.srtt.map_or(0.0, |srtt| srtt.as_secs_f64() - lowest).clamp(0.0, 2.0);
             let room = if shape.draining { standing + shape.room } else { shape.room };
             // Even, because receivers acknowledge every second segment and let a single one wait (RFC 5681 §4.2).
             let even = 2 * (share * (lowest + room) / segment / 2.0).ceil().min(MOST_PAIRS) as u32;
@@ -180,7 +180,7 @@ impl Policy for Lasthop {
     }
 
     fn tell(&self, report: &mut Report) {
-        self.own.tell(report);
+        self.own.tell(report, self.guard.own_free());
         report.common_rate = self.rate.as_ref().map_or(Rate::ZERO, |rate| signals::rate(rate.rate));
         report.released = self.released;
         report.harmed = self.guard.harmed;
@@ -323,8 +323,8 @@ mod tests {
         assert_eq!((looked.bound, looked.reason.kind()), (None, "free"));
         let tried = decisions.nth(20).expect("a decision");
         let bound = tried.bound.expect("under control");
-        // Half of what was delivered and falling, with windows that the standing RTT does not starve.
-        assert!(bound.max_pacing_rate < Rate::from_mbps(4.3), "{bound}");
+        // Three quarters of 8 Mb/s at most, and 3 % of dither, with windows that the standing RTT does not starve.
+        assert!(bound.max_pacing_rate < Rate::from_mbps(6.2), "{bound}");
         assert!(bound.max_segments >= DRAINING_SEGMENTS, "{bound}");
     }
 

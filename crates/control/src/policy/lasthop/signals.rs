@@ -74,6 +74,8 @@ pub(super) struct Signals {
     pub(super) mean_delivered: f64,
     /// Busy hosts, this one included.
     pub(super) terminals: u32,
+    /// Hosts that share the air, this one included, heard or not ([`crate::peers::PeerTable::hosts`]).
+    pub(super) hosts: u32,
     /// The common rates that were heard since the last tick: their sum and number.
     pub(super) heard: (f64, f64),
     /// The same of all peers that control, however old.
@@ -82,6 +84,8 @@ pub(super) struct Signals {
     pub(super) controlling: f64,
     pub(super) released: f64,
     pub(super) harmed: f64,
+    /// What peers got while free: sum and number of those who know.
+    pub(super) told_free: (f64, f64),
 }
 
 impl Signals {
@@ -108,11 +112,13 @@ impl Signals {
             base,
             mean_delivered: delivered,
             terminals: 1,
+            hosts: 1,
             heard: (0.0, 0.0),
             known: (0.0, 0.0),
             controlling: 0.0,
             released: 0.0,
             harmed: 0.0,
+            told_free: (0.0, 0.0),
         }
     }
 }
@@ -176,11 +182,13 @@ impl Own {
             base: 0.0,
             mean_delivered: self.delivered,
             terminals: peers.terminals(),
+            hosts: u32::try_from(peers.hosts()).unwrap_or(u32::MAX).saturating_add(1),
             heard: (0.0, 0.0),
             known: (0.0, 0.0),
             controlling: 0.0,
             released: 0.0,
             harmed: 0.0,
+            told_free: (0.0, 0.0),
         };
         let mut weights = if any { 1.0 } else { 0.0 };
         let mut reports = 1.0;
@@ -201,6 +209,10 @@ impl Own {
                 excess += theirs.as_secs_f64().min(most_excess) * weight;
                 base += lowest.as_secs_f64().min(MOST_BASE_S) * weight;
                 weights += weight;
+            }
+            let free = bytes_per_second(report.free);
+            if free > 0.0 {
+                signals.told_free = (signals.told_free.0 + free, signals.told_free.1 + 1.0);
             }
             if peer.heard_at < since {
                 continue;
@@ -228,9 +240,10 @@ impl Own {
 
     /// What peers are told of this host. One that has nothing to send delivers nothing: the smoothed goodput would count it among
     /// those that want a share for seconds more, and look as if the medium had collapsed.
-    pub(super) fn tell(&self, report: &mut Report) {
+    pub(super) fn tell(&self, report: &mut Report, free: f64) {
         report.delivered = if self.wants { rate(self.delivered) } else { Rate::ZERO };
         report.excess = self.excess.map(Span::from_secs_f64);
+        report.free = if self.wants { rate(free) } else { Rate::ZERO };
     }
 }
 
