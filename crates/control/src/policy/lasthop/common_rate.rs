@@ -3,6 +3,8 @@
 //! In terms of docs/models/policy-lasthop.md: r the common rate of a host, B the mean lowest RTT, q the mean excess, q* the excess
 //! aimed at, y the mean goodput of a host.
 
+use super::edge::{self, Edge};
+use super::guard::Trial;
 use super::signals::Signals;
 
 /// A queue of this is aimed at where windows are large, in s, or this part of B if that is longer: what keeps the medium busy
@@ -11,6 +13,8 @@ pub(super) const WINDOW_TARGET: (f64, f64) = (0.010, 0.1);
 /// The same where windows are small and the pace decides: this and this part of B. Where many hosts are paced the queue is four times as
 /// long now and then (p95), and 20 ms + 0.3 B are what that may be.
 const PACE_TARGET: (f64, f64) = (0.005, 0.05);
+/// So many segments of all hosts are no queue however long they take, up to the second, in s: at low PHY rates a few take long.
+const PACKETS: (f64, f64) = (4.0, 0.1);
 /// From windows of so many segments on the window decides; below, rounding it would, and the pace does.
 pub(super) const SPARSE_SEGMENTS: f64 = 16.0;
 /// Pacing beside a window that decides, over r: only takes the edge off bursts.
@@ -26,16 +30,17 @@ const MOST_FALL: f64 = 0.05;
 const CALM: f64 = 0.5;
 const STEP: f64 = 0.04;
 const MOST_RISE: f64 = 0.25;
-/// The least common rate, in segments per second: a bound, however wrong, starves nobody.
-const LEAST_PER_SECOND: f64 = 4.0;
+/// The least common rate, in segments per second: a bound, however wrong, starves nobody. Just above what no pace is less than
+/// ([`crate::bound::LEAST_PACING_RATE`]), for fifty hosts that share 1 Mb/s.
+const LEAST_PER_SECOND: f64 = 2.8;
 /// With a queue, and y below this part of what was delivered without one, the medium has collapsed (rate fallback).
 const FALLEN: f64 = 0.75;
-/// After a collapse r comes back to this part of what was delivered before it.
-const BACK: f64 = 0.93;
-/// From there it rises by this part per tick.
-const CREEP: f64 = 0.002;
-/// After so many queues without a collapse the medium is taken for one that does not collapse.
-const FORGIVEN: u32 = 4;
+/// Without a queue, and y above this times what all got while free and congested, it had collapsed then.
+const MORE_WITHOUT: f64 = 1.25;
+/// Windows of so many segments and more are left to the acknowledgements where the medium may collapse, ...
+const CAREFUL_SEGMENTS: f64 = 2.0;
+/// ... with a pace of this, over r: bursts of hosts that take turns collide less than segments paced by each for itself.
+const CAREFUL_PACE: f64 = 1.5;
 /// How much is remembered per tick of what was delivered without a queue.
 const FADE: f64 = 0.998;
 /// After an arrival the goodput of a host falls because it is shared: no collapse for so many ticks.
@@ -58,10 +63,12 @@ pub(super) struct CommonRate {
     proven: f64,
     fallen_ticks: u32,
     arrival_ticks: u32,
-    /// After a collapse: the rate to stay near; `None`: the medium does not collapse.
-    plateau: Option<f64>,
-    queues_without_collapse: u32,
-    queued: bool,
+    /// y while all were free and the first queue stood; infinite: not known.
+    congested: f64,
+    /// Where the medium collapses; `None`: it does not.
+    edge: Option<Edge>,
+    /// r at the last ticks, the newest first.
+    recent: [f64; edge::DELAY_TICKS],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,8 +76,6 @@ enum Phase {
     /// A queue from before the control drains; for so many ticks it has been gone.
     Draining(u32),
     Steady,
-    /// The medium has collapsed: what is left in the queues has to go.
-    Collapsed,
 }
 
 /// What the limits of the connections are computed from.
@@ -99,8 +104,7 @@ impl CommonRate {
 
     /// The same after a pause, in which one's own rate has grown old. That the medium may collapse is not forgotten.
     pub(super) fn rejoin(&mut self, rate: f64, signals: &Signals) {
-        let plateau = self.plateau.map(|plateau| plateau.min(rate));
-        *self = Self { plateau, ..Self::join(rate, false, signals) };
+        *self = Self { edge: self.edge.clone(), ..Self::join(rate, false, signals) };
     }
 
     fn new(rate: f64, draining: bool, signals: &Signals) -> Self {
@@ -113,9 +117,9 @@ impl CommonRate {
             proven: 0.0,
             fallen_ticks: 0,
             arrival_ticks: 0,
-            plateau: None,
-            queues_without_collapse: 0,
-            queued: false,
+            congested: f64::INFINITY,
+            edge: None,
+            recent: [f64::INFINITY; edge::DELAY_TICKS],
         };
         new.set(rate, signals);
         new
@@ -128,21 +132,25 @@ impl CommonRate {
 
     /// The medium has collapsed and may again.
     pub(super) fn is_careful(&self) -> bool {
-        self.plateau.is_some()
+        self.edge.is_some()
     }
 
     /// What follows from the rate for windows and pace.
     pub(super) fn shape(&self, signals: &Signals) -> Shape {
         let window_target = target(WINDOW_TARGET, signals);
         let pace_target = PACE_TARGET.0 + PACE_TARGET.1 * signals.base;
+        let packets = PACKETS.0 * signals.segment / (self.rate * f64::from(signals.terminals));
         let window = self.rate * (signals.base + window_target) / signals.flows / signals.segment;
         let draining = self.is_draining();
-        let sparse = draining || window < SPARSE_SEGMENTS;
-        let aim = if window < SPARSE_SEGMENTS || self.is_careful() { pace_target } else { window_target };
+        let bare = self.rate * signals.base / signals.flows / signals.segment;
+        let small = if self.is_careful() { bare < CAREFUL_SEGMENTS } else { window < SPARSE_SEGMENTS };
+        let sparse = draining || small;
+        let pace_aim = pace_target.max(packets.min(PACKETS.1));
+        let aim = if window < SPARSE_SEGMENTS || self.is_careful() { pace_aim } else { window_target };
         let room = match (sparse, self.is_careful()) {
             (true, _) => 2.0 * pace_target,
-            // What may collapse is kept from having a queue at all; and bursts that take turns collide less than paced segments.
-            (false, true) => 0.005 * signals.base,
+            // What may collapse is kept from having a queue at all.
+            (false, true) => 0.0,
             (false, false) => window_target,
         };
         Shape { sparse, draining, target: aim, room }
@@ -160,10 +168,12 @@ impl CommonRate {
 
     /// One tick: agrees with the peers, then moves the rate by what the queue says. While a queue from before the control drains
     /// it is what the trial is at.
-    pub(super) fn on_tick(&mut self, signals: &Signals, trial: Option<f64>) {
+    pub(super) fn on_tick(&mut self, signals: &Signals, trial: Option<Trial>) {
         let (sum, count) = signals.heard;
         let agreed = (self.rate + sum) / (1.0 + count);
-        self.set(trial.filter(|_| self.is_draining()).unwrap_or(agreed), signals);
+        let trial = trial.filter(|_| self.is_draining());
+        self.set(trial.map_or(agreed, |trial| trial.rate), signals);
+        self.congested = trial.map_or(self.congested, |trial| trial.free);
         let Shape { sparse, target, .. } = self.shape(signals);
         let Signals { excess, mean_delivered, .. } = *signals;
         self.follow_terminals(signals, excess < target);
@@ -171,6 +181,8 @@ impl CommonRate {
         if excess < 1.5 * target {
             self.proven = self.proven.max(mean_delivered.min(self.rate));
         }
+        self.recent.rotate_right(1);
+        self.recent[0] = self.rate;
         let factor = if let Phase::Draining(ticks) = self.phase {
             self.pace = 1.0;
             let ticks = if excess < target { ticks + 1 } else { 0 };
@@ -178,18 +190,7 @@ impl CommonRate {
             1.0
         } else {
             self.watch_for_collapse(signals, target);
-            if let Some(plateau) = self.plateau {
-                self.near_plateau(plateau, signals, target)
-            } else {
-                let factor = if sparse { self.by_pace(signals, target) } else { self.by_window(signals, target) };
-                self.calm_ticks = if excess < CALM * target { self.calm_ticks + 1 } else { 0 };
-                if self.calm_ticks > 1 {
-                    let step = STEP * f64::from(1_u32 << (self.calm_ticks.min(8) - 2));
-                    factor.max(1.0 + step.min(MOST_RISE))
-                } else {
-                    factor
-                }
-            }
+            self.near_edge(signals, target).unwrap_or_else(|| self.by_queue(sparse, signals, target))
         };
         self.set(self.rate * factor, signals);
     }
@@ -200,11 +201,13 @@ impl CommonRate {
         let scale = f64::from(self.terminals.max(1)) / f64::from(signals.terminals.max(1));
         if scale < 1.0 {
             self.proven *= scale;
-            self.plateau = self.plateau.map(|plateau| plateau * scale);
+            self.scale_edge(scale);
             self.arrival_ticks = ARRIVAL_TICKS;
         }
         self.arrival_ticks = self.arrival_ticks.saturating_sub(1);
         if scale > 1.0 && no_queue {
+            self.scale_edge(scale);
+            self.congested *= scale;
             self.set(self.rate * scale.min(2.0), signals);
         }
         if scale < 1.0 || no_queue {
@@ -212,44 +215,51 @@ impl CommonRate {
         }
     }
 
-    fn watch_for_collapse(&mut self, signals: &Signals, target: f64) {
-        let fallen =
-            signals.excess > 1.5 * target && signals.mean_delivered < FALLEN * self.proven && self.arrival_ticks == 0;
-        self.fallen_ticks = if fallen { self.fallen_ticks + 1 } else { 0 };
-        if self.fallen_ticks > 1 && self.phase != Phase::Collapsed {
-            let plateau = BACK * self.plateau.unwrap_or(f64::INFINITY).min(self.proven);
-            (self.plateau, self.proven, self.phase) = (Some(plateau), plateau, Phase::Collapsed);
-            self.queues_without_collapse = 0;
+    fn scale_edge(&mut self, by: f64) {
+        self.recent = self.recent.map(|rate| rate * by);
+        if let Some(edge) = &mut self.edge {
+            edge.scale(by);
         }
     }
 
-    /// On a medium that collapses: below the rate at which it did, and nearer only slowly.
-    fn near_plateau(&mut self, plateau: f64, signals: &Signals, target: f64) -> f64 {
+    /// The medium collapses if with a queue it delivers less than without: after, or before.
+    fn watch_for_collapse(&mut self, signals: &Signals, target: f64) {
         let Signals { excess, mean_delivered, .. } = *signals;
+        let fallen = excess > 1.5 * target && mean_delivered < FALLEN * self.proven && self.arrival_ticks == 0;
+        self.fallen_ticks = if fallen { self.fallen_ticks + 1 } else { 0 };
+        if self.edge.is_some() {
+            return;
+        }
+        let without = mean_delivered.min(self.rate);
+        if self.fallen_ticks > 1 {
+            self.edge = Some(Edge::passed(self.proven));
+            self.set(0.5 * mean_delivered, signals);
+        } else if excess < target && without > MORE_WITHOUT * self.congested {
+            self.edge = Some(Edge::somewhere());
+        }
+    }
+
+    /// On a medium that collapses: by what is known of where it does.
+    fn near_edge(&mut self, signals: &Signals, target: f64) -> Option<f64> {
+        let onset = self.recent.iter().copied().fold(f64::INFINITY, f64::min);
+        let factor = self.edge.as_mut()?.next(self.rate, onset, signals.excess, target);
+        if factor.is_none() {
+            (self.edge, self.congested) = (None, f64::INFINITY);
+        }
         self.calm_ticks = 0;
-        self.pace = if self.shape(signals).sparse { 1.0 } else { 4.0 };
-        if self.phase == Phase::Collapsed {
-            if excess < target / 2.0 {
-                self.phase = Phase::Steady;
-            }
-            return (0.5 * mean_delivered / self.rate).clamp(0.5, 1.0);
+        self.pace = if self.shape(signals).sparse { 1.0 } else { CAREFUL_PACE };
+        factor
+    }
+
+    /// On any other: by the queue.
+    fn by_queue(&mut self, sparse: bool, signals: &Signals, target: f64) -> f64 {
+        let factor = if sparse { self.by_pace(signals, target) } else { self.by_window(signals, target) };
+        self.calm_ticks = if signals.excess < CALM * target { self.calm_ticks + 1 } else { 0 };
+        if self.calm_ticks < 2 {
+            return factor;
         }
-        let began = excess > target && !std::mem::replace(&mut self.queued, excess > target);
-        if excess > target {
-            self.plateau = Some(plateau.min(self.rate));
-            if began && mean_delivered > 0.9 * self.proven {
-                self.queues_without_collapse += 1;
-                if self.queues_without_collapse >= FORGIVEN {
-                    (self.plateau, self.queues_without_collapse) = (None, 0);
-                }
-            }
-            return 0.95;
-        }
-        if self.rate < plateau {
-            return (plateau / self.rate).min(1.0 + MOST_RISE);
-        }
-        self.plateau = Some(self.rate);
-        1.0 + CREEP
+        let step = STEP * f64::from(1_u32 << (self.calm_ticks.min(8) - 2));
+        factor.max(1.0 + step.min(MOST_RISE))
     }
 
     /// Small windows: the queue is the integral of what is paced too fast, so r moves slowly and the pace answers at once.
@@ -288,16 +298,27 @@ mod tests {
     /// Hosts that are all the same behind one bottleneck, in fluid: what each of them sees.
     struct Bottleneck {
         hosts: f64,
-        /// What it passes on, bytes per second; less where a queue stands, if the medium collapses.
+        /// What it passes on, bytes per second, and what is left of that if it collapses: with a queue of `collapse_s`, and until it
+        /// is offered less than that.
         capacity: f64,
         collapsed: f64,
+        collapse_s: f64,
+        has_collapsed: bool,
         base: f64,
         queue_s: f64,
     }
 
     impl Bottleneck {
         fn new(hosts: f64, base_ms: f64) -> Self {
-            Self { hosts, capacity: 2.85e6, collapsed: 2.85e6, base: base_ms / 1e3, queue_s: 0.0 }
+            Self {
+                hosts,
+                capacity: 2.85e6,
+                collapsed: 2.85e6,
+                collapse_s: f64::INFINITY,
+                has_collapsed: false,
+                base: base_ms / 1e3,
+                queue_s: 0.0,
+            }
         }
 
         fn signals(&self, delivered: f64) -> Signals {
@@ -306,8 +327,7 @@ mod tests {
 
         /// Half a second; what one host got.
         fn advance(&mut self, law: &CommonRate, shape: Shape) -> f64 {
-            let collapsed = self.queue_s > 0.020;
-            let capacity = if collapsed { self.collapsed } else { self.capacity };
+            let capacity = if self.has_collapsed { self.collapsed } else { self.capacity };
             let paced = law.rate * law.pace * self.hosts;
             let flight = law.rate * (self.base + shape.room) * self.hosts;
             let least = if shape.sparse { 2.0 * 1448.0 * self.hosts } else { 0.0 };
@@ -315,6 +335,7 @@ mod tests {
             let offered = if shape.sparse { paced } else { (flight / self.base).min(paced) };
             let filled = self.queue_s + 0.5 * (offered / capacity - 1.0);
             self.queue_s = filled.clamp(0.0, most);
+            self.has_collapsed = self.queue_s > self.collapse_s || self.has_collapsed && offered > self.collapsed;
             offered.min(capacity) / self.hosts
         }
     }
@@ -323,11 +344,16 @@ mod tests {
     fn run(bottleneck: &mut Bottleneck, begin: f64, ticks: u32) -> Vec<(f64, f64, f64)> {
         let fair = bottleneck.capacity / bottleneck.hosts;
         let mut law = CommonRate::join(begin * fair, false, &bottleneck.signals(fair));
-        let mut got = fair * begin.min(1.0);
+        go_on(bottleneck, &mut law, ticks)
+    }
+
+    fn go_on(bottleneck: &mut Bottleneck, law: &mut CommonRate, ticks: u32) -> Vec<(f64, f64, f64)> {
+        let fair = bottleneck.capacity / bottleneck.hosts;
+        let mut got = law.rate.min(fair);
         let step = |_| {
             let signals = bottleneck.signals(got);
             law.on_tick(&signals, None);
-            got = bottleneck.advance(&law, law.shape(&signals));
+            got = bottleneck.advance(law, law.shape(&signals));
             (law.rate / fair, bottleneck.queue_s, got / fair)
         };
         (0..ticks).map(step).collect()
@@ -402,12 +428,67 @@ mod tests {
     }
 
     #[test]
-    fn on_a_medium_that_collapses_under_a_queue_it_stays_below() {
-        // With a queue rate fallback leaves a fifth: a law that asks for a queue gets a fifth.
-        let mut bottleneck = Bottleneck { collapsed: 2.85e6 / 5.0, ..Bottleneck::new(10.0, 100.0) };
-        let path = run(&mut bottleneck, 0.9, 600);
-        let goodput = path[200..].iter().map(|(_, _, got)| got).sum::<f64>() / 400.0;
-        assert!(goodput > 0.75, "{goodput}");
+    fn on_a_medium_that_collapses_it_finds_the_edge_and_stays_just_below() {
+        // What rate fallback leaves with a queue, and no queue says so before: a law that asks for one gets no more.
+        for (hosts, base_ms, left) in [(3.0, 4.0, 0.2), (10.0, 4.0, 0.05), (10.0, 100.0, 0.2), (50.0, 100.0, 0.2)] {
+            let collapsed = 2.85e6 * left;
+            let (queue_s, has_collapsed) = (0.3, true);
+            let bottleneck = Bottleneck::new(hosts, base_ms);
+            let mut fold = Bottleneck { collapsed, collapse_s: 0.002, queue_s, has_collapsed, ..bottleneck };
+            let free = collapsed / hosts;
+            let mut law = CommonRate::trial(0.5 * free, &fold.signals(free));
+            let path = go_on(&mut fold, &mut law, 600);
+            let goodput = path[100..].iter().map(|(_, _, got)| got).sum::<f64>() / 500.0;
+            let queued = path[100..].iter().filter(|(_, queue, _)| *queue > 0.02).count();
+            assert!(goodput > 0.65, "{hosts} hosts, {base_ms} ms: {goodput:.3}");
+            assert!(queued < 80, "{hosts} hosts, {base_ms} ms: a queue at {queued} of 500 ticks");
+        }
+    }
+
+    #[test]
+    fn a_medium_that_gives_more_without_a_queue_than_with_the_first_one_is_known_to_collapse_before_it_does_again() {
+        let bottleneck = Bottleneck::new(10.0, 100.0);
+        for (free, collapses) in [(6e4, true), (2.8e5, false)] {
+            let mut law = CommonRate::trial(free / 2.0, &bottleneck.signals(free));
+            for _ in 0..5 {
+                law.on_tick(
+                    &Signals { excess: 0.5, ..bottleneck.signals(free) },
+                    Some(Trial { rate: free / 2.0, free }),
+                );
+            }
+            let mut got = free / 2.0;
+            while got < 2.84e5 && !law.is_careful() {
+                law.on_tick(
+                    &Signals { excess: 0.001, ..bottleneck.signals(got) },
+                    Some(Trial { rate: free / 2.0, free }),
+                );
+                got = law.rate.min(2.85e5);
+            }
+            assert_eq!(law.is_careful(), collapses, "{free} with a queue, {got} without");
+        }
+    }
+
+    #[test]
+    fn a_medium_that_was_wrongly_taken_for_one_that_collapses_costs_little_and_is_taken_for_an_ordinary_one_again() {
+        for base_ms in [4.0, 100.0] {
+            let mut bottleneck = Bottleneck::new(10.0, base_ms);
+            let fair = bottleneck.capacity / 10.0;
+            let mut law = CommonRate::join(fair, false, &bottleneck.signals(fair));
+            law.edge = Some(Edge::somewhere());
+            let path = go_on(&mut bottleneck, &mut law, 600);
+            let goodput = path.iter().map(|(_, _, got)| got).sum::<f64>() / 600.0;
+            assert!(!law.is_careful() && goodput > 0.9, "{base_ms} ms: {goodput:.3}, {:?}", law.edge);
+        }
+    }
+
+    #[test]
+    fn a_few_packets_at_a_low_rate_are_no_queue() {
+        let signals = Bottleneck::new(10.0, 4.0).signals(5e3);
+        let aim = |rate: f64| CommonRate::join(rate, false, &signals).shape(&signals).target;
+        // 4 segments of 1448 bytes at 10 · 10 kB/s are 58 ms; at 10 · 285 kB/s they are 2 ms.
+        assert!((0.057..0.059).contains(&aim(1e4)), "{}", aim(1e4));
+        assert_eq!(aim(2.85e5), PACE_TARGET.0 + PACE_TARGET.1 * 0.004);
+        assert_eq!(aim(1.0), PACKETS.1);
     }
 
     #[test]
@@ -433,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn no_word_and_no_queue_brings_it_below_four_segments_a_second() {
+    fn no_word_and_no_queue_brings_it_below_the_least_rate() {
         let signals = Signals { excess: 9.0, ..Bottleneck::new(4.0, 100.0).signals(0.0) };
         let mut law = CommonRate::join(7e5, false, &signals);
         for _ in 0..50 {

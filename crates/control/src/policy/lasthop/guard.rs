@@ -92,6 +92,15 @@ pub(super) struct Guard {
     pub(super) harmed: bool,
 }
 
+/// What a trial is at, in bytes of payload per second.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Trial {
+    /// The host's own rate.
+    pub(super) rate: f64,
+    /// What hosts got while free, the mean of those who know.
+    pub(super) free: f64,
+}
+
 /// What to do without control.
 pub(super) enum Entry {
     /// Nothing.
@@ -153,8 +162,10 @@ impl Guard {
     }
 
     /// What a trial is at now; `None`: the host has never been free.
-    pub(super) fn trial_rate(&self) -> Option<f64> {
-        (self.own_free > 0.0).then_some(self.part * self.own_free)
+    pub(super) fn trial(&self, signals: &Signals) -> Option<Trial> {
+        let (told, tellers) = signals.told_free;
+        let free = (self.own_free + told) / (1.0 + tellers);
+        (self.own_free > 0.0).then_some(Trial { rate: self.part * self.own_free, free })
     }
 
     /// One tick without control; `target` is the queue aimed at, in s.
@@ -369,13 +380,13 @@ mod tests {
         let after = |delivered: fn(f64) -> f64| {
             let mut guard = Guard { own_free: 1e6, ..Guard::default() };
             guard.without_control(&signals(60.0, 0.2, 1e6), AIM);
-            let begun = guard.trial_rate().expect("it has been free");
+            let begun = guard.trial(&signals(0.0, 0.0, 0.0)).expect("it has been free").rate;
             for tick in 0..12 {
-                let rate = guard.trial_rate().expect("it has been free");
+                let rate = guard.trial(&signals(0.0, 0.0, 0.0)).expect("it has been free").rate;
                 let now = Signals { hosts: 10, ..signals(60.0 + f64::from(tick) / 2.0, 0.2, delivered(rate)) };
                 assert_eq!(guard.under_control(&now, rate, true, AIM), Exit::No);
             }
-            guard.trial_rate().expect("it has been free") / begun
+            guard.trial(&signals(0.0, 0.0, 0.0)).expect("it has been free").rate / begun
         };
         // 12 ticks, of which two are later than 5 s; and 0.93^12.
         assert!((after(|rate| rate) - 0.98_f64.powi(2)).abs() < 1e-9);

@@ -5,7 +5,8 @@
 //!
 //! 1. [`signals`]: take B and q, the mean over all busy hosts of the lowest RTT and of what the RTT lies above it.
 //! 2. [`common_rate`]: take the mean of one's own r and of those just heard, so that all hosts have the same; then move it by
-//!    what q lies above or below the queue aimed at. Congestion is common, so the reaction is: shares stay equal.
+//!    what q lies above or below the queue aimed at. Congestion is common, so the reaction is: shares stay equal. Where the medium
+//!    collapses under a queue [`edge`] moves it.
 //! 3. A host splits r over its busy connections. Where that makes windows of 16 segments or more, the window r·(B + q*) decides;
 //!    where less, the pacing rate does, two segments at a time, with an even window as its limit.
 //! 4. [`guard`]: begin when q says that the access point is congested; give up where control is not worth it, because others
@@ -14,6 +15,7 @@
 //! *What it leaves out*: hosts whose frames take more air time than others' get as many bits as those, as DCF itself gives them.
 
 mod common_rate;
+mod edge;
 mod guard;
 #[cfg(test)]
 mod liars;
@@ -100,7 +102,7 @@ impl Lasthop {
         if was_idle && signals.busy && count > 0.0 {
             rate.rejoin(sum / count, signals);
         } else if signals.busy {
-            rate.on_tick(signals, self.guard.trial_rate());
+            rate.on_tick(signals, self.guard.trial(signals));
         }
         let aim = rate.shape(signals).target;
         if self.guard.under_control(signals, rate.rate, rate.is_draining(), aim) != Exit::No {

@@ -1,0 +1,175 @@
+//! A medium that collapses: where its edge is, and how near to it the common rate r stays.
+//!
+//! With rate fallback (`arf`) collisions lower the PHY rate, low rates fill the air, and full air makes collisions. Below an edge
+//! the medium passes on all that it gets without a queue; beyond it, a fifth or a twentieth, and it comes back only far below.
+//! Nothing announces the edge, and a few percent decide between minutes and seconds. So it is looked for once, and remembered:
+//!
+//! ```text
+//!  no edge known ──────┐ a queue: the edge is where r was 1.5 s ago
+//!  r rises by 12 %     v
+//!                    Queue: r falls to 0.4, then by 0.7 a tick until the queue shrinks
+//!                    ^     │
+//!            a queue │     v the queue has gone
+//!                    r comes back by 35 % a tick to 0.93 of the edge, rises by 0.1 %, and faster beyond the edge
+//! ```
+//!
+//! *What it leaves out*: how long r has been safe at a rate. A host that comes takes the rate of the others, not their edge.
+
+/// r rises by this part per tick while no edge is known.
+const SEARCH: f64 = 0.12;
+/// The edge is the least r of so many ticks when a queue is seen, for that comes with a delay.
+pub(super) const DELAY_TICKS: usize = 4;
+/// At the first sign of a queue r falls to this part; a medium that has just begun to collapse comes back from there.
+const BRAKE: f64 = 0.4;
+/// And by this part at each tick at which the queue is not below this part of what it was the tick before: windows end its growth
+/// also where the medium has collapsed, ...
+const BRAKE_ON: f64 = 0.7;
+const SHRINKS: f64 = 0.95;
+/// ... until it has gone below this part of q*.
+const GONE: f64 = 0.5;
+/// r comes back by this part per tick, so that rate control has frames enough to come up by, ...
+const RETURN: f64 = 0.35;
+/// ... to this part of the edge.
+const BACK: f64 = 0.93;
+/// From there it rises by this part per tick; beyond the edge, which was elsewhere then, by this part of what it is beyond more.
+const CREEP: (f64, f64) = (0.001, 0.1);
+/// A queue on the way back: the edge is nearer than it was thought to be, by this.
+const NEARER: f64 = 0.9;
+/// A queue that stays below so many q* is one as any medium has: after so many of them in a row it is taken for an ordinary one.
+const MILD: (f64, u32) = (2.0, 4);
+
+/// What is known of the edge.
+#[derive(Clone, Debug)]
+pub(super) struct Edge {
+    /// The common rate at which the medium begins to collapse, in bytes of payload per second; infinite: not known yet.
+    rate: f64,
+    queue: Option<Queue>,
+    /// Queues in a row after which nothing collapsed.
+    mild: u32,
+}
+
+/// A queue that stands.
+#[derive(Clone, Copy, Debug)]
+struct Queue {
+    /// At the tick before, in s.
+    before: f64,
+    /// The most, in q*.
+    most: f64,
+}
+
+impl Edge {
+    /// There is one, nobody knows where.
+    pub(super) fn somewhere() -> Self {
+        Self { rate: f64::INFINITY, queue: None, mild: 0 }
+    }
+
+    /// It has been passed at `rate`: a queue stands.
+    pub(super) fn passed(rate: f64) -> Self {
+        Self { rate, queue: Some(Queue { before: f64::INFINITY, most: f64::INFINITY }), ..Self::somewhere() }
+    }
+
+    /// A host's share has become `by` times as large.
+    pub(super) fn scale(&mut self, by: f64) {
+        self.rate *= by;
+    }
+
+    /// What r, now `rate`, is to be multiplied by; `None`: the medium does not collapse. `onset` is the least r of the last
+    /// [`DELAY_TICKS`]; the queue `excess` and q*, `target`, are in s.
+    pub(super) fn next(&mut self, rate: f64, onset: f64, excess: f64, target: f64) -> Option<f64> {
+        if let Some(queue) = &mut self.queue {
+            let shrinks = excess < SHRINKS * queue.before;
+            *queue = Queue { before: excess, most: queue.most.max(excess / target) };
+            if excess > GONE * target {
+                return Some(if shrinks { 1.0 } else { BRAKE_ON });
+            }
+            self.mild = if queue.most < MILD.0 { self.mild + 1 } else { 0 };
+            self.queue = None;
+            if self.mild >= MILD.1 {
+                return None;
+            }
+        } else if excess > target {
+            self.queue = Some(Queue { before: excess, most: excess / target });
+            let on_the_way_back = self.rate.is_finite() && onset < BACK * self.rate;
+            self.rate = if on_the_way_back { NEARER * self.rate } else { onset };
+            return Some(BRAKE);
+        }
+        if self.rate.is_infinite() {
+            return Some(1.0 + SEARCH);
+        }
+        if rate < BACK * self.rate {
+            return Some((BACK * self.rate / rate).min(1.0 + RETURN));
+        }
+        let beyond = (rate / self.rate - 1.0).max(0.0);
+        Some(1.0 + (CREEP.0 + CREEP.1 * beyond).min(SEARCH))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TARGET: f64 = 0.010;
+
+    /// An edge that has been found at 100, and the queue stands.
+    fn found() -> Edge {
+        let mut edge = Edge::somewhere();
+        assert_eq!(edge.next(50.0, 40.0, 0.001, TARGET), Some(1.0 + SEARCH));
+        assert_eq!(edge.next(120.0, 100.0, 0.011, TARGET), Some(BRAKE));
+        edge
+    }
+
+    #[test]
+    fn at_the_first_sign_of_a_queue_it_brakes_and_until_that_shrinks_it_brakes_on() {
+        let mut edge = found();
+        assert_eq!(edge.next(48.0, 48.0, 0.050, TARGET), Some(BRAKE_ON));
+        assert_eq!(edge.next(34.0, 34.0, 0.049, TARGET), Some(BRAKE_ON));
+        assert_eq!(edge.next(34.0, 34.0, 0.030, TARGET), Some(1.0));
+        assert_eq!(edge.next(34.0, 34.0, 0.006, TARGET), Some(1.0));
+        assert_eq!(edge.next(34.0, 34.0, 0.004, TARGET), Some(1.0 + RETURN));
+    }
+
+    #[test]
+    fn it_comes_back_to_a_little_below_the_edge_and_creeps_towards_it_and_runs_beyond_it() {
+        let mut edge = found();
+        let mut rate = 40.0;
+        let mut ticks = 0;
+        while rate < 92.9 {
+            rate *= edge.next(rate, rate, 0.001, TARGET).expect("it collapses");
+            ticks += 1;
+        }
+        // 40 · 1.35³ is 98 already.
+        assert_eq!((ticks, rate.round()), (3, 93.0));
+        for _ in 0..60 {
+            rate *= edge.next(rate, rate, 0.001, TARGET).expect("it collapses");
+        }
+        // 93 · 1.001^60 is 98.7: half a minute later it is still below.
+        assert!((98.0..99.0).contains(&rate), "{rate}");
+        // At 1.5 times the edge 0.1 · 0.5 more.
+        assert_eq!(edge.next(150.0, 150.0, 0.001, TARGET), Some(1.0 + CREEP.0 + 0.05));
+    }
+
+    #[test]
+    fn a_queue_on_the_way_back_brings_the_edge_nearer_and_one_at_the_edge_makes_it_the_edge() {
+        let mut edge = found();
+        edge.next(48.0, 48.0, 0.004, TARGET);
+        assert_eq!(edge.next(90.0, 60.0, 0.011, TARGET), Some(BRAKE));
+        assert_eq!(edge.rate, 90.0);
+        edge.next(36.0, 36.0, 0.004, TARGET);
+        assert_eq!(edge.next(86.0, 85.0, 0.011, TARGET), Some(BRAKE));
+        assert_eq!(edge.rate, 85.0);
+    }
+
+    #[test]
+    fn after_four_queues_that_hardly_grew_the_medium_is_an_ordinary_one_but_not_with_a_real_one_between() {
+        let mut edge = found();
+        let mut queue = |most: f64| {
+            edge.next(100.0, 100.0, 0.011, TARGET);
+            edge.next(40.0, 40.0, most, TARGET);
+            edge.next(40.0, 40.0, 0.001, TARGET)
+        };
+        for most in [0.012, 0.015, 0.012, 0.030, 0.012, 0.012, 0.012] {
+            assert!(queue(most).is_some());
+        }
+        assert_eq!(queue(0.012), None);
+    }
+}
