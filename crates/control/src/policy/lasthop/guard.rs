@@ -30,6 +30,9 @@ const FOLLOW_S: f64 = 10.0;
 const REJOIN_S: f64 = 6.0;
 /// Goodput is smoothed over this, in s.
 const SMOOTHING_S: f64 = 4.0;
+/// What is delivered while free is the mean over this, in s, from the first byte on: of hosts that take turns at starving each is to
+/// count with what it gets of a turn, and not only while it gets something.
+const FREE_S: f64 = 10.0;
 /// What was delivered while free is forgotten in this, in s.
 const MEMORY_S: f64 = 300.0;
 /// A trial takes so long, in s, and so much more for each host, heard or not, and so many RTTs.
@@ -49,7 +52,7 @@ const NOT_THROUGH: (f64, f64) = (0.8, 0.93);
 const DEEPER: (f64, f64) = (5.0, 0.98);
 /// Below this part of what was free control does harm, with ten hosts; and this less for each doubling above ten, because so
 /// many contend for longer, and what the access point need not pass on they can use.
-const HARMFUL: (f64, f64) = (0.8, 0.06);
+const HARMFUL: (f64, f64) = (0.8, 0.1);
 /// If that lasts for so long, in s, where a queue stands; twice as long where none does.
 const HARMED_S: f64 = 6.0;
 /// Below this part of what this very host got while free it gives up alone, whatever the others say: they may lie.
@@ -71,6 +74,11 @@ pub(super) struct Guard {
     skip_s: f64,
     /// What this host got without control, while nobody had any; 0: never seen.
     own_free: f64,
+    /// That has been measured for so long, in s, and the first look has been taken.
+    looked_s: f64,
+    has_looked: bool,
+    /// What it got from control that was worth it; 0: none was.
+    own_worth: f64,
     /// What it gets now.
     own_lately: f64,
     /// What all get now, the mean.
@@ -129,6 +137,9 @@ impl Default for Guard {
             free_until: Time::ZERO,
             skip_s: 0.0,
             own_free: 0.0,
+            looked_s: 0.0,
+            has_looked: false,
+            own_worth: 0.0,
             own_lately: 0.0,
             lately: 0.0,
             changed_at: Time::ZERO,
@@ -168,16 +179,27 @@ impl Guard {
         (self.own_free > 0.0).then_some(Trial { rate: self.part * self.own_free, free })
     }
 
-    /// One tick without control; `target` is the queue aimed at, in s.
-    pub(super) fn without_control(&mut self, signals: &Signals, target: f64) -> Entry {
-        let Signals { now, elapsed, excess, .. } = *signals;
-        let free_s = self.free_since.map_or(f64::INFINITY, |since| now.saturating_since(since).as_secs_f64());
-        let is_free = self.is_free(now);
+    fn free_s(&self, now: Time) -> f64 {
+        self.free_since.map_or(f64::INFINITY, |since| now.saturating_since(since).as_secs_f64())
+    }
+
+    /// One tick without control in which there was something to send, also if it waited in a timeout, as it has been for `sending_s`.
+    pub(super) fn look(&mut self, signals: &Signals, sending_s: f64) {
+        let Signals { now, elapsed, .. } = *signals;
+        let begun = AFTER_BEGIN_S + signals.base + signals.excess;
         // Beside hosts that hold back one gets more than while all are free.
-        if is_free && free_s > self.skip_s && signals.controlling == 0.0 {
-            let weight = if self.own_free == 0.0 { 1.0 } else { (elapsed / SMOOTHING_S).min(1.0) };
-            self.own_free += (signals.delivered - self.own_free) * weight;
+        if self.free_s(now) > self.skip_s && sending_s > begun && signals.controlling == 0.0 {
+            self.looked_s += elapsed;
+            let weight = (elapsed / self.looked_s.min(FREE_S)).min(1.0);
+            self.own_free += (signals.delivered_now - self.own_free) * weight;
         }
+    }
+
+    /// One tick without control in which something was on its way; `target` is the queue aimed at, in s.
+    pub(super) fn without_control(&mut self, signals: &Signals, target: f64) -> Entry {
+        let Signals { now, excess, .. } = *signals;
+        let free_s = self.free_s(now);
+        let is_free = self.is_free(now);
         if now < self.alone_until {
             return Entry::Wait;
         }
@@ -186,14 +208,16 @@ impl Guard {
         let most_control = free_s > REJOIN_S && signals.controlling > 2.0 * (1.0 + signals.released);
         let follows = count > 0.0 && (!is_free || first_look || free_s > FOLLOW_S || most_control);
         let queue = excess > target;
-        if follows && (self.own_free == 0.0 || !queue) {
+        let knows_free = self.has_looked && self.own_free > 0.0;
+        if follows && (!knows_free || !queue) {
             self.begin(signals, sum / count);
             return Entry::Join(sum / count, queue);
         }
         if !queue || (is_free && !follows) {
             return Entry::Wait;
         }
-        if self.own_free == 0.0 {
+        if !knows_free {
+            self.has_looked = true;
             self.release_for(FIRST_LOOK_S, AFTER_BEGIN_S, now);
             return Entry::Wait;
         }
@@ -220,7 +244,8 @@ impl Guard {
         self.control_s += elapsed;
         self.lately += (mean_delivered - self.lately) * weight;
         self.own_lately += (signals.delivered - self.own_lately) * weight;
-        let starved = signals.backlogged && self.own_lately < STARVED * self.own_free;
+        let reference = if self.own_free > 0.0 { self.own_free } else { self.own_worth };
+        let starved = signals.backlogged && self.own_lately < STARVED * reference;
         self.starved_s = if starved { self.starved_s + elapsed } else { 0.0 };
         self.trial_s = self.trial_s.max(trial_s(signals));
         let trial_s = self.trial_s;
@@ -270,19 +295,22 @@ impl Guard {
         let doublings = (hosts / 10.0).max(1.0).log2();
         let harmful = HARMFUL.0 - HARMFUL.1 * doublings;
         let counts = if signals.excess > 2.0 * target { signals.elapsed } else { signals.elapsed / 2.0 };
-        self.pressed_s = if self.lately < harmful * free {
+        // And while it comes back from a trial it is not yet what it will be.
+        self.pressed_s = if self.lately.max(signals.mean_delivered) < harmful * free {
             self.pressed_s + counts
         } else {
             0.0_f64.max(self.pressed_s - signals.elapsed)
         };
         if self.control_s > WORTH_S {
             self.hold_s = HOLD_S.0;
-            if self.own_free == 0.0 {
-                self.own_free = self.own_lately;
+            if self.own_worth == 0.0 {
+                self.own_worth = self.own_lately;
             }
         }
-        if self.own_free > 0.0 {
-            self.own_free += (self.own_lately - self.own_free) * (signals.elapsed / MEMORY_S).min(1.0);
+        for known in [&mut self.own_free, &mut self.own_worth] {
+            if *known > 0.0 {
+                *known += (self.own_lately - *known) * (signals.elapsed / MEMORY_S).min(1.0);
+            }
         }
     }
 
@@ -298,6 +326,9 @@ impl Guard {
 
     fn release_for(&mut self, for_s: f64, skip_s: f64, now: Time) {
         (self.free_since, self.skip_s, self.harmed, self.changed_at) = (Some(now), skip_s, false, now);
+        if skip_s > AFTER_BEGIN_S {
+            self.looked_s = 0.0;
+        }
         self.free_until = now.saturating_add(Span::from_secs_f64(for_s));
     }
 }
@@ -327,10 +358,14 @@ mod tests {
     fn trial(guard: &mut Guard) -> (f64, f64) {
         (0..)
             .map(|tick| f64::from(tick) / 2.0)
-            .find_map(|at_s| match guard.without_control(&signals(at_s, 0.2, 1e6), AIM) {
-                Entry::Trial(rate) => Some((at_s, rate)),
-                Entry::Join(..) => panic!("nobody else is there"),
-                Entry::Wait => None,
+            .find_map(|at_s| {
+                let now = signals(at_s, 0.2, 1e6);
+                guard.look(&now, at_s);
+                match guard.without_control(&now, AIM) {
+                    Entry::Trial(rate) => Some((at_s, rate)),
+                    Entry::Join(..) => panic!("nobody else is there"),
+                    Entry::Wait => None,
+                }
             })
             .expect("a trial begins")
     }
@@ -365,7 +400,7 @@ mod tests {
     #[test]
     fn the_longer_the_queue_the_deeper_the_trial() {
         let rate = |excess| {
-            let mut guard = Guard { own_free: 1e6, ..Guard::default() };
+            let mut guard = Guard { own_free: 1e6, has_looked: true, ..Guard::default() };
             match guard.without_control(&signals(60.0, excess, 1e6), AIM) {
                 Entry::Trial(rate) => rate,
                 _ => panic!("a trial begins"),
@@ -378,7 +413,7 @@ mod tests {
     #[test]
     fn a_trial_that_brings_nothing_goes_on_with_less_and_what_does_not_get_through_sooner() {
         let after = |delivered: fn(f64) -> f64| {
-            let mut guard = Guard { own_free: 1e6, ..Guard::default() };
+            let mut guard = Guard { own_free: 1e6, has_looked: true, ..Guard::default() };
             guard.without_control(&signals(60.0, 0.2, 1e6), AIM);
             let begun = guard.trial(&signals(0.0, 0.0, 0.0)).expect("it has been free").rate;
             for tick in 0..12 {
@@ -415,9 +450,32 @@ mod tests {
         for tick in 0..40 {
             let at_s = f64::from(tick) / 2.0;
             let beside = Signals { controlling: 2.0, released: 9.0, ..signals(at_s, 0.2, 1e6) };
+            guard.look(&beside, at_s);
             guard.without_control(&beside, AIM);
         }
         assert_eq!(guard.own_free(), 0.0);
+    }
+
+    #[test]
+    fn who_waits_in_a_timeout_counts_what_it_gets_as_nothing_and_not_only_what_it_gets_between() {
+        let mut guard = Guard::default();
+        for tick in 0..60 {
+            let at_s = f64::from(tick) / 2.0;
+            let delivered = if tick % 4 == 0 { 1e6 } else { 0.0 };
+            guard.look(&signals(at_s, 0.2, delivered), at_s);
+        }
+        assert!((2e5..3e5).contains(&guard.own_free()), "{}", guard.own_free());
+    }
+
+    #[test]
+    fn while_it_comes_back_from_a_trial_goodput_is_no_harm_yet() {
+        let mut guard = Guard { own_free: 1e6, own_lately: 1e6, lately: 1e5, control_s: 20.0, ..Guard::default() };
+        for tick in 0..40 {
+            // The mean of 4 s lags behind what there is.
+            let now = signals(60.0 + f64::from(tick) / 2.0, 0.005, 8.5e5);
+            assert_eq!(guard.under_control(&now, 1e6, false, AIM), Exit::No);
+            assert!(!guard.harmed);
+        }
     }
 
     #[test]
