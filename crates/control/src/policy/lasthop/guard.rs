@@ -46,6 +46,9 @@ const LONGEST_RTT_S: f64 = 10.0;
 /// to the first part of what the host got while free, at least to the second.
 const DRAINED_IN_S: f64 = 3.0;
 const TRIAL_PARTS: (f64, f64) = (0.03, 0.75);
+/// Who hears nobody goes no deeper than to this part, and waits for RTTs no longer than this, in s: a medium that collapses, with its queue
+/// of many seconds, takes several hosts, and those are without the agent then.
+const LONELY: (f64, f64) = (0.5, 1.0);
 /// What does not even get that much through goes down by this part per tick.
 const NOT_THROUGH: (f64, f64) = (0.8, 0.93);
 /// Everybody does by this part per tick after so long, in s: what was seen while free may have been too much.
@@ -221,7 +224,7 @@ impl Guard {
             self.release_for(FIRST_LOOK_S, AFTER_BEGIN_S, now);
             return Entry::Wait;
         }
-        self.part = part_for(excess).min(TRIAL_PARTS.1);
+        self.part = part_for(signals).min(TRIAL_PARTS.1);
         let rate = self.part * self.own_free;
         self.begin(signals, rate);
         Entry::Trial(rate)
@@ -283,7 +286,10 @@ impl Guard {
         } else if self.control_s > DEEPER.0 {
             self.part *= DEEPER.1;
         }
-        self.part = self.part.min(part_for(signals.excess));
+        self.part = self.part.min(part_for(signals));
+        if signals.hosts <= 1 {
+            self.part = self.part.max(LONELY.0);
+        }
     }
 
     /// What is delivered, against what was.
@@ -333,14 +339,14 @@ impl Guard {
     }
 }
 
-/// The part of what was free at which a queue of `excess` s goes in time.
-fn part_for(excess: f64) -> f64 {
-    (1.0 - excess / DRAINED_IN_S).max(TRIAL_PARTS.0)
+/// The part of what was free at which the queue goes in time.
+fn part_for(signals: &Signals) -> f64 {
+    (1.0 - signals.excess / DRAINED_IN_S).max(if signals.hosts > 1 { TRIAL_PARTS.0 } else { LONELY.0 })
 }
 
 /// How long a trial may take, in s.
 fn trial_s(signals: &Signals) -> f64 {
-    let rtt = (signals.base + signals.excess).min(LONGEST_RTT_S);
+    let rtt = (signals.base + signals.excess).min(if signals.hosts > 1 { LONGEST_RTT_S } else { LONELY.1 });
     TRIAL_S + TRIAL_PER_HOST_S * f64::from(signals.hosts.min(MOST_HOSTS)) + TRIAL_RTTS * rtt
 }
 
@@ -399,15 +405,17 @@ mod tests {
 
     #[test]
     fn the_longer_the_queue_the_deeper_the_trial() {
-        let rate = |excess| {
+        let rate = |hosts, excess| {
             let mut guard = Guard { own_free: 1e6, has_looked: true, ..Guard::default() };
-            match guard.without_control(&signals(60.0, excess, 1e6), AIM) {
+            match guard.without_control(&Signals { hosts, ..signals(60.0, excess, 1e6) }, AIM) {
                 Entry::Trial(rate) => rate,
                 _ => panic!("a trial begins"),
             }
         };
         // A queue of 1.5 s goes in 3 s at half the rate, one of 10 s in a little more than that at next to nothing.
-        assert_eq!((rate(0.3), rate(1.5), rate(10.0)), (7.5e5, 5e5, 3e4));
+        assert_eq!((rate(2, 0.3), rate(2, 1.5), rate(2, 10.0)), (7.5e5, 5e5, 3e4));
+        // Who hears nobody is not the one who can make it go.
+        assert_eq!((rate(1, 0.3), rate(1, 1.5), rate(1, 10.0)), (7.5e5, 5e5, 5e5));
     }
 
     #[test]
