@@ -1,7 +1,7 @@
 //! The agent's configuration: a TOML file, then the command line's flags, then [`Config::validate`].
 
 use control::beacon;
-use control::policy::{self, PolicySettings, SettingsError};
+use control::policy::{self, PolicyName, PolicySettings, SettingsError};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::{fmt, fs, io};
@@ -47,7 +47,7 @@ pub struct Config {
     pub beacon: BeaconConfig,
     /// What servers are told of this host's own link.
     pub last_link: LastLinkConfig,
-    /// What decides.
+    /// What decides; where none is named, [`Config::POLICY`].
     pub policy: PolicySettings,
 }
 
@@ -167,7 +167,7 @@ impl Default for Config {
             record: None,
             beacon: BeaconConfig::default(),
             last_link: LastLinkConfig::default(),
-            policy: PolicySettings::default(),
+            policy: PolicySettings { policy: Self::POLICY, ..PolicySettings::default() },
         }
     }
 }
@@ -201,6 +201,9 @@ impl Default for BeaconConfig {
 }
 
 impl Config {
+    /// What decides where no policy is named: the one that needs no number of the access point. (A scenario's hosts have none.)
+    pub const POLICY: PolicyName = PolicyName::Lasthop;
+
     /// Reads a file and validates it.
     ///
     /// # Errors
@@ -219,7 +222,7 @@ impl Config {
             message: located(text, &error),
         };
         let document = toml::Deserializer::parse(text).map_err(|error| parse_error(None, error))?;
-        serde_path_to_error::deserialize(document)
+        let mut config: Self = serde_path_to_error::deserialize(document)
             .map_err(|error| parse_error(Some(error.path().to_string()), error.into_inner()))
             .map_err(|error| match error {
                 ConfigError::Parse { file, key: Some(key), message } => {
@@ -227,7 +230,11 @@ impl Config {
                     ConfigError::Parse { file, key: Some(key), message }
                 }
                 other => other,
-            })
+            })?;
+        if !names_policy(text) {
+            config.policy.policy = Self::POLICY;
+        }
+        Ok(config)
     }
 
     /// Whether every value lies in its range.
@@ -340,6 +347,13 @@ fn number_within(key: &str, value: Option<f64>, lowest: f64, highest: f64) -> Re
     }
 }
 
+/// Whether the key `policy.policy` is there. Where a table `[policy]` lacks it, serde takes the default of the settings, which is
+/// that of a scenario's hosts.
+fn names_policy(text: &str) -> bool {
+    let named = |document: toml::Table| document.get("policy").is_some_and(|table| table.get("policy").is_some());
+    toml::from_str(text).is_ok_and(named)
+}
+
 /// What a key with a range accepts: what [`Config::validate`] says of a value that no range has.
 fn accepted(key: &str) -> Option<String> {
     use toml::{Table, Value};
@@ -393,7 +407,7 @@ fn located(text: &str, error: &toml::de::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use control::policy::{PolicyName, Row, WindowTable};
+    use control::policy::{Row, WindowTable};
 
     fn error(text: &str) -> String {
         let file = Path::new("/etc/lasthop/agent.toml");
@@ -411,11 +425,31 @@ mod tests {
     }
 
     #[test]
+    fn where_no_policy_is_named_lasthop_decides_whatever_else_is_set() {
+        let policy = |text: &str| {
+            let config = Config::from_toml(Path::new("agent.toml"), text).expect("it is accepted");
+            assert!(config.validate().is_ok(), "{text}");
+            config.policy
+        };
+        for text in ["", "mode = \"advise\"", "[policy]", "[last_link]\nreport = true"] {
+            assert_eq!(policy(text).policy, PolicyName::Lasthop, "{text}");
+        }
+        // Each policy leaves the keys of the others alone.
+        let of_formula = "[policy]\nbandwidth_max_mbps = 15.0\nenable_ratio = 2.0";
+        assert_eq!(policy(of_formula).policy, PolicyName::Lasthop);
+        let named = policy(&format!("{of_formula}\npolicy = \"formula\""));
+        assert_eq!((named.policy, named.bandwidth_mbps()), (PolicyName::Formula, 15.0));
+        for name in PolicyName::ALL.iter().filter(|name| **name != PolicyName::Fixed) {
+            assert_eq!(policy(&format!("[policy]\npolicy = \"{name}\"")).policy, *name);
+            assert_eq!(policy(&format!("policy.policy = \"{name}\"")).policy, *name);
+        }
+    }
+
+    #[test]
     fn the_packaged_configuration_says_what_the_defaults_are() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/agent.toml");
         let packaged = Config::load(&path).expect("the packaged configuration is valid");
-        let policy = PolicySettings { policy: PolicyName::Formula, ..PolicySettings::default() };
-        assert_eq!(packaged, Config { mode: Mode::Advise, policy, ..Config::default() });
+        assert_eq!(packaged, Config { mode: Mode::Advise, ..Config::default() });
         // Every commented key is one that exists, with its default.
         let text = fs::read_to_string(&path).expect("it was read a moment ago");
         let uncommented: String = text
@@ -445,7 +479,7 @@ mod tests {
                 ..LastLinkConfig::default()
             },
             policy: PolicySettings {
-                policy: PolicyName::Formula,
+                policy: PolicyName::Lasthop,
                 bound_segments: Some(64),
                 bound_pacing_mbps: Some(2.0),
                 enable_excess_ms: Some(51.0),

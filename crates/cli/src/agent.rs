@@ -2,7 +2,7 @@
 
 use crate::stop_on_signals;
 use agent::{Config, Mode};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use control::policy::PolicyName;
 use serde::Deserialize as _;
@@ -19,7 +19,7 @@ pub(crate) struct AgentArguments {
     /// The interface to the shared access network, instead of the one of the default route
     #[arg(long, value_name = "IF")]
     interface: Option<String>,
-    /// What decides
+    /// What decides; if the configuration does not say either, lasthop
     #[arg(long, value_name = "P", value_parser = policy)]
     policy: Option<PolicyName>,
     /// For the policy `fixed`: the host's window in segments, shared by its busy connections
@@ -76,6 +76,16 @@ fn config(arguments: &AgentArguments) -> Result<Config> {
         None => config.mode,
     };
     config.validate()?;
+    // In a file they may wait for the policy that they are for; here they can only be meant for it.
+    let of_fixed = [
+        ("--bound-segments", arguments.bound_segments.is_some()),
+        ("--bound-pacing-mbps", arguments.bound_pacing_mbps.is_some()),
+    ];
+    if let Some((flag, _)) = of_fixed.iter().find(|(_, given)| *given)
+        && config.policy.policy != PolicyName::Fixed
+    {
+        bail!("{flag} is for --policy fixed, and the policy is \"{}\"", config.policy.policy);
+    }
     Ok(config)
 }
 

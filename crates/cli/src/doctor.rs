@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 pub(crate) struct DoctorArguments {
-    /// An agent's configuration: check it, and say what it would tell servers of the last link here
+    /// An agent's configuration: check it, and say what would decide and what servers would be told of the last link here
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// The interface to look at, instead of the configured one or that of the default route
@@ -32,6 +32,8 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
         Ok(()) => "can be loaded into the kernel, for any program: lasthop laws load".to_owned(),
         Err(error) => error.to_string(),
     };
+    let Config { mode, policy, .. } = config.clone().unwrap_or_default();
+    let agent = format!("mode {mode}, policy {}", policy.policy);
     let configured = config.as_ref().and_then(|config| config.interface.as_deref());
     let Looked { interface, link, reports } = look(arguments.interface.as_deref().or(configured), config.as_ref());
     let can_report = match kernel::report::check() {
@@ -40,7 +42,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
     };
     let reports = reports.map_or(String::new(), |reports| format!("\nreports    {reports}"));
     crate::say(&format!(
-        "{support}\nbest mode  {means}\nlaws       {laws}\ninterface  {interface}\nlast link  {link}; {can_report}{reports}"
+        "{support}\nbest mode  {means}\nagent      {agent}\nlaws       {laws}\ninterface  {interface}\nlast link  {link}; {can_report}{reports}"
     ))?;
     Ok(if best == Mode::Control { ExitCode::SUCCESS } else { ExitCode::from(crate::FAILED) })
 }

@@ -129,6 +129,29 @@ fn a_wrong_configuration_of_the_agent_is_named_with_its_key() {
 }
 
 #[test]
+fn a_bound_that_no_policy_looks_at_is_refused_with_the_policy_that_does() {
+    refused(&lasthop(&["agent", "--bound-segments", "64"]), &["--bound-segments", "--policy fixed", "lasthop"]);
+    let with_formula = ["agent", "--policy", "formula", "--bound-pacing-mbps", "2"];
+    refused(&lasthop(&with_formula), &["--bound-pacing-mbps", "--policy fixed", "formula"]);
+}
+
+#[test]
+fn the_doctor_says_what_decides_and_lasthop_does_where_nothing_else_is_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = folder.path().join("agent.toml");
+    fs::write(&config, "mode = \"advise\"\n[policy]\npolicy = \"formula\"\n").expect("a file");
+    let decides = |arguments: &[&str]| {
+        let output = lasthop(arguments);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        said.lines().find_map(|line| line.strip_prefix("agent      ")).unwrap_or_else(|| panic!("{said}")).to_owned()
+    };
+    assert_eq!(decides(&["doctor"]), "mode control, policy lasthop");
+    let packaged = format!("{}/../../packaging/agent.toml", env!("CARGO_MANIFEST_DIR"));
+    assert_eq!(decides(&["doctor", "--config", &packaged]), "mode advise, policy lasthop");
+    assert_eq!(decides(&["doctor", "--config", &config.display().to_string()]), "mode advise, policy formula");
+}
+
+#[test]
 fn the_doctor_says_what_a_configuration_would_tell_servers() {
     let folder = tempfile::tempdir().expect("a folder");
     let config = folder.path().join("agent.toml");
