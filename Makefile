@@ -16,7 +16,7 @@ setup: ## install the system packages that are missing (apt-get, as root or with
 build: setup ## build the lasthop command (target/release/lasthop)
 	$(CARGO) build --release --locked --package lasthop-cli
 
-demo: build ## ten hosts upload through one access point: without help, with the agent, with bbr (as root in real time, under 4 minutes; else simulated)
+demo: build ## ten hosts upload through one access point: without control, with the papers' rule, the best fixed bound, and policy lasthop (2 minutes as root, else seconds)
 	@scripts/demo $(LASTHOP) $(OUT)/demo
 
 test: setup ## every test; those of the kernel and the laboratory need root

@@ -24,7 +24,7 @@ struct Common {
     /// Who sends and receives on kernel hosts: lasthop's own sockets, or the program iperf3
     #[arg(long, value_enum, default_value_t = Traffic::Own)]
     traffic: Traffic,
-    /// Change a key of the scenario, such as hosts.0.policy=formula; may be repeated
+    /// Change a key of the scenario, such as hosts.0.policy=lasthop; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = Override::parse)]
     overrides: Vec<Override>,
     /// Keep the result, the series, the figures and a report.html in this folder
