@@ -33,7 +33,8 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
         Err(error) => error.to_string(),
     };
     let Config { mode, policy, .. } = config.clone().unwrap_or_default();
-    let agent = format!("mode {mode}, policy {}", policy.policy);
+    let by_default = if config.is_none() { " (without --config)" } else { "" };
+    let agent = format!("mode {mode}, policy {}{by_default}", policy.policy);
     let configured = config.as_ref().and_then(|config| config.interface.as_deref());
     let Looked { interface, link, reports } = look(arguments.interface.as_deref().or(configured), config.as_ref());
     let can_report = match kernel::report::check() {
