@@ -143,14 +143,14 @@ impl CommonRate {
     pub(super) fn shape(&self, signals: &Signals) -> Shape {
         let window_target = target(WINDOW_TARGET, signals);
         let pace_target = PACE_TARGET.0 + PACE_TARGET.1 * signals.base;
-        let packets = PACKETS.0 * signals.segment / (self.rate * f64::from(signals.terminals));
+        let packets = (PACKETS.0 * signals.segment / (self.rate * f64::from(signals.terminals))).min(PACKETS.1);
         let window = self.rate * (signals.base + window_target) / signals.flows / signals.segment;
         let draining = self.is_draining();
         let bare = self.rate * signals.base / signals.flows / signals.segment;
         let small = if self.is_careful() { bare < CAREFUL_SEGMENTS } else { window < SPARSE_SEGMENTS };
         let sparse = draining || small;
-        let pace_aim = pace_target.max(packets.min(PACKETS.1));
-        let aim = if window < SPARSE_SEGMENTS || self.is_careful() { pace_aim } else { window_target };
+        let by_pace = window < SPARSE_SEGMENTS || self.is_careful();
+        let aim = packets.max(if by_pace { pace_target } else { window_target });
         let room = match (sparse, self.is_careful()) {
             (true, _) => 2.0 * pace_target,
             // What may collapse is kept from having a queue at all.
@@ -191,7 +191,9 @@ impl CommonRate {
             self.pace = 1.0;
             let ticks = if excess < target { ticks + 1 } else { 0 };
             self.phase = if ticks < DRAINED_TICKS { Phase::Draining(ticks) } else { Phase::Steady };
-            1.0
+            // However deep the trial had to go for a long queue: so much gets through.
+            let proven = trial.filter(|_| ticks >= DRAINED_TICKS).map_or(0.0, |trial| trial.least);
+            (proven / self.rate).max(1.0)
         } else {
             self.watch_for_collapse(signals, target);
             self.near_edge(signals, target).unwrap_or_else(|| self.by_queue(sparse, signals, target))
@@ -442,7 +444,7 @@ mod tests {
             let free = collapsed / hosts;
             let mut law = CommonRate::trial(0.5 * free, &fold.signals(free));
             let first = Signals { excess: queue_s, ..fold.signals(free) };
-            law.on_tick(&first, Some(Trial { rate: 0.5 * free, free }));
+            law.on_tick(&first, Some(Trial { rate: 0.5 * free, free, least: 0.0 }));
             let path = go_on(&mut fold, &mut law, 600);
             let goodput = path[100..].iter().map(|(_, _, got)| got).sum::<f64>() / 500.0;
             let queued = path[100..].iter().filter(|(_, queue, _)| *queue > 0.02).count();
@@ -459,14 +461,14 @@ mod tests {
             for _ in 0..5 {
                 law.on_tick(
                     &Signals { excess: 0.5, ..bottleneck.signals(free) },
-                    Some(Trial { rate: free / 2.0, free }),
+                    Some(Trial { rate: free / 2.0, free, least: 0.0 }),
                 );
             }
             let mut got = free / 2.0;
             while got < 2.84e5 && !law.is_careful() {
                 law.on_tick(
                     &Signals { excess: 0.001, ..bottleneck.signals(got) },
-                    Some(Trial { rate: free / 2.0, free }),
+                    Some(Trial { rate: free / 2.0, free, least: 0.0 }),
                 );
                 got = law.rate.min(2.85e5);
             }
@@ -495,6 +497,28 @@ mod tests {
         assert!((0.057..0.059).contains(&aim(1e4)), "{}", aim(1e4));
         assert_eq!(aim(2.85e5), PACE_TARGET.0 + PACE_TARGET.1 * 0.004);
         assert_eq!(aim(1.0), PACKETS.1);
+    }
+
+    #[test]
+    fn four_segments_are_no_queue_where_the_window_decides_either() {
+        // 1 Mb/s alone on 256 ms: 22 segments in flight, and four more are 48 ms where a tenth of the path would be 26.
+        let signals = Bottleneck::new(1.0, 256.0).signals(1.2e5);
+        let shape = CommonRate::join(1.2e5, false, &signals).shape(&signals);
+        assert!(!shape.sparse);
+        assert!((shape.target - 4.0 * 1448.0 / 1.2e5).abs() < 1e-9, "{}", shape.target);
+    }
+
+    #[test]
+    fn a_trial_that_went_deep_for_a_long_queue_does_not_begin_again_from_there() {
+        let signals = |excess| Signals { excess, ..Bottleneck::new(1.0, 20.0).signals(1.2e5) };
+        let trial = Some(Trial { rate: 6e3, free: 1.2e5, least: 9e4 });
+        let mut law = CommonRate::trial(6e3, &signals(6.0));
+        law.on_tick(&signals(3.0), trial);
+        law.on_tick(&signals(0.001), trial);
+        assert_eq!(law.rate, 6e3, "the queue may come back");
+        law.on_tick(&signals(0.001), trial);
+        assert!(!law.is_draining());
+        assert!((law.rate - 9e4).abs() < 1e-6, "{}", law.rate);
     }
 
     #[test]

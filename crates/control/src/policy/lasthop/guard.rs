@@ -56,8 +56,12 @@ const DEEPER: (f64, f64) = (5.0, 0.98);
 /// Below this part of what was free control does harm, with ten hosts; and this less for each doubling above ten, because so
 /// many contend for longer, and what the access point need not pass on they can use.
 const HARMFUL: (f64, f64) = (0.8, 0.1);
+/// The same for a host that is alone: what it got while free is all there was, and nobody else's share is in it.
+const HARMFUL_ALONE: f64 = 0.9;
 /// If that lasts for so long, in s, where a queue stands; twice as long where none does.
 const HARMED_S: f64 = 6.0;
+/// A host that is alone does not wait so long the less it gets: time counts up to so many times.
+const MOST_PRESSED: f64 = 4.0;
 /// Below this part of what this very host got while free it gives up alone, whatever the others say: they may lie.
 const STARVED: f64 = 0.1;
 /// Control is given up for so long, in s, twice as long each time it is in vain, up to the second.
@@ -82,6 +86,8 @@ pub(super) struct Guard {
     has_looked: bool,
     /// What it got from control that was worth it; 0: none was.
     own_worth: f64,
+    /// The queue that stood meanwhile, over the one aimed at.
+    free_queue: f64,
     /// What it gets now.
     own_lately: f64,
     /// What all get now, the mean.
@@ -108,8 +114,10 @@ pub(super) struct Guard {
 pub(super) struct Trial {
     /// The host's own rate.
     pub(super) rate: f64,
-    /// What hosts got while free, the mean of those who know.
+    /// What hosts got while free and congested, the mean of those who know; infinite: this one was still on its way up then.
     pub(super) free: f64,
+    /// What r is at least when the queue has gone: a part of what this host got, or the mean of all if that is less.
+    pub(super) least: f64,
 }
 
 /// What to do without control.
@@ -143,6 +151,7 @@ impl Default for Guard {
             looked_s: 0.0,
             has_looked: false,
             own_worth: 0.0,
+            free_queue: 0.0,
             own_lately: 0.0,
             lately: 0.0,
             changed_at: Time::ZERO,
@@ -178,23 +187,27 @@ impl Guard {
     /// What a trial is at now; `None`: the host has never been free.
     pub(super) fn trial(&self, signals: &Signals) -> Option<Trial> {
         let (told, tellers) = signals.told_free;
-        let free = (self.own_free + told) / (1.0 + tellers);
-        (self.own_free > 0.0).then_some(Trial { rate: self.part * self.own_free, free })
+        let mean = (self.own_free + told) / (1.0 + tellers);
+        let free = if self.free_queue < 1.0 { f64::INFINITY } else { mean };
+        let least = TRIAL_PARTS.1 * mean.min(self.own_free);
+        (self.own_free > 0.0).then_some(Trial { rate: self.part * self.own_free, free, least })
     }
 
     fn free_s(&self, now: Time) -> f64 {
         self.free_since.map_or(f64::INFINITY, |since| now.saturating_since(since).as_secs_f64())
     }
 
-    /// One tick without control in which there was something to send, also if it waited in a timeout, as it has been for `sending_s`.
-    pub(super) fn look(&mut self, signals: &Signals, sending_s: f64) {
-        let Signals { now, elapsed, .. } = *signals;
+    /// One tick without control in which there was something to send, also if it waited in a timeout, as it has been for `sending_s`;
+    /// `target` is the queue aimed at, in s.
+    pub(super) fn look(&mut self, signals: &Signals, sending_s: f64, target: f64) {
+        let Signals { now, elapsed, excess, .. } = *signals;
         let begun = AFTER_BEGIN_S + signals.base + signals.excess;
         // Beside hosts that hold back one gets more than while all are free.
         if self.free_s(now) > self.skip_s && sending_s > begun && signals.controlling == 0.0 {
             self.looked_s += elapsed;
             let weight = (elapsed / self.looked_s.min(FREE_S)).min(1.0);
             self.own_free += (signals.delivered_now - self.own_free) * weight;
+            self.free_queue += (excess / target - self.free_queue) * weight;
         }
     }
 
@@ -299,11 +312,16 @@ impl Guard {
         let hosts = 1.0 + tellers.max(f64::from(signals.terminals) - 1.0);
         let free = (self.own_free + told) / hosts;
         let doublings = (hosts / 10.0).max(1.0).log2();
-        let harmful = HARMFUL.0 - HARMFUL.1 * doublings;
-        let counts = if signals.excess > 2.0 * target { signals.elapsed } else { signals.elapsed / 2.0 };
-        // And while it comes back from a trial it is not yet what it will be.
-        self.pressed_s = if self.lately.max(signals.mean_delivered) < harmful * free {
-            self.pressed_s + counts
+        let (gets, enough, haste) = if signals.hosts.max(signals.terminals) <= 1 {
+            let enough = HARMFUL_ALONE * free;
+            (signals.delivered, enough, (enough / signals.delivered.max(1.0)).min(MOST_PRESSED))
+        } else {
+            // While it comes back from a trial the smoothed mean is not yet what it will be.
+            (self.lately.max(signals.mean_delivered), (HARMFUL.0 - HARMFUL.1 * doublings) * free, 1.0)
+        };
+        let counts = if signals.excess > 2.0 * target { 1.0 } else { 0.5 };
+        self.pressed_s = if gets < enough {
+            self.pressed_s + haste * counts * signals.elapsed
         } else {
             0.0_f64.max(self.pressed_s - signals.elapsed)
         };
@@ -366,7 +384,7 @@ mod tests {
             .map(|tick| f64::from(tick) / 2.0)
             .find_map(|at_s| {
                 let now = signals(at_s, 0.2, 1e6);
-                guard.look(&now, at_s);
+                guard.look(&now, at_s, AIM);
                 match guard.without_control(&now, AIM) {
                     Entry::Trial(rate) => Some((at_s, rate)),
                     Entry::Join(..) => panic!("nobody else is there"),
@@ -453,12 +471,51 @@ mod tests {
     }
 
     #[test]
+    fn a_host_that_is_alone_waits_the_less_the_less_it_gets() {
+        let ends_s = |delivered: f64| {
+            let mut guard = Guard { own_free: 1e6, own_lately: 1e6, lately: 1e6, ..Guard::default() };
+            (1..60).map(f64::from).map(|tick| tick / 2.0).find(|at_s| {
+                guard.under_control(&signals(60.0 + at_s, 0.03, delivered), delivered, false, AIM) == Exit::Harm
+            })
+        };
+        // 0.89 of what it got free is a little too little for 6 s; a fifth counts fourfold, and half a trial (2.4 s) is the least.
+        assert_eq!((ends_s(0.91e6), ends_s(0.89e6), ends_s(0.2e6)), (None, Some(6.0), Some(2.5)));
+    }
+
+    #[test]
+    fn what_a_host_got_on_its_way_up_is_not_what_it_got_while_congested() {
+        let free = |queue: f64| {
+            let mut guard = Guard::default();
+            for tick in 0..20 {
+                let at_s = f64::from(tick) / 2.0;
+                let now = signals(at_s, if tick == 0 { 0.2 } else { queue }, 1e6);
+                guard.look(&now, at_s, AIM);
+                guard.without_control(&now, AIM);
+            }
+            assert!(matches!(guard.without_control(&signals(10.0, 0.2, 1e6), AIM), Entry::Trial(_)));
+            guard.trial(&signals(10.0, 0.2, 1e6)).expect("it has been free").free
+        };
+        assert_eq!((free(0.005), free(0.2)), (f64::INFINITY, 1e6));
+    }
+
+    #[test]
+    fn after_a_trial_no_peer_can_make_a_host_send_more_than_its_part() {
+        let guard = Guard { own_free: 1e6, ..Guard::default() };
+        let least = |told_free| {
+            let now = Signals { told_free, ..signals(60.0, 0.0, 1e6) };
+            guard.trial(&now).expect("it has been free").least
+        };
+        // 1 MB/s here: three quarters of that alone and whatever one says, of the mean where others got less.
+        assert_eq!((least((0.0, 0.0)), least((4e9, 1.0)), least((1e6, 2.0))), (7.5e5, 7.5e5, 5e5));
+    }
+
+    #[test]
     fn beside_hosts_that_hold_back_nothing_is_learned_of_what_is_free() {
         let mut guard = Guard::default();
         for tick in 0..40 {
             let at_s = f64::from(tick) / 2.0;
             let beside = Signals { controlling: 2.0, released: 9.0, ..signals(at_s, 0.2, 1e6) };
-            guard.look(&beside, at_s);
+            guard.look(&beside, at_s, AIM);
             guard.without_control(&beside, AIM);
         }
         assert_eq!(guard.own_free(), 0.0);
@@ -470,7 +527,7 @@ mod tests {
         for tick in 0..60 {
             let at_s = f64::from(tick) / 2.0;
             let delivered = if tick % 4 == 0 { 1e6 } else { 0.0 };
-            guard.look(&signals(at_s, 0.2, delivered), at_s);
+            guard.look(&signals(at_s, 0.2, delivered), at_s, AIM);
         }
         assert!((2e5..3e5).contains(&guard.own_free()), "{}", guard.own_free());
     }
@@ -480,7 +537,8 @@ mod tests {
         let mut guard = Guard { own_free: 1e6, own_lately: 1e6, lately: 1e5, control_s: 20.0, ..Guard::default() };
         for tick in 0..40 {
             // The mean of 4 s lags behind what there is.
-            let now = signals(60.0 + f64::from(tick) / 2.0, 0.005, 8.5e5);
+            let two = Signals { hosts: 2, terminals: 2, told_free: (1e6, 1.0), ..signals(60.0, 0.005, 8.5e5) };
+            let now = Signals { now: two.now + Span::from_secs_f64(f64::from(tick) / 2.0), ..two };
             assert_eq!(guard.under_control(&now, 1e6, false, AIM), Exit::No);
             assert!(!guard.harmed);
         }

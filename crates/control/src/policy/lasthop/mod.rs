@@ -85,7 +85,7 @@ impl Lasthop {
         self.sending_since = signals.wants.then(|| self.sending_since.unwrap_or(signals.now));
         let Some(rate) = &mut self.rate else {
             if let Some(since) = self.sending_since {
-                self.guard.look(signals, signals.now.saturating_since(since).as_secs_f64());
+                self.guard.look(signals, signals.now.saturating_since(since).as_secs_f64(), begin);
             }
             if let Some(since) = self.sending_since.filter(|_| signals.busy) {
                 let (rate, by) = match self.guard.without_control(signals, begin) {
