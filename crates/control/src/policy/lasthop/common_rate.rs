@@ -33,10 +33,10 @@ const MOST_RISE: f64 = 0.25;
 /// The least common rate, in segments per second: a bound, however wrong, starves nobody. Just above what no pace is less than
 /// ([`crate::bound::LEAST_PACING_RATE`]), for fifty hosts that share 1 Mb/s.
 const LEAST_PER_SECOND: f64 = 2.8;
-/// With a queue, and y below this part of what was delivered without one, the medium has collapsed (rate fallback).
-const FALLEN: f64 = 0.5;
-/// For so many ticks.
-const FALLEN_TICKS: u32 = 3;
+/// With a queue of so many q*, and y below this part of what was delivered without one, the medium has collapsed (rate fallback), ...
+const FALLEN: (f64, f64) = (3.0, 0.5);
+/// ... if that lasts for so many ticks: where only the capacity has fallen the law has brought the queue down by then.
+const FALLEN_TICKS: u32 = 8;
 /// Without a queue, and y above this times what all got while free and congested, it had collapsed then.
 const MORE_WITHOUT: f64 = 1.6;
 /// Windows of so many segments and more are left to the acknowledgements where the medium may collapse, ...
@@ -67,8 +67,8 @@ pub(super) struct CommonRate {
     proven: f64,
     fallen_ticks: u32,
     arrival_ticks: u32,
-    /// y while all were free and the first queue stood; infinite: not known.
-    congested: f64,
+    /// y while all were free and the first queue stood, and the most hosts that were there; infinite: not known.
+    congested: (f64, f64),
     /// Where the medium collapses; `None`: it does not.
     edge: Option<Edge>,
     /// r at the last ticks, the newest first.
@@ -121,7 +121,7 @@ impl CommonRate {
             proven: 0.0,
             fallen_ticks: 0,
             arrival_ticks: GATHERING_TICKS,
-            congested: f64::INFINITY,
+            congested: (f64::INFINITY, f64::INFINITY),
             edge: None,
             recent: [f64::INFINITY; edge::DELAY_TICKS],
         };
@@ -177,7 +177,7 @@ impl CommonRate {
         let agreed = (self.rate + sum) / (1.0 + count);
         let trial = trial.filter(|_| self.is_draining());
         self.set(trial.map_or(agreed, |trial| trial.rate), signals);
-        self.congested = trial.map_or(self.congested, |trial| trial.free);
+        self.congested = trial.and_then(|trial| trial.free).unwrap_or(self.congested);
         let Shape { sparse, target, .. } = self.shape(signals);
         let Signals { excess, mean_delivered, .. } = *signals;
         self.follow_terminals(signals, excess < target);
@@ -213,7 +213,6 @@ impl CommonRate {
         self.arrival_ticks = self.arrival_ticks.saturating_sub(1);
         if scale > 1.0 && no_queue {
             self.scale_edge(scale);
-            self.congested *= scale;
             self.set(self.rate * scale.min(2.0), signals);
         }
         if scale < 1.0 || no_queue {
@@ -231,16 +230,19 @@ impl CommonRate {
     /// The medium collapses if with a queue it delivers less than without: after, or before.
     fn watch_for_collapse(&mut self, signals: &Signals, target: f64) {
         let Signals { excess, mean_delivered, .. } = *signals;
-        let fallen = excess > 1.5 * target && mean_delivered < FALLEN * self.proven && self.arrival_ticks == 0;
+        let fallen = excess > FALLEN.0 * target && mean_delivered < FALLEN.1 * self.proven && self.arrival_ticks == 0;
         self.fallen_ticks = if fallen { self.fallen_ticks + 1 } else { 0 };
         if self.edge.is_some() {
             return;
         }
         let without = mean_delivered.min(self.rate);
+        // Where some have gone each of the others gets more. Beacons get lost in a queue: there were no fewer than were heard.
+        let (congested, hosts) = self.congested;
+        let shared = congested * f64::max(1.0, hosts / f64::from(signals.terminals));
         if self.fallen_ticks >= FALLEN_TICKS {
             self.edge = Some(Edge::passed(self.proven));
             self.set(0.5 * mean_delivered, signals);
-        } else if excess < target && without > MORE_WITHOUT * self.congested {
+        } else if excess < target && without > MORE_WITHOUT * shared {
             self.edge = Some(Edge::somewhere());
         }
     }
@@ -250,7 +252,7 @@ impl CommonRate {
         let onset = self.recent.iter().copied().fold(f64::INFINITY, f64::min);
         let factor = self.edge.as_mut()?.next(self.rate, onset, signals.excess, target);
         if factor.is_none() {
-            (self.edge, self.congested) = (None, f64::INFINITY);
+            (self.edge, self.congested) = (None, (f64::INFINITY, f64::INFINITY));
         }
         self.calm_ticks = 0;
         self.pace = if self.shape(signals).sparse { 1.0 } else { CAREFUL_PACE };
@@ -444,7 +446,7 @@ mod tests {
             let free = collapsed / hosts;
             let mut law = CommonRate::trial(0.5 * free, &fold.signals(free));
             let first = Signals { excess: queue_s, ..fold.signals(free) };
-            law.on_tick(&first, Some(Trial { rate: 0.5 * free, free, least: 0.0 }));
+            law.on_tick(&first, Some(Trial { rate: 0.5 * free, free: Some((free, hosts)), least: 0.0 }));
             let path = go_on(&mut fold, &mut law, 600);
             let goodput = path[100..].iter().map(|(_, _, got)| got).sum::<f64>() / 500.0;
             let queued = path[100..].iter().filter(|(_, queue, _)| *queue > 0.02).count();
@@ -456,23 +458,41 @@ mod tests {
     #[test]
     fn a_medium_that_gives_more_without_a_queue_than_with_the_first_one_is_known_to_collapse_before_it_does_again() {
         let bottleneck = Bottleneck::new(10.0, 100.0);
-        for (free, collapses) in [(6e4, true), (2.8e5, false)] {
+        // With the hosts that were there while free: of 26 sixteen have gone since.
+        for (free, hosts, collapses) in
+            [(6e4, 10.0, true), (6e4, 7.0, true), (1.1e5, 26.0, false), (2.8e5, 10.0, false)]
+        {
+            let trial = Some(Trial { rate: free / 2.0, free: Some((free, hosts)), least: 0.0 });
             let mut law = CommonRate::trial(free / 2.0, &bottleneck.signals(free));
             for _ in 0..5 {
-                law.on_tick(
-                    &Signals { excess: 0.5, ..bottleneck.signals(free) },
-                    Some(Trial { rate: free / 2.0, free, least: 0.0 }),
-                );
+                law.on_tick(&Signals { excess: 0.5, ..bottleneck.signals(free) }, trial);
             }
             let mut got = free / 2.0;
             while got < 2.84e5 && !law.is_careful() {
-                law.on_tick(
-                    &Signals { excess: 0.001, ..bottleneck.signals(got) },
-                    Some(Trial { rate: free / 2.0, free, least: 0.0 }),
-                );
+                law.on_tick(&Signals { excess: 0.001, ..bottleneck.signals(got) }, trial);
                 got = law.rate.min(2.85e5);
             }
-            assert_eq!(law.is_careful(), collapses, "{free} with a queue, {got} without");
+            assert_eq!(law.is_careful(), collapses, "{free} for each of {hosts} with a queue, {got} without");
+        }
+    }
+
+    #[test]
+    fn a_medium_whose_capacity_falls_for_good_is_not_taken_for_one_that_collapses() {
+        // One of five hosts goes to 6 Mb/s: 23 Mb/s become less than half, and the queue is there before the law has answered.
+        for base_ms in [4.0, 100.0, 256.0] {
+            let mut bottleneck = Bottleneck::new(5.0, base_ms);
+            let mut law = CommonRate::join(5.7e5, false, &bottleneck.signals(5.7e5));
+            go_on(&mut bottleneck, &mut law, 120);
+            bottleneck.capacity *= 0.4;
+            bottleneck.collapsed = bottleneck.capacity;
+            let path = go_on(&mut bottleneck, &mut law, 60);
+            assert!(!law.is_careful(), "{base_ms} ms");
+            for (tick, (rate, queue, _)) in path.iter().enumerate().skip(8) {
+                assert!(
+                    (0.8..1.25).contains(rate) && *queue < 0.025 + 0.15 * base_ms / 1e3,
+                    "{base_ms} ms, {tick}: {rate} {queue}"
+                );
+            }
         }
     }
 
@@ -511,7 +531,7 @@ mod tests {
     #[test]
     fn a_trial_that_went_deep_for_a_long_queue_does_not_begin_again_from_there() {
         let signals = |excess| Signals { excess, ..Bottleneck::new(1.0, 20.0).signals(1.2e5) };
-        let trial = Some(Trial { rate: 6e3, free: 1.2e5, least: 9e4 });
+        let trial = Some(Trial { rate: 6e3, free: None, least: 9e4 });
         let mut law = CommonRate::trial(6e3, &signals(6.0));
         law.on_tick(&signals(3.0), trial);
         law.on_tick(&signals(0.001), trial);

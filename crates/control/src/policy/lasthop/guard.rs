@@ -24,6 +24,8 @@ const FIRST_LOOK_S: f64 = 10.0;
 /// After control has been released, and after congestion has begun, goodput is not typical for so long, in s.
 const AFTER_RELEASE_S: f64 = 8.0;
 const AFTER_BEGIN_S: f64 = 2.0;
+/// What was delivered in a free phase that ended so long before a trial, in s, is what was delivered just before it.
+const FRESH_S: f64 = 2.0;
 /// A released host follows another one's trial after so long, in s.
 const FOLLOW_S: f64 = 10.0;
 /// A released host goes back to control after so long, in s, if most others have stayed.
@@ -81,6 +83,9 @@ pub(super) struct Guard {
     skip_s: f64,
     /// What this host got without control, while nobody had any; 0: never seen.
     own_free: f64,
+    /// The most hosts that were busy then, and the end of that phase.
+    free_hosts: u32,
+    free_ended_at: Time,
     /// That has been measured for so long, in s, and the first look has been taken.
     looked_s: f64,
     has_looked: bool,
@@ -114,8 +119,9 @@ pub(super) struct Guard {
 pub(super) struct Trial {
     /// The host's own rate.
     pub(super) rate: f64,
-    /// What hosts got while free and congested, the mean of those who know; infinite: this one was still on its way up then.
-    pub(super) free: f64,
+    /// What hosts got while free and congested, the mean of those who know, and the most hosts that were there; `None`: that is
+    /// not from just before, or this one was still on its way up then.
+    pub(super) free: Option<(f64, f64)>,
     /// What r is at least when the queue has gone: a part of what this host got, or the mean of all if that is less.
     pub(super) least: f64,
 }
@@ -148,6 +154,8 @@ impl Default for Guard {
             free_until: Time::ZERO,
             skip_s: 0.0,
             own_free: 0.0,
+            free_hosts: 0,
+            free_ended_at: Time::ZERO,
             looked_s: 0.0,
             has_looked: false,
             own_worth: 0.0,
@@ -188,7 +196,8 @@ impl Guard {
     pub(super) fn trial(&self, signals: &Signals) -> Option<Trial> {
         let (told, tellers) = signals.told_free;
         let mean = (self.own_free + told) / (1.0 + tellers);
-        let free = if self.free_queue < 1.0 { f64::INFINITY } else { mean };
+        let just_before = self.changed_at.saturating_since(self.free_ended_at).as_secs_f64() < FRESH_S;
+        let free = (just_before && self.free_queue >= 1.0).then_some((mean, self.free_hosts.into()));
         let least = TRIAL_PARTS.1 * mean.min(self.own_free);
         (self.own_free > 0.0).then_some(Trial { rate: self.part * self.own_free, free, least })
     }
@@ -208,6 +217,7 @@ impl Guard {
             let weight = (elapsed / self.looked_s.min(FREE_S)).min(1.0);
             self.own_free += (signals.delivered_now - self.own_free) * weight;
             self.free_queue += (excess / target - self.free_queue) * weight;
+            self.free_hosts = if weight < 1.0 { self.free_hosts.max(signals.terminals) } else { signals.terminals };
         }
     }
 
@@ -354,6 +364,7 @@ impl Guard {
             self.looked_s = 0.0;
         }
         self.free_until = now.saturating_add(Span::from_secs_f64(for_s));
+        self.free_ended_at = self.free_until;
     }
 }
 
@@ -401,6 +412,23 @@ mod tests {
         assert_eq!((at_s, rate), (10.0, 0.75 * 1e6));
         let calm = Guard::default().without_control(&signals(100.0, 0.005, 1e6), AIM);
         assert!(matches!(calm, Entry::Wait));
+    }
+
+    #[test]
+    fn what_was_free_is_told_to_a_trial_only_right_after_and_with_the_most_hosts_that_were_heard() {
+        let mut guard = Guard::default();
+        for tick in 0..20 {
+            let terminals = [6, 9, 7, 5][tick % 4];
+            let now = Signals { terminals, ..signals(tick as f64 / 2.0, 0.2, 1e6) };
+            guard.look(&now, 9.0, AIM);
+            guard.without_control(&now, AIM);
+        }
+        let mut free_after = |at_s| {
+            let now = signals(at_s, 0.2, 1e6);
+            guard.begin(&now, 5e5);
+            guard.trial(&now).expect("it has been free").free
+        };
+        assert_eq!((free_after(10.0), free_after(13.0)), (Some((1e6, 9.0)), None));
     }
 
     #[test]
@@ -495,7 +523,7 @@ mod tests {
             assert!(matches!(guard.without_control(&signals(10.0, 0.2, 1e6), AIM), Entry::Trial(_)));
             guard.trial(&signals(10.0, 0.2, 1e6)).expect("it has been free").free
         };
-        assert_eq!((free(0.005), free(0.2)), (f64::INFINITY, 1e6));
+        assert_eq!((free(0.005), free(0.2)), (None, Some((1e6, 1.0))));
     }
 
     #[test]
