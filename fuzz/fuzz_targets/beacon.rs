@@ -53,6 +53,7 @@ struct Words {
     excess_us: u32,
     released: bool,
     harmed: bool,
+    careful: bool,
 }
 
 impl Words {
@@ -75,6 +76,7 @@ impl Words {
                 free: Rate::from_bps(8 * u64::from(self.rates.2)),
                 released: self.released,
                 harmed: self.harmed,
+                careful: self.careful,
             },
         }
     }

@@ -8,7 +8,7 @@
 //! | --- | --- | --- | --- |
 //! | 0 | 4 | magic | `LHOP` (4c 48 4f 50) |
 //! | 4 | 1 | version | 2 |
-//! | 5 | 1 | flags | bit 0: a tag follows; bit 1: controlling; bit 2: congested; bit 3: extended; bit 4: released; bit 5: harmed; others 0 |
+//! | 5 | 1 | flags | bit 0: a tag follows; bit 1: controlling; bit 2: congested; bit 3: extended; bit 4: released; bit 5: harmed; bit 6: careful; others 0 |
 //! | 6 | 2 | busy_flows | connections that are sending |
 //! | 8 | 8 | sender | random, chosen at each start |
 //! | 16 | 8 | timestamp_ns | wall clock, ns since 1970-01-01 UTC; rises with every beacon of a sender |
@@ -63,7 +63,8 @@ const FLAG_CONGESTED: u8 = 4;
 const FLAG_EXTENDED: u8 = 8;
 const FLAG_RELEASED: u8 = 16;
 const FLAG_HARMED: u8 = 32;
-const ONLY_EXTENDED: u8 = FLAG_RELEASED | FLAG_HARMED;
+const FLAG_CAREFUL: u8 = 64;
+const ONLY_EXTENDED: u8 = FLAG_RELEASED | FLAG_HARMED | FLAG_CAREFUL;
 const FLAGS: u8 = FLAG_AUTHENTICATED | FLAG_CONTROLLING | FLAG_CONGESTED | FLAG_EXTENDED | ONLY_EXTENDED;
 
 /// What one beacon says.
@@ -145,6 +146,7 @@ impl Beacon {
             free,
             released,
             harmed,
+            careful,
         } = self.report;
         let extended = self.report.is_extended();
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
@@ -153,7 +155,8 @@ impl Beacon {
             | flag(congested, FLAG_CONGESTED)
             | flag(extended, FLAG_EXTENDED)
             | flag(released, FLAG_RELEASED)
-            | flag(harmed, FLAG_HARMED);
+            | flag(harmed, FLAG_HARMED)
+            | flag(careful, FLAG_CAREFUL);
         let mut datagram = Vec::with_capacity(LONGEST_BYTES);
         datagram.extend_from_slice(&MAGIC);
         datagram.extend_from_slice(&[VERSION, flags]);
@@ -230,6 +233,7 @@ impl Beacon {
                 free: rate(extension(56)),
                 released: flags & FLAG_RELEASED != 0,
                 harmed: flags & FLAG_HARMED != 0,
+                careful: flags & FLAG_CAREFUL != 0,
             },
         };
         // There is one way to say a thing: who has nothing to add says nothing.
@@ -311,11 +315,12 @@ fn microseconds(rtt: Option<Span>) -> u32 {
 impl Report {
     /// It says something of the policy `lasthop`.
     fn is_extended(&self) -> bool {
-        let Self { common_rate, delivered, excess, free, released, harmed, .. } = *self;
+        let Self { common_rate, delivered, excess, free, released, harmed, careful, .. } = *self;
         [common_rate, delivered, free].into_iter().any(|rate| bytes_per_second(rate) > 0)
             || excess.is_some()
             || released
             || harmed
+            || careful
     }
 }
 
@@ -366,6 +371,7 @@ mod tests {
                 free: Rate::from_mbps(0.8),
                 released: false,
                 harmed: true,
+                careful: true,
             },
         }
     }
@@ -375,7 +381,7 @@ mod tests {
         #[rustfmt::skip]
         let expected = [
             0x4c, 0x48, 0x4f, 0x50, // LHOP
-            2, 42,                  // version 2, controlling, extended, harmed
+            2, 106,                 // version 2, controlling, extended, harmed, careful
             0, 2,                   // busy_flows
             0, 0, 0, 0, 0, 0, 1, 2, // sender 258
             0, 0, 0, 0, 0, 0, 0, 9, // timestamp
@@ -546,8 +552,8 @@ mod tests {
         let rtt = || any::<u32>().prop_map(span);
         let rate = || any::<u32>().prop_map(super::rate);
         let excess = proptest::option::of((0..u32::MAX).prop_map(|us| Span::from_micros(us.into())));
-        let nothing = Just((Rate::ZERO, Rate::ZERO, None, Rate::ZERO, false, false));
-        let ours = prop_oneof![nothing, (rate(), rate(), excess, rate(), any::<bool>(), any::<bool>())];
+        let nothing = Just((Rate::ZERO, Rate::ZERO, None, Rate::ZERO, (false, false, false)));
+        let ours = prop_oneof![nothing, (rate(), rate(), excess, rate(), any::<(bool, bool, bool)>())];
         let whence = (any::<u64>(), any::<u64>(), any::<u64>(), any::<u32>());
         (whence, any::<u16>(), rtt(), rtt(), any::<bool>(), any::<bool>(), ours).prop_map(
             |((sender, timestamp_ns, group, interval_ms), busy_flows, srtt, min_rtt, controlling, congested, ours)| {
@@ -566,8 +572,9 @@ mod tests {
                         delivered: ours.1,
                         excess: ours.2,
                         free: ours.3,
-                        released: ours.4,
-                        harmed: ours.5,
+                        released: ours.4.0,
+                        harmed: ours.4.1,
+                        careful: ours.4.2,
                     },
                 }
             },

@@ -54,6 +54,8 @@ pub struct Report {
     pub free: Rate,
     /// The same: it finds that control costs more than it gives.
     pub harmed: bool,
+    /// The same: the medium has collapsed and may again, as far as it knows.
+    pub careful: bool,
 }
 
 /// A peer as it was heard last.
@@ -192,6 +194,7 @@ impl Report {
         free: Rate::ZERO,
         released: false,
         harmed: false,
+        careful: false,
     };
 
     /// What a host with these connections says about itself; `enabled`: what put those under control that are. Of several

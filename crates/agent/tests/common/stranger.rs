@@ -30,6 +30,7 @@ pub fn worst(sender: u64) -> Beacon {
             free: Rate::ZERO,
             released: false,
             harmed: false,
+            careful: false,
         },
     }
 }

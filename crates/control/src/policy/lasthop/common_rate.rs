@@ -43,6 +43,8 @@ const MORE_WITHOUT: f64 = 1.6;
 const CAREFUL_SEGMENTS: f64 = 2.0;
 /// ... with a pace of this, over r: bursts of hosts that take turns collide less than segments paced by each for itself.
 const CAREFUL_PACE: f64 = 1.5;
+/// Who takes a medium for an ordinary one again is not talked out of it for so many ticks, in which the others do the same.
+const FORGIVEN_TICKS: u32 = 40;
 /// How much is remembered per tick of what was delivered without a queue.
 const FADE: f64 = 0.998;
 /// After an arrival the goodput of a host falls because it is shared: no collapse for so many ticks.
@@ -66,6 +68,7 @@ pub(super) struct CommonRate {
     /// y when there was no queue.
     proven: f64,
     fallen_ticks: u32,
+    forgiven_ticks: u32,
     arrival_ticks: u32,
     /// y while all were free and the first queue stood, and the most hosts that were there; infinite: not known.
     congested: (f64, f64),
@@ -120,6 +123,7 @@ impl CommonRate {
             calm_ticks: 0,
             proven: 0.0,
             fallen_ticks: 0,
+            forgiven_ticks: 0,
             arrival_ticks: GATHERING_TICKS,
             congested: (f64::INFINITY, f64::INFINITY),
             edge: None,
@@ -227,12 +231,17 @@ impl CommonRate {
         }
     }
 
-    /// The medium collapses if with a queue it delivers less than without: after, or before.
+    /// The medium collapses if most say so, or if with a queue it delivers less than without: after, or before.
     fn watch_for_collapse(&mut self, signals: &Signals, target: f64) {
         let Signals { excess, mean_delivered, .. } = *signals;
         let fallen = excess > FALLEN.0 * target && mean_delivered < FALLEN.1 * self.proven && self.arrival_ticks == 0;
         self.fallen_ticks = if fallen { self.fallen_ticks + 1 } else { 0 };
         if self.edge.is_some() {
+            return;
+        }
+        self.forgiven_ticks = self.forgiven_ticks.saturating_sub(1);
+        if self.forgiven_ticks == 0 && signals.careful > 0.0 && 2.0 * signals.careful >= signals.controlling + 1.0 {
+            self.edge = Some(Edge::at(self.rate));
             return;
         }
         let without = mean_delivered.min(self.rate);
@@ -253,6 +262,7 @@ impl CommonRate {
         let factor = self.edge.as_mut()?.next(self.rate, onset, signals.excess, target);
         if factor.is_none() {
             (self.edge, self.congested) = (None, (f64::INFINITY, f64::INFINITY));
+            self.forgiven_ticks = FORGIVEN_TICKS;
         }
         self.calm_ticks = 0;
         self.pace = if self.shape(signals).sparse { 1.0 } else { CAREFUL_PACE };
@@ -507,6 +517,27 @@ mod tests {
             let goodput = path.iter().map(|(_, _, got)| got).sum::<f64>() / 600.0;
             assert!(!law.is_careful() && goodput > 0.9, "{base_ms} ms: {goodput:.3}, {:?}", law.edge);
         }
+    }
+
+    #[test]
+    fn who_comes_to_hosts_whose_medium_collapses_is_as_careful_and_one_who_says_so_among_three_makes_nobody_careful() {
+        let signals = Bottleneck::new(4.0, 100.0).signals(7e5);
+        for (careful, others, adopts) in [(1.0, 3.0, false), (2.0, 3.0, true), (1.0, 1.0, true), (0.0, 0.0, false)] {
+            let mut law = CommonRate::join(7e5, false, &signals);
+            law.on_tick(&Signals { careful, controlling: others, ..signals }, None);
+            assert_eq!(law.is_careful(), adopts, "{careful} of {others}");
+        }
+        // It begins where they are, not below: no queue has been seen.
+        let mut law = CommonRate::join(7e5, false, &signals);
+        let all = Signals { careful: 3.0, controlling: 3.0, ..signals };
+        law.on_tick(&all, None);
+        assert!((0.99..1.01).contains(&(law.rate / 7e5)), "{}", law.rate);
+        // After four queues that hardly grew it is not talked into it again.
+        for queue in [2.0, 0.1].repeat(4) {
+            let excess = queue * law.shape(&signals).target * 0.9;
+            law.on_tick(&Signals { excess, ..all }, None);
+        }
+        assert!(!law.is_careful());
     }
 
     #[test]

@@ -63,6 +63,11 @@ impl Edge {
         Self { rate: f64::INFINITY, queue: None, mild: 0 }
     }
 
+    /// It is near `rate`, as others know.
+    pub(super) fn at(rate: f64) -> Self {
+        Self { rate, ..Self::somewhere() }
+    }
+
     /// It has been passed at `rate`: a queue stands.
     pub(super) fn passed(rate: f64) -> Self {
         Self { rate, queue: Some(Queue { before: f64::INFINITY, most: f64::INFINITY }), ..Self::somewhere() }

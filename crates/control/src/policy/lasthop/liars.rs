@@ -20,13 +20,13 @@ fn span(us: u32) -> Option<Span> {
 }
 
 pub(super) fn any_report() -> impl Strategy<Value = Report> {
-    let flags = (any::<bool>(), any::<bool>(), prop::bool::weighted(0.2), any::<bool>());
+    let flags = (any::<bool>(), any::<bool>(), prop::bool::weighted(0.2), any::<(bool, bool)>());
     (prop_oneof![Just(0), Just(1), Just(u16::MAX)], [number(), number(), number(), number(), number(), number()], flags)
         .prop_map(
             |(
                 busy_flows,
                 [srtt, min_rtt, rate, delivered, excess, free],
-                (controlling, congested, released, harmed),
+                (controlling, congested, released, (harmed, careful)),
             )| Report {
                 busy_flows,
                 srtt: span(srtt),
@@ -39,6 +39,7 @@ pub(super) fn any_report() -> impl Strategy<Value = Report> {
                 free: Rate::from_bps(8 * u64::from(free)),
                 released,
                 harmed,
+                careful,
             },
         )
 }

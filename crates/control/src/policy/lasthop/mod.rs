@@ -189,6 +189,7 @@ impl Policy for Lasthop {
         report.common_rate = self.rate.as_ref().map_or(Rate::ZERO, |rate| signals::rate(rate.rate));
         report.released = self.released;
         report.harmed = self.guard.harmed;
+        report.careful = self.rate.as_ref().is_some_and(CommonRate::is_careful);
     }
 }
 

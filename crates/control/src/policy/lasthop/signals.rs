@@ -84,6 +84,8 @@ pub(super) struct Signals {
     pub(super) controlling: f64,
     pub(super) released: f64,
     pub(super) harmed: f64,
+    /// Of those that control, who take the medium for one that collapses.
+    pub(super) careful: f64,
     /// What peers got while free: sum and number of those who know.
     pub(super) told_free: (f64, f64),
 }
@@ -118,6 +120,7 @@ impl Signals {
             controlling: 0.0,
             released: 0.0,
             harmed: 0.0,
+            careful: 0.0,
             told_free: (0.0, 0.0),
         }
     }
@@ -188,6 +191,7 @@ impl Own {
             controlling: 0.0,
             released: 0.0,
             harmed: 0.0,
+            careful: 0.0,
             told_free: (0.0, 0.0),
         };
         let mut weights = if any { 1.0 } else { 0.0 };
@@ -222,6 +226,7 @@ impl Own {
             signals.controlling += f64::from(u8::from(controls));
             signals.released += f64::from(u8::from(report.released));
             signals.harmed += f64::from(u8::from(controls && report.harmed));
+            signals.careful += f64::from(u8::from(controls && report.careful));
             if controls {
                 let believed = centre.map_or(theirs, |centre| theirs.clamp(centre / BELIEVED, BELIEVED * centre));
                 signals.known = (signals.known.0 + believed, signals.known.1 + 1.0);
