@@ -1,6 +1,5 @@
 //! What peers tell each other, on the wire: one UDP datagram of 44 bytes, 16 more from the policy `lasthop`, and
-//! 16 more with a group key, every 0.3 s or less often
-//! ([`crate::pace`]).
+//! 16 more with a group key, every 0.3 s or less often ([`crate::pace`]).
 //!
 //! All numbers big-endian.
 //!
@@ -50,9 +49,9 @@ pub const INTERVAL: Span = Span::from_millis(300);
 pub const VERSION: u8 = 2;
 /// Bytes of a beacon that is neither extended nor authenticated.
 pub const PLAIN_BYTES: usize = 44;
-/// What the policy `lasthop` adds.
+/// What the policy `lasthop` adds, in bytes.
 pub const EXTENSION_BYTES: usize = 16;
-/// The longest beacon: extended, and with a group key.
+/// The longest beacon, in bytes: extended, and with a group key.
 pub const LONGEST_BYTES: usize = PLAIN_BYTES + EXTENSION_BYTES + TAG_BYTES;
 
 const TAG_BYTES: usize = 16; // RFC 2104 §5: at least half of the hash, at least 80 bits

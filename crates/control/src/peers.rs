@@ -239,7 +239,7 @@ impl Neighbourhood {
         Self { peers, hosts }
     }
 
-    /// How many other hosts share the air, with those of whom nothing is heard, as far as can be told ([`PeerTable::hosts`]).
+    /// How many other hosts share the air, busy or not, those included of whom nothing is heard, as far as can be told ([`PeerTable::hosts`]).
     pub const fn hosts(&self) -> usize {
         self.hosts
     }
@@ -383,8 +383,9 @@ impl PeerTable {
     ///
     /// A share p of the beacons is heard, estimated from those that came of what was announced. Of a host that sends m within
     /// the time remembered nothing is heard with probability (1 − p)^m; so each that is heard stands for
-    /// 1 / (1 − (1 − p)^m) (the estimator of Horvitz and Thompson, 1952). A crowd that gathers speaks less and less often: what has
-    /// been announced before most were known is not due, but what most announce now (the median).
+    /// 1 / (1 − (1 − p)^m) (the estimator of Horvitz and Thompson, 1952). A crowd that gathers speaks less and less often, so the
+    /// beacons that a peer should have sent since it was heard are reckoned from the longer of its interval and the usual one (the
+    /// median), and once it is heard again from the one that it announces then.
     pub fn hosts(&mut self, now: Time) -> usize {
         self.forget_old(now);
         self.since.get_or_insert(now);

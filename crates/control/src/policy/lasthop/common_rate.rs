@@ -43,7 +43,8 @@ const MORE_WITHOUT: f64 = 1.6;
 const CAREFUL_SEGMENTS: f64 = 2.0;
 /// ... with a pace of this, over r: bursts of hosts that take turns collide less than segments paced by each for itself.
 const CAREFUL_PACE: f64 = 1.5;
-/// Who takes a medium for an ordinary one again is not talked out of it for so many ticks, in which the others do the same.
+/// Who takes a medium for an ordinary one again is not talked out of it for so many ticks: the others are to come to the same in
+/// that time.
 const FORGIVEN_TICKS: u32 = 40;
 /// How much is remembered per tick of what was delivered without a queue.
 const FADE: f64 = 0.998;
@@ -231,7 +232,7 @@ impl CommonRate {
         }
     }
 
-    /// The medium collapses if most say so, or if with a queue it delivers less than without: after, or before.
+    /// The medium collapses if half of all say so, or if with a queue it delivers less than without: after, or before.
     fn watch_for_collapse(&mut self, signals: &Signals, target: f64) {
         let Signals { excess, mean_delivered, .. } = *signals;
         let fallen = excess > FALLEN.0 * target && mean_delivered < FALLEN.1 * self.proven && self.arrival_ticks == 0;

@@ -13,7 +13,8 @@
 //!                    r comes back by 35 % a tick to 0.93 of the edge, rises by 0.1 %, and faster beyond the edge
 //! ```
 //!
-//! *What it leaves out*: how long r has been safe at a rate. A host that comes takes the rate of the others, not their edge.
+//! *What it leaves out*: how long r has been safe at a rate. A host that hears of half of all that the medium collapses takes
+//! the edge to be at the rate of the moment, not where they have found it.
 
 /// r rises by this part per tick while no edge is known.
 const SEARCH: f64 = 0.12;

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! In a trial each host slows down from what *it* got, so that all together slow down by as much, whoever hears whom. What
-//! each got while all were free is told to the others, and their mean F is what control is measured by. Hosts decide together, two
-//! thirds of them, by the flags of their beacons: control that some have and others not is the worst of both. Only a host that
+//! each got while all were free is told to the others, and their mean F is what control is measured by. Hosts decide together, more
+//! than two thirds of them, by the flags of their beacons: control that some have and others not is the worst of both. Only a host that
 //! gets less than a tenth of what it got while free gives up alone, for those who say that all is well may be lying.
 
 use super::signals::Signals;
@@ -83,21 +83,23 @@ pub(super) struct Guard {
     skip_s: f64,
     /// What this host got without control, while nobody had any; 0: never seen.
     own_free: f64,
-    /// The most hosts that were busy then, and the end of that phase.
+    /// The most hosts that were busy then.
     free_hosts: u32,
+    /// The end of that phase.
     free_ended_at: Time,
-    /// That has been measured for so long, in s, and the first look has been taken.
+    /// `own_free` has been measured for so long, in s.
     looked_s: f64,
+    /// The first look has begun.
     has_looked: bool,
     /// What it got from control that was worth it; 0: none was.
     own_worth: f64,
-    /// The queue that stood meanwhile, over the one aimed at.
+    /// The queue that stood while it was free, over the one aimed at.
     free_queue: f64,
     /// What it gets now.
     own_lately: f64,
     /// What all get now, the mean.
     lately: f64,
-    /// When control began or ended.
+    /// When control last began, or was given up because it did harm.
     changed_at: Time,
     /// Peers' control is not joined before this.
     alone_until: Time,
@@ -182,7 +184,7 @@ impl Guard {
         now < self.free_until
     }
 
-    /// When control began or ended: what was said before is of another time.
+    /// When control last began, or was given up because it did harm: what was said before is of another time.
     pub(super) fn since(&self) -> Time {
         self.changed_at
     }

@@ -20,7 +20,8 @@ const BELIEVED_EXCESS_S: f64 = 0.020;
 /// No peer's lowest RTT and no peer's excess are believed above this, in s.
 const MOST_BASE_S: f64 = 1.0;
 const MOST_EXCESS_S: f64 = 10.0;
-/// A tick that comes later than this, in s, is not the later for it: the host was asleep. Its goodput says nothing of now.
+/// A tick that comes later than this after the last, in s, counts as if it had come after this: the host hung, and what was
+/// acknowledged meanwhile says nothing of its goodput now.
 const LONGEST_TICK_S: f64 = 2.0;
 /// Payload of a segment where no connection tells, in bytes.
 const SEGMENT: f64 = 1448.0;
