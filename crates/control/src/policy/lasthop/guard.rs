@@ -16,7 +16,7 @@
 //! than two thirds of them, by the flags of their beacons: control that some have and others not is the worst of both. Only a host that
 //! gets less than a tenth of what it got while free gives up alone, for those who say that all is well may be lying.
 
-use super::signals::Signals;
+use super::signals::{BELIEVED, Signals};
 use units::{Span, Time};
 
 /// The first look at what is delivered without control takes so long, in s.
@@ -238,8 +238,10 @@ impl Guard {
         let queue = excess > target;
         let knows_free = self.has_looked && self.own_free > 0.0;
         if follows && (!knows_free || !queue) {
-            self.begin(signals, sum / count);
-            return Entry::Join(sum / count, queue);
+            // Without a rate of one's own there is nothing else to measure theirs by; who has just come has got nothing yet.
+            let rate = (sum / count).max(signals.delivered / BELIEVED);
+            self.begin(signals, rate);
+            return Entry::Join(rate, queue);
         }
         if !queue || (is_free && !follows) {
             return Entry::Wait;
@@ -537,6 +539,18 @@ mod tests {
         };
         // 1 MB/s here: three quarters of that alone and whatever one says, of the mean where others got less.
         assert_eq!((least((0.0, 0.0)), least((4e9, 1.0)), least((1e6, 2.0))), (7.5e5, 7.5e5, 5e5));
+    }
+
+    #[test]
+    fn who_controls_nothing_yet_takes_the_rate_of_the_others_but_no_less_than_half_of_what_it_gets() {
+        let joins_at = |rate: f64, delivered| {
+            let now = Signals { controlling: 1.0, known: (rate, 1.0), ..signals(60.0, 0.001, delivered) };
+            match Guard::default().without_control(&now, AIM) {
+                Entry::Join(rate, false) => rate,
+                _ => panic!("somebody controls, and no queue stands"),
+            }
+        };
+        assert_eq!((joins_at(1.0, 1e6), joins_at(8e5, 1e6), joins_at(2e5, 0.0)), (5e5, 8e5, 2e5));
     }
 
     #[test]

@@ -14,7 +14,7 @@ const DELIVERED_AGE_S: f64 = 1.0;
 const WAITING: f64 = 3000.0;
 /// A peer's goodput and excess are believed up to so many times what this host sees itself, or the mean of the tick before if that
 /// is more: one liar among ten moves a mean by a few tenths. Common rates are believed so far from one's own either way.
-const BELIEVED: f64 = 2.0;
+pub(super) const BELIEVED: f64 = 2.0;
 /// And this more of excess, in s: the queue that somebody else sees first.
 const BELIEVED_EXCESS_S: f64 = 0.020;
 /// No peer's lowest RTT and no peer's excess are believed above this, in s.
