@@ -87,7 +87,8 @@ pub(super) struct Signals {
     pub(super) harmed: f64,
     /// Of those that control, who take the medium for one that collapses.
     pub(super) careful: f64,
-    /// What peers got while free: sum and number of those who know.
+    /// What peers got while free: sum and number of those who know. Of several the greatest counts as the second greatest: one that
+    /// lies could make all find control harmful.
     pub(super) told_free: (f64, f64),
 }
 
@@ -197,6 +198,7 @@ impl Own {
         };
         let mut weights = if any { 1.0 } else { 0.0 };
         let mut reports = 1.0;
+        let mut greatest_free = (0.0_f64, 0.0_f64);
         for peer in peers.peers() {
             let report = &peer.report;
             let age = now.saturating_since(peer.heard_at).as_secs_f64();
@@ -218,6 +220,8 @@ impl Own {
             let free = bytes_per_second(report.free);
             if free > 0.0 {
                 signals.told_free = (signals.told_free.0 + free, signals.told_free.1 + 1.0);
+                let (first, second) = greatest_free;
+                greatest_free = (first.max(free), second.max(first.min(free)));
             }
             if peer.heard_at < since {
                 continue;
@@ -235,6 +239,9 @@ impl Own {
                     signals.heard = (signals.heard.0 + believed, signals.heard.1 + 1.0);
                 }
             }
+        }
+        if signals.told_free.1 > 1.0 {
+            signals.told_free.0 -= greatest_free.0 - greatest_free.1;
         }
         signals.mean_delivered /= reports;
         if weights > 0.0 {
@@ -356,6 +363,22 @@ mod tests {
             assert!((0.89..1.13).contains(&(last.mean_delivered / 2.5e5)), "{last:?}");
             assert!((0.99..1.12).contains(&(last.heard.0 / last.heard.1 / 2.5e5)), "{last:?}");
         }
+    }
+
+    #[test]
+    fn what_one_liar_says_he_got_while_free_counts_as_what_the_luckiest_other_says() {
+        let told = |frees: &[u32]| {
+            let says = |(id, free): (usize, &u32)| {
+                peer(id as u64, at(0.0), Report { free: rate(f64::from(*free)), ..honest() })
+            };
+            let peers = Neighbourhood::new(frees.iter().enumerate().map(says).collect());
+            let observation = Observation { now: at(0.0), flows: &[flow(30, 0)], peers: &peers };
+            Own::default().on_tick(&observation, false, Time::ZERO, None).told_free
+        };
+        assert_eq!(told(&[100_000, 300_000, u32::MAX, 200_000, 0]), (900_000.0, 4.0));
+        assert_eq!(told(&[u32::MAX, 300_000]), (600_000.0, 2.0));
+        assert_eq!(told(&[300_000]), (300_000.0, 1.0));
+        assert_eq!(told(&[]), (0.0, 0.0));
     }
 
     #[test]
