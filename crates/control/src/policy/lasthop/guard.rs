@@ -62,6 +62,9 @@ const HARMFUL: (f64, f64) = (0.8, 0.1);
 const HARMFUL_ALONE: f64 = 0.9;
 /// If that lasts for so long, in s, where a queue stands; twice as long where none does.
 const HARMED_S: f64 = 6.0;
+/// Where most others do not find it harmful: however long it lasted, it counts as this, in s, and the vote is taken back 6 s after
+/// it is over.
+const LONGEST_PRESSED_S: f64 = 2.0 * HARMED_S;
 /// A host that is alone does not wait so long the less it gets: time counts up to so many times.
 const MOST_PRESSED: f64 = 4.0;
 /// Below this part of what this very host got while free it gives up alone, whatever the others say: they may lie.
@@ -335,7 +338,7 @@ impl Guard {
         };
         let counts = if signals.excess > 2.0 * target { 1.0 } else { 0.5 };
         self.pressed_s = if gets < enough {
-            self.pressed_s + haste * counts * signals.elapsed
+            (self.pressed_s + haste * counts * signals.elapsed).min(LONGEST_PRESSED_S)
         } else {
             0.0_f64.max(self.pressed_s - signals.elapsed)
         };
@@ -602,6 +605,31 @@ mod tests {
         let at_s = begun_s + 200.0;
         let most = Signals { controlling: 9.0, harmed: 7.0, ..signals(at_s, 0.01, 0.95e6) };
         assert_eq!(guard.under_control(&most, 1e6, false, AIM), Exit::Harm);
+    }
+
+    #[test]
+    fn a_minority_takes_its_vote_back_soon_after_control_has_become_worth_it() {
+        let mut guard = Guard { own_free: 1e6, own_lately: 1e6, lately: 1e6, ..Guard::default() };
+        let of_ten = |at_s, mean_delivered| Signals {
+            controlling: 9.0,
+            terminals: 10,
+            hosts: 10,
+            told_free: (9e6, 9.0),
+            mean_delivered,
+            ..signals(at_s, 0.03, 1e6)
+        };
+        let mut harmed_at = |seconds: std::ops::Range<u32>, mean_delivered| {
+            seconds
+                .map(f64::from)
+                .map(|at_s| {
+                    assert_eq!(guard.under_control(&of_ten(at_s, mean_delivered), 1e6, false, AIM), Exit::No);
+                    guard.harmed
+                })
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(harmed_at(0..600, 5e5).last(), Some(&true));
+        // Half a second each: 12 s go down to 6 in twelve ticks.
+        assert_eq!(harmed_at(600..620, 9e5).iter().filter(|harmed| **harmed).count(), 11);
     }
 
     #[test]
