@@ -133,7 +133,7 @@ impl Lasthop {
             even.max(if shape.draining { DRAINING_SEGMENTS } else { LEAST_SEGMENTS })
         } else {
             remainders.insert(flow.id, ideal - ideal.floor());
-            ideal.floor() as u32
+            ideal.floor().min(2.0 * MOST_PAIRS) as u32
         };
         let pace = signals::rate(share * rate.pace * (1.0 + DITHER * noise(flow))).max(LEAST_PACING_RATE);
         let floor = rate.floor(signals) / signals.flows * (lowest + shape.room) / segment;
