@@ -187,7 +187,6 @@ fn one_liar_takes_hosts_some_of_the_capacity_and_not_all_of_it() {
         for hosts in [2, 3, 9] {
             for base_ms in [4, 20, 100, 256] {
                 let part = beside_a_stranger(hosts, base_ms, says);
-                println!("{hosts} hosts, {base_ms} ms, {says:?}: {part:.2}");
                 assert!(part > least_part, "{hosts} hosts, {base_ms} ms, {says:?}: {part}");
             }
         }
