@@ -43,7 +43,7 @@ const TRIAL_PER_HOST_S: f64 = 0.3;
 const TRIAL_RTTS: f64 = 4.0;
 /// However many there are, and however long the RTTs are, a trial is no longer than with these.
 const MOST_HOSTS: u32 = 64;
-const LONGEST_RTT_S: f64 = 10.0;
+const LONGEST_RTT_S: f64 = 2.0;
 /// A trial slows down so that a queue of this, in s, would go in as long: a queue of q s goes in q / (1 − part) s. At most
 /// to the first part of what the host got while free, at least to the second.
 const DRAINED_IN_S: f64 = 3.0;
