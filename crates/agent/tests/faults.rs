@@ -86,10 +86,11 @@ fn an_agent_that_hangs_loses_control_and_takes_it_up_again() {
         agent.signal(Signal::SIGCONT);
         wait_until_uploads(&a, "the window to be bounded again", bounded);
         goes_on(&agent, &connection);
-        // The first tick after it came late: by what it had slept, of which a lease is the least.
+        // The first tick after it came late: by what it had slept, of which a lease is the least. Its line may have been left out of
+        // the record, where this test has not read it in time.
         let late = agent.ticks().into_iter().find(|tick| tick.t_ns > stopped_ns && tick.late_ns > 500_000_000);
-        assert!(late.is_some(), "no tick was late");
         let totals = agent.stop();
+        assert!(late.is_some() || totals.lines_left_out > 0, "no tick was late: {totals}");
         assert!(totals.late_ticks >= 1 && totals.roamed == 0 && totals.resumed == 0, "{totals}");
     }
 }
