@@ -206,7 +206,8 @@ mod tests {
     use crate::peers::{Neighbourhood, Peer, PeerId};
     use units::{Bytes, Span};
 
-    fn flow(id: u64, srtt_ms: u64, acked: u64) -> FlowObservation {
+    /// A busy connection on a path of 20 ms.
+    pub(super) fn flow(id: u64, srtt_ms: u64, acked: u64) -> FlowObservation {
         FlowObservation {
             id: FlowId(id),
             srtt: Some(Span::from_millis(srtt_ms)),

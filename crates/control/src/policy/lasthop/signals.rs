@@ -296,26 +296,11 @@ mod tests {
     use super::*;
     use crate::peers::{Neighbourhood, PeerId};
     use crate::policy::lasthop::liars::any_report;
+    use crate::policy::lasthop::tests::flow;
     use proptest::prelude::*;
-    use units::Bytes;
 
     fn at(seconds: f64) -> Time {
         Time::ZERO + Span::from_secs_f64(seconds)
-    }
-
-    fn flow(srtt_ms: u64, acked: u64) -> FlowObservation {
-        FlowObservation {
-            id: FlowId(1),
-            srtt: Some(Span::from_millis(srtt_ms)),
-            newest_rtt: Some(Span::from_millis(srtt_ms)),
-            min_rtt: Some(Span::from_millis(20)),
-            cwnd_segments: 100,
-            busy: true,
-            acked: Bytes::new(acked),
-            in_flight_segments: 100,
-            backlogged: true,
-            mss_bytes: 1448,
-        }
     }
 
     fn peer(id: u64, heard_at: Time, report: Report) -> Peer {
@@ -348,7 +333,7 @@ mod tests {
         (0..60_u32).map(move |tick| {
             let now = at(f64::from(tick) / 2.0);
             let peers = (1..9).map(|id| peer(id, now, honest())).chain([peer(9, now, last)]);
-            let flows = [flow(30, 125_000 * u64::from(tick))];
+            let flows = [flow(1, 30, 125_000 * u64::from(tick))];
             let peers = Neighbourhood::new(peers.collect());
             own.on_tick(&Observation { now, flows: &flows, peers: &peers }, false, Time::ZERO, rate)
         })
@@ -372,7 +357,7 @@ mod tests {
                 peer(id as u64, at(0.0), Report { free: rate(f64::from(*free)), ..honest() })
             };
             let peers = Neighbourhood::new(frees.iter().enumerate().map(says).collect());
-            let observation = Observation { now: at(0.0), flows: &[flow(30, 0)], peers: &peers };
+            let observation = Observation { now: at(0.0), flows: &[flow(1, 30, 0)], peers: &peers };
             Own::default().on_tick(&observation, false, Time::ZERO, None).told_free
         };
         assert_eq!(told(&[100_000, 300_000, u32::MAX, 200_000, 0]), (900_000.0, 4.0));
@@ -390,7 +375,7 @@ mod tests {
             assert!((0.94..1.12).contains(&(sum / count / 2.5e5)), "{sum} / {count}");
         }
         let mut own = Own::default();
-        let alone = Observation { now: at(0.0), flows: &[flow(30, 0)], peers: &Neighbourhood::alone() };
+        let alone = Observation { now: at(0.0), flows: &[flow(1, 30, 0)], peers: &Neighbourhood::alone() };
         assert_eq!(own.on_tick(&alone, false, Time::ZERO, None).known, (0.0, 0.0));
     }
 
@@ -398,7 +383,7 @@ mod tests {
     fn what_was_acknowledged_while_the_host_hung_is_not_taken_for_its_goodput() {
         let mut own = Own::default();
         let mut delivered = |seconds: f64, peers: &Neighbourhood| {
-            let flows = [flow(30, (250_000.0 * seconds) as u64)];
+            let flows = [flow(1, 30, (250_000.0 * seconds) as u64)];
             own.on_tick(&Observation { now: at(seconds), flows: &flows, peers }, false, Time::ZERO, None).delivered
         };
         let alone = Neighbourhood::alone();
@@ -424,7 +409,7 @@ mod tests {
                 acked += 1000 * milliseconds;
                 let peers = reports.into_iter().enumerate().map(|(id, report)| peer(id as u64, now, report));
                 let peers = Neighbourhood::new(peers.collect());
-                let flows = [FlowObservation { srtt: Some(Span::from_micros(srtt_us.into())), ..flow(0, acked) }];
+                let flows = [FlowObservation { srtt: Some(Span::from_micros(srtt_us.into())), ..flow(1, 0, acked) }];
                 let signals = own.on_tick(&Observation { now, flows: &flows, peers: &peers }, true, Time::ZERO, rate);
                 let Signals { elapsed, delivered, excess, base, mean_delivered, heard, known, .. } = signals;
                 prop_assert!((1e-3..=LONGEST_TICK_S).contains(&elapsed));
