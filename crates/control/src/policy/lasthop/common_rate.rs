@@ -21,6 +21,10 @@ pub(super) const SPARSE_SEGMENTS: f64 = 16.0;
 const SLACK: f64 = 1.1;
 /// The pace falls by this part of r per second of excess above q* (and rises below it), so that a queue drains before r learns.
 const PROPORTIONAL: f64 = 1.5;
+/// And is at least and at most this, over r.
+const PACES: (f64, f64) = (0.8, 1.1);
+/// With a queue of so many q*, where less than the second part of r gets through, r falls to what does, at most to the third at once.
+const NOT_USED: (f64, f64, f64) = (3.0, 0.85, 0.5);
 /// r rises by this part per tick at q = 0, in proportion to what is missing to q*.
 const RISE: f64 = 0.02;
 /// r falls by this part per tick for each q* above q*, at most [`MOST_FALL`].
@@ -284,10 +288,10 @@ impl CommonRate {
     /// Small windows: the queue is the integral of what is paced too fast, so r moves slowly and the pace answers at once.
     fn by_pace(&mut self, signals: &Signals, target: f64) -> f64 {
         let missing = target - signals.excess;
-        self.pace = (1.0 + PROPORTIONAL * missing).clamp(0.8, 1.1);
+        self.pace = (1.0 + PROPORTIONAL * missing).clamp(PACES.0, PACES.1);
         let used = signals.delivered / self.rate;
-        if signals.excess > 3.0 * target && used < 0.85 && signals.backlogged {
-            return used.max(0.5);
+        if signals.excess > NOT_USED.0 * target && used < NOT_USED.1 && signals.backlogged {
+            return used.max(NOT_USED.2);
         }
         let part = missing / target;
         1.0 + if part > 0.0 { RISE * part } else { (FALL * part).max(-MOST_FALL) }
