@@ -45,9 +45,10 @@ const TRIAL_RTTS: f64 = 4.0;
 const MOST_HOSTS: u32 = 64;
 const LONGEST_RTT_S: f64 = 2.0;
 /// A trial slows down so that a queue of this, in s, would go in as long: a queue of q s goes in q / (1 − part) s. At most
-/// to the first part of what the host got while free, at least to the second.
+/// to the first part of what the host got while free, at least to the second. With less than the first connections end in timeouts, and
+/// take longer to come back than a trial does.
 const DRAINED_IN_S: f64 = 3.0;
-const TRIAL_PARTS: (f64, f64) = (0.03, 0.75);
+const TRIAL_PARTS: (f64, f64) = (0.3, 0.75);
 /// Who hears nobody goes no deeper than to this part, and waits for RTTs no longer than this, in s: a medium that collapses, with its queue
 /// of many seconds, takes several hosts, and those are without the agent then.
 const LONELY: (f64, f64) = (0.5, 1.0);
@@ -71,6 +72,9 @@ const MOST_PRESSED: f64 = 4.0;
 const STARVED: f64 = 0.1;
 /// Control is given up for so long, in s, twice as long each time it is in vain, up to the second.
 const HOLD_S: (f64, f64) = (30.0, 240.0);
+/// And for at least so many times what the trial has cost, in seconds of what the host got without control: trials cost no more than a
+/// tenth of that, also where it takes half a minute until a connection is back.
+const HOLD_PER_LOST: f64 = 10.0;
 /// Control that has lasted for so long, in s, was not in vain.
 const WORTH_S: f64 = 60.0;
 /// Where less than this part of the common rate is used, nothing waits to be sent and no queue stands, for so long, in s, nothing
@@ -111,6 +115,8 @@ pub(super) struct Guard {
     trial_s: f64,
     /// The part of `own_free` that the trial is at.
     part: f64,
+    /// What the trial has cost, in seconds of `own_free`.
+    lost_s: f64,
     pressed_s: f64,
     starved_s: f64,
     unused_s: f64,
@@ -172,6 +178,7 @@ impl Default for Guard {
             control_s: 0.0,
             trial_s: 0.0,
             part: 1.0,
+            lost_s: 0.0,
             pressed_s: 0.0,
             starved_s: 0.0,
             unused_s: 0.0,
@@ -264,7 +271,7 @@ impl Guard {
         (self.changed_at, self.trial_s) = (signals.now, trial_s(signals));
         (self.control_s, self.pressed_s, self.starved_s, self.unused_s) = (0.0, 0.0, 0.0, 0.0);
         (self.lately, self.own_lately) = (rate, self.own_free);
-        (self.free_until, self.harmed) = (Time::ZERO, false);
+        (self.free_until, self.harmed, self.lost_s) = (Time::ZERO, false, 0.0);
     }
 
     /// One tick under control, with the common rate, whether the trial's queue still drains, and the queue aimed at in s.
@@ -283,6 +290,7 @@ impl Guard {
         self.trial_s = self.trial_s.max(trial_s(signals));
         let trial_s = self.trial_s;
         self.harmed = if draining {
+            self.lost_s += elapsed * (1.0 - signals.delivered / self.own_free.max(1.0)).max(0.0);
             self.go_deeper(signals, rate);
             self.control_s > trial_s
         } else {
@@ -295,10 +303,11 @@ impl Guard {
         let most = self.control_s > trial_s / 2.0 && 3.0 * votes > 2.0 * voters;
         let alone = self.starved_s > trial_s;
         if most || alone {
+            let hold_s = self.hold_s.max((HOLD_PER_LOST * self.lost_s).min(HOLD_S.1));
             if alone {
-                self.alone_until = now.saturating_add(Span::from_secs_f64(self.hold_s));
+                self.alone_until = now.saturating_add(Span::from_secs_f64(hold_s));
             }
-            self.release_for(self.hold_s, AFTER_RELEASE_S, now);
+            self.release_for(hold_s, AFTER_RELEASE_S, now);
             self.hold_s = (2.0 * self.hold_s).min(HOLD_S.1);
             return Exit::Harm;
         }
@@ -457,6 +466,23 @@ mod tests {
     }
 
     #[test]
+    fn a_trial_in_vain_is_followed_by_ten_times_what_it_has_cost() {
+        let free_s = |delivered: f64| {
+            let mut guard = Guard::default();
+            let (begun_s, _) = trial(&mut guard);
+            let at_s = |tick: u32| begun_s + f64::from(tick) / 2.0;
+            let end = (0..100)
+                .find(|tick| guard.under_control(&signals(at_s(*tick), 0.2, delivered), 7.5e5, true, AIM) == Exit::Harm)
+                .expect("it is in vain");
+            let next = (end..1000)
+                .find(|tick| matches!(guard.without_control(&signals(at_s(*tick), 0.2, 1e6), AIM), Entry::Trial(_)));
+            (at_s(end) - begun_s, at_s(next.expect("another one follows")) - at_s(end))
+        };
+        // 5.7 s at three quarters, or half, of what was free are 1.5 or 3 s: the least is longer; at nothing they are 6 s.
+        assert_eq!((free_s(7.5e5), free_s(5e5), free_s(0.0)), ((5.5, 30.0), (5.5, 30.0), (5.5, 60.0)));
+    }
+
+    #[test]
     fn the_longer_the_queue_the_deeper_the_trial() {
         let rate = |hosts, excess| {
             let mut guard = Guard { own_free: 1e6, has_looked: true, ..Guard::default() };
@@ -465,8 +491,8 @@ mod tests {
                 _ => panic!("a trial begins"),
             }
         };
-        // A queue of 1.5 s goes in 3 s at half the rate, one of 10 s in a little more than that at next to nothing.
-        assert_eq!((rate(2, 0.3), rate(2, 1.5), rate(2, 10.0)), (7.5e5, 5e5, 3e4));
+        // A queue of 1.5 s goes in 3 s at half the rate, one of 10 s in 14 s at the least that a trial begins with.
+        assert_eq!((rate(2, 0.3), rate(2, 1.5), rate(2, 10.0)), (7.5e5, 5e5, 3e5));
         // Who hears nobody is not the one who can make it go.
         assert_eq!((rate(1, 0.3), rate(1, 1.5), rate(1, 10.0)), (7.5e5, 5e5, 5e5));
     }

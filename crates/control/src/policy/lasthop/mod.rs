@@ -31,7 +31,7 @@ use common_rate::{CommonRate, SPARSE_SEGMENTS, Shape, WINDOW_TARGET};
 use guard::{Entry, Exit, Guard};
 use signals::{Own, Signals};
 use std::collections::BTreeMap;
-use units::{Rate, Time};
+use units::{Rate, Span, Time};
 
 /// The least window while a queue from before the control drains: where acknowledgements are dropped, few of them are too few.
 const DRAINING_SEGMENTS: u32 = 10;
@@ -43,6 +43,9 @@ const MOST_PAIRS: f64 = 500_000.0;
 const NEW_FLOW_SEGMENTS: u32 = 10;
 /// Who has had something to send for less than this, in s, has filled no queue yet that had to be drained.
 const NEWCOMER_S: f64 = 2.0;
+/// After a trial in vain connections are given back the windows that they had when it began, within this time: those that wait in a
+/// timeout first are not raised before it is over.
+const UNDO: Span = Span::from_secs(15);
 /// Each pace differs by up to this part, another one at each tick: hosts with equal paces would keep their phases, and whoever
 /// comes last in each period would see a queue for ever.
 const DITHER: f64 = 0.03;
@@ -61,6 +64,10 @@ pub struct Lasthop {
     remainders: BTreeMap<FlowId, f64>,
     released: bool,
     was_sparse: bool,
+    /// The windows of the connections when the trial began, in segments.
+    before_trial: BTreeMap<FlowId, u32>,
+    /// Until then they are given back.
+    undo_until: Time,
 }
 
 impl Lasthop {
@@ -75,10 +82,12 @@ impl Lasthop {
             remainders: BTreeMap::new(),
             released: false,
             was_sparse: false,
+            before_trial: BTreeMap::new(),
+            undo_until: Time::ZERO,
         }
     }
 
-    fn steer(&mut self, signals: &Signals) {
+    fn steer(&mut self, signals: &Signals, flows: &[FlowObservation]) {
         // Congested is what has more of a queue than control would aim at.
         let begin = common_rate::target(WINDOW_TARGET, signals);
         let was_idle = self.sending_since.is_none();
@@ -98,6 +107,7 @@ impl Lasthop {
                 };
                 self.rate = Some(rate);
                 self.enabled = Some(Enabled { at: signals.now, by });
+                self.before_trial = flows.iter().map(|flow| (flow.id, flow.cwnd_segments)).collect();
             }
             return;
         };
@@ -108,9 +118,25 @@ impl Lasthop {
             rate.on_tick(signals, self.guard.trial(signals));
         }
         let aim = rate.shape(signals).target;
-        if self.guard.under_control(signals, rate.rate, rate.is_draining(), aim) != Exit::No {
-            (self.rate, self.enabled) = (None, None);
+        let draining = rate.is_draining();
+        match self.guard.under_control(signals, rate.rate, draining, aim) {
+            Exit::No => return,
+            Exit::Harm if draining => self.undo_until = signals.now.saturating_add(UNDO),
+            Exit::Harm | Exit::Calm => {}
         }
+        (self.rate, self.enabled) = (None, None);
+    }
+
+    /// A connection without control. After a trial in vain its window is raised to what it was before, until a tick has seen it there:
+    /// what takes it down later is the connection's own law.
+    fn free(&mut self, flow: &FlowObservation, reason: Reason, now: Time) -> FlowDecision {
+        let before = self.before_trial.get(&flow.id).copied().filter(|_| now < self.undo_until);
+        let undo = before.filter(|before| *before > flow.cwnd_segments);
+        if before.is_some() && undo.is_none() {
+            self.before_trial.remove(&flow.id);
+        }
+        let bound = undo.map(|min_segments| Bound { min_segments, ..Bound::default() });
+        FlowDecision::new(flow.id, None, bound.map(|bound| (bound, reason)).ok_or(reason))
     }
 
     /// The limits of a connection, by the remainders of the last tick; those of this one go to `remainders`.
@@ -151,12 +177,12 @@ impl Policy for Lasthop {
         let sparse = self.rate.is_some() && self.was_sparse;
         let rate = self.rate.as_ref().map(|rate| rate.rate);
         let signals = self.own.on_tick(observation, sparse, self.guard.since(), rate);
-        self.steer(&signals);
+        self.steer(&signals, observation.flows);
         self.released = self.guard.is_free(observation.now);
         let Some(rate) = self.rate.clone() else {
             let reason = if self.released { Reason::Free } else { Reason::NotFull { excess: signals.excess_span() } };
-            let free = |flow: &FlowObservation| FlowDecision::new(flow.id, None, Err(reason));
-            return Decision { flows: observation.flows.iter().map(free).collect(), new_flows: None };
+            let flows = observation.flows.iter().map(|flow| self.free(flow, reason, observation.now)).collect();
+            return Decision { flows, new_flows: None };
         };
         let shape = rate.shape(&signals);
         self.was_sparse = shape.sparse;
@@ -204,7 +230,7 @@ fn noise(flow: &FlowObservation) -> f64 {
 mod tests {
     use super::*;
     use crate::peers::{Neighbourhood, Peer, PeerId};
-    use units::{Bytes, Span};
+    use units::Bytes;
 
     /// A busy connection on a path of 20 ms.
     pub(super) fn flow(id: u64, srtt_ms: u64, acked: u64) -> FlowObservation {
@@ -333,6 +359,35 @@ mod tests {
         // Three quarters of 8 Mb/s at most, and 3 % of dither, with windows that the standing RTT does not starve.
         assert!(bound.max_pacing_rate < Rate::from_mbps(6.2), "{bound}");
         assert!(bound.max_segments >= DRAINING_SEGMENTS, "{bound}");
+    }
+
+    /// A trial against a queue that does not go; the limits of the connection at each tick after it, at these windows.
+    fn after_a_trial_in_vain(windows: &[u32]) -> Vec<Option<Bound>> {
+        let mut policy = Lasthop::new(&PolicySettings::default());
+        let mut tick = 0_u64;
+        let mut limits = |cwnd_segments| {
+            tick += 1;
+            let now = Time::ZERO + Span::from_millis(500 * tick);
+            let flows = [FlowObservation { cwnd_segments, ..flow(1, 300, 500_000 * tick) }];
+            let observation = Observation { now, flows: &flows, peers: &Neighbourhood::alone() };
+            policy.on_tick(&observation).flows.remove(0)
+        };
+        let mut until = |controlled: bool, cwnd_segments| {
+            (0..200).map(|_| limits(cwnd_segments)).find(|decision| decision.enabled.is_some() == controlled)
+        };
+        until(true, 100).expect("a trial begins");
+        let first = until(false, 12).expect("it ends").bound;
+        [first].into_iter().chain(windows.iter().map(|window| limits(*window).bound)).collect()
+    }
+
+    #[test]
+    fn after_a_trial_in_vain_a_connection_has_its_window_again_but_not_when_it_falls_later() {
+        let undo = Some(Bound { min_segments: 100, ..Bound::default() });
+        assert_eq!(after_a_trial_in_vain(&[1, 40, 100, 50]), [undo, undo, undo, None, None]);
+        // Who does not come back in 15 s stays where it is.
+        let waits = after_a_trial_in_vain(&[1; 40]);
+        assert_eq!(waits.iter().filter(|bound| bound.is_some()).count(), 30);
+        assert_eq!(waits.last(), Some(&None));
     }
 
     #[test]
