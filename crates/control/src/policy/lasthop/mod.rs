@@ -46,6 +46,9 @@ const NEWCOMER_S: f64 = 2.0;
 /// After a trial in vain connections are given back the windows that they had when it began, within this time: those that wait in a
 /// timeout first are not raised before it is over.
 const UNDO: Span = Span::from_secs(15);
+/// But no more than what the host got without control fills, with a queue of this, in s: what a window holds beyond that on a medium that
+/// has collapsed only makes the next trial harder.
+const UNDO_QUEUE_S: f64 = 2.0;
 /// Each pace differs by up to this part, another one at each tick: hosts with equal paces would keep their phases, and whoever
 /// comes last in each period would see a queue for ever.
 const DITHER: f64 = 0.03;
@@ -121,7 +124,12 @@ impl Lasthop {
         let draining = rate.is_draining();
         match self.guard.under_control(signals, rate.rate, draining, aim) {
             Exit::No => return,
-            Exit::Harm if draining => self.undo_until = signals.now.saturating_add(UNDO),
+            Exit::Harm if draining => {
+                self.undo_until = signals.now.saturating_add(UNDO);
+                let most = self.guard.own_free() / signals.flows * (signals.base + UNDO_QUEUE_S) / signals.segment;
+                let most = most.max(DRAINING_SEGMENTS.into()).min(2.0 * MOST_PAIRS) as u32;
+                self.before_trial.values_mut().for_each(|before| *before = most.min(*before));
+            }
             Exit::Harm | Exit::Calm => {}
         }
         (self.rate, self.enabled) = (None, None);
@@ -361,8 +369,8 @@ mod tests {
         assert!(bound.max_segments >= DRAINING_SEGMENTS, "{bound}");
     }
 
-    /// A trial against a queue that does not go; the limits of the connection at each tick after it, at these windows.
-    fn after_a_trial_in_vain(windows: &[u32]) -> Vec<Option<Bound>> {
+    /// A trial against a queue that does not go; the limits of the connection at each tick after it, at these windows, and `before`.
+    fn after_a_trial_in_vain(before: u32, windows: &[u32]) -> Vec<Option<Bound>> {
         let mut policy = Lasthop::new(&PolicySettings::default());
         let mut tick = 0_u64;
         let mut limits = |cwnd_segments| {
@@ -375,7 +383,7 @@ mod tests {
         let mut until = |controlled: bool, cwnd_segments| {
             (0..200).map(|_| limits(cwnd_segments)).find(|decision| decision.enabled.is_some() == controlled)
         };
-        until(true, 100).expect("a trial begins");
+        until(true, before).expect("a trial begins");
         let first = until(false, 12).expect("it ends").bound;
         [first].into_iter().chain(windows.iter().map(|window| limits(*window).bound)).collect()
     }
@@ -383,11 +391,14 @@ mod tests {
     #[test]
     fn after_a_trial_in_vain_a_connection_has_its_window_again_but_not_when_it_falls_later() {
         let undo = Some(Bound { min_segments: 100, ..Bound::default() });
-        assert_eq!(after_a_trial_in_vain(&[1, 40, 100, 50]), [undo, undo, undo, None, None]);
+        assert_eq!(after_a_trial_in_vain(100, &[1, 40, 100, 50]), [undo, undo, undo, None, None]);
         // Who does not come back in 15 s stays where it is.
-        let waits = after_a_trial_in_vain(&[1; 40]);
+        let waits = after_a_trial_in_vain(100, &[1; 40]);
         assert_eq!(waits.iter().filter(|bound| bound.is_some()).count(), 30);
         assert_eq!(waits.last(), Some(&None));
+        // 1 MB/s fills 20 ms and 2 s with 1395 segments.
+        let standing = after_a_trial_in_vain(9000, &[1])[1].expect("a limit").min_segments;
+        assert!((1300..1400).contains(&standing), "{standing}");
     }
 
     #[test]
