@@ -46,7 +46,7 @@ const MOST_HOSTS: u32 = 64;
 const LONGEST_RTT_S: f64 = 2.0;
 /// A trial slows down so that a queue of this, in s, would go in as long: a queue of q s goes in q / (1 − part) s. At most
 /// to the first part of what the host got while free, at least to the second. With less than the first connections end in timeouts, and
-/// take longer to come back than a trial does.
+/// take longer to come back than a trial does; below it goes only who gets no answer.
 const DRAINED_IN_S: f64 = 3.0;
 const TRIAL_PARTS: (f64, f64) = (0.3, 0.75);
 /// Who hears nobody goes no deeper than to this part, and waits for RTTs no longer than this, in s: a medium that collapses, with its queue
@@ -72,8 +72,8 @@ const MOST_PRESSED: f64 = 4.0;
 const STARVED: f64 = 0.1;
 /// Control is given up for so long, in s, twice as long each time it is in vain, up to the second.
 const HOLD_S: (f64, f64) = (30.0, 240.0);
-/// And for at least so many times what the trial has cost, in seconds of what the host got without control: trials cost no more than a
-/// tenth of that, also where it takes half a minute until a connection is back.
+/// And, unless another host begins, for at least so many times what the trial has cost, in seconds of what the host got without control,
+/// up to the same.
 const HOLD_PER_LOST: f64 = 10.0;
 /// Control that has lasted for so long, in s, was not in vain.
 const WORTH_S: f64 = 60.0;
@@ -294,6 +294,8 @@ impl Guard {
             self.go_deeper(signals, rate);
             self.control_s > trial_s
         } else {
+            // It was not in vain.
+            self.lost_s = 0.0;
             self.compare(signals, target);
             self.pressed_s > HARMED_S
         };
@@ -478,8 +480,8 @@ mod tests {
                 .find(|tick| matches!(guard.without_control(&signals(at_s(*tick), 0.2, 1e6), AIM), Entry::Trial(_)));
             (at_s(end) - begun_s, at_s(next.expect("another one follows")) - at_s(end))
         };
-        // 5.7 s at three quarters, or half, of what was free are 1.5 or 3 s: the least is longer; at nothing they are 6 s.
-        assert_eq!((free_s(7.5e5), free_s(5e5), free_s(0.0)), ((5.5, 30.0), (5.5, 30.0), (5.5, 60.0)));
+        // 12 ticks at three quarters of what was free are 1.5 s: the least is longer; at four tenths they are 3.6 s, at nothing 6 s.
+        assert_eq!((free_s(7.5e5), free_s(4e5), free_s(0.0)), ((5.5, 30.0), (5.5, 36.0), (5.5, 60.0)));
     }
 
     #[test]
@@ -491,7 +493,7 @@ mod tests {
                 _ => panic!("a trial begins"),
             }
         };
-        // A queue of 1.5 s goes in 3 s at half the rate, one of 10 s in 14 s at the least that a trial begins with.
+        // A queue of 1.5 s goes in 3 s at half the rate, one of 10 s begins at the least.
         assert_eq!((rate(2, 0.3), rate(2, 1.5), rate(2, 10.0)), (7.5e5, 5e5, 3e5));
         // Who hears nobody is not the one who can make it go.
         assert_eq!((rate(1, 0.3), rate(1, 1.5), rate(1, 10.0)), (7.5e5, 5e5, 5e5));

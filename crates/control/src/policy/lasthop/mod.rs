@@ -110,7 +110,7 @@ impl Lasthop {
                 };
                 self.rate = Some(rate);
                 self.enabled = Some(Enabled { at: signals.now, by });
-                self.before_trial = flows.iter().map(|flow| (flow.id, flow.cwnd_segments)).collect();
+                self.remember_windows(signals, flows.iter().filter(|_| by == Trigger::OwnRtt));
             }
             return;
         };
@@ -124,15 +124,25 @@ impl Lasthop {
         let draining = rate.is_draining();
         match self.guard.under_control(signals, rate.rate, draining, aim) {
             Exit::No => return,
-            Exit::Harm if draining => {
-                self.undo_until = signals.now.saturating_add(UNDO);
-                let most = self.guard.own_free() / signals.flows * (signals.base + UNDO_QUEUE_S) / signals.segment;
-                let most = most.max(DRAINING_SEGMENTS.into()).min(2.0 * MOST_PAIRS) as u32;
-                self.before_trial.values_mut().for_each(|before| *before = most.min(*before));
-            }
+            Exit::Harm if draining => self.undo_until = signals.now.saturating_add(UNDO),
             Exit::Harm | Exit::Calm => {}
         }
         (self.rate, self.enabled) = (None, None);
+    }
+
+    /// What these connections, about to go through a trial, are given back if it is in vain; those that have not come back from the one
+    /// before had their windows before that.
+    fn remember_windows<'a>(&mut self, signals: &Signals, flows: impl Iterator<Item = &'a FlowObservation>) {
+        let most = self.guard.own_free() / signals.flows * (signals.base + UNDO_QUEUE_S) / signals.segment;
+        let most = most.max(DRAINING_SEGMENTS.into()).min(2.0 * MOST_PAIRS) as u32;
+        let is_undone = signals.now >= self.undo_until;
+        let earlier = std::mem::take(&mut self.before_trial);
+        let window = |flow: &FlowObservation| {
+            let earlier = earlier.get(&flow.id).copied().filter(|_| !is_undone).unwrap_or_default();
+            (flow.id, flow.cwnd_segments.max(earlier).min(most))
+        };
+        self.before_trial = flows.filter(|flow| flow.in_flight_segments > 0 || flow.backlogged).map(window).collect();
+        self.undo_until = Time::ZERO;
     }
 
     /// A connection without control. After a trial in vain its window is raised to what it was before, until a tick has seen it there:
