@@ -110,7 +110,7 @@ impl Lasthop {
                 };
                 self.rate = Some(rate);
                 self.enabled = Some(Enabled { at: signals.now, by });
-                self.remember_windows(signals, flows.iter().filter(|_| by == Trigger::OwnRtt));
+                self.remember_windows(signals, if by == Trigger::OwnRtt { flows } else { &[] });
             }
             return;
         };
@@ -132,16 +132,15 @@ impl Lasthop {
 
     /// What these connections, about to go through a trial, are given back if it is in vain; those that have not come back from the one
     /// before had their windows before that.
-    fn remember_windows<'a>(&mut self, signals: &Signals, flows: impl Iterator<Item = &'a FlowObservation>) {
+    fn remember_windows(&mut self, signals: &Signals, flows: &[FlowObservation]) {
         let most = self.guard.own_free() / signals.flows * (signals.base + UNDO_QUEUE_S) / signals.segment;
         let most = most.max(DRAINING_SEGMENTS.into()).min(2.0 * MOST_PAIRS) as u32;
-        let is_undone = signals.now >= self.undo_until;
         let earlier = std::mem::take(&mut self.before_trial);
-        let window = |flow: &FlowObservation| {
-            let earlier = earlier.get(&flow.id).copied().filter(|_| !is_undone).unwrap_or_default();
-            (flow.id, flow.cwnd_segments.max(earlier).min(most))
-        };
-        self.before_trial = flows.filter(|flow| flow.in_flight_segments > 0 || flow.backlogged).map(window).collect();
+        let not_back =
+            |id: &FlowId| earlier.get(id).filter(|_| signals.now < self.undo_until).copied().unwrap_or_default();
+        let sending = flows.iter().filter(|flow| flow.in_flight_segments > 0 || flow.backlogged);
+        let window = |flow: &FlowObservation| flow.cwnd_segments.max(not_back(&flow.id)).min(most);
+        self.before_trial = sending.map(|flow| (flow.id, window(flow))).collect();
         self.undo_until = Time::ZERO;
     }
 
