@@ -65,6 +65,8 @@ fn a_host_that_roams_forgets_its_peers_and_its_decisions_and_keeps_its_connectio
         config.policy.policy = policy;
         let roaming = Running::start_on(&a, config, tcp.clone());
         let staying = Running::start_on(&b, with(None), busy());
+        // The first beacons may be lost while the link comes up, and then they come seldom: the stranger is not to be taken for it.
+        roaming.wait_for_tick("the peer", peers(1));
         let nag =
             (policy == PolicyName::Lasthop).then(|| Nag::start_in(&b, 1, &Label::Gateway([10, 77, 0, 254].into())));
         roaming.wait_for_tick("control", |tick| tick.flows[0].enabled);
