@@ -13,8 +13,23 @@ pub(super) const WINDOW_TARGET: (f64, f64) = (0.010, 0.1);
 /// The same where windows are small and the pace decides: this and this part of B. Where many hosts are paced the queue is four times as
 /// long now and then (p95), five times by some seeds, and 20 ms + 0.3 B are what that may be.
 const PACE_TARGET: (f64, f64) = (0.004, 0.05);
+/// Where even windows of as few segments as a host needs make a queue within this and this part of B, in s, and more than so many
+/// times that, acknowledgements clock the segments: the queue is no longer than the windows make it, and this part of that is aimed at, ...
+const CLOCKED_WITHIN: (f64, f64) = (0.020, 0.3);
+const CLOCKED_OVER: f64 = 2.0;
+const CLOCKED_AIM: f64 = 0.7;
+/// ... but in hosts that get less than this part of r: their RTT is longer than the others', as at a low PHY rate.
+const CLOCKED_USED: f64 = 0.7;
 /// So many segments of all hosts are no queue however long they take, up to the second, in s: at low PHY rates a few take long.
 const PACKETS: (f64, f64) = (4.0, 0.1);
+/// The least window while a queue from before the control drains: where acknowledgements are dropped, few of them are too few.
+pub(super) const DRAINING_SEGMENTS: u32 = 10;
+/// The least window otherwise: Linux lets half a window go at once (tcp_cwnd_test), and one segment alone waits. Clocked segments do not.
+const LEAST_SEGMENTS: u32 = 4;
+const LEAST_CLOCKED: u32 = 2;
+/// Who joins a trial and has never been free has nothing to slow down from: this part of the others' rate, until the queue has gone. They
+/// have made room for what they know of, and with more of him the queue stayed where many had starved while all were free.
+const UNSEEN: f64 = 0.25;
 /// From windows of so many segments on the window decides; below, rounding it would, and the pace does.
 pub(super) const SPARSE_SEGMENTS: f64 = 16.0;
 /// Pacing beside a window that decides, over r: only takes the edge off bursts.
@@ -45,6 +60,9 @@ const FALLEN_TICKS: u32 = 8;
 const MORE_WITHOUT: f64 = 1.6;
 /// Windows of so many segments and more are left to the acknowledgements where the medium may collapse, ...
 const CAREFUL_SEGMENTS: f64 = 2.0;
+/// ... and so are smaller ones, even and with no room for a queue, from so many segments a second on; what is less is a medium that has
+/// collapsed, or fifty hosts, and a window of two that loses one waits for a timeout, ...
+const CAREFUL_PER_SECOND: f64 = 10.0;
 /// ... with a pace of this, over r: bursts of hosts that take turns collide less than segments paced by each for itself.
 const CAREFUL_PACE: f64 = 1.5;
 /// Who takes a medium for an ordinary one again is not talked out of it for so many ticks: the others are to come to the same in
@@ -101,6 +119,8 @@ pub(super) struct Shape {
     pub(super) target: f64,
     /// What the host's window may hold above the bare path's, in s.
     pub(super) room: f64,
+    /// The least window of a connection where the pace decides, in segments.
+    pub(super) least: u32,
 }
 
 impl CommonRate {
@@ -109,9 +129,9 @@ impl CommonRate {
         Self::new(rate, true, signals)
     }
 
-    /// Takes the rate of the others, who may have a queue to drain.
+    /// Takes the rate of the others, or a part of it if they have a queue to drain.
     pub(super) fn join(rate: f64, queue: bool, signals: &Signals) -> Self {
-        Self::new(rate, queue, signals)
+        Self::new(if queue { UNSEEN * rate } else { rate }, queue, signals)
     }
 
     /// The same after a pause, in which one's own rate has grown old. That the medium may collapse is not forgotten.
@@ -154,19 +174,40 @@ impl CommonRate {
         let pace_target = PACE_TARGET.0 + PACE_TARGET.1 * signals.base;
         let packets = (PACKETS.0 * signals.segment / (self.rate * f64::from(signals.terminals))).min(PACKETS.1);
         let window = self.rate * (signals.base + window_target) / signals.flows / signals.segment;
-        let draining = self.is_draining();
         let bare = self.rate * signals.base / signals.flows / signals.segment;
         let small = if self.is_careful() { bare < CAREFUL_SEGMENTS } else { window < SPARSE_SEGMENTS };
-        let sparse = draining || small;
-        let by_pace = window < SPARSE_SEGMENTS || self.is_careful();
-        let aim = packets.max(if by_pace { pace_target } else { window_target });
-        let room = match (sparse, self.is_careful()) {
-            (true, _) => 2.0 * pace_target,
+        let by_window =
+            Shape { sparse: false, draining: false, target: window_target, room: window_target, least: LEAST_SEGMENTS };
+        let by_pace = Shape { sparse: true, target: pace_target, room: 2.0 * pace_target, ..by_window };
+        let shape = if self.is_draining() {
+            let target = if window < SPARSE_SEGMENTS { pace_target } else { window_target };
+            Shape { draining: true, target, least: DRAINING_SEGMENTS, ..by_pace }
+        } else if self.is_careful() {
             // What may collapse is kept from having a queue at all.
-            (false, true) => 0.0,
-            (false, false) => window_target,
+            match (small, self.rate > CAREFUL_PER_SECOND * signals.segment) {
+                (false, _) => Shape { target: pace_target, room: 0.0, ..by_window },
+                (true, true) => Shape { room: 0.0, least: LEAST_CLOCKED, ..by_pace },
+                (true, false) => by_pace,
+            }
+        } else if !small {
+            by_window
+        } else if let Some(target) = self.clocked(signals, pace_target) {
+            let gets_it = signals.delivered > CLOCKED_USED * self.rate;
+            let (room, least) = if gets_it { (pace_target, LEAST_CLOCKED) } else { (by_pace.room, by_pace.least) };
+            Shape { target, room, least, ..by_pace }
+        } else {
+            by_pace
         };
-        Shape { sparse, draining, target: aim, room }
+        Shape { target: shape.target.max(packets), ..shape }
+    }
+
+    /// The queue to aim at, in s, where windows may clock the segments.
+    fn clocked(&self, signals: &Signals, pace_target: f64) -> Option<f64> {
+        let share = self.rate / signals.flows;
+        let queue =
+            even(share * (signals.base + pace_target) / signals.segment) * signals.segment / share - signals.base;
+        let most = CLOCKED_WITHIN.0 + CLOCKED_WITHIN.1 * signals.base;
+        (queue > CLOCKED_OVER * pace_target && queue < most).then_some(CLOCKED_AIM * queue)
     }
 
     /// The rate that a host's windows are to be large enough for, whatever its law makes of them: of a window that has left slow
@@ -183,7 +224,7 @@ impl CommonRate {
     /// it is what the trial is at.
     pub(super) fn on_tick(&mut self, signals: &Signals, trial: Option<Trial>) {
         let (sum, count) = signals.heard;
-        let agreed = (self.rate + sum) / (1.0 + count);
+        let agreed = if self.is_draining() { self.rate } else { (self.rate + sum) / (1.0 + count) };
         let trial = trial.filter(|_| self.is_draining());
         self.set(trial.map_or(agreed, |trial| trial.rate), signals);
         self.congested = trial.and_then(|trial| trial.free).unwrap_or(self.congested);
@@ -307,6 +348,11 @@ impl CommonRate {
         // Above 2^32 bytes per second a beacon could not tell it.
         self.rate = rate.clamp(LEAST_PER_SECOND * signals.segment, 4e9);
     }
+}
+
+/// The even number of segments from this on: receivers acknowledge every second segment and let a single one wait (RFC 5681 §4.2).
+pub(super) fn even(segments: f64) -> f64 {
+    2.0 * (segments / 2.0).ceil()
 }
 
 /// Of these two, in s, whichever is longer with this B.
@@ -553,6 +599,59 @@ mod tests {
         assert!((0.057..0.059).contains(&aim(1e4)), "{}", aim(1e4));
         assert_eq!(aim(2.85e5), PACE_TARGET.0 + PACE_TARGET.1 * 0.004);
         assert_eq!(aim(1.0), PACKETS.1);
+    }
+
+    /// q* in ms and the least window, of a host that has a part of r of its own and gets another.
+    fn shape_of(rate_mbps: f64, gets: f64, base_ms: f64) -> (f64, u32) {
+        let rate = rate_mbps * 1e6 / 8.0;
+        let signals = Signals { terminals: 20, ..Signals::alone(base_ms / 1e3, 0.005, gets * rate) };
+        let Shape { target, least, .. } = CommonRate::join(rate, false, &signals).shape(&signals);
+        ((target * 1e4).round() / 10.0, least)
+    }
+
+    #[test]
+    fn where_two_segments_each_are_a_queue_that_may_be_they_clock_themselves() {
+        // At 1.1 Mb/s two segments take 21.1 ms, 17.1 more than the path of 4 ms, and 20 + 1.2 ms may be.
+        assert_eq!(shape_of(1.1, 1.0, 4.0), (11.9, LEAST_CLOCKED));
+        // At 2.2 Mb/s they are 6.5 ms, little more than what is aimed at anyway; at 0.5 Mb/s 42 ms, more than may be.
+        assert_eq!(shape_of(2.2, 1.0, 4.0), (4.2, LEAST_SEGMENTS));
+        assert_eq!(shape_of(0.5, 1.0, 4.0).1, LEAST_SEGMENTS);
+        // Four on 20 ms: 42.1 − 20.
+        assert_eq!(shape_of(1.1, 1.0, 20.0), (15.5, LEAST_CLOCKED));
+    }
+
+    #[test]
+    fn who_does_not_get_its_share_with_as_small_a_window_as_the_others_has_a_larger_one() {
+        assert_eq!(shape_of(1.1, 0.65, 4.0), (11.9, LEAST_SEGMENTS));
+    }
+
+    #[test]
+    fn on_a_short_path_that_may_collapse_windows_are_bare_and_where_it_has_collapsed_they_are_not() {
+        let shape = |rate_mbps: f64| {
+            let rate = rate_mbps * 1e6 / 8.0;
+            let signals = Signals::alone(0.004, 0.001, rate);
+            let law = CommonRate { edge: Some(Edge::somewhere()), ..CommonRate::join(rate, false, &signals) };
+            let Shape { sparse, room, least, .. } = law.shape(&signals);
+            (sparse, room, least)
+        };
+        assert_eq!(shape(2.0), (true, 0.0, LEAST_CLOCKED));
+        // Nine segments a second; and 2.4 segments in 4 ms, for which the window decides.
+        assert_eq!(shape(0.105), (true, 2.0 * 0.0042, LEAST_SEGMENTS));
+        assert_eq!(shape(7.0), (false, 0.0, LEAST_SEGMENTS));
+    }
+
+    #[test]
+    fn who_comes_to_a_trial_takes_a_part_of_the_others_rate_until_the_queue_has_gone() {
+        let queue = |excess: f64| Signals { heard: (9e5, 9.0), terminals: 10, ..Signals::alone(0.02, excess, 1e3) };
+        let mut law = CommonRate::join(1e5, true, &queue(0.5));
+        for _ in 0..10 {
+            law.on_tick(&queue(0.5), None);
+            assert_eq!(law.rate, UNSEEN * 1e5);
+        }
+        for _ in 0..3 {
+            law.on_tick(&queue(0.0), None);
+        }
+        assert!(law.rate > 0.9e5, "{}", law.rate);
     }
 
     #[test]

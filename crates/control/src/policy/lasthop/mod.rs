@@ -27,16 +27,12 @@ use super::{
 };
 use crate::bound::{Bound, LEAST_PACING_RATE};
 use crate::peers::Report;
-use common_rate::{CommonRate, SPARSE_SEGMENTS, Shape, WINDOW_TARGET};
+use common_rate::{CommonRate, DRAINING_SEGMENTS, SPARSE_SEGMENTS, Shape, WINDOW_TARGET};
 use guard::{Entry, Exit, Guard};
 use signals::{Own, Signals};
 use std::collections::BTreeMap;
 use units::{Rate, Span, Time};
 
-/// The least window while a queue from before the control drains: where acknowledgements are dropped, few of them are too few.
-const DRAINING_SEGMENTS: u32 = 10;
-/// The least window otherwise: Linux lets half a window go at once (tcp_cwnd_test), and one segment alone waits.
-const LEAST_SEGMENTS: u32 = 4;
 /// No window is larger than twice this, whatever a rate and an RTT may make of it.
 const MOST_PAIRS: f64 = 500_000.0;
 /// A new connection gets at least the initial window of RFC 6928.
@@ -171,9 +167,8 @@ impl Lasthop {
         let max_segments = if shape.sparse || ideal < SPARSE_SEGMENTS {
             let standing = flow.srtt.map_or(0.0, |srtt| srtt.as_secs_f64() - lowest).clamp(0.0, 2.0);
             let room = if shape.draining { standing + shape.room } else { shape.room };
-            // Even, because receivers acknowledge every second segment and let a single one wait (RFC 5681 §4.2).
-            let even = 2 * (share * (lowest + room) / segment / 2.0).ceil().min(MOST_PAIRS) as u32;
-            even.max(if shape.draining { DRAINING_SEGMENTS } else { LEAST_SEGMENTS })
+            let even = common_rate::even(share * (lowest + room) / segment);
+            (even.min(2.0 * MOST_PAIRS) as u32).max(shape.least)
         } else {
             remainders.insert(flow.id, ideal - ideal.floor());
             ideal.floor().min(2.0 * MOST_PAIRS) as u32
