@@ -27,9 +27,6 @@ pub(super) const DRAINING_SEGMENTS: u32 = 10;
 /// The least window otherwise: Linux lets half a window go at once (tcp_cwnd_test), and one segment alone waits. Clocked segments do not.
 const LEAST_SEGMENTS: u32 = 4;
 const LEAST_CLOCKED: u32 = 2;
-/// Who joins a trial and has never been free has nothing to slow down from: this part of the others' rate, until the queue has gone. They
-/// have made room for what they know of, and with more of him the queue stayed where many had starved while all were free.
-const UNSEEN: f64 = 0.25;
 /// From windows of so many segments on the window decides; below, rounding it would, and the pace does.
 pub(super) const SPARSE_SEGMENTS: f64 = 16.0;
 /// Pacing beside a window that decides, over r: only takes the edge off bursts.
@@ -58,7 +55,7 @@ const FALLEN: (f64, f64) = (3.0, 0.5);
 const FALLEN_TICKS: u32 = 8;
 /// Without a queue, and y above this times what all got while free and congested, it had collapsed then.
 const MORE_WITHOUT: f64 = 1.6;
-/// Of two hosts that were two then both are heard, and less tells it from chance.
+/// Where there are two hosts, and were two then, and both tell what they got, less tells it from chance.
 const MORE_OF_TWO: f64 = 1.1;
 /// Windows of so many segments and more are left to the acknowledgements where the medium may collapse, ...
 const CAREFUL_SEGMENTS: f64 = 2.0;
@@ -131,9 +128,9 @@ impl CommonRate {
         Self::new(rate, true, signals)
     }
 
-    /// Takes the rate of the others, or a part of it if they have a queue to drain.
+    /// Takes the rate of the others, who may have a queue to drain.
     pub(super) fn join(rate: f64, queue: bool, signals: &Signals) -> Self {
-        Self::new(if queue { UNSEEN * rate } else { rate }, queue, signals)
+        Self::new(rate, queue, signals)
     }
 
     /// The same after a pause, in which one's own rate has grown old. That the medium may collapse is not forgotten.
@@ -173,7 +170,7 @@ impl CommonRate {
     /// What follows from the rate for windows and pace.
     pub(super) fn shape(&self, signals: &Signals) -> Shape {
         let window_target = target(WINDOW_TARGET, signals);
-        let pace_target = PACE_TARGET.0 + PACE_TARGET.1 * signals.base;
+        let pace_target = pace_target(signals);
         let packets = (PACKETS.0 * signals.segment / (self.rate * f64::from(signals.terminals))).min(PACKETS.1);
         let window = self.rate * (signals.base + window_target) / signals.flows / signals.segment;
         let bare = self.rate * signals.base / signals.flows / signals.segment;
@@ -183,7 +180,7 @@ impl CommonRate {
         let by_pace = Shape { sparse: true, target: pace_target, room: 2.0 * pace_target, ..by_window };
         let shape = if self.is_draining() {
             let target = if window < SPARSE_SEGMENTS { pace_target } else { window_target };
-            Shape { draining: true, target, least: DRAINING_SEGMENTS, ..by_pace }
+            Shape { draining: true, target: target.max(kept(signals)), least: DRAINING_SEGMENTS, ..by_pace }
         } else if self.is_careful() {
             // What may collapse is kept from having a queue at all.
             match (small, self.rate > CAREFUL_PER_SECOND * signals.segment) {
@@ -193,7 +190,8 @@ impl CommonRate {
             }
         } else if !small {
             by_window
-        } else if let Some(target) = self.clocked(signals, pace_target) {
+        } else if let Some(queue) = clocked(self.rate, signals) {
+            let target = CLOCKED_AIM * queue;
             let gets_it = signals.delivered > CLOCKED_USED * self.rate;
             let (room, least) = if gets_it { (pace_target, LEAST_CLOCKED) } else { (by_pace.room, by_pace.least) };
             Shape { target, room, least, ..by_pace }
@@ -201,15 +199,6 @@ impl CommonRate {
             by_pace
         };
         Shape { target: shape.target.max(packets), ..shape }
-    }
-
-    /// The queue to aim at, in s, where windows may clock the segments.
-    fn clocked(&self, signals: &Signals, pace_target: f64) -> Option<f64> {
-        let share = self.rate / signals.flows;
-        let queue =
-            even(share * (signals.base + pace_target) / signals.segment) * signals.segment / share - signals.base;
-        let most = CLOCKED_WITHIN.0 + CLOCKED_WITHIN.1 * signals.base;
-        (queue > CLOCKED_OVER * pace_target && queue < most).then_some(CLOCKED_AIM * queue)
     }
 
     /// The rate that a host's windows are to be large enough for, whatever its law makes of them: of a window that has left slow
@@ -295,7 +284,8 @@ impl CommonRate {
         let without = mean_delivered.min(self.rate);
         // Where some have gone each of the others gets more. Beacons get lost in a queue: there were no fewer than were heard.
         let (congested, hosts) = self.congested;
-        let more = if signals.terminals == 2 && hosts == 2.0 { MORE_OF_TWO } else { MORE_WITHOUT };
+        let are_two = signals.terminals == 2 && signals.hosts == 2 && signals.told_free.1 == 1.0 && hosts == 2.0;
+        let more = if are_two { MORE_OF_TWO } else { MORE_WITHOUT };
         let shared = congested * f64::max(1.0, hosts / f64::from(signals.terminals));
         if self.fallen_ticks >= FALLEN_TICKS {
             self.edge = Some(Edge::passed(self.proven));
@@ -353,6 +343,25 @@ impl CommonRate {
     }
 }
 
+fn pace_target(signals: &Signals) -> f64 {
+    PACE_TARGET.0 + PACE_TARGET.1 * signals.base
+}
+
+/// The queue, in s, that the least even windows make at this common rate, where they may clock the segments.
+fn clocked(rate: f64, signals: &Signals) -> Option<f64> {
+    let share = rate / signals.flows;
+    let aim = pace_target(signals);
+    let queue = even(share * (signals.base + aim) / signals.segment) * signals.segment / share - signals.base;
+    let most = CLOCKED_WITHIN.0 + CLOCKED_WITHIN.1 * signals.base;
+    (queue > CLOCKED_OVER * aim && queue < most).then_some(queue)
+}
+
+/// The queue, in s, that hosts under control keep on purpose, as far as their rates tell: nobody else need drain it.
+pub(super) fn kept(signals: &Signals) -> f64 {
+    let (sum, count) = signals.known;
+    if count > 0.0 { clocked(sum / count, signals).unwrap_or(0.0) } else { 0.0 }
+}
+
 /// The even number of segments from this on: receivers acknowledge every second segment and let a single one wait (RFC 5681 §4.2).
 pub(super) fn even(segments: f64) -> f64 {
     2.0 * (segments / 2.0).ceil()
@@ -394,16 +403,19 @@ mod tests {
         }
 
         fn signals(&self, delivered: f64) -> Signals {
-            Signals { terminals: self.hosts as u32, ..Signals::alone(self.base, self.queue_s, delivered) }
+            let hosts = self.hosts as u32;
+            let told_free = (0.0, self.hosts - 1.0);
+            Signals { terminals: hosts, hosts, told_free, ..Signals::alone(self.base, self.queue_s, delivered) }
         }
 
         /// Half a second; what one host got.
         fn advance(&mut self, law: &CommonRate, shape: Shape) -> f64 {
             let capacity = if self.has_collapsed { self.collapsed } else { self.capacity };
             let paced = law.rate * law.pace * self.hosts;
-            let flight = law.rate * (self.base + shape.room) * self.hosts;
-            let least = if shape.sparse { 2.0 * 1448.0 * self.hosts } else { 0.0 };
-            let most = (flight.max(least) / capacity - self.base).max(0.0);
+            let ideal = law.rate * (self.base + shape.room) / 1448.0;
+            let window = if shape.sparse { even(ideal).max(shape.least.into()) } else { ideal };
+            let flight = window * 1448.0 * self.hosts;
+            let most = (flight / capacity - self.base).max(0.0);
             let offered = if shape.sparse { paced } else { (flight / self.base).min(paced) };
             let filled = self.queue_s + 0.5 * (offered / capacity - 1.0);
             self.queue_s = filled.clamp(0.0, most);
@@ -433,7 +445,7 @@ mod tests {
 
     #[test]
     fn from_far_too_much_and_far_too_little_it_comes_to_the_fair_share() {
-        for hosts in [1.0, 3.0, 10.0, 50.0] {
+        for hosts in [1.0, 3.0, 10.0, 20.0, 25.0, 50.0] {
             for base_ms in [4.0, 20.0, 100.0, 256.0] {
                 for begin in [0.2, 1.0, 4.0] {
                     let path = run(&mut Bottleneck::new(hosts, base_ms), begin, 120);
@@ -653,17 +665,35 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_to_a_trial_takes_a_part_of_the_others_rate_until_the_queue_has_gone() {
+    fn who_comes_to_a_trial_without_a_rate_of_its_own_keeps_what_it_came_with_until_the_queue_has_gone() {
         let queue = |excess: f64| Signals { heard: (9e5, 9.0), terminals: 10, ..Signals::alone(0.02, excess, 1e3) };
-        let mut law = CommonRate::join(1e5, true, &queue(0.5));
+        let mut law = CommonRate::join(2.5e4, true, &queue(0.5));
         for _ in 0..10 {
             law.on_tick(&queue(0.5), None);
-            assert_eq!(law.rate, UNSEEN * 1e5);
+            assert_eq!(law.rate, 2.5e4);
         }
-        for _ in 0..3 {
+        for _ in 0..2 {
             law.on_tick(&queue(0.0), None);
+            assert_eq!(law.rate, 2.5e4);
         }
+        law.on_tick(&queue(0.0), None);
         assert!(law.rate > 0.9e5, "{}", law.rate);
+    }
+
+    #[test]
+    fn a_queue_that_others_keep_on_purpose_need_not_go() {
+        // 19 others with 1.1 Mb/s each keep up to 17.1 ms on 4 ms, with a tenth of that next to nothing.
+        let beside = |excess, rate_mbps: f64| Signals {
+            known: (19.0 * rate_mbps * 1e6 / 8.0, 19.0),
+            terminals: 20,
+            ..Signals::alone(0.004, excess, 1e4)
+        };
+        let drains = |excess, rate_mbps| {
+            let mut law = CommonRate::join(3e4, true, &beside(excess, rate_mbps));
+            (0..5).for_each(|_| law.on_tick(&beside(excess, rate_mbps), None));
+            law.is_draining()
+        };
+        assert_eq!([drains(0.015, 1.1), drains(0.019, 1.1), drains(0.015, 0.11)], [false, true, true]);
     }
 
     #[test]

@@ -250,6 +250,7 @@ impl Guard {
         if follows && (!knows_free || !queue) {
             // Without a rate of one's own there is nothing else to measure theirs by; who has just come has got nothing yet.
             let rate = (sum / count).max(signals.delivered / BELIEVED);
+            self.part = part_for(signals).min(TRIAL_PARTS.1);
             self.begin(signals, rate);
             return Entry::Join(rate, queue);
         }

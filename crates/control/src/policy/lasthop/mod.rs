@@ -39,6 +39,9 @@ const MOST_PAIRS: f64 = 500_000.0;
 const NEW_FLOW_SEGMENTS: u32 = 10;
 /// Who has had something to send for less than this, in s, has filled no queue yet that had to be drained.
 const NEWCOMER_S: f64 = 2.0;
+/// Who has got nothing while free has nothing to slow down from, and joins a trial with this part of the others' rate. They have made
+/// room for what they know of: with more of those that had starved the queue stayed.
+const UNSEEN: f64 = 0.25;
 /// After a trial in vain connections are given back the windows that they had when it began, within this time: those that wait in a
 /// timeout first are not raised before it is over.
 const UNDO: Span = Span::from_secs(15);
@@ -87,8 +90,8 @@ impl Lasthop {
     }
 
     fn steer(&mut self, signals: &Signals, flows: &[FlowObservation]) {
-        // Congested is what has more of a queue than control would aim at.
-        let begin = common_rate::target(WINDOW_TARGET, signals);
+        // Congested is what has more of a queue than control would aim at, or than those who control keep on purpose.
+        let begin = common_rate::target(WINDOW_TARGET, signals).max(common_rate::kept(signals));
         let was_idle = self.sending_since.is_none();
         self.sending_since = signals.wants.then(|| self.sending_since.unwrap_or(signals.now));
         let Some(rate) = &mut self.rate else {
@@ -101,7 +104,9 @@ impl Lasthop {
                     Entry::Trial(rate) => (CommonRate::trial(rate, signals), Trigger::OwnRtt),
                     Entry::Join(rate, queue) => {
                         let is_new = signals.now.saturating_since(since).as_secs_f64() < NEWCOMER_S;
-                        (CommonRate::join(rate, queue && !is_new, signals), Trigger::Peer)
+                        let drains = queue && !is_new;
+                        let part = if drains && self.guard.own_free() == 0.0 { UNSEEN } else { 1.0 };
+                        (CommonRate::join(part * rate, drains, signals), Trigger::Peer)
                     }
                 };
                 self.rate = Some(rate);
