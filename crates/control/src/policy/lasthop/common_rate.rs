@@ -118,7 +118,7 @@ pub(super) struct Shape {
     pub(super) target: f64,
     /// What the host's window may hold above the bare path's, in s.
     pub(super) room: f64,
-    /// The least window of a connection where the pace decides, in segments.
+    /// The least even window of a connection, in segments.
     pub(super) least: u32,
 }
 

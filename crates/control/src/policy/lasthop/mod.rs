@@ -339,6 +339,39 @@ mod tests {
         assert!((5.0..6.5).contains(&after), "{after}");
     }
 
+    /// How a host comes under control that was by itself before, with a queue, and got `bytes` each half second: beside 19 hosts at
+    /// `rate` that keep `queue_ms` over a path of 20 ms. By whom, and its pace in Mb/s.
+    fn comes_beside_others(bytes: u64, rate: Rate, queue_ms: u64) -> (Trigger, f64) {
+        let mut policy = Lasthop::new(&PolicySettings::default());
+        let mut decide = |tick: u64, srtt_ms, peers| {
+            let now = Time::ZERO + Span::from_millis(500 * tick);
+            let flows = [flow(1, srtt_ms, bytes * tick)];
+            policy.on_tick(&Observation { now, flows: &flows, peers: &peers }).flows.remove(0)
+        };
+        (0..16).for_each(|tick| assert_eq!(decide(tick, 300, Neighbourhood::alone()).enabled, None));
+        let excess = Some(Span::from_millis(queue_ms));
+        let others = |tick: u64| {
+            let peers = (1..20).map(|id| peer(id, Time::ZERO + Span::from_millis(500 * tick), rate));
+            Neighbourhood::new(peers.map(|peer| Peer { report: Report { excess, ..peer.report }, ..peer }).collect())
+        };
+        let decision = (16..60).map(|tick| decide(tick, 20 + queue_ms, others(tick)));
+        let decision = decision.into_iter().find(|decision| decision.enabled.is_some()).expect("it is under control");
+        let pace = decision.bound.expect("a limit").max_pacing_rate.as_mbps();
+        (decision.enabled.expect("it is").by, pace)
+    }
+
+    #[test]
+    fn who_comes_beside_hosts_that_keep_a_queue_joins_them_and_who_has_starved_takes_a_quarter_of_what_they_drain_with()
+    {
+        // At 1.1 Mb/s four segments are 22 ms of queue: 15 ms are what they keep; at 11 Mb/s they keep none.
+        let (by, pace) = comes_beside_others(100_000, Rate::from_mbps(1.1), 15);
+        assert!(by == Trigger::Peer && (1.0..1.3).contains(&pace), "{by:?}, {pace}");
+        let (by, pace) = comes_beside_others(100_000, Rate::from_mbps(11.0), 15);
+        assert!(by == Trigger::OwnRtt && pace < 1.3, "{by:?}, {pace}");
+        let (by, pace) = comes_beside_others(0, Rate::from_mbps(11.0), 15);
+        assert!(by == Trigger::Peer && (2.6..2.9).contains(&pace), "{by:?}, {pace}");
+    }
+
     #[test]
     fn a_host_splits_its_rate_over_its_connections() {
         let (_, one) = joined(Rate::from_mbps(20.0), &[flow(1, 24, 0)]);
