@@ -135,7 +135,9 @@ impl CommonRate {
 
     /// The same after a pause, in which one's own rate has grown old. That the medium may collapse is not forgotten.
     pub(super) fn rejoin(&mut self, rate: f64, signals: &Signals) {
-        *self = Self { edge: self.edge.clone(), ..Self::join(rate, false, signals) };
+        let new = Self::join(rate, false, signals);
+        let congested = if self.edge.is_some() { self.congested } else { new.congested };
+        *self = Self { edge: self.edge.clone(), congested, ..new };
     }
 
     fn new(rate: f64, draining: bool, signals: &Signals) -> Self {
@@ -298,7 +300,9 @@ impl CommonRate {
     /// On a medium that collapses: by what is known of where it does.
     fn near_edge(&mut self, signals: &Signals, target: f64) -> Option<f64> {
         let onset = self.recent.iter().copied().fold(f64::INFINITY, f64::min);
-        let factor = self.edge.as_mut()?.next(self.rate, onset, signals.excess, target);
+        let (congested, hosts) = self.congested;
+        let congested = if hosts.is_finite() { congested * hosts / f64::from(self.terminals.max(1)) } else { 0.0 };
+        let factor = self.edge.as_mut()?.next(self.rate, onset, signals.excess, target, congested);
         if factor.is_none() {
             (self.edge, self.congested) = (None, (f64::INFINITY, f64::INFINITY));
             self.forgiven_ticks = FORGIVEN_TICKS;
@@ -558,6 +562,21 @@ mod tests {
                 got = law.rate.min(fair);
             }
             assert_eq!(law.is_careful(), collapses, "{hosts} hosts, {part} with a queue, of {before}");
+        }
+    }
+
+    #[test]
+    fn how_deep_a_collapse_is_is_judged_for_as_many_as_there_are_now() {
+        // What a host got while the medium had collapsed, over where the edge is now; how many there are, and were then.
+        for (part, hosts, before, brake) in
+            [(0.2, 10, 10.0, 0.8), (0.2, 10, 3.0, 0.4), (0.05, 10, 10.0, 0.4), (0.05, 10, 30.0, 0.8)]
+        {
+            let fair = 1e5;
+            let signals = Signals { terminals: hosts, excess: 0.3, ..Signals::alone(0.1, 0.3, fair) };
+            let mut law = CommonRate::join(fair, false, &signals);
+            (law.edge, law.congested) = (Some(Edge::at(fair)), (part * fair, before));
+            law.on_tick(&signals, None);
+            assert!((law.rate / fair - brake).abs() < 1e-9, "{part} of {before} for {hosts}: {}", law.rate / fair);
         }
     }
 

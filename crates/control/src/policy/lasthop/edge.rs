@@ -7,7 +7,8 @@
 //! ```text
 //!  no edge known ──────┐ a queue: the edge is where r was 1.5 s ago
 //!  r rises by 12 %     v
-//!                    Queue: r falls to 0.4, then by 0.7 a tick until the queue shrinks
+//!                    Queue: r falls to 0.4 (where the collapse is not deep to 0.8, then by 0.5),
+//!                    │     then by 0.7 a tick, until the queue shrinks
 //!                    ^     │
 //!            a queue │     v the queue has gone
 //!                    r comes back by 35 % a tick to 0.93 of the edge, rises by 0.1 %, and faster beyond the edge
@@ -22,6 +23,9 @@ const SEARCH: f64 = 0.12;
 pub(super) const DELAY_TICKS: usize = 4;
 /// At the first sign of a queue r falls to this part; a medium that has just begun to collapse comes back from there.
 const BRAKE: f64 = 0.4;
+/// Where the medium passes on more than the first part of the edge even when it has collapsed, r falls to the second first, for most queues that
+/// have just begun go from there, and by the third at the next tick at which the queue does not shrink.
+const GENTLE: (f64, f64, f64) = (0.1, 0.8, 0.5);
 /// And by this part at each tick at which the queue is not below this part of what it was the tick before: windows end its growth
 /// also where the medium has collapsed, ...
 const BRAKE_ON: f64 = 0.7;
@@ -35,7 +39,7 @@ const BACK: f64 = 0.93;
 /// From there it rises by this part per tick; beyond the edge, which was elsewhere then, by this part of what it is beyond more.
 const CREEP: (f64, f64) = (0.001, 0.1);
 /// A queue on the way back: the edge is nearer than it was thought to be, by this.
-const NEARER: f64 = 0.9;
+const NEARER: f64 = 0.95;
 /// A queue that stays below so many q* is one as any medium has: after so many of them in a row it is taken for an ordinary one.
 const MILD: (f64, u32) = (2.0, 4);
 
@@ -56,6 +60,8 @@ struct Queue {
     before: f64,
     /// The most, in q*.
     most: f64,
+    /// r has not fallen further than [`GENTLE`] asks for first.
+    gentle: bool,
 }
 
 impl Edge {
@@ -71,7 +77,11 @@ impl Edge {
 
     /// It has been passed at `rate`: a queue stands.
     pub(super) fn passed(rate: f64) -> Self {
-        Self { rate, queue: Some(Queue { before: f64::INFINITY, most: f64::INFINITY }), ..Self::somewhere() }
+        Self {
+            rate,
+            queue: Some(Queue { before: f64::INFINITY, most: f64::INFINITY, gentle: false }),
+            ..Self::somewhere()
+        }
     }
 
     /// A host's share has become `by` times as large.
@@ -80,13 +90,19 @@ impl Edge {
     }
 
     /// What r, now `rate`, is to be multiplied by; `None`: the medium does not collapse. `onset` is the least r of the last
-    /// [`DELAY_TICKS`]; the queue `excess` and q*, `target`, are in s.
-    pub(super) fn next(&mut self, rate: f64, onset: f64, excess: f64, target: f64) -> Option<f64> {
+    /// [`DELAY_TICKS`]; the queue `excess` and q*, `target`, are in s; `congested` is what a host gets of the medium when it has collapsed, 0:
+    /// not known. Rates in bytes of payload per second.
+    pub(super) fn next(&mut self, rate: f64, onset: f64, excess: f64, target: f64, congested: f64) -> Option<f64> {
         if let Some(queue) = &mut self.queue {
             let shrinks = excess < SHRINKS * queue.before;
-            *queue = Queue { before: excess, most: queue.most.max(excess / target) };
+            let gentle = queue.gentle;
+            *queue = Queue { before: excess, most: queue.most.max(excess / target), gentle: gentle && shrinks };
             if excess > GONE * target {
-                return Some(if shrinks { 1.0 } else { BRAKE_ON });
+                return Some(match (shrinks, gentle) {
+                    (true, _) => 1.0,
+                    (false, true) => GENTLE.2,
+                    (false, false) => BRAKE_ON,
+                });
             }
             self.mild = if queue.most < MILD.0 { self.mild + 1 } else { 0 };
             self.queue = None;
@@ -94,10 +110,11 @@ impl Edge {
                 return None;
             }
         } else if excess > target {
-            self.queue = Some(Queue { before: excess, most: excess / target });
             let on_the_way_back = self.rate.is_finite() && onset < BACK * self.rate;
             self.rate = if on_the_way_back { NEARER * self.rate } else { onset };
-            return Some(BRAKE);
+            let gentle = congested > GENTLE.0 * self.rate;
+            self.queue = Some(Queue { before: excess, most: excess / target, gentle });
+            return Some(if gentle { GENTLE.1 } else { BRAKE });
         }
         if self.rate.is_infinite() {
             return Some(1.0 + SEARCH);
@@ -119,19 +136,19 @@ mod tests {
     /// An edge that has been found at 100, and the queue stands.
     fn found() -> Edge {
         let mut edge = Edge::somewhere();
-        assert_eq!(edge.next(50.0, 40.0, 0.001, TARGET), Some(1.0 + SEARCH));
-        assert_eq!(edge.next(120.0, 100.0, 0.011, TARGET), Some(BRAKE));
+        assert_eq!(edge.next(50.0, 40.0, 0.001, TARGET, 0.0), Some(1.0 + SEARCH));
+        assert_eq!(edge.next(120.0, 100.0, 0.011, TARGET, 0.0), Some(BRAKE));
         edge
     }
 
     #[test]
     fn at_the_first_sign_of_a_queue_it_brakes_and_until_that_shrinks_it_brakes_on() {
         let mut edge = found();
-        assert_eq!(edge.next(48.0, 48.0, 0.050, TARGET), Some(BRAKE_ON));
-        assert_eq!(edge.next(34.0, 34.0, 0.049, TARGET), Some(BRAKE_ON));
-        assert_eq!(edge.next(34.0, 34.0, 0.030, TARGET), Some(1.0));
-        assert_eq!(edge.next(34.0, 34.0, 0.006, TARGET), Some(1.0));
-        assert_eq!(edge.next(34.0, 34.0, 0.004, TARGET), Some(1.0 + RETURN));
+        assert_eq!(edge.next(48.0, 48.0, 0.050, TARGET, 0.0), Some(BRAKE_ON));
+        assert_eq!(edge.next(34.0, 34.0, 0.049, TARGET, 0.0), Some(BRAKE_ON));
+        assert_eq!(edge.next(34.0, 34.0, 0.030, TARGET, 0.0), Some(1.0));
+        assert_eq!(edge.next(34.0, 34.0, 0.006, TARGET, 0.0), Some(1.0));
+        assert_eq!(edge.next(34.0, 34.0, 0.004, TARGET, 0.0), Some(1.0 + RETURN));
     }
 
     #[test]
@@ -140,38 +157,52 @@ mod tests {
         let mut rate = 40.0;
         let mut ticks = 0;
         while rate < 92.9 {
-            rate *= edge.next(rate, rate, 0.001, TARGET).expect("it collapses");
+            rate *= edge.next(rate, rate, 0.001, TARGET, 0.0).expect("it collapses");
             ticks += 1;
         }
         // 40 · 1.35³ is 98 already.
         assert_eq!((ticks, rate.round()), (3, 93.0));
         for _ in 0..60 {
-            rate *= edge.next(rate, rate, 0.001, TARGET).expect("it collapses");
+            rate *= edge.next(rate, rate, 0.001, TARGET, 0.0).expect("it collapses");
         }
         // 93 · 1.001^60 is 98.7: half a minute later it is still below.
         assert!((98.0..99.0).contains(&rate), "{rate}");
         // At 1.5 times the edge 0.1 · 0.5 more.
-        assert_eq!(edge.next(150.0, 150.0, 0.001, TARGET), Some(1.0 + CREEP.0 + 0.05));
+        assert_eq!(edge.next(150.0, 150.0, 0.001, TARGET, 0.0), Some(1.0 + CREEP.0 + 0.05));
     }
 
     #[test]
     fn a_queue_on_the_way_back_brings_the_edge_nearer_and_one_at_the_edge_makes_it_the_edge() {
         let mut edge = found();
-        edge.next(48.0, 48.0, 0.004, TARGET);
-        assert_eq!(edge.next(90.0, 60.0, 0.011, TARGET), Some(BRAKE));
+        edge.next(48.0, 48.0, 0.004, TARGET, 0.0);
+        assert_eq!(edge.next(90.0, 60.0, 0.011, TARGET, 0.0), Some(BRAKE));
+        assert_eq!(edge.rate, 95.0);
+        edge.next(36.0, 36.0, 0.004, TARGET, 0.0);
+        assert_eq!(edge.next(91.0, 90.0, 0.011, TARGET, 0.0), Some(BRAKE));
         assert_eq!(edge.rate, 90.0);
-        edge.next(36.0, 36.0, 0.004, TARGET);
-        assert_eq!(edge.next(86.0, 85.0, 0.011, TARGET), Some(BRAKE));
-        assert_eq!(edge.rate, 85.0);
+    }
+
+    #[test]
+    fn where_a_collapse_is_not_deep_it_brakes_a_little_first_and_harder_if_the_queue_does_not_shrink() {
+        let brakes = |congested: f64, queues: [f64; 4]| {
+            let mut edge = Edge::at(100.0);
+            queues.map(|excess| edge.next(100.0, 100.0, excess, TARGET, congested).expect("it collapses"))
+        };
+        let (a_little, harder, on) = (GENTLE.1, GENTLE.2, BRAKE_ON);
+        assert_eq!(brakes(20.0, [0.011, 0.030, 0.030, 0.030]), [a_little, harder, on, on]);
+        assert_eq!(brakes(20.0, [0.011, 0.010, 0.009, 0.009]), [a_little, 1.0, 1.0, harder]);
+        // To a twentieth, or nobody knows how deep.
+        assert_eq!(brakes(5.0, [0.011, 0.030, 0.030, 0.010]), [BRAKE, on, on, 1.0]);
+        assert_eq!(brakes(0.0, [0.011, 0.030, 0.030, 0.010]), [BRAKE, on, on, 1.0]);
     }
 
     #[test]
     fn after_four_queues_that_hardly_grew_the_medium_is_an_ordinary_one_but_not_with_a_real_one_between() {
         let mut edge = found();
         let mut queue = |most: f64| {
-            edge.next(100.0, 100.0, 0.011, TARGET);
-            edge.next(40.0, 40.0, most, TARGET);
-            edge.next(40.0, 40.0, 0.001, TARGET)
+            edge.next(100.0, 100.0, 0.011, TARGET, 0.0);
+            edge.next(40.0, 40.0, most, TARGET, 0.0);
+            edge.next(40.0, 40.0, 0.001, TARGET, 0.0)
         };
         for most in [0.012, 0.015, 0.012, 0.030, 0.012, 0.012, 0.012] {
             assert!(queue(most).is_some());

@@ -37,11 +37,13 @@ const SMOOTHING_S: f64 = 4.0;
 const FREE_S: f64 = 10.0;
 /// What was delivered while free is forgotten in this, in s.
 const MEMORY_S: f64 = 300.0;
-/// A trial takes so long, in s, and so much more for each host, heard or not, and so many RTTs.
+/// A trial takes so long, in s, and so much more for each host, heard or not, and an RTT.
 const TRIAL_S: f64 = 4.0;
 const TRIAL_PER_HOST_S: f64 = 0.3;
-const TRIAL_RTTS: f64 = 4.0;
-/// However many there are, and however long the RTTs are, a trial is no longer than with these.
+/// It begins to count when what was on its way before it has arrived, but no later than this, in s: a host's own queue may take 20 s, and
+/// until it has gone it is sent at the rate of before, and RTTs are of the time before.
+const LONGEST_OLD_S: f64 = 15.0;
+/// However many there are, and however long the RTT is, a trial is no longer than with these.
 const MOST_HOSTS: u32 = 64;
 const LONGEST_RTT_S: f64 = 2.0;
 /// A trial slows down so that a queue of this, in s, would go in as long: a queue of q s goes in q / (1 − part) s. At most
@@ -111,10 +113,14 @@ pub(super) struct Guard {
     /// Peers' control is not joined before this.
     alone_until: Time,
     control_s: f64,
-    /// How long the trial may take: as long as the longest RTT in it asks for.
+    /// How long the trial may take from then on: as long as the longest RTT in it asks for.
     trial_s: f64,
     /// The part of `own_free` that the trial is at.
     part: f64,
+    /// What will have been acknowledged when all that was on its way when control began has arrived, in bytes.
+    old_until: f64,
+    /// For so long, in s, the trial did not count, because that had not arrived.
+    old_s: f64,
     /// What the trial has cost, in seconds of `own_free`.
     lost_s: f64,
     pressed_s: f64,
@@ -178,6 +184,8 @@ impl Default for Guard {
             control_s: 0.0,
             trial_s: 0.0,
             part: 1.0,
+            old_until: 0.0,
+            old_s: 0.0,
             lost_s: 0.0,
             pressed_s: 0.0,
             starved_s: 0.0,
@@ -272,7 +280,8 @@ impl Guard {
         (self.changed_at, self.trial_s) = (signals.now, trial_s(signals));
         (self.control_s, self.pressed_s, self.starved_s, self.unused_s) = (0.0, 0.0, 0.0, 0.0);
         (self.lately, self.own_lately) = (rate, self.own_free);
-        (self.free_until, self.harmed, self.lost_s) = (Time::ZERO, false, 0.0);
+        (self.free_until, self.harmed, self.old_s, self.lost_s) = (Time::ZERO, false, 0.0, 0.0);
+        self.old_until = signals.acked + signals.in_flight;
     }
 
     /// One tick under control, with the common rate, whether the trial's queue still drains, and the queue aimed at in s.
@@ -289,9 +298,16 @@ impl Guard {
         let starved = signals.backlogged && self.own_lately < STARVED * reference;
         self.starved_s = if starved { self.starved_s + elapsed } else { 0.0 };
         self.trial_s = self.trial_s.max(trial_s(signals));
-        let trial_s = self.trial_s;
+        // What a connection that has ended had on its way never arrives.
+        self.old_until = self.old_until.min(signals.acked + signals.in_flight);
+        if !draining {
+            self.old_s = 0.0;
+        } else if signals.acked < self.old_until {
+            self.old_s = (self.old_s + elapsed).min(LONGEST_OLD_S);
+        }
+        let trial_s = self.trial_s + self.old_s;
         self.harmed = if draining {
-            self.lost_s += elapsed * (1.0 - signals.delivered / self.own_free.max(1.0)).max(0.0);
+            self.lost_s += elapsed * (1.0 - signals.delivered_now / self.own_free.max(1.0));
             self.go_deeper(signals, rate);
             self.control_s > trial_s
         } else {
@@ -306,7 +322,7 @@ impl Guard {
         let most = self.control_s > trial_s / 2.0 && 3.0 * votes > 2.0 * voters;
         let alone = self.starved_s > trial_s;
         if most || alone {
-            let hold_s = self.hold_s.max((HOLD_PER_LOST * self.lost_s).min(HOLD_S.1));
+            let hold_s = self.hold_s.max((HOLD_PER_LOST * self.lost_s).clamp(0.0, HOLD_S.1));
             if alone {
                 self.alone_until = now.saturating_add(Span::from_secs_f64(hold_s));
             }
@@ -325,7 +341,7 @@ impl Guard {
     fn go_deeper(&mut self, signals: &Signals, rate: f64) {
         if signals.delivered < NOT_THROUGH.0 * rate {
             self.part *= NOT_THROUGH.1;
-        } else if self.control_s > DEEPER.0 {
+        } else if self.control_s - self.old_s > DEEPER.0 {
             self.part *= DEEPER.1;
         }
         self.part = self.part.min(part_for(signals));
@@ -395,7 +411,7 @@ fn part_for(signals: &Signals) -> f64 {
 /// How long a trial may take, in s.
 fn trial_s(signals: &Signals) -> f64 {
     let rtt = (signals.base + signals.excess).min(if signals.hosts > 1 { LONGEST_RTT_S } else { LONELY.1 });
-    TRIAL_S + TRIAL_PER_HOST_S * f64::from(signals.hosts.min(MOST_HOSTS)) + TRIAL_RTTS * rtt
+    TRIAL_S + TRIAL_PER_HOST_S * f64::from(signals.hosts.min(MOST_HOSTS)) + rtt
 }
 
 #[cfg(test)]
@@ -481,8 +497,27 @@ mod tests {
                 .find(|tick| matches!(guard.without_control(&signals(at_s(*tick), 0.2, 1e6), AIM), Entry::Trial(_)));
             (at_s(end) - begun_s, at_s(next.expect("another one follows")) - at_s(end))
         };
-        // 12 ticks at three quarters of what was free are 1.5 s: the least is longer; at four tenths they are 3.6 s, at nothing 6 s.
-        assert_eq!((free_s(7.5e5), free_s(4e5), free_s(0.0)), ((5.5, 30.0), (5.5, 36.0), (5.5, 60.0)));
+        // 10 ticks at three quarters of what was free cost 1.25 s: the least is longer; at two tenths they cost 4 s, at nothing 5 s.
+        assert_eq!((free_s(7.5e5), free_s(2e5), free_s(0.0)), ((4.5, 30.0), (4.5, 40.0), (4.5, 50.0)));
+    }
+
+    #[test]
+    fn a_trial_begins_to_count_when_what_was_on_its_way_before_has_arrived_but_no_later_than_after_fifteen_seconds() {
+        let takes_s = |in_flight: f64, left: f64| {
+            let mut guard = Guard { own_free: 1e6, has_looked: true, ..Guard::default() };
+            guard.without_control(&Signals { in_flight, ..signals(60.0, 0.2, 1e6) }, AIM);
+            let during = |tick: u32| {
+                let acked = 2.5e5 * f64::from(tick) / 2.0;
+                let in_flight = (in_flight - acked).max(1e4).min(left);
+                Signals { acked, in_flight, ..signals(60.0 + f64::from(tick) / 2.0, 0.2, 2.5e5) }
+            };
+            let end = (1..100).find(|tick| guard.under_control(&during(*tick), 7.5e5, true, AIM) == Exit::Harm);
+            f64::from(end.expect("it is in vain")) / 2.0
+        };
+        // 4 s + 0.3 s + 0.3 s of RTT; 1 MB at 250 kB/s takes 4 s, less the tick at which the last of it arrives; 5 MB take 20 s.
+        assert_eq!((takes_s(0.0, 5e6), takes_s(1e6, 5e6), takes_s(5e6, 5e6)), (5.0, 8.5, 20.0));
+        // What a connection that has ended had on its way is not waited for.
+        assert_eq!(takes_s(5e6, 1e4), 5.5);
     }
 
     #[test]
@@ -542,7 +577,7 @@ mod tests {
                 guard.under_control(&signals(60.0 + at_s, 0.03, delivered), delivered, false, AIM) == Exit::Harm
             })
         };
-        // 0.89 of what it got free is a little too little for 6 s; a fifth counts fourfold, and half a trial (2.4 s) is the least.
+        // 0.89 of what it got free is a little too little for 6 s; a fifth counts fourfold, and half a trial (2.2 s) is the least.
         assert_eq!((ends_s(0.91e6), ends_s(0.89e6), ends_s(0.2e6)), (None, Some(6.0), Some(2.5)));
     }
 

@@ -33,6 +33,8 @@ pub(super) struct Own {
     last: Option<Time>,
     /// Smoothed goodput of the host, in bytes per second.
     delivered: f64,
+    /// Payload acknowledged since the host began to look, in bytes.
+    acked: f64,
     /// Any connection has something to send.
     wants: bool,
     /// The mean excess of the busy connections, in s; `None`: none is busy.
@@ -67,6 +69,9 @@ pub(super) struct Signals {
     /// The host's own goodput, smoothed, and that of this tick alone.
     pub(super) delivered: f64,
     pub(super) delivered_now: f64,
+    /// Payload of the host that has been acknowledged since it began to look, and that is on its way, in bytes.
+    pub(super) acked: f64,
+    pub(super) in_flight: f64,
     /// RTT − lowest RTT: the mean over the busy hosts, the fresher the heavier.
     pub(super) excess: f64,
     /// Lowest RTT: the mean in the same way.
@@ -112,6 +117,8 @@ impl Signals {
             segment: SEGMENT,
             delivered,
             delivered_now: delivered,
+            acked: 0.0,
+            in_flight: 0.0,
             excess,
             base,
             mean_delivered: delivered,
@@ -145,12 +152,13 @@ impl Own {
         let elapsed = since_last.clamp(1e-3, LONGEST_TICK_S);
         self.last = Some(now);
         let mut known = std::mem::take(&mut self.flows);
-        let (mut acked, mut excess, mut base, mut busy) = (0_u64, 0.0, 0.0, 0.0);
+        let (mut acked, mut in_flight, mut excess, mut base, mut busy) = (0_u64, 0.0, 0.0, 0.0, 0.0);
         let (mut segment, mut wants, mut backlogged) = (SEGMENT, false, false);
         for flow in flows {
             let before = known.remove(&flow.id).unwrap_or(Flow { acked: flow.acked.get(), newest_excess: None });
             let mut entry = Flow { acked: flow.acked.get(), ..before };
             acked = acked.saturating_add(entry.acked.saturating_sub(before.acked));
+            in_flight += f64::from(flow.in_flight_segments) * segment_of(flow);
             wants |= flow.in_flight_segments > 0 || flow.backlogged;
             if let (true, Some(srtt), Some(lowest)) = (flow.busy, flow.srtt, flow.min_rtt) {
                 entry.newest_excess = Some(newest_excess(flow, srtt, lowest, before.newest_excess));
@@ -167,6 +175,7 @@ impl Own {
         let flows = f64::max(busy, 1.0);
         (excess, base) = (excess / flows, base / flows);
         (self.excess, self.wants) = (any.then_some(excess), wants);
+        self.acked += acked as f64;
         let horizon = 1.0 + 2.0 * (excess + base);
         let delivered_now = if since_last <= LONGEST_TICK_S { acked as f64 / elapsed } else { self.delivered };
         self.delivered += (delivered_now - self.delivered) * (elapsed / horizon).min(1.0);
@@ -183,6 +192,8 @@ impl Own {
             segment,
             delivered: self.delivered,
             delivered_now,
+            acked: self.acked,
+            in_flight,
             excess: 0.0,
             base: 0.0,
             mean_delivered: self.delivered,
