@@ -23,8 +23,8 @@ const SEARCH: f64 = 0.12;
 pub(super) const DELAY_TICKS: usize = 4;
 /// At the first sign of a queue r falls to this part; a medium that has just begun to collapse comes back from there.
 const BRAKE: f64 = 0.4;
-/// Where the medium passes on more than the first part of the edge even when it has collapsed, r falls to the second first, for most queues that
-/// have just begun go from there, and by the third at the next tick at which the queue does not shrink.
+/// Where the medium passes on more than the first part of the edge even when it has collapsed, r falls to the second first, which costs less, and
+/// by the third at the next tick at which the queue does not shrink.
 const GENTLE: (f64, f64, f64) = (0.1, 0.8, 0.5);
 /// And by this part at each tick at which the queue is not below this part of what it was the tick before: windows end its growth
 /// also where the medium has collapsed, ...
