@@ -300,6 +300,7 @@ impl CommonRate {
     /// On a medium that collapses: by what is known of where it does.
     fn near_edge(&mut self, signals: &Signals, target: f64) -> Option<f64> {
         let onset = self.recent.iter().copied().fold(f64::INFINITY, f64::min);
+        // For as many as the edge is for: where more have come, it is nearer, too.
         let (congested, hosts) = self.congested;
         let congested = if hosts.is_finite() { congested * hosts / f64::from(self.terminals.max(1)) } else { 0.0 };
         let factor = self.edge.as_mut()?.next(self.rate, onset, signals.excess, target, congested);

@@ -322,7 +322,7 @@ impl Guard {
         let most = self.control_s > trial_s / 2.0 && 3.0 * votes > 2.0 * voters;
         let alone = self.starved_s > trial_s;
         if most || alone {
-            let hold_s = self.hold_s.max((HOLD_PER_LOST * self.lost_s).clamp(0.0, HOLD_S.1));
+            let hold_s = self.hold_s.max((HOLD_PER_LOST * self.lost_s).min(HOLD_S.1));
             if alone {
                 self.alone_until = now.saturating_add(Span::from_secs_f64(hold_s));
             }
