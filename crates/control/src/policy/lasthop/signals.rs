@@ -1,5 +1,6 @@
 //! What the tick shows: the host's own connections and what its peers say, as the few numbers that the control law looks at.
 
+use crate::pace::PER_DATAGRAM;
 use crate::peers::{Peer, Report};
 use crate::policy::{FlowId, FlowObservation, Observation};
 use std::collections::BTreeMap;
@@ -8,8 +9,11 @@ use units::{Rate, Span, Time};
 /// A peer's word about the queue weighs e^(−age / this), in s: beacons come every 0.3 s where hosts are few. Where they are many there
 /// are so many old ones that with 1 s the mean was two seconds old, and r swung.
 const AGE_S: f64 = 0.3;
-/// What a peer says of its goodput counts for so long, in s.
+/// What a peer says of its goodput counts for so long, in s, ...
 const DELIVERED_AGE_S: f64 = 1.0;
+/// ... and of the newest so many for so many of the intervals at which hosts speak: where many are idle the busy ones are heard so seldom that the
+/// mean would be of whoever has just spoken.
+const DELIVERED_LEAST: (usize, f64) = (3, 1.5);
 /// An idle peer's goodput counts from this on, in bytes per second: it waits for a timeout, and has not just asked for something.
 const WAITING: f64 = 3000.0;
 /// A peer's goodput and excess are believed up to so many times what this host sees itself, or the mean of the tick before if that
@@ -80,7 +84,7 @@ pub(super) struct Signals {
     pub(super) mean_delivered: f64,
     /// Busy hosts, this one included.
     pub(super) terminals: u32,
-    /// Hosts that share the air, this one included, heard or not ([`crate::peers::PeerTable::hosts`]).
+    /// Hosts that share the air, this one included, heard or not ([`crate::peers::PeerTable::crowd`]).
     pub(super) hosts: u32,
     /// The common rates that were heard since the last tick: their sum and number.
     pub(super) heard: (f64, f64),
@@ -207,17 +211,16 @@ impl Own {
             careful: 0.0,
             told_free: (0.0, 0.0),
         };
+        let mut told = Vec::new();
         let mut weights = if any { 1.0 } else { 0.0 };
-        let mut reports = 1.0;
         let mut greatest_free = (0.0_f64, 0.0_f64);
         for peer in peers.peers() {
             let report = &peer.report;
             let age = now.saturating_since(peer.heard_at).as_secs_f64();
             // Also of those that wait for a timeout: without them the mean of an unfair medium is too good.
             let delivered = bytes_per_second(report.delivered).min(most_delivered);
-            if age < DELIVERED_AGE_S && (report.excess.is_some() || delivered > WAITING) {
-                signals.mean_delivered += delivered;
-                reports += 1.0;
+            if report.excess.is_some() || delivered > WAITING {
+                told.push((age, delivered));
             }
             if report.busy_flows == 0 {
                 continue;
@@ -254,7 +257,7 @@ impl Own {
         if signals.told_free.1 > 1.0 {
             signals.told_free.0 -= greatest_free.0 - greatest_free.1;
         }
-        signals.mean_delivered /= reports;
+        signals.mean_delivered = mean_delivered(self.delivered, &mut told, signals.hosts);
         if weights > 0.0 {
             (signals.excess, signals.base) = (excess / weights, base / weights);
         }
@@ -269,6 +272,18 @@ impl Own {
         report.excess = self.excess.map(Span::from_secs_f64);
         report.free = if self.wants { rate(free) } else { Rate::ZERO };
     }
+}
+
+/// The mean of this host's goodput and of what those have told that have been heard not too long ago: their ages in s, and goodputs.
+fn mean_delivered(own: f64, told: &mut [(f64, f64)], hosts: u32) -> f64 {
+    told.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
+    let interval_s = PER_DATAGRAM.as_secs_f64() * f64::from(hosts);
+    let longest_s = |rank| {
+        if rank < DELIVERED_LEAST.0 { DELIVERED_AGE_S.max(DELIVERED_LEAST.1 * interval_s) } else { DELIVERED_AGE_S }
+    };
+    let counts = told.iter().enumerate().take_while(|(rank, (age_s, _))| *age_s < longest_s(*rank));
+    let (sum, count) = counts.fold((own, 1.0), |(sum, count), (_, (_, delivered))| (sum + delivered, count + 1.0));
+    sum / count
 }
 
 fn controls(report: &Report) -> bool {
@@ -359,6 +374,17 @@ mod tests {
             assert!((0.89..1.13).contains(&(last.mean_delivered / 2.5e5)), "{last:?}");
             assert!((0.99..1.12).contains(&(last.heard.0 / last.heard.1 / 2.5e5)), "{last:?}");
         }
+    }
+
+    #[test]
+    fn the_mean_goodput_is_of_the_last_second_and_where_hosts_speak_seldom_of_the_last_three_at_least() {
+        let mean = |hosts, told: &mut [(f64, f64)]| mean_delivered(1e6, told, hosts);
+        // Of five hosts, who speak every 0.4 s: what is older than a second does not count.
+        assert_eq!(mean(5, &mut [(1.1, 9e6), (0.9, 4e6), (0.2, 1e6)]), 2e6);
+        // Of sixteen, every 1.3 s: what is less than 1.9 s old does, but for the fourth.
+        assert_eq!(mean(16, &mut [(1.8, 4e6), (2.0, 9e6)]), 2.5e6);
+        assert_eq!(mean(16, &mut [(1.8, 9e6), (0.1, 1e6), (1.2, 1e6), (0.3, 1e6)]), 1e6);
+        assert_eq!(mean(1, &mut []), 1e6);
     }
 
     #[test]
