@@ -36,7 +36,7 @@ const PROPORTIONAL: f64 = 1.5;
 /// And is at least and at most this, over r.
 const PACES: (f64, f64) = (0.8, 1.1);
 /// With a queue of so many q*, where less than the second part of r gets through, r falls to what does, at most to the third at once.
-const NOT_USED: (f64, f64, f64) = (3.0, 0.85, 0.5);
+const NOT_USED: (f64, f64, f64) = (2.0, 0.85, 0.5);
 /// r rises by this part per tick at q = 0, in proportion to what is missing to q*.
 const RISE: f64 = 0.02;
 /// r falls by this part per tick for each q* above q*, at most [`MOST_FALL`].
@@ -92,6 +92,8 @@ pub(super) struct CommonRate {
     fallen_ticks: u32,
     forgiven_ticks: u32,
     arrival_ticks: u32,
+    /// The most busy hosts since control began.
+    most_terminals: u32,
     /// y while all were free and the first queue stood, and the most hosts that were there; infinite: not known.
     congested: (f64, f64),
     /// Where the medium collapses; `None`: it does not.
@@ -151,6 +153,7 @@ impl CommonRate {
             fallen_ticks: 0,
             forgiven_ticks: 0,
             arrival_ticks: GATHERING_TICKS,
+            most_terminals: 0,
             congested: (f64::INFINITY, f64::INFINITY),
             edge: None,
             recent: [f64::INFINITY; edge::DELAY_TICKS],
@@ -218,12 +221,16 @@ impl CommonRate {
     pub(super) fn on_tick(&mut self, signals: &Signals, trial: Option<Trial>) {
         let (sum, count) = signals.heard;
         let agreed = if self.is_draining() { self.rate } else { (self.rate + sum) / (1.0 + count) };
+        if let Some(edge) = &mut self.edge {
+            edge.agree(self.rate, agreed);
+        }
         let trial = trial.filter(|_| self.is_draining());
         self.set(trial.map_or(agreed, |trial| trial.rate), signals);
         self.congested = trial.and_then(|trial| trial.free).unwrap_or(self.congested);
         let Shape { sparse, target, .. } = self.shape(signals);
         let Signals { excess, mean_delivered, .. } = *signals;
         self.follow_terminals(signals, excess < target);
+        self.most_terminals = self.most_terminals.max(signals.terminals);
         self.proven *= FADE;
         if excess < 1.5 * target && self.arrival_ticks == 0 {
             self.proven = self.proven.max(mean_delivered.min(self.rate));
@@ -284,11 +291,13 @@ impl CommonRate {
             return;
         }
         let without = mean_delivered.min(self.rate);
-        // Where some have gone each of the others gets more. Beacons get lost in a queue: there were no fewer than were heard.
+        // Where some have gone each of the others gets more. Beacons get lost in a queue: there were no fewer than were heard then, or when it
+        // had gone.
         let (congested, hosts) = self.congested;
         let are_two = signals.terminals == 2 && signals.hosts == 2 && signals.told_free.1 == 1.0 && hosts == 2.0;
         let more = if are_two { MORE_OF_TWO } else { MORE_WITHOUT };
-        let shared = congested * f64::max(1.0, hosts / f64::from(signals.terminals));
+        let most = f64::max(hosts, self.most_terminals.into());
+        let shared = congested * f64::max(1.0, most / f64::from(signals.terminals));
         if self.fallen_ticks >= FALLEN_TICKS {
             self.edge = Some(Edge::passed(self.proven));
             self.set(0.5 * mean_delivered, signals);
@@ -563,6 +572,26 @@ mod tests {
                 got = law.rate.min(fair);
             }
             assert_eq!(law.is_careful(), collapses, "{hosts} hosts, {part} with a queue, of {before}");
+        }
+    }
+
+    #[test]
+    fn where_some_have_gone_since_control_began_more_for_each_is_no_sign_of_a_collapse() {
+        // Three were heard while the queue stood, and six when it had gone. Three of these go, and each of the others gets twice as much.
+        for (came_to, collapses) in [(3, true), (6, false)] {
+            let bottleneck = Bottleneck::new(3.0, 100.0);
+            let free = 4.7e5;
+            let mut law = CommonRate::trial(free / 2.0, &bottleneck.signals(free));
+            let trial = Some(Trial { rate: free / 2.0, free: Some((free, 3.0)), least: 0.0 });
+            for _ in 0..5 {
+                let signals = Signals { terminals: came_to, excess: 0.5, ..bottleneck.signals(free) };
+                law.on_tick(&signals, trial);
+            }
+            for _ in 0..20 {
+                let got = law.rate.min(bottleneck.capacity / 3.0);
+                law.on_tick(&Signals { excess: 0.001, ..bottleneck.signals(got) }, trial);
+            }
+            assert_eq!(law.is_careful(), collapses, "{came_to}");
         }
     }
 

@@ -38,6 +38,9 @@ const RETURN: f64 = 0.35;
 const BACK: f64 = 0.93;
 /// From there it rises by this part per tick; beyond the edge, which was elsewhere then, by this part of what it is beyond more.
 const CREEP: (f64, f64) = (0.001, 0.1);
+/// Where r is at least the first part of the edge, and the mean of all within so many times that either way, the edge follows by the square root:
+/// hosts that have found it at different rates would stay at these.
+const AGREE: (f64, f64) = (0.85, 1.5);
 /// A queue on the way back: the edge is nearer than it was thought to be, by this.
 const NEARER: f64 = 0.95;
 /// A queue that stays below so many q* is one as any medium has: after so many of them in a row it is taken for an ordinary one.
@@ -87,6 +90,16 @@ impl Edge {
     /// A host's share has become `by` times as large.
     pub(super) fn scale(&mut self, by: f64) {
         self.rate *= by;
+    }
+
+    /// r, which was `own`, has become `agreed`, the mean of the hosts: where they take the edge to be is in these. Nothing to learn from while
+    /// anybody brakes, or comes back.
+    pub(super) fn agree(&mut self, own: f64, agreed: f64) {
+        let by = agreed / own;
+        let nobody_brakes = by < AGREE.1 && by * AGREE.1 > 1.0;
+        if self.queue.is_none() && self.rate.is_finite() && own > AGREE.0 * self.rate && nobody_brakes {
+            self.rate *= by.sqrt();
+        }
     }
 
     /// What r, now `rate`, is to be multiplied by; `None`: the medium does not collapse. `onset` is the least r of the last
@@ -169,6 +182,37 @@ mod tests {
         assert!((98.0..99.0).contains(&rate), "{rate}");
         // At 1.5 times the edge 0.1 · 0.5 more.
         assert_eq!(edge.next(150.0, 150.0, 0.001, TARGET, 0.0), Some(1.0 + CREEP.0 + 0.05));
+    }
+
+    #[test]
+    fn hosts_that_have_found_it_at_different_rates_come_nearer_to_each_other() {
+        let mut hosts = [85.0, 100.0, 118.0].map(|edge| (edge, Edge::at(edge)));
+        for _ in 0..8 {
+            let agreed = hosts.iter().map(|(rate, _)| rate).sum::<f64>() / 3.0;
+            for (rate, edge) in &mut hosts {
+                edge.agree(*rate, agreed);
+                *rate = agreed * edge.next(agreed, agreed, 0.001, TARGET, 0.0).expect("it collapses");
+            }
+        }
+        let edges = hosts.map(|(_, edge)| edge.rate);
+        assert!((1.1..1.25).contains(&(edges[2] / edges[0])), "{edges:?}");
+    }
+
+    #[test]
+    fn nothing_is_learned_of_the_edge_while_anybody_brakes_or_comes_back() {
+        // What the host's own r was, what the mean of all is, and what becomes of the edge.
+        for (own, agreed, becomes) in
+            [(100.0, 81.0, 90.0), (100.0, 121.0, 110.0), (100.0, 60.0, 100.0), (80.0, 90.0, 100.0)]
+        {
+            let mut edge = Edge::at(100.0);
+            edge.agree(own, agreed);
+            assert!((edge.rate - becomes).abs() < 1e-9, "{own}, {agreed}: {}", edge.rate);
+        }
+        let mut braking = Edge::passed(100.0);
+        braking.agree(100.0, 81.0);
+        let mut unknown = Edge::somewhere();
+        unknown.agree(100.0, 81.0);
+        assert_eq!((braking.rate, unknown.rate), (100.0, f64::INFINITY));
     }
 
     #[test]

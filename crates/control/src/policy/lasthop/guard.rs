@@ -149,7 +149,7 @@ pub(super) enum Entry {
     Wait,
     /// Begin with a trial at this rate.
     Trial(f64),
-    /// Take the others' rate; with `true` a queue stands.
+    /// Take the others' rate; with `true` there is a queue to drain.
     Join(f64, bool),
 }
 
@@ -241,8 +241,9 @@ impl Guard {
         }
     }
 
-    /// One tick without control in which something was on its way; `target` is the queue aimed at, in s.
-    pub(super) fn without_control(&mut self, signals: &Signals, target: f64) -> Entry {
+    /// One tick without control in which something was on its way; `is_new`: it has filled no queue yet that it had to drain; `target` is
+    /// the queue aimed at, in s.
+    pub(super) fn without_control(&mut self, signals: &Signals, is_new: bool, target: f64) -> Entry {
         let Signals { now, excess, .. } = *signals;
         let free_s = self.free_s(now);
         let is_free = self.is_free(now);
@@ -255,12 +256,12 @@ impl Guard {
         let follows = count > 0.0 && (!is_free || first_look || free_s > FOLLOW_S || most_control);
         let queue = excess > target;
         let knows_free = self.has_looked && self.own_free > 0.0;
-        if follows && (!knows_free || !queue) {
+        if follows && (is_new || !knows_free || !queue) {
             // Without a rate of one's own there is nothing else to measure theirs by; who has just come has got nothing yet.
             let rate = (sum / count).max(signals.delivered / BELIEVED);
             self.part = part_for(signals).min(TRIAL_PARTS.1);
             self.begin(signals, rate);
-            return Entry::Join(rate, queue);
+            return Entry::Join(rate, queue && !is_new);
         }
         if !queue || (is_free && !follows) {
             return Entry::Wait;
@@ -431,7 +432,7 @@ mod tests {
             .find_map(|at_s| {
                 let now = signals(at_s, 0.2, 1e6);
                 guard.look(&now, at_s, AIM);
-                match guard.without_control(&now, AIM) {
+                match guard.without_control(&now, false, AIM) {
                     Entry::Trial(rate) => Some((at_s, rate)),
                     Entry::Join(..) => panic!("nobody else is there"),
                     Entry::Wait => None,
@@ -445,7 +446,7 @@ mod tests {
         // However little the others get: 0.2 s of queue, so the most that a trial asks for.
         let (at_s, rate) = trial(&mut Guard::default());
         assert_eq!((at_s, rate), (10.0, 0.75 * 1e6));
-        let calm = Guard::default().without_control(&signals(100.0, 0.005, 1e6), AIM);
+        let calm = Guard::default().without_control(&signals(100.0, 0.005, 1e6), false, AIM);
         assert!(matches!(calm, Entry::Wait));
     }
 
@@ -456,7 +457,7 @@ mod tests {
             let terminals = [6, 9, 7, 5][tick % 4];
             let now = Signals { terminals, ..signals(tick as f64 / 2.0, 0.2, 1e6) };
             guard.look(&now, 9.0, AIM);
-            guard.without_control(&now, AIM);
+            guard.without_control(&now, false, AIM);
         }
         let mut free_after = |at_s| {
             let now = signals(at_s, 0.2, 1e6);
@@ -477,7 +478,7 @@ mod tests {
             }
             assert!(at_s - begun_s < 12.0, "the trial took {}", at_s - begun_s);
             let free_s = at_s;
-            while matches!(guard.without_control(&signals(at_s, 0.2, 1e6), AIM), Entry::Wait) {
+            while matches!(guard.without_control(&signals(at_s, 0.2, 1e6), false, AIM), Entry::Wait) {
                 at_s += 0.5;
             }
             assert_eq!(at_s - free_s, hold_s);
@@ -493,8 +494,9 @@ mod tests {
             let end = (0..100)
                 .find(|tick| guard.under_control(&signals(at_s(*tick), 0.2, delivered), 7.5e5, true, AIM) == Exit::Harm)
                 .expect("it is in vain");
-            let next = (end..1000)
-                .find(|tick| matches!(guard.without_control(&signals(at_s(*tick), 0.2, 1e6), AIM), Entry::Trial(_)));
+            let next = (end..1000).find(|tick| {
+                matches!(guard.without_control(&signals(at_s(*tick), 0.2, 1e6), false, AIM), Entry::Trial(_))
+            });
             (at_s(end) - begun_s, at_s(next.expect("another one follows")) - at_s(end))
         };
         // 10 ticks at three quarters of what was free cost 1.25 s: the least is longer; at two tenths they cost 4 s, at nothing 5 s.
@@ -505,7 +507,7 @@ mod tests {
     fn a_trial_begins_to_count_when_what_was_on_its_way_before_has_arrived_but_no_later_than_after_fifteen_seconds() {
         let takes_s = |in_flight: f64, left: f64| {
             let mut guard = Guard { own_free: 1e6, has_looked: true, ..Guard::default() };
-            guard.without_control(&Signals { in_flight, ..signals(60.0, 0.2, 1e6) }, AIM);
+            guard.without_control(&Signals { in_flight, ..signals(60.0, 0.2, 1e6) }, false, AIM);
             let during = |tick: u32| {
                 let acked = 2.5e5 * f64::from(tick) / 2.0;
                 let in_flight = (in_flight - acked).max(1e4).min(left);
@@ -524,7 +526,7 @@ mod tests {
     fn the_longer_the_queue_the_deeper_the_trial() {
         let rate = |hosts, excess| {
             let mut guard = Guard { own_free: 1e6, has_looked: true, ..Guard::default() };
-            match guard.without_control(&Signals { hosts, ..signals(60.0, excess, 1e6) }, AIM) {
+            match guard.without_control(&Signals { hosts, ..signals(60.0, excess, 1e6) }, false, AIM) {
                 Entry::Trial(rate) => rate,
                 _ => panic!("a trial begins"),
             }
@@ -539,7 +541,7 @@ mod tests {
     fn a_trial_that_brings_nothing_goes_on_with_less_and_what_does_not_get_through_sooner() {
         let after = |delivered: fn(f64) -> f64| {
             let mut guard = Guard { own_free: 1e6, has_looked: true, ..Guard::default() };
-            guard.without_control(&signals(60.0, 0.2, 1e6), AIM);
+            guard.without_control(&signals(60.0, 0.2, 1e6), false, AIM);
             let begun = guard.trial(&signals(0.0, 0.0, 0.0)).expect("it has been free").rate;
             for tick in 0..12 {
                 let rate = guard.trial(&signals(0.0, 0.0, 0.0)).expect("it has been free").rate;
@@ -589,9 +591,9 @@ mod tests {
                 let at_s = f64::from(tick) / 2.0;
                 let now = signals(at_s, if tick == 0 { 0.2 } else { queue }, 1e6);
                 guard.look(&now, at_s, AIM);
-                guard.without_control(&now, AIM);
+                guard.without_control(&now, false, AIM);
             }
-            assert!(matches!(guard.without_control(&signals(10.0, 0.2, 1e6), AIM), Entry::Trial(_)));
+            assert!(matches!(guard.without_control(&signals(10.0, 0.2, 1e6), false, AIM), Entry::Trial(_)));
             guard.trial(&signals(10.0, 0.2, 1e6)).expect("it has been free").free
         };
         assert_eq!((free(0.005), free(0.2)), (None, Some((1e6, 1.0))));
@@ -612,12 +614,26 @@ mod tests {
     fn who_controls_nothing_yet_takes_the_rate_of_the_others_but_no_less_than_half_of_what_it_gets() {
         let joins_at = |rate: f64, delivered| {
             let now = Signals { controlling: 1.0, known: (rate, 1.0), ..signals(60.0, 0.001, delivered) };
-            match Guard::default().without_control(&now, AIM) {
+            match Guard::default().without_control(&now, false, AIM) {
                 Entry::Join(rate, false) => rate,
                 _ => panic!("somebody controls, and no queue stands"),
             }
         };
         assert_eq!((joins_at(1.0, 1e6), joins_at(8e5, 1e6), joins_at(2e5, 0.0)), (5e5, 8e5, 2e5));
+    }
+
+    #[test]
+    fn who_comes_into_a_queue_takes_the_rate_of_the_others_and_who_has_helped_to_fill_it_begins_a_trial() {
+        let enters = |is_new: bool| {
+            let now = Signals { controlling: 1.0, known: (8e5, 1.0), ..signals(60.0, 0.2, 1e3) };
+            let mut guard = Guard { own_free: 2e5, has_looked: true, ..Guard::default() };
+            match guard.without_control(&now, is_new, AIM) {
+                Entry::Join(rate, drains) => (rate, drains),
+                Entry::Trial(rate) => (rate, true),
+                Entry::Wait => panic!("somebody controls"),
+            }
+        };
+        assert_eq!((enters(true), enters(false)), ((8e5, false), (1.5e5, true)));
     }
 
     #[test]
@@ -627,7 +643,7 @@ mod tests {
             let at_s = f64::from(tick) / 2.0;
             let beside = Signals { controlling: 2.0, released: 9.0, ..signals(at_s, 0.2, 1e6) };
             guard.look(&beside, at_s, AIM);
-            guard.without_control(&beside, AIM);
+            guard.without_control(&beside, false, AIM);
         }
         assert_eq!(guard.own_free(), 0.0);
     }
@@ -713,7 +729,7 @@ mod tests {
         assert!(ends_s - begun_s < 40.0, "{}", ends_s - begun_s);
         // And is not talked into it again before its time.
         for tick in 0..59 {
-            let entry = guard.without_control(&liars(ends_s + f64::from(tick) / 2.0), AIM);
+            let entry = guard.without_control(&liars(ends_s + f64::from(tick) / 2.0), false, AIM);
             assert!(matches!(entry, Entry::Wait), "after {} s", f64::from(tick) / 2.0);
         }
     }

@@ -99,12 +99,11 @@ impl Lasthop {
                 self.guard.look(signals, signals.now.saturating_since(since).as_secs_f64(), begin);
             }
             if let Some(since) = self.sending_since.filter(|_| signals.busy) {
-                let (rate, by) = match self.guard.without_control(signals, begin) {
+                let is_new = signals.now.saturating_since(since).as_secs_f64() < NEWCOMER_S;
+                let (rate, by) = match self.guard.without_control(signals, is_new, begin) {
                     Entry::Wait => return,
                     Entry::Trial(rate) => (CommonRate::trial(rate, signals), Trigger::OwnRtt),
-                    Entry::Join(rate, queue) => {
-                        let is_new = signals.now.saturating_since(since).as_secs_f64() < NEWCOMER_S;
-                        let drains = queue && !is_new;
+                    Entry::Join(rate, drains) => {
                         let part = if drains && self.guard.own_free() == 0.0 { UNSEEN } else { 1.0 };
                         (CommonRate::join(part * rate, drains, signals), Trigger::Peer)
                     }
