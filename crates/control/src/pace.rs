@@ -8,7 +8,7 @@
 //! ```
 //!
 //! What busy hosts say is what others act on, and where most devices wait for something to do there are few of them. So where less than
-//! three quarters are busy the idle ones have a quarter of the turns, and the busy ones the others (RFC 3550 §6.2 does so with receivers and senders):
+//! three quarters are busy the idle ones have a quarter of the turns, and the busy ones the others (RFC 3550 §6.2 divides turns so between senders and receivers):
 //!
 //! ```text
 //! T of an idle host = max(base, idle · 4 u), at most 15 s
@@ -62,7 +62,7 @@ pub struct Pace {
     hurried: bool,
     /// Regular beacons sent since somebody was heard.
     unheard: u32,
-    /// Whether the host was busy when it was last asked.
+    /// Whether the host was busy when it was last asked, or has not said yet that it no longer is.
     busy: bool,
 }
 
@@ -112,7 +112,7 @@ impl Pace {
     pub fn poll(&mut self, now: Time, others: Crowd, datagrams: usize, report: &Report, draw: f64) -> Option<Due> {
         let Report { busy_flows, controlling, congested, .. } = *report;
         let says = Said { busy: busy_flows > 0, controlling, congested };
-        self.busy = says.busy;
+        self.busy = says.busy || self.said.is_some_and(|said| said.busy);
         if others.hosts > 0 {
             self.unheard = 0;
         }
@@ -124,7 +124,7 @@ impl Pace {
         } else {
             return None;
         }
-        self.said = Some(says);
+        (self.said, self.busy) = (Some(says), says.busy);
         Some(Due { interval: self.due_at(others, datagrams).saturating_since(now) })
     }
 }
@@ -135,7 +135,7 @@ fn stretched(others: Crowd, datagrams: usize, busy: bool) -> Span {
     let turn_ns = PER_DATAGRAM.as_nanos().saturating_mul(count(datagrams));
     let turns = |turns: u64| Span::from_nanos(turn_ns.saturating_mul(turns)).min(LONGEST);
     let hosts = count(others.hosts.saturating_add(1));
-    let busy_ones = count(others.busy.min(others.hosts)) + u64::from(busy);
+    let busy_ones = count(others.busy.min(others.hosts)).saturating_add(busy.into());
     let idle = hosts.saturating_sub(busy_ones);
     if busy_ones == 0 || idle <= hosts / IDLE_PART {
         return turns(hosts);
@@ -169,10 +169,9 @@ mod tests {
         Crowd { hosts, busy: if busy { hosts } else { 0 } }
     }
 
-    /// Announced, in ms, beside others that are all as this one is.
+    /// Announced, in ms, beside others that are busy, so that all take turns; or beside two who are not.
     fn poll(pace: &mut Pace, milliseconds: u64, peers: usize, report: Report) -> Option<u64> {
-        pace.poll(at(milliseconds), others(peers, report.busy_flows > 0), 1, &report, 0.5)
-            .map(|due| due.interval.as_millis())
+        pace.poll(at(milliseconds), others(peers, peers > 2), 1, &report, 0.5).map(|due| due.interval.as_millis())
     }
 
     #[test]
@@ -214,6 +213,7 @@ mod tests {
         );
         // Where nobody is busy, too.
         assert_eq!(pace.interval(others(15, false), 1, false).as_millis(), 1280);
+        assert_eq!(pace.interval(others(usize::MAX, true), 1, true), LONGEST);
         for hosts in 1..200 {
             for busy in 1..hosts {
                 let (busy_ms, idle_ms) = intervals_ms(hosts, busy);
@@ -302,6 +302,20 @@ mod tests {
         // 16 s / 0.8 s = 20, with one at 0 and one at the end.
         let sent = sent.count();
         assert!((19..=21).contains(&sent), "{sent}");
+    }
+
+    #[test]
+    fn a_busy_host_that_has_said_so_at_once_says_as_soon_that_it_is_idle_again() {
+        // Six of sixteen are busy: 0.64 s, and 3.2 s of idle ones.
+        let mut pace = Pace::new(BASE, at(0), 0.0);
+        let mut poll = |milliseconds, report: Report| {
+            let others = Crowd { hosts: 15, busy: 6 - usize::from(report.busy_flows > 0) };
+            pace.poll(at(milliseconds), others, 1, &report, 0.5).map(|due| due.interval.as_millis())
+        };
+        assert_eq!(poll(0, IDLE), Some(3200));
+        assert_eq!(poll(100, BUSY), Some(1180)); // at 2 · 640
+        assert_eq!(poll(600, IDLE), None);
+        assert!(poll(1600, IDLE).is_some());
     }
 
     #[test]

@@ -35,7 +35,8 @@ const SLACK: f64 = 1.1;
 const PROPORTIONAL: f64 = 1.5;
 /// And is at least and at most this, over r.
 const PACES: (f64, f64) = (0.8, 1.1);
-/// With a queue of so many q*, where less than the second part of r gets through, r falls to what does, at most to the third at once.
+/// With a queue of so many q*, where less than the second part of r gets through, r falls to what does, at most to the third at once. Such a queue
+/// is nothing unusual among many hosts (below); what does not get through is.
 const NOT_USED: (f64, f64, f64) = (2.0, 0.85, 0.5);
 /// r rises by this part per tick at q = 0, in proportion to what is missing to q*.
 const RISE: f64 = 0.02;
@@ -55,6 +56,8 @@ const FALLEN: (f64, f64) = (3.0, 0.5);
 const FALLEN_TICKS: u32 = 8;
 /// Without a queue, and y above this times what all got while free and congested, it had collapsed then.
 const MORE_WITHOUT: f64 = 1.6;
+/// The hosts that were there then are those that were heard, or as many as have been since control began, but no more than so many times the former.
+const MOST_UNHEARD: f64 = 2.0;
 /// Where there are two hosts, and were two then, and both tell what they got, less tells it from chance.
 const MORE_OF_TWO: f64 = 1.1;
 /// Windows of so many segments and more are left to the acknowledgements where the medium may collapse, ...
@@ -92,7 +95,7 @@ pub(super) struct CommonRate {
     fallen_ticks: u32,
     forgiven_ticks: u32,
     arrival_ticks: u32,
-    /// The most busy hosts since control began.
+    /// The most busy hosts since control began, or since the last pause.
     most_terminals: u32,
     /// y while all were free and the first queue stood, and the most hosts that were there; infinite: not known.
     congested: (f64, f64),
@@ -296,7 +299,7 @@ impl CommonRate {
         let (congested, hosts) = self.congested;
         let are_two = signals.terminals == 2 && signals.hosts == 2 && signals.told_free.1 == 1.0 && hosts == 2.0;
         let more = if are_two { MORE_OF_TWO } else { MORE_WITHOUT };
-        let most = f64::max(hosts, self.most_terminals.into());
+        let most = f64::from(self.most_terminals).clamp(hosts, MOST_UNHEARD * hosts);
         let shared = congested * f64::max(1.0, most / f64::from(signals.terminals));
         if self.fallen_ticks >= FALLEN_TICKS {
             self.edge = Some(Edge::passed(self.proven));
@@ -592,6 +595,20 @@ mod tests {
                 law.on_tick(&Signals { excess: 0.001, ..bottleneck.signals(got) }, trial);
             }
             assert_eq!(law.is_careful(), collapses, "{came_to}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_get_through_is_not_asked_for_any_longer_where_a_queue_stands() {
+        // The queue in q*, and what gets through of r: 0.7 and 0.9.
+        for (queue, used, falls) in [(1.9, 0.7, false), (2.1, 0.7, true), (2.1, 0.9, false)] {
+            let fair = 5e5;
+            let signals = Signals { terminals: 5, ..Signals::alone(0.004, 0.0, used * fair) };
+            let mut law = CommonRate::join(fair, false, &signals);
+            let excess = queue * law.shape(&signals).target;
+            law.on_tick(&Signals { excess, ..signals }, None);
+            let expected = if falls { used..used + 1e-9 } else { 0.98..1.0 };
+            assert!(expected.contains(&(law.rate / fair)), "{queue} q*, {used}: {}", law.rate / fair);
         }
     }
 

@@ -39,7 +39,8 @@ const BACK: f64 = 0.93;
 /// From there it rises by this part per tick; beyond the edge, which was elsewhere then, by this part of what it is beyond more.
 const CREEP: (f64, f64) = (0.001, 0.1);
 /// Where r is at least the first part of the edge, and the mean of all within so many times that either way, the edge follows by the square root:
-/// hosts that have found it at different rates would stay at these.
+/// hosts that have found it at different rates would stay at these. But no further than so many times from where a queue showed it: one who
+/// always says too little would draw it to nothing.
 const AGREE: (f64, f64) = (0.85, 1.5);
 /// A queue on the way back: the edge is nearer than it was thought to be, by this.
 const NEARER: f64 = 0.95;
@@ -51,6 +52,8 @@ const MILD: (f64, u32) = (2.0, 4);
 pub(super) struct Edge {
     /// The common rate at which the medium begins to collapse, in bytes of payload per second; infinite: not known yet.
     rate: f64,
+    /// The same as a queue, or others, showed it: the hosts' agreement moves it from there by [`AGREE`].1 at most.
+    shown: f64,
     queue: Option<Queue>,
     /// Queues in a row after which nothing collapsed.
     mild: u32,
@@ -70,12 +73,12 @@ struct Queue {
 impl Edge {
     /// There is one, nobody knows where.
     pub(super) fn somewhere() -> Self {
-        Self { rate: f64::INFINITY, queue: None, mild: 0 }
+        Self { rate: f64::INFINITY, shown: f64::INFINITY, queue: None, mild: 0 }
     }
 
     /// It is near `rate`, as others know.
     pub(super) fn at(rate: f64) -> Self {
-        Self { rate, ..Self::somewhere() }
+        Self { rate, shown: rate, ..Self::somewhere() }
     }
 
     /// It has been passed at `rate`: a queue stands.
@@ -83,22 +86,23 @@ impl Edge {
         Self {
             rate,
             queue: Some(Queue { before: f64::INFINITY, most: f64::INFINITY, gentle: false }),
-            ..Self::somewhere()
+            ..Self::at(rate)
         }
     }
 
     /// A host's share has become `by` times as large.
     pub(super) fn scale(&mut self, by: f64) {
         self.rate *= by;
+        self.shown *= by;
     }
 
-    /// r, which was `own`, has become `agreed`, the mean of the hosts: where they take the edge to be is in these. Nothing to learn from while
-    /// anybody brakes, or comes back.
+    /// r, which was `own`, has become `agreed`, the mean of the hosts: where they take the edge to be is in these. There is nothing to learn while
+    /// this host brakes or comes back, and little where others do, as far away as the mean is then.
     pub(super) fn agree(&mut self, own: f64, agreed: f64) {
         let by = agreed / own;
-        let nobody_brakes = by < AGREE.1 && by * AGREE.1 > 1.0;
-        if self.queue.is_none() && self.rate.is_finite() && own > AGREE.0 * self.rate && nobody_brakes {
-            self.rate *= by.sqrt();
+        let is_near = by < AGREE.1 && by * AGREE.1 > 1.0;
+        if self.queue.is_none() && self.rate.is_finite() && own > AGREE.0 * self.rate && is_near {
+            self.rate = (self.rate * by.sqrt()).clamp(self.shown / AGREE.1, self.shown * AGREE.1);
         }
     }
 
@@ -125,6 +129,7 @@ impl Edge {
         } else if excess > target {
             let on_the_way_back = self.rate.is_finite() && onset < BACK * self.rate;
             self.rate = if on_the_way_back { NEARER * self.rate } else { onset };
+            self.shown = self.rate;
             let gentle = congested > GENTLE.0 * self.rate;
             self.queue = Some(Queue { before: excess, most: excess / target, gentle });
             return Some(if gentle { GENTLE.1 } else { BRAKE });
@@ -199,7 +204,18 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_learned_of_the_edge_while_anybody_brakes_or_comes_back() {
+    fn one_who_always_says_too_little_or_too_much_moves_the_edge_by_half_at_most() {
+        for (says, becomes) in [(0.9, 100.0 / 1.5), (1.1, 150.0)] {
+            let mut edge = Edge::at(100.0);
+            for _ in 0..1000 {
+                edge.agree(edge.rate, says * edge.rate);
+            }
+            assert!((edge.rate / becomes - 1.0).abs() < 1e-9, "{says}: {}", edge.rate);
+        }
+    }
+
+    #[test]
+    fn nothing_is_learned_of_the_edge_while_a_host_brakes_or_comes_back() {
         // What the host's own r was, what the mean of all is, and what becomes of the edge.
         for (own, agreed, becomes) in
             [(100.0, 81.0, 90.0), (100.0, 121.0, 110.0), (100.0, 60.0, 100.0), (80.0, 90.0, 100.0)]

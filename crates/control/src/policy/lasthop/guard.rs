@@ -257,8 +257,10 @@ impl Guard {
         let queue = excess > target;
         let knows_free = self.has_looked && self.own_free > 0.0;
         if follows && (is_new || !knows_free || !queue) {
-            // Without a rate of one's own there is nothing else to measure theirs by; who has just come has got nothing yet.
-            let rate = (sum / count).max(signals.delivered / BELIEVED);
+            // Without a rate of one's own there is nothing else to measure theirs by; who has just come has got nothing yet, and may know what is
+            // free.
+            let known = if queue && knows_free { STARVED * self.own_free } else { 0.0 };
+            let rate = (sum / count).max(signals.delivered / BELIEVED).max(known);
             self.part = part_for(signals).min(TRIAL_PARTS.1);
             self.begin(signals, rate);
             return Entry::Join(rate, queue && !is_new);

@@ -1,6 +1,6 @@
 //! What the tick shows: the host's own connections and what its peers say, as the few numbers that the control law looks at.
 
-use crate::pace::PER_DATAGRAM;
+use crate::pace::{LONGEST, PER_DATAGRAM};
 use crate::peers::{Peer, Report};
 use crate::policy::{FlowId, FlowObservation, Observation};
 use std::collections::BTreeMap;
@@ -11,8 +11,8 @@ use units::{Rate, Span, Time};
 const AGE_S: f64 = 0.3;
 /// What a peer says of its goodput counts for so long, in s, ...
 const DELIVERED_AGE_S: f64 = 1.0;
-/// ... and of the newest so many for so many of the intervals at which hosts speak: where many are idle the busy ones are heard so seldom that the
-/// mean would be of whoever has just spoken.
+/// ... and of the newest so many for so many times as long as all hosts take to speak in turn: where they are many, or one beacon gets lost, the mean
+/// would be of whoever has just spoken.
 const DELIVERED_LEAST: (usize, f64) = (3, 1.5);
 /// An idle peer's goodput counts from this on, in bytes per second: it waits for a timeout, and has not just asked for something.
 const WAITING: f64 = 3000.0;
@@ -80,7 +80,7 @@ pub(super) struct Signals {
     pub(super) excess: f64,
     /// Lowest RTT: the mean in the same way.
     pub(super) base: f64,
-    /// Goodput: the mean over this host and the peers just heard.
+    /// Goodput: the mean over this host and the peers heard lately.
     pub(super) mean_delivered: f64,
     /// Busy hosts, this one included.
     pub(super) terminals: u32,
@@ -277,7 +277,7 @@ impl Own {
 /// The mean of this host's goodput and of what those have told that have been heard not too long ago: their ages in s, and goodputs.
 fn mean_delivered(own: f64, told: &mut [(f64, f64)], hosts: u32) -> f64 {
     told.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
-    let interval_s = PER_DATAGRAM.as_secs_f64() * f64::from(hosts);
+    let interval_s = (PER_DATAGRAM.as_secs_f64() * f64::from(hosts)).min(LONGEST.as_secs_f64());
     let longest_s = |rank| {
         if rank < DELIVERED_LEAST.0 { DELIVERED_AGE_S.max(DELIVERED_LEAST.1 * interval_s) } else { DELIVERED_AGE_S }
     };
