@@ -76,15 +76,6 @@ pub struct Neighbourhood {
     hosts: usize,
 }
 
-/// How many other hosts share the air.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Crowd {
-    /// All of them.
-    pub hosts: usize,
-    /// Of these, who was busy when heard last.
-    pub busy: usize,
-}
-
 /// What a [`PeerTable`] puts up with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -248,7 +239,7 @@ impl Neighbourhood {
         Self { peers, hosts }
     }
 
-    /// How many other hosts share the air, busy or not, those included of whom nothing is heard, as far as can be told ([`PeerTable::crowd`]).
+    /// How many other hosts share the air, busy or not, those included of whom nothing is heard, as far as can be told ([`PeerTable::hosts`]).
     pub const fn hosts(&self) -> usize {
         self.hosts
     }
@@ -394,34 +385,25 @@ impl PeerTable {
     /// the time remembered nothing is heard with probability (1 − p)^m; so each that is heard stands for
     /// 1 / (1 − (1 − p)^m) (the estimator of Horvitz and Thompson, 1952). A crowd that gathers speaks less and less often, so the
     /// beacons that a peer should have sent since it was heard are reckoned from the longer of its interval and the usual one (the
-    /// median of the busy ones, or of the idle ones), and once it is heard again from the one that it announces then.
-    pub fn crowd(&mut self, now: Time) -> Crowd {
+    /// median), and once it is heard again from the one that it announces then.
+    pub fn hosts(&mut self, now: Time) -> usize {
         self.forget_old(now);
         self.since.get_or_insert(now);
-        let usual = [false, true].map(|busy| {
-            let alike = self.peers.values().filter(|entry| entry.is_busy() == busy);
-            let mut intervals: Vec<Span> = alike.map(|entry| entry.interval).collect();
-            intervals.sort_unstable();
-            intervals.get(intervals.len() / 2).copied().unwrap_or_default()
-        });
-        let usual = |entry: &Entry| usual[usize::from(entry.is_busy())];
+        let mut intervals: Vec<Span> = self.peers.values().map(|entry| entry.interval).collect();
+        intervals.sort_unstable();
+        let usual = intervals.get(intervals.len() / 2).copied().unwrap_or_default();
         let (mut heard, mut announced) = (1.0, 2.0); // before anybody is heard again: every second one
         for entry in self.peers.values() {
             heard += entry.heard;
-            announced += entry.announced + entry.due_since_heard(now, usual(entry));
+            announced += entry.announced + entry.due_since_heard(now, usual);
         }
         let lost = 1.0 - f64::min(heard / announced, 1.0);
         let stands_for = |entry: &Entry| {
-            let since_listening = entry.missed_before + entry.announced + entry.due_since_heard(now, usual(entry));
+            let since_listening = entry.missed_before + entry.announced + entry.due_since_heard(now, usual);
             let sent = since_listening.min(REMEMBERED.as_secs_f64() / entry.interval_s()).max(1.0);
             1.0 / (1.0 - lost.powf(sent))
         };
-        let (mut hosts, mut busy) = (0.0, 0.0);
-        for entry in self.peers.values() {
-            hosts += stands_for(entry);
-            busy += if entry.is_busy() { stands_for(entry) } else { 0.0 };
-        }
-        Crowd { hosts: f64::round(hosts) as usize, busy: f64::round(busy) as usize }
+        self.peers.values().map(stands_for).sum::<f64>().round() as usize
     }
 
     /// Forgets every peer, for when this host has moved or slept. The counts go on.
@@ -438,7 +420,7 @@ impl PeerTable {
 
     /// Those who have not aged out.
     pub fn neighbourhood(&mut self, now: Time) -> Neighbourhood {
-        let hosts = self.crowd(now).hosts;
+        let hosts = self.hosts(now);
         let there = self.peers.iter().filter(|(_, entry)| !entry.has_aged_out(now));
         let peer = |(id, entry): (&PeerId, &Entry)| Peer { id: *id, report: entry.report, heard_at: entry.heard_at };
         Neighbourhood { peers: there.map(peer).collect(), hosts }
@@ -476,10 +458,6 @@ impl Entry {
     /// Beacons that should have come since the last one, if the interval it announced has been stretched to `at_least` meanwhile.
     fn due_since_heard(&self, now: Time, at_least: Span) -> f64 {
         now.saturating_since(self.heard_at).as_secs_f64() / self.interval_s().max(at_least.as_secs_f64())
-    }
-
-    fn is_busy(&self) -> bool {
-        self.report.busy_flows > 0
     }
 
     fn has_aged_out(&self, now: Time) -> bool {
@@ -570,7 +548,7 @@ mod tests {
         let estimate = |heard_of_64: u64| {
             let mut table = PeerTable::new(Limits::default());
             let (mut random, mut now) = (1_u64, Time::ZERO);
-            table.crowd(now);
+            table.hosts(now);
             for beacon in 0..1500_u64 {
                 now += Span::from_millis(80);
                 random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -578,7 +556,7 @@ mod tests {
                     table.on_report(now, PeerId(beacon % 100), Span::from_secs(8), BUSY).expect("heard");
                 }
             }
-            (table.crowd(now).hosts, table.peers.len())
+            (table.hosts(now), table.peers.len())
         };
         assert_eq!(estimate(64), (100, 100));
         // 7.5 beacons of each in the minute that is remembered: one in four heard, 1 - 0.75^7.5 = 88 of 100 hosts are known; one
@@ -588,7 +566,7 @@ mod tests {
         let (hosts, known) = estimate(4);
         assert!((75..=125).contains(&hosts) && (28..=48).contains(&known), "{hosts}, of which {known} are known");
         let mut nobody = PeerTable::new(Limits::default());
-        assert_eq!((nobody.crowd(at(0)).hosts, nobody.crowd(at(60_000)).hosts), (0, 0));
+        assert_eq!((nobody.hosts(at(0)), nobody.hosts(at(60_000))), (0, 0));
     }
 
     #[test]
@@ -599,37 +577,17 @@ mod tests {
         for beacon in 0..150 {
             let (now, interval) = (at(80 * beacon), if beacon < 50 { BASE } else { Span::from_secs(4) });
             table.on_report(now, PeerId(beacon % 50), interval, BUSY).expect("heard");
-            most = most.max(if beacon >= 75 { table.crowd(now).hosts } else { 0 });
+            most = most.max(if beacon >= 75 { table.hosts(now) } else { 0 });
         }
         assert!((50..=55).contains(&most), "{most}");
-    }
-
-    #[test]
-    fn of_a_crowd_that_is_hardly_heard_the_busy_ones_are_reckoned_as_the_idle_ones_are() {
-        // Thirty busy hosts speak every 0.8 s and seventy idle ones every 8 s, and one beacon in sixteen is heard.
-        let mut table = PeerTable::new(Limits::default());
-        let mut random = 1_u64;
-        table.crowd(at(0));
-        for step in 0..1500_u64 {
-            let now = at(80 * step);
-            for id in (0..100).filter(|id| if *id < 30 { step % 10 == id % 10 } else { step % 100 == *id }) {
-                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                if random >> 60 == 0 {
-                    let (interval, report) = if id < 30 { (800, BUSY) } else { (8000, Report::IDLE) };
-                    table.on_report(now, PeerId(id), Span::from_millis(interval), report).expect("heard");
-                }
-            }
-        }
-        let Crowd { hosts, busy } = table.crowd(at(120_000));
-        assert!((26..=34).contains(&busy) && (75..=125).contains(&hosts), "{busy} of {hosts}");
     }
 
     #[test]
     fn a_host_that_is_gone_is_no_longer_reckoned_with_after_a_minute() {
         let mut table = PeerTable::new(Limits::default());
         table.on_report(at(0), PeerId(1), BASE, BUSY).expect("heard");
-        assert!(table.crowd(at(59_999)).hosts >= 1);
-        assert_eq!(table.crowd(at(60_000)).hosts, 0);
+        assert!(table.hosts(at(59_999)) >= 1);
+        assert_eq!(table.hosts(at(60_000)), 0);
     }
 
     #[test]

@@ -84,7 +84,7 @@ pub(super) struct Signals {
     pub(super) mean_delivered: f64,
     /// Busy hosts, this one included.
     pub(super) terminals: u32,
-    /// Hosts that share the air, this one included, heard or not ([`crate::peers::PeerTable::crowd`]).
+    /// Hosts that share the air, this one included, heard or not ([`crate::peers::PeerTable::hosts`]).
     pub(super) hosts: u32,
     /// The common rates that were heard since the last tick: their sum and number.
     pub(super) heard: (f64, f64),
