@@ -626,8 +626,8 @@ mod tests {
 
     #[test]
     fn who_comes_into_a_queue_takes_the_rate_of_the_others_and_who_has_helped_to_fill_it_begins_a_trial() {
-        let enters = |is_new: bool| {
-            let now = Signals { controlling: 1.0, known: (8e5, 1.0), ..signals(60.0, 0.2, 1e3) };
+        let enters = |is_new: bool, theirs: f64| {
+            let now = Signals { controlling: 1.0, known: (theirs, 1.0), ..signals(60.0, 0.2, 1e3) };
             let mut guard = Guard { own_free: 2e5, has_looked: true, ..Guard::default() };
             match guard.without_control(&now, is_new, AIM) {
                 Entry::Join(rate, drains) => (rate, drains),
@@ -635,7 +635,9 @@ mod tests {
                 Entry::Wait => panic!("somebody controls"),
             }
         };
-        assert_eq!((enters(true), enters(false)), ((8e5, false), (1.5e5, true)));
+        assert_eq!((enters(true, 8e5), enters(false, 8e5)), ((8e5, false), (1.5e5, true)));
+        // But no less than a tenth of what it knows to be free.
+        assert_eq!(enters(true, 1.0), (2e4, false));
     }
 
     #[test]
