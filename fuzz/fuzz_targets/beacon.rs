@@ -7,7 +7,7 @@ use control::bound::LEAST_PACING_RATE;
 use control::governor::{FlowSample, Governor};
 use control::group::Label;
 use control::pace::{LONGEST, Pace};
-use control::peers::{LONGEST_AGE_OUT, Limits, PeerId, PeerTable, Report};
+use control::peers::{Crowd, LONGEST_AGE_OUT, Limits, PeerId, PeerTable, Report};
 use control::policy::{FlowId, PolicyName, PolicySettings};
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
@@ -46,6 +46,7 @@ struct Words {
     elsewhere: bool,
     interval_ms: u32,
     busy_flows: u16,
+    waiting: bool,
     rtts_us: (Option<u32>, Option<u32>),
     controlling: bool,
     congested: bool,
@@ -66,6 +67,7 @@ impl Words {
             interval: Span::from_millis(self.interval_ms.into()),
             report: Report {
                 busy_flows: self.busy_flows,
+                waiting: self.waiting,
                 srtt: rtt(self.rtts_us.0),
                 min_rtt: rtt(self.rtts_us.1),
                 controlling: self.controlling,
@@ -152,9 +154,11 @@ impl Host {
             self.report = turn.report;
         }
 
-        let hosts = self.table.hosts(now);
+        let others = self.table.crowd(now);
+        let Crowd { hosts, senders } = others;
         assert!(hosts >= peers.peers().len() && hosts < 100_000, "{hosts} hosts, {} peers", peers.peers().len());
-        if let Some(due) = self.pace.poll(now, hosts, 2, &self.report, 0.5) {
+        assert!(senders <= hosts, "{senders} of {hosts} are senders");
+        if let Some(due) = self.pace.poll(now, others, 2, &self.report, 0.5) {
             // One at once may put the next off by an interval.
             assert!(due.interval <= Span::from_nanos(2 * LONGEST.as_nanos()));
         }

@@ -114,18 +114,18 @@ impl Hearing {
 
     /// When the next beacon is due, as it looks now.
     pub(crate) fn next_beacon_at(&mut self, now: Time) -> Time {
-        self.pace.due_at(self.ear.table.hosts(now), self.sockets.open())
+        self.pace.due_at(self.ear.table.crowd(now), self.sockets.open())
     }
 
     /// Says `report` to all peers if it is time to.
     pub(crate) fn poll_send(&mut self, now: Time, report: Report) {
-        let (peers, datagrams) = (self.ear.table.hosts(now), self.sockets.open());
+        let (others, datagrams) = (self.ear.table.crowd(now), self.sockets.open());
         if datagrams == 0 {
             // Nothing is said, and nobody could have answered.
             self.pace = Pace::new(self.base_interval, now, rand::random());
             return;
         }
-        let Some(Due { interval }) = self.pace.poll(now, peers, datagrams, &report, rand::random()) else { return };
+        let Some(Due { interval }) = self.pace.poll(now, others, datagrams, &report, rand::random()) else { return };
         let Self { sockets, ear, sender, last_timestamp_ns, .. } = self;
         let (sent, unsent) = sockets.send(now, || {
             let timestamp_ns = next_timestamp(clock::wall_ns(), sender, last_timestamp_ns);

@@ -7,7 +7,7 @@
 //! | --- | --- | --- | --- |
 //! | 0 | 4 | magic | `LHOP` (4c 48 4f 50) |
 //! | 4 | 1 | version | 2 |
-//! | 5 | 1 | flags | bit 0: a tag follows; bit 1: controlling; bit 2: congested; bit 3: extended; bit 4: released; bit 5: harmed; bit 6: careful; others 0 |
+//! | 5 | 1 | flags | bit 0: a tag follows; bit 1: controlling; bit 2: congested; bit 3: extended; bit 4: released; bit 5: harmed; bit 6: careful; bit 7: waiting |
 //! | 6 | 2 | busy_flows | connections that are sending |
 //! | 8 | 8 | sender | random, chosen at each start |
 //! | 16 | 8 | timestamp_ns | wall clock, ns since 1970-01-01 UTC; rises with every beacon of a sender |
@@ -63,8 +63,8 @@ const FLAG_EXTENDED: u8 = 8;
 const FLAG_RELEASED: u8 = 16;
 const FLAG_HARMED: u8 = 32;
 const FLAG_CAREFUL: u8 = 64;
+const FLAG_WAITING: u8 = 128;
 const ONLY_EXTENDED: u8 = FLAG_RELEASED | FLAG_HARMED | FLAG_CAREFUL;
-const FLAGS: u8 = FLAG_AUTHENTICATED | FLAG_CONTROLLING | FLAG_CONGESTED | FLAG_EXTENDED | ONLY_EXTENDED;
 
 /// What one beacon says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,6 +135,7 @@ impl Beacon {
     pub fn encode(&self, key: Option<&GroupKey>) -> Vec<u8> {
         let Report {
             busy_flows,
+            waiting,
             srtt,
             min_rtt,
             controlling,
@@ -155,7 +156,8 @@ impl Beacon {
             | flag(extended, FLAG_EXTENDED)
             | flag(released, FLAG_RELEASED)
             | flag(harmed, FLAG_HARMED)
-            | flag(careful, FLAG_CAREFUL);
+            | flag(careful, FLAG_CAREFUL)
+            | flag(waiting, FLAG_WAITING);
         let mut datagram = Vec::with_capacity(LONGEST_BYTES);
         datagram.extend_from_slice(&MAGIC);
         datagram.extend_from_slice(&[VERSION, flags]);
@@ -199,7 +201,7 @@ impl Beacon {
             return Err(Reject::Version);
         }
         let extended = flags & FLAG_EXTENDED != 0;
-        if flags & !FLAGS != 0 || (!extended && flags & ONLY_EXTENDED != 0) {
+        if !extended && flags & ONLY_EXTENDED != 0 {
             return Err(Reject::Flags);
         }
         let authenticated = flags & FLAG_AUTHENTICATED != 0;
@@ -233,6 +235,7 @@ impl Beacon {
                 released: flags & FLAG_RELEASED != 0,
                 harmed: flags & FLAG_HARMED != 0,
                 careful: flags & FLAG_CAREFUL != 0,
+                waiting: flags & FLAG_WAITING != 0,
             },
         };
         // There is one way to say a thing: who has nothing to add says nothing.
@@ -360,6 +363,7 @@ mod tests {
             interval: Span::from_millis(300),
             report: Report {
                 busy_flows: 2,
+                waiting: true,
                 srtt: Some(Span::from_millis(700)),
                 min_rtt: Some(Span::from_millis(256)),
                 controlling: true,
@@ -380,7 +384,7 @@ mod tests {
         #[rustfmt::skip]
         let expected = [
             0x4c, 0x48, 0x4f, 0x50, // LHOP
-            2, 106,                 // version 2, controlling, extended, harmed, careful
+            2, 234,                 // version 2, controlling, extended, harmed, careful, waiting
             0, 2,                   // busy_flows
             0, 0, 0, 0, 0, 0, 1, 2, // sender 258
             0, 0, 0, 0, 0, 0, 0, 9, // timestamp
@@ -398,9 +402,9 @@ mod tests {
 
     #[test]
     fn whoever_has_nothing_to_add_sends_the_short_one() {
-        let of_old = Report { busy_flows: 2, controlling: true, ..Report::default() };
+        let of_old = Report { busy_flows: 2, waiting: true, controlling: true, ..Report::default() };
         let short = Beacon { report: of_old, ..beacon(1, 2) }.encode(None);
-        assert_eq!((short.len(), short[5]), (PLAIN_BYTES, FLAG_CONTROLLING));
+        assert_eq!((short.len(), short[5]), (PLAIN_BYTES, FLAG_CONTROLLING | FLAG_WAITING));
         assert_eq!(Beacon::decode(&short, None).map(|beacon| beacon.report), Ok(of_old));
         assert_eq!(beacon(1, 2).encode(Some(&ours())).len(), LONGEST_BYTES);
     }
@@ -554,8 +558,16 @@ mod tests {
         let nothing = Just((Rate::ZERO, Rate::ZERO, None, Rate::ZERO, (false, false, false)));
         let ours = prop_oneof![nothing, (rate(), rate(), excess, rate(), any::<(bool, bool, bool)>())];
         let whence = (any::<u64>(), any::<u64>(), any::<u64>(), any::<u32>());
-        (whence, any::<u16>(), rtt(), rtt(), any::<bool>(), any::<bool>(), ours).prop_map(
-            |((sender, timestamp_ns, group, interval_ms), busy_flows, srtt, min_rtt, controlling, congested, ours)| {
+        (whence, any::<(u16, bool)>(), rtt(), rtt(), any::<bool>(), any::<bool>(), ours).prop_map(
+            |(
+                (sender, timestamp_ns, group, interval_ms),
+                (busy_flows, waiting),
+                srtt,
+                min_rtt,
+                controlling,
+                congested,
+                ours,
+            )| {
                 Beacon {
                     sender: PeerId(sender),
                     timestamp_ns,
@@ -563,6 +575,7 @@ mod tests {
                     interval: Span::from_millis(interval_ms.into()),
                     report: Report {
                         busy_flows,
+                        waiting,
                         srtt,
                         min_rtt,
                         controlling,

@@ -34,6 +34,8 @@ pub struct PeerId(pub u64);
 pub struct Report {
     /// Its connections that are sending through the shared access point.
     pub busy_flows: u16,
+    /// Another has something to send, of which nothing arrives: it waits for a timeout, say.
+    pub waiting: bool,
     /// Smoothed RTT of the busy connection whose RTT has risen most.
     pub srtt: Option<Span>,
     /// Lowest RTT of the same connection.
@@ -75,6 +77,19 @@ pub struct Neighbourhood {
     peers: Vec<Peer>,
     hosts: usize,
 }
+
+/// How many other hosts share the air.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Crowd {
+    /// All of them.
+    pub hosts: usize,
+    /// Of these, who had something to send when heard last, or has not been heard for so long that it may have by now.
+    pub senders: usize,
+}
+
+/// An idle peer that has let more beacons than this be missed may have something to send by now: where many lose theirs in a queue,
+/// all were idle when they were heard last.
+const SILENT: f64 = 2.0;
 
 /// What a [`PeerTable`] puts up with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,6 +199,7 @@ impl Report {
     #[cfg(test)]
     pub(crate) const IDLE: Self = Self {
         busy_flows: 0,
+        waiting: false,
         srtt: None,
         min_rtt: None,
         controlling: false,
@@ -212,12 +228,18 @@ impl Report {
         });
         Self {
             busy_flows: u16::try_from(busy().count()).unwrap_or(u16::MAX),
+            waiting: flows.iter().any(|flow| !flow.busy && (flow.in_flight_segments > 0 || flow.backlogged)),
             srtt: risen_most.and_then(|flow| flow.srtt),
             min_rtt: risen_most.and_then(|flow| flow.min_rtt),
             controlling,
             congested,
             ..Self::default()
         }
+    }
+
+    /// Whether it has something to send, whether that gets through or not.
+    pub const fn has_something_to_send(&self) -> bool {
+        self.busy_flows > 0 || self.waiting
     }
 
     /// RTT / lowest RTT; `None` before both are known.
@@ -239,7 +261,7 @@ impl Neighbourhood {
         Self { peers, hosts }
     }
 
-    /// How many other hosts share the air, busy or not, those included of whom nothing is heard, as far as can be told ([`PeerTable::hosts`]).
+    /// How many other hosts share the air, busy or not, those included of whom nothing is heard, as far as can be told ([`PeerTable::crowd`]).
     pub const fn hosts(&self) -> usize {
         self.hosts
     }
@@ -385,25 +407,35 @@ impl PeerTable {
     /// the time remembered nothing is heard with probability (1 − p)^m; so each that is heard stands for
     /// 1 / (1 − (1 − p)^m) (the estimator of Horvitz and Thompson, 1952). A crowd that gathers speaks less and less often, so the
     /// beacons that a peer should have sent since it was heard are reckoned from the longer of its interval and the usual one (the
-    /// median), and once it is heard again from the one that it announces then.
-    pub fn hosts(&mut self, now: Time) -> usize {
+    /// median of those who have something to send, or of the others), and once it is heard again from the one that it announces then.
+    pub fn crowd(&mut self, now: Time) -> Crowd {
         self.forget_old(now);
         self.since.get_or_insert(now);
-        let mut intervals: Vec<Span> = self.peers.values().map(|entry| entry.interval).collect();
-        intervals.sort_unstable();
-        let usual = intervals.get(intervals.len() / 2).copied().unwrap_or_default();
+        let usual = [false, true].map(|sends| {
+            let alike = self.peers.values().filter(|entry| entry.sends() == sends);
+            let mut intervals: Vec<Span> = alike.map(|entry| entry.interval).collect();
+            intervals.sort_unstable();
+            intervals.get(intervals.len() / 2).copied().unwrap_or_default()
+        });
+        let usual = |entry: &Entry| usual[usize::from(entry.sends())];
         let (mut heard, mut announced) = (1.0, 2.0); // before anybody is heard again: every second one
         for entry in self.peers.values() {
             heard += entry.heard;
-            announced += entry.announced + entry.due_since_heard(now, usual);
+            announced += entry.announced + entry.due_since_heard(now, usual(entry));
         }
         let lost = 1.0 - f64::min(heard / announced, 1.0);
         let stands_for = |entry: &Entry| {
-            let since_listening = entry.missed_before + entry.announced + entry.due_since_heard(now, usual);
+            let since_listening = entry.missed_before + entry.announced + entry.due_since_heard(now, usual(entry));
             let sent = since_listening.min(REMEMBERED.as_secs_f64() / entry.interval_s()).max(1.0);
             1.0 / (1.0 - lost.powf(sent))
         };
-        self.peers.values().map(stands_for).sum::<f64>().round() as usize
+        let (mut hosts, mut senders) = (0.0, 0.0);
+        for entry in self.peers.values() {
+            hosts += stands_for(entry);
+            let may_send = entry.sends() || entry.due_since_heard(now, usual(entry)) > SILENT;
+            senders += if may_send { stands_for(entry) } else { 0.0 };
+        }
+        Crowd { hosts: f64::round(hosts) as usize, senders: f64::round(senders) as usize }
     }
 
     /// Forgets every peer, for when this host has moved or slept. The counts go on.
@@ -420,7 +452,7 @@ impl PeerTable {
 
     /// Those who have not aged out.
     pub fn neighbourhood(&mut self, now: Time) -> Neighbourhood {
-        let hosts = self.hosts(now);
+        let hosts = self.crowd(now).hosts;
         let there = self.peers.iter().filter(|(_, entry)| !entry.has_aged_out(now));
         let peer = |(id, entry): (&PeerId, &Entry)| Peer { id: *id, report: entry.report, heard_at: entry.heard_at };
         Neighbourhood { peers: there.map(peer).collect(), hosts }
@@ -458,6 +490,10 @@ impl Entry {
     /// Beacons that should have come since the last one, if the interval it announced has been stretched to `at_least` meanwhile.
     fn due_since_heard(&self, now: Time, at_least: Span) -> f64 {
         now.saturating_since(self.heard_at).as_secs_f64() / self.interval_s().max(at_least.as_secs_f64())
+    }
+
+    fn sends(&self) -> bool {
+        self.report.has_something_to_send()
     }
 
     fn has_aged_out(&self, now: Time) -> bool {
@@ -548,7 +584,7 @@ mod tests {
         let estimate = |heard_of_64: u64| {
             let mut table = PeerTable::new(Limits::default());
             let (mut random, mut now) = (1_u64, Time::ZERO);
-            table.hosts(now);
+            table.crowd(now);
             for beacon in 0..1500_u64 {
                 now += Span::from_millis(80);
                 random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -556,7 +592,7 @@ mod tests {
                     table.on_report(now, PeerId(beacon % 100), Span::from_secs(8), BUSY).expect("heard");
                 }
             }
-            (table.hosts(now), table.peers.len())
+            (table.crowd(now).hosts, table.peers.len())
         };
         assert_eq!(estimate(64), (100, 100));
         // 7.5 beacons of each in the minute that is remembered: one in four heard, 1 - 0.75^7.5 = 88 of 100 hosts are known; one
@@ -566,7 +602,7 @@ mod tests {
         let (hosts, known) = estimate(4);
         assert!((75..=125).contains(&hosts) && (28..=48).contains(&known), "{hosts}, of which {known} are known");
         let mut nobody = PeerTable::new(Limits::default());
-        assert_eq!((nobody.hosts(at(0)), nobody.hosts(at(60_000))), (0, 0));
+        assert_eq!((nobody.crowd(at(0)).hosts, nobody.crowd(at(60_000)).hosts), (0, 0));
     }
 
     #[test]
@@ -577,17 +613,43 @@ mod tests {
         for beacon in 0..150 {
             let (now, interval) = (at(80 * beacon), if beacon < 50 { BASE } else { Span::from_secs(4) });
             table.on_report(now, PeerId(beacon % 50), interval, BUSY).expect("heard");
-            most = most.max(if beacon >= 75 { table.hosts(now) } else { 0 });
+            most = most.max(if beacon >= 75 { table.crowd(now).hosts } else { 0 });
         }
         assert!((50..=55).contains(&most), "{most}");
+    }
+
+    #[test]
+    fn senders_are_told_from_idle_hosts_where_these_are_heard_and_else_idle_ones_count_as_senders() {
+        // Thirty busy hosts speak every 0.8 s and seventy idle ones every 8 s; so many beacons in sixteen are heard.
+        let crowd = |heard_of_16: u64| {
+            let mut table = PeerTable::new(Limits::default());
+            let mut random = 1_u64;
+            table.crowd(at(0));
+            for step in 0..1500_u64 {
+                let now = at(80 * step);
+                for id in (0..100).filter(|id| if *id < 30 { step % 10 == id % 10 } else { step % 100 == *id }) {
+                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    if random >> 60 < heard_of_16 {
+                        let (interval, report) = if id < 30 { (800, BUSY) } else { (8000, Report::IDLE) };
+                        table.on_report(now, PeerId(id), Span::from_millis(interval), report).expect("heard");
+                    }
+                }
+            }
+            table.crowd(at(120_000))
+        };
+        assert_eq!(crowd(16), Crowd { hosts: 100, senders: 30 });
+        let Crowd { hosts, senders } = crowd(15);
+        assert!((28..=33).contains(&senders) && (95..=105).contains(&hosts), "{senders} of {hosts}");
+        let Crowd { hosts, senders } = crowd(1);
+        assert!((60..=hosts).contains(&senders) && (75..=125).contains(&hosts), "{senders} of {hosts}");
     }
 
     #[test]
     fn a_host_that_is_gone_is_no_longer_reckoned_with_after_a_minute() {
         let mut table = PeerTable::new(Limits::default());
         table.on_report(at(0), PeerId(1), BASE, BUSY).expect("heard");
-        assert!(table.hosts(at(59_999)) >= 1);
-        assert_eq!(table.hosts(at(60_000)), 0);
+        assert!(table.crowd(at(59_999)).hosts >= 1);
+        assert_eq!(table.crowd(at(60_000)).hosts, 0);
     }
 
     #[test]
@@ -680,13 +742,20 @@ mod tests {
             ..FlowObservation::default()
         };
         let report = Report::of(&[flow(1, 200, true), flow(2, 700, true), flow(3, 900, false)], [Trigger::Peer]);
-        assert_eq!(report.busy_flows, 2);
+        assert_eq!((report.busy_flows, report.waiting), (2, false));
         assert_eq!(report.srtt, Some(Span::from_millis(700)));
         assert_eq!(report.ratio(), Some(7.0));
         assert_eq!((report.controlling, report.congested), (true, false));
         let report = Report::of(&[], [Trigger::Peer, Trigger::OwnRtt]);
         assert_eq!((report.controlling, report.congested), (true, true));
         assert_eq!(Report::of(&[], []), Report::default());
+        // Sent, or written, and nothing of it gets through.
+        let stalled = FlowObservation { in_flight_segments: 1, ..flow(1, 900, false) };
+        for flow in [stalled, FlowObservation { in_flight_segments: 0, backlogged: true, ..stalled }] {
+            let report = Report::of(&[flow], []);
+            assert_eq!(report, Report { waiting: true, ..Report::default() });
+            assert!(report.has_something_to_send() && !Report::default().has_something_to_send());
+        }
     }
 
     proptest! {

@@ -102,7 +102,7 @@ impl Agent {
 
     /// The beacon to send now, if there is one.
     pub(crate) fn poll_beacon(&mut self, now: Time) -> Option<Datagram> {
-        let Due { interval } = self.pace.poll(now, self.table.hosts(now), DATAGRAMS, &self.report, 0.5)?;
+        let Due { interval } = self.pace.poll(now, self.table.crowd(now), DATAGRAMS, &self.report, 0.5)?;
         self.sent += 1;
         let beacon = Beacon {
             sender: self.sender,
@@ -117,7 +117,7 @@ impl Agent {
 
     /// When to ask for the next beacon, as it looks now.
     pub(crate) fn next_beacon_at(&mut self, now: Time) -> Time {
-        self.pace.due_at(self.table.hosts(now), DATAGRAMS).max(now)
+        self.pace.due_at(self.table.crowd(now), DATAGRAMS).max(now)
     }
 
     /// Hears a beacon. What is not believed is counted by the table.

@@ -20,6 +20,7 @@ pub fn worst(sender: u64) -> Beacon {
         interval: Span::MAX,
         report: Report {
             busy_flows: u16::MAX,
+            waiting: false,
             srtt: Some(Span::from_secs(1000)),
             min_rtt: Some(Span::from_secs(1)),
             controlling: true,

@@ -20,15 +20,16 @@ fn span(us: u32) -> Option<Span> {
 }
 
 pub(super) fn any_report() -> impl Strategy<Value = Report> {
-    let flags = (any::<bool>(), any::<bool>(), prop::bool::weighted(0.2), any::<(bool, bool)>());
+    let flags = (any::<bool>(), any::<bool>(), prop::bool::weighted(0.2), any::<[bool; 3]>());
     (prop_oneof![Just(0), Just(1), Just(u16::MAX)], [number(), number(), number(), number(), number(), number()], flags)
         .prop_map(
             |(
                 busy_flows,
                 [srtt, min_rtt, rate, delivered, excess, free],
-                (controlling, congested, released, (harmed, careful)),
+                (controlling, congested, released, [harmed, careful, waiting]),
             )| Report {
                 busy_flows,
+                waiting,
                 srtt: span(srtt),
                 min_rtt: span(min_rtt),
                 controlling,
