@@ -202,6 +202,28 @@ fn an_applications_own_limit_survives_ours() {
     }
 }
 
+/// Twice two segments an SRTT of 24 ms are 241,000 bytes per second: what the kernel would pace at in slow start, else less.
+#[test]
+fn a_flow_that_is_paced_for_the_limit_only_goes_at_the_limit_however_small_its_window_is() {
+    needs_root!();
+    let net = Net::bottleneck(1, 60_000);
+    let mut kernel = load(&net);
+    let mut flow = Flow::idle_with(&net.a, &net.b, B4, cubic);
+    flow.send();
+    let two = Bound { max_segments: 2, ..pace(4.0).expect("a bound") };
+    kernel.set_bounds(None, &[(flow.cookie(), Some(two))], LONG).expect("bounds");
+    let mut looks = 0;
+    eventually("twenty looks at a window that is less", || {
+        let info = flow.info();
+        let own = 2.0 * f64::from(info.snd_cwnd() * info.snd_mss()) / (f64::from(info.rtt_us()) * 1e-6);
+        if info.snd_cwnd() <= 2 && own < 1.6 * LIMIT as f64 {
+            assert_eq!(info.pacing_rate(), 2 * LIMIT, "its own would be {own}");
+            looks += 1;
+        }
+        looks == 20
+    });
+}
+
 #[test]
 fn a_limit_in_mode_clamp_holds_for_any_control() {
     needs_root!();

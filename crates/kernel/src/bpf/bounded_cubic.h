@@ -84,21 +84,26 @@ static __always_inline void unpace(struct tcp_sock *tp)
 }
 
 /*
- * Limits the pacing rate that the kernel would have. TCP keeps to it only on sockets whose status asks for it, and CUBIC's does
- * not; where the queueing discipline is fq the status says so, and fq keeps to the rate. tcp_update_skb_after_send() leaves the
- * first ten segments of a connection alone.
+ * Limits the pacing rate. TCP keeps to one only on sockets whose status asks for it, and CUBIC's does not: under our limit such a
+ * socket goes at the limit. What the kernel would have, a window an SRTT, is for those that it paces: after a timeout in a long
+ * queue it is a segment in many seconds, and as many until the SRTT has come down, which nobody sees without a pace. Where the
+ * queueing discipline is fq the status says so, and fq keeps to the smaller of both. tcp_update_skb_after_send() leaves the first
+ * ten segments of a connection alone.
  */
 static __always_inline void limit_pace(struct tcp_sock *tp)
 {
 	__u64 limit = lh_bound_pacing_limit(&own_of(tp)->bound, now_ns_of(tp));
+	__u64 most = tp->inet_conn.icsk_inet.sk.sk_max_pacing_rate;
 
 	if (limit) {
-		if (tp->inet_conn.icsk_inet.sk.sk_pacing_rate > limit)
-			tp->inet_conn.icsk_inet.sk.sk_pacing_rate = limit;
 		if (tp->inet_conn.icsk_inet.sk.sk_pacing_status == SK_PACING_NONE) {
 			tp->inet_conn.icsk_inet.sk.sk_pacing_status = SK_PACING_NEEDED;
 			own_of(tp)->paced = 1;
 		}
+		if (own_of(tp)->paced)
+			tp->inet_conn.icsk_inet.sk.sk_pacing_rate = limit < most ? limit : most;
+		else if (tp->inet_conn.icsk_inet.sk.sk_pacing_rate > limit)
+			tp->inet_conn.icsk_inet.sk.sk_pacing_rate = limit;
 	} else if (own_of(tp)->paced) {
 		unpace(tp);
 	}

@@ -443,9 +443,11 @@ impl Sender {
         self.bound.as_ref()?.pacing_limit(now)
     }
 
-    /// The smaller of the law's pacing rate and `limit`; before there is an RTT the law has none.
+    /// The smaller of the law's pacing rate and `limit`; before there is an RTT the law has none. A law that is not paced but for the limit
+    /// goes at the limit: what a window and an SRTT from before a timeout make of it may be a segment in seconds.
     pub(crate) fn pacing_rate(&self, limit: Option<Rate>) -> Rate {
         match (self.law_pacing_rate(), limit) {
+            (_, Some(limit)) if !self.config.pacing => limit,
             (rate, None) => rate,
             (Rate::ZERO, Some(limit)) => limit,
             (rate, Some(limit)) => rate.min(limit),

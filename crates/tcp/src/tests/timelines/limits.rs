@@ -287,6 +287,25 @@ fn a_limit_paces_retransmissions_and_is_waited_for_by_the_timeout() {
     assert!((48..=52).contains(&paced), "{paced}");
 }
 
+/// ```text
+/// law without pacing    0  1             2  3             1000 bytes at 2 Mb/s are 4 ms, half of them a credit for having come late
+/// law with pacing       0    1           2    3           twice two an SRTT of 100 ms, so 25 ms, and half of them
+/// ```
+/// After a timeout in a long queue the latter may be seconds.
+#[test]
+fn a_law_that_is_paced_for_the_limit_only_goes_at_the_limit() {
+    for (pacing, gap_ms) in [(false, 2), (true, 12)] {
+        let mut pair = established(&Config { pacing, ..plain() }, 1000);
+        let two = Bound { max_segments: 2, max_pacing_rate: Rate::from_mbps(2.0), ..Bound::default() };
+        pair.ends[CLIENT].set_bound(two.leased(pair.now, Span::from_secs(100)));
+        run(&mut pair, 5000);
+        let times: Vec<u64> = sent(&pair).iter().map(|(at, _)| *at).filter(|at| *at > 2000).collect();
+        let gaps: Vec<u64> = times.windows(2).map(|two| two[1] - two[0]).collect();
+        let short = gaps.iter().copied().min().expect("some");
+        assert!(short.abs_diff(gap_ms) <= 1, "pacing = {pacing}: {gaps:?}");
+    }
+}
+
 /// 2^-3 s of 0.4 Mb/s are 6250 bytes: six packets of 1040, and one to exceed it, where the law's own rate would allow all ten.
 #[test]
 fn small_queues_go_by_the_limit_of_the_pacing_rate() {
