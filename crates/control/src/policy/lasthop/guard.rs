@@ -77,8 +77,9 @@ const HOLD_S: (f64, f64) = (30.0, 240.0);
 /// And, unless another host begins, for at least so many times what the trial has cost, in seconds of what the host got without control,
 /// up to the same.
 const HOLD_PER_LOST: f64 = 10.0;
-/// Control that has lasted for so long, in s, was not in vain.
+/// Control that has lasted for so long, in s, was not in vain: something has changed, and what is free is looked at anew for the second.
 const WORTH_S: f64 = 60.0;
+const LOOK_AGAIN_S: f64 = 15.0;
 /// Where less than this part of the common rate is used, nothing waits to be sent and no queue stands, for so long, in s, nothing
 /// needs control.
 const UNUSED: (f64, f64) = (0.6, 10.0);
@@ -141,6 +142,8 @@ pub(super) struct Trial {
     pub(super) free: Option<(f64, f64)>,
     /// What r is at least when the queue has gone: a part of what this host got, or the mean of all if that is less.
     pub(super) least: f64,
+    /// And later, as long as a queue stays however low r is: a smaller part, less where there are more hosts now.
+    pub(super) besieged: f64,
 }
 
 /// What to do without control.
@@ -218,8 +221,10 @@ impl Guard {
         let mean = (self.own_free + told) / (1.0 + tellers);
         let just_before = self.changed_at.saturating_since(self.free_ended_at).as_secs_f64() < FRESH_S;
         let free = (just_before && self.free_queue >= 1.0).then_some((mean, self.free_hosts.into()));
-        let least = TRIAL_PARTS.1 * mean.min(self.own_free);
-        (self.own_free > 0.0).then_some(Trial { rate: self.part * self.own_free, free, least })
+        let sure = mean.min(self.own_free);
+        let arrived = f64::from(signals.terminals.max(1)) / f64::from(self.free_hosts.max(1));
+        let (least, besieged) = (TRIAL_PARTS.1 * sure, TRIAL_PARTS.0 * sure / arrived.max(1.0));
+        (self.own_free > 0.0).then_some(Trial { rate: self.part * self.own_free, free, least, besieged })
     }
 
     fn free_s(&self, now: Time) -> f64 {
@@ -299,7 +304,9 @@ impl Guard {
         self.own_lately += (signals.delivered - self.own_lately) * weight;
         let reference = if self.own_free > 0.0 { self.own_free } else { self.own_worth };
         let starved = signals.backlogged && self.own_lately < STARVED * reference;
-        self.starved_s = if starved { self.starved_s + elapsed } else { 0.0 };
+        // Who waits in a timeout starves by that, not by control.
+        let under_way = if signals.busy { elapsed } else { 0.0 };
+        self.starved_s = if starved { self.starved_s + under_way } else { 0.0 };
         self.trial_s = self.trial_s.max(trial_s(signals));
         // What a connection that has ended had on its way never arrives.
         self.old_until = self.old_until.min(signals.acked + signals.in_flight);
@@ -329,8 +336,12 @@ impl Guard {
             if alone {
                 self.alone_until = now.saturating_add(Span::from_secs_f64(hold_s));
             }
-            self.release_for(hold_s, AFTER_RELEASE_S, now);
-            self.hold_s = (2.0 * self.hold_s).min(HOLD_S.1);
+            if !draining && self.control_s > WORTH_S {
+                self.release_for(LOOK_AGAIN_S, AFTER_RELEASE_S, now);
+            } else {
+                self.release_for(hold_s, AFTER_RELEASE_S, now);
+                self.hold_s = (2.0 * self.hold_s).min(HOLD_S.1);
+            }
             return Exit::Harm;
         }
         if excess < target && mean_delivered < UNUSED.0 * rate && !signals.backlogged && !draining {
@@ -525,6 +536,29 @@ mod tests {
     }
 
     #[test]
+    fn what_control_was_worth_for_a_minute_is_only_looked_at_anew() {
+        let mut guard = Guard { own_free: 1e6, lately: 1e6, own_lately: 1e6, ..Guard::default() };
+        guard.without_control(&signals(60.0, 0.2, 1e6), false, AIM);
+        let mut control = |from: u32, delivered: f64| {
+            let second = |tick: u32| 60.0 + f64::from(tick) / 2.0;
+            let end = (from..from + 1000).find(|tick| {
+                guard.under_control(&signals(second(*tick), 0.005, delivered), delivered, false, AIM) == Exit::Harm
+            })?;
+            let next = (end..end + 1000).find(|tick| {
+                let now = signals(second(*tick), 0.2, delivered);
+                matches!(guard.without_control(&now, false, AIM), Entry::Trial(_))
+            })?;
+            Some((second(end), second(next) - second(end), next))
+        };
+        assert_eq!(control(1, 0.95e6), None);
+        // Half of it is left, no queue, and a host that is alone: harm after 12 s / 1.8.
+        let (_, free_s, again) = control(1001, 0.5e6).expect("it does harm");
+        assert_eq!(free_s, LOOK_AGAIN_S);
+        // Control that does harm before it was worth anything is given up for longer.
+        assert_eq!(control(again, 0.2e6).map(|(_, free_s, _)| free_s), Some(HOLD_S.0));
+    }
+
+    #[test]
     fn the_longer_the_queue_the_deeper_the_trial() {
         let rate = |hosts, excess| {
             let mut guard = Guard { own_free: 1e6, has_looked: true, ..Guard::default() };
@@ -599,6 +633,18 @@ mod tests {
             guard.trial(&signals(10.0, 0.2, 1e6)).expect("it has been free").free
         };
         assert_eq!((free(0.005), free(0.2)), (None, Some((1e6, 1.0))));
+    }
+
+    #[test]
+    fn besieged_a_host_keeps_three_tenths_of_what_was_free_and_less_where_more_have_come() {
+        let guard = Guard { own_free: 1e6, free_hosts: 3, ..Guard::default() };
+        let besieged = |told_free, terminals| {
+            let now = Signals { told_free, terminals, ..signals(60.0, 0.3, 1e6) };
+            guard.trial(&now).expect("it has been free").besieged
+        };
+        assert_eq!((besieged((2e6, 2.0), 3), besieged((2e6, 2.0), 6), besieged((2e6, 2.0), 2)), (3e5, 1.5e5, 3e5));
+        // The mean of all, where that is less than what this host got; never more than its own part.
+        assert_eq!((besieged((5e5, 1.0), 3), besieged((9e9, 2.0), 3)), (2.25e5, 3e5));
     }
 
     #[test]

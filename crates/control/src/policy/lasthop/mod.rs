@@ -42,8 +42,8 @@ const NEWCOMER_S: f64 = 2.0;
 /// Who has got nothing while free has nothing to slow down from, and joins a trial with this part of the others' rate. They have made
 /// room for what they know of: with more of those that had starved the queue stayed.
 const UNSEEN: f64 = 0.25;
-/// After a trial in vain connections are given back the windows that they had when it began, within this time: those that wait in a
-/// timeout first are not raised before it is over.
+/// When control has done harm connections are given back the windows that they had when its trial began, within this time: those that wait
+/// in a timeout first are not raised before it is over.
 const UNDO: Span = Span::from_secs(15);
 /// But no more than what the host got without control fills, with a queue of this, in s: what a window holds beyond that on a medium that
 /// has collapsed only makes the next trial harder.
@@ -124,13 +124,13 @@ impl Lasthop {
         let draining = rate.is_draining();
         match self.guard.under_control(signals, rate.rate, draining, aim) {
             Exit::No => return,
-            Exit::Harm if draining => self.undo_until = signals.now.saturating_add(UNDO),
-            Exit::Harm | Exit::Calm => {}
+            Exit::Harm => self.undo_until = signals.now.saturating_add(UNDO),
+            Exit::Calm => {}
         }
         (self.rate, self.enabled) = (None, None);
     }
 
-    /// What these connections, about to go through a trial, are given back if it is in vain; those that have not come back from the one
+    /// What these connections, about to go through a trial, are given back if control does harm; those that have not come back from the one
     /// before had their windows before that.
     fn remember_windows(&mut self, signals: &Signals, flows: &[FlowObservation]) {
         let most = self.guard.own_free() / signals.flows * (signals.base + UNDO_QUEUE_S) / signals.segment;

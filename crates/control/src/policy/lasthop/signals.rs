@@ -6,6 +6,8 @@ use crate::policy::{FlowId, FlowObservation, Observation};
 use std::collections::BTreeMap;
 use units::{Rate, Span, Time};
 
+/// After so long without an acknowledgement, in s, a connection's RTT is of another time: of the queue that it lost its segments in, perhaps.
+const STALE_S: f64 = 2.0;
 /// A peer's word about the queue weighs e^(−age / this), in s: beacons come every 0.3 s where hosts are few. Where they are many there
 /// are so many old ones that with 1 s the mean was two seconds old, and r swung.
 const AGE_S: f64 = 0.3;
@@ -41,7 +43,7 @@ pub(super) struct Own {
     acked: f64,
     /// Any connection has something to send.
     wants: bool,
-    /// The mean excess of the busy connections, in s; `None`: none is busy.
+    /// The mean excess of the busy connections, in s; `None`: none is busy, or all wait for something to be acknowledged.
     excess: Option<f64>,
     /// The means of the tick before, over all: of goodput, and of excess.
     means: (f64, f64),
@@ -50,6 +52,7 @@ pub(super) struct Own {
 #[derive(Clone, Copy, Debug, Default)]
 struct Flow {
     acked: u64,
+    acked_at: Time,
     /// Smoothed excess of the newest segment acknowledged, in s.
     newest_excess: Option<f64>,
 }
@@ -84,7 +87,7 @@ pub(super) struct Signals {
     pub(super) mean_delivered: f64,
     /// Busy hosts, this one included.
     pub(super) terminals: u32,
-    /// Hosts that share the air, this one included, heard or not ([`crate::peers::PeerTable::hosts`]).
+    /// Hosts that share the air, this one included, heard or not ([`crate::peers::PeerTable::crowd`]).
     pub(super) hosts: u32,
     /// The common rates that were heard since the last tick: their sum and number.
     pub(super) heard: (f64, f64),
@@ -157,10 +160,12 @@ impl Own {
         self.last = Some(now);
         let mut known = std::mem::take(&mut self.flows);
         let (mut acked, mut in_flight, mut excess, mut base, mut busy) = (0_u64, 0.0, 0.0, 0.0, 0.0);
-        let (mut segment, mut wants, mut backlogged) = (SEGMENT, false, false);
+        let (mut segment, mut wants, mut backlogged, mut is_fresh) = (SEGMENT, false, false, false);
         for flow in flows {
-            let before = known.remove(&flow.id).unwrap_or(Flow { acked: flow.acked.get(), newest_excess: None });
-            let mut entry = Flow { acked: flow.acked.get(), ..before };
+            let met = Flow { acked: flow.acked.get(), acked_at: now, newest_excess: None };
+            let before = known.remove(&flow.id).unwrap_or(met);
+            let acked_at = if before.acked == met.acked { before.acked_at } else { now };
+            let mut entry = Flow { acked_at, newest_excess: before.newest_excess, ..met };
             acked = acked.saturating_add(entry.acked.saturating_sub(before.acked));
             in_flight += f64::from(flow.in_flight_segments) * segment_of(flow);
             wants |= flow.in_flight_segments > 0 || flow.backlogged;
@@ -170,6 +175,7 @@ impl Own {
                 excess += if sparse { entry.newest_excess.unwrap_or(smoothed) } else { smoothed };
                 base += lowest.as_secs_f64();
                 busy += 1.0;
+                is_fresh |= now.saturating_since(acked_at).as_secs_f64() <= STALE_S;
                 segment = segment_of(flow);
                 backlogged |= flow.backlogged;
             }
@@ -178,7 +184,7 @@ impl Own {
         let any = busy > 0.0;
         let flows = f64::max(busy, 1.0);
         (excess, base) = (excess / flows, base / flows);
-        (self.excess, self.wants) = (any.then_some(excess), wants);
+        (self.excess, self.wants) = ((any && is_fresh).then_some(excess), wants);
         self.acked += acked as f64;
         let horizon = 1.0 + 2.0 * (excess + base);
         let delivered_now = if since_last <= LONGEST_TICK_S { acked as f64 / elapsed } else { self.delivered };
@@ -212,14 +218,18 @@ impl Own {
             told_free: (0.0, 0.0),
         };
         let mut told = Vec::new();
-        let mut weights = if any { 1.0 } else { 0.0 };
+        let own = (excess, base);
+        let mut weights = 1.0;
+        if !(any && is_fresh) {
+            (excess, base, weights) = (0.0, 0.0, 0.0);
+        }
         let mut greatest_free = (0.0_f64, 0.0_f64);
         for peer in peers.peers() {
             let report = &peer.report;
             let age = now.saturating_since(peer.heard_at).as_secs_f64();
             // Also of those that wait for a timeout: without them the mean of an unfair medium is too good.
             let delivered = bytes_per_second(report.delivered).min(most_delivered);
-            if report.excess.is_some() || delivered > WAITING {
+            if report.busy_flows > 0 || delivered > WAITING {
                 told.push((age, delivered));
             }
             if report.busy_flows == 0 {
@@ -258,9 +268,7 @@ impl Own {
             signals.told_free.0 -= greatest_free.0 - greatest_free.1;
         }
         signals.mean_delivered = mean_delivered(self.delivered, &mut told, signals.hosts);
-        if weights > 0.0 {
-            (signals.excess, signals.base) = (excess / weights, base / weights);
-        }
+        (signals.excess, signals.base) = if weights > 0.0 { (excess / weights, base / weights) } else { own };
         self.means = (signals.mean_delivered, signals.excess);
         signals
     }
@@ -414,6 +422,29 @@ mod tests {
         let mut own = Own::default();
         let alone = Observation { now: at(0.0), flows: &[flow(1, 30, 0)], peers: &Neighbourhood::alone() };
         assert_eq!(own.on_tick(&alone, false, Time::ZERO, None).known, (0.0, 0.0));
+    }
+
+    #[test]
+    fn an_rtt_after_which_nothing_has_been_acknowledged_for_two_seconds_counts_only_where_there_is_no_other() {
+        let after = |seconds: f64, peers: &[u64]| {
+            let mut own = Own::default();
+            let mut tick = |seconds: f64| {
+                let peers = peers.iter().map(|id| peer(*id, at(seconds), honest())).collect();
+                // Lost in a queue of 10 s, and waiting for the timeout.
+                let flows = [flow(1, 10_020, 0)];
+                let peers = Neighbourhood::new(peers);
+                own.on_tick(&Observation { now: at(seconds), flows: &flows, peers: &peers }, false, Time::ZERO, None)
+            };
+            tick(0.0);
+            let excess = tick(seconds).excess;
+            let mut report = Report::IDLE;
+            own.tell(&mut report, 0.0);
+            ((excess * 1e3).round(), report.excess.is_some())
+        };
+        // The mean of 10 s and nine times 10 ms.
+        assert_eq!(after(2.0, &[1, 2, 3, 4, 5, 6, 7, 8, 9]), (1009.0, true));
+        assert_eq!(after(2.5, &[1, 2, 3, 4, 5, 6, 7, 8, 9]), (10.0, false));
+        assert_eq!(after(2.5, &[]), (10_000.0, false));
     }
 
     #[test]
