@@ -121,8 +121,8 @@ pub enum Reject {
     /// A version that this program does not know.
     #[error("unknown version")]
     Version,
-    /// A reserved flag is set.
-    #[error("unknown flag")]
+    /// A flag of the extension without one, or an extension that says nothing.
+    #[error("flags that contradict the rest")]
     Flags,
     /// Its sender is behind another access point.
     #[error("of another access point")]
@@ -474,7 +474,7 @@ impl PeerTable {
 
     /// Forgets one that has aged out or, for a busy peer, an idle one: the one not heard for longest; whether there was one.
     fn make_room(&mut self, now: Time, for_busy: bool) -> bool {
-        let may_go = |entry: &Entry| entry.has_aged_out(now) || (for_busy && entry.report.busy_flows == 0);
+        let may_go = |entry: &Entry| entry.has_aged_out(now) || (for_busy && !entry.sends());
         let may_go = self.peers.iter().filter(|(_, entry)| may_go(entry));
         let oldest = may_go.min_by_key(|(_, entry)| entry.heard_at).map(|(id, _)| *id);
         oldest.is_some_and(|id| self.peers.remove(&id).is_some())

@@ -16,7 +16,8 @@
  *
  *        in CWR or Recovery    reduce_window()     as tcp_cwnd_reduction(), with a prr_delivered of our own
  *        else, if it may grow  cubictcp_cong_avoid()
- *        always                bound, then the pacing rate as tcp_update_pacing_rate(), limited
+ *        always                bound, then the pacing rate: the limit, or where the socket is paced anyway
+ *                              as tcp_update_pacing_rate(), limited
  *
  *    and what the kernel leaves out elsewhere for such a control:
  *

@@ -78,6 +78,8 @@ const ARRIVAL_TICKS: u32 = 8;
 const GATHERING_TICKS: u32 = 24;
 /// Windows are held up to what r fills, or this times y, or this times what the host itself has just got, whichever is least.
 const LIFT: (f64, f64) = (1.25, 3.0);
+/// In somebody else's queue r keeps its part for so long: control has ended by then, unless somebody lies.
+const LONGEST_SIEGE_TICKS: u32 = 24;
 /// Ticks below q* after which that queue is gone.
 const DRAINED_TICKS: u32 = 2;
 
@@ -101,8 +103,8 @@ pub(super) struct CommonRate {
     congested: (f64, f64),
     /// Where the medium collapses; `None`: it does not.
     edge: Option<Edge>,
-    /// A queue stays however low r is: somebody else's.
-    besieged: bool,
+    /// For so many ticks a queue stays however low r is: somebody else's.
+    besieged_ticks: u32,
     /// r at the last ticks, the newest first.
     recent: [f64; edge::DELAY_TICKS],
 }
@@ -161,7 +163,7 @@ impl CommonRate {
             most_terminals: 0,
             congested: (f64::INFINITY, f64::INFINITY),
             edge: None,
-            besieged: false,
+            besieged_ticks: 0,
             recent: [f64::INFINITY; edge::DELAY_TICKS],
         };
         new.set(rate, signals);
@@ -189,7 +191,7 @@ impl CommonRate {
         let by_window =
             Shape { sparse: false, draining: false, target: window_target, room: window_target, least: LEAST_SEGMENTS };
         let by_pace = Shape { sparse: true, target: pace_target, room: 2.0 * pace_target, ..by_window };
-        let shape = if self.is_draining() || self.besieged {
+        let shape = if self.is_draining() || self.is_besieged() {
             let target = if window < SPARSE_SEGMENTS { pace_target } else { window_target };
             Shape { draining: true, target: target.max(kept(signals)), least: DRAINING_SEGMENTS, ..by_pace }
         } else if self.is_careful() {
@@ -260,10 +262,17 @@ impl CommonRate {
         self.set(self.rate * factor, signals);
         // Who goes on falling in somebody else's queue starves.
         let stays = !self.is_draining() && self.edge.is_none() && excess > NOT_USED.0 * target;
-        self.besieged = stays && self.rate < besieged;
-        if self.besieged {
+        let is_below = self.rate < besieged || self.besieged_ticks > LONGEST_SIEGE_TICKS;
+        self.besieged_ticks = if stays && is_below { self.besieged_ticks + 1 } else { 0 };
+        if self.is_besieged() {
             self.set(besieged, signals);
+            self.pace = 1.0;
         }
+    }
+
+    /// A queue that is somebody else's stands.
+    fn is_besieged(&self) -> bool {
+        (1..=LONGEST_SIEGE_TICKS).contains(&self.besieged_ticks)
     }
 
     /// Whoever leaves frees his share at once. Whoever comes takes his share by asking for no more than the others have; that he
@@ -296,7 +305,7 @@ impl CommonRate {
     fn watch_for_collapse(&mut self, signals: &Signals, target: f64) {
         let Signals { excess, mean_delivered, .. } = *signals;
         let fallen = excess > FALLEN.0 * target && mean_delivered < FALLEN.1 * self.proven && self.arrival_ticks == 0;
-        self.fallen_ticks = if fallen && !self.besieged { self.fallen_ticks + 1 } else { 0 };
+        self.fallen_ticks = if fallen && !self.is_besieged() { self.fallen_ticks + 1 } else { 0 };
         if self.edge.is_some() {
             return;
         }
@@ -804,20 +813,23 @@ mod tests {
     fn in_a_queue_that_stays_r_keeps_a_part_of_what_was_free_and_windows_that_let_it_through() {
         // Hosts without the agent fill 0.3 s, and what gets through is in proportion to the window.
         let signals = |delivered| Signals { excess: 0.3, ..Bottleneck::new(4.0, 100.0).signals(delivered) };
-        let after = |besieged| {
+        let after = |besieged, ticks| {
             let trial = Some(Trial { rate: 6e5, free: None, least: 0.0, besieged });
             let mut law = CommonRate::join(7e5, false, &signals(7e5));
-            for _ in 0..40 {
+            for _ in 0..ticks {
                 let room = law.shape(&signals(0.0)).room + if law.shape(&signals(0.0)).draining { 0.3 } else { 0.0 };
                 law.on_tick(&signals(law.rate * ((0.1 + room) / 0.4).min(1.0)), trial);
             }
             law
         };
-        assert!(after(0.0).rate < 2e5, "{}", after(0.0).rate);
-        let mut law = after(3e5);
+        assert!(after(0.0, 20).rate < 2e5, "{}", after(0.0, 20).rate);
+        let mut law = after(3e5, 20);
         let shape = law.shape(&signals(3e5));
-        assert_eq!((law.rate, shape.draining, shape.least, law.is_draining()), (3e5, true, DRAINING_SEGMENTS, false));
+        assert_eq!((law.rate, law.pace, shape.draining, law.is_draining()), (3e5, 1.0, true, false));
+        assert_eq!(shape.least, DRAINING_SEGMENTS);
         assert!(!law.is_careful(), "the medium has not collapsed");
+        // Control ends in this time; if somebody's lies keep it from that the host is to see that it starves.
+        assert!(after(3e5, 60).rate < 1e5, "{}", after(3e5, 60).rate);
         // Until it goes.
         law.on_tick(&Signals { excess: 0.001, ..signals(3e5) }, None);
         assert!(!law.shape(&signals(3e5)).draining && law.rate >= 3e5);

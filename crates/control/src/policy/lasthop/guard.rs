@@ -94,7 +94,7 @@ pub(super) struct Guard {
     /// What this host got without control, while nobody had any; 0: never seen.
     own_free: f64,
     /// The most hosts that were busy then.
-    free_hosts: u32,
+    free_hosts: f64,
     /// The end of that phase.
     free_ended_at: Time,
     /// `own_free` has been measured for so long, in s.
@@ -174,7 +174,7 @@ impl Default for Guard {
             free_until: Time::ZERO,
             skip_s: 0.0,
             own_free: 0.0,
-            free_hosts: 0,
+            free_hosts: 0.0,
             free_ended_at: Time::ZERO,
             looked_s: 0.0,
             has_looked: false,
@@ -220,9 +220,9 @@ impl Guard {
         let (told, tellers) = signals.told_free;
         let mean = (self.own_free + told) / (1.0 + tellers);
         let just_before = self.changed_at.saturating_since(self.free_ended_at).as_secs_f64() < FRESH_S;
-        let free = (just_before && self.free_queue >= 1.0).then_some((mean, self.free_hosts.into()));
+        let free = (just_before && self.free_queue >= 1.0).then_some((mean, self.free_hosts));
         let sure = mean.min(self.own_free);
-        let arrived = f64::from(signals.terminals.max(1)) / f64::from(self.free_hosts.max(1));
+        let arrived = f64::from(signals.terminals) / self.free_hosts.max(1.0);
         let (least, besieged) = (TRIAL_PARTS.1 * sure, TRIAL_PARTS.0 * sure / arrived.max(1.0));
         (self.own_free > 0.0).then_some(Trial { rate: self.part * self.own_free, free, least, besieged })
     }
@@ -242,7 +242,8 @@ impl Guard {
             let weight = (elapsed / self.looked_s.min(FREE_S)).min(1.0);
             self.own_free += (signals.delivered_now - self.own_free) * weight;
             self.free_queue += (excess / target - self.free_queue) * weight;
-            self.free_hosts = if weight < 1.0 { self.free_hosts.max(signals.terminals) } else { signals.terminals };
+            let terminals = f64::from(signals.terminals);
+            self.free_hosts = if weight < 1.0 { self.free_hosts.max(terminals) } else { terminals };
         }
     }
 
@@ -304,9 +305,7 @@ impl Guard {
         self.own_lately += (signals.delivered - self.own_lately) * weight;
         let reference = if self.own_free > 0.0 { self.own_free } else { self.own_worth };
         let starved = signals.backlogged && self.own_lately < STARVED * reference;
-        // Who waits in a timeout starves by that, not by control.
-        let under_way = if signals.busy { elapsed } else { 0.0 };
-        self.starved_s = if starved { self.starved_s + under_way } else { 0.0 };
+        self.starved_s = if starved { self.starved_s + elapsed } else { 0.0 };
         self.trial_s = self.trial_s.max(trial_s(signals));
         // What a connection that has ended had on its way never arrives.
         self.old_until = self.old_until.min(signals.acked + signals.in_flight);
@@ -336,7 +335,7 @@ impl Guard {
             if alone {
                 self.alone_until = now.saturating_add(Span::from_secs_f64(hold_s));
             }
-            if !draining && self.control_s > WORTH_S {
+            if !draining && !alone && self.control_s > WORTH_S {
                 self.release_for(LOOK_AGAIN_S, AFTER_RELEASE_S, now);
             } else {
                 self.release_for(hold_s, AFTER_RELEASE_S, now);
@@ -395,6 +394,8 @@ impl Guard {
                 *known += (self.own_lately - *known) * (signals.elapsed / MEMORY_S).min(1.0);
             }
         }
+        // What is remembered is of as many then.
+        self.free_hosts += (f64::from(signals.terminals) - self.free_hosts) * (signals.elapsed / MEMORY_S).min(1.0);
     }
 
     fn unused(&mut self, elapsed: f64) -> Exit {
@@ -637,7 +638,7 @@ mod tests {
 
     #[test]
     fn besieged_a_host_keeps_three_tenths_of_what_was_free_and_less_where_more_have_come() {
-        let guard = Guard { own_free: 1e6, free_hosts: 3, ..Guard::default() };
+        let guard = Guard { own_free: 1e6, free_hosts: 3.0, ..Guard::default() };
         let besieged = |told_free, terminals| {
             let now = Signals { told_free, terminals, ..signals(60.0, 0.3, 1e6) };
             guard.trial(&now).expect("it has been free").besieged

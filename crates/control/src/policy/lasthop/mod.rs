@@ -43,7 +43,8 @@ const NEWCOMER_S: f64 = 2.0;
 /// room for what they know of: with more of those that had starved the queue stayed.
 const UNSEEN: f64 = 0.25;
 /// When control has done harm connections are given back the windows that they had when its trial began, within this time: those that wait
-/// in a timeout first are not raised before it is over.
+/// in a timeout first are not raised before it is over. Not after control of a host that is alone: among many that have come, the window of
+/// one that had all to itself is lost at once.
 const UNDO: Span = Span::from_secs(15);
 /// But no more than what the host got without control fills, with a queue of this, in s: what a window holds beyond that on a medium that
 /// has collapsed only makes the next trial harder.
@@ -124,8 +125,8 @@ impl Lasthop {
         let draining = rate.is_draining();
         match self.guard.under_control(signals, rate.rate, draining, aim) {
             Exit::No => return,
-            Exit::Harm => self.undo_until = signals.now.saturating_add(UNDO),
-            Exit::Calm => {}
+            Exit::Harm if draining || signals.hosts > 1 => self.undo_until = signals.now.saturating_add(UNDO),
+            Exit::Harm | Exit::Calm => {}
         }
         (self.rate, self.enabled) = (None, None);
     }
@@ -144,7 +145,7 @@ impl Lasthop {
         self.undo_until = Time::ZERO;
     }
 
-    /// A connection without control. After a trial in vain its window is raised to what it was before, until a tick has seen it there:
+    /// A connection without control. When control has done harm its window is raised to what it was before, until a tick has seen it there:
     /// what takes it down later is the connection's own law.
     fn free(&mut self, flow: &FlowObservation, reason: Reason, now: Time) -> FlowDecision {
         let before = self.before_trial.get(&flow.id).copied().filter(|_| now < self.undo_until);

@@ -8,6 +8,8 @@ use units::{Rate, Span, Time};
 
 /// After so long without an acknowledgement, in s, a connection's RTT is of another time: of the queue that it lost its segments in, perhaps.
 const STALE_S: f64 = 2.0;
+/// ... but where what peers say weighs no more than this it is what there is.
+const LEAST_WEIGHT: f64 = 0.05;
 /// A peer's word about the queue weighs e^(−age / this), in s: beacons come every 0.3 s where hosts are few. Where they are many there
 /// are so many old ones that with 1 s the mean was two seconds old, and r swung.
 const AGE_S: f64 = 0.3;
@@ -160,7 +162,7 @@ impl Own {
         self.last = Some(now);
         let mut known = std::mem::take(&mut self.flows);
         let (mut acked, mut in_flight, mut excess, mut base, mut busy) = (0_u64, 0.0, 0.0, 0.0, 0.0);
-        let (mut segment, mut wants, mut backlogged, mut is_fresh) = (SEGMENT, false, false, false);
+        let (mut segment, mut wants, mut backlogged, mut fresh) = (SEGMENT, false, false, (0.0, 0.0, 0.0));
         for flow in flows {
             let met = Flow { acked: flow.acked.get(), acked_at: now, newest_excess: None };
             let before = known.remove(&flow.id).unwrap_or(met);
@@ -172,10 +174,13 @@ impl Own {
             if let (true, Some(srtt), Some(lowest)) = (flow.busy, flow.srtt, flow.min_rtt) {
                 entry.newest_excess = Some(newest_excess(flow, srtt, lowest, before.newest_excess));
                 let smoothed = srtt.saturating_sub(lowest).as_secs_f64();
-                excess += if sparse { entry.newest_excess.unwrap_or(smoothed) } else { smoothed };
+                let seen = if sparse { entry.newest_excess.unwrap_or(smoothed) } else { smoothed };
+                excess += seen;
                 base += lowest.as_secs_f64();
                 busy += 1.0;
-                is_fresh |= now.saturating_since(acked_at).as_secs_f64() <= STALE_S;
+                if now.saturating_since(acked_at).as_secs_f64() <= STALE_S {
+                    fresh = (fresh.0 + seen, fresh.1 + lowest.as_secs_f64(), fresh.2 + 1.0);
+                }
                 segment = segment_of(flow);
                 backlogged |= flow.backlogged;
             }
@@ -184,13 +189,16 @@ impl Own {
         let any = busy > 0.0;
         let flows = f64::max(busy, 1.0);
         (excess, base) = (excess / flows, base / flows);
-        (self.excess, self.wants) = ((any && is_fresh).then_some(excess), wants);
+        let own = (excess, base);
+        let fresh = (fresh.2 > 0.0).then(|| (fresh.0 / fresh.2, fresh.1 / fresh.2));
+        (self.excess, self.wants) = (fresh.map(|(excess, _)| excess), wants);
         self.acked += acked as f64;
         let horizon = 1.0 + 2.0 * (excess + base);
         let delivered_now = if since_last <= LONGEST_TICK_S { acked as f64 / elapsed } else { self.delivered };
         self.delivered += (delivered_now - self.delivered) * (elapsed / horizon).min(1.0);
         let most_delivered = BELIEVED * self.delivered.max(self.means.0).max(WAITING);
-        let most_excess = (BELIEVED * excess.max(self.means.1) + BELIEVED_EXCESS_S).min(MOST_EXCESS_S);
+        let sees = self.excess.unwrap_or_default().max(self.means.1);
+        let most_excess = (BELIEVED * sees + BELIEVED_EXCESS_S).min(MOST_EXCESS_S);
         let centre = rate.or_else(|| median_rate(peers.peers(), since));
         let mut signals = Signals {
             now,
@@ -218,11 +226,8 @@ impl Own {
             told_free: (0.0, 0.0),
         };
         let mut told = Vec::new();
-        let own = (excess, base);
-        let mut weights = 1.0;
-        if !(any && is_fresh) {
-            (excess, base, weights) = (0.0, 0.0, 0.0);
-        }
+        let mut weights = if fresh.is_some() { 1.0 } else { 0.0 };
+        (excess, base) = fresh.unwrap_or_default();
         let mut greatest_free = (0.0_f64, 0.0_f64);
         for peer in peers.peers() {
             let report = &peer.report;
@@ -268,7 +273,8 @@ impl Own {
             signals.told_free.0 -= greatest_free.0 - greatest_free.1;
         }
         signals.mean_delivered = mean_delivered(self.delivered, &mut told, signals.hosts);
-        (signals.excess, signals.base) = if weights > 0.0 { (excess / weights, base / weights) } else { own };
+        let least = if any { LEAST_WEIGHT } else { 0.0 };
+        (signals.excess, signals.base) = if weights > least { (excess / weights, base / weights) } else { own };
         self.means = (signals.mean_delivered, signals.excess);
         signals
     }
