@@ -315,13 +315,11 @@ impl Guard {
             self.old_s = (self.old_s + elapsed).min(LONGEST_OLD_S);
         }
         let trial_s = self.trial_s + self.old_s;
+        self.lost_s = (self.lost_s + elapsed * self.lost(signals)).max(0.0);
         self.harmed = if draining {
-            self.lost_s += elapsed * (1.0 - signals.delivered_now / self.own_free.max(1.0));
             self.go_deeper(signals, rate);
             self.control_s > trial_s
         } else {
-            // It was not in vain.
-            self.lost_s = 0.0;
             self.compare(signals, target);
             self.pressed_s > HARMED_S
         };
@@ -348,6 +346,15 @@ impl Guard {
         }
         self.unused_s = 0.0;
         Exit::No
+    }
+
+    /// The part of what was free that a trial costs: this host, or all in the mean if that is more, for the first one that begins again takes
+    /// the others with it.
+    fn lost(&self, signals: &Signals) -> f64 {
+        let (told, tellers) = signals.told_free;
+        let free = (self.own_free + told) / (1.0 + tellers);
+        let (own, all) = (signals.delivered_now / self.own_free.max(1.0), signals.mean_delivered / free.max(1.0));
+        1.0 - own.min(all)
     }
 
     /// A trial that the queue does not answer to goes on with less.
@@ -515,6 +522,35 @@ mod tests {
         };
         // 10 ticks at three quarters of what was free cost 1.25 s: the least is longer; at two tenths they cost 4 s, at nothing 5 s.
         assert_eq!((free_s(7.5e5), free_s(2e5), free_s(0.0)), ((4.5, 30.0), (4.5, 40.0), (4.5, 50.0)));
+    }
+
+    #[test]
+    fn what_control_costs_all_in_the_mean_counts_from_its_trial_on_until_it_has_been_worth_it() {
+        // This host gets what it got while free, or a fifth, and so do the others in the mean. The queue has gone after 5 s, and after 10 s
+        // the others find it harmful.
+        let free_s = |own: f64, all: f64| {
+            let mut guard = Guard { own_free: 1e6, has_looked: true, ..Guard::default() };
+            let of_ten = |tick: u32, excess, delivered, mean_delivered| Signals {
+                hosts: 10,
+                terminals: 10,
+                controlling: 9.0,
+                told_free: (9e6, 9.0),
+                mean_delivered,
+                ..signals(60.0 + f64::from(tick) / 2.0, excess, delivered)
+            };
+            assert!(matches!(guard.without_control(&of_ten(0, 0.2, 1e6, 1e6), false, AIM), Entry::Trial(_)));
+            let end = (1..100)
+                .find(|tick| {
+                    let harmed = if *tick < 20 { 0.0 } else { 9.0 };
+                    let now = Signals { harmed, ..of_ten(*tick, 0.2, own, all) };
+                    guard.under_control(&now, 7.5e5, *tick <= 10, AIM) == Exit::Harm
+                })
+                .expect("most find it harmful");
+            guard.free_until.saturating_since(of_ten(end, 0.0, 0.0, 0.0).now).as_secs_f64()
+        };
+        let costs = [(1e6, 1e6), (2e5, 1e6), (1e6, 2e5)].map(|(own, all)| free_s(own, all).round());
+        // 10 s at a fifth cost 8 s, whoever it is.
+        assert_eq!(costs, [30.0, 80.0, 80.0]);
     }
 
     #[test]
