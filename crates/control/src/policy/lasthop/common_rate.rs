@@ -51,9 +51,10 @@ const MOST_RISE: f64 = 0.25;
 /// ([`crate::bound::LEAST_PACING_RATE`]), for fifty hosts that share 1 Mb/s.
 const LEAST_PER_SECOND: f64 = 2.8;
 /// With a queue of so many q*, and y below this part of what was delivered without one, the medium has collapsed (rate fallback), ...
-const FALLEN: (f64, f64) = (3.0, 0.5);
-/// ... if that lasts for so many ticks: where only the capacity has fallen the law has brought the queue down by then.
-const FALLEN_TICKS: u32 = 8;
+const FALLEN: (f64, f64) = (2.0, 0.65);
+/// ... if that lasts for so many ticks, or comes back again and again: each tick without takes the second back. Where only the capacity has fallen
+/// the law has brought the queue down by then, and where others fill the queue control has ended.
+const FALLEN_TICKS: (f64, f64) = (12.0, 0.05);
 /// Without a queue, and y above this times what all got while free and congested, it had collapsed then.
 const MORE_WITHOUT: f64 = 1.6;
 /// The hosts that were there then are those that were heard, or as many as have been since control began, but no more than so many times the former.
@@ -65,13 +66,16 @@ const CAREFUL_SEGMENTS: f64 = 2.0;
 /// ... and so are smaller ones, even and with no room for a queue, from so many segments a second on; what is less is a medium that has
 /// collapsed, or fifty hosts, and a window of two that loses one waits for a timeout, ...
 const CAREFUL_PER_SECOND: f64 = 10.0;
-/// ... with a pace of this, over r: bursts of hosts that take turns collide less than segments paced by each for itself.
-const CAREFUL_PACE: f64 = 1.5;
+/// ... with a pace of this, over r: bursts of hosts that take turns collide less than segments paced by each for itself. Small windows are paced
+/// like that, too, if they let through no more than the second; else at r.
+const CAREFUL_PACES: (f64, f64) = (3.0, 2.0);
 /// Who takes a medium for an ordinary one again is not talked out of it for so many ticks: the others are to come to the same in
 /// that time.
 const FORGIVEN_TICKS: u32 = 40;
 /// How much is remembered per tick of what was delivered without a queue.
 const FADE: f64 = 0.998;
+/// And with a queue within these, in q*, as the law keeps it on a medium that does not collapse, y takes its place by this part per tick.
+const SETTLED: (f64, f64, f64) = (0.5, 1.5, 0.1);
 /// After an arrival the goodput of a host falls because it is shared: no collapse for so many ticks.
 const ARRIVAL_TICKS: u32 = 8;
 /// When control begins many come at once, and at first those are heard who get most.
@@ -94,7 +98,7 @@ pub(super) struct CommonRate {
     calm_ticks: u32,
     /// y when there was no queue.
     proven: f64,
-    fallen_ticks: u32,
+    fallen_ticks: f64,
     forgiven_ticks: u32,
     arrival_ticks: u32,
     /// The most busy hosts since control began, or since the last pause.
@@ -157,7 +161,7 @@ impl CommonRate {
             terminals: signals.terminals,
             calm_ticks: 0,
             proven: 0.0,
-            fallen_ticks: 0,
+            fallen_ticks: 0.0,
             forgiven_ticks: 0,
             arrival_ticks: GATHERING_TICKS,
             most_terminals: 0,
@@ -243,7 +247,10 @@ impl CommonRate {
         self.follow_terminals(signals, excess < target);
         self.most_terminals = self.most_terminals.max(signals.terminals);
         self.proven *= FADE;
-        if excess < 1.5 * target && self.arrival_ticks == 0 {
+        if excess > SETTLED.0 * target && excess < SETTLED.1 * target {
+            self.proven -= SETTLED.2 * (self.proven - mean_delivered).max(0.0);
+        }
+        if excess < SETTLED.1 * target && self.arrival_ticks == 0 {
             self.proven = self.proven.max(mean_delivered.min(self.rate));
         }
         self.recent.rotate_right(1);
@@ -305,7 +312,8 @@ impl CommonRate {
     fn watch_for_collapse(&mut self, signals: &Signals, target: f64) {
         let Signals { excess, mean_delivered, .. } = *signals;
         let fallen = excess > FALLEN.0 * target && mean_delivered < FALLEN.1 * self.proven && self.arrival_ticks == 0;
-        self.fallen_ticks = if fallen && !self.is_besieged() { self.fallen_ticks + 1 } else { 0 };
+        let by = if fallen && !self.is_besieged() { 1.0 } else { -FALLEN_TICKS.1 };
+        self.fallen_ticks = (self.fallen_ticks + by).max(0.0);
         if self.edge.is_some() {
             return;
         }
@@ -322,7 +330,7 @@ impl CommonRate {
         let more = if are_two { MORE_OF_TWO } else { MORE_WITHOUT };
         let most = f64::from(self.most_terminals).clamp(hosts, MOST_UNHEARD * hosts);
         let shared = congested * f64::max(1.0, most / f64::from(signals.terminals));
-        if self.fallen_ticks >= FALLEN_TICKS {
+        if self.fallen_ticks >= FALLEN_TICKS.0 {
             self.edge = Some(Edge::passed(self.proven));
             self.set(0.5 * mean_delivered, signals);
         } else if excess < target && without > more * shared {
@@ -332,7 +340,8 @@ impl CommonRate {
 
     /// On a medium that collapses: by what is known of where it does.
     fn near_edge(&mut self, signals: &Signals, target: f64) -> Option<f64> {
-        let onset = self.recent.iter().copied().fold(f64::INFINITY, f64::min);
+        let ticks = self.edge.as_ref()?.delay_ticks();
+        let onset = self.recent[..ticks].iter().copied().fold(f64::INFINITY, f64::min);
         // For as many as the edge is for: where more have come, it is nearer, too.
         let (congested, hosts) = self.congested;
         let congested = if hosts.is_finite() { congested * hosts / f64::from(self.terminals.max(1)) } else { 0.0 };
@@ -342,7 +351,9 @@ impl CommonRate {
             self.forgiven_ticks = FORGIVEN_TICKS;
         }
         self.calm_ticks = 0;
-        self.pace = if self.shape(signals).sparse { 1.0 } else { CAREFUL_PACE };
+        let bare = self.rate * signals.base / signals.flows / signals.segment;
+        let decides = self.shape(signals).sparse && even(bare) > CAREFUL_PACES.1 * bare;
+        self.pace = if decides { 1.0 } else { CAREFUL_PACES.0 };
         factor
     }
 

@@ -5,7 +5,7 @@
 //! Nothing announces the edge, and a few percent decide between minutes and seconds. So it is looked for once, and remembered:
 //!
 //! ```text
-//!  no edge known ──────┐ a queue: the edge is where r was 1.5 s ago
+//!  no edge known ──────┐ a queue: the edge is where r was 0.5 s ago, and from then on 1.5 s
 //!  r rises by 12 %     v
 //!                    Queue: r falls to 0.4 (where the collapse is not deep to 0.8, then by 0.5),
 //!                    │     then by 0.7 a tick, until the queue shrinks
@@ -19,8 +19,10 @@
 
 /// r rises by this part per tick while no edge is known.
 const SEARCH: f64 = 0.12;
-/// The edge is the least r of so many ticks when a queue is seen, for that comes with a delay.
+/// The edge is the least r of so many ticks when a queue is seen, for that comes with a delay; of so many while none is known: with all of
+/// them r, which rises by [`SEARCH`], would be taken back by a third, and creep for minutes.
 pub(super) const DELAY_TICKS: usize = 4;
+const SEARCH_DELAY_TICKS: usize = 2;
 /// At the first sign of a queue r falls to this part; a medium that has just begun to collapse comes back from there.
 const BRAKE: f64 = 0.4;
 /// Where the medium passes on more than the first part of the edge even when it has collapsed, r falls to the second first, which costs less, and
@@ -90,6 +92,11 @@ impl Edge {
         }
     }
 
+    /// The edge is the least r of so many ticks before a queue that is seen now.
+    pub(super) fn delay_ticks(&self) -> usize {
+        if self.rate.is_finite() { DELAY_TICKS } else { SEARCH_DELAY_TICKS }
+    }
+
     /// A host's share has become `by` times as large.
     pub(super) fn scale(&mut self, by: f64) {
         self.rate *= by;
@@ -157,6 +164,12 @@ mod tests {
         assert_eq!(edge.next(50.0, 40.0, 0.001, TARGET, 0.0), Some(1.0 + SEARCH));
         assert_eq!(edge.next(120.0, 100.0, 0.011, TARGET, 0.0), Some(BRAKE));
         edge
+    }
+
+    #[test]
+    fn while_it_is_looked_for_r_is_taken_back_by_less() {
+        // r rises by a quarter in two ticks, by more than half in four.
+        assert_eq!((Edge::somewhere().delay_ticks(), found().delay_ticks()), (2, 4));
     }
 
     #[test]

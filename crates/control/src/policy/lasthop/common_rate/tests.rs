@@ -245,6 +245,7 @@ fn a_medium_whose_capacity_falls_for_good_is_not_taken_for_one_that_collapses() 
         bottleneck.capacity *= 0.4;
         bottleneck.collapsed = bottleneck.capacity;
         let path = go_on(&mut bottleneck, &mut law, 60);
+        go_on(&mut bottleneck, &mut law, 540);
         assert!(!law.is_careful(), "{base_ms} ms");
         for (tick, (rate, queue, _)) in path.iter().enumerate().skip(8) {
             assert!(
@@ -253,6 +254,42 @@ fn a_medium_whose_capacity_falls_for_good_is_not_taken_for_one_that_collapses() 
             );
         }
     }
+}
+
+#[test]
+fn less_with_a_queue_again_and_again_is_a_collapse_but_not_where_less_is_all_there_is() {
+    // Queues of three seconds, too short each for a collapse; what is delivered between them.
+    let becomes_careful = |between: f64| {
+        let signals = Bottleneck::new(5.0, 100.0).signals(1e6);
+        let mut law = CommonRate::join(1e6, false, &signals);
+        let target = law.shape(&signals).target;
+        let tick = |law: &mut CommonRate, queue: f64, mean_delivered| {
+            law.rate = 1e6;
+            law.on_tick(&Signals { excess: queue * target, mean_delivered, ..signals }, None);
+        };
+        (0..40).for_each(|_| tick(&mut law, 1.0, 1e6));
+        (0..20).find(|_| {
+            (0..6).for_each(|_| tick(&mut law, 3.0, 5e5));
+            (0..20).for_each(|_| tick(&mut law, 0.8, between));
+            law.is_careful()
+        })
+    };
+    assert_eq!(becomes_careful(1e6), Some(2));
+    assert_eq!(becomes_careful(5e5), None);
+}
+
+#[test]
+fn what_may_collapse_is_paced_at_r_only_where_windows_would_let_through_far_more() {
+    let pace = |rate_mbps: f64, base: f64| {
+        let rate = rate_mbps * 1e6 / 8.0;
+        let signals = Signals::alone(base, 0.0, rate);
+        let mut law = CommonRate { edge: Some(Edge::at(rate)), ..CommonRate::join(rate, false, &signals) };
+        law.on_tick(&signals, None);
+        law.pace
+    };
+    // Two segments on a path of 4 ms are 5.8 Mb/s; on 100 ms four are 0.46, and many are no window that is small.
+    assert_eq!((pace(4.0, 0.004), pace(2.5, 0.004)), (3.0, 1.0));
+    assert_eq!((pace(0.1, 0.1), pace(4.0, 0.1)), (1.0, 3.0));
 }
 
 #[test]
