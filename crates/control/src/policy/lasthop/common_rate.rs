@@ -66,16 +66,17 @@ const CAREFUL_SEGMENTS: f64 = 2.0;
 /// ... and so are smaller ones, even and with no room for a queue, from so many segments a second on; what is less is a medium that has
 /// collapsed, or fifty hosts, and a window of two that loses one waits for a timeout, ...
 const CAREFUL_PER_SECOND: f64 = 10.0;
-/// ... with a pace of this, over r: bursts of hosts that take turns collide less than segments paced by each for itself. Small windows are paced
-/// like that, too, if they let through no more than the second; else at r.
+/// ... with a pace of this, over r: bursts of hosts that take turns collide less than segments paced by each for itself. Where a window lets
+/// through more than the second, at r.
 const CAREFUL_PACES: (f64, f64) = (3.0, 2.0);
 /// Who takes a medium for an ordinary one again is not talked out of it for so many ticks: the others are to come to the same in
 /// that time.
 const FORGIVEN_TICKS: u32 = 40;
-/// How much is remembered per tick of what was delivered without a queue.
-const FADE: f64 = 0.998;
-/// And with a queue within these, in q*, as the law keeps it on a medium that does not collapse, y takes its place by this part per tick.
+/// With a queue within these, in q*, as the law keeps it on a medium that does not collapse, y takes the place of what was delivered before, by this
+/// part per tick.
 const SETTLED: (f64, f64, f64) = (0.5, 1.5, 0.1);
+/// How much is remembered per tick of what was delivered without more of a queue than that.
+const FADE: f64 = 0.998;
 /// After an arrival the goodput of a host falls because it is shared: no collapse for so many ticks.
 const ARRIVAL_TICKS: u32 = 8;
 /// When control begins many come at once, and at first those are heard who get most.
@@ -92,12 +93,13 @@ const DRAINED_TICKS: u32 = 2;
 pub(super) struct CommonRate {
     pub(super) rate: f64,
     /// What a connection is paced at, over its part of r.
-    pub(super) pace: f64,
+    pace: f64,
     phase: Phase,
     terminals: u32,
     calm_ticks: u32,
-    /// y when there was no queue.
+    /// y without more of a queue than the law keeps.
     proven: f64,
+    /// Ticks at which the medium seemed to have collapsed, less what was taken back since.
     fallen_ticks: f64,
     forgiven_ticks: u32,
     arrival_ticks: u32,
@@ -177,6 +179,12 @@ impl CommonRate {
     /// A queue from before the control still drains.
     pub(super) fn is_draining(&self) -> bool {
         matches!(self.phase, Phase::Draining(_))
+    }
+
+    /// What a connection is paced at, over its part of r. Where the medium may collapse that goes by B; one whose own path is shorter by far, so
+    /// that its window would let `through` times its part through, keeps to its part by the pace.
+    pub(super) fn pace(&self, through: f64) -> f64 {
+        if self.is_careful() && through > CAREFUL_PACES.1 { self.pace.min(1.0) } else { self.pace }
     }
 
     /// The medium has collapsed and may again.
@@ -312,11 +320,12 @@ impl CommonRate {
     fn watch_for_collapse(&mut self, signals: &Signals, target: f64) {
         let Signals { excess, mean_delivered, .. } = *signals;
         let fallen = excess > FALLEN.0 * target && mean_delivered < FALLEN.1 * self.proven && self.arrival_ticks == 0;
-        let by = if fallen && !self.is_besieged() { 1.0 } else { -FALLEN_TICKS.1 };
-        self.fallen_ticks = (self.fallen_ticks + by).max(0.0);
         if self.edge.is_some() {
+            self.fallen_ticks = 0.0;
             return;
         }
+        let by = if fallen && !self.is_besieged() { 1.0 } else { -FALLEN_TICKS.1 };
+        self.fallen_ticks = (self.fallen_ticks + by).max(0.0);
         self.forgiven_ticks = self.forgiven_ticks.saturating_sub(1);
         if self.forgiven_ticks == 0 && signals.careful > 0.0 && 2.0 * signals.careful >= signals.controlling + 1.0 {
             self.edge = Some(Edge::at(self.rate));
@@ -351,9 +360,11 @@ impl CommonRate {
             self.forgiven_ticks = FORGIVEN_TICKS;
         }
         self.calm_ticks = 0;
-        let bare = self.rate * signals.base / signals.flows / signals.segment;
-        let decides = self.shape(signals).sparse && even(bare) > CAREFUL_PACES.1 * bare;
-        self.pace = if decides { 1.0 } else { CAREFUL_PACES.0 };
+        let Shape { sparse, room, least, .. } = self.shape(signals);
+        let segments = |of_s: f64| self.rate * of_s / signals.flows / signals.segment;
+        let window = even(segments(signals.base + room)).max(least.into());
+        let far_more = sparse && window > CAREFUL_PACES.1 * segments(signals.base);
+        self.pace = if far_more { 1.0 } else { CAREFUL_PACES.0 };
         factor
     }
 

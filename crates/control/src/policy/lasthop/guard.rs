@@ -74,8 +74,8 @@ const MOST_PRESSED: f64 = 4.0;
 const STARVED: f64 = 0.1;
 /// Control is given up for so long, in s, twice as long each time it is in vain, up to the second.
 const HOLD_S: (f64, f64) = (30.0, 240.0);
-/// And, unless another host begins, for at least so many times what the trial has cost, in seconds of what the host got without control,
-/// up to the same.
+/// And, unless another host begins, for at least so many times what control has cost since its trial began, in seconds of what the host got
+/// without, or of what all got in the mean if they have lost more, up to the same.
 const HOLD_PER_LOST: f64 = 10.0;
 /// Control that has lasted for so long, in s, was not in vain: something has changed, and what is free is looked at anew for the second.
 const WORTH_S: f64 = 60.0;
@@ -122,8 +122,8 @@ pub(super) struct Guard {
     old_until: f64,
     /// For so long, in s, the trial did not count, because that had not arrived.
     old_s: f64,
-    /// What the trial has cost, in seconds of `own_free`.
-    lost_s: f64,
+    /// What control has cost this host, and all in the mean, until it has been worth it, in seconds of what was free.
+    lost_s: (f64, f64),
     pressed_s: f64,
     starved_s: f64,
     unused_s: f64,
@@ -189,7 +189,7 @@ impl Default for Guard {
             part: 1.0,
             old_until: 0.0,
             old_s: 0.0,
-            lost_s: 0.0,
+            lost_s: (0.0, 0.0),
             pressed_s: 0.0,
             starved_s: 0.0,
             unused_s: 0.0,
@@ -289,7 +289,7 @@ impl Guard {
         (self.changed_at, self.trial_s) = (signals.now, trial_s(signals));
         (self.control_s, self.pressed_s, self.starved_s, self.unused_s) = (0.0, 0.0, 0.0, 0.0);
         (self.lately, self.own_lately) = (rate, self.own_free);
-        (self.free_until, self.harmed, self.old_s, self.lost_s) = (Time::ZERO, false, 0.0, 0.0);
+        (self.free_until, self.harmed, self.old_s, self.lost_s) = (Time::ZERO, false, 0.0, (0.0, 0.0));
         self.old_until = signals.acked + signals.in_flight;
     }
 
@@ -315,7 +315,7 @@ impl Guard {
             self.old_s = (self.old_s + elapsed).min(LONGEST_OLD_S);
         }
         let trial_s = self.trial_s + self.old_s;
-        self.lost_s = (self.lost_s + elapsed * self.lost(signals)).max(0.0);
+        self.count_lost(signals);
         self.harmed = if draining {
             self.go_deeper(signals, rate);
             self.control_s > trial_s
@@ -329,7 +329,8 @@ impl Guard {
         let most = self.control_s > trial_s / 2.0 && 3.0 * votes > 2.0 * voters;
         let alone = self.starved_s > trial_s;
         if most || alone {
-            let hold_s = self.hold_s.max((HOLD_PER_LOST * self.lost_s).min(HOLD_S.1));
+            let lost_s = self.lost_s.0.max(self.lost_s.1);
+            let hold_s = self.hold_s.max((HOLD_PER_LOST * lost_s).min(HOLD_S.1));
             if alone {
                 self.alone_until = now.saturating_add(Span::from_secs_f64(hold_s));
             }
@@ -348,13 +349,20 @@ impl Guard {
         Exit::No
     }
 
-    /// The part of what was free that a trial costs: this host, or all in the mean if that is more, for the first one that begins again takes
-    /// the others with it.
-    fn lost(&self, signals: &Signals) -> f64 {
+    /// What control costs this host, and all in the mean: the first one that begins again takes the others with it.
+    fn count_lost(&mut self, signals: &Signals) {
+        let (all_free, _) = self.free(signals);
+        let Self { lost_s: (own, all), own_free, .. } = self;
+        for (lost_s, gets, free) in [(own, signals.delivered_now, *own_free), (all, signals.mean_delivered, all_free)] {
+            *lost_s = (*lost_s + signals.elapsed * (1.0 - gets / free.max(1.0))).max(0.0);
+        }
+    }
+
+    /// What hosts got without control, the mean, and how many they are: who has never been free is somebody more to share it with.
+    fn free(&self, signals: &Signals) -> (f64, f64) {
         let (told, tellers) = signals.told_free;
-        let free = (self.own_free + told) / (1.0 + tellers);
-        let (own, all) = (signals.delivered_now / self.own_free.max(1.0), signals.mean_delivered / free.max(1.0));
-        1.0 - own.min(all)
+        let hosts = 1.0 + tellers.max(f64::from(signals.terminals) - 1.0);
+        ((self.own_free + told) / hosts, hosts)
     }
 
     /// A trial that the queue does not answer to goes on with less.
@@ -372,10 +380,7 @@ impl Guard {
 
     /// What is delivered, against what was.
     fn compare(&mut self, signals: &Signals, target: f64) {
-        let (told, tellers) = signals.told_free;
-        // Who has never been free is somebody more to share it with.
-        let hosts = 1.0 + tellers.max(f64::from(signals.terminals) - 1.0);
-        let free = (self.own_free + told) / hosts;
+        let (free, hosts) = self.free(signals);
         let doublings = (hosts / 10.0).max(1.0).log2();
         let (gets, enough, haste) = if signals.hosts.max(signals.terminals) <= 1 {
             let enough = HARMFUL_ALONE * free;
@@ -391,7 +396,7 @@ impl Guard {
             0.0_f64.max(self.pressed_s - signals.elapsed)
         };
         if self.control_s > WORTH_S {
-            self.hold_s = HOLD_S.0;
+            (self.hold_s, self.lost_s) = (HOLD_S.0, (0.0, 0.0));
             if self.own_worth == 0.0 {
                 self.own_worth = self.own_lately;
             }

@@ -49,6 +49,8 @@ const UNDO: Span = Span::from_secs(15);
 /// But no more than what the host got without control fills, with a queue of this, in s: what a window holds beyond that on a medium that
 /// has collapsed only makes the next trial harder.
 const UNDO_QUEUE_S: f64 = 2.0;
+/// A lowest RTT of more than this part of B is as long as the others'.
+const SAME_PATH: f64 = 0.8;
 /// Each pace differs by up to this part, another one at each tick: hosts with equal paces would keep their phases, and whoever
 /// comes last in each period would see a queue for ever.
 const DITHER: f64 = 0.03;
@@ -178,7 +180,9 @@ impl Lasthop {
             remainders.insert(flow.id, ideal - ideal.floor());
             ideal.floor().min(2.0 * MOST_PAIRS) as u32
         };
-        let pace = signals::rate(share * rate.pace * (1.0 + DITHER * noise(flow))).max(LEAST_PACING_RATE);
+        let is_shorter = lowest < SAME_PATH * signals.base;
+        let pace = rate.pace(if is_shorter { f64::from(max_segments) * segment / lowest / share } else { 1.0 });
+        let pace = signals::rate(share * pace * (1.0 + DITHER * noise(flow))).max(LEAST_PACING_RATE);
         let floor = rate.floor(signals) / signals.flows * (lowest + shape.room) / segment;
         let min_segments = (floor as u32).max(self.minimum_segments);
         Some(Bound { min_segments, max_segments: max_segments.max(self.minimum_segments), max_pacing_rate: pace })

@@ -37,9 +37,9 @@ impl Bottleneck {
     /// Half a second; what one host got.
     fn advance(&mut self, law: &CommonRate, shape: Shape) -> f64 {
         let capacity = if self.has_collapsed { self.collapsed } else { self.capacity };
-        let paced = law.rate * law.pace * self.hosts;
         let ideal = law.rate * (self.base + shape.room) / 1448.0;
         let window = if shape.sparse { even(ideal).max(shape.least.into()) } else { ideal };
+        let paced = law.rate * law.pace(1.0) * self.hosts;
         let flight = window * 1448.0 * self.hosts;
         let most = (flight / capacity - self.base).max(0.0);
         let offered = if shape.sparse { paced } else { (flight / self.base).min(paced) };
@@ -280,16 +280,58 @@ fn less_with_a_queue_again_and_again_is_a_collapse_but_not_where_less_is_all_the
 
 #[test]
 fn what_may_collapse_is_paced_at_r_only_where_windows_would_let_through_far_more() {
-    let pace = |rate_mbps: f64, base: f64| {
+    let paced = |rate_mbps: f64, base: f64| {
         let rate = rate_mbps * 1e6 / 8.0;
         let signals = Signals::alone(base, 0.0, rate);
         let mut law = CommonRate { edge: Some(Edge::at(rate)), ..CommonRate::join(rate, false, &signals) };
         law.on_tick(&signals, None);
-        law.pace
+        law
     };
-    // Two segments on a path of 4 ms are 5.8 Mb/s; on 100 ms four are 0.46, and many are no window that is small.
+    let pace = |rate_mbps: f64, base: f64| paced(rate_mbps, base).pace(1.0);
+    // Two segments on a path of 4 ms are 5.8 Mb/s, on 100 ms 0.23; on 256 ms 0.05 Mb/s has four, which are 0.18.
     assert_eq!((pace(4.0, 0.004), pace(2.5, 0.004)), (3.0, 1.0));
-    assert_eq!((pace(0.1, 0.1), pace(4.0, 0.1)), (1.0, 3.0));
+    assert_eq!((pace(4.0, 0.1), pace(0.2, 0.1), pace(0.1, 0.1), pace(0.05, 0.256)), (3.0, 3.0, 1.0, 1.0));
+    // And in a host whose path is shorter by far, but only where the medium may collapse.
+    let mut law = paced(4.0, 0.1);
+    assert_eq!((law.pace(1.9), law.pace(2.1), law.pace(f64::INFINITY)), (3.0, 1.0, 1.0));
+    law.edge = None;
+    law.on_tick(&Signals::alone(0.1, 0.0, 5e5), None);
+    assert_eq!(law.pace(9.0), SLACK);
+}
+
+#[test]
+fn while_the_edge_is_looked_for_it_is_one_tick_back_and_later_the_least_of_four() {
+    let edge_after = |known: Option<f64>| {
+        let signals = Signals::alone(0.1, 0.0, 1e6);
+        let edge = known.map_or_else(Edge::somewhere, Edge::at);
+        let mut law = CommonRate { edge: Some(edge), ..CommonRate::join(1e6, false, &signals) };
+        let mut rates = vec![];
+        for tick in 0..6 {
+            rates.push(law.rate);
+            let excess = if tick < 5 { 0.0 } else { 0.05 };
+            law.on_tick(&Signals { excess, ..signals }, None);
+        }
+        let rate = law.edge.as_ref().map(|edge| edge.shown()).expect("it is known");
+        rates.iter().position(|earlier| (earlier / rate - 1.0).abs() < 1e-9)
+    };
+    assert_eq!((edge_after(None), edge_after(Some(1e6))), (Some(4), Some(2)));
+}
+
+#[test]
+fn what_had_fallen_before_the_medium_was_known_to_collapse_does_not_count_when_it_is_taken_for_an_ordinary_one_again() {
+    let signals = Bottleneck::new(5.0, 100.0).signals(1e6);
+    let mut law = CommonRate::join(1e6, false, &signals);
+    let target = law.shape(&signals).target;
+    let tick = |law: &mut CommonRate, queue: f64, mean_delivered| {
+        law.on_tick(&Signals { excess: queue * target, mean_delivered, ..signals }, None);
+    };
+    (0..40).for_each(|_| tick(&mut law, 1.0, 1e6));
+    while !law.is_careful() {
+        tick(&mut law, 3.0, 5e5);
+    }
+    (0..20).for_each(|_| tick(&mut law, 3.0, 3e5));
+    (0..200).for_each(|count| tick(&mut law, if count % 10 == 0 { 1.2 } else { 0.1 }, 1e6));
+    assert!(!law.is_careful() && law.fallen_ticks == 0.0, "{} {:?}", law.fallen_ticks, law.edge);
 }
 
 #[test]

@@ -87,31 +87,36 @@ fn a_trial_in_vain_is_followed_by_ten_times_what_it_has_cost() {
 
 #[test]
 fn what_control_costs_all_in_the_mean_counts_from_its_trial_on_until_it_has_been_worth_it() {
-    // This host gets what it got while free, or a fifth, and so do the others in the mean. The queue has gone after 5 s, and after 10 s
-    // the others find it harmful.
-    let free_s = |own: f64, all: f64| {
+    // This host gets a part of what it got while free, so do all in the mean. The queue has gone after 5 s; the others find it harmful later.
+    let after = |own: fn(u32) -> f64, all: f64, terminals: u32, vote_tick: u32| {
         let mut guard = Guard { own_free: 1e6, has_looked: true, ..Guard::default() };
-        let of_ten = |tick: u32, excess, delivered, mean_delivered| Signals {
+        let of_ten = |tick: u32, delivered, mean_delivered| Signals {
             hosts: 10,
-            terminals: 10,
+            terminals,
             controlling: 9.0,
+            harmed: if tick < vote_tick { 0.0 } else { 9.0 },
             told_free: (9e6, 9.0),
             mean_delivered,
-            ..signals(60.0 + f64::from(tick) / 2.0, excess, delivered)
+            ..signals(60.0 + f64::from(tick) / 2.0, 0.2, delivered)
         };
-        assert!(matches!(guard.without_control(&of_ten(0, 0.2, 1e6, 1e6), false, AIM), Entry::Trial(_)));
-        let end = (1..100)
+        assert!(matches!(guard.without_control(&of_ten(0, 1e6, 1e6), false, AIM), Entry::Trial(_)));
+        let end = (1..200)
             .find(|tick| {
-                let harmed = if *tick < 20 { 0.0 } else { 9.0 };
-                let now = Signals { harmed, ..of_ten(*tick, 0.2, own, all) };
+                let now = of_ten(*tick, 1e6 * own(*tick), 1e6 * all);
                 guard.under_control(&now, 7.5e5, *tick <= 10, AIM) == Exit::Harm
             })
             .expect("most find it harmful");
-        guard.free_until.saturating_since(of_ten(end, 0.0, 0.0, 0.0).now).as_secs_f64()
+        guard.free_until.saturating_since(of_ten(end, 0.0, 0.0).now).as_secs_f64().round()
     };
-    let costs = [(1e6, 1e6), (2e5, 1e6), (1e6, 2e5)].map(|(own, all)| free_s(own, all).round());
-    // 10 s at a fifth cost 8 s, whoever it is.
-    assert_eq!(costs, [30.0, 80.0, 80.0]);
+    // 10 s at a fifth cost 8 s, whoever it is; half of a share where twenty are what ten were costs nothing.
+    let costs = [after(|_| 0.2, 1.0, 10, 20), after(|_| 1.0, 0.2, 10, 20), after(|_| 1.0, 0.5, 20, 20)];
+    assert_eq!(costs, [80.0, 80.0, 30.0]);
+    // Who gets twice his share every other tick has lost none.
+    assert_eq!(after(|tick| 2.0 * f64::from(tick % 2), 1.0, 10, 20), 30.0);
+    // What has lasted a minute is looked at anew for the usual time, whatever it has cost.
+    let mut guard = Guard { own_free: 1e6, control_s: 70.0, lost_s: (30.0, 30.0), ..Guard::default() };
+    guard.under_control(&signals(60.0, 0.005, 1e6), 1e6, false, AIM);
+    assert_eq!(guard.lost_s, (0.0, 0.0));
 }
 
 #[test]
