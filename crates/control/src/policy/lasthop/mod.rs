@@ -322,6 +322,41 @@ mod tests {
     }
 
     #[test]
+    fn where_the_medium_may_collapse_a_host_with_a_short_path_is_paced_at_its_part() {
+        let mut policy = Lasthop::new(&PolicySettings::default());
+        let now = Time::ZERO + Span::from_secs(60);
+        let beside = |min_rtt_ms: u64, policy: &mut Lasthop, at: Time| {
+            let peers = [1, 2, 3].map(|id| {
+                let peer = peer(id, at, Rate::from_mbps(0.8));
+                let min_rtt = Some(Span::from_millis(min_rtt_ms));
+                Peer { report: Report { min_rtt, careful: true, excess: Some(Span::ZERO), ..peer.report }, ..peer }
+            });
+            let decision = policy.on_tick(&Observation {
+                now: at,
+                flows: &[flow(1, 20, at.saturating_since(now).as_millis() * 190)],
+                peers: &Neighbourhood::new(peers.into()),
+            });
+            let rate = policy.rate.as_ref().expect("under control");
+            (
+                decision.flows[0].bound.expect("under control").max_pacing_rate.as_mbps() * 1e6 / 8.0 / rate.rate,
+                rate.is_careful(),
+            )
+        };
+        let mut over = |min_rtt_ms| {
+            policy = Lasthop::new(&PolicySettings::default());
+            (0..3)
+                .map(|tick| beside(min_rtt_ms, &mut policy, now + Span::from_millis(500 * tick)))
+                .last()
+                .expect("three ticks")
+        };
+        // Its own path is 20 ms: four segments on it are 2.3 Mb/s, two are 1.2.
+        let (paced, careful) = over(256);
+        assert!(careful && paced < 1.1, "{paced}");
+        let (paced, careful) = over(20);
+        assert!(careful && paced > 2.5, "{paced}");
+    }
+
+    #[test]
     fn whoever_comes_into_a_queue_does_not_bring_back_the_rate_it_came_with() {
         let mut policy = Lasthop::new(&PolicySettings::default());
         assert!(pace(&mut policy, 60.0, Some(60), Rate::from_mbps(20.0)) > 18.0);
