@@ -8,7 +8,7 @@ use crate::{COULD_NOT_RUN, FAILED, build, parallel, say, stop_on_signals, tell};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use scenario::study::{Found, PlannedRun, Study, StudyResult, Verdict};
-use scenario::{HostsKind, RunResult, Scenario};
+use scenario::{HostsKind, Override, RunResult, Scenario};
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub(crate) struct StudyArguments {
     #[arg(required_unless_present = "list")]
     name: Option<String>,
     /// Say which studies there are, and run none
-    #[arg(long, conflicts_with_all = ["name", "hosts", "seeds", "out", "jobs"])]
+    #[arg(long, conflicts_with_all = ["name", "hosts", "seeds", "overrides", "out", "jobs"])]
     list: bool,
     /// The folder of the studies
     #[arg(long, value_name = "DIR", default_value = STUDIES)]
@@ -38,6 +38,10 @@ pub(crate) struct StudyArguments {
     /// Run each point with so many seeds, instead of the study's own number
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: Option<u64>,
+    /// Change a key of the scenario in every run, such as 'hosts.*.turnaround_us=[25, 75]', whatever the study sets; may be
+    /// repeated
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = Override::parse)]
+    overrides: Vec<Override>,
     /// Keep study.json, points.csv, the figures and a report.html in this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -93,7 +97,7 @@ type Run<'a> = &'a (dyn Fn(&Scenario, HostsKind, &Progress) -> Result<Option<Run
 
 fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
     let Some(name) = &arguments.name else { return list(arguments) };
-    let study = Study::load(&find(&arguments.studies, name)?)?;
+    let study = Study::load(&find(&arguments.studies, name)?)?.with_overrides(arguments.overrides.clone());
     let hosts = arguments.hosts.map_or(study.hosts, Habitat::hosts_kind);
     if arguments.jobs.is_some() && hosts == HostsKind::Kernel {
         bail!("kernel hosts run in real time, one run after the other: --jobs is for simulated hosts");
@@ -361,6 +365,7 @@ required = true
 
     fn arguments(folder: &Path, name: Option<&str>, jobs: usize) -> StudyArguments {
         StudyArguments {
+            overrides: Vec::new(),
             name: name.map(str::to_owned),
             list: name.is_none(),
             studies: folder.to_owned(),
@@ -398,6 +403,7 @@ required = true
             events: 0,
             simulated_s_per_wall_s: 0.0,
             lateness_us: None,
+            machine_turnaround_us: None,
             valid: true,
             invalid_reasons: Vec::new(),
             notes: Vec::new(),

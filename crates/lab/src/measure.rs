@@ -52,11 +52,12 @@ impl Measured<'_> {
     pub(crate) fn into_outcome(self) -> (RunResult, Series) {
         let bounds = self.bounds();
         let series = Series { flows: self.flow_series(&bounds), queues: queue_series(&self.medium.queues) };
-        let lateness_us = Lateness {
-            p50: self.medium.lateness.permille_us(500) as f64,
-            p99: self.medium.lateness.permille_us(990) as f64,
-            max: self.medium.lateness.max_us() as f64,
+        let spread = |times: &real_time::Histogram| Lateness {
+            p50: times.permille_us(500) as f64,
+            p99: times.permille_us(990) as f64,
+            max: times.max_us() as f64,
         };
+        let turnaround = &self.medium.turnaround;
         let invalid_reasons = self.invalid_reasons();
         let meters = self.meters();
         let rtts: Vec<f64> = meters.iter().flat_map(|meter| meter.rtts_ms().iter().copied()).collect();
@@ -86,7 +87,8 @@ impl Measured<'_> {
             wall_s: 0.0,
             events: self.medium.events,
             simulated_s_per_wall_s: 0.0,
-            lateness_us: Some(lateness_us),
+            lateness_us: Some(spread(&self.medium.lateness)),
+            machine_turnaround_us: (turnaround.count() > 0).then(|| spread(turnaround)),
             valid: invalid_reasons.is_empty(),
             invalid_reasons,
             notes: self.notes(),

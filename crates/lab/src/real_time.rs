@@ -4,7 +4,11 @@
 //! The model runs on logical time. A packet's next event is computed from the time for which its last one was
 //! scheduled, not from when this loop woke: inside the model, lateness does not add up. It enters at the two ends: a
 //! packet may be written to its host late, and a packet that a host sends while the loop is late enters the model late.
-//! Both are recorded ([`Lateness`]): every delivery, and the latest waking.
+//! Both are recorded: every delivery, and the latest waking.
+//!
+//! A host's answer is in the model only when this loop has been woken, has written the packet, the kernel has processed it,
+//! and the answer has been read. That is the machine's own part of the host's turnaround: measured, reported, and taken off
+//! the delay by which the model makes up the rest (`hosts.turnaround_us`).
 //!
 //! Behind an access point a host's own transmit queue is in the kernel: the loop reads a host's device only while the
 //! model's small queue for that host ([`RING_PACKETS`], a driver's ring) has room, so the packets of a station that must
@@ -38,6 +42,9 @@ const LONGEST_WORK: Span = Span::from_millis(500);
 /// Packets read from one device before the loop looks at the time again.
 const READS_IN_A_ROW: usize = 16;
 
+/// From so many answers on, what the machine takes by itself is known.
+const ENOUGH_ANSWERS: u64 = 100;
+
 /// What the loop measured.
 #[derive(Debug)]
 pub(crate) struct Report {
@@ -45,7 +52,9 @@ pub(crate) struct Report {
     pub(crate) statistics: Statistics,
     /// Queue lengths over time, the warm-up included.
     pub(crate) queues: Vec<QueueSample>,
-    pub(crate) lateness: Lateness,
+    pub(crate) lateness: Histogram,
+    /// From when a packet was due at a host to when the model had the host's answer.
+    pub(crate) turnaround: Histogram,
     /// Packets for an address that no node has (the kernel's own chatter), not carried.
     pub(crate) unroutable: u64,
     /// Packets that a host's kernel would not take.
@@ -64,12 +73,11 @@ pub(crate) struct QueueSample {
     pub(crate) packets: usize,
 }
 
-/// How late packets reached the hosts, against the time at which the model delivered them, and how late the loop woke at
-/// worst.
+/// Times in microseconds.
 #[derive(Clone, Debug)]
-pub(crate) struct Lateness {
-    /// Deliveries by their lateness in microseconds; the last entry counts all that were later still.
-    deliveries: Vec<u64>,
+pub(crate) struct Histogram {
+    /// How often each was seen; the last entry counts all that were longer still.
+    counts: Vec<u64>,
     max_us: u64,
 }
 
@@ -81,39 +89,53 @@ pub(crate) struct Schedule {
     pub(crate) sample_every: Span,
 }
 
-impl Lateness {
-    /// Past this a delivery is counted as later than anything that a percentile should tell apart: 65 ms.
+impl Histogram {
+    /// Past this a time is counted as longer than anything that a percentile should tell apart: 65 ms.
     const COUNTED_US: usize = 1 << 16;
 
     fn new() -> Self {
-        Self { deliveries: vec![0; Self::COUNTED_US + 1], max_us: 0 }
+        Self { counts: vec![0; Self::COUNTED_US + 1], max_us: 0 }
     }
 
-    fn record_delivery(&mut self, lateness: Span) {
-        let us = lateness.as_micros();
-        self.deliveries[usize::try_from(us).unwrap_or(usize::MAX).min(Self::COUNTED_US)] += 1;
-        self.max_us = self.max_us.max(us);
+    fn record(&mut self, time: Span) {
+        self.counts[usize::try_from(time.as_micros()).unwrap_or(usize::MAX).min(Self::COUNTED_US)] += 1;
+        self.raise_max(time);
     }
 
-    fn record_waking(&mut self, lateness: Span) {
-        self.max_us = self.max_us.max(lateness.as_micros());
+    /// Without counting it.
+    fn raise_max(&mut self, time: Span) {
+        self.max_us = self.max_us.max(time.as_micros());
     }
 
-    /// The lateness in microseconds that so many of a thousand deliveries did not exceed; 0 if there were none.
+    /// How many were recorded.
+    pub(crate) fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// The microseconds that so many of a thousand did not exceed; 0 if there were none.
     pub(crate) fn permille_us(&self, permille: u64) -> u64 {
-        let wanted = (self.deliveries.iter().sum::<u64>() * permille).div_ceil(1000);
+        let wanted = (self.count() * permille).div_ceil(1000);
         let mut reached = 0;
         let enough = |count: &u64| {
             reached += count;
             reached >= wanted
         };
-        let us = self.deliveries.iter().position(enough).unwrap_or(0);
+        let us = self.counts.iter().position(enough).unwrap_or(0);
         if us == Self::COUNTED_US { self.max_us } else { us as u64 }
     }
 
     pub(crate) fn max_us(&self) -> u64 {
         self.max_us
     }
+}
+
+/// A packet that a host was given while it had nothing to send: what it sends next may be the answer.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    /// When the packet was due.
+    at: Time,
+    /// The loop's turn.
+    turn: u64,
 }
 
 /// The loop's own state.
@@ -134,7 +156,11 @@ pub(crate) struct RealTime<'a> {
     departures: Vec<Departure>,
     deliveries: Vec<Delivery<Arc<[u8]>>>,
     queues: Vec<QueueSample>,
-    lateness: Lateness,
+    lateness: Histogram,
+    /// By host; of each the oldest packet that is not answered.
+    asked: Vec<Option<Asked>>,
+    turnaround: Histogram,
+    turn: u64,
     unroutable: u64,
     refused: u64,
 }
@@ -176,7 +202,10 @@ impl<'a> RealTime<'a> {
             readable: vec![true; hosts.devices.len()],
             deliveries: Vec::new(),
             queues: Vec::new(),
-            lateness: Lateness::new(),
+            lateness: Histogram::new(),
+            asked: vec![None; hosts.queues_in_devices],
+            turnaround: Histogram::new(),
+            turn: 0,
             unroutable: 0,
             refused: 0,
         })
@@ -201,14 +230,19 @@ impl<'a> RealTime<'a> {
             if warm.is_some_and(|warm| now >= warm) {
                 warm = None;
                 self.network.reset_statistics(now);
-                self.lateness = Lateness::new();
+                self.lateness = Histogram::new();
+                self.turnaround = Histogram::new();
             }
             if now >= next_sample {
                 self.sample_queues(now);
+                if self.turnaround.count() >= ENOUGH_ANSWERS {
+                    self.network.hosts_take(Span::from_micros(self.turnaround.permille_us(500)));
+                }
                 while next_sample <= now {
                     next_sample += schedule.sample_every;
                 }
             }
+            self.turn += 1;
             self.deliver(now)?;
             let more = self.collect()?;
             let wakeup = [self.network.next_wakeup(), Some(next_sample), Some(end), warm].into_iter().flatten().min();
@@ -229,7 +263,7 @@ impl<'a> RealTime<'a> {
                 }
             } else {
                 slept = now;
-                self.lateness.record_waking(now.saturating_since(planned));
+                self.lateness.raise_max(now.saturating_since(planned));
             }
             for event in &events[..woken] {
                 self.readable[event.data() as usize] = true;
@@ -246,6 +280,7 @@ impl<'a> RealTime<'a> {
             statistics,
             queues: self.queues,
             lateness: self.lateness,
+            turnaround: self.turnaround,
             unroutable: self.unroutable,
             refused: self.refused,
         })
@@ -256,10 +291,15 @@ impl<'a> RealTime<'a> {
         self.network.advance(now, &mut self.deliveries);
         for delivery in self.deliveries.drain(..) {
             let packet = &delivery.packet.payload;
-            let device = &self.hosts.devices[self.hosts.plan.end(delivery.to, packet)];
+            let end = self.hosts.plan.end(delivery.to, packet);
+            let device = &self.hosts.devices[end];
             let taken = device.write(packet).context("cannot write to a TUN device")?;
             self.refused += u64::from(!taken);
-            self.lateness.record_delivery(self.clock.now().saturating_since(delivery.at));
+            self.lateness.record(self.clock.now().saturating_since(delivery.at));
+            if let Some(asked) = self.asked.get_mut(end).filter(|_| !self.readable[end]) {
+                let older = asked.filter(|asked| asked.turn == self.turn);
+                *asked = older.or(Some(Asked { at: delivery.at, turn: self.turn }));
+            }
         }
         self.count_departures();
         Ok(())
@@ -291,6 +331,12 @@ impl<'a> RealTime<'a> {
                     self.readable[end] = false;
                     break;
                 };
+                let now = self.clock.now();
+                // The kernel answers while it is given the packet, so that the answer is there at the next turn.
+                let asked = self.asked.get_mut(end).and_then(Option::take);
+                if let Some(asked) = asked.filter(|asked| asked.turn + 1 >= self.turn) {
+                    self.turnaround.record(now.saturating_since(asked.at));
+                }
                 let packet = &buffer[..length];
                 let Some(to) = self.hosts.plan.destination(packet) else {
                     self.unroutable += 1;
@@ -299,7 +345,7 @@ impl<'a> RealTime<'a> {
                 let size = Bytes::new(length as u64);
                 let packet = Packet { from: node, to, size, flow: flow_of(packet), payload: Arc::from(packet) };
                 // A refusal is a drop at the tail of the node's queue, which the model counts.
-                self.offered[node.index()] += u64::from(self.network.offer(self.clock.now(), packet).is_ok());
+                self.offered[node.index()] += u64::from(self.network.offer(now, packet).is_ok());
             }
         }
         // An offer may have let packets depart.
@@ -424,14 +470,14 @@ mod tests {
 
     #[test]
     fn lateness_is_told_by_rank() {
-        let mut lateness = Lateness::new();
+        let mut lateness = Histogram::new();
         assert_eq!((lateness.permille_us(990), lateness.max_us()), (0, 0));
         for us in 1..=100 {
-            lateness.record_delivery(Span::from_micros(us));
+            lateness.record(Span::from_micros(us));
         }
         assert_eq!((lateness.permille_us(500), lateness.permille_us(990)), (50, 99));
-        lateness.record_delivery(Span::from_secs(1));
-        lateness.record_waking(Span::from_secs(2));
+        lateness.record(Span::from_secs(1));
+        lateness.raise_max(Span::from_secs(2));
         assert_eq!((lateness.permille_us(1000), lateness.max_us()), (2_000_000, 2_000_000));
     }
 }

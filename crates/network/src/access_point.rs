@@ -1,7 +1,7 @@
 //! Hosts behind one access, and one server behind a path.
 //!
-//! Algorithm: each part (the access, the path up, the path down) knows when its next event is; the earliest goes first, the
-//! parts in this order if they tie. A packet that comes up to the access point goes on by its destination: to the
+//! Algorithm: each part (the access, the path up, the path down, the hosts) knows when its next event is; the earliest goes
+//! first, the parts in this order if they tie. A packet that comes up to the access point goes on by its destination: to the
 //! path (server), or back into the access point's downlink queue (another host, or all others).
 //!
 //! Leaves out: the time that the access point needs to forward, other access points, several servers.
@@ -14,6 +14,7 @@ use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
 use crate::queue::QueueConfig;
 use crate::random::Streams;
 use crate::statistics::{Observed, Place, Statistics};
+use crate::turnaround::Turnarounds;
 use crate::wifi::Medium;
 use crate::wired::WiredAccess;
 use units::{Probability, Span, Time};
@@ -24,6 +25,10 @@ pub(crate) struct AccessPoint<P> {
     access: Access<P>,
     up: Link<P>,
     down: Link<P>,
+    /// What Wi-Fi hosts do before TCP has a packet; `None` where none takes any time.
+    turnarounds: Option<Box<Turnarounds<P>>>,
+    /// Reused: what one event of the medium delivers to MACs.
+    received: Vec<Delivery<P>>,
     /// Whether hosts have round-trip times of their own.
     has_lanes: bool,
     server_reports: bool,
@@ -67,7 +72,20 @@ impl<P: Clone> AccessPoint<P> {
             up = up.with_lanes(Lanes::new(LaneWay::Up, round_trips.clone()));
             down = down.with_lanes(Lanes::new(LaneWay::Down, round_trips));
         }
-        Self { hosts: hosts.len(), access, up, down, has_lanes, server_reports: false }
+        let turnarounds = match access {
+            Access::Wifi(_) => Turnarounds::new(hosts, streams),
+            Access::Wired(_) => None,
+        };
+        Self {
+            hosts: hosts.len(),
+            access,
+            up,
+            down,
+            turnarounds,
+            received: Vec::new(),
+            has_lanes,
+            server_reports: false,
+        }
     }
 
     /// From now on something is different.
@@ -104,23 +122,29 @@ impl<P: Clone> AccessPoint<P> {
     }
 
     pub(crate) fn next_event(&self) -> Time {
-        self.next_access_event().min(self.up.next_event()).min(self.down.next_event())
+        self.next_access_event().min(self.up.next_event()).min(self.down.next_event()).min(self.next_host_event())
     }
 
     /// Runs what is due up to `until`, and counts it; gives when something is due next.
     pub(crate) fn run(&mut self, until: Time, clock: &mut Time, events: &mut u64, outcome: &mut Outcome<'_, P>) {
         loop {
             let (access, up, down) = (self.next_access_event(), self.up.next_event(), self.down.next_event());
-            let now = access.min(up).min(down);
+            let now = access.min(up).min(down).min(self.next_host_event());
             if now > until || now == Time::MAX {
                 break;
             }
             *clock = now;
             *events += 1;
             if access == now {
-                let packet = match &mut self.access {
-                    Access::Wifi(medium) => medium.step(now, outcome),
-                    Access::Wired(access) => access.step(now, outcome),
+                let packet = match (&mut self.access, &mut self.turnarounds) {
+                    (Access::Wifi(medium), None) => medium.step(now, outcome),
+                    (Access::Wifi(medium), Some(turnarounds)) => {
+                        let Outcome { deliveries, departed } = outcome;
+                        let packet = medium.step(now, &mut Outcome { deliveries: &mut self.received, departed });
+                        deliveries.extend(self.received.drain(..).filter_map(|delivery| turnarounds.take(delivery)));
+                        packet
+                    }
+                    (Access::Wired(access), _) => access.step(now, outcome),
                 };
                 if let Some(packet) = packet {
                     self.forward(now, packet);
@@ -129,7 +153,7 @@ impl<P: Clone> AccessPoint<P> {
                 if let Step::Arrived(packet) = self.up.step(now) {
                     outcome.deliveries.push(Delivery { at: now, to: NodeId(self.hosts as u16), packet });
                 }
-            } else {
+            } else if down == now {
                 match self.down.step(now) {
                     Step::Arrived(packet) => {
                         if let Access::Wired(access) = &mut self.access {
@@ -141,6 +165,8 @@ impl<P: Clone> AccessPoint<P> {
                     Step::Sent(departure) if self.server_reports => outcome.departed.push(departure),
                     Step::Sent(_) | Step::Lost => {}
                 }
+            } else if let Some(turnarounds) = &mut self.turnarounds {
+                outcome.deliveries.push(turnarounds.step());
             }
         }
     }
@@ -150,6 +176,12 @@ impl<P: Clone> AccessPoint<P> {
             (_, index) if index == self.hosts => self.server_reports = true,
             (Access::Wifi(medium), index) => medium.report_departures(index),
             (Access::Wired(access), index) => access.report_departures(index),
+        }
+    }
+
+    pub(crate) fn hosts_take(&mut self, time: Span) {
+        if let Some(turnarounds) = &mut self.turnarounds {
+            turnarounds.hosts_take(time);
         }
     }
 
@@ -196,7 +228,8 @@ impl<P: Clone> AccessPoint<P> {
             Access::Wifi(medium) => medium.packets_inside(),
             Access::Wired(access) => access.packets_inside(),
         };
-        inside_access + self.up.packets_inside() + self.down.packets_inside()
+        let inside_hosts = self.turnarounds.as_ref().map_or(0, |turnarounds| turnarounds.packets_inside());
+        inside_access + inside_hosts + self.up.packets_inside() + self.down.packets_inside()
     }
 
     /// Adds what the parts have counted; gives how long the access was busy.
@@ -227,6 +260,10 @@ impl<P: Clone> AccessPoint<P> {
             Access::Wifi(medium) => medium.next_event(),
             Access::Wired(access) => access.next_event(),
         }
+    }
+
+    fn next_host_event(&self) -> Time {
+        self.turnarounds.as_ref().map_or(Time::MAX, |turnarounds| turnarounds.next_event())
     }
 
     /// What the access point does with a packet that has come to it. A full queue counts the drop.

@@ -45,6 +45,9 @@ pub struct HostConfig {
     pub frame_error_rate: Option<Probability>,
     /// The round-trip time of this host's path, instead of the one that all share. Not with links.
     pub path: Option<HostPath>,
+    /// The shortest and the longest time from its MAC's reception of a packet to when it is delivered; see `turnaround.rs`. Drawn
+    /// uniformly for each packet; packets keep their order. Wi-Fi only, else looked past. Default: none.
+    pub turnaround: (Span, Span),
     /// Whether [`Network::take_departed`](crate::Network::take_departed) tells when a packet of this host has left its transmit
     /// queue.
     pub reports_departures: bool,
@@ -53,7 +56,14 @@ pub struct HostConfig {
 impl HostConfig {
     /// A host with so many packets of transmit queue and nothing else of its own.
     pub const fn new(queue_packets: usize) -> Self {
-        Self { queue_packets, rate: None, frame_error_rate: None, path: None, reports_departures: false }
+        Self {
+            queue_packets,
+            rate: None,
+            frame_error_rate: None,
+            path: None,
+            turnaround: (Span::ZERO, Span::ZERO),
+            reports_departures: false,
+        }
     }
 }
 
@@ -150,6 +160,19 @@ pub struct WifiConfig {
     /// The rate of broadcast frames; `None` = the lowest one of the basic set: 6 Mb/s for 802.11g over the OFDM rates, else
     /// 1 Mb/s.
     pub broadcast_rate: Option<PhyRate>,
+    /// What models of the medium do not agree on. Default: [`WifiRules::default`].
+    pub rules: WifiRules,
+}
+
+/// Rules of the medium that the standard leaves open, or that other simulators read otherwise. The default is ours; ns-3 3.44
+/// has both the other way (docs/results/validation.md).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct WifiRules {
+    /// Whether a station may take the medium for idle in the SIFS before its own acknowledgement. If so, an answer that it
+    /// queues then goes a DIFS after that acknowledgement, without backoff (ns-3's `ChannelAccessManager::NeedBackoffUponAccess`).
+    pub idle_before_acknowledgement: bool,
+    /// Whether bystanders wait DIFS after a collision instead of EIFS (802.11-2020 §10.3.2.3.7).
+    pub difs_after_collision: bool,
 }
 
 impl WifiConfig {
@@ -169,6 +192,7 @@ impl WifiConfig {
             short_preamble: false,
             protection_rate: PhyRate::Mbps2,
             broadcast_rate: None,
+            rules: WifiRules { idle_before_acknowledgement: false, difs_after_collision: false },
         }
     }
 }
@@ -279,6 +303,10 @@ impl HostConfig {
                 (errors.get().to_string(), "none, for only Wi-Fi has frames".into())
             })?;
         }
+        let (shortest, longest) = self.turnaround;
+        check(shortest <= longest, &format!("{field}.turnaround"), || {
+            (format!("{shortest} to {longest}"), "the shorter one, then the longer one".into())
+        })?;
         if let Some(HostPath { rtt: (shortest, longest), .. }) = self.path {
             check(shortest <= longest, &format!("{field}.path.rtt"), || {
                 (format!("{shortest} to {longest}"), "the shorter one, then the longer one".into())

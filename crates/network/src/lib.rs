@@ -13,13 +13,13 @@
 //! event times are logical, so calling late moves no event.
 //!
 //! Same configuration, same seed, same offers: identical deliveries. Events are ordered by (time, source), where the
-//! sources are, in this order, the access, the path upwards and the path downwards, or the links in their order, forth before
-//! back; within a source, by when they were caused.
+//! sources are, in this order, the access, the path upwards, the path downwards and the hosts' turnarounds, or the links in their
+//! order, forth before back; within a source, by when they were caused.
 //!
 //! What a packet costs does not depend on how many others there are, nor on how many stations or links are idle.
 //!
 //! The parts: `packet`, `queue` (drop-tail, FQ-CoDel), `link` (wired), `wired` (a wired last hop), [`wifi`] (DCF),
-//! `access_point` and `host_path`, `links` with `routes` and `schedule`, `topology` (the verbs), `change` (what is different from some
+//! `access_point` with `turnaround` and `host_path`, `links` with `routes` and `schedule`, `topology` (the verbs), `change` (what is different from some
 //! moment on), `last_hop` (what a host could know of its own), `statistics`, [`random`]. What
 //! each models and leaves out stands at the top of its file.
 //!
@@ -69,13 +69,14 @@ mod routes;
 mod schedule;
 mod statistics;
 mod topology;
+mod turnaround;
 pub mod wifi;
 mod wired;
 
 pub use change::{Change, Changed, DirectionChange};
 pub use config::{
     AccessConfig, Config, ConfigError, DirectionConfig, HostConfig, HostPath, LinkConfig, LinksConfig, LossAt,
-    PathConfig, Topology, WifiConfig, WiredAccessConfig,
+    PathConfig, Topology, WifiConfig, WifiRules, WiredAccessConfig,
 };
 pub use last_hop::LastHop;
 pub use packet::{Delivery, Departure, Destination, NodeId, Packet};

@@ -132,6 +132,14 @@ impl<P: Clone> Network<P> {
         }
     }
 
+    /// From now on whoever stands in for the hosts takes this time by itself, for each packet: a turnaround is only as much longer
+    /// as it was drawn longer. Kernel hosts take some tens of microseconds, which the model must not add once more.
+    pub fn hosts_take(&mut self, time: Span) {
+        if let Parts::AccessPoint(parts) = &mut self.parts {
+            parts.hosts_take(time);
+        }
+    }
+
     /// How many packets the node's own transmit queue can still take. With links: the fullest one of the queues that begin
     /// at the node.
     ///

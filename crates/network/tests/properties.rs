@@ -74,7 +74,14 @@ fn configs() -> impl Strategy<Value = Config> {
         },
     );
     let own_path = prop_oneof![3 => Just(None), 1 => own_path.prop_map(Some)];
-    let host = (1..6_usize, own_path).prop_map(|(queue, path)| HostConfig { path, ..HostConfig::new(queue) });
+    let turnaround = (0..400_000_u64, 0..400_000_u64)
+        .prop_map(|(shortest, more)| (Span::from_nanos(shortest), Span::from_nanos(shortest + more)));
+    let turnaround = prop_oneof![Just((Span::ZERO, Span::ZERO)), turnaround];
+    let host = (1..6_usize, own_path, turnaround).prop_map(|(queue, path, turnaround)| HostConfig {
+        path,
+        turnaround,
+        ..HostConfig::new(queue)
+    });
     let hosts = prop::collection::vec(host, 1..7);
     let path = (0..3_000_001_u64, 1.0..1000.0, prop_oneof![Just(0.0), 0.0..0.3], 1..8_usize).prop_map(
         |(rtt, mbps, loss, queue_packets)| PathConfig {

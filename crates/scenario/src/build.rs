@@ -7,7 +7,8 @@ use crate::scenario::{HostBlock, ends, float, integer, size, text};
 use crate::wiring::Wiring;
 use network::{
     AccessConfig, Config, ConfigError, DirectionConfig, HostConfig, HostPath, LinkConfig, LinksConfig, LossAt,
-    PathConfig, PhyRate, QueueConfig, RateControl, RateSet, Standard, Topology, WifiConfig, WiredAccessConfig,
+    PathConfig, PhyRate, QueueConfig, RateControl, RateSet, Standard, Topology, WifiConfig, WifiRules,
+    WiredAccessConfig,
 };
 use toml::{Table, Value};
 use units::{Probability, Rate, Span};
@@ -20,6 +21,7 @@ pub(crate) fn network(document: &Document, hosts: &[HostBlock], wiring: &Wiring)
         rate: block.kind.rate.filter(|_| on_wifi),
         frame_error_rate: block.kind.frame_error_rate.filter(|_| on_wifi),
         path: block.kind.path,
+        turnaround: if on_wifi { block.kind.turnaround } else { (Span::ZERO, Span::ZERO) },
         ..HostConfig::new(block.kind.queue_packets)
     };
     let hosts_config: Vec<_> = hosts.iter().flat_map(|block| std::iter::repeat_n(host(block), block.count)).collect();
@@ -111,6 +113,10 @@ fn wifi(document: &Document, access: &Table) -> Result<WifiConfig, ScenarioError
         short_preamble: text(access, "preamble") == "short",
         protection_rate: phy_rate("protection_rate_mbps")?,
         broadcast_rate,
+        rules: WifiRules {
+            idle_before_acknowledgement: text(access, "before_acknowledgement") == "idle",
+            difs_after_collision: text(access, "after_collision") == "difs",
+        },
         ..WifiConfig::new(standard)
     })
 }
@@ -140,6 +146,7 @@ fn in_words_of_the_file(
     let key = match field {
         "rate" => "rate_mbps",
         "path" => "path_rtt_ms",
+        "turnaround" => "turnaround_us",
         "broadcast_rate" => "broadcast_rate_mbps",
         "protection_rate" => "protection_rate_mbps",
         "access_point_queue.packets" | "queue.packets" => "queue_packets",
@@ -190,6 +197,12 @@ pub(crate) fn own_path(host: &Table) -> Option<HostPath> {
     let change_every =
         host.get("path_rtt_change_s").map_or(Span::ZERO, |_| Span::from_secs_f64(float(host, "path_rtt_change_s")));
     Some(HostPath { rtt, change_every })
+}
+
+/// How long a host takes from its MAC to TCP and back.
+pub(crate) fn turnaround(host: &Table) -> (Span, Span) {
+    let (from, to) = ends(&host["turnaround_us"]);
+    (Span::from_secs_f64(from / 1e6), Span::from_secs_f64(to / 1e6))
 }
 
 pub(crate) fn milliseconds(table: &Table, key: &str) -> Span {

@@ -69,6 +69,10 @@ pub struct RunResult {
     /// How late packets reached their hosts; kernel hosts only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness_us: Option<Lateness>,
+    /// What this machine took by itself of its hosts' turnaround: from when a packet was due at a host to when the model had the
+    /// host's answer. Kernel hosts behind an access point only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_turnaround_us: Option<Lateness>,
     /// False when something could have changed the result, such as lateness.
     pub valid: bool,
     /// Why it is not valid, in words; empty when it is.
@@ -268,7 +272,7 @@ pub struct HostPolicyResult {
     pub bounds_changed: u64,
 }
 
-/// How late packets reached the kernel hosts, in microseconds.
+/// How late packets reached the kernel hosts, or how long these took to answer, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lateness {
     /// The median.

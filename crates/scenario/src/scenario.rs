@@ -75,6 +75,8 @@ pub struct HostKind {
     pub frame_error_rate: Option<Probability>,
     /// Its own path to the servers where that differs from the one that all share; with an access point only.
     pub path: Option<HostPath>,
+    /// From its MAC's reception of a packet to its answer at the MAC: the shortest and the longest; Wi-Fi only.
+    pub turnaround: (Span, Span),
     /// The stack at both ends of its connections; valid.
     pub tcp: tcp::Config,
     /// The keys of `[hosts.tcp]` by which that stack differs from the era's, in the order of the format.
@@ -353,6 +355,7 @@ fn host_blocks(document: &Document, wiring: &Wiring) -> Result<Vec<HostBlock>, S
             rate: crate::build::own_rate(table),
             frame_error_rate: crate::build::own_frame_error_rate(table),
             path: crate::build::own_path(table),
+            turnaround: crate::build::turnaround(table),
             tcp: stack(document, table, &here)?,
             changed_switches: changed_switches(table),
             congestion_control: text(table, "congestion_control").to_owned(),

@@ -192,6 +192,7 @@ impl Measurement {
             events: statistics.events + other_events,
             simulated_s_per_wall_s: 0.0,
             lateness_us: None,
+            machine_turnaround_us: None,
             valid: true,
             invalid_reasons: Vec::new(),
             notes,

@@ -162,6 +162,21 @@ impl Contention {
         None
     }
 
+    /// The contender has frames from now on, while the medium is busy for the others and silent for it: it draws no timer if
+    /// its own has ended, and its frame goes at the end of the inter-frame space.
+    pub(crate) fn on_frame_without_backoff(&mut self, index: usize) {
+        let has_ended = self.slots(index) == 0;
+        let contender = &mut self.contenders[index];
+        debug_assert!(!contender.has_frame, "a frame that follows others waits behind them");
+        contender.has_frame = true;
+        self.backlogged += 1;
+        if has_ended {
+            contender.without_backoff = true;
+            self.without_backoff.push(index);
+        }
+        self.line_up(index);
+    }
+
     /// The contender, which has sent, has no frames from now on.
     pub(crate) fn on_empty(&mut self, index: usize) {
         debug_assert!(self.contenders[index].is_apart, "who has sent draws a timer of its own");

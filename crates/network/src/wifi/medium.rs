@@ -3,7 +3,8 @@
 //! Models one channel that all stations and the access point hear, under DCF with basic access (no RTS/CTS).
 //! 1. Who sends and when: `backoff`. One transmission that nobody overlaps is received, or with the frame error rate it is not.
 //! 2. A received unicast frame is acknowledged after SIFS; then all wait DIFS.
-//! 3. Frames that overlap are all lost. Once the air is silent, senders wait until ACKTimeout and then DIFS, the others EIFS.
+//! 3. Frames that overlap are all lost. Once the air is silent, senders wait until ACKTimeout and then DIFS, the others EIFS
+//!    (or DIFS: [`WifiRules`]).
 //! 4. A frame received with an error: the sender waits ACKTimeout and DIFS, its receiver EIFS, the others (who heard its
 //!    duration field) until where the ACK would have ended, and DIFS.
 //! 5. A unicast frame is sent again until it is acknowledged or has been sent `retry_limit` times.
@@ -26,9 +27,9 @@
 
 use super::airtime::AirTimes;
 use super::backoff::Contention;
-use super::constants::{PhyRate, Standard};
+use super::constants::{PhyRate, SIFS, Standard};
 use super::rate_control::{Controller, RateControl, RateSet};
-use crate::config::{HostConfig, WifiConfig};
+use crate::config::{HostConfig, WifiConfig, WifiRules};
 use crate::packet::{Delivery, Departure, Destination, NodeId, Outcome, Packet};
 use crate::queue::{Queue, QueueConfig};
 use crate::random::{Streams, happens};
@@ -51,6 +52,7 @@ pub(crate) struct Medium<P> {
     /// By station, both ways.
     frame_error_rates: Vec<Probability>,
     retry_limit: u8,
+    rules: WifiRules,
     phase: Phase,
     /// What is or was last on the air.
     on_air: Vec<Transmission>,
@@ -187,6 +189,7 @@ impl<P: Clone> Medium<P> {
                 .map(|host| host.frame_error_rate.unwrap_or(config.frame_error_rate))
                 .collect(),
             retry_limit: config.retry_limit,
+            rules: config.rules,
             phase: Phase::Silent,
             reserved_until: Time::ZERO,
             air: AirTime::default(),
@@ -303,12 +306,26 @@ impl<P: Clone> Medium<P> {
             if self.phase == Phase::Silent && !self.contention.is_backlogged() {
                 self.account(now);
             }
-            if let Some(start) = self.contention.on_frame(sender, now, self.reserved_until) {
+            if self.senses_idle_before_acknowledgement(now, sender) {
+                self.contention.on_frame_without_backoff(sender);
+            } else if let Some(start) = self.contention.on_frame(sender, now, self.reserved_until) {
                 // Too late to sense what is on the air: one more frame that collides.
                 self.begin(now, sender, start);
             }
         }
         Ok(())
+    }
+
+    /// By the rule of that name: in the SIFS after the reception of the frame that the sender is to acknowledge.
+    fn senses_idle_before_acknowledgement(&self, now: Time, sender: usize) -> bool {
+        let Phase::Acknowledgement(_) = self.phase else { return false };
+        let frame = self.on_air[0];
+        let receiver = match frame.link {
+            Some(Link { way: UP, .. }) => self.directions.len(),
+            Some(Link { station, .. }) => station,
+            None => return false,
+        };
+        self.rules.idle_before_acknowledgement && sender == receiver && now < frame.end + SIFS
     }
 
     fn on_seized(&mut self, now: Time) {
@@ -427,7 +444,8 @@ impl<P: Clone> Medium<P> {
             }
             self.fail(now, frame, outcome);
         }
-        self.resume(now + eifs, &waits);
+        let bystanders = if self.rules.difs_after_collision { self.times.difs } else { eifs };
+        self.resume(now + bystanders, &waits);
         waits.clear();
         self.waits = waits;
     }

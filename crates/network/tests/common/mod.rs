@@ -28,6 +28,14 @@ pub(crate) fn access_and_path(config: &Config) -> (&AccessConfig, &PathConfig) {
     (access, path)
 }
 
+/// What the hosts share, to be changed.
+pub(crate) fn wifi_of(config: &mut Config) -> &mut WifiConfig {
+    let Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } = &mut config.topology else {
+        panic!("no Wi-Fi")
+    };
+    wifi
+}
+
 /// A Wi-Fi network with the instant path.
 pub(crate) fn wifi(count: usize, queue_packets: usize, wifi: WifiConfig) -> Config {
     access_point(hosts(count, queue_packets), AccessConfig::Wifi(wifi), instant_path())

@@ -232,6 +232,7 @@ fn result(scenario: &Scenario, hosts: &[HostSpec], flows: &[Flow]) -> RunResult 
         events: 412_345,
         simulated_s_per_wall_s: 0.99,
         lateness_us: Some(Lateness { p50: 58.0, p99: 240.0, max: 1_900.0 }),
+        machine_turnaround_us: Some(Lateness { p50: 75.0, p99: 310.0, max: 2_100.0 }),
         valid: true,
         invalid_reasons: Vec::new(),
         notes: Vec::new(),

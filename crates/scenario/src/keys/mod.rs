@@ -84,6 +84,8 @@ pub enum Preset {
     Integer(i64),
     /// True or false.
     Flag(bool),
+    /// A range to draw from.
+    Range(f64, f64),
     /// One for hosts of the era "2012", another for "modern".
     ByEra {
         /// With `era = "2012"`.
@@ -263,6 +265,7 @@ impl Preset {
             Self::Number(number) => Some(Value::Float(*number)),
             Self::Integer(number) => Some(Value::Integer(*number)),
             Self::Flag(flag) => Some(Value::Boolean(*flag)),
+            Self::Range(from, to) => Some(Value::Array(vec![Value::Float(*from), Value::Float(*to)])),
             Self::ByEra { y2012, modern } => if era == "modern" { modern } else { y2012 }.value(era),
             Self::Derived(_) | Self::Absent | Self::Required => None,
         }
@@ -275,6 +278,7 @@ impl Preset {
             Self::Number(number) => format!("`{number}`"),
             Self::Integer(number) => format!("`{number}`"),
             Self::Flag(flag) => format!("`{flag}`"),
+            Self::Range(from, to) => format!("`[{from}, {to}]`"),
             Self::ByEra { y2012, modern } => format!("{} (2012), {} (modern)", y2012.describe(), modern.describe()),
             Self::Derived(words) => (*words).into(),
             Self::Absent => "none".into(),

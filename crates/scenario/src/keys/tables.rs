@@ -90,6 +90,18 @@ pub(super) const ACCESS: &[Key] = &[
         Preset::Absent,
         "*wifi* Rate of frames to all stations in Mb/s, such as beacons of the agents; without it the lowest basic rate: 6 with \"802.11g\" over \"ofdm\", else 1.",
     ),
+    key(
+        "before_acknowledgement",
+        Kind::Choice(&["busy", "idle"]),
+        Preset::Text("busy"),
+        "*wifi* How a station senses the medium in the SIFS before its own acknowledgement: an answer that it queues then draws a backoff (\"busy\"), or goes a DIFS after the acknowledgement without one (\"idle\", as in ns-3). It matters with `turnaround_us` below 10 only.",
+    ),
+    key(
+        "after_collision",
+        Kind::Choice(&["eifs", "difs"]),
+        Preset::Text("eifs"),
+        "*wifi* How long bystanders wait after a collision: EIFS, or DIFS as in ns-3.",
+    ),
     key("delay_ms", number(0.0, 60_000.0), Preset::Number(0.0), "*wired* Delay of the link in milliseconds, each way."),
 ];
 
@@ -217,6 +229,7 @@ pub const HOST_OWN: &[&str] = &[
     "node",
     "path_rtt_ms",
     "path_rtt_change_s",
+    "turnaround_us",
     "queue_packets",
     "send_buffer_kib",
     "rate_mbps",
@@ -256,6 +269,12 @@ pub(super) const HOST: &[Key] = &[
         number(0.001, 86_400.0),
         Preset::Absent,
         "Each host draws that anew every so many seconds; without it, once for the whole run.",
+    ),
+    key(
+        "turnaround_us",
+        Kind::Range { to: 1_000_000.0 },
+        Preset::ByEra { y2012: &Preset::Range(200.0, 1_000.0), modern: &Preset::Range(50.0, 500.0) },
+        "*wifi* From the MAC's reception of a packet to the host's answer at its MAC, in microseconds; of a range `[from, to]` each packet draws its own, and packets keep their order. Kernel hosts: what this machine takes by itself is part of it ([turnaround](../models/medium.md#turnaround)).",
     ),
     key(
         "queue_packets",

@@ -500,6 +500,7 @@ fn whole_result() -> RunResult {
         events: 1,
         simulated_s_per_wall_s: 1.0,
         lateness_us: Some(Lateness { p50: 1.0, p99: 1.0, max: 1.0 }),
+        machine_turnaround_us: Some(Lateness { p50: 1.0, p99: 1.0, max: 1.0 }),
         valid: true,
         invalid_reasons: Vec::new(),
         notes: Vec::new(),

@@ -69,6 +69,8 @@ pub struct Study {
     base: Base,
     /// In every run.
     set: Vec<Setting>,
+    /// In every run, whatever else is set there; from the command line.
+    overrides: Vec<Override>,
     /// For each value of each axis of the space.
     settings: Vec<Vec<Vec<Setting>>>,
     /// For each case; empty without cases.

@@ -25,6 +25,12 @@ pub struct PlannedRun {
 }
 
 impl Study {
+    /// The same study with these overrides in every run, on top of all that it sets itself.
+    #[must_use]
+    pub fn with_overrides(self, overrides: Vec<Override>) -> Self {
+        Self { overrides, ..self }
+    }
+
     /// Every run, each point with so many seeds, checked: the runs of a point stand together, in the order of their seeds.
     ///
     /// # Errors
@@ -137,6 +143,7 @@ impl Study {
             .chain(&tried)
             .collect();
         let mut changes: Vec<Override> = settings.iter().map(|setting| setting.change.clone()).collect();
+        changes.extend(self.overrides.iter().cloned());
         changes.push(Override::seed(seed));
         self.changed(&changes).map_err(|error| self.in_words_of_the_study(error, &settings, &at))
     }
@@ -147,7 +154,8 @@ impl Study {
     /// As [`Study::plan`].
     pub fn base(&self) -> Result<Scenario, StudyError> {
         let settings: Vec<&Setting> = self.set.iter().collect();
-        let changes: Vec<Override> = settings.iter().map(|setting| setting.change.clone()).collect();
+        let mut changes: Vec<Override> = settings.iter().map(|setting| setting.change.clone()).collect();
+        changes.extend(self.overrides.iter().cloned());
         self.changed(&changes).map_err(|error| self.in_words_of_the_study(error, &settings, &[]))
     }
 

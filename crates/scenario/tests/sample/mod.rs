@@ -64,6 +64,7 @@ pub(crate) fn run(goodputs: [f64; 2], rtt_samples_ms: &[f64]) -> RunResult {
         events: 1_000_000,
         simulated_s_per_wall_s: 0.975,
         lateness_us: Some(Lateness { p50: 60.0, p99: 250.0, max: 900.0 }),
+        machine_turnaround_us: Some(Lateness { p50: 70.0, p99: 300.0, max: 950.0 }),
         valid: true,
         invalid_reasons: Vec::new(),
         notes: Vec::new(),

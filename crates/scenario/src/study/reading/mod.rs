@@ -78,6 +78,7 @@ impl Study {
             seeds: top.whole("seeds", 1, 1_000)?.unwrap_or(5),
             hosts: hosts(&mut top)?,
             set: flat_settings(&source, &mut top)?,
+            overrides: Vec::new(),
             text: text.to_owned(),
             file: file.to_owned(),
             figures,

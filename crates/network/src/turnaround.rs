@@ -1,0 +1,109 @@
+//! The time that a host takes between its MAC's reception of a packet and its TCP.
+//!
+//! A frame's payload passes interrupt moderation, a bus, a driver and the softirq before TCP sees it, and the answer passes most
+//! of these again. The sum of both ways is one delay here, in front of the host: drawn uniformly for each packet, and packets of
+//! one host keep their order. A host without a turnaround gets its packets at the end of the frame.
+//!
+//! Why it matters: an answer that reaches its MAC within the inter-frame space goes without backoff (802.11-2020 §10.3.4.2);
+//! one that comes later contends like everybody (docs/results/validation.md).
+//!
+//! Leaves out: packets that are handed over in bunches, which interrupt moderation and GRO do.
+
+use crate::config::HostConfig;
+use crate::packet::Delivery;
+use crate::random::Streams;
+use crate::schedule::Schedule;
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+use std::collections::VecDeque;
+use units::{Span, Time};
+
+/// The hosts behind one access.
+#[derive(Clone, Debug)]
+pub(crate) struct Turnarounds<P> {
+    hosts: Vec<Host<P>>,
+    /// When each host's first packet reaches its TCP.
+    due: Schedule,
+    inside: usize,
+    /// What the hosts take by themselves.
+    taken: Span,
+}
+
+#[derive(Clone, Debug)]
+struct Host<P> {
+    shortest: Span,
+    longest: Span,
+    stream: ChaCha8Rng,
+    /// Received by the MAC, and not yet with TCP; `at` is when it will be.
+    underway: VecDeque<Delivery<P>>,
+}
+
+impl<P> Turnarounds<P> {
+    /// The turnarounds of these hosts; `None` where no host has one.
+    pub(crate) fn new(hosts: &[HostConfig], streams: Streams) -> Option<Box<Self>> {
+        if hosts.iter().all(|host| host.turnaround.1 == Span::ZERO) {
+            return None;
+        }
+        let host = |(index, host): (usize, &HostConfig)| Host {
+            shortest: host.turnaround.0,
+            longest: host.turnaround.1,
+            stream: streams.stream(&format!("host/turnaround/{index}")),
+            underway: VecDeque::new(),
+        };
+        let due = Schedule::new(hosts.len());
+        Some(Box::new(Self { hosts: hosts.iter().enumerate().map(host).collect(), due, inside: 0, taken: Span::ZERO }))
+    }
+
+    /// From now on the hosts take this time of each turnaround by themselves.
+    pub(crate) fn hosts_take(&mut self, time: Span) {
+        self.taken = time;
+    }
+
+    /// When the next packet reaches its host's TCP; [`Time::MAX`] for never.
+    pub(crate) fn next_event(&self) -> Time {
+        self.due.first_at()
+    }
+
+    /// Takes in what a MAC has received. Gives it back if its host takes no time.
+    pub(crate) fn take(&mut self, mut delivery: Delivery<P>) -> Option<Delivery<P>> {
+        let index = delivery.to.index();
+        let host = &mut self.hosts[index];
+        if host.longest == Span::ZERO {
+            return Some(delivery);
+        }
+        let before = host.underway.back().map_or(Time::ZERO, |before| before.at);
+        delivery.at = before.max(delivery.at + host.draw().saturating_sub(self.taken));
+        if host.underway.is_empty() {
+            self.due.set(index, delivery.at);
+        }
+        host.underway.push_back(delivery);
+        self.inside += 1;
+        None
+    }
+
+    /// Hands over the packet that is due next.
+    pub(crate) fn step(&mut self) -> Delivery<P> {
+        let index = self.due.first();
+        let host = &mut self.hosts[index];
+        let delivery = host.underway.pop_front().expect("a host that is due has a packet");
+        self.due.set(index, host.underway.front().map_or(Time::MAX, |next| next.at));
+        self.inside -= 1;
+        delivery
+    }
+
+    pub(crate) fn packets_inside(&self) -> usize {
+        self.inside
+    }
+}
+
+impl<P> Host<P> {
+    fn draw(&mut self) -> Span {
+        let width = (self.longest - self.shortest).as_nanos();
+        if width == 0 {
+            return self.shortest;
+        }
+        // Uniform in 0..=width: the high half of a product, off by less than 2^-32.
+        let part = (u128::from(self.stream.next_u64()) * (u128::from(width) + 1)) >> 64;
+        self.shortest + Span::from_nanos(part as u64)
+    }
+}
