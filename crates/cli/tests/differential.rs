@@ -77,6 +77,27 @@ fn compare(hosts: u32, rtt_ms: u32, policy: &str) {
     compare_in("scenarios/ten-uploads.toml", &settings, of, (0.10, 0.25), &told);
 }
 
+/// Behind the access point with ARF and a constant window: goodput and median round trip, and both habitats' hosts take the
+/// same time to answer. What they take decides the goodput (docs/results/validation.md).
+fn compare_bounded(hosts: u32, rtt_ms: u32, rates: &str, segments: u32) {
+    if !can_run() {
+        return;
+    }
+    let settings = [
+        format!("hosts.0.count={hosts}"),
+        format!("path.rtt_ms={rtt_ms}"),
+        "access.rate_control=arf".into(),
+        format!("access.rate_set={rates}"),
+        "hosts.0.policy=fixed".into(),
+        format!("hosts.0.bound_segments={segments}"),
+        "hosts.0.send_buffer_kib=4096".into(),
+        "duration_s=30".into(),
+    ];
+    let of = |result: &RunResult| (result.aggregate_goodput_mbps, result.rtt_ms.expect("it was measured").p50);
+    let told = format!("{hosts} hosts, {rtt_ms} ms, ARF, {rates}, {segments} segments: Mb/s and ms");
+    compare_in("scenarios/ten-uploads.toml", &settings, of, (0.15, 0.25), &told);
+}
+
 /// Two senders of [utsumi]'s dumbbell, cubic, no losses but those of the queue of 50 packets: it is nearly always busy, and
 /// its mean length tells how the windows move between two losses.
 #[test]
@@ -129,4 +150,19 @@ fn three_uploads_with_the_formula() {
 #[test]
 fn ten_uploads_with_the_formula() {
     compare(10, 256, "formula");
+}
+
+#[test]
+fn ten_uploads_with_arf_and_two_segments() {
+    compare_bounded(10, 4, "ofdm", 2);
+}
+
+#[test]
+fn ten_uploads_with_arf_and_eight_segments() {
+    compare_bounded(10, 4, "ofdm", 8);
+}
+
+#[test]
+fn five_uploads_with_arf_over_all_rates_and_four_segments() {
+    compare_bounded(5, 4, "all", 4);
 }
