@@ -6,15 +6,14 @@ use crate::laws::LinkSample;
 use crate::real_time::{self, QueueSample};
 use crate::traffic;
 use control::last_link::Applied;
-use control::policy::PolicyName;
-use network::Statistics;
-use scenario::measure::{Bounds, Distribution, FlowMeter, ShareMeter};
+use scenario::assemble::{Finished, FinishedFlow, RealTime};
+use scenario::measure::{Bounds, FlowMeter, ShareMeter};
 use scenario::{
-    AccessResult, AgentMode, Build, Direction, FlowResult, FlowSeries, FlowSpec, HostPolicyResult, HostSpec, HostsKind,
-    LastLinkResult, Lateness, LinkResult, PoliciesResult, QueueSeries, RunResult, SCHEMA_VERSION, Scenario, Series,
+    AgentMode, Build, Direction, FlowSeries, FlowSpec, HostPolicyResult, HostSpec, LastLinkResult, Lateness,
+    QueueSeries, RunResult, Scenario, Series,
 };
 use std::time::Duration;
-use units::{Probability, Rate, Span, Time};
+use units::{Probability, Rate, Time};
 
 /// A run whose deliveries were later than this, 99 of 100, is not valid: it is the resolution of the TCP timestamps and
 /// a quarter of the shortest path that scenarios use.
@@ -52,50 +51,35 @@ impl Measured<'_> {
     pub(crate) fn into_outcome(self) -> (RunResult, Series) {
         let bounds = self.bounds();
         let series = Series { flows: self.flow_series(&bounds), queues: queue_series(&self.medium.queues) };
+        let flows = self.flow_results(bounds);
         let spread = |times: &real_time::Histogram| Lateness {
             p50: times.permille_us(500) as f64,
             p99: times.permille_us(990) as f64,
             max: times.max_us() as f64,
         };
         let turnaround = &self.medium.turnaround;
-        let invalid_reasons = self.invalid_reasons();
-        let meters = self.meters();
-        let rtts: Vec<f64> = meters.iter().flat_map(|meter| meter.rtts_ms().iter().copied()).collect();
-        let mut result = RunResult {
-            schema_version: SCHEMA_VERSION,
-            scenario: self.scenario.to_json(),
-            hosts_kind: HostsKind::Kernel,
-            seed: self.scenario.seed,
-            build: self.build.clone(),
-            duration_s: self.scenario.duration.as_secs_f64(),
-            warmup_s: self.scenario.warmup.as_secs_f64(),
-            aggregate_goodput_mbps: 0.0,
-            jain_index: None,
-            starved_flows: 0,
-            rtt_ms: None,
-            utilization: self.medium.statistics.utilization,
-            links: LinkResult::all(self.scenario, &self.medium.statistics),
-            access: access(&self.medium.statistics, self.device_drops.queued),
-            flows: self.flow_results(&meters, &bounds),
-            convergence: self.shares().convergence(
-                self.warmup_end(),
-                Time::ZERO + self.scenario.duration,
-                &self.scenario.network_changes(),
-            ),
-            policies: policies(self.deciding_agents()),
+        let real_time = RealTime {
             kernel_release: nix::sys::utsname::uname().ok().map(|uname| uname.release().to_string_lossy().into_owned()),
-            wall_s: 0.0,
-            events: self.medium.events,
-            simulated_s_per_wall_s: 0.0,
-            lateness_us: Some(spread(&self.medium.lateness)),
-            machine_turnaround_us: (turnaround.count() > 0).then(|| spread(turnaround)),
-            valid: invalid_reasons.is_empty(),
-            invalid_reasons,
-            notes: self.notes(),
+            lateness: spread(&self.medium.lateness),
+            machine_turnaround: (turnaround.count() > 0).then(|| spread(turnaround)),
+            invalid_reasons: self.invalid_reasons(),
+            wall: self.wall,
         };
-        result.took(self.wall);
-        result.summarise(&rtts);
-        (result, series)
+        let finished = Finished {
+            scenario: self.scenario,
+            hosts: self.hosts,
+            build: self.build.clone(),
+            flows,
+            shares: self.shares(),
+            statistics: &self.medium.statistics,
+            // A station of 2012 has its queue, and so its drops, in the device.
+            device_drops: self.device_drops.queued,
+            policies: self.deciding_agents().map(policy_result).collect(),
+            events: self.medium.events,
+            notes: self.notes(),
+            real_time: Some(real_time),
+        };
+        (finished.into_result(), series)
     }
 
     fn flows(&self) -> impl Iterator<Item = (&HostSpec, &FlowSpec)> {
@@ -209,33 +193,20 @@ impl Measured<'_> {
         shares
     }
 
-    fn flow_results(&self, meters: &[FlowMeter], bounds: &[Bounds]) -> Vec<FlowResult> {
-        let measured = self.scenario.duration - self.scenario.warmup;
+    fn flow_results(&self, bounds: Vec<Bounds>) -> Vec<FinishedFlow> {
         let end = Time::ZERO + self.scenario.duration;
-        let result = |(number, (host, flow)): (usize, (&HostSpec, &FlowSpec))| {
-            let report = &self.traffic.flows[number];
-            FlowResult {
-                id: flow.id,
-                host: host.index,
-                direction: flow.direction,
-                congestion_control: host.kind.congestion_control.clone(),
-                policy: if host.kind.agent == AgentMode::Off { PolicyName::None } else { host.kind.policy.policy }
-                    .as_str()
-                    .to_owned(),
-                goodput_mbps: Rate::over(report.received, measured).as_mbps(),
-                rtt_ms: meters[number].rtt_ms(),
-                cwnd_mean: meters[number].cwnd_mean(),
-                state_shares: meters[number].state_shares(),
+        let measured = self.meters().into_iter().zip(bounds).zip(&self.traffic.flows).enumerate();
+        let flow =
+            |(number, ((meter, bounds), report)): (usize, ((FlowMeter, Bounds), &traffic::FlowReport))| FinishedFlow {
+                meter,
+                bounds,
+                deliveries: report.transfer.clone(),
+                received: report.received,
                 retransmits: report.retransmits.into(),
                 timeouts: report.timeouts.map(u64::from),
-                controlled_share: bounds[number].controlled_share(self.warmup_end(), end),
-                started_s: flow.start.as_secs_f64(),
                 last_link: self.last_link(number, end),
-                messages: report.transfer_took.into_iter().count() as u64,
-                message_ms: Distribution::of(report.transfer_took.map(Span::as_millis_f64).as_slice()),
-            }
-        };
-        self.flows().enumerate().map(result).collect()
+            };
+        measured.map(flow).collect()
     }
 
     /// What a reader should know that does not make the run invalid.
@@ -293,14 +264,8 @@ impl Measured<'_> {
     }
 }
 
-/// The last hop's figures; a station of 2012 has its queue, and so its drops, in the device.
-fn access(statistics: &Statistics, device_drops: u64) -> AccessResult {
-    let access = AccessResult::of(statistics);
-    AccessResult { uplink_drops: access.uplink_drops + device_drops, ..access }
-}
-
-fn policies<'a>(agents: impl Iterator<Item = &'a AgentReport>) -> PoliciesResult {
-    let host = |agent: &AgentReport| HostPolicyResult {
+fn policy_result(agent: &AgentReport) -> HostPolicyResult {
+    HostPolicyResult {
         host: agent.host,
         policy: agent.policy.clone(),
         beacons_sent: agent.beacons.sent,
@@ -309,8 +274,7 @@ fn policies<'a>(agents: impl Iterator<Item = &'a AgentReport>) -> PoliciesResult
         terminals_max: agent.terminals_max,
         control_enabled_at_s: agent.enabled_at.map(Time::as_secs_f64),
         bounds_changed: agent.bounds_changed,
-    };
-    PoliciesResult::of(agents.map(host).collect())
+    }
 }
 
 fn queue_series(samples: &[QueueSample]) -> QueueSeries {

@@ -21,6 +21,7 @@ use nix::sys::socket::{
     sockopt::{Linger, TcpCongestion},
 };
 use scenario::Direction;
+use scenario::measure::DeliveryMeter;
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -77,8 +78,8 @@ pub(crate) struct FlowReport {
     pub(crate) failed: Option<String>,
     /// The server has not seen the end of its handshake: where acknowledgements are lost, that happens.
     pub(crate) unconnected: bool,
-    /// Of a transfer whose last byte was read after the warm-up: how long that took from the start.
-    pub(crate) transfer_took: Option<Span>,
+    /// Of a flow that writes only so much: what became of it.
+    pub(crate) transfer: DeliveryMeter,
 }
 
 /// How the traffic went.
@@ -113,7 +114,7 @@ impl Counted {
             timeouts: self.timeouts.map(|timeouts| timeouts - warmup.timeouts.unwrap_or(0)),
             failed,
             unconnected: false,
-            transfer_took: None,
+            transfer: DeliveryMeter::default(),
         }
     }
 }
@@ -253,9 +254,8 @@ impl Traffic {
         let warm = Time::ZERO + schedule.warmup;
         let flows = self.flows.iter().zip(&self.plans).map(|(flow, plan)| {
             let report = flow.counted().since(flow.in_warmup, flow.failed.clone());
-            let transferred = flow.transferred.filter(|at| *at >= warm);
-            let transfer_took = transferred.map(|at| at.saturating_since(plan.start));
-            FlowReport { unconnected: flow.server.is_none(), transfer_took, ..report }
+            let transfer = delivery(plan, flow.transferred, warm);
+            FlowReport { unconnected: flow.server.is_none(), transfer, ..report }
         });
         Ok(Report { flows: flows.collect(), samples, late })
     }
@@ -441,6 +441,18 @@ impl Token {
     }
 }
 
+/// What became of a flow that writes only so much, whose last byte was read at `read_at`; nothing of one without end.
+fn delivery(plan: &FlowPlan, read_at: Option<Time>, warm: Time) -> DeliveryMeter {
+    let mut meter = DeliveryMeter::default();
+    match (plan.transfer, read_at) {
+        (None, _) => {}
+        (Some(_), None) => meter.on_undelivered(plan.start),
+        (Some(_), Some(at)) if at >= warm => meter.on_delivered(at.saturating_since(plan.start)),
+        (Some(_), Some(_)) => {}
+    }
+    meter
+}
+
 /// The port to which a flow's client is bound.
 pub(crate) fn client_port(flow: u16) -> u16 {
     FIRST_CLIENT_PORT + flow
@@ -544,6 +556,32 @@ mod tests {
         // A flow that began after the warm-up.
         let report = end.since(Counted::default(), None);
         assert_eq!((report.retransmits, report.timeouts), (45, Some(2)));
+    }
+
+    #[test]
+    fn a_transfer_counts_if_it_ends_after_the_warm_up_or_never() {
+        let plan = FlowPlan {
+            host: 0,
+            server: 0,
+            direction: Direction::Up,
+            congestion_control: "cubic".into(),
+            hears: false,
+            options: SocketOptions::default(),
+            start: Time::ZERO + Span::from_secs(2),
+            stop: None,
+            transfer: Some(Bytes::new(1)),
+        };
+        let secs = |secs| Time::ZERO + Span::from_secs(secs);
+        let took = |plan: &FlowPlan, read_at| {
+            let meter = delivery(plan, read_at, secs(10));
+            let result = scenario::DeliveryResult::of([&meter], secs(30));
+            (result.delivered, result.undelivered, result.took_ms.map(|took| took.max))
+        };
+        assert_eq!(took(&plan, Some(secs(9))), (0, 0, None));
+        assert_eq!(took(&plan, Some(secs(10))), (1, 0, Some(8_000.0)));
+        // To the end of the run.
+        assert_eq!(took(&plan, None), (0, 1, Some(28_000.0)));
+        assert_eq!(took(&FlowPlan { transfer: None, ..plan }, None), (0, 0, None));
     }
 
     /// Two hosts at A, the second with its era's stack; an upload and a download of each. Who has no model between the

@@ -1,6 +1,8 @@
 //! What stands in the cells of tables, the same in the terminal and on the page.
 
-use scenario::{CaseResult, Comparison, Direction, Distribution, HostsKind, RunResult, Spread};
+use scenario::{
+    CaseResult, CaseSummary, Comparison, DeliverySummary, Direction, Distribution, HostsKind, RunResult, Spread,
+};
 
 /// One cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +30,7 @@ const FLOW_HEADS: [&str; 13] = [
     "bounded\n%",
 ];
 
-pub(crate) const CASE_HEADS: [&str; 12] = [
+const CASE_HEADS: [&str; 12] = [
     "#",
     "case",
     "goodput\nMb/s",
@@ -56,7 +58,14 @@ const LINK_HEADS: [&str; 8] = [
 ];
 
 /// Where applications wait for what they send: from writing a message or a transfer to reading its last byte.
-const MESSAGE_HEADS: [&str; 7] = ["flow", "host", "messages", "delay min\nms", "mean\nms", "p95\nms", "max\nms"];
+const MESSAGE_HEADS: [&str; 9] =
+    ["flow", "host", "what", "deliv-\nered", "never\ndelivered", "delay min\nms", "mean\nms", "p95\nms", "max\nms"];
+
+/// The same of all such flows of a case.
+const CASE_MESSAGE_HEADS: [&str; 6] =
+    ["#", "case", "messages\ndelivered", "never\ndelivered", "delay mean\nms", "delay p95\nms"];
+const CASE_TRANSFER_HEADS: [&str; 6] =
+    ["#", "case", "transfers\ncompleted", "never\ncompleted", "time mean\nms", "time p95\nms"];
 
 const NOTHING: &str = "–";
 
@@ -77,16 +86,35 @@ pub(crate) fn headline(result: &RunResult) -> Vec<(&'static str, String)> {
         ]
     };
     let [drops, busy] = shared;
+    let (counted, all) = (busy_flows(result), result.flows.len());
+    let over = if counted < all { format!(" over {counted} of {all} flows") } else { String::new() };
     vec![
         ("aggregate goodput", format!("{:.2} Mb/s", result.aggregate_goodput_mbps)),
-        ("Jain's index", jain(result.jain_index)),
-        ("starved flows", format!("{} of {}", result.starved_flows, result.flows.len())),
+        ("Jain's index", format!("{}{over}", jain(result.jain_index))),
+        ("starved flows", format!("{} of {}", result.starved_flows, busy_flows(result))),
         ("RTT mean", rtt(|rtt| rtt.mean)),
         ("RTT p95", rtt(|rtt| rtt.p95)),
         drops,
         busy,
         ("valid", yes_no(result.valid)),
     ]
+}
+
+/// How many flows Jain's index and starved flows are of.
+fn busy_flows(result: &RunResult) -> usize {
+    result.flows.iter().filter(|flow| flow.always_busy).count()
+}
+
+/// Which flows Jain's index and starved flows of a comparison are of, where some are left out.
+pub(crate) fn left_out(comparison: &Comparison) -> Option<String> {
+    let runs = || comparison.cases.iter().flat_map(|case| &case.runs);
+    let first = runs().next().map(|run| (busy_flows(run), run.flows.len()))?;
+    let alike = runs().all(|run| (busy_flows(run), run.flows.len()) == first);
+    let of = if alike { format!("{} of {} flows", first.0, first.1) } else { "only those flows".to_owned() };
+    let some = runs().any(|run| busy_flows(run) < run.flows.len());
+    some.then(|| {
+        format!("Jain's index and starved flows: over {of} that had something to send for all of the time measured")
+    })
 }
 
 /// The tables of a run: its connections, then links and messages where there are any.
@@ -119,9 +147,11 @@ fn link_rows(result: &RunResult) -> Vec<Vec<Cell>> {
 fn message_rows(result: &RunResult) -> Vec<Vec<Cell>> {
     let waited = result.flows.iter().filter_map(|flow| flow.message_ms.map(|delay| (flow, delay)));
     let row = |(flow, delay): (&scenario::FlowResult, Distribution)| {
-        let counts = [flow.id.to_string(), flow.host.to_string(), flow.messages.to_string()];
-        let delays = [delay.min, delay.mean, delay.p95, delay.max].map(milliseconds);
-        counts.into_iter().chain(delays).map(number).collect()
+        let what = word(if flow.kind == "interactive" { "messages" } else { "transfers" });
+        let counts = [flow.messages, flow.undelivered].map(|count| number(count.to_string()));
+        let delays = [delay.min, delay.mean, delay.p95, delay.max].map(|ms| number(milliseconds(ms)));
+        let names = [number(flow.id.to_string()), number(flow.host.to_string()), what];
+        names.into_iter().chain(counts).chain(delays).collect()
     };
     waited.map(row).collect()
 }
@@ -153,7 +183,38 @@ fn flow_rows(result: &RunResult) -> Vec<Vec<Cell>> {
     rows.collect()
 }
 
-pub(crate) fn case_rows(comparison: &Comparison) -> Vec<Vec<Cell>> {
+/// The tables of a comparison, each with a row for every case: the headline figures, then messages and transfers where there
+/// are any.
+pub(crate) fn case_tables(comparison: &Comparison) -> Vec<(&'static [&'static str], Vec<Vec<Cell>>)> {
+    let mut tables = vec![(&CASE_HEADS[..], case_rows(comparison))];
+    let messages = delivery_rows(comparison, |summary| summary.messages.as_ref());
+    let transfers = delivery_rows(comparison, |summary| summary.transfers.as_ref());
+    tables.extend(messages.map(|rows| (&CASE_MESSAGE_HEADS[..], rows)));
+    tables.extend(transfers.map(|rows| (&CASE_TRANSFER_HEADS[..], rows)));
+    tables
+}
+
+/// What was delivered in each case, and how long that took; `None` where no case has any.
+fn delivery_rows(comparison: &Comparison, of: fn(&CaseSummary) -> Option<&DeliverySummary>) -> Option<Vec<Vec<Cell>>> {
+    let spread = |spread: Option<Spread>, show: fn(f64) -> String| {
+        spread.map_or_else(|| number(NOTHING.to_owned()), |spread| with_range(&spread, show))
+    };
+    let row = |(index, case): (usize, &CaseResult)| {
+        let summary = of(&case.summary);
+        vec![
+            number((index + 1).to_string()),
+            word(&case.label),
+            spread(summary.map(|summary| summary.delivered), count),
+            spread(summary.map(|summary| summary.undelivered), count),
+            spread(summary.and_then(|summary| summary.mean_ms), milliseconds),
+            spread(summary.and_then(|summary| summary.p95_ms), milliseconds),
+        ]
+    };
+    let some = comparison.cases.iter().any(|case| of(&case.summary).is_some());
+    some.then(|| comparison.cases.iter().enumerate().map(row).collect())
+}
+
+fn case_rows(comparison: &Comparison) -> Vec<Vec<Cell>> {
     let row = |(index, case): (usize, &CaseResult)| {
         let summary = &case.summary;
         // The least and the greatest stand with the three figures that are compared; more would not fit a line.
@@ -168,7 +229,7 @@ pub(crate) fn case_rows(comparison: &Comparison) -> Vec<Vec<Cell>> {
             word(&case.label),
             spread(Some(summary.aggregate_goodput_mbps), |mbps| format!("{mbps:.2}")),
             spread(summary.jain_index, |index| format!("{index:.3}")),
-            mean(Some(summary.starved_flows), count),
+            starved(case),
             mean(summary.rtt_min_ms, milliseconds),
             mean(summary.rtt_mean_ms, milliseconds),
             spread(summary.rtt_p95_ms, milliseconds),
@@ -237,6 +298,13 @@ fn percent(share: f64) -> String {
 /// A count, or the mean of several.
 fn count(count: f64) -> String {
     if count.fract() == 0.0 || count >= 100.0 { format!("{count:.0}") } else { format!("{count:.1}") }
+}
+
+/// So many starved flows, of those that are counted.
+fn starved(case: &CaseResult) -> Cell {
+    let busy: Vec<f64> = case.runs.iter().map(|run| busy_flows(run) as f64).collect();
+    let of = Spread::of(&busy).map_or(0.0, |busy| busy.mean);
+    number(format!("{} of {}", count(case.summary.starved_flows.mean), count(of)))
 }
 
 fn with_range(spread: &Spread, show: fn(f64) -> String) -> Cell {

@@ -53,7 +53,12 @@ pub(crate) fn comparison(comparison: &Comparison, runs: &[CaseRun], figures: &[F
     let reasons: Vec<String> =
         cells::invalid_cases(comparison).into_iter().map(|(case, reason)| format!("{case}: {reason}")).collect();
     invalid(&mut page, &reasons);
-    table(&mut page, &cells::CASE_HEADS, &cells::case_rows(comparison), &looks);
+    for (heads, rows) in cells::case_tables(comparison) {
+        table(&mut page, heads, &rows, &looks);
+    }
+    if let Some(left_out) = cells::left_out(comparison) {
+        let _ = writeln!(page, "<p class=\"caption\">{}.</p>", escape(&left_out));
+    }
     for figure in figures {
         draw(&mut page, figure, 2);
     }

@@ -13,7 +13,8 @@ pub fn run(result: &RunResult) -> String {
     text
 }
 
-/// Several runs: a row for each case; where a case ran with several seeds, the mean with the least and the greatest.
+/// Several runs: a row for each case, and of each table of messages and transfers where there are any; where a case ran with
+/// several seeds, the mean with the least and the greatest.
 pub fn comparison(comparison: &Comparison) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "{}", comparison.name());
@@ -22,7 +23,11 @@ pub fn comparison(comparison: &Comparison) -> String {
     } else {
         let _ = writeln!(text, "means over {} seeds (least to greatest)", comparison.seeds.len());
     }
-    text.push_str(&table(&cells::CASE_HEADS, &cells::case_rows(comparison)));
+    let tables: Vec<String> = cells::case_tables(comparison).iter().map(|(heads, rows)| table(heads, rows)).collect();
+    text.push_str(&tables.join("\n\n"));
+    if let Some(left_out) = cells::left_out(comparison) {
+        let _ = write!(text, "\n{left_out}");
+    }
     for (case, reason) in cells::invalid_cases(comparison) {
         let _ = write!(text, "\nnot valid: {case}: {reason}");
     }

@@ -49,3 +49,53 @@ fn a_connection_without_a_round_trip_has_none_in_its_row() {
     let text = report::tables::run(&result);
     assert_eq!(text.lines().last().expect("a row").matches('–').count(), 3, "{text}");
 }
+
+/// A comparison whose runs have a typist and a transfer beside their uploads.
+fn with_messages() -> scenario::Comparison {
+    let (mut comparison, _) = example::comparison(&["hosts.0.policy=none,formula"], 2);
+    for (index, case) in comparison.cases.iter_mut().enumerate() {
+        for run in &mut case.runs {
+            let delay = |ms: f64| scenario::Distribution::of(&[ms, 3.0 * ms]);
+            let messages =
+                scenario::DeliveryResult { delivered: 40, undelivered: 2 * index as u64, took_ms: delay(30.0) };
+            run.messages = Some(messages);
+            let flow = &mut run.flows[0];
+            (flow.kind, flow.always_busy) = ("interactive".into(), false);
+            (flow.messages, flow.undelivered, flow.message_ms) = (40, 2 * index as u64, messages.took_ms);
+            run.transfers = (index == 0).then(|| scenario::DeliveryResult { took_ms: delay(2_000.0), ..messages });
+            run.summarise(&[]);
+        }
+        case.summary = scenario::CaseSummary::of(&case.runs);
+    }
+    comparison
+}
+
+#[test]
+fn a_comparison_prints_how_long_messages_and_transfers_take() {
+    let comparison = with_messages();
+    let text = report::tables::comparison(&comparison);
+    let tables: Vec<Vec<&str>> = text.split("\n\n").map(|table| table.lines().collect()).collect();
+    let [_, messages, transfers] = tables.as_slice() else { panic!("{text}") };
+    assert!(messages[0].contains("messages") && transfers[0].contains("transfers"), "{text}");
+    // Case, delivered, never delivered, mean and p95 of 30 and 90 ms: 60 and 30 + 0.95·60.
+    let row =
+        |table: &[&str], line: usize| table[line].split_whitespace().skip(2).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(row(messages, 3), ["40", "0", "60.0", "87.0"], "{text}");
+    assert_eq!(row(messages, 4), ["40", "2", "60.0", "87.0"], "{text}");
+    assert_eq!(row(transfers, 3), ["40", "0", "4000", "5900"], "{text}");
+    // The second case has none.
+    assert_eq!(row(transfers, 4), ["–", "–", "–", "–"], "{text}");
+}
+
+#[test]
+fn tables_say_over_how_many_flows_the_index_is() {
+    let comparison = with_messages();
+    let all = comparison.cases[0].runs[0].flows.len();
+    let text = report::tables::comparison(&comparison);
+    assert!(text.contains(&format!("over {} of {all} flows", all - 1)), "{text}");
+    let text = report::tables::run(&comparison.cases[1].runs[0]);
+    assert!(text.contains(&format!(" over {} of {all} flows", all - 1)), "{text}");
+    assert!(text.contains(&format!("of {} ·", all - 1)) || text.contains(&format!("of {}\n", all - 1)), "{text}");
+    let last = text.lines().last().expect("the row of the typist");
+    assert!(last.contains("messages") && last.contains("40") && last.contains("90.0"), "{text}");
+}

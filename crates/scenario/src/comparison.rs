@@ -1,7 +1,7 @@
 //! The results of several runs beside each other: `comparison.json`.
 
 use crate::error::ResultError;
-use crate::measure::mean;
+use crate::measure::{DeliveryResult, mean};
 use crate::result::{Build, HostsKind, RunResult, SCHEMA_VERSION, from_versioned_json, read, to_json};
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +63,9 @@ pub struct Setting {
 pub struct CaseSummary {
     /// Sum over all connections.
     pub aggregate_goodput_mbps: Spread,
+    /// Connections that Jain's index and `starved_flows` are of; `None` in files that do not have it, which counted all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fairness_flows: Option<Spread>,
     /// Jain's index; `None` where no run has one.
     pub jain_index: Option<Spread>,
     /// Connections under 5 % of their fair share.
@@ -79,6 +82,25 @@ pub struct CaseSummary {
     pub utilization: Spread,
     /// Share of the time in which an upper limit was in force.
     pub controlled_share: Spread,
+    /// The messages of interactive connections; `None` where the scenario has none of these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub messages: Option<DeliverySummary>,
+    /// Transfers; `None` where the scenario has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfers: Option<DeliverySummary>,
+}
+
+/// What became of messages, or of transfers, over the runs of a case: [`DeliveryResult`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeliverySummary {
+    /// Read to their end after the warm-up.
+    pub delivered: Spread,
+    /// Never read to their end.
+    pub undelivered: Spread,
+    /// The mean time that they took in each run; `None` where no run has any.
+    pub mean_ms: Option<Spread>,
+    /// The 95 % quantile of that time in each run.
+    pub p95_ms: Option<Spread>,
 }
 
 /// A figure over the runs of a case.
@@ -128,6 +150,7 @@ impl CaseSummary {
             |figure: &dyn Fn(&RunResult) -> f64| some(&|run| Some(figure(run))).expect("a case has at least one run");
         Self {
             aggregate_goodput_mbps: each(&|run| run.aggregate_goodput_mbps),
+            fairness_flows: some(&|run| Some(f64::from(run.fairness_flows))),
             jain_index: some(&|run| run.jain_index),
             starved_flows: each(&|run| f64::from(run.starved_flows)),
             rtt_min_ms: some(&|run| run.rtt_ms.map(|rtt| rtt.min)),
@@ -136,7 +159,26 @@ impl CaseSummary {
             downlink_drops: each(&|run| run.access.downlink_drops as f64),
             utilization: each(&|run| run.utilization),
             controlled_share: each(&RunResult::controlled_share),
+            messages: DeliverySummary::of(runs.iter().filter_map(|run| run.messages)),
+            transfers: DeliverySummary::of(runs.iter().filter_map(|run| run.transfers)),
         }
+    }
+}
+
+impl DeliverySummary {
+    /// Of one result from each run; `None` without any.
+    fn of(runs: impl Iterator<Item = DeliveryResult>) -> Option<Self> {
+        let runs: Vec<DeliveryResult> = runs.collect();
+        let some = |figure: &dyn Fn(&DeliveryResult) -> Option<f64>| {
+            let figures: Vec<f64> = runs.iter().filter_map(figure).collect();
+            Spread::of(&figures)
+        };
+        Some(Self {
+            delivered: some(&|run| Some(run.delivered as f64))?,
+            undelivered: some(&|run| Some(run.undelivered as f64))?,
+            mean_ms: some(&|run| run.took_ms.map(|took| took.mean)),
+            p95_ms: some(&|run| run.took_ms.map(|took| took.p95)),
+        })
     }
 }
 

@@ -4,12 +4,13 @@
 //!   against the table of [`keys`] and built into a [`network::Config`] and the hosts with their policies. This is the
 //!   only place where that happens, for every habitat.
 //! - [`RunResult`] and [`Comparison`]: `result.json` and `comparison.json`, with the arithmetic of their figures in
-//!   [`measure`].
+//!   [`measure`], and in [`assemble`] what makes a result of what a habitat measured.
 //! - [`study`]: what varies over runs and what is claimed about them, and `study.json`.
 //! - [`Series`]: what was sampled during a run, as columns in memory.
 //!
 //! *What it leaves out*: the policies and congestion controls that nothing runs yet. A scenario that asks for them is refused, with what is accepted.
 
+pub mod assemble;
 pub mod keys;
 pub mod measure;
 pub mod result;
@@ -21,6 +22,7 @@ mod build;
 mod changes;
 mod comparison;
 mod convergence;
+mod deliveries;
 mod document;
 mod error;
 mod last_link;
@@ -30,10 +32,10 @@ mod stack;
 mod traffic;
 mod wiring;
 
-pub use comparison::{CaseResult, CaseSummary, Comparison, Setting, Spread, Varied};
+pub use comparison::{CaseResult, CaseSummary, Comparison, DeliverySummary, Setting, Spread, Varied};
 pub use error::{KeyError, ResultError, ScenarioError};
 pub use last_link::{Knowledge, LastLink};
-pub use measure::Distribution;
+pub use measure::{DeliveryResult, Distribution};
 pub use overrides::{Case, Override, Vary};
 pub use result::{
     AccessResult, Build, FlowResult, HostPolicyResult, HostsKind, LastLinkResult, Lateness, LinkResult,

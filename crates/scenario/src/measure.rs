@@ -6,6 +6,7 @@
 
 pub use crate::bounds::{Bounds, Interval, Limits};
 pub use crate::convergence::{ChangeKind, ConvergenceResult, ShareMeter};
+pub use crate::deliveries::{DeliveryMeter, DeliveryResult};
 
 use serde::{Deserialize, Serialize};
 use units::Bytes;

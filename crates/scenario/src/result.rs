@@ -2,7 +2,7 @@
 
 use crate::convergence::ConvergenceResult;
 use crate::error::ResultError;
-use crate::measure::{Distribution, StateShares};
+use crate::measure::{DeliveryResult, Distribution, StateShares};
 use crate::scenario::Scenario;
 use crate::traffic::Direction;
 use network::{AirTime, Cause, Drops, LinkStatistics, Place, StationStatistics, Statistics, Way};
@@ -37,12 +37,21 @@ pub struct RunResult {
     pub warmup_s: f64,
     /// Sum over all connections of what the receiving applications got.
     pub aggregate_goodput_mbps: f64,
-    /// [`crate::measure::jain_index`] of the connections' goodputs; `None` where nobody got anything.
+    /// Connections that were [`FlowResult::always_busy`]; 0 in files that do not have it, which counted all.
+    #[serde(default)]
+    pub fairness_flows: u32,
+    /// [`crate::measure::jain_index`] of their goodputs; `None` where none of them got anything, or there is none.
     pub jain_index: Option<f64>,
-    /// [`crate::measure::starved_flows`].
+    /// [`crate::measure::starved_flows`] of their goodputs.
     pub starved_flows: u32,
     /// Smoothed RTT over the samples of all connections; `None` where none was measured.
     pub rtt_ms: Option<Distribution>,
+    /// The messages of all interactive connections; `None` where the scenario has none of these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub messages: Option<DeliveryResult>,
+    /// All transfers: of `transfers` connections, and of `bulk` ones that send only so much; `None` where there are none of these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfers: Option<DeliveryResult>,
     /// Share of the time in which the shared medium or link was occupied, 0..=1.
     pub utilization: f64,
     /// The shared last hop; without one, what happened on all links together.
@@ -113,10 +122,18 @@ pub struct FlowResult {
     pub host: u16,
     /// Who sent.
     pub direction: Direction,
+    /// What the application sent, as the scenario spells it: [`crate::TrafficKind::as_str`]; empty in files that do not have it.
+    #[serde(default)]
+    pub kind: String,
     /// Its congestion control, as the scenario spells it.
     pub congestion_control: String,
     /// The policy of the host at its near end.
     pub policy: String,
+    /// Whether its application had something to send for all of the time measured: a bulk or saturated one that began in the
+    /// warm-up, neither stopped before the end nor had all of a transfer read by then. Jain's index and starved connections
+    /// are of these alone.
+    #[serde(default = "always")]
+    pub always_busy: bool,
     /// What the receiving application got, TCP headers excluded.
     pub goodput_mbps: f64,
     /// Smoothed RTT over those of its samples before which something new was acknowledged: a stalled connection measures
@@ -138,10 +155,14 @@ pub struct FlowResult {
     /// What the law `lastlink` at its sender made of the client's reports; `None` where it has heard none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_link: Option<LastLinkResult>,
-    /// Messages and transfers that were read to their end; 0 where the application writes without end.
+    /// Messages or transfers that were read to their end after the warm-up; 0 where the application writes without end.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub messages: u64,
-    /// From writing a message or transfer to reading its last byte; `None` where none was read.
+    /// Messages or transfers that were never read to their end.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub undelivered: u64,
+    /// From writing a message or transfer to reading its last byte, of an undelivered one to the end of the run
+    /// ([`DeliveryResult`]); `None` without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_ms: Option<Distribution>,
 }
@@ -310,11 +331,13 @@ impl RunResult {
         self.scenario["name"].as_str().unwrap_or("unnamed")
     }
 
-    /// Sets the figures that follow from the connections: aggregate, Jain's index, starved flows, and from the RTT
-    /// samples of all connections their distribution.
+    /// Sets the figures that follow from the connections: aggregate, and of those that were always busy Jain's index and how
+    /// many starved; and from the RTT samples of all connections their distribution.
     pub fn summarise(&mut self, rtt_samples_ms: &[f64]) {
-        let goodputs: Vec<f64> = self.flows.iter().map(|flow| flow.goodput_mbps).collect();
-        self.aggregate_goodput_mbps = goodputs.iter().sum();
+        self.aggregate_goodput_mbps = self.flows.iter().map(|flow| flow.goodput_mbps).sum();
+        let busy = self.flows.iter().filter(|flow| flow.always_busy);
+        let goodputs: Vec<f64> = busy.map(|flow| flow.goodput_mbps).collect();
+        self.fairness_flows = u32::try_from(goodputs.len()).unwrap_or(u32::MAX);
         self.jain_index = crate::measure::jain_index(&goodputs);
         self.starved_flows = crate::measure::starved_flows(&goodputs);
         self.rtt_ms = Distribution::of(rtt_samples_ms);
@@ -424,6 +447,10 @@ impl LinkResult {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 pub(crate) const fn is_zero(number: &u64) -> bool {
     *number == 0
+}
+
+const fn always() -> bool {
+    true
 }
 
 fn air_shares(air: &AirTime) -> BTreeMap<String, f64> {

@@ -46,6 +46,20 @@ pub struct FlowSpec {
     pub stop: Option<Time>,
 }
 
+impl FlowSpec {
+    /// Whether its application had something to send for all of `from..until`: it is a bulk or saturated one that began by
+    /// `from` and does not stop before `until`, and if it sends only so much, that has not all been read (`all_read`). Whether
+    /// anything got through does not matter.
+    pub(crate) fn is_always_busy(&self, from: Time, until: Time, all_read: bool) -> bool {
+        let has_more = match self.kind {
+            TrafficKind::Bulk { transfer: None } | TrafficKind::Saturated { .. } => true,
+            TrafficKind::Bulk { transfer: Some(_) } => !all_read,
+            TrafficKind::OnOff { .. } | TrafficKind::Interactive { .. } | TrafficKind::Transfers { .. } => false,
+        };
+        has_more && self.start <= from && self.stop.is_none_or(|stop| stop >= until)
+    }
+}
+
 /// Who sends the data of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -107,6 +121,11 @@ impl TrafficKind {
     /// Whether it sends as much as goes over one TCP connection, for a while or without end.
     pub const fn is_greedy(self) -> bool {
         matches!(self, Self::Bulk { .. } | Self::OnOff { .. })
+    }
+
+    /// Whether it sends pieces of a given size, each of which takes its time.
+    pub const fn is_transfer(self) -> bool {
+        matches!(self, Self::Bulk { transfer: Some(_) } | Self::Transfers { .. })
     }
 
     fn read(document: &Document, table: &Table, here: &Path) -> Result<Self, ScenarioError> {

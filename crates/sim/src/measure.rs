@@ -3,12 +3,11 @@
 use crate::connection::{Connection, Counts};
 use crate::simulation::Payload;
 use control::bound::Bound;
-use control::policy::PolicyName;
 use network::{Network, Statistics};
-use scenario::measure::{Bounds, Distribution, FlowMeter, Interval, ShareMeter};
+use scenario::assemble::{Finished, FinishedFlow};
+use scenario::measure::{Bounds, DeliveryMeter, FlowMeter, Interval, ShareMeter};
 use scenario::{
-    AccessResult, AgentMode, Build, FlowResult, FlowSample, HostPolicyResult, HostSpec, HostsKind, LastLinkResult,
-    LinkResult, PoliciesResult, QueueSample, RunResult, SCHEMA_VERSION, Scenario, Series,
+    Build, FlowSample, HostPolicyResult, HostSpec, LastLinkResult, QueueSample, RunResult, Scenario, Series,
 };
 use units::{Bytes, Probability, Rate, Span, Time};
 
@@ -29,12 +28,11 @@ struct Flow {
     warm: Counts,
     /// What the receiving application had at the sample before.
     received: Bytes,
-    /// From writing a message to reading its last byte, in ms.
-    delays_ms: Vec<f64>,
+    deliveries: DeliveryMeter,
 }
 
 /// A run at its end.
-pub(crate) struct Finished<'a> {
+pub(crate) struct Over<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) hosts: &'a [HostSpec],
     pub(crate) build: Build,
@@ -66,21 +64,20 @@ impl Measurement {
 
     /// The limits of a connection were set; `None`: taken away.
     pub(crate) fn on_bound(&mut self, now: Time, connection: usize, bound: Option<Bound>, lease: Span) {
-        let limit = |segments: u32| (segments > 0).then_some(segments);
         self.flows[connection].bounds.push(Interval {
             from: now,
             until: if bound.is_some() { now + lease } else { now },
-            min_segments: bound.and_then(|bound| limit(bound.min_segments)),
-            max_segments: bound.and_then(|bound| limit(bound.max_segments)),
+            // What bound.h takes for no limit.
+            min_segments: bound.map(|bound| bound.min_segments).filter(|segments| *segments > 1),
+            max_segments: bound.map(|bound| bound.max_segments).filter(|segments| *segments > 0),
             max_pacing_rate: bound.map(|bound| bound.max_pacing_rate).filter(|rate| *rate > Rate::ZERO),
         });
     }
 
     /// Messages were read to their end, each so long after it was written.
     pub(crate) fn on_messages(&mut self, now: Time, connection: usize, delays: &mut Vec<Span>) {
-        let delays = delays.drain(..).map(Span::as_millis_f64);
-        if now >= self.warm_at {
-            self.flows[connection].delays_ms.extend(delays);
+        for took in delays.drain(..).filter(|_| now >= self.warm_at) {
+            self.flows[connection].deliveries.on_delivered(took);
         }
     }
 
@@ -136,68 +133,38 @@ impl Measurement {
         }
     }
 
-    pub(crate) fn into_outcome(self, finished: Finished<'_>) -> (RunResult, Series) {
-        let Finished { scenario, hosts, build, connections, statistics, policies, other_events, notes } = finished;
-        let measured = scenario.duration - scenario.warmup;
-        let end = Time::ZERO + scenario.duration;
-        let rtts: Vec<f64> = self.flows.iter().flat_map(|flow| flow.meter.rtts_ms().iter().copied()).collect();
-        let flows = self.flows.iter().zip(connections.iter()).map(|(flow, connection)| {
-            let spec = &connection.spec;
-            let kind = &hosts[usize::from(spec.host)].kind;
-            let policy = if kind.agent == AgentMode::Off { PolicyName::None } else { kind.policy.policy };
-            let counts = connection.counts();
-            FlowResult {
-                id: spec.id,
-                host: spec.host,
-                direction: spec.direction,
-                congestion_control: kind.congestion_control.clone(),
-                policy: policy.as_str().to_owned(),
-                goodput_mbps: Rate::over(counts.received - flow.warm.received, measured).as_mbps(),
-                rtt_ms: flow.meter.rtt_ms(),
-                cwnd_mean: flow.meter.cwnd_mean(),
-                state_shares: flow.meter.state_shares(),
-                retransmits: counts.retransmits - flow.warm.retransmits,
-                timeouts: Some(counts.timeouts - flow.warm.timeouts),
-                controlled_share: flow.bounds.controlled_share(self.warm_at, end),
-                started_s: spec.start.as_secs_f64(),
+    pub(crate) fn into_outcome(self, over: Over<'_>) -> (RunResult, Series) {
+        let flow = |(flow, connection): (Flow, &Connection)| {
+            let (counts, warm) = (connection.counts(), flow.warm);
+            let mut deliveries = flow.deliveries;
+            connection.application.undelivered().for_each(|since| deliveries.on_undelivered(since));
+            FinishedFlow {
+                meter: flow.meter,
+                bounds: flow.bounds,
+                deliveries,
+                received: counts.received - warm.received,
+                retransmits: counts.retransmits - warm.retransmits,
+                timeouts: Some(counts.timeouts - warm.timeouts),
                 last_link: counts.heard_reports.then(|| LastLinkResult {
-                    ignored_losses: counts.ignored_losses - flow.warm.ignored_losses,
-                    heeded_losses: counts.heeded_losses - flow.warm.heeded_losses,
+                    ignored_losses: counts.ignored_losses - warm.ignored_losses,
+                    heeded_losses: counts.heeded_losses - warm.heeded_losses,
                     initial_segments: counts.initial_segments,
                 }),
-                message_ms: Distribution::of(&flow.delays_ms),
-                messages: flow.delays_ms.len() as u64,
             }
-        });
-        let mut result = RunResult {
-            schema_version: SCHEMA_VERSION,
-            scenario: scenario.to_json(),
-            hosts_kind: HostsKind::Simulated,
-            seed: scenario.seed,
-            build,
-            duration_s: scenario.duration.as_secs_f64(),
-            warmup_s: scenario.warmup.as_secs_f64(),
-            aggregate_goodput_mbps: 0.0,
-            jain_index: None,
-            starved_flows: 0,
-            rtt_ms: None,
-            utilization: statistics.utilization,
-            access: AccessResult::of(&statistics),
-            links: LinkResult::all(scenario, &statistics),
-            flows: flows.collect(),
-            convergence: self.shares.convergence(self.warm_at, end, &scenario.network_changes()),
-            policies: PoliciesResult::of(policies),
-            kernel_release: None,
-            wall_s: 0.0,
-            events: statistics.events + other_events,
-            simulated_s_per_wall_s: 0.0,
-            lateness_us: None,
-            machine_turnaround_us: None,
-            valid: true,
-            invalid_reasons: Vec::new(),
-            notes,
         };
-        result.summarise(&rtts);
-        (result, self.series.unwrap_or_default())
+        let finished = Finished {
+            scenario: over.scenario,
+            hosts: over.hosts,
+            build: over.build,
+            flows: self.flows.into_iter().zip(over.connections).map(flow).collect(),
+            shares: self.shares,
+            statistics: &over.statistics,
+            device_drops: 0,
+            policies: over.policies,
+            events: over.statistics.events + over.other_events,
+            notes: over.notes,
+            real_time: None,
+        };
+        (finished.into_result(), self.series.unwrap_or_default())
     }
 }

@@ -291,7 +291,7 @@ impl<'a> Simulation<'a> {
         if !self.broadcasts && self.agents.iter().any(Option::is_some) {
             notes.push(scenario::NO_PEERS_OVER_LINKS.to_owned());
         }
-        let outcome = self.measurement.into_outcome(crate::measure::Finished {
+        let outcome = self.measurement.into_outcome(crate::measure::Over {
             scenario: self.scenario,
             hosts: self.hosts,
             build: self.options.build.clone(),

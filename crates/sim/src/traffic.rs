@@ -44,6 +44,8 @@ pub(crate) struct Application {
     stream: ChaCha8Rng,
     /// Messages that are written and not read yet: the end of each in the stream of bytes, and when it was written.
     unread: VecDeque<(u64, Time)>,
+    /// When those were written that nobody will read, as their connection has given up.
+    lost: Vec<Time>,
     written: u64,
 }
 
@@ -66,6 +68,7 @@ impl Application {
             next: (spec.start, Step::Begin),
             stream,
             unread: VecDeque::new(),
+            lost: Vec::new(),
             written: 0,
         }
     }
@@ -150,7 +153,7 @@ impl Application {
 
     /// The connection has given up: nobody will read what is on its way. Transfers go on with the next one.
     pub(crate) fn on_failed(&mut self, now: Time) {
-        self.unread.clear();
+        self.lost.extend(self.unread.drain(..).map(|(_, written_at)| written_at));
         self.begin_again(now);
     }
 
@@ -166,6 +169,11 @@ impl Application {
     /// Whether messages are waited for.
     pub(crate) fn awaits(&self) -> bool {
         !self.unread.is_empty()
+    }
+
+    /// When each message or transfer was written that has not been read to its end.
+    pub(crate) fn undelivered(&self) -> impl Iterator<Item = Time> {
+        self.lost.iter().copied().chain(self.unread.iter().map(|(_, written_at)| *written_at))
     }
 
     fn note(&mut self, now: Time, size: Bytes) {

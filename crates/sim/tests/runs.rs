@@ -272,6 +272,67 @@ fn a_message_that_is_written_before_the_stop_is_still_sent() {
 }
 
 #[test]
+fn a_transfer_that_ended_before_the_warm_up_is_not_starved() {
+    let text = WIRE.replace("[[hosts.flows]]", "[[hosts.flows]]\ncount = 2\n[[hosts.flows]]\ntransfer_kib = 200");
+    let (result, _) = run(&text, &["warmup_s=10"]);
+    assert_eq!((result.flows[2].goodput_mbps, result.flows[2].always_busy), (0.0, false));
+    assert_eq!((result.fairness_flows, result.starved_flows), (2, 0));
+    // Of the two alone: with the third, which got nothing, it could not be above 2/3.
+    assert!(result.jain_index.expect("an index") > 0.8, "{:?}", result.jain_index);
+    let transfers = result.transfers.expect("there is one");
+    assert_eq!((transfers.delivered, transfers.undelivered, transfers.took_ms), (0, 0, None));
+}
+
+#[test]
+fn someone_who_types_beside_an_upload_is_not_starved() {
+    let text = WIRE.replace("[[hosts.flows]]", "[[hosts.flows]]\n[[hosts.flows]]\nkind = \"interactive\"");
+    let (result, _) = run(&text, &["duration_s=60"]);
+    assert!(result.flows[1].goodput_mbps < 0.01 && result.flows[1].messages > 20, "{:?}", result.flows[1]);
+    assert_eq!((result.fairness_flows, result.starved_flows, result.jain_index), (1, 0, Some(1.0)));
+}
+
+#[test]
+fn a_message_that_is_never_delivered_counts_with_its_age_at_the_end() {
+    let text = WIRE.replace("[[hosts.flows]]", "[[hosts.flows]]\nkind = \"interactive\"\nmessage_bytes = 40");
+    // From 20 s on nothing gets through.
+    let (result, _) = run(&text, &["duration_s=50", "changes.0.at_s=20", "changes.0.of=path", "changes.0.loss=1"]);
+    let messages = result.messages.expect("there are some");
+    assert!(messages.delivered > 0 && messages.undelivered > 5, "{messages:?}");
+    // The first of them was written at 20 s or soon after: a gap of the mean of 1 s is seldom longer than 8.
+    let took = messages.took_ms.expect("they count");
+    assert!((22_000.0..=30_100.0).contains(&took.max), "{took:?}");
+    assert!(took.min < 11.0, "{took:?}");
+    let flow = &result.flows[0];
+    assert_eq!(
+        (flow.messages, flow.undelivered, flow.message_ms),
+        (messages.delivered, messages.undelivered, messages.took_ms)
+    );
+    // Where nothing ever gets through there is a number too: the first is written after the connection opens, whenever it does.
+    let (result, _) = run(&text, &["path.loss=1"]);
+    let messages = result.messages.expect("there are some");
+    assert!(messages.delivered == 0 && messages.undelivered > 5, "{messages:?}");
+    assert!(messages.took_ms.is_some_and(|took| took.max > 12_000.0 && took.max <= 20_000.0), "{messages:?}");
+}
+
+#[test]
+fn a_bulk_flow_of_which_nothing_gets_through_is_starved() {
+    let text = WIRE.replace("[path]", "[path]\nloss = 1");
+    let (result, _) = run(&text, &["hosts.0.flows.0.transfer_kib=100", "hosts.0.count=2"]);
+    assert_eq!((result.fairness_flows, result.starved_flows, result.jain_index), (2, 2, None));
+    let transfers = result.transfers.expect("there are two");
+    assert_eq!((transfers.delivered, transfers.undelivered), (0, 2));
+    // Both from the start of the run to its end.
+    assert_eq!(transfers.took_ms.map(|took| (took.min, took.max)), Some((20_000.0, 20_000.0)));
+}
+
+#[test]
+fn a_lower_limit_of_one_segment_is_none() {
+    let (_, series) = run(TEN, &["hosts.0.policy=fixed", "hosts.0.count=1", "duration_s=12"]);
+    assert!(series.flows.bound_max.contains(&Some(40)));
+    assert!(series.flows.bound_min.iter().all(Option::is_none), "bound.h: 0 and 1 are no lower limit");
+}
+
+#[test]
 fn an_agent_does_not_control_what_the_server_sends() {
     let text = TEN.replace("start_s = [0.0, 2.0]", "start_s = [1.0, 2.0]\ndirection = \"down\"");
     let (result, series) = run(&text, &["hosts.0.policy=fixed", "hosts.0.count=2"]);

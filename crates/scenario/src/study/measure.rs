@@ -7,6 +7,7 @@
 //! mean(flows.goodput_mbps)                      of a list, one number: mean, min, max, sum, median, count or jain
 //! mean(flows[block=1].goodput_mbps)             of those flows only that belong to hosts of the second [[hosts]] block
 //! max(flows[direction=down, policy=none].rtt_ms.p95)
+//! max(flows[kind=interactive].message_ms.p95)
 //! policies.hosts[0].terminals_max               of one element, counted from 0
 //! search.value                                  of a point that was found by search: the value, and
 //! search.met, search.tried                      whether it meets the conditions (1 or 0), and how many were tried
@@ -24,7 +25,7 @@ use crate::result::{
     AccessResult, Build, FlowResult, HostPolicyResult, HostsKind, LastLinkResult, Lateness, LinkResult, PoliciesResult,
     RunResult, SCHEMA_VERSION, StationResult,
 };
-use crate::{Distribution, measure};
+use crate::{DeliveryResult, Distribution, measure};
 use serde_json::Value;
 use std::fmt;
 
@@ -119,6 +120,13 @@ const LABELS: &[(&str, &str)] = &[
     ("mean(flows.goodput_mbps)", "mean goodput of a connection (Mb/s)"),
     ("jain_index", "Jain's index"),
     ("starved_flows", "starved flows"),
+    ("fairness_flows", "flows that were always busy"),
+    ("messages.took_ms.mean", "delay of messages, mean (ms)"),
+    ("messages.took_ms.p95", "delay of messages, 95th percentile (ms)"),
+    ("messages.undelivered", "messages never delivered"),
+    ("transfers.took_ms.mean", "completion time of transfers, mean (ms)"),
+    ("transfers.took_ms.p95", "completion time of transfers, 95th percentile (ms)"),
+    ("transfers.undelivered", "transfers never completed"),
     ("rtt_ms.min", "RTT, least (ms)"),
     ("rtt_ms.mean", "RTT, mean (ms)"),
     ("rtt_ms.p50", "RTT, median (ms)"),
@@ -438,8 +446,10 @@ fn whole_result() -> RunResult {
         id: 0,
         host: 0,
         direction: Direction::Up,
+        kind: "bulk".into(),
         congestion_control: "cubic".into(),
         policy: "none".into(),
+        always_busy: true,
         goodput_mbps: 1.0,
         rtt_ms: spread,
         cwnd_mean: Some(1.0),
@@ -450,8 +460,10 @@ fn whole_result() -> RunResult {
         started_s: 0.0,
         last_link: Some(LastLinkResult { initial_segments: Some(1), ..LastLinkResult::default() }),
         messages: 1,
+        undelivered: 1,
         message_ms: spread,
     };
+    let deliveries = Some(DeliveryResult { delivered: 1, undelivered: 0, took_ms: spread });
     let station =
         StationResult { host: 0, up_phy_rate_mbps: 1.0, down_phy_rate_mbps: 1.0, up_retries: 0, down_retries: 0 };
     let link = LinkResult {
@@ -479,9 +491,12 @@ fn whole_result() -> RunResult {
         duration_s: 1.0,
         warmup_s: 0.0,
         aggregate_goodput_mbps: 1.0,
+        fairness_flows: 1,
         jain_index: Some(1.0),
         starved_flows: measure::starved_flows(&[1.0]),
         rtt_ms: spread,
+        messages: deliveries,
+        transfers: deliveries,
         utilization: 1.0,
         access: AccessResult { air_shares, stations: vec![station], ..AccessResult::default() },
         links: vec![link],
