@@ -22,18 +22,23 @@ mod changes;
 mod comparison;
 mod convergence;
 mod document;
+mod effect;
 mod error;
 mod last_link;
+mod memory;
 mod overrides;
 mod scenario;
+mod spelling;
 mod stack;
 mod traffic;
 mod wiring;
 
 pub use comparison::{CaseResult, CaseSummary, Comparison, Setting, Spread, Varied};
+pub use effect::{IneffectiveKey, ineffective_keys};
 pub use error::{KeyError, ResultError, ScenarioError};
 pub use last_link::{Knowledge, LastLink};
 pub use measure::Distribution;
+pub use memory::MemoryEstimate;
 pub use overrides::{Case, Override, Vary};
 pub use result::{
     AccessResult, Build, FlowResult, HostPolicyResult, HostsKind, LastLinkResult, Lateness, LinkResult,
@@ -41,4 +46,5 @@ pub use result::{
 };
 pub use scenario::{AgentMode, Era, HostBlock, HostKind, HostSpec, MAX_FLOWS, MAX_HOSTS, Scenario};
 pub use series::{CONGESTION_STATES, FlowSample, FlowSeries, QueueSample, QueueSeries, Series, place_name};
+pub use spelling::nearest_names;
 pub use traffic::{Direction, FlowBlock, FlowSpec, TrafficKind};
