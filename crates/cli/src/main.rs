@@ -1,11 +1,13 @@
 //! The `lasthop` command: reads what was typed, calls the rooms, and turns what they say into text and exit codes.
 //!
 //! Exit codes: 0 done; 1 it ran, and a check failed (a run that is not valid); 2 it could not run, with a message that
-//! says what to do.
+//! says what to do; 130 a signal ended it early, and nothing is kept.
 
 mod agent;
 mod doctor;
 mod laws;
+mod memory;
+mod out_folder;
 mod parallel;
 mod progress;
 mod runs;
@@ -22,6 +24,21 @@ use tracing_subscriber::EnvFilter;
 pub(crate) const FAILED: u8 = 1;
 /// It could not run.
 pub(crate) const COULD_NOT_RUN: u8 = 2;
+
+/// A signal ended it early: what a shell says of a command that Ctrl-C has ended.
+const INTERRUPTED: u8 = 130;
+
+/// A run, or several, that a signal has ended early, in words.
+#[derive(Debug)]
+pub(crate) struct Interrupted(pub(crate) String);
+
+impl std::fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "interrupted: {}", self.0)
+    }
+}
+
+impl std::error::Error for Interrupted {}
 
 /// Many devices behind one access point: try the remedies, and use them.
 #[derive(Parser)]
@@ -61,7 +78,8 @@ fn main() -> ExitCode {
     };
     outcome.unwrap_or_else(|error| {
         tell(format_args!("lasthop: {error:#}"));
-        ExitCode::from(COULD_NOT_RUN)
+        let interrupted = error.chain().any(|cause| cause.is::<Interrupted>());
+        ExitCode::from(if interrupted { INTERRUPTED } else { COULD_NOT_RUN })
     })
 }
 

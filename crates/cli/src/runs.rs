@@ -1,11 +1,12 @@
 //! `lasthop run` and `lasthop compare`.
 
+use crate::memory::Load;
+use crate::out_folder::{Kind, OutFolder};
 use crate::progress::Progress;
-use crate::{FAILED, build, parallel, say, stop_on_signals, tell};
+use crate::{FAILED, Interrupted, build, parallel, say, stop_on_signals, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use scenario::{Case, CaseResult, Comparison, HostsKind, Override, RunResult, Scenario, Series, Vary};
-use std::io::ErrorKind;
+use scenario::{Case, CaseResult, Comparison, HostsKind, IneffectiveKey, Override, RunResult, Scenario, Series, Vary};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -119,17 +120,18 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let scenario = Scenario::load(&common.scenario, &overrides)?;
     common.check(&scenario)?;
     tell_of_late_changes(&scenario);
-    prepare(common.out.as_deref())?;
+    tell_ineffective(&scenario::ineffective_keys([&scenario]));
+    let load =
+        Load { scenarios: vec![&scenario], jobs: 1, hosts: common.hosts.hosts_kind(), series: common.keeps_series() };
+    load.check()?;
     let stop = stop_on_signals()?;
+    let out = claim(common.out.as_deref(), Kind::Run, report::run_files)?;
     let progress = Progress::of_run(&scenario.name, scenario.duration, common.hosts.hosts_kind());
     let outcome = one_run(common, &scenario, &stop, &progress)?;
-    let (result, series) = outcome.context("interrupted: nothing was kept, and nothing is left behind")?;
+    let nothing = || Interrupted("nothing was kept, and nothing is left behind".to_owned());
+    let (result, series) = outcome.ok_or_else(nothing)?;
     say(&if common.json { result.to_json() } else { report::tables::run(&result) })?;
-    if let Some(out) = &common.out {
-        clear(out)?;
-        report::write_run(out, &result, &series)?;
-        tell_where(out);
-    }
+    keep(out, |folder| report::write_run(folder, &result, &series))?;
     tell_why_not_valid([&result]);
     Ok(exit_code(result.valid))
 }
@@ -156,43 +158,55 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
             planned.push((number, scenario.with_context(|| format!("the case \"{}\" cannot be run", case.label))?));
         }
     }
-    prepare(common.out.as_deref())?;
+    let scenarios: Vec<&Scenario> = planned.iter().map(|(_, scenario)| scenario).collect();
+    tell_ineffective(&scenario::ineffective_keys(scenarios.iter().copied()));
+    let hosts = common.hosts.hosts_kind();
+    let jobs = jobs(hosts, arguments.jobs);
+    Load { scenarios, jobs: jobs.get(), hosts, series: common.keeps_series() }.check()?;
     let stop = stop_on_signals()?;
-    let (runs, failed) = match common.hosts {
-        Habitat::Simulated => run_at_once(arguments, &planned, &stop),
+    let labels: Vec<&str> = cases.iter().map(|case| case.label.as_str()).collect();
+    let planned_files = || report::comparison_files(&labels, base.seed..base.seed + arguments.seeds);
+    let out = claim(common.out.as_deref(), Kind::Comparison, planned_files)?;
+    let runs = match common.hosts {
+        Habitat::Simulated => run_at_once(arguments, &planned, jobs, &stop),
         Habitat::Kernel => run_in_turn(arguments, &cases, &planned, &stop),
     };
-    // What was measured is kept, even if something ended the comparison early.
-    let valid = runs.is_empty() || keep_comparison(arguments, &base, &cases, runs)?;
-    failed.map_or(Ok(exit_code(valid)), Err)
+    let valid = keep_comparison(arguments, &base, &cases, runs?, out)?;
+    Ok(exit_code(valid))
 }
 
-/// What a comparison has so far, each run with the number of its case; and why it ended early, if it did.
-type Runs = (Vec<(usize, RunResult, Series)>, Option<anyhow::Error>);
+/// Every run of a comparison with the number of its case.
+type Runs = Vec<(usize, RunResult, Series)>;
 
 /// One after the other: kernel hosts run in real time.
-fn run_in_turn(arguments: &CompareArguments, cases: &[Case], planned: &[(usize, Scenario)], stop: &AtomicBool) -> Runs {
+fn run_in_turn(
+    arguments: &CompareArguments,
+    cases: &[Case],
+    planned: &[(usize, Scenario)],
+    stop: &AtomicBool,
+) -> Result<Runs> {
     let common = &arguments.common;
     let mut runs = Vec::new();
     for (number, scenario) in planned {
         let seed = if arguments.seeds > 1 { format!(", seed {}", scenario.seed) } else { String::new() };
         let label = format!("[{}/{}] {}{seed}", runs.len() + 1, planned.len(), cases[*number].label);
         let progress = Progress::of_run(&label, scenario.duration, common.hosts.hosts_kind());
-        match one_run(common, scenario, stop, &progress).and_then(|outcome| outcome.context("interrupted")) {
-            Ok((result, series)) => runs.push((*number, result, series)),
-            Err(error) => {
-                let error = error.context(ended_early(runs.len(), planned.len()));
-                return (runs, Some(error));
-            }
-        }
+        let outcome = one_run(common, scenario, stop, &progress);
+        let outcome = outcome.with_context(|| ended_early(runs.len(), planned.len()))?;
+        let (result, series) = outcome.ok_or_else(|| Interrupted(ended_early(runs.len(), planned.len())))?;
+        runs.push((*number, result, if common.keeps_series() { series } else { Series::default() }));
     }
-    (runs, None)
+    Ok(runs)
 }
 
 /// On all cores. The results do not depend on how many there are.
-fn run_at_once(arguments: &CompareArguments, planned: &[(usize, Scenario)], stop: &AtomicBool) -> Runs {
+fn run_at_once(
+    arguments: &CompareArguments,
+    planned: &[(usize, Scenario)],
+    jobs: NonZero<usize>,
+    stop: &AtomicBool,
+) -> Result<Runs> {
     let common = &arguments.common;
-    let jobs = arguments.jobs.unwrap_or_else(parallel::all_cores);
     let progress = Progress::of_many(planned.len());
     let outcomes = parallel::in_order(planned, jobs, |(_, scenario)| {
         if stop.load(Ordering::Relaxed) {
@@ -203,45 +217,50 @@ fn run_at_once(arguments: &CompareArguments, planned: &[(usize, Scenario)], stop
         outcome
     });
     progress.finish();
-    let (mut runs, mut failed) = (Vec::new(), None);
+    let done = outcomes.iter().filter(|outcome| matches!(outcome, Ok(Some(_)))).count();
+    let ended_early = || ended_early(done, planned.len());
+    let mut runs = Vec::with_capacity(planned.len());
     for ((number, _), outcome) in planned.iter().zip(outcomes) {
-        match outcome.and_then(|outcome| outcome.context("interrupted")) {
-            Ok((result, series)) => runs.push((*number, result, series)),
-            Err(error) => failed = failed.or(Some(error)),
-        }
+        let (result, series) = outcome.with_context(ended_early)?.ok_or_else(|| Interrupted(ended_early()))?;
+        runs.push((*number, result, series));
     }
-    let failed = failed.map(|error: anyhow::Error| error.context(ended_early(runs.len(), planned.len())));
-    (runs, failed)
+    Ok(runs)
 }
 
+/// A comparison of some of its cases would mislead.
 fn ended_early(done: usize, planned: usize) -> String {
-    let kept = if done == 0 { "" } else { "; what they measured is above" };
-    format!("{done} of {planned} runs were done{kept}")
+    format!("{done} of {planned} runs were done, and nothing was kept")
 }
 
-/// Prints and writes the cases that have at least one run. Whether every run is valid.
+/// Prints and writes a comparison. Whether every run is valid.
 fn keep_comparison(
     arguments: &CompareArguments,
     base: &Scenario,
     cases: &[Case],
-    runs: Vec<(usize, RunResult, Series)>,
+    runs: Runs,
+    out: Option<OutFolder>,
 ) -> Result<bool> {
     let common = &arguments.common;
-    let results = cases.iter().enumerate().filter_map(|(number, case)| {
+    let results = cases.iter().enumerate().map(|(number, case)| {
         let of_case = runs.iter().filter(|(of, ..)| *of == number).map(|(_, result, _)| result.clone());
-        let of_case: Vec<RunResult> = of_case.collect();
-        (!of_case.is_empty()).then(|| CaseResult::new(case, of_case))
+        CaseResult::new(case, of_case.collect())
     });
     let comparison = Comparison::new(base, common.hosts.hosts_kind(), build(), &arguments.varied, results.collect());
     say(&if common.json { comparison.to_json() } else { report::tables::comparison(&comparison) })?;
-    if let Some(out) = &common.out {
-        clear(out)?;
+    keep(out, |folder| {
         let runs = runs.into_iter().map(|(number, result, series)| (cases[number].label.clone(), result, series));
-        report::write_comparison(out, &comparison, &runs.collect::<Vec<_>>())?;
-        tell_where(out);
-    }
+        report::write_comparison(folder, &comparison, &runs.collect::<Vec<_>>())
+    })?;
     tell_why_not_valid(comparison.cases.iter().flat_map(|case| &case.runs));
     Ok(comparison.valid)
+}
+
+/// How many runs are done at once.
+pub(crate) fn jobs(hosts: HostsKind, given: Option<NonZero<usize>>) -> NonZero<usize> {
+    match hosts {
+        HostsKind::Simulated => given.unwrap_or_else(parallel::all_cores),
+        HostsKind::Kernel => NonZero::<usize>::MIN,
+    }
 }
 
 fn check_cases(cases: &[Case]) -> Result<()> {
@@ -287,37 +306,19 @@ fn one_run(
 }
 
 /// Finds out before the run whether its result can be kept.
-pub(crate) fn prepare(out: Option<&Path>) -> Result<()> {
-    let Some(out) = out else { return Ok(()) };
-    let cannot = || format!("cannot keep results in {}", out.display());
-    std::fs::create_dir_all(out).with_context(cannot)?;
-    let probe = out.join(".lasthop-can-write");
-    std::fs::write(&probe, "").with_context(cannot)?;
-    std::fs::remove_file(&probe).with_context(cannot)
+pub(crate) fn claim(
+    out: Option<&Path>,
+    kind: Kind,
+    planned: impl FnOnce() -> Vec<String>,
+) -> Result<Option<OutFolder>> {
+    out.map(|out| OutFolder::claim(out, kind, &planned())).transpose()
 }
 
-/// Removes what an earlier result left in the folder, and nothing else.
-pub(crate) fn clear(out: &Path) -> Result<()> {
-    let files = [
-        "result.json",
-        "comparison.json",
-        "study.json",
-        "points.csv",
-        "report.html",
-        "series.parquet",
-        "queues.parquet",
-    ];
-    let folders = ["cases", "figures"];
-    let files = files.iter().map(|file| std::fs::remove_file(out.join(file)));
-    let folders = folders.iter().map(|folder| std::fs::remove_dir_all(out.join(folder)));
-    for removed in files.chain(folders) {
-        match removed {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(error).with_context(|| format!("cannot replace the result in {}", out.display()));
-            }
-            _ => {}
-        }
-    }
+/// Keeps what is written, if anything is to be kept, and says where.
+pub(crate) fn keep(out: Option<OutFolder>, write: impl FnOnce(&Path) -> Result<(), report::ReportError>) -> Result<()> {
+    let Some(out) = out else { return Ok(()) };
+    let path = out.keep(write)?;
+    tell(format_args!("report: {}", path.join(report::REPORT_FILE).display()));
     Ok(())
 }
 
@@ -329,6 +330,11 @@ fn tell_of_late_changes(scenario: &Scenario) {
             "note: [[changes]] at_s = {at_s} is not before the end of the run at {end_s} s: it changes nothing"
         ));
     }
+}
+
+/// What is set in vain is most often a mistake.
+pub(crate) fn tell_ineffective(keys: &[IneffectiveKey]) {
+    keys.iter().for_each(|key| tell(format_args!("note: {key}")));
 }
 
 /// Exit code 1 needs a word of why, also where standard output has only JSON.
@@ -343,10 +349,6 @@ fn tell_why_not_valid<'a>(runs: impl IntoIterator<Item = &'a RunResult>) {
     if reasons.iter().any(|reason| lab::is_lateness(reason)) {
         tell(format_args!("the machine was busy with something else: run it again when it is quieter"));
     }
-}
-
-pub(crate) fn tell_where(out: &Path) {
-    tell(format_args!("report: {}", out.join("report.html").display()));
 }
 
 fn exit_code(valid: bool) -> ExitCode {

@@ -2,13 +2,16 @@
 
 mod search;
 
+use crate::memory::Load;
+use crate::out_folder::Kind;
 use crate::progress::Progress;
-use crate::runs::Habitat;
-use crate::{COULD_NOT_RUN, FAILED, build, parallel, say, stop_on_signals, tell};
+use crate::runs::{Habitat, claim, jobs, keep, tell_ineffective};
+use crate::{COULD_NOT_RUN, FAILED, Interrupted, build, parallel, say, stop_on_signals, tell};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use scenario::study::{Found, PlannedRun, Study, StudyResult, Verdict};
 use scenario::{HostsKind, Override, RunResult, Scenario};
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -52,6 +55,9 @@ pub(crate) struct StudyArguments {
     #[arg(long)]
     jobs: Option<NonZero<usize>>,
 }
+
+/// So many studies are named to whoever has misspelt one.
+const MOST_MEANT: usize = 3;
 
 /// So often a run is done again that was not valid because the machine was busy.
 const MOST_REPEATS: u64 = 2;
@@ -111,12 +117,13 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
         let point = if run.label.is_empty() { "its scenario".to_owned() } else { format!("the point {}", run.label) };
         (runner.check)(&run.scenario, hosts).with_context(|| format!("{point} cannot be run"))?;
     }
-    crate::runs::prepare(arguments.out.as_deref())?;
+    tell_ineffective(&study.ineffective_keys(&planned));
+    let scenarios = planned.iter().map(|run| &run.scenario).collect();
+    let jobs = jobs(hosts, arguments.jobs);
+    Load { scenarios, jobs: jobs.get(), hosts, series: false }.check()?;
+    let out = claim(arguments.out.as_deref(), Kind::Study, || report::study_files(&study))?;
     let (outcome, repeated_runs) = match hosts {
-        HostsKind::Simulated => {
-            let jobs = arguments.jobs.unwrap_or_else(parallel::all_cores);
-            (run_at_once(&study, &planned, jobs, runner)?, 0)
-        }
+        HostsKind::Simulated => (run_at_once(&study, &planned, jobs, runner)?, 0),
         HostsKind::Kernel => {
             let (runs, repeated) = run_in_turn(&planned, runner)?;
             (Outcome { runs, searches: BTreeMap::new() }, repeated)
@@ -125,11 +132,7 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
     let Outcome { runs, searches } = outcome;
     let result = StudyResult { repeated_runs, ..StudyResult::with_searches(&study, hosts, build(), &runs, &searches) };
     say(&if arguments.json { result.to_json() } else { report::tables::study(&result) })?;
-    if let Some(out) = &arguments.out {
-        crate::runs::clear(out)?;
-        report::write_study(out, &result)?;
-        crate::runs::tell_where(out);
-    }
+    keep(out, |folder| report::write_study(folder, &result))?;
     tell_what_failed(&result);
     Ok(if result.passed && result.valid { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
@@ -231,7 +234,8 @@ fn run_in_turn(planned: &[PlannedRun], runner: &Runner<'_>) -> Result<(Vec<RunRe
 }
 
 fn finished<T>(outcome: Result<Option<T>>) -> Result<T> {
-    outcome?.context("interrupted: a study is judged by all of its runs, so nothing was kept")
+    let interrupted = || Interrupted("a study is judged by all of its runs, so nothing was kept".to_owned());
+    Ok(outcome?.ok_or_else(interrupted)?)
 }
 
 /// Which run that is, in words.
@@ -269,7 +273,17 @@ fn find(folder: &Path, name: &str) -> Result<PathBuf> {
         return Ok(path);
     }
     let known = names(folder)?;
-    bail!("there is no study {name} in {}; accepted: {}", folder.display(), known.join(", "))
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    let mut near = scenario::nearest_names(name, &known, MOST_MEANT);
+    if near.is_empty() {
+        // Whoever leaves the folder away.
+        let figures: Vec<&str> = known.iter().filter_map(|name| Some(name.split_once('/')?.1)).collect();
+        let figures = scenario::nearest_names(name, &figures, 1);
+        let meant = |known: &&&str| known.split_once('/').is_some_and(|(_, figure)| figures.contains(&figure));
+        near = known.iter().filter(meant).take(MOST_MEANT).copied().collect();
+    }
+    let meant = if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(", ")) };
+    bail!("there is no study {name} in {}{meant}; `lasthop study --list` has all {}", folder.display(), known.len())
 }
 
 /// Every study of a folder, in alphabetical order: `hayakawa/fig-06`.
@@ -298,28 +312,56 @@ fn names(folder: &Path) -> Result<Vec<String>> {
 /// Every study with its size and its title; those that cannot be read with why.
 fn list(arguments: &StudyArguments) -> Result<ExitCode> {
     let names = names(&arguments.studies)?;
-    let widest = names.iter().map(String::len).max().unwrap_or(0);
-    let mut broken = false;
-    let mut text = String::new();
-    for name in &names {
-        let path = arguments.studies.join(format!("{name}.toml"));
-        let said = match Study::load(&path) {
-            Ok(study) => {
-                let runs = study.points() as u64 * study.seeds;
-                format!("{runs:>5} runs  {:>2} claims  {}", study.claims.len(), study.title)
-            }
-            Err(error) => {
-                broken = true;
-                format!("{:#}", anyhow::Error::from(error))
-            }
-        };
-        text.push_str(&format!("{name:widest$}  {said}\n"));
-    }
     if names.is_empty() {
         bail!("there is no study in {}: one is a file {0}/PAPER/FIGURE.toml", arguments.studies.display());
     }
-    say(&text)?;
+    let listed: Vec<Listed> = names.into_iter().map(|name| Listed::of(&arguments.studies, name)).collect();
+    if arguments.json {
+        say(&serde_json::to_string_pretty(&listed)?)?;
+    } else {
+        let widest = listed.iter().map(|study| study.name.len()).max().unwrap_or(0);
+        say(&listed.iter().map(|study| format!("{:widest$}  {study}\n", study.name)).collect::<String>())?;
+    }
+    let broken = listed.iter().any(|study| study.error.is_some());
     Ok(if broken { ExitCode::from(COULD_NOT_RUN) } else { ExitCode::SUCCESS })
+}
+
+/// A study in the list; what cannot be read has an error and nothing else.
+#[derive(Serialize)]
+struct Listed {
+    name: String,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    size: Option<Size>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Size {
+    title: String,
+    runs: u64,
+    claims: usize,
+}
+
+impl Listed {
+    fn of(folder: &Path, name: String) -> Self {
+        match Study::load(&folder.join(format!("{name}.toml"))) {
+            Ok(study) => {
+                let runs = study.points() as u64 * study.seeds;
+                Self { name, size: Some(Size { runs, claims: study.claims.len(), title: study.title }), error: None }
+            }
+            Err(error) => Self { name, size: None, error: Some(format!("{:#}", anyhow::Error::from(error))) },
+        }
+    }
+}
+
+impl std::fmt::Display for Listed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (&self.size, &self.error) {
+            (Some(Size { title, runs, claims }), _) => write!(f, "{runs:>5} runs  {claims:>2} claims  {title}"),
+            (None, error) => f.write_str(error.as_deref().unwrap_or_default()),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -670,7 +712,10 @@ conditions = [{ value = 'at("utilization")', at_most = 12 }]
         assert_eq!(find(folder.path(), "nobody/fig-1").expect("the study"), file);
         assert_eq!(find(Path::new("nowhere"), &file.display().to_string()).expect("the study"), file);
         let error = find(folder.path(), "nobody/fig-2").expect_err("no such study").to_string();
-        assert!(error.contains("there is no study nobody/fig-2") && error.contains("nobody/fig-1"), "{error}");
+        let meant = "there is no study nobody/fig-2 in ";
+        assert!(error.starts_with(meant) && error.contains("did you mean nobody/fig-1?"), "{error}");
+        let error = find(folder.path(), "fig-1").expect_err("no such study").to_string();
+        assert!(error.contains("did you mean nobody/fig-1?"), "{error}");
         let error = format!("{:#}", find(&folder.path().join("none"), "a/b").expect_err("no such folder"));
         assert!(error.contains("--studies DIR"), "{error}");
     }

@@ -1,10 +1,11 @@
 //! Figures, tables and series files, made from results and from nothing else.
 //!
-//! - [`write_run`] keeps one run in a folder: `result.json`, `series.parquet`, `queues.parquet`, `figures/*.svg` and
-//!   one self-contained `report.html`.
+//! - [`write_run`] keeps one run in a folder: `result.json`, `scenario.toml`, `series.parquet`, `queues.parquet`,
+//!   `figures/*.svg` and one self-contained `report.html`.
 //! - [`write_comparison`] keeps several: `comparison.json`, the figures that set them side by side, `report.html`, and
 //!   each run as above in `cases/`.
 //! - [`write_study`] keeps a study: `study.json`, `points.csv`, its figures and `report.html`.
+//! - [`run_files`], [`comparison_files`] and [`study_files`] say beforehand which files these may be.
 //! - [`read_run`] and [`read_comparison`] read such a folder again, so that figures can be made anew without a run.
 //! - [`tables`]: the same figures as text for the terminal.
 //!
@@ -24,8 +25,8 @@ mod style;
 pub use error::ReportError;
 
 use figures::Figure;
-use scenario::study::StudyResult;
-use scenario::{Comparison, RunResult, Series};
+use scenario::study::{Study, StudyResult};
+use scenario::{Comparison, RunResult, Scenario, Series};
 use std::path::Path;
 
 /// One run of a comparison, with the label of its case.
@@ -41,6 +42,33 @@ pub const STUDY_FILE: &str = "study.json";
 pub const POINTS_FILE: &str = "points.csv";
 /// The page in each of these folders.
 pub const REPORT_FILE: &str = "report.html";
+/// The scenario of a run, defaults filled in, as a file that can be run again.
+pub const SCENARIO_FILE: &str = "scenario.toml";
+
+/// The files that [`write_run`] may write, as paths from its folder.
+pub fn run_files() -> Vec<String> {
+    let files = [RESULT_FILE, SCENARIO_FILE, series_file::FLOWS_FILE, series_file::QUEUES_FILE, REPORT_FILE];
+    files.map(str::to_owned).into_iter().chain(figures::OF_RUN.iter().map(|name| figure_file(name))).collect()
+}
+
+/// The files that [`write_comparison`] may write of cases with these labels, `seeds` runs each from this seed on, as paths from
+/// its folder.
+pub fn comparison_files(labels: &[&str], seeds: std::ops::Range<u64>) -> Vec<String> {
+    let several = seeds.end - seeds.start > 1;
+    let folders = labels.iter().enumerate().flat_map(|(index, label)| {
+        seeds.clone().map(move |seed| numbered_folder(index + 1, label, several.then_some(seed)))
+    });
+    let of_runs = folders.flat_map(|folder| run_files().into_iter().map(move |file| format!("{folder}/{file}")));
+    let figures = figures::OF_COMPARISON.iter().map(|name| figure_file(name));
+    [COMPARISON_FILE, REPORT_FILE].map(str::to_owned).into_iter().chain(figures).chain(of_runs).collect()
+}
+
+/// The files that [`write_study`] may write, as paths from its folder.
+pub fn study_files(study: &Study) -> Vec<String> {
+    let figures = study.figures.iter().enumerate();
+    let figures = figures.map(|(index, figure)| figure_file(&figures::name_in_study(index, &figure.title)));
+    [STUDY_FILE, POINTS_FILE, REPORT_FILE].map(str::to_owned).into_iter().chain(figures).collect()
+}
 
 /// Keeps one run in `folder`, which is made if it is not there. Files of the same names are replaced.
 ///
@@ -49,6 +77,10 @@ pub const REPORT_FILE: &str = "report.html";
 pub fn write_run(folder: &Path, result: &RunResult, series: &Series) -> Result<(), ReportError> {
     make(folder)?;
     write(&folder.join(RESULT_FILE), &result.to_json())?;
+    // A result of another version may have keys that this one does not know; then its result.json has them.
+    if let Ok(scenario) = Scenario::from_json(&result.scenario) {
+        write(&folder.join(SCENARIO_FILE), &scenario.to_toml())?;
+    }
     series_file::write(folder, result, series)?;
     let figures = figures::of_run(result, series);
     write_figures(folder, &figures)?;
@@ -124,9 +156,17 @@ pub fn read_comparison(folder: &Path) -> Result<(Comparison, Vec<CaseRun>), Repo
 /// The folder of one run inside that of its comparison: `cases/1-policy-none`, with the seed where there are several.
 fn case_folder(comparison: &Comparison, label: &str, seed: u64) -> String {
     let number = comparison.cases.iter().position(|case| case.label == label).map_or(0, |index| index + 1);
-    let name = file_name(label);
-    let seed = if comparison.seeds.len() > 1 { format!("-seed-{seed}") } else { String::new() };
-    format!("cases/{number}-{name}{seed}")
+    numbered_folder(number, label, (comparison.seeds.len() > 1).then_some(seed))
+}
+
+fn numbered_folder(number: usize, label: &str, seed: Option<u64>) -> String {
+    let seed = seed.map_or(String::new(), |seed| format!("-seed-{seed}"));
+    format!("cases/{number}-{}{seed}", file_name(label))
+}
+
+/// Where a figure is.
+fn figure_file(name: &str) -> String {
+    format!("figures/{name}.svg")
 }
 
 /// Words that can be part of a file's name: `Total, 4 ms` is `total-4-ms`.
@@ -144,9 +184,8 @@ pub(crate) fn file_name(text: &str) -> String {
 }
 
 fn write_figures(folder: &Path, figures: &[Figure]) -> Result<(), ReportError> {
-    let folder = folder.join("figures");
-    make(&folder)?;
-    figures.iter().try_for_each(|figure| write(&folder.join(format!("{}.svg", figure.name)), &figure.svg))
+    make(&folder.join("figures"))?;
+    figures.iter().try_for_each(|figure| write(&folder.join(figure_file(&figure.name)), &figure.svg))
 }
 
 fn make(folder: &Path) -> Result<(), ReportError> {

@@ -152,7 +152,16 @@ fn in_words_of_the_file(
         "access_point_queue.packets" | "queue.packets" => "queue_packets",
         same => same,
     };
-    document.error(&path.key(key), format!("{} cannot be here", error.value), error.accepted.clone())
+    let path = path.key(key);
+    // A rate of the file that was right until the command line chose another standard.
+    let standard = Path::default().key("access").key("standard");
+    if key.ends_with("rate_mbps") && document.override_of(&path).is_none() && document.override_of(&standard).is_some()
+    {
+        let line = document.line_of(&path).1.map_or(String::new(), |line| format!(" (line {line} of the file)"));
+        let problem = format!("{path} is {}{line}, which does not go with it", error.value);
+        return document.error(&standard, problem, format!("with {path} set as well, to {}", error.accepted));
+    }
+    document.error(&path, format!("{} cannot be here", error.value), error.accepted.clone())
 }
 
 /// The block that the host of this number comes from.

@@ -12,6 +12,8 @@ use toml::{Table, Value};
 #[derive(Debug)]
 pub(crate) struct Document {
     pub(crate) table: Table,
+    /// What the file and the overrides have given, as they have given it; empty where there is no text.
+    pub(crate) given: Table,
     source: Source,
 }
 
@@ -93,27 +95,40 @@ impl Document {
         for change in &source.overrides {
             apply(&source, &mut table, change)?;
         }
+        let given = if source.text.is_empty() { Table::new() } else { table.clone() };
         let table = complete(&source, Section::Top, table, &Path::default(), "2012")?;
-        Ok(Self { table, source })
+        Ok(Self { table, given, source })
+    }
+
+    /// The override that gave the key its value, if one did.
+    pub(crate) fn override_of(&self, key: &Path) -> Option<&Override> {
+        self.source.override_of(key)
+    }
+
+    /// What messages call the text, and the line of the key in it.
+    pub(crate) fn line_of(&self, key: &Path) -> (&str, Option<usize>) {
+        (&self.source.file, self.source.line(key))
     }
 }
 
 impl Source {
     fn error(&self, key: &Path, problem: String, accepted: String, did_you_mean: Option<String>) -> ScenarioError {
-        let set_by = |touches: fn(&Override, &Path) -> bool| {
-            self.overrides.iter().rev().find(|change| touches(change, key)).map(ToString::to_string)
-        };
-        let set = set_by(Override::touches);
+        let set = self.override_of(key);
         let line = if set.is_some() { None } else { self.line(key) };
         // A table that the file lacks was made by an override of something in it.
-        let set_by = set.or_else(|| if line.is_none() { set_by(Override::reaches_into) } else { None });
+        let into = || self.overrides.iter().rev().find(|change| line.is_none() && change.reaches_into(key));
+        let set_by = set.or_else(into).map(ToString::to_string);
         KeyError { file: self.file.clone(), line, set_by, key: key.to_string(), problem, accepted, did_you_mean }.into()
+    }
+
+    fn override_of(&self, key: &Path) -> Option<&Override> {
+        self.overrides.iter().rev().find(|change| change.touches(key))
     }
 
     fn unknown(&self, key: &Path, name: &str, section: Section) -> ScenarioError {
         let names = section.names();
         let meant = nearest(name, &names).map(str::to_owned);
-        self.error(key, "there is no such key".into(), names.join(", "), meant)
+        self.error(key, "unknown key".into(), names.join(", "), meant)
     }
 
     fn line(&self, key: &Path) -> Option<usize> {
@@ -175,9 +190,7 @@ pub(crate) fn line_of(text: &str, at: usize) -> usize {
 
 /// The name that the writer may have meant.
 pub(crate) fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
-    let close = |known: &str| strsim::jaro_winkler(name, known);
-    let best = names.iter().copied().max_by(|a, b| close(a).total_cmp(&close(b)))?;
-    (close(best) > 0.75).then_some(best)
+    crate::spelling::nearest_names(name, names, 1).first().copied()
 }
 
 fn apply(source: &Source, table: &mut Table, change: &Override) -> Result<(), ScenarioError> {
@@ -208,11 +221,8 @@ fn apply_at(
     }
     let Some(child) = section.child(name) else {
         let meant = nearest(name, &section.names()).map(|name| format!("; did you mean {}?", path.key(name)));
-        let message = format!(
-            "there is no key {here} in the format{}; accepted: {}",
-            meant.unwrap_or_default(),
-            section.names().join(", ")
-        );
+        let message =
+            format!("unknown key {here}{}; accepted: {}", meant.unwrap_or_default(), section.names().join(", "));
         return Err(override_error(change, &message));
     };
     if !child.repeated {
@@ -365,7 +375,7 @@ fn checked(source: &Source, kind: &Kind, value: Value, path: &Path) -> Result<Va
             if (1..=15).contains(&name.len()) && name.bytes().all(legal) {
                 Ok(value)
             } else {
-                Err(fail("is no such name"))
+                Err(fail("cannot be the name of a congestion control"))
             }
         }
         (Kind::Choice(words), Value::String(word)) => {
@@ -410,7 +420,7 @@ fn checked(source: &Source, kind: &Kind, value: Value, path: &Path) -> Result<Va
             if is_node_name(name) {
                 Ok(value)
             } else {
-                Err(fail("is no such name"))
+                Err(fail("cannot be the name of a node"))
             }
         }
         (Kind::Ends, Value::Array(ends)) => match ends.as_slice() {

@@ -27,8 +27,8 @@ pub enum ScenarioError {
     /// A key has a value that cannot be, or is none that the format knows.
     #[error("{0}")]
     Key(Box<KeyError>),
-    /// An override of the command line that is not `key=value`.
-    #[error("`{text}` is no override: {message}")]
+    /// An override of the command line that is not `key=value`, or whose key the format does not have.
+    #[error("`{text}`: {message}")]
     Override {
         /// As typed.
         text: String,

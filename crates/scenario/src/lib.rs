@@ -24,10 +24,13 @@ mod comparison;
 mod convergence;
 mod deliveries;
 mod document;
+mod effect;
 mod error;
 mod last_link;
+mod memory;
 mod overrides;
 mod scenario;
+mod spelling;
 mod stack;
 mod traffic;
 mod wiring;
@@ -36,6 +39,8 @@ pub use comparison::{CaseResult, CaseSummary, Comparison, DeliverySummary, Setti
 pub use error::{KeyError, ResultError, ScenarioError};
 pub use last_link::{Knowledge, LastLink};
 pub use measure::{DeliveryResult, Distribution};
+pub use effect::{IneffectiveKey, ineffective_keys};
+pub use memory::MemoryEstimate;
 pub use overrides::{Case, Override, Vary};
 pub use result::{
     AccessResult, Build, FlowResult, HostPolicyResult, HostsKind, LastLinkResult, Lateness, LinkResult,
@@ -43,4 +48,5 @@ pub use result::{
 };
 pub use scenario::{AgentMode, Era, HostBlock, HostKind, HostSpec, MAX_FLOWS, MAX_HOSTS, Scenario};
 pub use series::{CONGESTION_STATES, FlowSample, FlowSeries, QueueSample, QueueSeries, Series, place_name};
+pub use spelling::nearest_names;
 pub use traffic::{Direction, FlowBlock, FlowSpec, TrafficKind};

@@ -1,6 +1,7 @@
 //! The typed scenario: what a run needs, with units.
 
 use crate::document::{Document, Path};
+use crate::effect::Given;
 use crate::error::ScenarioError;
 use crate::keys::{HOST_OWN, Section};
 use crate::last_link::LastLink;
@@ -45,6 +46,7 @@ pub struct Scenario {
     /// The kinds of hosts, as written.
     pub hosts: Vec<HostBlock>,
     pub(crate) table: Table,
+    pub(crate) given: Vec<Given>,
     wiring: Wiring,
     network: network::Config,
 }
@@ -196,6 +198,11 @@ impl Scenario {
         late
     }
 
+    /// How many links there are, each of a block for itself.
+    pub(crate) fn links(&self) -> usize {
+        self.wiring.links.len()
+    }
+
     /// The names of the nodes that `[[links]]` joins, in the order in which the links name them: node N of them is node
     /// hosts + N of the network. Empty without links.
     pub fn node_names(&self) -> &[String] {
@@ -258,6 +265,7 @@ impl Scenario {
         let wiring = Wiring::read(&document)?;
         let hosts = host_blocks(&document, &wiring)?;
         let network = crate::build::network(&document, &hosts, &wiring)?;
+        let given = crate::effect::given(&document);
         let table = document.table;
         Ok(Self {
             name: text(&table, "name").to_owned(),
@@ -268,6 +276,7 @@ impl Scenario {
             hosts,
             wiring,
             network,
+            given,
             table,
         })
     }

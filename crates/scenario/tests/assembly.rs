@@ -42,6 +42,7 @@ fn real_time(invalid_reasons: &[&str]) -> RealTime {
     RealTime {
         kernel_release: Some("6.12.0".into()),
         lateness: Lateness { p50: 60.0, p99: 250.0, max: 900.0 },
+        machine_turnaround: None,
         invalid_reasons: invalid_reasons.iter().map(|reason| (*reason).to_owned()).collect(),
         wall: Duration::from_secs(40),
     }

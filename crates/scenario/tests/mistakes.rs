@@ -41,12 +41,12 @@ fn the_scenario_without_a_mistake_is_read() {
 fn an_unknown_key_names_the_one_that_was_meant() {
     assert_eq!(
         message("warmup_s = 5", "warm_up_s = 5"),
-        "good.toml:3: warm_up_s: there is no such key; did you mean warmup_s?; accepted: name, duration_s, warmup_s, \
+        "good.toml:3: warm_up_s: unknown key; did you mean warmup_s?; accepted: name, duration_s, warmup_s, \
          seed, sample_ms, access, path, links, changes, hosts"
     );
     let nested = message("start_s = [0, 1]", "starts_s = 3");
     assert!(
-        nested.starts_with("good.toml:11: hosts[0].flows[0].starts_s: there is no such key; did you mean start_s?"),
+        nested.starts_with("good.toml:11: hosts[0].flows[0].starts_s: unknown key; did you mean start_s?"),
         "{nested}"
     );
     let policy = message("count = 2", "count = 2\nenable_rato = 3.0");
@@ -226,8 +226,8 @@ fn a_file_that_is_not_there_is_named() {
 #[test]
 fn an_override_of_what_the_format_lacks_is_refused() {
     for (text, said) in [
-        ("acces.rate_mbps=6", "there is no key acces in the format; did you mean access?"),
-        ("hosts.0.polcy=none", "there is no key hosts[0].polcy in the format; did you mean hosts[0].policy?"),
+        ("acces.rate_mbps=6", "unknown key acces; did you mean access?"),
+        ("hosts.0.polcy=none", "unknown key hosts[0].polcy; did you mean hosts[0].policy?"),
         ("hosts.2.policy=none", "there is no hosts[2]: the scenario has one block, hosts[0]"),
         ("hosts.policy=none", "accepted: hosts.0.KEY, or hosts.*.KEY for all"),
         ("hosts.0=3", "hosts[0] is a table, not a value"),
@@ -286,7 +286,7 @@ fn links_and_an_access_point_cannot_be_in_one_scenario() {
     assert!(by_override.starts_with("`access.rate_mbps=6` on linked.toml: access: cannot be beside"), "{by_override}");
     assert_eq!(
         override_message("links.0.loss=0.01"),
-        "`links.0.loss=0.01` is no override: the scenario has no [[links]]; accepted: keys of its [access] and [path]"
+        "`links.0.loss=0.01`: the scenario has no [[links]]; accepted: keys of its [access] and [path]"
     );
     let no_blocks = Scenario::from_toml("x.toml", "links = []\n[[hosts]]\n", &[]).expect_err("no link").to_string();
     assert_eq!(no_blocks, "x.toml:1: links: there is none; accepted: at least one block [[links]]");
@@ -363,7 +363,7 @@ fn numbers_of_links_have_ranges_too() {
         ("loss_at = \"within\"", "loss_at: \"within\" is not one of the words; accepted: \"before\", \"after\""),
         ("queue = \"red\"", "accepted: \"fifo\", \"fq_codel\""),
         ("back_queue_packets = 0", "back_queue_packets: 0 is out of range"),
-        ("delay = 3", "there is no such key; did you mean delay_ms?"),
+        ("delay = 3", "unknown key; did you mean delay_ms?"),
     ] {
         let message = linked_message("rate_mbps = 10", with, &[]);
         assert!(message.starts_with("linked.toml:7: links[1].") && message.contains(said), "{message}");
@@ -375,7 +375,7 @@ fn a_switch_that_cannot_be_is_refused_by_its_key() {
     assert_eq!(
         message("count = 2", "count = 2\n[hosts.tcp]\nsakc = false"),
         format!(
-            "good.toml:11: hosts[0].tcp.sakc: there is no such key; did you mean sack?; accepted: {}",
+            "good.toml:11: hosts[0].tcp.sakc: unknown key; did you mean sack?; accepted: {}",
             scenario::keys::Section::Tcp.names().join(", ")
         )
     );

@@ -78,7 +78,7 @@ fn the_study_without_a_mistake_is_read() {
 fn an_unknown_key_names_the_one_that_was_meant() {
     assert_eq!(
         message("seeds = 3", "seed = 3"),
-        "studies/x/good.toml:4: seed: there is no such key; did you mean seeds?; accepted: title, source, note, scenario, \
+        "studies/x/good.toml:4: seed: unknown key; did you mean seeds?; accepted: title, source, note, scenario, \
          set, seeds, hosts, measures, vary, cases, figures, claims"
     );
     says("x = \"n\"", "x_axis = \"n\"", &["good.toml:21: figures[0].x_axis", "accepted: title, x, y"]);
@@ -240,7 +240,7 @@ fn a_search_that_cannot_be_is_told() {
     of_search("from = 2\n", "from = 0\n", &["cases[1].search.from: 0 is out of range"]);
     of_search("to = 2000", "to = 1", &["cases[1].search.to: 1 is below 2"]);
     of_search("to = 2000", "to = 2000.5\nprecision = 0", &["precision: 0 is out of range"]);
-    of_search("to = 2000", "to = 2000\nprecison = 0.1", &["there is no such key", "did you mean precision?"]);
+    of_search("to = 2000", "to = 2000\nprecison = 0.1", &["unknown key", "did you mean precision?"]);
     of_search(
         "aggregate_goodput",
         "agregate_goodput",
@@ -271,7 +271,7 @@ fn conditions_of_cells_that_cannot_be_are_told() {
     with("at_least = 0.9\n", "at_least = 0.9\ncells = [\"case\"]\n", &["claims[0].cells: case is in each as well"]);
     with("* n'", "* m'", &["claims[0].conditions[0].value: there is no function or variable m"]);
     with("at_least = 0.98\n", "", &["claims[0].conditions[0].at_least: is not there"]);
-    with("at_least = 0.98\n", "within = 0.1\n", &["claims[0].conditions[0].within: there is no such key"]);
+    with("at_least = 0.98\n", "within = 0.1\n", &["claims[0].conditions[0].within: unknown key"]);
     says("at_most = 0.9", "at_most = 0.9\ncells = [\"n\"]", &["claims[0].cells: there are no conditions"]);
 }
 
@@ -326,6 +326,6 @@ fn a_scenario_inside_the_study_is_told_with_its_line_there() {
         "{message}"
     );
     let message = read(&text.replace("era", "eras")).expect_err("no such key");
-    assert!(message.starts_with("studies/x/good.toml:10: scenario.hosts[0].eras: there is no such key"), "{message}");
+    assert!(message.starts_with("studies/x/good.toml:10: scenario.hosts[0].eras: unknown key"), "{message}");
     read(&text.replace("2013", "2012")).expect("a study");
 }

@@ -51,7 +51,8 @@ pub struct Options<'a> {
 pub enum SimError {
     /// A congestion control that only a kernel has.
     #[error(
-        "simulated hosts have no congestion control \"{name}\" (hosts.{block}.congestion_control); they have {}",
+        "simulated hosts have no congestion control \"{name}\" (hosts.{block}.congestion_control){}; they have {}",
+        meant(name),
         known_laws()
     )]
     CongestionControl {
@@ -113,6 +114,11 @@ pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResu
     check(scenario)?;
     let hosts: Vec<HostSpec> = scenario.expanded_hosts();
     Ok(simulation::Simulation::new(scenario, &hosts, options)?.run())
+}
+
+fn meant(name: &str) -> String {
+    let known = LawName::ALL.map(|law| law.as_str());
+    scenario::nearest_names(name, &known, 1).first().map_or(String::new(), |law| format!("; did you mean \"{law}\"?"))
 }
 
 fn known_laws() -> String {

@@ -32,6 +32,16 @@ pub(crate) struct Figure {
     pub(crate) svg: String,
 }
 
+/// The names of the figures that [`of_run`] may make.
+pub(crate) const OF_RUN: &[&str] = &["goodput", "rtt", "cwnd", "states", "queue"];
+/// The names of the figures that [`of_comparison`] may make.
+pub(crate) const OF_COMPARISON: &[&str] = &["summary", "tradeoff", "goodput", "rtt", "queue"];
+
+/// The name of a figure of a study, counted from 0.
+pub(crate) fn name_in_study(index: usize, title: &str) -> String {
+    format!("{}-{}", index + 1, crate::file_name(title))
+}
+
 /// Every figure of one run that its series have something for.
 pub(crate) fn of_run(run: &RunResult, series: &Series) -> Vec<Figure> {
     let mut figures = Vec::new();
@@ -98,7 +108,7 @@ pub(crate) fn of_study(study: &StudyResult) -> Vec<Figure> {
         seeds => format!("Means over {seeds} seeds; the bars are their 95 % confidence intervals."),
     };
     let figure = |(index, figure): (usize, &scenario::study::FigureResult)| Figure {
-        name: format!("{}-{}", index + 1, crate::file_name(&figure.title)).into(),
+        name: name_in_study(index, &figure.title).into(),
         title: figure.title.clone().into(),
         caption: interval.clone(),
         svg: marks::draw_figure(figure, study.hosts_kind).text,

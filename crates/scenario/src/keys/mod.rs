@@ -5,11 +5,13 @@
 
 mod laws;
 mod tables;
+mod when;
 
 use control::law::LawName;
 pub use tables::HOST_OWN;
 use tables::{ACCESS, CHANGE, FLOW, HOST, LAST_LINK, LINK, PATH, TCP, TOP};
 use toml::Value;
+pub use when::{Of, When};
 
 /// One key: what it takes, what it is when left out, what it means.
 #[derive(Debug)]

@@ -5,6 +5,7 @@ use super::search::{Hunt, Search, Tried};
 use super::space::{CASE, Coordinate, fixed, joined};
 use super::{Setting, Study, StudyError, expression};
 use crate::document::{Path, line_of_key};
+use crate::effect::{COMMAND_LINE, IneffectiveKey, ineffective_keys};
 use crate::measure::mean;
 use crate::overrides::{Override, Step, steps};
 use crate::{RunResult, Scenario, ScenarioError};
@@ -159,6 +160,23 @@ impl Study {
         self.changed(&changes).map_err(|error| self.in_words_of_the_study(error, &settings, &[]))
     }
 
+    /// The keys that have no effect in any of these runs, with their places in the study.
+    pub fn ineffective_keys(&self, runs: &[PlannedRun]) -> Vec<IneffectiveKey> {
+        let mut keys = ineffective_keys(runs.iter().map(|run| &run.scenario));
+        let settings = || self.set.iter().chain(self.settings.iter().flatten().flatten());
+        for key in &mut keys {
+            let line = if key.set_in == COMMAND_LINE {
+                settings().find(|setting| setting.change.key() == key.key).and_then(|setting| setting.line)
+            } else if self.base.inline {
+                line_of_key(&self.text, &in_scenario(&key.key))
+            } else {
+                continue;
+            };
+            key.set_in = line.map_or_else(|| self.file.clone(), |line| format!("{}:{line}", self.file));
+        }
+        keys
+    }
+
     fn changed(&self, changes: &[Override]) -> Result<Scenario, ScenarioError> {
         Scenario::from_toml(&self.base.file, &self.base.text, changes)
     }
@@ -180,11 +198,7 @@ impl Study {
             && key.set_by.is_none()
         {
             // Its own text was made from the table [scenario]; the line is that of the study.
-            let path = steps(&key.key).into_iter().fold(Path::default().key("scenario"), |path, step| match step {
-                Step::Key(name) => path.key(&name),
-                Step::Index(index) => path.index(index),
-                Step::All => path,
-            });
+            let path = in_scenario(&key.key);
             key.line = line_of_key(&self.text, &path);
             key.key = path.to_string();
             return StudyError::Key(key.clone());
@@ -194,6 +208,15 @@ impl Study {
         }
         StudyError::Scenario { place, at: joined(at), reason: error }
     }
+}
+
+/// A key of the scenario as a key of the study.
+fn in_scenario(key: &str) -> Path {
+    steps(key).into_iter().fold(Path::default().key("scenario"), |path, step| match step {
+        Step::Key(name) => path.key(&name),
+        Step::Index(index) => path.index(index),
+        Step::All => path,
+    })
 }
 
 impl Search {

@@ -45,7 +45,7 @@ impl<'a> Entries<'a> {
         let names = section.names();
         if let Some(unknown) = table.keys().find(|name| !names.contains(&name.as_str())) {
             let problem = Problem {
-                problem: "there is no such key".into(),
+                problem: "unknown key".into(),
                 accepted: names.join(", "),
                 did_you_mean: nearest(unknown, &names).map(str::to_owned),
             };

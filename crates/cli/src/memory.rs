@@ -1,0 +1,85 @@
+//! Whether this machine has the memory for what is about to run.
+
+use anyhow::{Result, bail};
+use scenario::{HostsKind, MemoryEstimate, Scenario};
+use std::fs;
+use std::path::Path;
+
+/// What lasthop takes of the memory that is available, at most: a machine that swaps helps nobody.
+const SHARE: f64 = 0.5;
+
+/// What runs together.
+pub(crate) struct Load<'a> {
+    pub(crate) scenarios: Vec<&'a Scenario>,
+    /// So many of them run at once.
+    pub(crate) jobs: usize,
+    pub(crate) hosts: HostsKind,
+    /// Whether the series of all are kept until the end.
+    pub(crate) series: bool,
+}
+
+impl Load<'_> {
+    /// Refuses what would need more than half of the memory that is available; where nobody knows how much that is, nothing.
+    ///
+    /// # Errors
+    /// With the estimate, what there is, and the keys that change it.
+    pub(crate) fn check(&self) -> Result<()> {
+        let Some(available) = available() else { return Ok(()) };
+        let needed = self.bytes();
+        if needed <= SHARE * available {
+            return Ok(());
+        }
+        let out = if self.series { ", or leave --out away" } else { "" };
+        let several = if self.scenarios.len() > 1 { ", fewer seeds or cases, a smaller --jobs" } else { "" };
+        bail!(
+            "this would need about {} of memory for its samples, and lasthop takes at most half of the {} that are available: \
+             make sample_ms greater or duration_s smaller, take fewer hosts (count in [[hosts]]){several}{out}",
+            shown(needed),
+            shown(available)
+        )
+    }
+
+    fn bytes(&self) -> f64 {
+        // Kernel hosts keep the series of a run until it ends.
+        let of = |scenario: &&Scenario| scenario.memory(self.series || self.hosts == HostsKind::Kernel);
+        let estimates: Vec<MemoryEstimate> = self.scenarios.iter().map(of).collect();
+        let mut running: Vec<f64> = estimates
+            .iter()
+            .map(|estimate| if self.series { estimate.running } else { estimate.running + estimate.kept })
+            .collect();
+        running.sort_by(|one, other| other.total_cmp(one));
+        let kept = |estimate: &MemoryEstimate| if self.series { estimate.kept } else { 0.0 };
+        running.iter().take(self.jobs).sum::<f64>() + estimates.iter().map(kept).sum::<f64>()
+    }
+}
+
+fn shown(bytes: f64) -> String {
+    match bytes {
+        bytes if bytes >= 1e12 => format!("{:.1} TB", bytes / 1e12),
+        bytes if bytes >= 1e9 => format!("{:.1} GB", bytes / 1e9),
+        bytes => format!("{:.0} MB", bytes / 1e6),
+    }
+}
+
+/// Bytes that this process may still take: what the machine has, or its control group and those around it.
+fn available() -> Option<f64> {
+    let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
+    let kib = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let machine = kib.trim().strip_suffix("kB")?.trim().parse::<f64>().ok()? * 1024.0;
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
+    let group = Path::new("/sys/fs/cgroup").join(group);
+    let around = group.ancestors().take_while(|folder| folder.starts_with("/sys/fs/cgroup"));
+    Some(around.filter_map(room_in).fold(machine, f64::min))
+}
+
+/// What a control group has left; `None` if it has no limit.
+fn room_in(group: &Path) -> Option<f64> {
+    let read = |file: &str| fs::read_to_string(group.join(file)).ok();
+    let number = |text: String| text.trim().parse::<f64>().ok();
+    let (most, now) = (number(read("memory.max")?)?, number(read("memory.current")?)?);
+    // Files in memory that nobody has used for a while make room.
+    let stat = read("memory.stat").unwrap_or_default();
+    let files = stat.lines().find_map(|line| line.strip_prefix("inactive_file ")).and_then(|text| text.parse().ok());
+    Some((most - now + files.unwrap_or(0.0)).max(0.0))
+}

@@ -1,0 +1,391 @@
+//! The folder of `--out`: what lasthop puts there and takes away again, and nothing else.
+//!
+//! A folder that lasthop has written has a file [`MANIFEST`], which names every file of the result with its SHA-256. Only
+//! these are ever replaced or removed, and only while they are as lasthop wrote them; a file of anybody else that is in the
+//! way is an error before the run begins.
+//!
+//! A result appears whole or not at all:
+//!
+//! 1. everything is written into [`NEW`] inside the folder, its manifest last;
+//! 2. the earlier result is moved into [`OLD`];
+//! 3. the new one is moved into its place, its manifest last: from then on it is the result;
+//! 4. [`OLD`] is removed.
+//!
+//! What fails in 1 to 3 is undone at once. What a power failure or SIGKILL left half done is undone, or finished, when the
+//! folder is used the next time. The folder is locked (flock(2)) from before the run until the end: it has one writer.
+//!
+//! *What it leaves out*: it does not force data to the disk (fsync): after a power failure files may be short, which their
+//! SHA-256 shows.
+
+use anyhow::{Context, Result, bail, ensure};
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use nix::sys::signal::SigSet;
+use report::ReportError;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Component, Path, PathBuf};
+
+/// Names the files of the result that is in the folder.
+const MANIFEST: &str = ".lasthop.json";
+/// A result that is not whole yet.
+const NEW: &str = ".lasthop-new";
+/// The result before, until the new one is in its place.
+const OLD: &str = ".lasthop-old";
+/// The version of the manifest that this build reads and writes.
+const SCHEMA_VERSION: u32 = 1;
+
+/// What kind of result a folder has. One kind does not replace another: they have other files, so that much would be removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kind {
+    Run,
+    Comparison,
+    Study,
+}
+
+/// A folder that this process alone writes to.
+pub(crate) struct OutFolder {
+    path: PathBuf,
+    kind: Kind,
+    /// What lasthop has put there before.
+    earlier: Option<Manifest>,
+    /// Folders that were not there before, the outermost first. They go again if nothing is kept.
+    made: Vec<PathBuf>,
+    lock: Option<Flock<File>>,
+}
+
+/// The result in a folder.
+#[derive(Debug, Serialize, Deserialize)]
+struct Manifest {
+    schema_version: u32,
+    kind: Kind,
+    /// Paths from the folder, each with the SHA-256 of the file in hexadecimal digits.
+    files: BTreeMap<String, String>,
+}
+
+impl OutFolder {
+    /// Makes the folder where it is missing, and finds out before the run whether a result of this kind with these files can be
+    /// kept there. What the folder lacks of [`OutFolder::keep`] disappears again when this is dropped.
+    ///
+    /// # Errors
+    /// If the folder cannot be made or written, another process writes to it, or something in it is in the way; the message says
+    /// what to do.
+    pub(crate) fn claim(path: &Path, kind: Kind, planned: &[String]) -> Result<Self> {
+        let mut folder = Self { path: path.to_owned(), kind, earlier: None, made: Vec::new(), lock: None };
+        let cannot = || format!("cannot keep results in {}", path.display());
+        folder.lock().with_context(cannot)?;
+        folder.recover().with_context(cannot)?;
+        folder.earlier = Manifest::read(&path.join(MANIFEST)).with_context(cannot)?;
+        folder.check(planned.iter().map(String::as_str))?;
+        let probe = path.join(NEW);
+        fs::create_dir(&probe).and_then(|()| fs::remove_dir(&probe)).with_context(cannot)?;
+        Ok(folder)
+    }
+
+    /// Keeps what `write` puts into the folder that it is given, in the place of the earlier result; gives the path back.
+    ///
+    /// # Errors
+    /// If something cannot be written: then the folder has what it had before.
+    pub(crate) fn keep(mut self, write: impl FnOnce(&Path) -> Result<(), ReportError>) -> Result<PathBuf> {
+        let new = self.path.join(NEW);
+        let kept = self.write_new(&new, write).and_then(|manifest| self.put_in_place(&manifest));
+        if kept.is_ok() {
+            self.made.clear();
+        }
+        kept.with_context(|| format!("the result is not kept in {}: it has what it had before", self.path.display()))?;
+        Ok(self.path.clone())
+    }
+
+    /// Step 1.
+    fn write_new(&self, new: &Path, write: impl FnOnce(&Path) -> Result<(), ReportError>) -> Result<Manifest> {
+        fs::create_dir(new).with_context(|| format!("cannot make {}", new.display()))?;
+        write(new)?;
+        let manifest = Manifest::of(new, self.kind)?;
+        // What has come into the folder during the run is not lasthop's either.
+        self.check(manifest.files.keys().map(String::as_str))?;
+        let text = serde_json::to_string_pretty(&manifest).expect("a manifest is made of text");
+        let path = new.join(MANIFEST);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(manifest)
+    }
+
+    /// Steps 2 to 4.
+    fn put_in_place(&self, manifest: &Manifest) -> Result<()> {
+        // A second Ctrl-C ends the process at once, but not between two of these files.
+        let blocked = SigSet::all().thread_swap_mask(nix::sys::signal::SigmaskHow::SIG_BLOCK);
+        let swapped = self.swap(manifest);
+        let swapped = match swapped {
+            Ok(()) => self.finish(),
+            Err(error) => self.undo().and(Err(error)),
+        };
+        if let Ok(before) = blocked {
+            let _ = before.thread_set_mask();
+        }
+        swapped.context("cannot put it in its place")
+    }
+
+    fn swap(&self, manifest: &Manifest) -> io::Result<()> {
+        let (new, old) = (self.path.join(NEW), self.path.join(OLD));
+        fs::create_dir(&old)?;
+        for file in self.earlier.iter().flat_map(|earlier| earlier.files.keys()) {
+            rename_if_there(&self.path, &old, file)?;
+        }
+        rename_if_there(&self.path, &old, MANIFEST)?;
+        for file in manifest.files.keys() {
+            rename(&new, &self.path, file)?;
+        }
+        rename(&new, &self.path, MANIFEST)
+    }
+
+    /// The new result is in its place: removes what it replaces, and the folders that have become empty.
+    fn finish(&self) -> io::Result<()> {
+        let (new, old) = (self.path.join(NEW), self.path.join(OLD));
+        self.remove_empty(files_in(&old)?.iter());
+        remove(&old)?;
+        remove(&new)
+    }
+
+    /// Removes those of the folders of these files in which nothing is left.
+    fn remove_empty<'a>(&self, files: impl Iterator<Item = &'a String>) {
+        for folder in files.flat_map(|file| folders_of(file)) {
+            // Refused where something is in it.
+            let _ = fs::remove_dir(self.path.join(folder));
+        }
+    }
+
+    /// The new result did not get into its place: the earlier one is there again.
+    fn undo(&self) -> io::Result<()> {
+        let (new, old) = (self.path.join(NEW), self.path.join(OLD));
+        let manifest = Manifest::read(&new.join(MANIFEST)).ok().flatten();
+        for (file, digest) in manifest.iter().flat_map(|manifest| &manifest.files) {
+            let (target, source) = (self.path.join(file), new.join(file));
+            if !source.exists() && digest_of(&target).is_ok_and(|found| found == *digest) {
+                rename(&self.path, &new, file)?;
+            }
+        }
+        // The manifest is the first of them in the alphabet, and is to be the last in its place.
+        for file in files_in(&old)?.iter().filter(|file| *file != MANIFEST) {
+            rename(&old, &self.path, file)?;
+        }
+        rename_if_there(&old, &self.path, MANIFEST)?;
+        self.remove_empty(manifest.iter().flat_map(|manifest| manifest.files.keys()));
+        remove(&old)?;
+        remove(&new)
+    }
+
+    /// Undoes, or finishes, what a process that was killed has left.
+    fn recover(&self) -> Result<()> {
+        let (new, old) = (self.path.join(NEW), self.path.join(OLD));
+        if !old.exists() {
+            return Ok(remove(&new)?);
+        }
+        let is_whole = !new.join(MANIFEST).exists() && self.path.join(MANIFEST).exists();
+        if is_whole { self.finish() } else { self.undo() }.context("cannot mend what an earlier process left there")
+    }
+
+    /// Makes the folder if need be, and locks it.
+    fn lock(&mut self) -> Result<()> {
+        loop {
+            self.made.extend(make(&self.path)?);
+            let folder = File::open(&self.path)?;
+            ensure!(folder.metadata()?.is_dir(), "it is not a folder");
+            let locked = match Flock::lock(folder, FlockArg::LockExclusiveNonblock) {
+                Ok(locked) => locked,
+                Err((_, Errno::EWOULDBLOCK)) => {
+                    bail!("another lasthop is about to write there: wait until it has ended, or give another folder")
+                }
+                Err((_, error)) => return Err(error).context("cannot lock it"),
+            };
+            // Whoever made it may have removed it again while this process waited to look.
+            let inode = |data: fs::Metadata| (data.dev(), data.ino());
+            if fs::metadata(&self.path)
+                .is_ok_and(|there| locked.metadata().is_ok_and(|ours| inode(there) == inode(ours)))
+            {
+                self.lock = Some(locked);
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whether these files can be written without touching anything that is not lasthop's.
+    fn check<'a>(&self, planned: impl Iterator<Item = &'a str>) -> Result<()> {
+        let folder = self.path.display();
+        let ours: BTreeSet<&str> =
+            self.earlier.iter().flat_map(|earlier| earlier.files.keys()).map(String::as_str).collect();
+        if let Some(earlier) = self.earlier.as_ref().filter(|earlier| earlier.kind != self.kind) {
+            bail!("{folder} has the result of {}, which {} would remove: give another folder", earlier.kind, self.kind);
+        }
+        for (file, digest) in self.earlier.iter().flat_map(|earlier| &earlier.files) {
+            let path = self.path.join(file);
+            match digest_of(&path) {
+                Ok(found) if found == *digest => {}
+                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+                Ok(_) => bail!(
+                    "{file} in {folder} has been changed since lasthop wrote it, and would be replaced: move it away, or give \
+                     another folder"
+                ),
+                Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+            }
+        }
+        for file in planned {
+            let in_the_way = |what: &str| {
+                format!(
+                    "{what} in {folder} was not written by lasthop, and is in the way: move it away, or give another folder"
+                )
+            };
+            if !ours.contains(file) && self.path.join(file).symlink_metadata().is_ok() {
+                bail!(in_the_way(file));
+            }
+            for inside in folders_of(file) {
+                if fs::metadata(self.path.join(inside)).is_ok_and(|data| !data.is_dir()) {
+                    bail!(in_the_way(&inside.display().to_string()));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for OutFolder {
+    fn drop(&mut self) {
+        // What was interrupted between 2 and 4 is mended by the next process, from both.
+        if self.lock.is_some() && !self.path.join(OLD).exists() {
+            let _ = remove(&self.path.join(NEW));
+        }
+        // Refused where something is in it: then it is not only lasthop's.
+        self.made.iter().rev().for_each(|folder| {
+            let _ = fs::remove_dir(folder);
+        });
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Run => "a run",
+            Self::Comparison => "a comparison",
+            Self::Study => "a study",
+        })
+    }
+}
+
+impl Manifest {
+    /// Of every file in a folder.
+    fn of(folder: &Path, kind: Kind) -> Result<Self> {
+        let files = files_in(folder)?.into_iter().map(|file| {
+            let path = folder.join(&file);
+            let digest = digest_of(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            Ok((file, digest))
+        });
+        Ok(Self { schema_version: SCHEMA_VERSION, kind, files: files.collect::<Result<_>>()? })
+    }
+
+    /// `None` if there is none.
+    fn read(path: &Path) -> Result<Option<Self>> {
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),
+        };
+        let what_to_do = || format!("{} is not lasthop's list of its files: give another folder", path.display());
+        let manifest: Self = serde_json::from_str(&text).with_context(what_to_do)?;
+        let inside = |file: &String| Path::new(file).components().all(|part| matches!(part, Component::Normal(_)));
+        ensure!(manifest.schema_version == SCHEMA_VERSION && manifest.files.keys().all(inside), what_to_do());
+        Ok(Some(manifest))
+    }
+}
+
+/// Makes a folder and those that it is in, as far as they are missing: which these are, the outermost first.
+fn make(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let missing = |folder: &&Path| *folder != Path::new("") && !folder.exists();
+    let mut missing: Vec<&Path> = path.ancestors().take_while(missing).collect();
+    missing.reverse();
+    let mut made = Vec::new();
+    for folder in missing {
+        match fs::create_dir(folder) {
+            Ok(()) => made.push(folder.to_owned()),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && folder.is_dir() => {}
+            Err(error) => {
+                made.iter().rev().for_each(|folder: &PathBuf| {
+                    let _ = fs::remove_dir(folder);
+                });
+                return Err(error);
+            }
+        }
+    }
+    Ok(made)
+}
+
+/// The folders that a file is in, the innermost first.
+fn folders_of(file: &str) -> impl Iterator<Item = &Path> {
+    Path::new(file).ancestors().skip(1).filter(|folder| *folder != Path::new(""))
+}
+
+/// The files in a folder and in those inside it, as paths from there, in alphabetical order.
+fn files_in(folder: &Path) -> io::Result<Vec<String>> {
+    let mut files = Vec::new();
+    let mut folders = vec![PathBuf::new()];
+    while let Some(inside) = folders.pop() {
+        let entries = match fs::read_dir(folder.join(&inside)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            entries => entries?,
+        };
+        for entry in entries {
+            let entry = entry?;
+            let path = inside.join(entry.file_name());
+            if entry.file_type()?.is_dir() {
+                folders.push(path);
+            } else {
+                files.push(path.to_string_lossy().into_owned());
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn digest_of(path: &Path) -> io::Result<String> {
+    let mut digest = Sha256::new();
+    io::copy(&mut File::open(path)?, &mut DigestWriter(&mut digest))?;
+    Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+struct DigestWriter<'a>(&'a mut Sha256);
+
+impl io::Write for DigestWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Moves a file to the same place in another folder.
+fn rename(from: &Path, to: &Path, file: &str) -> io::Result<()> {
+    let target = to.join(file);
+    if let Some(folder) = target.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::rename(from.join(file), target)
+}
+
+fn rename_if_there(from: &Path, to: &Path, file: &str) -> io::Result<()> {
+    if from.join(file).symlink_metadata().is_ok() { rename(from, to, file) } else { Ok(()) }
+}
+
+/// Removes one of lasthop's own folders with all that is in it.
+fn remove(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,109 @@
+//! How much memory a run needs for what it keeps until its end.
+//!
+//! Per sample (`duration_s` / `sample_ms`) and connection: a round trip, which counts after the warm-up and is copied for the
+//! quantiles of the connection and of all; what the receiver has, for the convergence; and with series a row of
+//! [`FlowSeries`](crate::FlowSeries). Per sample and queue, with series, a row of [`QueueSeries`](crate::QueueSeries). Per tick
+//! of an agent (0.5 s) and connection the limits in force. For each message its delay. Columns grow by doubling: what they hold is
+//! counted one and a half times, the mean of what they may take.
+//!
+//! *What it leaves out*: what does not grow with the length of the run, but for a constant for each connection; pages, figures
+//! and what Parquet takes while files are written, beyond one copy of the series.
+
+use crate::scenario::{AgentMode, Scenario};
+use crate::traffic::TrafficKind;
+use control::policy::PolicyName;
+
+/// Of a whole process, and of each connection, beside its samples: measured with 200 stations (docs/guide/simulator.md), and much
+/// of what queues may hold.
+const BASE_BYTES: f64 = 16e6;
+const CONNECTION_BYTES: f64 = 50e3;
+/// A smoothed RTT, and its copies when quantiles are taken.
+const ROUND_TRIP_BYTES: f64 = 3.0 * 8.0;
+/// A sample of [`crate::measure::ShareMeter`]: time, bytes, busy.
+const SHARE_BYTES: f64 = 24.0;
+/// A row of all columns of [`crate::FlowSeries`], and once more while it is written.
+const FLOW_ROW_BYTES: f64 = 2.0 * 170.0;
+/// The same of [`crate::QueueSeries`], with the text of the queue's name.
+const QUEUE_ROW_BYTES: f64 = 2.0 * 70.0;
+/// [`crate::measure::Bounds`], an interval.
+const BOUND_BYTES: f64 = 48.0;
+const MESSAGE_BYTES: f64 = 2.0 * 8.0;
+/// Between two ticks of an agent.
+const TICK_S: f64 = 0.5;
+/// What a column takes of what it holds.
+const GROWTH: f64 = 1.5;
+
+/// What a run keeps in memory, in bytes; estimates within a factor of two.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MemoryEstimate {
+    /// While it runs, without what `kept` counts.
+    pub running: f64,
+    /// Until its result is written: the series.
+    pub kept: f64,
+}
+
+impl Scenario {
+    /// What a run of this scenario needs; `series`: whether the series are kept.
+    pub fn memory(&self, series: bool) -> MemoryEstimate {
+        let duration_s = self.duration.as_secs_f64();
+        let samples = duration_s / self.sample.as_secs_f64();
+        let (mut connections, mut ticks, mut messages) = (0.0, 0.0, 0.0);
+        for block in &self.hosts {
+            let bounded = block.kind.agent == AgentMode::Control && block.kind.policy.policy != PolicyName::None;
+            for flow in &block.flows {
+                let flows = (block.count * flow.count) as f64;
+                connections += flows;
+                if bounded {
+                    ticks += flows * duration_s / TICK_S;
+                }
+                if let TrafficKind::Interactive { gap, .. } = flow.kind {
+                    messages += flows * duration_s / gap.as_secs_f64();
+                }
+            }
+        }
+        let hosts: usize = self.hosts.iter().map(|block| block.count).sum();
+        let links = self.links();
+        let queues = if links > 0 { 2 * links } else { hosts + 3 } as f64;
+        let running = samples * connections * (ROUND_TRIP_BYTES + SHARE_BYTES);
+        let rows = samples * (connections * FLOW_ROW_BYTES + queues * QUEUE_ROW_BYTES);
+        let growing = running + ticks * BOUND_BYTES + messages * MESSAGE_BYTES;
+        MemoryEstimate {
+            running: BASE_BYTES + connections * CONNECTION_BYTES + GROWTH * growing,
+            kept: if series { GROWTH * rows } else { 0.0 },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{FlowSample, Override, QueueSample};
+
+    fn scenario(overrides: &[&str]) -> Scenario {
+        let overrides: Vec<Override> =
+            overrides.iter().map(|text| Override::parse(text).expect("an override")).collect();
+        Scenario::from_toml("ten.toml", "[[hosts]]\ncount = 10\n", &overrides).expect("a scenario")
+    }
+
+    #[test]
+    fn a_day_of_250_hosts_at_a_millisecond_needs_more_than_a_terabyte() {
+        // 86.4e6 samples of 250 connections: 21.6e9, of (24 + 24) · 1.5 bytes each: 1.56e12.
+        let memory = scenario(&["duration_s=86400", "sample_ms=1", "hosts.0.count=250"]).memory(false);
+        assert!((1.5e12..1.6e12).contains(&memory.running), "{memory:?}");
+        assert_eq!(memory.kept, 0.0);
+    }
+
+    #[test]
+    fn an_ordinary_run_needs_little() {
+        // 1200 samples of 10 connections, 340 bytes a row, and of 13 queues: some 9 MB.
+        let memory = scenario(&[]).memory(true);
+        assert!(memory.running < 30e6 && (5e6..15e6).contains(&memory.kept), "{memory:?}");
+    }
+
+    #[test]
+    fn a_row_takes_what_is_counted_for_it() {
+        // Columns take no more than the row in which they stand together, aligned; a name of a queue is a text on the heap.
+        assert!(std::mem::size_of::<FlowSample>() as f64 <= 1.2 * FLOW_ROW_BYTES / 2.0);
+        assert!(std::mem::size_of::<QueueSample>() as f64 + 24.0 <= 1.2 * QUEUE_ROW_BYTES / 2.0);
+    }
+}
