@@ -18,6 +18,7 @@ What this says of <networks> is nothing."""
 scenario = "base.toml"
 seeds = 5
 set.duration_s = 12
+set.warmup_s = 10
 
 [[cases]]
 label = "fixed rate"

@@ -1,22 +1,23 @@
 //! Aggregate goodput against round-trip time: one point for each case, the best towards the top left.
 
 use super::canvas::{Axis, Beside, Ink, MARGIN_LEFT, Panel, Pen, SMALL, Svg, WIDTH, draw, fitted, text_width};
+use super::bars::Mean;
 use crate::style::{GRID, INK, Look, PAPER};
-use scenario::{Comparison, Spread};
+use scenario::{CaseResult, Comparison};
 
 const ROW: f64 = 24.0;
 
 /// `None` where no case has an RTT.
 pub(crate) fn tradeoff(comparison: &Comparison, looks: &[Look]) -> Option<Svg> {
-    let points: Vec<(usize, Spread, Spread)> = comparison
-        .cases
-        .iter()
-        .enumerate()
-        .filter_map(|(index, case)| Some((index, case.summary.rtt_p95_ms?, case.summary.aggregate_goodput_mbps)))
-        .collect();
-    let lowest = points.iter().map(|(_, rtt, _)| rtt.min).fold(f64::INFINITY, f64::min);
-    let slowest = points.iter().map(|(_, rtt, _)| rtt.max).fold(0.0, f64::max);
-    let most = points.iter().map(|(.., goodput)| goodput.max).fold(0.0, f64::max);
+    let point = |(index, case): (usize, &CaseResult)| {
+        let rtt = Mean::of(case, |run| run.rtt_ms.map(|rtt| rtt.p95))?;
+        Some((index, rtt, Mean::of(case, |run| Some(run.aggregate_goodput_mbps))?))
+    };
+    let points: Vec<(usize, Mean, Mean)> = comparison.cases.iter().enumerate().filter_map(point).collect();
+    // An interval may reach below every round trip that there was: the axis follows the means.
+    let lowest = points.iter().map(|(_, rtt, _)| rtt.low.max(0.8 * rtt.value)).fold(f64::INFINITY, f64::min);
+    let slowest = points.iter().map(|(_, rtt, _)| rtt.high).fold(0.0, f64::max);
+    let most = points.iter().map(|(.., goodput)| goodput.high).fold(0.0, f64::max);
     if points.is_empty() {
         return None;
     }
@@ -39,9 +40,9 @@ pub(crate) fn tradeoff(comparison: &Comparison, looks: &[Look]) -> Option<Svg> {
         panel.draw_x(canvas, &format!("RTT, 95th percentile (ms){scale}"));
         for (index, rtt, goodput) in &points {
             let colour = looks[*index].colour;
-            let (x, y) = panel.at(rtt.mean, goodput.mean);
-            canvas.line((panel.x_at(rtt.min), y), (panel.x_at(rtt.max), y), Pen::new(colour, 1.5));
-            canvas.line((x, panel.y_at(goodput.min)), (x, panel.y_at(goodput.max)), Pen::new(colour, 1.5));
+            let (x, y) = panel.at(rtt.value, goodput.value);
+            canvas.line((panel.x_at(rtt.low), y), (panel.x_at(rtt.high), y), Pen::new(colour, 1.5));
+            canvas.line((x, panel.y_at(goodput.low)), (x, panel.y_at(goodput.high)), Pen::new(colour, 1.5));
             canvas.circle((x, y), 10.5, PAPER);
             canvas.circle((x, y), 9.0, colour);
             let inside = Ink { size: SMALL, colour: PAPER, beside: Beside::Middle };

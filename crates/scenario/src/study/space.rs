@@ -83,6 +83,23 @@ pub(crate) fn joined(coordinates: &[Coordinate]) -> String {
     coordinates.iter().map(Coordinate::to_string).collect::<Vec<_>>().join(", ")
 }
 
+/// The same for people: `ARF, delay 4 ms, terminals 10`.
+pub(crate) fn titled(space: &Space, coordinates: &[Coordinate]) -> String {
+    let title = |coordinate: &Coordinate| {
+        let dimension = space.dimensions.iter().find(|dimension| dimension.name == coordinate.axis);
+        let label = dimension.map_or(coordinate.axis.as_str(), |dimension| dimension.label.as_str());
+        match &coordinate.value {
+            // A word says by itself what it is.
+            Level::Text(word) => word.clone(),
+            Level::Number(number) => match label.strip_suffix(')').and_then(|label| label.rsplit_once(" (")) {
+                Some((label, unit)) => format!("{label} {number} {unit}"),
+                None => format!("{label} {number}"),
+            },
+        }
+    };
+    coordinates.iter().map(title).collect::<Vec<_>>().join(", ")
+}
+
 impl Level {
     /// Whether the two are the same value; numbers that differ in the last digits are.
     pub(crate) fn is(&self, other: &Self) -> bool {
@@ -227,6 +244,16 @@ mod tests {
         let said: Vec<String> = (0..space.points()).map(|point| joined(&space.coordinates(point))).collect();
         assert_eq!(said, ["fixed, n=1", "fixed, n=5", "fixed, n=10", "ARF, n=1", "ARF, n=5", "ARF, n=10"]);
         assert_eq!(Space::default().points(), 1);
+    }
+
+    #[test]
+    fn a_title_has_labels_and_units() {
+        let mut space = space();
+        space.dimensions[1].label = "delay (ms)".into();
+        assert_eq!(titled(&space, &space.coordinates(4)), "ARF, delay 5 ms");
+        space.dimensions[1].label = "terminals".into();
+        assert_eq!(titled(&space, &space.coordinates(4)), "ARF, terminals 5");
+        assert_eq!(titled(&space, &[]), "");
     }
 
     #[test]
