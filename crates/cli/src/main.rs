@@ -8,8 +8,10 @@ mod doctor;
 mod laws;
 mod parallel;
 mod progress;
+mod real_time;
 mod runs;
 mod study;
+mod warmup;
 
 use clap::{Parser, Subcommand};
 use std::io::{ErrorKind, IsTerminal as _, Write as _};

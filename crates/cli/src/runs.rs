@@ -1,6 +1,8 @@
 //! `lasthop run` and `lasthop compare`.
 
 use crate::progress::Progress;
+use crate::real_time::until_not_late;
+use crate::warmup::tell_of_short_warmups;
 use crate::{FAILED, build, parallel, say, stop_on_signals, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
@@ -27,6 +29,9 @@ struct Common {
     /// Change a key of the scenario, such as hosts.0.policy=lasthop; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = Override::parse)]
     overrides: Vec<Override>,
+    /// Do a run of kernel hosts so often again that was late because the machine was busy
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=100))]
+    retries: u64,
     /// Keep the result, the series, the figures and a report.html in this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -82,6 +87,9 @@ impl Common {
             Habitat::Simulated if self.traffic == Traffic::Iperf3 => {
                 bail!("--traffic iperf3 needs real sockets: add --hosts kernel")
             }
+            Habitat::Simulated if self.retries > 0 => {
+                bail!("simulated hosts are never late: --retries is for --hosts kernel")
+            }
             Habitat::Simulated => Ok(sim::check(scenario)?),
             Habitat::Kernel => lab::check(scenario, self.traffic.source()),
         }
@@ -119,6 +127,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let scenario = Scenario::load(&common.scenario, &overrides)?;
     common.check(&scenario)?;
     tell_of_late_changes(&scenario);
+    tell_of_short_warmups([&scenario]);
     prepare(common.out.as_deref())?;
     let stop = stop_on_signals()?;
     let progress = Progress::of_run(&scenario.name, scenario.duration, common.hosts.hosts_kind());
@@ -156,6 +165,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
             planned.push((number, scenario.with_context(|| format!("the case \"{}\" cannot be run", case.label))?));
         }
     }
+    tell_of_short_warmups(planned.iter().map(|(_, scenario)| scenario));
     prepare(common.out.as_deref())?;
     let stop = stop_on_signals()?;
     let (runs, failed) = match common.hosts {
@@ -279,7 +289,9 @@ fn one_run(
         }
         Habitat::Kernel => {
             let traffic = common.traffic.source();
-            lab::run(scenario, &lab::Options { traffic, build: build(), stop, progress: &at })
+            let once = || lab::run(scenario, &lab::Options { traffic, build: build(), stop, progress: &at });
+            let done = until_not_late(&scenario.name, common.retries, |(result, _)| result, once);
+            done.map(|outcome| outcome.map(|(outcome, _)| outcome))
         }
     };
     progress.finish();

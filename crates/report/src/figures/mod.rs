@@ -97,8 +97,7 @@ fn before_and_after(comparison: &Comparison, runs: &[Shown<'_>], one: &str) -> O
     let columns = columns(runs.iter().map(|(_, run, _)| run.flows.len()).sum(), cases::COLUMNS);
     let row = |(look, run, series): &Shown<'_>| {
         let of_case = look.map_or(style::host(0, 1), |look| look.colour);
-        let colour =
-            |flow: &scenario::FlowResult| if by_policy { style::policy(&flow.policy).colour } else { of_case };
+        let colour = |flow: &scenario::FlowResult| if by_policy { style::policy(&flow.policy).colour } else { of_case };
         let lines = flow_lines(run, &series.flows, columns, |sample| sample.srtt_ms, colour);
         cases::Row { rtt: panel(*look, run, lines), bars: bars::bars(run, colour), headline: headline(run) }
     };

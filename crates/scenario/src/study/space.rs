@@ -83,8 +83,17 @@ pub(crate) fn joined(coordinates: &[Coordinate]) -> String {
     coordinates.iter().map(Coordinate::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The same for people: `ARF, delay 4 ms, terminals 10`.
-pub(crate) fn titled(space: &Space, coordinates: &[Coordinate]) -> String {
+/// Whether a number with a unit is enough, or what it is of stands before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Words {
+    /// `ARF, 4 ms, terminals 10`: a legend has little room.
+    Few,
+    /// `ARF, delay 4 ms, terminals 10`.
+    All,
+}
+
+/// The same for people, by the axes' labels.
+pub(crate) fn titled(space: &Space, coordinates: &[Coordinate], words: Words) -> String {
     let title = |coordinate: &Coordinate| {
         let dimension = space.dimensions.iter().find(|dimension| dimension.name == coordinate.axis);
         let label = dimension.map_or(coordinate.axis.as_str(), |dimension| dimension.label.as_str());
@@ -92,6 +101,7 @@ pub(crate) fn titled(space: &Space, coordinates: &[Coordinate]) -> String {
             // A word says by itself what it is.
             Level::Text(word) => word.clone(),
             Level::Number(number) => match label.strip_suffix(')').and_then(|label| label.rsplit_once(" (")) {
+                Some((_, unit)) if words == Words::Few => format!("{number} {unit}"),
                 Some((label, unit)) => format!("{label} {number} {unit}"),
                 None => format!("{label} {number}"),
             },
@@ -250,10 +260,11 @@ mod tests {
     fn a_title_has_labels_and_units() {
         let mut space = space();
         space.dimensions[1].label = "delay (ms)".into();
-        assert_eq!(titled(&space, &space.coordinates(4)), "ARF, delay 5 ms");
+        assert_eq!(titled(&space, &space.coordinates(4), Words::All), "ARF, delay 5 ms");
+        assert_eq!(titled(&space, &space.coordinates(4), Words::Few), "ARF, 5 ms");
         space.dimensions[1].label = "terminals".into();
-        assert_eq!(titled(&space, &space.coordinates(4)), "ARF, terminals 5");
-        assert_eq!(titled(&space, &[]), "");
+        assert_eq!(titled(&space, &space.coordinates(4), Words::Few), "ARF, terminals 5");
+        assert_eq!(titled(&space, &[], Words::All), "");
     }
 
     #[test]
