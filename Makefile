@@ -16,7 +16,7 @@ setup: ## install the system packages that are missing (apt-get, as root or with
 build: setup ## build the lasthop command (target/release/lasthop)
 	$(CARGO) build --release --locked --package lasthop-cli
 
-demo: build ## ten hosts upload through one access point: without control, with the papers' rule, the best fixed bound, and policy lasthop (2 minutes as root, else seconds)
+demo: build ## ten hosts upload through one access point: without control, with the papers' rule, the best fixed bound, and policy lasthop (3 minutes as root, else seconds)
 	@scripts/demo $(LASTHOP) $(OUT)/demo
 
 test: setup ## every test; those of the kernel and the laboratory need root
@@ -26,7 +26,7 @@ lint: setup ## formatting and clippy, warnings are errors
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- --deny warnings
 
-bench: build ## speed of the simulator, overhead in the kernel and of the agent: the figures of the README (some minutes; root for the latter two)
+bench: build ## speed of the simulator, overhead in the kernel and of the agent: the figures of docs/results/costs.md (some minutes; root for the latter two)
 	$(CARGO) bench --locked --package lasthop-sim --bench speed
 	$(CARGO) bench --locked --package lasthop-network --bench carry
 	$(CARGO) bench --locked --package lasthop-kernel --bench overhead

@@ -10,8 +10,10 @@ mod memory;
 mod out_folder;
 mod parallel;
 mod progress;
+mod real_time;
 mod runs;
 mod study;
+mod warmup;
 
 use clap::{Parser, Subcommand};
 use std::io::{ErrorKind, IsTerminal as _, Write as _};

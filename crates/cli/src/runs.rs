@@ -3,6 +3,8 @@
 use crate::memory::Load;
 use crate::out_folder::{Kind, OutFolder};
 use crate::progress::Progress;
+use crate::real_time::until_not_late;
+use crate::warmup::tell_of_short_warmups;
 use crate::{FAILED, Interrupted, build, parallel, say, stop_on_signals, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
@@ -28,6 +30,9 @@ struct Common {
     /// Change a key of the scenario, such as hosts.0.policy=lasthop; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = Override::parse)]
     overrides: Vec<Override>,
+    /// Do a run of kernel hosts so often again that was late because the machine was busy
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=100))]
+    retries: u64,
     /// Keep the result, the series, the figures and a report.html in this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -83,6 +88,9 @@ impl Common {
             Habitat::Simulated if self.traffic == Traffic::Iperf3 => {
                 bail!("--traffic iperf3 needs real sockets: add --hosts kernel")
             }
+            Habitat::Simulated if self.retries > 0 => {
+                bail!("simulated hosts are never late: --retries is for --hosts kernel")
+            }
             Habitat::Simulated => Ok(sim::check(scenario)?),
             Habitat::Kernel => lab::check(scenario, self.traffic.source()),
         }
@@ -124,6 +132,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let load =
         Load { scenarios: vec![&scenario], jobs: 1, hosts: common.hosts.hosts_kind(), series: common.keeps_series() };
     load.check()?;
+    tell_of_short_warmups([&scenario]);
     let stop = stop_on_signals()?;
     let out = claim(common.out.as_deref(), Kind::Run, report::run_files)?;
     let progress = Progress::of_run(&scenario.name, scenario.duration, common.hosts.hosts_kind());
@@ -163,6 +172,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     let hosts = common.hosts.hosts_kind();
     let jobs = jobs(hosts, arguments.jobs);
     Load { scenarios, jobs: jobs.get(), hosts, series: common.keeps_series() }.check()?;
+    tell_of_short_warmups(planned.iter().map(|(_, scenario)| scenario));
     let stop = stop_on_signals()?;
     let labels: Vec<&str> = cases.iter().map(|case| case.label.as_str()).collect();
     let planned_files = || report::comparison_files(&labels, base.seed..base.seed + arguments.seeds);
@@ -298,7 +308,9 @@ fn one_run(
         }
         Habitat::Kernel => {
             let traffic = common.traffic.source();
-            lab::run(scenario, &lab::Options { traffic, build: build(), stop, progress: &at })
+            let once = || lab::run(scenario, &lab::Options { traffic, build: build(), stop, progress: &at });
+            let done = until_not_late(&scenario.name, common.retries, |(result, _)| result, once);
+            done.map(|outcome| outcome.map(|(outcome, _)| outcome))
         }
     };
     progress.finish();

@@ -5,6 +5,7 @@ mod search;
 use crate::memory::Load;
 use crate::out_folder::Kind;
 use crate::progress::Progress;
+use crate::real_time::{MOST_REPEATS, until_not_late};
 use crate::runs::{Habitat, claim, jobs, keep, tell_ineffective};
 use crate::{COULD_NOT_RUN, FAILED, Interrupted, build, parallel, say, stop_on_signals, tell};
 use anyhow::{Context, Result, bail};
@@ -58,9 +59,6 @@ pub(crate) struct StudyArguments {
 
 /// So many studies are named to whoever has misspelt one.
 const MOST_MEANT: usize = 3;
-
-/// So often a run is done again that was not valid because the machine was busy.
-const MOST_REPEATS: u64 = 2;
 
 /// `lasthop study`.
 pub(crate) fn study(arguments: &StudyArguments) -> Result<ExitCode> {
@@ -213,20 +211,15 @@ fn run_in_turn(planned: &[PlannedRun], runner: &Runner<'_>) -> Result<(Vec<RunRe
     tell(format_args!("{} runs one after the other, in real time: about {minutes} min", planned.len()));
     let (mut runs, mut repeated) = (Vec::with_capacity(planned.len()), 0);
     for (number, planned) in (1_usize..).zip(planned) {
-        let mut repeats = 0;
-        let run = loop {
-            let label = format!("[{number}/{}] {}", runs.capacity(), place(planned));
+        let label = format!("[{number}/{}] {}", runs.capacity(), place(planned));
+        let once = || {
             let progress = Progress::of_run(&label, planned.scenario.duration, HostsKind::Kernel);
             let outcome = (runner.run)(&planned.scenario, HostsKind::Kernel, &progress);
             progress.finish();
-            let run = finished(outcome.with_context(|| place(planned)))?;
-            let late = !run.valid && run.invalid_reasons.iter().all(|reason| lab::is_lateness(reason));
-            if !late || repeats == MOST_REPEATS {
-                break run;
-            }
-            repeats += 1;
-            tell(format_args!("{label}: once more, for the machine was busy: {}", run.invalid_reasons.join("; ")));
+            outcome
         };
+        let outcome = until_not_late(&label, MOST_REPEATS, |run| run, once);
+        let (run, repeats) = finished(outcome.with_context(|| place(planned)))?;
         repeated += repeats;
         runs.push(run);
     }

@@ -326,7 +326,8 @@ fn without_wall_clock(json: &[u8]) -> serde_json::Value {
 fn simulated_hosts_give_the_same_result_on_one_core_and_on_two() {
     let compare = |jobs: &str| {
         let scenario = scenario("ten-uploads.toml");
-        let vary = ["--vary", "hosts.0.policy=none,formula", "--seeds", "2", "--set", "duration_s=15"];
+        let vary =
+            ["--vary", "hosts.0.policy=none,formula", "--seeds", "2", "--set", "duration_s=15", "--set", "warmup_s=5"];
         let output = lasthop(&[&["compare", &scenario, "--json", "--jobs", jobs][..], &vary].concat());
         assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
         without_wall_clock(&output.stdout)
@@ -386,6 +387,30 @@ fn a_change_after_the_end_of_the_run_is_told() {
 }
 
 #[test]
+fn the_first_comparison_shows_what_the_readme_promises_and_a_shorter_one_says_what_it_shows() {
+    let compare = |set: &[&str]| {
+        let scenario = scenario("ten-uploads.toml");
+        let vary = ["compare", &scenario, "--vary", "hosts.0.policy=none,lasthop", "--json"];
+        let output = lasthop(&[&vary[..], set].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        let comparison = scenario::Comparison::from_json(&String::from_utf8_lossy(&output.stdout));
+        (comparison.expect("a comparison"), said)
+    };
+    let (comparison, said) = compare(&[]);
+    let [none, lasthop] = [0, 1].map(|case| &comparison.cases[case].summary);
+    assert!(lasthop.jain_index.expect("shares").mean > 0.99, "{lasthop:?}");
+    let p95 = |summary: &scenario::CaseSummary| summary.rtt_p95_ms.expect("round trips").mean;
+    // The path has 256 ms: within 1.3 of it and 20 ms, where no control has four times as much.
+    assert!(p95(lasthop) < 1.3 * 256.0 + 20.0 && p95(none) > 3.0 * 256.0, "{none:?} {lasthop:?}");
+    assert!(!said.contains("note:"), "{said}");
+    let (_, said) = compare(&["--set", "duration_s=40", "--set", "warmup_s=10"]);
+    let notes: Vec<&str> = said.lines().filter(|line| line.starts_with("note:")).collect();
+    assert_eq!(notes.len(), 1, "{said}");
+    assert!(notes[0].contains("lasthop") && notes[0].contains("40 s") && notes[0].contains("10 s"), "{said}");
+}
+
+#[test]
 fn simulated_hosts_are_the_default_and_need_nobodys_leave() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("kept");
@@ -401,6 +426,7 @@ fn simulated_hosts_are_the_default_and_need_nobodys_leave() {
     refused(&lasthop(&["run", &scenario, "--traffic", "iperf3"]), &["--hosts kernel"]);
     let vary = ["--vary", "hosts.0.count=1,2", "--hosts", "kernel", "--jobs", "2"];
     refused(&lasthop(&[&["compare", &scenario][..], &vary].concat()), &["--jobs", "--hosts simulated"]);
+    refused(&lasthop(&["run", &scenario, "--retries", "2"]), &["--retries", "--hosts kernel"]);
     let output = lasthop(&["run", &scenario, "--set", "hosts.0.congestion_control=bbr"]);
     refused(&output, &["bbr", "hosts.0.congestion_control", "newreno, cubic"]);
 }

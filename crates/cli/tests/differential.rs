@@ -71,6 +71,7 @@ fn compare(hosts: u32, rtt_ms: u32, policy: &str) {
         "hosts.0.queue_packets=300".into(),
         "hosts.0.send_buffer_kib=4096".into(),
         "duration_s=30".into(),
+        "warmup_s=10".into(),
     ];
     let of = |result: &RunResult| (result.aggregate_goodput_mbps, result.rtt_ms.expect("it was measured").p50);
     let told = format!("{hosts} hosts, {rtt_ms} ms, {policy}: Mb/s and ms");

@@ -113,3 +113,18 @@ fn links_of_the_documentation_lead_somewhere_and_every_guide_is_linked_from_the_
         assert!(readme.contains(&format!("(docs/guide/{name}")), "the README does not lead to docs/guide/{name}");
     }
 }
+
+#[test]
+fn the_readme_is_short_and_a_script_can_fill_its_table() {
+    let page = |name: &str| {
+        let path = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(name);
+        std::fs::read_to_string(path).expect("readable")
+    };
+    let words = page("README.md").split_whitespace().count();
+    assert!(words <= 1_000, "README.md has {words} words: what it says beyond 1,000 belongs to docs");
+    for name in ["README.md", "docs/results/lasthop.md"] {
+        let text = page(name);
+        let marks = ["<!-- headline -->\n", "<!-- end of headline -->"].map(|mark| text.matches(mark).count());
+        assert_eq!(marks, [1, 1], "scripts/headline --write finds no place in {name}");
+    }
+}

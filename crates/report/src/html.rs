@@ -76,9 +76,10 @@ fn one_case(page: &mut String, case: &CaseResult, look: &Look, runs: &[CaseRun],
         return;
     };
     let jain = result.jain_index.map_or(String::new(), |index| format!(", Jain's index {index:.3}"));
+    let seed = if case.runs.len() > 1 { format!("seed {}: ", result.seed) } else { String::new() };
     let _ = writeln!(
         page,
-        "<details><summary>{}{}<span class=\"figures\">{:.2} Mb/s{jain}</span></summary>",
+        "<details><summary>{}{}<span class=\"figures\">{seed}{:.2} Mb/s{jain}</span></summary>",
         swatch(look),
         escape(&case.label),
         result.aggregate_goodput_mbps

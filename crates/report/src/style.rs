@@ -4,7 +4,7 @@
 //! common colour blindness; hosts without a kind of their own take steps of viridis, which is ordered in lightness as
 //! well.
 
-use scenario::{Comparison, FlowResult, RunResult};
+use scenario::{CaseResult, Comparison, FlowResult, RunResult};
 
 /// A colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,11 +43,15 @@ const VERMILLION: Colour = Colour(0xD5, 0x5E, 0x00);
 const PURPLE: Colour = Colour(0xCC, 0x79, 0xA7);
 const ORANGE: Colour = Colour(0xE6, 0x9F, 0x00);
 const SKY: Colour = Colour(0x56, 0xB4, 0xE9);
-/// Of P. Tol's muted scheme, for what the seven do not reach.
+/// Of P. Tol's muted scheme, as the next two, for what the seven do not reach.
 const WINE: Colour = Colour(0x88, 0x22, 0x55);
+const OLIVE: Colour = Colour(0x99, 0x99, 0x33);
+const ROSE: Colour = Colour(0xCC, 0x66, 0x77);
 
 /// For what has no colour of its own, in this order.
-const CATEGORIES: [Colour; 7] = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, GREY];
+const CATEGORIES: [Colour; 10] = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, GREY, WINE, OLIVE, ROSE];
+/// So many hosts have a category each, more have steps of a scale.
+const MOST_HOST_CATEGORIES: usize = 7;
 
 /// The shape of a mark, so that lines are told apart without colours as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +65,7 @@ pub(crate) enum Marker {
     Frame,
 }
 
-/// The markers of the lines, one for each of [`CATEGORIES`].
+/// The markers of the lines, one for each of the first seven of [`CATEGORIES`], then again.
 const MARKERS: [Marker; 7] =
     [Marker::Circle, Marker::Square, Marker::Triangle, Marker::Diamond, Marker::Down, Marker::Ring, Marker::Frame];
 
@@ -73,9 +77,8 @@ pub(crate) const REFERENCES: [(Colour, &str); 4] = [
     (Colour(0x6B, 0x72, 0x80), "22 8"),
 ];
 
-/// Congestion controls, by the names that studies give them: the same in every figure. All but the last are a pair of
-/// [`CATEGORIES`] and [`MARKERS`].
-const CONTROLS: [(&[&str], Colour, Marker); 8] = [
+/// Congestion controls and policies, by the names that studies give them: the same in every figure.
+const NAMED: [(&[&str], Colour, Marker); 17] = [
     (&["newreno", "reno"], BLUE, Marker::Circle),
     (&["hd"], VERMILLION, Marker::Square),
     (&["chd"], GREEN, Marker::Triangle),
@@ -84,23 +87,43 @@ const CONTROLS: [(&[&str], Colour, Marker); 8] = [
     (&["ucc"], SKY, Marker::Ring),
     (&["cubic"], GREY, Marker::Frame),
     (&["bbr"], WINE, Marker::Square),
+    (&["none", "no policy"], GREY, Marker::Circle),
+    (&["fixed", "fixed bound", "best bound", "best fixed bound"], GREEN, Marker::Square),
+    (&["formula"], BLUE, Marker::Diamond),
+    (&["lasthop"], VERMILLION, Marker::Circle),
+    (&["table"], SKY, Marker::Square),
+    (&["cooperative"], PURPLE, Marker::Triangle),
+    (&["cooperative-loose"], WINE, Marker::Down),
+    (&["count"], ORANGE, Marker::Diamond),
+    (&["keceli"], OLIVE, Marker::Down),
 ];
 
-/// How the lines of a study are drawn: congestion controls as ever, the others in their order with what is free; past the
-/// seventh, colours meet other markers.
+/// What a thing of this name looks like in every figure.
+fn named(name: &str) -> Option<(Colour, Marker)> {
+    let name = name.to_lowercase();
+    NAMED.iter().find(|(names, ..)| names.contains(&name.as_str())).map(|(_, colour, marker)| (*colour, *marker))
+}
+
+/// The categories that none of these has.
+fn free_categories(taken: &[Colour]) -> impl Iterator<Item = Colour> + use<> {
+    let taken = taken.to_vec();
+    CATEGORIES.into_iter().filter(move |colour| !taken.contains(colour))
+}
+
+/// How the lines of a study are drawn: what has a name as ever, the others in their order with what is free; only where
+/// there are more lines than colours, colours meet other markers.
 pub(crate) fn lines(labels: &[&str]) -> Vec<(Look, Marker)> {
-    let own = |label: &str| {
-        let name = label.to_lowercase();
-        CONTROLS.iter().find(|(names, ..)| names.contains(&name.as_str())).map(|(_, colour, marker)| (*colour, *marker))
-    };
-    let taken: Vec<(Colour, Marker)> = labels.iter().filter_map(|label| own(label)).collect();
+    let taken: Vec<(Colour, Marker)> = labels.iter().filter_map(|label| named(label)).collect();
+    let colours: Vec<Colour> = taken.iter().map(|(colour, _)| *colour).collect();
     let pair = |index: usize| {
         let round = index / CATEGORIES.len();
         (CATEGORIES[index % CATEGORIES.len()], MARKERS[(index + 3 * round) % MARKERS.len()])
     };
-    let mut free = (0..).map(pair).filter(|pair| !taken.contains(pair));
+    let first = (0..CATEGORIES.len()).map(pair).filter(|(colour, _)| !colours.contains(colour));
+    let again = (CATEGORIES.len()..).map(pair).filter(|pair| !taken.contains(pair));
+    let mut free = first.chain(again);
     let looks = labels.iter().map(|label| {
-        let (colour, marker) = own(label).or_else(|| free.next()).expect("there is always a next one");
+        let (colour, marker) = named(label).or_else(|| free.next()).expect("there is always a next one");
         (Look { label: (*label).to_owned(), colour }, marker)
     });
     looks.collect()
@@ -132,31 +155,43 @@ pub(crate) const STATES: [(&str, Colour); 5] = [
 /// A state of a number that the kernel does not have.
 pub(crate) const UNKNOWN_STATE: Colour = GREY;
 
-/// Policies, by their names in the scenario.
-const POLICIES: [(&str, &str, Colour); 3] =
-    [("none", "no policy", GREY), ("fixed", "fixed bound", GREEN), ("formula", "formula", BLUE)];
-
-/// How a policy is called and drawn; one that is not in the table by its own name, in grey.
+/// How a policy is called and drawn, by its name in the scenario.
 pub(crate) fn policy(name: &str) -> Look {
-    let known = POLICIES.iter().find(|(known, ..)| *known == name);
-    let (label, colour) = known.map_or((name, GREY), |(_, label, colour)| (*label, *colour));
-    Look { label: label.to_owned(), colour }
+    let label = match name {
+        "none" => "no policy",
+        "fixed" => "fixed bound",
+        other => other,
+    };
+    Look { label: label.to_owned(), colour: named(name).map_or(GREY, |(colour, _)| colour) }
 }
 
-/// How the cases of a comparison are drawn: a case whose hosts all have one policy in the colour of that policy, as
-/// long as no case before has it; the others in the next colour that is free.
-pub(crate) fn cases(comparison: &Comparison) -> Vec<Look> {
-    let mut looks: Vec<Look> = Vec::new();
-    for (index, case) in comparison.cases.iter().enumerate() {
-        let own = case.runs.first().and_then(only_policy).map(|name| policy(&name).colour);
-        let free = |colour: &Colour| looks.iter().all(|look| look.colour != *colour);
-        let colour = own
-            .filter(&free)
-            .or_else(|| CATEGORIES.into_iter().find(&free))
-            .unwrap_or_else(|| step(index as f64 / comparison.cases.len() as f64));
-        looks.push(Look { label: case.label.clone(), colour });
+/// Every policy that decides for a connection of these cases.
+pub(crate) fn policies(comparison: &Comparison) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for flow in comparison.cases.iter().flat_map(|case| &case.runs).flat_map(|run| &run.flows) {
+        if !names.contains(&flow.policy) {
+            names.push(flow.policy.clone());
+        }
     }
-    looks
+    names
+}
+
+/// How the cases of a comparison are drawn. Where they differ in their policies, a case whose hosts all have one policy has
+/// the colour of that policy, which two cases may share; the others have what is free. Else each has a colour of its own.
+pub(crate) fn cases(comparison: &Comparison) -> Vec<Look> {
+    let policies = policies(comparison);
+    let by_policy = policies.len() > 1;
+    let of_policies: Vec<Colour> = policies.iter().map(|name| policy(name).colour).collect();
+    let mut free = free_categories(if by_policy { &of_policies } else { &[] });
+    let look = |(index, case): (usize, &CaseResult)| {
+        let own = case.runs.first().filter(|_| by_policy).and_then(only_policy);
+        let colour = own
+            .map(|name| policy(&name).colour)
+            .or_else(|| free.next())
+            .unwrap_or_else(|| step(index as f64 / comparison.cases.len() as f64));
+        Look { label: case.label.clone(), colour }
+    };
+    comparison.cases.iter().enumerate().map(look).collect()
 }
 
 fn only_policy(run: &RunResult) -> Option<String> {
@@ -176,22 +211,16 @@ impl FlowLooks {
         for flow in &run.flows {
             let kind = kind(flow);
             if !kinds.iter().any(|(known, _)| *known == kind) {
-                let colour = CATEGORIES[kinds.len() % CATEGORIES.len()];
-                kinds.push((kind.clone(), Look { label: kind, colour }));
+                kinds.push((kind.clone(), Look { label: kind, colour: GREY }));
             }
         }
         let hosts = run.flows.iter().map(|flow| usize::from(flow.host) + 1).max().unwrap_or(0);
-        Self { kinds: shortened(kinds), hosts }
-    }
-
-    /// As one of several runs that together have so many hosts, so that a host has the same colour in all.
-    pub(crate) fn among(self, hosts: usize) -> Self {
-        Self { hosts: hosts.max(self.hosts), ..self }
-    }
-
-    /// So many hosts.
-    pub(crate) const fn hosts(&self) -> usize {
-        self.hosts
+        let mut kinds = shortened(kinds);
+        // Kinds that differ in their policy or their congestion control only look as that does everywhere.
+        let labels: Vec<String> = kinds.iter().map(|(_, look)| look.label.clone()).collect();
+        let looks = lines(&labels.iter().map(String::as_str).collect::<Vec<_>>());
+        kinds.iter_mut().zip(looks).for_each(|((_, look), (drawn, _))| look.colour = drawn.colour);
+        Self { kinds, hosts }
     }
 
     /// Whether a colour stands for a kind of connection and not for a host.
@@ -212,7 +241,7 @@ impl FlowLooks {
         if self.by_kind() {
             return Ok(self.kinds.iter().map(|(_, look)| look.clone()).collect());
         }
-        if self.hosts > CATEGORIES.len() {
+        if self.hosts > MOST_HOST_CATEGORIES {
             return Err(self.hosts);
         }
         let look = |index| Look { label: format!("host {index}"), colour: host(index, self.hosts) };
@@ -222,7 +251,7 @@ impl FlowLooks {
 
 /// Hosts by number: categories while they last, else steps of the ramp.
 pub(crate) fn host(index: usize, hosts: usize) -> Colour {
-    if hosts <= CATEGORIES.len() {
+    if hosts <= MOST_HOST_CATEGORIES {
         CATEGORIES[index % CATEGORIES.len()]
     } else {
         step(index as f64 / (hosts - 1) as f64)
@@ -278,6 +307,18 @@ mod tests {
     }
 
     #[test]
+    fn a_policy_has_one_colour_and_no_two_have_the_same() {
+        let names =
+            ["none", "fixed", "formula", "lasthop", "table", "cooperative", "cooperative-loose", "count", "keceli"];
+        let colours: Vec<Colour> = names.iter().map(|name| policy(name).colour).collect();
+        for (index, (name, colour)) in names.iter().zip(&colours).enumerate() {
+            assert!(!colours[..index].contains(colour), "{name}");
+            assert_eq!(lines(&["x", name])[1].0.colour, *colour, "{name}");
+            assert_eq!(lines(&[&policy(name).label])[0].0.colour, *colour, "{name}");
+        }
+    }
+
+    #[test]
     fn no_two_lines_of_a_figure_look_alike() {
         let labels =
             ["UCC, 10 ms", "UCC", "NewReno", "x", "bbr", "y", "z", "a", "b", "c", "d", "e", "f", "g", "h", "i"];
@@ -286,7 +327,10 @@ mod tests {
             let alike = looks[..index].iter().find(|(other, same)| other.colour == look.colour && same == marker);
             assert_eq!(alike, None, "{}", look.label);
         }
-        // Without controls as before: the first two categories.
+        for (index, (look, _)) in looks[..CATEGORIES.len()].iter().enumerate() {
+            assert!(looks[..index].iter().all(|(other, _)| other.colour != look.colour), "{}", look.label);
+        }
+        // Where nothing has a name: the first two categories.
         let (first, second) = (&lines(&["a", "b"])[0], &lines(&["a", "b"])[1]);
         assert_eq!((first.0.colour, first.1, second.0.colour), (BLUE, Marker::Circle, VERMILLION));
     }

@@ -69,12 +69,47 @@ fn a_comparison_is_kept_with_each_of_its_runs() {
     for file in ["report.html", "result.json", "series.parquet", "queues.parquet", "figures/cwnd.svg"] {
         assert!(folder.path.join("cases/2-agent-formula").join(file).exists(), "{file}");
     }
-    for name in ["summary", "tradeoff", "goodput", "rtt", "queue"] {
+    for name in ["before-and-after", "summary", "tradeoff", "queue"] {
         assert!(text(&folder.path.join(format!("figures/{name}.svg"))).len() < 1_500_000, "{name}");
     }
     let page = text(&folder.path.join("report.html"));
     assert_self_contained(&page);
     assert!(page.contains("--case &#39;agent, formula: hosts.0.policy=formula&#39;"));
+}
+
+#[test]
+fn a_colour_is_a_policy_in_every_figure_of_a_comparison() {
+    let folder = folder("comparison-colours");
+    let (comparison, runs) = example::demo();
+    report::write_comparison(&folder.path, &comparison, &runs).expect("a report");
+    // The cases: none, formula, fixed, none with another congestion control; and what is in no case.
+    let (grey, blue, green, vermillion) = ("#8A93A0", "#0072B2", "#009E73", "#D55E00");
+    for (name, marks) in [("summary", "<rect"), ("tradeoff", "<circle"), ("before-and-after", "<rect")] {
+        let svg = text(&folder.path.join(format!("figures/{name}.svg")));
+        let drawn = |colour: &str| {
+            svg.split('<').filter(|shape| shape.starts_with(&marks[1..]) && shape.contains(colour)).count()
+        };
+        assert!(drawn(blue) > 0 && drawn(green) == drawn(blue), "{name}: {} and {}", drawn(blue), drawn(green));
+        assert_eq!(drawn(grey), 2 * drawn(blue), "{name}");
+        assert_eq!(drawn(vermillion), 0, "{name}");
+    }
+    // A bar for each of ten hosts, and a swatch for the case.
+    let svg = text(&folder.path.join("figures/before-and-after.svg"));
+    assert_eq!(svg.split('<').filter(|shape| shape.starts_with("rect") && shape.contains(blue)).count(), 11);
+    assert!(svg.contains("log scale") && svg.contains("equal share") && svg.contains("agent, formula"), "{svg:.2000}");
+}
+
+#[test]
+fn figures_of_several_seeds_say_what_their_bars_and_lines_are() {
+    let folder = folder("comparison-said");
+    let (comparison, runs) = example::comparison(&["hosts.0.policy=none,formula"], 3);
+    report::write_comparison(&folder.path, &comparison, &runs).expect("a report");
+    let page = text(&folder.path.join("report.html"));
+    for said in
+        ["Means over 3 seeds; the bars are their 95 % confidence intervals.", "Seed 1 alone, one of 3.", ">seed 1: "]
+    {
+        assert!(page.contains(said), "{said}");
+    }
 }
 
 #[test]

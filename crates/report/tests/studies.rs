@@ -18,6 +18,7 @@ What this says of <networks> is nothing."""
 scenario = "base.toml"
 seeds = 5
 set.duration_s = 12
+set.warmup_s = 10
 
 [[cases]]
 label = "fixed rate"
@@ -175,7 +176,7 @@ fn the_table_says_what_the_runs_were() {
         line.unwrap_or_else(|| panic!("no {begin} in {table}")).to_owned()
     };
     // Seeds 1, 2, 3 make 1.00, 1.05, 0.95 of 20·10^−0.15 = 14.16; s = 0.708, t(2)·s/√3 = 4.30265·0.408757 = 1.7588.
-    let ten = row("10", "Total throughput, delay=256");
+    let ten = row("10", "Total throughput, RTT of the path 256 ms");
     assert!(ten.contains("14.16 ± 1.76") && ten.contains("2.000 ± 0.248") && ten.contains("13.45"), "{ten}");
     // From 20 to 20/10: each of six less than the one before; judged at four places, so in a matrix of its own.
     assert!(row("ARF, OFDM rates, delay=256", "Claims").contains("-1.000 yes"), "{table}");

@@ -36,10 +36,10 @@ mod traffic;
 mod wiring;
 
 pub use comparison::{CaseResult, CaseSummary, Comparison, DeliverySummary, Setting, Spread, Varied};
+pub use effect::{IneffectiveKey, ineffective_keys};
 pub use error::{KeyError, ResultError, ScenarioError};
 pub use last_link::{Knowledge, LastLink};
 pub use measure::{DeliveryResult, Distribution};
-pub use effect::{IneffectiveKey, ineffective_keys};
 pub use memory::MemoryEstimate;
 pub use overrides::{Case, Override, Vary};
 pub use result::{

@@ -135,7 +135,7 @@ fn each_point_has_its_mean_and_the_interval_around_it() {
 fn a_figure_has_a_panel_a_line_and_a_reference_for_each_of_what_it_shows() {
     let figure = &result_of(STUDY, 3).figures[0];
     let panels: Vec<&str> = figure.panels.iter().map(|panel| panel.label.as_str()).collect();
-    assert_eq!(panels, ["delay=4", "delay=256"]);
+    assert_eq!(panels, ["RTT of the path 4 ms", "RTT of the path 256 ms"]);
     let lines: Vec<&str> = figure.panels[0].lines.iter().map(|line| line.label.as_str()).collect();
     assert_eq!(lines, ["fixed", "ARF"]);
     assert_eq!(figure.panels[1].lines[1].marks[2].x, Level::Number(10.0));

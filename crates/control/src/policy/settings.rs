@@ -187,6 +187,25 @@ impl PolicyName {
             Self::Lasthop => "lasthop",
         }
     }
+
+    /// How long it takes from the first upload until what a run shows is the policy and no longer its beginning: about so
+    /// much of a run is warm-up. Zero for what bounds from the first tick, or when a round trip has risen, whenever that is.
+    pub const fn settles_after(self) -> Span {
+        match self {
+            // Its first look at the number of terminals.
+            Self::Count => Span::from_secs(10),
+            // It looks on for 10 s, and then the first queues drain: up to 30 s behind an access point that has fallen back to
+            // slow rates.
+            Self::Lasthop => Span::from_secs(40),
+            Self::None
+            | Self::Fixed
+            | Self::Table
+            | Self::Formula
+            | Self::Cooperative
+            | Self::CooperativeLoose
+            | Self::Keceli => Span::ZERO,
+        }
+    }
 }
 
 impl fmt::Display for PolicyName {

@@ -6,53 +6,50 @@ use super::canvas::{
 };
 use super::lines::{Entry, draw_legend, legend_height};
 use crate::style::{Colour, FlowLooks, GRID, INK, LIMIT, Look, MUTED};
-use scenario::{CaseSummary, Comparison, RunResult, Spread};
+use scenario::measure::mean;
+use scenario::study::Interval;
+use scenario::{CaseResult, Comparison, FlowResult, RunResult};
 
 /// Goodput of a host and how it is drawn.
-struct Bar {
+pub(crate) struct Bar {
     host: u16,
     goodput_mbps: f64,
     colour: Colour,
 }
 
-/// Hosts of one run, or of one case.
-struct Group {
-    look: Option<Look>,
-    bars: Vec<Bar>,
-}
+/// The dashed line.
+pub(crate) const EQUAL_SHARE: &str = "equal share";
 
 /// Goodput of each host of one run.
 pub(crate) fn goodput_of_run(run: &RunResult) -> Option<Svg> {
     let looks = FlowLooks::of(run);
-    let entries: Vec<Entry> = match looks.legend() {
+    let mut entries: Vec<Entry> = match looks.legend() {
         Ok(kinds) if looks.by_kind() => kinds.into_iter().map(Entry::Box).collect(),
         _ => Vec::new(),
     };
+    entries.push(Entry::Limit(EQUAL_SHARE.to_owned()));
     // Colours that stand for hosts say no more than the numbers below the bars: here all are one.
     let plain = crate::style::host(0, 1);
-    let colour = |flow: &scenario::FlowResult| if looks.by_kind() { looks.colour(flow) } else { plain };
-    let group = Group { look: None, bars: bars(run, colour) };
-    goodput(&[group], entries, "Goodput of each host")
-}
-
-/// Goodput of each host, case by case; of a case with several seeds the first.
-pub(crate) fn goodput_of_cases(comparison: &Comparison, looks: &[Look]) -> Option<Svg> {
-    // With their numbers, for a name that does not fit below its bars.
-    let numbered = looks
-        .iter()
-        .enumerate()
-        .map(|(index, look)| Look { label: format!("{}  {}", index + 1, look.label), colour: look.colour });
-    let numbered: Vec<Look> = numbered.collect();
-    let group = |(case, look): (&scenario::CaseResult, &Look)| {
-        let run = case.runs.first()?;
-        Some(Group { look: Some(look.clone()), bars: bars(run, |_| look.colour) })
+    let bars = bars(run, |flow| if looks.by_kind() { looks.colour(flow) } else { plain });
+    if bars.is_empty() {
+        return None;
+    }
+    let panel = Panel {
+        left: MARGIN_LEFT,
+        top: legend_height(&entries) + 30.0,
+        width: WIDTH - MARGIN_LEFT - MARGIN_RIGHT,
+        height: 210.0,
+        x: Axis::Linear { from: 0.0, to: 1.0 },
+        y: goodput_axis([bars.as_slice()].into_iter()),
     };
-    let groups: Vec<Group> = comparison.cases.iter().zip(&numbered).filter_map(group).collect();
-    let entries = numbered.iter().cloned().map(Entry::Box).collect();
-    goodput(&groups, entries, "Goodput of each host, case by case")
+    Some(draw("Goodput of each host", panel.bottom() + 46.0, |canvas| {
+        draw_legend(canvas, &entries);
+        draw_goodput(canvas, &panel, &bars);
+    }))
 }
 
-fn bars(run: &RunResult, colour: impl Fn(&scenario::FlowResult) -> Colour) -> Vec<Bar> {
+/// The bars of the hosts of a run, in the colours of their connections.
+pub(crate) fn bars(run: &RunResult, colour: impl Fn(&FlowResult) -> Colour) -> Vec<Bar> {
     let mut bars: Vec<Bar> = Vec::new();
     for flow in &run.flows {
         let colour = colour(flow);
@@ -64,78 +61,68 @@ fn bars(run: &RunResult, colour: impl Fn(&scenario::FlowResult) -> Colour) -> Ve
     bars
 }
 
-fn goodput(groups: &[Group], entries: Vec<Entry>, title: &str) -> Option<Svg> {
-    let count: usize = groups.iter().map(|group| group.bars.len()).sum();
-    if count == 0 {
-        return None;
-    }
-    let highest = groups.iter().flat_map(|group| &group.bars).map(|bar| bar.goodput_mbps).fold(0.0, f64::max);
-    let entries: Vec<Entry> = entries.into_iter().chain([Entry::Limit("equal share".to_owned())]).collect();
-    let top = legend_height(&entries) + 30.0;
-    let panel = Panel {
-        left: MARGIN_LEFT,
-        top,
-        width: WIDTH - MARGIN_LEFT - MARGIN_RIGHT,
-        height: 210.0,
-        x: Axis::Linear { from: 0.0, to: 1.0 },
-        y: Axis::from_zero(highest, 8),
-    };
-    let below = if groups.len() > 1 { 52.0 } else { 46.0 };
-    Some(draw(title, panel.bottom() + below, |canvas| {
-        draw_legend(canvas, &entries);
-        panel.draw_y(canvas, "goodput (Mb/s)");
-        canvas.line((panel.left, panel.bottom()), (panel.right(), panel.bottom()), Pen::new(MUTED, 1.0));
-        let space = panel.width / (count as f64 + (groups.len() as f64 - 1.0) * 1.5 + 0.5);
-        let mut left = panel.left + space * 0.25;
-        for group in groups {
-            draw_group(canvas, &panel, group, left, space);
-            left += space * (group.bars.len() as f64 + 1.5);
-        }
-        if groups.len() == 1 {
-            canvas.text("host", panel.left + panel.width / 2.0, panel.bottom() + 31.0, Ink::label(Beside::Middle));
-        }
-    }))
+/// The axis that has room for all of these.
+pub(crate) fn goodput_axis<'a>(groups: impl Iterator<Item = &'a [Bar]>) -> Axis {
+    Axis::from_zero(groups.flatten().map(|bar| bar.goodput_mbps).fold(0.0, f64::max), 8)
 }
 
-fn draw_group(canvas: &mut Canvas<'_>, panel: &Panel, group: &Group, left: f64, space: f64) {
+/// A bar for each host, and their equal share.
+pub(crate) fn draw_goodput(canvas: &mut Canvas<'_>, panel: &Panel, bars: &[Bar]) {
+    panel.draw_y(canvas, "goodput (Mb/s)");
+    canvas.line((panel.left, panel.bottom()), (panel.right(), panel.bottom()), Pen::new(MUTED, 1.0));
+    let space = panel.width / (bars.len() as f64 + 0.5);
+    let left = panel.left + space * 0.25;
     let width = (space * 0.8).min(46.0);
-    for (index, bar) in group.bars.iter().enumerate() {
+    let every = ((text_width("99", SMALL) + 4.0) / space).ceil() as usize;
+    for (index, bar) in bars.iter().enumerate() {
         let middle = left + (index as f64 + 0.5) * space;
         let top = panel.y_at(bar.goodput_mbps);
         canvas.rectangle(middle - width / 2.0, top, width, panel.bottom() - top, bar.colour, 1.0);
-        let every = ((text_width("99", SMALL) + 4.0) / space).ceil() as usize;
         if index % every.max(1) == 0 {
             canvas.text(&bar.host.to_string(), middle, panel.bottom() + 14.0, Ink::label(Beside::Middle));
         }
     }
-    let right = left + group.bars.len() as f64 * space;
-    let sum: f64 = group.bars.iter().map(|bar| bar.goodput_mbps).sum();
-    let share = panel.y_at(sum / group.bars.len().max(1) as f64);
-    canvas.line((left, share), (right, share), Pen::new(LIMIT, 1.5));
-    if let Some(look) = &group.look {
-        let room = right - left + space;
-        let ink = Ink { size: SMALL, colour: INK, beside: Beside::Middle };
-        let number = look.label.split(' ').next().unwrap_or_default();
-        let label = if text_width(&look.label, SMALL) <= room { &look.label } else { number };
-        canvas.text(label, (left + right) / 2.0, panel.bottom() + 34.0, ink);
-    }
+    let sum: f64 = bars.iter().map(|bar| bar.goodput_mbps).sum();
+    let share = panel.y_at(sum / bars.len().max(1) as f64);
+    canvas.line((panel.left, share), (panel.right(), share), Pen::new(LIMIT, 1.5));
+    canvas.text("host", panel.left + panel.width / 2.0, panel.bottom() + 31.0, Ink::label(Beside::Middle));
 }
 
 /// One column of the summary.
 struct Column {
     name: &'static str,
     highest: Option<f64>,
-    spread: fn(&CaseSummary) -> Option<Spread>,
+    figure: fn(&RunResult) -> Option<f64>,
 }
 
 const COLUMNS: [Column; 3] = [
-    Column { name: "aggregate goodput (Mb/s)", highest: None, spread: |summary| Some(summary.aggregate_goodput_mbps) },
-    Column { name: "Jain's index", highest: Some(1.0), spread: |summary| summary.jain_index },
-    Column { name: "RTT, 95th percentile (ms)", highest: None, spread: |summary| summary.rtt_p95_ms },
+    Column { name: "aggregate goodput (Mb/s)", highest: None, figure: |run| Some(run.aggregate_goodput_mbps) },
+    Column { name: "Jain's index", highest: Some(1.0), figure: |run| run.jain_index },
+    Column { name: "RTT, 95th percentile (ms)", highest: None, figure: |run| run.rtt_ms.map(|rtt| rtt.p95) },
 ];
 
+/// The mean of a figure over the seeds of a case, and where the true mean is with 95 % confidence: as in studies.
+#[derive(Clone, Copy)]
+pub(crate) struct Mean {
+    pub(crate) value: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+}
+
+impl Mean {
+    /// `None` where no run has the figure. Without an interval, of one seed, both ends are the mean.
+    pub(crate) fn of(case: &CaseResult, figure: fn(&RunResult) -> Option<f64>) -> Option<Self> {
+        let figures: Vec<f64> = case.runs.iter().filter_map(figure).collect();
+        let value = mean(&figures)?;
+        let interval = Interval::of_mean(&figures);
+        // Two seeds that differ much have an interval of many times their mean: it may end outside the axes.
+        let (low, high) = interval.map_or((value, value), |interval| (interval.low, interval.high));
+        Some(Self { value, low: low.max(0.0), high: high.min(3.0 * value) })
+    }
+}
+
 /// Aggregate goodput, Jain's index and the 95 % quantile of the RTT, one row for each case; where a case ran with
-/// several seeds, a whisker from the least to the greatest.
+/// several seeds, a whisker over the 95 % confidence interval.
 pub(crate) fn summary(comparison: &Comparison, looks: &[Look]) -> Svg {
     const ROW: f64 = 30.0;
     const TOP: f64 = 34.0;
@@ -151,9 +138,8 @@ pub(crate) fn summary(comparison: &Comparison, looks: &[Look]) -> Svg {
             canvas.text(&label, names - 8.0, y, Ink { size: SMALL, colour: INK, beside: Beside::End });
         }
         for (index, column) in COLUMNS.iter().enumerate() {
-            let spreads: Vec<Option<Spread>> =
-                comparison.cases.iter().map(|case| (column.spread)(&case.summary)).collect();
-            let highest = spreads.iter().flatten().map(|spread| spread.max).fold(0.0, f64::max);
+            let means: Vec<Option<Mean>> = comparison.cases.iter().map(|case| Mean::of(case, column.figure)).collect();
+            let highest = means.iter().flatten().map(|mean| mean.high).fold(0.0, f64::max);
             let panel = Panel {
                 left: names + index as f64 * (width + GAP),
                 top: TOP,
@@ -162,12 +148,12 @@ pub(crate) fn summary(comparison: &Comparison, looks: &[Look]) -> Svg {
                 x: column.highest.map_or_else(|| Axis::from_zero(highest, 4), |to| Axis::Linear { from: 0.0, to }),
                 y: Axis::Linear { from: 0.0, to: 1.0 },
             };
-            draw_column(canvas, &panel, column.name, &spreads, looks);
+            draw_column(canvas, &panel, column.name, &means, looks);
         }
     })
 }
 
-fn draw_column(canvas: &mut Canvas<'_>, panel: &Panel, name: &str, spreads: &[Option<Spread>], looks: &[Look]) {
+fn draw_column(canvas: &mut Canvas<'_>, panel: &Panel, name: &str, means: &[Option<Mean>], looks: &[Look]) {
     canvas.text(name, panel.left, panel.top - 20.0, Ink::text(Beside::Start));
     for tick in panel.x.ticks(4) {
         let x = panel.x_at(tick);
@@ -175,24 +161,23 @@ fn draw_column(canvas: &mut Canvas<'_>, panel: &Panel, name: &str, spreads: &[Op
         canvas.text(&number(tick), x, panel.bottom() + 13.0, Ink::label(Beside::Middle));
     }
     let row = panel.height / looks.len() as f64;
-    for (index, (spread, look)) in spreads.iter().zip(looks).enumerate() {
+    for (index, (mean, look)) in means.iter().zip(looks).enumerate() {
         let y = panel.top + (index as f64 + 0.5) * row;
-        let Some(spread) = spread else {
+        let Some(mean) = mean else {
             canvas.text("none", panel.left + 6.0, y, Ink::label(Beside::Start));
             continue;
         };
-        canvas.rectangle(panel.left, y - 9.0, panel.x_at(spread.mean) - panel.left, 18.0, look.colour, 1.0);
-        let end = if spread.max > spread.min {
-            canvas.line((panel.x_at(spread.min), y), (panel.x_at(spread.max), y), Pen::new(INK, 1.5));
-            spread.max
-        } else {
-            spread.mean
-        };
+        canvas.rectangle(panel.left, y - 9.0, panel.x_at(mean.value) - panel.left, 18.0, look.colour, 1.0);
+        if mean.high > mean.low {
+            canvas.line((panel.x_at(mean.low), y), (panel.x_at(mean.high), y), Pen::new(INK, 1.5));
+        }
         let text = if panel.x == (Axis::Linear { from: 0.0, to: 1.0 }) {
-            format!("{:.3}", spread.mean)
+            format!("{:.3}", mean.value)
+        } else if mean.value >= 100.0 {
+            number(mean.value.round())
         } else {
-            if spread.mean >= 100.0 { number(spread.mean.round()) } else { format!("{:.1}", spread.mean) }
+            format!("{:.1}", mean.value)
         };
-        canvas.text(&text, panel.x_at(end) + 6.0, y, Ink { size: SMALL, colour: INK, beside: Beside::Start });
+        canvas.text(&text, panel.x_at(mean.high) + 6.0, y, Ink { size: SMALL, colour: INK, beside: Beside::Start });
     }
 }

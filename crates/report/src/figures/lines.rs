@@ -101,15 +101,7 @@ impl TimeFigure<'_> {
         }
         panel.draw_y(canvas, self.y_name);
         panel.draw_x(canvas, "time (s)");
-        let (width, opacity) = if data.lines.len() > 3 { (1.25, 0.8) } else { (1.5, 1.0) };
-        for line in &data.lines {
-            for part in &line.parts {
-                draw_part(canvas, panel, part, Pen { colour: line.colour, width, opacity });
-            }
-        }
-        for part in &data.limits {
-            draw_part(canvas, panel, part, Pen::new(LIMIT, 1.5));
-        }
+        draw_lines(canvas, panel, data);
     }
 
     fn legend_entries(&self, panels: &[TimePanel]) -> Vec<Entry> {
@@ -126,6 +118,19 @@ impl TimeFigure<'_> {
             entries.push(Entry::Box(Look { label: "warm-up, left out of the result".to_owned(), colour: SHADE }));
         }
         entries
+    }
+}
+
+/// The lines of a panel, then its limits on top.
+pub(crate) fn draw_lines(canvas: &mut Canvas<'_>, panel: &Panel, data: &TimePanel) {
+    let (width, opacity) = if data.lines.len() > 3 { (1.25, 0.8) } else { (1.5, 1.0) };
+    for line in &data.lines {
+        for part in &line.parts {
+            draw_part(canvas, panel, part, Pen { colour: line.colour, width, opacity });
+        }
+    }
+    for part in &data.limits {
+        draw_part(canvas, panel, part, Pen::new(LIMIT, 1.5));
     }
 }
 

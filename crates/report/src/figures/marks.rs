@@ -93,7 +93,19 @@ impl Looks {
 /// Where a level is along the axis: numbers by their value, words one after the other.
 struct Levels(Option<Vec<String>>);
 
+/// Of the room of a word, what the marks of all lines at it take.
+const SPREAD: f64 = 0.5;
+
 impl Levels {
+    const fn are_words(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// How far beside its word the mark of a line stands, so that the marks of several lines do not cover each other.
+    fn shift(&self, line: usize, lines: usize) -> f64 {
+        if self.are_words() { ((line as f64 + 0.5) / lines as f64 - 0.5) * SPREAD } else { 0.0 }
+    }
+
     fn place(&self, level: &Level) -> f64 {
         match (&self.0, level) {
             (None, Level::Number(number)) => *number,
@@ -141,15 +153,31 @@ fn ends(numbers: impl Iterator<Item = f64>) -> (f64, f64) {
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, greatest), number| (least.min(number), greatest.max(number)))
 }
 
+fn lines_of(panels: &[PanelResult]) -> impl Iterator<Item = &LineResult> {
+    panels.iter().flat_map(|panel| panel.lines.iter().chain(&panel.references))
+}
+
+/// Whether these measures are at most 1 by what they are.
+fn is_share(measures: &str) -> bool {
+    measures.split(", ").all(|measure| {
+        let name = measure.rsplit('.').next().unwrap_or(measure);
+        name.starts_with("jain_index") || name == "utilization" || measure.contains("state_shares")
+    })
+}
+
 fn upright_axis(figure: &FigureResult, panel: &PanelResult, own: bool) -> Axis {
     let panels = if own { std::slice::from_ref(panel) } else { &figure.panels };
-    let lines = panels.iter().flat_map(|panel| panel.lines.iter().chain(&panel.references));
     let of_mark = |mark: &MarkResult| {
         let ends = mark.ci95.map(|interval| [interval.low, interval.high]);
         mark.y.into_iter().chain(ends.into_iter().flatten()).collect::<Vec<_>>()
     };
-    let numbers: Vec<f64> = lines.flat_map(|line| &line.marks).flat_map(of_mark).collect();
+    let numbers: Vec<f64> = lines_of(panels).flat_map(|line| &line.marks).flat_map(of_mark).collect();
     let (_, greatest) = ends(numbers.iter().copied());
+    // What a share cannot be has no place on its axis: an interval around it ends there too.
+    let drawn = lines_of(panels).flat_map(|line| &line.marks).filter_map(|mark| mark.y).fold(0.0, f64::max);
+    if is_share(&figure.y) && !figure.log_y && drawn > 0.5 && drawn <= 1.0 {
+        return Axis::Linear { from: 0.0, to: 1.0 };
+    }
     let (least, _) = ends(numbers.iter().copied().filter(|number| *number > 0.0));
     if figure.log_y && least.is_finite() {
         Axis::Log { from: least / 1.3, to: greatest * 1.3 }
@@ -178,20 +206,30 @@ fn draw_panel(
     draw_level_axis(canvas, panel, figure, levels);
     for line in &data.references {
         let Some(look) = looks.references.iter().find(|look| look.label == line.label) else { continue };
-        draw_line(canvas, panel, line, levels, Pen::new(look.colour, 1.5));
+        let pen = Pen::new(look.colour, 1.5);
+        if levels.are_words() {
+            draw_at_words(canvas, panel, line, levels, pen);
+            continue;
+        }
+        draw_line(canvas, panel, line, levels, pen);
         if line.marks.len() == 1 {
             line.marks
                 .iter()
-                .filter_map(|mark| place(panel, mark, levels))
+                .filter_map(|mark| place(panel, mark, levels, 0.0))
                 .for_each(|at| canvas.circle(at, 2.0, look.colour));
         }
     }
-    for line in &data.lines {
+    for (index, line) in data.lines.iter().enumerate() {
         let (look, marker) = looks.line(&line.label);
-        draw_line(canvas, panel, line, levels, Pen { colour: look.colour, width: 1.5, opacity: 0.85 });
+        let shift = levels.shift(index, data.lines.len());
+        // Words have no order: a line from one to the next would say that there is something between them.
+        if !levels.are_words() {
+            draw_line(canvas, panel, line, levels, Pen { colour: look.colour, width: 1.5, opacity: 0.85 });
+        }
         for mark in &line.marks {
-            draw_interval(canvas, panel, mark, levels, Pen::new(look.colour, 1.5));
-            if let Some(at) = place(panel, mark, levels).filter(|_| line.marks.len() <= MOST_MARKERS) {
+            draw_interval(canvas, panel, mark, levels.place(&mark.x) + shift, Pen::new(look.colour, 1.5));
+            let at = place(panel, mark, levels, shift);
+            if let Some(at) = at.filter(|_| levels.are_words() || line.marks.len() <= MOST_MARKERS) {
                 draw_marker(canvas, at, *marker, look.colour);
             }
         }
@@ -219,13 +257,23 @@ fn draw_level_axis(canvas: &mut Canvas<'_>, panel: &Panel, figure: &FigureResult
     canvas.text(&name, panel.left + panel.width / 2.0, bottom + 31.0 + lower, Ink::label(Beside::Middle));
 }
 
-fn place(panel: &Panel, mark: &MarkResult, levels: &Levels) -> Option<(f64, f64)> {
-    mark.y.map(|y| panel.at(levels.place(&mark.x), y))
+fn place(panel: &Panel, mark: &MarkResult, levels: &Levels, shift: f64) -> Option<(f64, f64)> {
+    mark.y.map(|y| panel.at(levels.place(&mark.x) + shift, y))
+}
+
+/// What is known beforehand of each word, over the width of its marks.
+fn draw_at_words(canvas: &mut Canvas<'_>, panel: &Panel, line: &LineResult, levels: &Levels, pen: Pen) {
+    for mark in &line.marks {
+        let end = |shift: f64| place(panel, mark, levels, shift);
+        if let (Some(from), Some(to)) = (end(-0.7 * SPREAD), end(0.7 * SPREAD)) {
+            canvas.line(from, to, pen);
+        }
+    }
 }
 
 /// Parted where there is nothing.
 fn draw_line(canvas: &mut Canvas<'_>, panel: &Panel, line: &LineResult, levels: &Levels, pen: Pen) {
-    let places: Vec<Option<(f64, f64)>> = line.marks.iter().map(|mark| place(panel, mark, levels)).collect();
+    let places: Vec<Option<(f64, f64)>> = line.marks.iter().map(|mark| place(panel, mark, levels, 0.0)).collect();
     for part in places.split(Option::is_none) {
         let points: Vec<(f64, f64)> = part.iter().flatten().copied().collect();
         if points.len() > 1 {
@@ -234,9 +282,9 @@ fn draw_line(canvas: &mut Canvas<'_>, panel: &Panel, line: &LineResult, levels: 
     }
 }
 
-fn draw_interval(canvas: &mut Canvas<'_>, panel: &Panel, mark: &MarkResult, levels: &Levels, pen: Pen) {
+fn draw_interval(canvas: &mut Canvas<'_>, panel: &Panel, mark: &MarkResult, place: f64, pen: Pen) {
     let Some(interval) = mark.ci95 else { return };
-    let x = panel.x_at(levels.place(&mark.x));
+    let x = panel.x_at(place);
     let (low, high) = (panel.y_at(interval.low), panel.y_at(interval.high));
     // Within the mark it could not be seen.
     if low - high < 2.0 {
@@ -331,6 +379,27 @@ mod tests {
         let svg = draw_figure(&figure(marks), HostsKind::Simulated).text;
         assert_eq!(svg.matches("<polyline").count(), 2, "{svg}");
         assert_eq!(svg.matches("<circle").count(), 5, "{svg}");
+    }
+
+    #[test]
+    fn words_are_not_joined_and_the_marks_of_several_lines_stand_beside_each_other() {
+        let words = || ["fixed", "minstrel", "arf"].map(|x| mark(Level::Text(x.into()), 3.0)).to_vec();
+        let mut figure = figure(words());
+        let reference = LineResult { label: "theory".into(), source: None, marks: words() };
+        figure.panels[0].references.push(reference);
+        assert_eq!(draw_figure(&figure, HostsKind::Simulated).text.matches("<polyline").count(), 0);
+        let (_, levels) = level_axis(&figure);
+        assert_eq!((levels.shift(0, 2), levels.shift(1, 2), levels.shift(0, 1)), (-0.125, 0.125, 0.0));
+        let numbers = Levels(None);
+        assert_eq!(numbers.shift(0, 2), 0.0);
+    }
+
+    #[test]
+    fn the_axis_of_a_share_ends_at_one() {
+        let share = FigureResult { y: "jain_index".into(), ..figure(vec![mark(Level::Number(1.0), 0.98)]) };
+        assert_eq!(upright_axis(&share, &share.panels[0], false), Axis::Linear { from: 0.0, to: 1.0 });
+        let times = FigureResult { y: "rtt_ms.mean".into(), ..share.clone() };
+        assert!(upright_axis(&times, &times.panels[0], false) != Axis::Linear { from: 0.0, to: 1.0 });
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod bars;
 mod canvas;
+mod cases;
 mod lines;
 mod marks;
 mod states;
@@ -64,49 +65,80 @@ pub(crate) fn of_run(run: &RunResult, series: &Series) -> Vec<Figure> {
     figures
 }
 
-/// The figures that set the cases of a comparison side by side; of a case with several seeds the first.
+/// What the bars of figures with means over seeds are; nothing of one seed.
+fn bars_of(seeds: usize) -> String {
+    match seeds {
+        0 | 1 => "One seed: there are no confidence intervals.".to_owned(),
+        seeds => format!("Means over {seeds} seeds; the bars are their 95 % confidence intervals."),
+    }
+}
+
+/// The figures that set the cases of a comparison side by side; what is over time, of a case with several seeds the first.
 pub(crate) fn of_comparison(comparison: &Comparison, runs: &[CaseRun]) -> Vec<Figure> {
     let looks = style::cases(comparison);
-    let seeds = if comparison.seeds.len() > 1 {
-        format!(" Means over {} seeds, from the least to the greatest.", comparison.seeds.len())
-    } else {
-        String::new()
+    let seeds = bars_of(comparison.seeds.len());
+    let one = match comparison.seeds.as_slice() {
+        [first, _, ..] => format!(" Seed {first} alone, one of {}.", comparison.seeds.len()),
+        _ => String::new(),
     };
-    let mut figures = vec![Figure {
+    let firsts = first_runs(comparison, runs, &looks);
+    let mut figures = Vec::new();
+    figures.extend(before_and_after(comparison, &firsts, &one));
+    figures.push(Figure {
         name: "summary".into(),
         title: "The cases at a glance".into(),
-        caption: format!("Better is more goodput, a Jain's index nearer to 1, and a shorter RTT.{seeds}"),
+        caption: format!("Better is more goodput, a Jain's index nearer to 1, and a shorter RTT. {seeds}"),
         svg: bars::summary(comparison, &looks).text,
-    }];
+    });
     figures.extend(tradeoff::tradeoff(comparison, &looks).map(|svg| Figure {
         name: "tradeoff".into(),
         title: "Goodput against round-trip time".into(),
-        caption: format!("The best cases are at the top left: much goodput, short round trips.{seeds}"),
+        caption: format!("The best cases are at the top left: much goodput, short round trips. {seeds}"),
         svg: svg.text,
     }));
-    let one = if comparison.seeds.len() > 1 {
-        format!(" The first of {} seeds.", comparison.seeds.len())
-    } else {
-        String::new()
-    };
-    figures.extend(bars::goodput_of_cases(comparison, &looks).map(|svg| Figure {
-        name: "goodput".into(),
-        title: "Goodput of each host, case by case".into(),
-        caption: format!("Within a case, bars of one height are a fair share.{one}"),
-        svg: svg.text,
-    }));
-    let firsts = first_runs(comparison, runs, &looks);
-    figures.extend(rtt_of_cases(&firsts, &one));
     figures.extend(queue(&firsts).map(|figure| Figure { caption: format!("{}{one}", figure.caption), ..figure }));
     figures
 }
 
+/// Colours stand for policies where the cases differ in them, else for cases.
+fn before_and_after(comparison: &Comparison, runs: &[Shown<'_>], one: &str) -> Option<Figure> {
+    let policies = style::policies(comparison);
+    let by_policy = policies.len() > 1;
+    let columns = columns(runs.iter().map(|(_, run, _)| run.flows.len()).sum(), cases::COLUMNS);
+    let row = |(look, run, series): &Shown<'_>| {
+        let of_case = look.map_or(style::host(0, 1), |look| look.colour);
+        let colour = |flow: &scenario::FlowResult| if by_policy { style::policy(&flow.policy).colour } else { of_case };
+        let lines = flow_lines(run, &series.flows, columns, |sample| sample.srtt_ms, colour);
+        cases::Row { rtt: panel(*look, run, lines), bars: bars::bars(run, colour), headline: headline(run) }
+    };
+    let rows: Vec<cases::Row> = runs.iter().map(row).collect();
+    let mixed = |run: &RunResult| run.flows.iter().any(|flow| flow.policy != run.flows[0].policy);
+    let explained = by_policy && runs.iter().any(|(_, run, _)| mixed(run));
+    let legend = if explained { policies.iter().map(|name| style::policy(name)).collect() } else { Vec::new() };
+    let svg = cases::draw_cases(&rows, legend)?;
+    let colours = if by_policy { " A colour is a policy." } else { "" };
+    Some(Figure {
+        name: "before-and-after".into(),
+        title: "Round trips over time, and the goodput of each host".into(),
+        caption: format!(
+            "Left: the smoothed round-trip time of each connection; what is above the path's own is time spent in queues. \
+             Right: bars of one height are a fair share. All cases have the same axes.{colours}{one}"
+        ),
+        svg: svg.text,
+    })
+}
+
+/// What a run came to, in a line.
+fn headline(run: &RunResult) -> String {
+    let goodput = format!("{:.1} Mb/s in all", run.aggregate_goodput_mbps);
+    let rtt = run.rtt_ms.map(|rtt| format!("RTT p95 {} ms", number(rtt.p95.round())));
+    let jain = run.jain_index.map(|jain| format!("Jain's index {jain:.2}"));
+    [Some(goodput), rtt, jain].into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
 /// The figures that a study asks for.
 pub(crate) fn of_study(study: &StudyResult) -> Vec<Figure> {
-    let interval = match study.seeds.len() {
-        1 => "One seed: there are no confidence intervals.".to_owned(),
-        seeds => format!("Means over {seeds} seeds; the bars are their 95 % confidence intervals."),
-    };
+    let interval = bars_of(study.seeds.len());
     let figure = |(index, figure): (usize, &scenario::study::FigureResult)| Figure {
         name: name_in_study(index, &figure.title).into(),
         title: figure.title.clone().into(),
@@ -179,39 +211,6 @@ fn rtt_of_run(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
         title: "Round-trip time over time".into(),
         caption: "Smoothed RTT of each connection. What is above the path's own RTT is time spent in queues.".into(),
         svg: figure.draw(&[panel(None, run, lines)]).text,
-    })
-}
-
-fn rtt_of_cases(runs: &[Shown<'_>], one: &str) -> Option<Figure> {
-    let lines: usize = runs.iter().map(|(_, run, _)| run.flows.len()).sum();
-    let columns = columns(lines, 400);
-    let hosts = runs.iter().map(|(_, run, _)| FlowLooks::of(run).hosts()).max().unwrap_or(0);
-    let of = |(look, run, series): &Shown<'_>| {
-        let looks = FlowLooks::of(run).among(hosts);
-        let lines = flow_lines(run, &series.flows, columns, |sample| sample.srtt_ms, |flow| looks.colour(flow));
-        panel(*look, run, lines)
-    };
-    let panels: Vec<TimePanel> = runs.iter().map(of).collect();
-    if panels.iter().all(|panel| panel.lines.is_empty()) {
-        return None;
-    }
-    // The cases may differ in their hosts; the one with the most explains the colours of all.
-    let (_, widest, _) = runs.iter().max_by_key(|(_, run, _)| run.flows.len())?;
-    let figure = TimeFigure {
-        title: "RTT over time, case by case",
-        y_name: "RTT (ms)",
-        legend: legend(&FlowLooks::of(widest)),
-        limit_name: None,
-        by_ratio: true,
-    };
-    Some(Figure {
-        name: "rtt".into(),
-        title: "Round-trip time over time, case by case".into(),
-        caption: format!(
-            "Smoothed RTT of each connection, all cases on the same axes. What is above the path's own RTT is time \
-             spent in queues.{one}"
-        ),
-        svg: figure.draw(&panels).text,
     })
 }
 

@@ -1,22 +1,44 @@
 //! Aggregate goodput against round-trip time: one point for each case, the best towards the top left.
 
+use super::bars::Mean;
 use super::canvas::{Axis, Beside, Ink, MARGIN_LEFT, Panel, Pen, SMALL, Svg, WIDTH, draw, fitted, text_width};
 use crate::style::{GRID, INK, Look, PAPER};
-use scenario::{Comparison, Spread};
+use scenario::{CaseResult, Comparison};
 
 const ROW: f64 = 24.0;
 
+/// Of the circle around a number.
+const RADIUS: f64 = 9.0;
+
+/// Where the number of each point stands: on it, or as near as it does not cover another number.
+fn numbers_beside(places: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let apart = 2.0 * RADIUS + 3.0;
+    let mut taken: Vec<(f64, f64)> = Vec::new();
+    for (x, y) in places {
+        let ring = |ring: u32| {
+            (0..8 * ring).map(move |step| {
+                let angle = f64::from(step) / f64::from(8 * ring) * std::f64::consts::TAU;
+                (x + apart * f64::from(ring) * angle.cos(), y + apart * f64::from(ring) * angle.sin())
+            })
+        };
+        let is_free = |at: &(f64, f64)| taken.iter().all(|other| (other.0 - at.0).hypot(other.1 - at.1) >= apart - 0.5);
+        let free = std::iter::once((*x, *y)).chain((1..20).flat_map(ring)).find(is_free);
+        taken.push(free.unwrap_or((*x, *y)));
+    }
+    taken
+}
+
 /// `None` where no case has an RTT.
 pub(crate) fn tradeoff(comparison: &Comparison, looks: &[Look]) -> Option<Svg> {
-    let points: Vec<(usize, Spread, Spread)> = comparison
-        .cases
-        .iter()
-        .enumerate()
-        .filter_map(|(index, case)| Some((index, case.summary.rtt_p95_ms?, case.summary.aggregate_goodput_mbps)))
-        .collect();
-    let lowest = points.iter().map(|(_, rtt, _)| rtt.min).fold(f64::INFINITY, f64::min);
-    let slowest = points.iter().map(|(_, rtt, _)| rtt.max).fold(0.0, f64::max);
-    let most = points.iter().map(|(.., goodput)| goodput.max).fold(0.0, f64::max);
+    let point = |(index, case): (usize, &CaseResult)| {
+        let rtt = Mean::of(case, |run| run.rtt_ms.map(|rtt| rtt.p95))?;
+        Some((index, rtt, Mean::of(case, |run| Some(run.aggregate_goodput_mbps))?))
+    };
+    let points: Vec<(usize, Mean, Mean)> = comparison.cases.iter().enumerate().filter_map(point).collect();
+    // An interval may reach below every round trip that there was: the axis follows the means.
+    let lowest = points.iter().map(|(_, rtt, _)| rtt.low.max(0.8 * rtt.value)).fold(f64::INFINITY, f64::min);
+    let slowest = points.iter().map(|(_, rtt, _)| rtt.high).fold(0.0, f64::max);
+    let most = points.iter().map(|(.., goodput)| goodput.high).fold(0.0, f64::max);
     if points.is_empty() {
         return None;
     }
@@ -39,13 +61,19 @@ pub(crate) fn tradeoff(comparison: &Comparison, looks: &[Look]) -> Option<Svg> {
         panel.draw_x(canvas, &format!("RTT, 95th percentile (ms){scale}"));
         for (index, rtt, goodput) in &points {
             let colour = looks[*index].colour;
-            let (x, y) = panel.at(rtt.mean, goodput.mean);
-            canvas.line((panel.x_at(rtt.min), y), (panel.x_at(rtt.max), y), Pen::new(colour, 1.5));
-            canvas.line((x, panel.y_at(goodput.min)), (x, panel.y_at(goodput.max)), Pen::new(colour, 1.5));
-            canvas.circle((x, y), 10.5, PAPER);
-            canvas.circle((x, y), 9.0, colour);
+            let (x, y) = panel.at(rtt.value, goodput.value);
+            canvas.line((panel.x_at(rtt.low), y), (panel.x_at(rtt.high), y), Pen::new(colour, 1.5));
+            canvas.line((x, panel.y_at(goodput.low)), (x, panel.y_at(goodput.high)), Pen::new(colour, 1.5));
+            canvas.circle((x, y), 3.5, colour);
+        }
+        let places: Vec<(f64, f64)> = points.iter().map(|(_, rtt, mbps)| panel.at(rtt.value, mbps.value)).collect();
+        for ((index, ..), (place, number)) in points.iter().zip(places.iter().zip(numbers_beside(&places))) {
+            let colour = looks[*index].colour;
+            canvas.line(*place, number, Pen::new(colour, 1.0));
+            canvas.circle(number, RADIUS + 1.5, PAPER);
+            canvas.circle(number, RADIUS, colour);
             let inside = Ink { size: SMALL, colour: PAPER, beside: Beside::Middle };
-            canvas.text(&(index + 1).to_string(), x, y, inside);
+            canvas.text(&(index + 1).to_string(), number.0, number.1, inside);
         }
         for (index, look) in looks.iter().enumerate() {
             let (x, y) = (panel.right() + 36.0, panel.top + (index as f64 + 0.5) * ROW);
@@ -56,4 +84,21 @@ pub(crate) fn tradeoff(comparison: &Comparison, looks: &[Look]) -> Option<Svg> {
         }
     });
     Some(svg)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_number_covers_another_and_a_free_point_has_its_number_on_it() {
+        let places = [(100.0, 100.0), (101.0, 100.0), (100.0, 102.0), (99.0, 99.0), (300.0, 50.0)];
+        let numbers = numbers_beside(&places);
+        assert_eq!((numbers[0], numbers[4]), (places[0], places[4]));
+        for (index, one) in numbers.iter().enumerate() {
+            for other in &numbers[..index] {
+                assert!((one.0 - other.0).hypot(one.1 - other.1) >= 2.0 * RADIUS, "{numbers:?}");
+            }
+        }
+    }
 }

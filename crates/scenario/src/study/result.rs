@@ -3,7 +3,7 @@
 use super::expression::{self, Figures, Scope, reference_at};
 use super::measure::{Measure, WholeRun};
 use super::search::Found;
-use super::space::{Coordinate, Level, Selection, Space, fixed, joined};
+use super::space::{Coordinate, Level, Selection, Space, Words, fixed, joined, titled};
 use super::statistics::Interval;
 use super::{Claim, ClaimedNumber, Condition, Criterion, Figure, Study};
 use crate::error::ResultError;
@@ -535,7 +535,10 @@ fn drawn(study: &Study, figure: &Figure, measured: &Measured) -> FigureResult {
             of_lines.iter().copied().filter(|of| space.allowed(&selection, *of).len() > 1).collect();
         let lines = space.combinations(&selection, &of_lines).into_iter().flat_map(|levels| {
             let points = space.select(&fixed(&selection, &of_lines, &levels));
-            let place = points.first().map(|point| joined(&space.coordinates_of(*point, &several))).unwrap_or_default();
+            let place = points
+                .first()
+                .map(|point| titled(space, &space.coordinates_of(*point, &several), Words::Few))
+                .unwrap_or_default();
             let line = |(measure, name): &(Measure, String)| {
                 let parts: Vec<&str> = [place.as_str(), name].into_iter().filter(|part| !part.is_empty()).collect();
                 let marks = marks(space, figure, &points, measure, measured);
@@ -545,7 +548,7 @@ fn drawn(study: &Study, figure: &Figure, measured: &Measured) -> FigureResult {
         });
         let point = space.select(&selection).first().copied().unwrap_or(0);
         PanelResult {
-            label: joined(&space.coordinates_of(point, &panel_of)),
+            label: titled(space, &space.coordinates_of(point, &panel_of), Words::All),
             lines: lines.collect(),
             references: all_referred(space, figure, &selection, &of_lines),
         }
@@ -597,7 +600,7 @@ fn referred(space: &Space, figure: &Figure, of: usize, selection: &Selection, of
         };
         let marks: Vec<MarkResult> = points.iter().filter_map(mark).collect();
         if !marks.is_empty() && lines.iter().all(|(_, other)| *other != marks) {
-            let place = points.first().map(|point| joined(&space.coordinates_of(*point, of_lines)));
+            let place = points.first().map(|point| titled(space, &space.coordinates_of(*point, of_lines), Words::Few));
             lines.push((place.unwrap_or_default(), marks));
         }
     }

@@ -83,6 +83,33 @@ pub(crate) fn joined(coordinates: &[Coordinate]) -> String {
     coordinates.iter().map(Coordinate::to_string).collect::<Vec<_>>().join(", ")
 }
 
+/// Whether a number with a unit is enough, or what it is of stands before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Words {
+    /// `ARF, 4 ms, terminals 10`: a legend has little room.
+    Few,
+    /// `ARF, delay 4 ms, terminals 10`.
+    All,
+}
+
+/// The same for people, by the axes' labels.
+pub(crate) fn titled(space: &Space, coordinates: &[Coordinate], words: Words) -> String {
+    let title = |coordinate: &Coordinate| {
+        let dimension = space.dimensions.iter().find(|dimension| dimension.name == coordinate.axis);
+        let label = dimension.map_or(coordinate.axis.as_str(), |dimension| dimension.label.as_str());
+        match &coordinate.value {
+            // A word says by itself what it is.
+            Level::Text(word) => word.clone(),
+            Level::Number(number) => match label.strip_suffix(')').and_then(|label| label.rsplit_once(" (")) {
+                Some((_, unit)) if words == Words::Few => format!("{number} {unit}"),
+                Some((label, unit)) => format!("{label} {number} {unit}"),
+                None => format!("{label} {number}"),
+            },
+        }
+    };
+    coordinates.iter().map(title).collect::<Vec<_>>().join(", ")
+}
+
 impl Level {
     /// Whether the two are the same value; numbers that differ in the last digits are.
     pub(crate) fn is(&self, other: &Self) -> bool {
@@ -227,6 +254,17 @@ mod tests {
         let said: Vec<String> = (0..space.points()).map(|point| joined(&space.coordinates(point))).collect();
         assert_eq!(said, ["fixed, n=1", "fixed, n=5", "fixed, n=10", "ARF, n=1", "ARF, n=5", "ARF, n=10"]);
         assert_eq!(Space::default().points(), 1);
+    }
+
+    #[test]
+    fn a_title_has_labels_and_units() {
+        let mut space = space();
+        space.dimensions[1].label = "delay (ms)".into();
+        assert_eq!(titled(&space, &space.coordinates(4), Words::All), "ARF, delay 5 ms");
+        assert_eq!(titled(&space, &space.coordinates(4), Words::Few), "ARF, 5 ms");
+        space.dimensions[1].label = "terminals".into();
+        assert_eq!(titled(&space, &space.coordinates(4), Words::Few), "ARF, terminals 5");
+        assert_eq!(titled(&space, &[], Words::All), "");
     }
 
     #[test]
