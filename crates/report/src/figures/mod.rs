@@ -52,6 +52,7 @@ pub(crate) fn of_run(run: &RunResult, series: &Series) -> Vec<Figure> {
         caption: "Bars of one height are a fair share; a host without a bar got nothing.".into(),
         svg: svg.text,
     }));
+    figures.extend(goodput_over_time(run, &series.flows));
     figures.extend(rtt_of_run(run, &series.flows));
     figures.extend(windows(run, &series.flows));
     figures.extend(states::states(run, &series.flows).map(|svg| Figure {
@@ -214,6 +215,52 @@ fn rtt_of_run(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
     })
 }
 
+/// Between two points of goodput over time: single samples jump from nothing to everything.
+const GOODPUT_STEP_S: f64 = 1.0;
+
+fn goodput_over_time(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
+    let looks = FlowLooks::of(run);
+    let columns = columns(run.flows.len(), 880);
+    let line = |flow: &scenario::FlowResult| {
+        let samples = series.of_flow(flow.id).map(|sample| (sample.t_s, sample.goodput_mbps));
+        let parts =
+            thin(means(samples).into_iter().map(|(t_s, mbps)| (t_s, Some(mbps))), (0.0, run.duration_s), columns);
+        (!parts.is_empty()).then(|| Line { colour: looks.colour(flow), parts })
+    };
+    let lines: Vec<Line> = run.flows.iter().filter_map(line).collect();
+    if lines.is_empty() {
+        return None;
+    }
+    let figure = TimeFigure {
+        title: "Goodput over time",
+        y_name: "goodput (Mb/s)",
+        legend: legend(&looks),
+        limit_name: None,
+        by_ratio: false,
+    };
+    Some(Figure {
+        name: "goodput-over-time".into(),
+        title: "Goodput over time".into(),
+        caption: format!(
+            "Of each connection, means over {GOODPUT_STEP_S} s: who gets how much when, and who gets nothing."
+        ),
+        svg: figure.draw(&[panel(None, run, lines)]).text,
+    })
+}
+
+/// Means over steps of [`GOODPUT_STEP_S`], each in its middle.
+fn means(samples: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
+    let mut steps: Vec<(f64, f64, f64)> = Vec::new();
+    for (t_s, value) in samples {
+        let middle = ((t_s / GOODPUT_STEP_S).floor() + 0.5) * GOODPUT_STEP_S;
+        match steps.last_mut() {
+            Some((at, sum, count)) if *at == middle => (*sum, *count) = (*sum + value, *count + 1.0),
+            _ => steps.push((middle, value, 1.0)),
+        }
+    }
+    steps.into_iter().map(|(at, sum, count)| (at, sum / count)).collect()
+}
+
 fn windows(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
     let looks = FlowLooks::of(run);
     let columns = columns(2 * run.flows.len(), 880);
@@ -306,4 +353,15 @@ fn queue(runs: &[Shown<'_>]) -> Option<Figure> {
         caption: "Where it touches the dashed line packets are dropped: for uploads, acknowledgements.".into(),
         svg: figure.draw(&panels).text,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn goodput_over_time_is_the_mean_of_each_second() {
+        let samples = [(0.0, 1.0), (0.5, 3.0), (1.0, 8.0), (3.9, 4.0)];
+        assert_eq!(means(samples.into_iter()), [(0.5, 2.0), (1.5, 8.0), (3.5, 4.0)]);
+    }
 }
