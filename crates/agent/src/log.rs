@@ -90,19 +90,25 @@ mod tests {
         let (reader, writer) = io::pipe().expect("a pipe");
         let mut log = LogWriter::spawn(writer).expect("a thread");
         // The pipe holds 64 KiB and the queue 256: 10,000 lines of 100 bytes are too many. None of this waits.
-        let line = |number: u32| format!("{number:>99}\n");
         for number in 0..10_000 {
-            log.write_all(line(number).as_bytes()).expect("it never fails");
+            log.write_all(format!("{number:>99}\n").as_bytes()).expect("it never fails");
         }
         let missed = log.lines.left_out();
         assert!(missed > 6000, "{missed}");
-        let mut text = BufReader::new(reader).lines().map(|line| line.expect("text"));
-        assert_eq!(text.next().expect("the first").trim(), "0");
-        let notice = format!("{missed} lines of this log were left out: nobody took them");
-        assert!(text.any(|line| line == notice));
+        let text =
+            thread::spawn(move || BufReader::new(reader).lines().map(|line| line.expect("text")).collect::<Vec<_>>());
+        while log.lines.bytes() > 0 {
+            thread::sleep(Duration::from_millis(1));
+        }
         log.write_all(b"and on\n").expect("it never fails");
         log.finish();
-        assert!(text.any(|line| line == "and on"));
+        let text = text.join().expect("no panic");
+        let told = |line: &String| {
+            line.strip_suffix(" lines of this log were left out: nobody took them")?.parse::<u64>().ok()
+        };
+        assert_eq!(text.iter().filter_map(told).sum::<u64>(), missed);
+        assert_eq!(text.iter().filter(|line| told(line).is_none()).count() as u64, 10_001 - missed);
+        assert_eq!(text.last().map(String::as_str), Some("and on"));
     }
 
     #[test]

@@ -375,8 +375,8 @@ mod tests {
             }
             assert!(done());
         };
-        // Of 100 bytes, so a page of the disk ends within one.
-        for cookie in 0..1000 {
+        // 42 KB of lines: more than the 24 KiB that are free, less than the disk. A page of it ends within a line.
+        for cookie in 0..600 {
             recorder.write(&state(cookie));
         }
         until(&|| recorder.left_out() > 0);

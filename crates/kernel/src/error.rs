@@ -66,7 +66,7 @@ pub enum Error {
     /// The cgroup has as many programs as the kernel lets it have.
     #[error(
         "the cgroup has {CGROUP_PROGRAMS_MAX} socket programs already, and Linux lets it have no more (BPF_CGROUP_MAX_PROGS): so many \
-         agents can control or report at the same time on one machine. Stop others, or give agents a `cgroup` of their own"
+         agents can control or report at the same time on one machine. Stop others first"
     )]
     TooManyPrograms,
     /// Every name that we would take is in use.

@@ -84,16 +84,6 @@ impl Agents {
         stop: &AtomicBool,
     ) -> Result<Option<Self>> {
         let with_agent = hosts.iter().zip(namespaces).filter(|(host, _)| has_agent(host));
-        let wanted: usize = hosts.iter().map(|host| programs(scenario, host)).sum();
-        if let Some(room) = kernel::room_for_agents()
-            && wanted > room
-        {
-            bail!(
-                "the agents of this run would attach {wanted} programs to the root of the cgroups, one for each host that controls and one \
-                 for each that reports its last link, and there is room for {room}: Linux allows 64 there, other agents on this \
-                 machine included. Let fewer hosts have an agent, or use simulated hosts (--hosts simulated)"
-            );
-        }
         let mut agents: Vec<Running> = Vec::new();
         let mut ready = 0;
         for (host, namespace) in with_agent {
@@ -216,6 +206,24 @@ impl Running {
 /// Whether an agent runs there: one that decides or looks, or one that only reports the host's last link.
 fn has_agent(host: &HostSpec) -> bool {
     host.kind.agent != AgentMode::Off || host.kind.last_link.is_some()
+}
+
+/// Refuses a run whose agents this machine has no room for.
+///
+/// # Errors
+/// If there are more than Linux allows, with the numbers.
+pub(crate) fn check_room(scenario: &Scenario, hosts: &[HostSpec]) -> Result<()> {
+    let wanted: usize = hosts.iter().map(|host| programs(scenario, host)).sum();
+    if let Some(room) = kernel::room_for_agents()
+        && wanted > room
+    {
+        bail!(
+            "the agents of this run would attach {wanted} programs to the root of the cgroups, one for each host that controls and one \
+             for each that reports its last link, and there is room for {room}: Linux allows 64 there, other agents on this \
+             machine included. Let fewer hosts have an agent, or use simulated hosts (--hosts simulated)"
+        );
+    }
+    Ok(())
 }
 
 /// How many programs the host's agent attaches to the root of the cgroups.

@@ -48,7 +48,7 @@ const FOLDER: &str = "lasthop";
 /// How long the kernel may take to forget a link.
 const UNREGISTERED_WITHIN: Duration = Duration::from_secs(5);
 /// How long another that changes something may take. Loading a law takes the tenth of a second.
-const LOCKED_WITHIN: Duration = Duration::from_secs(10);
+const LOCKED_WITHIN: Duration = Duration::from_secs(15);
 
 /// The pinned laws of this machine, or of this mount namespace where it has a BPF file system of its own.
 #[derive(Clone, Debug)]
