@@ -8,8 +8,9 @@ use crate::hearing::Hearing;
 use crate::interface::Interface;
 use crate::last_link::{LastLink, flow_sight};
 use crate::record::{
-    Enabled, Event, FlowRecord, Joined, LasthopState, LinkReported, Ready, Recorder, ReportCause, State, Tick, Totals,
+    Enabled, Event, FlowRecord, Joined, LasthopState, LinkReported, Ready, ReportCause, State, Tick, Totals,
 };
+use crate::recorder::Recorder;
 use crate::stack::{Loaded, Loader, SocketSample, Stack, StateChange};
 use crate::wifi::Wifi;
 use anyhow::{Context, Result};
@@ -67,7 +68,7 @@ impl<'a> Agent<'a> {
             );
         }
         let hearing = Hearing::new(&config.beacon)?;
-        let recorder = config.record.as_deref().map(Recorder::open).transpose()?;
+        let recorder = Recorder::open(config)?;
         let Loaded { stack, mode, reporter } = loader(&interface, wanted_mode(config))?;
         let mut last_link = LastLink::new(config);
         if let Some(last_link) = &mut last_link {
@@ -412,9 +413,8 @@ impl<'a> Agent<'a> {
             self.totals.max_rss_kib = u64::try_from(usage.max_rss()).unwrap_or(0);
         }
         self.totals.t_ns = clock::monotonic().as_nanos();
-        self.record(&Event::Stopped(self.totals.clone()));
         if let Some(recorder) = self.recorder.take() {
-            recorder.finish();
+            recorder.finish(&Event::Stopped(self.totals.clone()));
         }
         restored.context("cannot give every socket its own congestion control back")?;
         Ok(self.totals)

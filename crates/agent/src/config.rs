@@ -43,6 +43,11 @@ pub struct Config {
     /// Where to write JSON lines; `-` is the standard output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub record: Option<PathBuf>,
+    /// A record in a file is set aside as FILE.1 before it grows beyond this, in MiB. 1 to 1,048,576.
+    pub record_limit_mib: u64,
+    /// Make sure by a lock in /run/lasthop that no other agent controls, or reports, the same interface. `false`: whoever starts
+    /// the agent has made its network namespace, and knows.
+    pub lock: bool,
     /// How to talk to peers.
     pub beacon: BeaconConfig,
     /// What servers are told of this host's own link.
@@ -165,6 +170,8 @@ impl Default for Config {
             excluded_cgroups: Vec::new(),
             leave: Vec::new(),
             record: None,
+            record_limit_mib: 64,
+            lock: true,
             beacon: BeaconConfig::default(),
             last_link: LastLinkConfig::default(),
             policy: PolicySettings { policy: Self::POLICY, ..PolicySettings::default() },
@@ -245,6 +252,7 @@ impl Config {
         let BeaconConfig { port, interval_ms, age_out_ms, .. } = self.beacon;
         within("tick_ms", self.tick_ms, 50, 10_000)?;
         within("lease_ms", self.lease_ms, 2 * self.tick_ms, 60_000)?;
+        within("record_limit_mib", self.record_limit_mib, 1, 1 << 20)?;
         within("beacon.port", port.into(), 1, 65_535)?;
         within("beacon.interval_ms", interval_ms, 50, 10_000)?;
         within("beacon.age_out_ms", age_out_ms, 2 * interval_ms, 60_000)?;

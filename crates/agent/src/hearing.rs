@@ -6,15 +6,17 @@ use crate::config::BeaconConfig;
 use crate::interface::Interface;
 use crate::record::Beacons;
 use crate::sockets::Sockets;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use control::beacon::{Beacon, GroupKey, Receiver};
 use control::group::Label;
 use control::pace::{Due, Pace};
 use control::peers::{Limits, Neighbourhood, PeerId, PeerTable, Reject, Rejections, Report};
-use std::fs;
+use nix::unistd::geteuid;
+use std::fs::File;
+use std::io::Read as _;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use tracing::{debug, warn};
 use units::{Span, Time};
@@ -225,16 +227,33 @@ fn next_timestamp(wall_ns: u64, sender: &mut PeerId, last_timestamp_ns: &mut u64
 
 fn read_key(file: &Path) -> Result<GroupKey> {
     let reading = || format!("cannot read the group key {}", file.display());
-    let secret = fs::read(file).with_context(reading)?;
-    if fs::metadata(file).with_context(reading)?.permissions().mode() & 0o007 != 0 {
-        warn!("everyone on this machine can read or change the group key {}: chmod 600 it", file.display());
+    let mut opened = File::open(file).with_context(reading)?;
+    let found = opened.metadata().with_context(reading)?;
+    if found.mode() & 0o077 != 0 {
+        let mode = found.mode() & 0o7777;
+        bail!(
+            "others can read or change the group key {}, which has mode {mode:o}: `chmod 600` it, and if they may have read it make \
+             a new one",
+            file.display()
+        );
     }
+    if found.uid() != 0 && found.uid() != geteuid().as_raw() {
+        bail!(
+            "the group key {} belongs to user {}: it must be root's, or the user's who runs the agent; `chown root` it",
+            file.display(),
+            found.uid()
+        );
+    }
+    let mut secret = Vec::new();
+    opened.read_to_end(&mut secret).with_context(reading)?;
     GroupKey::new(secret.trim_ascii_end()).with_context(|| format!("cannot use the group key {}", file.display()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
 
     fn beacon(sender: u64) -> Beacon {
         Beacon {
@@ -320,6 +339,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("group.key");
         fs::write(&file, "a secret of the group\n").expect("written");
+        fs::set_permissions(&file, Permissions::from_mode(0o600)).expect("ours");
         let datagram = beacon(1).encode(Some(&read_key(&file).expect("long enough")));
         let key = GroupKey::new(b"a secret of the group").expect("long enough");
         assert!(Beacon::decode(&datagram, Some(&key)).is_ok());
@@ -328,5 +348,28 @@ mod tests {
         assert!(error.contains("group.key") && error.contains("5 bytes"), "{error}");
         let error = format!("{:#}", read_key(&folder.path().join("none")).expect_err("no such file"));
         assert!(error.contains("none"), "{error}");
+    }
+
+    #[test]
+    fn a_key_that_others_can_read_or_that_is_another_user_s_is_refused_with_what_to_do() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("group.key");
+        fs::write(&file, "a secret of the group\n").expect("written");
+        let refused = |mode| {
+            fs::set_permissions(&file, Permissions::from_mode(mode)).expect("ours");
+            read_key(&file).err().map(|error| format!("{error:#}"))
+        };
+        for mode in [0o600, 0o400] {
+            assert_eq!(refused(mode), None, "{mode:o}");
+        }
+        for mode in [0o640, 0o644, 0o620, 0o604, 0o666] {
+            let said = refused(mode).expect("others can read or change it");
+            assert!(said.contains("group.key") && said.contains(&format!("mode {mode:o}: `chmod 600`")), "{said}");
+        }
+        if geteuid().is_root() {
+            std::os::unix::fs::chown(&file, Some(65534), None).expect("root may");
+            let said = refused(0o600).expect("it is another user's");
+            assert!(said.contains("group.key") && said.contains("belongs to user 65534"), "{said}");
+        }
     }
 }

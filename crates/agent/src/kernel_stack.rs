@@ -2,15 +2,13 @@
 
 use crate::config::{Config, Mode};
 use crate::interface::Interface;
+use crate::only_one::{OnlyOne, Task};
 use crate::stack::{Claim, LinkReporter, Loaded, ReportCounters, SocketSample, Stack, StateChange};
 use anyhow::{Context, Result, anyhow, bail};
 use control::bound::Bound;
 use kernel::report::Reporter;
 use kernel::{Kernel, Options, report};
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
-use std::io::ErrorKind;
-use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::net::{SocketAddr, UnixDatagram};
 use tracing::{info, warn};
 use units::Span;
 
@@ -19,17 +17,18 @@ struct KernelStack {
     /// How often the kernel had refused to limit a pacing rate when we last said so.
     unpaced: u64,
     /// Held while this agent controls the interface.
-    _only_one: Option<UnixDatagram>,
+    _only_one: Option<OnlyOne>,
 }
 
 /// Loads the programs for `interface`. Where the kernel cannot do what was asked for, one warning says what is missing,
 /// and what is done instead.
 pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Result<Loaded> {
-    use kernel::Error::{Attach, Load, Unsupported};
+    use kernel::Error::{Attach, Load, TooManyPrograms, Unsupported};
 
     check_cgroups(config)?;
-    let only_one = (wanted == Mode::Control).then(|| be_the_only_one(Task::Control, interface)).transpose()?;
-    let only_reporter = config.last_link.report.then(|| be_the_only_one(Task::Report, interface)).transpose()?;
+    let lock = |task| config.lock.then(|| OnlyOne::take(task, interface)).transpose();
+    let only_one = if wanted == Mode::Control { lock(Task::Control)? } else { None };
+    let only_reporter = if config.last_link.report { lock(Task::Report)? } else { None };
     warn_of_unknown_controls(&config.leave);
     let mut reason = None;
     let mut modes = modes_for(wanted).iter().copied();
@@ -39,6 +38,9 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
         };
         match Kernel::load(&options(config, interface, mode)?) {
             Ok(kernel) => break (mode, kernel),
+            Err(error @ TooManyPrograms) => {
+                reason.get_or_insert_with(|| error.to_string());
+            }
             // A lesser mode may still work. Only now every feature is tried, which takes most of a second.
             Err(error @ (Load { .. } | Attach { .. } | Unsupported { .. })) => {
                 reason.get_or_insert_with(|| what_is_missing(mode).unwrap_or_else(|| error.to_string()));
@@ -58,12 +60,12 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
     Ok(Loaded {
         stack: Box::new(KernelStack { kernel, unpaced: 0, _only_one: only_one }),
         mode: what_remains(wanted, mode),
-        reporter: only_reporter.and_then(|only_one| reporter(config, interface, only_one)),
+        reporter: config.last_link.report.then(|| reporter(config, interface, only_reporter)).flatten(),
     })
 }
 
 /// What tells servers about the last link; `None`, and a warning: this kernel cannot.
-fn reporter(config: &Config, interface: &Interface, only_one: UnixDatagram) -> Option<Box<dyn LinkReporter>> {
+fn reporter(config: &Config, interface: &Interface, only_one: Option<OnlyOne>) -> Option<Box<dyn LinkReporter>> {
     let load = || {
         let found = report::Options::new(interface.index)?;
         Reporter::load(&report::Options { cgroup: config.cgroup.clone().unwrap_or(found.cgroup.clone()), ..found })
@@ -81,7 +83,7 @@ fn reporter(config: &Config, interface: &Interface, only_one: UnixDatagram) -> O
 struct KernelReporter {
     reporter: Reporter,
     /// Held while this agent reports the interface's link.
-    _only_one: UnixDatagram,
+    _only_one: Option<OnlyOne>,
 }
 
 impl LinkReporter for KernelReporter {
@@ -92,27 +94,6 @@ impl LinkReporter for KernelReporter {
     fn counters(&self) -> Result<ReportCounters> {
         Ok(self.reporter.counters()?)
     }
-}
-
-/// What only one agent may do on an interface.
-#[derive(Clone, Copy)]
-enum Task {
-    Control,
-    Report,
-}
-
-/// Two agents that control the same connections would undo each other's work, and of two that report the same link the last word would
-/// count. The name is one of the network namespace's abstract sockets, so it is free again whatever ends its holder.
-fn be_the_only_one(task: Task, interface: &Interface) -> Result<UnixDatagram> {
-    let (name, does) = match task {
-        Task::Control => ("agent", "controls"),
-        Task::Report => ("reporter", "reports the last link of"),
-    };
-    let name = SocketAddr::from_abstract_name(format!("lasthop-{name}/{}", interface.index))?;
-    UnixDatagram::bind_addr(&name).map_err(|error| match error.kind() {
-        ErrorKind::AddrInUse => anyhow!("another agent {does} {} already: stop it first", interface.name),
-        _ => anyhow!(error).context(format!("cannot make sure that no other agent {does} the interface")),
-    })
 }
 
 /// Names the key of a cgroup that is not there.

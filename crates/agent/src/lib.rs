@@ -28,7 +28,8 @@
 //! | the kernel lacks a feature | one warning that names it, and the best mode that still works |
 //! | servers cannot be told of the last link | one warning, and everything else goes on |
 //! | the link is down, or the host roams, or was suspended | what servers were told of it is retracted, but for what is configured and still holds |
-//! | nobody reads the record | lines are left out and counted |
+//! | nobody reads the record, or its disk is full | lines are left out and counted, and it goes on with a whole line |
+//! | nobody reads the log | lines are left out and counted; nothing waits for them |
 //!
 //! # Modes
 //!
@@ -47,8 +48,13 @@ mod hearing;
 mod interface;
 mod kernel_stack;
 mod last_link;
+mod lines;
+mod log;
 mod medium;
+mod only_one;
+mod port;
 pub mod record;
+mod recorder;
 mod sockets;
 pub mod stack;
 mod wifi;
@@ -57,6 +63,7 @@ pub use config::{BeaconConfig, Config, ConfigError, LastLinkConfig, Mode};
 pub use event_loop::run_on;
 pub use interface::Interface;
 pub use last_link::{describe_last_link, describe_reports};
+pub use log::LogWriter;
 pub use record::Totals as ExitSummary;
 pub use sockets::GROUP;
 pub use wifi::{Bssid, WifiLink};

@@ -1,14 +1,10 @@
 //! What the agent records: JSON lines, one event each, for whoever reads them while it runs (the laboratory, `jq`).
 //!
-//! The first line is `ready`, the last `stopped`. Times are CLOCK_MONOTONIC. A thread of its own writes the lines, so
-//! that a slow disk or a reader that has stopped reading delays no decision: what does not fit into its queue is left
-//! out and counted. When the reader is gone, the agent goes on without.
+//! The first line is `ready`, the last `stopped`. Times are CLOCK_MONOTONIC. How the lines are written, and what becomes of those
+//! that cannot be: the module `recorder`.
 
-use crate::calm::Calm;
-use crate::clock;
 use crate::config::Mode;
 use crate::wifi::WifiLink;
-use anyhow::{Context, Result};
 use control::bound::Bound;
 use control::last_link::estimate::Source;
 use control::peers::Report;
@@ -16,13 +12,6 @@ use control::policy::PolicyName;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::OpenOptions;
-use std::io::{BufWriter, Write};
-use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::thread;
-use std::time::Duration;
-use tracing::warn;
 use units::{Rate, Span};
 
 /// One line of the record.
@@ -282,7 +271,7 @@ pub struct Totals {
     pub sockets_restored: u64,
     /// Changes of state that the kernel had no room to report.
     pub state_changes_lost: u64,
-    /// Lines of this record that were left out because they were not read in time.
+    /// Lines of this record that were left out, because they were not read in time or could not be written.
     pub lines_left_out: u64,
     /// The process's CPU time, in user and kernel mode.
     pub cpu_s: f64,
@@ -357,166 +346,19 @@ impl fmt::Display for Totals {
     }
 }
 
-/// Lines that wait to be written: at two a second, more than a minute and every change of state in between.
-const QUEUE_LINES: usize = 1024;
-/// At the end, the reader has this long to take what is left.
-const LAST_WORDS_WITHIN: Duration = Duration::from_secs(3);
-
-/// Hands lines to the thread that writes them.
-#[derive(Debug)]
-pub(crate) struct Recorder {
-    lines: SyncSender<Vec<u8>>,
-    ended: Receiver<()>,
-    left_out: u64,
-    gone: bool,
-    calm: Calm,
-}
-
-impl Recorder {
-    /// Opens the file, to write at its end, or for `-` the standard output.
-    pub(crate) fn open(path: &Path) -> Result<Self> {
-        if path == Path::new("-") {
-            return Self::spawn(std::io::stdout());
-        }
-        let open = OpenOptions::new().create(true).append(true).open(path);
-        let file = open.with_context(|| format!("cannot write the record to {}", path.display()))?;
-        Self::spawn(file)
-    }
-
-    fn spawn(sink: impl Write + Send + 'static) -> Result<Self> {
-        let (lines, to_write) = sync_channel::<Vec<u8>>(QUEUE_LINES);
-        let (end, ended) = sync_channel(1);
-        let write = move || {
-            if let Err(error) = write_lines(sink, &to_write) {
-                warn!("the record ends here: {error}");
-            }
-            drop(to_write);
-            let _ = end.send(());
-        };
-        thread::Builder::new()
-            .name("lasthop-record".to_owned())
-            .spawn(write)
-            .context("cannot start the thread that writes the record")?;
-        Ok(Self { lines, ended, left_out: 0, gone: false, calm: Calm::each_minute() })
-    }
-
-    /// Queues a line; never waits.
-    pub(crate) fn write(&mut self, event: &Event) {
-        if self.gone {
-            return;
-        }
-        let mut line = serde_json::to_vec(event).expect("an event is plain data");
-        line.push(b'\n');
-        match self.lines.try_send(line) {
-            Ok(()) => {}
-            Err(TrySendError::Disconnected(_)) => self.gone = true,
-            Err(TrySendError::Full(_)) => {
-                self.left_out += 1;
-                if let Some(more) = self.calm.may_say(clock::monotonic()) {
-                    warn!("the record is not read: lines are left out{more}");
-                }
-            }
-        }
-    }
-
-    /// Lines that were left out.
-    pub(crate) const fn left_out(&self) -> u64 {
-        self.left_out
-    }
-
-    /// Whether the reader is gone.
-    #[cfg(test)]
-    pub(crate) const fn gone(&self) -> bool {
-        self.gone
-    }
-
-    /// Writes what is left, but does not wait for ever for a reader that does not read.
-    pub(crate) fn finish(self) {
-        let Self { lines, ended, .. } = self;
-        drop(lines);
-        if ended.recv_timeout(LAST_WORDS_WITHIN).is_err() {
-            warn!("the end of the record was not read within {LAST_WORDS_WITHIN:?} and is lost");
-        }
-    }
-}
-
-fn write_lines(sink: impl Write, lines: &Receiver<Vec<u8>>) -> std::io::Result<()> {
-    let mut sink = BufWriter::new(sink);
-    while let Ok(line) = lines.recv() {
-        sink.write_all(&line)?;
-        while let Ok(line) = lines.try_recv() {
-            sink.write_all(&line)?;
-        }
-        sink.flush()?; // nothing more is waiting: whoever follows the record sees it now
-    }
-    sink.flush()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{self, BufRead, BufReader};
-    use std::time::Instant;
-
-    fn state(cookie: u64) -> Event {
-        Event::State(State { t_ns: 4, cookie, from: "Open".to_owned(), to: "Recovery".to_owned() })
-    }
 
     #[test]
     fn events_are_written_as_the_laboratory_reads_them() {
+        let state = Event::State(State { t_ns: 4, cookie: 7, from: "Open".to_owned(), to: "Recovery".to_owned() });
         assert_eq!(
-            serde_json::to_string(&state(7)).expect("plain data"),
+            serde_json::to_string(&state).expect("plain data"),
             r#"{"event":"state","t_ns":4,"cookie":7,"from":"Open","to":"Recovery"}"#
         );
         let ready = r#"{"event":"ready","t_ns":1,"interface":"wlan0","congestion_control":"lasthop","mode":"control","policy":"formula","version":"0.1.0"}"#;
         let event: Event = serde_json::from_str(ready).expect("a line of the interface");
         assert_eq!(serde_json::to_string(&event).expect("plain data"), ready);
-    }
-
-    #[test]
-    fn every_line_arrives_in_order() {
-        let (reader, writer) = io::pipe().expect("a pipe");
-        let mut recorder = Recorder::spawn(writer).expect("a thread");
-        for cookie in 0..100 {
-            recorder.write(&state(cookie));
-        }
-        recorder.finish();
-        let lines: Vec<Event> = BufReader::new(reader)
-            .lines()
-            .map(|line| serde_json::from_str(&line.expect("text")).expect("an event"))
-            .collect();
-        assert_eq!(lines, (0..100).map(state).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn a_reader_that_is_gone_ends_the_record_and_nothing_else() {
-        let (reader, writer) = io::pipe().expect("a pipe");
-        let mut recorder = Recorder::spawn(writer).expect("a thread");
-        drop(reader);
-        let begun = Instant::now();
-        while !recorder.gone() && begun.elapsed() < Duration::from_secs(180) {
-            recorder.write(&state(1));
-            thread::yield_now();
-        }
-        assert!(recorder.gone());
-        recorder.finish();
-    }
-
-    #[test]
-    fn a_reader_that_does_not_read_delays_nobody() {
-        let (_reader, writer) = io::pipe().expect("a pipe");
-        let mut recorder = Recorder::spawn(writer).expect("a thread");
-        // A pipe holds 64 KiB, a line here has some 70 bytes, the queue 1024: 10,000 are too many.
-        for cookie in 0..10_000 {
-            recorder.write(&state(cookie));
-        }
-        assert!(recorder.left_out() > 0);
-        recorder.finish();
-    }
-
-    #[test]
-    fn a_file_that_cannot_be_written_is_named() {
-        let error = Recorder::open(Path::new("/nonexistent/record.jsonl")).expect_err("no such folder");
-        assert!(error.to_string().contains("/nonexistent/record.jsonl"), "{error}");
     }
 }

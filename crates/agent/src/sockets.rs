@@ -3,12 +3,20 @@
 //! Both are bound to the interface and to the broadcast address or the group itself, so that nothing sent to the host's
 //! own address is heard, and nothing from beyond the next router. An interface that is down, has no address yet or is
 //! gone is no error: what is missing is opened by a later [`Sockets::refresh`].
+//!
+//! Any user may bind a UDP port. Where another process has ours and does not share it, a raw socket hears the same datagrams, as
+//! the kernel gives it a copy of each, and beacons leave from some other port. (The UDP sockets share theirs, SO_REUSEADDR. Nobody
+//! can steal beacons by that: the kernel gives broadcasts and multicasts to every socket that is bound for them.)
 
 use crate::calm::Calm;
 use crate::config::BeaconConfig;
 use crate::interface::Interface;
+use crate::port::Taken;
 use anyhow::{Context, Result, ensure};
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, SockaddrIn6, bind, setsockopt, socket, sockopt};
+use nix::errno::Errno;
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockProtocol, SockType, SockaddrIn, SockaddrIn6, bind, setsockopt, socket, sockopt,
+};
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
@@ -25,6 +33,9 @@ const IPV6: &str = "IPv6";
 const RECEIVE_BUFFER_BYTES: usize = 128 * 1024;
 /// Longer than any beacon, so that one that is too long is seen to be.
 const DATAGRAM_BYTES: usize = 128;
+/// An IPv4 header with every option, and a UDP header.
+const HEADERS_BYTES: usize = 60 + UDP_HEADER_BYTES;
+const UDP_HEADER_BYTES: usize = 8;
 
 /// The sockets of one interface.
 #[derive(Debug)]
@@ -41,11 +52,15 @@ struct Family {
     wanted: bool,
     open: Option<Open>,
     calm: Calm,
+    taken_calm: Calm,
 }
 
 #[derive(Debug)]
 struct Open {
+    /// Sends, and hears if nothing else does.
     socket: UdpSocket,
+    /// Where another process has the port: a raw socket, whose datagrams begin with their headers.
+    raw: Option<UdpSocket>,
     interface_index: u32,
     destination: SocketAddr,
 }
@@ -53,7 +68,13 @@ struct Open {
 impl Sockets {
     /// None open yet.
     pub(crate) fn new(config: &BeaconConfig) -> Self {
-        let family = |name, wanted| Family { name, wanted, open: None, calm: Calm::each_minute() };
+        let family = |name, wanted| Family {
+            name,
+            wanted,
+            open: None,
+            calm: Calm::each_minute(),
+            taken_calm: Calm::each_minute(),
+        };
         Self {
             port: config.port,
             families: [family(IPV4, config.ipv4), family(IPV6, config.ipv6)],
@@ -71,20 +92,21 @@ impl Sockets {
                 family.open = None;
                 continue;
             };
-            if let Err(error) = family.refresh(interface, port) {
+            if let Err(error) = family.refresh(now, interface, port) {
                 family.open = None;
                 missing.push((family.name, error));
             }
         }
         // Networks without IPv6, or without IPv4, are as they should be: that is told once, and not as a warning.
         let hears = self.families.iter().any(|family| family.open.is_some());
-        let calm = if hears { &mut self.half_deaf_calm } else { &mut self.deaf_calm };
+        let as_it_should_be = hears && !missing.iter().any(|(_, error)| error.is::<Taken>());
+        let calm = if as_it_should_be { &mut self.half_deaf_calm } else { &mut self.deaf_calm };
         if missing.is_empty() {
             return;
         }
         if let Some(more) = calm.may_say(now) {
             for (name, error) in missing {
-                if hears {
+                if as_it_should_be {
                     info!("peers are not heard over {name}: {error:#}");
                 } else {
                     warn!("peers are not heard over {name}, trying again: {error:#}{more}");
@@ -116,14 +138,16 @@ impl Sockets {
 
     /// Hands every datagram that waits to `each`, until it returns false or `most` have been taken.
     pub(crate) fn receive(&self, most: usize, mut each: impl FnMut(SocketAddr, &[u8]) -> bool) {
-        let mut buffer = [0; DATAGRAM_BYTES];
+        let mut buffer = [0; HEADERS_BYTES + DATAGRAM_BYTES];
         let mut taken = 0;
         for open in self.families.iter().filter_map(|family| family.open.as_ref()) {
             while taken < most {
-                match open.socket.recv_from(&mut buffer) {
+                match open.hears().recv_from(&mut buffer) {
                     Ok((length, from)) => {
                         taken += 1;
-                        if !each(from, &buffer[..length]) {
+                        if let Some(datagram) = open.datagram(&buffer[..length])
+                            && !each(from, datagram)
+                        {
                             return;
                         }
                     }
@@ -142,12 +166,12 @@ impl Sockets {
 
     /// What to wait for.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.families.iter().filter_map(|family| family.open.as_ref()).map(|open| open.socket.as_fd())
+        self.families.iter().filter_map(|family| family.open.as_ref()).map(|open| open.hears().as_fd())
     }
 }
 
 impl Family {
-    fn refresh(&mut self, interface: &Interface, port: u16) -> Result<()> {
+    fn refresh(&mut self, now: Time, interface: &Interface, port: u16) -> Result<()> {
         ensure!(interface.up, "{} is down", interface.name);
         let destination = match self.name {
             IPV4 => interface.broadcast.map(|to| SocketAddr::from(SocketAddrV4::new(to, port))),
@@ -157,44 +181,105 @@ impl Family {
         let destination = destination.with_context(|| format!("{} has no {} address", interface.name, self.name))?;
         if !self.open.as_ref().is_some_and(|open| open.is_for(interface, destination)) {
             self.open = None; // before the new one, which may need the same port
-            self.open = Some(Open::new(interface, destination)?);
+            self.open = Some(match Open::new(interface, destination)? {
+                Some(open) => open,
+                None => {
+                    let taken = Taken::look(port);
+                    let beside = Open::beside(interface, destination);
+                    if let (Ok(_), Some(more)) = (&beside, self.taken_calm.may_say(now)) {
+                        warn!("{taken}, so peers are heard over {} by a raw socket: end that process{more}", self.name);
+                    }
+                    beside.map_err(|error| anyhow::Error::new(taken).context(format!("{error:#}")))?
+                }
+            });
         }
         Ok(())
     }
 }
 
 impl Open {
-    fn new(interface: &Interface, destination: SocketAddr) -> Result<Self> {
-        let family = if destination.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
-        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-        let socket: OwnedFd = socket(family, SockType::Datagram, flags, None).context("cannot make a UDP socket")?;
-        let device = || format!("cannot bind a UDP socket to {}", interface.name);
-        setsockopt(&socket, sockopt::BindToDevice, &OsString::from(&interface.name)).with_context(device)?;
-        setsockopt(&socket, sockopt::ReuseAddr, &true).context("cannot set SO_REUSEADDR")?;
-        setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER_BYTES).context("cannot set SO_RCVBUF")?;
-        let address = || format!("cannot bind a UDP socket to {destination}");
-        match destination {
-            SocketAddr::V4(to) => {
-                setsockopt(&socket, sockopt::Broadcast, &true).context("cannot set SO_BROADCAST")?;
-                bind(socket.as_raw_fd(), &SockaddrIn::from(to)).with_context(address)?;
-            }
-            SocketAddr::V6(to) => {
-                setsockopt(&socket, sockopt::Ipv6V6Only, &true).context("cannot set IPV6_V6ONLY")?;
-                bind(socket.as_raw_fd(), &SockaddrIn6::from(to)).with_context(address)?;
-            }
+    /// Bound to the port; `None`: another process has it.
+    fn new(interface: &Interface, destination: SocketAddr) -> Result<Option<Self>> {
+        let socket = make(interface, destination, SockType::Datagram, None)?;
+        if bind_to(&socket, destination)?.is_none() {
+            return Ok(None);
         }
         let socket = UdpSocket::from(socket);
+        join(&socket, interface, destination)?;
+        Ok(Some(Self { socket, raw: None, interface_index: interface.index, destination }))
+    }
+
+    /// Hears what comes to the port beside the process that has it, and sends from another.
+    fn beside(interface: &Interface, destination: SocketAddr) -> Result<Self> {
+        let socket = UdpSocket::from(make(interface, destination, SockType::Datagram, None)?);
         if destination.is_ipv6() {
-            let join = || format!("cannot join {GROUP} on {}", interface.name);
-            socket.join_multicast_v6(&GROUP, interface.index).with_context(join)?;
             socket.set_multicast_loop_v6(false).context("cannot switch IPV6_MULTICAST_LOOP off")?;
         }
-        Ok(Self { socket, interface_index: interface.index, destination })
+        let raw = make(interface, destination, SockType::Raw, Some(SockProtocol::Udp))?;
+        bind_to(&raw, destination)?;
+        // std has no type for raw sockets; this one receives, which is the same for both.
+        let raw = UdpSocket::from(raw);
+        join(&raw, interface, destination)?;
+        Ok(Self { socket, raw: Some(raw), interface_index: interface.index, destination })
+    }
+
+    fn hears(&self) -> &UdpSocket {
+        self.raw.as_ref().unwrap_or(&self.socket)
+    }
+
+    /// What was received, without the headers that a raw socket gives; `None`: it is for another port. (A raw socket's checksum
+    /// is nobody's: what the link let pass damaged is looked at as from a stranger.)
+    fn datagram<'a>(&self, received: &'a [u8]) -> Option<&'a [u8]> {
+        if self.raw.is_none() {
+            return Some(received);
+        }
+        // raw(7): the IPv4 header is included, whose length is in words of four bytes. RFC 3542 §3: that of IPv6 is not.
+        let skip = if self.destination.is_ipv4() { usize::from(*received.first()? & 0x0f) * 4 } else { 0 };
+        let udp = received.get(skip..)?;
+        let (header, payload) = udp.split_at_checked(UDP_HEADER_BYTES)?;
+        (u16::from_be_bytes([header[2], header[3]]) == self.destination.port()).then_some(payload)
     }
 
     fn is_for(&self, interface: &Interface, destination: SocketAddr) -> bool {
         self.interface_index == interface.index && self.destination == destination
     }
+}
+
+fn make(interface: &Interface, to: SocketAddr, kind: SockType, protocol: Option<SockProtocol>) -> Result<OwnedFd> {
+    let family = if to.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let socket: OwnedFd = socket(family, kind, flags, protocol).context("cannot make a UDP socket")?;
+    let device = || format!("cannot bind a UDP socket to {}", interface.name);
+    setsockopt(&socket, sockopt::BindToDevice, &OsString::from(&interface.name)).with_context(device)?;
+    setsockopt(&socket, sockopt::ReuseAddr, &true).context("cannot set SO_REUSEADDR")?;
+    setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER_BYTES).context("cannot set SO_RCVBUF")?;
+    match to {
+        SocketAddr::V4(_) => setsockopt(&socket, sockopt::Broadcast, &true).context("cannot set SO_BROADCAST")?,
+        SocketAddr::V6(_) => setsockopt(&socket, sockopt::Ipv6V6Only, &true).context("cannot set IPV6_V6ONLY")?,
+    }
+    Ok(socket)
+}
+
+/// `None`: the address is taken.
+fn bind_to(socket: &OwnedFd, to: SocketAddr) -> Result<Option<()>> {
+    let bound = match to {
+        SocketAddr::V4(to) => bind(socket.as_raw_fd(), &SockaddrIn::from(to)),
+        SocketAddr::V6(to) => bind(socket.as_raw_fd(), &SockaddrIn6::from(to)),
+    };
+    match bound {
+        Err(Errno::EADDRINUSE) => Ok(None),
+        bound => bound.map(Some).with_context(|| format!("cannot bind a UDP socket to {to}")),
+    }
+}
+
+/// Hears the group, if that is where beacons go.
+fn join(socket: &UdpSocket, interface: &Interface, destination: SocketAddr) -> Result<()> {
+    if destination.is_ipv6() {
+        let join = || format!("cannot join {GROUP} on {}", interface.name);
+        socket.join_multicast_v6(&GROUP, interface.index).with_context(join)?;
+        socket.set_multicast_loop_v6(false).context("cannot switch IPV6_MULTICAST_LOOP off")?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

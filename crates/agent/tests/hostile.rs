@@ -168,7 +168,7 @@ fn with_a_key_nothing_forged_changed_old_or_recorded_is_believed() {
     let _alone = ONE_AT_A_TIME.lock();
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("group.key");
-    std::fs::write(&file, "the secret of our group\n").expect("written");
+    common::write_key(&file, "the secret of our group\n");
     let key = GroupKey::new(b"the secret of our group").expect("long enough");
     let wall_ns = || {
         let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_REALTIME).expect("Linux has this clock");

@@ -259,7 +259,9 @@ fn a_server_hears_that_the_agent_stops_and_only_one_agent_reports_a_link() {
     wait_for("a server that has heard", || (heard()? == (7000, 5000)).then_some(()));
 
     let second = AgentProcess::refused(&a, Mode::Observe, &settings);
-    assert!(second.contains("another agent reports the last link of last already: stop it first"), "{second}");
+    let expected =
+        format!("another agent (process {}) reports the last link of last already: stop it first", agent.process.id());
+    assert!(second.contains(&expected), "{second}");
     let beside = AgentProcess::start(
         &a,
         Mode::Observe,

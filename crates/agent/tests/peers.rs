@@ -87,7 +87,7 @@ fn keyed(folder: &Path, name: &str, secret: Option<&str>) -> Config {
     let mut config = with(true, false);
     if let Some(secret) = secret {
         let file = folder.join(name);
-        std::fs::write(&file, secret).expect("written");
+        common::write_key(&file, secret);
         config.beacon.group_key_file = Some(file);
     }
     config

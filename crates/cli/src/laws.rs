@@ -184,9 +184,9 @@ fn load(laws: &[Law], settings: &[Setting]) -> Result<()> {
 fn warn_of_listeners(pinned: &Pinned) -> Result<()> {
     let failed = pinned.heard()?.listeners_failed;
     if failed > 0 {
-        eprintln!(
+        crate::tell(format_args!(
             "lasthop: {failed} listening sockets could not be prepared and hear no reports (that needs Linux 6.13): restart their servers"
-        );
+        ));
     }
     Ok(())
 }

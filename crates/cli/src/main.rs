@@ -15,11 +15,12 @@ mod runs;
 mod study;
 mod warmup;
 
+use ::agent::LogWriter;
 use clap::{Parser, Subcommand};
-use std::io::{ErrorKind, IsTerminal as _, Write as _};
+use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use tracing_subscriber::EnvFilter;
 
 /// It ran, and a check failed.
@@ -66,10 +67,21 @@ enum Command {
     Doctor(doctor::DoctorArguments),
 }
 
+/// The agent's log; the other commands have none, and write to standard error themselves.
+static LOG: OnceLock<LogWriter> = OnceLock::new();
+
 fn main() -> ExitCode {
-    log_to_stderr();
     // Exit code 2 for a wrong command line, 0 for --help and --version: clap's own.
     let arguments = Arguments::parse();
+    if matches!(arguments.command, Command::Agent(_)) {
+        if let Ok(log) = LogWriter::to_stderr() {
+            let _ = LOG.set(log);
+        }
+    }
+    match LOG.get() {
+        Some(log) => log_to(|| log.clone()),
+        None => log_to(|| StandardError),
+    }
     let outcome = match arguments.command {
         Command::Run(arguments) => runs::run(&arguments),
         Command::Compare(arguments) => runs::compare(&arguments),
@@ -78,23 +90,36 @@ fn main() -> ExitCode {
         Command::Laws(arguments) => laws::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
     };
-    outcome.unwrap_or_else(|error| {
+    let code = outcome.unwrap_or_else(|error| {
         tell(format_args!("lasthop: {error:#}"));
         let interrupted = error.chain().any(|cause| cause.is::<Interrupted>());
         ExitCode::from(if interrupted { INTERRUPTED } else { COULD_NOT_RUN })
-    })
+    });
+    if let Some(log) = LOG.get() {
+        log.finish();
+    }
+    code
+}
+
+/// Standard error for log lines: what cannot be written is lost, and nobody is told where nobody listens.
+struct StandardError;
+
+impl io::Write for StandardError {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let _ = io::stderr().write_all(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Logs at `info`, or as RUST_LOG says; in colours on a terminal only.
-fn log_to_stderr() {
+fn log_to<W: io::Write + 'static>(writer: impl Fn() -> W + Send + Sync + 'static) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let colours = std::io::stderr().is_terminal();
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(colours)
-        .with_target(false)
-        .init();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(colours).with_target(false).init();
 }
 
 /// Puts text on standard output. A reader that has gone away (`| head`) is no error.
@@ -109,7 +134,11 @@ pub(crate) fn say(text: &str) -> anyhow::Result<()> {
 
 /// Puts a line on standard error; a run goes on even if nobody reads it.
 pub(crate) fn tell(line: std::fmt::Arguments<'_>) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    let text = format!("{line}\n");
+    let _ = match LOG.get() {
+        Some(log) => log.clone().write_all(text.as_bytes()),
+        None => io::stderr().write_all(text.as_bytes()),
+    };
 }
 
 /// This build, as the results tell it.

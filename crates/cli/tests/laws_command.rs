@@ -422,7 +422,25 @@ fn a_missing_bpf_file_system_is_mounted() {
         assert_eq!(done(&["unload"]), "no law is loaded\n");
         done(&["load", "ucc"]);
         assert!(fs::metadata("/sys/fs/bpf/lasthop/ucc/link").is_ok());
+        let mode = |path: &str| fs::metadata(path).expect("there").permissions().mode() & 0o7777;
+        assert_eq!((mode("/sys/fs/bpf"), mode("/sys/fs/bpf/lasthop")), (0o700, 0o700), "nobody else's to use");
         done(&["unload", "ucc"]);
+    });
+}
+
+#[test]
+fn a_folder_that_a_user_has_made_first_is_refused_and_named() {
+    in_namespaces(|| {
+        fs::create_dir("/sys/fs/bpf/lasthop").expect("made");
+        std::os::unix::fs::chown("/sys/fs/bpf/lasthop", Some(65534), Some(65534)).expect("root may");
+        for arguments in [&["load", "ucc"][..], &["unload", "ucc"], &["list"], &["set", "ucc.alpha=0.9"]] {
+            refused(
+                &laws(arguments),
+                &["/sys/fs/bpf/lasthop must be a folder of root's", "mode 755", "user 65534", "rm -r"],
+            );
+        }
+        assert!(loaded().is_empty());
+        fs::remove_dir("/sys/fs/bpf/lasthop").expect("still empty");
     });
 }
 

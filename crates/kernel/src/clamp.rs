@@ -1,18 +1,27 @@
-//! The attachment of mode Clamp, which outlives a killed loader on purpose, and its removal by the next one.
+//! The attachment of mode Clamp, and what takes it off when its loader is killed.
 //!
 //! A clamp set on a socket has no lease; the program that lifts it must go on when the loader is killed. So it is attached
-//! without a link. What it says about its owner (`owner_pid` and so on in its settings) tells the next loader whether
-//! anybody is still behind it. Before the next loader takes it off, it takes its clamps off, of idle sockets too. It can do
-//! that for sockets of its own network namespace only, so an orphan of another one is left: it goes on lifting clamps, and
-//! costs a map look-up at each handshake. So does one of another pid namespace, where we cannot tell who lives.
+//! without a link, which would end with the loader. A child of the loader, the [`Guard`], waits for the loader's end and then
+//! takes off the program and the clamps, of idle sockets too. It needs no more rights than the loader had.
+//!
+//! Where both are killed at once the program stays as an orphan: it goes on lifting clamps as their leases end, and costs a map
+//! look-up at each handshake. What it says about its owner (`owner_pid` and so on in its settings) tells the next loader
+//! whether anybody is still behind it, and that one takes it off, for which it needs CAP_SYS_ADMIN. It can do that for sockets of
+//! its own network namespace only, so an orphan of another one is left. So is one of another pid namespace, where we cannot tell
+//! who lives.
 #![allow(unsafe_code)] // libbpf-rs has no attachment without a link, and no query of one
 
-use crate::error::Error;
+use crate::error::{CGROUP_PROGRAMS_MAX, Error};
 use crate::kernel;
 use crate::layout::{Plain, Settings};
 use crate::namespace::Namespace;
 use crate::object::{self, FORMER, UNCLAMP};
 use libbpf_rs::libbpf_sys::{self, bpf_map_info, bpf_prog_info};
+use nix::fcntl::OFlag;
+use nix::libc;
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, pthread_sigmask};
+use nix::sys::wait::waitpid;
+use nix::unistd::{ForkResult, Pid, fork, pipe2};
 use std::ffi::c_char;
 use std::fs::File;
 use std::io;
@@ -21,8 +30,6 @@ use std::os::unix::fs::MetadataExt;
 
 /// include/uapi/linux/bpf.h
 const BPF_F_ALLOW_MULTI: u32 = 2;
-/// A cgroup takes at most 64 programs of a kind.
-const PROGRAMS_MAX: usize = 64;
 const PROGRAM_NAME: &str = "clamp_new";
 
 /// Our program on a cgroup; taken off when dropped.
@@ -46,6 +53,86 @@ impl Attachment {
         };
         check(result)?;
         Ok(Self { cgroup, program })
+    }
+}
+
+impl Attachment {
+    /// Starts what takes this off, and the clamps by reading the walk `release`, once this process has ended. The calling thread is
+    /// in the network namespace of the clamped sockets.
+    pub(crate) fn guard(&self, release: BorrowedFd<'_>) -> io::Result<Guard> {
+        let (ended, alive) = pipe2(OFlag::O_CLOEXEC)?;
+        let watch = Watch {
+            ended: ended.as_raw_fd(),
+            cgroup: self.cgroup.as_raw_fd(),
+            program: self.program.as_raw_fd(),
+            release: release.as_raw_fd(),
+        };
+        // A service manager tells every process of a service to end; this one still has to work then.
+        let mut before = SigSet::empty();
+        pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), Some(&mut before))?;
+        // SAFETY: the child of a process with several threads may only call what is safe in signal handlers; `Watch::run` does.
+        let forked = unsafe { fork() };
+        if let Ok(ForkResult::Child) = forked {
+            watch.run();
+        }
+        pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&before), None)?;
+        match forked? {
+            ForkResult::Parent { child } => Ok(Guard { child, _alive: alive }),
+            ForkResult::Child => unreachable!("it has ended in run()"),
+        }
+    }
+}
+
+/// A process that waits for the end of this one, and cleans up then. Dropping it ends it, and nothing is done.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    child: Pid,
+    /// The kernel closes it when this process ends, however it does.
+    _alive: OwnedFd,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let _ = kill(self.child, Signal::SIGKILL);
+        let _ = waitpid(self.child, None);
+    }
+}
+
+/// What the guard needs: open descriptors.
+struct Watch {
+    ended: i32,
+    cgroup: i32,
+    program: i32,
+    release: i32,
+}
+
+impl Watch {
+    /// The guard's life. Allocates nothing and takes no lock: other threads may have held one at the fork.
+    fn run(&self) -> ! {
+        let mut kept = [self.ended, self.cgroup, self.program, self.release];
+        kept.sort_unstable();
+        let mut buffer = [0u8; 64];
+        // SAFETY: system calls with numbers of descriptors, a name that ends with a zero, and a buffer with its length.
+        unsafe {
+            libc::prctl(libc::PR_SET_NAME, c"lasthop-guard".as_ptr());
+            // Everything else: nobody is to wait for this process to close a pipe, nor for a lock that it inherited.
+            let mut from = 0;
+            for descriptor in kept {
+                if descriptor > from {
+                    libc::syscall(libc::SYS_close_range, from, descriptor - 1, 0);
+                }
+                from = descriptor + 1;
+            }
+            libc::syscall(libc::SYS_close_range, from, u32::MAX, 0);
+            while libc::read(self.ended, buffer.as_mut_ptr().cast(), buffer.len()) < 0
+                && *libc::__errno_location() == libc::EINTR
+            {}
+            // First the program, so that it sets no more clamps.
+            libbpf_sys::bpf_prog_detach2(self.program, self.cgroup, libbpf_sys::BPF_CGROUP_SOCK_OPS);
+            let walk = libbpf_sys::bpf_iter_create(self.release);
+            while libc::read(walk, buffer.as_mut_ptr().cast(), buffer.len()) > 0 {}
+            libc::_exit(0)
+        }
     }
 }
 
@@ -110,10 +197,16 @@ fn pid_namespace() -> Option<u32> {
     u32::try_from(std::fs::metadata("/proc/self/ns/pid").ok()?.ino()).ok()
 }
 
-/// The programs of mode Clamp on a cgroup.
-fn attached(cgroup: &File) -> Vec<OwnedFd> {
-    let mut ids = [0u32; PROGRAMS_MAX];
-    let mut count = PROGRAMS_MAX as u32;
+/// How many more programs like ours the cgroup takes, whoever's the others are; `None` if the kernel does not say.
+pub(crate) fn room(cgroup: &File) -> Option<usize> {
+    let (_, count) = query(cgroup)?;
+    Some(CGROUP_PROGRAMS_MAX.saturating_sub(count))
+}
+
+/// The numbers of the programs on the cgroup, and how many there are.
+fn query(cgroup: &File) -> Option<([u32; CGROUP_PROGRAMS_MAX], usize)> {
+    let mut ids = [0u32; CGROUP_PROGRAMS_MAX];
+    let mut count = CGROUP_PROGRAMS_MAX as u32;
     // SAFETY: `ids` has room for `count` numbers, which the kernel lowers to how many it wrote.
     let result = unsafe {
         libbpf_sys::bpf_prog_query(
@@ -125,10 +218,13 @@ fn attached(cgroup: &File) -> Vec<OwnedFd> {
             &raw mut count,
         )
     };
-    if check(result).is_err() {
-        return Vec::new();
-    }
-    let programs = ids.iter().take(count as usize).filter_map(|&id| {
+    check(result).ok().map(|()| (ids, count as usize))
+}
+
+/// The programs of mode Clamp on a cgroup.
+fn attached(cgroup: &File) -> Vec<OwnedFd> {
+    let Some((ids, count)) = query(cgroup) else { return Vec::new() };
+    let programs = ids.iter().take(count).filter_map(|&id| {
         // SAFETY: takes a number, gives a descriptor or a negative error.
         descriptor(unsafe { libbpf_sys::bpf_prog_get_fd_by_id(id) })
     });

@@ -63,6 +63,12 @@ pub enum Error {
         /// The last lines of libbpf, or nothing.
         log: String,
     },
+    /// The cgroup has as many programs as the kernel lets it have.
+    #[error(
+        "the cgroup has {CGROUP_PROGRAMS_MAX} socket programs already, and Linux lets it have no more (BPF_CGROUP_MAX_PROGS): so many \
+         agents can control or report at the same time on one machine. Stop others first"
+    )]
+    TooManyPrograms,
     /// Every name that we would take is in use.
     #[error("all 64 names lasthop, lasthop.2, ... are taken by other agents on this kernel")]
     NoName,
@@ -76,7 +82,18 @@ pub enum Error {
     },
 }
 
+/// A cgroup takes so many programs of a kind: BPF_CGROUP_MAX_PROGS of the kernel's include/linux/bpf-cgroup.h.
+pub(crate) const CGROUP_PROGRAMS_MAX: usize = 64;
+
 impl Error {
+    /// Of a program on a cgroup.
+    pub(crate) fn attach_to_cgroup(error: libbpf_rs::Error) -> Self {
+        if error.kind() == libbpf_rs::ErrorKind::TooBig {
+            return Self::TooManyPrograms;
+        }
+        Self::attach("sockops of a cgroup")(error)
+    }
+
     pub(crate) fn exchange(doing: &'static str) -> impl FnOnce(libbpf_rs::Error) -> Self {
         move |error| Self::Exchange { doing, source: io_error(&error) }
     }

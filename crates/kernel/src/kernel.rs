@@ -145,6 +145,7 @@ pub struct Kernel {
 struct Links {
     new_sockets: Option<Link>,
     new_clamps: Option<clamp::Attachment>,
+    guard: Option<clamp::Guard>,
     sample: Option<Link>,
     adopt: Option<Link>,
     release: Option<Link>,
@@ -232,12 +233,17 @@ impl Kernel {
         let cgroup = open_cgroup(&options.cgroup)?;
         let program = object::program(&self.object, new);
         if self.mode == Mode::Clamp {
-            let attached = clamp::Attachment::new(cgroup, program.as_fd());
-            let log = String::new();
-            let attached = attached.map_err(|source| Error::Attach { what: "sockops of a cgroup", source, log })?;
+            let failed = |what| move |source| Error::Attach { what, source, log: String::new() };
+            let attached = clamp::Attachment::new(cgroup, program.as_fd()).map_err(|source| {
+                let full = source.raw_os_error() == Some(nix::libc::E2BIG);
+                if full { Error::TooManyPrograms } else { failed("sockops of a cgroup")(source) }
+            })?;
+            let release = self.links.release.as_ref().expect("just attached");
+            let guard = attached.guard(release.as_fd());
             self.links.new_clamps = Some(attached);
+            self.links.guard = Some(guard.map_err(failed("a process that lifts the clamps if this one is killed"))?);
         } else {
-            let link = program.attach_cgroup(cgroup.as_raw_fd()).map_err(Error::attach("sockops of a cgroup"))?;
+            let link = program.attach_cgroup(cgroup.as_raw_fd()).map_err(Error::attach_to_cgroup)?;
             self.links.new_sockets = Some(link);
         }
         Ok(())
@@ -402,6 +408,7 @@ impl Kernel {
         for link in [sample, adopt, release, state_changes, control] {
             *link = None;
         }
+        self.links.guard = None;
         let done = done?;
         Ok(Released { restored: done.walk_restored, failed: done.walk_failed })
     }

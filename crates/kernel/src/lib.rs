@@ -31,5 +31,5 @@ mod sample;
 
 pub use error::Error;
 pub use kernel::{Adopted, Bound, Cookie, Counters, Kernel, Mode, Options, Released};
-pub use probe::{Feature, Outcome, Support, probe};
+pub use probe::{Feature, Outcome, Support, probe, room_for_agents};
 pub use sample::{CongestionState, SocketSample, StateChange};

@@ -87,7 +87,7 @@ pub(crate) fn attempt(mode: Mode, variant: Variant, cgroup: &Path) -> Result<(),
     if mode == Mode::Control {
         let source = File::open(cgroup).map_err(|source| Error::Cgroup { path: cgroup.into(), source })?;
         let link = program(&object, "adopt_new").attach_cgroup(source.as_raw_fd());
-        drop(link.map_err(Error::attach("sockops of a cgroup"))?);
+        drop(link.map_err(Error::attach_to_cgroup)?);
     }
     Ok(())
 }

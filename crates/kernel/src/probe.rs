@@ -255,6 +255,12 @@ pub(crate) fn cgroup2_root() -> Option<PathBuf> {
     mounts_of("cgroup2").into_iter().next()
 }
 
+/// How many more agents can control on this machine, or report the last link: each attaches a program to the root of the cgroups,
+/// which takes 64, those of other programs included. `None` where that cannot be told.
+pub fn room_for_agents() -> Option<usize> {
+    crate::clamp::room(&std::fs::File::open(cgroup2_root()?).ok()?)
+}
+
 /// Where file systems of this type are mounted.
 pub(crate) fn mounts_of(file_system: &str) -> Vec<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/thread-self/mounts").unwrap_or_default();

@@ -147,7 +147,7 @@ impl Reporter {
         };
         let object = load(&settings)?;
         let link = object::program(&object, "report").attach_cgroup(cgroup.as_raw_fd());
-        let link = link.map_err(Error::attach("sockops of a cgroup"))?;
+        let link = link.map_err(Error::attach_to_cgroup)?;
         Ok(Self { claims: Claims { generation: 1, ..Claims::default() }, _link: link, object })
     }
 

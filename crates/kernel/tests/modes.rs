@@ -124,12 +124,33 @@ fn programs() -> Vec<u32> {
     programs.filter(|program| program.name == "clamp_new").map(|program| program.id).collect()
 }
 
-/// Has a flow clamped by another process and that process killed. Gives the programs that came with it.
-fn killed_over(net: &Net, flow: &Flow, lease_ms: &str) -> Vec<u32> {
+/// What is killed with the loader.
+#[derive(Clone, Copy, PartialEq)]
+enum Kill {
+    /// Only the loader, as by the kernel for want of memory.
+    Alone,
+    /// Also the process that it has beside it, as by `systemctl kill -s KILL`.
+    WithItsGuard,
+}
+
+/// The processes that this one has started.
+fn children(of: u32) -> Vec<i32> {
+    let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let is_child = |pid: &i32| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        status.lines().any(|line| line.strip_prefix("PPid:").is_some_and(|parent| parent.trim() == of.to_string()))
+    };
+    processes.filter_map(|process| process.file_name().to_str()?.parse().ok()).filter(is_child).collect()
+}
+
+/// Has a flow clamped by another process, which has the rights of a service without CAP_SYS_ADMIN, and that process killed.
+/// Gives the programs that came with it.
+fn killed_over(net: &Net, flow: &Flow, lease_ms: &str, kill: Kill) -> Vec<u32> {
     let index = net.a.interface("a0").to_string();
     let before = programs();
     let mut child = net.a.run(|| {
-        let mut command = Command::new(std::env::current_exe().expect("our own file"));
+        let mut command = Command::new("setpriv");
+        command.arg("--bounding-set=-sys_admin").arg(std::env::current_exe().expect("our own file"));
         command.args(["--exact", "a_clamping_loader_to_be_killed", "--ignored", "--nocapture"]);
         command.env("LASTHOP_TEST_INTERFACE", index).env("LASTHOP_TEST_LEASE_MS", lease_ms);
         command.stdout(Stdio::piped()).spawn().expect("another process")
@@ -139,8 +160,47 @@ fn killed_over(net: &Net, flow: &Flow, lease_ms: &str) -> Vec<u32> {
     assert!(output.lines().any(|line| line.expect("text") == "loaded"));
     let its = programs().into_iter().filter(|id| !before.contains(id)).collect();
     eventually("clamped", || flow.info().snd_cwnd() <= 5 && flow.max_pacing_rate() == 2_500_000);
+    let guards = children(child.0.id());
+    assert_eq!(guards.len(), 1);
+    if kill == Kill::WithItsGuard {
+        let guard = nix::unistd::Pid::from_raw(guards[0]);
+        nix::sys::signal::kill(guard, nix::sys::signal::Signal::SIGKILL).expect("it runs");
+    } else {
+        // What a service manager sends to every process of a service does not end it.
+        let guard = nix::unistd::Pid::from_raw(guards[0]);
+        nix::sys::signal::kill(guard, nix::sys::signal::Signal::SIGTERM).expect("it runs");
+    }
     drop(child);
     its
+}
+
+#[test]
+fn a_clamping_loader_that_is_killed_leaves_neither_clamp_nor_program() {
+    needs_root!();
+    let net = Net::bottleneck(50, 100_000);
+    let mut flow = Flow::idle_with(&net.a, &net.b, B4, cubic);
+    flow.send();
+    let its = killed_over(&net, &flow, "600000", Kill::Alone);
+    assert!(!its.is_empty());
+    eventually("the program is gone", || !programs().iter().any(|id| its.contains(id)));
+    eventually("unclamped", || flow.info().snd_cwnd() > 12 && flow.max_pacing_rate() == NO_PACE);
+}
+
+#[test]
+fn a_clamp_that_is_released_leaves_no_process() {
+    needs_root!();
+    let net = Net::direct();
+    let guards = || {
+        let is_guard = |pid: &i32| {
+            std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "lasthop-guard")
+        };
+        children(std::process::id()).into_iter().filter(is_guard).count()
+    };
+    let mut kernel = load_with(&net, Mode::Clamp, |_| {});
+    assert!(guards() > 0);
+    kernel.release().expect("a walk");
+    // Those of tests that run beside this one go when these end.
+    eventually("no guard is left", || guards() == 0);
 }
 
 #[test]
@@ -149,7 +209,7 @@ fn a_clamp_lapses_even_when_its_loader_is_killed() {
     let net = Net::bottleneck(50, 100_000);
     let mut flow = Flow::idle_with(&net.a, &net.b, B4, cubic);
     flow.send();
-    let its = killed_over(&net, &flow, "1500");
+    let its = killed_over(&net, &flow, "1500", Kill::WithItsGuard);
     eventually("the lease has lapsed", || flow.info().snd_cwnd() > 12 && flow.max_pacing_rate() == NO_PACE);
     drop(load_with(&net, Mode::Control, |_| {}));
     // Those of tests that run beside this one go when these end.
@@ -162,7 +222,7 @@ fn the_next_loader_takes_off_the_clamps_of_one_that_was_killed() {
     let net = Net::bottleneck(50, 100_000);
     let mut flow = Flow::idle_with(&net.a, &net.b, B4, cubic);
     flow.send();
-    let its = killed_over(&net, &flow, "600000");
+    let its = killed_over(&net, &flow, "600000", Kill::WithItsGuard);
     throughout(Duration::from_millis(200), || assert!(flow.info().snd_cwnd() <= 5, "its lease still runs"));
     let kernel = load_with(&net, Mode::Observe, |_| {});
     throughout(Duration::from_millis(200), || assert!(flow.info().snd_cwnd() <= 5, "observing changes nothing"));
@@ -172,4 +232,37 @@ fn the_next_loader_takes_off_the_clamps_of_one_that_was_killed() {
     eventually("unclamped", || flow.info().snd_cwnd() > 12);
     eventually("the program is gone", || !programs().iter().any(|id| its.contains(id)));
     drop(kernel);
+}
+
+#[test]
+fn a_cgroup_that_is_full_is_said_to_be_so_with_the_limit() {
+    needs_root!();
+    let net = Net::direct();
+    // Of this test's own: on the root it would stand in the way of others.
+    let root = Options::new(1, Mode::Control).expect("cgroup2").cgroup;
+    let cgroup = root.join(format!("lasthop-test-{}", std::process::id()));
+    std::fs::create_dir(&cgroup).expect("root may");
+    let (count, errors) = net.a.run(|| {
+        let index = nix::net::if_::if_nametoindex("a0").expect("a0");
+        let report =
+            kernel::report::Options { cgroup: cgroup.clone(), ..kernel::report::Options::new(index).expect("cgroup2") };
+        let mut reporters = Vec::new();
+        let refused = loop {
+            match kernel::report::Reporter::load(&report) {
+                Ok(reporter) => reporters.push(reporter),
+                Err(error) => break error,
+            }
+        };
+        let load = |mode| {
+            let options = Options { cgroup: cgroup.clone(), ..Options::new(index, mode).expect("cgroup2") };
+            Kernel::load(&options).map(drop).expect_err("it is full")
+        };
+        (reporters.len(), [refused, load(Mode::Control), load(Mode::Clamp)])
+    });
+    std::fs::remove_dir(&cgroup).expect("nobody is in it");
+    assert_eq!(count, 64);
+    for error in errors {
+        assert!(matches!(error, kernel::Error::TooManyPrograms), "{error}");
+        assert!(error.to_string().contains("has 64 socket programs already"), "{error}");
+    }
 }

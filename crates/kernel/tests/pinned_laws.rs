@@ -8,10 +8,12 @@ mod support;
 use control::law::{LawName, Parameters};
 use kernel::laws::{Clients, Error, Found, Heard, Heuristics, Law, Pins, Prefix, VERSION};
 use libbpf_rs::{MapCore, MapHandle, MapType};
+use nix::fcntl::{Flock, FlockArg};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -224,6 +226,62 @@ fn a_default_of_a_namespace_is_not_unloaded_behind_its_back() {
         drop(flow);
         inhabitant.kill().expect("it is ours");
         inhabitant.wait().expect("it ends");
+    });
+}
+
+#[test]
+fn a_folder_that_somebody_else_made_or_can_write_in_is_refused_and_left_alone() {
+    needs_root!();
+    with_pins(|pins| {
+        let folder = pins.folder();
+        // Every user can make it, where the BPF file system is mounted as the kernel does by default: mode 1777.
+        fs::create_dir(folder).expect("made");
+        for (owner, mode) in [(65534, 0o700), (0, 0o777), (0, 0o730)] {
+            std::os::unix::fs::chown(folder, Some(owner), Some(owner)).expect("root may");
+            fs::set_permissions(folder, fs::Permissions::from_mode(mode)).expect("root may");
+            for refused in [
+                message(pins.load(LAW, defaults())),
+                message(pins.unload(LAW, false)),
+                message(pins.look(LAW)),
+                message(pins.change(LAW, |parameters| parameters)),
+            ] {
+                let expected = format!(
+                    "/mnt/lasthop must be a folder of root's that nobody else can write in, and it has mode {mode:o}"
+                );
+                assert!(refused.starts_with(&expected), "{refused}");
+                assert!(refused.contains(&format!("belongs to user {owner}")), "{refused}");
+            }
+            assert!(!is_registered(pins) && fs::read_dir(folder).expect("there").next().is_none());
+        }
+        // Without the sticky bit whoever can write beside it can rename it.
+        std::os::unix::fs::chown(folder, Some(0), Some(0)).expect("root may");
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).expect("root may");
+        fs::set_permissions("/mnt", fs::Permissions::from_mode(0o777)).expect("root may");
+        let refused = message(pins.load(LAW, defaults()));
+        assert!(refused.starts_with("/mnt must be a folder of root's"), "{refused}");
+        fs::set_permissions("/mnt", fs::Permissions::from_mode(0o1777)).expect("root may");
+        pins.load(LAW, defaults()).expect("loaded");
+        assert_eq!(
+            fs::metadata(folder).expect("there").permissions().mode() & 0o7777,
+            0o700,
+            "nobody else can open it"
+        );
+        pins.unload(LAW, false).expect("unloaded");
+    });
+}
+
+#[test]
+fn a_lock_that_is_not_let_go_ends_in_a_message_that_names_its_holder() {
+    needs_root!();
+    with_pins(|pins| {
+        pins.load(LAW, defaults()).expect("loaded");
+        let folder = fs::File::open(pins.folder()).expect("there");
+        let held = Flock::lock(folder, FlockArg::LockExclusive).expect("free");
+        let refused = message(pins.unload(LAW, false));
+        assert!(refused.starts_with(&format!("process {} has locked /mnt/lasthop", std::process::id())), "{refused}");
+        assert!(is_registered(pins));
+        drop(held);
+        pins.unload(LAW, false).expect("unloaded");
     });
 }
 

@@ -208,6 +208,30 @@ fn has_agent(host: &HostSpec) -> bool {
     host.kind.agent != AgentMode::Off || host.kind.last_link.is_some()
 }
 
+/// Refuses a run whose agents this machine has no room for.
+///
+/// # Errors
+/// If there are more than Linux allows, with the numbers.
+pub(crate) fn check_room(scenario: &Scenario, hosts: &[HostSpec]) -> Result<()> {
+    let wanted: usize = hosts.iter().map(|host| programs(scenario, host)).sum();
+    if let Some(room) = kernel::room_for_agents()
+        && wanted > room
+    {
+        bail!(
+            "the agents of this run would attach {wanted} programs to the root of the cgroups, one for each host that controls and one \
+             for each that reports its last link, and there is room for {room}: Linux allows 64 there, other agents on this \
+             machine included. Let fewer hosts have an agent, or use simulated hosts (--hosts simulated)"
+        );
+    }
+    Ok(())
+}
+
+/// How many programs the host's agent attaches to the root of the cgroups.
+fn programs(scenario: &Scenario, host: &HostSpec) -> usize {
+    let controls = host.kind.agent == AgentMode::Control && host.kind.policy.policy != PolicyName::None;
+    usize::from(controls) + usize::from(has_agent(host) && last_link(scenario, host).report)
+}
+
 /// What the agent is to say of the host's last link: what a simulated host would, or what it measures.
 fn last_link(scenario: &Scenario, host: &HostSpec) -> agent::LastLinkConfig {
     let (Some(link), Some(flow)) = (host.kind.last_link, host.flows.first()) else {
@@ -241,6 +265,8 @@ fn config_file(scenario: &Scenario, host: &HostSpec) -> Result<File> {
         beacon: agent::BeaconConfig { ipv6: false, ..agent::BeaconConfig::default() },
         last_link: last_link(scenario, host),
         policy: host.kind.policy.clone(),
+        // Nobody else is in its namespace, and the laboratory leaves no file.
+        lock: false,
         ..agent::Config::default()
     };
     let file = memfd_create(c"lasthop-agent.toml", MFdFlags::MFD_CLOEXEC).context("cannot make a file in memory")?;

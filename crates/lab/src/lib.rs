@@ -97,6 +97,7 @@ pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResu
     check(scenario, options.traffic)?;
     let started = Instant::now();
     let specs = scenario.expanded_hosts();
+    agents::check_room(scenario, &specs)?;
     let config = medium_config(scenario, &specs);
     let network = Network::new(&config, scenario.seed).context("the network model does not take this scenario")?;
     let servers = Servers::of(scenario, &specs)?;

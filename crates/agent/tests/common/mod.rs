@@ -355,6 +355,15 @@ pub fn events(record: &Path) -> Vec<Event> {
     whole.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
 }
 
+/// A group key that nobody else can read.
+pub fn write_key(file: &Path, secret: &str) {
+    use std::os::unix::fs::OpenOptionsExt;
+
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(0o600).open(file).expect("a new file");
+    file.write_all(secret.as_bytes()).expect("written");
+}
+
 /// A quick agent on this interface.
 pub fn config(interface: &str, policy: &str) -> Config {
     let mut config = Config { interface: Some(interface.to_owned()), tick_ms: 50, ..Config::default() };

@@ -20,11 +20,15 @@ pub static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 /// What an [`AgentProcess`] runs: each test binary that has them calls this from an ignored test named `agent_process`.
 pub fn run() {
     let Some(config) = std::env::var_os("LASTHOP_TEST_AGENT_CONFIG") else { return };
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
+    let log = agent::LogWriter::to_stderr().expect("a thread");
+    let writer = log.clone();
+    tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).init();
     let stop = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&stop)).expect("a signal can be caught");
     let config = Config::load(&PathBuf::from(config)).expect("the test writes a valid configuration");
-    agent::run(&config, &stop).expect("the agent runs and stops");
+    let outcome = agent::run(&config, &stop);
+    log.finish();
+    outcome.expect("the agent runs and stops");
 }
 
 pub struct AgentProcess {

@@ -257,7 +257,7 @@ impl LastLink {
         let walk = |name| object::program(object, name).attach().map_err(KernelError::attach("iter/tcp"));
         let socket_operations = object::program(object, "last_link")
             .attach_cgroup(cgroup.as_raw_fd())
-            .map_err(KernelError::attach("sockops of a cgroup"))?;
+            .map_err(KernelError::attach_to_cgroup)?;
         let own = Self { heard: handle(HEARD.0)?, permits: handle(PERMITS.0)?, prepare: Walk::Link(walk(PREPARE)?) };
         Ok(Some((own, Attached { socket_operations, release: walk(RELEASE)? })))
     }

@@ -238,6 +238,33 @@ pub enum Error {
         /// Why not.
         source: io::Error,
     },
+    /// Somebody else could put something in the place of what is pinned.
+    #[error(
+        "{} must be a folder of root's that nobody else can write in, and it has mode {mode:o} and belongs to user {owner}. What is \
+         there may be somebody else's work: look at it, and 'rm -r' it (or 'chown root' and 'chmod 700' it) as root",
+        path.display()
+    )]
+    NotRoots {
+        /// The folder.
+        path: PathBuf,
+        /// Its owner's number.
+        owner: u32,
+        /// Its mode.
+        mode: u32,
+    },
+    /// Somebody else holds the lock of the folder, and does not let it go.
+    #[error(
+        "{holder} has locked {} for more than {within:?}: another 'lasthop laws' that hangs, or somebody who wants to hinder this; end it",
+        folder.display()
+    )]
+    Locked {
+        /// The folder.
+        folder: PathBuf,
+        /// Who.
+        holder: String,
+        /// For how long it was tried.
+        within: std::time::Duration,
+    },
     /// Something in the BPF file system.
     #[error("{doing} {}: {source}", path.display())]
     Pin {

@@ -17,6 +17,9 @@
 //! A law is there wholly or not at all: it is built in a folder `loading-hd` and renamed, and it is renamed to
 //! `unloading-hd` before it is taken apart. Whoever changes anything holds a lock on the folder `lasthop`, so what is found
 //! half done under the lock was left by somebody who was killed, and is removed. The folder itself goes with the last law.
+//!
+//! Nobody but root may be able to put something else in a law's place, or to hold that lock. So the folder is root's and has mode
+//! 700, and one that is not root's, or that others can write in, is refused, as is one that others could rename.
 
 use super::last_link::{self, Clients, Heard, Heuristics, LastLink};
 use super::layout::About;
@@ -32,9 +35,9 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, setns};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File, Metadata, Permissions};
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -44,6 +47,8 @@ const USUAL: &str = "/sys/fs/bpf";
 const FOLDER: &str = "lasthop";
 /// How long the kernel may take to forget a link.
 const UNREGISTERED_WITHIN: Duration = Duration::from_secs(5);
+/// How long another that changes something may take. Loading a law takes the tenth of a second.
+const LOCKED_WITHIN: Duration = Duration::from_secs(15);
 
 /// The pinned laws of this machine, or of this mount namespace where it has a BPF file system of its own.
 #[derive(Clone, Debug)]
@@ -109,8 +114,8 @@ impl Pins {
         let root = match mounted() {
             Some(root) => root,
             None => {
-                let none = None::<&str>;
-                mount(Some("bpf"), USUAL, Some("bpf"), MsFlags::empty(), none)
+                // Its own default is that everybody may make files there.
+                mount(Some("bpf"), USUAL, Some("bpf"), MsFlags::empty(), Some("mode=0700"))
                     .map_err(|error| Error::NoFileSystem { source: error.into() })?;
                 PathBuf::from(USUAL)
             }
@@ -165,8 +170,9 @@ impl Pins {
     /// What there is of a law.
     ///
     /// # Errors
-    /// If it is pinned but cannot be opened.
+    /// If it is pinned but cannot be opened, or others could have changed what is pinned.
     pub fn look(&self, law: Law) -> Result<Found, Error> {
+        self.check_owner()?;
         let place = self.place(law);
         match fs::metadata(&place) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -286,7 +292,12 @@ impl Pins {
     pub fn load(&self, law: Law, parameters: [u32; PARAMETERS_MAX]) -> Result<Pinned, Error> {
         super::check()?;
         let lock = loop {
-            fs::create_dir_all(&self.folder).map_err(|source| pin_error("making", &self.folder, source))?;
+            match DirBuilder::new().mode(0o700).create(&self.folder) {
+                Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(pin_error("making", &self.folder, source));
+                }
+                _ => {}
+            }
             if let Some(lock) = self.lock()? {
                 break lock;
             }
@@ -403,13 +414,26 @@ impl Pins {
 
     /// Alone with the folder; `None` where it is not there.
     fn lock(&self) -> Result<Option<Flock<File>>, Error> {
+        let deadline = Instant::now() + LOCKED_WITHIN;
         loop {
+            self.check_owner()?;
             let folder = match File::open(&self.folder) {
                 Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
                 folder => folder.map_err(|source| pin_error("opening", &self.folder, source))?,
             };
-            let lock = Flock::lock(folder, FlockArg::LockExclusive)
-                .map_err(|(_, error)| pin_error("locking", &self.folder, error.into()))?;
+            let lock = match Flock::lock(folder, FlockArg::LockExclusiveNonblock) {
+                Ok(lock) => lock,
+                Err((_, Errno::EWOULDBLOCK)) if Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(20));
+                    continue;
+                }
+                Err((folder, Errno::EWOULDBLOCK)) => {
+                    let holder = folder.metadata().ok().and_then(|folder| holder_of(&folder));
+                    let holder = holder.map_or("another process".to_owned(), |pid| format!("process {pid}"));
+                    return Err(Error::Locked { folder: self.folder.clone(), holder, within: LOCKED_WITHIN });
+                }
+                Err((_, error)) => return Err(pin_error("locking", &self.folder, error.into())),
+            };
             let locked = lock.metadata().map_err(|source| pin_error("reading", &self.folder, source))?;
             // Who held it before may have removed the folder, and somebody else made another of that name.
             if fs::metadata(&self.folder).is_ok_and(|there| (there.dev(), there.ino()) == (locked.dev(), locked.ino()))
@@ -417,6 +441,34 @@ impl Pins {
                 return Ok(Some(lock));
             }
         }
+    }
+
+    /// Refuses a folder that is not root's alone to change. One that is there and that others may open is closed to them, for whoever
+    /// opens it can lock it.
+    fn check_owner(&self) -> Result<(), Error> {
+        let looking = |path: &Path, source| pin_error("looking at", path, source);
+        let folder = match fs::symlink_metadata(&self.folder) {
+            Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(()),
+            folder => folder.map_err(|source| looking(&self.folder, source))?,
+        };
+        let refuse = |path: &Path, found: &Metadata| {
+            Err(Error::NotRoots { path: path.to_owned(), owner: found.uid(), mode: found.mode() & 0o7777 })
+        };
+        if !folder.is_dir() || folder.uid() != 0 || folder.mode() & 0o022 != 0 {
+            return refuse(&self.folder, &folder);
+        }
+        if let Some(parent) = self.folder.parent() {
+            let found = fs::metadata(parent).map_err(|source| looking(parent, source))?;
+            // With the sticky bit others can make files there, but not rename ours.
+            if found.uid() != 0 || (found.mode() & 0o022 != 0 && found.mode() & 0o1000 == 0) {
+                return refuse(parent, &found);
+            }
+        }
+        if folder.mode() & 0o077 != 0 {
+            let closed = fs::set_permissions(&self.folder, Permissions::from_mode(0o700));
+            closed.map_err(|source| pin_error("changing the mode of", &self.folder, source))?;
+        }
+        Ok(())
     }
 
     /// Gives up the lock, and the folder if nothing is in it.
@@ -472,6 +524,18 @@ impl Pinned {
     pub fn permits(&self) -> Result<Vec<(Clients, Heuristics)>, Error> {
         self.handles.last_link()?.permits()
     }
+}
+
+/// The process that has locked this file: proc(5), /proc/locks.
+fn holder_of(file: &Metadata) -> Option<u32> {
+    let (major, minor) = (nix::sys::stat::major(file.dev()), nix::sys::stat::minor(file.dev()));
+    let place = format!("{major:02x}:{minor:02x}:{}", file.ino());
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    locks.lines().find_map(|line| {
+        let columns: Vec<_> = line.split_whitespace().collect();
+        let [_, "FLOCK", _, _, pid, at, ..] = columns[..] else { return None };
+        (at == place).then(|| pid.parse().ok())?
+    })
 }
 
 fn pin_error(doing: &'static str, path: &Path, source: io::Error) -> Error {

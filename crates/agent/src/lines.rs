@@ -1,0 +1,147 @@
+//! Lines that wait for a thread that writes them. The queue is bounded by bytes: whoever has a line never waits, and a reader that
+//! has stopped reading costs lines, which are counted, and no more memory than that.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The queue.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    most_bytes: usize,
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    lines: VecDeque<Box<[u8]>>,
+    bytes: usize,
+    left_out: u64,
+    /// Nothing is taken in any more.
+    closed: bool,
+    /// The writer has ended.
+    ended: bool,
+}
+
+impl Lines {
+    /// Holds lines of `most_bytes` together; a longer one only if nothing else waits.
+    pub(crate) fn new(most_bytes: usize) -> Self {
+        Self { most_bytes, waiting: Mutex::default(), changed: Condvar::new() }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Queues a line; `false` if there is no room, and it is left out.
+    pub(crate) fn push(&self, line: Vec<u8>) -> bool {
+        let line = line.into_boxed_slice();
+        let mut waiting = self.waiting();
+        let has_room = waiting.lines.is_empty() || waiting.bytes + line.len() <= self.most_bytes;
+        if waiting.closed || !has_room {
+            waiting.left_out += 1;
+            return false;
+        }
+        self.add(waiting, line);
+        true
+    }
+
+    /// Queues the last line, whether there is room or not, and takes in no more.
+    pub(crate) fn push_last(&self, line: Vec<u8>) {
+        let mut waiting = self.waiting();
+        if !waiting.closed {
+            waiting.closed = true;
+            self.add(waiting, line.into_boxed_slice());
+        }
+    }
+
+    fn add(&self, mut waiting: MutexGuard<'_, Waiting>, line: Box<[u8]>) {
+        waiting.bytes += line.len();
+        waiting.lines.push_back(line);
+        drop(waiting);
+        self.changed.notify_all();
+    }
+
+    /// Takes in no more lines; those that wait are still written.
+    pub(crate) fn close(&self) {
+        self.waiting().closed = true;
+        self.changed.notify_all();
+    }
+
+    /// The next line, waited for; `None`: there will be no more.
+    pub(crate) fn take(&self) -> Option<Box<[u8]>> {
+        let waiting = self.waiting();
+        let idle = |waiting: &mut Waiting| waiting.lines.is_empty() && !waiting.closed;
+        let mut waiting = self.changed.wait_while(waiting, idle).unwrap_or_else(PoisonError::into_inner);
+        let line = waiting.lines.pop_front()?;
+        waiting.bytes -= line.len();
+        Some(line)
+    }
+
+    /// Counts a line that was taken and could not be written.
+    pub(crate) fn lose(&self) {
+        self.waiting().left_out += 1;
+    }
+
+    /// Lines that were not written, since the beginning.
+    pub(crate) fn left_out(&self) -> u64 {
+        self.waiting().left_out
+    }
+
+    /// Bytes that wait.
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        self.waiting().bytes
+    }
+
+    /// The writer says that it ends: nothing that waits, or comes, will be written.
+    pub(crate) fn end(&self) {
+        let mut waiting = self.waiting();
+        (waiting.closed, waiting.ended) = (true, true);
+        waiting.lines.clear();
+        waiting.bytes = 0;
+        drop(waiting);
+        self.changed.notify_all();
+    }
+
+    /// Whether the writer has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.waiting().ended
+    }
+
+    /// Waits so long for the writer to end; whether it did.
+    pub(crate) fn wait_for_end(&self, within: Duration) -> bool {
+        let waiting = self.waiting();
+        let goes_on = |waiting: &mut Waiting| !waiting.ended;
+        let waited = self.changed.wait_timeout_while(waiting, within, goes_on);
+        waited.unwrap_or_else(PoisonError::into_inner).0.ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_beyond_the_bytes_are_left_out_and_counted_and_the_others_keep_their_order() {
+        let lines = Lines::new(10);
+        let said: Vec<_> = ["1234", "5678", "abc", "de"].map(|line| lines.push(line.into())).into();
+        assert_eq!((said, lines.bytes(), lines.left_out()), (vec![true, true, false, true], 10, 1));
+        lines.push_last(b"the last one".to_vec());
+        assert!(!lines.push(b"x".to_vec()));
+        let taken: Vec<_> =
+            std::iter::from_fn(|| lines.take()).map(|line| String::from_utf8_lossy(&line).into_owned()).collect();
+        assert_eq!(taken, ["1234", "5678", "de", "the last one"]);
+        assert_eq!((lines.bytes(), lines.left_out()), (0, 2));
+    }
+
+    #[test]
+    fn a_line_that_is_longer_than_the_queue_passes_when_nothing_else_waits() {
+        let lines = Lines::new(10);
+        assert!(lines.push(vec![b'x'; 100]));
+        assert!(!lines.push(vec![b'x'; 1]));
+        assert_eq!(lines.take().map(|line| line.len()), Some(100));
+        assert!(lines.push(vec![b'x'; 1]));
+    }
+}

@@ -1,0 +1,153 @@
+//! Two agents that control the same connections would undo each other's work, and of two that report the same link the last word
+//! would count. So whoever does either holds a lock on a file in `/run/lasthop`, named by the network namespace and the interface.
+//!
+//! Only root, or the agent's own user, can write in that folder or open the file, so nobody else can take the lock. The kernel lets
+//! it go whatever ends its holder: a file that a killed agent has left behind means nothing. An agent that stops in order removes it.
+
+use crate::interface::Interface;
+use anyhow::{Context, Result, anyhow, bail};
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use nix::libc::O_NOFOLLOW;
+use nix::unistd::geteuid;
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// Where the locks are.
+const FOLDER: &str = "/run/lasthop";
+
+/// What only one agent may do on an interface.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Task {
+    Control,
+    Report,
+}
+
+/// Held while this agent does it.
+#[derive(Debug)]
+pub(crate) struct OnlyOne {
+    file: PathBuf,
+    _lock: Flock<File>,
+}
+
+impl OnlyOne {
+    /// Takes the lock for the interface, which is in the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// If another agent holds it, which is named, or it cannot be told.
+    pub(crate) fn take(task: Task, interface: &Interface) -> Result<Self> {
+        let (name, does) = match task {
+            Task::Control => ("control", "controls"),
+            Task::Report => ("report", "reports the last link of"),
+        };
+        let unsure = || format!("cannot make sure that no other agent {does} {}", interface.name);
+        let namespace = fs::metadata("/proc/thread-self/ns/net").with_context(unsure)?.ino();
+        let folder = Path::new(FOLDER);
+        make_folder(folder).with_context(unsure)?;
+        let file = folder.join(format!("{name}-{namespace}-{}.lock", interface.index));
+        match lock(&file).with_context(unsure)? {
+            Ok(lock) => Ok(Self { file, _lock: lock }),
+            Err(holder) => bail!("another agent{holder} {does} {} already: stop it first", interface.name),
+        }
+    }
+}
+
+impl Drop for OnlyOne {
+    fn drop(&mut self) {
+        // Before the lock goes: whoever opened the file meanwhile sees that it is no longer the one of that name.
+        let _ = fs::remove_file(&self.file);
+    }
+}
+
+/// Makes the folder if there is none, and looks whether others could meddle in it.
+fn make_folder(folder: &Path) -> Result<()> {
+    match DirBuilder::new().mode(0o755).create(folder) {
+        // Whatever the umask.
+        Ok(()) => fs::set_permissions(folder, Permissions::from_mode(0o755))?,
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(anyhow!(error).context(format!("cannot make the folder {}", folder.display()))),
+    }
+    let found = fs::symlink_metadata(folder)?;
+    let is_ours = found.uid() == 0 || found.uid() == geteuid().as_raw();
+    if !found.is_dir() || !is_ours || found.mode() & 0o022 != 0 {
+        bail!(
+            "{} must be a folder of root's that nobody else can write in, and it has mode {:o} and belongs to user {}: remove it",
+            folder.display(),
+            found.mode() & 0o7777,
+            found.uid()
+        );
+    }
+    Ok(())
+}
+
+/// Locks the file; or else says who has, for a message.
+fn lock(path: &Path) -> Result<Result<Flock<File>, String>> {
+    loop {
+        let open = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .custom_flags(O_NOFOLLOW)
+            .open(path);
+        let file = open.with_context(|| format!("cannot open {}", path.display()))?;
+        let mut lock = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(lock) => lock,
+            Err((mut file, Errno::EWOULDBLOCK)) => {
+                let mut holder = String::new();
+                let _ = file.read_to_string(&mut holder);
+                return Ok(Err(holder.trim().parse().map_or(String::new(), |pid: u32| format!(" (process {pid})"))));
+            }
+            Err((_, error)) => return Err(error).with_context(|| format!("cannot lock {}", path.display())),
+        };
+        let locked = lock.metadata()?;
+        // Who held it before may have removed it, and somebody else made another of that name.
+        if fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (locked.dev(), locked.ino())) {
+            lock.set_len(0)?;
+            writeln!(lock, "{}", std::process::id())?;
+            return Ok(Ok(lock));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_held_by_one_and_is_free_again_whatever_is_left_in_the_folder() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("control-1-2.lock");
+        let first = lock(&file).expect("a file").expect("free");
+        let refused = lock(&file).expect("a file").expect_err("held");
+        assert_eq!(refused, format!(" (process {})", std::process::id()));
+        assert_eq!(first.metadata().expect("open").mode() & 0o777, 0o600, "others cannot even open it");
+        // As if the holder had been killed: the file stays, the lock does not.
+        drop(first);
+        assert!(file.exists());
+        let held = OnlyOne { file: file.clone(), _lock: lock(&file).expect("a file").expect("free again") };
+        drop(held);
+        assert!(!file.exists());
+    }
+
+    #[test]
+    fn a_folder_that_others_can_write_in_is_refused_with_its_mode_and_owner() {
+        let parent = tempfile::tempdir().expect("a folder");
+        let folder = parent.path().join("lasthop");
+        make_folder(&folder).expect("made");
+        assert_eq!(fs::metadata(&folder).expect("there").mode() & 0o7777, 0o755);
+        make_folder(&folder).expect("there already");
+        fs::set_permissions(&folder, Permissions::from_mode(0o1777)).expect("ours");
+        let refused = make_folder(&folder).expect_err("anybody can write there").to_string();
+        assert!(refused.contains("has mode 1777 and belongs to user"), "{refused}");
+        if geteuid().is_root() {
+            fs::set_permissions(&folder, Permissions::from_mode(0o755)).expect("ours");
+            std::os::unix::fs::chown(&folder, Some(65534), None).expect("root may");
+            let refused = make_folder(&folder).expect_err("somebody else's").to_string();
+            assert!(refused.contains("belongs to user 65534: remove it"), "{refused}");
+        }
+    }
+}
