@@ -255,6 +255,11 @@ pub(crate) fn cgroup2_root() -> Option<PathBuf> {
     mounts_of("cgroup2").into_iter().next()
 }
 
+/// Whether a cgroup2 file system is mounted where this process can see it.
+pub fn sees_cgroups() -> bool {
+    cgroup2_root().is_some()
+}
+
 /// Where file systems of this type are mounted.
 pub(crate) fn mounts_of(file_system: &str) -> Vec<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/thread-self/mounts").unwrap_or_default();

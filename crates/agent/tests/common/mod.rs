@@ -290,7 +290,7 @@ impl Running {
         let stop = Arc::new(AtomicBool::new(false));
         let stop_of_thread = Arc::clone(&stop);
         let thread = thread::spawn(move || {
-            let mut loader = |interface: &Interface, mode: Mode| {
+            let mut loader = |_: &Config, interface: &Interface, mode: Mode| {
                 fake.lock().expect("no test panics with it").loaded_for.push((interface.name.clone(), mode));
                 let name = (mode == Mode::Control).then(|| "lasthop".to_owned());
                 Ok(Loaded {
@@ -357,7 +357,7 @@ pub fn events(record: &Path) -> Vec<Event> {
 
 /// A quick agent on this interface.
 pub fn config(interface: &str, policy: &str) -> Config {
-    let mut config = Config { interface: Some(interface.to_owned()), tick_ms: 50, ..Config::default() };
+    let mut config = Config { interface: Some(interface.to_owned()), mode: Mode::Control, tick_ms: 50, ..Config::default() };
     config.beacon.interval_ms = 50;
     config.policy.policy = policy.parse().expect("a policy");
     config.policy.bound_segments = Some(64);
