@@ -19,7 +19,7 @@ use anyhow::{Context, Result};
 use control::bound::Bound;
 use control::governor::{FlowSample, Governor, Turn};
 use control::last_link::estimate::FlowSight;
-use control::peers::Report;
+use control::peers::{Neighbourhood, Report};
 use control::policy::{FlowDecision, FlowId, FlowObservation, Nothing, Policy, PolicyName};
 use nix::sys::resource::{UsageWho, getrusage};
 use std::collections::BTreeSet;
@@ -67,6 +67,7 @@ pub(crate) struct Agent<'a> {
 struct Glance {
     connections: u32,
     busy: u32,
+    peers: u32,
     terminals: u32,
     enabled_at: Option<Time>,
     reason: Option<String>,
@@ -346,6 +347,7 @@ impl<'a> Agent<'a> {
     fn observe_and_apply(&mut self, now: Time, late: Span) -> Result<()> {
         // What was true at an earlier tick is not told to the peers if nothing can be seen now.
         self.report = Report::default();
+        self.glance = Glance::default();
         self.sights.clear();
         let Some(stack) = self.stack.as_mut() else { return Ok(()) };
         let recorder = &mut self.recorder;
@@ -370,7 +372,7 @@ impl<'a> Agent<'a> {
         self.report = turn.report;
         let until = self.apply(now, &turn)?;
         self.log(now, &samples, &turn);
-        self.glance = self.glance_at(&samples, &turn, peers.terminals());
+        self.glance = self.glance_at(&samples, &turn, &peers);
         if self.recorder.is_some() {
             let decided = samples.iter().zip(&turn.observations).zip(&turn.decisions);
             let tick = Tick {
@@ -390,7 +392,7 @@ impl<'a> Agent<'a> {
         Ok(())
     }
 
-    fn glance_at(&self, samples: &[SocketSample], turn: &Turn, terminals: u32) -> Glance {
+    fn glance_at(&self, samples: &[SocketSample], turn: &Turn, peers: &Neighbourhood) -> Glance {
         let is_lasthop = self.mode == Mode::Control && self.config.policy.policy == PolicyName::Lasthop;
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let sending = turn.observations.iter().position(|seen| seen.busy);
@@ -400,7 +402,8 @@ impl<'a> Agent<'a> {
         Glance {
             connections: count(samples.len()),
             busy: count(turn.observations.iter().filter(|seen| seen.busy).count()),
-            terminals,
+            peers: count(peers.peers().len()),
+            terminals: peers.terminals(),
             enabled_at: turn.decisions.iter().filter_map(FlowDecision::enabled_at).min(),
             reason: sending.map(|place| turn.decisions[place].reason.to_string()),
             bounds: bounds.collect(),
@@ -409,7 +412,7 @@ impl<'a> Agent<'a> {
     }
 
     /// What this agent does now.
-    fn status(&self, peers: usize, now: Time) -> Status {
+    fn status(&self, now: Time) -> Status {
         let Self { glance, interface, mode, hearing, config, .. } = self;
         let known = |rate: Rate| (rate > Rate::ZERO).then(|| rate.as_mbps());
         let windows = || glance.bounds.iter().map(|bound| bound.max_segments).filter(|most| *most > 0);
@@ -422,7 +425,7 @@ impl<'a> Agent<'a> {
             mode: *mode,
             policy: config.policy.policy,
             access_point: hearing.label().map(ToString::to_string),
-            peers: u32::try_from(peers).unwrap_or(u32::MAX),
+            peers: glance.peers,
             terminals: glance.terminals,
             connections: glance.connections,
             busy: glance.busy,
@@ -438,10 +441,9 @@ impl<'a> Agent<'a> {
     }
 
     /// Answers who asks what this agent does.
-    pub(crate) fn answer_status(&mut self, now: Time) {
+    pub(crate) fn answer_status(&self, now: Time) {
         if let Some(socket) = &self.status {
-            let peers = self.hearing.peers(now);
-            socket.answer(|| serde_json::to_string(&self.status(peers, now)).expect("a status is JSON") + "\n");
+            socket.answer(|| serde_json::to_string(&self.status(now)).expect("a status is JSON") + "\n");
         }
     }
 

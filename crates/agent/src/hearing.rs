@@ -166,11 +166,6 @@ impl Hearing {
         self.sockets.descriptors().filter(move |_| !self.ear.is_deaf(now))
     }
 
-    /// How many peers are heard.
-    pub(crate) fn peers(&mut self, now: Time) -> usize {
-        self.ear.table.neighbourhood(now).peers().len()
-    }
-
     /// The peers of the moment.
     pub(crate) fn neighbourhood(&mut self, now: Time) -> Neighbourhood {
         self.ear.table.neighbourhood(now)

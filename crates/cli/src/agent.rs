@@ -77,19 +77,16 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode> {
     if let Some(AgentCommand::Status { json }) = arguments.command {
         return status(Path::new(agent::status::FOLDER), json);
     }
-    let file = match arguments.no_config {
-        true => None,
-        false => Config::file(arguments.config.as_deref(), Path::new(Config::FILE))?,
-    };
+    let file = configured_file(arguments)?;
     let config = config(arguments, file.as_deref())?;
     let notify = Notify::from_environment();
     let hangup = Arc::new(AtomicBool::new(false));
     let reloads = notify.is_heard() || file.is_some() && !has_terminal();
     let stop = if reloads { stop_on_signals_but_hangup(&hangup)? } else { stop_on_signals()? };
     say_what_was_read(arguments, file.as_deref(), &config);
-    let read = || match &file {
-        Some(_) => self::config(arguments, file.as_deref()),
-        None => bail!("there is no file to read again"),
+    let read = || match configured_file(arguments)? {
+        Some(file) => self::config(arguments, Some(&file)),
+        None => bail!("there is no file to read"),
     };
     let orders = Orders {
         stop: &stop,
@@ -100,6 +97,13 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode> {
     let summary = agent::run_with(&config, &orders).context("the agent cannot go on")?;
     info!("stopped: {summary}");
     Ok(ExitCode::SUCCESS)
+}
+
+fn configured_file(arguments: &AgentArguments) -> Result<Option<PathBuf>> {
+    if arguments.no_config {
+        return Ok(None);
+    }
+    Ok(Config::file(arguments.config.as_deref(), Path::new(Config::FILE))?)
 }
 
 /// Which file was read, and how to have an agent control that only advises.
