@@ -257,8 +257,8 @@ impl<'a> Agent<'a> {
             last_link.detach();
         }
         self.governor.forget_flows();
-        let loaded =
-            (self.loader)(&self.config, &self.interface, wanted_mode(&self.config)).and_then(|Loaded { stack, mode, reporter }| {
+        let loaded = (self.loader)(&self.config, &self.interface, wanted_mode(&self.config)).and_then(
+            |Loaded { stack, mode, reporter }| {
                 self.stack = Some(stack);
                 if let Some(last_link) = &mut self.last_link {
                     last_link.attach(reporter);
@@ -266,7 +266,8 @@ impl<'a> Agent<'a> {
                 self.mode = mode;
                 self.governor.restart(policy(&self.config, mode), mode == Mode::Control);
                 self.adopt()
-            });
+            },
+        );
         match loaded {
             Ok(()) => self.say_ready(),
             Err(error) => {
@@ -396,9 +397,10 @@ impl<'a> Agent<'a> {
         let is_lasthop = self.mode == Mode::Control && self.config.policy.policy == PolicyName::Lasthop;
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let sending = turn.observations.iter().position(|seen| seen.busy);
-        let bounds = samples.iter().zip(&turn.decisions).filter_map(|(sample, decided)| {
-            decided.bound.filter(|_| self.mode == Mode::Advise || sample.controlled)
-        });
+        let bounds = samples
+            .iter()
+            .zip(&turn.decisions)
+            .filter_map(|(sample, decided)| decided.bound.filter(|_| self.mode == Mode::Advise || sample.controlled));
         Glance {
             connections: count(samples.len()),
             busy: count(turn.observations.iter().filter(|seen| seen.busy).count()),

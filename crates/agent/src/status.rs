@@ -97,7 +97,9 @@ impl Status {
             None => String::new(),
         };
         let paces = match self.pacing_mbps {
-            Some([least, most]) if format!("{least:.2}") == format!("{most:.2}") => format!(", paced at {most:.2} Mb/s"),
+            Some([least, most]) if format!("{least:.2}") == format!("{most:.2}") => {
+                format!(", paced at {most:.2} Mb/s")
+            }
             Some([least, most]) => format!(", paced at {least:.2} to {most:.2} Mb/s"),
             None => String::new(),
         };

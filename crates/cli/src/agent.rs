@@ -115,7 +115,9 @@ fn say_what_was_read(arguments: &AgentArguments, file: Option<&Path>, config: &C
     }
     if arguments.mode.is_none() && config.mode == Mode::Advise {
         let file = file.unwrap_or(Path::new(Config::FILE)).display();
-        info!("this agent advises and changes nothing; to have it control: --mode control, or mode = \"control\" in {file}");
+        info!(
+            "this agent advises and changes nothing; to have it control: --mode control, or mode = \"control\" in {file}"
+        );
     }
 }
 
@@ -129,7 +131,10 @@ fn status(folder: &Path, json: bool) -> Result<ExitCode> {
     let mut outcome = ExitCode::from(crate::FAILED);
     let agents = agent::status::ask_agents(folder)?;
     if agents.is_empty() {
-        crate::tell(format_args!("no agent runs on this machine that can be asked (no socket of one in {})", folder.display()));
+        crate::tell(format_args!(
+            "no agent runs on this machine that can be asked (no socket of one in {})",
+            folder.display()
+        ));
     }
     for status in agents {
         match status {

@@ -387,7 +387,8 @@ pub fn events(record: &Path) -> Vec<Event> {
 
 /// A quick agent on this interface.
 pub fn config(interface: &str, policy: &str) -> Config {
-    let mut config = Config { interface: Some(interface.to_owned()), mode: Mode::Control, tick_ms: 50, ..Config::default() };
+    let mut config =
+        Config { interface: Some(interface.to_owned()), mode: Mode::Control, tick_ms: 50, ..Config::default() };
     config.beacon.interval_ms = 50;
     config.policy.policy = policy.parse().expect("a policy");
     config.policy.bound_segments = Some(64);
