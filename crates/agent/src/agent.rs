@@ -6,23 +6,28 @@ use crate::config::{Config, Mode};
 use crate::group::group;
 use crate::hearing::Hearing;
 use crate::interface::Interface;
+use crate::kernel_stack;
 use crate::last_link::{LastLink, flow_sight};
 use crate::record::{
     Enabled, Event, FlowRecord, Joined, LasthopState, LinkReported, Ready, ReportCause, State, Tick, Totals,
 };
 use crate::recorder::Recorder;
+use crate::reload::{self, Changes};
 use crate::stack::{Loaded, Loader, SocketSample, Stack, StateChange};
+use crate::status::{Status, StatusSocket};
 use crate::wifi::Wifi;
 use anyhow::{Context, Result};
 use control::bound::Bound;
 use control::governor::{FlowSample, Governor, Turn};
 use control::last_link::estimate::FlowSight;
-use control::peers::Report;
+use control::peers::{Neighbourhood, Report};
 use control::policy::{FlowDecision, FlowId, FlowObservation, Nothing, Policy, PolicyName};
 use nix::sys::resource::{UsageWho, getrusage};
 use std::collections::BTreeSet;
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
 use tracing::{info, warn};
-use units::{Span, Time};
+use units::{Rate, Span, Time};
 
 /// New connections are taken over as they are made. This is for those whose route has come to the interface later, or
 /// has left it.
@@ -30,7 +35,7 @@ const ADOPT_AGAIN: Span = Span::from_secs(10);
 
 /// The agent between two events.
 pub(crate) struct Agent<'a> {
-    config: &'a Config,
+    config: Config,
     loader: &'a mut Loader<'a>,
     interface: Interface,
     wifi: Wifi,
@@ -46,6 +51,11 @@ pub(crate) struct Agent<'a> {
     /// The connections at this tick, for `last_link`.
     sights: Vec<FlowSight>,
     recorder: Option<Recorder>,
+    /// Where the status socket is; `None`: there is none.
+    status_folder: Option<PathBuf>,
+    status: Option<StatusSocket>,
+    /// As of the last tick.
+    glance: Glance,
     totals: Totals,
     decisions_calm: Calm,
     late_calm: Calm,
@@ -53,9 +63,23 @@ pub(crate) struct Agent<'a> {
     interface_calm: Calm,
 }
 
+/// What the status says of the last tick.
+#[derive(Default)]
+struct Glance {
+    connections: u32,
+    busy: u32,
+    peers: u32,
+    terminals: u32,
+    enabled_at: Option<Time>,
+    reason: Option<String>,
+    bounds: Vec<Bound>,
+    /// What the policy tells the peers, if it is `lasthop` and bounds connections.
+    lasthop: Option<Report>,
+}
+
 impl<'a> Agent<'a> {
     /// Loads the stack, adopts the sockets that exist, and says that it is ready.
-    pub(crate) fn start(config: &'a Config, loader: &'a mut Loader<'a>) -> Result<Self> {
+    pub(crate) fn start(config: &Config, status: Option<&Path>, loader: &'a mut Loader<'a>) -> Result<Self> {
         let interface = Interface::find(config.interface.as_deref()).with_context(|| match &config.interface {
             Some(name) => format!("there is no interface {name} (see `ip link`)"),
             None => "there is no default route: name the interface (`interface`, --interface)".to_owned(),
@@ -67,15 +91,16 @@ impl<'a> Agent<'a> {
                 config.mode
             );
         }
-        let hearing = Hearing::new(&config.beacon)?;
+        let mut hearing = Hearing::new(&config.beacon)?;
+        hearing.be_silent(config.mode == Mode::Observe);
         let recorder = Recorder::open(config)?;
-        let Loaded { stack, mode, reporter } = loader(&interface, wanted_mode(config))?;
+        let Loaded { stack, mode, reporter } = loader(config, &interface, wanted_mode(config))?;
         let mut last_link = LastLink::new(config);
         if let Some(last_link) = &mut last_link {
             last_link.attach(reporter);
         }
         let mut agent = Self {
-            config,
+            config: config.clone(),
             loader,
             interface,
             wifi: Wifi::open(),
@@ -88,6 +113,9 @@ impl<'a> Agent<'a> {
             last_link,
             sights: Vec::new(),
             recorder,
+            status_folder: status.map(Path::to_owned),
+            status: None,
+            glance: Glance::default(),
             totals: Totals::default(),
             decisions_calm: Calm::new(20, Span::from_secs(10)),
             late_calm: Calm::each_minute(),
@@ -111,7 +139,15 @@ impl<'a> Agent<'a> {
         Ok(())
     }
 
+    /// Has the stack look again for what is named by path, and the open sockets follow.
+    fn follow(&mut self, now: Time) -> Result<()> {
+        let Some(stack) = &mut self.stack else { return Ok(()) };
+        let others = stack.refresh().context("cannot look for the cgroups of the configuration")?;
+        if others || now >= self.adopt_again_at { self.adopt() } else { Ok(()) }
+    }
+
     fn say_ready(&mut self) {
+        self.open_status();
         let Self { interface, wifi, mode, config, .. } = self;
         let congestion_control = self.stack.as_ref().and_then(|stack| stack.congestion_control()).map(str::to_owned);
         info!("ready on {}: mode {mode}, policy {}", interface.name, config.policy.policy);
@@ -149,8 +185,7 @@ impl<'a> Agent<'a> {
         self.follow_group(now);
         if replaced || self.stack.is_none() {
             self.reload(now);
-        } else if now >= self.adopt_again_at
-            && let Err(error) = self.adopt()
+        } else if let Err(error) = self.follow(now)
             && let Some(more) = self.trouble_calm.may_say(now)
         {
             warn!("{error:#}{more}");
@@ -186,7 +221,7 @@ impl<'a> Agent<'a> {
             // What is remembered of the connections' RTTs and of the peers is of another place. The connections stay.
             info!("behind another access point now: {label}");
             self.totals.roamed += 1;
-            self.governor.restart(policy(self.config, self.mode), self.mode == Mode::Control);
+            self.governor.restart(policy(&self.config, self.mode), self.mode == Mode::Control);
             self.record(&Event::Joined(Joined { t_ns: now.as_nanos(), group: label.to_string() }));
             self.look_at_link(now, true);
             self.forget_link(now, ReportCause::Roamed);
@@ -200,7 +235,7 @@ impl<'a> Agent<'a> {
         info!("the machine was suspended for {suspended}: peers and decisions begin anew");
         self.totals.resumed += 1;
         self.hearing.begin_anew(now);
-        self.governor.restart(policy(self.config, self.mode), self.mode == Mode::Control);
+        self.governor.restart(policy(&self.config, self.mode), self.mode == Mode::Control);
         self.refresh(now);
         self.forget_link(now, ReportCause::Resumed);
     }
@@ -223,16 +258,17 @@ impl<'a> Agent<'a> {
             last_link.detach();
         }
         self.governor.forget_flows();
-        let loaded =
-            (self.loader)(&self.interface, wanted_mode(self.config)).and_then(|Loaded { stack, mode, reporter }| {
+        let loaded = (self.loader)(&self.config, &self.interface, wanted_mode(&self.config)).and_then(
+            |Loaded { stack, mode, reporter }| {
                 self.stack = Some(stack);
                 if let Some(last_link) = &mut self.last_link {
                     last_link.attach(reporter);
                 }
                 self.mode = mode;
-                self.governor.restart(policy(self.config, mode), mode == Mode::Control);
+                self.governor.restart(policy(&self.config, mode), mode == Mode::Control);
                 self.adopt()
-            });
+            },
+        );
         match loaded {
             Ok(()) => self.say_ready(),
             Err(error) => {
@@ -242,6 +278,47 @@ impl<'a> Agent<'a> {
                 }
             }
         }
+    }
+
+    /// Takes the configuration that `read` gives, as far as a running agent can; says what it does now. What is wrong with it is
+    /// logged, and changes nothing.
+    pub(crate) fn on_reload(&mut self, now: Time, read: &dyn Fn() -> Result<Config>) -> String {
+        match self.take_over(now, read) {
+            Ok(()) => self.in_a_line(),
+            Err(error) => {
+                warn!("the configuration was read again and is not accepted, so nothing changes: {error:#}");
+                format!("{}; the configuration was not accepted: {error:#}", self.in_a_line())
+            }
+        }
+    }
+
+    fn take_over(&mut self, now: Time, read: &dyn Fn() -> Result<Config>) -> Result<()> {
+        let new = read()?;
+        new.validate()?;
+        kernel_stack::check_cgroups(&new)?;
+        let changes = Changes::between(&self.config, &new);
+        if changes.touch(&["beacon"]) {
+            self.hearing = Hearing::new(&new.beacon)?; // the last thing that can fail
+        }
+        let wanted = wanted_mode(&self.config);
+        self.config = reload::in_force(&self.config, new);
+        let list = |keys: &[String]| if keys.is_empty() { "none".to_owned() } else { keys.join(", ") };
+        info!(
+            "the configuration was read again. Keys that hold now: {}; that need a restart: {}",
+            list(&changes.live),
+            list(&changes.at_restart)
+        );
+        self.hearing.be_silent(self.config.mode == Mode::Observe);
+        let found = Interface::find(self.config.interface.as_deref());
+        self.hearing.refresh(now, found.as_ref());
+        if wanted_mode(&self.config) != wanted || changes.touch(&["cgroup", "excluded_cgroups", "leave"]) {
+            self.reload(now);
+        } else if changes.touch(&["policy", "beacon"]) {
+            self.governor.restart(policy(&self.config, self.mode), self.mode == Mode::Control);
+            self.say_ready();
+        }
+        self.follow_group(now);
+        Ok(())
     }
 
     /// Tells the peers what was seen at the last tick, if it is time to.
@@ -272,6 +349,7 @@ impl<'a> Agent<'a> {
     fn observe_and_apply(&mut self, now: Time, late: Span) -> Result<()> {
         // What was true at an earlier tick is not told to the peers if nothing can be seen now.
         self.report = Report::default();
+        self.glance = Glance::default();
         self.sights.clear();
         let Some(stack) = self.stack.as_mut() else { return Ok(()) };
         let recorder = &mut self.recorder;
@@ -296,6 +374,7 @@ impl<'a> Agent<'a> {
         self.report = turn.report;
         let until = self.apply(now, &turn)?;
         self.log(now, &samples, &turn);
+        self.glance = self.glance_at(&samples, &turn, &peers);
         if self.recorder.is_some() {
             let decided = samples.iter().zip(&turn.observations).zip(&turn.decisions);
             let tick = Tick {
@@ -313,6 +392,90 @@ impl<'a> Agent<'a> {
             self.record(&Event::Tick(tick));
         }
         Ok(())
+    }
+
+    fn glance_at(&self, samples: &[SocketSample], turn: &Turn, peers: &Neighbourhood) -> Glance {
+        let is_lasthop = self.mode == Mode::Control && self.config.policy.policy == PolicyName::Lasthop;
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let sending = turn.observations.iter().position(|seen| seen.busy);
+        let bounds = samples
+            .iter()
+            .zip(&turn.decisions)
+            .filter_map(|(sample, decided)| decided.bound.filter(|_| self.mode == Mode::Advise || sample.controlled));
+        Glance {
+            connections: count(samples.len()),
+            busy: count(turn.observations.iter().filter(|seen| seen.busy).count()),
+            peers: count(peers.peers().len()),
+            terminals: peers.terminals(),
+            enabled_at: turn.decisions.iter().filter_map(FlowDecision::enabled_at).min(),
+            reason: sending.map(|place| turn.decisions[place].reason.to_string()),
+            bounds: bounds.collect(),
+            lasthop: (is_lasthop && samples.iter().any(|sample| sample.controlled)).then_some(turn.report),
+        }
+    }
+
+    /// What this agent does now.
+    fn status(&self, now: Time) -> Status {
+        let Self { glance, interface, mode, hearing, config, .. } = self;
+        let known = |rate: Rate| (rate > Rate::ZERO).then(|| rate.as_mbps());
+        let windows = || glance.bounds.iter().map(|bound| bound.max_segments).filter(|most| *most > 0);
+        let paces = || glance.bounds.iter().map(|bound| bound.max_pacing_rate).filter(|most| *most > Rate::ZERO);
+        let sending = glance.lasthop.filter(|_| glance.busy > 0);
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            interface: interface.name.clone(),
+            mode: *mode,
+            policy: config.policy.policy,
+            access_point: hearing.label().map(ToString::to_string),
+            peers: glance.peers,
+            terminals: glance.terminals,
+            connections: glance.connections,
+            busy: glance.busy,
+            control_since_s: glance.enabled_at.map(|at| now.saturating_since(at).as_secs_f64()),
+            reason: glance.reason.clone().filter(|_| *mode != Mode::Observe),
+            common_rate_mbps: glance.lasthop.and_then(|told| known(told.common_rate)),
+            bounded: u32::try_from(glance.bounds.len()).unwrap_or(u32::MAX),
+            window_segments: windows().min().zip(windows().max()).map(|(least, most)| [least, most]),
+            pacing_mbps: paces().min().zip(paces().max()).map(|(least, most)| [least.as_mbps(), most.as_mbps()]),
+            delivered_mbps: sending.map(|told| told.delivered.as_mbps()),
+            free_mbps: glance.lasthop.and_then(|told| known(told.free)),
+        }
+    }
+
+    /// Answers who asks what this agent does.
+    pub(crate) fn answer_status(&self, now: Time) {
+        if let Some(socket) = &self.status {
+            socket.answer(|| serde_json::to_string(&self.status(now)).expect("a status is JSON") + "\n");
+        }
+    }
+
+    /// What to wait for beside the peers.
+    pub(crate) fn status_descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.status.as_ref().map(StatusSocket::descriptor)
+    }
+
+    /// Makes the socket of this interface, if there is to be one. Without it everything else goes on.
+    fn open_status(&mut self) {
+        let Some(folder) = &self.status_folder else { return };
+        if self.status.as_ref().is_some_and(|status| status.is_for(&self.interface.name)) {
+            return;
+        }
+        self.status = None;
+        match StatusSocket::open(folder, &self.interface.name) {
+            Ok(status) => self.status = Some(status),
+            Err(error) => warn!("`lasthop agent status` cannot ask this agent: {error:#}"),
+        }
+    }
+
+    /// For the service manager.
+    pub(crate) fn in_a_line(&self) -> String {
+        format!("mode {}, policy {}, on {}", self.mode, self.config.policy.policy, self.interface.name)
+    }
+
+    /// Time between two decisions.
+    pub(crate) fn tick(&self) -> Span {
+        self.config.tick()
     }
 
     /// Hands the decision to the kernel, in mode control; when its lease ends.

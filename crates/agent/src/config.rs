@@ -11,12 +11,12 @@ use units::Span;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// Watch and record; decide nothing, change nothing.
+    /// Watch and record; decide nothing, change nothing, send nothing.
     Observe,
     /// Decide and say so; change nothing.
+    #[default]
     Advise,
     /// Decide and apply.
-    #[default]
     Control,
 }
 
@@ -210,6 +210,22 @@ impl Default for BeaconConfig {
 impl Config {
     /// What decides where no policy is named: the one that needs no number of the access point. (A scenario's hosts have none.)
     pub const POLICY: PolicyName = PolicyName::Lasthop;
+    /// The file that is read where none is named.
+    pub const FILE: &str = "/etc/lasthop/agent.toml";
+
+    /// The file to read: the one that is `named`, else `standard` if it is there.
+    ///
+    /// # Errors
+    /// If it cannot be said whether `standard` is there.
+    pub fn file(named: Option<&Path>, standard: &Path) -> Result<Option<PathBuf>, ConfigError> {
+        if let Some(named) = named {
+            return Ok(Some(named.to_owned()));
+        }
+        match standard.try_exists() {
+            Ok(is_there) => Ok(is_there.then(|| standard.to_owned())),
+            Err(error) => Err(ConfigError::Read { file: standard.to_owned(), error }),
+        }
+    }
 
     /// Reads a file and validates it.
     ///
@@ -428,6 +444,7 @@ mod tests {
     fn an_empty_file_is_the_default() {
         let config = Config::from_toml(Path::new("agent.toml"), "").expect("empty is fine");
         assert_eq!(config, Config::default());
+        assert_eq!(config.mode, Mode::Advise);
         assert!(config.validate().is_ok());
         assert_eq!((config.tick(), config.lease()), (Span::from_millis(500), Span::from_millis(1500)));
     }
@@ -457,7 +474,7 @@ mod tests {
     fn the_packaged_configuration_says_what_the_defaults_are() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/agent.toml");
         let packaged = Config::load(&path).expect("the packaged configuration is valid");
-        assert_eq!(packaged, Config { mode: Mode::Advise, ..Config::default() });
+        assert_eq!(packaged, Config::default());
         // Every commented key is one that exists, with its default.
         let text = fs::read_to_string(&path).expect("it was read a moment ago");
         let uncommented: String = text
@@ -470,7 +487,6 @@ mod tests {
         let all = Config::from_toml(&path, &uncommented).expect("every commented key is accepted");
         let expected = Config {
             interface: Some("wlan0".to_owned()),
-            mode: Mode::Advise,
             cgroup: all.cgroup.clone(),
             excluded_cgroups: all.excluded_cgroups.clone(),
             leave: all.leave.clone(),
@@ -627,6 +643,18 @@ mod tests {
     fn what_is_no_toml_is_named_with_its_line() {
         let message = error("mode = \"observe\"\nthis is no TOML\n");
         assert!(message.starts_with("/etc/lasthop/agent.toml: ") && message.contains("(line 2)"), "{message}");
+    }
+
+    #[test]
+    fn a_named_file_is_read_else_the_standard_one_if_it_is_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (named, standard) = (folder.path().join("mine.toml"), folder.path().join("agent.toml"));
+        let file = |named: Option<&Path>| Config::file(named, &standard).expect("the folder can be read");
+        assert_eq!(file(None), None);
+        assert_eq!(file(Some(&named)), Some(named.clone()));
+        fs::write(&standard, "mode = \"control\"\n").expect("written");
+        assert_eq!(file(None), Some(standard.clone()));
+        assert_eq!(file(Some(&named)), Some(named.clone()));
     }
 
     #[test]

@@ -1,14 +1,16 @@
-//! One thread that waits: for datagrams, for the next tick, for the next beacon, for the order to stop.
+//! One thread that waits: for datagrams, for the next tick, for the next beacon, for who asks for its status, for orders.
 
 use crate::agent::Agent;
 use crate::clock::{self, Suspension};
 use crate::config::Config;
+use crate::notify::Notify;
 use crate::record::Totals;
 use crate::stack::Loader;
 use anyhow::{Context, Result};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use units::{Span, Time};
@@ -21,20 +23,56 @@ const STALLED: Span = Span::from_secs(10);
 /// The order to stop is obeyed within this, even if no signal interrupts the wait.
 const LONGEST_WAIT: Span = Span::from_millis(500);
 
+/// What a running agent is told, and whom it tells.
+pub struct Orders<'a> {
+    /// Set: stop in order.
+    pub stop: &'a AtomicBool,
+    /// Who has it read its configuration again; `None`: nobody.
+    pub reload: Option<Reload<'a>>,
+    /// The folder where `lasthop agent status` looks for its socket ([`crate::status::FOLDER`]); `None`: there is no socket.
+    pub status: Option<&'a Path>,
+    /// The service manager.
+    pub notify: Notify,
+}
+
+/// How a configuration is read again.
+pub struct Reload<'a> {
+    /// Set: read it. The agent clears it.
+    pub asked: &'a AtomicBool,
+    /// The configuration as it is now. An error is logged and changes nothing.
+    pub read: &'a dyn Fn() -> Result<Config>,
+}
+
+impl<'a> Orders<'a> {
+    /// Nothing but to run until `stop` is set.
+    pub fn until(stop: &'a AtomicBool) -> Self {
+        Self { stop, reload: None, status: None, notify: Notify::default() }
+    }
+}
+
 /// Runs the agent on a given stack until `stop` is set: for tests and benches, and what [`crate::run`] is made of.
+///
+/// # Errors
+/// As [`run_on_with`].
+pub fn run_on<'a>(config: &Config, stop: &AtomicBool, loader: &'a mut Loader<'a>) -> Result<Totals> {
+    run_on_with(config, &Orders::until(stop), loader)
+}
+
+/// The same with further orders.
 ///
 /// # Errors
 /// What makes it impossible to start: the configuration, the interface, the stack, the record. And at the end, if not
 /// every socket could be put back. In between nothing does.
-pub fn run_on<'a>(config: &'a Config, stop: &AtomicBool, loader: &'a mut Loader<'a>) -> Result<Totals> {
+pub fn run_on_with<'a>(config: &Config, orders: &Orders<'_>, loader: &'a mut Loader<'a>) -> Result<Totals> {
     config.validate()?;
-    let mut agent = Agent::start(config, loader)?;
+    let mut agent = Agent::start(config, orders.status, loader)?;
+    orders.notify.ready(&agent.in_a_line());
     let mut next_tick = clock::monotonic();
     let mut next_refresh = next_tick + REFRESH;
     let mut suspension = Suspension::new(clock::suspended());
     let mut seen = next_tick;
 
-    while !stop.load(Ordering::Relaxed) {
+    while !orders.stop.load(Ordering::Relaxed) {
         let mut now = clock::monotonic();
         let suspended = suspension.since_last(clock::suspended());
         if suspended.is_some() || now.saturating_since(seen) > STALLED {
@@ -43,21 +81,31 @@ pub fn run_on<'a>(config: &'a Config, stop: &AtomicBool, loader: &'a mut Loader<
         if let Some(suspended) = suspended {
             agent.on_resumed(now, suspended);
         }
+        if let Some(reload) = &orders.reload
+            && reload.asked.swap(false, Ordering::Relaxed)
+        {
+            orders.notify.reloading();
+            let outcome = agent.on_reload(now, reload.read);
+            orders.notify.ready(&outcome);
+            now = clock::monotonic();
+        }
         if now >= next_refresh {
             agent.refresh(now);
             next_refresh = now + REFRESH;
         }
         if now >= next_tick {
             agent.on_tick(now, now - next_tick);
-            next_tick = following(next_tick, config.tick(), now);
+            next_tick = following(next_tick, agent.tick(), now);
             now = clock::monotonic();
         }
         agent.poll_beacon(now);
+        agent.answer_status(now);
         seen = now;
         let next = next_tick.min(agent.hearing.next_beacon_at(now)).min(next_refresh).min(now + LONGEST_WAIT);
         wait(&agent, now, next.saturating_since(clock::monotonic()))?;
         agent.hearing.receive(clock::monotonic());
     }
+    orders.notify.stopping();
     agent.stop()
 }
 
@@ -69,7 +117,7 @@ fn following(due: Time, tick: Span, now: Time) -> Time {
 }
 
 fn wait(agent: &Agent<'_>, now: Time, longest: Span) -> Result<()> {
-    let descriptors = agent.hearing.descriptors(now);
+    let descriptors = agent.hearing.descriptors(now).chain(agent.status_descriptor());
     let mut polled: Vec<_> = descriptors.map(|descriptor| PollFd::new(descriptor, PollFlags::POLLIN)).collect();
     let timeout = TimeSpec::from(Duration::from_nanos(longest.as_nanos()));
     match ppoll(&mut polled, Some(timeout), None) {

@@ -39,6 +39,9 @@ pub(crate) struct Hearing {
     label: Option<Label>,
     pace: Pace,
     base_interval: Span,
+    /// Nothing is sent.
+    is_silent: bool,
+    wants_ipv6: bool,
     sender: PeerId,
     last_timestamp_ns: u64,
     sent: u64,
@@ -73,11 +76,19 @@ impl Hearing {
             label: None,
             pace: Pace::new(base_interval, clock::monotonic(), rand::random()),
             base_interval,
+            is_silent: false,
+            wants_ipv6: config.ipv6,
             sender: PeerId(rand::random()),
             last_timestamp_ns: 0,
             sent: 0,
             unsent: 0,
         })
+    }
+
+    /// Says nothing from now on, or does again. Who is silent hears over IPv4 only: joining an IPv6 group would be told to the network.
+    pub(crate) fn be_silent(&mut self, is_silent: bool) {
+        self.is_silent = is_silent;
+        self.sockets.want_ipv6(self.wants_ipv6 && !is_silent);
     }
 
     /// Follows the interface's addresses.
@@ -116,13 +127,16 @@ impl Hearing {
 
     /// When the next beacon is due, as it looks now.
     pub(crate) fn next_beacon_at(&mut self, now: Time) -> Time {
+        if self.is_silent {
+            return Time::MAX;
+        }
         self.pace.due_at(self.ear.table.crowd(now), self.sockets.open())
     }
 
     /// Says `report` to all peers if it is time to.
     pub(crate) fn poll_send(&mut self, now: Time, report: Report) {
         let (others, datagrams) = (self.ear.table.crowd(now), self.sockets.open());
-        if datagrams == 0 {
+        if datagrams == 0 || self.is_silent {
             // Nothing is said, and nobody could have answered.
             self.pace = Pace::new(self.base_interval, now, rand::random());
             return;

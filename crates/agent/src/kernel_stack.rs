@@ -8,7 +8,10 @@ use anyhow::{Context, Result, anyhow, bail};
 use control::bound::Bound;
 use kernel::report::Reporter;
 use kernel::{Kernel, Options, report};
+use nix::errno::Errno;
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 use tracing::{info, warn};
 use units::Span;
 
@@ -16,6 +19,10 @@ struct KernelStack {
     kernel: Kernel,
     /// How often the kernel had refused to limit a pacing rate when we last said so.
     unpaced: u64,
+    /// Cgroups of the configuration that were not there when we last looked.
+    missing: Vec<PathBuf>,
+    /// Of these, which have been warned of.
+    warned: BTreeSet<PathBuf>,
     /// Held while this agent controls the interface.
     _only_one: Option<OnlyOne>,
 }
@@ -36,7 +43,7 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
         let Some(mode) = modes.next() else {
             bail!("this kernel does not let us see its sockets: {}", reason.unwrap_or_default())
         };
-        match Kernel::load(&options(config, interface, mode)?) {
+        match options(config, interface, mode).and_then(|options| Kernel::load(&options)) {
             Ok(kernel) => break (mode, kernel),
             Err(error @ TooManyPrograms) => {
                 reason.get_or_insert_with(|| error.to_string());
@@ -57,8 +64,11 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
         };
         warn!("the kernel cannot do all that mode {wanted} needs, so {instead}. What is missing: {reason}");
     }
+    let mut stack =
+        KernelStack { kernel, unpaced: 0, missing: Vec::new(), warned: BTreeSet::new(), _only_one: only_one };
+    stack.refresh()?;
     Ok(Loaded {
-        stack: Box::new(KernelStack { kernel, unpaced: 0, _only_one: only_one }),
+        stack: Box::new(stack),
         mode: what_remains(wanted, mode),
         reporter: config.last_link.report.then(|| reporter(config, interface, only_reporter)).flatten(),
     })
@@ -96,14 +106,19 @@ impl LinkReporter for KernelReporter {
     }
 }
 
-/// Names the key of a cgroup that is not there.
-fn check_cgroups(config: &Config) -> Result<()> {
+/// Names the key of a cgroup that cannot be one. An excluded one may come later, as a service's does when that starts.
+pub(crate) fn check_cgroups(config: &Config) -> Result<()> {
     let excluded = config.excluded_cgroups.iter().map(|path| ("excluded_cgroups", path));
-    for (key, path) in config.cgroup.iter().map(|path| ("cgroup", path)).chain(excluded) {
+    // Where cgroup2 is hidden (`ip netns exec`) nothing is controlled, and that is warned of.
+    let only = config.cgroup.iter().filter(|_| kernel::sees_cgroups()).map(|path| ("cgroup", path));
+    for (key, path) in only.chain(excluded) {
         let cannot = || format!("`{key}`: {} is no cgroup (version 2) that can be used", path.display());
-        let found = statfs(path).with_context(cannot)?.filesystem_type();
-        if found != CGROUP2_SUPER_MAGIC {
-            bail!("{}: it is on another file system", cannot());
+        match statfs(path) {
+            Err(Errno::ENOENT) if key == "excluded_cgroups" => {}
+            found if found.with_context(cannot)?.filesystem_type() != CGROUP2_SUPER_MAGIC => {
+                bail!("{}: it is on another file system", cannot())
+            }
+            _ => {}
         }
     }
     Ok(())
@@ -143,13 +158,12 @@ fn loading(interface: &Interface) -> String {
     format!("cannot load the programs for interface {} into the kernel", interface.name)
 }
 
-fn options(config: &Config, interface: &Interface, mode: kernel::Mode) -> Result<Options> {
-    let found = Options::new(interface.index, mode).with_context(|| loading(interface))?;
+fn options(config: &Config, interface: &Interface, mode: kernel::Mode) -> Result<Options, kernel::Error> {
     Ok(Options {
-        cgroup: config.cgroup.clone().unwrap_or(found.cgroup),
+        only_cgroup: config.cgroup.clone(),
         excluded_cgroups: config.excluded_cgroups.clone(),
         leave: config.leave.clone(),
-        ..found
+        ..Options::new(interface.index, mode)?
     })
 }
 
@@ -167,6 +181,23 @@ impl Stack for KernelStack {
             );
         }
         Ok(adopted)
+    }
+
+    fn refresh(&mut self) -> Result<bool> {
+        if !matches!(self.kernel.mode(), kernel::Mode::Control | kernel::Mode::Clamp) {
+            return Ok(false);
+        }
+        let kernel::Cgroups { changed, missing } = self.kernel.follow_cgroups()?;
+        for path in missing.iter().filter(|path| !self.missing.contains(path)) {
+            if self.warned.insert(path.clone()) {
+                warn!("there is no cgroup {} now: it is looked for every 2 s", path.display());
+            }
+        }
+        for path in self.missing.iter().filter(|path| !missing.contains(path)) {
+            info!("the cgroup {} is there now", path.display());
+        }
+        self.missing = missing;
+        Ok(changed)
     }
 
     fn sample(&mut self) -> Result<Vec<SocketSample>> {
@@ -226,6 +257,9 @@ mod tests {
         let expected =
             "`excluded_cgroups`: /proc is no cgroup (version 2) that can be used: it is on another file system";
         assert_eq!(said(&config), expected);
+        // A service that does not run has no cgroup; its sockets are left alone once it does.
+        let later = vec!["/sys/fs/cgroup/no-such.service".into()];
+        assert!(check_cgroups(&Config { excluded_cgroups: later, ..Config::default() }).is_ok());
         assert!(check_cgroups(&Config::default()).is_ok());
     }
 

@@ -22,7 +22,9 @@
 //! | the agent is stopped (SIGSTOP) and goes on | bounds had lapsed; what waited to be heard is thrown away |
 //! | the wall clock is set | no decision depends on it; set back by more than 5 s, the host speaks as another one |
 //! | a tick is late (the machine is overloaded, or a virtual one was stopped) | it is counted, and everything is applied anew; missed ticks are not made up for |
-//! | at the start the interface or a cgroup is missing, the group key cannot be read, or another agent does the same there | the agent says so and does not start |
+//! | an excluded cgroup is missing, or made anew | it is looked for every 2 s, and what it has open by then is given back |
+//! | the configuration is to be read again (SIGHUP) | what can hold at once does; what is not accepted changes nothing |
+//! | at the start the interface or the cgroup is missing, the group key cannot be read, or another agent does the same there | the agent says so and does not start |
 //! | the interface is down, or has no address yet | the agent goes on and looks again every 2 s |
 //! | the interface is replaced (unplugged, or the default route moves) | the programs are loaded anew for the new one |
 //! | the kernel lacks a feature | one warning that names it, and the best mode that still works |
@@ -34,7 +36,8 @@
 //! # Modes
 //!
 //! `observe` and `advise` change nothing in the kernel; nor does `control` with the policy `none`. Beacons are sent in
-//! every mode, so that peers count this host right. So are reports of the last link, which are off by default.
+//! every mode but `observe`, so that peers count this host right. Reports of the last link, which are off by default, are made
+//! in every mode.
 //!
 //! Ticks and leases go by CLOCK_MONOTONIC, beacons carry the wall clock.
 
@@ -51,19 +54,23 @@ mod last_link;
 mod lines;
 mod log;
 mod medium;
+mod notify;
 mod only_one;
 mod port;
 pub mod record;
 mod recorder;
+mod reload;
 mod sockets;
 pub mod stack;
+pub mod status;
 mod wifi;
 
 pub use config::{BeaconConfig, Config, ConfigError, LastLinkConfig, Mode};
-pub use event_loop::run_on;
+pub use event_loop::{Orders, Reload, run_on, run_on_with};
 pub use interface::Interface;
 pub use last_link::{describe_last_link, describe_reports};
 pub use log::LogWriter;
+pub use notify::Notify;
 pub use record::Totals as ExitSummary;
 pub use sockets::GROUP;
 pub use wifi::{Bssid, WifiLink};
@@ -75,5 +82,13 @@ use std::sync::atomic::AtomicBool;
 /// # Errors
 /// As [`run_on`].
 pub fn run(config: &Config, stop: &AtomicBool) -> anyhow::Result<ExitSummary> {
-    run_on(config, stop, &mut |interface, mode| kernel_stack::load(config, interface, mode))
+    run_with(config, &Orders::until(stop))
+}
+
+/// The same with further orders.
+///
+/// # Errors
+/// As [`run_on`].
+pub fn run_with(config: &Config, orders: &Orders<'_>) -> anyhow::Result<ExitSummary> {
+    run_on_with(config, orders, &mut kernel_stack::load)
 }

@@ -83,6 +83,15 @@ impl Sockets {
         }
     }
 
+    /// Joins the IPv6 group only where `joins` is set: the kernel tells the network who does (MLD).
+    pub(crate) fn want_ipv6(&mut self, joins: bool) {
+        let [_, ipv6] = &mut self.families;
+        ipv6.wanted = joins;
+        if !joins {
+            ipv6.open = None;
+        }
+    }
+
     /// Opens what is missing and closes what belongs to an interface or an address that is gone.
     pub(crate) fn refresh(&mut self, now: Time, interface: Option<&Interface>) {
         let port = self.port;

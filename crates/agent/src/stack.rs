@@ -1,6 +1,6 @@
 //! The kernel's TCP as the agent sees it: what can be observed, applied, and told to servers.
 
-use crate::config::Mode;
+use crate::config::{Config, Mode};
 use crate::interface::Interface;
 use control::bound::Bound;
 use units::Span;
@@ -19,6 +19,14 @@ pub trait Stack {
     /// # Errors
     /// If they cannot be walked.
     fn adopt(&mut self) -> anyhow::Result<u64>;
+
+    /// Looks again for what the configuration names by its path, the cgroups; whether [`Stack::adopt`] has to follow.
+    ///
+    /// # Errors
+    /// If the kernel cannot be told.
+    fn refresh(&mut self) -> anyhow::Result<bool> {
+        Ok(false)
+    }
 
     /// All TCP sockets on the managed interface.
     ///
@@ -75,5 +83,6 @@ pub struct Loaded {
     pub reporter: Option<Box<dyn LinkReporter>>,
 }
 
-/// Makes the stack for an interface: at the start, and again when the interface has been replaced by another one.
-pub type Loader<'a> = dyn FnMut(&Interface, Mode) -> anyhow::Result<Loaded> + 'a;
+/// Makes the stack for an interface: at the start, and again when the interface has been replaced by another one, or the
+/// configuration by one that asks for another stack.
+pub type Loader<'a> = dyn FnMut(&Config, &Interface, Mode) -> anyhow::Result<Loaded> + 'a;

@@ -4,7 +4,7 @@
 mod common;
 
 use agent::record::Event;
-use agent::{Config, ExitSummary, GROUP};
+use agent::{Config, ExitSummary, GROUP, Mode};
 use common::{Host, Running, config, fake, join, root, sample, two_hosts, wait_for};
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
@@ -318,4 +318,53 @@ fn the_group_is_reached_by_a_plain_socket_too() {
         wait_for("IPv6 to come up", || socket.send_to(b"hello", group).ok());
     });
     agent.wait_for_tick("the datagram", |tick| tick.beacons.rejected > 0);
+}
+
+/// How many packets have come over the interface `last` of this host, of any kind.
+fn arrived(host: &Host) -> u64 {
+    host.run(|| {
+        let count = |line: &str| line.split_whitespace().nth(1).and_then(|packets| packets.parse().ok());
+        let counters = std::fs::read_to_string("/proc/thread-self/net/dev").expect("Linux counts");
+        let line = counters.lines().find_map(|line| line.trim().strip_prefix("last:").map(str::to_owned));
+        // bytes, packets, ...
+        line.as_deref().and_then(count).expect("packets")
+    })
+}
+
+#[test]
+fn who_only_observes_hears_the_others_and_sends_nothing() {
+    if !root() {
+        return;
+    }
+    let (a, b) = two_hosts();
+    let observe = Config { mode: Mode::Observe, ..with(true, true) };
+    // Without addresses of IPv6 nobody's kernel has anything to say of its own.
+    for host in [&a, &b] {
+        host.run(|| std::fs::write("/proc/sys/net/ipv6/conf/last/disable_ipv6", "1").expect("it is ours"));
+    }
+    let speaks = Running::start_on(&b, with(true, false), busy());
+    speaks.wait_for_tick("a beacon", |tick| tick.beacons.sent > 0);
+    let before = arrived(&b);
+    let observes = Running::start_on(&a, observe, busy());
+    observes.wait_for_tick("some beacons", |tick| tick.beacons.heard >= 10 && tick.terminals == 2);
+    assert_eq!(observes.status().peers, 1);
+    assert_eq!(arrived(&b), before, "packets from the one that only observes");
+    let summary = observes.stop().0.expect("a clean stop");
+    assert_eq!((summary.beacons.sent, summary.beacons.unsent), (0, 0));
+    assert_eq!(speaks.stop().0.expect("a clean stop").beacons.heard, 0);
+}
+
+#[test]
+fn who_is_to_control_from_now_on_is_heard_from_now_on() {
+    if !root() {
+        return;
+    }
+    let (a, b) = two_hosts();
+    let observes = Running::start_on(&a, Config { mode: Mode::Observe, ..with(true, true) }, busy());
+    let speaks = Running::start_on(&b, with(true, true), busy());
+    observes.wait_for_tick("a beacon of the other one", |tick| tick.beacons.heard > 0);
+    assert_eq!(speaks.wait_for_tick("a tick", |_| true).terminals, 1);
+    observes.reload(Ok(with(true, true)));
+    speaks.wait_for_tick("the one that controls now", |tick| tick.terminals == 2);
+    observes.wait_for_tick("a beacon of its own", |tick| tick.beacons.sent > 0);
 }

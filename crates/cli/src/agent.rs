@@ -1,21 +1,34 @@
 //! `lasthop agent`.
 
-use crate::stop_on_signals;
-use agent::{Config, Mode};
+use crate::{stop_on_signals, stop_on_signals_but_hangup};
+use agent::{Config, Mode, Notify, Orders, Reload};
 use anyhow::{Context, Result, bail};
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use control::policy::PolicyName;
 use serde::Deserialize as _;
 use serde::de::IntoDeserializer as _;
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use tracing::info;
 
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct AgentArguments {
-    /// The configuration (packaging/agent.toml has every key with its default); flags override it
+    #[command(subcommand)]
+    command: Option<AgentCommand>,
+    /// The configuration (packaging/agent.toml has every key with its default), instead of /etc/lasthop/agent.toml, which is read
+    /// if it is there; flags override it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Read no configuration, /etc/lasthop/agent.toml neither
+    #[arg(long, conflicts_with = "config")]
+    no_config: bool,
+    /// Make no socket for `lasthop agent status`
+    #[arg(long)]
+    no_status: bool,
     /// The interface to the shared access network, instead of the one of the default route
     #[arg(long, value_name = "IF")]
     interface: Option<String>,
@@ -28,7 +41,7 @@ pub(crate) struct AgentArguments {
     /// For the policy `fixed`: the host's pacing rate in Mb/s of payload, shared likewise
     #[arg(long, value_name = "MBPS")]
     bound_pacing_mbps: Option<f64>,
-    /// What the agent may do
+    /// What the agent may do; if the configuration does not say either, advise
     #[arg(long, value_enum)]
     mode: Option<AgentMode>,
     /// A file with the secret of the group: beacons are then signed, and others are not believed
@@ -39,9 +52,19 @@ pub(crate) struct AgentArguments {
     record: Option<PathBuf>,
 }
 
+#[derive(Subcommand)]
+enum AgentCommand {
+    /// Say what the agents of this machine do now: mode, peers, control, rate, gain
+    Status {
+        /// As JSON, an agent a line
+        #[arg(long)]
+        json: bool,
+    },
+}
+
 #[derive(Clone, Copy, ValueEnum)]
 enum AgentMode {
-    /// Watch and record; change nothing
+    /// Watch and record; change nothing, send nothing
     Observe,
     /// Say what would be set, and why; change nothing
     Advise,
@@ -51,15 +74,83 @@ enum AgentMode {
 
 /// `lasthop agent`: runs until it is told to stop.
 pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode> {
-    let config = config(arguments)?;
-    let stop = stop_on_signals()?;
-    let summary = agent::run(&config, &stop).context("the agent cannot go on")?;
+    if let Some(AgentCommand::Status { json }) = arguments.command {
+        return status(Path::new(agent::status::FOLDER), json);
+    }
+    let file = configured_file(arguments)?;
+    let config = config(arguments, file.as_deref())?;
+    let notify = Notify::from_environment();
+    let hangup = Arc::new(AtomicBool::new(false));
+    let reloads = notify.is_heard() || file.is_some() && !has_terminal();
+    let stop = if reloads { stop_on_signals_but_hangup(&hangup)? } else { stop_on_signals()? };
+    say_what_was_read(arguments, file.as_deref(), &config);
+    let read = || match configured_file(arguments)? {
+        Some(file) => self::config(arguments, Some(&file)),
+        None => bail!("there is no file to read"),
+    };
+    let orders = Orders {
+        stop: &stop,
+        reload: Some(Reload { asked: &hangup, read: &read }),
+        status: (!arguments.no_status).then_some(Path::new(agent::status::FOLDER)),
+        notify,
+    };
+    let summary = agent::run_with(&config, &orders).context("the agent cannot go on")?;
     info!("stopped: {summary}");
     Ok(ExitCode::SUCCESS)
 }
 
-fn config(arguments: &AgentArguments) -> Result<Config> {
-    let mut config = match &arguments.config {
+fn configured_file(arguments: &AgentArguments) -> Result<Option<PathBuf>> {
+    if arguments.no_config {
+        return Ok(None);
+    }
+    Ok(Config::file(arguments.config.as_deref(), Path::new(Config::FILE))?)
+}
+
+/// Which file was read, and how to have an agent control that only advises.
+fn say_what_was_read(arguments: &AgentArguments, file: Option<&Path>, config: &Config) {
+    match file {
+        Some(file) => info!("the configuration is {}", file.display()),
+        None if arguments.no_config => info!("no configuration is read (--no-config): these are the defaults"),
+        None => info!("there is no configuration ({} is not there): these are the defaults", Config::FILE),
+    }
+    if arguments.mode.is_none() && config.mode == Mode::Advise {
+        let file = file.unwrap_or(Path::new(Config::FILE)).display();
+        info!(
+            "this agent advises and changes nothing; to have it control: --mode control, or mode = \"control\" in {file}"
+        );
+    }
+}
+
+/// Whether this process has a terminal that hangs up (tty(4)): a daemon has none.
+fn has_terminal() -> bool {
+    File::open("/dev/tty").is_ok()
+}
+
+/// `lasthop agent status`. Exit code 1 if no agent runs here.
+fn status(folder: &Path, json: bool) -> Result<ExitCode> {
+    let mut outcome = ExitCode::from(crate::FAILED);
+    let agents = agent::status::ask_agents(folder)?;
+    if agents.is_empty() {
+        crate::tell(format_args!(
+            "no agent runs on this machine that can be asked (no socket of one in {})",
+            folder.display()
+        ));
+    }
+    for status in agents {
+        match status {
+            Ok(status) => {
+                outcome = ExitCode::SUCCESS;
+                crate::say(&if json { serde_json::to_string(&status)? } else { status.to_string() })?;
+            }
+            Err(error) => crate::tell(format_args!("lasthop: {error:#}")),
+        }
+    }
+    Ok(outcome)
+}
+
+/// The file, if there is one, with the flags over it.
+fn config(arguments: &AgentArguments, file: Option<&Path>) -> Result<Config> {
+    let mut config = match file {
         Some(path) => Config::load(path)?,
         None => Config::default(),
     };

@@ -4,14 +4,18 @@ use agent::{Config, Interface, WifiLink, describe_last_link, describe_reports};
 use anyhow::Result;
 use clap::Args;
 use kernel::Mode;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 #[derive(Args)]
 pub(crate) struct DoctorArguments {
-    /// An agent's configuration: check it, and say what would decide and what servers would be told of the last link here
+    /// An agent's configuration, instead of /etc/lasthop/agent.toml, which is read if it is there: check it, and say what would
+    /// decide and what servers would be told of the last link here
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Read no configuration, /etc/lasthop/agent.toml neither
+    #[arg(long, conflicts_with = "config")]
+    no_config: bool,
     /// The interface to look at, instead of the configured one or that of the default route
     #[arg(long, value_name = "IF")]
     interface: Option<String>,
@@ -19,7 +23,11 @@ pub(crate) struct DoctorArguments {
 
 /// `lasthop doctor`: tries every feature that lasthop needs. Exit code 1 if the agent could not control here.
 pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
-    let config = arguments.config.as_deref().map(Config::load).transpose()?;
+    let file = match arguments.no_config {
+        true => None,
+        false => Config::file(arguments.config.as_deref(), Path::new(Config::FILE))?,
+    };
+    let config = file.as_deref().map(Config::load).transpose()?;
     let support = kernel::probe();
     let best = support.best_mode();
     let means = match best {
@@ -33,8 +41,12 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
         Err(error) => error.to_string(),
     };
     let Config { mode, policy, .. } = config.clone().unwrap_or_default();
-    let by_default = if config.is_none() { " (without --config)" } else { "" };
-    let agent = format!("mode {mode}, policy {}{by_default}", policy.policy);
+    let from = match (&file, &arguments.config) {
+        (None, _) => " (the defaults; --mode control has it control)".to_owned(),
+        (Some(_), Some(_)) => String::new(),
+        (Some(file), None) => format!(" ({})", file.display()),
+    };
+    let agent = format!("mode {mode}, policy {}{from}", policy.policy);
     let configured = config.as_ref().and_then(|config| config.interface.as_deref());
     let Looked { interface, link, reports } = look(arguments.interface.as_deref().or(configured), config.as_ref());
     let can_report = match kernel::report::check() {

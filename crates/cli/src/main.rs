@@ -73,10 +73,10 @@ static LOG: OnceLock<LogWriter> = OnceLock::new();
 fn main() -> ExitCode {
     // Exit code 2 for a wrong command line, 0 for --help and --version: clap's own.
     let arguments = Arguments::parse();
-    if matches!(arguments.command, Command::Agent(_)) {
-        if let Ok(log) = LogWriter::to_stderr() {
-            let _ = LOG.set(log);
-        }
+    if matches!(arguments.command, Command::Agent(_))
+        && let Ok(log) = LogWriter::to_stderr()
+    {
+        let _ = LOG.set(log);
     }
     match LOG.get() {
         Some(log) => log_to(|| log.clone()),
@@ -154,23 +154,34 @@ pub(crate) fn build() -> scenario::Build {
 /// Set by the first SIGINT, SIGTERM or SIGHUP; a second one of the first two ends the process at once. A terminal that goes away sends
 /// SIGHUP twice, its shell and the kernel, and under nohup(1) nobody wants to hear it.
 pub(crate) fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    listen_to_signals(&stop, &stop)?;
+    Ok(stop)
+}
+
+/// The same, but SIGHUP sets `hangup` instead.
+pub(crate) fn stop_on_signals_but_hangup(hangup: &Arc<AtomicBool>) -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    listen_to_signals(&stop, hangup)?;
+    Ok(stop)
+}
+
+fn listen_to_signals(stop: &Arc<AtomicBool>, hangup: &Arc<AtomicBool>) -> anyhow::Result<()> {
     use anyhow::Context as _;
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use signal_hook::flag;
 
-    let stop = Arc::new(AtomicBool::new(false));
     let listen = || {
         for signal in [SIGINT, SIGTERM] {
-            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
-            flag::register(signal, Arc::clone(&stop))?;
+            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(stop))?;
+            flag::register(signal, Arc::clone(stop))?;
         }
         if !is_ignored(SIGHUP) {
-            flag::register(SIGHUP, Arc::clone(&stop))?;
+            flag::register(SIGHUP, Arc::clone(hangup))?;
         }
         std::io::Result::Ok(())
     };
-    listen().context("cannot listen to signals")?;
-    Ok(stop)
+    listen().context("cannot listen to signals")
 }
 
 /// Whether whoever started this process has it ignore the signal (proc_pid_status(5), SigIgn: a bit for each, from 1).

@@ -145,7 +145,10 @@ fn the_doctor_says_what_decides_and_lasthop_does_where_nothing_else_is_said() {
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         said.lines().find_map(|line| line.strip_prefix("agent      ")).unwrap_or_else(|| panic!("{said}")).to_owned()
     };
-    assert_eq!(decides(&["doctor"]), "mode control, policy lasthop (without --config)");
+    assert_eq!(
+        decides(&["doctor", "--no-config"]),
+        "mode advise, policy lasthop (the defaults; --mode control has it control)"
+    );
     let packaged = format!("{}/../../packaging/agent.toml", env!("CARGO_MANIFEST_DIR"));
     assert_eq!(decides(&["doctor", "--config", &packaged]), "mode advise, policy lasthop");
     assert_eq!(decides(&["doctor", "--config", &config.display().to_string()]), "mode advise, policy formula");

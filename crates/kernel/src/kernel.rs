@@ -8,7 +8,7 @@ use crate::object::{self, CONTROL_OPS, Variant};
 use crate::probe::{self, Feature};
 use crate::sample::{self, SocketSample, StateChange};
 use libbpf_rs::{ErrorKind, Iter, Link, MapCore, MapFlags, Object, RingBufferBuilder};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd};
@@ -51,9 +51,12 @@ pub struct Bound {
 pub struct Options {
     /// The managed interface, in the network namespace of the thread that calls [`Kernel::load`].
     pub interface_index: u32,
-    /// The cgroup (version 2) whose new sockets are looked at.
+    /// The cgroup (version 2) whose new sockets are looked at: the root, to see those of all.
     pub cgroup: PathBuf,
-    /// Cgroups whose sockets are left alone, with all cgroups below; at most 256.
+    /// Only sockets of this cgroup and of those below are controlled; `None`: of all. Followed by its path, as the next.
+    pub only_cgroup: Option<PathBuf>,
+    /// Cgroups whose sockets are left alone, with all cgroups below; at most 256. One that does not exist is looked for again
+    /// by [`Kernel::follow_cgroups`].
     pub excluded_cgroups: Vec<PathBuf>,
     /// Congestion controls that are not replaced; at most 64.
     pub leave: Vec<String>,
@@ -76,7 +79,15 @@ impl Options {
             }
             None => PathBuf::new(),
         };
-        Ok(Self { interface_index, cgroup, excluded_cgroups: Vec::new(), leave: Vec::new(), mode, derive_flags: false })
+        Ok(Self {
+            interface_index,
+            cgroup,
+            only_cgroup: None,
+            excluded_cgroups: Vec::new(),
+            leave: Vec::new(),
+            mode,
+            derive_flags: false,
+        })
     }
 }
 
@@ -127,6 +138,15 @@ pub struct Counters {
     pub unpaced: u64,
 }
 
+/// What [`Kernel::follow_cgroups`] found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cgroups {
+    /// Another cgroup is limited to, or excluded, than at the call before: [`Kernel::adopt`] has the open sockets follow.
+    pub changed: bool,
+    /// Paths that lead to no cgroup now.
+    pub missing: Vec<PathBuf>,
+}
+
 /// The loaded programs. Dropping it is [`Kernel::release`] with errors ignored.
 pub struct Kernel {
     name: String,
@@ -134,6 +154,10 @@ pub struct Kernel {
     namespace: Namespace,
     links: Links,
     bounds: Bounds,
+    only_cgroup: Option<PathBuf>,
+    excluded_cgroups: Vec<PathBuf>,
+    /// What the programs were told of both, by number.
+    cgroups: BTreeMap<u64, u8>,
     told_lost: u64,
     last_counts: Counts,
     // Last: everything above refers to it.
@@ -164,28 +188,32 @@ impl Kernel {
     /// Loads and attaches what the mode needs. From here on new connections are adopted.
     ///
     /// # Errors
-    /// If the mode is impossible here, the interface is missing or the loopback one, a cgroup does not exist, or the
-    /// kernel refuses.
+    /// If the mode is impossible here, the interface is missing or the loopback one, `cgroup` does not exist, there are too many
+    /// excluded ones, or the kernel refuses.
     pub fn load(options: &Options) -> Result<Self, Error> {
         let kernel = probe::require(options.mode)?;
         let namespace = Namespace::current().map_err(Error::exchange_io("looking at our network namespace"))?;
         check_interface(options.interface_index)?;
         let leave = leave_keys(&options.leave)?;
-        let excluded = excluded_keys(&options.excluded_cgroups)?;
+        if options.excluded_cgroups.len() > layout::EXCLUDED_CGROUPS_MAX {
+            let reason = format!("at most {}", layout::EXCLUDED_CGROUPS_MAX);
+            return Err(Error::TooMuch { what: "excluded cgroups", reason });
+        }
         let settings = Settings {
             netns_inum: namespace.inum(),
             interface_index: options.interface_index,
-            excluded_cgroups: excluded.len() as u32,
             clamp: u32::from(options.mode == Mode::Clamp),
             derive_flags: u32::from(options.derive_flags),
             ..Settings::default()
         };
         let variant = Variant::of(&kernel);
-        if !excluded.is_empty() && !variant.cgroups_told {
-            return Err(Error::Unsupported { mode: options.mode, reason: "excluded cgroups need Linux 5.16".into() });
-        }
         drop(kernel);
         if matches!(options.mode, Mode::Control | Mode::Clamp) {
+            let asks = options.only_cgroup.is_some() || !options.excluded_cgroups.is_empty();
+            if asks && !variant.cgroups_told {
+                let reason = "missing the cgroups of sockets (Linux 5.16), which limiting control to cgroups needs";
+                return Err(Error::Unsupported { mode: options.mode, reason: reason.into() });
+            }
             let cgroup = open_cgroup(&options.cgroup)?;
             clamp::remove_orphans(&cgroup, &namespace);
         }
@@ -202,16 +230,18 @@ impl Kernel {
             namespace,
             links,
             bounds,
+            only_cgroup: options.only_cgroup.clone(),
+            excluded_cgroups: options.excluded_cgroups.clone(),
+            cgroups: BTreeMap::new(),
             told_lost: 0,
             last_counts: Counts::default(),
             object,
         };
-        for (map, keys) in [("leave", &leave), ("excluded", &excluded)] {
-            for key in keys {
-                let map = object::map(&loaded.object, map);
-                map.update(key, &[1], MapFlags::ANY).map_err(Error::exchange("filling a list of exceptions"))?;
-            }
+        for key in &leave {
+            let map = object::map(&loaded.object, "leave");
+            map.update(key, &[1], MapFlags::ANY).map_err(Error::exchange("filling a list of exceptions"))?;
         }
+        loaded.follow_cgroups()?;
         loaded.attach(options, variant)?;
         Ok(loaded)
     }
@@ -274,6 +304,41 @@ impl Kernel {
             restored: done.walk_restored,
             failed: done.walk_failed,
         })
+    }
+
+    /// Looks which cgroups the paths of `only_cgroup` and `excluded_cgroups` lead to now: a service that is started again has
+    /// another one. Where the first leads to none, no socket is controlled.
+    ///
+    /// # Errors
+    /// If the programs cannot be told.
+    pub fn follow_cgroups(&mut self) -> Result<Cgroups, Error> {
+        let mut found = BTreeMap::new();
+        let mut missing = Vec::new();
+        let excluded = self.excluded_cgroups.iter().map(|path| (path, layout::CGROUP_EXCLUDED));
+        for (path, is) in self.only_cgroup.iter().map(|path| (path, layout::CGROUP_WITHIN)).chain(excluded) {
+            // The number of a cgroup's directory is the cgroup's number.
+            match std::fs::metadata(path) {
+                Ok(directory) => *found.entry(directory.ino()).or_default() |= is,
+                Err(_) => missing.push(path.clone()),
+            }
+        }
+        let changed = found != self.cgroups;
+        let telling = || Error::exchange("telling the programs which cgroups matter");
+        let map = object::map(&self.object, "cgroups");
+        for id in self.cgroups.keys().filter(|id| !found.contains_key(id)) {
+            map.delete(&id.to_ne_bytes()).map_err(telling())?;
+        }
+        for (id, is) in found.iter().filter(|(id, is)| self.cgroups.get(id) != Some(is)) {
+            map.update(&id.to_ne_bytes(), &[*is], MapFlags::ANY).map_err(telling())?;
+        }
+        let within = if self.only_cgroup.is_some() { layout::CGROUP_WITHIN } else { 0 };
+        let asked = u32::from(found.values().fold(within, |all, is| all | is));
+        if asked != self.bounds.control.cgroups {
+            self.bounds.control.cgroups = asked;
+            object::write(&object::map(&self.object, ".data.control"), &self.bounds.control).map_err(telling())?;
+        }
+        self.cgroups = found;
+        Ok(Cgroups { changed, missing })
     }
 
     /// All TCP sockets of our namespace that leave by the managed interface, but listening ones and those past their
@@ -512,19 +577,6 @@ fn leave_keys(names: &[String]) -> Result<Vec<Vec<u8>>, Error> {
         padded.ok_or_else(|| Error::TooMuch { what: "leave", reason: format!("{name:?} is longer than 15 letters") })
     };
     names.iter().map(key).collect()
-}
-
-fn excluded_keys(cgroups: &[PathBuf]) -> Result<Vec<Vec<u8>>, Error> {
-    if cgroups.len() > layout::EXCLUDED_CGROUPS_MAX {
-        let reason = format!("at most {}", layout::EXCLUDED_CGROUPS_MAX);
-        return Err(Error::TooMuch { what: "excluded cgroups", reason });
-    }
-    // The number of a cgroup's directory is the cgroup's number.
-    let key = |path: &PathBuf| {
-        let found = std::fs::metadata(path).map_err(|source| Error::Cgroup { path: path.clone(), source })?;
-        Ok(found.ino().to_ne_bytes().to_vec())
-    };
-    cgroups.iter().map(key).collect()
 }
 
 pub(crate) fn open_cgroup(path: &PathBuf) -> Result<File, Error> {

@@ -7,8 +7,12 @@
 pub(crate) const NAME_LENGTH: usize = 16;
 /// Entries of the map of single flows' bounds.
 pub(crate) const BOUNDS_MAX: usize = 65_536;
-/// Entries of the map of excluded cgroups.
+/// The most cgroups that can be excluded.
 pub(crate) const EXCLUDED_CGROUPS_MAX: usize = 256;
+/// Control is limited to such a cgroup, in the map of cgroups and in [`Control`].
+pub(crate) const CGROUP_WITHIN: u8 = 1;
+/// Such a cgroup is left alone, likewise.
+pub(crate) const CGROUP_EXCLUDED: u8 = 2;
 /// Entries of the map of controls not to replace.
 pub(crate) const LEAVE_MAX: usize = 64;
 
@@ -46,7 +50,7 @@ plain!(crate::report::Settings, crate::report::Claims, crate::report::Counts, cr
 pub(crate) struct Settings {
     pub(crate) netns_inum: u32,
     pub(crate) interface_index: u32,
-    pub(crate) excluded_cgroups: u32,
+    pub(crate) reserved: u32,
     pub(crate) clamp: u32,
     pub(crate) derive_flags: u32,
     pub(crate) owner_pid: u32,
@@ -70,7 +74,7 @@ pub(crate) struct Limit {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Control {
     pub(crate) generation: u32,
-    pub(crate) padding: u32,
+    pub(crate) cgroups: u32,
     pub(crate) defaults: [Limit; 2],
 }
 

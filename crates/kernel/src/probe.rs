@@ -261,6 +261,11 @@ pub fn room_for_agents() -> Option<usize> {
     crate::clamp::room(&std::fs::File::open(cgroup2_root()?).ok()?)
 }
 
+/// Whether a cgroup2 file system is mounted where this process can see it.
+pub fn sees_cgroups() -> bool {
+    cgroup2_root().is_some()
+}
+
 /// Where file systems of this type are mounted.
 pub(crate) fn mounts_of(file_system: &str) -> Vec<PathBuf> {
     let mounts = std::fs::read_to_string("/proc/thread-self/mounts").unwrap_or_default();

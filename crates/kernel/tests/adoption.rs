@@ -1,5 +1,5 @@
 //! Which sockets get our congestion control, and which do not.
-#![allow(missing_docs)]
+#![allow(missing_docs, unsafe_code)]
 
 mod support;
 
@@ -181,6 +181,22 @@ fn a_connection_of_another_process() {
     println!("\ncontrol {}", control(&socket));
 }
 
+/// The control of a connection that another process makes in this cgroup.
+fn control_within(net: &Net, group: &std::path::Path) -> String {
+    net.a.run(|| {
+        let mut command = std::process::Command::new(std::env::current_exe().expect("our own file"));
+        command.args(["--exact", "a_connection_of_another_process", "--ignored", "--nocapture"]);
+        let output = command.env("LASTHOP_TEST_CGROUP", group).output().expect("another process");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text.lines().find_map(|line| line.strip_prefix("control ")).expect("its control").to_owned()
+    })
+}
+
+fn listener(net: &Net) -> std::net::TcpListener {
+    net.b.run(|| std::net::TcpListener::bind((B4, 4000)).expect("a listener"))
+}
+
 #[test]
 fn sockets_of_an_excluded_cgroup_and_of_those_below_are_left() {
     needs_root!();
@@ -188,20 +204,117 @@ fn sockets_of_an_excluded_cgroup_and_of_those_below_are_left() {
     let group = Cgroup::new("excluded");
     let excluded = group.path.clone();
     let mut kernel = load_with(&net, Mode::Control, |options| options.excluded_cgroups = vec![excluded]);
-    let tell = |group: &std::path::Path| {
-        net.a.run(|| {
-            let mut command = std::process::Command::new(std::env::current_exe().expect("our own file"));
-            command.args(["--exact", "a_connection_of_another_process", "--ignored", "--nocapture"]);
-            let output = command.env("LASTHOP_TEST_CGROUP", group).output().expect("another process");
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            text.lines().find_map(|line| line.strip_prefix("control ")).expect("its control").to_owned()
-        })
-    };
-    let _listener = net.b.run(|| std::net::TcpListener::bind((B4, 4000)).expect("a listener"));
+    let _listener = listener(&net);
     let default = net.a.default_control();
-    assert_eq!(tell(&group.path), default);
-    assert_eq!(tell(&group.path.join("below")), default);
-    assert_eq!(tell(&group.root), kernel.name());
+    assert_eq!(control_within(&net, &group.path), default);
+    assert_eq!(control_within(&net, &group.path.join("below")), default);
+    assert_eq!(control_within(&net, &group.root), kernel.name());
     kernel.release().expect("a walk");
+}
+
+#[test]
+fn an_excluded_cgroup_that_comes_later_or_anew_is_left_once_it_has_been_looked_for() {
+    needs_root!();
+    let net = Net::direct();
+    let group = Cgroup::new("later");
+    let below = group.path.join("below");
+    fs::remove_dir(&below).expect("an empty cgroup");
+    let excluded = below.clone();
+    let mut kernel = load_with(&net, Mode::Control, |options| options.excluded_cgroups = vec![excluded]);
+    let _listener = listener(&net);
+    let missing = kernel::Cgroups { changed: false, missing: vec![below.clone()] };
+    assert_eq!(kernel.follow_cgroups().expect("told"), missing);
+    for _ in 0..2 {
+        fs::create_dir(&below).expect("a cgroup, with another number each time");
+        assert_eq!(control_within(&net, &below), kernel.name(), "nobody has looked yet");
+        assert_eq!(kernel.follow_cgroups().expect("told"), kernel::Cgroups { changed: true, missing: Vec::new() });
+        assert_eq!(control_within(&net, &below), net.a.default_control());
+        support::eventually("the cgroup to be empty", || fs::remove_dir(&below).is_ok());
+    }
+    assert_eq!(control_within(&net, &group.path), kernel.name());
+    kernel.release().expect("a walk");
+}
+
+#[test]
+fn an_open_socket_of_a_cgroup_that_is_excluded_later_gets_its_own_control_back() {
+    needs_root!();
+    let net = Net::direct();
+    let group = Cgroup::new("then");
+    // A path that leads to the cgroup of this process, but not yet.
+    let link = std::env::temp_dir().join(format!("lasthop-test-cgroup-{}", std::process::id()));
+    let excluded = link.clone();
+    let mut kernel = load_with(&net, Mode::Control, |options| options.excluded_cgroups = vec![excluded]);
+    let flow = Flow::idle(&net.a, &net.b, B4);
+    assert_eq!(flow.control(), kernel.name());
+    std::os::unix::fs::symlink(&group.root, &link).expect("a link");
+    let followed = kernel.follow_cgroups();
+    fs::remove_file(&link).expect("the link");
+    assert!(followed.expect("told").changed);
+    assert_eq!(kernel.adopt().expect("a walk").restored, 1);
+    assert_eq!(flow.control(), net.a.default_control());
+}
+
+#[test]
+fn control_is_limited_to_a_cgroup_at_connect_and_in_each_walk() {
+    needs_root!();
+    let net = Net::direct();
+    let group = Cgroup::new("only");
+    let outside = Flow::idle(&net.a, &net.b, B4);
+    let only = group.path.clone();
+    let mut kernel = load_with(&net, Mode::Control, |options| options.only_cgroup = Some(only));
+    let outside_too = Flow::idle(&net.a, &net.b, B4);
+    let _listener = listener(&net);
+    let default = net.a.default_control();
+    let adopted = kernel.adopt().expect("a walk");
+    assert_eq!((adopted.adopted, adopted.already), (0, 0));
+    assert_eq!((outside.control(), outside_too.control()), (default.clone(), default.clone()));
+    assert_eq!(control_within(&net, &group.path.join("below")), kernel.name());
+    assert_eq!(control_within(&net, &group.root), default);
+    kernel.release().expect("a walk");
+}
+
+/// connect(2) with AF_UNSPEC: the socket is as new, but for what was set on it.
+fn disconnect(socket: &std::net::TcpStream) {
+    use std::os::fd::AsRawFd;
+    // SAFETY: a sockaddr is plain numbers, and the kernel reads no more of it than its size.
+    let result = unsafe {
+        let nowhere: nix::libc::sockaddr = std::mem::zeroed(); // sa_family 0 is AF_UNSPEC
+        nix::libc::connect(socket.as_raw_fd(), &raw const nowhere, size_of_val(&nowhere) as nix::libc::socklen_t)
+    };
+    assert_eq!(result, 0, "connect with AF_UNSPEC");
+}
+
+#[test]
+fn a_socket_that_is_used_again_on_loopback_gets_its_own_control_back_as_it_connects() {
+    needs_root!();
+    for mode in [Mode::Control, Mode::Clamp] {
+        let net = Net::direct();
+        let mut kernel = load_with(&net, mode, |_| {});
+        let bound = kernel::Bound { max_segments: 4, ..kernel::Bound::default() };
+        let lease = units::Span::from_secs(100);
+        kernel.set_bounds(Some(bound), &[], lease).expect("bounds");
+        let default = net.a.default_control();
+        let mut flow = Flow::idle(&net.a, &net.b, B4);
+        flow.send(); // RTT samples, which mode Clamp works by
+        let sampled = |kernel: &mut kernel::Kernel| {
+            let samples = kernel.sample().expect("a walk");
+            samples.iter().any(|sample| sample.controlled && sample.cwnd_segments <= 4)
+        };
+        support::eventually("the bound", || sampled(&mut kernel));
+        let socket = std::sync::Arc::clone(&flow.sender);
+        drop(flow);
+        disconnect(&socket);
+        let (_listener, _accepted) = net.a.run(|| {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a listener");
+            let to = listener.local_addr().expect("it is bound");
+            let to = nix::sys::socket::SockaddrStorage::from(to);
+            nix::sys::socket::connect(std::os::fd::AsRawFd::as_raw_fd(&*socket), &to).expect("loopback");
+            let accepted = listener.accept().expect("a connection");
+            (listener, accepted)
+        });
+        assert_eq!(control(&*socket), default, "{mode:?}");
+        assert_eq!(kernel.counters().restored, 1, "{mode:?}");
+        let restored = kernel.release().expect("a walk").restored;
+        assert_eq!(restored, 0, "{mode:?}: nothing of ours was left on it");
+    }
 }

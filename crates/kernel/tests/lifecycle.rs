@@ -199,9 +199,8 @@ fn what_cannot_be_managed_is_refused_by_name() {
     );
     assert!(refuse(&|options| options.interface_index = 4711).contains("there is none of that index"));
     assert!(refuse(&|options| options.leave = vec!["a_name_far_too_long".into()]).contains("longer than 15 letters"));
-    assert!(
-        refuse(&|options| options.excluded_cgroups = vec!["/nowhere".into()]).contains("opening the cgroup /nowhere")
-    );
+    let too_many = refuse(&|options| options.excluded_cgroups = vec!["/nowhere".into(); 257]);
+    assert_eq!(too_many, "excluded cgroups: at most 256");
     assert!(refuse(&|options| options.mode = Mode::Nothing).contains("there is nothing to load"));
 }
 

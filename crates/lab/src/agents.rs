@@ -120,7 +120,7 @@ impl Running {
         command.arg0("lasthop");
         // The number of the descriptor is the same in the child.
         let config_path = format!("/proc/self/fd/{}", config.as_raw_fd());
-        command.args(["agent", "--config", &config_path, "--interface", INTERFACE, "--record", "-"]);
+        command.args(["agent", "--config", &config_path, "--interface", INTERFACE, "--record", "-", "--no-status"]);
         if std::env::var_os("RUST_LOG").is_none() {
             // Twenty agents on one terminal: only what must be looked at. What they decide is in the record.
             command.env("RUST_LOG", "warn");

@@ -33,6 +33,8 @@ pub(crate) struct Agent {
     sender: PeerId,
     report: Report,
     pace: Pace,
+    /// It only looks, and sends nothing.
+    is_silent: bool,
     /// Where the first tick lies.
     pub(crate) first_tick: Time,
     new_flows: Option<(Bound, Time)>,
@@ -79,6 +81,7 @@ impl Agent {
             sender: PeerId(stream.random()),
             report: Report::default(),
             pace: Pace::new(control::beacon::INTERVAL, Time::ZERO, of_an_interval),
+            is_silent: mode == AgentMode::Observe,
             first_tick,
             new_flows: None,
             sent: 0,
@@ -102,6 +105,9 @@ impl Agent {
 
     /// The beacon to send now, if there is one.
     pub(crate) fn poll_beacon(&mut self, now: Time) -> Option<Datagram> {
+        if self.is_silent {
+            return None;
+        }
         let Due { interval } = self.pace.poll(now, self.table.crowd(now), DATAGRAMS, &self.report, 0.5)?;
         self.sent += 1;
         let beacon = Beacon {
@@ -117,6 +123,9 @@ impl Agent {
 
     /// When to ask for the next beacon, as it looks now.
     pub(crate) fn next_beacon_at(&mut self, now: Time) -> Time {
+        if self.is_silent {
+            return Time::MAX;
+        }
         self.pace.due_at(self.table.crowd(now), DATAGRAMS).max(now)
     }
 

@@ -17,7 +17,7 @@ rate_control = \"arf\"
 rtt_ms = 100
 [[hosts]]
 policy = \"none\"
-agent = \"observe\"
+agent = \"advise\"
 [[hosts.flows]]
 [[hosts]]
 [[hosts.flows]]

@@ -6,7 +6,7 @@ pub mod stranger;
 
 use agent::record::Event;
 use agent::stack::{Claim, CongestionState, LinkReporter, Loaded, ReportCounters, SocketSample, Stack, StateChange};
-use agent::{Config, ExitSummary, Interface, Mode};
+use agent::{Config, ExitSummary, Interface, Mode, Orders, Reload};
 use control::bound::Bound;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -276,9 +276,12 @@ pub fn fake(samples: Vec<SocketSample>) -> SharedFake {
 /// An agent on a thread, with a record in a file.
 pub struct Running {
     stop: Arc<AtomicBool>,
+    /// What it reads when it is to read its configuration again; an error is what is wrong with it.
+    again: Arc<Mutex<Result<Config, String>>>,
+    reload: Arc<AtomicBool>,
     thread: Option<JoinHandle<anyhow::Result<ExitSummary>>>,
     record: PathBuf,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Running {
@@ -287,10 +290,13 @@ impl Running {
         let folder = tempfile::tempdir().expect("a folder");
         let record = folder.path().join("record.jsonl");
         config.record.get_or_insert_with(|| record.clone());
-        let stop = Arc::new(AtomicBool::new(false));
-        let stop_of_thread = Arc::clone(&stop);
+        let [stop, reload] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+        let (stop_of_thread, reload_of_thread) = (Arc::clone(&stop), Arc::clone(&reload));
+        let again = Arc::new(Mutex::new(Ok(config.clone())));
+        let again_of_thread = Arc::clone(&again);
+        let status_folder = folder.path().join("lasthop");
         let thread = thread::spawn(move || {
-            let mut loader = |interface: &Interface, mode: Mode| {
+            let mut loader = |_: &Config, interface: &Interface, mode: Mode| {
                 fake.lock().expect("no test panics with it").loaded_for.push((interface.name.clone(), mode));
                 let name = (mode == Mode::Control).then(|| "lasthop".to_owned());
                 Ok(Loaded {
@@ -299,9 +305,33 @@ impl Running {
                     reporter: FakeReporter::load(&fake),
                 })
             };
-            agent::run_on(&config, &stop_of_thread, &mut loader)
+            let read = || {
+                let again: Result<Config, String> = again_of_thread.lock().expect("no test panics with it").clone();
+                again.map_err(|error: String| anyhow::anyhow!(error))
+            };
+            let orders = Orders {
+                reload: Some(Reload { asked: &reload_of_thread, read: &read }),
+                status: Some(&status_folder),
+                ..Orders::until(&stop_of_thread)
+            };
+            agent::run_on_with(&config, &orders, &mut loader)
         });
-        Self { stop, thread: Some(thread), record, _folder: folder }
+        Self { stop, again, reload, thread: Some(thread), record, folder }
+    }
+
+    /// Has it read this configuration, and waits until it has.
+    pub fn reload(&self, config: Result<Config, String>) {
+        *self.again.lock().expect("no test panics with it") = config;
+        self.reload.store(true, Ordering::Relaxed);
+        wait_for("the agent to read", || (!self.reload.load(Ordering::Relaxed)).then_some(()));
+    }
+
+    /// What `lasthop agent status` would be told.
+    pub fn status(&self) -> agent::status::Status {
+        wait_for("a status", || {
+            let agents = agent::status::ask_agents(&self.folder.path().join("lasthop")).expect("readable");
+            agents.into_iter().next().map(|status| status.expect("an answer"))
+        })
     }
 
     pub fn start_on(host: &Host, config: Config, fake: SharedFake) -> Self {
@@ -366,7 +396,8 @@ pub fn write_key(file: &Path, secret: &str) {
 
 /// A quick agent on this interface.
 pub fn config(interface: &str, policy: &str) -> Config {
-    let mut config = Config { interface: Some(interface.to_owned()), tick_ms: 50, ..Config::default() };
+    let mut config =
+        Config { interface: Some(interface.to_owned()), mode: Mode::Control, tick_ms: 50, ..Config::default() };
     config.beacon.interval_ms = 50;
     config.policy.policy = policy.parse().expect("a policy");
     config.policy.bound_segments = Some(64);

@@ -40,9 +40,25 @@ static __always_inline void keep_former(struct lh_former *storage, const struct 
 	__builtin_memcpy(storage->control, had->text, LH_NAME_LENGTH);
 }
 
+/* A socket's own control again; where that has been removed meanwhile, the namespace's default. `ctx` as bpf_setsockopt wants it. */
+static __always_inline int give_back(void *ctx, struct tcp_sock *tp, struct lh_former *storage)
+{
+	struct net *net = BPF_CORE_READ(SK(tp), __sk_common.skc_net.net);
+	struct lh_name name;
+	int error;
+
+	__builtin_memcpy(name.text, storage->control, sizeof(name.text));
+	error = bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, name.text, sizeof(name.text));
+	if (error) {
+		name_of(BPF_CORE_READ(net, ipv4.tcp_congestion_control), &name);
+		error = bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, name.text, sizeof(name.text));
+	}
+	return error;
+}
+
 /*
  * A new connection. Hook: sockops at the root of cgroup2; context struct bpf_sock_ops, socket locked. Other agents'
- * programs run beside ours. Maps: former (create), leave, excluded, bounds.
+ * programs run beside ours. Maps: former (create), leave, cgroups, bounds.
  *
  * TCP_CONNECT_CB: the route is known, the SYN not sent yet. PASSIVE_ESTABLISHED_CB: the handshake is over, no data sent.
  * ACTIVE_ESTABLISHED_CB: the kernel has just set the initial window, so a bound has to be applied to it once more.
@@ -68,10 +84,18 @@ int adopt_new(struct bpf_sock_ops *ctx)
 	if (!sk)
 		return 1;
 	tp = bpf_skc_to_tcp_sock(sk);
-	if (!tp || !in_our_namespace(SK(tp)) || !managed(SK(tp)))
+	if (!tp || !in_our_namespace(SK(tp)))
 		return 1;
 
 	storage = bpf_sk_storage_get(&former, sk, NULL, 0);
+	if (!managed(SK(tp))) {
+		/* it was, in a connection before this one: connect() with AF_UNSPEC leaves a socket its control */
+		if (storage && claim(tp, storage, &had) == LH_HAS_OURS && !give_back(ctx, tp, storage)) {
+			bpf_sk_storage_delete(&former, sk);
+			count(&counters.walk_restored);
+		}
+		return 1;
+	}
 	switch (claim(tp, storage, &had)) {
 	case LH_NOT_OURS:
 		return 1;
@@ -105,24 +129,6 @@ int adopt_new(struct bpf_sock_ops *ctx)
 	return 1;
 }
 
-/* A socket's own control again; where that has been removed meanwhile, the namespace's default. */
-static __always_inline int give_back(struct tcp_sock *tp, struct lh_former *storage)
-{
-	struct net *net = BPF_CORE_READ(SK(tp), __sk_common.skc_net.net);
-	struct lh_name name;
-	int error;
-
-	__builtin_memcpy(name.text, storage->control, sizeof(name.text));
-	error = bpf_setsockopt(tp, SOL_TCP, TCP_CONGESTION, name.text, sizeof(name.text));
-	if (error) {
-		name_of(BPF_CORE_READ(net, ipv4.tcp_congestion_control), &name);
-		error = bpf_setsockopt(tp, SOL_TCP, TCP_CONGESTION, name.text, sizeof(name.text));
-	}
-	if (!error)
-		bpf_sk_storage_delete(&former, tp);
-	return error;
-}
-
 /* The socket of a walk, or NULL for one that sends no data (listening, closed, waiting, a mere request). */
 static __always_inline struct tcp_sock *sending_socket(struct bpf_iter__tcp *ctx)
 {
@@ -139,9 +145,19 @@ static __always_inline struct tcp_sock *sending_socket(struct bpf_iter__tcp *ctx
 	return state == TCP_LISTEN || state == TCP_CLOSE ? NULL : tp;
 }
 
+/* The same for the socket of a walk, which is ours no longer then. */
+static __always_inline int restore(struct tcp_sock *tp, struct lh_former *storage)
+{
+	int error = give_back(tp, tp, storage);
+
+	if (!error)
+		bpf_sk_storage_delete(&former, tp);
+	return error;
+}
+
 /*
  * Sockets that already exist. Hook: iter/tcp in our namespace (the kernel walks the namespace of the thread that opens
- * the iterator); context struct bpf_iter__tcp, socket locked. Maps: former (create), leave, excluded. It writes nothing
+ * the iterator); context struct bpf_iter__tcp, socket locked. Maps: former (create), leave, cgroups. It writes nothing
  * to the sequence, so no socket is visited twice.
  */
 SEC("?iter/tcp")
@@ -160,7 +176,7 @@ int adopt_existing(struct bpf_iter__tcp *ctx)
 	if (!managed(SK(tp))) {
 		/* it was, once: its route has changed */
 		if (storage && verdict == LH_HAS_OURS)
-			count(give_back(tp, storage) ? &counters.walk_failed : &counters.walk_restored);
+			count(restore(tp, storage) ? &counters.walk_failed : &counters.walk_restored);
 		return 0;
 	}
 	if (verdict == LH_NOT_OURS) {
@@ -210,7 +226,7 @@ int release_existing(struct bpf_iter__tcp *ctx)
 	if (!storage)
 		return 0;
 	if (claim(tp, storage, &had) == LH_HAS_OURS)
-		count(give_back(tp, storage) ? &counters.walk_failed : &counters.walk_restored);
+		count(restore(tp, storage) ? &counters.walk_failed : &counters.walk_restored);
 	return 0;
 }
 

@@ -48,7 +48,7 @@ static __always_inline int set_pace(void *ctx, struct tcp_sock *tp, struct lh_fo
 
 /*
  * Hook: sockops at the root of cgroup2; context struct bpf_sock_ops, socket locked. Maps: former (create), leave,
- * excluded, bounds. A handshake's end makes the socket ours and asks for RTT_CB; each RTT_CB keeps its clamp.
+ * cgroups, bounds. A handshake's end makes the socket ours and asks for RTT_CB; each RTT_CB keeps its clamp.
  */
 SEC("?sockops")
 int clamp_new(struct bpf_sock_ops *ctx)
@@ -85,6 +85,20 @@ int clamp_new(struct bpf_sock_ops *ctx)
 		}
 		count(op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB ? &counters.adopted_at_accept :
 								  &counters.adopted_at_connect);
+	} else if (op != BPF_SOCK_OPS_RTT_CB) {
+		tp = bpf_skc_to_tcp_sock(sk);
+		if (tp && !managed(SK(tp))) {
+			/* it was, in a connection before this one: connect() with AF_UNSPEC leaves a socket its clamp */
+			clamp = NO_CLAMP;
+			if (storage->clamped)
+				bpf_setsockopt(ctx, SOL_TCP, TCP_BPF_SNDCWND_CLAMP, &clamp, sizeof(clamp));
+			if (storage->paced)
+				set_pace(ctx, tp, storage, 0);
+			bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags & ~BPF_SOCK_OPS_RTT_CB_FLAG);
+			bpf_sk_storage_delete(&former, sk);
+			count(&counters.walk_restored);
+			return 1;
+		}
 	}
 	now_ns = bpf_ktime_get_ns();
 	bound_of(bpf_get_socket_cookie(ctx), now_ns, &bound);
@@ -129,7 +143,7 @@ static __always_inline int unclamp(struct tcp_sock *tp, struct lh_former *storag
 	return error;
 }
 
-/* Sockets that already exist. Hook: iter/tcp in our namespace; socket locked. Maps: former (create), leave, excluded. */
+/* Sockets that already exist. Hook: iter/tcp in our namespace; socket locked. Maps: former (create), leave, cgroups. */
 SEC("?iter/tcp")
 int clamp_existing(struct bpf_iter__tcp *ctx)
 {

@@ -11,9 +11,9 @@
 enum {
 	LH_NAME_LENGTH = 16, /* TCP_CA_NAME_MAX: zero-padded */
 	LH_BOUNDS_MAX = 65536, /* flows with a bound of their own */
-	LH_EXCLUDED_CGROUPS_MAX = 256,
+	LH_CGROUPS_MAX = 257, /* 256 excluded ones, and the one that control is limited to */
 	LH_LEAVE_MAX = 64,
-	LH_CGROUP_DEPTH_MAX = 32, /* levels of the hierarchy searched for an excluded cgroup */
+	LH_CGROUP_DEPTH_MAX = 32, /* levels of the hierarchy searched for a cgroup that the loader has named */
 	LH_EVENTS_BYTES = 262144,
 };
 
@@ -21,7 +21,7 @@ enum {
 struct lh_settings {
 	__u32 netns_inum; /* the one network namespace we act in */
 	__u32 interface_index; /* the managed interface, in that namespace */
-	__u32 excluded_cgroups; /* how many there are */
+	__u32 reserved; /* 0; keeps owner_* where the next loader reads them */
 	__u32 clamp; /* 1: mode Clamp, there is no control of ours */
 	__u32 derive_flags; /* 1: behave as if the kernel passed no flags to cong_control (before 6.10) */
 	__u32 owner_pid; /* mode Clamp: the loader, in the pid namespace owner_pidns */
@@ -31,13 +31,19 @@ struct lh_settings {
 	char name[LH_NAME_LENGTH]; /* our control's */
 };
 
+/* What a cgroup in the map `cgroups` is, with all below it; and in lh_control which of both there are. */
+enum {
+	LH_CGROUP_WITHIN = 1, /* control is limited to it */
+	LH_CGROUP_EXCLUDED = 2, /* left alone */
+};
+
 /*
  * The bounds that the loader hands over. A socket looks its own up again when generation has changed. The default
  * bound in force is defaults[generation % 2]; the loader fills the other one, then raises the generation.
  */
 struct lh_control {
 	__u32 generation; /* never 0 */
-	__u32 padding;
+	__u32 cgroups; /* LH_CGROUP_*; 0: a socket's cgroup does not matter */
 	struct lh_bound defaults[2];
 };
 

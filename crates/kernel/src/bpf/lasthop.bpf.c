@@ -35,9 +35,9 @@
  *    free, and compares one number, the generation, with the loader's. The lease is compared with tcp_mstamp, the
  *    monotonic time that the stack has read for this ACK anyway.
  *
- * 6. Who gets it (adopt.h): sockets of one network namespace whose packets leave by one interface, but loopback,
- *    excluded cgroups and controls on the leave list. New ones at connect and accept, existing ones by a walk. What they
- *    had is remembered and given back.
+ * 6. Who gets it (adopt.h): sockets of one network namespace whose packets leave by one interface, in the cgroup that
+ *    control is limited to if it is; but not loopback, excluded cgroups and controls on the leave list. New ones at connect and
+ *    accept, existing ones by a walk. What they had is remembered and given back.
  *
  * 7. What is seen (monitor.h): a walk writes one record per socket, a tracepoint each change of the congestion state.
  *

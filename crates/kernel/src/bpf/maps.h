@@ -29,14 +29,14 @@ struct {
 	__type(value, struct lh_bound);
 } bounds SEC(".maps");
 
-/* Cgroups to leave alone with all below them, by id. */
+/* Cgroups that matter, by id: LH_CGROUP_*. The loader follows them: one that is made anew has another id. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, LH_EXCLUDED_CGROUPS_MAX);
+	__uint(max_entries, LH_CGROUPS_MAX);
 	__type(key, __u64);
 	__type(value, __u8);
-} excluded SEC(".maps");
+} cgroups SEC(".maps");
 
 /* Congestion controls not to replace, by zero-padded name. */
 struct lh_name {

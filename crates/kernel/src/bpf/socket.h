@@ -8,29 +8,38 @@
 
 #include "interface.h"
 
-/* In an excluded cgroup or below one. `self` is the first member of struct cgroup, so a css is its cgroup. */
-static __always_inline bool in_excluded_cgroup(struct sock *sk)
+/*
+ * Whether a socket's cgroup lets us control it: below the one that control is limited to, and not below an excluded one. `self` is
+ * the first member of struct cgroup, so a css is its cgroup.
+ */
+static __always_inline bool in_our_cgroups(struct sock *sk)
 {
+	__u32 asked = control.cgroups;
+	bool within = !(asked & LH_CGROUP_WITHIN);
 	struct cgroup *cgroup;
+	const __u8 *named;
 	__u64 id;
 
-	if (!settings.excluded_cgroups)
-		return false;
+	if (!asked)
+		return true;
 	if (!bpf_core_field_exists(struct sock_cgroup_data, cgroup))
-		return false; /* before 5.16; the loader refuses exclusions there */
+		return false; /* before 5.16; there the loader refuses to look at cgroups */
 	cgroup = BPF_CORE_READ(sk, sk_cgrp_data.cgroup);
 	for (int level = 0; level < LH_CGROUP_DEPTH_MAX && cgroup; level++) {
 		id = BPF_CORE_READ(cgroup, kn, id);
-		if (bpf_map_lookup_elem(&excluded, &id))
-			return true;
+		named = bpf_map_lookup_elem(&cgroups, &id);
+		if (named && *named & LH_CGROUP_EXCLUDED)
+			return false;
+		if (named && *named & LH_CGROUP_WITHIN)
+			within = true;
 		cgroup = (struct cgroup *)BPF_CORE_READ(cgroup, self.parent);
 	}
-	return false;
+	return within;
 }
 
 static __always_inline bool managed(struct sock *sk)
 {
-	return interface_of(sk) == settings.interface_index && !to_loopback(sk) && !in_excluded_cgroup(sk);
+	return interface_of(sk) == settings.interface_index && !to_loopback(sk) && in_our_cgroups(sk);
 }
 
 /* The name of a control, zero-padded whatever the kernel has behind its end. */

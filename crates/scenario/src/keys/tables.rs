@@ -310,7 +310,7 @@ pub(super) const HOST: &[Key] = &[
         "agent",
         Kind::Choice(&["off", "observe", "advise", "control"]),
         Preset::Derived("`\"control\"`; `\"off\"` with policy \"none\""),
-        "What the host's agent does: nothing runs at all, it only looks, it also decides but changes nothing, or it controls.",
+        "What the host's agent does: nothing runs at all, it only looks and sends nothing, it also decides but changes nothing, or it controls.",
     ),
     key(
         "policy",

@@ -1,0 +1,100 @@
+//! Telling the service manager how the agent is: sd_notify(3), as `Type=notify-reload` in systemd.service(5) asks for.
+
+use crate::clock;
+use std::env;
+use std::ffi::OsStr;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use tracing::debug;
+
+/// The service manager's ear.
+#[derive(Debug, Default)]
+pub struct Notify(Option<(UnixDatagram, SocketAddr)>);
+
+impl Notify {
+    /// The service manager that has started this process and set `NOTIFY_SOCKET`; without one, nobody is told.
+    pub fn from_environment() -> Self {
+        env::var_os("NOTIFY_SOCKET").map_or_else(Self::default, |address| Self::to(&address))
+    }
+
+    /// `address` is a path, or `@` and the name of an abstract socket.
+    pub fn to(address: &OsStr) -> Self {
+        let address = match address.as_bytes().strip_prefix(b"@") {
+            Some(name) => SocketAddr::from_abstract_name(name),
+            None => SocketAddr::from_pathname(address),
+        };
+        let ear = address.and_then(|address| {
+            let socket = UnixDatagram::unbound()?;
+            socket.set_nonblocking(true)?;
+            Ok((socket, address))
+        });
+        Self(ear.inspect_err(|error| debug!("the service manager cannot be told anything: {error}")).ok())
+    }
+
+    /// Whether a service manager listens.
+    pub const fn is_heard(&self) -> bool {
+        self.0.is_some()
+    }
+
+    pub(crate) fn ready(&self, status: &str) {
+        self.send(&format!("READY=1\nSTATUS={status}"));
+    }
+
+    /// Between this and [`Notify::ready`] the configuration is read again.
+    pub(crate) fn reloading(&self) {
+        self.send(&format!("RELOADING=1\nMONOTONIC_USEC={}", clock::monotonic().as_nanos() / 1000));
+    }
+
+    pub(crate) fn stopping(&self) {
+        self.send("STOPPING=1");
+    }
+
+    /// Never waits: a service manager that does not listen is none of the agent's troubles.
+    fn send(&self, text: &str) {
+        if let Some((socket, address)) = &self.0
+            && let Err(error) = socket.send_to_addr(text.as_bytes(), address)
+        {
+            debug!("the service manager was not told {text:?}: {error}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_service_manager_is_told_what_systemd_asks_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("notify");
+        let manager = UnixDatagram::bind(&path).expect("a socket");
+        let notify = Notify::to(path.as_os_str());
+        assert!(notify.is_heard());
+        notify.ready("mode advise");
+        notify.reloading();
+        notify.stopping();
+        let mut buffer = [0; 256];
+        let mut next = || {
+            let length = manager.recv(&mut buffer).expect("a datagram");
+            String::from_utf8_lossy(&buffer[..length]).into_owned()
+        };
+        assert_eq!(next(), "READY=1\nSTATUS=mode advise");
+        let reloading = next();
+        let since = reloading.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").expect("when it began");
+        assert!(since.parse::<u64>().expect("a number") <= clock::monotonic().as_nanos() / 1000);
+        assert_eq!(next(), "STOPPING=1");
+    }
+
+    #[test]
+    fn an_abstract_socket_is_reached_and_without_a_service_manager_nobody_is_told() {
+        let name = format!("lasthop-test-notify-{}", std::process::id());
+        let address = SocketAddr::from_abstract_name(&name).expect("a name");
+        let manager = UnixDatagram::bind_addr(&address).expect("a socket");
+        Notify::to(OsStr::new(&format!("@{name}"))).stopping();
+        let mut buffer = [0; 16];
+        assert_eq!(manager.recv(&mut buffer).expect("a datagram"), "STOPPING=1".len());
+        assert!(!Notify::default().is_heard());
+        Notify::default().stopping();
+    }
+}

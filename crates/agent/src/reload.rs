@@ -1,0 +1,83 @@
+//! Reading the configuration again: which keys have changed, and which of them a running agent can follow.
+
+use crate::config::Config;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Keys with another value than before, by their dotted names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changes {
+    /// Those that hold from now on.
+    pub(crate) live: Vec<String>,
+    /// Those that hold after a restart.
+    pub(crate) at_restart: Vec<String>,
+}
+
+impl Changes {
+    /// From the configuration in force to the one that was read.
+    pub(crate) fn between(old: &Config, new: &Config) -> Self {
+        let (old, new) = (keys(old), keys(new));
+        let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
+        let changed = names.into_iter().filter(|name| old.get(*name) != new.get(*name)).cloned();
+        let (at_restart, live) = changed.partition(|name| needs_restart(name));
+        Self { live, at_restart }
+    }
+
+    /// Whether one of these keys, or one of these tables, holds another value from now on.
+    pub(crate) fn touch(&self, names: &[&str]) -> bool {
+        let is_one = |key: &String| names.iter().any(|name| key == name || key.starts_with(&format!("{name}.")));
+        self.live.iter().any(is_one)
+    }
+}
+
+/// What a running agent goes on with: all that was read, but for the keys that need a restart.
+pub(crate) fn in_force(old: &Config, new: Config) -> Config {
+    let (interface, record, last_link) = (old.interface.clone(), old.record.clone(), old.last_link.clone());
+    Config { interface, record, record_limit_mib: old.record_limit_mib, last_link, ..new }
+}
+
+fn needs_restart(name: &str) -> bool {
+    ["interface", "record", "record_limit_mib"].contains(&name) || name.starts_with("last_link.")
+}
+
+/// Every key that has a value.
+fn keys(config: &Config) -> BTreeMap<String, toml::Value> {
+    let all = toml::Table::try_from(config).expect("a configuration is TOML");
+    let dotted = all.into_iter().flat_map(|(name, value)| match value {
+        toml::Value::Table(table) => table.into_iter().map(|(key, value)| (format!("{name}.{key}"), value)).collect(),
+        value => vec![(name, value)],
+    });
+    dotted.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{BeaconConfig, LastLinkConfig, Mode};
+
+    #[test]
+    fn changes_are_named_and_those_that_need_a_restart_apart() {
+        let old = Config::default();
+        assert_eq!(Changes::between(&old, &old), Changes::default());
+        let new = Config {
+            interface: Some("wlan1".to_owned()),
+            mode: Mode::Control,
+            beacon: BeaconConfig { group: Some("office".to_owned()), ..BeaconConfig::default() },
+            last_link: LastLinkConfig { report: true, ..LastLinkConfig::default() },
+            ..Config::default()
+        };
+        let changes = Changes::between(&old, &new);
+        assert_eq!(changes.live, ["beacon.group", "mode"]);
+        assert_eq!(changes.at_restart, ["interface", "last_link.report"]);
+        assert!(changes.touch(&["mode"]) && changes.touch(&["beacon"]) && !changes.touch(&["policy", "cgroup"]));
+        // Back again, which is a change as well, though the keys are absent then.
+        assert_eq!(Changes::between(&new, &old), changes);
+    }
+
+    #[test]
+    fn what_needs_a_restart_stays_as_it_was() {
+        let old = Config { interface: Some("wlan0".to_owned()), ..Config::default() };
+        let new = Config { interface: None, mode: Mode::Control, lease_ms: 2000, ..Config::default() };
+        let expected = Config { mode: Mode::Control, lease_ms: 2000, ..old.clone() };
+        assert_eq!(in_force(&old, new), expected);
+    }
+}

@@ -1,0 +1,381 @@
+//! What the agent does now, for whoever asks: a Unix socket in `/run/lasthop` that says one line of JSON to each who connects.
+//!
+//! The agent never waits for who asks: a line fits into the buffer of a fresh socket, and is left out where it does not. The
+//! socket goes when the agent stops in order. One that a killed agent has left refuses connections, and the next agent of the
+//! interface takes its place.
+
+use crate::config::Mode;
+use anyhow::{Context, Result, ensure};
+use control::policy::PolicyName;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tracing::debug;
+
+/// Where agents put their sockets. Root makes the folder, and only root may write into it.
+pub const FOLDER: &str = "/run/lasthop";
+
+/// So many are answered each time the agent comes round.
+const ANSWERED_AT_ONCE: usize = 4;
+/// No status is longer.
+const LINE_BYTES_MOST: u64 = 64 * 1024;
+/// An agent that is stopped (SIGSTOP) does not answer.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(2);
+
+/// What an agent does now.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// Of the agent.
+    pub version: String,
+    /// Its process.
+    pub pid: u32,
+    /// The managed interface.
+    pub interface: String,
+    /// The mode in which it runs, which is a lesser one than asked for where the kernel cannot do it.
+    pub mode: Mode,
+    /// What decides.
+    pub policy: PolicyName,
+    /// The access point in words; `None`: not known yet.
+    pub access_point: Option<String>,
+    /// Other agents that are heard.
+    pub peers: u32,
+    /// Hosts with something to send, this one included where it has.
+    pub terminals: u32,
+    /// TCP connections on the interface.
+    pub connections: u32,
+    /// Those that are sending.
+    pub busy: u32,
+    /// For how long connections have been under control, in s; in mode advise: would have been. `None`: none is.
+    pub control_since_s: Option<f64>,
+    /// Why the policy decides as it does, of the first connection that is sending; `None`: none is.
+    pub reason: Option<String>,
+    /// Policy `lasthop`: what each host may send, payload; `None`: not controlled.
+    pub common_rate_mbps: Option<f64>,
+    /// Connections with a limit; in mode advise: that would have one.
+    pub bounded: u32,
+    /// The least and the largest of their limits of the window, in segments; `None`: none has one.
+    pub window_segments: Option<[u32; 2]>,
+    /// The same of their limits of the pacing rate, in Mb/s.
+    pub pacing_mbps: Option<[f64; 2]>,
+    /// Policy `lasthop` in mode control: what this host gets, payload; `None`: not known, or nothing is sent.
+    pub delivered_mbps: Option<f64>,
+    /// The same: what it got while free of control and congested; `None`: not known yet.
+    pub free_mbps: Option<f64>,
+}
+
+impl Status {
+    /// What the host gets under control over what it got while free; `None`: not under control, or one of both is not known.
+    pub fn gain_ratio(&self) -> Option<f64> {
+        self.control_since_s?;
+        Some(self.delivered_mbps? / self.free_mbps?)
+    }
+
+    fn control(&self) -> String {
+        let would = if self.mode == Mode::Advise { "would be " } else { "" };
+        let because = self.reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"));
+        match (self.mode, self.control_since_s) {
+            (Mode::Observe, _) => "never, in mode observe".to_owned(),
+            (_, Some(seconds)) => format!("{would}on, since {}{because}", Spell(seconds)),
+            (_, None) => format!("{would}off{because}"),
+        }
+    }
+
+    fn rate(&self) -> String {
+        let rate = match self.common_rate_mbps {
+            Some(rate) => format!("{rate:.2} Mb/s for each host"),
+            None => "no common rate".to_owned(),
+        };
+        let windows = match self.window_segments {
+            Some([least, most]) if least == most => format!(", windows up to {most} segments"),
+            Some([least, most]) => format!(", windows up to {least} to {most} segments"),
+            None => String::new(),
+        };
+        let paces = match self.pacing_mbps {
+            Some([least, most]) if format!("{least:.2}") == format!("{most:.2}") => {
+                format!(", paced at {most:.2} Mb/s")
+            }
+            Some([least, most]) => format!(", paced at {least:.2} to {most:.2} Mb/s"),
+            None => String::new(),
+        };
+        format!("{rate}; {} of {} connections bounded{windows}{paces}", self.bounded, self.connections)
+    }
+
+    fn gain(&self) -> String {
+        let now = self.delivered_mbps.map(|now| format!("{now:.2} Mb/s now"));
+        let free = self.free_mbps.map(|free| format!("{free:.2} Mb/s while free"));
+        match (self.gain_ratio(), now, free) {
+            (Some(gain), Some(now), Some(free)) => format!("{now}, {free}: {:+.0} %", 100.0 * (gain - 1.0)),
+            (_, None, None) => "not known yet".to_owned(),
+            (_, now, free) => {
+                let known: Vec<_> = now.into_iter().chain(free).collect();
+                format!("not known yet; {}", known.join(", "))
+            }
+        }
+    }
+}
+
+/// A time in words.
+struct Spell(f64);
+
+impl fmt::Display for Spell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0 as u64;
+        match seconds {
+            0..=119 => write!(f, "{seconds} s"),
+            120..=7199 => write!(f, "{} min {} s", seconds / 60, seconds % 60),
+            _ => write!(f, "{} h {} min", seconds / 3600, seconds / 60 % 60),
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { interface, mode, policy, pid, version, peers, terminals, .. } = self;
+        let place = self.access_point.as_ref().map_or("an access point not known yet", String::as_str);
+        writeln!(f, "{interface}: mode {mode}, policy {policy}, behind {place} (process {pid}, version {version})")?;
+        let plural = |count: u32, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        writeln!(f, "  peers    {} heard; {} with something to send", peers, plural(*terminals, "host"))?;
+        writeln!(f, "  control  {}", self.control())?;
+        writeln!(f, "  rate     {}", self.rate())?;
+        write!(f, "  gain     {}", self.gain())
+    }
+}
+
+/// The agent's end.
+#[derive(Debug)]
+pub(crate) struct StatusSocket {
+    listener: UnixListener,
+    path: PathBuf,
+    interface: String,
+}
+
+impl StatusSocket {
+    /// `agent-IF.sock` in this folder, which is made if it is absent. Where an agent that lives has it (of another network
+    /// namespace, or one that only observes), `agent-IF-PID.sock`.
+    pub(crate) fn open(folder: &Path, interface: &str) -> Result<Self> {
+        let making = || format!("cannot make the folder {}", folder.display());
+        match fs::DirBuilder::new().mode(0o755).create(folder) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error).with_context(making),
+            _ => {}
+        }
+        let found = fs::symlink_metadata(folder).with_context(making)?;
+        let ours = found.is_dir() && found.uid() == nix::unistd::geteuid().as_raw() && found.mode() & 0o022 == 0;
+        ensure!(ours, "{} is no folder that only its owner, this user, may write to", folder.display());
+        remove_stale(folder);
+        let names = [format!("agent-{interface}.sock"), format!("agent-{interface}-{}.sock", std::process::id())];
+        let mut bound = Err(ErrorKind::AddrInUse.into());
+        for path in names.map(|name| folder.join(name)) {
+            bound = UnixListener::bind(&path).map(|listener| (listener, path));
+            if !bound.as_ref().is_err_and(|error| error.kind() == ErrorKind::AddrInUse) {
+                break;
+            }
+        }
+        let binding = || format!("cannot make a socket in {}", folder.display());
+        let (listener, path) = bound.with_context(binding)?;
+        let socket = Self { listener, path, interface: interface.to_owned() };
+        fs::set_permissions(&socket.path, fs::Permissions::from_mode(0o660)).with_context(binding)?;
+        socket.listener.set_nonblocking(true).with_context(binding)?;
+        Ok(socket)
+    }
+
+    pub(crate) fn is_for(&self, interface: &str) -> bool {
+        self.interface == interface
+    }
+
+    /// Answers those who wait, without waiting for them.
+    pub(crate) fn answer(&self, line: impl Fn() -> String) {
+        for _ in 0..ANSWERED_AT_ONCE {
+            let Ok((mut asks, _)) = self.listener.accept() else { return };
+            let told = asks.set_nonblocking(true).and_then(|()| asks.write_all(line().as_bytes()));
+            if let Err(error) = told {
+                debug!("somebody asked for the status and did not take it: {error}");
+            }
+        }
+    }
+
+    /// What to wait for.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+}
+
+impl Drop for StatusSocket {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// The sockets of agents in this folder; none where there is no folder.
+fn sockets(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let is_ours = |name: &str| name.starts_with("agent-") && name.ends_with(".sock");
+    let named = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let mut sockets: Vec<_> =
+        named.filter(|path| path.file_name().and_then(|name| name.to_str()).is_some_and(is_ours)).collect();
+    sockets.sort();
+    Ok(sockets)
+}
+
+/// Removes what killed agents have left: their sockets refuse connections.
+fn remove_stale(folder: &Path) {
+    for path in sockets(folder).unwrap_or_default() {
+        if UnixStream::connect(&path).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+/// What each agent of this machine does, by its socket; or why one does not say. What killed agents have left is passed over.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn ask_agents(folder: &Path) -> Result<Vec<Result<Status>>> {
+    let sockets = sockets(folder).with_context(|| format!("cannot look for agents in {}", folder.display()))?;
+    let ask = |path: PathBuf| {
+        let asking = || format!("the agent at {} does not answer", path.display());
+        let mut stream = match UnixStream::connect(&path) {
+            Err(error) if [ErrorKind::ConnectionRefused, ErrorKind::NotFound].contains(&error.kind()) => return None,
+            connected => connected.with_context(asking),
+        };
+        let status = stream.as_mut().map_err(|error| anyhow::anyhow!("{error:#}")).and_then(|stream| {
+            let mut line = String::new();
+            stream.set_read_timeout(Some(ANSWERED_WITHIN)).with_context(asking)?;
+            stream.take(LINE_BYTES_MOST).read_to_string(&mut line).with_context(asking)?;
+            serde_json::from_str(&line).with_context(asking)
+        });
+        Some(status)
+    };
+    Ok(sockets.into_iter().filter_map(ask).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status() -> Status {
+        Status {
+            version: "1.2.3".to_owned(),
+            pid: 77,
+            interface: "wlan0".to_owned(),
+            mode: Mode::Control,
+            policy: PolicyName::Lasthop,
+            access_point: Some("gateway 192.168.1.1".to_owned()),
+            peers: 3,
+            terminals: 4,
+            connections: 5,
+            busy: 2,
+            control_since_s: Some(125.4),
+            reason: Some("all agree".to_owned()),
+            common_rate_mbps: Some(2.1),
+            bounded: 2,
+            window_segments: Some([4, 12]),
+            pacing_mbps: Some([1.0, 1.0]),
+            delivered_mbps: Some(2.4),
+            free_mbps: Some(2.0),
+        }
+    }
+
+    #[test]
+    fn a_status_is_five_lines() {
+        let expected = "wlan0: mode control, policy lasthop, behind gateway 192.168.1.1 (process 77, version 1.2.3)
+  peers    3 heard; 4 hosts with something to send
+  control  on, since 2 min 5 s: all agree
+  rate     2.10 Mb/s for each host; 2 of 5 connections bounded, windows up to 4 to 12 segments, paced at 1.00 Mb/s
+  gain     2.40 Mb/s now, 2.00 Mb/s while free: +20 %";
+        assert_eq!(status().to_string(), expected);
+    }
+
+    #[test]
+    fn what_is_not_known_is_said_to_be_so() {
+        let gain = |status: Status| status.to_string().lines().nth(4).expect("five lines").to_owned();
+        assert_eq!(gain(Status { free_mbps: None, ..status() }), "  gain     not known yet; 2.40 Mb/s now");
+        assert_eq!(gain(Status { free_mbps: None, delivered_mbps: None, ..status() }), "  gain     not known yet");
+        // While it is free nothing is gained.
+        let free = Status { control_since_s: None, ..status() };
+        assert_eq!(gain(free), "  gain     not known yet; 2.40 Mb/s now, 2.00 Mb/s while free");
+        let observed = Status { mode: Mode::Observe, control_since_s: None, ..status() };
+        assert!(observed.to_string().contains("\n  control  never, in mode observe\n"));
+        let advised = Status { mode: Mode::Advise, ..status() };
+        assert!(advised.to_string().contains("\n  control  would be on, since 2 min 5 s: all agree\n"));
+    }
+
+    /// Answers as an agent does, until all of these have asked.
+    fn asked(sockets: &[&StatusSocket], folder: &Path) -> Vec<Status> {
+        std::thread::scope(|scope| {
+            let asks = scope.spawn(|| ask_agents(folder).expect("the folder is there"));
+            while !asks.is_finished() {
+                for (number, socket) in sockets.iter().enumerate() {
+                    let status = Status { pid: number as u32, interface: socket.interface.clone(), ..status() };
+                    socket.answer(|| serde_json::to_string(&status).expect("JSON"));
+                }
+            }
+            asks.join().expect("no panic").into_iter().map(|status| status.expect("an answer")).collect()
+        })
+    }
+
+    #[test]
+    fn each_agent_says_what_it_does_and_leaves_no_socket() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path().join("lasthop");
+        let wlan = StatusSocket::open(&folder, "wlan0").expect("a socket");
+        let again = StatusSocket::open(&folder, "wlan0").expect("a socket beside the first one's");
+        let wired = StatusSocket::open(&folder, "eth0").expect("a socket");
+        assert!(wlan.is_for("wlan0") && !wlan.is_for("eth0"));
+        assert_eq!(fs::metadata(&folder).expect("it is there").mode() & 0o7777, 0o755);
+        assert_eq!(fs::metadata(folder.join("agent-eth0.sock")).expect("it is there").mode() & 0o777, 0o660);
+        let mut told: Vec<_> =
+            asked(&[&wlan, &again, &wired], &folder).into_iter().map(|status| (status.pid, status.interface)).collect();
+        told.sort();
+        let expected = [(0, "wlan0"), (1, "wlan0"), (2, "eth0")].map(|(pid, name)| (pid, name.to_owned()));
+        assert_eq!(told, expected);
+        drop((wlan, again, wired));
+        assert_eq!(sockets(&folder).expect("readable").len(), 0);
+    }
+
+    #[test]
+    fn the_socket_of_a_killed_agent_is_passed_over_and_replaced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path().join("lasthop");
+        fs::create_dir(&folder).expect("a folder");
+        for name in ["agent-wlan0.sock", "agent-gone0-7.sock"] {
+            drop(UnixListener::bind(folder.join(name)).expect("a socket")); // its file stays
+        }
+        assert_eq!(ask_agents(&folder).expect("readable").len(), 0);
+        let socket = StatusSocket::open(&folder, "wlan0").expect("a socket");
+        assert_eq!(sockets(&folder).expect("readable"), [folder.join("agent-wlan0.sock")]);
+        assert_eq!(asked(&[&socket], &folder).len(), 1);
+    }
+
+    #[test]
+    fn who_asks_and_does_not_listen_holds_up_nobody() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path().join("lasthop");
+        let socket = StatusSocket::open(&folder, "wlan0").expect("a socket");
+        let waiting: Vec<_> =
+            (0..20).map(|_| UnixStream::connect(folder.join("agent-wlan0.sock")).expect("a connection")).collect();
+        // More than a socket's buffer holds: the rest is left out.
+        let long = "x".repeat(4 << 20);
+        for _ in 0..=waiting.len() / ANSWERED_AT_ONCE {
+            socket.answer(|| long.clone());
+        }
+        drop(waiting);
+        assert_eq!(asked(&[&socket], &folder).len(), 1);
+    }
+
+    #[test]
+    fn a_folder_that_others_may_write_to_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).expect("it is ours");
+        let error = StatusSocket::open(folder.path(), "wlan0").expect_err("refused").to_string();
+        assert!(error.contains("only its owner"), "{error}");
+    }
+}
