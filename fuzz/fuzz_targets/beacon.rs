@@ -11,6 +11,7 @@ use control::peers::{Crowd, LONGEST_AGE_OUT, Limits, PeerId, PeerTable, Report};
 use control::policy::{FlowId, PolicyName, PolicySettings};
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
+use std::net::Ipv4Addr;
 use std::sync::LazyLock;
 use units::{Bytes, Rate, Span, Time};
 
@@ -96,9 +97,10 @@ struct Host {
 impl Host {
     fn new(key: Option<GroupKey>) -> Self {
         let settings = PolicySettings { minimum_segments: FLOOR_SEGMENTS, ..PolicySettings::default() };
+        let limits = Limits { identities: IDENTITIES, authenticated: key.is_some(), ..Limits::default() };
         Self {
             receiver: Receiver::new(Label::Link.id(), key),
-            table: PeerTable::new(Limits { identities: IDENTITIES, ..Limits::default() }),
+            table: PeerTable::new(limits),
             pace: Pace::new(INTERVAL, Time::ZERO, 0.5),
             governors: [PolicyName::Cooperative, PolicyName::Lasthop]
                 .map(|policy| Governor::new(PolicySettings { policy, ..settings.clone() }.build(), true)),
@@ -116,7 +118,8 @@ impl Host {
                 Ok(beacon) => {
                     assert_eq!(beacon.group, self.receiver.group());
                     assert_eq!(beacon.encode(self.receiver.key()), datagram, "what is heard is what was said");
-                    self.table.on_report(now, beacon.sender, beacon.interval, beacon.report)
+                    let from = Ipv4Addr::from_bits(beacon.sender.0 as u32 % IDENTITIES as u32);
+                    self.table.on_report(now, from.into(), beacon.sender, beacon.interval, beacon.report)
                 }
                 Err(cause) => Err(self.table.reject(cause)),
             };

@@ -14,7 +14,7 @@ use control::peers::{Limits, Neighbourhood, PeerId, PeerTable, Reject, Rejection
 use nix::unistd::geteuid;
 use std::fs::File;
 use std::io::Read as _;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -191,6 +191,7 @@ impl Hearing {
 
 impl Ear {
     fn new(key: Option<GroupKey>, limits: Limits) -> Self {
+        let limits = Limits { authenticated: key.is_some(), ..limits };
         let (receiver, table) = (Receiver::new(Label::Link.id(), key), PeerTable::new(limits));
         Self { receiver, table, deaf_until: Time::ZERO, calm: Calm::each_minute() }
     }
@@ -207,7 +208,7 @@ impl Ear {
             self.deaf_until = now.saturating_add(DEAF_AFTER_A_FLOOD);
             return false;
         }
-        if let Err(cause) = self.hear(clocks, own, datagram) {
+        if let Err(cause) = self.hear(clocks, own, from.ip(), datagram) {
             debug!("a datagram of {} bytes from {from} is not heard: {cause}", datagram.len());
             // What somebody on this network or this host can set right.
             if matches!(cause, Reject::Tag | Reject::Unauthenticated | Reject::NoKey | Reject::Stale | Reject::Version)
@@ -219,13 +220,19 @@ impl Ear {
         true
     }
 
-    fn hear(&mut self, Clocks { now, wall_ns }: Clocks, own: PeerId, datagram: &[u8]) -> Result<(), Reject> {
+    fn hear(
+        &mut self,
+        Clocks { now, wall_ns }: Clocks,
+        own: PeerId,
+        from: IpAddr,
+        datagram: &[u8],
+    ) -> Result<(), Reject> {
         let Self { receiver, table, .. } = self;
         let beacon = receiver.on_datagram(wall_ns, datagram).map_err(|cause| table.reject(cause))?;
         if beacon.sender == own {
             return Ok(()); // a broadcast comes back to its sender
         }
-        table.on_report(now, beacon.sender, beacon.interval, beacon.report)
+        table.on_report(now, from, beacon.sender, beacon.interval, beacon.report)
     }
 }
 
@@ -304,7 +311,7 @@ mod tests {
             let timestamp_ns = next_timestamp(wall(speaker_off), &mut sender, &mut last);
             let datagram = Beacon { sender, timestamp_ns, ..beacon(0) }.encode(key().as_ref());
             let clocks = Clocks { now: Time::ZERO + Span::from_secs(second), wall_ns: wall(hearer_off) };
-            ear.hear(clocks, PeerId(1), &datagram)
+            ear.hear(clocks, PeerId(1), IpAddr::from([10, 77, 0, 2]), &datagram)
         };
         assert_eq!(hears(0, 0), Ok(()));
         // The speaker's clock forth by an hour and back again, and back by an hour and forth again.

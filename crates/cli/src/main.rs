@@ -5,6 +5,7 @@
 
 mod agent;
 mod doctor;
+mod key;
 mod laws;
 mod memory;
 mod out_folder;
@@ -61,6 +62,8 @@ enum Command {
     Study(study::StudyArguments),
     /// Watch over this host's connections and bound their windows when the access point is congested
     Agent(agent::AgentArguments),
+    /// Make a group key: with it only hosts that have it are believed
+    Key(key::KeyArguments),
     /// Load our congestion controls into the kernel, for any program, and look after them
     Laws(laws::LawsArguments),
     /// Say what this kernel can do for lasthop, and what is missing
@@ -87,6 +90,7 @@ fn main() -> ExitCode {
         Command::Compare(arguments) => runs::compare(&arguments),
         Command::Study(arguments) => study::study(&arguments),
         Command::Agent(arguments) => agent::run(&arguments),
+        Command::Key(arguments) => key::run(&arguments),
         Command::Laws(arguments) => laws::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
     };

@@ -7,6 +7,7 @@
 //!   longer, is forgotten, after [`LONGEST_AGE_OUT`] (60 s) at the latest;
 //! - at most `identities` peers are remembered (256), whoever invents more is not heard; but a busy peer takes the place
 //!   of an idle one, so that nobody is kept from being counted by those who do not count;
+//! - without a group key each source address speaks for one identity, and an identity has one address of each family;
 //! - each identity, and all together, are heard at a limited rate;
 //! - everything that is not heard is counted by its cause.
 //!
@@ -14,6 +15,7 @@
 
 use crate::policy::{FlowObservation, Start, Trigger};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use units::{Rate, Span, Time};
 
 /// A peer that announces this interval is forgotten after `Limits::age_out`'s default of 2 s, one that announces a longer one
@@ -24,6 +26,10 @@ pub const LONGEST_AGE_OUT: Span = Span::from_secs(60);
 /// Who has been heard within this shares the air, as far as [`crate::pace`] goes: where the access point drops most of
 /// what it should pass on, a host that is heard once in ten beacons must not be taken for one that has gone.
 pub const REMEMBERED: Span = Span::from_secs(60);
+
+/// Without a group key a source address that takes another identity keeps it for so long: a host that restarts does, and one that
+/// invents identities counts as one host.
+pub const CHANGE: Span = Span::from_secs(2);
 
 /// The identity that a peer has chosen for itself, at random, when it started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,6 +82,7 @@ pub struct Peer {
 pub struct Neighbourhood {
     peers: Vec<Peer>,
     hosts: usize,
+    authenticated: bool,
 }
 
 /// How many other hosts share the air.
@@ -103,6 +110,9 @@ pub struct Limits {
     pub per_peer_per_second: u32,
     /// Reports per second of all together; as many may come at once.
     pub total_per_second: u32,
+    /// Beacons are signed with a group key: a host may say what it likes of its addresses. Without one each source address
+    /// speaks for one identity, which it may change every [`CHANGE`].
+    pub authenticated: bool,
 }
 
 /// Why a datagram was not heard.
@@ -148,9 +158,12 @@ pub enum Reject {
     /// It has waited to be heard while this host did not run.
     #[error("came while this host did not run")]
     Waited,
-    /// More identities than are remembered.
+    /// More identities than are remembered, or than one address may have.
     #[error("too many peers")]
     Identities,
+    /// Another address than the peer's own uses its identity.
+    #[error("another peer's identity")]
+    Address,
 }
 
 /// How many datagrams were not heard, by cause.
@@ -184,6 +197,10 @@ struct Entry {
     /// Forgotten when not heard for this long.
     age_out: Span,
     bucket: Bucket,
+    /// Without a group key: where it speaks from, over IPv4 and over IPv6.
+    addresses: [Option<IpAddr>; 2],
+    /// When it was first heard.
+    met_at: Time,
 }
 
 /// A token bucket that holds one second's worth, in tokens of 1/10^9.
@@ -251,14 +268,19 @@ impl Report {
 impl Neighbourhood {
     /// No peers.
     pub const fn alone() -> Self {
-        Self { peers: Vec::new(), hosts: 0 }
+        Self { peers: Vec::new(), hosts: 0, authenticated: false }
     }
 
     /// These peers, and nobody else.
     pub fn new(mut peers: Vec<Peer>) -> Self {
         peers.sort_by_key(|peer| peer.id);
         let hosts = peers.len();
-        Self { peers, hosts }
+        Self { peers, hosts, authenticated: false }
+    }
+
+    /// Whether what they say is signed with a group key.
+    pub const fn is_authenticated(&self) -> bool {
+        self.authenticated
     }
 
     /// How many other hosts share the air, busy or not, those included of whom nothing is heard, as far as can be told ([`PeerTable::crowd`]).
@@ -295,6 +317,7 @@ impl Default for Limits {
             identities: 256,
             per_peer_per_second: 20, // three times what an honest peer sends
             total_per_second: 2000,  // 256 honest peers send 1707; a broadcast takes the air some 0.5 ms or more
+            authenticated: false,
         }
     }
 }
@@ -339,6 +362,7 @@ impl Reject {
             Self::PeerRate => "peer-rate",
             Self::Waited => "waited",
             Self::Identities => "identities",
+            Self::Address => "address",
         }
     }
 }
@@ -365,11 +389,21 @@ impl PeerTable {
         if self.all.take(now) { Ok(()) } else { Err(self.reject(Reject::TotalRate)) }
     }
 
-    /// Takes a peer's report, and the interval after which its next one is due.
+    /// Takes a peer's report, the address that it came from, and the interval after which its next one is due.
     ///
     /// # Errors
-    /// [`Reject::PeerRate`] or [`Reject::Identities`], counted.
-    pub fn on_report(&mut self, now: Time, id: PeerId, interval: Span, report: Report) -> Result<(), Reject> {
+    /// [`Reject::PeerRate`], [`Reject::Identities`] or, without a group key, [`Reject::Address`]; counted.
+    pub fn on_report(
+        &mut self,
+        now: Time,
+        from: IpAddr,
+        id: PeerId,
+        interval: Span,
+        report: Report,
+    ) -> Result<(), Reject> {
+        if !self.limits.authenticated {
+            self.check_address(now, from, id).map_err(|cause| self.reject(cause))?;
+        }
         let is_new = !self.peers.contains_key(&id);
         if is_new && self.peers.len() >= self.limits.identities && !self.make_room(now, report.busy_flows > 0) {
             return Err(self.reject(Reject::Identities));
@@ -388,6 +422,8 @@ impl PeerTable {
             announced: 0.0,
             age_out,
             bucket,
+            addresses: [None; 2],
+            met_at: now,
         };
         (first.missed_before, first.heard_at) = (first.due_since_heard(now, interval), now);
         let entry = self.peers.entry(id).or_insert(first);
@@ -396,7 +432,33 @@ impl PeerTable {
         }
         let (heard, announced) = (entry.heard + 1.0, entry.announced + entry.due_since_heard(now, interval));
         *entry = Entry { report, heard_at: now, interval, heard, announced, age_out, ..*entry };
+        if !self.limits.authenticated {
+            entry.addresses[family(from)] = Some(from);
+        }
         self.heard += 1;
+        Ok(())
+    }
+
+    /// Whether this address may speak for this identity. One that has had another for [`CHANGE`] gives that up.
+    fn check_address(&mut self, now: Time, from: IpAddr, id: PeerId) -> Result<(), Reject> {
+        let family = family(from);
+        if let Some(known) = self.peers.get(&id) {
+            match known.addresses[family] {
+                Some(address) if address == from => return Ok(()),
+                Some(_) if !known.has_aged_out(now) => return Err(Reject::Address),
+                _ => {}
+            }
+        }
+        let other = self.peers.iter_mut().find(|(_, entry)| entry.addresses[family] == Some(from));
+        if let Some((&other, entry)) = other {
+            if now.saturating_since(entry.met_at) < CHANGE {
+                return Err(Reject::Identities);
+            }
+            entry.addresses[family] = None;
+            if entry.addresses == [None; 2] {
+                self.peers.remove(&other);
+            }
+        }
         Ok(())
     }
 
@@ -455,7 +517,8 @@ impl PeerTable {
         let hosts = self.crowd(now).hosts;
         let there = self.peers.iter().filter(|(_, entry)| !entry.has_aged_out(now));
         let peer = |(id, entry): (&PeerId, &Entry)| Peer { id: *id, report: entry.report, heard_at: entry.heard_at };
-        Neighbourhood { peers: there.map(peer).collect(), hosts }
+        let authenticated = self.limits.authenticated;
+        Neighbourhood { peers: there.map(peer).collect(), hosts, authenticated }
     }
 
     /// Reports taken since the start.
@@ -501,6 +564,11 @@ impl Entry {
     }
 }
 
+/// The place of an address in [`Entry::addresses`].
+fn family(address: IpAddr) -> usize {
+    usize::from(address.is_ipv6())
+}
+
 const TOKEN: u64 = 1_000_000_000;
 
 impl Bucket {
@@ -522,259 +590,4 @@ impl Bucket {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::policy::FlowId;
-    use proptest::prelude::*;
-
-    const BUSY: Report = Report { busy_flows: 1, ..Report::IDLE };
-
-    const BASE: Span = crate::beacon::INTERVAL;
-
-    fn at(milliseconds: u64) -> Time {
-        Time::ZERO + Span::from_millis(milliseconds)
-    }
-
-    #[test]
-    fn the_number_of_terminals_counts_this_host_and_busy_peers() {
-        let mut table = PeerTable::new(Limits::default());
-        assert_eq!(table.neighbourhood(at(0)).terminals(), 1);
-        table.on_report(at(0), PeerId(1), BASE, BUSY).expect("heard");
-        table.on_report(at(0), PeerId(2), BASE, Report { busy_flows: 0, ..BUSY }).expect("heard");
-        table.on_report(at(100), PeerId(1), BASE, BUSY).expect("heard");
-        let neighbourhood = table.neighbourhood(at(100));
-        assert_eq!(neighbourhood.terminals(), 2);
-        assert_eq!(neighbourhood.peers().len(), 2);
-        assert_eq!(table.heard(), 3);
-    }
-
-    #[test]
-    fn a_peer_is_forgotten_two_seconds_after_it_was_heard_last() {
-        let mut table = PeerTable::new(Limits::default());
-        table.on_report(at(1000), PeerId(1), BASE, BUSY).expect("heard");
-        assert_eq!(table.neighbourhood(at(2999)).terminals(), 2);
-        assert_eq!(table.neighbourhood(at(3000)).terminals(), 1);
-    }
-
-    #[test]
-    fn a_peer_that_speaks_seldom_is_waited_for_as_many_intervals_and_a_minute_at_most() {
-        let mut table = PeerTable::new(Limits::default());
-        table.on_report(at(0), PeerId(1), Span::from_millis(300), BUSY).expect("heard"); // 2 s
-        table.on_report(at(0), PeerId(2), Span::from_millis(900), BUSY).expect("heard"); // 6 s
-        table.on_report(at(0), PeerId(3), Span::from_secs(15), BUSY).expect("heard"); // 100 s
-        table.on_report(at(0), PeerId(4), Span::MAX, BUSY).expect("heard");
-        let mut terminals = |milliseconds| table.neighbourhood(at(milliseconds)).terminals();
-        assert_eq!((terminals(1999), terminals(2000)), (5, 4));
-        assert_eq!((terminals(5999), terminals(6000)), (4, 3));
-        assert_eq!((terminals(59_999), terminals(60_000)), (3, 1));
-    }
-
-    #[test]
-    fn a_peer_that_speaks_more_often_again_is_forgotten_sooner_again() {
-        let mut table = PeerTable::new(Limits::default());
-        table.on_report(at(0), PeerId(1), Span::from_secs(15), BUSY).expect("heard");
-        table.on_report(at(100), PeerId(1), BASE, BUSY).expect("heard");
-        assert_eq!(table.neighbourhood(at(2099)).peers().len(), 1);
-        assert_eq!(table.neighbourhood(at(2100)).peers().len(), 0);
-    }
-
-    #[test]
-    fn the_hosts_that_share_the_air_are_those_heard_and_those_that_must_be_there() {
-        // 100 hosts that speak every 8 s, of whose beacons `heard_of_64` in 64 come through, for two minutes.
-        let estimate = |heard_of_64: u64| {
-            let mut table = PeerTable::new(Limits::default());
-            let (mut random, mut now) = (1_u64, Time::ZERO);
-            table.crowd(now);
-            for beacon in 0..1500_u64 {
-                now += Span::from_millis(80);
-                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                if random >> 58 < heard_of_64 {
-                    table.on_report(now, PeerId(beacon % 100), Span::from_secs(8), BUSY).expect("heard");
-                }
-            }
-            (table.crowd(now).hosts, table.peers.len())
-        };
-        assert_eq!(estimate(64), (100, 100));
-        // 7.5 beacons of each in the minute that is remembered: one in four heard, 1 - 0.75^7.5 = 88 of 100 hosts are known; one
-        // in sixteen, 1 - 0.9375^7.5 = 38. A tenth of them and a fifth are two standard deviations or more.
-        let (hosts, known) = estimate(16);
-        assert!((90..=110).contains(&hosts) && (80..=95).contains(&known), "{hosts}, of which {known} are known");
-        let (hosts, known) = estimate(4);
-        assert!((75..=125).contains(&hosts) && (28..=48).contains(&known), "{hosts}, of which {known} are known");
-        let mut nobody = PeerTable::new(Limits::default());
-        assert_eq!((nobody.crowd(at(0)).hosts, nobody.crowd(at(60_000)).hosts), (0, 0));
-    }
-
-    #[test]
-    fn a_crowd_that_speaks_less_often_than_it_first_said_is_not_taken_for_a_larger_one() {
-        // Fifty hosts that speak every 4 s, and say 0.3 s the first time: nothing gets lost.
-        let mut table = PeerTable::new(Limits::default());
-        let mut most = 0;
-        for beacon in 0..150 {
-            let (now, interval) = (at(80 * beacon), if beacon < 50 { BASE } else { Span::from_secs(4) });
-            table.on_report(now, PeerId(beacon % 50), interval, BUSY).expect("heard");
-            most = most.max(if beacon >= 75 { table.crowd(now).hosts } else { 0 });
-        }
-        assert!((50..=55).contains(&most), "{most}");
-    }
-
-    #[test]
-    fn senders_are_told_from_idle_hosts_where_these_are_heard_and_else_idle_ones_count_as_senders() {
-        // Thirty busy hosts speak every 0.8 s and seventy idle ones every 8 s; so many beacons in sixteen are heard.
-        let crowd = |heard_of_16: u64| {
-            let mut table = PeerTable::new(Limits::default());
-            let mut random = 1_u64;
-            table.crowd(at(0));
-            for step in 0..1500_u64 {
-                let now = at(80 * step);
-                for id in (0..100).filter(|id| if *id < 30 { step % 10 == id % 10 } else { step % 100 == *id }) {
-                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                    if random >> 60 < heard_of_16 {
-                        let (interval, report) = if id < 30 { (800, BUSY) } else { (8000, Report::IDLE) };
-                        table.on_report(now, PeerId(id), Span::from_millis(interval), report).expect("heard");
-                    }
-                }
-            }
-            table.crowd(at(120_000))
-        };
-        assert_eq!(crowd(16), Crowd { hosts: 100, senders: 30 });
-        let Crowd { hosts, senders } = crowd(15);
-        assert!((28..=33).contains(&senders) && (95..=105).contains(&hosts), "{senders} of {hosts}");
-        let Crowd { hosts, senders } = crowd(1);
-        assert!((60..=hosts).contains(&senders) && (75..=125).contains(&hosts), "{senders} of {hosts}");
-    }
-
-    #[test]
-    fn a_host_that_is_gone_is_no_longer_reckoned_with_after_a_minute() {
-        let mut table = PeerTable::new(Limits::default());
-        table.on_report(at(0), PeerId(1), BASE, BUSY).expect("heard");
-        assert!(table.crowd(at(59_999)).hosts >= 1);
-        assert_eq!(table.crowd(at(60_000)).hosts, 0);
-    }
-
-    #[test]
-    fn idle_peers_make_room_for_a_busy_one_and_busy_ones_do_not() {
-        let limits = Limits { identities: 3, ..Limits::default() };
-        let mut table = PeerTable::new(limits);
-        let idle = Report { busy_flows: 0, ..BUSY };
-        for (id, report) in [(1, BUSY), (2, idle), (3, idle)] {
-            table.on_report(at(id), PeerId(id), Span::from_secs(15), report).expect("there is room");
-        }
-        assert_eq!(table.on_report(at(4), PeerId(9), BASE, idle), Err(Reject::Identities));
-        assert_eq!(table.on_report(at(4), PeerId(4), BASE, BUSY), Ok(()));
-        assert_eq!(table.on_report(at(4), PeerId(5), BASE, BUSY), Ok(()));
-        assert_eq!(table.on_report(at(4), PeerId(6), BASE, BUSY), Err(Reject::Identities));
-        let known: Vec<_> = table.neighbourhood(at(4)).peers().iter().map(|peer| peer.id.0).collect();
-        assert_eq!(known, [1, 4, 5]);
-        table.forget_all();
-        assert_eq!((table.neighbourhood(at(4)), table.heard()), (Neighbourhood::alone(), 5));
-    }
-
-    #[test]
-    fn whoever_invents_identities_fills_the_table_and_no_more() {
-        let mut table = PeerTable::new(Limits::default());
-        for id in 0..256 {
-            table.on_report(at(0), PeerId(id), BASE, BUSY).expect("there is room");
-        }
-        assert_eq!(table.on_report(at(1), PeerId(999), BASE, BUSY), Err(Reject::Identities));
-        table.on_report(at(1), PeerId(5), BASE, BUSY).expect("one that is known is still heard");
-        assert_eq!(table.neighbourhood(at(1)).peers().len(), 256);
-        table.on_report(at(2001), PeerId(999), BASE, BUSY).expect("the others have aged out");
-        assert_eq!(table.rejections().of(Reject::Identities), 1);
-    }
-
-    #[test]
-    fn one_peer_is_heard_twenty_times_a_second() {
-        let mut table = PeerTable::new(Limits::default());
-        let heard = (0..100).filter(|_| table.on_report(at(0), PeerId(1), BASE, BUSY).is_ok()).count();
-        assert_eq!(heard, 20);
-        // 20 per second is one every 50 ms
-        assert_eq!(table.on_report(at(49), PeerId(1), BASE, BUSY), Err(Reject::PeerRate));
-        assert_eq!(table.on_report(at(50), PeerId(1), BASE, BUSY), Ok(()));
-        assert_eq!(table.rejections().of(Reject::PeerRate), 81);
-        assert_eq!(table.on_report(at(50), PeerId(2), BASE, BUSY), Ok(()));
-    }
-
-    #[test]
-    fn all_together_are_looked_at_two_thousand_times_a_second() {
-        let mut table = PeerTable::new(Limits::default());
-        let looked_at = (0..5000).filter(|_| table.on_datagram(at(0)).is_ok()).count();
-        assert_eq!(looked_at, 2000);
-        assert_eq!(table.rejections().of(Reject::TotalRate), 3000);
-        assert_eq!(table.rejections().total(), 3000);
-        // One more every 0.5 ms.
-        assert!(table.on_datagram(Time::from_nanos(499_999)).is_err());
-        assert!(table.on_datagram(Time::from_nanos(500_000)).is_ok());
-        assert!(table.on_datagram(Time::from_nanos(999_999)).is_err());
-        assert!(table.on_datagram(at(1)).is_ok());
-    }
-
-    #[test]
-    fn a_flood_that_lasts_is_looked_at_two_thousand_times_a_second_and_leaves_room_when_it_ends() {
-        let mut table = PeerTable::new(Limits::default());
-        // 30,000 a second for 3 s: the 2000 of the beginning, and 2000 · 89,999 · 33,333 ns = 5999.9.
-        let arrivals = (0..90_000).map(|number| Time::from_nanos(number * 33_333));
-        let looked_at = arrivals.filter(|now| table.on_datagram(*now).is_ok()).count();
-        assert_eq!(looked_at, 7999);
-        assert_eq!(table.rejections().of(Reject::TotalRate), 90_000 - 7999);
-        // An honest peer's next beacon is looked at.
-        assert!(table.on_datagram(at(3300)).is_ok());
-        assert_eq!(table.on_report(at(3300), PeerId(1), BASE, BUSY), Ok(()));
-    }
-
-    #[test]
-    fn a_clock_that_stands_still_or_falls_back_gives_no_tokens() {
-        let mut bucket = Bucket::full(1, at(1000));
-        assert!(bucket.take(at(1000)));
-        assert!(!bucket.take(at(0)));
-        assert!(!bucket.take(at(1999)));
-        assert!(bucket.take(at(2000)));
-    }
-
-    #[test]
-    fn a_host_reports_the_connection_whose_rtt_has_risen_most() {
-        let flow = |id, srtt_ms, busy| FlowObservation {
-            id: FlowId(id),
-            srtt: Some(Span::from_millis(srtt_ms)),
-            min_rtt: Some(Span::from_millis(100)),
-            cwnd_segments: 1,
-            busy,
-            ..FlowObservation::default()
-        };
-        let report = Report::of(&[flow(1, 200, true), flow(2, 700, true), flow(3, 900, false)], [Trigger::Peer]);
-        assert_eq!((report.busy_flows, report.waiting), (2, false));
-        assert_eq!(report.srtt, Some(Span::from_millis(700)));
-        assert_eq!(report.ratio(), Some(7.0));
-        assert_eq!((report.controlling, report.congested), (true, false));
-        let report = Report::of(&[], [Trigger::Peer, Trigger::OwnRtt]);
-        assert_eq!((report.controlling, report.congested), (true, true));
-        assert_eq!(Report::of(&[], []), Report::default());
-        // Sent, or written, and nothing of it gets through.
-        let stalled = FlowObservation { in_flight_segments: 1, ..flow(1, 900, false) };
-        for flow in [stalled, FlowObservation { in_flight_segments: 0, backlogged: true, ..stalled }] {
-            let report = Report::of(&[flow], []);
-            assert_eq!(report, Report { waiting: true, ..Report::default() });
-            assert!(report.has_something_to_send() && !Report::default().has_something_to_send());
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn the_table_never_holds_more_than_its_limit_and_accounts_for_everything(
-            reports in proptest::collection::vec((0..400_u64, 0..100_u64), 0..600),
-        ) {
-            let limits = Limits { identities: 50, ..Limits::default() };
-            let mut table = PeerTable::new(limits);
-            let mut now = Time::ZERO;
-            for (id, pause_ms) in &reports {
-                now += Span::from_millis(*pause_ms);
-                let _ = table.on_report(now, PeerId(*id), BASE, BUSY);
-                prop_assert!(table.peers.len() <= 50);
-            }
-            prop_assert_eq!(table.heard() + table.rejections().total(), reports.len() as u64);
-            for peer in table.neighbourhood(now).peers() {
-                prop_assert!(now.saturating_since(peer.heard_at) < limits.age_out);
-            }
-        }
-    }
-}
+mod tests;

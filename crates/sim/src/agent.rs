@@ -14,9 +14,11 @@ use control::group::Label;
 use control::pace::{Due, Pace};
 use control::peers::{Limits, PeerId, PeerTable, Report};
 use control::policy::{FlowId, Nothing, PolicyName};
+use network::NodeId;
 use network::random::Streams;
 use rand::RngExt as _;
 use scenario::{AgentMode, HostPolicyResult, HostSpec};
+use std::net::{IpAddr, Ipv4Addr};
 use units::{Bytes, Span, Time};
 
 /// A beacon is one datagram, over IPv4.
@@ -130,13 +132,13 @@ impl Agent {
     }
 
     /// Hears a beacon. What is not believed is counted by the table.
-    pub(crate) fn on_beacon(&mut self, now: Time, datagram: &[u8]) {
+    pub(crate) fn on_beacon(&mut self, now: Time, from: NodeId, datagram: &[u8]) {
         if self.table.on_datagram(now).is_err() {
             return;
         }
         let _counted = match self.receiver.on_datagram(now.as_nanos() + 1, datagram) {
             Ok(beacon) if beacon.sender == self.sender => Ok(()),
-            Ok(beacon) => self.table.on_report(now, beacon.sender, beacon.interval, beacon.report),
+            Ok(beacon) => self.table.on_report(now, address(from), beacon.sender, beacon.interval, beacon.report),
             Err(cause) => Err(self.table.reject(cause)),
         };
     }
@@ -155,4 +157,10 @@ impl Agent {
             bounds_changed: counts.bounds_changed,
         }
     }
+}
+
+/// The address that a simulated host's beacons come from: each has its own.
+fn address(host: NodeId) -> IpAddr {
+    let [high, low] = host.0.to_be_bytes();
+    Ipv4Addr::new(10, 0, high, low).into()
 }

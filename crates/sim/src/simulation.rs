@@ -318,7 +318,7 @@ impl<'a> Simulation<'a> {
                 Payload::Beacon(datagram) => {
                     let agent = self.agents.get_mut(to.index()).and_then(Option::as_mut);
                     if let Some(agent) = agent {
-                        agent.on_beacon(now, &datagram);
+                        agent.on_beacon(now, packet.from, &datagram);
                     }
                 }
                 Payload::Datagram { connection } => {

@@ -16,6 +16,7 @@
 //! than two thirds of them, by the flags of their beacons: control that some have and others not is the worst of both. Only a host that
 //! gets less than a tenth of what it got while free gives up alone, for those who say that all is well may be lying.
 
+use super::evidence::Evidence;
 use super::signals::{BELIEVED, Signals};
 use units::{Span, Time};
 
@@ -126,6 +127,7 @@ pub(super) struct Guard {
     lost_s: (f64, f64),
     pressed_s: f64,
     starved_s: f64,
+    evidence: Evidence,
     unused_s: f64,
     hold_s: f64,
     /// Control does harm, as far as this host can see.
@@ -192,6 +194,7 @@ impl Default for Guard {
             lost_s: (0.0, 0.0),
             pressed_s: 0.0,
             starved_s: 0.0,
+            evidence: Evidence::default(),
             unused_s: 0.0,
             hold_s: HOLD_S.0,
             harmed: false,
@@ -288,7 +291,7 @@ impl Guard {
     fn begin(&mut self, signals: &Signals, rate: f64) {
         (self.changed_at, self.trial_s) = (signals.now, trial_s(signals));
         (self.control_s, self.pressed_s, self.starved_s, self.unused_s) = (0.0, 0.0, 0.0, 0.0);
-        (self.lately, self.own_lately) = (rate, self.own_free);
+        (self.lately, self.own_lately, self.evidence) = (rate, self.own_free, Evidence::default());
         (self.free_until, self.harmed, self.old_s, self.lost_s) = (Time::ZERO, false, 0.0, (0.0, 0.0));
         self.old_until = signals.acked + signals.in_flight;
     }
@@ -306,6 +309,7 @@ impl Guard {
         let reference = if self.own_free > 0.0 { self.own_free } else { self.own_worth };
         let starved = signals.backlogged && self.own_lately < STARVED * reference;
         self.starved_s = if starved { self.starved_s + elapsed } else { 0.0 };
+        let contradicted = self.evidence.on_tick(signals, rate, target, (self.own_lately, self.own_free));
         self.trial_s = self.trial_s.max(trial_s(signals));
         // What a connection that has ended had on its way never arrives.
         self.old_until = self.old_until.min(signals.acked + signals.in_flight);
@@ -327,7 +331,7 @@ impl Guard {
         let votes = f64::from(u8::from(self.harmed)) + signals.harmed + signals.released;
         let voters = 1.0 + signals.controlling + signals.released;
         let most = self.control_s > trial_s / 2.0 && 3.0 * votes > 2.0 * voters;
-        let alone = self.starved_s > trial_s;
+        let alone = self.starved_s > trial_s || contradicted;
         if most || alone {
             let lost_s = self.lost_s.0.max(self.lost_s.1);
             let hold_s = self.hold_s.max((HOLD_PER_LOST * lost_s).min(HOLD_S.1));

@@ -16,6 +16,7 @@
 
 mod common_rate;
 mod edge;
+mod evidence;
 mod guard;
 #[cfg(test)]
 mod liars;

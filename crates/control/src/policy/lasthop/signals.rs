@@ -83,6 +83,10 @@ pub(super) struct Signals {
     pub(super) in_flight: f64,
     /// RTT − lowest RTT: the mean over the busy hosts, the fresher the heavier.
     pub(super) excess: f64,
+    /// The same of this host alone; `None`: none of its connections is busy, or all wait for something to be acknowledged.
+    pub(super) own_excess: Option<f64>,
+    /// What peers say is signed with a group key.
+    pub(super) authenticated: bool,
     /// Lowest RTT: the mean in the same way.
     pub(super) base: f64,
     /// Goodput: the mean over this host and the peers heard lately.
@@ -129,6 +133,8 @@ impl Signals {
             acked: 0.0,
             in_flight: 0.0,
             excess,
+            own_excess: Some(excess),
+            authenticated: false,
             base,
             mean_delivered: delivered,
             terminals: 1,
@@ -213,6 +219,8 @@ impl Own {
             acked: self.acked,
             in_flight,
             excess: 0.0,
+            own_excess: self.excess,
+            authenticated: peers.is_authenticated(),
             base: 0.0,
             mean_delivered: self.delivered,
             terminals: peers.terminals(),

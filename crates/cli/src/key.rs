@@ -1,0 +1,68 @@
+//! `lasthop key`.
+
+use crate::say;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use std::fmt::Write as _;
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// A hash of SHA-256's length is what RFC 2104 §3 advises for HMAC-SHA-256's key at least.
+const KEY_BYTES: usize = 32;
+
+#[derive(Args)]
+pub(crate) struct KeyArguments {
+    /// The file to write; one that is there already is never overwritten
+    #[arg(long, value_name = "FILE", default_value = "/etc/lasthop/group.key")]
+    out: PathBuf,
+}
+
+/// `lasthop key`: a new group key, in a file that only its owner can read, and what to do with it.
+pub(crate) fn run(arguments: &KeyArguments) -> Result<ExitCode> {
+    let file = std::path::absolute(&arguments.out).context("cannot tell the current folder")?;
+    let mut secret = [0; KEY_BYTES];
+    getrandom::fill(&mut secret).context("cannot get random bytes from the kernel")?;
+    write_new(&file, &text(&secret))?;
+    let shown = file.display();
+    say(&format!(
+        "A new group key is in {shown}, which only its owner can read.\n\n\
+         Copy it to each host of the place, over a connection that you trust:\n  \
+         scp -p {shown} root@HOST:{shown}\n\n\
+         On each of them add this line to [beacon] in /etc/lasthop/agent.toml, and restart the agent:\n  \
+         group_key_file = \"{shown}\"\n\n\
+         Hosts with the key and hosts without it do not hear each other."
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Hexadecimal digits and the end of a line: the agent takes all of the file but white space at its end.
+fn text(secret: &[u8]) -> String {
+    let mut text = secret.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a String takes what it is given");
+        text
+    });
+    text.push('\n');
+    text
+}
+
+fn write_new(file: &Path, text: &str) -> Result<()> {
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    }
+    let shown = file.display();
+    let mut opened = match OpenOptions::new().write(true).create_new(true).mode(0o600).open(file) {
+        Ok(opened) => opened,
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            bail!("{shown} is there already and stays as it is: remove it first, or name another file with --out")
+        }
+        Err(error) => return Err(error).with_context(|| format!("cannot write the group key {shown}")),
+    };
+    let written = opened.write_all(text.as_bytes()).and_then(|()| File::sync_all(&opened));
+    if written.is_err() {
+        let _ = fs::remove_file(file); // a part of a key would be taken for one
+    }
+    written.with_context(|| format!("cannot write the group key {shown}"))
+}
