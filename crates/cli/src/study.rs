@@ -706,9 +706,9 @@ conditions = [{ value = 'at("utilization")', at_most = 12 }]
         assert_eq!(find(Path::new("nowhere"), &file.display().to_string()).expect("the study"), file);
         let error = find(folder.path(), "nobody/fig-2").expect_err("no such study").to_string();
         let meant = "there is no study nobody/fig-2 in ";
-        assert!(error.starts_with(meant) && error.contains("did you mean nobody/fig-1?"), "{error}");
+        assert!(error.starts_with(meant) && error.contains("did you mean nobody/fig-1"), "{error}");
         let error = find(folder.path(), "fig-1").expect_err("no such study").to_string();
-        assert!(error.contains("did you mean nobody/fig-1?"), "{error}");
+        assert!(error.contains("did you mean nobody/fig-1"), "{error}");
         let error = format!("{:#}", find(&folder.path().join("none"), "a/b").expect_err("no such folder"));
         assert!(error.contains("--studies DIR"), "{error}");
     }

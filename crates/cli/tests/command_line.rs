@@ -31,6 +31,8 @@ fn refused(output: &Output, words: &[&str]) {
 fn an_unknown_key_is_named_with_what_is_accepted() {
     let output = lasthop(&["run", &scenario("ten-uploads.toml"), "--set", "access.queue_pakets=50"]);
     refused(&output, &["access.queue_pakets=50", "did you mean access.queue_packets", "rate_mbps"]);
+    let output = lasthop(&["run", &scenario("ten-uploads.toml"), "--set", "path.rtt=4"]);
+    refused(&output, &["`path.rtt=4`: unknown key path.rtt; did you mean path.rtt_ms?"]);
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("typo.toml");
     fs::write(&file, "duration_s = 20\n[access]\nqueue_pakets = 50\n[[hosts]]\n").expect("a file");
@@ -41,6 +43,79 @@ fn an_unknown_key_is_named_with_what_is_accepted() {
 fn a_negative_rate_is_refused_with_the_range() {
     let output = lasthop(&["run", &scenario("ten-uploads.toml"), "--set", "path.rate_mbps=-3"]);
     refused(&output, &["path.rate_mbps", "-3"]);
+}
+
+#[test]
+fn a_standard_that_the_files_rate_does_not_go_with_is_blamed_itself() {
+    let file = scenario("ten-uploads.toml");
+    let output = lasthop(&["run", &file, "--set", "access.standard=802.11b"]);
+    let words = "access.standard: access.rate_mbps is 54 Mb/s (line ";
+    refused(
+        &output,
+        &["`access.standard=802.11b`", words, "which does not go with it", "with access.rate_mbps set as well"],
+    );
+    let both = ["--set", "access.standard=802.11b", "--set", "access.rate_mbps=54"];
+    refused(&lasthop(&[&["run", &file][..], &both].concat()), &["`access.rate_mbps=54`", "cannot be here"]);
+}
+
+#[test]
+fn the_kernels_name_of_a_congestion_control_is_told_the_formats() {
+    let output = lasthop(&["run", &scenario("ten-uploads.toml"), "--set", "hosts.0.congestion_control=reno"]);
+    refused(&output, &["no congestion control \"reno\"", "did you mean \"newreno\"?"]);
+}
+
+/// What standard error says of keys without effect.
+fn notes(arguments: &[&str]) -> Vec<String> {
+    let output = lasthop(arguments);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    said.lines().filter(|line| line.starts_with("note:")).map(str::to_owned).collect()
+}
+
+#[test]
+fn keys_that_are_set_in_vain_are_named_once() {
+    let file = scenario("one-station.toml");
+    let short = ["--set", "duration_s=3", "--set", "warmup_s=1"];
+    let fixed = ["--set", "hosts.0.policy=fixed", "--set", "hosts.0.enable_ratio=3"];
+    let told = notes(&[&["run", &file][..], &short, &fixed].concat());
+    let begin = "note: the command line: hosts.0.enable_ratio has no effect here: policy is \"fixed\", and it is for \"formula\"";
+    assert!(told.len() == 1 && told[0].starts_with(begin), "{told:?}");
+    let told = notes(&[&["run", &file][..], &short, &["--set", "hosts.0.bound_segments=9"]].concat());
+    assert!(told.len() == 1 && told[0].contains("hosts.0.bound_segments has no effect here"), "{told:?}");
+    let wired = ["--set", "access.kind=wired", "--set", "access.rate_control=arf"];
+    let told = notes(&[&["run", &file][..], &short, &wired].concat());
+    assert!(told.len() == 1 && told[0].contains("access.rate_control has no effect here"), "{told:?}");
+    // One case has the policy that the bound is for, none the one that the ratio is for.
+    let vary =
+        ["--vary", "hosts.0.policy=none,fixed", "--set", "hosts.0.bound_segments=9", "--set", "hosts.0.cut_ratio=3"];
+    let told = notes(&[&["compare", &file, "--seeds", "2"][..], &short, &vary].concat());
+    assert!(told.len() == 1 && told[0].contains("hosts.0.cut_ratio has no effect here"), "{told:?}");
+    assert!(notes(&[&["run", &file][..], &short].concat()).is_empty());
+}
+
+#[test]
+fn a_run_that_needs_more_memory_than_there_is_is_refused_before_it_starts() {
+    let day = ["--set", "duration_s=86400", "--set", "sample_ms=1", "--set", "hosts.0.count=250"];
+    let file = scenario("ten-uploads.toml");
+    let output = lasthop(&[&["run", &file][..], &day].concat());
+    let words = ["1.6 TB of memory", "available", "sample_ms", "duration_s", "[[hosts]]"];
+    refused(&output, &words);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!said.contains("of virtual time") && !said.contains("--out"), "{said}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out").display().to_string();
+    let seeds = ["--vary", "path.rtt_ms=4,256", "--seeds", "1000", "--set", "sample_ms=1", "--out", &out];
+    refused(
+        &lasthop(&[&["compare", &file][..], &seeds].concat()),
+        &["of memory", "fewer seeds or cases", "leave --out away"],
+    );
+    assert!(!folder.path().join("out").exists());
+    let study = folder.path().join("long.toml");
+    let text = format!(
+        "title = \"t\"\nsource = \"s\"\nscenario = \"{file}\"\nseeds = 1\nset.duration_s = 86400\nset.sample_ms = 1\n"
+    );
+    fs::write(&study, format!("{text}set.hosts.0.count = 250\n")).expect("a file");
+    refused(&lasthop(&["study", &study.display().to_string()]), &["TB of memory"]);
 }
 
 #[test]
@@ -213,9 +288,13 @@ fn studies() -> String {
 }
 
 #[test]
-fn a_study_that_does_not_exist_is_refused_with_those_that_do() {
+fn a_study_that_does_not_exist_is_refused_with_the_nearest_few() {
     let output = lasthop(&["study", "hayakawa/fig-66", "--studies", &studies()]);
-    refused(&output, &["no study hayakawa/fig-66", "hayakawa/fig-06", "validation/bianchi"]);
+    refused(&output, &["no study hayakawa/fig-66", "did you mean hayakawa/fig-", "`lasthop study --list` has all"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.matches("hayakawa/").count() <= 4 && !said.contains("validation/bianchi"), "{said}");
+    let output = lasthop(&["study", "bianci", "--studies", &studies()]);
+    refused(&output, &["did you mean validation/bianchi?"]);
     refused(&lasthop(&["study", "x/y", "--studies", "/nowhere"]), &["/nowhere", "--studies DIR"]);
     refused(&lasthop(&["study", "no-such.toml"]), &["cannot read the study no-such.toml", "No such file"]);
     refused(&lasthop(&["study"]), &["NAME"]);
@@ -290,6 +369,13 @@ fn the_studies_that_are_there_are_listed() {
     for name in ["hayakawa/fig-06", "shimada/fig-06", "validation/tcp-upper-bound"] {
         assert!(said.contains(name), "{said}");
     }
+    let output = lasthop(&["study", "--list", "--json", "--studies", &studies()]);
+    let listed: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    let listed = listed.as_array().expect("a list");
+    assert_eq!(listed.len(), said.lines().count());
+    let bianchi = listed.iter().find(|study| study["name"] == "validation/bianchi").expect("it is there");
+    assert!(bianchi["runs"].as_u64().is_some_and(|runs| runs > 0) && bianchi["claims"].is_u64(), "{bianchi}");
+    assert!(bianchi["title"].as_str().is_some_and(|title| !title.is_empty()) && bianchi.get("error").is_none());
 }
 
 #[test]
@@ -343,7 +429,10 @@ fn simulated_hosts_give_the_same_result_on_one_core_and_on_two() {
 /// A run that takes minutes, once it has begun; `SigIgn` and `SigCgt` of its status.
 fn long_run(command: &mut Command) -> (std::process::Child, String) {
     let scenario = scenario("ten-uploads.toml");
-    command.args(["run", &scenario, "--set", "duration_s=86400"]).stdin(Stdio::null()).stdout(Stdio::null());
+    command
+        .args(["run", &scenario, "--set", "duration_s=86400", "--set", "sample_ms=5000"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
     let mut child = command.stderr(Stdio::piped()).spawn().expect("the command starts");
     let begun = BufReader::new(child.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
     let mut begun = begun.filter(|line| line.contains("86400 s of virtual time"));

@@ -201,7 +201,16 @@ fn of_two_writers_the_second_is_refused_at_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("out");
     let shown = out.display().to_string();
-    let mut first = long_run(&["run", &scenario("ten-uploads.toml"), "--set", "duration_s=86400", "--out", &shown]);
+    let mut first = long_run(&[
+        "run",
+        &scenario("ten-uploads.toml"),
+        "--set",
+        "duration_s=86400",
+        "--set",
+        "sample_ms=5000",
+        "--out",
+        &shown,
+    ]);
     refused(&run(&out, &[]), &[&shown, "another lasthop"]);
     refused(&compare(&out, &[]), &[&shown, "another lasthop"]);
     first.kill().expect("it is ours");
@@ -213,8 +222,16 @@ fn of_two_writers_the_second_is_refused_at_once() {
 fn an_interrupted_run_ends_with_130_and_leaves_no_folder() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("a/b");
-    let arguments =
-        ["run", &scenario("ten-uploads.toml"), "--set", "duration_s=86400", "--out", &out.display().to_string()];
+    let arguments = [
+        "run",
+        &scenario("ten-uploads.toml"),
+        "--set",
+        "duration_s=86400",
+        "--set",
+        "sample_ms=5000",
+        "--out",
+        &out.display().to_string(),
+    ];
     for signal in [Signal::SIGINT, Signal::SIGTERM] {
         let child = long_run(&arguments);
         assert!(out.is_dir());
@@ -232,7 +249,7 @@ fn an_interrupted_comparison_keeps_the_earlier_one_and_prints_no_table() {
     done(&compare(folder.path(), &[]));
     let before = everything(folder.path());
     let (file, out) = (scenario("ten-uploads.toml"), folder.path().display().to_string());
-    let cases = ["--case", "short: duration_s=3 warmup_s=1", "--case", "long: duration_s=86400"];
+    let cases = ["--case", "short: duration_s=3 warmup_s=1", "--case", "long: duration_s=86400 sample_ms=5000"];
     let child = long_run(&[&["compare", &file, "--jobs", "1", "--out", &out][..], &cases].concat());
     // The short one is over when so much time of a core has gone.
     let cpu_ticks = || {
@@ -256,7 +273,7 @@ fn an_interrupted_study_ends_with_130() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("long.toml");
     let text = format!(
-        "title = \"t\"\nsource = \"s\"\nscenario = \"{}\"\nseeds = 1\nset.duration_s = 86400\n",
+        "title = \"t\"\nsource = \"s\"\nscenario = \"{}\"\nseeds = 1\nset.duration_s = 86400\nset.sample_ms = 5000\n",
         scenario("ten-uploads.toml")
     );
     fs::write(&file, text).expect("a file");

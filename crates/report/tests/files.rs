@@ -26,6 +26,25 @@ fn text(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
+/// Every file that was written is one that was announced, for nothing else is looked for in the way.
+#[track_caller]
+fn assert_announced(folder: &Path, announced: &[String]) {
+    let mut folders = vec![folder.to_owned()];
+    let mut files = 0;
+    while let Some(inside) = folders.pop() {
+        for entry in std::fs::read_dir(inside).expect("a folder").map(|entry| entry.expect("an entry").path()) {
+            if entry.is_dir() {
+                folders.push(entry);
+                continue;
+            }
+            let name = entry.strip_prefix(folder).expect("it is inside").display().to_string();
+            assert!(announced.contains(&name), "{name} was not announced");
+            files += 1;
+        }
+    }
+    assert!(files >= 4, "{files}");
+}
+
 fn assert_self_contained(page: &str) {
     for outside in ["http://", "https://", "<script", "<link", "@import", "url(", "<img", "<iframe"] {
         let found = page.replace("http://www.w3.org/2000/svg", "").contains(outside);
@@ -47,6 +66,9 @@ fn a_run_is_kept_whole_and_comes_back() {
         assert!(svg.len() < 1_000_000, "{name} has {} bytes", svg.len());
     }
     assert_self_contained(&text(&folder.path.join("report.html")));
+    assert_announced(&folder.path, &report::run_files());
+    let kept = scenario::Scenario::load(&folder.path.join("scenario.toml"), &[]).expect("the scenario");
+    assert!(kept.to_json() == result.scenario);
 }
 
 #[test]
@@ -75,6 +97,9 @@ fn a_comparison_is_kept_with_each_of_its_runs() {
     let page = text(&folder.path.join("report.html"));
     assert_self_contained(&page);
     assert!(page.contains("--case &#39;agent, formula: hosts.0.policy=formula&#39;"));
+    let labels: Vec<&str> = comparison.cases.iter().map(|case| case.label.as_str()).collect();
+    let seeds = comparison.seeds[0]..comparison.seeds[0] + comparison.seeds.len() as u64;
+    assert_announced(&folder.path, &report::comparison_files(&labels, seeds));
 }
 
 #[test]
@@ -119,6 +144,8 @@ fn a_comparison_over_several_seeds_has_a_folder_for_each() {
     report::write_comparison(&folder.path, &comparison, &runs).expect("a report");
     assert_eq!(report::read_comparison(&folder.path).expect("the report").1.len(), 12);
     assert!(folder.path.join("cases/6-policy-formula-count-10-seed-2/result.json").exists());
+    let labels: Vec<&str> = comparison.cases.iter().map(|case| case.label.as_str()).collect();
+    assert_announced(&folder.path, &report::comparison_files(&labels, 1..3));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::document::{Document, Path};
 use crate::keys::{Key, Of, Section, When};
-use crate::overrides::Step;
+use crate::overrides::Override;
 use crate::scenario::Scenario;
 use std::fmt;
 use toml::{Table, Value};
@@ -30,8 +30,8 @@ pub(crate) const COMMAND_LINE: &str = "the command line";
 /// A key that somebody has set.
 #[derive(Clone, Debug)]
 pub(crate) struct Given {
-    set_in: String,
     key: String,
+    on_command_line: bool,
     effect: Effect,
 }
 
@@ -41,6 +41,7 @@ enum Effect {
     /// It is set to what it would be anyway.
     Default,
     None {
+        set_in: String,
         why: String,
     },
 }
@@ -51,9 +52,10 @@ enum Effect {
 pub fn ineffective_keys<'a>(runs: impl IntoIterator<Item = &'a Scenario>) -> Vec<IneffectiveKey> {
     let mut keys: Vec<(&Given, bool)> = Vec::new();
     for given in runs.into_iter().flat_map(|run| &run.given) {
-        let known = keys.iter_mut().find(|(known, _)| known.set_in == given.set_in && known.key == given.key);
+        let known =
+            keys.iter_mut().find(|(known, _)| known.on_command_line == given.on_command_line && known.key == given.key);
         match (known, &given.effect) {
-            (None, effect) => keys.push((given, *effect == Effect::Some)),
+            (None, effect) => keys.push((given, matches!(effect, Effect::Some))),
             (Some((_, effective)), Effect::Some) => *effective = true,
             (Some((known, _)), Effect::None { .. }) if known.effect == Effect::Default => *known = given,
             (Some(_), _) => {}
@@ -61,8 +63,8 @@ pub fn ineffective_keys<'a>(runs: impl IntoIterator<Item = &'a Scenario>) -> Vec
     }
     keys.into_iter()
         .filter_map(|(given, effective)| match &given.effect {
-            Effect::None { why } if !effective => {
-                Some(IneffectiveKey { set_in: given.set_in.clone(), key: given.key.clone(), why: why.clone() })
+            Effect::None { set_in, why } if !effective => {
+                Some(IneffectiveKey { set_in: set_in.clone(), key: given.key.clone(), why: why.clone() })
             }
             _ => None,
         })
@@ -88,9 +90,14 @@ fn walk(document: &Document, section: Section, given: &Table, at: &Place<'_>, ke
     for (name, value) in given {
         let path = at.path.key(name);
         if let Some(key) = section.key(name) {
-            let (set_in, key_as_set, by_override) = document.origin(&path);
-            let effect = effect(document, section, key, at, by_override);
-            keys.push(Given { set_in, key: key_as_set, effect });
+            let change = document.override_of(&path);
+            let key_as_set = change.map_or_else(|| path.to_string(), Override::key);
+            let on_command_line = change.is_some();
+            let effect = match effect(document, section, key, at, on_command_line) {
+                Ok(effect) => effect,
+                Err(why) => Effect::None { set_in: set_in(document, &path), why },
+            };
+            keys.push(Given { key: key_as_set, on_command_line, effect });
             continue;
         }
         let (Some(child), Some(whole)) = (section.child(name), at.own.get(name)) else { continue };
@@ -110,16 +117,23 @@ fn walk(document: &Document, section: Section, given: &Table, at: &Place<'_>, ke
     }
 }
 
-fn effect(document: &Document, section: Section, key: &Key, at: &Place<'_>, by_override: bool) -> Effect {
+/// Why it has none, as an error.
+fn effect(
+    document: &Document,
+    section: Section,
+    key: &Key,
+    at: &Place<'_>,
+    on_command_line: bool,
+) -> Result<Effect, String> {
     let era = at.host.and_then(|host| host.get("era")).and_then(Value::as_str).unwrap_or("2012");
     if at.own.get(key.name) == key.default.value(era).as_ref() {
-        return Effect::Default;
+        return Ok(Effect::Default);
     }
-    if section.may_wait(key.name) && !by_override {
-        return Effect::Some;
+    if section.may_wait(key.name) && !on_command_line {
+        return Ok(Effect::Some);
     }
     let why = section.when(key.name).into_iter().find_map(|when| why_not(&document.table, &when, at));
-    why.map_or(Effect::Some, |why| Effect::None { why })
+    why.map_or(Ok(Effect::Some), Err)
 }
 
 /// Why the condition is not met; `None` if it is.
@@ -165,15 +179,11 @@ fn word(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-impl Document {
-    /// Where a key was set, what it is called there, and whether that was on the command line.
-    fn origin(&self, path: &Path) -> (String, String, bool) {
-        if let Some(change) = self.override_of(path) {
-            let steps: Vec<String> = change.path.iter().map(Step::to_string).collect();
-            return (COMMAND_LINE.to_owned(), steps.join("."), true);
-        }
-        let (file, line) = self.line_of(path);
-        let set_in = line.map_or_else(|| file.to_owned(), |line| format!("{file}:{line}"));
-        (set_in, path.to_string(), false)
+/// Where a key was set. Looking for the line takes as long as reading the whole file.
+fn set_in(document: &Document, path: &Path) -> String {
+    if document.override_of(path).is_some() {
+        return COMMAND_LINE.to_owned();
     }
+    let (file, line) = document.line_of(path);
+    line.map_or_else(|| file.to_owned(), |line| format!("{file}:{line}"))
 }

@@ -1,0 +1,146 @@
+//! Keys that are set in vain.
+
+use scenario::study::Study;
+use scenario::{Override, Scenario, ineffective_keys};
+use std::path::{Path, PathBuf};
+
+const UPLOADS: &str = "duration_s = 20\n[access]\nrate_mbps = 54\n[path]\nrtt_ms = 20\n[[hosts]]\ncount = 3\n";
+
+fn scenario(text: &str, overrides: &[&str]) -> Scenario {
+    let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).expect("an override")).collect();
+    Scenario::from_toml("some.toml", text, &overrides).expect("a scenario")
+}
+
+fn told(text: &str, overrides: &[&str]) -> Vec<String> {
+    ineffective_keys([&scenario(text, overrides)]).iter().map(ToString::to_string).collect()
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+#[test]
+fn a_key_of_another_policy_is_named_with_the_policies_that_it_is_for() {
+    let fixed = ["hosts.0.policy=fixed", "hosts.0.bound_segments=20", "hosts.0.enable_ratio=3"];
+    let for_whom = "policy is \"fixed\", and it is for \"formula\", \"table\", \"cooperative\", \"cooperative-loose\"";
+    assert_eq!(
+        told(UPLOADS, &fixed),
+        [format!("the command line: hosts.0.enable_ratio has no effect here: {for_whom}")]
+    );
+    let in_file = format!("{UPLOADS}policy = \"fixed\"\nbound_segments = 20\nenable_ratio = 3\n");
+    assert_eq!(told(&in_file, &[]), [format!("some.toml:10: hosts[0].enable_ratio has no effect here: {for_whom}")]);
+    assert!(told(UPLOADS, &["hosts.0.policy=formula", "hosts.0.enable_ratio=3"]).is_empty());
+    let both = ["hosts.0.policy=formula", "hosts.0.enable_ratio=3", "hosts.0.enable_excess_ms=30"];
+    let why = "the command line: hosts.0.enable_ratio has no effect here: enable_excess_ms is there in its place";
+    assert_eq!(told(UPLOADS, &both), [why]);
+}
+
+#[test]
+fn a_bound_waits_in_a_file_for_the_policy_fixed_and_not_on_the_command_line() {
+    assert!(told(&format!("{UPLOADS}bound_segments = 20\n"), &[]).is_empty());
+    assert!(told(&format!("{UPLOADS}[hosts.hd]\nmax_probability = 0.03\n"), &[]).is_empty());
+    let why = "policy is \"none\", and it is for \"fixed\"";
+    let told_of = |key: &str| vec![format!("the command line: {key} has no effect here: {why}")];
+    assert_eq!(told(UPLOADS, &["hosts.0.bound_segments=20"]), told_of("hosts.0.bound_segments"));
+    // One of several blocks is enough.
+    let two = format!("{UPLOADS}[[hosts]]\npolicy = \"fixed\"\nbound_segments = 5\n");
+    assert!(told(&two, &["hosts.*.bound_segments=20"]).is_empty());
+    assert_eq!(told(&two, &["hosts.*.bound_segments=20", "hosts.1.policy=none"]), told_of("hosts.*.bound_segments"));
+}
+
+#[test]
+fn keys_of_the_medium_have_no_effect_on_a_wire() {
+    let wired = ["access.kind=wired", "access.rate_control=arf", "access.delay_ms=3", "hosts.0.rate_mbps=6"];
+    assert_eq!(
+        told(UPLOADS, &wired),
+        [
+            "the command line: access.rate_control has no effect here: access.kind is \"wired\", and it is for \"wifi\"",
+            "the command line: hosts.0.rate_mbps has no effect here: access.kind is \"wired\", and it is for \"wifi\"",
+        ]
+    );
+    let delay = "the command line: access.delay_ms has no effect here: kind is \"wifi\", and it is for \"wired\"";
+    assert_eq!(told(UPLOADS, &["access.delay_ms=3"]), [delay]);
+    let change = format!("{UPLOADS}[[changes]]\nat_s = 5\nof = \"access\"\ndelay_ms = 5\n");
+    assert_eq!(
+        told(&change, &[]),
+        ["some.toml:9: changes[0].at_s has no effect here: it changes \"access\", and access.kind is \"wifi\""]
+    );
+}
+
+#[test]
+fn keys_of_flows_stacks_and_links_follow_their_kind() {
+    for (settings, key, why) in [
+        ("hosts.0.flows.0.message_bytes=9", "hosts.0.flows.0.message_bytes", "kind is \"bulk\""),
+        ("hosts.0.tcp.tsq_limit_kib=9", "hosts.0.tcp.tsq_limit_kib", "tsq is \"off\""),
+        ("hosts.0.path_rtt_change_s=9", "hosts.0.path_rtt_change_s", "there is no path_rtt_ms beside it"),
+        ("hosts.0.last_link.delay_s=9", "hosts.0.last_link.delay_s", "report is \"false\""),
+        (
+            "hosts.0.hd.max_probability=0.03",
+            "hosts.0.hd.max_probability",
+            "congestion_control is \"cubic\", not \"hd\"",
+        ),
+        ("hosts.0.agent=observe hosts.0.policy=formula", "hosts.0.policy", "agent is \"observe\""),
+    ] {
+        let told = told(UPLOADS, &settings.split(' ').collect::<Vec<_>>());
+        let begin = format!("the command line: {key} has no effect here: ");
+        assert!(told.len() == 1 && told[0].starts_with(&begin) && told[0].contains(why), "{settings}: {told:?}");
+    }
+}
+
+#[test]
+fn what_has_an_effect_in_one_of_the_runs_is_not_named_and_each_key_is_named_once() {
+    let runs = |second: &str| {
+        let of = |policy| scenario(UPLOADS, &["hosts.0.bound_segments=20", "hosts.0.cut_ratio=4", policy]);
+        let runs = [of("hosts.0.policy=none"), of(second), of(second)];
+        ineffective_keys(&runs).into_iter().map(|key| key.key).collect::<Vec<_>>()
+    };
+    assert_eq!(runs("hosts.0.policy=fixed"), ["hosts.0.cut_ratio"]);
+    assert_eq!(runs("hosts.0.policy=lasthop"), ["hosts.0.bound_segments", "hosts.0.cut_ratio"]);
+}
+
+#[test]
+fn defaults_that_are_spelt_out_are_not_named() {
+    for overrides in [&[][..], &["hosts.0.policy=formula"], &["access.kind=wired"], &["hosts.0.congestion_control=hd"]]
+    {
+        let whole = scenario(UPLOADS, overrides).to_toml();
+        assert_eq!(told(&whole, &[]), [""; 0]);
+    }
+}
+
+#[test]
+fn no_scenario_and_no_study_that_is_here_sets_a_key_in_vain() {
+    let (mut looked_at, mut told) = (0, Vec::new());
+    for file in toml_files(&root().join("scenarios")) {
+        let scenario = Scenario::load(&file, &[]).expect("a scenario");
+        told.extend(ineffective_keys([&scenario]));
+        looked_at += 1;
+    }
+    for folder in std::fs::read_dir(root().join("studies")).expect("the studies") {
+        for file in toml_files(&folder.expect("an entry").path()) {
+            let study = Study::load(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+            let runs = study.plan(1).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+            told.extend(study.ineffective_keys(&runs));
+            looked_at += 1;
+        }
+    }
+    let told: Vec<String> = told.iter().map(ToString::to_string).collect();
+    assert!(told.is_empty(), "{}", told.join("\n"));
+    assert!(looked_at > 60, "{looked_at}");
+}
+
+#[test]
+fn a_study_names_such_a_key_with_its_line() {
+    let text = "title = \"t\"\nsource = \"s\"\nscenario = \"base.toml\"\nseeds = 1\nset.hosts.0.cut_ratio = 4\n";
+    let study = Study::from_toml("studies/x/odd.toml", text, &|_| Ok(UPLOADS.to_owned())).expect("a study");
+    let told = study.ineffective_keys(&study.plan(2).expect("runs"));
+    let why = "policy is \"none\", and it is for \"formula\"";
+    assert_eq!(
+        told.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        [format!("studies/x/odd.toml:5: hosts.0.cut_ratio has no effect here: {why}")]
+    );
+}
+
+fn toml_files(folder: &Path) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    files.filter(|file| file.extension().is_some_and(|ending| ending == "toml")).collect()
+}
