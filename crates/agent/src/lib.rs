@@ -27,6 +27,7 @@
 //! | at the start the interface or the cgroup is missing, the group key cannot be read, or another agent does the same there | the agent says so and does not start |
 //! | the interface is down, or has no address yet | the agent goes on and looks again every 2 s |
 //! | the interface is replaced (unplugged, or the default route moves) | the programs are loaded anew for the new one |
+//! | another process has the UDP port | peers are heard by a raw socket, and the process is named |
 //! | the kernel lacks a feature | one warning that names it, and the best mode that still works |
 //! | servers cannot be told of the last link | one warning, and everything else goes on |
 //! | the link is down, or the host roams, or was suspended | what servers were told of it is retracted, but for what is configured and still holds |

@@ -264,7 +264,11 @@ fn make(interface: &Interface, to: SocketAddr, kind: SockType, protocol: Option<
     setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER_BYTES).context("cannot set SO_RCVBUF")?;
     match to {
         SocketAddr::V4(_) => setsockopt(&socket, sockopt::Broadcast, &true).context("cannot set SO_BROADCAST")?,
-        SocketAddr::V6(_) => setsockopt(&socket, sockopt::Ipv6V6Only, &true).context("cannot set IPV6_V6ONLY")?,
+        SocketAddr::V6(_) if kind == SockType::Datagram => {
+            setsockopt(&socket, sockopt::Ipv6V6Only, &true).context("cannot set IPV6_V6ONLY")?
+        }
+        // A raw socket has one family anyway, and refuses the option.
+        SocketAddr::V6(_) => {}
     }
     Ok(socket)
 }

@@ -87,7 +87,7 @@ fn hear_each_other(squatter: SocketAddr, shared: bool) -> String {
     (of_b.beacon.ipv4, of_b.beacon.ipv6) = (squatter.is_ipv4(), squatter.is_ipv6());
     let peer = Running::start_on(&b, of_b, fake(Vec::new()));
     let families = format!("[beacon]\nipv4 = {}\nipv6 = {}\n", squatter.is_ipv4(), squatter.is_ipv6());
-    let agent = AgentProcess::start(&a, Mode::Observe, &families);
+    let agent = AgentProcess::start(&a, Mode::Advise, &families);
     agent.wait_for_tick("the peer to be heard", |tick| tick.beacons.heard > 2);
     peer.wait_for_tick("the agent to be heard", |tick| tick.beacons.heard > 2);
     let log = agent.log();

@@ -242,6 +242,20 @@ fn an_interrupted_run_ends_at_once_with_exit_code_130_and_leaves_nothing() {
 }
 
 #[test]
+fn more_agents_than_the_kernel_has_room_for_are_refused_before_anything_is_made() {
+    if !can_run() {
+        return;
+    }
+    let sets = ["hosts.0.count=65", "hosts.0.policy=lasthop"].map(|set| ["--set", set]);
+    let arguments: Vec<_> =
+        ["run", "scenarios/fifty-uploads.toml"].into_iter().chain(sets.into_iter().flatten()).collect();
+    let output = on_kernel_hosts(&arguments).output().expect("the command starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("would attach 65 programs") && said.contains("Linux allows 64 there"), "{said}");
+}
+
+#[test]
 fn iperf3_sends_as_much_as_our_own_traffic() {
     if !can_run() {
         return;

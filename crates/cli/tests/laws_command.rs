@@ -422,7 +422,7 @@ fn a_missing_bpf_file_system_is_mounted() {
         assert_eq!(done(&["unload"]), "no law is loaded\n");
         done(&["load", "ucc"]);
         assert!(fs::metadata("/sys/fs/bpf/lasthop/ucc/link").is_ok());
-        let mode = |path: &str| fs::metadata(path).expect("there").permissions().mode() & 0o7777;
+        let mode = |path: &str| fs::metadata(path).expect("there").permissions().mode() & 0o777;
         assert_eq!((mode("/sys/fs/bpf"), mode("/sys/fs/bpf/lasthop")), (0o700, 0o700), "nobody else's to use");
         done(&["unload", "ucc"]);
     });

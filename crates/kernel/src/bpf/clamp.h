@@ -5,7 +5,7 @@
  * The kernel has a clamp on the window (TCP_BPF_SNDCWND_CLAMP) and a limit of the pacing rate (SO_MAX_PACING_RATE, which
  * any control keeps to). They have no lease, so a program looks at each RTT sample whether they are still wanted, and sets
  * or lifts them. That program must survive the loader, else a killed loader would leave clamps for ever: it is attached to
- * the cgroup without a link, and the next loader takes it away.
+ * the cgroup without a link, and a child of the loader takes it away (clamp.rs).
  *
  * SO_MAX_PACING_RATE may be the application's own. Its value is kept and put back; a lower one is left alone; and one that it
  * sets while ours is in force is its own again.
