@@ -301,7 +301,7 @@ impl<'a> Agent<'a> {
             self.hearing = Hearing::new(&new.beacon)?; // the last thing that can fail
         }
         let wanted = wanted_mode(&self.config);
-        self.config = reload::in_force(&self.config, new);
+        self.config = reload::in_force(&self.config, &new);
         let list = |keys: &[String]| if keys.is_empty() { "none".to_owned() } else { keys.join(", ") };
         info!(
             "the configuration was read again. Keys that hold now: {}; that need a restart: {}",

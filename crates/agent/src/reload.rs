@@ -3,6 +3,9 @@
 use crate::config::Config;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Keys, and tables, of what is opened or claimed at the start.
+const AT_RESTART: [&str; 5] = ["interface", "record", "record_limit_mib", "lock", "last_link"];
+
 /// Keys with another value than before, by their dotted names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
@@ -30,19 +33,28 @@ impl Changes {
 }
 
 /// What a running agent goes on with: all that was read, but for the keys that need a restart.
-pub(crate) fn in_force(old: &Config, new: Config) -> Config {
-    let (interface, record, last_link) = (old.interface.clone(), old.record.clone(), old.last_link.clone());
-    Config { interface, record, record_limit_mib: old.record_limit_mib, last_link, ..new }
+pub(crate) fn in_force(old: &Config, new: &Config) -> Config {
+    let [old, mut new] = [old, new].map(table);
+    for name in AT_RESTART {
+        match old.get(name) {
+            Some(value) => _ = new.insert(name.to_owned(), value.clone()),
+            None => _ = new.remove(name),
+        }
+    }
+    new.try_into().expect("each key was accepted before")
 }
 
 fn needs_restart(name: &str) -> bool {
-    ["interface", "record", "record_limit_mib"].contains(&name) || name.starts_with("last_link.")
+    AT_RESTART.contains(&name.split('.').next().unwrap_or(name))
+}
+
+fn table(config: &Config) -> toml::Table {
+    toml::Table::try_from(config).expect("a configuration is TOML")
 }
 
 /// Every key that has a value.
 fn keys(config: &Config) -> BTreeMap<String, toml::Value> {
-    let all = toml::Table::try_from(config).expect("a configuration is TOML");
-    let dotted = all.into_iter().flat_map(|(name, value)| match value {
+    let dotted = table(config).into_iter().flat_map(|(name, value)| match value {
         toml::Value::Table(table) => table.into_iter().map(|(key, value)| (format!("{name}.{key}"), value)).collect(),
         value => vec![(name, value)],
     });
@@ -78,6 +90,6 @@ mod tests {
         let old = Config { interface: Some("wlan0".to_owned()), ..Config::default() };
         let new = Config { interface: None, mode: Mode::Control, lease_ms: 2000, ..Config::default() };
         let expected = Config { mode: Mode::Control, lease_ms: 2000, ..old.clone() };
-        assert_eq!(in_force(&old, new), expected);
+        assert_eq!(in_force(&old, &new), expected);
     }
 }

@@ -161,8 +161,10 @@ impl StatusSocket {
     pub(crate) fn open(folder: &Path, interface: &str) -> Result<Self> {
         let making = || format!("cannot make the folder {}", folder.display());
         match fs::DirBuilder::new().mode(0o755).create(folder) {
+            // Whatever the umask.
+            Ok(()) => fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).with_context(making)?,
             Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error).with_context(making),
-            _ => {}
+            Err(_) => {}
         }
         let found = fs::symlink_metadata(folder).with_context(making)?;
         let ours = found.is_dir() && found.uid() == nix::unistd::geteuid().as_raw() && found.mode() & 0o022 == 0;

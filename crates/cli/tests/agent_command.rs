@@ -135,7 +135,8 @@ impl Agent<'_> {
     }
 
     fn sockets(&self) -> usize {
-        fs::read_dir(self.machine.path("/run/lasthop")).expect("the agent has made it").count()
+        let files = fs::read_dir(self.machine.path("/run/lasthop")).expect("the agent has made it").flatten();
+        files.filter(|file| file.path().extension().is_some_and(|ending| ending == "sock")).count()
     }
 }
 
