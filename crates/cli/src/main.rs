@@ -54,10 +54,10 @@ static LOG: OnceLock<LogWriter> = OnceLock::new();
 fn main() -> ExitCode {
     // Exit code 2 for a wrong command line, 0 for --help and --version: clap's own.
     let arguments = Arguments::parse();
-    if matches!(arguments.command, Command::Agent(_)) {
-        if let Ok(log) = LogWriter::to_stderr() {
-            let _ = LOG.set(log);
-        }
+    if matches!(arguments.command, Command::Agent(_))
+        && let Ok(log) = LogWriter::to_stderr()
+    {
+        let _ = LOG.set(log);
     }
     match LOG.get() {
         Some(log) => log_to(|| log.clone()),
