@@ -6,7 +6,7 @@ mod common;
 use agent::Mode;
 use agent::record::{Tick, Totals};
 use common::process::{self, AgentProcess, ONE_AT_A_TIME, serve, upload};
-use common::stranger::{Nag, shout, worst};
+use common::stranger::{ADDRESSES, Nag, shout, worst};
 use common::{Host, root, two_hosts};
 use control::beacon::{Beacon, GroupKey};
 use control::group::{GroupId, Label};
@@ -71,14 +71,14 @@ fn ten_thousand_strangers_who_say_the_worst_get_a_host_the_share_of_a_crowd_and_
     let _alone = ONE_AT_A_TIME.lock();
     for (policy, thousands) in LISTENERS.into_iter().zip([10, 3]) {
         let (_a, b, _connection, agent) = host_and_stranger(policy, "");
-        shout(&b, (0..1000).map(|sender| worst(sender).encode(None)).collect());
+        shout(&b, ADDRESSES, (0..1000).map(|sender| worst(sender).encode(None)).collect());
         // A stranger's word puts it under control: that of 64 terminals at most, which the floor is above.
         let tick = agent.wait_for_tick("control", |tick| tick.flows.iter().any(|flow| flow.enabled));
         assert!(tick.terminals <= 257, "{}", tick.terminals);
         let tick = agent.wait_for_tick("the table to be full", |tick| tick.terminals > 200);
         let before_kib = agent.rss_kib();
         for thousand in 1..thousands {
-            shout(&b, (0..1000).map(|sender| worst(1000 * thousand + sender).encode(None)).collect());
+            shout(&b, ADDRESSES, (0..1000).map(|sender| worst(1000 * thousand + sender).encode(None)).collect());
         }
         let later =
             agent.wait_for_tick("more to be rejected", |later| later.beacons.rejected > tick.beacons.rejected + 1000);
@@ -94,6 +94,23 @@ fn ten_thousand_strangers_who_say_the_worst_get_a_host_the_share_of_a_crowd_and_
             "{totals}"
         );
     }
+}
+
+#[test]
+fn a_thousand_names_from_one_address_count_as_one_stranger() {
+    if !root() {
+        return;
+    }
+    let _alone = ONE_AT_A_TIME.lock();
+    let (_a, b, _connection, agent) = host_and_stranger(PolicyName::Lasthop, "");
+    for thousand in 0..3 {
+        shout(&b, 1, (0..1000).map(|sender| worst(1000 * thousand + sender).encode(None)).collect());
+    }
+    agent.wait_for_tick("most of them to be rejected", |tick| tick.beacons.rejected > 2000);
+    assert!(agent.ticks().iter().all(|tick| tick.terminals <= 2));
+    assert_nobody_was_pushed_below_the_floor(&agent);
+    let totals = agent.stop();
+    assert!(causes(&totals).iter().all(|cause| ["identities", "total-rate"].contains(cause)), "{totals}");
 }
 
 #[test]
@@ -150,7 +167,7 @@ fn garbage_and_other_groups_are_counted_by_their_cause() {
     ];
     let mut sent = 0;
     for (_, datagrams) in &wrong {
-        shout(&b, datagrams.iter().cycle().take(20).cloned().collect());
+        shout(&b, 1, datagrams.iter().cycle().take(20).cloned().collect());
         sent += 20;
         agent.wait_for_tick("all to be rejected", |tick| tick.beacons.rejected == sent);
     }
@@ -186,14 +203,14 @@ fn with_a_key_nothing_forged_changed_old_or_recorded_is_believed() {
         for (datagram, times) in
             [(honest.encode(None), 20), (honest.encode(Some(&forged)), 20), (changed, 20), (old.encode(Some(&key)), 20)]
         {
-            shout(&b, vec![datagram; times]);
+            shout(&b, 1, vec![datagram; times]);
             sent += times as u64;
             let tick = agent.wait_for_tick("all to be rejected", |tick| tick.beacons.rejected == sent);
             assert_eq!((tick.beacons.heard, tick.terminals), (0, 1));
         }
         // What a member of the group has said is believed once.
         let recorded = Beacon { timestamp_ns: wall_ns(), ..honest }.encode(Some(&key));
-        shout(&b, vec![recorded; 21]);
+        shout(&b, 1, vec![recorded; 21]);
         let tick = agent.wait_for_tick("the recording to be rejected", |tick| tick.beacons.rejected == sent + 20);
         assert_eq!((tick.beacons.heard, tick.terminals), (1, 2));
         agent.wait_for_tick("control", |tick| tick.flows.iter().any(|flow| flow.enabled));

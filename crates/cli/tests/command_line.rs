@@ -522,3 +522,29 @@ fn simulated_hosts_are_the_default_and_need_nobodys_leave() {
     let output = lasthop(&["run", &scenario, "--set", "hosts.0.congestion_control=bbr"]);
     refused(&output, &["bbr", "hosts.0.congestion_control", "newreno, cubic"]);
 }
+
+#[test]
+fn a_group_key_is_made_once_for_its_owner_alone_and_never_overwritten() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("new/group.key");
+    let out = file.display().to_string();
+    let output = lasthop(&["key", "--out", &out]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains(&format!("group_key_file = \"{out}\"")) && said.contains("scp -p"), "{said}");
+    let key = fs::read_to_string(&file).expect("the key");
+    // 32 bytes in hexadecimal.
+    assert!(key.len() == 65 && key.ends_with('\n') && key.trim_end().bytes().all(|byte| byte.is_ascii_hexdigit()));
+    assert!(!said.contains(key.trim_end()));
+    assert_eq!(fs::metadata(&file).expect("it is there").permissions().mode() & 0o7777, 0o600);
+    refused(&lasthop(&["key", "--out", &out]), &[&out, "is there already", "--out"]);
+    assert_eq!(fs::read_to_string(&file).expect("the key"), key);
+    let other = folder.path().join("other.key");
+    lasthop(&["key", "--out", &other.display().to_string()]);
+    assert_ne!(fs::read_to_string(&other).expect("another key"), key);
+    // The line that it prints is one that the agent takes.
+    let config = folder.path().join("agent.toml");
+    fs::write(&config, format!("[beacon]\ngroup_key_file = \"{out}\"\n")).expect("a file");
+    let read = agent::Config::load(&config).expect("the agent takes it");
+    assert_eq!(read.beacon.group_key_file.as_deref(), Some(file.as_path()));
+}

@@ -5,6 +5,7 @@ use control::beacon::{Beacon, INTERVAL};
 use control::group::Label;
 use control::peers::{PeerId, Report};
 use std::net::UdpSocket;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -36,20 +37,26 @@ pub fn worst(sender: u64) -> Beacon {
     }
 }
 
-/// Sends each of these datagrams to all, some 1,500 a second: fewer than are looked at.
-pub fn shout(stranger: &Host, datagrams: Vec<Vec<u8>>) {
+/// How many addresses a stranger may speak from: 10.77.0.4 and on.
+pub const ADDRESSES: u64 = 250;
+
+/// Sends each of these datagrams to all, some 1,500 a second: fewer than are looked at. The stranger speaks from so many addresses in turn;
+/// from one that is 10.77.0.2.
+pub fn shout(stranger: &Host, addresses: u64, datagrams: Vec<Vec<u8>>) {
+    take_addresses(stranger, addresses);
     stranger.run(move || {
-        let socket = voice();
+        let sockets: Vec<_> = (0..addresses).map(|number| voice(addresses, number)).collect();
+        let mut sockets = sockets.iter().cycle();
         for some in datagrams.chunks(30) {
-            for datagram in some {
-                say(&socket, datagram);
+            for (datagram, socket) in some.iter().zip(&mut sockets) {
+                say(socket, datagram);
             }
             thread::sleep(Duration::from_millis(20));
         }
     });
 }
 
-/// Under so many names says the worst again and again, so that a host stays under control by it, until this is dropped.
+/// Under so many names, each with an address of its own, says the worst again and again, so that a host stays under control by it, until this is dropped.
 pub struct Nag {
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -62,16 +69,16 @@ impl Nag {
 
     /// The same to those behind this access point.
     pub fn start_in(stranger: &Host, names: u64, group: &Label) -> Self {
+        take_addresses(stranger, names);
         let group = group.id();
         let over = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&over);
         let thread = stranger.run(move || {
-            let socket = voice();
             let says = |sender| Beacon { group, interval: INTERVAL, ..worst(sender) }.encode(None);
-            let datagrams: Vec<_> = (0..names).map(says).collect();
+            let voices: Vec<_> = (0..names).map(|name| (voice(names, name), says(name))).collect();
             thread::spawn(move || {
                 while !is_over.load(Ordering::Relaxed) {
-                    datagrams.iter().for_each(|datagram| say(&socket, datagram));
+                    voices.iter().for_each(|(socket, datagram)| say(socket, datagram));
                     thread::sleep(Duration::from_millis(100));
                 }
             })
@@ -89,8 +96,24 @@ impl Drop for Nag {
     }
 }
 
-fn voice() -> UdpSocket {
-    let socket = UdpSocket::bind("10.77.0.2:0").expect("an address");
+/// The addresses are the stranger's own, for all that its kernel knows.
+fn take_addresses(stranger: &Host, most: u64) {
+    stranger.run(move || {
+        if most == 1 {
+            return;
+        }
+        for prefix in ["4/30", "8/29", "16/28", "32/27", "64/26", "128/25"] {
+            let route = format!("route replace local 10.77.0.{prefix} dev lo");
+            let status = Command::new("ip").args(route.split_whitespace()).status().expect("iproute2 is there");
+            assert!(status.success(), "ip {route}");
+        }
+    });
+}
+
+fn voice(of: u64, number: u64) -> UdpSocket {
+    assert!(of <= ADDRESSES && number < of);
+    let last = if of == 1 { 2 } else { 4 + number };
+    let socket = UdpSocket::bind(format!("10.77.0.{last}:0")).expect("an address");
     socket.set_broadcast(true).expect("allowed");
     socket
 }

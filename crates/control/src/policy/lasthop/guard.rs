@@ -14,7 +14,8 @@
 //! In a trial each host slows down from what *it* got, so that all together slow down by as much, whoever hears whom. What
 //! each got while all were free is told to the others, and their mean F is what control is measured by. Hosts decide together, more
 //! than two thirds of them, by the flags of their beacons: control that some have and others not is the worst of both. Only a host that
-//! gets less than a tenth of what it got while free gives up alone, for those who say that all is well may be lying.
+//! gets less than a tenth of what it got while free gives up alone, for those who say that all is well may be lying; and, without
+//! a group key, one whose own connections contradict what peers say ([`super::evidence`]).
 
 use super::evidence::Evidence;
 use super::signals::{BELIEVED, Signals};
