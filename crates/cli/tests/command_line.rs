@@ -495,11 +495,11 @@ fn the_first_comparison_shows_what_the_readme_promises_and_a_shorter_one_says_wh
     let p95 = |summary: &scenario::CaseSummary| summary.rtt_p95_ms.expect("round trips").mean;
     // The path has 256 ms: within 1.3 of it and 20 ms, where no control has four times as much.
     assert!(p95(lasthop) < 1.3 * 256.0 + 20.0 && p95(none) > 3.0 * 256.0, "{none:?} {lasthop:?}");
-    assert!(!said.contains("note:"), "{said}");
+    assert!(!said.contains("settled"), "{said}");
     let (_, said) = compare(&["--set", "duration_s=40", "--set", "warmup_s=10"]);
-    let notes: Vec<&str> = said.lines().filter(|line| line.starts_with("note:")).collect();
+    let notes: Vec<&str> = said.lines().filter(|line| line.contains("settled")).collect();
     assert_eq!(notes.len(), 1, "{said}");
-    assert!(notes[0].contains("lasthop") && notes[0].contains("40 s") && notes[0].contains("10 s"), "{said}");
+    assert!(notes[0].starts_with("note: policy lasthop") && notes[0].contains("40 s") && notes[0].contains("10 s"), "{said}");
 }
 
 #[test]
