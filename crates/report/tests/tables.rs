@@ -82,7 +82,7 @@ fn a_comparison_prints_how_long_messages_and_transfers_take() {
         |table: &[&str], line: usize| table[line].split_whitespace().skip(2).map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(row(messages, 3), ["40", "0", "60.0", "87.0"], "{text}");
     assert_eq!(row(messages, 4), ["40", "2", "60.0", "87.0"], "{text}");
-    assert_eq!(row(transfers, 3), ["40", "0", "4000", "5900"], "{text}");
+    assert_eq!(row(transfers, 3), ["40", "0", "4000", "5800"], "{text}");
     // The second case has none.
     assert_eq!(row(transfers, 4), ["–", "–", "–", "–"], "{text}");
 }
