@@ -390,7 +390,7 @@ pub fn write_key(file: &Path, secret: &str) {
     use std::os::unix::fs::OpenOptionsExt;
 
     let mut options = std::fs::OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(0o600).open(file).expect("a new file");
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(file).expect("written");
     file.write_all(secret.as_bytes()).expect("written");
 }
 
