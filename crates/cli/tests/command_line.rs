@@ -407,7 +407,10 @@ fn the_first_comparison_shows_what_the_readme_promises_and_a_shorter_one_says_wh
     let (_, said) = compare(&["--set", "duration_s=40", "--set", "warmup_s=10"]);
     let notes: Vec<&str> = said.lines().filter(|line| line.contains("settled")).collect();
     assert_eq!(notes.len(), 1, "{said}");
-    assert!(notes[0].starts_with("note: policy lasthop") && notes[0].contains("40 s") && notes[0].contains("10 s"), "{said}");
+    assert!(
+        notes[0].starts_with("note: policy lasthop") && notes[0].contains("40 s") && notes[0].contains("10 s"),
+        "{said}"
+    );
 }
 
 #[test]
