@@ -113,7 +113,7 @@ pub(crate) fn left_out(comparison: &Comparison) -> Option<String> {
     let of = if alike { format!("{} of {} flows", first.0, first.1) } else { "only those flows".to_owned() };
     let some = runs().any(|run| busy_flows(run) < run.flows.len());
     some.then(|| {
-        format!("Jain's index and starved flows: over {of} that had something to send for all of the time measured")
+        format!("Jain's index and starved flows: over {of} that had something to send for at least 95 % of the time measured")
     })
 }
 

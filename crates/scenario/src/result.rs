@@ -129,7 +129,7 @@ pub struct FlowResult {
     pub congestion_control: String,
     /// The policy of the host at its near end.
     pub policy: String,
-    /// Whether its application had something to send for all of the time measured: a bulk or saturated one that began in the
+    /// Whether its application had something to send for at least 95 % of the time measured: a bulk or saturated one that began in the
     /// warm-up, neither stopped before the end nor had all of a transfer read by then. Jain's index and starved connections
     /// are of these alone.
     #[serde(default = "always")]

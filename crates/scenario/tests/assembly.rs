@@ -63,9 +63,12 @@ fn only_who_had_something_to_send_all_the_time_counts_for_fairness() {
     for (keys, deliveries, counts) in [
         ("", nothing(), true),
         ("start_s = 10", nothing(), true),
-        ("start_s = 10.001", nothing(), false),
-        ("stop_s = 20", nothing(), true),
-        ("stop_s = 19.999", nothing(), false),
+        // 10 s are measured, from 10 to 20: half a second less is 95 %.
+        ("start_s = 10.5", nothing(), true),
+        ("start_s = 10.501", nothing(), false),
+        ("stop_s = 19.5", nothing(), true),
+        ("stop_s = 19.499", nothing(), false),
+        ("start_s = 10.3\nstop_s = 19.7", nothing(), false),
         ("kind = \"saturated\"", nothing(), true),
         ("kind = \"on-off\"", nothing(), false),
         ("kind = \"interactive\"", undelivered(1), false),
