@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn a_late_run_is_done_again_and_one_that_is_not_valid_for_another_reason_is_not() {
-        const LATE: &str = "one delivery was 210000 us late";
+        const LATE: &str = "one delivery was 210000 us late, more than the shortest timeout of TCP";
         let (run, repeats) = tried(2, &[&[LATE], &[]]);
         assert_eq!((run.valid, repeats), (true, 1));
         let (run, repeats) = tried(2, &[&[LATE], &[LATE], &[LATE, LATE]]);

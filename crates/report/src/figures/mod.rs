@@ -34,9 +34,9 @@ pub(crate) struct Figure {
 }
 
 /// The names of the figures that [`of_run`] may make.
-pub(crate) const OF_RUN: &[&str] = &["goodput", "rtt", "cwnd", "states", "queue"];
+pub(crate) const OF_RUN: &[&str] = &["goodput", "goodput-over-time", "rtt", "cwnd", "states", "queue"];
 /// The names of the figures that [`of_comparison`] may make.
-pub(crate) const OF_COMPARISON: &[&str] = &["before-and-after", "summary", "tradeoff", "goodput", "rtt", "queue"];
+pub(crate) const OF_COMPARISON: &[&str] = &["before-and-after", "summary", "tradeoff", "queue"];
 
 /// The name of a figure of a study, counted from 0.
 pub(crate) fn name_in_study(index: usize, title: &str) -> String {
