@@ -93,6 +93,7 @@ fn compare_bounded(hosts: u32, rtt_ms: u32, rates: &str, segments: u32) {
         format!("hosts.0.bound_segments={segments}"),
         "hosts.0.send_buffer_kib=4096".into(),
         "duration_s=30".into(),
+        "warmup_s=10".into(),
     ];
     let of = |result: &RunResult| (result.aggregate_goodput_mbps, result.rtt_ms.expect("it was measured").p50);
     let told = format!("{hosts} hosts, {rtt_ms} ms, ARF, {rates}, {segments} segments: Mb/s and ms");
