@@ -462,6 +462,7 @@ fn the_estimators_think_that_a_radio_carries_a_little_less_than_it_does() {
         [path]
         rtt_ms = 20
         [[hosts]]
+        turnaround_us = 0 # the estimate is of the air alone
         [[hosts.flows]]
         direction = \"down\"
     ";
