@@ -17,6 +17,7 @@
 //! *What it leaves out*: it does not force data to the disk (fsync): after a power failure files may be short, which their
 //! SHA-256 shows.
 
+use crate::tell;
 use anyhow::{Context, Result, bail, ensure};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -121,7 +122,16 @@ impl OutFolder {
         let blocked = SigSet::all().thread_swap_mask(nix::sys::signal::SigmaskHow::SIG_BLOCK);
         let swapped = self.swap(manifest);
         let swapped = match swapped {
-            Ok(()) => self.finish(),
+            // The result is in its place; what cannot be removed is, by the next command that uses the folder.
+            Ok(()) => {
+                if let Err(error) = self.finish() {
+                    tell(format_args!(
+                        "note: cannot remove what the result replaces in {}: {error}",
+                        self.path.display()
+                    ));
+                }
+                Ok(())
+            }
             Err(error) => self.undo().and(Err(error)),
         };
         if let Ok(before) = blocked {
@@ -169,8 +179,15 @@ impl OutFolder {
                 rename(&self.path, &new, file)?;
             }
         }
+        // What has come in their place since is not lasthop's: all is left as it is.
+        let earlier = files_in(&old)?;
+        if let Some(file) = earlier.iter().find(|file| self.path.join(file).symlink_metadata().is_ok()) {
+            let (there, before) = (self.path.join(file), old.join(file));
+            let both = format!("{} is in the place of {}: move one of them away", there.display(), before.display());
+            return Err(io::Error::new(ErrorKind::AlreadyExists, both));
+        }
         // The manifest is the first of them in the alphabet, and is to be the last in its place.
-        for file in files_in(&old)?.iter().filter(|file| *file != MANIFEST) {
+        for file in earlier.iter().filter(|file| *file != MANIFEST) {
             rename(&old, &self.path, file)?;
         }
         rename_if_there(&old, &self.path, MANIFEST)?;

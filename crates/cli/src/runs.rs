@@ -139,8 +139,10 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let outcome = one_run(common, &scenario, &stop, &progress)?;
     let nothing = || Interrupted("nothing was kept, and nothing is left behind".to_owned());
     let (result, series) = outcome.ok_or_else(nothing)?;
+    // Kept first: a reader that has gone, or a full disk behind standard output, costs no result.
+    let kept = keep(out, |folder| report::write_run(folder, &result, &series));
     say(&if common.json { result.to_json() } else { report::tables::run(&result) })?;
-    keep(out, |folder| report::write_run(folder, &result, &series))?;
+    kept?;
     tell_why_not_valid([&result]);
     Ok(exit_code(result.valid))
 }
@@ -256,11 +258,12 @@ fn keep_comparison(
         CaseResult::new(case, of_case.collect())
     });
     let comparison = Comparison::new(base, common.hosts.hosts_kind(), build(), &arguments.varied, results.collect());
-    say(&if common.json { comparison.to_json() } else { report::tables::comparison(&comparison) })?;
-    keep(out, |folder| {
+    let kept = keep(out, |folder| {
         let runs = runs.into_iter().map(|(number, result, series)| (cases[number].label.clone(), result, series));
         report::write_comparison(folder, &comparison, &runs.collect::<Vec<_>>())
-    })?;
+    });
+    say(&if common.json { comparison.to_json() } else { report::tables::comparison(&comparison) })?;
+    kept?;
     tell_why_not_valid(comparison.cases.iter().flat_map(|case| &case.runs));
     Ok(comparison.valid)
 }

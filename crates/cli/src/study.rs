@@ -129,8 +129,9 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
     };
     let Outcome { runs, searches } = outcome;
     let result = StudyResult { repeated_runs, ..StudyResult::with_searches(&study, hosts, build(), &runs, &searches) };
+    let kept = keep(out, |folder| report::write_study(folder, &result));
     say(&if arguments.json { result.to_json() } else { report::tables::study(&result) })?;
-    keep(out, |folder| report::write_study(folder, &result))?;
+    kept?;
     tell_what_failed(&result);
     Ok(if result.passed && result.valid { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }

@@ -364,6 +364,24 @@ fn what_a_killed_process_left_half_done_is_undone_or_finished() {
 }
 
 #[test]
+fn what_a_user_puts_into_the_place_of_a_half_done_result_stays() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |file: &str| folder.path().join(file);
+    done(&run(folder.path(), &["--seed", "1"]));
+    // Killed when the earlier result was out of the way; then somebody writes a file of its name.
+    fs::create_dir_all(path(".lasthop-old")).expect("a folder");
+    fs::rename(path("result.json"), path(".lasthop-old/result.json")).expect("it is there");
+    fs::rename(path(".lasthop.json"), path(".lasthop-old/.lasthop.json")).expect("it is there");
+    fs::write(path("result.json"), "mine").expect("a file");
+    let before = everything(folder.path());
+    refused(
+        &run(folder.path(), &[]),
+        &["result.json is in the place of", ".lasthop-old/result.json", "move one of them"],
+    );
+    assert!(everything(folder.path()) == before, "nothing was touched");
+}
+
+#[test]
 fn a_manifest_that_is_not_lasthops_removes_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let outside = folder.path().join("outside.txt");
