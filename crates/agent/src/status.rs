@@ -37,6 +37,9 @@ pub struct Status {
     pub pid: u32,
     /// The managed interface.
     pub interface: String,
+    /// Whether it can see and control connections now; not while it cannot work on the interface, as its log says, and tries again.
+    #[serde(default = "is_loaded")]
+    pub loaded: bool,
     /// The mode in which it runs, which is a lesser one than asked for where the kernel cannot do it.
     pub mode: Mode,
     /// What decides.
@@ -69,6 +72,11 @@ pub struct Status {
     pub free_mbps: Option<f64>,
 }
 
+/// Agents before this key said nothing of it.
+const fn is_loaded() -> bool {
+    true
+}
+
 impl Status {
     /// What the host gets under control over what it got while free; `None`: not under control, or one of both is not known.
     pub fn gain_ratio(&self) -> Option<f64> {
@@ -77,6 +85,9 @@ impl Status {
     }
 
     fn control(&self) -> String {
+        if !self.loaded {
+            return "not loaded: nothing is seen or controlled, and the agent tries again; its log says why".to_owned();
+        }
         let would = if self.mode == Mode::Advise { "would be " } else { "" };
         let because = self.reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"));
         match (self.mode, self.control_since_s) {
@@ -268,6 +279,7 @@ mod tests {
             version: "1.2.3".to_owned(),
             pid: 77,
             interface: "wlan0".to_owned(),
+            loaded: true,
             mode: Mode::Control,
             policy: PolicyName::Lasthop,
             access_point: Some("gateway 192.168.1.1".to_owned()),
@@ -306,6 +318,8 @@ mod tests {
         assert_eq!(gain(free), "  gain     not known yet; 2.40 Mb/s now, 2.00 Mb/s while free");
         let observed = Status { mode: Mode::Observe, control_since_s: None, ..status() };
         assert!(observed.to_string().contains("\n  control  never, in mode observe\n"));
+        let unloaded = Status { loaded: false, ..status() };
+        assert!(unloaded.to_string().contains("\n  control  not loaded: "), "{unloaded}");
         let advised = Status { mode: Mode::Advise, ..status() };
         assert!(advised.to_string().contains("\n  control  would be on, since 2 min 5 s: all agree\n"));
     }
