@@ -252,32 +252,37 @@ impl<'a> Agent<'a> {
         }
     }
 
+    /// Loads the stack for the interface as it is now.
     fn reload(&mut self, now: Time) {
-        self.stack = None; // undoes what was done on the old interface before anything is done on the new one
-        if let Some(last_link) = &mut self.last_link {
-            last_link.detach();
-        }
-        self.governor.forget_flows();
-        let loaded = (self.loader)(&self.config, &self.interface, wanted_mode(&self.config)).and_then(
-            |Loaded { stack, mode, reporter }| {
-                self.stack = Some(stack);
-                if let Some(last_link) = &mut self.last_link {
-                    last_link.attach(reporter);
-                }
-                self.mode = mode;
-                self.governor.restart(policy(&self.config, mode), mode == Mode::Control);
-                self.adopt()
-            },
-        );
-        match loaded {
+        match self.load() {
             Ok(()) => self.say_ready(),
             Err(error) => {
-                self.stack = None;
                 if let Some(more) = self.interface_calm.may_say(now) {
                     warn!("cannot work on interface {}, trying again: {error:#}{more}", self.interface.name);
                 }
             }
         }
+    }
+
+    /// Undoes what the stack did, and loads one for the configuration and the interface. Where that fails there is none.
+    fn load(&mut self) -> Result<()> {
+        self.stack = None; // undoes what was done on the old interface before anything is done on the new one
+        if let Some(last_link) = &mut self.last_link {
+            last_link.detach();
+        }
+        self.governor.forget_flows();
+        let Loaded { stack, mode, reporter } = (self.loader)(&self.config, &self.interface, wanted_mode(&self.config))?;
+        self.stack = Some(stack);
+        if let Some(last_link) = &mut self.last_link {
+            last_link.attach(reporter);
+        }
+        self.mode = mode;
+        self.governor.restart(policy(&self.config, mode), mode == Mode::Control);
+        let adopted = self.adopt();
+        if adopted.is_err() {
+            self.stack = None;
+        }
+        adopted
     }
 
     /// Takes the configuration that `read` gives, as far as a running agent can; says what it does now. What is wrong with it is
@@ -297,11 +302,21 @@ impl<'a> Agent<'a> {
         new.validate()?;
         kernel_stack::check_cgroups(&new)?;
         let changes = Changes::between(&self.config, &new);
-        if changes.touch(&["beacon"]) {
-            self.hearing = Hearing::new(&new.beacon)?; // the last thing that can fail
+        let hearing = changes.touch(&["beacon"]).then(|| Hearing::new(&new.beacon)).transpose()?;
+        let new = reload::in_force(&self.config, &new);
+        let reloads =
+            wanted_mode(&self.config) != wanted_mode(&new) || changes.touch(&["cgroup", "excluded_cgroups", "leave"]);
+        let old = std::mem::replace(&mut self.config, new);
+        if reloads && let Err(error) = self.load() {
+            self.config = old;
+            self.reload(now);
+            return Err(error);
         }
-        let wanted = wanted_mode(&self.config);
-        self.config = reload::in_force(&self.config, &new);
+        // Nothing can fail from here on.
+        if let Some(mut hearing) = hearing {
+            hearing.count_on(&self.hearing);
+            self.hearing = hearing;
+        }
         let list = |keys: &[String]| if keys.is_empty() { "none".to_owned() } else { keys.join(", ") };
         info!(
             "the configuration was read again. Keys that hold now: {}; that need a restart: {}",
@@ -311,13 +326,13 @@ impl<'a> Agent<'a> {
         self.hearing.be_silent(self.config.mode == Mode::Observe);
         let found = Interface::find(self.config.interface.as_deref());
         self.hearing.refresh(now, found.as_ref());
-        if wanted_mode(&self.config) != wanted || changes.touch(&["cgroup", "excluded_cgroups", "leave"]) {
-            self.reload(now);
+        self.follow_group(now);
+        if reloads {
+            self.say_ready();
         } else if changes.touch(&["policy", "beacon"]) {
             self.governor.restart(policy(&self.config, self.mode), self.mode == Mode::Control);
             self.say_ready();
         }
-        self.follow_group(now);
         Ok(())
     }
 
@@ -425,6 +440,7 @@ impl<'a> Agent<'a> {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             interface: interface.name.clone(),
+            loaded: self.stack.is_some(),
             mode: *mode,
             policy: config.policy.policy,
             access_point: hearing.label().map(ToString::to_string),
@@ -470,7 +486,8 @@ impl<'a> Agent<'a> {
 
     /// For the service manager.
     pub(crate) fn in_a_line(&self) -> String {
-        format!("mode {}, policy {}, on {}", self.mode, self.config.policy.policy, self.interface.name)
+        let loaded = if self.stack.is_some() { "" } else { ", not loaded" };
+        format!("mode {}, policy {}, on {}{loaded}", self.mode, self.config.policy.policy, self.interface.name)
     }
 
     /// Time between two decisions.

@@ -173,6 +173,13 @@ impl Hearing {
         self.ear.table.neighbourhood(now)
     }
 
+    /// Goes on with the counts of the one whose place this takes.
+    pub(crate) fn count_on(&mut self, before: &Self) {
+        self.sent += before.sent;
+        self.unsent += before.unsent;
+        self.ear.table.count_on(&before.ear.table);
+    }
+
     /// Messages since the start.
     pub(crate) fn beacons(&self) -> Beacons {
         Beacons {
@@ -353,6 +360,22 @@ mod tests {
         let honest = Beacon { report: Report { busy_flows: 1, ..Report::default() }, ..beacon(2) };
         assert!(takes(&mut ear, at(200), &honest.encode(None)));
         assert_eq!((ear.table.heard(), ear.table.neighbourhood(at(200)).terminals()), (1, 2));
+    }
+
+    #[test]
+    fn another_configuration_goes_on_with_the_counts() {
+        let new = || Hearing::new(&BeaconConfig::default()).expect("no key");
+        let mut before = new();
+        (before.sent, before.unsent) = (5, 2);
+        before.ear.table.reject(Reject::Group);
+        let clocks = Clocks { now: Time::ZERO, wall_ns: 1 };
+        before.ear.hear(clocks, PeerId(1), IpAddr::from([10, 77, 0, 2]), &beacon(2).encode(None)).expect("heard");
+        let mut now = new();
+        now.ear.table.reject(Reject::Group);
+        now.ear.table.reject(Reject::Version);
+        now.count_on(&before);
+        assert_eq!(now.beacons(), Beacons { sent: 5, unsent: 2, heard: 1, rejected: 3 });
+        assert_eq!((now.rejections().of(Reject::Group), now.rejections().of(Reject::Version)), (2, 1));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! it go whatever ends its holder: a file that a killed agent has left behind means nothing. An agent that stops in order removes it.
 
 use crate::interface::Interface;
+use crate::status::FOLDER;
 use anyhow::{Context, Result, anyhow, bail};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -14,9 +15,6 @@ use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-
-/// Where the locks are.
-const FOLDER: &str = "/run/lasthop";
 
 /// What only one agent may do on an interface.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +60,7 @@ impl Drop for OnlyOne {
 }
 
 /// Makes the folder if there is none, and looks whether others could meddle in it.
-fn make_folder(folder: &Path) -> Result<()> {
+pub(crate) fn make_folder(folder: &Path) -> Result<()> {
     match DirBuilder::new().mode(0o755).create(folder) {
         // Whatever the umask.
         Ok(()) => fs::set_permissions(folder, Permissions::from_mode(0o755))?,

@@ -4,16 +4,22 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-/// Processes that have a UDP port of this network namespace, in words.
-#[derive(Debug)]
+/// A UDP port of this network namespace is taken. Who has it is looked for when this is displayed, by the thread that displays it: that
+/// walks through the descriptors of all processes, so only what is said is displayed.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
     port: u16,
-    by: String,
 }
 
 impl Taken {
-    /// Looks who has it now.
-    pub(crate) fn look(port: u16) -> Self {
+    /// This port is.
+    pub(crate) const fn new(port: u16) -> Self {
+        Self { port }
+    }
+
+    /// The processes that have it now, in words.
+    fn by(self) -> String {
+        let port = self.port;
         let sockets = ["udp", "udp6"].into_iter().flat_map(|table| {
             // Of the calling thread: /proc/net is the network namespace of the process's first thread.
             sockets_of(&fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default(), port)
@@ -27,13 +33,13 @@ impl Taken {
             })
             .collect();
         by.dedup();
-        Self { port, by: if by.is_empty() { "another process".to_owned() } else { by.join(" and ") } }
+        if by.is_empty() { "another process".to_owned() } else { by.join(" and ") }
     }
 }
 
 impl fmt::Display for Taken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "UDP port {} is taken by {}", self.port, self.by)
+        write!(f, "UDP port {} is taken by {}", self.port, self.by())
     }
 }
 

@@ -14,6 +14,7 @@ use crate::interface::Interface;
 use crate::port::Taken;
 use anyhow::{Context, Result, ensure};
 use nix::errno::Errno;
+use nix::libc;
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockProtocol, SockType, SockaddrIn, SockaddrIn6, bind, setsockopt, socket, sockopt,
 };
@@ -193,7 +194,7 @@ impl Family {
             self.open = Some(match Open::new(interface, destination)? {
                 Some(open) => open,
                 None => {
-                    let taken = Taken::look(port);
+                    let taken = Taken::new(port);
                     let beside = Open::beside(interface, destination);
                     if let (Ok(_), Some(more)) = (&beside, self.taken_calm.may_say(now)) {
                         warn!("{taken}, so peers are heard over {} by a raw socket: end that process{more}", self.name);
@@ -225,6 +226,7 @@ impl Open {
             socket.set_multicast_loop_v6(false).context("cannot switch IPV6_MULTICAST_LOOP off")?;
         }
         let raw = make(interface, destination, SockType::Raw, Some(SockProtocol::Udp))?;
+        only_port(&raw, destination)?;
         bind_to(&raw, destination)?;
         // std has no type for raw sockets; this one receives, which is the same for both.
         let raw = UdpSocket::from(raw);
@@ -271,6 +273,38 @@ fn make(interface: &Interface, to: SocketAddr, kind: SockType, protocol: Option<
         SocketAddr::V6(_) => {}
     }
     Ok(socket)
+}
+
+/// A classic BPF program that looks at each packet before it is queued: socket(7).
+#[derive(Clone, Copy, Debug)]
+struct AttachFilter;
+
+nix::setsockopt_impl!(
+    AttachFilter,
+    libc::SOL_SOCKET,
+    libc::SO_ATTACH_FILTER,
+    libc::sock_fprog,
+    sockopt::SetStruct<'_, libc::sock_fprog>
+);
+
+/// Has the kernel drop what comes to other ports, which would wake the agent for nothing.
+fn only_port(raw: &OwnedFd, to: SocketAddr) -> Result<()> {
+    let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
+    // The packet begins as it does in `Open::datagram`: IPv4 with its header, whose length goes into X; IPv6 without.
+    let header = match to {
+        SocketAddr::V4(_) => step(libc::BPF_LDX | libc::BPF_B | libc::BPF_MSH, 0, 0, 0),
+        SocketAddr::V6(_) => step(libc::BPF_LDX | libc::BPF_W | libc::BPF_IMM, 0, 0, 0),
+    };
+    let mut program = [
+        header,
+        step(libc::BPF_LD | libc::BPF_H | libc::BPF_IND, 0, 0, 2), // the UDP header's destination port
+        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, to.port().into()),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, u32::MAX), // all of it
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, 0),        // nothing
+    ];
+    // The kernel copies it.
+    let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+    setsockopt(raw, AttachFilter, &filter).context("cannot set SO_ATTACH_FILTER")
 }
 
 /// `None`: the address is taken.

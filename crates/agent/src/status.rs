@@ -5,14 +5,17 @@
 //! interface takes its place.
 
 use crate::config::Mode;
-use anyhow::{Context, Result, ensure};
+use crate::only_one::make_folder;
+use anyhow::{Context, Result};
 use control::policy::PolicyName;
+use nix::fcntl::{Flock, FlockArg};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, socket};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -37,6 +40,9 @@ pub struct Status {
     pub pid: u32,
     /// The managed interface.
     pub interface: String,
+    /// Whether it can see and control connections now; not while it cannot work on the interface, as its log says, and tries again.
+    #[serde(default = "is_loaded")]
+    pub loaded: bool,
     /// The mode in which it runs, which is a lesser one than asked for where the kernel cannot do it.
     pub mode: Mode,
     /// What decides.
@@ -69,6 +75,11 @@ pub struct Status {
     pub free_mbps: Option<f64>,
 }
 
+/// Agents before this key said nothing of it.
+const fn is_loaded() -> bool {
+    true
+}
+
 impl Status {
     /// What the host gets under control over what it got while free; `None`: not under control, or one of both is not known.
     pub fn gain_ratio(&self) -> Option<f64> {
@@ -77,6 +88,9 @@ impl Status {
     }
 
     fn control(&self) -> String {
+        if !self.loaded {
+            return "not loaded: nothing is seen or controlled, and the agent tries again; its log says why".to_owned();
+        }
         let would = if self.mode == Mode::Advise { "would be " } else { "" };
         let because = self.reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"));
         match (self.mode, self.control_since_s) {
@@ -159,29 +173,31 @@ impl StatusSocket {
     /// `agent-IF.sock` in this folder, which is made if it is absent. Where an agent that lives has it (of another network
     /// namespace, or one that only observes), `agent-IF-PID.sock`.
     pub(crate) fn open(folder: &Path, interface: &str) -> Result<Self> {
-        let making = || format!("cannot make the folder {}", folder.display());
-        match fs::DirBuilder::new().mode(0o755).create(folder) {
-            // Whatever the umask.
-            Ok(()) => fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).with_context(making)?,
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error).with_context(making),
-            Err(_) => {}
+        make_folder(folder)?;
+        // Who has the lock may remove what is stale. Nobody waits for it.
+        if let Ok(lock) = File::open(folder).map(|folder| Flock::lock(folder, FlockArg::LockExclusiveNonblock))
+            && lock.is_ok()
+        {
+            remove_stale(folder);
         }
-        let found = fs::symlink_metadata(folder).with_context(making)?;
-        let ours = found.is_dir() && found.uid() == nix::unistd::geteuid().as_raw() && found.mode() & 0o022 == 0;
-        ensure!(ours, "{} is no folder that only its owner, this user, may write to", folder.display());
-        remove_stale(folder);
-        let names = [format!("agent-{interface}.sock"), format!("agent-{interface}-{}.sock", std::process::id())];
-        let mut bound = Err(ErrorKind::AddrInUse.into());
+        let binding = || format!("cannot make a socket in {}", folder.display());
+        // It gets its name once it listens: no socket of that name refuses connections unless its agent is gone.
+        let process = std::process::id();
+        let unnamed = folder.join(format!(".{interface}-{process}"));
+        let _ = fs::remove_file(&unnamed);
+        let listener = UnixListener::bind(&unnamed).with_context(binding)?;
+        let names = [format!("agent-{interface}.sock"), format!("agent-{interface}-{process}.sock")];
+        let mut named = Err(ErrorKind::AlreadyExists.into());
         for path in names.map(|name| folder.join(name)) {
-            bound = UnixListener::bind(&path).map(|listener| (listener, path));
-            if !bound.as_ref().is_err_and(|error| error.kind() == ErrorKind::AddrInUse) {
+            named = fs::set_permissions(&unnamed, fs::Permissions::from_mode(0o660))
+                .and_then(|()| fs::hard_link(&unnamed, &path))
+                .map(|()| path);
+            if !named.as_ref().is_err_and(|error| error.kind() == ErrorKind::AlreadyExists) {
                 break;
             }
         }
-        let binding = || format!("cannot make a socket in {}", folder.display());
-        let (listener, path) = bound.with_context(binding)?;
-        let socket = Self { listener, path, interface: interface.to_owned() };
-        fs::set_permissions(&socket.path, fs::Permissions::from_mode(0o660)).with_context(binding)?;
+        let _ = fs::remove_file(&unnamed);
+        let socket = Self { listener, path: named.with_context(binding)?, interface: interface.to_owned() };
         socket.listener.set_nonblocking(true).with_context(binding)?;
         Ok(socket)
     }
@@ -227,10 +243,18 @@ fn sockets(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(sockets)
 }
 
+/// Connects without waiting: where more wait already than are queued (a stopped agent), that is `WouldBlock`.
+fn connect(path: &Path) -> std::io::Result<UnixStream> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+    nix::sys::socket::connect(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
+    Ok(socket.into())
+}
+
 /// Removes what killed agents have left: their sockets refuse connections.
 fn remove_stale(folder: &Path) {
     for path in sockets(folder).unwrap_or_default() {
-        if UnixStream::connect(&path).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
+        if connect(&path).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
             let _ = fs::remove_file(&path);
         }
     }
@@ -244,12 +268,13 @@ pub fn ask_agents(folder: &Path) -> Result<Vec<Result<Status>>> {
     let sockets = sockets(folder).with_context(|| format!("cannot look for agents in {}", folder.display()))?;
     let ask = |path: PathBuf| {
         let asking = || format!("the agent at {} does not answer", path.display());
-        let mut stream = match UnixStream::connect(&path) {
+        let mut stream = match connect(&path) {
             Err(error) if [ErrorKind::ConnectionRefused, ErrorKind::NotFound].contains(&error.kind()) => return None,
             connected => connected.with_context(asking),
         };
         let status = stream.as_mut().map_err(|error| anyhow::anyhow!("{error:#}")).and_then(|stream| {
             let mut line = String::new();
+            stream.set_nonblocking(false).with_context(asking)?;
             stream.set_read_timeout(Some(ANSWERED_WITHIN)).with_context(asking)?;
             stream.take(LINE_BYTES_MOST).read_to_string(&mut line).with_context(asking)?;
             serde_json::from_str(&line).with_context(asking)
@@ -262,12 +287,14 @@ pub fn ask_agents(folder: &Path) -> Result<Vec<Result<Status>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::MetadataExt;
 
     fn status() -> Status {
         Status {
             version: "1.2.3".to_owned(),
             pid: 77,
             interface: "wlan0".to_owned(),
+            loaded: true,
             mode: Mode::Control,
             policy: PolicyName::Lasthop,
             access_point: Some("gateway 192.168.1.1".to_owned()),
@@ -306,6 +333,8 @@ mod tests {
         assert_eq!(gain(free), "  gain     not known yet; 2.40 Mb/s now, 2.00 Mb/s while free");
         let observed = Status { mode: Mode::Observe, control_since_s: None, ..status() };
         assert!(observed.to_string().contains("\n  control  never, in mode observe\n"));
+        let unloaded = Status { loaded: false, ..status() };
+        assert!(unloaded.to_string().contains("\n  control  not loaded: "), "{unloaded}");
         let advised = Status { mode: Mode::Advise, ..status() };
         assert!(advised.to_string().contains("\n  control  would be on, since 2 min 5 s: all agree\n"));
     }
@@ -374,10 +403,26 @@ mod tests {
     }
 
     #[test]
+    fn a_stopped_agent_whose_queue_is_full_keeps_its_socket_and_holds_up_nobody() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path().join("lasthop");
+        let stopped = StatusSocket::open(&folder, "wlan0").expect("a socket");
+        let mut waiting = Vec::new();
+        while let Ok(one) = connect(&stopped.path) {
+            waiting.push(one);
+        }
+        let next = StatusSocket::open(&folder, "eth0").expect("a socket");
+        assert_eq!(sockets(&folder).expect("readable"), [next.path.clone(), stopped.path.clone()]);
+        drop(next);
+        let told = ask_agents(&folder).expect("readable");
+        assert!(matches!(&told[..], [Err(error)] if error.to_string().contains("does not answer")), "{told:?}");
+    }
+
+    #[test]
     fn a_folder_that_others_may_write_to_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).expect("it is ours");
         let error = StatusSocket::open(folder.path(), "wlan0").expect_err("refused").to_string();
-        assert!(error.contains("only its owner"), "{error}");
+        assert!(error.contains("nobody else can write in, and it has mode 777"), "{error}");
     }
 }

@@ -113,6 +113,39 @@ fn a_port_that_somebody_has_taken_makes_the_agent_neither_deaf_nor_mute_and_he_i
 }
 
 #[test]
+fn broadcasts_to_other_ports_do_not_wake_an_agent_whose_port_is_taken() {
+    if !root() {
+        return;
+    }
+    let _alone = ONE_AT_A_TIME.lock();
+    let (a, b) = two_hosts();
+    let taken = squat(&a, SocketAddrV4::new([0, 0, 0, 0].into(), 29470).into(), false);
+    let agent = AgentProcess::start(&a, Mode::Observe, "[beacon]\nipv6 = false\n");
+    let waits = || -> u64 {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", agent.process.id())).expect("it runs").flatten();
+        let waits = threads.map(|thread| {
+            let status = std::fs::read_to_string(thread.path().join("status")).expect("it runs");
+            let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            line.expect("Linux says so").trim().parse::<u64>().expect("a number")
+        });
+        waits.sum()
+    };
+    let before = waits();
+    b.run(|| {
+        let socket = std::net::UdpSocket::bind("10.77.0.2:0").expect("an address");
+        socket.set_broadcast(true).expect("allowed");
+        for _ in 0..2000 {
+            socket.send_to(b"not for the agents", "10.77.0.255:29471").expect("the link is up");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+    });
+    // Ticks, looks at the interface and the threads that write: some 10 a second.
+    let woken = waits() - before;
+    assert!(woken < 500, "{woken} times");
+    drop(taken);
+}
+
+#[test]
 fn a_socket_that_shares_the_port_takes_no_beacons_from_the_agent() {
     if !root() {
         return;

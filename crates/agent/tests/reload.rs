@@ -73,6 +73,30 @@ fn what_is_not_accepted_changes_nothing() {
 }
 
 #[test]
+fn a_mode_that_cannot_be_loaded_leaves_the_agent_with_the_one_that_it_had() {
+    let fake = fake(vec![sample(7, 100, 100)]);
+    let agent = Running::start(Config { mode: Mode::Advise, ..config("fixed") }, fake.clone());
+    agent.wait_for_tick("an advice", |tick| tick.flows[0].advised.is_some());
+    fake.lock().expect("no panic").refuses = vec![Mode::Control];
+    agent.reload(Ok(config("fixed")));
+    wait_for("both to be tried", || (fake.lock().expect("no panic").loaded_for.len() == 3).then_some(()));
+    agent.wait_for_tick("an advice still", |tick| tick.flows[0].advised == Some(Bound::at_most(64)));
+    let status = agent.status();
+    assert_eq!((status.mode, status.loaded), (Mode::Advise, true));
+    // Where the old one cannot be had any more either, the status says so, and the agent tries again.
+    fake.lock().expect("no panic").refuses = vec![Mode::Control, Mode::Advise];
+    agent.reload(Ok(config("fixed")));
+    wait_for("the status", || Some(agent.status()).filter(|status| !status.loaded));
+    fake.lock().expect("no panic").refuses = Vec::new();
+    agent.wait_for_tick("an advice again", |tick| tick.flows.first().is_some_and(|flow| flow.advised.is_some()));
+    assert!(agent.status().loaded);
+    agent.stop().0.expect("a clean stop");
+    let modes: Vec<_> = fake.lock().expect("the agent is gone").loaded_for.iter().map(|(_, mode)| *mode).collect();
+    assert_eq!(modes[..3], [Mode::Advise, Mode::Control, Mode::Advise]);
+    assert_eq!(modes.last(), Some(&Mode::Advise));
+}
+
+#[test]
 fn what_needs_a_restart_stays_as_it_was() {
     let fake = fake(vec![sample(7, 100, 100)]);
     let agent = Running::start(config("fixed"), fake.clone());

@@ -512,6 +512,14 @@ impl PeerTable {
         cause
     }
 
+    /// Goes on with the counts of the table whose place this one takes.
+    pub fn count_on(&mut self, before: &Self) {
+        self.heard += before.heard;
+        for (cause, count) in before.rejections.iter() {
+            *self.rejections.0.entry(cause).or_default() += count;
+        }
+    }
+
     /// Those who have not aged out.
     pub fn neighbourhood(&mut self, now: Time) -> Neighbourhood {
         let hosts = self.crowd(now).hosts;

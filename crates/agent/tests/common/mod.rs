@@ -135,6 +135,8 @@ pub struct Fake {
     pub asked: usize,
     pub stalls: Duration,
     pub loaded_for: Vec<(String, Mode)>,
+    /// Modes for which no stack can be loaded.
+    pub refuses: Vec<Mode>,
     pub adoptions: usize,
     pub bounds: Vec<Applied>,
     pub releases: usize,
@@ -297,7 +299,10 @@ impl Running {
         let status_folder = folder.path().join("lasthop");
         let thread = thread::spawn(move || {
             let mut loader = |_: &Config, interface: &Interface, mode: Mode| {
-                fake.lock().expect("no test panics with it").loaded_for.push((interface.name.clone(), mode));
+                let mut of_test = fake.lock().expect("no test panics with it");
+                of_test.loaded_for.push((interface.name.clone(), mode));
+                anyhow::ensure!(!of_test.refuses.contains(&mode), "another agent does that already");
+                drop(of_test);
                 let name = (mode == Mode::Control).then(|| "lasthop".to_owned());
                 Ok(Loaded {
                     stack: Box::new(FakeStack(Arc::clone(&fake), name)),
