@@ -117,7 +117,8 @@ impl Status {
             Some([least, most]) => format!(", paced at {least:.2} to {most:.2} Mb/s"),
             None => String::new(),
         };
-        format!("{rate}; {} of {} connections bounded{windows}{paces}", self.bounded, self.connections)
+        let would = if self.mode == Mode::Advise { "would be " } else { "" };
+        format!("{rate}; {} of {} connections {would}bounded{windows}{paces}", self.bounded, self.connections)
     }
 
     fn gain(&self) -> String {
@@ -337,6 +338,7 @@ mod tests {
         assert!(unloaded.to_string().contains("\n  control  not loaded: "), "{unloaded}");
         let advised = Status { mode: Mode::Advise, ..status() };
         assert!(advised.to_string().contains("\n  control  would be on, since 2 min 5 s: all agree\n"));
+        assert!(advised.to_string().contains("; 2 of 5 connections would be bounded, windows"), "{advised}");
     }
 
     /// Answers as an agent does, until all of these have asked.

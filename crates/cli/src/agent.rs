@@ -132,7 +132,7 @@ fn status(folder: &Path, json: bool) -> Result<ExitCode> {
     let agents = agent::status::ask_agents(folder)?;
     if agents.is_empty() {
         crate::tell(format_args!(
-            "no agent runs on this machine that can be asked (no socket of one in {})",
+            "no agent runs on this machine that can be asked (none answers on a socket in {})",
             folder.display()
         ));
     }
