@@ -33,6 +33,7 @@ mod tests {
             up: true,
             broadcast: Some(Ipv4Addr::new(10, 77, 0, 255)),
             has_ipv6_link_local: false,
+            own_addresses: Vec::new(),
             gateway: Some(gateway),
         };
         assert_eq!(wired(&interface, Some("office")), Some(Label::Name("office".to_owned())));

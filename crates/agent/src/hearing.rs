@@ -53,6 +53,8 @@ pub(crate) struct Hearing {
 struct Ear {
     receiver: Receiver,
     table: PeerTable,
+    /// Of this host: who speaks from them is this agent, or another user of the machine.
+    own_addresses: Vec<IpAddr>,
     deaf_until: Time,
     calm: Calm,
 }
@@ -93,6 +95,7 @@ impl Hearing {
 
     /// Follows the interface's addresses.
     pub(crate) fn refresh(&mut self, now: Time, interface: Option<&Interface>) {
+        self.ear.own_addresses = interface.map(|interface| interface.own_addresses.clone()).unwrap_or_default();
         self.sockets.refresh(now, interface);
     }
 
@@ -200,7 +203,7 @@ impl Ear {
     fn new(key: Option<GroupKey>, limits: Limits) -> Self {
         let limits = Limits { authenticated: key.is_some(), ..limits };
         let (receiver, table) = (Receiver::new(Label::Link.id(), key), PeerTable::new(limits));
-        Self { receiver, table, deaf_until: Time::ZERO, calm: Calm::each_minute() }
+        Self { receiver, table, own_addresses: Vec::new(), deaf_until: Time::ZERO, calm: Calm::each_minute() }
     }
 
     /// Whether the sockets are left alone for now.
@@ -234,10 +237,13 @@ impl Ear {
         from: IpAddr,
         datagram: &[u8],
     ) -> Result<(), Reject> {
-        let Self { receiver, table, .. } = self;
+        let Self { receiver, table, own_addresses, .. } = self;
+        if own_addresses.contains(&from) {
+            return Ok(()); // a broadcast comes back to its sender, whoever on this host that is
+        }
         let beacon = receiver.on_datagram(wall_ns, datagram).map_err(|cause| table.reject(cause))?;
         if beacon.sender == own {
-            return Ok(()); // a broadcast comes back to its sender
+            return Ok(()); // its own, from an address that is not known yet
         }
         table.on_report(now, from, beacon.sender, beacon.interval, beacon.report)
     }
@@ -376,6 +382,28 @@ mod tests {
         now.count_on(&before);
         assert_eq!(now.beacons(), Beacons { sent: 5, unsent: 2, heard: 1, rejected: 3 });
         assert_eq!((now.rejections().of(Reject::Group), now.rejections().of(Reject::Version)), (2, 1));
+    }
+
+    #[test]
+    fn who_speaks_from_an_address_of_this_host_is_no_peer() {
+        let (own, other) = (IpAddr::from([10, 77, 0, 1]), IpAddr::from([10, 77, 0, 2]));
+        let mut ear = Ear::new(None, Limits::default());
+        ear.own_addresses = vec![own];
+        let clocks = Clocks { now: Time::ZERO, wall_ns: 1 };
+        let heard = [(own, 2), (other, 3)].map(|(from, sender)| {
+            assert_eq!(ear.hear(clocks, PeerId(1), from, &beacon(sender).encode(None)), Ok(()));
+            ear.table.heard()
+        });
+        assert_eq!(heard, [0, 1]);
+    }
+
+    #[test]
+    fn the_addresses_of_this_host_are_known() {
+        let interface = Interface::find(Some("lo")).expect("every network namespace has it");
+        let mut hearing =
+            Hearing::new(&BeaconConfig { ipv4: false, ipv6: false, ..BeaconConfig::default() }).expect("no key");
+        hearing.refresh(Time::ZERO, Some(&interface));
+        assert!(hearing.ear.own_addresses.contains(&IpAddr::from([127, 0, 0, 1])));
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub struct Interface {
     pub broadcast: Option<Ipv4Addr>,
     /// Whether it has an IPv6 link-local address, the source of its multicasts.
     pub has_ipv6_link_local: bool,
+    /// The addresses that a process of this host may send from: all of the host's, but of the link-local ones only this interface's.
+    pub own_addresses: Vec<IpAddr>,
     /// The next hop of its default route, IPv4's before IPv6's; `None`: it has none, or one without a next hop.
     pub gateway: Option<IpAddr>,
 }
@@ -43,13 +45,32 @@ impl Interface {
 
     fn with_name(name: String) -> Option<Self> {
         let index = if_nametoindex(name.as_str()).ok()?;
-        let mut interface = Self { name, index, up: false, broadcast: None, has_ipv6_link_local: false, gateway: None };
+        let mut interface = Self {
+            name,
+            index,
+            up: false,
+            broadcast: None,
+            has_ipv6_link_local: false,
+            own_addresses: Vec::new(),
+            gateway: None,
+        };
         let routes = default_routes()
             .into_iter()
             .map(|routes| routes.into_iter().filter(|route| route.interface == interface.name).collect());
         interface.gateway = lowest_metric(routes).and_then(|route| route.gateway);
         let Ok(addresses) = getifaddrs() else { return Some(interface) };
-        for entry in addresses.filter(|entry| entry.interface_name == interface.name) {
+        for entry in addresses {
+            let is_this = entry.interface_name == interface.name;
+            let own = entry.address.as_ref().and_then(|address| {
+                let ipv4 = address.as_sockaddr_in().map(|address| IpAddr::from(address.ip()));
+                let ipv6 = || address.as_sockaddr_in6().map(|address| address.ip());
+                let ipv6 = || ipv6().filter(|ip| is_this || !ip.is_unicast_link_local()).map(IpAddr::from);
+                ipv4.or_else(ipv6)
+            });
+            interface.own_addresses.extend(own);
+            if !is_this {
+                continue;
+            }
             interface.up |= entry.flags.contains(InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING);
             let ipv4 = |address: Option<SockaddrStorage>| Some(address?.as_sockaddr_in()?.ip());
             if let (None, Some(address)) = (interface.broadcast, ipv4(entry.address)) {

@@ -434,6 +434,7 @@ mod tests {
                 up: true,
                 broadcast: None,
                 has_ipv6_link_local: false,
+                own_addresses: Vec::new(),
                 gateway: None,
             };
             let (radio, label) = (radio(&self.link), self.label.as_ref());

@@ -91,6 +91,7 @@ mod tests {
             up: true,
             broadcast: None,
             has_ipv6_link_local: false,
+            own_addresses: Vec::new(),
             gateway: None,
         }
     }

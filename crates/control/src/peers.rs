@@ -7,8 +7,9 @@
 //!   longer, is forgotten, after [`LONGEST_AGE_OUT`] (60 s) at the latest;
 //! - at most `identities` peers are remembered (256), whoever invents more is not heard; but a busy peer takes the place
 //!   of an idle one, so that nobody is kept from being counted by those who do not count;
-//! - without a group key each source address speaks for one identity, and an identity has one address of each family;
-//! - each identity, and all together, are heard at a limited rate;
+//! - without a group key each source address speaks for one identity, and an identity has one address of each family, the
+//!   second of which it shows within [`TOGETHER`] of the first;
+//! - each identity over each address family, and all together, are heard at a limited rate;
 //! - everything that is not heard is counted by its cause.
 //!
 //! The number of terminals n counts this host and every peer that reports a busy connection.
@@ -30,6 +31,10 @@ pub const REMEMBERED: Span = Span::from_secs(60);
 /// Without a group key a source address that takes another identity keeps it for so long: a host that restarts does, and one that
 /// invents identities counts as one host.
 pub const CHANGE: Span = Span::from_secs(2);
+
+/// Without a group key an identity that is heard over one address family may show its address of the other for so long: a host sends
+/// over both at once. Later anybody could join in whose address is of the other family.
+pub const TOGETHER: Span = Span::from_secs(1);
 
 /// The identity that a peer has chosen for itself, at random, when it started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -105,8 +110,8 @@ pub struct Limits {
     pub age_out: Span,
     /// At most so many peers are remembered.
     pub identities: usize,
-    /// Reports per second of one identity; as many may come at once. An honest peer sends 8 at most (two address families,
-    /// each every 0.3 s, and now and then at once).
+    /// Reports per second of one identity over one address family; as many may come at once. An honest peer sends 4 at most (every
+    /// 0.3 s, and now and then at once).
     pub per_peer_per_second: u32,
     /// Reports per second of all together; as many may come at once.
     pub total_per_second: u32,
@@ -196,11 +201,20 @@ struct Entry {
     announced: f64,
     /// Forgotten when not heard for this long.
     age_out: Span,
-    bucket: Bucket,
+    /// One for each address family: who speaks as this one over the other does not use this one's up.
+    buckets: [Bucket; 2],
     /// Without a group key: where it speaks from, over IPv4 and over IPv6.
-    addresses: [Option<IpAddr>; 2],
-    /// When it was first heard.
+    sources: [Option<Source>; 2],
+    /// When it was first heard, or again after it had aged out.
     met_at: Time,
+}
+
+/// An address that speaks for an identity.
+#[derive(Clone, Copy, Debug)]
+struct Source {
+    address: IpAddr,
+    /// Since when it speaks for this one.
+    bound_at: Time,
 }
 
 /// A token bucket that holds one second's worth, in tokens of 1/10^9.
@@ -315,7 +329,7 @@ impl Default for Limits {
         Self {
             age_out: Span::from_secs(2),
             identities: 256,
-            per_peer_per_second: 20, // three times what an honest peer sends
+            per_peer_per_second: 20, // five times what an honest peer sends
             total_per_second: 2000,  // 256 honest peers send 1707; a broadcast takes the air some 0.5 ms or more
             authenticated: false,
         }
@@ -411,7 +425,6 @@ impl PeerTable {
         let missed = u128::from(interval.as_nanos()) * 2_000_000_000 / u128::from(INTERVAL_OF_2_S.as_nanos());
         let missed = Span::from_nanos(u64::try_from(missed).unwrap_or(u64::MAX));
         let age_out = missed.max(self.limits.age_out).min(LONGEST_AGE_OUT);
-        let bucket = Bucket::full(self.limits.per_peer_per_second, now);
         let since = *self.since.get_or_insert(now);
         let mut first = Entry {
             report,
@@ -421,43 +434,47 @@ impl PeerTable {
             heard: -1.0,
             announced: 0.0,
             age_out,
-            bucket,
-            addresses: [None; 2],
+            buckets: [Bucket::full(self.limits.per_peer_per_second, now); 2],
+            sources: [None; 2],
             met_at: now,
         };
         (first.missed_before, first.heard_at) = (first.due_since_heard(now, interval), now);
         let entry = self.peers.entry(id).or_insert(first);
-        if !entry.bucket.take(now) {
+        let family = family(from);
+        if !entry.buckets[family].take(now) {
             return Err(self.reject(Reject::PeerRate));
         }
         let (heard, announced) = (entry.heard + 1.0, entry.announced + entry.due_since_heard(now, interval));
-        *entry = Entry { report, heard_at: now, interval, heard, announced, age_out, ..*entry };
-        if !self.limits.authenticated {
-            entry.addresses[family(from)] = Some(from);
+        let met_at = if entry.has_aged_out(now) { now } else { entry.met_at };
+        *entry = Entry { report, heard_at: now, interval, heard, announced, age_out, met_at, ..*entry };
+        if !self.limits.authenticated && entry.sources[family].is_none_or(|source| source.address != from) {
+            entry.sources[family] = Some(Source { address: from, bound_at: now });
         }
         self.heard += 1;
         Ok(())
     }
 
-    /// Whether this address may speak for this identity. One that has had another for [`CHANGE`] gives that up.
+    /// Whether this address may speak for this identity. One that has spoken for another for [`CHANGE`] gives that up.
     fn check_address(&mut self, now: Time, from: IpAddr, id: PeerId) -> Result<(), Reject> {
         let family = family(from);
         if let Some(known) = self.peers.get(&id) {
-            match known.addresses[family] {
-                Some(address) if address == from => return Ok(()),
-                Some(_) if !known.has_aged_out(now) => return Err(Reject::Address),
-                _ => {}
+            let is_new_family = known.sources[family].is_none() && now.saturating_since(known.met_at) < TOGETHER;
+            match known.sources[family] {
+                Some(source) if source.address == from => return Ok(()),
+                _ if is_new_family || known.has_aged_out(now) => {}
+                _ => return Err(Reject::Address),
             }
         }
-        let other = self.peers.iter_mut().find(|(_, entry)| entry.addresses[family] == Some(from));
-        if let Some((&other, entry)) = other {
-            if now.saturating_since(entry.met_at) < CHANGE {
+        for (&other, entry) in &mut self.peers {
+            let Some(source) = entry.sources[family].filter(|source| source.address == from) else { continue };
+            if now.saturating_since(source.bound_at) < CHANGE {
                 return Err(Reject::Identities);
             }
-            entry.addresses[family] = None;
-            if entry.addresses == [None; 2] {
+            entry.sources[family] = None;
+            if entry.sources.iter().all(Option::is_none) {
                 self.peers.remove(&other);
             }
+            break;
         }
         Ok(())
     }
@@ -572,7 +589,7 @@ impl Entry {
     }
 }
 
-/// The place of an address in [`Entry::addresses`].
+/// The place of an address in [`Entry::sources`].
 fn family(address: IpAddr) -> usize {
     usize::from(address.is_ipv6())
 }

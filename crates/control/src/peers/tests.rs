@@ -310,6 +310,62 @@ fn a_host_that_speaks_over_ipv4_and_ipv6_is_one_peer_and_so_it_is_when_it_has_be
 }
 
 #[test]
+fn an_address_of_the_other_family_does_not_join_in_later() {
+    // The victim is known by one of its families, and the attacker has an address of the other, unforged.
+    let (four, six) = (IpAddr::from([10, 0, 0, 1]), "fe80::9".parse().expect("an address"));
+    for (victim, attacker) in [(four, six), (six, four)] {
+        let mut table = PeerTable::new(Limits::default());
+        let idle = Report { busy_flows: 0, ..BUSY };
+        assert_eq!(table.on_report(at(0), victim, PeerId(1), BASE, BUSY), Ok(()));
+        assert_eq!(table.on_report(at(900), victim, PeerId(1), BASE, BUSY), Ok(()));
+        for millisecond in 1000..3000 {
+            assert_eq!(table.on_report(at(millisecond), attacker, PeerId(1), BASE, idle), Err(Reject::Address));
+            if millisecond % 300 == 0 {
+                assert_eq!(table.on_report(at(millisecond), victim, PeerId(1), BASE, BUSY), Ok(()));
+            }
+            assert_eq!(table.neighbourhood(at(millisecond)).terminals(), 2);
+        }
+    }
+}
+
+#[test]
+fn a_host_that_comes_back_after_a_silence_may_show_both_addresses_again() {
+    let mut table = PeerTable::new(Limits::default());
+    let (four, six) = (IpAddr::from([10, 0, 0, 1]), "fe80::1".parse().expect("an address"));
+    assert_eq!(table.on_report(at(0), four, PeerId(1), BASE, BUSY), Ok(()));
+    assert_eq!(table.on_report(at(1500), six, PeerId(1), BASE, BUSY), Err(Reject::Address));
+    assert_eq!(table.on_report(at(3000), four, PeerId(1), BASE, BUSY), Ok(()));
+    assert_eq!(table.on_report(at(3001), six, PeerId(1), BASE, BUSY), Ok(()));
+    assert_eq!(table.on_report(at(9000), six, PeerId(1), BASE, BUSY), Ok(()));
+}
+
+#[test]
+fn who_speaks_as_a_peer_over_the_other_family_does_not_use_up_its_rate() {
+    let mut table = PeerTable::new(Limits::default());
+    let (victim, attacker) = (IpAddr::from([10, 0, 0, 1]), "fe80::9".parse().expect("an address"));
+    assert_eq!(table.on_report(at(0), victim, PeerId(1), BASE, BUSY), Ok(()));
+    // The attacker was quick enough to be taken for the peer's other address.
+    let mut attacks = |now| (0..100).filter(|_| table.on_report(now, attacker, PeerId(1), BASE, BUSY).is_ok()).count();
+    assert_eq!(attacks(at(100)), 20);
+    assert_eq!(attacks(at(300)), 4);
+    assert_eq!(table.on_report(at(300), victim, PeerId(1), BASE, BUSY), Ok(()));
+}
+
+#[test]
+fn an_address_does_not_hop_between_identities_that_were_met_long_ago() {
+    let mut table = PeerTable::new(Limits::default());
+    for id in 1..=3 {
+        assert_eq!(from(&mut table, at(0), [10, 0, 0, id], id.into()), Ok(()));
+    }
+    // All three have aged out, so another address may take one of them: one, every 2 s.
+    let hopper = "fe80::9".parse().expect("an address");
+    let heard: Vec<u64> =
+        (2000..8000).filter(|now| table.on_report(at(*now), hopper, PeerId(1 + now % 3), BASE, BUSY).is_ok()).collect();
+    let taken = heard.windows(2).filter(|pair| pair[0] % 3 != pair[1] % 3).count();
+    assert!((1..=2).contains(&taken), "{taken} times");
+}
+
+#[test]
 fn two_hundred_hosts_that_come_at_once_are_all_heard_at_once() {
     let mut table = PeerTable::new(Limits::default());
     for host in 0..200 {
