@@ -12,7 +12,7 @@
 //! 4. [`OLD`] is removed.
 //!
 //! What fails in 1 to 3 is undone at once. What a power failure or SIGKILL left half done is undone, or finished, when the
-//! folder is used the next time. The folder is locked (flock(2)) from before the run until the end: it has one writer.
+//! folder is used the next time, unless a file has come in the way since. The folder is locked (flock(2)) from before the run until the end: it has one writer.
 //!
 //! *What it leaves out*: it does not force data to the disk (fsync): after a power failure files may be short, which their
 //! SHA-256 shows.
