@@ -20,7 +20,7 @@
 use crate::tell;
 use anyhow::{Context, Result, bail, ensure};
 use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::{AT_FDCWD, Flock, FlockArg, RenameFlags, renameat2};
 use nix::sys::signal::SigSet;
 use report::ReportError;
 use serde::{Deserialize, Serialize};
@@ -392,7 +392,20 @@ fn rename(from: &Path, to: &Path, file: &str) -> io::Result<()> {
     if let Some(folder) = target.parent() {
         fs::create_dir_all(folder)?;
     }
-    fs::rename(from.join(file), target)
+    rename_to_free(&from.join(file), &target)
+}
+
+/// Moves a file to where nothing is: what somebody has put there in the meantime is an error, and stays (renameat2(2)).
+fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
+    match renameat2(AT_FDCWD, from, AT_FDCWD, to, RenameFlags::RENAME_NOREPLACE) {
+        // A file system that lacks the flag, such as NFS.
+        Err(Errno::EINVAL | Errno::ENOSYS) if to.symlink_metadata().is_err() => fs::rename(from, to),
+        Err(Errno::EEXIST | Errno::EINVAL | Errno::ENOSYS) => {
+            Err(io::Error::new(ErrorKind::AlreadyExists, format!("{} has come in the way", to.display())))
+        }
+        Err(error) => Err(error.into()),
+        Ok(()) => Ok(()),
+    }
 }
 
 fn rename_if_there(from: &Path, to: &Path, file: &str) -> io::Result<()> {
@@ -404,5 +417,22 @@ fn remove(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_has_come_in_the_way_stays() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (from, to) = (folder.path().join("ours"), folder.path().join("mine"));
+        fs::write(&from, "ours").and_then(|()| fs::write(&to, "mine")).expect("two files");
+        let error = rename_to_free(&from, &to).expect_err("it is in the way");
+        assert!(error.to_string().contains("mine has come in the way"), "{error}");
+        assert_eq!(fs::read_to_string(&to).expect("it stays"), "mine");
+        fs::remove_file(&to).and_then(|()| rename_to_free(&from, &to)).expect("the way is free");
+        assert_eq!(fs::read_to_string(&to).expect("it has moved"), "ours");
     }
 }

@@ -7,6 +7,7 @@ use crate::out_folder::Kind;
 use crate::progress::Progress;
 use crate::real_time::{MOST_REPEATS, until_not_late};
 use crate::runs::{Habitat, claim, jobs, keep, tell_ineffective};
+use crate::warmup::tell_of_short_warmups;
 use crate::{COULD_NOT_RUN, FAILED, Interrupted, build, parallel, say, stop_on_signals, tell};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -117,6 +118,7 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
     }
     tell_ineffective(&study.ineffective_keys(&planned));
     let scenarios = planned.iter().map(|run| &run.scenario).collect();
+    tell_of_short_warmups(planned.iter().map(|run| &run.scenario));
     let jobs = jobs(hosts, arguments.jobs);
     Load { scenarios, jobs: jobs.get(), hosts, series: false }.check()?;
     let out = claim(arguments.out.as_deref(), Kind::Study, || report::study_files(&study))?;

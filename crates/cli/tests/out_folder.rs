@@ -360,7 +360,18 @@ fn what_a_killed_process_left_half_done_is_undone_or_finished() {
     }
     fs::create_dir(path(".lasthop-new")).expect("a folder");
     refused(&compare(folder.path(), &[]), &["the result of a run"]);
-    assert!(everything(folder.path()) == everything(other.path()), "the new result is there, and nothing else");
+    let second = everything(other.path());
+    assert!(everything(folder.path()) == second, "the new result is there, and nothing else");
+    // Killed when the earlier result was half back, after a new one with the same files.
+    for (number, file) in files.iter().enumerate() {
+        fs::create_dir_all(path(&format!(".lasthop-new/{file}")).parent().expect("a folder")).expect("a folder");
+        fs::copy(path(file), path(&format!(".lasthop-new/{file}"))).expect("a copy");
+        if number < files.len() / 2 {
+            moved(file, &format!(".lasthop-old/{file}"));
+        }
+    }
+    refused(&compare(folder.path(), &[]), &["the result of a run"]);
+    assert!(everything(folder.path()) == second, "the earlier result is back, and nothing else");
 }
 
 #[test]

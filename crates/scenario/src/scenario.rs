@@ -255,6 +255,12 @@ impl Scenario {
         }
         let (duration_s, warmup_s) = (float(&document.table, "duration_s"), float(&document.table, "warmup_s"));
         if warmup_s >= duration_s {
+            // The one that was changed last is the one to blame: an override of the duration, not the file's line.
+            let changed = |key| document.override_of(&top.key(key)).is_some();
+            if changed("duration_s") && !changed("warmup_s") {
+                let problem = format!("a run of {duration_s} s has nothing left after warmup_s = {warmup_s}");
+                return Err(document.error(&top.key("duration_s"), problem, "a number above warmup_s"));
+            }
             let problem = format!("{warmup_s} leaves nothing of a run of {duration_s} s");
             return Err(document.error(&top.key("warmup_s"), problem, "a number from 0, below duration_s"));
         }

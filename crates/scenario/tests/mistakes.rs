@@ -101,6 +101,11 @@ fn a_warm_up_that_leaves_nothing_is_refused() {
         message("warmup_s = 5", "warmup_s = 20"),
         "good.toml:3: warmup_s: 20 leaves nothing of a run of 20 s; accepted: a number from 0, below duration_s"
     );
+    assert_eq!(
+        override_message("duration_s=5"),
+        "`duration_s=5` on good.toml: duration_s: a run of 5 s has nothing left after warmup_s = 5; accepted: a number above \
+         warmup_s"
+    );
 }
 
 #[test]
