@@ -1,5 +1,7 @@
 //! The command line as a user meets it: what it says to nonsense, and its exit codes.
 
+mod common;
+
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs;
@@ -162,8 +164,7 @@ fn cases_need_labels_of_their_own_and_leave_the_seed_alone() {
 #[test]
 fn a_congestion_control_that_the_kernel_lacks_is_found_before_the_first_run() {
     if !nix::unistd::geteuid().is_root() {
-        eprintln!("skipped: kernel hosts need root");
-        return;
+        return common::skip("kernel hosts need root");
     }
     let output = lasthop(&[
         "compare",
@@ -179,8 +180,7 @@ fn a_congestion_control_that_the_kernel_lacks_is_found_before_the_first_run() {
 #[test]
 fn a_folder_that_cannot_be_written_is_found_before_the_run() {
     if !nix::unistd::geteuid().is_root() {
-        eprintln!("skipped: kernel hosts need root");
-        return;
+        return common::skip("kernel hosts need root");
     }
     let output = lasthop(&["run", &scenario("ten-uploads.toml"), "--out", "/proc/nowhere"]);
     refused(&output, &["/proc/nowhere"]);

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{can_run, lasthop, on_kernel_hosts, only_late, result, say, undisturbed, valid_run};
+use common::{can_run, lasthop, on_kernel_hosts, only_late, result, say, skip, undisturbed, valid_run};
 use lasthop_scenario::RunResult;
 use lasthop_scenario::study::{StudyResult, Verdict};
 use std::collections::BTreeSet;
@@ -261,8 +261,7 @@ fn iperf3_sends_as_much_as_our_own_traffic() {
         return;
     }
     if Command::new("iperf3").arg("--version").output().is_err() {
-        eprintln!("skipped: iperf3 is not installed");
-        return;
+        return skip("iperf3 is not installed");
     }
     let goodput = |traffic: &str| {
         let set =

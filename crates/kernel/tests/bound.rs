@@ -139,7 +139,7 @@ fn a_lease_lapses_by_itself_and_cubics_clock_starts_anew() {
             Err(why) => eprintln!("tried again: {why}"),
         }
     }
-    eprintln!("skipped: this machine is too busy to see CUBIC's clock start anew");
+    panic!("three times this machine was too busy to see CUBIC's clock start anew");
 }
 
 /// What the machine did not let this test see, if it did not.

@@ -4,24 +4,31 @@
 use lasthop_scenario::RunResult;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How often a run that the machine disturbed is tried; less often once a test has given up.
-static ATTEMPTS: AtomicU32 = AtomicU32::new(4);
+/// How often a run that the machine disturbed is tried.
+const ATTEMPTS: u32 = 4;
 
 /// Past the test harness, which would keep it to itself.
 pub fn say(what: &str) {
     let _ = writeln!(std::io::stderr(), "{what}");
 }
 
-/// Whether these tests can run here. They must where LASTHOP_REQUIRE_ROOT_TESTS is set.
+/// Says why a test does not run here. Where LASTHOP_REQUIRE_ROOT_TESTS is set, as in CI, every test must run: it fails.
+pub fn skip(why: &str) {
+    assert!(
+        std::env::var_os("LASTHOP_REQUIRE_ROOT_TESTS").is_none(),
+        "LASTHOP_REQUIRE_ROOT_TESTS forbids skipping: {why}"
+    );
+    say(&format!("skipped: {why}"));
+}
+
+/// Whether these tests, on kernel hosts, can run here.
 pub fn can_run() -> bool {
-    if nix::unistd::geteuid().is_root() {
-        return true;
+    let root = nix::unistd::geteuid().is_root();
+    if !root {
+        skip("kernel hosts need root");
     }
-    assert!(std::env::var_os("LASTHOP_REQUIRE_ROOT_TESTS").is_none(), "kernel hosts need root");
-    say("skipped: kernel hosts need root");
-    false
+    root
 }
 
 /// The command, from the workspace's root.
@@ -51,17 +58,15 @@ pub fn only_late(reasons: &[String]) -> bool {
 }
 
 /// Does `once` until the machine does not disturb it, which `once` tells with the reasons why a run was not valid. `None`
-/// where it was disturbed each time: such a machine cannot run this test, and that is said on standard error.
+/// where it was disturbed each time: such a machine cannot run this test, which is skipped.
 pub fn undisturbed<T>(mut once: impl FnMut() -> Result<T, Vec<String>>) -> Option<T> {
-    let attempts = ATTEMPTS.load(Ordering::Relaxed);
-    for _ in 0..attempts {
+    for _ in 0..ATTEMPTS {
         match once() {
             Ok(done) => return Some(done),
             Err(reasons) => say(&format!("tried again: {reasons:?}")),
         }
     }
-    ATTEMPTS.store(2, Ordering::Relaxed);
-    say(&format!("skipped: {attempts} runs in a row were late: this machine is too busy for real time"));
+    skip(&format!("{ATTEMPTS} runs in a row were late: this machine is too busy for real time"));
     None
 }
 
