@@ -1,13 +1,13 @@
 //! All that a stranger can do to a host by datagrams: the beacon's codec, the receiver with and without a group key, the peer
-//! table, the pace, and the policy that acts on what peers say. A run is a list of what happens, and what must hold after each.
+//! table, the cadence, and the policy that acts on what peers say. A run is a list of what happens, and what must hold after each.
 #![no_main]
 
 use lasthop_peers::beacon::{Beacon, GroupKey, INTERVAL, LONGEST_BYTES, PLAIN_BYTES, Receiver};
 use lasthop_laws::bound::LEAST_PACING_RATE;
 use lasthop_policy::governor::{FlowSample, Governor};
 use lasthop_peers::group::Label;
-use lasthop_peers::cadence::{LONGEST, Pace};
-use lasthop_peers::{Crowd, LONGEST_AGE_OUT, Limits, PeerId, PeerTable, Report};
+use lasthop_peers::cadence::{LONGEST, Cadence};
+use lasthop_peers::{Crowd, LONGEST_AGE_OUT, Limits, PeerId, PeerTable, Report, Word};
 use lasthop_policy::{FlowId, PolicyName, PolicySettings};
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
@@ -51,11 +51,7 @@ struct Words {
     rtts_us: (Option<u32>, Option<u32>),
     controlling: bool,
     congested: bool,
-    rates: (u32, u32, u32),
-    excess_us: u32,
-    released: bool,
-    harmed: bool,
-    careful: bool,
+    word: Option<(u8, [u8; Word::BYTES])>,
 }
 
 impl Words {
@@ -73,13 +69,7 @@ impl Words {
                 min_rtt: rtt(self.rtts_us.1),
                 controlling: self.controlling,
                 congested: self.congested,
-                common_rate: Rate::from_bps(8 * u64::from(self.rates.0)),
-                delivered: Rate::from_bps(8 * u64::from(self.rates.1)),
-                excess: self.excess_us.checked_sub(1).map(|us| Span::from_micros(us.into())),
-                free: Rate::from_bps(8 * u64::from(self.rates.2)),
-                released: self.released,
-                harmed: self.harmed,
-                careful: self.careful,
+                word: self.word.map(|(kind, bytes)| Word::new(1 + kind % Word::KINDS, bytes)),
             },
         }
     }
@@ -88,7 +78,7 @@ impl Words {
 struct Host {
     receiver: Receiver,
     table: PeerTable,
-    pace: Pace,
+    cadence: Cadence,
     governors: [Governor; 2],
     report: Report,
     arrived: u64,
@@ -101,7 +91,7 @@ impl Host {
         Self {
             receiver: Receiver::new(Label::Link.id(), key),
             table: PeerTable::new(limits),
-            pace: Pace::new(INTERVAL, Time::ZERO, 0.5),
+            cadence: Cadence::new(INTERVAL, Time::ZERO, 0.5),
             governors: [PolicyName::Cooperative, PolicyName::Lasthop]
                 .map(|policy| Governor::new(PolicySettings { policy, ..settings.clone() }.build(), true)),
             report: Report::default(),
@@ -161,7 +151,7 @@ impl Host {
         let Crowd { hosts, senders } = others;
         assert!(hosts >= peers.peers().len() && hosts < 100_000, "{hosts} hosts, {} peers", peers.peers().len());
         assert!(senders <= hosts, "{senders} of {hosts} are senders");
-        if let Some(due) = self.pace.poll(now, others, 2, &self.report, 0.5) {
+        if let Some(due) = self.cadence.poll(now, others, 2, &self.report, 0.5) {
             // One at once may put the next off by an interval.
             assert!(due.interval <= Span::from_nanos(2 * LONGEST.as_nanos()));
         }

@@ -8,9 +8,7 @@ use crate::hearing::Hearing;
 use crate::interface::Interface;
 use crate::kernel_stack;
 use crate::last_link::{LastLink, flow_sight};
-use crate::record::{
-    Enabled, Event, FlowRecord, Joined, LasthopState, LinkReported, Ready, ReportCause, State, Tick, Totals,
-};
+use crate::record::{Enabled, Event, FlowRecord, Joined, LinkReported, Ready, ReportCause, State, Tick, Totals};
 use crate::recorder::Recorder;
 use crate::reload::{self, Changes};
 use crate::stack::{Loaded, Loader, SocketSample, Stack, StateChange};
@@ -21,7 +19,7 @@ use lasthop_lastlink::FlowSight;
 use lasthop_laws::bound::Bound;
 use lasthop_peers::{Neighbourhood, Report};
 use lasthop_policy::governor::{FlowSample, Governor, Turn};
-use lasthop_policy::{FlowDecision, FlowId, FlowObservation, Nothing, Policy, PolicyName};
+use lasthop_policy::{FlowDecision, FlowId, FlowObservation, Nothing, Policy, PolicyName, PolicyState};
 use lasthop_units::{Rate, Span, Time};
 use nix::sys::resource::{UsageWho, getrusage};
 use std::collections::BTreeSet;
@@ -74,7 +72,7 @@ struct Glance {
     reason: Option<String>,
     bounds: Vec<Bound>,
     /// What the policy tells the peers, if it is `lasthop` and bounds connections.
-    lasthop: Option<Report>,
+    state: PolicyState,
 }
 
 impl<'a> Agent<'a> {
@@ -401,8 +399,7 @@ impl<'a> Agent<'a> {
                     .collect(),
                 beacons: self.hearing.beacons(),
                 wifi: self.wifi.link().cloned(),
-                lasthop: (self.mode == Mode::Control && self.config.policy.policy == PolicyName::Lasthop)
-                    .then(|| LasthopState::of(&turn.report)),
+                policy_state: turn.state.map(Into::into),
             };
             self.record(&Event::Tick(tick));
         }
@@ -410,7 +407,6 @@ impl<'a> Agent<'a> {
     }
 
     fn glance_at(&self, samples: &[SocketSample], turn: &Turn, peers: &Neighbourhood) -> Glance {
-        let is_lasthop = self.mode == Mode::Control && self.config.policy.policy == PolicyName::Lasthop;
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let sending = turn.observations.iter().position(|seen| seen.busy);
         let bounds = samples
@@ -425,17 +421,15 @@ impl<'a> Agent<'a> {
             enabled_at: turn.decisions.iter().filter_map(FlowDecision::enabled_at).min(),
             reason: sending.map(|place| turn.decisions[place].reason.to_string()),
             bounds: bounds.collect(),
-            lasthop: (is_lasthop && samples.iter().any(|sample| sample.controlled)).then_some(turn.report),
+            state: turn.state.unwrap_or_default(),
         }
     }
 
     /// What this agent does now.
     fn status(&self, now: Time) -> Status {
         let Self { glance, interface, mode, hearing, config, .. } = self;
-        let known = |rate: Rate| (rate > Rate::ZERO).then(|| rate.as_mbps());
         let windows = || glance.bounds.iter().map(|bound| bound.max_segments).filter(|most| *most > 0);
         let paces = || glance.bounds.iter().map(|bound| bound.max_pacing_rate).filter(|most| *most > Rate::ZERO);
-        let sending = glance.lasthop.filter(|_| glance.busy > 0);
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
@@ -450,12 +444,12 @@ impl<'a> Agent<'a> {
             busy: glance.busy,
             control_since_s: glance.enabled_at.map(|at| now.saturating_since(at).as_secs_f64()),
             reason: glance.reason.clone().filter(|_| *mode != Mode::Observe),
-            common_rate_mbps: glance.lasthop.and_then(|told| known(told.common_rate)),
+            common_rate_mbps: glance.state.common_rate.map(Rate::as_mbps),
             bounded: u32::try_from(glance.bounds.len()).unwrap_or(u32::MAX),
             window_segments: windows().min().zip(windows().max()).map(|(least, most)| [least, most]),
             pacing_mbps: paces().min().zip(paces().max()).map(|(least, most)| [least.as_mbps(), most.as_mbps()]),
-            delivered_mbps: sending.map(|told| told.delivered.as_mbps()),
-            free_mbps: glance.lasthop.and_then(|told| known(told.free)),
+            delivered_mbps: glance.state.delivered.filter(|_| glance.busy > 0).map(Rate::as_mbps),
+            free_mbps: glance.state.free.map(Rate::as_mbps),
         }
     }
 

@@ -7,7 +7,6 @@ use crate::config::Mode;
 use crate::wifi::WifiLink;
 use lasthop_lastlink::Source;
 use lasthop_laws::bound::Bound;
-use lasthop_peers::Report;
 use lasthop_policy::PolicyName;
 use lasthop_units::{Rate, Span};
 use serde::{Deserialize, Serialize};
@@ -68,18 +67,19 @@ pub struct Tick {
     /// The interface's link to its access point, as it was within the last 2 s; `None`: it is not wireless, or not associated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wifi: Option<WifiLink>,
-    /// Policy `lasthop` in mode `control`: what it makes of this host; `None`: another policy, or another mode.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lasthop: Option<LasthopState>,
+    /// What the policy makes of this host in mode `control`; `None`: no connection can be bounded, or another mode. Earlier agents
+    /// called it `lasthop`.
+    #[serde(default, alias = "lasthop", skip_serializing_if = "Option::is_none")]
+    pub policy_state: Option<PolicyState>,
 }
 
-/// What the policy `lasthop` makes of this host and tells its peers, where any connection can be bounded.
+/// What a policy makes of this host.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LasthopState {
+pub struct PolicyState {
     /// What each host may send, payload; `None`: this one is not controlled.
     pub common_rate_mbps: Option<f64>,
-    /// What this host gets, payload.
-    pub delivered_mbps: f64,
+    /// What this host gets, payload; `None`: the policy does not say.
+    pub delivered_mbps: Option<f64>,
     /// RTT − lowest RTT, the mean over its busy connections; `None`: none is busy.
     pub excess_us: Option<u64>,
     /// It does without control on purpose: to see what is delivered then, or because control cost more than it gave.
@@ -288,13 +288,12 @@ pub struct Enabled {
     pub t_ns: u64,
 }
 
-impl LasthopState {
-    /// As peers are told.
-    pub(crate) fn of(report: &Report) -> Self {
-        let Report { common_rate, delivered, excess, released, harmed, .. } = *report;
+impl From<lasthop_policy::PolicyState> for PolicyState {
+    fn from(state: lasthop_policy::PolicyState) -> Self {
+        let lasthop_policy::PolicyState { common_rate, delivered, excess, released, harmed, .. } = state;
         Self {
-            common_rate_mbps: (common_rate > Rate::ZERO).then(|| common_rate.as_mbps()),
-            delivered_mbps: delivered.as_mbps(),
+            common_rate_mbps: common_rate.map(Rate::as_mbps),
+            delivered_mbps: delivered.map(Rate::as_mbps),
             excess_us: excess.map(Span::as_micros),
             free: released,
             harmed,

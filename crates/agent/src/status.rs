@@ -61,7 +61,7 @@ pub struct Status {
     pub control_since_s: Option<f64>,
     /// Why the policy decides as it does, of the first connection that is sending; `None`: none is.
     pub reason: Option<String>,
-    /// Policy `lasthop`: what each host may send, payload; `None`: not controlled.
+    /// What each host may send, payload, where the policy has such a rate; `None`: not controlled.
     pub common_rate_mbps: Option<f64>,
     /// Connections with a limit; in mode advise: that would have one.
     pub bounded: u32,
@@ -69,7 +69,7 @@ pub struct Status {
     pub window_segments: Option<[u32; 2]>,
     /// The same of their limits of the pacing rate, in Mb/s.
     pub pacing_mbps: Option<[f64; 2]>,
-    /// Policy `lasthop` in mode control: what this host gets, payload; `None`: not known, or nothing is sent.
+    /// What this host gets, payload, in mode control; `None`: not known, or nothing is sent.
     pub delivered_mbps: Option<f64>,
     /// The same: what it got while free of control and congested; `None`: not known yet.
     pub free_mbps: Option<f64>,

@@ -97,11 +97,11 @@ fn what_the_policy_lasthop_makes_of_the_host_is_in_the_record() {
     let fake = fake(vec![sample(7, 300, 20)]);
     let agent = Running::start(config("lo", "lasthop"), fake.clone());
     let tick = agent.wait_for_tick("a tick", |tick| tick.flows[0].busy);
-    let seen = tick.lasthop.expect("it is the policy");
+    let seen = tick.policy_state.expect("it is the policy");
     assert_eq!((seen.common_rate_mbps, seen.excess_us), (None, Some(280_000)));
     assert_eq!(seen.free, tick.flows[0].reason.starts_with("free for a while"));
     fake.lock().expect("no panic").samples.clear();
-    let nothing = |tick: &lasthop_agent::record::Tick| tick.lasthop.is_some_and(|seen| seen.excess_us.is_none());
+    let nothing = |tick: &lasthop_agent::record::Tick| tick.policy_state.is_some_and(|seen| seen.excess_us.is_none());
     agent.wait_for_tick("nothing to be seen", nothing);
     agent.stop().0.expect("a clean stop");
     let (_, events) = {
@@ -109,7 +109,7 @@ fn what_the_policy_lasthop_makes_of_the_host_is_in_the_record() {
         agent.wait_for_tick("a tick", |_| true);
         agent.stop()
     };
-    assert!(events.iter().all(|event| !matches!(event, Event::Tick(tick) if tick.lasthop.is_some())));
+    assert!(events.iter().all(|event| !matches!(event, Event::Tick(tick) if tick.policy_state.is_some())));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What peers tell each other, on the wire: one UDP datagram of 44 bytes, 16 more from the policy `lasthop`, and
+//! What peers tell each other, on the wire: one UDP datagram of 44 bytes, 16 more with a word of the host's policy, and
 //! 16 more with a group key, every 0.3 s or less often ([`crate::cadence`]).
 //!
 //! All numbers big-endian.
@@ -6,8 +6,8 @@
 //! | offset | bytes | field | |
 //! | --- | --- | --- | --- |
 //! | 0 | 4 | magic | `LHOP` (4c 48 4f 50) |
-//! | 4 | 1 | version | 2 |
-//! | 5 | 1 | flags | bit 0: a tag follows; bit 1: controlling; bit 2: congested; bit 3: extended; bit 4: released; bit 5: harmed; bit 6: careful; bit 7: waiting |
+//! | 4 | 1 | version | 3 |
+//! | 5 | 1 | flags | bit 0: a tag follows; bit 1: controlling; bit 2: congested; bits 3 to 6: the kind of the word, 0: none; bit 7: waiting |
 //! | 6 | 2 | busy_flows | connections that are sending |
 //! | 8 | 8 | sender | random, chosen at each start |
 //! | 16 | 8 | timestamp_ns | wall clock, ns since 1970-01-01 UTC; rises with every beacon of a sender |
@@ -15,13 +15,8 @@
 //! | 28 | 4 | min_rtt_us | lowest RTT; 0: not known |
 //! | 32 | 8 | group | which access point, as [`GroupId`] |
 //! | 40 | 4 | interval_ms | the next beacon is due after this |
-//! | 44 | 4 | common_rate | extended: bytes of payload per second that each host may send; 0: does not control |
-//! | 48 | 4 | delivered | extended: bytes of payload per second that the sender gets |
-//! | 52 | 4 | excess_us | extended: RTT − lowest RTT, the mean over the sender's busy connections, and 1; 0: not known |
-//! | 56 | 4 | free | extended: bytes of payload per second that the sender got while nothing was controlled; 0: not known |
+//! | 44 | 16 | word | what the policy tells others of its kind ([`Word`]); not without a kind |
 //! | 44 or 60 | 16 | tag | with a group key: HMAC-SHA-256 of all before it, its first 16 bytes |
-//!
-//! Hosts are extended that have anything to say there: those with the policy `lasthop`. Bits 4 and 5 come with them only.
 //!
 //! Only beacons of the receiver's own group are heard: several access points on one network do not mix.
 //!
@@ -31,14 +26,14 @@
 //! remembers nobody. Without a key none of this is checked: whoever may forge needs no recording, and honest hosts with a
 //! wrong clock should be counted.
 //!
-//! Version 1 had neither group nor interval; it is not heard any more.
+//! Versions 1 (neither group nor interval) and 2 (the policy `lasthop`'s numbers in the place of a word) are not heard any more.
 //!
 //! What a lying peer can do at worst: docs/models/beacon.md.
 
 use crate::group::GroupId;
-use crate::{PeerId, Reject, Report};
+use crate::{PeerId, Reject, Report, Word};
 use hmac::{Hmac, KeyInit, Mac};
-use lasthop_units::{Rate, Span};
+use lasthop_units::Span;
 use sha2::Sha256;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -46,25 +41,19 @@ use std::fmt;
 /// Between two beacons of a host (hayakawa: "broadcasted by the UDP every 0.3 seconds"), where there are few hosts.
 pub const INTERVAL: Span = Span::from_millis(300);
 /// The version that is sent and heard.
-pub const VERSION: u8 = 2;
-/// Bytes of a beacon that is neither extended nor authenticated.
+pub const VERSION: u8 = 3;
+/// Bytes of a beacon without a word and a tag.
 pub const PLAIN_BYTES: usize = 44;
-/// What the policy `lasthop` adds, in bytes.
-pub const EXTENSION_BYTES: usize = 16;
-/// The longest beacon, in bytes: extended, and with a group key.
-pub const LONGEST_BYTES: usize = PLAIN_BYTES + EXTENSION_BYTES + TAG_BYTES;
+/// The longest beacon, in bytes: with a word, and with a group key.
+pub const LONGEST_BYTES: usize = PLAIN_BYTES + Word::BYTES + TAG_BYTES;
 
 const TAG_BYTES: usize = 16; // RFC 2104 §5: at least half of the hash, at least 80 bits
 const MAGIC: [u8; 4] = *b"LHOP";
 const FLAG_AUTHENTICATED: u8 = 1;
 const FLAG_CONTROLLING: u8 = 2;
 const FLAG_CONGESTED: u8 = 4;
-const FLAG_EXTENDED: u8 = 8;
-const FLAG_RELEASED: u8 = 16;
-const FLAG_HARMED: u8 = 32;
-const FLAG_CAREFUL: u8 = 64;
+const WORD_SHIFT: u8 = 3;
 const FLAG_WAITING: u8 = 128;
-const ONLY_EXTENDED: u8 = FLAG_RELEASED | FLAG_HARMED | FLAG_CAREFUL;
 
 /// What one beacon says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,8 +66,7 @@ pub struct Beacon {
     pub group: GroupId,
     /// When the next one is due. Travels in whole milliseconds, up to 49 days.
     pub interval: Span,
-    /// What. RTTs travel in whole microseconds (rounded up, so that known stays known), up to 71 minutes; rates in whole bytes
-    /// per second, up to 34 Gb/s; what the RTT lies above the lowest rounded down.
+    /// What. RTTs travel in whole microseconds (rounded up, so that known stays known), up to 71 minutes.
     pub report: Report,
 }
 
@@ -133,30 +121,12 @@ impl fmt::Debug for GroupKey {
 impl Beacon {
     /// The datagram, from [`PLAIN_BYTES`] to [`LONGEST_BYTES`] long.
     pub fn encode(&self, key: Option<&GroupKey>) -> Vec<u8> {
-        let Report {
-            busy_flows,
-            waiting,
-            srtt,
-            min_rtt,
-            controlling,
-            congested,
-            common_rate,
-            delivered,
-            excess,
-            free,
-            released,
-            harmed,
-            careful,
-        } = self.report;
-        let extended = self.report.is_extended();
+        let Report { busy_flows, waiting, srtt, min_rtt, controlling, congested, word } = self.report;
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         let flags = flag(key.is_some(), FLAG_AUTHENTICATED)
             | flag(controlling, FLAG_CONTROLLING)
             | flag(congested, FLAG_CONGESTED)
-            | flag(extended, FLAG_EXTENDED)
-            | flag(released, FLAG_RELEASED)
-            | flag(harmed, FLAG_HARMED)
-            | flag(careful, FLAG_CAREFUL)
+            | word.map_or(0, |word| word.kind() << WORD_SHIFT)
             | flag(waiting, FLAG_WAITING);
         let mut datagram = Vec::with_capacity(LONGEST_BYTES);
         datagram.extend_from_slice(&MAGIC);
@@ -169,14 +139,8 @@ impl Beacon {
         datagram.extend_from_slice(&self.group.0.to_be_bytes());
         let interval_ms = u32::try_from(self.interval.as_millis()).unwrap_or(u32::MAX);
         datagram.extend_from_slice(&interval_ms.to_be_bytes());
-        if extended {
-            let excess_us =
-                excess.map_or(0, |excess| u32::try_from(excess.as_micros()).unwrap_or(u32::MAX).saturating_add(1));
-            for number in
-                [bytes_per_second(common_rate), bytes_per_second(delivered), excess_us, bytes_per_second(free)]
-            {
-                datagram.extend_from_slice(&number.to_be_bytes());
-            }
+        if let Some(word) = word {
+            datagram.extend_from_slice(word.of_kind(word.kind()).expect("it is of its own kind"));
         }
         if let Some(key) = key {
             let tag = key.mac(&datagram).finalize().into_bytes();
@@ -200,24 +164,20 @@ impl Beacon {
         if version != VERSION {
             return Err(Reject::Version);
         }
-        let extended = flags & FLAG_EXTENDED != 0;
-        if !extended && flags & ONLY_EXTENDED != 0 {
-            return Err(Reject::Flags);
-        }
+        let kind = flags >> WORD_SHIFT & Word::KINDS;
         let authenticated = flags & FLAG_AUTHENTICATED != 0;
-        let message_bytes = PLAIN_BYTES + if extended { EXTENSION_BYTES } else { 0 };
+        let message_bytes = PLAIN_BYTES + if kind > 0 { Word::BYTES } else { 0 };
         if datagram.len() != message_bytes + if authenticated { TAG_BYTES } else { 0 } {
             return Err(Reject::Length);
         }
         let (message, tag) = datagram.split_at(message_bytes);
-        let extension = |at| if extended { u32::from_be_bytes(field(message, at)) } else { 0 };
         match (key, authenticated) {
             (None, false) => {}
             (None, true) => return Err(Reject::NoKey),
             (Some(_), false) => return Err(Reject::Unauthenticated),
             (Some(key), true) => key.mac(message).verify_truncated_left(tag).map_err(|_| Reject::Tag)?,
         }
-        let beacon = Self {
+        Ok(Self {
             sender: PeerId(u64::from_be_bytes(field(message, 8))),
             timestamp_ns: u64::from_be_bytes(field(message, 16)),
             group: GroupId(u64::from_be_bytes(field(message, 32))),
@@ -228,18 +188,10 @@ impl Beacon {
                 min_rtt: span(u32::from_be_bytes(field(message, 28))),
                 controlling: flags & FLAG_CONTROLLING != 0,
                 congested: flags & FLAG_CONGESTED != 0,
-                common_rate: rate(extension(44)),
-                delivered: rate(extension(48)),
-                excess: extension(52).checked_sub(1).map(|us| Span::from_micros(us.into())),
-                free: rate(extension(56)),
-                released: flags & FLAG_RELEASED != 0,
-                harmed: flags & FLAG_HARMED != 0,
-                careful: flags & FLAG_CAREFUL != 0,
                 waiting: flags & FLAG_WAITING != 0,
+                word: (kind > 0).then(|| Word::new(kind, field(message, PLAIN_BYTES))),
             },
-        };
-        // There is one way to say a thing: who has nothing to add says nothing.
-        if beacon.report.is_extended() == extended { Ok(beacon) } else { Err(Reject::Flags) }
+        })
     }
 }
 
@@ -314,26 +266,6 @@ fn microseconds(rtt: Option<Span>) -> u32 {
     rtt.map_or(0, |rtt| u32::try_from(rtt.as_nanos().div_ceil(1000).max(1)).unwrap_or(u32::MAX))
 }
 
-impl Report {
-    /// It says something of the policy `lasthop`.
-    fn is_extended(&self) -> bool {
-        let Self { common_rate, delivered, excess, free, released, harmed, careful, .. } = *self;
-        [common_rate, delivered, free].into_iter().any(|rate| bytes_per_second(rate) > 0)
-            || excess.is_some()
-            || released
-            || harmed
-            || careful
-    }
-}
-
-fn bytes_per_second(rate: Rate) -> u32 {
-    u32::try_from(rate.as_bps() / 8).unwrap_or(u32::MAX)
-}
-
-fn rate(bytes_per_second: u32) -> Rate {
-    Rate::from_bps(u64::from(bytes_per_second) * 8)
-}
-
 fn span(microseconds: u32) -> Option<Span> {
     (microseconds != 0).then(|| Span::from_micros(microseconds.into()))
 }
@@ -368,13 +300,7 @@ mod tests {
                 min_rtt: Some(Span::from_millis(256)),
                 controlling: true,
                 congested: false,
-                common_rate: Rate::from_mbps(2.4),
-                delivered: Rate::from_bps(8),
-                excess: Some(Span::from_micros(258)),
-                free: Rate::from_mbps(0.8),
-                released: false,
-                harmed: true,
-                careful: true,
+                word: Some(Word::new(13, *b"what a policy or")),
             },
         }
     }
@@ -384,7 +310,7 @@ mod tests {
         #[rustfmt::skip]
         let expected = [
             0x4c, 0x48, 0x4f, 0x50, // LHOP
-            2, 234,                 // version 2, controlling, extended, harmed, careful, waiting
+            3, 234,                 // version 3, controlling, a word of kind 13 (0x68 = 13 << 3), waiting
             0, 2,                   // busy_flows
             0, 0, 0, 0, 0, 0, 1, 2, // sender 258
             0, 0, 0, 0, 0, 0, 0, 9, // timestamp
@@ -392,16 +318,13 @@ mod tests {
             0x00, 0x03, 0xe8, 0x00, // 256,000 us = 0x3e800
             0, 0, 0, 0, 0, 0, 0xab, 0xcd, // group 0xabcd
             0x00, 0x00, 0x01, 0x2c, // 300 ms = 0x12c
-            0x00, 0x04, 0x93, 0xe0, // 2.4 Mb/s = 300,000 B/s = 0x493e0
-            0, 0, 0, 1,             // 8 bit/s
-            0, 0, 1, 3,             // 258 us, and 1
-            0x00, 0x01, 0x86, 0xa0, // 0.8 Mb/s = 100,000 B/s = 0x186a0
+            b'w', b'h', b'a', b't', b' ', b'a', b' ', b'p', b'o', b'l', b'i', b'c', b'y', b' ', b'o', b'r',
         ];
         assert_eq!(beacon(258, 9).encode(None), expected);
     }
 
     #[test]
-    fn whoever_has_nothing_to_add_sends_the_short_one() {
+    fn a_beacon_without_a_word_is_shorter() {
         let of_old = Report { busy_flows: 2, waiting: true, controlling: true, ..Report::default() };
         let short = Beacon { report: of_old, ..beacon(1, 2) }.encode(None);
         assert_eq!((short.len(), short[5]), (PLAIN_BYTES, FLAG_CONTROLLING | FLAG_WAITING));
@@ -439,9 +362,8 @@ mod tests {
         assert_eq!(Beacon::decode(&[plain.clone(), vec![0]].concat(), None), Err(Reject::Length));
         assert_eq!(Beacon::decode(b"GET / HTTP/1.1", None), Err(Reject::Magic));
         assert_eq!(Beacon::decode(&changed(4, 1), None), Err(Reject::Version));
-        assert_eq!(Beacon::decode(&changed(5, 64), None), Err(Reject::Flags));
-        assert_eq!(Beacon::decode(&changed(5, FLAG_HARMED), None), Err(Reject::Flags)); // only with the extension
-        assert_eq!(Beacon::decode(&changed(5, 0), None), Err(Reject::Length));
+        assert_eq!(Beacon::decode(&changed(4, 2), None), Err(Reject::Version));
+        assert_eq!(Beacon::decode(&changed(5, 0), None), Err(Reject::Length)); // a word without a kind
         assert_eq!(Beacon::decode(&authenticated, None), Err(Reject::NoKey));
         assert_eq!(Beacon::decode(&plain, Some(&ours())), Err(Reject::Unauthenticated));
         assert_eq!(Beacon::decode(&authenticated, Some(&key(b"another key, sixteen"))), Err(Reject::Tag));
@@ -550,44 +472,21 @@ mod tests {
         }
     }
 
-    /// Half of them of hosts that have nothing to say of the policy `lasthop`: the short ones.
+    /// Some with a word, some without.
     fn any_beacon() -> impl Strategy<Value = Beacon> {
         let rtt = || any::<u32>().prop_map(span);
-        let rate = || any::<u32>().prop_map(super::rate);
-        let excess = proptest::option::of((0..u32::MAX).prop_map(|us| Span::from_micros(us.into())));
-        let nothing = Just((Rate::ZERO, Rate::ZERO, None, Rate::ZERO, (false, false, false)));
-        let ours = prop_oneof![nothing, (rate(), rate(), excess, rate(), any::<(bool, bool, bool)>())];
+        let word = (1..=Word::KINDS, any::<[u8; Word::BYTES]>()).prop_map(|(kind, bytes)| Word::new(kind, bytes));
         let whence = (any::<u64>(), any::<u64>(), any::<u64>(), any::<u32>());
-        (whence, any::<(u16, bool)>(), rtt(), rtt(), any::<bool>(), any::<bool>(), ours).prop_map(
-            |(
-                (sender, timestamp_ns, group, interval_ms),
-                (busy_flows, waiting),
-                srtt,
-                min_rtt,
-                controlling,
-                congested,
-                ours,
-            )| {
+        let flags = any::<(bool, bool, bool)>();
+        (whence, any::<u16>(), rtt(), rtt(), flags, proptest::option::of(word)).prop_map(
+            |((sender, timestamp_ns, group, interval_ms), busy_flows, srtt, min_rtt, flags, word)| {
+                let (waiting, controlling, congested) = flags;
                 Beacon {
                     sender: PeerId(sender),
                     timestamp_ns,
                     group: GroupId(group),
                     interval: Span::from_millis(interval_ms.into()),
-                    report: Report {
-                        busy_flows,
-                        waiting,
-                        srtt,
-                        min_rtt,
-                        controlling,
-                        congested,
-                        common_rate: ours.0,
-                        delivered: ours.1,
-                        excess: ours.2,
-                        free: ours.3,
-                        released: ours.4.0,
-                        harmed: ours.4.1,
-                        careful: ours.4.2,
-                    },
+                    report: Report { busy_flows, waiting, srtt, min_rtt, controlling, congested, word },
                 }
             },
         )

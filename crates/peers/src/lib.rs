@@ -18,5 +18,5 @@ mod table;
 
 pub use table::{
     CHANGE, Crowd, LONGEST_AGE_OUT, Limits, Neighbourhood, Peer, PeerId, PeerTable, REMEMBERED, Reject, Rejections,
-    Report, TOGETHER,
+    Report, TOGETHER, Word,
 };

@@ -14,7 +14,7 @@
 //!
 //! The number of terminals n counts this host and every peer that reports a busy connection.
 
-use lasthop_units::{Rate, Span, Time};
+use lasthop_units::{Span, Time};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -54,20 +54,15 @@ pub struct Report {
     pub controlling: bool,
     /// One of them because its own RTT rose, and not because a peer said so.
     pub congested: bool,
-    /// Policy `lasthop`: what it takes for the rate that each host may send, payload; zero: it does not control.
-    pub common_rate: Rate,
-    /// The same: what it gets, payload.
-    pub delivered: Rate,
-    /// The same: RTT − lowest RTT, the mean over its busy connections; `None` if none is.
-    pub excess: Option<Span>,
-    /// The same: it does without control on purpose.
-    pub released: bool,
-    /// The same: what it got while nothing was controlled, payload; zero: not known.
-    pub free: Rate,
-    /// The same: it finds that control costs more than it gives.
-    pub harmed: bool,
-    /// The same: the medium has collapsed and may again, as far as it knows.
-    pub careful: bool,
+    /// What its policy tells others of its kind.
+    pub word: Option<Word>,
+}
+
+/// What a host's policy tells others of its kind: peers carry it, and do not look inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Word {
+    kind: u8,
+    bytes: [u8; Self::BYTES],
 }
 
 /// A peer as it was heard last.
@@ -135,9 +130,6 @@ pub enum Reject {
     /// A version that this program does not know.
     #[error("unknown version")]
     Version,
-    /// A flag of the extension without one, or an extension that says nothing.
-    #[error("flags that contradict the rest")]
-    Flags,
     /// Its sender is behind another access point.
     #[error("of another access point")]
     Group,
@@ -233,13 +225,7 @@ impl Report {
         min_rtt: None,
         controlling: false,
         congested: false,
-        common_rate: Rate::ZERO,
-        delivered: Rate::ZERO,
-        excess: None,
-        free: Rate::ZERO,
-        released: false,
-        harmed: false,
-        careful: false,
+        word: None,
     };
 
     /// Whether it has something to send, whether that gets through or not.
@@ -250,6 +236,33 @@ impl Report {
     /// RTT / lowest RTT; `None` before both are known.
     pub fn ratio(&self) -> Option<f64> {
         self.srtt?.over(self.min_rtt?)
+    }
+}
+
+impl Word {
+    /// Its length, in bytes.
+    pub const BYTES: usize = 16;
+    /// The largest kind.
+    pub const KINDS: u8 = 15;
+
+    /// These bytes. Their `kind`, from 1 to [`Self::KINDS`], says which policy's they are, and in which version: what a policy
+    /// lays out in another way has another kind.
+    ///
+    /// # Panics
+    /// If there is no such kind.
+    pub const fn new(kind: u8, bytes: [u8; Self::BYTES]) -> Self {
+        assert!(kind > 0 && kind <= Self::KINDS, "a kind from 1 to 15");
+        Self { kind, bytes }
+    }
+
+    /// Which policy's it is, and in which version.
+    pub const fn kind(&self) -> u8 {
+        self.kind
+    }
+
+    /// What it says; `None`: it is of another kind.
+    pub const fn of_kind(&self, kind: u8) -> Option<&[u8; Self::BYTES]> {
+        if self.kind == kind { Some(&self.bytes) } else { None }
     }
 }
 
@@ -335,7 +348,6 @@ impl Reject {
             Self::Length => "length",
             Self::Magic => "magic",
             Self::Version => "version",
-            Self::Flags => "flags",
             Self::Group => "group",
             Self::Unauthenticated => "unauthenticated",
             Self::NoKey => "no-key",

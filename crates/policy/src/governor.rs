@@ -11,7 +11,7 @@
 //! [`Governor::on_applied`] that it has worked.
 
 use crate::activity::{Activity, ActivitySample};
-use crate::{Decision, Enabled, FlowDecision, FlowId, FlowObservation, Observation, Policy, Trigger};
+use crate::{Decision, Enabled, FlowDecision, FlowId, FlowObservation, Observation, Policy, PolicyState, Trigger};
 use lasthop_laws::bound::Bound;
 use lasthop_peers::{Neighbourhood, Report};
 use lasthop_units::{Bytes, Span, Time};
@@ -62,6 +62,8 @@ pub struct Turn {
     pub enabled: Vec<(usize, Enabled)>,
     /// What peers are to be told until the next tick.
     pub report: Report,
+    /// What the policy makes of this host; `None` where no connection can be bounded, or nothing is applied.
+    pub state: Option<PolicyState>,
 }
 
 /// What was done since the start.
@@ -137,7 +139,8 @@ impl Governor {
         let followed = samples.iter().zip(&decisions).filter(|(sample, _)| applies_to(sample));
         turn.report = report_of(&observations, followed.filter_map(|(_, decided)| Some(decided.enabled?.by)));
         if samples.iter().any(applies_to) {
-            self.policy.tell(&mut turn.report);
+            turn.report.word = self.policy.word();
+            turn.state = self.policy.state();
         }
         for (place, (sample, decided)) in samples.iter().zip(&decisions).enumerate() {
             let flow = self.flows.get_mut(&sample.id).expect("it was met a moment ago");

@@ -43,8 +43,8 @@ pub use share::Share;
 pub use table::{Row, Table, WindowTable};
 
 use lasthop_laws::bound::Bound;
-use lasthop_peers::{Neighbourhood, Report};
-use lasthop_units::{Bytes, Span, Time};
+use lasthop_peers::{Neighbourhood, Word};
+use lasthop_units::{Bytes, Rate, Span, Time};
 
 /// Between two decisions (hayakawa: "The communication situation is checked approximately every 0.5 seconds").
 pub const TICK: Span = Span::from_millis(500);
@@ -61,7 +61,31 @@ pub trait Policy {
     fn on_tick(&mut self, observation: &Observation<'_>) -> Decision;
 
     /// What the peers are told beyond what the connections show, as of the last tick. Not told where nothing is applied.
-    fn tell(&self, _report: &mut Report) {}
+    fn word(&self) -> Option<Word> {
+        None
+    }
+
+    /// What it makes of this host, as of the last tick, for those who watch it; `None`: it has nothing to show.
+    fn state(&self) -> Option<PolicyState> {
+        None
+    }
+}
+
+/// What a policy shows of itself; `None`: not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PolicyState {
+    /// What each host may send, payload.
+    pub common_rate: Option<Rate>,
+    /// What this host gets, payload.
+    pub delivered: Option<Rate>,
+    /// What it got while nothing was controlled, payload.
+    pub free: Option<Rate>,
+    /// RTT − lowest RTT, the mean over its busy connections.
+    pub excess: Option<Span>,
+    /// It does without control on purpose.
+    pub released: bool,
+    /// It finds that control costs more than it gives.
+    pub harmed: bool,
 }
 
 /// Names one connection of this host for as long as it lives; never given to another one.

@@ -9,10 +9,10 @@ use lasthop_laws::bound::Bound;
 use lasthop_peers::beacon::{Beacon, INTERVAL, Receiver};
 use lasthop_peers::cadence::{Cadence, Due};
 use lasthop_peers::group::Label;
-use lasthop_peers::{Limits, PeerId, PeerTable, Report};
+use lasthop_peers::{Limits, PeerId, PeerTable, Report, Word};
 use lasthop_policy::governor::{FlowSample, Governor};
 use lasthop_policy::{FlowId, PolicyName, PolicySettings};
-use lasthop_units::{Bytes, Rate, Span, Time};
+use lasthop_units::{Bytes, Span, Time};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
 
@@ -171,6 +171,29 @@ fn goodput(forger: Option<Forger>, seconds: u64) -> Vec<[f64; HOSTS]> {
     got
 }
 
+/// What a host says of itself for the policy `lasthop`, in its own layout (crates/policy/src/lasthop/told.rs).
+#[derive(Clone, Copy, Default)]
+struct Says {
+    /// Bytes per second.
+    common_rate: u32,
+    delivered: u32,
+    free: u32,
+    /// In microseconds, and 1.
+    excess: u32,
+    /// 8: released, 4: harmed, 2: careful.
+    flags: u8,
+}
+
+impl Says {
+    fn word(self) -> Option<Word> {
+        let state = u32::from(self.flags) << 28 | self.excess;
+        let numbers = [self.common_rate, self.delivered, state, self.free].map(u32::to_be_bytes);
+        Some(Word::new(1, numbers.as_flattened().try_into().expect("16 bytes")))
+    }
+}
+
+const NO_END: u32 = (1 << 28) - 1;
+
 /// "The worst": a byte a second for each, and a queue without end.
 fn worst() -> Report {
     Report {
@@ -179,8 +202,7 @@ fn worst() -> Report {
         min_rtt: Some(Span::from_secs(1)),
         controlling: true,
         congested: true,
-        common_rate: Rate::from_bps(8),
-        excess: Some(Span::from_secs(4000)),
+        word: Says { common_rate: 1, excess: NO_END, ..Says::default() }.word(),
         ..Report::default()
     }
 }
@@ -191,16 +213,18 @@ fn mean(got: &[[f64; HOSTS]]) -> f64 {
 
 /// All that is worth saying falsely, by name.
 fn lies() -> Vec<(&'static str, Report)> {
-    let most = Rate::from_bps(8 * u64::from(u32::MAX));
-    let given_up = Report { common_rate: Rate::ZERO, free: most, delivered: most, released: true, ..worst() };
+    let most = u32::MAX;
+    let worst = worst();
+    let says = |says: Says| Report { word: says.word(), ..worst };
+    let least = Says { common_rate: 1, excess: NO_END, ..Says::default() };
     vec![
-        ("the least rate and a queue without end", worst()),
-        ("the greatest numbers", Report { common_rate: most, delivered: most, free: most, ..worst() }),
-        ("control does harm", Report { free: most, harmed: true, ..worst() }),
-        ("control is given up", given_up),
-        ("the medium collapses", Report { careful: true, ..worst() }),
-        ("the least rate", Report { excess: Some(Span::ZERO), min_rtt: Some(Span::from_millis(20)), ..worst() }),
-        ("a queue without end", Report { common_rate: Rate::ZERO, ..worst() }),
+        ("the least rate and a queue without end", worst),
+        ("the greatest numbers", says(Says { common_rate: most, delivered: most, free: most, ..least })),
+        ("control does harm", says(Says { free: most, flags: 4, ..least })),
+        ("control is given up", says(Says { common_rate: 0, free: most, delivered: most, flags: 8, ..least })),
+        ("the medium collapses", says(Says { flags: 2, ..least })),
+        ("the least rate", Report { min_rtt: Some(Span::from_millis(20)), ..says(Says { excess: 1, ..least }) }),
+        ("a queue without end", says(Says { common_rate: 0, ..least })),
     ]
 }
 

@@ -3,8 +3,8 @@
 use super::Host;
 use lasthop_peers::beacon::{Beacon, INTERVAL};
 use lasthop_peers::group::Label;
-use lasthop_peers::{PeerId, Report};
-use lasthop_units::{Rate, Span};
+use lasthop_peers::{PeerId, Report, Word};
+use lasthop_units::Span;
 use std::net::UdpSocket;
 use std::process::Command;
 use std::sync::Arc;
@@ -26,13 +26,8 @@ pub fn worst(sender: u64) -> Beacon {
             min_rtt: Some(Span::from_secs(1)),
             controlling: true,
             congested: true,
-            common_rate: Rate::from_bps(8),
-            delivered: Rate::ZERO,
-            excess: Some(Span::from_secs(4000)),
-            free: Rate::ZERO,
-            released: false,
-            harmed: false,
-            careful: false,
+            // Of the policy lasthop: a common rate of 1 B/s, nothing delivered, an excess of 268 s, nothing while free.
+            word: Some(Word::new(1, [0, 0, 0, 1, 0, 0, 0, 0, 0x0f, 0xff, 0xff, 0xff, 0, 0, 0, 0])),
         },
     }
 }

@@ -1,9 +1,7 @@
 //! What holds whatever peers say and TCP shows.
 
 use super::*;
-use lasthop_peers::beacon::Beacon;
-use lasthop_peers::group::GroupId;
-use lasthop_peers::{Neighbourhood, Peer, PeerId};
+use lasthop_peers::{Neighbourhood, Peer, PeerId, Report};
 use lasthop_units::{Bytes, Span};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -34,13 +32,16 @@ pub(super) fn any_report() -> impl Strategy<Value = Report> {
                 min_rtt: span(min_rtt),
                 controlling,
                 congested,
-                common_rate: Rate::from_bps(8 * u64::from(rate)),
-                delivered: Rate::from_bps(8 * u64::from(delivered)),
-                excess: span(excess),
-                free: Rate::from_bps(8 * u64::from(free)),
-                released,
-                harmed,
-                careful,
+                word: Told {
+                    common_rate: Rate::from_bps(8 * u64::from(rate)),
+                    delivered: Rate::from_bps(8 * u64::from(delivered)),
+                    excess: span(excess),
+                    free: Rate::from_bps(8 * u64::from(free)),
+                    released,
+                    harmed,
+                    careful,
+                }
+                .word(),
             },
         )
 }
@@ -108,18 +109,10 @@ proptest! {
                 if let (Some(bound), 0, ..=2000) = (decision.flows[0].bound, seen.acked_bytes, milliseconds) {
                     prop_assert!(bound.min_segments <= FLOOR_SEGMENTS, "{bound}, and nothing gets through");
                 }
-                let mut report = Report { busy_flows: 1, ..Report::default() };
-                policy.tell(&mut report);
-                let beacon = Beacon {
-                    sender: PeerId(1),
-                    timestamp_ns: 0,
-                    group: GroupId(0),
-                    interval: Span::ZERO,
-                    report,
-                };
-                let heard = Beacon::decode(&beacon.encode(None), None).expect("a beacon").report;
-                prop_assert_eq!(heard.released, report.released);
-                prop_assert_eq!(heard.common_rate > Rate::ZERO, report.common_rate > Rate::ZERO);
+                let heard = Told::by(&Report { word: policy.word(), ..Report::default() });
+                let told = policy.told();
+                prop_assert_eq!(heard.released, told.released);
+                prop_assert_eq!(heard.common_rate > Rate::ZERO, told.common_rate > Rate::ZERO);
             }
         }
     }
@@ -162,9 +155,8 @@ fn beside_a_stranger(hosts: usize, base_ms: u64, says: Option<Report>) -> f64 {
             let free = 2.0 * CAPACITY / hosts as f64;
             let paced = |bound: Bound| signals::bytes_per_second(bound.max_pacing_rate).min(window(bound)).min(free);
             offered.push(decision.flows[0].bound.map_or(free, paced));
-            let mut report = Report { busy_flows: 1, min_rtt: flow.min_rtt, ..Report::default() };
-            policies[host].tell(&mut report);
-            reports[host] = Some(report);
+            reports[host] =
+                Some(Report { busy_flows: 1, min_rtt: flow.min_rtt, word: policies[host].word(), ..Report::default() });
         }
         let sum = offered.iter().sum::<f64>();
         queue_s = (queue_s + 0.5 * (sum / CAPACITY - 1.0)).clamp(0.0, 0.5);
@@ -182,8 +174,10 @@ fn beside_a_stranger(hosts: usize, base_ms: u64, says: Option<Report>) -> f64 {
 fn one_liar_takes_hosts_some_of_the_capacity_and_not_all_of_it() {
     let honest = Report { busy_flows: 1, min_rtt: span(100_001), ..Report::default() };
     let rate = |bytes_per_second: u32| Rate::from_bps(8 * u64::from(bytes_per_second));
-    let least = Report { common_rate: rate(1), excess: span(u32::MAX), ..honest };
-    let most = Report { common_rate: rate(u32::MAX), delivered: rate(u32::MAX), excess: span(1), ..honest };
+    let says = |told: Told| Report { word: told.word(), ..honest };
+    let least = says(Told { common_rate: rate(1), excess: span(u32::MAX), ..Told::default() });
+    let most = rate(u32::MAX);
+    let most = says(Told { common_rate: most, delivered: most, excess: span(1), ..Told::default() });
     for (says, least_part) in [(None, 0.7), (Some(least), 0.2), (Some(most), 0.5)] {
         for hosts in [2, 3, 9] {
             for base_ms in [4, 20, 100, 256] {

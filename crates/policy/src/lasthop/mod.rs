@@ -21,18 +21,20 @@ mod guard;
 #[cfg(test)]
 mod liars;
 mod signals;
+mod told;
 
 use super::{
-    Decision, Enabled, FlowDecision, FlowId, FlowObservation, Observation, Policy, PolicyName, PolicySettings, Reason,
-    Trigger,
+    Decision, Enabled, FlowDecision, FlowId, FlowObservation, Observation, Policy, PolicyName, PolicySettings,
+    PolicyState, Reason, Trigger,
 };
 use common_rate::{CommonRate, DRAINING_SEGMENTS, SPARSE_SEGMENTS, Shape, WINDOW_TARGET};
 use guard::{Entry, Exit, Guard};
 use lasthop_laws::bound::{Bound, LEAST_PACING_RATE};
-use lasthop_peers::Report;
+use lasthop_peers::Word;
 use lasthop_units::{Rate, Span, Time};
 use signals::{Own, Signals};
 use std::collections::BTreeMap;
+use told::Told;
 
 /// No window is larger than twice this, whatever a rate and an RTT may make of it.
 const MOST_PAIRS: f64 = 500_000.0;
@@ -190,6 +192,18 @@ impl Lasthop {
     }
 }
 
+impl Lasthop {
+    fn told(&self) -> Told {
+        Told {
+            common_rate: self.rate.as_ref().map_or(Rate::ZERO, |rate| signals::rate(rate.rate)),
+            released: self.released,
+            harmed: self.guard.harmed,
+            careful: self.rate.as_ref().is_some_and(CommonRate::is_careful),
+            ..self.own.told(self.guard.own_free())
+        }
+    }
+}
+
 impl Policy for Lasthop {
     fn name(&self) -> &'static str {
         PolicyName::Lasthop.as_str()
@@ -232,12 +246,21 @@ impl Policy for Lasthop {
         Decision { flows, new_flows }
     }
 
-    fn tell(&self, report: &mut Report) {
-        self.own.tell(report, self.guard.own_free());
-        report.common_rate = self.rate.as_ref().map_or(Rate::ZERO, |rate| signals::rate(rate.rate));
-        report.released = self.released;
-        report.harmed = self.guard.harmed;
-        report.careful = self.rate.as_ref().is_some_and(CommonRate::is_careful);
+    fn word(&self) -> Option<Word> {
+        self.told().word()
+    }
+
+    fn state(&self) -> Option<PolicyState> {
+        let Told { common_rate, delivered, excess, free, released, harmed, .. } = self.told();
+        let known = |rate: Rate| (rate > Rate::ZERO).then_some(rate);
+        Some(PolicyState {
+            common_rate: known(common_rate),
+            delivered: Some(delivered),
+            free: known(free),
+            excess,
+            released,
+            harmed,
+        })
     }
 }
 
@@ -251,7 +274,7 @@ fn noise(flow: &FlowObservation) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lasthop_peers::{Neighbourhood, Peer, PeerId};
+    use lasthop_peers::{Neighbourhood, Peer, PeerId, Report};
     use lasthop_units::Bytes;
 
     /// A busy connection on a path of 20 ms.
@@ -271,16 +294,22 @@ mod tests {
     }
 
     fn peer(id: u64, at: Time, common_rate: Rate) -> Peer {
+        let told = Told { excess: Some(Span::from_millis(4)), delivered: common_rate, common_rate, ..Told::default() };
         let report = Report {
             busy_flows: 1,
             srtt: Some(Span::from_millis(24)),
             min_rtt: Some(Span::from_millis(20)),
-            excess: Some(Span::from_millis(4)),
-            delivered: common_rate,
-            common_rate,
+            word: told.word(),
             ..Report::default()
         };
         Peer { id: PeerId(id), report, heard_at: at }
+    }
+
+    /// The same peer, that says something else in one place.
+    fn but(peer: Peer, change: impl FnOnce(&mut Told)) -> Peer {
+        let mut told = Told::by(&peer.report);
+        change(&mut told);
+        Peer { report: Report { word: told.word(), ..peer.report }, ..peer }
     }
 
     /// A host that has just joined what two others have agreed on.
@@ -300,8 +329,7 @@ mod tests {
         assert_eq!((bound.min_segments, bound.max_segments), (1, 6));
         assert!((1.8..2.3).contains(&bound.max_pacing_rate.as_mbps()), "{bound}");
         assert_eq!(decision.flows[0].enabled.map(|enabled| enabled.by), Some(Trigger::Peer));
-        let mut report = Report::default();
-        policy.tell(&mut report);
+        let report = policy.told();
         assert_eq!(report.common_rate.as_mbps().round(), 2.0);
         assert!(!report.released && !report.harmed);
     }
@@ -316,7 +344,7 @@ mod tests {
         );
         let excess = Some(Span::from_millis(srtt_ms.unwrap_or(30) - 20));
         let peers = [1, 2].map(|id| peer(id, now, rate));
-        let peers = peers.map(|peer| Peer { report: Report { excess, ..peer.report }, ..peer });
+        let peers = peers.map(|peer| but(peer, |told| told.excess = excess));
         let peers = Neighbourhood::new(peers.into());
         let decision = policy.on_tick(&Observation { now, flows: &[flow], peers: &peers });
         decision.flows[0].bound.expect("under control").max_pacing_rate.as_mbps()
@@ -330,7 +358,8 @@ mod tests {
             let peers = [1, 2, 3].map(|id| {
                 let peer = peer(id, at, Rate::from_mbps(0.8));
                 let min_rtt = Some(Span::from_millis(min_rtt_ms));
-                Peer { report: Report { min_rtt, careful: true, excess: Some(Span::ZERO), ..peer.report }, ..peer }
+                let peer = Peer { report: Report { min_rtt, ..peer.report }, ..peer };
+                but(peer, |told| (told.careful, told.excess) = (true, Some(Span::ZERO)))
             });
             let decision = policy.on_tick(&Observation {
                 now: at,
@@ -392,7 +421,7 @@ mod tests {
         let excess = Some(Span::from_millis(queue_ms));
         let others = |tick: u64| {
             let peers = (1..20).map(|id| peer(id, Time::ZERO + Span::from_millis(500 * tick), rate));
-            Neighbourhood::new(peers.map(|peer| Peer { report: Report { excess, ..peer.report }, ..peer }).collect())
+            Neighbourhood::new(peers.map(|peer| but(peer, |told| told.excess = excess)).collect())
         };
         let decision = (16..60).map(|tick| decide(tick, 20 + queue_ms, others(tick)));
         let decision = decision.into_iter().find(|decision| decision.enabled.is_some()).expect("it is under control");
@@ -429,8 +458,7 @@ mod tests {
         let decision = policy.on_tick(&Observation { now: Time::ZERO, flows: &flows, peers: &Neighbourhood::alone() });
         assert_eq!((decision.flows[0].bound, decision.new_flows), (None, None));
         assert_eq!(decision.flows[0].reason.to_string(), "nothing is congested: RTTs are 4 ms above the lowest");
-        let mut report = Report::default();
-        policy.tell(&mut report);
+        let report = policy.told();
         assert_eq!((report.common_rate, report.excess), (Rate::ZERO, Some(Span::from_millis(4))));
     }
 
@@ -489,9 +517,7 @@ mod tests {
         let mut tell = |tick: u64, flow: FlowObservation| {
             let now = Time::ZERO + Span::from_millis(500 * tick);
             policy.on_tick(&Observation { now, flows: &[flow], peers: &Neighbourhood::alone() });
-            let mut report = Report::default();
-            policy.tell(&mut report);
-            report.delivered
+            policy.told().delivered
         };
         for tick in 0..10 {
             tell(tick, flow(1, 24, 500_000 * tick));
@@ -510,7 +536,7 @@ mod tests {
         let now = Time::ZERO + Span::from_secs(60);
         let old = |id| {
             let peer = peer(id, now - Span::from_secs(2), Rate::from_mbps(1.0));
-            Peer { report: Report { excess: Some(Span::from_millis(40)), ..peer.report }, ..peer }
+            but(peer, |told| told.excess = Some(Span::from_millis(40)))
         };
         let peers = Neighbourhood::new((1..=20).map(old).chain([peer(21, now, Rate::from_mbps(1.0))]).collect());
         let observation = Observation { now, flows: &[flow(1, 24, 0)], peers: &peers };

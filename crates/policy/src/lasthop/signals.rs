@@ -1,8 +1,9 @@
 //! What the tick shows: the host's own connections and what its peers say, as the few numbers that the control law looks at.
 
+use super::told::Told;
 use crate::{FlowId, FlowObservation, Observation};
+use lasthop_peers::Peer;
 use lasthop_peers::cadence::{LONGEST, PER_DATAGRAM};
-use lasthop_peers::{Peer, Report};
 use lasthop_units::{Rate, Span, Time};
 use std::collections::BTreeMap;
 
@@ -238,23 +239,23 @@ impl Own {
         (excess, base) = fresh.unwrap_or_default();
         let mut greatest_free = (0.0_f64, 0.0_f64);
         for peer in peers.peers() {
-            let report = &peer.report;
+            let (report, says) = (&peer.report, Told::by(&peer.report));
             let age = now.saturating_since(peer.heard_at).as_secs_f64();
             // Also of those that wait for a timeout: without them the mean of an unfair medium is too good.
-            let delivered = bytes_per_second(report.delivered).min(most_delivered);
+            let delivered = bytes_per_second(says.delivered).min(most_delivered);
             if report.busy_flows > 0 || delivered > WAITING {
                 told.push((age, delivered));
             }
             if report.busy_flows == 0 {
                 continue;
             }
-            if let (Some(theirs), Some(lowest)) = (report.excess, report.min_rtt) {
+            if let (Some(theirs), Some(lowest)) = (says.excess, report.min_rtt) {
                 let weight = (-age / AGE_S).exp();
                 excess += theirs.as_secs_f64().min(most_excess) * weight;
                 base += lowest.as_secs_f64().min(MOST_BASE_S) * weight;
                 weights += weight;
             }
-            let free = bytes_per_second(report.free);
+            let free = bytes_per_second(says.free);
             if free > 0.0 {
                 signals.told_free = (signals.told_free.0 + free, signals.told_free.1 + 1.0);
                 let (first, second) = greatest_free;
@@ -263,12 +264,12 @@ impl Own {
             if peer.heard_at < since {
                 continue;
             }
-            let theirs = bytes_per_second(report.common_rate);
-            let controls = controls(report);
+            let theirs = bytes_per_second(says.common_rate);
+            let controls = controls(&says);
             signals.controlling += f64::from(u8::from(controls));
-            signals.released += f64::from(u8::from(report.released));
-            signals.harmed += f64::from(u8::from(controls && report.harmed));
-            signals.careful += f64::from(u8::from(controls && report.careful));
+            signals.released += f64::from(u8::from(says.released));
+            signals.harmed += f64::from(u8::from(controls && says.harmed));
+            signals.careful += f64::from(u8::from(controls && says.careful));
             if controls {
                 let believed = centre.map_or(theirs, |centre| theirs.clamp(centre / BELIEVED, BELIEVED * centre));
                 signals.known = (signals.known.0 + believed, signals.known.1 + 1.0);
@@ -289,10 +290,13 @@ impl Own {
 
     /// What peers are told of this host. One that has nothing to send delivers nothing: the smoothed goodput would count it among
     /// those that want a share for seconds more, and look as if the medium had collapsed.
-    pub(super) fn tell(&self, report: &mut Report, free: f64) {
-        report.delivered = if self.wants { rate(self.delivered) } else { Rate::ZERO };
-        report.excess = self.excess.map(Span::from_secs_f64);
-        report.free = if self.wants { rate(free) } else { Rate::ZERO };
+    pub(super) fn told(&self, free: f64) -> Told {
+        Told {
+            delivered: if self.wants { rate(self.delivered) } else { Rate::ZERO },
+            excess: self.excess.map(Span::from_secs_f64),
+            free: if self.wants { rate(free) } else { Rate::ZERO },
+            ..Told::default()
+        }
     }
 }
 
@@ -308,14 +312,15 @@ fn mean_delivered(own: f64, told: &mut [(f64, f64)], hosts: u32) -> f64 {
     sum / count
 }
 
-fn controls(report: &Report) -> bool {
-    report.common_rate > Rate::ZERO && !report.released
+fn controls(says: &Told) -> bool {
+    says.common_rate > Rate::ZERO && !says.released
 }
 
 /// The middle one of the common rates of those who control, the lower of two; in bytes per second.
 fn median_rate(peers: &[Peer], since: Time) -> Option<f64> {
-    let theirs = |peer: &&Peer| peer.heard_at >= since && peer.report.busy_flows > 0 && controls(&peer.report);
-    let mut rates: Vec<Rate> = peers.iter().filter(theirs).map(|peer| peer.report.common_rate).collect();
+    let busy = peers.iter().filter(|peer| peer.heard_at >= since && peer.report.busy_flows > 0);
+    let says = busy.map(|peer| Told::by(&peer.report)).filter(controls);
+    let mut rates: Vec<Rate> = says.map(|says| says.common_rate).collect();
     rates.sort_unstable();
     let middle = rates.get(rates.len().saturating_sub(1) / 2)?;
     Some(bytes_per_second(*middle))
@@ -344,7 +349,7 @@ mod tests {
     use super::*;
     use crate::lasthop::liars::any_report;
     use crate::lasthop::tests::flow;
-    use lasthop_peers::{Neighbourhood, PeerId};
+    use lasthop_peers::{Neighbourhood, PeerId, Report};
     use proptest::prelude::*;
 
     fn at(seconds: f64) -> Time {
@@ -359,20 +364,22 @@ mod tests {
     fn honest() -> Report {
         let rate = Rate::from_mbps(2.0);
         let (min_rtt, excess) = (Some(Span::from_millis(20)), Some(Span::from_millis(10)));
-        Report { busy_flows: 1, min_rtt, excess, common_rate: rate, delivered: rate, ..Report::default() }
+        let told = Told { excess, common_rate: rate, delivered: rate, ..Told::default() };
+        Report { busy_flows: 1, min_rtt, word: told.word(), ..Report::default() }
+    }
+
+    /// An honest host that says something else in one place.
+    fn but(change: impl FnOnce(&mut Told)) -> Report {
+        let mut told = Told::by(&honest());
+        change(&mut told);
+        Report { word: told.word(), ..honest() }
     }
 
     fn greatest() -> Report {
         let rate = Rate::from_bps(8 * u64::from(u32::MAX));
         let rtt = Some(Span::from_micros(u32::MAX.into()));
-        Report {
-            busy_flows: u16::MAX,
-            min_rtt: rtt,
-            excess: rtt,
-            common_rate: rate,
-            delivered: rate,
-            ..Report::default()
-        }
+        let told = Told { excess: rtt, common_rate: rate, delivered: rate, ..Told::default() };
+        Report { busy_flows: u16::MAX, min_rtt: rtt, word: told.word(), ..Report::default() }
     }
 
     /// What a host sees in 30 s beside eight honest ones and this one, at each tick.
@@ -389,7 +396,7 @@ mod tests {
 
     #[test]
     fn one_liar_among_ten_moves_the_means_by_a_few_tenths() {
-        for liar in [greatest(), Report { excess: Some(Span::ZERO), delivered: Rate::ZERO, ..honest() }] {
+        for liar in [greatest(), but(|told| (told.excess, told.delivered) = (Some(Span::ZERO), Rate::ZERO))] {
             let last = beside(liar, Some(2.5e5)).last().expect("60 ticks");
             // (9 · 10 ms + 2 m + 20 ms) / 10 = m = 13.75 ms, or 9 · 10 / 10; (9 + 2 m) / 10 = m = 1.125, or 0.9.
             assert!((0.0089..0.0139).contains(&last.excess), "{last:?}");
@@ -412,9 +419,8 @@ mod tests {
     #[test]
     fn what_one_liar_says_he_got_while_free_counts_as_what_the_luckiest_other_says() {
         let told = |frees: &[u32]| {
-            let says = |(id, free): (usize, &u32)| {
-                peer(id as u64, at(0.0), Report { free: rate(f64::from(*free)), ..honest() })
-            };
+            let says =
+                |(id, free): (usize, &u32)| peer(id as u64, at(0.0), but(|told| told.free = rate(f64::from(*free))));
             let peers = Neighbourhood::new(frees.iter().enumerate().map(says).collect());
             let observation = Observation { now: at(0.0), flows: &[flow(1, 30, 0)], peers: &peers };
             Own::default().on_tick(&observation, false, Time::ZERO, None).told_free
@@ -427,7 +433,7 @@ mod tests {
 
     #[test]
     fn who_comes_takes_no_liar_for_the_mean() {
-        for liar in [greatest(), Report { common_rate: Rate::from_bps(8), ..honest() }] {
+        for liar in [greatest(), but(|told| told.common_rate = Rate::from_bps(8))] {
             let Signals { known: (sum, count), .. } = beside(liar, None).next().expect("60 ticks");
             // Eight times 250,000, and half or twice as much: (8 + 0.5) / 9 or (8 + 2) / 9.
             assert_eq!(count, 9.0);
@@ -451,9 +457,7 @@ mod tests {
             };
             tick(0.0);
             let excess = tick(seconds).excess;
-            let mut report = Report::IDLE;
-            own.tell(&mut report, 0.0);
-            ((excess * 1e3).round(), report.excess.is_some())
+            ((excess * 1e3).round(), own.told(0.0).excess.is_some())
         };
         // The mean of 10 s and nine times 10 ms.
         assert_eq!(after(2.0, &[1, 2, 3, 4, 5, 6, 7, 8, 9]), (1009.0, true));
