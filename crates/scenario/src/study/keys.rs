@@ -1,4 +1,4 @@
-//! Every key of a study file, as data: the reader, its messages and the tables of `docs/guide/study.md` come from here.
+//! Every key of a study file, as data: the reader, its messages and the tables of `docs/guide/study*.md` come from here.
 
 /// One key.
 #[derive(Debug)]
