@@ -12,7 +12,7 @@ mod sample;
 
 const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide");
 
-/// `docs/guide/TOPIC.md` and the pages beside it, `docs/guide/TOPIC-*.md`, each with its text, in the order of their names.
+/// `TOPIC.md` of the guide and the pages beside it, `TOPIC-*.md`, each with its text, in the order of their names.
 fn pages(topic: &str) -> Vec<(PathBuf, String)> {
     let entries = std::fs::read_dir(GUIDE).expect("docs/guide");
     let mut paths: Vec<_> = entries.map(|entry| entry.expect("readable").path()).collect();
