@@ -21,7 +21,7 @@ fn main() {
     let crate_dir = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("set by cargo"));
     let out_dir = PathBuf::from(env::var("OUT_DIR").expect("set by cargo"));
     let programs = crate_dir.join("src/bpf");
-    let laws = crate_dir.join("../control/laws");
+    let laws = crate_dir.join("../laws/include");
     for watched in [&programs, &laws] {
         println!("cargo::rerun-if-changed={}", watched.display());
     }

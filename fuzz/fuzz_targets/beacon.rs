@@ -2,18 +2,18 @@
 //! table, the pace, and the policy that acts on what peers say. A run is a list of what happens, and what must hold after each.
 #![no_main]
 
-use control::beacon::{Beacon, GroupKey, INTERVAL, LONGEST_BYTES, PLAIN_BYTES, Receiver};
-use control::bound::LEAST_PACING_RATE;
-use control::governor::{FlowSample, Governor};
-use control::group::Label;
-use control::pace::{LONGEST, Pace};
-use control::peers::{Crowd, LONGEST_AGE_OUT, Limits, PeerId, PeerTable, Report};
-use control::policy::{FlowId, PolicyName, PolicySettings};
+use lasthop_peers::beacon::{Beacon, GroupKey, INTERVAL, LONGEST_BYTES, PLAIN_BYTES, Receiver};
+use lasthop_laws::bound::LEAST_PACING_RATE;
+use lasthop_policy::governor::{FlowSample, Governor};
+use lasthop_peers::group::Label;
+use lasthop_peers::cadence::{LONGEST, Pace};
+use lasthop_peers::{Crowd, LONGEST_AGE_OUT, Limits, PeerId, PeerTable, Report};
+use lasthop_policy::{FlowId, PolicyName, PolicySettings};
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use std::net::Ipv4Addr;
 use std::sync::LazyLock;
-use units::{Bytes, Rate, Span, Time};
+use lasthop_units::{Bytes, Rate, Span, Time};
 
 /// So few that a short run fills the table.
 const IDENTITIES: usize = 3;

@@ -2,12 +2,12 @@
 //! report before some of them were changed. Of what is read, that it can be told again; and what a law makes of it.
 #![no_main]
 
-use control::last_link::LinkReport;
-use control::last_link::option::{self, Flags, OCTETS, Unread};
-use control::law::{Acked, Choice, INFINITE_SSTHRESH, Law, LawName, Lost, Reported, Start, Window};
+use lasthop_laws::LinkReport;
+use lasthop_laws::option::{self, Flags, OCTETS, Unread};
+use lasthop_laws::{Acked, Choice, INFINITE_SSTHRESH, Law, LawName, Lost, Reported, Start, Window};
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use units::{Probability, Rate, Span};
+use lasthop_units::{Probability, Rate, Span};
 
 #[derive(Arbitrary, Debug)]
 enum Event<'a> {

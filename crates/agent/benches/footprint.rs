@@ -10,9 +10,9 @@
 #[path = "../tests/common/mod.rs"]
 mod common;
 
-use agent::{Config, Mode};
 use common::{Host, two_hosts, wait_for};
-use kernel::{Kernel, Options};
+use lasthop_agent::{Config, Mode};
+use lasthop_kernel::{Kernel, Options};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -96,7 +96,8 @@ fn measure(sockets: usize, seconds: u64) -> Measured {
     let agent = again(&a, &["as-agent", config.to_str().expect("a plain path")], Stdio::null());
     a.run(move || {
         let index = nix::net::if_::if_nametoindex("last").expect("it is there");
-        let mut kernel = Kernel::load(&Options::new(index, kernel::Mode::Observe).expect("possible")).expect("as root");
+        let mut kernel =
+            Kernel::load(&Options::new(index, lasthop_kernel::Mode::Observe).expect("possible")).expect("as root");
         wait_for("every socket to be taken over", || {
             let samples = kernel.sample().expect("sockets can be walked");
             let ours = samples.iter().filter(|sample| sample.congestion_control.starts_with("lasthop")).count();
@@ -141,7 +142,7 @@ fn again(host: &Host, arguments: &[&str], stdout: Stdio) -> Killed {
 fn as_agent(config: &str) -> ExitCode {
     let config = Config::load(config.as_ref()).expect("the bench writes a valid configuration");
     let stop = AtomicBool::new(false);
-    agent::run(&config, &stop).expect("the agent runs");
+    lasthop_agent::run(&config, &stop).expect("the agent runs");
     ExitCode::SUCCESS
 }
 

@@ -17,17 +17,17 @@ use crate::stack::{Loaded, Loader, SocketSample, Stack, StateChange};
 use crate::status::{Status, StatusSocket};
 use crate::wifi::Wifi;
 use anyhow::{Context, Result};
-use control::bound::Bound;
-use control::governor::{FlowSample, Governor, Turn};
-use control::last_link::estimate::FlowSight;
-use control::peers::{Neighbourhood, Report};
-use control::policy::{FlowDecision, FlowId, FlowObservation, Nothing, Policy, PolicyName};
+use lasthop_lastlink::FlowSight;
+use lasthop_laws::bound::Bound;
+use lasthop_peers::{Neighbourhood, Report};
+use lasthop_policy::governor::{FlowSample, Governor, Turn};
+use lasthop_policy::{FlowDecision, FlowId, FlowObservation, Nothing, Policy, PolicyName};
+use lasthop_units::{Rate, Span, Time};
 use nix::sys::resource::{UsageWho, getrusage};
 use std::collections::BTreeSet;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use tracing::{info, warn};
-use units::{Rate, Span, Time};
 
 /// New connections are taken over as they are made. This is for those whose route has come to the interface later, or
 /// has left it.

@@ -1,6 +1,6 @@
 //! Repeated log lines, rate-limited: so many at once, then so many per minute, and the count of those left out.
 
-use units::{Span, Time};
+use lasthop_units::{Span, Time};
 
 /// Lets `burst` lines through per `period`, and counts the others.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,8 @@
 //! The clocks: the monotonic one for ticks and leases, the wall clock for beacons only, and the one that goes on in suspend to
 //! see that there was one.
 
+use lasthop_units::{Span, Time};
 use nix::time::{ClockId, clock_gettime};
-use units::{Span, Time};
 
 /// CLOCK_MONOTONIC: the one that the kernel's programs compare leases with. Stands still while the machine is suspended.
 pub(crate) fn monotonic() -> Time {

@@ -1,11 +1,11 @@
 //! The agent's configuration: a TOML file, then the command line's flags, then [`Config::validate`].
 
-use control::beacon;
-use control::policy::{self, PolicyName, PolicySettings, SettingsError};
+use lasthop_peers::beacon;
+use lasthop_policy::{self, PolicyName, PolicySettings, SettingsError};
+use lasthop_units::Span;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::{fmt, fs, io};
-use units::Span;
 
 /// What the agent may do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -62,7 +62,7 @@ pub struct Config {
 pub struct BeaconConfig {
     /// UDP port, the same on all hosts. 1 to 65,535.
     pub port: u16,
-    /// Time between two beacons where few hosts are heard, in ms; where there are more it is longer ([`control::pace`]). 50 to
+    /// Time between two beacons where few hosts are heard, in ms; where there are more it is longer ([`lasthop_peers::cadence`]). 50 to
     /// 10,000.
     pub interval_ms: u64,
     /// A peer that has not been heard for this long is forgotten, in ms; one that announces longer intervals is waited for
@@ -94,7 +94,7 @@ pub struct LastLinkConfig {
     /// to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packet_error_rate: Option<f64>,
-    /// The two above hold behind this access point only: [`control::group::Label`] in words, as the log has it; absent: everywhere.
+    /// The two above hold behind this access point only: [`lasthop_peers::group::Label`] in words, as the log has it; absent: everywhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub access_point: Option<String>,
     /// Measure what is not given.
@@ -164,8 +164,8 @@ impl Default for Config {
         Self {
             interface: None,
             mode: Mode::default(),
-            tick_ms: policy::TICK.as_millis(),
-            lease_ms: policy::LEASE.as_millis(),
+            tick_ms: lasthop_policy::TICK.as_millis(),
+            lease_ms: lasthop_policy::LEASE.as_millis(),
             cgroup: None,
             excluded_cgroups: Vec::new(),
             leave: Vec::new(),
@@ -431,7 +431,7 @@ fn located(text: &str, error: &toml::de::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use control::policy::{Row, WindowTable};
+    use lasthop_policy::{Row, WindowTable};
 
     fn error(text: &str) -> String {
         let file = Path::new("/etc/lasthop/agent.toml");

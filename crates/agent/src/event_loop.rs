@@ -7,13 +7,13 @@ use crate::notify::Notify;
 use crate::record::Totals;
 use crate::stack::Loader;
 use anyhow::{Context, Result};
+use lasthop_units::{Span, Time};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use units::{Span, Time};
 
 /// Between two looks at the interface.
 const REFRESH: Span = Span::from_secs(2);

@@ -2,7 +2,7 @@
 
 use crate::interface::Interface;
 use crate::wifi::Radio;
-use control::group::Label;
+use lasthop_peers::group::Label;
 
 /// The label of the interface's access point: the configured name, else the BSSID, else the default route's next hop. `None`: the
 /// interface is down, has no address yet, or its radio no access point, which says nothing about where it will be.

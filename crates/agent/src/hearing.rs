@@ -7,10 +7,11 @@ use crate::interface::Interface;
 use crate::record::Beacons;
 use crate::sockets::Sockets;
 use anyhow::{Context, Result, bail};
-use control::beacon::{Beacon, GroupKey, Receiver};
-use control::group::Label;
-use control::pace::{Due, Pace};
-use control::peers::{Limits, Neighbourhood, PeerId, PeerTable, Reject, Rejections, Report};
+use lasthop_peers::beacon::{Beacon, GroupKey, Receiver};
+use lasthop_peers::cadence::{Cadence, Due};
+use lasthop_peers::group::Label;
+use lasthop_peers::{Limits, Neighbourhood, PeerId, PeerTable, Reject, Rejections, Report};
+use lasthop_units::{Span, Time};
 use nix::unistd::geteuid;
 use std::fs::File;
 use std::io::Read as _;
@@ -19,7 +20,6 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use tracing::{debug, warn};
-use units::{Span, Time};
 
 /// When more arrives than is looked at, the sockets are left alone for so long, and the kernel drops the rest.
 const DEAF_AFTER_A_FLOOD: Span = Span::from_millis(100);
@@ -37,7 +37,7 @@ pub(crate) struct Hearing {
     ear: Ear,
     /// The access point; `None`: not known yet.
     label: Option<Label>,
-    pace: Pace,
+    cadence: Cadence,
     base_interval: Span,
     /// Nothing is sent.
     is_silent: bool,
@@ -76,7 +76,7 @@ impl Hearing {
             sockets: Sockets::new(config),
             ear: Ear::new(key, limits),
             label: None,
-            pace: Pace::new(base_interval, clock::monotonic(), rand::random()),
+            cadence: Cadence::new(base_interval, clock::monotonic(), rand::random()),
             base_interval,
             is_silent: false,
             wants_ipv6: config.ipv6,
@@ -116,7 +116,7 @@ impl Hearing {
     /// Forgets the peers, and speaks as a host that has just come.
     pub(crate) fn begin_anew(&mut self, now: Time) {
         self.ear.table.forget_all();
-        self.pace = Pace::new(self.base_interval, now, rand::random());
+        self.cadence = Cadence::new(self.base_interval, now, rand::random());
     }
 
     /// Throws away what has arrived while nobody listened: it would be taken for the present.
@@ -133,7 +133,7 @@ impl Hearing {
         if self.is_silent {
             return Time::MAX;
         }
-        self.pace.due_at(self.ear.table.crowd(now), self.sockets.open())
+        self.cadence.due_at(self.ear.table.crowd(now), self.sockets.open())
     }
 
     /// Says `report` to all peers if it is time to.
@@ -141,10 +141,10 @@ impl Hearing {
         let (others, datagrams) = (self.ear.table.crowd(now), self.sockets.open());
         if datagrams == 0 || self.is_silent {
             // Nothing is said, and nobody could have answered.
-            self.pace = Pace::new(self.base_interval, now, rand::random());
+            self.cadence = Cadence::new(self.base_interval, now, rand::random());
             return;
         }
-        let Some(Due { interval }) = self.pace.poll(now, others, datagrams, &report, rand::random()) else { return };
+        let Some(Due { interval }) = self.cadence.poll(now, others, datagrams, &report, rand::random()) else { return };
         let Self { sockets, ear, sender, last_timestamp_ns, .. } = self;
         let (sent, unsent) = sockets.send(now, || {
             let timestamp_ns = next_timestamp(clock::wall_ns(), sender, last_timestamp_ns);
@@ -294,7 +294,7 @@ mod tests {
             sender: PeerId(sender),
             timestamp_ns: 1,
             group: Label::Link.id(),
-            interval: control::beacon::INTERVAL,
+            interval: lasthop_peers::beacon::INTERVAL,
             report: Report::default(),
         }
     }

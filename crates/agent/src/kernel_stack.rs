@@ -5,15 +5,15 @@ use crate::interface::Interface;
 use crate::only_one::{OnlyOne, Task};
 use crate::stack::{Claim, LinkReporter, Loaded, ReportCounters, SocketSample, Stack, StateChange};
 use anyhow::{Context, Result, anyhow, bail};
-use control::bound::Bound;
-use kernel::report::Reporter;
-use kernel::{Kernel, Options, report};
+use lasthop_kernel::report::Reporter;
+use lasthop_kernel::{Kernel, Options, report};
+use lasthop_laws::bound::Bound;
+use lasthop_units::Span;
 use nix::errno::Errno;
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use tracing::{info, warn};
-use units::Span;
 
 struct KernelStack {
     kernel: Kernel,
@@ -30,7 +30,7 @@ struct KernelStack {
 /// Loads the programs for `interface`. Where the kernel cannot do what was asked for, one warning says what is missing,
 /// and what is done instead.
 pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Result<Loaded> {
-    use kernel::Error::{Attach, Load, TooManyPrograms, Unsupported};
+    use lasthop_kernel::Error::{Attach, Load, TooManyPrograms, Unsupported};
 
     check_cgroups(config)?;
     let lock = |task| config.lock.then(|| OnlyOne::take(task, interface)).transpose();
@@ -57,7 +57,7 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
     };
     if let Some(reason) = reason {
         let instead = match mode {
-            kernel::Mode::Clamp => {
+            lasthop_kernel::Mode::Clamp => {
                 "windows and pacing rates are bounded from above only, and sockets keep their own congestion control"
             }
             _ => "nothing is applied: what would be is only said and recorded",
@@ -110,7 +110,7 @@ impl LinkReporter for KernelReporter {
 pub(crate) fn check_cgroups(config: &Config) -> Result<()> {
     let excluded = config.excluded_cgroups.iter().map(|path| ("excluded_cgroups", path));
     // Where cgroup2 is hidden (`ip netns exec`) nothing is controlled, and that is warned of.
-    let only = config.cgroup.iter().filter(|_| kernel::sees_cgroups()).map(|path| ("cgroup", path));
+    let only = config.cgroup.iter().filter(|_| lasthop_kernel::sees_cgroups()).map(|path| ("cgroup", path));
     for (key, path) in only.chain(excluded) {
         let cannot = || format!("`{key}`: {} is no cgroup (version 2) that can be used", path.display());
         match statfs(path) {
@@ -132,24 +132,24 @@ fn warn_of_unknown_controls(names: &[String]) {
 }
 
 /// The features that `mode` misses; `None` if all seem to be there, and yet the kernel refuses.
-fn what_is_missing(mode: kernel::Mode) -> Option<String> {
-    let support = kernel::probe();
+fn what_is_missing(mode: lasthop_kernel::Mode) -> Option<String> {
+    let support = lasthop_kernel::probe();
     let missing: Vec<&str> = support.missing_for(mode).collect();
     (!missing.is_empty()).then(|| missing.join("; "))
 }
 
 /// What of the kernel serves the agent's mode, best first.
-const fn modes_for(wanted: Mode) -> &'static [kernel::Mode] {
+const fn modes_for(wanted: Mode) -> &'static [lasthop_kernel::Mode] {
     match wanted {
-        Mode::Control => &[kernel::Mode::Control, kernel::Mode::Clamp, kernel::Mode::Observe],
-        Mode::Observe | Mode::Advise => &[kernel::Mode::Observe],
+        Mode::Control => &[lasthop_kernel::Mode::Control, lasthop_kernel::Mode::Clamp, lasthop_kernel::Mode::Observe],
+        Mode::Observe | Mode::Advise => &[lasthop_kernel::Mode::Observe],
     }
 }
 
 /// The agent's mode when this much of the kernel is loaded.
-const fn what_remains(wanted: Mode, loaded: kernel::Mode) -> Mode {
+const fn what_remains(wanted: Mode, loaded: lasthop_kernel::Mode) -> Mode {
     match (wanted, loaded) {
-        (Mode::Control, kernel::Mode::Observe | kernel::Mode::Nothing) => Mode::Advise,
+        (Mode::Control, lasthop_kernel::Mode::Observe | lasthop_kernel::Mode::Nothing) => Mode::Advise,
         _ => wanted,
     }
 }
@@ -158,7 +158,11 @@ fn loading(interface: &Interface) -> String {
     format!("cannot load the programs for interface {} into the kernel", interface.name)
 }
 
-fn options(config: &Config, interface: &Interface, mode: kernel::Mode) -> Result<Options, kernel::Error> {
+fn options(
+    config: &Config,
+    interface: &Interface,
+    mode: lasthop_kernel::Mode,
+) -> Result<Options, lasthop_kernel::Error> {
     Ok(Options {
         only_cgroup: config.cgroup.clone(),
         excluded_cgroups: config.excluded_cgroups.clone(),
@@ -173,7 +177,7 @@ impl Stack for KernelStack {
     }
 
     fn adopt(&mut self) -> Result<u64> {
-        let kernel::Adopted { adopted, left, restored, failed, .. } = self.kernel.adopt()?;
+        let lasthop_kernel::Adopted { adopted, left, restored, failed, .. } = self.kernel.adopt()?;
         if adopted + restored + failed > 0 {
             info!(
                 "open sockets: {adopted} taken over, {left} left alone, {restored} given back, {failed} refused by \
@@ -184,10 +188,10 @@ impl Stack for KernelStack {
     }
 
     fn refresh(&mut self) -> Result<bool> {
-        if !matches!(self.kernel.mode(), kernel::Mode::Control | kernel::Mode::Clamp) {
+        if !matches!(self.kernel.mode(), lasthop_kernel::Mode::Control | lasthop_kernel::Mode::Clamp) {
             return Ok(false);
         }
-        let kernel::Cgroups { changed, missing } = self.kernel.follow_cgroups()?;
+        let lasthop_kernel::Cgroups { changed, missing } = self.kernel.follow_cgroups()?;
         for path in missing.iter().filter(|path| !self.missing.contains(path)) {
             if self.warned.insert(path.clone()) {
                 warn!("there is no cgroup {} now: it is looked for every 2 s", path.display());
@@ -209,7 +213,7 @@ impl Stack for KernelStack {
     }
 
     fn set_bounds(&mut self, new_flows: Option<Bound>, flows: &[(u64, Option<Bound>)], lease: Span) -> Result<()> {
-        let kernel_bound = |Bound { min_segments, max_segments, max_pacing_rate }| kernel::Bound {
+        let kernel_bound = |Bound { min_segments, max_segments, max_pacing_rate }| lasthop_kernel::Bound {
             min_segments,
             max_segments,
             max_pacing_rate,
@@ -227,7 +231,7 @@ impl Stack for KernelStack {
     }
 
     fn release(&mut self) -> Result<u64> {
-        let kernel::Released { restored, failed } = self.kernel.release()?;
+        let lasthop_kernel::Released { restored, failed } = self.kernel.release()?;
         if failed > 0 {
             warn!("{failed} sockets would not take their own congestion control back: they run plain CUBIC");
         }
@@ -241,7 +245,7 @@ mod tests {
 
     #[test]
     fn control_falls_back_to_a_clamp_and_then_to_advice() {
-        assert_eq!(modes_for(Mode::Control)[0], kernel::Mode::Control);
+        assert_eq!(modes_for(Mode::Control)[0], lasthop_kernel::Mode::Control);
         let remaining: Vec<_> =
             modes_for(Mode::Control).iter().map(|mode| what_remains(Mode::Control, *mode)).collect();
         assert_eq!(remaining, [Mode::Control, Mode::Control, Mode::Advise]);
@@ -266,8 +270,8 @@ mod tests {
     #[test]
     fn nothing_that_could_change_a_socket_is_loaded_to_observe_or_advise() {
         for wanted in [Mode::Observe, Mode::Advise] {
-            assert_eq!(modes_for(wanted), [kernel::Mode::Observe]);
-            assert_eq!(what_remains(wanted, kernel::Mode::Observe), wanted);
+            assert_eq!(modes_for(wanted), [lasthop_kernel::Mode::Observe]);
+            assert_eq!(what_remains(wanted, lasthop_kernel::Mode::Observe), wanted);
         }
     }
 }

@@ -8,14 +8,13 @@ use crate::medium;
 use crate::record::{LinkReported, LinkTotals, ReportCause};
 use crate::stack::{Claim, LinkReporter, ReportCounters, SocketSample};
 use crate::wifi::{Radio, WifiLink};
-use control::group::Label;
-use control::last_link::estimate::{Estimator, FlowSight, Medium, Said, Settings, Sight};
-use control::policy::FlowId;
+use lasthop_lastlink::{Estimator, FlowSight, Medium, Said, Settings, Sight};
+use lasthop_peers::group::Label;
+use lasthop_units::{Probability, Rate, Span, Time};
 use std::fmt;
 use std::thread;
 use std::time::Duration;
 use tracing::{info, warn};
-use units::{Probability, Rate, Span, Time};
 
 /// How long the agent's connections have at its end to retract what they have told: some round trips of those that are busy.
 const RETRACTED_WITHIN: Duration = Duration::from_millis(500);
@@ -317,7 +316,7 @@ const fn told_s(config: &LastLinkConfig) -> u32 {
 /// What the estimators make use of.
 pub(crate) fn flow_sight(sample: &SocketSample) -> FlowSight {
     FlowSight {
-        id: FlowId(sample.cookie),
+        id: sample.cookie,
         received: sample.received,
         received_segments: sample.received_segments,
         out_of_order_segments: sample.out_of_order_segments,
@@ -381,8 +380,8 @@ fn reports(config: &LastLinkConfig, here: Option<&Label>) -> String {
 mod tests {
     use super::*;
     use crate::wifi::WifiLink;
-    use control::last_link::LinkReport;
-    use control::last_link::estimate::{Modulation, Source};
+    use lasthop_lastlink::{Modulation, Source};
+    use lasthop_laws::LinkReport;
     use std::cell::RefCell;
     use std::rc::Rc;
 
@@ -451,7 +450,7 @@ mod tests {
         }
     }
 
-    // 24,000 bits in 1014.47 µs, see control::last_link::estimate::airtime; in kb/s.
+    // 24,000 bits in 1014.47 µs, see lasthop_lastlink::airtime; in kb/s.
     const CARRIED: u32 = 23_657;
 
     #[test]

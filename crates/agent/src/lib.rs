@@ -1,6 +1,6 @@
 //! The daemon on each host. Every 0.5 s it observes the host's TCP connections, hears what its peers behind the same
 //! access point report, lets the policy decide, and applies what was decided. It decides nothing itself: that is
-//! [`control`]'s.
+//! [`lasthop_policy`]'s.
 //!
 //! ```text
 //!   every 0.5 s   sockets ──> observe ──> decide (control) ──> bounds with a lease of 1.5 s ──> kernel

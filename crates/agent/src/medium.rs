@@ -2,11 +2,11 @@
 
 use crate::clock;
 use crate::interface::Interface;
-use control::last_link::estimate::{Counters, Medium};
+use lasthop_lastlink::{Counters, Medium};
+use lasthop_units::{Bytes, Rate};
 use nix::ifaddrs::getifaddrs;
 use std::fs;
 use std::path::Path;
-use units::{Bytes, Rate};
 
 /// linux/if_arp.h.
 const ARPHRD_ETHER: &str = "1";
@@ -69,8 +69,8 @@ fn in_line(line: &str, header_bytes: u64) -> Option<Counters> {
     let columns: Vec<u64> = line.split_whitespace().map(|column| column.parse().ok()).collect::<Option<_>>()?;
     let [bytes, packets, errors, _, _, frame, ..] = columns[..] else { return None };
     Some(Counters {
-        after: units::Time::ZERO,
-        before: units::Time::ZERO,
+        after: lasthop_units::Time::ZERO,
+        before: lasthop_units::Time::ZERO,
         received: Bytes::new(bytes.saturating_sub(packets.saturating_mul(header_bytes))),
         received_packets: packets,
         // Lengths, overruns, checksums and alignment; what is dropped for want of memory is in the other alone.

@@ -5,14 +5,14 @@
 
 use crate::config::Mode;
 use crate::wifi::WifiLink;
-use control::bound::Bound;
-use control::last_link::estimate::Source;
-use control::peers::Report;
-use control::policy::PolicyName;
+use lasthop_lastlink::Source;
+use lasthop_laws::bound::Bound;
+use lasthop_peers::Report;
+use lasthop_policy::PolicyName;
+use lasthop_units::{Rate, Span};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
-use units::{Rate, Span};
 
 /// One line of the record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ pub struct Ready {
     pub mode: Mode,
     /// The policy.
     pub policy: PolicyName,
-    /// The access point: [`control::group::Label`] in words; `None`: not known yet.
+    /// The access point: [`lasthop_peers::group::Label`] in words; `None`: not known yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     /// The agent's version.
@@ -123,7 +123,7 @@ pub struct FlowRecord {
     pub acked_bytes: u64,
     /// Largest payload of a segment.
     pub mss_bytes: u64,
-    /// Sending now, as `control::activity` defines it.
+    /// Sending now, as `lasthop_policy::activity` defines it.
     pub busy: bool,
     /// The limits set at this tick, and in force until `bound_until_ns` if they are not renewed.
     pub bound: Option<Bound>,

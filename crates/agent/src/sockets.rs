@@ -13,6 +13,7 @@ use crate::config::BeaconConfig;
 use crate::interface::Interface;
 use crate::port::Taken;
 use anyhow::{Context, Result, ensure};
+use lasthop_units::{Span, Time};
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::socket::{
@@ -23,7 +24,6 @@ use std::io::ErrorKind;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use tracing::{info, warn};
-use units::{Span, Time};
 
 /// Link-local scope, not permanently assigned (RFC 4291 §2.7); the last four bytes spell "lhop".
 pub const GROUP: Ipv6Addr = Ipv6Addr::new(0xff12, 0, 0, 0, 0, 0, 0x6c68, 0x6f70);

@@ -2,11 +2,11 @@
 
 use crate::config::{Config, Mode};
 use crate::interface::Interface;
-use control::bound::Bound;
-use units::Span;
+use lasthop_laws::bound::Bound;
+use lasthop_units::Span;
 
-pub use kernel::report::{Claim, Counters as ReportCounters};
-pub use kernel::{CongestionState, SocketSample, StateChange};
+pub use lasthop_kernel::report::{Claim, Counters as ReportCounters};
+pub use lasthop_kernel::{CongestionState, SocketSample, StateChange};
 
 /// What can be observed of a host's TCP, and applied to it. Dropping it undoes everything that is left to undo.
 pub trait Stack {

@@ -7,7 +7,7 @@
 use crate::config::Mode;
 use crate::only_one::make_folder;
 use anyhow::{Context, Result};
-use control::policy::PolicyName;
+use lasthop_policy::PolicyName;
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, socket};
 use serde::{Deserialize, Serialize};

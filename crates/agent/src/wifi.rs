@@ -5,7 +5,8 @@
 
 use crate::interface::Interface;
 use anyhow::{Context, Result, bail};
-use control::last_link::estimate::{self, Bss, Modulation, PhyRate};
+use lasthop_lastlink::{self, Bss, Modulation, PhyRate};
+use lasthop_units::Rate;
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST, NetlinkDeserializable, NetlinkMessage, NetlinkPayload, NetlinkSerializable,
 };
@@ -18,7 +19,6 @@ use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use tracing::warn;
-use units::Rate;
 use wl_nl80211::{
     Nl80211Attr, Nl80211Command, Nl80211InterfaceType, Nl80211Message, Nl80211RateInfo, Nl80211StationBssParam,
     Nl80211StationInfo,
@@ -204,11 +204,11 @@ impl WifiLink {
     }
 
     /// What the estimators make use of.
-    pub(crate) fn radio(&self) -> estimate::Radio {
+    pub(crate) fn radio(&self) -> lasthop_lastlink::Radio {
         let phy = |mbps: Option<f64>, modulation: Option<Modulation>| {
             Some(PhyRate { rate: Rate::from_mbps(mbps?), modulation: modulation? })
         };
-        estimate::Radio {
+        lasthop_lastlink::Radio {
             receive_rate: phy(self.rx_bitrate_mbps, self.rx_modulation),
             transmit_rate: phy(self.tx_bitrate_mbps, self.tx_modulation),
             expected: self.expected_throughput_mbps.map(Rate::from_mbps),
@@ -542,7 +542,7 @@ mod tests {
         let phy = |mbps, modulation| Some(PhyRate { rate: Rate::from_mbps(mbps), modulation });
         assert_eq!(
             link.radio(),
-            estimate::Radio {
+            lasthop_lastlink::Radio {
                 receive_rate: phy(866.6, Modulation::Aggregated),
                 transmit_rate: phy(24.0, Modulation::Ofdm),
                 expected: Some(Rate::from_mbps(12.0)),
@@ -550,7 +550,7 @@ mod tests {
                 received: Some(10_000),
                 heard: Some(20_000),
                 fcs_errors: Some(100),
-                ..estimate::Radio::default()
+                ..lasthop_lastlink::Radio::default()
             }
         );
         let dsss = [Nl80211RateInfo::Bitrate(55)];

@@ -4,9 +4,9 @@
 
 mod common;
 
-use agent::Mode;
 use common::process::{self, AgentProcess, ONE_AT_A_TIME, serve, upload};
 use common::{root, two_hosts, wait_for};
+use lasthop_agent::Mode;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;

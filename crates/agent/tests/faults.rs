@@ -3,16 +3,16 @@
 
 mod common;
 
-use agent::Mode;
 use common::process::{self, AgentProcess, ONE_AT_A_TIME, monotonic_ns, serve, upload, wait_until_uploads};
 use common::stranger::Nag;
 use common::{Host, join_by, root, two_hosts};
-use control::bound::Bound;
-use control::policy::PolicyName;
-use kernel::SocketSample;
+use lasthop_agent::Mode;
+use lasthop_kernel::SocketSample;
+use lasthop_laws::bound::Bound;
+use lasthop_policy::PolicyName;
+use lasthop_units::Rate;
 use nix::sys::signal::Signal;
 use std::net::TcpStream;
-use units::Rate;
 
 const BOUND_SEGMENTS: u32 = 16;
 
@@ -64,8 +64,9 @@ fn let_go(sample: &SocketSample) -> bool {
 /// Whether it is the same connection, and alive: bytes are acknowledged that were not when it was asked before.
 fn goes_on(agent: &AgentProcess, connection: &TcpStream) {
     let local = connection.local_addr().expect("it is open").to_string();
-    let acked =
-        |tick: &agent::record::Tick| tick.flows.iter().find(|flow| flow.local == local).map(|flow| flow.acked_bytes);
+    let acked = |tick: &lasthop_agent::record::Tick| {
+        tick.flows.iter().find(|flow| flow.local == local).map(|flow| flow.acked_bytes)
+    };
     let before = agent.wait_for_tick("the connection", |tick| acked(tick).is_some());
     let before = acked(&before);
     agent.wait_for_tick("the connection to go on", |tick| acked(tick) > before);

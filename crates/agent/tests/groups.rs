@@ -3,14 +3,14 @@
 
 mod common;
 
-use agent::Config;
-use agent::record::{Event, Tick};
 use common::stranger::Nag;
 use common::{Host, Running, SharedFake, config, fake, join_by, root, sample, two_hosts, wait_for};
-use control::bound::Bound;
-use control::group::Label;
-use control::policy::PolicyName;
-use units::Span;
+use lasthop_agent::Config;
+use lasthop_agent::record::{Event, Tick};
+use lasthop_laws::bound::Bound;
+use lasthop_peers::group::Label;
+use lasthop_policy::PolicyName;
+use lasthop_units::Span;
 
 /// Over IPv4, with a name for the access point or without.
 fn with(group: Option<&str>) -> Config {

@@ -3,16 +3,16 @@
 
 mod common;
 
-use agent::Mode;
-use agent::record::{Tick, Totals};
 use common::process::{self, AgentProcess, ONE_AT_A_TIME, serve, upload};
 use common::stranger::{ADDRESSES, Nag, shout, worst};
 use common::{Host, root, two_hosts};
-use control::beacon::{Beacon, GroupKey};
-use control::group::{GroupId, Label};
-use control::policy::PolicyName;
+use lasthop_agent::Mode;
+use lasthop_agent::record::{Tick, Totals};
+use lasthop_peers::beacon::{Beacon, GroupKey};
+use lasthop_peers::group::{GroupId, Label};
+use lasthop_policy::PolicyName;
+use lasthop_units::Rate;
 use std::net::TcpStream;
-use units::Rate;
 
 /// No limit is to be below this, whoever says what.
 const FLOOR_SEGMENTS: u32 = 5;

@@ -3,11 +3,11 @@
 
 mod common;
 
-use agent::Mode;
-use agent::record::Event;
 use common::process::{self, AgentProcess, ONE_AT_A_TIME, monotonic_ns, serve, upload, wait_until_uploads};
 use common::{Host, root, two_hosts, wait_for};
-use kernel::SocketSample;
+use lasthop_agent::Mode;
+use lasthop_agent::record::Event;
+use lasthop_kernel::SocketSample;
 
 /// Windows are tried at this bound: two connections get half each.
 const BOUND_SEGMENTS: u32 = 16;

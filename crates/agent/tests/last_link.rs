@@ -3,14 +3,14 @@
 
 mod common;
 
-use agent::record::{Event, LinkReported, LinkTotals, ReportCause};
-use agent::stack::Claim;
-use agent::{Config, LastLinkConfig, Mode};
 use common::process::{self, AgentProcess, ONE_AT_A_TIME};
 use common::{Host, Running, SharedFake, fake, root, two_hosts, wait_for};
-use control::last_link::estimate::Source;
-use control::law::{LawName, Parameters};
-use kernel::laws::{self, Law};
+use lasthop_agent::record::{Event, LinkReported, LinkTotals, ReportCause};
+use lasthop_agent::stack::Claim;
+use lasthop_agent::{Config, LastLinkConfig, Mode};
+use lasthop_kernel::laws::{self, Law};
+use lasthop_lastlink::Source;
+use lasthop_laws::{LawName, Parameters};
 use nix::sys::socket::{
     AddressFamily, Backlog, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, bind, listen, recv, setsockopt,
     socket, sockopt,

@@ -3,9 +3,9 @@
 
 mod common;
 
-use agent::Mode;
 use common::process::{self, AgentProcess, ONE_AT_A_TIME};
 use common::{Host, Running, config, fake, root, two_hosts, wait_for};
+use lasthop_agent::Mode;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, SockaddrIn6, bind, setsockopt, socket, sockopt};
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, OwnedFd};

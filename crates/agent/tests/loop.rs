@@ -3,16 +3,16 @@
 
 mod common;
 
-use agent::Mode;
-use agent::record::Event;
-use agent::stack::{CongestionState, StateChange};
 use common::{Running, fake, sample, wait_for};
-use control::bound::Bound;
+use lasthop_agent::Mode;
+use lasthop_agent::record::Event;
+use lasthop_agent::stack::{CongestionState, StateChange};
+use lasthop_laws::bound::Bound;
+use lasthop_units::{Span, Time};
 use std::time::Duration;
-use units::{Span, Time};
 
 /// Without beacons: the tests run side by side on the same loopback interface.
-fn config(interface: &str, policy: &str) -> agent::Config {
+fn config(interface: &str, policy: &str) -> lasthop_agent::Config {
     let mut config = common::config(interface, policy);
     (config.beacon.ipv4, config.beacon.ipv6) = (false, false);
     config
@@ -46,14 +46,14 @@ fn bounds_are_applied_with_their_lease_and_everything_is_undone_at_the_end() {
     assert!(matches!(&events[0], Event::Ready(ready) if ready.interface == "lo" && ready.mode == Mode::Control));
     let Some(Event::Stopped(recorded)) = events.last() else { panic!("the last line says that it has stopped") };
     // JSON keeps a number to the last digit but one.
-    assert_eq!(agent::ExitSummary { cpu_s: summary.cpu_s, ..recorded.clone() }, summary);
+    assert_eq!(lasthop_agent::ExitSummary { cpu_s: summary.cpu_s, ..recorded.clone() }, summary);
 }
 
 #[test]
 fn observe_and_advise_change_nothing() {
     for mode in [Mode::Observe, Mode::Advise] {
         let fake = fake(vec![sample(7, 100, 100)]);
-        let agent = Running::start(agent::Config { mode, ..config("lo", "fixed") }, fake.clone());
+        let agent = Running::start(lasthop_agent::Config { mode, ..config("lo", "fixed") }, fake.clone());
         let tick = agent.wait_for_tick("a tick", |_| true);
         agent.stop().0.expect("a clean stop");
         let fake = fake.lock().expect("the agent is gone");
@@ -101,7 +101,7 @@ fn what_the_policy_lasthop_makes_of_the_host_is_in_the_record() {
     assert_eq!((seen.common_rate_mbps, seen.excess_us), (None, Some(280_000)));
     assert_eq!(seen.free, tick.flows[0].reason.starts_with("free for a while"));
     fake.lock().expect("no panic").samples.clear();
-    let nothing = |tick: &agent::record::Tick| tick.lasthop.is_some_and(|seen| seen.excess_us.is_none());
+    let nothing = |tick: &lasthop_agent::record::Tick| tick.lasthop.is_some_and(|seen| seen.excess_us.is_none());
     agent.wait_for_tick("nothing to be seen", nothing);
     agent.stop().0.expect("a clean stop");
     let (_, events) = {
@@ -129,7 +129,7 @@ fn a_socket_that_a_walk_meets_twice_counts_once_and_keeps_its_latch() {
 
 #[test]
 fn connections_of_another_control_are_not_bounded_and_those_that_are_gone_are_forgotten() {
-    let alien = agent::stack::SocketSample { controlled: false, ..sample(8, 100, 100) };
+    let alien = lasthop_agent::stack::SocketSample { controlled: false, ..sample(8, 100, 100) };
     let fake = fake(vec![sample(7, 100, 100), alien]);
     let agent = Running::start(config("lo", "fixed"), fake.clone());
     agent.wait_for_tick("both", |tick| tick.flows.len() == 2);

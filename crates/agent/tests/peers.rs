@@ -3,9 +3,9 @@
 
 mod common;
 
-use agent::record::Event;
-use agent::{Config, ExitSummary, GROUP, Mode};
 use common::{Host, Running, config, fake, join, root, sample, two_hosts, wait_for};
+use lasthop_agent::record::Event;
+use lasthop_agent::{Config, ExitSummary, GROUP, Mode};
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 use std::sync::Arc;
@@ -151,7 +151,7 @@ fn a_flood_is_survived_and_an_honest_peer_heard_again_after_it() {
     agent.wait_for_tick("its sockets", |tick| tick.beacons.sent > 0);
     // It lasts until it is seen: on a busy machine a short one may be over before the agent has run. How many a second
     // arrive, and so whether they are more than are looked at, is up to the machine: the limit itself is tested in
-    // virtual time, in control::peers and in agent::hearing.
+    // virtual time, in lasthop_peers and in lasthop_agent::hearing.
     let over = Arc::new(AtomicBool::new(false));
     let flood = b.run({
         let over = Arc::clone(&over);

@@ -3,11 +3,11 @@
 
 mod common;
 
-use agent::record::Event;
-use agent::{Config, Mode};
 use common::{Running, fake, sample, wait_for};
-use control::bound::Bound;
-use control::policy::PolicyName;
+use lasthop_agent::record::Event;
+use lasthop_agent::{Config, Mode};
+use lasthop_laws::bound::Bound;
+use lasthop_policy::PolicyName;
 
 /// Without beacons: the tests run side by side on the same loopback interface.
 fn config(policy: &str) -> Config {

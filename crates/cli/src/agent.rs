@@ -1,10 +1,10 @@
 //! `lasthop agent`.
 
 use crate::{stop_on_signals, stop_on_signals_but_hangup};
-use agent::{Config, Mode, Notify, Orders, Reload};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use control::policy::PolicyName;
+use lasthop_agent::{Config, Mode, Notify, Orders, Reload};
+use lasthop_policy::PolicyName;
 use serde::Deserialize as _;
 use serde::de::IntoDeserializer as _;
 use std::fs::File;
@@ -75,7 +75,7 @@ enum AgentMode {
 /// `lasthop agent`: runs until it is told to stop.
 pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode> {
     if let Some(AgentCommand::Status { json }) = arguments.command {
-        return status(Path::new(agent::status::FOLDER), json);
+        return status(Path::new(lasthop_agent::status::FOLDER), json);
     }
     let file = configured_file(arguments)?;
     let config = config(arguments, file.as_deref())?;
@@ -91,10 +91,10 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode> {
     let orders = Orders {
         stop: &stop,
         reload: Some(Reload { asked: &hangup, read: &read }),
-        status: (!arguments.no_status).then_some(Path::new(agent::status::FOLDER)),
+        status: (!arguments.no_status).then_some(Path::new(lasthop_agent::status::FOLDER)),
         notify,
     };
-    let summary = agent::run_with(&config, &orders).context("the agent cannot go on")?;
+    let summary = lasthop_agent::run_with(&config, &orders).context("the agent cannot go on")?;
     info!("stopped: {summary}");
     Ok(ExitCode::SUCCESS)
 }
@@ -129,7 +129,7 @@ fn has_terminal() -> bool {
 /// `lasthop agent status`. Exit code 1 if no agent runs here.
 fn status(folder: &Path, json: bool) -> Result<ExitCode> {
     let mut outcome = ExitCode::from(crate::FAILED);
-    let agents = agent::status::ask_agents(folder)?;
+    let agents = lasthop_agent::status::ask_agents(folder)?;
     if agents.is_empty() {
         crate::tell(format_args!(
             "no agent runs on this machine that can be asked (none answers on a socket in {})",

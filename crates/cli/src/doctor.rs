@@ -1,9 +1,9 @@
 //! `lasthop doctor`.
 
-use agent::{Config, Interface, WifiLink, describe_last_link, describe_reports};
 use anyhow::Result;
 use clap::Args;
-use kernel::Mode;
+use lasthop_agent::{Config, Interface, WifiLink, describe_last_link, describe_reports};
+use lasthop_kernel::Mode;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
         false => Config::file(arguments.config.as_deref(), Path::new(Config::FILE))?,
     };
     let config = file.as_deref().map(Config::load).transpose()?;
-    let support = kernel::probe();
+    let support = lasthop_kernel::probe();
     let best = support.best_mode();
     let means = match best {
         Mode::Control => "control: windows are bounded from both sides, and pacing rates from above, under a lease",
@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
         Mode::Observe => "observe: connections are watched, nothing is changed",
         Mode::Nothing => "nothing: the agent cannot run here",
     };
-    let laws = match kernel::laws::check() {
+    let laws = match lasthop_kernel::laws::check() {
         Ok(()) => "can be loaded into the kernel, for any program: lasthop laws load".to_owned(),
         Err(error) => error.to_string(),
     };
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
     let agent = format!("mode {mode}, policy {}{from}", policy.policy);
     let configured = config.as_ref().and_then(|config| config.interface.as_deref());
     let Looked { interface, link, reports } = look(arguments.interface.as_deref().or(configured), config.as_ref());
-    let can_report = match kernel::report::check() {
+    let can_report = match lasthop_kernel::report::check() {
         Ok(()) => "servers can be told ([last_link] report = true)".to_owned(),
         Err(error) => error.to_string(),
     };

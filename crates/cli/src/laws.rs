@@ -5,8 +5,8 @@ mod show;
 use crate::say;
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
-use control::law::{LawName, Parameter, Parameters, Unit};
-use kernel::laws::{Clients, Counters, Error, Found, Heard, Heuristics, Law, Pinned, Pins, Prefix, VERSION};
+use lasthop_kernel::laws::{Clients, Counters, Error, Found, Heard, Heuristics, Law, Pinned, Pins, Prefix, VERSION};
+use lasthop_laws::{LawName, Parameter, Parameters, Unit};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -131,7 +131,7 @@ fn changed(law: Law, mut parameters: Parameters, settings: &[Setting]) -> Parame
 
 /// `lasthop laws`.
 pub(crate) fn run(arguments: &LawsArguments) -> Result<ExitCode> {
-    kernel::laws::check()?;
+    lasthop_kernel::laws::check()?;
     match &arguments.command {
         LawsCommand::Load { laws, set } => load(laws, set),
         LawsCommand::Unload { laws, force } => unload(laws, *force),

@@ -16,8 +16,8 @@ mod runs;
 mod study;
 mod warmup;
 
-use ::agent::LogWriter;
 use clap::{Parser, Subcommand};
+use lasthop_agent::LogWriter;
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -146,9 +146,9 @@ pub(crate) fn tell(line: std::fmt::Arguments<'_>) {
 }
 
 /// This build, as the results tell it.
-pub(crate) fn build() -> scenario::Build {
+pub(crate) fn build() -> lasthop_scenario::Build {
     let commit = env!("LASTHOP_COMMIT");
-    scenario::Build {
+    lasthop_scenario::Build {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         commit: (!commit.is_empty()).then(|| commit.to_owned()),
         dirty: env!("LASTHOP_DIRTY") == "true",

@@ -1,7 +1,7 @@
 //! Whether this machine has the memory for what is about to run.
 
 use anyhow::{Result, bail};
-use scenario::{HostsKind, MemoryEstimate, Scenario};
+use lasthop_scenario::{HostsKind, MemoryEstimate, Scenario};
 use std::fs;
 use std::path::Path;
 

@@ -19,10 +19,10 @@
 
 use crate::tell;
 use anyhow::{Context, Result, bail, ensure};
+use lasthop_report::ReportError;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, Flock, FlockArg, RenameFlags, renameat2};
 use nix::sys::signal::SigSet;
-use report::ReportError;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,11 +2,11 @@
 
 use crate::tell;
 use indicatif::{ProgressBar, ProgressStyle};
-use scenario::HostsKind;
+use lasthop_scenario::HostsKind;
+use lasthop_units::Span;
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use units::Span;
 
 /// A run that is over so soon needs no lines in between.
 const QUIET_FOR: Duration = Duration::from_secs(2);

@@ -2,7 +2,7 @@
 
 use crate::tell;
 use anyhow::Result;
-use scenario::RunResult;
+use lasthop_scenario::RunResult;
 
 /// How often studies do a late run again.
 pub(crate) const MOST_REPEATS: u64 = 2;
@@ -22,7 +22,7 @@ pub(crate) fn until_not_late<T>(
     loop {
         let Some(outcome) = run()? else { return Ok(None) };
         let result = result_of(&outcome);
-        let late = !result.valid && result.invalid_reasons.iter().all(|reason| lab::is_lateness(reason));
+        let late = !result.valid && result.invalid_reasons.iter().all(|reason| lasthop_lab::is_lateness(reason));
         if !late || repeats == retries {
             return Ok(Some((outcome, repeats)));
         }
@@ -34,15 +34,15 @@ pub(crate) fn until_not_late<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scenario::{Override, Scenario};
+    use lasthop_scenario::{Override, Scenario};
 
     fn result() -> RunResult {
         let overrides = [Override::seed(1)];
         let text = "duration_s = 0.5\nwarmup_s = 0\n[[hosts]]\n";
         let scenario = Scenario::from_toml("some.toml", text, &overrides).expect("a scenario");
         let stop = std::sync::atomic::AtomicBool::new(false);
-        let options = sim::Options { build: crate::build(), series: false, stop: &stop, progress: &|_| {} };
-        let (result, _) = sim::run(&scenario, &options).expect("it runs").expect("nobody stops it");
+        let options = lasthop_sim::Options { build: crate::build(), series: false, stop: &stop, progress: &|_| {} };
+        let (result, _) = lasthop_sim::run(&scenario, &options).expect("it runs").expect("nobody stops it");
         result
     }
 

@@ -8,13 +8,15 @@ use crate::warmup::tell_of_short_warmups;
 use crate::{FAILED, Interrupted, build, parallel, say, stop_on_signals, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use scenario::{Case, CaseResult, Comparison, HostsKind, IneffectiveKey, Override, RunResult, Scenario, Series, Vary};
+use lasthop_scenario::{
+    Case, CaseResult, Comparison, HostsKind, IneffectiveKey, Override, RunResult, Scenario, Series, Vary,
+};
+use lasthop_units::Time;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-use units::Time;
 
 /// What stands beside the scenario on both command lines.
 #[derive(Args)]
@@ -91,8 +93,8 @@ impl Common {
             Habitat::Simulated if self.retries > 0 => {
                 bail!("simulated hosts are never late: --retries is for --hosts kernel")
             }
-            Habitat::Simulated => Ok(sim::check(scenario)?),
-            Habitat::Kernel => lab::check(scenario, self.traffic.source()),
+            Habitat::Simulated => Ok(lasthop_sim::check(scenario)?),
+            Habitat::Kernel => lasthop_lab::check(scenario, self.traffic.source()),
         }
     }
 
@@ -112,10 +114,10 @@ impl Habitat {
 }
 
 impl Traffic {
-    const fn source(self) -> lab::TrafficSource {
+    const fn source(self) -> lasthop_lab::TrafficSource {
         match self {
-            Self::Own => lab::TrafficSource::Own,
-            Self::Iperf3 => lab::TrafficSource::Iperf3,
+            Self::Own => lasthop_lab::TrafficSource::Own,
+            Self::Iperf3 => lasthop_lab::TrafficSource::Iperf3,
         }
     }
 }
@@ -128,20 +130,20 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let scenario = Scenario::load(&common.scenario, &overrides)?;
     common.check(&scenario)?;
     tell_of_late_changes(&scenario);
-    tell_ineffective(&scenario::ineffective_keys([&scenario]));
+    tell_ineffective(&lasthop_scenario::ineffective_keys([&scenario]));
     let load =
         Load { scenarios: vec![&scenario], jobs: 1, hosts: common.hosts.hosts_kind(), series: common.keeps_series() };
     load.check()?;
     tell_of_short_warmups([&scenario]);
     let stop = stop_on_signals()?;
-    let out = claim(common.out.as_deref(), Kind::Run, report::run_files)?;
+    let out = claim(common.out.as_deref(), Kind::Run, lasthop_report::run_files)?;
     let progress = Progress::of_run(&scenario.name, scenario.duration, common.hosts.hosts_kind());
     let outcome = one_run(common, &scenario, &stop, &progress)?;
     let nothing = || Interrupted("nothing was kept, and nothing is left behind".to_owned());
     let (result, series) = outcome.ok_or_else(nothing)?;
     // Kept first: a reader that has gone, or a full disk behind standard output, costs no result.
-    let kept = keep(out, |folder| report::write_run(folder, &result, &series));
-    say(&if common.json { result.to_json() } else { report::tables::run(&result) })?;
+    let kept = keep(out, |folder| lasthop_report::write_run(folder, &result, &series));
+    say(&if common.json { result.to_json() } else { lasthop_report::tables::run(&result) })?;
     kept?;
     tell_why_not_valid([&result]);
     Ok(exit_code(result.valid))
@@ -170,14 +172,14 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
         }
     }
     let scenarios: Vec<&Scenario> = planned.iter().map(|(_, scenario)| scenario).collect();
-    tell_ineffective(&scenario::ineffective_keys(scenarios.iter().copied()));
+    tell_ineffective(&lasthop_scenario::ineffective_keys(scenarios.iter().copied()));
     let hosts = common.hosts.hosts_kind();
     let jobs = jobs(hosts, arguments.jobs);
     Load { scenarios, jobs: jobs.get(), hosts, series: common.keeps_series() }.check()?;
     tell_of_short_warmups(planned.iter().map(|(_, scenario)| scenario));
     let stop = stop_on_signals()?;
     let labels: Vec<&str> = cases.iter().map(|case| case.label.as_str()).collect();
-    let planned_files = || report::comparison_files(&labels, base.seed..base.seed + arguments.seeds);
+    let planned_files = || lasthop_report::comparison_files(&labels, base.seed..base.seed + arguments.seeds);
     let out = claim(common.out.as_deref(), Kind::Comparison, planned_files)?;
     let runs = match common.hosts {
         Habitat::Simulated => run_at_once(arguments, &planned, jobs, &stop),
@@ -260,9 +262,9 @@ fn keep_comparison(
     let comparison = Comparison::new(base, common.hosts.hosts_kind(), build(), &arguments.varied, results.collect());
     let kept = keep(out, |folder| {
         let runs = runs.into_iter().map(|(number, result, series)| (cases[number].label.clone(), result, series));
-        report::write_comparison(folder, &comparison, &runs.collect::<Vec<_>>())
+        lasthop_report::write_comparison(folder, &comparison, &runs.collect::<Vec<_>>())
     });
-    say(&if common.json { comparison.to_json() } else { report::tables::comparison(&comparison) })?;
+    say(&if common.json { comparison.to_json() } else { lasthop_report::tables::comparison(&comparison) })?;
     kept?;
     tell_why_not_valid(comparison.cases.iter().flat_map(|case| &case.runs));
     Ok(comparison.valid)
@@ -302,8 +304,8 @@ fn one_run(
     let outcome = match common.hosts {
         Habitat::Simulated => {
             let started = Instant::now();
-            let options = sim::Options { build: build(), series: common.keeps_series(), stop, progress: &at };
-            let mut outcome = sim::run(scenario, &options);
+            let options = lasthop_sim::Options { build: build(), series: common.keeps_series(), stop, progress: &at };
+            let mut outcome = lasthop_sim::run(scenario, &options);
             if let Ok(Some((result, _))) = &mut outcome {
                 result.took(started.elapsed());
             }
@@ -311,7 +313,8 @@ fn one_run(
         }
         Habitat::Kernel => {
             let traffic = common.traffic.source();
-            let once = || lab::run(scenario, &lab::Options { traffic, build: build(), stop, progress: &at });
+            let once =
+                || lasthop_lab::run(scenario, &lasthop_lab::Options { traffic, build: build(), stop, progress: &at });
             let done = until_not_late(&scenario.name, common.retries, |(result, _)| result, once);
             done.map(|outcome| outcome.map(|(outcome, _)| outcome))
         }
@@ -330,10 +333,13 @@ pub(crate) fn claim(
 }
 
 /// Keeps what is written, if anything is to be kept, and says where.
-pub(crate) fn keep(out: Option<OutFolder>, write: impl FnOnce(&Path) -> Result<(), report::ReportError>) -> Result<()> {
+pub(crate) fn keep(
+    out: Option<OutFolder>,
+    write: impl FnOnce(&Path) -> Result<(), lasthop_report::ReportError>,
+) -> Result<()> {
     let Some(out) = out else { return Ok(()) };
     let path = out.keep(write)?;
-    tell(format_args!("report: {}", path.join(report::REPORT_FILE).display()));
+    tell(format_args!("report: {}", path.join(lasthop_report::REPORT_FILE).display()));
     Ok(())
 }
 
@@ -361,7 +367,7 @@ fn tell_why_not_valid<'a>(runs: impl IntoIterator<Item = &'a RunResult>) {
     for reason in &reasons {
         tell(format_args!("not valid: {reason}"));
     }
-    if reasons.iter().any(|reason| lab::is_lateness(reason)) {
+    if reasons.iter().any(|reason| lasthop_lab::is_lateness(reason)) {
         tell(format_args!("the machine was busy with something else: run it again when it is quieter"));
     }
 }

@@ -11,8 +11,9 @@ use crate::warmup::tell_of_short_warmups;
 use crate::{COULD_NOT_RUN, FAILED, Interrupted, build, parallel, say, stop_on_signals, tell};
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use scenario::study::{Found, PlannedRun, Study, StudyResult, Verdict};
-use scenario::{HostsKind, Override, RunResult, Scenario};
+use lasthop_scenario::study::{Found, PlannedRun, Study, StudyResult, Verdict};
+use lasthop_scenario::{HostsKind, Override, RunResult, Scenario};
+use lasthop_units::Span;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -20,7 +21,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-use units::Span;
 
 /// Where studies are, if nothing else is said.
 const STUDIES: &str = "studies";
@@ -65,20 +65,23 @@ const MOST_MEANT: usize = 3;
 pub(crate) fn study(arguments: &StudyArguments) -> Result<ExitCode> {
     let stop = stop_on_signals()?;
     let check = |scenario: &Scenario, hosts: HostsKind| match hosts {
-        HostsKind::Simulated => Ok(sim::check(scenario)?),
-        HostsKind::Kernel => lab::check(scenario, lab::TrafficSource::Own),
+        HostsKind::Simulated => Ok(lasthop_sim::check(scenario)?),
+        HostsKind::Kernel => lasthop_lab::check(scenario, lasthop_lab::TrafficSource::Own),
     };
     let run = |scenario: &Scenario, hosts: HostsKind, progress: &Progress| -> Result<Option<RunResult>> {
         let started = Instant::now();
         let at = |at| progress.at(at);
         let outcome = match hosts {
             HostsKind::Simulated => {
-                let options = sim::Options { build: build(), series: false, stop: &stop, progress: &at };
-                sim::run(scenario, &options)?
+                let options = lasthop_sim::Options { build: build(), series: false, stop: &stop, progress: &at };
+                lasthop_sim::run(scenario, &options)?
             }
             HostsKind::Kernel => {
-                let traffic = lab::TrafficSource::Own;
-                lab::run(scenario, &lab::Options { traffic, build: build(), stop: &stop, progress: &at })?
+                let traffic = lasthop_lab::TrafficSource::Own;
+                lasthop_lab::run(
+                    scenario,
+                    &lasthop_lab::Options { traffic, build: build(), stop: &stop, progress: &at },
+                )?
             }
         };
         Ok(outcome.map(|(mut result, _)| {
@@ -121,7 +124,7 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
     tell_of_short_warmups(planned.iter().map(|run| &run.scenario));
     let jobs = jobs(hosts, arguments.jobs);
     Load { scenarios, jobs: jobs.get(), hosts, series: false }.check()?;
-    let out = claim(arguments.out.as_deref(), Kind::Study, || report::study_files(&study))?;
+    let out = claim(arguments.out.as_deref(), Kind::Study, || lasthop_report::study_files(&study))?;
     let (outcome, repeated_runs) = match hosts {
         HostsKind::Simulated => (run_at_once(&study, &planned, jobs, runner)?, 0),
         HostsKind::Kernel => {
@@ -131,8 +134,8 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
     };
     let Outcome { runs, searches } = outcome;
     let result = StudyResult { repeated_runs, ..StudyResult::with_searches(&study, hosts, build(), &runs, &searches) };
-    let kept = keep(out, |folder| report::write_study(folder, &result));
-    say(&if arguments.json { result.to_json() } else { report::tables::study(&result) })?;
+    let kept = keep(out, |folder| lasthop_report::write_study(folder, &result));
+    say(&if arguments.json { result.to_json() } else { lasthop_report::tables::study(&result) })?;
     kept?;
     tell_what_failed(&result);
     Ok(if result.passed && result.valid { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
@@ -270,11 +273,11 @@ fn find(folder: &Path, name: &str) -> Result<PathBuf> {
     }
     let known = names(folder)?;
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
-    let mut near = scenario::nearest_names(name, &known, MOST_MEANT);
+    let mut near = lasthop_scenario::nearest_names(name, &known, MOST_MEANT);
     if near.is_empty() {
         // Whoever leaves the folder away.
         let figures: Vec<&str> = known.iter().filter_map(|name| Some(name.split_once('/')?.1)).collect();
-        let figures = scenario::nearest_names(name, &figures, 1);
+        let figures = lasthop_scenario::nearest_names(name, &figures, 1);
         let meant = |known: &&&str| known.split_once('/').is_some_and(|(_, figure)| figures.contains(&figure));
         near = known.iter().filter(meant).take(MOST_MEANT).copied().collect();
     }
@@ -363,7 +366,7 @@ impl std::fmt::Display for Listed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scenario::{AccessResult, PoliciesResult, SCHEMA_VERSION};
+    use lasthop_scenario::{AccessResult, PoliciesResult, SCHEMA_VERSION};
     use std::sync::atomic::AtomicU64;
 
     /// 3 points; the claim is that the total at 3 is a third of that at 1.

@@ -1,9 +1,9 @@
 //! Whether a run looks at a policy before that has settled.
 
 use crate::tell;
-use control::policy::PolicyName;
-use scenario::{AgentMode, Scenario};
-use units::Span;
+use lasthop_policy::PolicyName;
+use lasthop_scenario::{AgentMode, Scenario};
+use lasthop_units::Span;
 
 /// A note on standard error for each policy in force that needs longer than the warm-up of its run, of all that are planned.
 pub(crate) fn tell_of_short_warmups<'a>(planned: impl IntoIterator<Item = &'a Scenario>) {

@@ -3,8 +3,8 @@
 
 mod common;
 
-use agent::record::Event;
 use common::{can_run, lasthop};
+use lasthop_agent::record::Event;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{Signal, kill};

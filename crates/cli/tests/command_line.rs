@@ -486,13 +486,13 @@ fn the_first_comparison_shows_what_the_readme_promises_and_a_shorter_one_says_wh
         let output = lasthop(&[&vary[..], set].concat());
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(0), "{said}");
-        let comparison = scenario::Comparison::from_json(&String::from_utf8_lossy(&output.stdout));
+        let comparison = lasthop_scenario::Comparison::from_json(&String::from_utf8_lossy(&output.stdout));
         (comparison.expect("a comparison"), said)
     };
     let (comparison, said) = compare(&[]);
     let [none, lasthop] = [0, 1].map(|case| &comparison.cases[case].summary);
     assert!(lasthop.jain_index.expect("shares").mean > 0.99, "{lasthop:?}");
-    let p95 = |summary: &scenario::CaseSummary| summary.rtt_p95_ms.expect("round trips").mean;
+    let p95 = |summary: &lasthop_scenario::CaseSummary| summary.rtt_p95_ms.expect("round trips").mean;
     // The path has 256 ms: within 1.3 of it and 20 ms, where no control has four times as much.
     assert!(p95(lasthop) < 1.3 * 256.0 + 20.0 && p95(none) > 3.0 * 256.0, "{none:?} {lasthop:?}");
     assert!(!said.contains("settled"), "{said}");
@@ -512,8 +512,8 @@ fn simulated_hosts_are_the_default_and_need_nobodys_leave() {
     let scenario = scenario("one-station.toml");
     let output = lasthop(&["run", &scenario, "--json", "--set", "duration_s=12", "--out", &out.display().to_string()]);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    let result = scenario::RunResult::from_json(&String::from_utf8_lossy(&output.stdout)).expect("a result");
-    assert_eq!(result.hosts_kind, scenario::HostsKind::Simulated);
+    let result = lasthop_scenario::RunResult::from_json(&String::from_utf8_lossy(&output.stdout)).expect("a result");
+    assert_eq!(result.hosts_kind, lasthop_scenario::HostsKind::Simulated);
     assert!(result.valid && result.lateness_us.is_none() && result.simulated_s_per_wall_s > 0.0);
     for file in ["result.json", "series.parquet", "queues.parquet", "report.html"] {
         assert!(fs::metadata(out.join(file)).is_ok_and(|file| file.len() > 1_000), "{file}");
@@ -548,6 +548,6 @@ fn a_group_key_is_made_once_for_its_owner_alone_and_never_overwritten() {
     // The line that it prints is one that the agent takes.
     let config = folder.path().join("agent.toml");
     fs::write(&config, format!("[beacon]\ngroup_key_file = \"{out}\"\n")).expect("a file");
-    let read = agent::Config::load(&config).expect("the agent takes it");
+    let read = lasthop_agent::Config::load(&config).expect("the agent takes it");
     assert_eq!(read.beacon.group_key_file.as_deref(), Some(file.as_path()));
 }

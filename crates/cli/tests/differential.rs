@@ -9,7 +9,7 @@
 mod common;
 
 use common::{can_run, lasthop, result, say, valid_run};
-use scenario::RunResult;
+use lasthop_scenario::RunResult;
 
 const SEEDS: u64 = 5;
 /// Runs of kernel hosts at most.

@@ -7,22 +7,28 @@ use std::process::Command;
 /// Each room with the rooms it may import. Whatever is not here is a mistake; say why in ARCHITECTURE.md if it is not.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("units", &[]),
-    ("control", &["units"]),
+    ("laws", &["units"]),
+    ("peers", &["units"]),
+    ("policy", &["laws", "peers", "units"]),
+    ("lastlink", &["laws", "units"]),
     ("network", &["units"]),
-    ("tcp", &["control", "units"]),
-    ("scenario", &["control", "network", "tcp", "units"]),
-    ("sim", &["control", "network", "scenario", "tcp", "units"]),
+    ("tcp", &["laws", "units"]),
+    ("scenario", &["laws", "network", "policy", "tcp", "units"]),
+    ("sim", &["laws", "network", "peers", "policy", "scenario", "tcp", "units"]),
     ("report", &["scenario", "units"]),
-    ("kernel", &["units"]),
-    ("agent", &["control", "kernel", "units"]),
-    ("lab", &["agent", "control", "kernel", "network", "scenario", "units"]),
-    ("cli", &["agent", "control", "kernel", "lab", "network", "report", "scenario", "sim", "units"]),
+    ("kernel", &["laws", "units"]),
+    ("agent", &["kernel", "lastlink", "laws", "peers", "policy", "units"]),
+    ("lab", &["agent", "kernel", "laws", "network", "policy", "scenario", "units"]),
+    ("cli", &["agent", "kernel", "lab", "laws", "policy", "report", "scenario", "sim", "units"]),
 ];
 
 /// The rooms without a clock, an environment or files, and what they may use from outside.
 const PURE: &[(&str, &[&str])] = &[
     ("units", &[]),
-    ("control", &["cc", "hmac", "serde", "sha2", "thiserror"]),
+    ("laws", &["cc", "serde", "thiserror"]),
+    ("peers", &["hmac", "sha2", "thiserror"]),
+    ("policy", &["serde", "thiserror"]),
+    ("lastlink", &["serde"]),
     ("network", &["rand", "rand_chacha", "sha2", "thiserror"]),
     ("tcp", &["thiserror"]),
     ("sim", &["rand", "rand_chacha", "thiserror"]),
@@ -204,5 +210,23 @@ fn the_readme_is_short_and_a_script_can_fill_its_table() {
         let text = page(name);
         let marks = ["<!-- headline -->\n", "<!-- end of headline -->"].map(|mark| text.matches(mark).count());
         assert_eq!(marks, [1, 1], "scripts/headline --write finds no place in {name}");
+    }
+}
+
+/// The rooms as ARCHITECTURE.md has them: each with what it may import.
+#[test]
+fn the_table_of_rooms_in_architecture_md_is_the_rule() {
+    let text =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../ARCHITECTURE.md")).expect("the page");
+    for (room, allowed) in MAY_IMPORT {
+        let row = text.lines().find(|line| line.starts_with(&format!("| `{room}` |")));
+        let cell = row.and_then(|row| row.trim_end_matches('|').rsplit('|').next());
+        let cell = cell.unwrap_or_else(|| panic!("ARCHITECTURE.md has no row of the room {room}")).trim();
+        let said = match (allowed.len(), *room) {
+            (0, _) => "nothing".to_owned(),
+            (_, "cli") => "everything".to_owned(),
+            _ => allowed.join(", "),
+        };
+        assert_eq!(cell, said, "ARCHITECTURE.md on what {room} may import");
     }
 }

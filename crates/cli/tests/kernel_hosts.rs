@@ -3,8 +3,8 @@
 mod common;
 
 use common::{can_run, lasthop, on_kernel_hosts, only_late, result, say, undisturbed, valid_run};
-use scenario::RunResult;
-use scenario::study::{StudyResult, Verdict};
+use lasthop_scenario::RunResult;
+use lasthop_scenario::study::{StudyResult, Verdict};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -116,7 +116,7 @@ fn a_fixed_bound_shortens_round_trips_and_keeps_the_goodput() {
     arguments.extend(short);
     let comparison = undisturbed(|| {
         let output = on_kernel_hosts(&arguments).output().expect("the command starts");
-        let comparison: scenario::Comparison =
+        let comparison: lasthop_scenario::Comparison =
             serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
         let runs = comparison.cases.iter().flat_map(|case| &case.runs);
         let reasons: Vec<String> = runs.flat_map(|run| run.invalid_reasons.clone()).collect();
@@ -180,10 +180,10 @@ fn the_bound_of_a_killed_agent_lapses_within_two_seconds_and_its_connection_goes
     let Some(told) = told else { return };
     // The run says that an agent was lost: it is not what the scenario asked for.
     assert!(told.len() == 1 && told[0].contains("agent of host 0"), "{told:?}");
-    let series = report::read_run(Path::new(&out)).expect("a result and its series").1.flows;
+    let series = lasthop_report::read_run(Path::new(&out)).expect("a result and its series").1.flows;
     let rows = || (0..series.t_s.len()).map(|row| series.row(row));
     let bounded_until = rows().filter(|row| row.bound_max.is_some()).map(|row| row.t_s).fold(0.0, f64::max);
-    let bounded = |row: &scenario::FlowSample| row.bound_max.is_some() && row.t_s > 2.0;
+    let bounded = |row: &lasthop_scenario::FlowSample| row.bound_max.is_some() && row.t_s > 2.0;
     assert!(rows().filter(bounded).all(|row| row.cwnd_segments <= 8));
     let lapsed = rows().find(|row| row.t_s > 2.0 && row.cwnd_segments > 8).expect("the window grows again");
     assert!(lapsed.t_s <= bounded_until + 0.5, "lease over at {bounded_until} s, window above it at {} s", lapsed.t_s);
@@ -342,7 +342,7 @@ fn a_paced_bound_gives_the_same_goodput_to_simulated_and_kernel_hosts() {
     let Some(kernel) = valid_run(&arguments) else { return };
     let ratio = kernel.aggregate_goodput_mbps / simulated.aggregate_goodput_mbps;
     assert!((0.95..=1.05).contains(&ratio), "{:?} against {:?}", kernel.flows, simulated.flows);
-    let series = report::read_run(Path::new(&out)).expect("a result and its series").1.flows;
+    let series = lasthop_report::read_run(Path::new(&out)).expect("a result and its series").1.flows;
     let limits = || (0..series.t_s.len()).filter(|row| series.t_s[*row] > 3.0).map(|row| series.bound_pacing_mbps[row]);
     assert!(limits().count() > 0 && limits().all(|limit| limit == Some(1.0)));
 }
@@ -444,7 +444,7 @@ fn a_study_runs_on_kernel_hosts_in_turn() {
         if study.valid { Ok(study) } else { Err(study.invalid_reasons) }
     });
     let Some(study) = study else { return };
-    assert_eq!((study.hosts_kind, study.claims[0].verdict), (scenario::HostsKind::Kernel, Verdict::Holds));
+    assert_eq!((study.hosts_kind, study.claims[0].verdict), (lasthop_scenario::HostsKind::Kernel, Verdict::Holds));
     assert!(study.passed);
 }
 

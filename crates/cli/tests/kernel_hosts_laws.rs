@@ -3,7 +3,7 @@
 mod common;
 
 use common::{can_run, on_kernel_hosts, valid_run};
-use scenario::RunResult;
+use lasthop_scenario::RunResult;
 use std::fs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};

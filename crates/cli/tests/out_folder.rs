@@ -95,7 +95,10 @@ fn files_of_the_user_stay_beside_a_result() {
             assert_eq!(found.get(file).map(Vec::as_slice), Some(file.as_bytes()), "{file}");
         }
         let result = String::from_utf8_lossy(&found["result.json"]).into_owned();
-        assert_eq!(scenario::RunResult::from_json(&result).expect("a result").seed, seed.parse::<u64>().expect("one"));
+        assert_eq!(
+            lasthop_scenario::RunResult::from_json(&result).expect("a result").seed,
+            seed.parse::<u64>().expect("one")
+        );
         assert!(found.contains_key("figures/rtt.svg") && found.contains_key("report.html"));
     }
 }

@@ -6,15 +6,15 @@
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use control::law::{LawName, Parameters};
-use kernel::laws::{Law, Loaded, Name, Options};
-use kernel::report::{Claim, Options as ReporterOptions, Reporter};
-use kernel::{Kernel, Mode};
+use lasthop_kernel::laws::{Law, Loaded, Name, Options};
+use lasthop_kernel::report::{Claim, Options as ReporterOptions, Reporter};
+use lasthop_kernel::{Kernel, Mode};
+use lasthop_laws::{LawName, Parameters};
+use lasthop_units::Span;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 use support::{B4, Flow, Net, bound, load_with, may_run, set_control};
-use units::Span;
 
 const ROUNDS: usize = 61;
 const TRANSFER: Duration = Duration::from_millis(500);

@@ -7,6 +7,7 @@ use crate::namespace::Namespace;
 use crate::object::{self, CONTROL_OPS, Variant};
 use crate::probe::{self, Feature};
 use crate::sample::{self, SocketSample, StateChange};
+use lasthop_units::{Rate, Span};
 use libbpf_rs::{ErrorKind, Iter, Link, MapCore, MapFlags, Object, RingBufferBuilder};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -14,7 +15,6 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use units::{Rate, Span};
 
 /// A socket's number; see [`SocketSample::cookie`].
 pub type Cookie = u64;

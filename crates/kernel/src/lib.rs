@@ -14,7 +14,7 @@
 //! Nothing outlives the loader but what fails open: without it a lease lapses and the sockets run plain CUBIC. No
 //! sysctl is ever set, nothing is pinned. Sockets of other network namespaces and other interfaces are never touched.
 //!
-//! What it leaves out: it decides nothing (see the policies of `lasthop-control`), and in [`Mode::Clamp`] it has no lower
+//! What it leaves out: it decides nothing (see the policies of `lasthop-policy`), and in [`Mode::Clamp`] it has no lower
 //! bound. The algorithm of the bound and how it was checked: `docs/models/bound.md`.
 
 mod clamp;

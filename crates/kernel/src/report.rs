@@ -21,10 +21,10 @@ use crate::log;
 use crate::namespace::Namespace;
 use crate::object;
 use crate::probe::{self, Feature};
+use lasthop_units::Span;
 use libbpf_rs::{Link, Object, ObjectBuilder, OpenObject};
 use std::os::fd::AsRawFd as _;
 use std::path::PathBuf;
-use units::Span;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/report.bpf.o"));
 

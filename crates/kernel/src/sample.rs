@@ -2,8 +2,8 @@
 
 use crate::kernel::Bound;
 use crate::layout::{self, Change, Endpoints, Plain, Record};
+use lasthop_units::{Bytes, Rate, Span, Time};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use units::{Bytes, Rate, Span, Time};
 
 const AF_INET: u16 = 2;
 /// include/net/tcp.h: `TCP_INFINITE_SSTHRESH`.

@@ -3,7 +3,7 @@
 
 mod support;
 
-use kernel::Mode;
+use lasthop_kernel::Mode;
 use std::fs;
 use std::path::PathBuf;
 use support::{A4, A6, B4, B6, Flow, Net, control, load, load_with, set_control};
@@ -222,12 +222,15 @@ fn an_excluded_cgroup_that_comes_later_or_anew_is_left_once_it_has_been_looked_f
     let excluded = below.clone();
     let mut kernel = load_with(&net, Mode::Control, |options| options.excluded_cgroups = vec![excluded]);
     let _listener = listener(&net);
-    let missing = kernel::Cgroups { changed: false, missing: vec![below.clone()] };
+    let missing = lasthop_kernel::Cgroups { changed: false, missing: vec![below.clone()] };
     assert_eq!(kernel.follow_cgroups().expect("told"), missing);
     for _ in 0..2 {
         fs::create_dir(&below).expect("a cgroup, with another number each time");
         assert_eq!(control_within(&net, &below), kernel.name(), "nobody has looked yet");
-        assert_eq!(kernel.follow_cgroups().expect("told"), kernel::Cgroups { changed: true, missing: Vec::new() });
+        assert_eq!(
+            kernel.follow_cgroups().expect("told"),
+            lasthop_kernel::Cgroups { changed: true, missing: Vec::new() }
+        );
         assert_eq!(control_within(&net, &below), net.a.default_control());
         support::eventually("the cgroup to be empty", || fs::remove_dir(&below).is_ok());
     }
@@ -290,13 +293,13 @@ fn a_socket_that_is_used_again_on_loopback_gets_its_own_control_back_as_it_conne
     for mode in [Mode::Control, Mode::Clamp] {
         let net = Net::direct();
         let mut kernel = load_with(&net, mode, |_| {});
-        let bound = kernel::Bound { max_segments: 4, ..kernel::Bound::default() };
-        let lease = units::Span::from_secs(100);
+        let bound = lasthop_kernel::Bound { max_segments: 4, ..lasthop_kernel::Bound::default() };
+        let lease = lasthop_units::Span::from_secs(100);
         kernel.set_bounds(Some(bound), &[], lease).expect("bounds");
         let default = net.a.default_control();
         let mut flow = Flow::idle(&net.a, &net.b, B4);
         flow.send(); // RTT samples, which mode Clamp works by
-        let sampled = |kernel: &mut kernel::Kernel| {
+        let sampled = |kernel: &mut lasthop_kernel::Kernel| {
             let samples = kernel.sample().expect("a walk");
             samples.iter().any(|sample| sample.controlled && sample.cwnd_segments <= 4)
         };

@@ -3,10 +3,10 @@
 
 mod support;
 
-use kernel::{CongestionState, Kernel, SocketSample};
+use lasthop_kernel::{CongestionState, Kernel, SocketSample};
+use lasthop_units::Span;
 use std::time::{Duration, Instant};
 use support::{A4, B4, B6, Flow, Net, bound, control, eventually, load, throughout};
-use units::Span;
 
 /// Longer than any test.
 const LONG: Span = Span::from_secs(600);

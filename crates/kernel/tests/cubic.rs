@@ -1,4 +1,4 @@
-//! `control/laws/cubic.h` against the kernel's own CUBIC, call by call.
+//! `laws/include/cubic.h` against the kernel's own CUBIC, call by call.
 //!
 //! A congestion control of the test's own (`bpf/record_cubic.bpf.c`) calls the kernel's CUBIC and records, for every call
 //! that the stack makes, the arguments, the window and CUBIC's private state before and after. Real connections run with
@@ -13,13 +13,13 @@
 
 mod support;
 
-use control::law::cubic::Cubic;
-use control::law::{Acked, Law, LawName, Lost, Sent, SlowStart, Start, Undone, Window};
+use lasthop_laws::cubic::Cubic;
+use lasthop_laws::{Acked, Law, LawName, Lost, Sent, SlowStart, Start, Undone, Window};
+use lasthop_units::Time;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::time::Duration;
 use support::{B4, Flow, Host, Net, Recorder, run, set_control, set_u32, test_object};
-use units::Time;
 
 /// `struct moment` of the recorder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

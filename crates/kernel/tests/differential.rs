@@ -7,7 +7,7 @@
 
 mod support;
 
-use kernel::{CongestionState, Kernel, Mode};
+use lasthop_kernel::{CongestionState, Kernel, Mode};
 use std::time::{Duration, Instant};
 use support::{B4, Flow, Net, eventually, load_with, run, set_control, throughout};
 

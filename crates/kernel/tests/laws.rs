@@ -1,15 +1,15 @@
-//! The laws of `control/laws` in BPF: the verifier takes them, and they do there what they do natively.
+//! The laws of `laws/include` in BPF: the verifier takes them, and they do there what they do natively.
 #![allow(missing_docs)]
 
 mod support;
 
-use control::law::{
+use lasthop_laws::{
     Acked, Choice, INFINITE_SSTHRESH, Law, LawName, Lost, Parameters, Reported, Sent, SlowStart, Start, Undone, Window,
 };
+use lasthop_units::Span;
 use libbpf_rs::{ProgramInput, ProgramMut};
 use std::collections::BTreeSet;
 use support::test_object;
-use units::Span;
 
 /// `struct step` of `bpf/run_law.bpf.c`: kind, window, event, parameters, law.
 struct Step([u8; STEP_BYTES]);

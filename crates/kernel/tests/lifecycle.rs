@@ -3,13 +3,13 @@
 
 mod support;
 
-use kernel::{Error, Kernel, Mode, Options};
+use lasthop_kernel::{Error, Kernel, Mode, Options};
+use lasthop_units::Span;
 use std::io::{BufRead, BufReader};
 use std::panic::AssertUnwindSafe;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use support::{A4, B4, B6, Flow, Net, bound, control, eventually, load, set_control};
-use units::Span;
 
 fn registered() -> Vec<String> {
     let names = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").expect("/proc");
@@ -214,7 +214,7 @@ fn a_user_without_rights_is_told_so_in_one_line() {
         // SAFETY: capset reads a header of version 3 for the calling thread and two sets of three words.
         let result = unsafe { nix::libc::syscall(nix::libc::SYS_capset, header.as_mut_ptr(), none.as_ptr()) };
         assert_eq!(result, 0);
-        let support = kernel::probe();
+        let support = lasthop_kernel::probe();
         assert_eq!(support.best_mode(), Mode::Nothing);
         Kernel::load(&Options::new(2, Mode::Observe).expect("no cgroup needed")).expect_err("no rights")
     });

@@ -3,12 +3,12 @@
 
 mod support;
 
-use kernel::{Bound, Kernel, Mode, Options, Outcome};
+use lasthop_kernel::{Bound, Kernel, Mode, Options, Outcome};
+use lasthop_units::{Rate, Span};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use support::{A4, B4, B6, Flow, NO_PACE, Net, bound, eventually, load_with, set_control, throughout};
-use units::{Rate, Span};
 
 const LONG: Span = Span::from_secs(600);
 
@@ -19,13 +19,13 @@ fn cubic(socket: &std::os::fd::OwnedFd) {
 #[test]
 fn this_kernel_has_every_feature_and_each_is_described() {
     needs_root!();
-    let support = kernel::probe();
+    let support = lasthop_kernel::probe();
     for (feature, outcome) in support.features() {
         assert_eq!(outcome, &Outcome::Present, "{}", feature.description());
-        assert!(feature == kernel::Feature::Privilege || feature.description().contains("Linux "));
+        assert!(feature == lasthop_kernel::Feature::Privilege || feature.description().contains("Linux "));
     }
     assert_eq!(support.best_mode(), Mode::Control);
-    assert_eq!(support.to_string().lines().count(), kernel::Feature::ALL.len());
+    assert_eq!(support.to_string().lines().count(), lasthop_kernel::Feature::ALL.len());
 }
 
 #[test]
@@ -35,12 +35,12 @@ fn observing_changes_nothing() {
     let mut kernel = load_with(&net, Mode::Observe, |_| {});
     assert_eq!((kernel.mode(), kernel.name()), (Mode::Observe, ""));
     let flow = Flow::start(&net.a, &net.b, B4);
-    assert_eq!(kernel.adopt().expect("nothing to do"), kernel::Adopted::default());
+    assert_eq!(kernel.adopt().expect("nothing to do"), lasthop_kernel::Adopted::default());
     kernel.set_bounds(bound(0, 2), &[(flow.cookie(), bound(0, 2))], LONG).expect("nothing to do");
     eventually("a window past 12", || flow.info().snd_cwnd() > 12);
     let samples = kernel.sample().expect("a walk");
     assert!(samples.len() == 1 && !samples[0].controlled && samples[0].bound.is_none());
-    assert_eq!(kernel.release().expect("nothing to do"), kernel::Released::default());
+    assert_eq!(kernel.release().expect("nothing to do"), lasthop_kernel::Released::default());
     assert_eq!(flow.control(), net.a.default_control());
 }
 
@@ -244,11 +244,13 @@ fn a_cgroup_that_is_full_is_said_to_be_so_with_the_limit() {
     std::fs::create_dir(&cgroup).expect("root may");
     let (count, errors) = net.a.run(|| {
         let index = nix::net::if_::if_nametoindex("a0").expect("a0");
-        let report =
-            kernel::report::Options { cgroup: cgroup.clone(), ..kernel::report::Options::new(index).expect("cgroup2") };
+        let report = lasthop_kernel::report::Options {
+            cgroup: cgroup.clone(),
+            ..lasthop_kernel::report::Options::new(index).expect("cgroup2")
+        };
         let mut reporters = Vec::new();
         let refused = loop {
-            match kernel::report::Reporter::load(&report) {
+            match lasthop_kernel::report::Reporter::load(&report) {
                 Ok(reporter) => reporters.push(reporter),
                 Err(error) => break error,
             }
@@ -262,7 +264,7 @@ fn a_cgroup_that_is_full_is_said_to_be_so_with_the_limit() {
     std::fs::remove_dir(&cgroup).expect("nobody is in it");
     assert_eq!(count, 64);
     for error in errors {
-        assert!(matches!(error, kernel::Error::TooManyPrograms), "{error}");
+        assert!(matches!(error, lasthop_kernel::Error::TooManyPrograms), "{error}");
         assert!(error.to_string().contains("has 64 socket programs already"), "{error}");
     }
 }

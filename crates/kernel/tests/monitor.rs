@@ -3,7 +3,7 @@
 
 mod support;
 
-use kernel::{CongestionState, Kernel, Mode, Options};
+use lasthop_kernel::{CongestionState, Kernel, Mode, Options};
 use std::collections::HashSet;
 use std::io::{Read as _, Write as _};
 use std::time::Duration;
@@ -37,7 +37,7 @@ fn a_sample_says_what_tcp_info_says() {
                 let sent = u64::from(before.data_segs_out())..=u64::from(after.data_segs_out());
                 assert!(sent.contains(&sample.sent_segments));
                 assert!((before.bytes_retrans()..=after.bytes_retrans()).contains(&sample.retransmitted.get()));
-                let micros = |span: Option<units::Span>| span.map(|span| span.as_micros() as u32);
+                let micros = |span: Option<lasthop_units::Span>| span.map(|span| span.as_micros() as u32);
                 let rate = sample.delivery_rate.map(|rate| rate.as_bps() / 8);
                 for (name, equal) in [
                     ("cwnd", sample.cwnd_segments == before.snd_cwnd()),

@@ -3,8 +3,8 @@
 
 mod support;
 
-use control::law::{LawName, Parameters};
-use kernel::laws::{Counters, Law, Loaded, Name, Options, Value};
+use lasthop_kernel::laws::{Counters, Law, Loaded, Name, Options, Value};
+use lasthop_laws::{LawName, Parameters};
 use std::io::{Read as _, Write as _};
 use std::time::{Duration, Instant};
 use support::{B4, Flow, Net, eventually, run, set_control, set_u32, throughout};

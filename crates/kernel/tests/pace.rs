@@ -3,12 +3,12 @@
 
 mod support;
 
-use kernel::{Bound, Kernel, Mode};
+use lasthop_kernel::{Bound, Kernel, Mode};
+use lasthop_units::Span;
 use libbpf_rs::{Iter, Link, Object};
 use std::io::Read as _;
 use std::time::{Duration, Instant};
 use support::{B4, B6, Flow, NO_PACE, Net, eventually, load, load_with, pace, set_control, test_object};
-use units::Span;
 
 /// Longer than any test.
 const LONG: Span = Span::from_secs(600);

@@ -5,8 +5,8 @@
 
 mod support;
 
-use control::law::{LawName, Parameters};
-use kernel::laws::{Clients, Error, Found, Heard, Heuristics, Law, Pins, Prefix, VERSION};
+use lasthop_kernel::laws::{Clients, Error, Found, Heard, Heuristics, Law, Pins, Prefix, VERSION};
+use lasthop_laws::{LawName, Parameters};
 use libbpf_rs::{MapCore, MapHandle, MapType};
 use nix::fcntl::{Flock, FlockArg};
 use nix::mount::{MsFlags, mount};

@@ -4,11 +4,11 @@
 
 mod support;
 
-use control::law::{Acked, Choice, Law, LawName, Lost, Parameters, Start, Undone, Window};
+use lasthop_laws::{Acked, Choice, Law, LawName, Lost, Parameters, Start, Undone, Window};
+use lasthop_units::{Span, Time};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use support::{B4, Flow, Net, Recorder, run, set_control, test_object_with, throughout};
-use units::{Span, Time};
 
 const INIT: u32 = 0;
 const ACKED: u32 = 1;

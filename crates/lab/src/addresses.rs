@@ -1,6 +1,6 @@
 //! Who has which address, and which node of the network model that is.
 
-use network::{Destination, NodeId};
+use lasthop_network::{Destination, NodeId};
 use std::net::Ipv4Addr;
 
 /// The addresses of all hosts and servers, who together are the *ends*: hosts first, then servers.

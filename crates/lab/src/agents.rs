@@ -8,14 +8,15 @@ use crate::namespace::Namespace;
 use crate::process::Process;
 use crate::traffic::flow_of_port;
 use crate::tun::INTERFACE;
-use agent::record::{Beacons, Event, Tick};
 use anyhow::{Context, Result, bail};
-use control::policy::PolicyName;
+use lasthop_agent::record::{Beacons, Event, Tick};
+use lasthop_policy::PolicyName;
+use lasthop_scenario::measure::Interval;
+use lasthop_scenario::{AgentMode, HostSpec, Knowledge, Scenario};
+use lasthop_units::{Probability, Rate, Span, Time};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use scenario::measure::Interval;
-use scenario::{AgentMode, HostSpec, Knowledge, Scenario};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
@@ -26,7 +27,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
-use units::{Probability, Rate, Span, Time};
 
 /// How long an agent may take to load its programs on a busy machine.
 const READY_WITHIN: Duration = Duration::from_secs(120);
@@ -163,7 +163,7 @@ impl Running {
         };
         match serde_json::from_str(&line) {
             Ok(Event::Ready(ready)) => {
-                if self.controls && ready.mode != agent::Mode::Control {
+                if self.controls && ready.mode != lasthop_agent::Mode::Control {
                     self.lesser = Some(format!("could only {} on this kernel (see 'lasthop doctor')", ready.mode));
                 } else if self.controls && ready.congestion_control.is_none() {
                     self.lesser = Some("could only clamp windows on this kernel (see 'lasthop doctor')".to_owned());
@@ -214,7 +214,7 @@ fn has_agent(host: &HostSpec) -> bool {
 /// If there are more than Linux allows, with the numbers.
 pub(crate) fn check_room(scenario: &Scenario, hosts: &[HostSpec]) -> Result<()> {
     let wanted: usize = hosts.iter().map(|host| programs(scenario, host)).sum();
-    if let Some(room) = kernel::room_for_agents()
+    if let Some(room) = lasthop_kernel::room_for_agents()
         && wanted > room
     {
         bail!(
@@ -233,41 +233,41 @@ fn programs(scenario: &Scenario, host: &HostSpec) -> usize {
 }
 
 /// What the agent is to say of the host's last link: what a simulated host would, or what it measures.
-fn last_link(scenario: &Scenario, host: &HostSpec) -> agent::LastLinkConfig {
+fn last_link(scenario: &Scenario, host: &HostSpec) -> lasthop_agent::LastLinkConfig {
     let (Some(link), Some(flow)) = (host.kind.last_link, host.flows.first()) else {
-        return agent::LastLinkConfig::default();
+        return lasthop_agent::LastLinkConfig::default();
     };
     let measure = link.knowledge == Knowledge::Measured;
     let said = scenario.link_reports(host, flow).first().map(|(_, report)| *report);
     let bandwidth_mbps = said.and_then(|report| report.bandwidth).map(Rate::as_mbps);
     let packet_error_rate = said.and_then(|report| report.error_rate).map(Probability::get);
-    agent::LastLinkConfig {
+    lasthop_agent::LastLinkConfig {
         report: measure || bandwidth_mbps.is_some() || packet_error_rate.is_some(),
         bandwidth_mbps,
         packet_error_rate,
         measure,
         validity_s: u32::try_from(link.validity.as_millis() / 1000).expect("a checked validity is at most 32,768 s"),
-        ..agent::LastLinkConfig::default()
+        ..lasthop_agent::LastLinkConfig::default()
     }
 }
 
 /// The agent's configuration in a file without a name.
 fn config_file(scenario: &Scenario, host: &HostSpec) -> Result<File> {
-    let config = agent::Config {
+    let config = lasthop_agent::Config {
         interface: Some(INTERFACE.to_owned()),
         mode: match host.kind.agent {
             // It is there to report the last link.
-            AgentMode::Off | AgentMode::Observe => agent::Mode::Observe,
-            AgentMode::Advise => agent::Mode::Advise,
-            AgentMode::Control => agent::Mode::Control,
+            AgentMode::Off | AgentMode::Observe => lasthop_agent::Mode::Observe,
+            AgentMode::Advise => lasthop_agent::Mode::Advise,
+            AgentMode::Control => lasthop_agent::Mode::Control,
         },
         // The hosts have IPv4 only.
-        beacon: agent::BeaconConfig { ipv6: false, ..agent::BeaconConfig::default() },
+        beacon: lasthop_agent::BeaconConfig { ipv6: false, ..lasthop_agent::BeaconConfig::default() },
         last_link: last_link(scenario, host),
         policy: host.kind.policy.clone(),
         // Nobody else is in its namespace, and the laboratory leaves no file.
         lock: false,
-        ..agent::Config::default()
+        ..lasthop_agent::Config::default()
     };
     let file = memfd_create(c"lasthop-agent.toml", MFdFlags::MFD_CLOEXEC).context("cannot make a file in memory")?;
     let mut file = File::from(file);
@@ -278,7 +278,7 @@ fn config_file(scenario: &Scenario, host: &HostSpec) -> Result<File> {
 impl AgentReport {
     /// An agent that decides later than this has let the bounds lapse that it set at its last decision.
     pub(crate) fn late_most() -> Span {
-        let config = agent::Config::default(); // of which config_file() changes neither
+        let config = lasthop_agent::Config::default(); // of which config_file() changes neither
         config.lease() - config.tick()
     }
 

@@ -1,8 +1,8 @@
 //! The one clock of a real-time run.
 
+use lasthop_units::{Span, Time};
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
-use units::{Span, Time};
 
 /// CLOCK_MONOTONIC, the clock of the kernel's leases and of the agents, with the start of the run as its zero.
 #[derive(Clone, Copy, Debug)]

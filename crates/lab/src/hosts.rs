@@ -9,11 +9,11 @@ use crate::namespace::Namespace;
 use crate::stack::{Stack, sysctl};
 use crate::tun::{INTERFACE, Settings, Tun};
 use anyhow::{Context, Result};
-use control::law::Choice;
-use network::{NodeId, Topology};
-use scenario::{Era, HostKind, HostSpec, Scenario};
+use lasthop_laws::Choice;
+use lasthop_network::{NodeId, Topology};
+use lasthop_scenario::{Era, HostKind, HostSpec, Scenario};
+use lasthop_units::Bytes;
 use std::fs;
-use units::Bytes;
 
 /// Packets that a device holds for the medium's loop where the loop empties it at every turn. What the network cannot carry
 /// is dropped in the model's own queue, so this is only there to ride out a late turn. What is dropped here all the same

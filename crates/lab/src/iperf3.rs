@@ -15,16 +15,16 @@ use crate::stack::SocketOptions;
 use crate::tcp_info::TcpInfo;
 use crate::traffic::{Counted, FlowPlan, FlowSample, Report, client_port, reset_when_closed};
 use anyhow::{Context, Result, bail};
+use lasthop_scenario::{Direction, Scenario, TrafficKind};
+use lasthop_units::{Bytes, Span, Time};
 use nix::errno::Errno;
 use nix::sys::socket::{SockaddrIn, getpeername, getsockname};
-use scenario::{Direction, Scenario, TrafficKind};
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use units::{Bytes, Span, Time};
 
 const FIRST_SERVER_PORT: u16 = 5201;
 /// How long a server may take until it listens.

@@ -5,11 +5,11 @@
 
 use crate::traffic::flow_of_port;
 use anyhow::{Context, Result};
-use control::last_link::Applied;
-use control::law::Choice;
-use kernel::laws::{Field, Law, Loaded, Name, Options, Value};
-use scenario::{HostKind, HostSpec};
-use units::Time;
+use lasthop_kernel::laws::{Field, Law, Loaded, Name, Options, Value};
+use lasthop_laws::Applied;
+use lasthop_laws::Choice;
+use lasthop_scenario::{HostKind, HostSpec};
+use lasthop_units::Time;
 
 /// The laws of a run: one for each choice of a law and its parameters.
 pub(crate) struct Laws {

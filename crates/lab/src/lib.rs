@@ -44,14 +44,15 @@ use anyhow::{Context, Result, bail};
 use clock::Clock;
 use hosts::{DeviceDrops, Hosts, Servers, has_links};
 use iperf3::Iperf3;
-use kernel::laws::Law;
+use lasthop_kernel::laws::Law;
+use lasthop_network::{AccessConfig, Network, NodeId, Topology};
+use lasthop_scenario::{Build, Era, HostSpec, RunResult, Scenario, Series, TrafficKind};
+use lasthop_units::{Rate, Span, Time};
 use laws::{Laws, LinkSample};
 use measure::Measured;
 pub use measure::is_lateness;
-use network::{AccessConfig, Network, NodeId, Topology};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use real_time::{RING_PACKETS, RealTime, Schedule};
-use scenario::{Build, Era, HostSpec, RunResult, Scenario, Series, TrafficKind};
 use shaper::{Shaper, Station};
 use stack::{Refused, Stack};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -60,7 +61,6 @@ use std::time::{Duration, Instant};
 use tracing::warn;
 use traffic::{FlowPlan, Traffic};
 pub use tun::INTERFACE;
-use units::{Rate, Span, Time};
 
 /// How often a run is looked after.
 const WATCH_EVERY: Duration = Duration::from_millis(20);
@@ -169,7 +169,7 @@ pub fn check(scenario: &Scenario, traffic: TrafficSource) -> Result<()> {
     for spec in &specs {
         let name = spec.kind.kernel_congestion_control();
         if laws::of(&spec.kind).is_some() {
-            kernel::laws::check().with_context(|| format!("kernel hosts cannot have \"{name}\" here"))?;
+            lasthop_kernel::laws::check().with_context(|| format!("kernel hosts cannot have \"{name}\" here"))?;
         } else if !offered.iter().any(|offered| offered == name) {
             bail!("this kernel has no congestion control \"{name}\"; it offers {}", offered.join(", "));
         }
@@ -193,7 +193,7 @@ fn simulated_only(scenario: &Scenario) -> Option<(String, String)> {
             let what = format!("a stack with {switch} = {value} (accepted: {accepted})");
             return Some((format!("hosts[{block}].tcp.{switch}"), what));
         }
-        let least_s = agent::LastLinkConfig::LEAST_VALIDITY_S;
+        let least_s = lasthop_agent::LastLinkConfig::LEAST_VALIDITY_S;
         if host.kind.last_link.is_some_and(|link| link.validity < Span::from_secs(least_s.into())) {
             let value = &written["hosts"][block]["last_link"]["validity_s"];
             let what = format!("reports that hold for {value} s (accepted: {least_s} or more)");
@@ -241,7 +241,7 @@ impl<'a> Flows<'a> {
 
 /// The scenario's network; behind an access point a station of 2012 keeps its transmit queue in the kernel, one of today in
 /// the model.
-fn medium_config(scenario: &Scenario, specs: &[HostSpec]) -> network::Config {
+fn medium_config(scenario: &Scenario, specs: &[HostSpec]) -> lasthop_network::Config {
     let mut config = scenario.network().clone();
     if has_links(scenario) {
         return config;
@@ -255,12 +255,12 @@ fn medium_config(scenario: &Scenario, specs: &[HostSpec]) -> network::Config {
 }
 
 /// The highest rate at which the network could ever take packets of an end at this node.
-fn highest_rate(config: &network::Config, node: NodeId) -> Rate {
+fn highest_rate(config: &lasthop_network::Config, node: NodeId) -> Rate {
     let changed = config.changes.iter().map(|change| config.at(change.at));
     changed.map(|config| rate_now(&config, node)).fold(rate_now(config, node), Rate::max)
 }
 
-fn rate_now(config: &network::Config, node: NodeId) -> Rate {
+fn rate_now(config: &lasthop_network::Config, node: NodeId) -> Rate {
     match &config.topology {
         Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } => wifi.rate.rate(),
         Topology::AccessPoint { access: AccessConfig::Wired(wired), .. } => wired.rate,
@@ -282,7 +282,7 @@ fn rate_now(config: &network::Config, node: NodeId) -> Rate {
 
 fn flow_plans(specs: &[HostSpec], servers: &Servers, laws: &Laws) -> Result<Vec<FlowPlan>> {
     let flows = specs.iter().flat_map(|host| host.flows.iter().map(move |flow| (host, flow)));
-    let plan = |((host, flow), &server): ((&HostSpec, &scenario::FlowSpec), &u16)| {
+    let plan = |((host, flow), &server): ((&HostSpec, &lasthop_scenario::FlowSpec), &u16)| {
         Ok(FlowPlan {
             host: host.index,
             server,

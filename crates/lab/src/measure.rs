@@ -5,15 +5,15 @@ use crate::hosts::{DeviceDrops, has_links};
 use crate::laws::LinkSample;
 use crate::real_time::{self, QueueSample};
 use crate::traffic;
-use control::last_link::Applied;
-use scenario::assemble::{Finished, FinishedFlow, RealTime};
-use scenario::measure::{Bounds, FlowMeter, ShareMeter};
-use scenario::{
+use lasthop_laws::Applied;
+use lasthop_scenario::assemble::{Finished, FinishedFlow, RealTime};
+use lasthop_scenario::measure::{Bounds, FlowMeter, ShareMeter};
+use lasthop_scenario::{
     AgentMode, Build, Direction, FlowSeries, FlowSpec, HostPolicyResult, HostSpec, LastLinkResult, Lateness,
     QueueSeries, RunResult, Scenario, Series,
 };
+use lasthop_units::{Probability, Rate, Time};
 use std::time::Duration;
-use units::{Probability, Rate, Time};
 
 /// A run whose deliveries were later than this, 99 of 100, is not valid: it is the resolution of the TCP timestamps and
 /// a quarter of the shortest path that scenarios use.
@@ -126,7 +126,7 @@ impl Measured<'_> {
             let (host, flow) = flows[sample.flow];
             let info = &sample.info;
             let link = self.link_at(sample.flow, sample.at);
-            series.push(scenario::FlowSample {
+            series.push(lasthop_scenario::FlowSample {
                 t_s: sample.at.as_secs_f64(),
                 flow,
                 host,
@@ -218,7 +218,7 @@ impl Measured<'_> {
             notes.push(format!("{unconnected} of {of} flows did not connect within the run"));
         }
         if has_links(self.scenario) && self.deciding_agents().next().is_some() {
-            notes.push(scenario::NO_PEERS_OVER_LINKS.to_owned());
+            notes.push(lasthop_scenario::NO_PEERS_OVER_LINKS.to_owned());
         }
         notes
     }
@@ -280,9 +280,9 @@ fn policy_result(agent: &AgentReport) -> HostPolicyResult {
 fn queue_series(samples: &[QueueSample]) -> QueueSeries {
     let mut series = QueueSeries::default();
     for sample in samples {
-        series.push(scenario::QueueSample {
+        series.push(lasthop_scenario::QueueSample {
             t_s: sample.at.as_secs_f64(),
-            place: scenario::place_name(sample.place),
+            place: lasthop_scenario::place_name(sample.place),
             packets: sample.packets as u32,
         });
     }

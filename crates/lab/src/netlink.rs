@@ -1,6 +1,7 @@
 //! The few requests of rtnetlink that give a TUN device its address, its route and its queue.
 
 use anyhow::{Context, Result, bail};
+use lasthop_units::{Bytes, Rate};
 use netlink_packet_core::{
     DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
 };
@@ -14,7 +15,6 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
 use std::net::Ipv4Addr;
-use units::{Bytes, Rate};
 
 /// A connection to rtnetlink of the namespace in which it was opened.
 pub(crate) struct Netlink {

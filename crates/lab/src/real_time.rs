@@ -20,13 +20,13 @@ use crate::hosts::Hosts;
 use crate::shaper::Station;
 use crate::tun::MTU;
 use anyhow::{Context, Result};
-use network::{Delivery, Departure, Network, NodeId, Packet, Place, Statistics};
+use lasthop_network::{Delivery, Departure, Network, NodeId, Packet, Place, Statistics};
+use lasthop_units::{Bytes, Span, Time};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tracing::warn;
-use units::{Bytes, Span, Time};
 
 /// Frames that a station's driver holds ready beside the one on the air. Two would do for the next frame to be there
 /// when the last one ends; four keep it so when the loop is a little late.

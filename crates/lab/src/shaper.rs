@@ -18,9 +18,9 @@ use crate::namespace::Namespace;
 use crate::netlink::Netlink;
 use crate::tun::{INTERFACE, MTU};
 use anyhow::{Context, Result};
+use lasthop_units::{Bytes, Rate, Span};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use units::{Bytes, Rate, Span};
 
 const TICK: Span = Span::from_millis(10);
 const HORIZON: Span = Span::from_millis(50);

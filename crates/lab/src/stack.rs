@@ -10,13 +10,13 @@
 //! kernel's defaults stand for the era's. A value that only says what every kernel of today does anyway is accepted.
 
 use anyhow::{Context, Result};
+use lasthop_scenario::{Era, HostKind};
+use lasthop_units::Bytes;
 use netlink_packet_route::route::RouteMetric;
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{RcvBufForce, TcpNoDelay};
-use scenario::{Era, HostKind};
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
-use units::Bytes;
 
 /// The switches that differ from the era's.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -97,7 +97,7 @@ impl Stack {
                 "sack_compression" => accept(tcp.sack_compression == today.sack_compression, "true")?,
                 // HyStart is CUBIC's alone in the kernel, and cannot be turned off for one namespace.
                 "slow_start" => {
-                    let standard = tcp.slow_start == control::law::SlowStart::Standard;
+                    let standard = tcp.slow_start == lasthop_laws::SlowStart::Standard;
                     let cubic = kind.kernel_congestion_control() == "cubic";
                     accept(standard && !cubic, "\"hystart\" with cubic, \"standard\" with all others")?;
                 }
@@ -193,7 +193,7 @@ fn set_option<T>(socket: &OwnedFd, level: libc::c_int, name: libc::c_int, value:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scenario::{Override, Scenario};
+    use lasthop_scenario::{Override, Scenario};
 
     fn stack(settings: &[&str]) -> Result<Stack, Refused> {
         let overrides: Vec<Override> =

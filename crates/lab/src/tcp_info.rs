@@ -1,9 +1,9 @@
 //! What the kernel tells of a TCP connection: `TCP_INFO`.
 
+use lasthop_units::{Bytes, Span};
 use std::io;
 use std::mem::{self, MaybeUninit};
 use std::os::fd::{AsRawFd, BorrowedFd};
-use units::{Bytes, Span};
 
 /// The head of `struct tcp_info` (linux/tcp.h), as far as the laboratory reads it. A kernel that knows less fills less
 /// and says how much; what it did not fill stays zero.

@@ -14,19 +14,19 @@ use crate::real_time::Schedule;
 use crate::stack::SocketOptions;
 use crate::tcp_info::TcpInfo;
 use anyhow::{Context, Result};
+use lasthop_scenario::Direction;
+use lasthop_scenario::measure::DeliveryMeter;
+use lasthop_units::{Bytes, Span, Time};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::socket::{
     self, AddressFamily, Backlog, MsgFlags, Shutdown, SockFlag, SockType, SockaddrIn, setsockopt,
     sockopt::{Linger, TcpCongestion},
 };
-use scenario::Direction;
-use scenario::measure::DeliveryMeter;
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use units::{Bytes, Span, Time};
 
 /// Where servers listen.
 const SERVER_PORT: u16 = 5001;
@@ -574,7 +574,7 @@ mod tests {
         let secs = |secs| Time::ZERO + Span::from_secs(secs);
         let took = |plan: &FlowPlan, read_at| {
             let meter = delivery(plan, read_at, secs(10));
-            let result = scenario::DeliveryResult::of([&meter], secs(30));
+            let result = lasthop_scenario::DeliveryResult::of([&meter], secs(30));
             (result.delivered, result.undelivered, result.took_ms.map(|took| took.max))
         };
         assert_eq!(took(&plan, Some(secs(9))), (0, 0, None));
@@ -604,7 +604,7 @@ mod tests {
              mss_bytes = 1012\nsack = false\nrto_min_ms = 800\nreceive_buffer_kib = 40\n{flows}\
              [[hosts]]\nnode = \"A\"\n{flows}"
         );
-        let scenario = scenario::Scenario::from_toml("x.toml", &text, &[]).expect("a scenario");
+        let scenario = lasthop_scenario::Scenario::from_toml("x.toml", &text, &[]).expect("a scenario");
         let specs = scenario.expanded_hosts();
         let servers = crate::hosts::Servers::of(&scenario, &specs).expect("servers");
         assert_eq!(servers.of_flow, [0, 0, 1, 1]);
@@ -666,7 +666,7 @@ mod tests {
             let mut carried = false;
             for device in &hosts.devices {
                 let Some(length) = device.read(&mut buffer).expect("a device") else { continue };
-                if let Some(network::Destination::Node(node)) = hosts.plan.destination(&buffer[..length]) {
+                if let Some(lasthop_network::Destination::Node(node)) = hosts.plan.destination(&buffer[..length]) {
                     let end = hosts.plan.end(node, &buffer[..length]);
                     hosts.devices[end].write(&buffer[..length]).expect("a device");
                     carried = true;

@@ -4,12 +4,12 @@
 //! run takes as long as it needs to deliver some hundred thousand packets; the payload is as large as a TCP segment's header.
 #![allow(missing_docs)]
 
-use network::{
+use lasthop_network::{
     AccessConfig, Config, Delivery, Destination, DirectionConfig, HostConfig, HostPath, LinkConfig, LinksConfig,
     LossAt, Network, NodeId, Packet, PathConfig, QueueConfig, Standard, Topology, WifiConfig,
 };
+use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use nix::time::{ClockId, clock_gettime};
-use units::{Bytes, Probability, Rate, Span, Time};
 
 const RUNS: usize = 7;
 

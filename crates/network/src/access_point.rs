@@ -17,7 +17,7 @@ use crate::statistics::{Observed, Place, Statistics};
 use crate::turnaround::Turnarounds;
 use crate::wifi::Medium;
 use crate::wired::WiredAccess;
-use units::{Probability, Span, Time};
+use lasthop_units::{Probability, Span, Time};
 
 #[derive(Clone, Debug)]
 pub(crate) struct AccessPoint<P> {

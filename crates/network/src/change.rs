@@ -22,7 +22,7 @@ use crate::config::{
 };
 use crate::statistics::Way;
 use crate::wifi::{PhyRate, Standard};
-use units::{Probability, Rate, Span, Time};
+use lasthop_units::{Probability, Rate, Span, Time};
 
 /// Something that is different from some moment on.
 #[derive(Clone, Copy, PartialEq, Debug)]

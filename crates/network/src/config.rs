@@ -4,8 +4,8 @@ use crate::change::Change;
 use crate::queue::{Discipline, QueueConfig};
 use crate::routes::Routes;
 use crate::wifi::{PhyRate, RateControl, RateSet, Standard};
+use lasthop_units::{Probability, Rate, Span};
 use std::fmt;
-use units::{Probability, Rate, Span};
 
 /// A network: hosts, and what connects them.
 #[derive(Clone, PartialEq, Debug)]

@@ -11,11 +11,11 @@
 
 use crate::config::HostPath;
 use crate::packet::{Destination, NodeId, Packet};
+use lasthop_units::{Span, Time};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use units::{Span, Time};
 
 /// One direction of the path, with a lane for each host and one for what is not for one host.
 #[derive(Clone, Debug)]
@@ -154,7 +154,7 @@ impl<P> Lanes<P> {
 mod tests {
     use super::*;
     use crate::random::Streams;
-    use units::Bytes;
+    use lasthop_units::Bytes;
 
     fn round_trip(shortest_ms: u64, longest_ms: u64, change_every_ms: u64) -> RoundTrip {
         let rtt = (Span::from_millis(shortest_ms), Span::from_millis(longest_ms));

@@ -26,7 +26,7 @@ use crate::config::{AccessConfig, Config, HostConfig, Topology, WifiConfig};
 use crate::packet::NodeId;
 use crate::routes::Routes;
 use crate::wifi::{PhyRate, alone};
-use units::{Probability, Rate};
+use lasthop_units::{Probability, Rate};
 
 /// A host's own link, in the direction to the host.
 #[derive(Clone, Copy, PartialEq, Debug)]

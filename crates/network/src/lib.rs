@@ -24,11 +24,11 @@
 //! each models and leaves out stands at the top of its file.
 //!
 //! ```
-//! use network::{
+//! use lasthop_network::{
 //!     AccessConfig, Config, Destination, HostConfig, Network, NodeId, Packet, PathConfig, Topology, WifiConfig,
 //! };
-//! use network::wifi::Standard;
-//! use units::{Bytes, Probability, Rate, Span, Time};
+//! use lasthop_network::wifi::Standard;
+//! use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 //!
 //! let topology = Topology::AccessPoint {
 //!     access: AccessConfig::Wifi(WifiConfig::new(Standard::G)),
@@ -50,7 +50,7 @@
 //! }
 //! // The medium has been silent, so the station sends at once: 254 us at 54 Mb/s, then 12 us at 1 Gb/s and 2 ms of path.
 //! assert_eq!(deliveries[0].at, Time::ZERO + Span::from_micros(254 + 12 + 2000));
-//! # Ok::<(), network::ConfigError>(())
+//! # Ok::<(), lasthop_network::ConfigError>(())
 //! ```
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods)]

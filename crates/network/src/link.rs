@@ -23,9 +23,9 @@ use crate::packet::{Departure, Packet};
 use crate::queue::{Discipline, Queue};
 use crate::random::{Streams, happens};
 use crate::statistics::{Cause, LengthOverTime, LinkStatistics, Observed, Place};
+use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
-use units::{Bytes, Probability, Rate, Span, Time};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Link<P> {

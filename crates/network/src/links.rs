@@ -17,7 +17,7 @@ use crate::random::Streams;
 use crate::routes::Routes;
 use crate::schedule::Schedule;
 use crate::statistics::{Observed, Place, Statistics, Way};
-use units::{Span, Time};
+use lasthop_units::{Span, Time};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Links<P> {

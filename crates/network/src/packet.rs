@@ -1,6 +1,6 @@
 //! Packets, who sends them and where they go.
 
-use units::{Bytes, Time};
+use lasthop_units::{Bytes, Time};
 
 /// A node: hosts are 0..hosts, the server follows.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -4,10 +4,10 @@
 //! each derived from the run's seed and the stream's name. So adding one source moves no other, and two runs
 //! with the same seed draw the same numbers. The key of a stream's ChaCha8 is SHA-256(seed, little-endian ‖ name).
 
+use lasthop_units::Probability;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use sha2::{Digest, Sha256};
-use units::Probability;
 
 /// The source of all streams of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl Streams {
     /// The stream of this name, from its beginning. Same seed and name, same numbers.
     ///
     /// ```
-    /// use network::random::Streams;
+    /// use lasthop_network::random::Streams;
     /// use rand::Rng;
     /// let streams = Streams::new(1);
     /// assert_eq!(streams.stream("traffic").next_u64(), streams.stream("traffic").next_u64());

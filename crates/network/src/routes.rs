@@ -83,7 +83,7 @@ mod tests {
     use super::*;
     use crate::config::{DirectionConfig, LinkConfig, LossAt};
     use crate::queue::QueueConfig;
-    use units::{Probability, Rate, Span};
+    use lasthop_units::{Probability, Rate, Span};
 
     fn routes(nodes: usize, ends: &[(usize, usize)]) -> Routes {
         let direction = DirectionConfig {

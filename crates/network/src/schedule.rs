@@ -3,7 +3,7 @@
 //! Each contestant has a time; the earliest wins, of equals the one with the lowest number. A change of one time is one
 //! match for each doubling of the contestants, and fewer where the outcome stays.
 
-use units::Time;
+use lasthop_units::Time;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {

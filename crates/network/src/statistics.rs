@@ -5,7 +5,7 @@
 
 use crate::packet::NodeId;
 use crate::queue::Queue;
-use units::{Bytes, Rate, Span, Time};
+use lasthop_units::{Bytes, Rate, Span, Time};
 
 /// Where packets wait and get lost.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -7,8 +7,8 @@ use crate::links::Links;
 use crate::packet::{Delivery, Departure, Destination, NodeId, Outcome, Packet};
 use crate::random::Streams;
 use crate::statistics::{AirTime, Cause, Drops, Observed, Place, Statistics};
+use lasthop_units::{Bytes, Span, Time};
 use std::collections::VecDeque;
-use units::{Bytes, Span, Time};
 
 /// A network that carries packets with payloads of type `P`.
 #[derive(Clone, Debug)]

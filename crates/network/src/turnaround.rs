@@ -13,10 +13,10 @@ use crate::config::HostConfig;
 use crate::packet::Delivery;
 use crate::random::Streams;
 use crate::schedule::Schedule;
+use lasthop_units::{Span, Time};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
-use units::{Span, Time};
 
 /// The hosts behind one access.
 #[derive(Clone, Debug)]

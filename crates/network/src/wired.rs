@@ -12,8 +12,8 @@ use crate::link::{BusyTime, Link, Step};
 use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
 use crate::queue::{Queue, QueueConfig};
 use crate::random::Streams;
+use lasthop_units::{Probability, Rate, Span, Time};
 use std::collections::VecDeque;
-use units::{Probability, Rate, Span, Time};
 
 #[derive(Clone, Debug)]
 pub(crate) struct WiredAccess<P> {

@@ -3,11 +3,11 @@
 mod common;
 
 use common::{access_point, hosts, instant_path, packet, run, us, wifi};
-use network::{
+use lasthop_network::{
     AccessConfig, Cause, Config, Destination, Drops, Network, NodeId, Packet, PathConfig, Place, QueueConfig, Standard,
     WifiConfig, WiredAccessConfig,
 };
-use units::{Bytes, Probability, Rate, Span, Time};
+use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 
 fn wired(count: usize, queue_packets: usize, path: PathConfig) -> Config {
     // 1500 B in 120 us, that is 100 Mb/s.

@@ -3,13 +3,13 @@
 mod common;
 
 use common::{access_point, hosts, instant_path, packet, run, us, wifi};
-use network::{
+use lasthop_network::{
     AccessConfig, Cause, Change, Changed, Config, Delivery, Destination, DirectionChange, DirectionConfig, HostConfig,
     HostPath, LinkConfig, LinksConfig, LossAt, Network, NodeId, PathConfig, Place, QueueConfig, RateControl, Standard,
     Topology, Way, WifiConfig, WiredAccessConfig,
 };
+use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use proptest::prelude::*;
-use units::{Bytes, Probability, Rate, Span, Time};
 
 const FORTH: Place = Place::Link { link: 0, way: Way::Forth };
 

@@ -3,11 +3,11 @@
 mod common;
 
 use common::{access_point, hosts, instant_path, us, wifi};
-use network::{
+use lasthop_network::{
     AccessConfig, Config, Departure, Network, NodeId, Packet, PathConfig, QueueConfig, Standard, WifiConfig,
     WiredAccessConfig,
 };
-use units::{Probability, Rate, Span, Time};
+use lasthop_units::{Probability, Rate, Span, Time};
 
 /// Number 1 is of flow 11, and so on.
 fn packet(from: u16, to: u16, bytes: u64, number: u32) -> Packet<u32> {

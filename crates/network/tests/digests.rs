@@ -5,12 +5,12 @@
 mod common;
 
 use common::{access_point, hosts, packet, wifi};
-use network::{
+use lasthop_network::{
     AccessConfig, Config, Delivery, Destination, Network, NodeId, Packet, PathConfig, PhyRate, QueueConfig,
     RateControl, RateSet, Standard, Statistics, WifiConfig, WiredAccessConfig,
 };
+use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use sha2::{Digest, Sha256};
-use units::{Bytes, Probability, Rate, Span, Time};
 
 /// The first 8 bytes of SHA-256 over every delivery and over all that is measured (but not over the number of events: how
 /// many it takes is the model's own business).

@@ -3,13 +3,13 @@
 mod common;
 
 use common::{access_point, hosts, packet, run, us};
-use network::random::Streams;
-use network::{
+use lasthop_network::random::Streams;
+use lasthop_network::{
     AccessConfig, Config, Delivery, Destination, HostPath, Network, Packet, PathConfig, QueueConfig, WiredAccessConfig,
 };
+use lasthop_units::{Probability, Rate, Span, Time};
 use proptest::prelude::*;
 use rand::Rng;
-use units::{Probability, Rate, Span, Time};
 
 const MS: Span = Span::from_millis(1);
 

@@ -3,12 +3,12 @@
 mod common;
 
 use common::{hosts, packet, run, us};
-use network::{
+use lasthop_network::{
     Cause, Config, Delivery, Departure, Destination, DirectionConfig, Discipline, Drops, FqCodelConfig, HostConfig,
     LinkConfig, LinksConfig, LossAt, Network, NodeId, Packet, Place, QueueConfig, Topology, Way,
 };
+use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use proptest::prelude::*;
-use units::{Bytes, Probability, Rate, Span, Time};
 
 fn direction(mbps: f64, delay_us: u64, queue_packets: usize) -> DirectionConfig {
     DirectionConfig {
@@ -297,7 +297,7 @@ fn a_config_error_names_what_is_wrong() {
     );
     let rtt = (Span::from_millis(4), Span::from_millis(8));
     assert_eq!(
-        error(&|config, _| config.hosts[0].path = Some(network::HostPath { rtt, change_every: Span::ZERO })),
+        error(&|config, _| config.hosts[0].path = Some(lasthop_network::HostPath { rtt, change_every: Span::ZERO })),
         "hosts[0].path is 4000 us to 8000 us; accepted: none, for the delays of links are theirs"
     );
     assert_eq!(
@@ -309,7 +309,7 @@ fn a_config_error_names_what_is_wrong() {
 /// Trees of up to 8 nodes with some links more, hosts anywhere.
 fn configs(disciplines: bool) -> impl Strategy<Value = Config> {
     let discipline = if disciplines {
-        prop_oneof![3 => Just(Discipline::Fifo), 1 => Just(Discipline::FqCodel(network::FqCodelConfig::default()))]
+        prop_oneof![3 => Just(Discipline::Fifo), 1 => Just(Discipline::FqCodel(lasthop_network::FqCodelConfig::default()))]
             .boxed()
     } else {
         Just(Discipline::Fifo).boxed()

@@ -3,13 +3,13 @@
 mod common;
 
 use common::{access_and_path, access_point};
-use network::{
+use lasthop_network::{
     AccessConfig, Cause, Config, Delivery, Destination, Discipline, FqCodelConfig, HostConfig, HostPath, Network,
     NodeId, Packet, PathConfig, PhyRate, Place, QueueConfig, RateControl, RateSet, Standard, WifiConfig,
     WiredAccessConfig,
 };
+use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use proptest::prelude::*;
-use units::{Bytes, Probability, Rate, Span, Time};
 
 #[derive(Clone, Debug)]
 struct Offer {

@@ -1,12 +1,12 @@
 //! A link against queueing theory: Poisson arrivals, constant service, one server.
 
-use network::random::Streams;
-use network::{
+use lasthop_network::random::Streams;
+use lasthop_network::{
     Cause, Config, Destination, DirectionConfig, HostConfig, LinkConfig, LinksConfig, LossAt, Network, NodeId, Packet,
     Place, QueueConfig, QueueStatistics, Topology, Way,
 };
+use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use rand::Rng;
-use units::{Bytes, Probability, Rate, Span, Time};
 
 const PACKETS: u64 = 1_000_000;
 

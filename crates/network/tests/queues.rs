@@ -8,12 +8,12 @@
 mod common;
 
 use common::{access_point, hosts, instant_path};
-use network::{
+use lasthop_network::{
     AccessConfig, Cause, Config, Destination, DirectionConfig, LinkConfig, LinksConfig, LossAt, Network, NodeId,
     Packet, Place, QueueConfig, Standard, Statistics, Topology, WifiConfig, WiredAccessConfig,
 };
+use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use std::collections::VecDeque;
-use units::{Bytes, Probability, Rate, Span, Time};
 
 /// For how long is measured.
 const MEASURED: Span = Span::from_secs(60);

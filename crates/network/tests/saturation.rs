@@ -5,8 +5,8 @@
 mod common;
 
 use common::{packet, saturate, wifi};
-use network::{Network, NodeId, PhyRate, Place, QueueConfig, RateControl, Standard, WifiConfig};
-use units::{Span, Time};
+use lasthop_network::{Network, NodeId, PhyRate, Place, QueueConfig, RateControl, Standard, WifiConfig};
+use lasthop_units::{Span, Time};
 
 const STATIONS: [usize; 8] = [5, 10, 15, 20, 25, 30, 40, 50];
 

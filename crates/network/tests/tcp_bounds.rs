@@ -6,8 +6,8 @@
 mod common;
 
 use common::{packet, us, wifi};
-use network::{Network, NodeId, PhyRate, Standard, WifiConfig};
-use units::{Bytes, Rate, Span, Time};
+use lasthop_network::{Network, NodeId, PhyRate, Standard, WifiConfig};
+use lasthop_units::{Bytes, Rate, Span, Time};
 
 /// A window of 40 segments, always full; the server acknowledges each d-th with 52 B, the host then sends d more.
 fn goodput(medium: WifiConfig, segments_per_acknowledgement: u64) -> f64 {

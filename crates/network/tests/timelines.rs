@@ -7,10 +7,10 @@
 mod common;
 
 use common::{packet, run, us, wifi};
-use network::random::Streams;
-use network::{Cause, Destination, Network, NodeId, PhyRate, Place, RateSet, Standard, WifiConfig};
+use lasthop_network::random::Streams;
+use lasthop_network::{Cause, Destination, Network, NodeId, PhyRate, Place, RateSet, Standard, WifiConfig};
+use lasthop_units::{Probability, Rate, Span, Time};
 use rand::Rng;
-use units::{Probability, Rate, Span, Time};
 
 /// The pictures below draw on these: the timers of seed 3 in slots, with CW = 15, 31 or 63.
 #[test]

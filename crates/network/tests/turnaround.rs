@@ -6,8 +6,8 @@
 mod common;
 
 use common::{packet, run, us, wifi, wifi_of};
-use network::{Config, Delivery, Network, NodeId, Packet, QueueConfig, Standard, WifiConfig, WifiRules};
-use units::{Span, Time};
+use lasthop_network::{Config, Delivery, Network, NodeId, Packet, QueueConfig, Standard, WifiConfig, WifiRules};
+use lasthop_units::{Span, Time};
 
 const SEED: u64 = 3;
 const PATH: Span = Span::from_nanos(120);

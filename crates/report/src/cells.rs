@@ -1,6 +1,6 @@
 //! What stands in the cells of tables, the same in the terminal and on the page.
 
-use scenario::{
+use lasthop_scenario::{
     CaseResult, CaseSummary, Comparison, DeliverySummary, Direction, Distribution, HostsKind, RunResult, Spread,
 };
 
@@ -129,7 +129,7 @@ pub(crate) fn tables(result: &RunResult) -> Vec<(&'static [&'static str], Vec<Ve
 
 fn link_rows(result: &RunResult) -> Vec<Vec<Cell>> {
     let used = result.links.iter().filter(|link| link.packets + link.queue_drops + link.losses > 0);
-    let row = |link: &scenario::LinkResult| {
+    let row = |link: &lasthop_scenario::LinkResult| {
         vec![
             word(&format!("{} → {}", link.from, link.to)),
             number(format!("{:.2}", link.sent_mbps)),
@@ -146,7 +146,7 @@ fn link_rows(result: &RunResult) -> Vec<Vec<Cell>> {
 
 fn message_rows(result: &RunResult) -> Vec<Vec<Cell>> {
     let waited = result.flows.iter().filter_map(|flow| flow.message_ms.map(|delay| (flow, delay)));
-    let row = |(flow, delay): (&scenario::FlowResult, Distribution)| {
+    let row = |(flow, delay): (&lasthop_scenario::FlowResult, Distribution)| {
         let what = word(if flow.kind == "interactive" { "messages" } else { "transfers" });
         let counts = [flow.messages, flow.undelivered].map(|count| number(count.to_string()));
         let delays = [delay.min, delay.mean, delay.p95, delay.max].map(|ms| number(milliseconds(ms)));
@@ -255,7 +255,7 @@ pub(crate) fn invalid_cases(comparison: &Comparison) -> Vec<(String, String)> {
 }
 
 /// Where and by what a result was made.
-pub(crate) fn made_by(build: &scenario::Build, hosts: HostsKind, kernel: Option<&str>) -> String {
+pub(crate) fn made_by(build: &lasthop_scenario::Build, hosts: HostsKind, kernel: Option<&str>) -> String {
     let commit = match (&build.commit, build.dirty) {
         (Some(commit), true) => format!(", commit {commit} with changes"),
         (Some(commit), false) => format!(", commit {commit}"),

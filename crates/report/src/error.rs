@@ -51,6 +51,6 @@ pub enum ReportError {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: scenario::ResultError,
+        source: lasthop_scenario::ResultError,
     },
 }

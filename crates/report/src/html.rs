@@ -4,7 +4,7 @@ use crate::CaseRun;
 use crate::cells::{self, Cell};
 use crate::figures::{self, Figure};
 use crate::style::{self, Look};
-use scenario::{CaseResult, Comparison, RunResult, Scenario};
+use lasthop_scenario::{CaseResult, Comparison, RunResult, Scenario};
 use std::fmt::Write as _;
 
 const STYLE: &str = include_str!("page.css");
@@ -124,10 +124,10 @@ fn compare_command(comparison: &Comparison) -> String {
     format!("{command} --out DIR")
 }
 
-const fn hosts_word(kind: scenario::HostsKind) -> &'static str {
+const fn hosts_word(kind: lasthop_scenario::HostsKind) -> &'static str {
     match kind {
-        scenario::HostsKind::Simulated => "simulated",
-        scenario::HostsKind::Kernel => "kernel",
+        lasthop_scenario::HostsKind::Simulated => "simulated",
+        lasthop_scenario::HostsKind::Kernel => "kernel",
     }
 }
 

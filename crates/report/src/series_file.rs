@@ -6,6 +6,7 @@
 //! Written and read with the column interface of the `parquet` crate; Arrow would bring thirty crates for nothing more.
 
 use crate::error::ReportError;
+use lasthop_scenario::{FlowSeries, QueueSeries, RunResult, SCHEMA_VERSION, Series};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
@@ -15,7 +16,6 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
-use scenario::{FlowSeries, QueueSeries, RunResult, SCHEMA_VERSION, Series};
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;

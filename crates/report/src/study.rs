@@ -4,8 +4,8 @@ use crate::cells::{self, Cell};
 use crate::figures::{self, Figure};
 use crate::html::{self, escape};
 use crate::tables::table;
-use scenario::HostsKind;
-use scenario::study::{
+use lasthop_scenario::HostsKind;
+use lasthop_scenario::study::{
     CellResult, ClaimResult, ConditionResult, FigureResult, Found, Interval, LineResult, PanelResult, PointResult,
     StudyResult, Verdict,
 };

@@ -4,7 +4,7 @@
 //! common colour blindness; hosts without a kind of their own take steps of viridis, which is ordered in lightness as
 //! well.
 
-use scenario::{CaseResult, Comparison, FlowResult, RunResult};
+use lasthop_scenario::{CaseResult, Comparison, FlowResult, RunResult};
 
 /// A colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -267,8 +267,8 @@ fn step(place: f64) -> Colour {
 
 fn kind(flow: &FlowResult) -> String {
     let direction = match flow.direction {
-        scenario::Direction::Up => "upload",
-        scenario::Direction::Down => "download",
+        lasthop_scenario::Direction::Up => "upload",
+        lasthop_scenario::Direction::Down => "download",
     };
     format!("{direction} · {} · {}", flow.congestion_control, policy(&flow.policy).label)
 }

@@ -2,7 +2,7 @@
 
 use crate::cells::{self, Cell};
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
-use scenario::{Comparison, RunResult};
+use lasthop_scenario::{Comparison, RunResult};
 use std::fmt::Write as _;
 
 /// One run: the headline, then a row for each connection, and for each link and flow of messages where there are any.
@@ -35,7 +35,7 @@ pub fn comparison(comparison: &Comparison) -> String {
 }
 
 /// A study: the points of its figures, then its claims, each with the paper's number, ours and what became of it.
-pub fn study(result: &scenario::study::StudyResult) -> String {
+pub fn study(result: &lasthop_scenario::study::StudyResult) -> String {
     crate::study::terminal(result)
 }
 

@@ -5,7 +5,7 @@
 
 mod example;
 
-use scenario::{RunResult, Series};
+use lasthop_scenario::{RunResult, Series};
 use std::path::{Path, PathBuf};
 
 /// A folder that is gone after the test, or one to keep.
@@ -56,8 +56,8 @@ fn assert_self_contained(page: &str) {
 fn a_run_is_kept_whole_and_comes_back() {
     let folder = folder("run");
     let (result, series) = example::run(&example::scenario(&["hosts.0.policy=formula"]));
-    report::write_run(&folder.path, &result, &series).expect("a report");
-    let (again, series_again) = report::read_run(&folder.path).expect("the report");
+    lasthop_report::write_run(&folder.path, &result, &series).expect("a report");
+    let (again, series_again) = lasthop_report::read_run(&folder.path).expect("the report");
     assert!(again == result, "what came back differs");
     assert!(series_again == series, "what came back differs");
     for name in ["goodput", "goodput-over-time", "rtt", "cwnd", "states", "queue"] {
@@ -66,8 +66,8 @@ fn a_run_is_kept_whole_and_comes_back() {
         assert!(svg.len() < 1_000_000, "{name} has {} bytes", svg.len());
     }
     assert_self_contained(&text(&folder.path.join("report.html")));
-    assert_announced(&folder.path, &report::run_files());
-    let kept = scenario::Scenario::load(&folder.path.join("scenario.toml"), &[]).expect("the scenario");
+    assert_announced(&folder.path, &lasthop_report::run_files());
+    let kept = lasthop_scenario::Scenario::load(&folder.path.join("scenario.toml"), &[]).expect("the scenario");
     assert!(kept.to_json() == result.scenario);
 }
 
@@ -75,8 +75,8 @@ fn a_run_is_kept_whole_and_comes_back() {
 fn a_run_without_series_is_kept_without_figures_of_them() {
     let folder = folder("run-without-series");
     let (result, _) = example::run(&example::scenario(&[]));
-    report::write_run(&folder.path, &result, &Series::default()).expect("a report");
-    assert_eq!(report::read_run(&folder.path).expect("the report").1, Series::default());
+    lasthop_report::write_run(&folder.path, &result, &Series::default()).expect("a report");
+    assert_eq!(lasthop_report::read_run(&folder.path).expect("the report").1, Series::default());
     assert!(folder.path.join("figures/goodput.svg").exists() && !folder.path.join("figures/rtt.svg").exists());
 }
 
@@ -84,8 +84,8 @@ fn a_run_without_series_is_kept_without_figures_of_them() {
 fn a_comparison_is_kept_with_each_of_its_runs() {
     let folder = folder("comparison");
     let (comparison, runs) = example::demo();
-    report::write_comparison(&folder.path, &comparison, &runs).expect("a report");
-    let (again, runs_again) = report::read_comparison(&folder.path).expect("the report");
+    lasthop_report::write_comparison(&folder.path, &comparison, &runs).expect("a report");
+    let (again, runs_again) = lasthop_report::read_comparison(&folder.path).expect("the report");
     assert!(again == comparison, "what came back differs");
     assert!(runs_again == runs, "what came back differs");
     for file in ["report.html", "result.json", "series.parquet", "queues.parquet", "figures/cwnd.svg"] {
@@ -99,14 +99,14 @@ fn a_comparison_is_kept_with_each_of_its_runs() {
     assert!(page.contains("--case &#39;agent, formula: hosts.0.policy=formula&#39;"));
     let labels: Vec<&str> = comparison.cases.iter().map(|case| case.label.as_str()).collect();
     let seeds = comparison.seeds[0]..comparison.seeds[0] + comparison.seeds.len() as u64;
-    assert_announced(&folder.path, &report::comparison_files(&labels, seeds));
+    assert_announced(&folder.path, &lasthop_report::comparison_files(&labels, seeds));
 }
 
 #[test]
 fn a_colour_is_a_policy_in_every_figure_of_a_comparison() {
     let folder = folder("comparison-colours");
     let (comparison, runs) = example::demo();
-    report::write_comparison(&folder.path, &comparison, &runs).expect("a report");
+    lasthop_report::write_comparison(&folder.path, &comparison, &runs).expect("a report");
     // The cases: none, formula, fixed, none with another congestion control; and what is in no case.
     let (grey, blue, green, vermillion) = ("#8A93A0", "#0072B2", "#009E73", "#D55E00");
     for (name, marks) in [("summary", "<rect"), ("tradeoff", "<circle"), ("before-and-after", "<rect")] {
@@ -128,7 +128,7 @@ fn a_colour_is_a_policy_in_every_figure_of_a_comparison() {
 fn figures_of_several_seeds_say_what_their_bars_and_lines_are() {
     let folder = folder("comparison-said");
     let (comparison, runs) = example::comparison(&["hosts.0.policy=none,formula"], 3);
-    report::write_comparison(&folder.path, &comparison, &runs).expect("a report");
+    lasthop_report::write_comparison(&folder.path, &comparison, &runs).expect("a report");
     let page = text(&folder.path.join("report.html"));
     for said in
         ["Means over 3 seeds; the bars are their 95 % confidence intervals.", "Seed 1 alone, one of 3.", ">seed 1: "]
@@ -141,22 +141,22 @@ fn figures_of_several_seeds_say_what_their_bars_and_lines_are() {
 fn a_comparison_over_several_seeds_has_a_folder_for_each() {
     let folder = folder("comparison-seeds");
     let (comparison, runs) = example::comparison(&["hosts.0.policy=none,formula", "hosts.0.count=2,5,10"], 2);
-    report::write_comparison(&folder.path, &comparison, &runs).expect("a report");
-    assert_eq!(report::read_comparison(&folder.path).expect("the report").1.len(), 12);
+    lasthop_report::write_comparison(&folder.path, &comparison, &runs).expect("a report");
+    assert_eq!(lasthop_report::read_comparison(&folder.path).expect("the report").1.len(), 12);
     assert!(folder.path.join("cases/6-policy-formula-count-10-seed-2/result.json").exists());
     let labels: Vec<&str> = comparison.cases.iter().map(|case| case.label.as_str()).collect();
-    assert_announced(&folder.path, &report::comparison_files(&labels, 1..3));
+    assert_announced(&folder.path, &lasthop_report::comparison_files(&labels, 1..3));
 }
 
 #[test]
 fn kinds_of_hosts_are_told_apart_and_a_run_that_is_not_valid_says_so() {
     let folder = folder("mixed");
     let text_of = include_str!("../../../scenarios/mixed-up-down.toml");
-    let scenario = scenario::Scenario::from_toml("mixed-up-down.toml", text_of, &[]).expect("a scenario");
+    let scenario = lasthop_scenario::Scenario::from_toml("mixed-up-down.toml", text_of, &[]).expect("a scenario");
     let (mut result, series) = example::run(&scenario);
     result.valid = false;
     result.invalid_reasons = vec!["99 % of the deliveries were up to 2310 us late, more than 1000 us".into()];
-    report::write_run(&folder.path, &result, &series).expect("a report");
+    lasthop_report::write_run(&folder.path, &result, &series).expect("a report");
     let page = text(&folder.path.join("report.html"));
     assert!(page.contains("Not valid") && page.contains("2310 us late"));
     assert!(text(&folder.path.join("figures/rtt.svg")).contains("download"));
@@ -170,7 +170,7 @@ fn what_a_scenario_says_is_escaped() {
     result.scenario["name"] = hostile.into();
     result.flows[0].policy = hostile.into();
     result.invalid_reasons = vec![hostile.into()];
-    report::write_run(&folder.path, &result, &series).expect("a report");
+    lasthop_report::write_run(&folder.path, &result, &series).expect("a report");
     let page = text(&folder.path.join("report.html"));
     assert!(!page.contains("<script") && page.contains("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; &amp;"));
 }
@@ -180,7 +180,7 @@ fn the_same_result_makes_the_same_bytes() {
     let folder = folder("twice");
     let (result, series) = example::run(&example::scenario(&[]));
     for name in ["a", "b"] {
-        report::write_run(&folder.path.join(name), &result, &series).expect("a report");
+        lasthop_report::write_run(&folder.path.join(name), &result, &series).expect("a report");
     }
     for file in ["report.html", "series.parquet", "queues.parquet", "figures/rtt.svg"] {
         let bytes = |name: &str| std::fs::read(folder.path.join(name).join(file)).expect("a file");
@@ -194,7 +194,7 @@ fn long_series_make_figures_of_bounded_size() {
     let overrides = ["hosts.0.count=60", "duration_s=200", "sample_ms=20"];
     let (result, series) = example::run(&example::scenario(&overrides));
     assert!(series.flows.len() > 500_000);
-    report::write_run(&folder.path, &result, &series).expect("a report");
+    lasthop_report::write_run(&folder.path, &result, &series).expect("a report");
     for name in ["rtt", "cwnd", "states", "queue"] {
         let size = text(&folder.path.join(format!("figures/{name}.svg"))).len();
         assert!(size < 2_000_000, "{name} has {size} bytes");
@@ -206,14 +206,14 @@ fn a_file_that_cannot_be_written_or_read_is_named() {
     let folder = folder("errors");
     let (result, series): (RunResult, Series) = example::run(&example::scenario(&["hosts.0.count=1"]));
     std::fs::create_dir_all(folder.path.join("result.json")).expect("a folder in the way");
-    let error = report::write_run(&folder.path, &result, &series).expect_err("a folder in the way");
+    let error = lasthop_report::write_run(&folder.path, &result, &series).expect_err("a folder in the way");
     // What the system said is the error's source: whoever prints the chain says it once.
     assert!(std::error::Error::source(&error).is_some());
     let error = error.to_string();
     assert!(error.starts_with("cannot write ") && error.ends_with("errors/result.json"), "{error}");
-    let error = report::read_run(&folder.path.join("nowhere")).expect_err("nothing there").to_string();
+    let error = lasthop_report::read_run(&folder.path.join("nowhere")).expect_err("nothing there").to_string();
     assert!(error.contains("nowhere/result.json"), "{error}");
     std::fs::write(folder.path.join("series.parquet"), "no parquet").expect("a file");
-    let error = report::series_file::read(&folder.path).expect_err("not parquet").to_string();
+    let error = lasthop_report::series_file::read(&folder.path).expect_err("not parquet").to_string();
     assert!(error.starts_with("cannot read the series ") && error.ends_with("series.parquet"), "{error}");
 }

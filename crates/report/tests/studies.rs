@@ -4,8 +4,8 @@
 
 mod example;
 
-use scenario::study::{Found, Study, StudyResult, Verdict};
-use scenario::{Build, HostsKind, RunResult};
+use lasthop_scenario::study::{Found, Study, StudyResult, Verdict};
+use lasthop_scenario::{Build, HostsKind, RunResult};
 use std::path::{Path, PathBuf};
 
 const STUDY: &str = r#"
@@ -89,7 +89,7 @@ fn base(text: &str) -> Study {
 /// Fixed: 20·n^−0.15; ARF: 20/n. Each seed adds a twentieth more or less.
 fn of(text: &str, seeds: u64) -> StudyResult {
     let study = base(text);
-    let run = |planned: &scenario::study::PlannedRun| -> RunResult {
+    let run = |planned: &lasthop_scenario::study::PlannedRun| -> RunResult {
         let (mut result, _) = example::run(&planned.scenario);
         let n = result.flows.len() as f64;
         let mean = if planned.label.starts_with("ARF") { 20.0 / n } else { 20.0 * n.powf(-0.15) };
@@ -121,7 +121,7 @@ fn text(path: &Path) -> String {
 
 #[test]
 fn the_table_of_a_study() {
-    insta::assert_snapshot!(report::tables::study(&of(STUDY, 3)));
+    insta::assert_snapshot!(lasthop_report::tables::study(&of(STUDY, 3)));
 }
 
 #[test]
@@ -147,7 +147,7 @@ at_least = 14
     let found = |value, met| Found { key: "hosts.0.bound_segments".into(), value, met, tried: Vec::new() };
     result.points[0].search = Some(found(48.0, true));
     result.points[1].search = Some(found(24.0, false));
-    let table = report::tables::study(&result);
+    let table = lasthop_report::tables::study(&result);
     let said = "Found by search: fixed rate: hosts.0.bound_segments = 24 to 48; at 1 of 2 points no value meets the conditions, \
                 and it is the best without them: fixed rate, delay=4, n=2.";
     assert!(table.contains(said), "{table}");
@@ -160,7 +160,7 @@ at_least = 14
     assert_eq!(row("delay=256, n=1 "), None, "{failing}");
 
     let folder = folder("cells");
-    report::write_study(&folder.path, &result).expect("a folder");
+    lasthop_report::write_study(&folder.path, &result).expect("a folder");
     let page = text(&folder.path.join("report.html"));
     assert!(page.contains("2 of 4 cells meet every condition") && page.contains("7.079 no"), "{page}");
     assert!(page.contains("Found by search: fixed rate"), "{page}");
@@ -169,7 +169,7 @@ at_least = 14
 /// Beside the golden: what stands in it is what the rule says.
 #[test]
 fn the_table_says_what_the_runs_were() {
-    let table = report::tables::study(&of(STUDY, 3));
+    let table = lasthop_report::tables::study(&of(STUDY, 3));
     let row = |begin: &str, after: &str| {
         let from = table.find(after).unwrap_or_else(|| panic!("no {after} in {table}"));
         let line = table[from..].lines().find(|line| line.trim_start().starts_with(begin));
@@ -195,14 +195,14 @@ fn the_table_says_what_the_runs_were() {
 #[test]
 fn a_study_with_many_lines_has_a_row_for_each() {
     let cases: String = (1..=6).map(|index| format!("[[cases]]\nlabel = \"case {index}\"\n")).collect();
-    let table = report::tables::study(&of(&STUDY.replacen("[[cases]]", &format!("{cases}[[cases]]"), 1), 2));
+    let table = lasthop_report::tables::study(&of(&STUDY.replacen("[[cases]]", &format!("{cases}[[cases]]"), 1), 2));
     let row = table.lines().find(|line| line.starts_with(" case 3 ")).unwrap_or_else(|| panic!("{table}"));
     assert_eq!(row.matches('±').count(), 6, "{row}");
 }
 
 #[test]
 fn with_one_seed_no_interval_is_shown() {
-    let table = report::tables::study(&of(STUDY, 1));
+    let table = lasthop_report::tables::study(&of(STUDY, 1));
     assert!(!table.contains('±') && table.contains("24 points × 1 seed = 24 runs\n"), "{table}");
 }
 
@@ -213,7 +213,7 @@ fn what_cannot_be_judged_says_why_and_does_not_pass() {
     (claim.verdict, claim.ours, claim.ci95) = (Verdict::CannotBeJudged, None, None);
     claim.problem = Some("jain_index has no value in this result at n=10".into());
     result.passed = false;
-    let table = report::tables::study(&result);
+    let table = lasthop_report::tables::study(&result);
     assert!(table.contains("cannot be judged: improves: jain_index has no value in this result at n=10"), "{table}");
     assert!(table.ends_with("1 cannot be judged."), "{table}");
 }
@@ -222,8 +222,8 @@ fn what_cannot_be_judged_says_why_and_does_not_pass() {
 fn a_study_is_kept_and_comes_back() {
     let folder = folder("study");
     let result = of(STUDY, 5);
-    report::write_study(&folder.path, &result).expect("a report");
-    assert!(report::read_study(&folder.path).expect("the report") == result, "what came back differs");
+    lasthop_report::write_study(&folder.path, &result).expect("a report");
+    assert!(lasthop_report::read_study(&folder.path).expect("the report") == result, "what came back differs");
     for name in ["1-total-throughput", "2-fairness"] {
         let svg = text(&folder.path.join(format!("figures/{name}.svg")));
         assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{name}");
@@ -241,7 +241,7 @@ fn a_study_is_kept_and_comes_back() {
 #[test]
 fn the_points_are_a_table_that_any_program_reads() {
     let folder = folder("study-points");
-    report::write_study(&folder.path, &of(STUDY, 3)).expect("a report");
+    lasthop_report::write_study(&folder.path, &of(STUDY, 3)).expect("a report");
     let csv = text(&folder.path.join("points.csv"));
     let mut lines = csv.lines();
     assert_eq!(lines.next(), Some("case,delay,n,measure,seeds,mean,ci95_low,ci95_high,min,max"));
@@ -262,8 +262,8 @@ fn a_study_without_figures_or_claims_is_kept_too() {
     let bare = &STUDY[..STUDY.find("[[figures]]").expect("figures")];
     let folder = folder("study-bare");
     let result = of(&bare.replace("seeds = 5", "seeds = 5\nmeasures = [\"utilization\"]"), 2);
-    report::write_study(&folder.path, &result).expect("a report");
-    assert!(report::tables::study(&result).ends_with("Nothing is claimed."));
+    lasthop_report::write_study(&folder.path, &result).expect("a report");
+    assert!(lasthop_report::tables::study(&result).ends_with("Nothing is claimed."));
     assert!(text(&folder.path.join("points.csv")).lines().count() == 25);
 }
 
@@ -271,7 +271,7 @@ fn a_study_without_figures_or_claims_is_kept_too() {
 fn what_is_not_required_and_does_not_hold_is_not_alarming() {
     let folder = folder("study-verdicts");
     let result = of(STUDY, 3);
-    report::write_study(&folder.path, &result).expect("a report");
+    lasthop_report::write_study(&folder.path, &result).expect("a report");
     let page = text(&folder.path.join("report.html"));
     assert!(result.passed && page.contains("<p class=\"good\">"));
     assert!(page.contains("class=\"verdict does-not-hold\">does NOT hold"));

@@ -5,12 +5,12 @@ mod example;
 #[test]
 fn the_table_of_a_run() {
     let (result, _) = example::run(&example::scenario(&["hosts.0.policy=formula", "hosts.0.count=3"]));
-    insta::assert_snapshot!(report::tables::run(&result));
+    insta::assert_snapshot!(lasthop_report::tables::run(&result));
 }
 
 #[test]
 fn the_table_of_a_comparison() {
-    insta::assert_snapshot!(report::tables::comparison(&example::demo().0));
+    insta::assert_snapshot!(lasthop_report::tables::comparison(&example::demo().0));
 }
 
 #[test]
@@ -18,7 +18,7 @@ fn the_table_of_a_comparison_over_seeds() {
     let (mut comparison, _) = example::comparison(&["hosts.0.policy=none,formula"], 3);
     comparison.cases[1].runs[2].valid = false;
     comparison.cases[1].runs[2].invalid_reasons = vec!["one delivery was 210000 us late".into()];
-    insta::assert_snapshot!(report::tables::comparison(&comparison));
+    insta::assert_snapshot!(lasthop_report::tables::comparison(&comparison));
 }
 
 /// The numbers of a row, from left to right.
@@ -29,7 +29,7 @@ fn numbers(line: &str) -> Vec<f64> {
 #[test]
 fn the_rows_of_a_run_add_up_to_its_headline() {
     let (result, _) = example::run(&example::scenario(&["hosts.0.count=4"]));
-    let text = report::tables::run(&result);
+    let text = lasthop_report::tables::run(&result);
     let rows: Vec<Vec<f64>> = text.lines().skip_while(|line| !line.contains('─')).skip(1).map(numbers).collect();
     assert_eq!(rows.len(), 4, "{text}");
     // flow, host, goodput, RTT min, RTT mean, RTT p95, …
@@ -46,26 +46,27 @@ fn a_connection_without_a_round_trip_has_none_in_its_row() {
     let (mut result, _) = example::run(&example::scenario(&["hosts.0.count=1"]));
     result.flows[0].rtt_ms = None;
     result.rtt_ms = None;
-    let text = report::tables::run(&result);
+    let text = lasthop_report::tables::run(&result);
     assert_eq!(text.lines().last().expect("a row").matches('–').count(), 3, "{text}");
 }
 
 /// A comparison whose runs have a typist and a transfer beside their uploads.
-fn with_messages() -> scenario::Comparison {
+fn with_messages() -> lasthop_scenario::Comparison {
     let (mut comparison, _) = example::comparison(&["hosts.0.policy=none,formula"], 2);
     for (index, case) in comparison.cases.iter_mut().enumerate() {
         for run in &mut case.runs {
-            let delay = |ms: f64| scenario::Distribution::of(&[ms, 3.0 * ms]);
+            let delay = |ms: f64| lasthop_scenario::Distribution::of(&[ms, 3.0 * ms]);
             let messages =
-                scenario::DeliveryResult { delivered: 40, undelivered: 2 * index as u64, took_ms: delay(30.0) };
+                lasthop_scenario::DeliveryResult { delivered: 40, undelivered: 2 * index as u64, took_ms: delay(30.0) };
             run.messages = Some(messages);
             let flow = &mut run.flows[0];
             (flow.kind, flow.always_busy) = ("interactive".into(), false);
             (flow.messages, flow.undelivered, flow.message_ms) = (40, 2 * index as u64, messages.took_ms);
-            run.transfers = (index == 0).then(|| scenario::DeliveryResult { took_ms: delay(2_000.0), ..messages });
+            run.transfers =
+                (index == 0).then(|| lasthop_scenario::DeliveryResult { took_ms: delay(2_000.0), ..messages });
             run.summarise(&[]);
         }
-        case.summary = scenario::CaseSummary::of(&case.runs);
+        case.summary = lasthop_scenario::CaseSummary::of(&case.runs);
     }
     comparison
 }
@@ -73,7 +74,7 @@ fn with_messages() -> scenario::Comparison {
 #[test]
 fn a_comparison_prints_how_long_messages_and_transfers_take() {
     let comparison = with_messages();
-    let text = report::tables::comparison(&comparison);
+    let text = lasthop_report::tables::comparison(&comparison);
     let tables: Vec<Vec<&str>> = text.split("\n\n").map(|table| table.lines().collect()).collect();
     let [_, messages, transfers] = tables.as_slice() else { panic!("{text}") };
     assert!(messages[0].contains("messages") && transfers[0].contains("transfers"), "{text}");
@@ -91,9 +92,9 @@ fn a_comparison_prints_how_long_messages_and_transfers_take() {
 fn tables_say_over_how_many_flows_the_index_is() {
     let comparison = with_messages();
     let all = comparison.cases[0].runs[0].flows.len();
-    let text = report::tables::comparison(&comparison);
+    let text = lasthop_report::tables::comparison(&comparison);
     assert!(text.contains(&format!("over {} of {all} flows", all - 1)), "{text}");
-    let text = report::tables::run(&comparison.cases[1].runs[0]);
+    let text = lasthop_report::tables::run(&comparison.cases[1].runs[0]);
     assert!(text.contains(&format!(" over {} of {all} flows", all - 1)), "{text}");
     assert!(text.contains(&format!("of {} ·", all - 1)) || text.contains(&format!("of {}\n", all - 1)), "{text}");
     let last = text.lines().last().expect("the row of the typist");

@@ -13,10 +13,10 @@ use crate::result::{
 };
 use crate::scenario::{AgentMode, HostSpec, Scenario};
 use crate::traffic::{FlowSpec, TrafficKind};
-use control::policy::PolicyName;
-use network::Statistics;
+use lasthop_network::Statistics;
+use lasthop_policy::PolicyName;
+use lasthop_units::{Bytes, Rate, Time};
 use std::time::Duration;
-use units::{Bytes, Rate, Time};
 
 /// A run at its end.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! Which limits were in force on which connection when.
 
-use units::{Rate, Span, Time};
+use lasthop_units::{Rate, Span, Time};
 
 /// The limits that one tick of an agent put on one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,13 +5,13 @@ use crate::document::{Document, Path};
 use crate::error::ScenarioError;
 use crate::scenario::{HostBlock, ends, float, integer, size, text};
 use crate::wiring::Wiring;
-use network::{
+use lasthop_network::{
     AccessConfig, Config, ConfigError, DirectionConfig, HostConfig, HostPath, LinkConfig, LinksConfig, LossAt,
     PathConfig, PhyRate, QueueConfig, RateControl, RateSet, Standard, Topology, WifiConfig, WifiRules,
     WiredAccessConfig,
 };
+use lasthop_units::{Probability, Rate, Span};
 use toml::{Table, Value};
-use units::{Probability, Rate, Span};
 
 /// The network of a checked scenario.
 pub(crate) fn network(document: &Document, hosts: &[HostBlock], wiring: &Wiring) -> Result<Config, ScenarioError> {

@@ -5,9 +5,9 @@ use crate::document::{Document, Path, nearest};
 use crate::error::ScenarioError;
 use crate::scenario::{float, text};
 use crate::wiring::Wiring;
-use network::{AccessConfig, Change, Changed, DirectionChange, Topology, Way};
+use lasthop_network::{AccessConfig, Change, Changed, DirectionChange, Topology, Way};
+use lasthop_units::{Span, Time};
 use toml::{Table, Value};
-use units::{Span, Time};
 
 /// What a block is about, and the keys that it may have for that.
 const PARTS: [(&str, &[&str]); 4] = [

@@ -16,9 +16,9 @@
 //! *What it leaves out*: whether the shares are large. Hosts that get nothing to share are equal too when they get nothing; the
 //! goodput says that.
 
+use lasthop_units::{Bytes, Span, Time};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use units::{Bytes, Span, Time};
 
 /// Over so long shares are measured.
 const WINDOW: Span = Span::from_secs(2);

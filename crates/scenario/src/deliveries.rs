@@ -8,8 +8,8 @@
 //! counts as neither.
 
 use crate::measure::Distribution;
+use lasthop_units::{Span, Time};
 use serde::{Deserialize, Serialize};
-use units::{Span, Time};
 
 /// The messages or transfers of one connection, without those that were read before the end of the warm-up.
 #[derive(Clone, Debug, Default, PartialEq)]

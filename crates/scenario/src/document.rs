@@ -3,7 +3,7 @@
 use crate::error::{KeyError, ScenarioError};
 use crate::keys::{Kind, Preset, Section};
 use crate::overrides::{Override, Step};
-use control::law::LawName;
+use lasthop_laws::LawName;
 use std::fmt::Write as _;
 use toml::de::{DeTable, DeValue};
 use toml::{Table, Value};

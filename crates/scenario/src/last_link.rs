@@ -1,15 +1,15 @@
 //! `[hosts.last_link]`: what a host knows of its own link, and tells the servers.
 //!
-//! What is *true* comes from the network's configuration ([`network::Config::last_hop`]), as it is at each time after the
+//! What is *true* comes from the network's configuration ([`lasthop_network::Config::last_hop`]), as it is at each time after the
 //! changes until then. What the host says of it may be biased, late, or made up.
 
 use crate::scenario::{HostSpec, Scenario, float, integer, word};
 use crate::traffic::FlowSpec;
-use control::last_link::LinkReport;
-use network::{LastHop, NodeId};
+use lasthop_laws::LinkReport;
+use lasthop_network::{LastHop, NodeId};
+use lasthop_units::{Probability, Rate, Span, Time};
 use serde::Deserialize;
 use toml::{Table, Value};
-use units::{Probability, Rate, Span, Time};
 
 /// What a host tells servers of its own link.
 #[derive(Clone, Copy, Debug, PartialEq)]

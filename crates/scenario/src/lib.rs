@@ -1,7 +1,7 @@
 //! The formats: what goes into a run, and what comes out. Nothing runs here.
 //!
 //! - [`Scenario`]: `scenario.toml`, with the overrides of the command line ([`Override`], [`Vary`]) on top, checked
-//!   against the table of [`keys`] and built into a [`network::Config`] and the hosts with their policies. This is the
+//!   against the table of [`keys`] and built into a [`lasthop_network::Config`] and the hosts with their policies. This is the
 //!   only place where that happens, for every habitat.
 //! - [`RunResult`] and [`Comparison`]: `result.json` and `comparison.json`, with the arithmetic of their figures in
 //!   [`measure`], and in [`assemble`] what makes a result of what a habitat measured.

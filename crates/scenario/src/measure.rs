@@ -8,8 +8,8 @@ pub use crate::bounds::{Bounds, Interval, Limits};
 pub use crate::convergence::{ChangeKind, ConvergenceResult, ShareMeter};
 pub use crate::deliveries::{DeliveryMeter, DeliveryResult};
 
+use lasthop_units::Bytes;
 use serde::{Deserialize, Serialize};
-use units::Bytes;
 
 /// Under this part of its fair share a flow counts as starved.
 const STARVED_SHARE: f64 = 0.05;

@@ -11,7 +11,7 @@
 
 use crate::scenario::{AgentMode, Scenario};
 use crate::traffic::TrafficKind;
-use control::policy::PolicyName;
+use lasthop_policy::PolicyName;
 
 /// Of a whole process, and of each connection, beside its samples: measured with 200 stations (docs/guide/simulator.md), and much
 /// of what queues may hold.

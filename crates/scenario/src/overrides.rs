@@ -46,9 +46,9 @@ impl Override {
     /// `hosts.*.policy` for every block.
     ///
     /// ```
-    /// let bound = scenario::Override::parse("hosts.*.bound_segments=48").unwrap();
+    /// let bound = lasthop_scenario::Override::parse("hosts.*.bound_segments=48").unwrap();
     /// assert_eq!(bound.to_string(), "hosts.*.bound_segments=48");
-    /// assert!(scenario::Override::parse("bound_segments").is_err());
+    /// assert!(lasthop_scenario::Override::parse("bound_segments").is_err());
     /// ```
     ///
     /// # Errors

@@ -5,11 +5,11 @@ use crate::error::ResultError;
 use crate::measure::{DeliveryResult, Distribution, StateShares};
 use crate::scenario::Scenario;
 use crate::traffic::Direction;
-use network::{AirTime, Cause, Drops, LinkStatistics, Place, StationStatistics, Statistics, Way};
+use lasthop_network::{AirTime, Cause, Drops, LinkStatistics, Place, StationStatistics, Statistics, Way};
+use lasthop_units::{Rate, Span};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use units::{Rate, Span};
 
 /// The format of `result.json` and `comparison.json`; a file of another version is refused.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -414,7 +414,7 @@ impl LinkResult {
     /// # Panics
     /// If the statistics are of another network.
     pub fn all(scenario: &Scenario, statistics: &Statistics) -> Vec<Self> {
-        let network::Topology::Links(config) = &scenario.network().topology else { return Vec::new() };
+        let lasthop_network::Topology::Links(config) = &scenario.network().topology else { return Vec::new() };
         let dropped = |place: Place, chosen: fn(Cause) -> bool| {
             let drops = statistics.drops.iter().filter(|drops| drops.place == place && chosen(drops.cause));
             drops.map(|drops| drops.count).sum()

@@ -9,13 +9,13 @@ use crate::overrides::Override;
 use crate::stack::{changed_switches, stack};
 use crate::traffic::{FlowBlock, FlowSpec, drawn, flow_blocks};
 use crate::wiring::Wiring;
-use control::law::{Choice, LawName};
-use control::policy::{PolicyName, PolicySettings};
-use network::random::Streams;
-use network::{HostPath, NodeId};
+use lasthop_laws::{Choice, LawName};
+use lasthop_network::random::Streams;
+use lasthop_network::{HostPath, NodeId};
+use lasthop_policy::{PolicyName, PolicySettings};
+use lasthop_units::{Probability, Rate, Span, Time};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
-use units::{Probability, Rate, Span, Time};
 
 /// All blocks together make at most so many hosts. Kernel hosts have one address of a /24 each, with some left for the access
 /// point; simulated ones have none, and the same limit.
@@ -27,8 +27,8 @@ pub const MAX_FLOWS: usize = 2_000;
 ///
 /// ```
 /// let text = "duration_s = 30\n[[hosts]]\ncount = 3\npolicy = \"formula\"\n";
-/// let scenario = scenario::Scenario::from_toml("three.toml", text, &[]).unwrap();
-/// assert_eq!(scenario.duration, units::Span::from_secs(30));
+/// let scenario = lasthop_scenario::Scenario::from_toml("three.toml", text, &[]).unwrap();
+/// assert_eq!(scenario.duration, lasthop_units::Span::from_secs(30));
 /// assert_eq!(scenario.expanded_hosts().len(), 3);
 /// ```
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ pub struct Scenario {
     pub(crate) table: Table,
     pub(crate) given: Vec<Given>,
     wiring: Wiring,
-    network: network::Config,
+    network: lasthop_network::Config,
 }
 
 /// One `[[hosts]]` block: `count` hosts that are alike.
@@ -80,7 +80,7 @@ pub struct HostKind {
     /// From its MAC's reception of a packet to its answer at the MAC: the shortest and the longest; Wi-Fi only.
     pub turnaround: (Span, Span),
     /// The stack at both ends of its connections; valid.
-    pub tcp: tcp::Config,
+    pub tcp: lasthop_tcp::Config,
     /// The keys of `[hosts.tcp]` by which that stack differs from the era's, in the order of the format.
     pub changed_switches: Vec<&'static str>,
     /// As the format spells it; the kernel's name for it is [`HostKind::kernel_congestion_control`].
@@ -178,7 +178,7 @@ impl Scenario {
     }
 
     /// The network that the packets of this scenario cross.
-    pub fn network(&self) -> &network::Config {
+    pub fn network(&self) -> &lasthop_network::Config {
         &self.network
     }
 
@@ -392,7 +392,7 @@ fn policy(document: &Document, host: &Table, here: &Path) -> Result<PolicySettin
     let settings: PolicySettings = Value::Table(table).try_into().map_err(|error: toml::de::Error| {
         document.error(&here.key("policy"), error.message().to_owned(), PolicySettings::KEYS.join(", "))
     })?;
-    let problem = |error: &control::policy::SettingsError| match (error.key, settings.policy) {
+    let problem = |error: &lasthop_policy::SettingsError| match (error.key, settings.policy) {
         ("bound_segments", PolicyName::Fixed) if settings.bound_segments.is_none() => {
             "is not there, and the policy \"fixed\" cannot be without it".to_owned()
         }

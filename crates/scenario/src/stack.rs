@@ -4,10 +4,10 @@ use crate::document::{Document, Path};
 use crate::error::ScenarioError;
 use crate::keys::Section;
 use crate::scenario::{Era, float, integer, size, text};
-use control::law::SlowStart;
-use tcp::{Config, ConfigError, DelayedAck, Tsq};
+use lasthop_laws::SlowStart;
+use lasthop_tcp::{Config, ConfigError, DelayedAck, Tsq};
+use lasthop_units::{Bytes, Span};
 use toml::Table;
-use units::{Bytes, Span};
 
 impl Era {
     /// The stack of this era, with nothing changed.

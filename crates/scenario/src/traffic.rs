@@ -3,11 +3,11 @@
 use crate::document::{Document, Path};
 use crate::error::ScenarioError;
 use crate::scenario::{ends, float, integer, size, text, word};
-use network::NodeId;
+use lasthop_network::NodeId;
+use lasthop_units::{Bytes, Span, Time};
 use rand::{Rng, RngExt as _};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
-use units::{Bytes, Span, Time};
 
 /// One `[[hosts.flows]]` block: `count` connections of each host that are alike.
 #[derive(Clone, Debug, PartialEq)]

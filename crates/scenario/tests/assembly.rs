@@ -2,12 +2,12 @@
 
 mod sample;
 
+use lasthop_scenario::assemble::{Finished, FinishedFlow, RealTime};
+use lasthop_scenario::measure::{DeliveryMeter, ShareMeter};
+use lasthop_scenario::{Build, HostsKind, Lateness, RunResult, Scenario};
+use lasthop_units::{Bytes, Span, Time};
 use sample::statistics;
-use scenario::assemble::{Finished, FinishedFlow, RealTime};
-use scenario::measure::{DeliveryMeter, ShareMeter};
-use scenario::{Build, HostsKind, Lateness, RunResult, Scenario};
 use std::time::Duration;
-use units::{Bytes, Span, Time};
 
 /// What a second of 1 Mb/s carries.
 const MEGABIT: u64 = 125_000;

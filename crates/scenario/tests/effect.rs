@@ -1,7 +1,7 @@
 //! Keys that are set in vain.
 
-use scenario::study::Study;
-use scenario::{Override, Scenario, ineffective_keys};
+use lasthop_scenario::study::Study;
+use lasthop_scenario::{Override, Scenario, ineffective_keys};
 use std::path::{Path, PathBuf};
 
 const UPLOADS: &str = "duration_s = 20\n[access]\nrate_mbps = 54\n[path]\nrtt_ms = 20\n[[hosts]]\ncount = 3\n";

@@ -3,8 +3,8 @@
 //! `LASTHOP_UPDATE_GUIDE=1 cargo test -p lasthop-scenario --test guide` writes the tables anew.
 // The guide is a file.
 
-use scenario::keys::{Kind, Section};
-use scenario::study;
+use lasthop_scenario::keys::{Kind, Section};
+use lasthop_scenario::study;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -147,8 +147,8 @@ fn every_key_of_a_result_and_every_column_of_the_series_is_in_the_guide() {
     for json in [sample::run([1.0, 1.0], &[5.0]).to_json(), sample::comparison().to_json()] {
         keys(&serde_json::from_str(&json).expect("JSON"), &mut names);
     }
-    keys(&serde_json::to_value(scenario::FlowSeries::default()).expect("JSON"), &mut names);
-    keys(&serde_json::to_value(scenario::QueueSeries::default()).expect("JSON"), &mut names);
+    keys(&serde_json::to_value(lasthop_scenario::FlowSeries::default()).expect("JSON"), &mut names);
+    keys(&serde_json::to_value(lasthop_scenario::QueueSeries::default()).expect("JSON"), &mut names);
     assert!(names.len() > 100, "{names:?}");
     for name in names {
         assert!(guide.contains(&format!("`{name}`")), "docs/guide/result*.md do not know {name}");
@@ -161,7 +161,7 @@ fn every_scenario_in_the_guide_can_be_read() {
     for (path, page) in pages("scenario") {
         let blocks = page.split("```toml\n").skip(1).map(|from| from.split_once("```").expect("an end").0);
         hosts.extend(blocks.map(|text| {
-            let scenario = scenario::Scenario::from_toml(&path.display().to_string(), text, &[]);
+            let scenario = lasthop_scenario::Scenario::from_toml(&path.display().to_string(), text, &[]);
             scenario.unwrap_or_else(|error| panic!("{error}")).expanded_hosts().len()
         }));
     }
@@ -175,12 +175,12 @@ fn every_law_is_in_the_guides_where_they_list_the_congestion_controls() {
     {
         let guide = std::fs::read_to_string(format!("{GUIDE}/{path}")).expect("a guide");
         let row = guide.lines().find(|line| line.starts_with(heading)).unwrap_or_else(|| panic!("{heading} in {path}"));
-        let missing = control::law::LawName::ALL.iter().filter(|law| !row.contains(&format!("`{law}`")));
-        assert_eq!(missing.collect::<Vec<_>>(), Vec::<&control::law::LawName>::new(), "{path}");
+        let missing = lasthop_laws::LawName::ALL.iter().filter(|law| !row.contains(&format!("`{law}`")));
+        assert_eq!(missing.collect::<Vec<_>>(), Vec::<&lasthop_laws::LawName>::new(), "{path}");
     }
     let key = Section::ALL.iter().flat_map(|section| section.keys()).find(|key| key.name == "congestion_control");
     let meaning = key.expect("a key").meaning;
-    for law in control::law::LawName::ALL {
+    for law in lasthop_laws::LawName::ALL {
         assert!(meaning.contains(&format!("\"{law}\"")), "{law} in {meaning}");
     }
 }

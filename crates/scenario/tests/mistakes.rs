@@ -1,6 +1,6 @@
 //! A scenario that cannot be run says where, what, and what would be accepted.
 
-use scenario::{Override, Scenario, ScenarioError};
+use lasthop_scenario::{Override, Scenario, ScenarioError};
 
 const GOOD: &str = "\
 name = \"good\"
@@ -381,7 +381,7 @@ fn a_switch_that_cannot_be_is_refused_by_its_key() {
         message("count = 2", "count = 2\n[hosts.tcp]\nsakc = false"),
         format!(
             "good.toml:11: hosts[0].tcp.sakc: unknown key; did you mean sack?; accepted: {}",
-            scenario::keys::Section::Tcp.names().join(", ")
+            lasthop_scenario::keys::Section::Tcp.names().join(", ")
         )
     );
     assert_eq!(

@@ -1,15 +1,15 @@
 //! What a scenario file means.
 // The ready scenarios are files.
 
-use control::law::SlowStart;
-use control::policy::{PolicyName, PolicySettings};
-use network::{
+use lasthop_laws::SlowStart;
+use lasthop_network::{
     AccessConfig, Change, Changed, DirectionChange, DirectionConfig, HostPath, LinksConfig, LossAt, NodeId, PathConfig,
     QueueConfig, RateControl, Standard, Topology, Way,
 };
-use scenario::keys::{HOST_OWN, Kind, Preset, Section};
-use scenario::{AgentMode, Direction, Era, FlowSpec, Override, Scenario, TrafficKind, Vary};
-use units::{Bytes, Probability, Rate, Span, Time};
+use lasthop_policy::{PolicyName, PolicySettings};
+use lasthop_scenario::keys::{HOST_OWN, Kind, Preset, Section};
+use lasthop_scenario::{AgentMode, Direction, Era, FlowSpec, Override, Scenario, TrafficKind, Vary};
+use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 
 fn read(text: &str, overrides: &[&str]) -> Scenario {
     let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).expect("an override")).collect();
@@ -335,7 +335,7 @@ fn a_host_may_have_a_path_of_its_own() {
 
 #[test]
 fn a_host_has_the_stack_of_its_era() {
-    for (era, stack) in [("2012", tcp::Config::linux_2012()), ("modern", tcp::Config::linux_modern())] {
+    for (era, stack) in [("2012", lasthop_tcp::Config::linux_2012()), ("modern", lasthop_tcp::Config::linux_modern())] {
         let kind = read("[[hosts]]\n", &[&format!("hosts.0.era={era}")]).hosts[0].kind.clone();
         assert_eq!((&kind.tcp, &kind.changed_switches[..]), (&stack, &[][..]));
         assert_eq!(kind.era.stack(), stack);
@@ -361,7 +361,7 @@ fn every_switch_of_a_stack_can_be_set_by_itself() {
             let set = format!("hosts.*.tcp.{}={value}", key.name);
             let kind = read("[[hosts]]\nera = \"modern\"\n", &[&set]).hosts[0].kind.clone();
             assert_eq!(kind.changed_switches, [key.name], "{set}");
-            assert_ne!(kind.tcp, tcp::Config::linux_modern(), "{set}");
+            assert_ne!(kind.tcp, lasthop_tcp::Config::linux_modern(), "{set}");
         }
     }
 }
@@ -386,21 +386,21 @@ sack = false
 ";
     let scenario = read(text, &["hosts.1.tcp.sack=true", "hosts.1.tcp.slow_start=hystart++"]);
     let (one, other) = (&scenario.hosts[0].kind, &scenario.hosts[1].kind);
-    let expected = tcp::Config {
+    let expected = lasthop_tcp::Config {
         mss: Bytes::new(1_012),
         rto_min: Span::from_millis(230),
-        delayed_ack: tcp::DelayedAck::OFF,
+        delayed_ack: lasthop_tcp::DelayedAck::OFF,
         receive_buffer: Bytes::new(262_144),
-        recovery: tcp::Recovery::Rfc6675,
-        tsq: Some(tcp::Tsq { limit: Bytes::new(131_072), pacing_shift: None }),
-        ..tcp::Config::linux_2012()
+        recovery: lasthop_tcp::Recovery::Rfc6675,
+        tsq: Some(lasthop_tcp::Tsq { limit: Bytes::new(131_072), pacing_shift: None }),
+        ..lasthop_tcp::Config::linux_2012()
     };
     assert_eq!(one.tcp, expected);
     let changed =
         ["mss_bytes", "recovery", "tsq", "tsq_limit_kib", "delayed_ack_segments", "rto_min_ms", "receive_buffer_kib"];
     assert_eq!(one.changed_switches, changed);
     assert_eq!(scenario.hosts[0].flows[0].direction, Direction::Down);
-    let expected = tcp::Config { slow_start: SlowStart::HyStartPlusPlus, ..tcp::Config::linux_2012() };
+    let expected = lasthop_tcp::Config { slow_start: SlowStart::HyStartPlusPlus, ..lasthop_tcp::Config::linux_2012() };
     assert_eq!((&other.tcp, &other.changed_switches[..]), (&expected, &["slow_start"][..]));
 }
 
@@ -410,8 +410,8 @@ fn the_words_for_the_switches_are_those_of_the_stack() {
         Some(Kind::Choice(words)) => words.to_vec(),
         other => panic!("{name}: {other:?}"),
     };
-    assert_eq!(words("recovery"), tcp::Recovery::ALL.map(tcp::Recovery::as_str));
-    assert_eq!(words("rto_estimator"), tcp::RtoEstimator::ALL.map(tcp::RtoEstimator::as_str));
+    assert_eq!(words("recovery"), lasthop_tcp::Recovery::ALL.map(lasthop_tcp::Recovery::as_str));
+    assert_eq!(words("rto_estimator"), lasthop_tcp::RtoEstimator::ALL.map(lasthop_tcp::RtoEstimator::as_str));
     assert_eq!(words("slow_start").len(), SlowStart::ALL.len());
 }
 

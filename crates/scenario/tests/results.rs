@@ -2,8 +2,8 @@
 
 mod sample;
 
+use lasthop_scenario::{AccessResult, Comparison, RunResult, Scenario};
 use sample::{comparison, links, run, statistics};
-use scenario::{AccessResult, Comparison, RunResult, Scenario};
 
 #[test]
 fn a_result_comes_back_as_it_was_written() {
@@ -140,10 +140,10 @@ fn each_direction_of_a_link_is_told_by_its_nodes() {
 
 #[test]
 fn without_an_access_point_its_figures_are_zero_and_losses_on_links_are_the_paths() {
-    let link = network::Place::Link { link: 0, way: network::Way::Forth };
+    let link = lasthop_network::Place::Link { link: 0, way: lasthop_network::Way::Forth };
     let mut counted = statistics();
     counted.queues.clear();
-    counted.drops = vec![network::Drops { place: link, cause: network::Cause::RandomLoss, count: 3 }];
+    counted.drops = vec![lasthop_network::Drops { place: link, cause: lasthop_network::Cause::RandomLoss, count: 3 }];
     let access = AccessResult::of(&counted);
     assert_eq!((access.downlink_queue_max, access.downlink_drops, access.path_drops), (0, 0, 3));
 }

@@ -1,8 +1,8 @@
 //! The points of references that no paper prints are computed here.
 
-use network::random::Streams;
+use lasthop_network::random::Streams;
+use lasthop_scenario::study::Study;
 use rand::RngExt as _;
-use scenario::study::Study;
 
 const LOSSES: usize = 20_000;
 

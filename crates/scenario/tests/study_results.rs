@@ -2,8 +2,8 @@
 
 mod sample;
 
-use scenario::study::{Found, Interval, Level, Study, StudyResult, Tried, Verdict};
-use scenario::{Build, HostsKind, RunResult};
+use lasthop_scenario::study::{Found, Interval, Level, Study, StudyResult, Tried, Verdict};
+use lasthop_scenario::{Build, HostsKind, RunResult};
 
 const STUDY: &str = r#"
 title = "Total over n"
@@ -78,7 +78,7 @@ within = 0.2
 
 /// For "fixed" the aggregate is 20, 19 and 18 at n = 1, 2 and 10, for "ARF" 20, 10 and 5; the three seeds give 1 less, that,
 /// and 1 more.
-fn goodput(run: &scenario::study::PlannedRun) -> f64 {
+fn goodput(run: &lasthop_scenario::study::PlannedRun) -> f64 {
     let hosts = run.scenario.expanded_hosts().len();
     let arf = run.label.starts_with("ARF");
     let mean = match (arf, hosts) {
@@ -97,7 +97,7 @@ fn study(text: &str) -> Study {
 }
 
 fn results(study: &Study, seeds: u64) -> Vec<RunResult> {
-    let run = |planned: &scenario::study::PlannedRun| {
+    let run = |planned: &lasthop_scenario::study::PlannedRun| {
         let half = goodput(planned) / 2.0;
         RunResult {
             seed: planned.scenario.seed,
@@ -335,7 +335,7 @@ conditions = [{ value = 'at("rtt_ms.p95")', at_most = 100 }]
 "#;
 
 /// Goodput rises with the bound up to 64 times the hosts and falls from there; the round trip is the bound in ms.
-fn of_bound(scenario: &scenario::Scenario) -> RunResult {
+fn of_bound(scenario: &lasthop_scenario::Scenario) -> RunResult {
     let text = scenario.to_json();
     let bound = text["hosts"][0]["bound_segments"].as_f64().expect("a bound");
     let top = 64.0 * scenario.expanded_hosts().len() as f64;

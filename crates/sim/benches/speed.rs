@@ -12,8 +12,8 @@
 //! given.
 #![allow(missing_docs, clippy::disallowed_methods)] // a bench reads clocks and files
 
-use scenario::{Build, Override, Scenario};
-use sim::Options;
+use lasthop_scenario::{Build, Override, Scenario};
+use lasthop_sim::Options;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::sync::atomic::AtomicBool;
@@ -141,7 +141,7 @@ fn as_case(case: &Case, rounds: usize) -> ExitCode {
     for _ in 0..rounds.max(1) {
         let options = Options { build: Build::default(), series: false, stop: &stop, progress: &|_| {} };
         let (start, on_core) = (Instant::now(), time_on_core());
-        let outcome = sim::run(&scenario, &options).unwrap_or_else(|error| panic!("{error}"));
+        let outcome = lasthop_sim::run(&scenario, &options).unwrap_or_else(|error| panic!("{error}"));
         walls.push(start.elapsed().as_secs_f64());
         cores.push((time_on_core() - on_core).as_secs_f64());
         let (result, _) = outcome.expect("nobody stops it");

@@ -1,25 +1,25 @@
-//! A simulated host's agent: the policies, the peer table and the beacon codec of [`control`], on the ticks of virtual
+//! A simulated host's agent: the policies of [`lasthop_policy`], and the peer table and the beacon codec of [`lasthop_peers`], on the ticks of virtual
 //! time.
 //!
 //! Every 0.5 s it looks at the host's connections, decides and sets bounds with a lease; every 0.3 s, or less often where many
-//! hosts are heard ([`control::pace`]), it sends a beacon, which is a real packet that takes air time and can be lost. The phases of both are drawn, because hosts
+//! hosts are heard ([`lasthop_peers::cadence`]), it sends a beacon, which is a real packet that takes air time and can be lost. The phases of both are drawn, because hosts
 //! are not switched on at the same moment.
 //!
 //! *What it leaves out*: group keys and other groups (there is one access point), the random tenth of an interval, IPv6 beacons beside the IPv4 ones, and a wall clock apart from the simulation's.
 
-use control::beacon::{Beacon, Receiver};
-use control::bound::Bound;
-use control::governor::{FlowSample, Governor};
-use control::group::Label;
-use control::pace::{Due, Pace};
-use control::peers::{Limits, PeerId, PeerTable, Report};
-use control::policy::{FlowId, Nothing, PolicyName};
-use network::NodeId;
-use network::random::Streams;
+use lasthop_laws::bound::Bound;
+use lasthop_network::NodeId;
+use lasthop_network::random::Streams;
+use lasthop_peers::beacon::{Beacon, Receiver};
+use lasthop_peers::cadence::{Cadence, Due};
+use lasthop_peers::group::Label;
+use lasthop_peers::{Limits, PeerId, PeerTable, Report};
+use lasthop_policy::governor::{FlowSample, Governor};
+use lasthop_policy::{FlowId, Nothing, PolicyName};
+use lasthop_scenario::{AgentMode, HostPolicyResult, HostSpec};
+use lasthop_units::{Bytes, Span, Time};
 use rand::RngExt as _;
-use scenario::{AgentMode, HostPolicyResult, HostSpec};
 use std::net::{IpAddr, Ipv4Addr};
-use units::{Bytes, Span, Time};
 
 /// A beacon is one datagram, over IPv4.
 const DATAGRAMS: usize = 1;
@@ -34,7 +34,7 @@ pub(crate) struct Agent {
     table: PeerTable,
     sender: PeerId,
     report: Report,
-    pace: Pace,
+    cadence: Cadence,
     /// It only looks, and sends nothing.
     is_silent: bool,
     /// Where the first tick lies.
@@ -44,7 +44,7 @@ pub(crate) struct Agent {
 }
 
 /// One of the host's own ends of a connection, as the agent sees it.
-pub(crate) fn flow_sample(id: FlowId, info: &tcp::Info) -> FlowSample {
+pub(crate) fn flow_sample(id: FlowId, info: &lasthop_tcp::Info) -> FlowSample {
     FlowSample {
         id,
         srtt: info.srtt,
@@ -70,9 +70,9 @@ impl Agent {
         let decides = mode != AgentMode::Observe && settings.policy != PolicyName::None;
         let mut stream = streams.stream(&format!("agent/host-{}", host.index));
         let mut phase = |interval: Span| Time::from_nanos(stream.random_range(0..interval.as_nanos()));
-        let first_tick = phase(control::policy::TICK);
-        let first_beacon = phase(control::beacon::INTERVAL) - Time::ZERO;
-        let of_an_interval = first_beacon.as_secs_f64() / control::beacon::INTERVAL.as_secs_f64();
+        let first_tick = phase(lasthop_policy::TICK);
+        let first_beacon = phase(lasthop_peers::beacon::INTERVAL) - Time::ZERO;
+        let of_an_interval = first_beacon.as_secs_f64() / lasthop_peers::beacon::INTERVAL.as_secs_f64();
         Some(Self {
             governor: Governor::new(
                 if decides { settings.build() } else { Box::new(Nothing) },
@@ -82,7 +82,7 @@ impl Agent {
             table: PeerTable::new(Limits::default()),
             sender: PeerId(stream.random()),
             report: Report::default(),
-            pace: Pace::new(control::beacon::INTERVAL, Time::ZERO, of_an_interval),
+            cadence: Cadence::new(lasthop_peers::beacon::INTERVAL, Time::ZERO, of_an_interval),
             is_silent: mode == AgentMode::Observe,
             first_tick,
             new_flows: None,
@@ -96,7 +96,7 @@ impl Agent {
         let turn = self.governor.on_tick(now, samples, &peers);
         self.governor.on_applied(&turn); // these hosts' TCP takes what it is given
         self.report = turn.report;
-        self.new_flows = turn.new_flows.map(|bound| (bound, now + control::policy::LEASE));
+        self.new_flows = turn.new_flows.map(|bound| (bound, now + lasthop_policy::LEASE));
         turn.bounds
     }
 
@@ -110,7 +110,7 @@ impl Agent {
         if self.is_silent {
             return None;
         }
-        let Due { interval } = self.pace.poll(now, self.table.crowd(now), DATAGRAMS, &self.report, 0.5)?;
+        let Due { interval } = self.cadence.poll(now, self.table.crowd(now), DATAGRAMS, &self.report, 0.5)?;
         self.sent += 1;
         let beacon = Beacon {
             sender: self.sender,
@@ -128,7 +128,7 @@ impl Agent {
         if self.is_silent {
             return Time::MAX;
         }
-        self.pace.due_at(self.table.crowd(now), DATAGRAMS).max(now)
+        self.cadence.due_at(self.table.crowd(now), DATAGRAMS).max(now)
     }
 
     /// Hears a beacon. What is not believed is counted by the table.

@@ -1,12 +1,12 @@
 //! One connection of the scenario with both its ends.
 
 use crate::traffic::Application;
-use control::last_link::LinkReport;
-use network::NodeId;
-use scenario::{Direction, FlowSpec};
+use lasthop_laws::LinkReport;
+use lasthop_network::NodeId;
+use lasthop_scenario::{Direction, FlowSpec};
+use lasthop_tcp::Endpoint;
+use lasthop_units::{Bytes, Time};
 use std::collections::VecDeque;
-use tcp::Endpoint;
-use units::{Bytes, Time};
 
 /// The end on the host, which opens the connection.
 pub(crate) const NEAR: usize = 0;

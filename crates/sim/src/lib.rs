@@ -7,7 +7,7 @@
 //!             +-- network: next_wakeup / advance
 //!                    |  deliveries                  ^ offer
 //!                    v                              |
-//!               tcp::Endpoint.on_segment --> poll_transmit        both ends of every connection
+//!               lasthop_tcp::Endpoint.on_segment --> poll_transmit        both ends of every connection
 //!               agents: beacons heard    --> bounds, beacons      hosts with an agent
 //! ```
 //!
@@ -29,10 +29,10 @@ mod simulation;
 mod timers;
 mod traffic;
 
-use control::law::LawName;
-use scenario::{Build, HostSpec, Knowledge, RunResult, Scenario, Series};
+use lasthop_laws::LawName;
+use lasthop_scenario::{Build, HostSpec, Knowledge, RunResult, Scenario, Series};
+use lasthop_units::Span;
 use std::sync::atomic::AtomicBool;
-use units::Span;
 
 /// What a run needs beside its scenario.
 pub struct Options<'a> {
@@ -95,8 +95,9 @@ pub fn check(scenario: &Scenario) -> Result<(), SimError> {
         if host.kind.last_link.is_some_and(|link| link.knowledge == Knowledge::Measured) {
             return Err(SimError::MeasuredLink { block });
         }
-        let saturated_down = |flow: &scenario::FlowBlock| {
-            matches!(flow.kind, scenario::TrafficKind::Saturated { .. }) && flow.direction == scenario::Direction::Down
+        let saturated_down = |flow: &lasthop_scenario::FlowBlock| {
+            matches!(flow.kind, lasthop_scenario::TrafficKind::Saturated { .. })
+                && flow.direction == lasthop_scenario::Direction::Down
         };
         if let Some(flows) = host.flows.iter().position(saturated_down) {
             return Err(SimError::SaturatedDown { block, flows });
@@ -118,7 +119,9 @@ pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResu
 
 fn meant(name: &str) -> String {
     let known = LawName::ALL.map(|law| law.as_str());
-    scenario::nearest_names(name, &known, 1).first().map_or(String::new(), |law| format!("; did you mean \"{law}\"?"))
+    lasthop_scenario::nearest_names(name, &known, 1)
+        .first()
+        .map_or(String::new(), |law| format!("; did you mean \"{law}\"?"))
 }
 
 fn known_laws() -> String {

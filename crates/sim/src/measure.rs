@@ -2,14 +2,14 @@
 
 use crate::connection::{Connection, Counts};
 use crate::simulation::Payload;
-use control::bound::Bound;
-use network::{Network, Statistics};
-use scenario::assemble::{Finished, FinishedFlow};
-use scenario::measure::{Bounds, DeliveryMeter, FlowMeter, Interval, ShareMeter};
-use scenario::{
+use lasthop_laws::bound::Bound;
+use lasthop_network::{Network, Statistics};
+use lasthop_scenario::assemble::{Finished, FinishedFlow};
+use lasthop_scenario::measure::{Bounds, DeliveryMeter, FlowMeter, Interval, ShareMeter};
+use lasthop_scenario::{
     Build, FlowSample, HostPolicyResult, HostSpec, LastLinkResult, QueueSample, RunResult, Scenario, Series,
 };
-use units::{Bytes, Probability, Rate, Span, Time};
+use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 
 /// What is measured while a run goes on.
 pub(crate) struct Measurement {
@@ -88,7 +88,7 @@ impl Measurement {
             let counts = connection.counts();
             let received_before = std::mem::replace(&mut flow.received, counts.received);
             let info = connection.sender().filter(|sender| sender.is_established()).map(|sender| sender.info());
-            let is_busy = |info: &tcp::Info| info.unsent_bytes > 0 || info.in_flight_segments > 0;
+            let is_busy = |info: &lasthop_tcp::Info| info.unsent_bytes > 0 || info.in_flight_segments > 0;
             let busy = connection.spec.kind.is_greedy() && info.as_ref().is_some_and(is_busy);
             self.shares.on_sample(now, connection.spec.id, connection.spec.host, counts.received, busy);
             let Some(info) = info else { continue };
@@ -128,7 +128,7 @@ impl Measurement {
         if let Some(series) = &mut self.series {
             for place in network.places() {
                 let packets = network.queue_packets(place) as u32;
-                series.queues.push(QueueSample { t_s, place: scenario::place_name(place), packets });
+                series.queues.push(QueueSample { t_s, place: lasthop_scenario::place_name(place), packets });
             }
         }
     }

@@ -6,16 +6,16 @@ use crate::measure::Measurement;
 use crate::timers::Timers;
 use crate::traffic::{Action, Application};
 use crate::{Options, SimError};
-use control::law::Choice;
-use control::policy::FlowId;
-use network::random::Streams;
-use network::{Delivery, Departure, Destination, Network, NodeId, Packet, Topology};
+use lasthop_laws::Choice;
+use lasthop_network::random::Streams;
+use lasthop_network::{Delivery, Departure, Destination, Network, NodeId, Packet, Topology};
+use lasthop_policy::FlowId;
+use lasthop_scenario::{HostSpec, RunResult, Scenario, Series, TrafficKind};
+use lasthop_tcp::{Endpoint, Segment};
+use lasthop_units::{Bytes, Span, Time};
 use rand::RngExt as _;
-use scenario::{HostSpec, RunResult, Scenario, Series, TrafficKind};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering;
-use tcp::{Endpoint, Segment};
-use units::{Bytes, Span, Time};
 
 /// IP and UDP headers of a datagram.
 const DATAGRAM_HEADERS: Bytes = Bytes::new(28);
@@ -289,7 +289,7 @@ impl<'a> Simulation<'a> {
             ));
         }
         if !self.broadcasts && self.agents.iter().any(Option::is_some) {
-            notes.push(scenario::NO_PEERS_OVER_LINKS.to_owned());
+            notes.push(lasthop_scenario::NO_PEERS_OVER_LINKS.to_owned());
         }
         let outcome = self.measurement.into_outcome(crate::measure::Over {
             scenario: self.scenario,
@@ -370,7 +370,7 @@ impl<'a> Simulation<'a> {
             }
             Owner::Application { connection } => self.on_application(now, connection),
             Owner::Tick { host } => {
-                self.timers.set(slot, now + control::policy::TICK);
+                self.timers.set(slot, now + lasthop_policy::TICK);
                 self.on_tick(now, host);
                 if self.broadcasts {
                     self.send_beacon(now, host);
@@ -556,7 +556,7 @@ impl<'a> Simulation<'a> {
         for (place, bound) in agent.on_tick(now, &samples) {
             let connection = connections[place];
             let ends = self.connections[connection].ends.as_mut().expect("it was seen");
-            let lease = control::policy::LEASE;
+            let lease = lasthop_policy::LEASE;
             ends[NEAR].set_bound(bound.unwrap_or_default().leased(now, lease));
             if self.connections[connection].writer == NEAR {
                 self.measurement.on_bound(now, connection, bound, lease);

@@ -4,7 +4,7 @@
 //! costs one comparison per level, asking for the earliest costs nothing, and no order depends on when a timer was set or
 //! on where anything lies in memory.
 
-use units::Time;
+use lasthop_units::Time;
 
 /// A fixed number of timers.
 #[derive(Clone, Debug)]

@@ -8,11 +8,11 @@
 //! | transfers | so many bytes on a new connection; the next one an exponential pause after the last byte was read | `stop_s` |
 //! | saturated | no TCP: UDP datagrams that keep the host's queue full | `stop_s` |
 
+use lasthop_scenario::{FlowSpec, TrafficKind};
+use lasthop_units::{Bytes, Span, Time};
 use rand::RngExt as _;
 use rand_chacha::ChaCha8Rng;
-use scenario::{FlowSpec, TrafficKind};
 use std::collections::VecDeque;
-use units::{Bytes, Span, Time};
 
 /// Something the application does to its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! What beacons cost the air, and whether peers know each other by them.
 #![allow(missing_docs)]
 
-use scenario::{Build, Override, RunResult, Scenario};
-use sim::Options;
+use lasthop_scenario::{Build, Override, RunResult, Scenario};
+use lasthop_sim::Options;
 use std::sync::atomic::AtomicBool;
 
 /// Hosts with agents behind one access point, all switched on at once 20 s before it is measured. One more, without an agent, keeps the
@@ -29,7 +29,7 @@ fn run(overrides: &[String]) -> RunResult {
     let scenario = Scenario::from_toml("cell.toml", CELL, &overrides).unwrap_or_else(|error| panic!("{error}"));
     let stop = AtomicBool::new(false);
     let options = Options { build: Build::default(), series: false, stop: &stop, progress: &|_| {} };
-    sim::run(&scenario, &options).unwrap_or_else(|error| panic!("{error}")).expect("nobody stops it").0
+    lasthop_sim::run(&scenario, &options).unwrap_or_else(|error| panic!("{error}")).expect("nobody stops it").0
 }
 
 /// The share of the air that the beacons of `hosts` hosts take.

@@ -2,8 +2,8 @@
 //! docs/models/lastlink.md derives the bounds.
 #![allow(missing_docs)]
 
-use scenario::{Build, Override, RunResult, Scenario};
-use sim::Options;
+use lasthop_scenario::{Build, Override, RunResult, Scenario};
+use lasthop_sim::Options;
 use std::sync::atomic::AtomicBool;
 
 fn run(text: &str, overrides: &[String]) -> RunResult {
@@ -11,7 +11,7 @@ fn run(text: &str, overrides: &[String]) -> RunResult {
     let scenario = Scenario::from_toml("test.toml", text, &overrides).unwrap_or_else(|error| panic!("{error}"));
     let stop = AtomicBool::new(false);
     let options = Options { build: Build::default(), series: false, stop: &stop, progress: &|_| {} };
-    let outcome = sim::run(&scenario, &options).unwrap_or_else(|error| panic!("{error}"));
+    let outcome = lasthop_sim::run(&scenario, &options).unwrap_or_else(|error| panic!("{error}"));
     outcome.expect("nobody stops it").0
 }
 

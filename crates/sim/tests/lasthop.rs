@@ -1,8 +1,8 @@
 //! The policy `lasthop` end to end on simulated hosts: what docs/models/policy-lasthop.md says of it, on a few cells.
 #![allow(missing_docs)]
 
-use scenario::{Build, Override, RunResult, Scenario};
-use sim::Options;
+use lasthop_scenario::{Build, Override, RunResult, Scenario};
+use lasthop_sim::Options;
 use std::sync::atomic::AtomicBool;
 
 /// Uploads of two kinds of hosts, the second without an agent; measured from 60 s on.
@@ -34,7 +34,7 @@ fn run(others: bool, overrides: &[&str]) -> RunResult {
     let scenario = Scenario::from_toml("uploads.toml", &text, &overrides).unwrap_or_else(|error| panic!("{error}"));
     let stop = AtomicBool::new(false);
     let options = Options { build: Build::default(), series: false, stop: &stop, progress: &|_| {} };
-    sim::run(&scenario, &options).unwrap_or_else(|error| panic!("{error}")).expect("nobody stops it").0
+    lasthop_sim::run(&scenario, &options).unwrap_or_else(|error| panic!("{error}")).expect("nobody stops it").0
 }
 
 /// At least 0.95 of the best window found by hand, equal shares, and the path's round trip with what the issue allows on it.

@@ -1,10 +1,10 @@
 //! Whole runs: what simulated hosts must show whatever the model's details are.
 #![allow(missing_docs)]
 
-use scenario::{Build, Override, RunResult, Scenario, Series};
-use sim::{Options, SimError};
+use lasthop_scenario::{Build, Override, RunResult, Scenario, Series};
+use lasthop_sim::{Options, SimError};
+use lasthop_units::Rate;
 use std::sync::atomic::AtomicBool;
-use units::Rate;
 
 fn load(text: &str, overrides: &[&str]) -> Scenario {
     let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).expect("an override")).collect();
@@ -14,7 +14,7 @@ fn load(text: &str, overrides: &[&str]) -> Scenario {
 fn run(text: &str, overrides: &[&str]) -> (RunResult, Series) {
     let stop = AtomicBool::new(false);
     let options = Options { build: Build::default(), series: true, stop: &stop, progress: &|_| {} };
-    let outcome = sim::run(&load(text, overrides), &options).unwrap_or_else(|error| panic!("{error}"));
+    let outcome = lasthop_sim::run(&load(text, overrides), &options).unwrap_or_else(|error| panic!("{error}"));
     outcome.expect("nobody stops it")
 }
 
@@ -215,12 +215,14 @@ fn saturated_stations_share_the_medium_evenly() {
 fn a_run_that_is_stopped_has_no_result() {
     let stop = AtomicBool::new(true);
     let options = Options { build: Build::default(), series: false, stop: &stop, progress: &|_| {} };
-    assert!(sim::run(&load(WIRE, &["sample_ms=60000"]), &options).expect("a scenario that can be run").is_none());
+    assert!(
+        lasthop_sim::run(&load(WIRE, &["sample_ms=60000"]), &options).expect("a scenario that can be run").is_none()
+    );
 }
 
 #[test]
 fn a_congestion_control_of_the_kernel_is_refused_with_those_that_are_here() {
-    let error = sim::check(&load(WIRE, &["hosts.0.congestion_control=bbr"])).expect_err("there is no bbr");
+    let error = lasthop_sim::check(&load(WIRE, &["hosts.0.congestion_control=bbr"])).expect_err("there is no bbr");
     assert_eq!(error, SimError::CongestionControl { block: 0, name: "bbr".into() });
     let said = error.to_string();
     assert!(said.contains("bbr") && said.contains("hosts.0") && said.contains("newreno, cubic"), "{said}");
@@ -454,7 +456,7 @@ fn a_server_hears_of_a_link_that_changes_when_its_client_knows() {
 
 #[test]
 fn the_estimators_think_that_a_radio_carries_a_little_less_than_it_does() {
-    use control::last_link::estimate::airtime::{Bss, Modulation, PhyRate, carries};
+    use lasthop_lastlink::airtime::{Bss, Modulation, PhyRate, carries};
 
     let wifi = "
         duration_s = 10
@@ -491,7 +493,7 @@ fn the_estimators_think_that_a_radio_carries_a_little_less_than_it_does() {
 #[test]
 fn a_client_that_measures_its_link_is_for_kernel_hosts() {
     let scenario = load(LAST_LINK, &["hosts.0.last_link.knowledge=measured"]);
-    let refused = sim::check(&scenario).expect_err("no agent measures here");
+    let refused = lasthop_sim::check(&scenario).expect_err("no agent measures here");
     assert_eq!(refused, SimError::MeasuredLink { block: 0 });
     assert!(refused.to_string().contains("hosts.0.last_link.knowledge = \"measured\""), "{refused}");
 }

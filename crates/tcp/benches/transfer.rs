@@ -4,12 +4,12 @@
 //! segment: its sender, its receiver, its share of an ACK, and the loop here (a queue for each direction, the timers'
 //! minimum). With 0 seconds each case runs once: for a profiler that counts instructions.
 
-use control::law::LawName;
+use lasthop_laws::LawName;
+use lasthop_tcp::{Config, DelayedAck, Endpoint, Recovery, Segment};
+use lasthop_units::{Bytes, Span, Time};
 use std::collections::VecDeque;
 use std::hint::black_box;
 use std::time::Instant;
-use tcp::{Config, DelayedAck, Endpoint, Recovery, Segment};
-use units::{Bytes, Span, Time};
 
 /// A bottleneck: a rate, a queue, a delay each way, and every n-th packet lost.
 #[derive(Clone, Copy)]
@@ -27,7 +27,7 @@ struct Case {
 }
 
 /// Runs `simulated` of one upload; returns data segments, packets and the sender's last word.
-fn upload(case: &Case, simulated: Span) -> (u64, u64, tcp::Info) {
+fn upload(case: &Case, simulated: Span) -> (u64, u64, lasthop_tcp::Info) {
     let mut now = Time::ZERO;
     let mut client = Endpoint::connect(now, &case.config, LawName::Cubic);
     let mut server = Endpoint::listen(&case.config, LawName::Cubic);

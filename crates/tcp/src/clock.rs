@@ -1,6 +1,6 @@
 //! The clock of the timestamps option: RFC 7323 §5.4.
 
-use units::{Span, Time};
+use lasthop_units::{Span, Time};
 
 /// The timestamp at `now`. It starts at 1: an echo of 0 means none. It wraps after 49 days of milliseconds, or 71 minutes of
 /// microseconds: compare with [`is_before`], subtract with `wrapping_sub`.

@@ -1,9 +1,9 @@
 //! The switches of a stack, and the two sets of defaults.
 
-use control::law::SlowStart;
+use lasthop_laws::SlowStart;
+use lasthop_units::{Bytes, Span};
 use std::fmt;
 use std::str::FromStr;
-use units::{Bytes, Span};
 
 /// How one end of a connection behaves. Both ends negotiate: SACK, timestamps and window scaling are used if both have
 /// them, and the smaller `mss` counts.

@@ -17,10 +17,10 @@ use crate::last_link::{self, Reporter, report_in};
 use crate::receiver::Receiver;
 use crate::segment::{Offer, Segment, TIMESTAMPS_BYTES, Timestamps};
 use crate::sender::{Agreed, Outgoing, Sender};
-use control::bound::LeasedBound;
-use control::last_link::LinkReport;
-use control::law::{Choice, LawName};
-use units::{Bytes, Span, Time};
+use lasthop_laws::LinkReport;
+use lasthop_laws::bound::LeasedBound;
+use lasthop_laws::{Choice, LawName};
+use lasthop_units::{Bytes, Span, Time};
 
 /// SYNs that are sent before giving up: Linux's `tcp_syn_retries` = 6 and the first.
 const SYN_ATTEMPTS: u32 = 7;

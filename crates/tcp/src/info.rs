@@ -1,7 +1,7 @@
 //! What can be seen of a connection from outside: the model's `TCP_INFO`.
 
-use control::last_link::Applied;
-use units::{Rate, Span};
+use lasthop_laws::Applied;
+use lasthop_units::{Rate, Span};
 
 /// Linux's congestion state machine, in its numbering (`TCP_CA_Open` = 0).
 ///

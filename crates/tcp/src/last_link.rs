@@ -10,15 +10,15 @@
 //! Without an answer the client says nothing more. A SYN that goes again goes without, as what stands in the way may drop what it
 //! does not know, and so does a SYN-ACK, as the kernel's: the server then has the first report, and hears no other. The answer alone costs a server that does not know the option nothing.
 //!
-//! The option is [`control::last_link::option`]'s, octet for octet, so that numbers are rounded as on the wire.
+//! The option is [`lasthop_laws::option`]'s, octet for octet, so that numbers are rounded as on the wire.
 //!
 //! *What it leaves out*: SYN cookies (the answer that asks to be told again), destinations remembered from one connection
 //! to the next, middleboxes.
 
 use crate::segment::Segment;
-use control::last_link::LinkReport;
-use control::last_link::option::{self, Flags, OCTETS};
-use units::Time;
+use lasthop_laws::LinkReport;
+use lasthop_laws::option::{self, Flags, OCTETS};
+use lasthop_units::Time;
 
 /// Segments in a row that carry a new report: an ACK may be lost, and is not repeated.
 const COPIES: u32 = 3;

@@ -15,7 +15,7 @@
 //!
 //! *What it leaves out*: such bursts and PSH without a limit. Each segment is released by itself then.
 
-use units::{Bytes, Rate, Span, Time};
+use lasthop_units::{Bytes, Rate, Span, Time};
 
 /// `tcp_pacing_ss_ratio`.
 const SLOW_START_PERCENT: u64 = 200;

@@ -19,7 +19,7 @@
 use crate::info::CongestionState;
 use crate::scoreboard::Record;
 use crate::sender::{Ack, Sender, TimerKind};
-use units::{Span, Time};
+use lasthop_units::{Span, Time};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rack {

@@ -7,7 +7,7 @@
 //! The segment is the one of this ACK that was sent last. A sample over less than the lowest RTT is thrown away. One
 //! taken while the application had nothing to send counts only if it is higher (draft-cheng-iccrg-delivery-rate-estimation).
 
-use units::{Bytes, Rate, Span, Time};
+use lasthop_units::{Bytes, Rate, Span, Time};
 
 /// What is remembered of a segment as it leaves.
 #[derive(Clone, Copy, Debug, Default)]

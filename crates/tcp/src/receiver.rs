@@ -21,8 +21,8 @@ use crate::clock::is_before;
 use crate::config::Config;
 use crate::ranges::Ranges;
 use crate::segment::{SackBlocks, Segment};
+use lasthop_units::{Span, Time};
 use std::ops::Range;
-use units::{Span, Time};
 
 /// SACK blocks that are remembered in the order of their last change: as many as an option holds.
 const RECENT: usize = 4;
@@ -528,7 +528,7 @@ mod tests {
 
     #[test]
     fn a_window_never_takes_back_what_it_promised() {
-        let config = Config { receive_buffer: units::Bytes::new(5000), ..acknowledging_all() };
+        let config = Config { receive_buffer: lasthop_units::Bytes::new(5000), ..acknowledging_all() };
         let mut receiver = receiver(&config, 1000);
         receiver.pause_reading();
         let mut edges = Vec::new();
@@ -572,7 +572,7 @@ mod tests {
     /// RFC 1122 §4.2.3.3: the right edge moves by a segment, not by every few bytes.
     #[test]
     fn a_window_opens_by_segments() {
-        let config = Config { receive_buffer: units::Bytes::new(5000), ..acknowledging_all() };
+        let config = Config { receive_buffer: lasthop_units::Bytes::new(5000), ..acknowledging_all() };
         let mut receiver = receiver(&config, 1000);
         let mut edges = Vec::new();
         for number in 0..11 {
@@ -627,7 +627,7 @@ mod tests {
     /// RFC 1122 §4.2.3.3; Linux tells of a window that has at least doubled.
     #[test]
     fn a_window_update_goes_if_it_is_worth_it() {
-        let config = Config { receive_buffer: units::Bytes::new(5000), ..acknowledging_all() };
+        let config = Config { receive_buffer: lasthop_units::Bytes::new(5000), ..acknowledging_all() };
         for (segments, worth_it) in [(4, false), (5, true)] {
             let mut receiver = receiver(&config, 1000);
             receiver.pause_reading();

@@ -16,7 +16,7 @@
 //! 3 s that RFC 6298 §5.7 takes after a lost SYN.
 
 use crate::config::{Config, RtoEstimator};
-use units::{Span, Time};
+use lasthop_units::{Span, Time};
 
 #[derive(Clone, Debug)]
 pub(crate) struct RttEstimator {

@@ -21,9 +21,9 @@
 
 use crate::ranges::Ranges;
 use crate::rate::Sent;
+use lasthop_units::Time;
 use std::collections::VecDeque;
 use std::ops::Range;
-use units::Time;
 
 /// RFC 6675 §2: DupThresh.
 pub(crate) const DUP_THRESH: u32 = 3;

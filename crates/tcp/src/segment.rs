@@ -6,9 +6,9 @@
 //!
 //! *What it leaves out*: urgent data, PSH, RST, ECN, all options but those of [`Segment`].
 
-use control::last_link::option::OCTETS;
+use lasthop_laws::option::OCTETS;
+use lasthop_units::Bytes;
 use std::ops::Range;
-use units::Bytes;
 
 /// IPv4 and TCP headers without options.
 const HEADERS_BYTES: u64 = 20 + 20;
@@ -52,7 +52,7 @@ pub struct Segment {
     pub sack: SackBlocks,
     /// Options of a SYN.
     pub offer: Offer,
-    /// The option that reports a last link, or answers that it is heard: see [`control::last_link::option`].
+    /// The option that reports a last link, or answers that it is heard: see [`lasthop_laws::option`].
     pub link: Option<[u8; OCTETS]>,
 }
 

@@ -109,6 +109,11 @@ impl Span {
         Self(self.0.saturating_sub(other.0))
     }
 
+    /// This span as a multiple of `least`, such as RTT / lowest RTT (hayakawa eqs. 1 and 5); `None` if `least` is zero.
+    pub fn over(self, least: Self) -> Option<f64> {
+        (!least.is_zero()).then(|| self.0 as f64 / least.0 as f64)
+    }
+
     /// Whether the span is empty.
     pub const fn is_zero(self) -> bool {
         self.0 == 0

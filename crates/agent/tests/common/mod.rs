@@ -4,10 +4,13 @@
 pub mod process;
 pub mod stranger;
 
-use agent::record::Event;
-use agent::stack::{Claim, CongestionState, LinkReporter, Loaded, ReportCounters, SocketSample, Stack, StateChange};
-use agent::{Config, ExitSummary, Interface, Mode, Orders, Reload};
-use control::bound::Bound;
+use lasthop_agent::record::Event;
+use lasthop_agent::stack::{
+    Claim, CongestionState, LinkReporter, Loaded, ReportCounters, SocketSample, Stack, StateChange,
+};
+use lasthop_agent::{Config, ExitSummary, Interface, Mode, Orders, Reload};
+use lasthop_laws::bound::Bound;
+use lasthop_units::{Bytes, Span};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,7 +19,6 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
-use units::{Bytes, Span};
 
 /// Whether tests that need root may run; says why not, or fails if they have to.
 pub fn root() -> bool {
@@ -319,7 +321,7 @@ impl Running {
                 status: Some(&status_folder),
                 ..Orders::until(&stop_of_thread)
             };
-            agent::run_on_with(&config, &orders, &mut loader)
+            lasthop_agent::run_on_with(&config, &orders, &mut loader)
         });
         Self { stop, again, reload, thread: Some(thread), record, folder }
     }
@@ -332,9 +334,9 @@ impl Running {
     }
 
     /// What `lasthop agent status` would be told.
-    pub fn status(&self) -> agent::status::Status {
+    pub fn status(&self) -> lasthop_agent::status::Status {
         wait_for("a status", || {
-            let agents = agent::status::ask_agents(&self.folder.path().join("lasthop")).expect("readable");
+            let agents = lasthop_agent::status::ask_agents(&self.folder.path().join("lasthop")).expect("readable");
             agents.into_iter().next().map(|status| status.expect("an answer"))
         })
     }
@@ -353,8 +355,8 @@ impl Running {
     pub fn wait_for_tick(
         &self,
         what: &str,
-        mut wanted: impl FnMut(&agent::record::Tick) -> bool,
-    ) -> agent::record::Tick {
+        mut wanted: impl FnMut(&lasthop_agent::record::Tick) -> bool,
+    ) -> lasthop_agent::record::Tick {
         let begun = self.events().len();
         wait_for(what, || {
             assert!(!self.thread.as_ref().is_some_and(JoinHandle::is_finished), "the agent has ended");

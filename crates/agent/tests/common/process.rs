@@ -1,9 +1,9 @@
 //! The agent as a process of its own, on this machine's kernel, and connections for it to bound.
 
 use super::{Host, events, wait_for};
-use agent::record::{Event, Tick, Totals};
-use agent::{Config, Mode};
-use kernel::{Kernel, Options, SocketSample};
+use lasthop_agent::record::{Event, Tick, Totals};
+use lasthop_agent::{Config, Mode};
+use lasthop_kernel::{Kernel, Options, SocketSample};
 use nix::sys::signal::Signal;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,19 +14,19 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// `kernel::Kernel` looks for names that are taken and registers one; two at once make each other try again.
+/// `lasthop_kernel::Kernel` looks for names that are taken and registers one; two at once make each other try again.
 pub static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// What an [`AgentProcess`] runs: each test binary that has them calls this from an ignored test named `agent_process`.
 pub fn run() {
     let Some(config) = std::env::var_os("LASTHOP_TEST_AGENT_CONFIG") else { return };
-    let log = agent::LogWriter::to_stderr().expect("a thread");
+    let log = lasthop_agent::LogWriter::to_stderr().expect("a thread");
     let writer = log.clone();
     tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).init();
     let stop = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&stop)).expect("a signal can be caught");
     let config = Config::load(&PathBuf::from(config)).expect("the test writes a valid configuration");
-    let outcome = agent::run(&config, &stop);
+    let outcome = lasthop_agent::run(&config, &stop);
     log.finish();
     outcome.expect("the agent runs and stops");
 }
@@ -162,7 +162,7 @@ pub fn upload(host: &Host, to: &str) -> TcpStream {
 pub fn wait_until_uploads(host: &Host, what: &'static str, wanted: fn(&SocketSample) -> bool) {
     host.run(move || {
         let index = nix::net::if_::if_nametoindex("last").expect("it is there");
-        let options = Options::new(index, kernel::Mode::Observe).expect("possible as root");
+        let options = Options::new(index, lasthop_kernel::Mode::Observe).expect("possible as root");
         let mut kernel = Kernel::load(&options).expect("possible as root");
         wait_for(what, || {
             let mut seen = kernel.sample().expect("sockets can be walked");

@@ -1,16 +1,16 @@
 //! Whoever says what is not so.
 
 use super::Host;
-use control::beacon::{Beacon, INTERVAL};
-use control::group::Label;
-use control::peers::{PeerId, Report};
+use lasthop_peers::beacon::{Beacon, INTERVAL};
+use lasthop_peers::group::Label;
+use lasthop_peers::{PeerId, Report};
+use lasthop_units::{Rate, Span};
 use std::net::UdpSocket;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use units::{Rate, Span};
 
 /// "65,535 busy connections, whose RTT is a thousand times the lowest: I am controlling them, and each may send a byte a second."
 pub fn worst(sender: u64) -> Beacon {

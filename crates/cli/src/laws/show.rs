@@ -2,15 +2,15 @@
 
 use crate::say;
 use anyhow::Result;
-use control::last_link::{Applied, is_of_the_other_base};
-use control::law::Parameters;
-use kernel::laws::{Error, Heuristics, Law, Pinned, Pins, SocketState, Value};
+use lasthop_kernel::laws::{Error, Heuristics, Law, Pinned, Pins, SocketState, Value};
+use lasthop_laws::Parameters;
+use lasthop_laws::{Applied, is_of_the_other_base};
+use lasthop_units::{Probability, Rate, Span};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
-use units::{Probability, Rate, Span};
 
 pub(super) fn show(law: Option<Law>, as_json: bool) -> Result<()> {
     let pins = Pins::find();
@@ -310,8 +310,8 @@ impl Namespaces {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use control::last_link::Heeded;
-    use units::Time;
+    use lasthop_laws::Heeded;
+    use lasthop_units::Time;
 
     /// 5.5 Mb/s and 0.1 %; 9 of 1451 segments that are not forgotten were sent again.
     fn heard() -> Heard {

@@ -5,7 +5,7 @@
  *
  * 1. The idea. A policy in user space decides, some times a second, between which limits each window may move. The
  *    kernel's congestion control is not changed: the kernel's own CUBIC runs, called through its kfuncs, and its window
- *    is bounded afterwards, on every ACK, by lh_bound_window() (control/laws/bound.h, also compiled into the simulator).
+ *    is bounded afterwards, on every ACK, by lh_bound_window() (laws/include/bound.h, also compiled into the simulator).
  *
  * 2. The lease. A bound carries the time at which it ends. Past it the bound is as if it were not there. So user space
  *    may die, hang or be killed: TCP is back to normal within one lease, without anybody doing anything.

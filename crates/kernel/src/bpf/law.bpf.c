@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * law - one of our congestion controls in the kernel: the headers of control/laws, the source that simulated hosts run, behind
+ * law - one of our congestion controls in the kernel: the headers of laws/include, the source that simulated hosts run, behind
  * struct_ops. Compiled once for each law, with LH_LAW (enum lh_law_name) as a constant, so that each object has only its
  * own law.
  *

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * report - a client tells its servers of its last link, in a TCP option (control/laws/link_report.h).
+ * report - a client tells its servers of its last link, in a TCP option (laws/include/link_report.h).
  *
  *        connect   SYN with the report          unless SYNs to that destination have got lost with it lately
  *        SYN lost  SYN without it               a middlebox may drop what it does not know: a destination where it happens twice

@@ -11,13 +11,13 @@ use crate::log;
 use crate::object::{self, Variant};
 use crate::probe;
 use crate::sample::{CongestionState, UNKNOWN, ssthresh};
+use lasthop_units::{Span, Time};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::{ErrorKind, Link, MapCore, MapHandle, Object, ObjectBuilder, OpenObject};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use units::{Span, Time};
 
 /// The name under which a law is registered.
 #[derive(Clone, Debug, PartialEq, Eq)]

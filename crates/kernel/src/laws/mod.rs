@@ -1,4 +1,4 @@
-//! Our own congestion controls in the kernel: the laws of `control/laws`, for any socket of this machine.
+//! Our own congestion controls in the kernel: the laws of `laws/include`, for any socket of this machine.
 //!
 //! A law that is loaded is in the kernel's list of congestion controls, and whoever may choose one may choose it: by
 //! `setsockopt(TCP_CONGESTION)`, as the default of a network namespace (`net.ipv4.tcp_congestion_control`), or for a route

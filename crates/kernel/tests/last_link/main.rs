@@ -10,11 +10,12 @@ mod sockets;
 #[path = "../support/mod.rs"]
 mod support;
 
-use control::last_link::LinkReport;
-use control::last_link::option::{self, Flags};
-use control::law::{LawName, Parameters};
-use kernel::laws::{Clients, Heard, Heuristics, Law, Loaded, Name, Options, SocketState, Value};
-use kernel::report::{Claim, Counters, Options as ReporterOptions, Reporter};
+use lasthop_kernel::laws::{Clients, Heard, Heuristics, Law, Loaded, Name, Options, SocketState, Value};
+use lasthop_kernel::report::{Claim, Counters, Options as ReporterOptions, Reporter};
+use lasthop_laws::LinkReport;
+use lasthop_laws::option::{self, Flags};
+use lasthop_laws::{LawName, Parameters};
+use lasthop_units::{Probability, Rate};
 use nix::libc;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -24,7 +25,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use support::middlebox::{Fate, Path, Segment, Way};
 use support::{A4, B4, B6, Host, Net, TcpInfo, eventually, run, set_control, set_u32};
-use units::{Probability, Rate};
 
 const CLAIM: Claim = Claim { bandwidth_kbps: Some(3000), error_ppm: Some(5000), validity_s: 600 };
 const OTHER: Claim = Claim { bandwidth_kbps: Some(2000), error_ppm: Some(1000), validity_s: 600 };
@@ -130,7 +130,7 @@ fn octets(claim: &Claim) -> Vec<u8> {
     let report = LinkReport {
         bandwidth: claim.bandwidth_kbps.map(|kbps| Rate::from_bps(u64::from(kbps) * 1000)),
         error_rate: claim.error_ppm.map(|ppm| Probability::new(f64::from(ppm) / 1e6).expect("at most 1")),
-        validity: units::Span::from_secs(512),
+        validity: lasthop_units::Span::from_secs(512),
     };
     option::encode(&report, Flags::default()).to_vec()
 }

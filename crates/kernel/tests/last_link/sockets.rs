@@ -98,15 +98,15 @@ fn a_server_permits_what_it_likes_to_whom_it_likes() {
 fn the_agent_and_the_reporter_work_on_the_same_connection() {
     needs_root!();
     let law = law();
-    for mode in [kernel::Mode::Control, kernel::Mode::Clamp] {
+    for mode in [lasthop_kernel::Mode::Control, lasthop_kernel::Mode::Clamp] {
         let path = Path::clear();
         let mut reporter = reporter(&path);
         let mut kernel = path.a.run(|| {
             let index = nix::net::if_::if_nametoindex("a0").expect("a0 exists");
-            let options = kernel::Options::new(index, mode).expect("cgroup2");
-            kernel::Kernel::load(&options).unwrap_or_else(|error| panic!("{error}"))
+            let options = lasthop_kernel::Options::new(index, mode).expect("cgroup2");
+            lasthop_kernel::Kernel::load(&options).unwrap_or_else(|error| panic!("{error}"))
         });
-        kernel.set_bounds(support::bound(1, 5), &[], units::Span::from_secs(600)).expect("bounds");
+        kernel.set_bounds(support::bound(1, 5), &[], lasthop_units::Span::from_secs(600)).expect("bounds");
         let listener = listener(&path.b, B4, law.name());
         let connection = Connection::open(&path.a, &listener);
         let adopted = kernel.counters().adopted_at_connect;

@@ -479,17 +479,21 @@ pub fn throughout(span: Duration, mut look: impl FnMut()) {
 }
 
 /// The programs, loaded for `a0` of host `a` as most tests want them.
-pub fn load(net: &Net) -> kernel::Kernel {
-    load_with(net, kernel::Mode::Control, |_| {})
+pub fn load(net: &Net) -> lasthop_kernel::Kernel {
+    load_with(net, lasthop_kernel::Mode::Control, |_| {})
 }
 
 /// The same in another mode, with options changed by `change`.
-pub fn load_with(net: &Net, mode: kernel::Mode, change: impl FnOnce(&mut kernel::Options) + Send) -> kernel::Kernel {
+pub fn load_with(
+    net: &Net,
+    mode: lasthop_kernel::Mode,
+    change: impl FnOnce(&mut lasthop_kernel::Options) + Send,
+) -> lasthop_kernel::Kernel {
     net.a.run(|| {
         let index = nix::net::if_::if_nametoindex("a0").expect("a0 exists");
-        let mut options = kernel::Options::new(index, mode).expect("cgroup2");
+        let mut options = lasthop_kernel::Options::new(index, mode).expect("cgroup2");
         change(&mut options);
-        kernel::Kernel::load(&options).unwrap_or_else(|error| panic!("{error}"))
+        lasthop_kernel::Kernel::load(&options).unwrap_or_else(|error| panic!("{error}"))
     })
 }
 
@@ -573,7 +577,7 @@ pub fn test_object_with(name: &str, arguments: &[&str]) -> libbpf_rs::OpenObject
         .source(crate_dir.join("tests/bpf").join(format!("{name}.bpf.c")))
         .obj(&object)
         .clang_args(
-            ["-Wall", "-Werror", "-mcpu=v3", &include("src/bpf"), &include("../control/laws")].iter().chain(arguments),
+            ["-Wall", "-Werror", "-mcpu=v3", &include("src/bpf"), &include("../laws/include")].iter().chain(arguments),
         )
         .build()
         .unwrap_or_else(|error| panic!("{name} did not compile; clang 14 or newer is needed: {error:#}"));
@@ -584,11 +588,14 @@ pub fn test_object_with(name: &str, arguments: &[&str]) -> libbpf_rs::OpenObject
 }
 
 /// A bound with the given limits.
-pub fn bound(min_segments: u32, max_segments: u32) -> Option<kernel::Bound> {
-    Some(kernel::Bound { min_segments, max_segments, ..kernel::Bound::default() })
+pub fn bound(min_segments: u32, max_segments: u32) -> Option<lasthop_kernel::Bound> {
+    Some(lasthop_kernel::Bound { min_segments, max_segments, ..lasthop_kernel::Bound::default() })
 }
 
 /// A bound of the pacing rate alone.
-pub fn pace(mbps: f64) -> Option<kernel::Bound> {
-    Some(kernel::Bound { max_pacing_rate: units::Rate::from_mbps(mbps), ..kernel::Bound::default() })
+pub fn pace(mbps: f64) -> Option<lasthop_kernel::Bound> {
+    Some(lasthop_kernel::Bound {
+        max_pacing_rate: lasthop_units::Rate::from_mbps(mbps),
+        ..lasthop_kernel::Bound::default()
+    })
 }

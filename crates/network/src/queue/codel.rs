@@ -24,7 +24,7 @@
 
 use super::packet_queue::PacketQueue;
 use crate::packet::Packet;
-use units::{Span, Time};
+use lasthop_units::{Span, Time};
 
 /// MAXPACKET: 512 bytes in RFC 8289 §5.3, which would rather have the interface's MTU; ours is Ethernet's, as in Linux.
 const MAX_PACKET_BYTES: u64 = 1514;
@@ -120,7 +120,7 @@ fn control_law(t: Time, interval: Span, count: u32) -> Time {
 mod tests {
     use super::*;
     use crate::packet::{Destination, NodeId};
-    use units::Bytes;
+    use lasthop_units::Bytes;
 
     const SETPOINT: Setpoint = Setpoint { target: Span::from_millis(5), interval: Span::from_millis(100) };
 

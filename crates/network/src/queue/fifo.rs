@@ -8,8 +8,8 @@
 
 use crate::packet::Packet;
 use crate::statistics::{Cause, LengthOverTime};
+use lasthop_units::Time;
 use std::collections::VecDeque;
-use units::Time;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Fifo<P> {
@@ -94,7 +94,7 @@ impl<P> Fifo<P> {
 mod tests {
     use super::*;
     use crate::packet::{Destination, NodeId};
-    use units::Bytes;
+    use lasthop_units::Bytes;
 
     fn packet(payload: u32) -> Packet<u32> {
         Packet { from: NodeId(0), to: Destination::Node(NodeId(1)), size: Bytes::new(1500), flow: 0, payload }

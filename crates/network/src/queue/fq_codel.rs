@@ -30,9 +30,9 @@ use super::packet_queue::{PacketQueue, frame_bytes};
 use crate::packet::{Departure, Packet};
 use crate::random::Streams;
 use crate::statistics::{Cause, LengthOverTime};
+use lasthop_units::{Bytes, Span, Time};
 use rand::Rng;
 use std::collections::VecDeque;
-use units::{Bytes, Span, Time};
 
 /// FQ-CoDel's parameters; the defaults are those of RFC 8290 §5.2.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

@@ -11,7 +11,7 @@ use crate::statistics::{Cause, LengthOverTime};
 pub(crate) use fifo::Fifo;
 pub(crate) use fq_codel::FqCodel;
 pub use fq_codel::FqCodelConfig;
-use units::Time;
+use lasthop_units::Time;
 
 /// Which packet goes next, and which is lost.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]

@@ -1,8 +1,8 @@
 //! The packets of one flow, with when they came and how many bytes they are.
 
 use crate::packet::Packet;
+use lasthop_units::Time;
 use std::collections::VecDeque;
-use units::Time;
 
 /// An Ethernet header. Linux's queues count the frame as handed to the device, so 1514 bytes for the largest IP packet.
 const HEADER_BYTES: u64 = 14;

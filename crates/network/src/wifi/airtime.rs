@@ -8,7 +8,7 @@
 //! Leaves out: QoS and encryption headers, fragmentation, the limit of 2304 B on an MSDU.
 
 use super::constants::{PhyRate, SIFS, Standard};
-use units::{Bytes, Span};
+use lasthop_units::{Bytes, Span};
 
 /// MAC header (24) + LLC/SNAP (8) + FCS (4).
 const DATA_OVERHEAD: u64 = 24 + 8 + 4;

@@ -3,7 +3,7 @@
 use super::airtime::AirTimes;
 use super::constants::{PhyRate, Standard};
 use crate::config::WifiConfig;
-use units::{Bytes, Probability, Rate};
+use lasthop_units::{Bytes, Probability, Rate};
 
 /// A full packet on Ethernet and its like.
 const PACKET: Bytes = Bytes::new(1500);

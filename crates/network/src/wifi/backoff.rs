@@ -32,9 +32,9 @@
 
 use super::constants::ContentionWindow;
 use super::wheel::Wheel;
+use lasthop_units::{Span, Time};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
-use units::{Span, Time};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Contention {

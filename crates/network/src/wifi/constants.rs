@@ -6,8 +6,8 @@
 //! References: 802.11-2020 §15 and §16 (DSSS, HR/DSSS), §17 (OFDM), §18 (ERP), §10.3.2.3 (inter-frame spaces),
 //! §10.3.7 (how they follow from the PHY's constants).
 
+use lasthop_units::{Rate, Span};
 use std::fmt;
-use units::{Rate, Span};
 
 /// Which PHY, and whether old stations are around.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

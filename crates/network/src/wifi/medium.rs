@@ -34,8 +34,8 @@ use crate::packet::{Delivery, Departure, Destination, NodeId, Outcome, Packet};
 use crate::queue::{Queue, QueueConfig};
 use crate::random::{Streams, happens};
 use crate::statistics::{AirTime, Cause, StationStatistics, Statistics, WifiLinkStatistics};
+use lasthop_units::{Probability, Rate, Span, Time};
 use rand_chacha::ChaCha8Rng;
-use units::{Probability, Rate, Span, Time};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Medium<P> {

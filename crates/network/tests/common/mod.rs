@@ -1,11 +1,11 @@
 //! Networks and senders that several tests share.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
-use network::{
+use lasthop_network::{
     AccessConfig, Config, Delivery, Destination, HostConfig, Network, NodeId, Packet, PathConfig, Statistics, Topology,
     WifiConfig,
 };
-use units::{Bytes, Probability, Rate, Span, Time};
+use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 
 /// A path that adds nothing: 0 ms, and 1500 B take 0.12 us.
 pub(crate) fn instant_path() -> PathConfig {

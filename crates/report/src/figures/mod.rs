@@ -13,9 +13,9 @@ pub(crate) use canvas::number;
 
 use crate::CaseRun;
 use crate::style::{self, Colour, FlowLooks, Look};
+use lasthop_scenario::study::StudyResult;
+use lasthop_scenario::{Comparison, FlowSample, FlowSeries, RunResult, Series};
 use lines::{Legend, Line, TimeFigure, TimePanel};
-use scenario::study::StudyResult;
-use scenario::{Comparison, FlowSample, FlowSeries, RunResult, Series};
 use std::borrow::Cow;
 use thin::thin;
 
@@ -108,7 +108,8 @@ fn before_and_after(comparison: &Comparison, runs: &[Shown<'_>], one: &str) -> O
     let columns = columns(runs.iter().map(|(_, run, _)| run.flows.len()).sum(), cases::COLUMNS);
     let row = |(look, run, series): &Shown<'_>| {
         let of_case = look.map_or(style::host(0, 1), |look| look.colour);
-        let colour = |flow: &scenario::FlowResult| if by_policy { style::policy(&flow.policy).colour } else { of_case };
+        let colour =
+            |flow: &lasthop_scenario::FlowResult| if by_policy { style::policy(&flow.policy).colour } else { of_case };
         let lines = flow_lines(run, &series.flows, columns, |sample| sample.srtt_ms, colour);
         cases::Row { rtt: panel(*look, run, lines), bars: bars::bars(run, colour), headline: headline(run) }
     };
@@ -140,7 +141,7 @@ fn headline(run: &RunResult) -> String {
 /// The figures that a study asks for.
 pub(crate) fn of_study(study: &StudyResult) -> Vec<Figure> {
     let interval = bars_of(study.seeds.len());
-    let figure = |(index, figure): (usize, &scenario::study::FigureResult)| Figure {
+    let figure = |(index, figure): (usize, &lasthop_scenario::study::FigureResult)| Figure {
         name: name_in_study(index, &figure.title).into(),
         title: figure.title.clone().into(),
         caption: interval.clone(),
@@ -152,7 +153,7 @@ pub(crate) fn of_study(study: &StudyResult) -> Vec<Figure> {
 type Shown<'a> = (Option<&'a Look>, &'a RunResult, &'a Series);
 
 fn first_runs<'a>(comparison: &Comparison, runs: &'a [CaseRun], looks: &'a [Look]) -> Vec<Shown<'a>> {
-    let first = |(case, look): (&scenario::CaseResult, &'a Look)| {
+    let first = |(case, look): (&lasthop_scenario::CaseResult, &'a Look)| {
         let (_, run, series) = runs.iter().find(|(label, ..)| *label == case.label)?;
         Some((Some(look), run, series))
     };
@@ -165,9 +166,9 @@ fn flow_lines(
     series: &FlowSeries,
     columns: usize,
     of: impl Fn(&FlowSample) -> Option<f64>,
-    colour: impl Fn(&scenario::FlowResult) -> Colour,
+    colour: impl Fn(&lasthop_scenario::FlowResult) -> Colour,
 ) -> Vec<Line> {
-    let line = |flow: &scenario::FlowResult| {
+    let line = |flow: &lasthop_scenario::FlowResult| {
         let points = series.of_flow(flow.id).map(|sample| (sample.t_s, of(&sample)));
         let parts = thin(points, (0.0, run.duration_s), columns);
         (!parts.is_empty()).then(|| Line { colour: colour(flow), parts })
@@ -221,7 +222,7 @@ const GOODPUT_STEP_S: f64 = 1.0;
 fn goodput_over_time(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
     let looks = FlowLooks::of(run);
     let columns = columns(run.flows.len(), 880);
-    let line = |flow: &scenario::FlowResult| {
+    let line = |flow: &lasthop_scenario::FlowResult| {
         let samples = series.of_flow(flow.id).map(|sample| (sample.t_s, sample.goodput_mbps));
         let parts =
             thin(means(samples).into_iter().map(|(t_s, mbps)| (t_s, Some(mbps))), (0.0, run.duration_s), columns);

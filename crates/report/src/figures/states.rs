@@ -3,7 +3,7 @@
 use super::canvas::{Axis, Beside, Canvas, Ink, MARGIN_RIGHT, Panel, SMALL, Svg, WIDTH, draw};
 use super::lines::{Entry, draw_legend, legend_height};
 use crate::style::{Look, STATES, UNKNOWN_STATE};
-use scenario::{FlowSeries, RunResult};
+use lasthop_scenario::{FlowSeries, RunResult};
 
 /// Room for the names of connections.
 const NAMES: f64 = 84.0;
@@ -108,7 +108,7 @@ fn runs(states: &[Option<u8>]) -> Vec<Run> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scenario::FlowSample;
+    use lasthop_scenario::FlowSample;
 
     #[test]
     fn a_column_shows_its_most_severe_state_and_a_gap_what_was_before() {

@@ -3,7 +3,7 @@
 use super::bars::Mean;
 use super::canvas::{Axis, Beside, Ink, MARGIN_LEFT, Panel, Pen, SMALL, Svg, WIDTH, draw, fitted, text_width};
 use crate::style::{GRID, INK, Look, PAPER};
-use scenario::{CaseResult, Comparison};
+use lasthop_scenario::{CaseResult, Comparison};
 
 const ROW: f64 = 24.0;
 

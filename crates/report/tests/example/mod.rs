@@ -2,8 +2,8 @@
 //! measured here; it is there to draw figures of and to fill tables.
 #![allow(dead_code, reason = "each test takes what it needs")]
 
-use scenario::measure::{Distribution, mean};
-use scenario::{
+use lasthop_scenario::measure::{Distribution, mean};
+use lasthop_scenario::{
     AccessResult, Build, Case, CaseResult, Comparison, FlowResult, FlowSample, FlowSpec, HostPolicyResult, HostSpec,
     HostsKind, Lateness, PoliciesResult, QueueSample, RunResult, SCHEMA_VERSION, Scenario, Series, Vary, place_name,
 };
@@ -51,7 +51,7 @@ struct Flow {
 
 pub(crate) fn scenario(overrides: &[&str]) -> Scenario {
     let overrides: Vec<_> =
-        overrides.iter().map(|text| scenario::Override::parse(text).expect("an override")).collect();
+        overrides.iter().map(|text| lasthop_scenario::Override::parse(text).expect("an override")).collect();
     Scenario::from_toml("ten-uploads.toml", TEN_UPLOADS, &overrides).expect("a scenario")
 }
 
@@ -110,7 +110,11 @@ pub(crate) fn run(scenario: &Scenario) -> (RunResult, Series) {
         }
         let towards = if running > 600.0 { 100.0 } else { running / 8.0 };
         queue = (queue + (towards - queue) * 0.3 + (draws.next() - 0.5) * 30.0).clamp(0.0, 100.0);
-        series.queues.push(QueueSample { t_s, place: place_name(network::Place::AccessPoint), packets: queue as u32 });
+        series.queues.push(QueueSample {
+            t_s,
+            place: place_name(lasthop_network::Place::AccessPoint),
+            packets: queue as u32,
+        });
         series.queues.push(QueueSample { t_s, place: "host_0".into(), packets: flows[0].cwnd as u32 });
     }
     (result(scenario, &hosts, &flows), series)
@@ -195,7 +199,7 @@ fn result(scenario: &Scenario, hosts: &[HostSpec], flows: &[Flow]) -> RunResult 
         goodput_mbps: flow.received_mbit / measured_s,
         rtt_ms: Distribution::of(&flow.rtts),
         cwnd_mean: mean(&flow.cwnds),
-        state_shares: scenario::measure::StateShares::default(),
+        state_shares: lasthop_scenario::measure::StateShares::default(),
         retransmits: flow.retransmits,
         timeouts: Some(flow.timeouts),
         controlled_share: if policy(flow) == "none" { 0.0 } else { 1.0 },
@@ -260,7 +264,7 @@ pub(crate) fn comparison(vary: &[&str], seeds: u64) -> (Comparison, Runs) {
 pub(crate) fn demo() -> (Comparison, Runs) {
     let case = |label: &str, settings: &[&str]| {
         let overrides: Vec<_> =
-            settings.iter().map(|text| scenario::Override::parse(text).expect("an override")).collect();
+            settings.iter().map(|text| lasthop_scenario::Override::parse(text).expect("an override")).collect();
         let settings = overrides.iter().map(|set| (set.key(), set.raw().to_owned())).collect();
         Case { label: label.into(), settings, overrides }
     };

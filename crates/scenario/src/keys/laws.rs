@@ -1,7 +1,7 @@
-//! `[hosts.hd]` and its like: what `control` says of the parameters of its laws, as keys.
+//! `[hosts.hd]` and its like: what `lasthop-laws` says of the parameters of its laws, as keys.
 
 use super::{Key, Kind, Preset};
-use control::law::{LawName, Parameter, Unit};
+use lasthop_laws::{LawName, Parameter, Unit};
 use std::sync::LazyLock;
 
 pub(super) const fn heading(law: LawName) -> &'static str {

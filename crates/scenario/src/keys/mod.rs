@@ -7,7 +7,7 @@ mod laws;
 mod tables;
 mod when;
 
-use control::law::LawName;
+use lasthop_laws::LawName;
 pub use tables::HOST_OWN;
 use tables::{ACCESS, CHANGE, FLOW, HOST, LAST_LINK, LINK, PATH, TCP, TOP};
 use toml::Value;

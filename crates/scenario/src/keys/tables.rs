@@ -463,7 +463,7 @@ pub(super) const HOST: &[Key] = &[
     key("segments_per_ack", integer(1, 64), Preset::Integer(2), "*keceli* Segments that one acknowledgement is for."),
 ];
 
-/// `[hosts.tcp]`: one for each field of [`tcp::Config`] but the send buffer, which is a key of the host.
+/// `[hosts.tcp]`: one for each field of [`lasthop_tcp::Config`] but the send buffer, which is a key of the host.
 pub(super) const TCP: &[Key] = &[
     key(
         "mss_bytes",

@@ -4,7 +4,7 @@
 //! those that a user has set in vain.
 
 use super::Section;
-use control::law::LawName;
+use lasthop_laws::LawName;
 
 /// What must be so for a key to be looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

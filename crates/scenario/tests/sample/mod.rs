@@ -1,15 +1,15 @@
 //! A result of two hosts and a comparison of two cases, with everything in them that a result can have.
 #![allow(dead_code, reason = "each test takes what it needs")]
 
-use network::{
+use lasthop_network::{
     AirTime, Cause, Destination, Drops, Network, NodeId, Packet, Place, QueueStatistics, StationStatistics, Statistics,
     WifiLinkStatistics,
 };
-use scenario::{
+use lasthop_scenario::{
     AccessResult, Build, CaseResult, Comparison, Direction, FlowResult, HostPolicyResult, HostsKind, LastLinkResult,
     Lateness, LinkResult, PoliciesResult, RunResult, SCHEMA_VERSION, Scenario, Vary,
 };
-use units::{Bytes, Rate, Span, Time};
+use lasthop_units::{Bytes, Rate, Span, Time};
 
 fn scenario() -> Scenario {
     Scenario::from_toml("two.toml", "duration_s = 20\n[[hosts]]\ncount = 2\n", &[]).expect("a scenario")
@@ -27,7 +27,7 @@ fn flow(id: u32, goodput_mbps: f64) -> FlowResult {
         goodput_mbps,
         rtt_ms: None,
         cwnd_mean: Some(33.25),
-        state_shares: scenario::measure::StateShares::default(),
+        state_shares: lasthop_scenario::measure::StateShares::default(),
         retransmits: 4,
         timeouts: Some(1),
         controlled_share: 0.5 * f64::from(id),

@@ -11,7 +11,7 @@
 
 use crate::info::CongestionState;
 use crate::sender::{Ack, Sender};
-use units::Time;
+use lasthop_units::Time;
 
 impl Sender {
     /// An ACK in state Loss, below the recovery point.

@@ -21,8 +21,8 @@ use crate::config::Recovery;
 use crate::info::CongestionState;
 use crate::scoreboard::DUP_THRESH;
 use crate::sender::{Ack, Sender};
-use control::law::{Law, Lost, Window};
-use units::Time;
+use lasthop_laws::{Law, Lost, Window};
+use lasthop_units::Time;
 
 /// RFC 5681 §3.1 (4): ssthresh is at least so many segments.
 const MIN_SSTHRESH: u32 = 2;

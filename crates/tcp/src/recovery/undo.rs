@@ -9,9 +9,9 @@
 use crate::clock::{is_before, ticks};
 use crate::info::CongestionState;
 use crate::sender::{Ack, Sender};
-use control::law::Undone;
+use lasthop_laws::Undone;
+use lasthop_units::Time;
 use std::ops::Range;
-use units::Time;
 
 /// What there is to take back.
 #[derive(Clone, Debug, Default)]

@@ -8,9 +8,9 @@ use crate::config::Recovery;
 use crate::info::CongestionState;
 use crate::recovery::Delivery;
 use crate::segment::Segment;
-use control::law::Acked;
+use lasthop_laws::Acked;
+use lasthop_units::{Span, Time};
 use std::ops::Range;
-use units::{Span, Time};
 
 /// What one ACK brought.
 #[derive(Clone, Debug, Default)]

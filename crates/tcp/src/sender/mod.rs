@@ -4,8 +4,8 @@
 //!  write ──> [ unsent | sent: Scoreboard ]        on_ack:  window, SACK, cumulative ACK      ack.rs
 //!               │            ▲                             RTT, rate, RACK                   rtt.rs, rate.rs, rack.rs
 //!               ▼            │                             losses, recovery, undo            recovery/
-//!            next() ─────────┘                             the law grows the window          control::law
-//!            transmit.rs                                   the bound limits it               control::bound
+//!            next() ─────────┘                             the law grows the window          lasthop_laws
+//!            transmit.rs                                   the bound limits it               lasthop_laws::bound
 //! ```
 //!
 //! Everything is counted in segments, as Linux does, not in bytes.
@@ -25,12 +25,12 @@ use crate::rate::DeliveryRate;
 use crate::recovery::{Prr, Undo};
 use crate::rtt::{MinRtt, RttEstimator};
 use crate::scoreboard::Scoreboard;
-use control::bound::{LawWindow, LeasedBound};
-use control::last_link::LinkReport;
-use control::law::{Acked, Choice, INFINITE_SSTHRESH, Law, Lost, Reported, Start, Window};
+use lasthop_laws::LinkReport;
+use lasthop_laws::bound::{LawWindow, LeasedBound};
+use lasthop_laws::{Acked, Choice, INFINITE_SSTHRESH, Law, Lost, Reported, Start, Window};
+use lasthop_units::{Rate, Span, Time};
 use transmit::Forced;
 pub(crate) use transmit::Outgoing;
-use units::{Rate, Span, Time};
 
 /// An endless writer has written this far.
 const ENDLESS: u64 = u64::MAX / 2;

@@ -6,7 +6,7 @@ use super::transmit::Forced;
 use crate::Recovery;
 use crate::info::CongestionState;
 use crate::rack::LossProbe;
-use units::{Span, Time};
+use lasthop_units::{Span, Time};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimerKind {

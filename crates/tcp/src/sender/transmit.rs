@@ -4,8 +4,8 @@ use super::{Sender, TimerKind};
 use crate::info::CongestionState;
 use crate::pacing;
 use crate::scoreboard::Record;
-use control::law::Sent;
-use units::{Bytes, Rate, Span, Time};
+use lasthop_laws::Sent;
+use lasthop_units::{Bytes, Rate, Span, Time};
 
 /// What no window holds back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

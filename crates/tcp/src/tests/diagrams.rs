@@ -9,7 +9,7 @@
 
 use super::*;
 use crate::{Recovery, SackBlocks};
-use units::Bytes;
+use lasthop_units::Bytes;
 
 const PAYLOAD: u64 = 1000;
 

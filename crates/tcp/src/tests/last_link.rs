@@ -4,8 +4,8 @@
 use super::*;
 use crate::last_link::{answers, report_in};
 use crate::{CongestionState, DelayedAck, Recovery};
-use control::last_link::{Applied, LinkReport};
-use units::{Bytes, Probability, Rate};
+use lasthop_laws::{Applied, LinkReport};
+use lasthop_units::{Bytes, Probability, Rate};
 
 fn report(mbps: f64, error_rate: f64) -> LinkReport {
     LinkReport {
@@ -21,7 +21,7 @@ fn plain() -> Config {
         timestamps: false,
         rack_tlp: false,
         delayed_ack: DelayedAck::OFF,
-        slow_start: control::law::SlowStart::Standard,
+        slow_start: lasthop_laws::SlowStart::Standard,
         ..Config::linux_2012()
     }
 }

@@ -8,10 +8,10 @@ mod theory;
 mod timelines;
 
 use crate::{Config, Endpoint, Segment};
-use control::law::{Choice, LawName};
+use lasthop_laws::{Choice, LawName};
+use lasthop_units::{Span, Time};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use units::{Span, Time};
 
 pub(crate) const CLIENT: usize = 0;
 pub(crate) const SERVER: usize = 1;

@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::{DelayedAck, Recovery, RtoEstimator, Tsq};
-use control::bound::Bound;
-use control::law::SlowStart;
+use lasthop_laws::SlowStart;
+use lasthop_laws::bound::Bound;
+use lasthop_units::Bytes;
 use proptest::prelude::*;
 use std::cell::Cell;
 use std::rc::Rc;
-use units::Bytes;
 
 /// Any combination of switches.
 fn any_config() -> impl Strategy<Value = Config> {
@@ -212,7 +212,7 @@ proptest! {
                 }
                 Operation::Refuse => refuse = true,
                 Operation::Bound(segments, kbps, ms) => {
-                    let max_pacing_rate = units::Rate::from_bps(kbps * 1000);
+                    let max_pacing_rate = lasthop_units::Rate::from_bps(kbps * 1000);
                     let bound = Bound { min_segments: segments / 3, max_segments: segments, max_pacing_rate };
                     end.set_bound(bound.leased(now, Span::from_millis(ms)));
                 }

@@ -5,8 +5,8 @@
 
 use super::*;
 use crate::{CongestionState, DelayedAck, Recovery, SackBlocks, Tsq};
-use control::bound::Bound;
-use units::Bytes;
+use lasthop_laws::bound::Bound;
+use lasthop_units::Bytes;
 
 struct Solo {
     end: Endpoint,
@@ -20,7 +20,7 @@ fn stack() -> Config {
         initial_window_segments: 10,
         timestamps: false,
         delayed_ack: DelayedAck::OFF,
-        slow_start: control::law::SlowStart::Standard,
+        slow_start: lasthop_laws::SlowStart::Standard,
         ..Config::linux_2012()
     }
 }
@@ -43,7 +43,7 @@ impl Solo {
         Self::with(LawName::NewReno, config, segments)
     }
 
-    fn with(law: impl Into<control::law::Choice>, config: &Config, segments: u64) -> Self {
+    fn with(law: impl Into<lasthop_laws::Choice>, config: &Config, segments: u64) -> Self {
         let mut end = Endpoint::connect(Time::ZERO, config, law);
         let syn = end.poll_transmit(Time::ZERO).expect("the SYN");
         let answer = Segment {
@@ -514,7 +514,7 @@ fn no_law_tolerates_a_full_host_queue() {
 /// CHD's window becomes half its shadow window at a loss, if that is larger; but no larger than what the receiver takes.
 #[test]
 fn a_loss_raises_no_window_above_the_receivers() {
-    use control::law::{Choice, Parameters};
+    use lasthop_laws::{Choice, Parameters};
     let mut parameters = Parameters::of(LawName::Chd);
     parameters.set(LawName::Chd, "max_probability", 1.0).expect("a parameter of it");
     let chd = Choice { parameters, ..Choice::from(LawName::Chd) };

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{DelayedAck, Recovery};
-use units::Bytes;
+use lasthop_units::Bytes;
 
 /// A stream of numbers in 0..1 (Steele et al., SplitMix64).
 fn random(seed: u64) -> impl FnMut() -> f64 {
@@ -34,7 +34,7 @@ fn stack() -> Config {
         mss: Bytes::new(1000),
         timestamps: false,
         delayed_ack: DelayedAck::OFF,
-        slow_start: control::law::SlowStart::Standard,
+        slow_start: lasthop_laws::SlowStart::Standard,
         write_hysteresis: false,
         ..Config::linux_2012()
     }

@@ -23,9 +23,9 @@
 
 use super::Ladder;
 use crate::wifi::constants::{PhyRate, Standard};
+use lasthop_units::{Span, Time};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
-use units::{Span, Time};
 
 /// `update_interval`: how often probabilities are updated.
 const UPDATE_INTERVAL: Span = Span::from_millis(100);
@@ -392,7 +392,7 @@ mod tests {
     use super::super::{RateSet, Standard};
     use super::*;
     use crate::random::{Streams, happens};
-    use units::Probability;
+    use lasthop_units::Probability;
 
     fn ms(millis: u64) -> Time {
         Time::ZERO + Span::from_millis(millis)

@@ -13,9 +13,9 @@ use super::constants::{PhyRate, Standard};
 use aarf::Aarf;
 use arf::Arf;
 use fixed::Fixed;
+use lasthop_units::Time;
 use minstrel::Minstrel;
 use rand_chacha::ChaCha8Rng;
-use units::Time;
 
 /// Who chooses the PHY rate.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

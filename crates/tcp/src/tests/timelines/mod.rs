@@ -11,8 +11,8 @@ mod undo;
 
 use super::*;
 use crate::{CongestionState, DelayedAck, Recovery, RtoEstimator, Tsq};
-use control::bound::Bound;
-use units::{Bytes, Rate};
+use lasthop_laws::bound::Bound;
+use lasthop_units::{Bytes, Rate};
 
 /// No delayed ACKs, no options that get in the way: payload 1000 bytes.
 fn plain() -> Config {
@@ -21,7 +21,7 @@ fn plain() -> Config {
         timestamps: false,
         rack_tlp: false,
         delayed_ack: DelayedAck::OFF,
-        slow_start: control::law::SlowStart::Standard,
+        slow_start: lasthop_laws::SlowStart::Standard,
         ..Config::linux_2012()
     }
 }

@@ -1,0 +1,135 @@
+//! What the host's connections show of the path: queues, losses.
+
+use super::evidence::{Counts, Interval};
+use lasthop_units::{Bytes, Rate, Span, Time};
+use std::collections::BTreeMap;
+
+/// A queue of this length at least is no single burst's.
+const STANDING: Span = Span::from_millis(20);
+/// Aggregates of a radio and interrupts of a network card come more often than that.
+const PAUSE: Span = Span::from_millis(10);
+
+/// A connection at one moment. Counts are since it began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowSight {
+    /// Which: a number that no other connection of this host ever has.
+    pub id: u64,
+    /// Data that it has received in order.
+    pub received: Bytes,
+    /// Segments with data that it has received.
+    pub received_segments: u64,
+    /// Those of them that came out of order.
+    pub out_of_order_segments: u64,
+    /// The RTT as its receiver sees it.
+    pub receive_rtt: Option<Span>,
+    /// Since its latest segment.
+    pub idle: Span,
+    /// Segments with data that it has sent, retransmissions among them.
+    pub sent_segments: u64,
+    /// Its retransmissions.
+    pub retransmits: u64,
+    /// Smoothed RTT of its sender.
+    pub srtt: Option<Span>,
+    /// Lowest RTT of its sender.
+    pub min_rtt: Option<Span>,
+}
+
+impl FlowSight {
+    /// A connection that has sent and received nothing yet.
+    pub const fn of(id: u64) -> Self {
+        Self {
+            id,
+            received: Bytes::ZERO,
+            received_segments: 0,
+            out_of_order_segments: 0,
+            receive_rtt: None,
+            idle: Span::ZERO,
+            sent_segments: 0,
+            retransmits: 0,
+            srtt: None,
+            min_rtt: None,
+        }
+    }
+}
+
+/// All connections, and what they have shown.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Flows {
+    known: BTreeMap<u64, Known>,
+    taken: Time,
+    out_of_order: Counts,
+    retransmitted: Counts,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    last: FlowSight,
+    least_receive_rtt: Option<Span>,
+}
+
+impl Flows {
+    /// Takes what is new; the data that came to connections before which a queue stands.
+    pub(super) fn take(&mut self, now: Time, flows: &[FlowSight]) -> Bytes {
+        let elapsed = now.saturating_since(std::mem::replace(&mut self.taken, now));
+        let mut queued = Bytes::ZERO;
+        let (mut received, mut out_of_order, mut sent, mut retransmits) = (0, 0, 0, 0);
+        let mut known = BTreeMap::new();
+        for flow in flows {
+            let before = self.known.get(&flow.id);
+            let least = before.and_then(|known| known.least_receive_rtt);
+            let least_receive_rtt = least.min(flow.receive_rtt).or(least).or(flow.receive_rtt);
+            known.insert(flow.id, Known { last: *flow, least_receive_rtt });
+            let Some(Known { last, .. }) = before else { continue };
+            let rise = |of: fn(&FlowSight) -> u64| of(flow).saturating_sub(of(last));
+            if is_raised(flow.receive_rtt, least_receive_rtt) {
+                let data = rise(|flow| flow.received.get());
+                if stands(flow, least_receive_rtt) && !pauses(flow, data, elapsed) {
+                    queued += Bytes::new(data);
+                }
+            } else {
+                received += rise(|flow| flow.received_segments);
+                out_of_order += rise(|flow| flow.out_of_order_segments);
+            }
+            // What is lost while a queue stands may have been lost by it.
+            if !is_raised(flow.srtt, flow.min_rtt) {
+                sent += rise(|flow| flow.sent_segments);
+                retransmits += rise(|flow| flow.retransmits);
+            }
+        }
+        self.known = known;
+        self.out_of_order.push(now, received, out_of_order);
+        self.retransmitted.push(now, sent, retransmits);
+        queued
+    }
+
+    /// What the connections count from now on is new.
+    pub(super) fn begin_anew(&mut self) {
+        self.known.clear();
+    }
+
+    /// The share of received segments that came out of order, where no queue stood.
+    pub(super) fn out_of_order(&self, now: Time, validity: Span) -> Option<Interval> {
+        self.out_of_order.share(now, validity)
+    }
+
+    /// The share of sent segments that were sent again, where no queue stood.
+    pub(super) fn retransmitted(&self, now: Time, validity: Span) -> Option<Interval> {
+        self.retransmitted.share(now, validity)
+    }
+}
+
+/// Whether the queue is one that stands, and not that of a burst: 20 ms or more.
+fn stands(flow: &FlowSight, least: Option<Span>) -> bool {
+    matches!((flow.receive_rtt, least), (Some(rtt), Some(least)) if rtt.saturating_sub(least) >= STANDING)
+}
+
+/// Whether the sender seems to pause: before a full link, packets follow each other. So much data has come lately.
+fn pauses(flow: &FlowSight, data: u64, elapsed: Span) -> bool {
+    let two_packets = Rate::over(Bytes::new(data), elapsed).transmission_time(Bytes::new(2 * 1500));
+    flow.idle > two_packets.max(PAUSE)
+}
+
+/// Whether an RTT says that there is a queue: a quarter above the lowest.
+fn is_raised(rtt: Option<Span>, least: Option<Span>) -> bool {
+    matches!((rtt, least), (Some(rtt), Some(least)) if rtt.as_nanos().saturating_mul(4) >= least.as_nanos().saturating_mul(5))
+}

@@ -1,0 +1,504 @@
+//! How fast a client's last link is towards it, and how much it loses by itself, as far as the client can tell.
+//!
+//! | what is seen | bandwidth | packet error rate |
+//! | --- | --- | --- |
+//! | the configuration | that, and nothing else is asked | likewise |
+//! | a radio ([`Radio`]) | what its rate carries ([`airtime`]), raised to what was seen twice, and at most its rate | frames given up, upper bounds: FCS errors, segments out of order |
+//! | a wired interface ([`Medium::Wired`]) | its speed, once half of it was seen | damaged frames, upper bound: segments out of order |
+//! | any other | the rate at which data came while the path was full | retransmissions of own senders, upper bound: segments out of order |
+//!
+//! Each estimate errs downward: rates by the lower quartile of eight, shares by the lower end of their 95 % interval. Nothing is said
+//! before there is evidence (three rates, 500 packets), and nothing any more when the newest evidence is older than
+//! [`Settings::validity`]. A receive rate by itself is no bandwidth: whoever reported 3 Mb/s while a film played would be held to
+//! them. So it counts alone only where for three seconds most of the data came without pauses to connections whose RTT, as the receiver
+//! sees it, was at least a quarter and 20 ms above their lowest: then a queue stood before them. What servers are told changes only when an estimate has moved by more than a tenth (a
+//! share: by more than a quarter, and above 100 ppm), so that noise sends no options.
+//!
+//! *What it leaves out*: other stations on the channel; a bottleneck behind the interface (a modem on an Ethernet port) but as "the path was
+//! full"; losses that only one direction has, but on a radio that counts FCS errors. Equations, sources and limits:
+//! docs/models/last-link-estimation.md.
+//!
+//! ```
+//! use lasthop_lastlink::{Estimator, Settings, Sight, Source};
+//! use lasthop_units::{Rate, Span, Time};
+//!
+//! let mut estimator = Estimator::new(Settings {
+//!     bandwidth: Some(Rate::from_mbps(20.0)),
+//!     validity: Span::from_secs(32),
+//!     ..Settings::default()
+//! });
+//! let said = estimator.on_sight(&Sight::at(Time::ZERO)).expect("something to say");
+//! assert_eq!((said.report.bandwidth, said.bandwidth), (Some(Rate::from_mbps(20.0)), Some(Source::Configuration)));
+//! assert_eq!(estimator.on_sight(&Sight::at(Time::from_nanos(1))), None); // nothing has changed
+//! assert_eq!(estimator.on_link_lost().expect("a retraction").report.bandwidth, None);
+//! ```
+
+#![deny(clippy::disallowed_methods)]
+
+pub mod airtime;
+mod evidence;
+mod flows;
+
+pub use airtime::{Bss, Modulation, PhyRate};
+pub use flows::FlowSight;
+
+use evidence::{Counts, VALUES, Values};
+use flows::Flows;
+use lasthop_laws::LinkReport;
+use lasthop_units::{Bytes, Probability, Rate, Span, Time};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What is known beforehand, and how the rest is to be found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// The bandwidth, where somebody knows it.
+    pub bandwidth: Option<Rate>,
+    /// The packet error rate, where somebody knows it.
+    pub error_rate: Option<Probability>,
+    /// Estimate what is not known.
+    pub measure: bool,
+    /// A wired interface's speed is the bandwidth, whether or not half of it was seen.
+    pub trust_link_speed: bool,
+    /// So long an estimate holds without new evidence, and a report on a server.
+    pub validity: Span,
+    /// What has happened since a look that is longer ago than this may have happened long ago: nothing of now. More than the time
+    /// between two looks.
+    pub longest_gap: Span,
+}
+
+/// What is seen of the host at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Sight<'a> {
+    /// When.
+    pub now: Time,
+    /// What the interface is, as last looked at.
+    pub medium: Medium,
+    /// What has gone through it.
+    pub counters: Option<Counters>,
+    /// The connections on it.
+    pub flows: &'a [FlowSight],
+}
+
+/// What an interface is.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Medium {
+    /// Not known: virtual, cellular, or unlike all that is known.
+    #[default]
+    Unknown,
+    /// A cable.
+    Wired {
+        /// Of the link to the next device. `None`: it does not say.
+        speed: Option<Rate>,
+    },
+    /// Wi-Fi, associated.
+    Wifi(Radio),
+}
+
+/// What a radio says of its link to the access point. Counts are since the association.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Radio {
+    /// Of the last data frame from the access point.
+    pub receive_rate: Option<PhyRate>,
+    /// Of the last data frame to it.
+    pub transmit_rate: Option<PhyRate>,
+    /// What the radio expects to get through to the access point.
+    pub expected: Option<Rate>,
+    /// What the access point demands of all.
+    pub bss: Bss,
+    /// Packets from the access point.
+    pub received: Option<u32>,
+    /// Packets to it.
+    pub sent: Option<u32>,
+    /// Repetitions of frames to it.
+    pub retries: Option<u32>,
+    /// Frames to it that were given up.
+    pub failed: Option<u32>,
+    /// Frames heard from it.
+    pub heard: Option<u32>,
+    /// Frames heard from it with a wrong checksum.
+    pub fcs_errors: Option<u32>,
+}
+
+/// What has gone through an interface since it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counters {
+    /// They were read after this.
+    pub after: Time,
+    /// And before this.
+    pub before: Time,
+    /// Bytes of the IP packets that came.
+    pub received: Bytes,
+    /// How many they were.
+    pub received_packets: u64,
+    /// Frames that came damaged.
+    pub damaged: u64,
+}
+
+/// Where an estimate comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// Somebody has configured it.
+    Configuration,
+    /// What the radio's rate carries; what it has given up.
+    Radio,
+    /// The link speed of a wired interface; its damaged frames.
+    Interface,
+    /// What came through the interface.
+    Traffic,
+    /// What own connections have lost in both directions.
+    Connections,
+}
+
+/// A report that servers should hear instead of the last one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Said {
+    /// What to say.
+    pub report: LinkReport,
+    /// Where the bandwidth comes from; `None`: it is not known.
+    pub bandwidth: Option<Source>,
+    /// Where the error rate comes from; `None`: it is not known.
+    pub error_rate: Option<Source>,
+}
+
+/// Looks, and says when servers should be told something else.
+#[derive(Clone, Debug)]
+pub struct Estimator {
+    settings: Settings,
+    /// What servers were told last.
+    said: Said,
+    looked: Time,
+    radio: Option<Radio>,
+    /// What the radio's rates carry, with the rate.
+    carried: Values<(Rate, Rate)>,
+    given_up: Counts,
+    misheard: Counts,
+    interval: Option<Interval>,
+    /// So many intervals one after the other were full.
+    full: u32,
+    seen: Values<Rate>,
+    seen_full: Values<Rate>,
+    damaged: Counts,
+    flows: Flows,
+}
+
+/// A second or more of the interface's traffic, as it begins.
+#[derive(Clone, Copy, Debug)]
+struct Interval {
+    begin: Counters,
+    /// What came to connections before which a queue stood, as far as it could be seen.
+    queued: Bytes,
+}
+
+/// Receive rates are taken over this or a little more: long against the times for which receivers hold packets back.
+const INTERVAL: Span = Span::from_secs(1);
+/// Bursts may look like a full link for an interval or two.
+const FULL_IN_A_ROW: u32 = 3;
+/// An Ethernet frame of 1500 bytes of IP takes 1538: preamble 8, header 14, FCS 4, gap 12.
+const ETHERNET_EFFICIENCY: f64 = 1500.0 / 1538.0;
+/// A frame is tried so often before it is given up: 802.11-2020's dot11ShortRetryLimit, and what drivers have.
+const ATTEMPTS: i32 = 7;
+/// So many packets must have come for the last frame's rate to be that of data.
+const PACKETS_FOR_A_RATE: u32 = 8;
+/// Below this, one share is as good as another: an eighth of what [wu] begins with (0.08 %).
+const NEGLIGIBLE_ERROR_RATE: f64 = 100e-6;
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            bandwidth: None,
+            error_rate: None,
+            measure: false,
+            trust_link_speed: false,
+            validity: Span::from_secs(32),
+            longest_gap: Span::from_secs(10),
+        }
+    }
+}
+
+impl Sight<'_> {
+    /// Nothing to see but the time.
+    pub const fn at(now: Time) -> Self {
+        Self { now, medium: Medium::Unknown, counters: None, flows: &[] }
+    }
+}
+
+impl Said {
+    /// Nothing is known, or nothing any more.
+    pub const NOTHING: Self = Self { report: LinkReport::RETRACTION, bandwidth: None, error_rate: None };
+
+    /// Whether it retracts what was said before.
+    pub const fn is_nothing(&self) -> bool {
+        self.report.bandwidth.is_none() && self.report.error_rate.is_none()
+    }
+
+    /// Whether servers should hear `self` instead of `before`.
+    fn is_news_after(&self, before: &Self) -> bool {
+        let bandwidth = match (self.report.bandwidth, before.report.bandwidth) {
+            (Some(now), Some(before)) => differs(now.as_bps() as f64, before.as_bps() as f64, 1.1),
+            (now, before) => now != before,
+        };
+        let error_rate = match (self.report.error_rate, before.report.error_rate) {
+            (Some(now), Some(before)) => {
+                let counted = |share: Probability| share.get().max(NEGLIGIBLE_ERROR_RATE);
+                differs(counted(now), counted(before), 1.25)
+            }
+            (now, before) => now != before,
+        };
+        bandwidth || error_rate
+    }
+}
+
+/// Whether the two are further apart than this factor.
+fn differs(one: f64, other: f64, factor: f64) -> bool {
+    one > other * factor || other > one * factor
+}
+
+impl Estimator {
+    /// Knows what it is told, and has seen nothing.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            said: Said::NOTHING,
+            looked: Time::ZERO,
+            radio: None,
+            carried: Values::new(VALUES),
+            given_up: Counts::default(),
+            misheard: Counts::default(),
+            interval: None,
+            full: 0,
+            seen: Values::new(evidence::MEMORY.as_millis() as usize / INTERVAL.as_millis() as usize),
+            seen_full: Values::new(VALUES),
+            damaged: Counts::default(),
+            flows: Flows::default(),
+        }
+    }
+
+    /// Looks at the host; what servers should be told now, if it is something else than before.
+    pub fn on_sight(&mut self, sight: &Sight<'_>) -> Option<Said> {
+        if self.settings.measure {
+            self.take(sight);
+        }
+        let validity = self.settings.validity;
+        let bandwidth = self.bandwidth(sight);
+        let error_rate = self.error_rate(sight);
+        let said = Said {
+            report: LinkReport {
+                bandwidth: bandwidth.map(|(rate, _)| rate),
+                error_rate: error_rate.map(|(share, _)| share),
+                validity,
+            },
+            bandwidth: bandwidth.map(|(_, source)| source),
+            error_rate: error_rate.map(|(_, source)| source),
+        };
+        self.say(if said.is_nothing() { Said::NOTHING } else { said })
+    }
+
+    /// The link is down, or gone: what servers should be told. Nothing that was seen counts any more.
+    pub fn on_link_lost(&mut self) -> Option<Said> {
+        self.forget();
+        self.say(Said::NOTHING)
+    }
+
+    /// Forgets what was seen: this is another place, or may be.
+    pub fn forget(&mut self) {
+        let said = self.said;
+        *self = Self { said, ..Self::new(self.settings) };
+    }
+
+    /// What is known beforehand has changed, as it does with the place.
+    pub fn set_settings(&mut self, settings: Settings) {
+        self.settings = settings;
+    }
+
+    /// What servers were told last.
+    pub const fn said(&self) -> &Said {
+        &self.said
+    }
+
+    fn say(&mut self, said: Said) -> Option<Said> {
+        said.is_news_after(&self.said).then(|| {
+            self.said = said;
+            said
+        })
+    }
+
+    /// Takes what is new in it.
+    fn take(&mut self, sight: &Sight<'_>) {
+        let now = sight.now;
+        if now.saturating_since(self.looked) > self.settings.longest_gap {
+            (self.radio, self.interval) = (None, None);
+            self.flows.begin_anew();
+        }
+        self.looked = now;
+        let queued = self.flows.take(now, sight.flows);
+        match sight.medium {
+            Medium::Wifi(radio) => self.take_radio(now, radio),
+            Medium::Unknown | Medium::Wired { .. } => self.radio = None,
+        }
+        if let Some(counters) = sight.counters {
+            self.take_counters(now, counters, queued);
+        }
+    }
+
+    fn take_radio(&mut self, now: Time, radio: Radio) {
+        let Some(last) = self.radio.replace(radio) else { return };
+        // How much a counter has risen; one that has fallen has begun anew.
+        let rise = |of: fn(&Radio) -> Option<u32>| of(&radio)?.checked_sub(of(&last)?);
+        if rise(|radio| radio.received).is_some_and(|packets| packets >= PACKETS_FOR_A_RATE)
+            && let Some(carried) = radio.carries()
+        {
+            self.carried.push(now, carried);
+        }
+        if let Some(sent) = rise(|radio| radio.sent) {
+            if let Some(failed) = rise(|radio| radio.failed) {
+                self.given_up.push(now, sent.into(), failed.into());
+            } else if let Some(retries) = rise(|radio| radio.retries) {
+                // Each attempt fails with p = retries / (packets + retries), and all of them with p^7 where that is all there is to it.
+                let attempts = f64::from(sent) + f64::from(retries);
+                let given_up = f64::from(sent) * (f64::from(retries) / attempts.max(1.0)).powi(ATTEMPTS);
+                self.given_up.push(now, sent.into(), given_up as u64);
+            }
+        }
+        if let (Some(heard), Some(errors)) = (rise(|radio| radio.heard), rise(|radio| radio.fcs_errors)) {
+            // Drivers count those with errors among those heard, or not: the smaller share.
+            self.misheard.push(now, u64::from(heard) + u64::from(errors), errors.into());
+        }
+    }
+
+    fn take_counters(&mut self, now: Time, counters: Counters, queued: Bytes) {
+        let Some(interval) = &mut self.interval else {
+            // It begins here; what came to the connections came before.
+            self.interval = Some(Interval { begin: counters, queued: Bytes::ZERO });
+            return;
+        };
+        let begin = interval.begin;
+        interval.queued += queued;
+        let rise = |of: fn(&Counters) -> u64| of(&counters).checked_sub(of(&begin));
+        let risen = (
+            rise(|counters| counters.received.get()),
+            rise(|counters| counters.received_packets),
+            rise(|counters| counters.damaged),
+        );
+        let (Some(received), Some(packets), Some(damaged)) = risen else {
+            self.interval = None; // the counters have begun anew
+            return;
+        };
+        if counters.after.saturating_since(begin.before) < INTERVAL {
+            return;
+        }
+        // The longest that it can have been, whenever between the two looks at the clock the counters were read.
+        let longest = counters.before.saturating_since(begin.after);
+        let rate = Rate::over(Bytes::new(received), longest);
+        self.seen.push(now, rate);
+        let is_full = received > 0 && interval.queued.get() >= received - received / 4;
+        self.full = if is_full { self.full.saturating_add(1) } else { 0 };
+        if self.full >= FULL_IN_A_ROW {
+            self.seen_full.push(now, rate);
+        }
+        self.damaged.push(now, packets.saturating_add(damaged), damaged);
+        self.interval = Some(Interval { begin: counters, queued: Bytes::ZERO });
+    }
+
+    fn bandwidth(&self, sight: &Sight<'_>) -> Option<(Rate, Source)> {
+        let Settings { bandwidth, measure, trust_link_speed, validity, .. } = self.settings;
+        let now = sight.now;
+        if bandwidth.is_some() || !measure {
+            return Some((bandwidth?, Source::Configuration));
+        }
+        let seen = self.seen.highest_but_one(now, validity, |rate| rate);
+        let mut limit = Rate::from_bps(u64::MAX);
+        match sight.medium {
+            Medium::Wifi(_) => {
+                if let Some((carried, phy)) = self.carried.lower_quartile(now, validity, |(carried, _)| carried) {
+                    let seen = seen.unwrap_or_default().min(phy);
+                    return Some(if seen > carried { (seen, Source::Traffic) } else { (carried, Source::Radio) });
+                }
+            }
+            Medium::Wired { speed: Some(speed) } => {
+                let carried = Rate::from_bps((speed.as_bps() as f64 * ETHERNET_EFFICIENCY) as u64);
+                if trust_link_speed || seen.is_some_and(|seen| seen >= Rate::from_bps(speed.as_bps() / 2)) {
+                    return Some((carried, Source::Interface));
+                }
+                limit = carried;
+            }
+            Medium::Wired { speed: None } | Medium::Unknown => {}
+        }
+        let full = self.seen_full.lower_quartile(now, validity, |rate| rate)?;
+        // Too little for a kilobit per second is nothing that can be said.
+        Some((full.min(limit), Source::Traffic)).filter(|(rate, _)| rate.as_bps() >= 1000)
+    }
+
+    fn error_rate(&self, sight: &Sight<'_>) -> Option<(Probability, Source)> {
+        let Settings { error_rate, measure, validity, .. } = self.settings;
+        let now = sight.now;
+        if error_rate.is_some() || !measure {
+            return Some((error_rate?, Source::Configuration));
+        }
+        let (lost, mut at_most, source) = match sight.medium {
+            Medium::Wifi(_) => {
+                let misheard = self.misheard.share(now, validity).map_or(1.0, |share| share.upper);
+                (self.given_up.share(now, validity)?, misheard, Source::Radio)
+            }
+            Medium::Wired { .. } => (self.damaged.share(now, validity)?, 1.0, Source::Interface),
+            Medium::Unknown => {
+                // One direction alone may as well have lost them by congestion, anywhere.
+                self.flows.out_of_order(now, validity)?;
+                (self.flows.retransmitted(now, validity)?, 1.0, Source::Connections)
+            }
+        };
+        // Whatever is lost on the way to a receiver makes the next one come out of order.
+        if let Some(out_of_order) = self.flows.out_of_order(now, validity) {
+            at_most = at_most.min(out_of_order.upper);
+        }
+        // In whole ppm, which is what a report can say.
+        let share = (lost.lower.min(at_most) * 1e6).floor() / 1e6;
+        Some((Probability::new(share).ok()?, source))
+    }
+}
+
+impl Radio {
+    /// What it carries towards this host ([`airtime::carries`]), and the rate of its radio. `None`: it does not say how fast it is.
+    pub fn carries(&self) -> Option<(Rate, Rate)> {
+        match (self.receive_rate, self.transmit_rate) {
+            (Some(receive), transmit) => {
+                Some((airtime::carries(receive, transmit.unwrap_or(receive), self.bss), receive.rate))
+            }
+            // Not told how it hears, a radio is taken to hear as it is heard; and no better than it thinks.
+            (None, Some(transmit)) => {
+                let carried = airtime::carries(transmit, transmit, self.bss);
+                Some((self.expected.map_or(carried, |expected| carried.min(expected)), transmit.rate))
+            }
+            (None, None) => None,
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Configuration => "configuration",
+            Self::Radio => "radio",
+            Self::Interface => "interface",
+            Self::Traffic => "traffic",
+            Self::Connections => "connections",
+        })
+    }
+}
+
+impl fmt::Display for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.report.bandwidth, self.bandwidth) {
+            (Some(rate), Some(source)) => write!(f, "{rate} ({source})")?,
+            _ => f.write_str("bandwidth unknown")?,
+        }
+        match (self.report.error_rate, self.error_rate) {
+            (Some(share), Some(source)) => write!(f, ", {:.3} % of packets lost ({source})", share.get() * 100.0),
+            _ => f.write_str(", losses unknown"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

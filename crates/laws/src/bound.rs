@@ -1,0 +1,396 @@
+//! Limits put around the window and the pacing rate of any law, and their lease: the Rust face of `laws/bound.h`.
+//!
+//! The header is compiled for this machine and called, not translated: the simulator and the tests run the very source
+//! that the kernel runs. For what the limits mean, and the deliberate exceptions (timeout recovery, the first
+//! segment of a fast recovery, and the least pacing rate), see the header.
+//!
+//! ```
+//! use lasthop_laws::bound::{Bound, LawWindow, LeasedBound};
+//! use lasthop_units::{Rate, Span, Time};
+//!
+//! let set_at = Time::from_nanos(1_000);
+//! let bound = Bound { max_segments: 48, max_pacing_rate: Rate::from_mbps(2.0), ..Bound::default() };
+//! let leased = bound.leased(set_at, Span::from_millis(1500));
+//! let law = LawWindow { cwnd_segments: 700, in_flight_segments: 700, ..LawWindow::default() };
+//! assert_eq!(leased.window(set_at, law), 48);
+//! assert_eq!(leased.pacing_rate(set_at, Rate::from_mbps(25.0)), Rate::from_mbps(2.0));
+//! assert_eq!(leased.window(set_at + Span::from_millis(1500), law), 700); // nobody renewed the lease
+//! ```
+use lasthop_units::{Rate, Span, Time};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::ffi::c_int;
+use std::fmt;
+
+/// Limits for a window, in segments, and for the pacing rate. The default limits nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Bound {
+    /// The window is raised to this, except in timeout recovery. 0 and 1: no lower limit.
+    pub min_segments: u32,
+    /// The window is cut to this. 0: no upper limit. Wins over a larger `min_segments`.
+    pub max_segments: u32,
+    /// The pacing rate is cut to this, in bit/s of payload, retransmitted or not: eight times what Linux's `sk_pacing_rate`
+    /// counts. [`Rate::ZERO`]: no limit. Kept in whole bytes per second, of which it never is less than
+    /// [`LEAST_PACING_RATE`]. Beside it a window of 4 or more lets two segments go at once, so that the receiver acknowledges them
+    /// at once; with less each goes by itself, and waits for the next one to be acknowledged: for the RTT, a segment's time at
+    /// this rate more. Written as `max_pacing_mbps`, in Mb/s, and left out where there is no limit.
+    #[serde(rename = "max_pacing_mbps", with = "as_mbps", default, skip_serializing_if = "is_zero")]
+    pub max_pacing_rate: Rate,
+}
+
+/// No limit slows a sender down to less than this: `LH_MIN_PACING_RATE` of the header, 4000 bytes per second.
+pub const LEAST_PACING_RATE: Rate = Rate::from_bps(32_000);
+
+/// Limits that hold until a given time: past it they are as if they were not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct LeasedBound {
+    expires_ns: u64,
+    min_segments: u32,
+    max_segments: u32,
+    /// Bytes per second.
+    max_pacing_rate: u64,
+}
+
+/// What a law wants, and the state in which it wants it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LawWindow {
+    /// The window that the law computed.
+    pub cwnd_segments: u32,
+    /// Segments sent and neither acknowledged nor known to be lost.
+    pub in_flight_segments: u32,
+    /// The connection is in timeout recovery (the kernel's `TCP_CA_Loss`): the lower limit is off.
+    pub in_loss: bool,
+    /// The first segment of a fast recovery has not been retransmitted yet: one beyond those in flight may go.
+    pub force_retransmit: bool,
+}
+
+const LH_IN_LOSS: u32 = 1;
+const LH_FORCE_RETRANSMIT: u32 = 2;
+
+unsafe extern "C" {
+    fn lasthop_bound_holds(bound: *const LeasedBound, now_ns: u64) -> c_int;
+    fn lasthop_bound_window(
+        bound: *const LeasedBound,
+        now_ns: u64,
+        cwnd_segments: u32,
+        in_flight_segments: u32,
+        flags: u32,
+    ) -> u32;
+    fn lasthop_bound_pacing_limit(bound: *const LeasedBound, now_ns: u64) -> u64;
+    fn lasthop_bound_pacing_rate(bound: *const LeasedBound, now_ns: u64, rate: u64) -> u64;
+}
+
+impl Bound {
+    /// An upper limit alone. 0 segments: no limit.
+    pub const fn at_most(max_segments: u32) -> Self {
+        Self { min_segments: 1, max_segments, max_pacing_rate: Rate::ZERO }
+    }
+
+    /// These limits from `now` on, for as long as `lease`; for ever if that is past the end of the time line.
+    pub const fn leased(self, now: Time, lease: Span) -> LeasedBound {
+        LeasedBound {
+            expires_ns: now.saturating_add(lease).as_nanos(),
+            min_segments: self.min_segments,
+            max_segments: self.max_segments,
+            max_pacing_rate: self.max_pacing_rate.as_bps().div_ceil(8),
+        }
+    }
+}
+
+impl LeasedBound {
+    /// Whether the lease still runs at `now` and anything is limited. At the moment of its end it is over.
+    pub fn holds(&self, now: Time) -> bool {
+        // SAFETY: LeasedBound is repr(C) with the members of struct lh_bound (the shim asserts its size); the pointer
+        // comes from a reference, is only read, and is not kept.
+        unsafe { lasthop_bound_holds(self, now.as_nanos()) != 0 }
+    }
+
+    /// Whether the upper limit holds back a window of this size: its law may not grow it, and is told so
+    /// ([`Acked::HELD`](crate::Acked::HELD)).
+    pub fn holds_back(&self, now: Time, cwnd_segments: u32) -> bool {
+        self.max_segments != 0 && cwnd_segments >= self.max_segments && self.holds(now)
+    }
+
+    /// The window of a law, limited. Never below 1.
+    pub fn window(&self, now: Time, law: LawWindow) -> u32 {
+        let flags =
+            if law.in_loss { LH_IN_LOSS } else { 0 } | if law.force_retransmit { LH_FORCE_RETRANSMIT } else { 0 };
+        // SAFETY: as above; the other arguments are plain integers and every value of them is allowed.
+        unsafe { lasthop_bound_window(self, now.as_nanos(), law.cwnd_segments, law.in_flight_segments, flags) }
+    }
+
+    /// The limit of the pacing rate that is in force at `now`; never less than [`LEAST_PACING_RATE`].
+    pub fn pacing_limit(&self, now: Time) -> Option<Rate> {
+        // SAFETY: as above; every time is allowed.
+        let limit = unsafe { lasthop_bound_pacing_limit(self, now.as_nanos()) };
+        (limit != 0).then(|| from_bytes_per_second(limit))
+    }
+
+    /// The pacing rate of a law, limited; to the whole byte per second.
+    pub fn pacing_rate(&self, now: Time, rate: Rate) -> Rate {
+        // SAFETY: as above; every rate is allowed.
+        from_bytes_per_second(unsafe { lasthop_bound_pacing_rate(self, now.as_nanos(), rate.as_bps() / 8) })
+    }
+
+    /// The limits without their lease.
+    pub const fn bound(&self) -> Bound {
+        Bound {
+            min_segments: self.min_segments,
+            max_segments: self.max_segments,
+            max_pacing_rate: from_bytes_per_second(self.max_pacing_rate),
+        }
+    }
+
+    /// When the lease ends.
+    pub const fn expires(&self) -> Time {
+        Time::from_nanos(self.expires_ns)
+    }
+}
+
+const fn from_bytes_per_second(bytes: u64) -> Rate {
+    Rate::from_bps(bytes.saturating_mul(8))
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let paced = self.max_pacing_rate > Rate::ZERO;
+        match (self.min_segments, self.max_segments) {
+            (0..=1, 0) if paced => return write!(f, "at most {}", self.max_pacing_rate),
+            (0..=1, 0) => return f.write_str("no limit"),
+            (0..=1, max) => write!(f, "at most {max} segments")?,
+            (min, 0) => write!(f, "at least {min} segments")?,
+            (min, max) => write!(f, "{min} to {max} segments")?,
+        }
+        if paced { write!(f, ", at most {}", self.max_pacing_rate) } else { Ok(()) }
+    }
+}
+
+fn is_zero(rate: &Rate) -> bool {
+    *rate == Rate::ZERO
+}
+
+/// A rate as a number of Mb/s.
+mod as_mbps {
+    use super::{Deserialize, Deserializer, Rate, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(rate: &Rate, serializer: S) -> Result<S::Ok, S::Error> {
+        rate.as_mbps().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Rate, D::Error> {
+        let mbps = f64::deserialize(deserializer)?;
+        // 2^64 bit/s are 1.8e13 Mb/s
+        if (0.0..1e13).contains(&mbps) {
+            Ok(Rate::from_mbps(mbps))
+        } else {
+            Err(serde::de::Error::custom(format_args!("{mbps} Mb/s is no pacing rate")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SET_AT: Time = Time::from_nanos(1_000);
+    const LEASE: Span = Span::from_millis(1500);
+
+    fn window(bound: Bound, law: LawWindow) -> u32 {
+        bound.leased(SET_AT, LEASE).window(SET_AT, law)
+    }
+
+    fn wants(cwnd_segments: u32) -> LawWindow {
+        LawWindow { cwnd_segments, in_flight_segments: cwnd_segments, ..LawWindow::default() }
+    }
+
+    #[test]
+    fn a_window_is_cut_to_the_upper_and_raised_to_the_lower_limit() {
+        let bound = Bound { min_segments: 10, max_segments: 48, ..Bound::default() };
+        assert_eq!(window(bound, wants(700)), 48);
+        assert_eq!(window(bound, wants(48)), 48);
+        assert_eq!(window(bound, wants(30)), 30);
+        assert_eq!(window(bound, wants(3)), 10);
+    }
+
+    #[test]
+    fn the_lease_is_over_at_the_very_nanosecond_of_its_end() {
+        // Set at 1000 ns for 1.5 s: holds at 1,500,000,999 ns, not at 1,500,001,000 ns.
+        let leased = Bound::at_most(20).leased(SET_AT, LEASE);
+        assert_eq!(leased.expires(), Time::from_nanos(1_500_001_000));
+        assert!(leased.holds(Time::from_nanos(1_500_000_999)));
+        assert_eq!(leased.window(Time::from_nanos(1_500_000_999), wants(117)), 20);
+        assert!(!leased.holds(Time::from_nanos(1_500_001_000)));
+        assert_eq!(leased.window(Time::from_nanos(1_500_001_000), wants(117)), 117);
+    }
+
+    #[test]
+    fn the_upper_limit_wins_over_a_larger_lower_limit() {
+        assert_eq!(window(Bound { min_segments: 50, max_segments: 8, ..Bound::default() }, wants(2)), 8);
+        assert_eq!(window(Bound { min_segments: 50, max_segments: 8, ..Bound::default() }, wants(100)), 8);
+    }
+
+    #[test]
+    fn in_timeout_recovery_only_the_upper_limit_is_on() {
+        let bound = Bound { min_segments: 10, max_segments: 48, ..Bound::default() };
+        let recovering = |cwnd_segments| LawWindow { in_loss: true, ..wants(cwnd_segments) };
+        assert_eq!(window(bound, recovering(1)), 1);
+        assert_eq!(window(bound, recovering(70)), 48);
+    }
+
+    #[test]
+    fn the_fast_retransmission_may_go_under_an_upper_limit_below_the_flight() {
+        let law = |cwnd_segments, in_flight_segments| LawWindow {
+            cwnd_segments,
+            in_flight_segments,
+            force_retransmit: true,
+            in_loss: false,
+        };
+        assert_eq!(window(Bound::at_most(1), law(30, 20)), 21); // one beyond the flight of 20
+        assert_eq!(window(Bound::at_most(1), law(20, 20)), 20); // but never more than the law
+        assert_eq!(window(Bound::at_most(25), law(30, 20)), 25); // the flight is below the limit: the limit is enough
+        assert_eq!(window(Bound::at_most(20), law(30, 20)), 21);
+    }
+
+    #[test]
+    fn a_window_is_never_nothing() {
+        assert_eq!(window(Bound::default(), wants(0)), 1);
+        assert_eq!(window(Bound::at_most(5), wants(0)), 1);
+    }
+
+    #[test]
+    fn a_flight_at_the_end_of_the_range_does_not_wrap() {
+        let law = LawWindow { force_retransmit: true, ..wants(u32::MAX) };
+        // in_flight + 1 wraps to 0 in C's unsigned arithmetic; the window must still not be 0.
+        assert!(window(Bound::at_most(1), law) >= 1);
+    }
+
+    #[test]
+    fn a_window_is_held_back_at_the_upper_limit_while_the_lease_runs() {
+        let leased = Bound { min_segments: 10, max_segments: 48, ..Bound::default() }.leased(SET_AT, LEASE);
+        assert!(!leased.holds_back(SET_AT, 47));
+        assert!(leased.holds_back(SET_AT, 48));
+        assert!(!leased.holds_back(leased.expires(), 48));
+        let open = Bound { min_segments: 10, max_segments: 0, ..Bound::default() }.leased(SET_AT, LEASE);
+        assert!(!open.holds_back(SET_AT, u32::MAX));
+    }
+
+    #[test]
+    fn a_pacing_rate_is_cut_to_its_limit_until_the_lease_ends() {
+        // 0.44 Mb/s = 55,000 bytes per second.
+        let limit = Rate::from_mbps(0.44);
+        let leased = Bound { max_pacing_rate: limit, ..Bound::default() }.leased(SET_AT, LEASE);
+        assert!(leased.holds(SET_AT));
+        assert_eq!(leased.pacing_limit(SET_AT), Some(limit));
+        assert_eq!(leased.pacing_rate(SET_AT, Rate::from_mbps(25.0)), limit);
+        assert_eq!(leased.pacing_rate(SET_AT, Rate::from_mbps(0.4)), Rate::from_mbps(0.4));
+        assert_eq!(leased.pacing_limit(Time::from_nanos(1_500_000_999)), Some(limit));
+        assert_eq!(leased.pacing_limit(leased.expires()), None);
+        assert_eq!(leased.pacing_rate(leased.expires(), Rate::from_mbps(25.0)), Rate::from_mbps(25.0));
+    }
+
+    #[test]
+    fn no_limit_stops_a_sender() {
+        // Two segments of 1500 bytes at 4000 bytes per second: 0.75 s, half a lease of 1.5 s.
+        assert_eq!(LEAST_PACING_RATE.transmission_time(lasthop_units::Bytes::new(2 * 1500)), Span::from_millis(750));
+        for bps in [1, 8, 31_999] {
+            let leased = Bound { max_pacing_rate: Rate::from_bps(bps), ..Bound::default() }.leased(SET_AT, LEASE);
+            assert_eq!(leased.pacing_limit(SET_AT), Some(LEAST_PACING_RATE), "{bps} bit/s");
+        }
+    }
+
+    #[test]
+    fn a_bound_is_written_with_its_rate_in_megabits_and_without_if_there_is_none() {
+        let json = |bound: Bound| serde_json::to_string(&bound).expect("plain numbers");
+        assert_eq!(json(Bound::at_most(48)), r#"{"min_segments":1,"max_segments":48}"#);
+        let paced = Bound { max_pacing_rate: Rate::from_mbps(0.44), ..Bound::at_most(2) };
+        assert_eq!(json(paced), r#"{"min_segments":1,"max_segments":2,"max_pacing_mbps":0.44}"#);
+        for bound in [Bound::at_most(48), paced] {
+            assert_eq!(serde_json::from_str::<Bound>(&json(bound)).expect("as written"), bound);
+        }
+        let wrong = r#"{"min_segments":1,"max_segments":2,"max_pacing_mbps":-1}"#;
+        assert!(serde_json::from_str::<Bound>(wrong).is_err());
+    }
+
+    #[test]
+    fn limits_print_as_one_would_say_them() {
+        assert_eq!(Bound::default().to_string(), "no limit");
+        assert_eq!(Bound::at_most(48).to_string(), "at most 48 segments");
+        assert_eq!(Bound { min_segments: 2, max_segments: 0, ..Bound::default() }.to_string(), "at least 2 segments");
+        assert_eq!(Bound { min_segments: 2, max_segments: 4, ..Bound::default() }.to_string(), "2 to 4 segments");
+        let paced = |bound| Bound { max_pacing_rate: Rate::from_mbps(0.44), ..bound }.to_string();
+        assert_eq!(paced(Bound::default()), "at most 0.44 Mb/s");
+        assert_eq!(paced(Bound::at_most(2)), "at most 2 segments, at most 0.44 Mb/s");
+    }
+
+    fn any_law() -> impl Strategy<Value = LawWindow> {
+        let segments = || prop_oneof![0..2000_u32, any::<u32>()];
+        (segments(), segments(), any::<bool>(), any::<bool>()).prop_map(
+            |(cwnd_segments, in_flight_segments, in_loss, force_retransmit)| LawWindow {
+                cwnd_segments,
+                in_flight_segments,
+                in_loss,
+                force_retransmit,
+            },
+        )
+    }
+
+    /// In whole bytes per second, up to 2^64 - 1 bit/s.
+    fn any_rate() -> impl Strategy<Value = Rate> {
+        prop_oneof![0..100_000_000_u64, 0..=u64::MAX / 8].prop_map(from_bytes_per_second)
+    }
+
+    proptest! {
+        #[test]
+        fn a_limited_window_lies_between_one_and_what_law_and_lower_limit_allow(
+            min_segments in prop_oneof![0..2000_u32, any::<u32>()],
+            max_segments in prop_oneof![0..2000_u32, any::<u32>()],
+            law in any_law(),
+        ) {
+            let limited = window(Bound { min_segments, max_segments, ..Bound::default() }, law);
+            prop_assert!(limited >= 1);
+            prop_assert!(limited <= law.cwnd_segments.max(min_segments).max(1));
+            if max_segments != 0 && !law.force_retransmit {
+                prop_assert!(limited <= max_segments);
+            }
+        }
+
+        #[test]
+        fn without_limits_or_past_the_lease_the_window_is_the_laws(
+            min_segments in 0..3000_u32, max_segments in 0..3000_u32, max_pacing_bps in any::<u64>(), late in any::<u64>(),
+            law in any_law(), rate in any_rate(),
+        ) {
+            let same = law.cwnd_segments.max(1);
+            prop_assert_eq!(window(Bound::default(), law), same);
+            prop_assert_eq!(window(Bound { min_segments: 1, max_segments: 0, ..Bound::default() }, law), same);
+            let leased = Bound { min_segments, max_segments, max_pacing_rate: Rate::from_bps(max_pacing_bps) }.leased(SET_AT, LEASE);
+            let after = leased.expires().saturating_add(Span::from_nanos(late));
+            prop_assert_eq!(leased.window(after, law), same);
+            prop_assert_eq!(leased.pacing_limit(after), None);
+            prop_assert_eq!(leased.pacing_rate(after, rate), rate);
+            let unpaced = Bound { max_pacing_rate: Rate::ZERO, ..leased.bound() }.leased(SET_AT, LEASE);
+            prop_assert_eq!(unpaced.pacing_rate(SET_AT, rate), rate);
+        }
+
+        #[test]
+        fn a_limited_pacing_rate_is_the_smaller_one_and_leaves_the_window_alone(
+            limit in any_rate(), rate in any_rate(), law in any_law(), late in any::<u64>(),
+        ) {
+            let leased = Bound { max_pacing_rate: limit, ..Bound::default() }.leased(SET_AT, LEASE);
+            let now = Time::from_nanos(late);
+            let limited = leased.pacing_rate(now, rate);
+            prop_assert!(limited <= rate);
+            match leased.pacing_limit(now) {
+                Some(in_force) => {
+                    prop_assert!(limit > Rate::ZERO && leased.holds(now));
+                    prop_assert_eq!(limited, rate.min(in_force));
+                    prop_assert_eq!(in_force, limit.max(LEAST_PACING_RATE));
+                }
+                None => prop_assert_eq!(limited, rate),
+            }
+            prop_assert_eq!(leased.window(now, law), law.cwnd_segments.max(1));
+            prop_assert_eq!(leased.bound().max_pacing_rate, limit);
+            prop_assert!(!leased.holds_back(now, law.cwnd_segments));
+        }
+    }
+}

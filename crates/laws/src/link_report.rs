@@ -1,0 +1,106 @@
+//! The last link of a client, its own, over which everything reaches it: what the client says of it, and what the law
+//! `lastlink` ([`crate::LawName::Lastlink`]) made of that.
+//!
+//! ```
+//! use lasthop_laws::{LinkReport, Choice, INFINITE_SSTHRESH, Law, LawName, Reported, Start, Window};
+//! use lasthop_units::{Probability, Rate, Span};
+//!
+//! // [wu] §3.2 for a link of 7 Mb/s, an RTT of 100 ms and segments of 1000 bytes: 7e6 * 0.1 / (8 * 1000) = 87.5
+//! let report = LinkReport {
+//!     bandwidth: Some(Rate::from_mbps(7.0)),
+//!     error_rate: Probability::new(0.005).ok(),
+//!     validity: Span::from_secs(64),
+//! };
+//! let mut choice = Choice::from(LawName::Lastlink);
+//! choice.parameters.set(LawName::Lastlink, "initial_max_segments", 0.0).expect("without a limit");
+//! let mut law = Law::new(choice, Start::default());
+//! let mut window = Window { cwnd_segments: 10, cwnd_count: 0, ssthresh_segments: INFINITE_SSTHRESH };
+//! let event = Reported { segment_bytes: 1000, rtt_us: 100_000, permitted: Reported::PERMIT_ALL, ..report.into() };
+//! law.on_reported(&event, &mut window);
+//! assert_eq!((window.cwnd_segments, window.ssthresh_segments), (87, 87));
+//! ```
+
+use lasthop_units::{Probability, Rate, Span};
+
+/// What a client says of its last link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinkReport {
+    /// How fast it carries IP packets towards the client. `None`: unknown.
+    pub bandwidth: Option<Rate>,
+    /// Which part of the packets it loses by errors, for good: after its own retransmissions. `None`: unknown.
+    pub error_rate: Option<Probability>,
+    /// For how long this holds, from when it is said.
+    pub validity: Span,
+}
+
+impl LinkReport {
+    /// Nothing is known any more: what was said before does not hold.
+    pub const RETRACTION: Self = Self { bandwidth: None, error_rate: None, validity: Span::ZERO };
+}
+
+/// The same as an event of a law, `struct lh_report` of `include/link_report.h`. The default says nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Reported {
+    /// When it arrived.
+    pub now_us: u64,
+    /// Bandwidth of the last link, counting IP bytes. 0: unknown.
+    pub bandwidth_kbps: u32,
+    /// Packet error rate of the last link, in millionths. [`Self::ERROR_UNKNOWN`]: unknown.
+    pub error_ppm: u32,
+    /// For how long it counts, from now on.
+    pub valid_s: u32,
+    /// Payload of a full segment of this connection: L_segment of [wu].
+    pub segment_bytes: u32,
+    /// Smoothed RTT, so far that of the handshake. 0: none yet.
+    pub rtt_us: u32,
+    /// Segments with data sent so far. 0: the initial window can still be chosen.
+    pub segments_sent: u32,
+    /// [`Self::PERMIT_MAX`] and the others, or-ed.
+    pub permitted: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+impl Reported {
+    /// Nothing is said of the error rate.
+    pub const ERROR_UNKNOWN: u32 = u32::MAX;
+    /// The server permits Max Cwnd Tuning.
+    pub const PERMIT_MAX: u32 = 1;
+    /// The server permits Initial Cwnd & SSThresh Tuning. Not to be set where segments of the handshake were lost so that
+    /// the window has to begin with one segment (RFC 5681 §3.1).
+    pub const PERMIT_INITIAL: u32 = 2;
+    /// The server permits the packet error rate heuristic.
+    pub const PERMIT_ERRORS: u32 = 4;
+    /// All three.
+    pub const PERMIT_ALL: u32 = 7;
+}
+
+impl Default for Reported {
+    fn default() -> Self {
+        Self {
+            now_us: 0,
+            bandwidth_kbps: 0,
+            error_ppm: Self::ERROR_UNKNOWN,
+            valid_s: 0,
+            segment_bytes: 0,
+            rtt_us: 0,
+            segments_sent: 0,
+            permitted: 0,
+            reserved: 0,
+        }
+    }
+}
+
+impl From<LinkReport> for Reported {
+    /// The numbers rounded down, but for what the arithmetic of floats has lost. A bandwidth below 1 kb/s is none.
+    fn from(report: LinkReport) -> Self {
+        let kbps = report.bandwidth.map_or(0, |rate| rate.as_bps() / 1000);
+        Self {
+            bandwidth_kbps: u32::try_from(kbps).unwrap_or(u32::MAX),
+            error_ppm: report.error_rate.map_or(Self::ERROR_UNKNOWN, |rate| (rate.get() * 1e6 + 1e-6) as u32),
+            valid_s: u32::try_from(report.validity.as_nanos() / 1_000_000_000).unwrap_or(u32::MAX),
+            ..Self::default()
+        }
+    }
+}

@@ -1,0 +1,635 @@
+//! What peers tell each other, on the wire: one UDP datagram of 44 bytes, 16 more from the policy `lasthop`, and
+//! 16 more with a group key, every 0.3 s or less often ([`crate::cadence`]).
+//!
+//! All numbers big-endian.
+//!
+//! | offset | bytes | field | |
+//! | --- | --- | --- | --- |
+//! | 0 | 4 | magic | `LHOP` (4c 48 4f 50) |
+//! | 4 | 1 | version | 2 |
+//! | 5 | 1 | flags | bit 0: a tag follows; bit 1: controlling; bit 2: congested; bit 3: extended; bit 4: released; bit 5: harmed; bit 6: careful; bit 7: waiting |
+//! | 6 | 2 | busy_flows | connections that are sending |
+//! | 8 | 8 | sender | random, chosen at each start |
+//! | 16 | 8 | timestamp_ns | wall clock, ns since 1970-01-01 UTC; rises with every beacon of a sender |
+//! | 24 | 4 | srtt_us | smoothed RTT; 0: not known |
+//! | 28 | 4 | min_rtt_us | lowest RTT; 0: not known |
+//! | 32 | 8 | group | which access point, as [`GroupId`] |
+//! | 40 | 4 | interval_ms | the next beacon is due after this |
+//! | 44 | 4 | common_rate | extended: bytes of payload per second that each host may send; 0: does not control |
+//! | 48 | 4 | delivered | extended: bytes of payload per second that the sender gets |
+//! | 52 | 4 | excess_us | extended: RTT − lowest RTT, the mean over the sender's busy connections, and 1; 0: not known |
+//! | 56 | 4 | free | extended: bytes of payload per second that the sender got while nothing was controlled; 0: not known |
+//! | 44 or 60 | 16 | tag | with a group key: HMAC-SHA-256 of all before it, its first 16 bytes |
+//!
+//! Hosts are extended that have anything to say there: those with the policy `lasthop`. Bits 4 and 5 come with them only.
+//!
+//! Only beacons of the receiver's own group are heard: several access points on one network do not mix.
+//!
+//! With a group key a beacon is heard only if its tag is right, its timestamp lies within [`Receiver::WINDOW`] of the
+//! receiver's wall clock, and is above the last of the same sender. What a sender's last was is remembered until
+//! anything not above it would be too old anyway, so no recording is ever heard twice by one [`Receiver`]; a new one
+//! remembers nobody. Without a key none of this is checked: whoever may forge needs no recording, and honest hosts with a
+//! wrong clock should be counted.
+//!
+//! Version 1 had neither group nor interval; it is not heard any more.
+//!
+//! What a lying peer can do at worst: docs/models/beacon.md.
+
+use crate::group::GroupId;
+use crate::{PeerId, Reject, Report};
+use hmac::{Hmac, KeyInit, Mac};
+use lasthop_units::{Rate, Span};
+use sha2::Sha256;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Between two beacons of a host (hayakawa: "broadcasted by the UDP every 0.3 seconds"), where there are few hosts.
+pub const INTERVAL: Span = Span::from_millis(300);
+/// The version that is sent and heard.
+pub const VERSION: u8 = 2;
+/// Bytes of a beacon that is neither extended nor authenticated.
+pub const PLAIN_BYTES: usize = 44;
+/// What the policy `lasthop` adds, in bytes.
+pub const EXTENSION_BYTES: usize = 16;
+/// The longest beacon, in bytes: extended, and with a group key.
+pub const LONGEST_BYTES: usize = PLAIN_BYTES + EXTENSION_BYTES + TAG_BYTES;
+
+const TAG_BYTES: usize = 16; // RFC 2104 §5: at least half of the hash, at least 80 bits
+const MAGIC: [u8; 4] = *b"LHOP";
+const FLAG_AUTHENTICATED: u8 = 1;
+const FLAG_CONTROLLING: u8 = 2;
+const FLAG_CONGESTED: u8 = 4;
+const FLAG_EXTENDED: u8 = 8;
+const FLAG_RELEASED: u8 = 16;
+const FLAG_HARMED: u8 = 32;
+const FLAG_CAREFUL: u8 = 64;
+const FLAG_WAITING: u8 = 128;
+const ONLY_EXTENDED: u8 = FLAG_RELEASED | FLAG_HARMED | FLAG_CAREFUL;
+
+/// What one beacon says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beacon {
+    /// Who says it.
+    pub sender: PeerId,
+    /// When, on the sender's wall clock: ns since 1970-01-01 UTC. Rises with every beacon of a sender.
+    pub timestamp_ns: u64,
+    /// Behind which access point.
+    pub group: GroupId,
+    /// When the next one is due. Travels in whole milliseconds, up to 49 days.
+    pub interval: Span,
+    /// What. RTTs travel in whole microseconds (rounded up, so that known stays known), up to 71 minutes; rates in whole bytes
+    /// per second, up to 34 Gb/s; what the RTT lies above the lowest rounded down.
+    pub report: Report,
+}
+
+/// A secret that all hosts of a group share.
+#[derive(Clone)]
+pub struct GroupKey(Hmac<Sha256>);
+
+/// A group key that is too short to be one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a group key of {length} bytes is too short: it must have {} or more", GroupKey::SHORTEST)]
+pub struct KeyError {
+    /// The length that was given, in bytes.
+    pub length: usize,
+}
+
+/// Decodes the beacons of its group, and with a group key hears none of them twice.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    group: GroupId,
+    key: Option<GroupKey>,
+    last_timestamps: BTreeMap<PeerId, u64>,
+}
+
+impl GroupKey {
+    /// The shortest key that is accepted, in bytes.
+    pub const SHORTEST: usize = 16;
+
+    /// The key with these bytes.
+    ///
+    /// # Errors
+    /// If there are fewer than [`Self::SHORTEST`].
+    pub fn new(secret: &[u8]) -> Result<Self, KeyError> {
+        if secret.len() < Self::SHORTEST {
+            return Err(KeyError { length: secret.len() });
+        }
+        Ok(Self(Hmac::new_from_slice(secret).expect("HMAC takes keys of any length")))
+    }
+
+    fn mac(&self, message: &[u8]) -> Hmac<Sha256> {
+        let mut mac = self.0.clone();
+        mac.update(message);
+        mac
+    }
+}
+
+impl fmt::Debug for GroupKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("GroupKey(secret)")
+    }
+}
+
+impl Beacon {
+    /// The datagram, from [`PLAIN_BYTES`] to [`LONGEST_BYTES`] long.
+    pub fn encode(&self, key: Option<&GroupKey>) -> Vec<u8> {
+        let Report {
+            busy_flows,
+            waiting,
+            srtt,
+            min_rtt,
+            controlling,
+            congested,
+            common_rate,
+            delivered,
+            excess,
+            free,
+            released,
+            harmed,
+            careful,
+        } = self.report;
+        let extended = self.report.is_extended();
+        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+        let flags = flag(key.is_some(), FLAG_AUTHENTICATED)
+            | flag(controlling, FLAG_CONTROLLING)
+            | flag(congested, FLAG_CONGESTED)
+            | flag(extended, FLAG_EXTENDED)
+            | flag(released, FLAG_RELEASED)
+            | flag(harmed, FLAG_HARMED)
+            | flag(careful, FLAG_CAREFUL)
+            | flag(waiting, FLAG_WAITING);
+        let mut datagram = Vec::with_capacity(LONGEST_BYTES);
+        datagram.extend_from_slice(&MAGIC);
+        datagram.extend_from_slice(&[VERSION, flags]);
+        datagram.extend_from_slice(&busy_flows.to_be_bytes());
+        datagram.extend_from_slice(&self.sender.0.to_be_bytes());
+        datagram.extend_from_slice(&self.timestamp_ns.to_be_bytes());
+        datagram.extend_from_slice(&microseconds(srtt).to_be_bytes());
+        datagram.extend_from_slice(&microseconds(min_rtt).to_be_bytes());
+        datagram.extend_from_slice(&self.group.0.to_be_bytes());
+        let interval_ms = u32::try_from(self.interval.as_millis()).unwrap_or(u32::MAX);
+        datagram.extend_from_slice(&interval_ms.to_be_bytes());
+        if extended {
+            let excess_us =
+                excess.map_or(0, |excess| u32::try_from(excess.as_micros()).unwrap_or(u32::MAX).saturating_add(1));
+            for number in
+                [bytes_per_second(common_rate), bytes_per_second(delivered), excess_us, bytes_per_second(free)]
+            {
+                datagram.extend_from_slice(&number.to_be_bytes());
+            }
+        }
+        if let Some(key) = key {
+            let tag = key.mac(&datagram).finalize().into_bytes();
+            datagram.extend_from_slice(&tag[..TAG_BYTES]);
+        }
+        datagram
+    }
+
+    /// Reads a datagram, and with a key checks its tag. Its age and its group are not checked here: see
+    /// [`Receiver`].
+    ///
+    /// # Errors
+    /// Why it is no beacon of the key's holders. No bytes make this panic.
+    pub fn decode(datagram: &[u8], key: Option<&GroupKey>) -> Result<Self, Reject> {
+        if datagram.get(..4).ok_or(Reject::Length)? != MAGIC {
+            return Err(Reject::Magic);
+        }
+        let Some(&[version, flags]) = datagram.get(4..6) else {
+            return Err(Reject::Length);
+        };
+        if version != VERSION {
+            return Err(Reject::Version);
+        }
+        let extended = flags & FLAG_EXTENDED != 0;
+        if !extended && flags & ONLY_EXTENDED != 0 {
+            return Err(Reject::Flags);
+        }
+        let authenticated = flags & FLAG_AUTHENTICATED != 0;
+        let message_bytes = PLAIN_BYTES + if extended { EXTENSION_BYTES } else { 0 };
+        if datagram.len() != message_bytes + if authenticated { TAG_BYTES } else { 0 } {
+            return Err(Reject::Length);
+        }
+        let (message, tag) = datagram.split_at(message_bytes);
+        let extension = |at| if extended { u32::from_be_bytes(field(message, at)) } else { 0 };
+        match (key, authenticated) {
+            (None, false) => {}
+            (None, true) => return Err(Reject::NoKey),
+            (Some(_), false) => return Err(Reject::Unauthenticated),
+            (Some(key), true) => key.mac(message).verify_truncated_left(tag).map_err(|_| Reject::Tag)?,
+        }
+        let beacon = Self {
+            sender: PeerId(u64::from_be_bytes(field(message, 8))),
+            timestamp_ns: u64::from_be_bytes(field(message, 16)),
+            group: GroupId(u64::from_be_bytes(field(message, 32))),
+            interval: Span::from_millis(u32::from_be_bytes(field(message, 40)).into()),
+            report: Report {
+                busy_flows: u16::from_be_bytes(field(message, 6)),
+                srtt: span(u32::from_be_bytes(field(message, 24))),
+                min_rtt: span(u32::from_be_bytes(field(message, 28))),
+                controlling: flags & FLAG_CONTROLLING != 0,
+                congested: flags & FLAG_CONGESTED != 0,
+                common_rate: rate(extension(44)),
+                delivered: rate(extension(48)),
+                excess: extension(52).checked_sub(1).map(|us| Span::from_micros(us.into())),
+                free: rate(extension(56)),
+                released: flags & FLAG_RELEASED != 0,
+                harmed: flags & FLAG_HARMED != 0,
+                careful: flags & FLAG_CAREFUL != 0,
+                waiting: flags & FLAG_WAITING != 0,
+            },
+        };
+        // There is one way to say a thing: who has nothing to add says nothing.
+        if beacon.report.is_extended() == extended { Ok(beacon) } else { Err(Reject::Flags) }
+    }
+}
+
+impl Receiver {
+    /// With a group key, a beacon's timestamp may lie this far from the receiver's wall clock, either way.
+    pub const WINDOW: Span = Span::from_secs(30);
+    /// With a group key, so many senders are remembered; more are not heard until old ones are forgotten.
+    pub const SENDERS: usize = 4096;
+
+    /// Hears the group's hosts that have this key; without a key, everyone of the group who sends without one.
+    pub const fn new(group: GroupId, key: Option<GroupKey>) -> Self {
+        Self { group, key, last_timestamps: BTreeMap::new() }
+    }
+
+    /// The group key.
+    pub const fn key(&self) -> Option<&GroupKey> {
+        self.key.as_ref()
+    }
+
+    /// The group that is heard.
+    pub const fn group(&self) -> GroupId {
+        self.group
+    }
+
+    /// Hears another group from now on. Recordings of senders that were heard before are not heard there either.
+    pub const fn set_group(&mut self, group: GroupId) {
+        self.group = group;
+    }
+
+    /// Takes a datagram; `wall_now_ns` is the wall clock, ns since 1970-01-01 UTC.
+    ///
+    /// # Errors
+    /// Why it is not heard. No bytes make this panic.
+    pub fn on_datagram(&mut self, wall_now_ns: u64, datagram: &[u8]) -> Result<Beacon, Reject> {
+        let beacon = Beacon::decode(datagram, self.key.as_ref())?;
+        if self.key.is_some() {
+            self.check_age(wall_now_ns, &beacon)?;
+        }
+        // After the age, so that what was heard in another group cannot be replayed in this one.
+        if beacon.group == self.group { Ok(beacon) } else { Err(Reject::Group) }
+    }
+
+    fn check_age(&mut self, wall_now_ns: u64, beacon: &Beacon) -> Result<(), Reject> {
+        let window_ns = Self::WINDOW.as_nanos();
+        if beacon.timestamp_ns.abs_diff(wall_now_ns) > window_ns {
+            return Err(Reject::Stale);
+        }
+        match self.last_timestamps.get_mut(&beacon.sender) {
+            Some(last) if beacon.timestamp_ns <= *last => return Err(Reject::Replay),
+            Some(last) => *last = beacon.timestamp_ns,
+            None => {
+                if self.last_timestamps.len() >= Self::SENDERS {
+                    // Whoever is forgotten here could only be replayed with timestamps that are too old by now.
+                    self.last_timestamps.retain(|_, last| last.saturating_add(window_ns) >= wall_now_ns);
+                }
+                if self.last_timestamps.len() >= Self::SENDERS {
+                    return Err(Reject::Identities);
+                }
+                self.last_timestamps.insert(beacon.sender, beacon.timestamp_ns);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of a field; `at` lies within a message whose length has been checked.
+fn field<const N: usize>(message: &[u8], at: usize) -> [u8; N] {
+    message[at..at + N].try_into().expect("a slice of N bytes has N bytes")
+}
+
+fn microseconds(rtt: Option<Span>) -> u32 {
+    rtt.map_or(0, |rtt| u32::try_from(rtt.as_nanos().div_ceil(1000).max(1)).unwrap_or(u32::MAX))
+}
+
+impl Report {
+    /// It says something of the policy `lasthop`.
+    fn is_extended(&self) -> bool {
+        let Self { common_rate, delivered, excess, free, released, harmed, careful, .. } = *self;
+        [common_rate, delivered, free].into_iter().any(|rate| bytes_per_second(rate) > 0)
+            || excess.is_some()
+            || released
+            || harmed
+            || careful
+    }
+}
+
+fn bytes_per_second(rate: Rate) -> u32 {
+    u32::try_from(rate.as_bps() / 8).unwrap_or(u32::MAX)
+}
+
+fn rate(bytes_per_second: u32) -> Rate {
+    Rate::from_bps(u64::from(bytes_per_second) * 8)
+}
+
+fn span(microseconds: u32) -> Option<Span> {
+    (microseconds != 0).then(|| Span::from_micros(microseconds.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const NOW_NS: u64 = 1_800_000_000_000_000_000;
+    const SECOND: u64 = 1_000_000_000;
+    const OURS: GroupId = GroupId(0xabcd);
+
+    fn key(secret: &[u8]) -> GroupKey {
+        GroupKey::new(secret).expect("long enough")
+    }
+
+    fn ours() -> GroupKey {
+        key(b"sixteen bytes or more")
+    }
+
+    fn beacon(sender: u64, timestamp_ns: u64) -> Beacon {
+        Beacon {
+            sender: PeerId(sender),
+            timestamp_ns,
+            group: OURS,
+            interval: Span::from_millis(300),
+            report: Report {
+                busy_flows: 2,
+                waiting: true,
+                srtt: Some(Span::from_millis(700)),
+                min_rtt: Some(Span::from_millis(256)),
+                controlling: true,
+                congested: false,
+                common_rate: Rate::from_mbps(2.4),
+                delivered: Rate::from_bps(8),
+                excess: Some(Span::from_micros(258)),
+                free: Rate::from_mbps(0.8),
+                released: false,
+                harmed: true,
+                careful: true,
+            },
+        }
+    }
+
+    #[test]
+    fn the_layout_is_that_of_the_table() {
+        #[rustfmt::skip]
+        let expected = [
+            0x4c, 0x48, 0x4f, 0x50, // LHOP
+            2, 234,                 // version 2, controlling, extended, harmed, careful, waiting
+            0, 2,                   // busy_flows
+            0, 0, 0, 0, 0, 0, 1, 2, // sender 258
+            0, 0, 0, 0, 0, 0, 0, 9, // timestamp
+            0x00, 0x0a, 0xae, 0x60, // 700,000 us = 0xaae60
+            0x00, 0x03, 0xe8, 0x00, // 256,000 us = 0x3e800
+            0, 0, 0, 0, 0, 0, 0xab, 0xcd, // group 0xabcd
+            0x00, 0x00, 0x01, 0x2c, // 300 ms = 0x12c
+            0x00, 0x04, 0x93, 0xe0, // 2.4 Mb/s = 300,000 B/s = 0x493e0
+            0, 0, 0, 1,             // 8 bit/s
+            0, 0, 1, 3,             // 258 us, and 1
+            0x00, 0x01, 0x86, 0xa0, // 0.8 Mb/s = 100,000 B/s = 0x186a0
+        ];
+        assert_eq!(beacon(258, 9).encode(None), expected);
+    }
+
+    #[test]
+    fn whoever_has_nothing_to_add_sends_the_short_one() {
+        let of_old = Report { busy_flows: 2, waiting: true, controlling: true, ..Report::default() };
+        let short = Beacon { report: of_old, ..beacon(1, 2) }.encode(None);
+        assert_eq!((short.len(), short[5]), (PLAIN_BYTES, FLAG_CONTROLLING | FLAG_WAITING));
+        assert_eq!(Beacon::decode(&short, None).map(|beacon| beacon.report), Ok(of_old));
+        assert_eq!(beacon(1, 2).encode(Some(&ours())).len(), LONGEST_BYTES);
+    }
+
+    #[test]
+    fn the_tag_is_the_first_half_of_hmac_sha_256() {
+        // RFC 4231 §4.7, test case 6: a key of 131 bytes of 0xaa.
+        let mac = key(&[0xaa; 131]).mac(b"Test Using Larger Than Block-Size Key - Hash Key First");
+        let tag = mac.finalize().into_bytes();
+        assert_eq!(
+            tag[..TAG_BYTES],
+            [0x60, 0xe4, 0x31, 0x59, 0x1e, 0xe0, 0xb6, 0x7f, 0x0d, 0x8a, 0x26, 0xaa, 0xcb, 0xf5, 0xb7, 0x7f]
+        );
+        let datagram = beacon(1, NOW_NS).encode(Some(&ours()));
+        assert_eq!(datagram.len(), LONGEST_BYTES);
+        let (message, tag) = datagram.split_at(LONGEST_BYTES - TAG_BYTES);
+        assert_eq!(*tag, ours().mac(message).finalize().into_bytes()[..TAG_BYTES]);
+    }
+
+    #[test]
+    fn each_way_of_being_wrong_has_its_cause() {
+        let plain = beacon(1, NOW_NS).encode(None);
+        let authenticated = beacon(1, NOW_NS).encode(Some(&ours()));
+        let changed = |at: usize, to: u8| {
+            let mut datagram = plain.clone();
+            datagram[at] = to;
+            datagram
+        };
+        assert_eq!(Beacon::decode(&[], None), Err(Reject::Length));
+        assert_eq!(Beacon::decode(b"LHOP", None), Err(Reject::Length));
+        assert_eq!(Beacon::decode(&plain[..55], None), Err(Reject::Length));
+        assert_eq!(Beacon::decode(&[plain.clone(), vec![0]].concat(), None), Err(Reject::Length));
+        assert_eq!(Beacon::decode(b"GET / HTTP/1.1", None), Err(Reject::Magic));
+        assert_eq!(Beacon::decode(&changed(4, 1), None), Err(Reject::Version));
+        assert_eq!(Beacon::decode(&changed(5, 64), None), Err(Reject::Flags));
+        assert_eq!(Beacon::decode(&changed(5, FLAG_HARMED), None), Err(Reject::Flags)); // only with the extension
+        assert_eq!(Beacon::decode(&changed(5, 0), None), Err(Reject::Length));
+        assert_eq!(Beacon::decode(&authenticated, None), Err(Reject::NoKey));
+        assert_eq!(Beacon::decode(&plain, Some(&ours())), Err(Reject::Unauthenticated));
+        assert_eq!(Beacon::decode(&authenticated, Some(&key(b"another key, sixteen"))), Err(Reject::Tag));
+    }
+
+    #[test]
+    fn a_recording_is_not_heard() {
+        let mut receiver = Receiver::new(OURS, Some(ours()));
+        let first = beacon(1, NOW_NS).encode(Some(&ours()));
+        let second = beacon(1, NOW_NS + 1).encode(Some(&ours()));
+        assert!(receiver.on_datagram(NOW_NS, &first).is_ok());
+        assert_eq!(receiver.on_datagram(NOW_NS, &first), Err(Reject::Replay));
+        assert!(receiver.on_datagram(NOW_NS, &second).is_ok());
+        assert_eq!(receiver.on_datagram(NOW_NS, &first), Err(Reject::Replay));
+        assert!(receiver.on_datagram(NOW_NS, &beacon(2, NOW_NS).encode(Some(&ours()))).is_ok());
+    }
+
+    #[test]
+    fn a_timestamp_may_lie_thirty_seconds_from_now_and_no_more() {
+        let heard = |timestamp_ns| {
+            let mut receiver = Receiver::new(OURS, Some(ours()));
+            receiver.on_datagram(NOW_NS, &beacon(1, timestamp_ns).encode(Some(&ours()))).map(|beacon| beacon.sender)
+        };
+        assert_eq!(heard(NOW_NS - 30 * SECOND), Ok(PeerId(1)));
+        assert_eq!(heard(NOW_NS + 30 * SECOND), Ok(PeerId(1)));
+        assert_eq!(heard(NOW_NS - 30 * SECOND - 1), Err(Reject::Stale));
+        assert_eq!(heard(NOW_NS + 30 * SECOND + 1), Err(Reject::Stale));
+    }
+
+    #[test]
+    fn without_a_key_a_wrong_clock_does_not_matter() {
+        let mut receiver = Receiver::new(OURS, None);
+        for timestamp_ns in [0, u64::MAX, NOW_NS, NOW_NS] {
+            assert!(receiver.on_datagram(NOW_NS, &beacon(1, timestamp_ns).encode(None)).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_sender_is_remembered_until_its_recordings_are_too_old() {
+        let mut receiver = Receiver::new(OURS, Some(ours()));
+        let group = ours();
+        // One sender whose clock is 30 s ahead, and others that fill the memory.
+        let ahead = beacon(0, NOW_NS + 30 * SECOND).encode(Some(&group));
+        assert!(receiver.on_datagram(NOW_NS, &ahead).is_ok());
+        for sender in 1..Receiver::SENDERS as u64 {
+            assert!(receiver.on_datagram(NOW_NS, &beacon(sender, NOW_NS).encode(Some(&group))).is_ok());
+        }
+        let one_more = |receiver: &mut Receiver, at_ns: u64| {
+            receiver.on_datagram(at_ns, &beacon(u64::MAX, at_ns).encode(Some(&group))).map(|_| ())
+        };
+        // 30 s later a recording of the others would still be heard if they were forgotten: so they are not.
+        assert_eq!(one_more(&mut receiver, NOW_NS + 30 * SECOND), Err(Reject::Identities));
+        assert_eq!(one_more(&mut receiver, NOW_NS + 30 * SECOND + 1), Ok(()));
+        // The one ahead can be replayed for 60 s, and is remembered for as long.
+        assert_eq!(receiver.on_datagram(NOW_NS + 60 * SECOND, &ahead), Err(Reject::Replay));
+        assert_eq!(receiver.on_datagram(NOW_NS + 60 * SECOND + 1, &ahead), Err(Reject::Stale));
+    }
+
+    #[test]
+    fn a_short_key_is_refused_and_no_key_is_printed() {
+        assert_eq!(
+            GroupKey::new(b"short").expect_err("five bytes").to_string(),
+            "a group key of 5 bytes is too short: it must have 16 or more"
+        );
+        assert_eq!(format!("{:?}", Receiver::new(OURS, Some(ours())).key()), "Some(GroupKey(secret))");
+    }
+
+    #[test]
+    fn rtts_are_rounded_up_to_whole_microseconds_and_end_at_71_minutes() {
+        let sent = |rtt| {
+            let report = Report { srtt: rtt, ..Report::default() };
+            let beacon = Beacon { report, ..beacon(1, 1) };
+            Beacon::decode(&beacon.encode(None), None).expect("a beacon").report.srtt
+        };
+        assert_eq!(sent(None), None);
+        assert_eq!(sent(Some(Span::ZERO)), Some(Span::from_micros(1)));
+        assert_eq!(sent(Some(Span::from_nanos(1_001))), Some(Span::from_micros(2)));
+        assert_eq!(sent(Some(Span::from_secs(4295))), Some(Span::from_micros(4_294_967_295)));
+    }
+
+    #[test]
+    fn an_interval_travels_in_milliseconds_up_to_49_days() {
+        let sent = |interval| {
+            let beacon = Beacon { interval, ..beacon(1, 1) };
+            Beacon::decode(&beacon.encode(None), None).expect("a beacon").interval
+        };
+        assert_eq!(sent(Span::ZERO), Span::ZERO);
+        assert_eq!(sent(Span::from_micros(300_999)), Span::from_millis(300));
+        assert_eq!(sent(Span::MAX), Span::from_millis(4_294_967_295));
+    }
+
+    #[test]
+    fn beacons_of_another_group_are_not_heard() {
+        for key in [None, Some(ours())] {
+            let mut receiver = Receiver::new(GroupId(1), key.clone());
+            let at_1 = Beacon { group: GroupId(1), ..beacon(1, NOW_NS) }.encode(key.as_ref());
+            let at_2 = Beacon { group: GroupId(2), ..beacon(1, NOW_NS + 1) }.encode(key.as_ref());
+            assert!(receiver.on_datagram(NOW_NS, &at_1).is_ok());
+            assert_eq!(receiver.on_datagram(NOW_NS, &at_2), Err(Reject::Group));
+            receiver.set_group(GroupId(2));
+            // With a key it was heard before, though not believed: it is a recording now.
+            let expected = if key.is_some() { Err(Reject::Replay) } else { Ok(GroupId(2)) };
+            assert_eq!(receiver.on_datagram(NOW_NS, &at_2).map(|beacon| beacon.group), expected);
+            let next = Beacon { group: GroupId(2), ..beacon(1, NOW_NS + 2) }.encode(key.as_ref());
+            assert_eq!(receiver.on_datagram(NOW_NS, &next).map(|beacon| beacon.group), Ok(GroupId(2)));
+        }
+    }
+
+    /// Half of them of hosts that have nothing to say of the policy `lasthop`: the short ones.
+    fn any_beacon() -> impl Strategy<Value = Beacon> {
+        let rtt = || any::<u32>().prop_map(span);
+        let rate = || any::<u32>().prop_map(super::rate);
+        let excess = proptest::option::of((0..u32::MAX).prop_map(|us| Span::from_micros(us.into())));
+        let nothing = Just((Rate::ZERO, Rate::ZERO, None, Rate::ZERO, (false, false, false)));
+        let ours = prop_oneof![nothing, (rate(), rate(), excess, rate(), any::<(bool, bool, bool)>())];
+        let whence = (any::<u64>(), any::<u64>(), any::<u64>(), any::<u32>());
+        (whence, any::<(u16, bool)>(), rtt(), rtt(), any::<bool>(), any::<bool>(), ours).prop_map(
+            |(
+                (sender, timestamp_ns, group, interval_ms),
+                (busy_flows, waiting),
+                srtt,
+                min_rtt,
+                controlling,
+                congested,
+                ours,
+            )| {
+                Beacon {
+                    sender: PeerId(sender),
+                    timestamp_ns,
+                    group: GroupId(group),
+                    interval: Span::from_millis(interval_ms.into()),
+                    report: Report {
+                        busy_flows,
+                        waiting,
+                        srtt,
+                        min_rtt,
+                        controlling,
+                        congested,
+                        common_rate: ours.0,
+                        delivered: ours.1,
+                        excess: ours.2,
+                        free: ours.3,
+                        released: ours.4.0,
+                        harmed: ours.4.1,
+                        careful: ours.4.2,
+                    },
+                }
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_sent_is_what_is_heard(beacon in any_beacon()) {
+            prop_assert_eq!(Beacon::decode(&beacon.encode(None), None), Ok(beacon));
+            prop_assert_eq!(Beacon::decode(&beacon.encode(Some(&ours())), Some(&ours())), Ok(beacon));
+        }
+
+        #[test]
+        fn no_bytes_make_the_decoder_panic_and_there_is_one_way_to_say_what_is_heard(
+            beacon in any_beacon(),
+            changes in proptest::collection::vec((0..LONGEST_BYTES, any::<u8>()), 0..8),
+            noise in proptest::collection::vec(any::<u8>(), 0..80),
+            length in proptest::option::of(0..80_usize),
+        ) {
+            for key in [None, Some(ours())] {
+                let mut almost = beacon.encode(key.as_ref());
+                almost.resize(length.unwrap_or(almost.len()), 0);
+                for (at, to) in &changes {
+                    if let Some(byte) = almost.get_mut(*at) {
+                        *byte = *to;
+                    }
+                }
+                if let Ok(heard) = Beacon::decode(&almost, key.as_ref()) {
+                    prop_assert_eq!(heard.encode(key.as_ref()), almost.clone());
+                }
+                let mut receiver = Receiver::new(OURS, key);
+                let _ = receiver.on_datagram(NOW_NS, &noise);
+                let _ = receiver.on_datagram(NOW_NS, &almost);
+            }
+        }
+
+        #[test]
+        fn with_a_key_no_bit_can_be_flipped(beacon in any_beacon(), bit in any::<proptest::sample::Index>()) {
+            let mut datagram = beacon.encode(Some(&ours()));
+            let bit = bit.index(datagram.len() * 8);
+            datagram[bit / 8] ^= 1 << (bit % 8);
+            prop_assert!(Beacon::decode(&datagram, Some(&ours())).is_err());
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Which connections count as *busy*: sending now, and so entitled to a part of the host's share.
+//!
+//! A connection is busy if it has something to send (unsent bytes, or segments in flight) **and** has made progress
+//! (bytes newly acknowledged, or it has only just been met, or had nothing to send) within the last second or two
+//! smoothed RTTs, whichever is longer. The RTT is in the rule because behind a congested access point RTTs of ten seconds
+//! occur, and a connection that waits for such an ACK is very much sending: also for the first one after a pause.
+//!
+//! *What it leaves out*: how much is sent. A connection with a keystroke in flight at the tick counts as one.
+
+use lasthop_units::{Bytes, Span, Time};
+
+/// Remembers one connection's progress.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Activity {
+    progress: Option<(Time, Bytes)>,
+}
+
+/// What is looked at, once per tick.
+#[derive(Clone, Copy, Debug)]
+pub struct ActivitySample {
+    /// When.
+    pub now: Time,
+    /// Bytes acknowledged since the connection began.
+    pub acked: Bytes,
+    /// Segments sent and not acknowledged.
+    pub in_flight_segments: u32,
+    /// Bytes that the application has written and that have not been sent.
+    pub unsent: Bytes,
+    /// Smoothed RTT.
+    pub srtt: Option<Span>,
+}
+
+impl Activity {
+    /// A connection without progress stays busy for at least this long.
+    pub const PATIENCE: Span = Span::from_secs(1);
+
+    /// Takes a sample; whether the connection is busy.
+    pub fn on_sample(&mut self, sample: ActivitySample) -> bool {
+        let has_something_to_send = sample.in_flight_segments > 0 || sample.unsent > Bytes::ZERO;
+        let since = match self.progress {
+            Some((since, acked)) if acked == sample.acked && has_something_to_send => since,
+            _ => {
+                self.progress = Some((sample.now, sample.acked));
+                sample.now
+            }
+        };
+        let two_rtts = Span::from_nanos(sample.srtt.unwrap_or(Span::ZERO).as_nanos().saturating_mul(2));
+        has_something_to_send && sample.now.saturating_since(since) <= two_rtts.max(Self::PATIENCE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(milliseconds: u64, acked: u64, in_flight_segments: u32, srtt: Span) -> ActivitySample {
+        ActivitySample {
+            now: Time::ZERO + Span::from_millis(milliseconds),
+            acked: Bytes::new(acked),
+            in_flight_segments,
+            unsent: Bytes::ZERO,
+            srtt: Some(srtt),
+        }
+    }
+
+    #[test]
+    fn a_connection_with_nothing_to_send_is_idle() {
+        let mut activity = Activity::default();
+        assert!(activity.on_sample(sample(0, 1000, 1, Span::from_millis(5))));
+        assert!(!activity.on_sample(sample(500, 2000, 0, Span::from_millis(5))));
+        assert!(
+            activity.on_sample(ActivitySample { unsent: Bytes::new(1), ..sample(1000, 2000, 0, Span::from_millis(5)) })
+        );
+    }
+
+    #[test]
+    fn a_stalled_connection_is_idle_after_a_second() {
+        let mut activity = Activity::default();
+        let rtt = Span::from_millis(5);
+        assert!(activity.on_sample(sample(0, 1000, 9, rtt)));
+        assert!(activity.on_sample(sample(1000, 1000, 9, rtt)));
+        assert!(!activity.on_sample(sample(1001, 1000, 9, rtt)));
+        assert!(activity.on_sample(sample(1500, 1001, 9, rtt)));
+    }
+
+    #[test]
+    fn one_that_sends_again_after_a_pause_is_busy_before_its_first_ack() {
+        let mut activity = Activity::default();
+        let rtt = Span::from_secs(3);
+        assert!(activity.on_sample(sample(0, 1000, 9, rtt)));
+        assert!(!activity.on_sample(sample(500, 9000, 0, rtt)));
+        assert!(!activity.on_sample(sample(20_000, 9000, 0, rtt)));
+        assert!(activity.on_sample(sample(20_500, 9000, 9, rtt)));
+        // Two RTTs after it was seen with nothing to send, patience ends.
+        assert!(activity.on_sample(sample(26_000, 9000, 9, rtt)));
+        assert!(!activity.on_sample(sample(26_001, 9000, 9, rtt)));
+    }
+
+    #[test]
+    fn one_that_waits_for_an_ack_of_twelve_seconds_is_not_stalled() {
+        let mut activity = Activity::default();
+        let rtt = Span::from_secs(12);
+        assert!(activity.on_sample(sample(0, 1000, 9, rtt)));
+        assert!(activity.on_sample(sample(24_000, 1000, 9, rtt)));
+        assert!(!activity.on_sample(sample(24_001, 1000, 9, rtt)));
+    }
+}

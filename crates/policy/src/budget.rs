@@ -1,0 +1,67 @@
+//! A number of segments, and perhaps a pacing rate, for the whole host, split over its busy connections: what `fixed` and `count` have in common.
+//!
+//! A connection that is idle gets the limit of a busy one: it sends nothing now, and when it starts again before the
+//! next tick the limit is already there.
+
+use super::{Decision, Enabled, FlowDecision, FlowId, FlowObservation, Observation, Reason, Trigger};
+use lasthop_laws::bound::{Bound, LEAST_PACING_RATE};
+use lasthop_units::{Rate, Time};
+use std::collections::BTreeMap;
+
+/// Since when each connection has been under control.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Since(BTreeMap<FlowId, Time>);
+
+impl Since {
+    /// Meets the connections of this tick, and forgets those that are gone.
+    pub(super) fn meet(&mut self, observation: &Observation<'_>) {
+        let known = std::mem::take(&mut self.0);
+        for flow in observation.flows {
+            let since = known.get(&flow.id).copied().unwrap_or(observation.now);
+            self.0.insert(flow.id, since);
+        }
+    }
+
+    /// How a connection that has been met came under control.
+    pub(super) fn enabled(&self, id: FlowId) -> Option<Enabled> {
+        self.0.get(&id).map(|at| Enabled { at: *at, by: Trigger::Always })
+    }
+}
+
+/// The upper limits of the whole host.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Budget {
+    pub(super) segments: u32,
+    /// [`Rate::ZERO`]: no limit.
+    pub(super) pacing_rate: Rate,
+}
+
+/// Splits the budget over the host's busy connections, rounded down, never below `minimum_segments` and
+/// [`LEAST_PACING_RATE`] each.
+pub(super) fn split(
+    observation: &Observation<'_>,
+    since: &Since,
+    budget: Budget,
+    minimum_segments: u32,
+    reason: impl Fn(u32) -> Reason,
+) -> Decision {
+    let each = |busy_flows: u32| Bound {
+        min_segments: minimum_segments,
+        max_segments: (budget.segments / busy_flows.max(1)).max(minimum_segments),
+        max_pacing_rate: match budget.pacing_rate {
+            Rate::ZERO => Rate::ZERO,
+            rate => Rate::from_bps(rate.as_bps() / u64::from(busy_flows.max(1))).max(LEAST_PACING_RATE),
+        },
+    };
+    let busy_flows = observation.busy_flows().max(1);
+    let bounded = |flow: &FlowObservation| FlowDecision {
+        id: flow.id,
+        bound: Some(each(busy_flows)),
+        enabled: since.enabled(flow.id),
+        reason: reason(busy_flows),
+    };
+    Decision {
+        flows: observation.flows.iter().map(bounded).collect(),
+        new_flows: Some(each(observation.busy_flows().saturating_add(1))),
+    }
+}

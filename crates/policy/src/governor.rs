@@ -1,0 +1,412 @@
+//! What is around a policy at each tick, wherever it runs: who is busy, what is decided, which bounds TCP is to be given, what
+//! the peers are told, and what of all this is new. The host agent and the simulator call the same [`Governor`]; it applies
+//! nothing itself.
+//!
+//! ```text
+//!  connections ──> Activity ──> Observation ──> Policy ──> decisions ──┬─> bounds to set, connections that are gone
+//!  peers ──────────────────────────┘                                   └─> Report (the next beacon)
+//! ```
+//!
+//! *What it leaves out*: leases, which the one who applies puts on; and the failure of that one, who says by
+//! [`Governor::on_applied`] that it has worked.
+
+use crate::activity::{Activity, ActivitySample};
+use crate::{Decision, Enabled, FlowDecision, FlowId, FlowObservation, Observation, Policy, Trigger};
+use lasthop_laws::bound::Bound;
+use lasthop_peers::{Neighbourhood, Report};
+use lasthop_units::{Bytes, Span, Time};
+use std::collections::BTreeMap;
+
+/// One connection as the host's TCP shows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowSample {
+    /// Which connection; no two samples of a tick have the same.
+    pub id: FlowId,
+    /// Smoothed RTT; `None` before the first sample.
+    pub srtt: Option<Span>,
+    /// Lowest RTT; `None` before the first sample.
+    pub min_rtt: Option<Span>,
+    /// RTT of the newest segment acknowledged; `None` before the first sample.
+    pub newest_rtt: Option<Span>,
+    /// The congestion window.
+    pub cwnd_segments: u32,
+    /// Bytes acknowledged since the connection began.
+    pub acked: Bytes,
+    /// Segments sent and not acknowledged.
+    pub in_flight_segments: u32,
+    /// Bytes that the application has written and that have not been sent.
+    pub unsent: Bytes,
+    /// Payload of a full segment, in bytes.
+    pub mss_bytes: u32,
+    /// Whether its window can be bounded: TCP runs the connection under our bound.
+    pub controllable: bool,
+}
+
+/// What came of one tick.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Turn {
+    /// What the policy saw of each connection, in the order of the samples.
+    pub observations: Vec<FlowObservation>,
+    /// What it decided for each, in the same order.
+    pub decisions: Vec<FlowDecision>,
+    /// Limits for connections that come up before the next tick; `None` also where nothing is applied.
+    pub new_flows: Option<Bound>,
+    /// What TCP is to be given, by the place of the connection among the samples: bounds to set or renew, and `None` where
+    /// one is to be taken away. Empty where nothing is applied.
+    pub bounds: Vec<(usize, Option<Bound>)>,
+    /// Connections that had a bound and are gone.
+    pub gone: Vec<FlowId>,
+    /// By place: connections whose limits came, went, or have a reason of another kind than at the last tick.
+    pub changed: Vec<usize>,
+    /// By place: connections that have come under control.
+    pub enabled: Vec<(usize, Enabled)>,
+    /// What peers are to be told until the next tick.
+    pub report: Report,
+}
+
+/// What was done since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// How often the limits of a connection were set, changed or taken away.
+    pub bounds_changed: u64,
+    /// Connections that came under control, or would have where nothing is applied.
+    pub flows_enabled: u64,
+    /// When the first of them did.
+    pub first_enabled: Option<Time>,
+    /// The most terminals at any tick, this one included; 0 before the first.
+    pub terminals_max: u32,
+}
+
+/// A policy with what has to be remembered around it from one tick to the next.
+pub struct Governor {
+    policy: Box<dyn Policy + Send>,
+    applies: bool,
+    flows: BTreeMap<FlowId, Flow>,
+    counts: Counts,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Flow {
+    activity: Activity,
+    /// The limits that TCP was given last.
+    applied: Option<Bound>,
+    /// The kind of reason for the limits that were decided last; `None`: no limits.
+    kind: Option<&'static str>,
+    enabled: bool,
+}
+
+impl Governor {
+    /// Ticks `policy`. With `applies` its decisions are for TCP to follow; without they are advice, which no peer is told of.
+    pub fn new(policy: Box<dyn Policy + Send>, applies: bool) -> Self {
+        Self { policy, applies, flows: BTreeMap::new(), counts: Counts::default() }
+    }
+
+    /// Goes on with another policy, or the same with nothing remembered. What TCP was given is not forgotten: it is renewed or
+    /// taken away at the next tick.
+    pub fn restart(&mut self, policy: Box<dyn Policy + Send>, applies: bool) {
+        (self.policy, self.applies) = (policy, applies);
+        for flow in self.flows.values_mut() {
+            flow.enabled = false;
+        }
+    }
+
+    /// Forgets every connection and what it was given, for when TCP has done so itself.
+    pub fn forget_flows(&mut self) {
+        self.flows.clear();
+    }
+
+    /// Observes and decides.
+    ///
+    /// # Panics
+    /// If two samples have the same [`FlowId`].
+    pub fn on_tick(&mut self, now: Time, samples: &[FlowSample], peers: &Neighbourhood) -> Turn {
+        let mut known = std::mem::take(&mut self.flows);
+        let observe = |sample: &FlowSample| {
+            let mut flow = known.remove(&sample.id).unwrap_or_default();
+            let observation = sample.observe(now, &mut flow.activity);
+            assert!(self.flows.insert(sample.id, flow).is_none(), "no two samples are of the same connection");
+            observation
+        };
+        let observations: Vec<_> = samples.iter().map(observe).collect();
+        let Decision { flows: decisions, new_flows } =
+            self.policy.on_tick(&Observation { now, flows: &observations, peers });
+        self.counts.terminals_max = self.counts.terminals_max.max(peers.terminals());
+
+        let mut turn = Turn { new_flows: new_flows.filter(|_| self.applies), ..Turn::default() };
+        let applies_to = |sample: &FlowSample| self.applies && sample.controllable;
+        let followed = samples.iter().zip(&decisions).filter(|(sample, _)| applies_to(sample));
+        turn.report = report_of(&observations, followed.filter_map(|(_, decided)| Some(decided.enabled?.by)));
+        if samples.iter().any(applies_to) {
+            self.policy.tell(&mut turn.report);
+        }
+        for (place, (sample, decided)) in samples.iter().zip(&decisions).enumerate() {
+            let flow = self.flows.get_mut(&sample.id).expect("it was met a moment ago");
+            // A connection that cannot be bounded any more loses the bound it had.
+            let bound = decided.bound.filter(|_| sample.controllable);
+            if self.applies && (bound.is_some() || flow.applied.is_some()) {
+                turn.bounds.push((place, bound));
+            }
+            let kind = decided.bound.map(|_| decided.reason.kind());
+            if std::mem::replace(&mut flow.kind, kind) != kind {
+                turn.changed.push(place);
+            }
+            if let (Some(enabled), false) = (decided.enabled, flow.enabled) {
+                turn.enabled.push((place, enabled));
+            }
+            flow.enabled = decided.enabled.is_some();
+        }
+        self.counts.flows_enabled += turn.enabled.len() as u64;
+        let first = turn.enabled.iter().map(|(_, enabled)| enabled.at).min();
+        self.counts.first_enabled = self.counts.first_enabled.or(first);
+        turn.gone = known.into_iter().filter(|(_, flow)| flow.applied.is_some()).map(|(id, _)| id).collect();
+        (turn.observations, turn.decisions) = (observations, decisions);
+        turn
+    }
+
+    /// TCP has taken the bounds of this turn. Without this they count as not set, and what they replace as still in force.
+    pub fn on_applied(&mut self, turn: &Turn) {
+        for (place, bound) in &turn.bounds {
+            let flow = self.flows.get_mut(&turn.decisions[*place].id).expect("the turn is the last one");
+            self.counts.bounds_changed += u64::from(flow.applied != *bound);
+            flow.applied = *bound;
+        }
+    }
+
+    /// The limits that TCP was given last for this connection.
+    pub fn applied(&self, id: FlowId) -> Option<Bound> {
+        self.flows.get(&id)?.applied
+    }
+
+    /// What was done since the start.
+    pub const fn counts(&self) -> Counts {
+        self.counts
+    }
+}
+
+impl FlowSample {
+    fn observe(&self, now: Time, activity: &mut Activity) -> FlowObservation {
+        let Self { id, srtt, min_rtt, newest_rtt, cwnd_segments, acked, in_flight_segments, unsent, mss_bytes, .. } =
+            *self;
+        let busy = activity.on_sample(ActivitySample { now, acked, in_flight_segments, unsent, srtt });
+        let backlogged = unsent > Bytes::ZERO;
+        FlowObservation {
+            id,
+            srtt,
+            min_rtt,
+            cwnd_segments,
+            busy,
+            newest_rtt,
+            acked,
+            in_flight_segments,
+            backlogged,
+            mss_bytes,
+        }
+    }
+}
+
+/// What a host with these connections says about itself; `enabled`: what put those under control that are. Of several
+/// busy ones it reports the RTT of that whose RTT has risen most.
+fn report_of(flows: &[FlowObservation], enabled: impl IntoIterator<Item = Trigger>) -> Report {
+    let (mut controlling, mut congested) = (false, false);
+    for trigger in enabled {
+        controlling = true;
+        congested |= trigger == Trigger::OwnRtt;
+    }
+    let busy = || flows.iter().filter(|flow| flow.busy);
+    let risen_most = busy().max_by(|a, b| {
+        let key = |flow: &FlowObservation| flow.ratio().unwrap_or(0.0);
+        key(a).total_cmp(&key(b))
+    });
+    Report {
+        busy_flows: u16::try_from(busy().count()).unwrap_or(u16::MAX),
+        waiting: flows.iter().any(|flow| !flow.busy && (flow.in_flight_segments > 0 || flow.backlogged)),
+        srtt: risen_most.and_then(|flow| flow.srtt),
+        min_rtt: risen_most.and_then(|flow| flow.min_rtt),
+        controlling,
+        congested,
+        ..Report::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{PolicyName, PolicySettings, Trigger};
+    use lasthop_peers::{Peer, PeerId};
+
+    fn at(tick: u64) -> Time {
+        Time::ZERO + Span::from_millis(500 * tick)
+    }
+
+    fn sample(id: u64, tick: u64, srtt_ms: u64) -> FlowSample {
+        FlowSample {
+            id: FlowId(id),
+            srtt: Some(Span::from_millis(srtt_ms)),
+            min_rtt: Some(Span::from_millis(100)),
+            cwnd_segments: 500,
+            acked: Bytes::new(tick),
+            in_flight_segments: 500,
+            unsent: Bytes::ZERO,
+            controllable: true,
+            ..FlowSample::default()
+        }
+    }
+
+    fn settings(policy: PolicyName) -> PolicySettings {
+        PolicySettings { policy, bound_segments: Some(64), ..PolicySettings::default() }
+    }
+
+    fn governor(policy: PolicyName, applies: bool) -> Governor {
+        Governor::new(settings(policy).build(), applies)
+    }
+
+    const BOTH: fn(u64) -> [FlowSample; 2] = |tick| [sample(7, tick, 100), sample(8, tick, 100)];
+
+    #[test]
+    fn bounds_are_set_renewed_and_counted_when_they_change() {
+        let mut governor = governor(PolicyName::Fixed, true);
+        // The host's 64 segments over two busy connections; for one more, a third.
+        let half = Some(Bound::at_most(32));
+        for tick in 0..3 {
+            let turn = governor.on_tick(at(tick), &BOTH(tick), &Neighbourhood::alone());
+            assert_eq!(turn.bounds, [(0, half), (1, half)]);
+            assert_eq!(turn.new_flows, Some(Bound::at_most(21)));
+            governor.on_applied(&turn);
+        }
+        assert_eq!(governor.counts().bounds_changed, 2);
+        // Alone, the first one gets all; the other had a bound and is gone.
+        let turn = governor.on_tick(at(3), &[sample(7, 3, 100)], &Neighbourhood::alone());
+        assert_eq!(
+            (turn.bounds.as_slice(), turn.gone.as_slice()),
+            (&[(0, Some(Bound::at_most(64)))][..], &[FlowId(8)][..])
+        );
+        governor.on_applied(&turn);
+        assert_eq!(governor.counts().bounds_changed, 3);
+        assert_eq!(governor.on_tick(at(4), &[], &Neighbourhood::alone()).gone, [FlowId(7)]);
+        assert_eq!(governor.on_tick(at(5), &[], &Neighbourhood::alone()).gone, []);
+    }
+
+    #[test]
+    fn what_tcp_did_not_take_is_not_in_force() {
+        let mut governor = governor(PolicyName::Fixed, true);
+        let turn = governor.on_tick(at(0), &[sample(7, 0, 100)], &Neighbourhood::alone());
+        assert_eq!((turn.bounds.len(), governor.applied(FlowId(7))), (1, None));
+        let turn = governor.on_tick(at(1), &[sample(7, 1, 100)], &Neighbourhood::alone());
+        governor.on_applied(&turn);
+        assert_eq!(governor.applied(FlowId(7)), Some(Bound::at_most(64)));
+        assert_eq!(governor.counts().bounds_changed, 1);
+    }
+
+    #[test]
+    fn a_connection_that_cannot_be_bounded_any_more_loses_its_bound() {
+        let mut governor = governor(PolicyName::Fixed, true);
+        let turn = governor.on_tick(at(0), &[sample(7, 0, 100)], &Neighbourhood::alone());
+        governor.on_applied(&turn);
+        let alien = FlowSample { controllable: false, ..sample(7, 1, 100) };
+        let turn = governor.on_tick(at(1), &[alien], &Neighbourhood::alone());
+        assert_eq!((turn.bounds.as_slice(), turn.report.controlling), (&[(0, None)][..], false));
+        governor.on_applied(&turn);
+        assert_eq!(
+            governor.on_tick(at(2), &[FlowSample { acked: Bytes::new(9), ..alien }], &Neighbourhood::alone()).bounds,
+            []
+        );
+        assert_eq!(governor.counts().bounds_changed, 2);
+    }
+
+    #[test]
+    fn advice_is_given_and_counted_and_nobody_is_told() {
+        let mut governor = governor(PolicyName::Formula, false);
+        let turn = governor.on_tick(at(1), &[sample(7, 1, 700)], &Neighbourhood::alone());
+        assert_eq!(turn.decisions[0].bound, Some(Bound::at_most(1)));
+        assert_eq!((turn.bounds.as_slice(), turn.new_flows), (&[][..], None));
+        assert_eq!((turn.report.busy_flows, turn.report.controlling, turn.report.congested), (1, false, false));
+        let counts = governor.counts();
+        assert_eq!((counts.flows_enabled, counts.first_enabled, counts.bounds_changed), (1, Some(at(1)), 0));
+    }
+
+    #[test]
+    fn what_is_new_is_told_once() {
+        let mut governor = governor(PolicyName::Formula, true);
+        let mut tick = |tick, srtt_ms| {
+            let turn = governor.on_tick(at(tick), &[sample(7, tick, srtt_ms)], &Neighbourhood::alone());
+            governor.on_applied(&turn);
+            (turn.changed, turn.enabled.len(), turn.report.congested)
+        };
+        assert_eq!(tick(0, 100), (vec![], 0, false));
+        assert_eq!(tick(1, 700), (vec![0], 1, true)); // enabled above 6, and cut above 5
+        assert_eq!(tick(2, 700), (vec![], 0, true));
+        assert_eq!(tick(3, 120), (vec![0], 0, true)); // the share
+        assert_eq!(tick(4, 130), (vec![], 0, true)); // another share
+        assert_eq!(governor.counts().flows_enabled, 1);
+        assert_eq!(governor.counts().first_enabled, Some(at(1)));
+    }
+
+    #[test]
+    fn a_policy_that_begins_anew_takes_away_what_the_last_one_had_set() {
+        let mut governor = governor(PolicyName::Formula, true);
+        let turn = governor.on_tick(at(0), &[sample(7, 0, 700)], &Neighbourhood::alone());
+        governor.on_applied(&turn);
+        governor.restart(settings(PolicyName::Formula).build(), true);
+        // 120 ms over 100 ms does not put a connection under control.
+        let turn = governor.on_tick(at(1), &[sample(7, 1, 120)], &Neighbourhood::alone());
+        assert_eq!((turn.bounds.as_slice(), turn.changed.as_slice()), (&[(0, None)][..], &[0][..]));
+        governor.on_applied(&turn);
+        assert_eq!(governor.on_tick(at(2), &[sample(7, 2, 700)], &Neighbourhood::alone()).enabled.len(), 1);
+        assert_eq!(governor.counts().flows_enabled, 2);
+        governor.forget_flows();
+        assert_eq!(governor.applied(FlowId(7)), None);
+    }
+
+    #[test]
+    fn the_report_says_what_is_busy_and_the_counts_who_was_there() {
+        let mut governor = governor(PolicyName::Formula, true);
+        let idle = FlowSample { in_flight_segments: 0, ..sample(9, 0, 900) };
+        let peer = |id| Peer { id: PeerId(id), report: Report { busy_flows: 1, ..Report::default() }, heard_at: at(0) };
+        let peers = Neighbourhood::new(vec![peer(1), peer(2)]);
+        let turn = governor.on_tick(at(0), &[sample(7, 0, 200), idle], &peers);
+        assert_eq!((turn.report.busy_flows, turn.report.srtt), (1, Some(Span::from_millis(200))));
+        assert_eq!(turn.observations.iter().map(|flow| flow.busy).collect::<Vec<_>>(), [true, false]);
+        governor.on_tick(at(1), &[], &Neighbourhood::alone());
+        assert_eq!(governor.counts().terminals_max, 3);
+    }
+
+    #[test]
+    fn what_put_a_connection_under_control_is_passed_on() {
+        let mut governor = governor(PolicyName::Formula, true);
+        let turn = governor.on_tick(at(4), &[sample(7, 0, 700)], &Neighbourhood::alone());
+        assert_eq!(turn.enabled, [(0, Enabled { at: at(4), by: Trigger::OwnRtt })]);
+    }
+
+    #[test]
+    #[should_panic(expected = "no two samples are of the same connection")]
+    fn one_connection_is_not_met_twice_in_a_tick() {
+        governor(PolicyName::Fixed, true).on_tick(at(0), &[sample(7, 0, 1), sample(7, 0, 1)], &Neighbourhood::alone());
+    }
+
+    #[test]
+    fn a_host_reports_the_connection_whose_rtt_has_risen_most() {
+        let flow = |id, srtt_ms, busy| FlowObservation {
+            id: FlowId(id),
+            srtt: Some(Span::from_millis(srtt_ms)),
+            min_rtt: Some(Span::from_millis(100)),
+            cwnd_segments: 1,
+            busy,
+            ..FlowObservation::default()
+        };
+        let report = report_of(&[flow(1, 200, true), flow(2, 700, true), flow(3, 900, false)], [Trigger::Peer]);
+        assert_eq!((report.busy_flows, report.waiting), (2, false));
+        assert_eq!(report.srtt, Some(Span::from_millis(700)));
+        assert_eq!(report.ratio(), Some(7.0));
+        assert_eq!((report.controlling, report.congested), (true, false));
+        let report = report_of(&[], [Trigger::Peer, Trigger::OwnRtt]);
+        assert_eq!((report.controlling, report.congested), (true, true));
+        assert_eq!(report_of(&[], []), Report::default());
+        // Sent, or written, and nothing of it gets through.
+        let stalled = FlowObservation { in_flight_segments: 1, ..flow(1, 900, false) };
+        for flow in [stalled, FlowObservation { in_flight_segments: 0, backlogged: true, ..stalled }] {
+            let report = report_of(&[flow], []);
+            assert_eq!(report, Report { waiting: true, ..Report::default() });
+            assert!(report.has_something_to_send() && !Report::default().has_something_to_send());
+        }
+    }
+}

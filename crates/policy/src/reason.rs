@@ -1,0 +1,274 @@
+//! Why a policy decided what it decided.
+
+use super::{Row, RttReading, Share, Start, TableIndex};
+use lasthop_units::{Rate, Span};
+use std::fmt;
+
+/// Why a connection has its limits, in numbers; [`Display`](fmt::Display) says it in words.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The policy is `none`.
+    NoPolicy,
+    /// A constant budget of the host, split over its busy connections.
+    Budget {
+        /// The host's upper limit.
+        bound_segments: u32,
+        /// The host's upper limit of the pacing rate; [`Rate::ZERO`]: none.
+        pacing_rate: Rate,
+        /// Over how many connections they are split.
+        busy_flows: u32,
+    },
+    /// The RTT of the connection is not known yet.
+    NoRtt,
+    /// The window for this number of terminals, split over the host's busy connections.
+    Count {
+        /// The number of terminals at the last adjustment, this one included.
+        terminals: u32,
+        /// The host's upper limit.
+        bound_segments: u32,
+        /// Over how many connections it is split.
+        busy_flows: u32,
+    },
+    /// The part of one flow in what the path and the access point's queue hold.
+    QueueShare {
+        /// The lowest RTT of the connection.
+        lowest_rtt: Span,
+        /// Over how many flows, of all terminals, it is split.
+        flows: u32,
+        /// The part before rounding, in segments.
+        ideal_segments: f64,
+    },
+    /// Control has not been enabled: the RTT has not risen enough.
+    NotCongested {
+        /// RTT / lowest RTT.
+        ratio: f64,
+        /// RTT − lowest RTT.
+        excess: Span,
+        /// From when on it is enabled.
+        start: Start,
+    },
+    /// Under control, and the ratio is so high that the window is cut until the next tick.
+    Cut {
+        /// RTT / lowest RTT.
+        ratio: f64,
+        /// The window is cut above this.
+        cut_ratio: f64,
+    },
+    /// Under control, with this host's share of the bandwidth-delay product.
+    Share {
+        /// RTT / lowest RTT.
+        ratio: f64,
+        /// The share of the host.
+        share: Share,
+        /// Over how many connections it is split.
+        busy_flows: u32,
+    },
+    /// Under control, with the smaller of a share and what a table allows.
+    Table {
+        /// RTT / lowest RTT.
+        ratio: f64,
+        /// What the table was looked up with.
+        index: f64,
+        /// What that is.
+        by: TableIndex,
+        /// The row.
+        row: Row,
+        /// The share of the host; `None`: the table alone decides.
+        share: Option<Share>,
+        /// Over how many connections the limits are split.
+        busy_flows: u32,
+    },
+    /// The part of a connection in what each host may send.
+    CommonRate {
+        /// What each host may send, payload.
+        rate: Rate,
+        /// Over how many connections it is split.
+        busy_flows: u32,
+        /// Between how many hosts the whole is shared, this one included.
+        terminals: u32,
+        /// RTT − lowest RTT, the mean over the busy hosts.
+        excess: Span,
+        /// What that should be.
+        aim: Span,
+    },
+    /// Not controlled: nothing is congested.
+    NotFull {
+        /// RTT − lowest RTT, the mean over the busy hosts.
+        excess: Span,
+    },
+    /// Not controlled on purpose: to see what is delivered without, or because control cost more than it gave.
+    Free,
+    /// Control had been enabled because a peer's RTT rose, and no peer says so any more.
+    PeersCalm {
+        /// RTT / lowest RTT.
+        ratio: f64,
+    },
+    /// Control has been disabled again: the ratio fell below the threshold.
+    Released {
+        /// RTT / lowest RTT.
+        ratio: f64,
+        /// Control is disabled below this.
+        release_ratio: f64,
+    },
+}
+
+impl Reason {
+    /// One word for the case, without its numbers: to tell whether the reason has changed in kind.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::NoPolicy => "no-policy",
+            Self::Budget { .. } => "budget",
+            Self::Count { .. } => "count",
+            Self::QueueShare { .. } => "queue-share",
+            Self::NoRtt => "no-rtt",
+            Self::NotCongested { .. } => "not-congested",
+            Self::Cut { .. } => "cut",
+            Self::Share { .. } => "share",
+            Self::Table { .. } => "table",
+            Self::CommonRate { .. } => "common-rate",
+            Self::NotFull { .. } => "not-full",
+            Self::Free => "free",
+            Self::PeersCalm { .. } => "peers-calm",
+            Self::Released { .. } => "released",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::NoPolicy => f.write_str("the policy is none"),
+            Self::Budget { bound_segments, pacing_rate, busy_flows } => {
+                write!(f, "the host's {bound_segments} segments")?;
+                if pacing_rate > Rate::ZERO {
+                    write!(f, " and {pacing_rate}")?;
+                }
+                write!(f, " over {}", many(busy_flows, "connection"))
+            }
+            Self::NoRtt => f.write_str("no RTT has been measured yet"),
+            Self::Count { terminals, bound_segments, busy_flows } => write!(
+                f,
+                "{bound_segments} segments for each of {}, over {}",
+                many(terminals, "terminal"),
+                many(busy_flows, "connection")
+            ),
+            Self::QueueShare { lowest_rtt, flows, ideal_segments } => write!(
+                f,
+                "a part of what {:.0} ms (lowest RTT) and the access point's queue hold, over {} of all = {ideal_segments:.1} \
+                 segments",
+                lowest_rtt.as_millis_f64(),
+                many(flows, "connection")
+            ),
+            Self::NotCongested { ratio, start: Start::Ratio(start), .. } => {
+                write!(f, "RTT is {ratio:.1} times the lowest, not above {start:.1}")
+            }
+            Self::NotCongested { excess, start: Start::Excess(start), .. } => {
+                write!(
+                    f,
+                    "RTT is {:.0} ms above the lowest, not above {:.0}",
+                    excess.as_millis_f64(),
+                    start.as_millis_f64()
+                )
+            }
+            Self::Cut { ratio, cut_ratio } => {
+                write!(f, "RTT is {ratio:.1} times the lowest, above {cut_ratio:.1}: cut until the next tick")
+            }
+            Self::Share { ratio, share, busy_flows } => {
+                write!(f, "{share} over {}; RTT is {ratio:.1} times the lowest", many(busy_flows, "connection"))
+            }
+            Self::CommonRate { rate, busy_flows, terminals, excess, aim } => write!(
+                f,
+                "{rate} for each of {}, over {}; RTTs are {:.0} ms above the lowest, {:.0} are aimed at",
+                many(terminals, "terminal"),
+                many(busy_flows, "connection"),
+                excess.as_millis_f64(),
+                aim.as_millis_f64()
+            ),
+            Self::NotFull { excess } => {
+                write!(f, "nothing is congested: RTTs are {:.0} ms above the lowest", excess.as_millis_f64())
+            }
+            Self::Free => f.write_str("free for a while, to see what control is worth"),
+            Self::Table { ratio, index, by, row, share, busy_flows } => {
+                let by = match by {
+                    TableIndex::Excess => "ms above the lowest RTT",
+                    TableIndex::Rtt => "ms of RTT",
+                    TableIndex::Ratio => "times the lowest RTT",
+                };
+                let Row { from, max_segments, min_segments } = row;
+                write!(f, "{index:.0} {by}: {min_segments} to {max_segments} segments (row {from})")?;
+                if let Some(share) = share {
+                    write!(f, ", at most the {share}")?;
+                }
+                write!(f, ", over {}; RTT is {ratio:.1} times the lowest", many(busy_flows, "connection"))
+            }
+            Self::PeersCalm { ratio } => {
+                write!(
+                    f,
+                    "no peer's RTT is high any more, and this one is {ratio:.1} times its lowest: control released"
+                )
+            }
+            Self::Released { ratio, release_ratio } => {
+                write!(f, "RTT is {ratio:.1} times the lowest, below {release_ratio:.1}: control released")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let reading = match self.reading {
+            RttReading::Current => "current",
+            RttReading::Minimum => "lowest",
+        };
+        write!(
+            f,
+            "share of {:.1} Mb/s x {:.0} ms ({reading} RTT) over {} = {:.1} segments",
+            self.bandwidth_mbps,
+            self.rtt.as_millis_f64(),
+            many(self.terminals, "terminal"),
+            self.ideal_segments
+        )
+    }
+}
+
+fn many(count: u32, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_reads_as_a_sentence_with_its_numbers() {
+        let share = Share {
+            bandwidth_mbps: 13.45,
+            rtt: Span::from_millis(256),
+            reading: RttReading::Current,
+            terminals: 10,
+            ideal_segments: 28.69,
+        };
+        assert_eq!(
+            Reason::Share { ratio: 1.0, share, busy_flows: 1 }.to_string(),
+            "share of 13.4 Mb/s x 256 ms (current RTT) over 10 terminals = 28.7 segments over 1 connection; \
+             RTT is 1.0 times the lowest"
+        );
+        let row = Row { from: 51, max_segments: 200, min_segments: 50 };
+        let table =
+            Reason::Table { ratio: 1.2, index: 60.4, by: TableIndex::Excess, row, share: Some(share), busy_flows: 2 };
+        assert_eq!(
+            table.to_string(),
+            "60 ms above the lowest RTT: 50 to 200 segments (row 51), at most the share of 13.4 Mb/s x 256 ms (current RTT) \
+             over 10 terminals = 28.7 segments, over 2 connections; RTT is 1.2 times the lowest"
+        );
+        assert_eq!(
+            Reason::Cut { ratio: 5.25, cut_ratio: 5.0 }.to_string(),
+            "RTT is 5.2 times the lowest, above 5.0: cut until the next tick"
+        );
+        assert_eq!(
+            Reason::Budget { bound_segments: 64, pacing_rate: Rate::ZERO, busy_flows: 3 }.to_string(),
+            "the host's 64 segments over 3 connections"
+        );
+    }
+}

@@ -1,0 +1,260 @@
+//! Forged beacons without a group key: what they cost three honest hosts with the policy `lasthop`.
+//!
+//! The hosts are fluid: they share 20 Mb/s of payload behind a queue of half a second, over a path of 20 ms. Peer table, pace,
+//! beacons and policy are those of the agent. With LASTHOP_BELIEVE_ALL=1 in the environment each beacon is believed as if it were signed: what the
+//! rules for unsigned beacons are worth is the difference. Nothing is asserted then.
+#![allow(missing_docs)]
+
+use lasthop_laws::bound::Bound;
+use lasthop_peers::beacon::{Beacon, INTERVAL, Receiver};
+use lasthop_peers::cadence::{Cadence, Due};
+use lasthop_peers::group::Label;
+use lasthop_peers::{Limits, PeerId, PeerTable, Report};
+use lasthop_policy::governor::{FlowSample, Governor};
+use lasthop_policy::{FlowId, PolicyName, PolicySettings};
+use lasthop_units::{Bytes, Rate, Span, Time};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::LazyLock;
+
+const HOSTS: usize = 3;
+/// Payload of all hosts, in bytes per second.
+const CAPACITY: f64 = 2.5e6;
+const BASE_S: f64 = 0.020;
+const MOST_QUEUE_S: f64 = 0.5;
+const STEP: Span = Span::from_millis(100);
+const STEPS_PER_TICK: u64 = 5;
+/// The forger begins when control has settled.
+const FROM_S: u64 = 150;
+
+/// What a forger sends to all hosts.
+#[derive(Clone, Copy, Debug)]
+struct Forger {
+    report: Report,
+    interval: Span,
+    per_second: u64,
+    /// So many identities in turn; `None`: a new one each time.
+    identities: Option<u64>,
+    /// Each identity has a source address of its own.
+    spoofs: bool,
+    /// It speaks over IPv6, from one address, as the hosts do over IPv4, in turn.
+    as_hosts: bool,
+    for_s: u64,
+}
+
+struct Host {
+    governor: Governor,
+    receiver: Receiver,
+    table: PeerTable,
+    pace: Cadence,
+    report: Report,
+    bound: Option<Bound>,
+    acked: f64,
+}
+
+fn believes_all() -> bool {
+    std::env::var_os("LASTHOP_BELIEVE_ALL").is_some()
+}
+
+impl Host {
+    fn new(host: usize) -> Self {
+        let settings = PolicySettings { policy: PolicyName::Lasthop, ..PolicySettings::default() };
+        Self {
+            governor: Governor::new(settings.build(), true),
+            receiver: Receiver::new(Label::Link.id(), None),
+            table: PeerTable::new(Limits { authenticated: believes_all(), ..Limits::default() }),
+            pace: Cadence::new(INTERVAL, Time::ZERO, host as f64 / HOSTS as f64),
+            report: Report::default(),
+            bound: None,
+            acked: 0.0,
+        }
+    }
+
+    fn hear(&mut self, now: Time, from: IpAddr, datagram: &[u8]) {
+        if self.table.on_datagram(now).is_ok() {
+            let beacon = self.receiver.on_datagram(1, datagram).expect("a beacon");
+            let _counted = self.table.on_report(now, from, beacon.sender, beacon.interval, beacon.report);
+        }
+    }
+
+    fn on_tick(&mut self, now: Time, rtt: Span) {
+        let sample = FlowSample {
+            id: FlowId(1),
+            srtt: Some(rtt),
+            min_rtt: Some(Span::from_secs_f64(BASE_S)),
+            newest_rtt: Some(rtt),
+            cwnd_segments: 100,
+            acked: Bytes::new(self.acked as u64),
+            in_flight_segments: 100,
+            unsent: Bytes::new(1_000_000),
+            mss_bytes: 1448,
+            controllable: true,
+        };
+        let peers = self.table.neighbourhood(now);
+        let turn = self.governor.on_tick(now, &[sample], &peers);
+        self.governor.on_applied(&turn);
+        self.report = turn.report;
+        self.bound = turn.decisions[0].bound;
+    }
+
+    /// What it sends with this RTT, in bytes per second.
+    fn offers(&self, rtt_s: f64) -> f64 {
+        let free = 2.0 * CAPACITY / HOSTS as f64;
+        self.bound.map_or(free, |bound| {
+            let pace = bound.max_pacing_rate.as_bps() as f64 / 8.0;
+            free.min(pace).min(f64::from(bound.max_segments) * 1448.0 / rtt_s)
+        })
+    }
+}
+
+/// The goodput of each host in each second, over its part of the capacity.
+fn goodput(forger: Option<Forger>, seconds: u64) -> Vec<[f64; HOSTS]> {
+    let mut hosts: Vec<Host> = (0..HOSTS).map(Host::new).collect();
+    let (mut queue_s, mut random, mut forged) = (0.0_f64, 1_u64, 0);
+    let mut got = vec![[0.0; HOSTS]; seconds as usize];
+    for step in 0..seconds * 10 {
+        let now = Time::ZERO + Span::from_nanos(STEP.as_nanos() * step);
+        let step_s = STEP.as_secs_f64();
+        if let Some(forger) = forger.filter(|forger| (10 * FROM_S..10 * (FROM_S + forger.for_s)).contains(&step)) {
+            let due = (step + 1 - 10 * FROM_S) * forger.per_second / 10;
+            for number in forged..due {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let sender = forger.identities.map_or(random, |identities| 1000 + number % identities);
+                let sender = if forger.as_hosts { number % HOSTS as u64 } else { sender };
+                let from = match forger {
+                    Forger { as_hosts: true, .. } => Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 9).into(),
+                    Forger { spoofs: true, .. } => IpAddr::from(Ipv4Addr::from(sender as u32)),
+                    _ => Ipv4Addr::new(10, 0, 0, 9).into(),
+                };
+                let beacon = Beacon {
+                    sender: PeerId(sender),
+                    timestamp_ns: 0,
+                    group: Label::Link.id(),
+                    interval: forger.interval,
+                    report: forger.report,
+                };
+                let datagram = beacon.encode(None);
+                // Nobody hears his own identity.
+                let others = hosts.iter_mut().enumerate().filter(|(host, _)| *host as u64 != sender);
+                others.for_each(|(_, host)| host.hear(now, from, &datagram));
+            }
+            forged = due;
+        }
+        for speaker in 0..HOSTS {
+            let others = hosts[speaker].table.crowd(now);
+            let report = hosts[speaker].report;
+            if let Some(Due { interval }) = hosts[speaker].pace.poll(now, others, 1, &report, 0.5) {
+                let sender = PeerId(speaker as u64);
+                let beacon = Beacon { sender, timestamp_ns: 0, group: Label::Link.id(), interval, report };
+                let (from, datagram) = (Ipv4Addr::new(10, 0, 0, speaker as u8).into(), beacon.encode(None));
+                let others = hosts.iter_mut().enumerate().filter(|(host, _)| *host != speaker);
+                others.for_each(|(_, host)| host.hear(now, from, &datagram));
+            }
+        }
+        let rtt_s = BASE_S + queue_s;
+        for (number, host) in hosts.iter_mut().enumerate() {
+            if step % STEPS_PER_TICK == number as u64 {
+                host.on_tick(now, Span::from_secs_f64(rtt_s));
+            }
+        }
+        let offered: Vec<f64> = hosts.iter().map(|host| host.offers(rtt_s)).collect();
+        let sum: f64 = offered.iter().sum();
+        // A queue passes on what there is until it is empty.
+        let backlog = queue_s * CAPACITY;
+        let out = (sum * step_s + backlog).min(CAPACITY * step_s);
+        queue_s = (queue_s + step_s * (sum / CAPACITY - 1.0)).clamp(0.0, MOST_QUEUE_S);
+        for (number, (host, offered)) in hosts.iter_mut().zip(offered).enumerate() {
+            let bytes = out * offered / sum;
+            host.acked += bytes;
+            got[(step / 10) as usize][number] += bytes / (CAPACITY / HOSTS as f64);
+        }
+    }
+    got
+}
+
+/// "The worst": a byte a second for each, and a queue without end.
+fn worst() -> Report {
+    Report {
+        busy_flows: u16::MAX,
+        srtt: Some(Span::from_secs(1000)),
+        min_rtt: Some(Span::from_secs(1)),
+        controlling: true,
+        congested: true,
+        common_rate: Rate::from_bps(8),
+        excess: Some(Span::from_secs(4000)),
+        ..Report::default()
+    }
+}
+
+fn mean(got: &[[f64; HOSTS]]) -> f64 {
+    got.iter().flatten().sum::<f64>() / (HOSTS * got.len()) as f64
+}
+
+/// All that is worth saying falsely, by name.
+fn lies() -> Vec<(&'static str, Report)> {
+    let most = Rate::from_bps(8 * u64::from(u32::MAX));
+    let given_up = Report { common_rate: Rate::ZERO, free: most, delivered: most, released: true, ..worst() };
+    vec![
+        ("the least rate and a queue without end", worst()),
+        ("the greatest numbers", Report { common_rate: most, delivered: most, free: most, ..worst() }),
+        ("control does harm", Report { free: most, harmed: true, ..worst() }),
+        ("control is given up", given_up),
+        ("the medium collapses", Report { careful: true, ..worst() }),
+        ("the least rate", Report { excess: Some(Span::ZERO), min_rtt: Some(Span::from_millis(20)), ..worst() }),
+        ("a queue without end", Report { common_rate: Rate::ZERO, ..worst() }),
+    ]
+}
+
+fn trickle() -> Forger {
+    let report = Report::default();
+    Forger { report, interval: INTERVAL, per_second: 6, identities: None, spoofs: false, as_hosts: false, for_s: 120 }
+}
+
+/// What each lie leaves all hosts together, over what they get without it, while it is told and in the 10 s after; at least so much.
+fn leaves(at_least: f64, forger: Forger) {
+    static HONEST: LazyLock<f64> = LazyLock::new(|| mean(&goodput(None, FROM_S + 150)[FROM_S as usize..]));
+    let from = FROM_S as usize;
+    let to = from + forger.for_s as usize;
+    for (lie, report) in lies() {
+        let got = goodput(Some(Forger { report, ..forger }), to as u64 + 10);
+        let (during, after) = (mean(&got[from..to]) / *HONEST, mean(&got[to..]) / *HONEST);
+        println!("{lie}: {during:.2}, then {after:.2}");
+        let holds = during > at_least && after > at_least;
+        assert!(holds || believes_all(), "{lie}, {forger:?}: {during}, then {after}");
+    }
+}
+
+#[test]
+fn six_datagrams_a_second_from_one_address_leave_four_fifths() {
+    for identities in [None, Some(1)] {
+        leaves(0.8, Forger { identities, interval: Span::MAX, ..trickle() });
+    }
+}
+
+#[test]
+fn a_flood_from_one_address_leaves_four_fifths() {
+    leaves(0.8, Forger { per_second: 2500, for_s: 12, ..trickle() });
+}
+
+#[test]
+fn an_address_of_the_other_family_that_speaks_as_the_hosts_do_leaves_all() {
+    leaves(0.95, Forger { as_hosts: true, per_second: 60, ..trickle() });
+}
+
+#[test]
+fn six_datagrams_a_second_from_forged_addresses_leave_four_fifths() {
+    for identities in [None, Some(2)] {
+        leaves(0.8, Forger { identities, spoofs: true, ..trickle() });
+    }
+}
+
+/// It costs each time what passes until the hosts see through it; then they are as without control, for a time that doubles.
+#[test]
+fn a_flood_from_forged_addresses_costs_some_seconds_and_then_no_more_than_stepping_aside() {
+    for (lie, report) in lies() {
+        let forger = Forger { report, spoofs: true, per_second: 2500, for_s: 60, ..trickle() };
+        let got = goodput(Some(forger), FROM_S + 60);
+        let lost_s: f64 = got[FROM_S as usize..].iter().map(|second| 1.0 - mean(&[*second])).sum();
+        println!("{lie}: a minute costs {lost_s:.0} s of the capacity");
+        assert!(lost_s < 36.0 || believes_all(), "{lie}: {lost_s}");
+    }
+}
