@@ -254,7 +254,7 @@ const CDG: &[Parameter] = &[
         Unit::Count,
         (1.0, 16.0),
         8.0,
-        "a: gradients are means over so many rounds (FreeBSD: 8); 1 is none.",
+        "a: over how many rounds gradients are means (FreeBSD: 8); 1 is none.",
     ),
     parameter(
         "beta_delay",
@@ -275,15 +275,15 @@ const CDG: &[Parameter] = &[
         Unit::Count,
         (0.0, 1000.0),
         5.0,
-        "After so many back-offs without the delay falling the next ones are left out: others fill the queue (FreeBSD: 5).",
+        "How many back-offs may not lower the delay before the next ones are left out: others fill the queue (FreeBSD: 5).",
     ),
-    parameter("hold_backoffs", Unit::Count, (0.0, 1000.0), 5.0, "So many are left out (FreeBSD: 5)."),
+    parameter("hold_backoffs", Unit::Count, (0.0, 1000.0), 5.0, "How many are left out then (FreeBSD: 5)."),
     parameter(
         "alpha_increase",
         Unit::Count,
         (0.0, 1000.0),
         0.0,
-        "The growth per round in congestion avoidance begins at 0 and rises by one segment every so many rounds; 0: it is one segment (FreeBSD: 0).",
+        "The growth per round in congestion avoidance begins at 0 and rises by one segment after each such number of rounds; 0: it is one segment (FreeBSD: 0).",
     ),
     parameter(
         "loss_tolerance",
@@ -309,7 +309,7 @@ const CDG_LINUX: &[Parameter] = &[
         Unit::Count,
         (1.0, 16.0),
         8.0,
-        "Gradients are summed over so many rounds (Linux: 8; a power of two up to 256).",
+        "Over how many rounds gradients are summed (Linux: 8; a power of two up to 256).",
     ),
     parameter(
         "backoff_beta",
@@ -323,7 +323,7 @@ const CDG_LINUX: &[Parameter] = &[
         Unit::Count,
         (0.0, 1000.0),
         5.0,
-        "After so many back-offs without the delay falling there are none until it falls; 0: always (Linux: 5).",
+        "How many back-offs may not lower the delay before there are none until it falls; 0: no limit (Linux: 5).",
     ),
     parameter("use_shadow", Unit::Flag, (0.0, 1.0), 1.0, "Losses reduce to half the shadow window (Linux: true)."),
     parameter(
@@ -363,7 +363,7 @@ const UCC: &[Parameter] = &[
         Unit::Milliseconds,
         (0.0, 1_000.0),
         1.0,
-        "So much above the lowest one-way delay still counts as the lowest. The difference of two clocks with ticks of 1 ms is a tick more or less for one and the same delay; with exact clocks half a packet's time on the bottleneck is enough.",
+        "How far above the lowest one-way delay another still counts as the lowest. The difference of two clocks with ticks of 1 ms is a tick more or less for one and the same delay; with exact clocks half a packet's time on the bottleneck is enough.",
     ),
     parameter(
         "minimum_expiry_s",
@@ -479,28 +479,28 @@ const LASTLINK: &[Parameter] = &[
         Unit::Count,
         (0.0, 10.0),
         3.0,
-        "So many standard deviations of chance may there be more losses than the error rate makes ([wu]: 0).",
+        "By how many standard deviations of chance the losses may exceed what the error rate makes ([wu]: 0).",
     ),
     parameter(
         "memory_segments",
         Unit::Count,
         (0.0, 1_000_000_000.0),
         1000.0,
-        "How far N_tx and N_retr reach back: so many segments to twice as many; 0: to the beginning ([wu]: 0).",
+        "How far N_tx and N_retr reach back: this number of segments to twice as many; 0: to the beginning ([wu]: 0).",
     ),
     parameter(
         "ignored_max",
         Unit::Count,
         (0.0, 1_000_000.0),
         7.0,
-        "After so many losses in a row that were ignored the next one is heeded; 0: no limit ([wu]: none).",
+        "How many losses in a row may be ignored before the next one is heeded; 0: no limit ([wu]: none).",
     ),
     parameter(
         "queue_ratio",
         Unit::Ratio,
         (0.0, 1000.0),
         2.0,
-        "A loss is heeded while the smoothed RTT is more than so many lowest RTTs; 0: it does not matter ([wu]: 0).",
+        "A loss is heeded while the smoothed RTT is more than this multiple of the lowest; 0: it does not matter ([wu]: 0).",
     ),
     parameter(
         "errors_end_slow_start",
@@ -514,7 +514,7 @@ const LASTLINK: &[Parameter] = &[
         Unit::Ratio,
         (0.0, 1000.0),
         2.0,
-        "Max Cwnd Tuning takes the reported bandwidth for no more than so many times the highest rate of a round trip, outside slow start; 0: for what it is ([wu]: 0).",
+        "Max Cwnd Tuning takes the reported bandwidth for no more than this multiple of the highest rate of a round trip, outside slow start; 0: for what it is ([wu]: 0).",
     ),
 ];
 

@@ -6,11 +6,44 @@
 use lasthop_scenario::keys::{Kind, Section};
 use lasthop_scenario::study;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 mod sample;
 
-const RESULT_GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/result.md");
-const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/scenario.md");
+const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide");
+
+/// `TOPIC.md` of the guide and the pages beside it, `TOPIC-*.md`, each with its text, in the order of their names.
+fn pages(topic: &str) -> Vec<(PathBuf, String)> {
+    let entries = std::fs::read_dir(GUIDE).expect("docs/guide");
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("readable").path()).collect();
+    paths.retain(|path| {
+        let name = path.file_name().expect("a file").to_string_lossy();
+        name == format!("{topic}.md") || name.starts_with(&format!("{topic}-"))
+    });
+    paths.sort();
+    paths.into_iter().map(|path| (path.clone(), std::fs::read_to_string(path).expect("readable"))).collect()
+}
+
+/// Compares each table with what stands between its marker and `<!-- end -->`, on one page of the topic; or writes it there.
+fn check_tables(topic: &str, tables: impl IntoIterator<Item = (String, String)>) {
+    let mut pages = pages(topic);
+    let before = pages.clone();
+    for (marker, table) in tables {
+        let mut with = pages.iter_mut().filter(|(_, page)| page.contains(&marker));
+        let (path, page) = with.next().unwrap_or_else(|| panic!("no {marker} in docs/guide/{topic}*.md"));
+        assert!(with.next().is_none(), "{marker} is on two pages");
+        let start = page.find(&marker).expect("the marker") + marker.len();
+        let end = page[start..].find("<!-- end -->").unwrap_or_else(|| panic!("no end of {marker} in {path:?}"));
+        page.replace_range(start..start + end, &table);
+    }
+    for ((path, page), (_, was)) in pages.iter().zip(&before) {
+        if std::env::var_os("LASTHOP_UPDATE_GUIDE").is_some() {
+            std::fs::write(path, page).expect("the guide can be written");
+        } else {
+            assert!(page == was, "{path:?} is behind the keys: run this test with LASTHOP_UPDATE_GUIDE=1");
+        }
+    }
+}
 
 fn table(section: Section) -> String {
     let mut text = String::from("| key | takes | default | meaning |\n| --- | --- | --- | --- |\n");
@@ -31,25 +64,8 @@ fn marker(section: Section) -> String {
 
 #[test]
 fn every_key_of_a_scenario_is_in_the_guide_with_its_range_and_default() {
-    let mut guide = std::fs::read_to_string(GUIDE).expect("docs/guide/scenario.md");
-    let before = guide.clone();
-    for section in Section::ALL {
-        let marker = marker(section);
-        let start = guide.find(&marker).unwrap_or_else(|| panic!("no {marker} in the guide")) + marker.len();
-        let end = start + guide[start..].find("<!-- end -->").expect("an end of the table");
-        guide.replace_range(start..end, &table(section));
-    }
-    if std::env::var_os("LASTHOP_UPDATE_GUIDE").is_some() {
-        std::fs::write(GUIDE, &guide).expect("the guide can be written");
-    } else {
-        assert!(
-            guide == before,
-            "docs/guide/scenario.md is behind the keys: run this test with LASTHOP_UPDATE_GUIDE=1"
-        );
-    }
+    check_tables("scenario", Section::ALL.map(|section| (marker(section), table(section))));
 }
-
-const STUDY_GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/study.md");
 
 fn study_table(section: study::keys::Section) -> String {
     let mut text = String::from("| key | takes | default | meaning |\n| --- | --- | --- | --- |\n");
@@ -70,29 +86,18 @@ fn function_table() -> String {
 
 #[test]
 fn every_key_of_a_study_and_every_function_is_in_the_guide() {
-    let mut guide = std::fs::read_to_string(STUDY_GUIDE).expect("docs/guide/study.md");
-    let before = guide.clone();
     let heading = |section: study::keys::Section| match section {
         study::keys::Section::Top => "the study",
         section => section.heading(),
     };
     let sections = study::keys::Section::ALL
         .map(|section| (format!("<!-- keys of {} -->\n", heading(section)), study_table(section)));
-    for (marker, table) in sections.into_iter().chain([("<!-- functions -->\n".to_owned(), function_table())]) {
-        let start = guide.find(&marker).unwrap_or_else(|| panic!("no {marker} in the guide")) + marker.len();
-        let end = start + guide[start..].find("<!-- end -->").expect("an end of the table");
-        guide.replace_range(start..end, &table);
-    }
-    if std::env::var_os("LASTHOP_UPDATE_GUIDE").is_some() {
-        std::fs::write(STUDY_GUIDE, &guide).expect("the guide can be written");
-    } else {
-        assert!(guide == before, "docs/guide/study.md is behind the keys: run this test with LASTHOP_UPDATE_GUIDE=1");
-    }
+    check_tables("study", sections.into_iter().chain([("<!-- functions -->\n".to_owned(), function_table())]));
 }
 
 #[test]
 fn the_study_in_the_guide_can_be_read_and_planned() {
-    let guide = std::fs::read_to_string(STUDY_GUIDE).expect("docs/guide/study.md");
+    let guide = std::fs::read_to_string(format!("{GUIDE}/study.md")).expect("docs/guide/study.md");
     let (_, from) = guide.split_once("```toml\n").expect("a study in the guide");
     let (text, _) = from.split_once("```").expect("its end");
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies/hayakawa/");
@@ -137,7 +142,7 @@ fn keys(value: &serde_json::Value, into: &mut Vec<String>) {
 
 #[test]
 fn every_key_of_a_result_and_every_column_of_the_series_is_in_the_guide() {
-    let guide = std::fs::read_to_string(RESULT_GUIDE).expect("docs/guide/result.md");
+    let guide: String = pages("result").into_iter().map(|(_, page)| page).collect();
     let mut names = Vec::new();
     for json in [sample::run([1.0, 1.0], &[5.0]).to_json(), sample::comparison().to_json()] {
         keys(&serde_json::from_str(&json).expect("JSON"), &mut names);
@@ -146,28 +151,29 @@ fn every_key_of_a_result_and_every_column_of_the_series_is_in_the_guide() {
     keys(&serde_json::to_value(lasthop_scenario::QueueSeries::default()).expect("JSON"), &mut names);
     assert!(names.len() > 100, "{names:?}");
     for name in names {
-        assert!(guide.contains(&format!("`{name}`")), "docs/guide/result.md does not know {name}");
+        assert!(guide.contains(&format!("`{name}`")), "docs/guide/result*.md do not know {name}");
     }
 }
 
 #[test]
 fn every_scenario_in_the_guide_can_be_read() {
-    let guide = std::fs::read_to_string(GUIDE).expect("docs/guide/scenario.md");
-    let blocks = guide.split("```toml\n").skip(1).map(|from| from.split_once("```").expect("an end").0);
-    let hosts = blocks.map(|text| {
-        let scenario = lasthop_scenario::Scenario::from_toml("docs/guide/scenario.md", text, &[]);
-        scenario.unwrap_or_else(|error| panic!("{error}")).expanded_hosts().len()
-    });
-    assert_eq!(hosts.collect::<Vec<_>>(), [4, 8, 4, 5, 1]);
+    let mut hosts = Vec::new();
+    for (path, page) in pages("scenario") {
+        let blocks = page.split("```toml\n").skip(1).map(|from| from.split_once("```").expect("an end").0);
+        hosts.extend(blocks.map(|text| {
+            let scenario = lasthop_scenario::Scenario::from_toml(&path.display().to_string(), text, &[]);
+            scenario.unwrap_or_else(|error| panic!("{error}")).expanded_hosts().len()
+        }));
+    }
+    assert_eq!(hosts, [4, 1, 1, 5, 8, 4]);
 }
 
 #[test]
 fn every_law_is_in_the_guides_where_they_list_the_congestion_controls() {
-    let simulator = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/simulator.md");
     for (path, heading) in
-        [(GUIDE, "| `congestion_control` | `newreno`"), (simulator, "| congestion control | `newreno`")]
+        [("scenario.md", "| `congestion_control` | `newreno`"), ("simulator.md", "| congestion control | `newreno`")]
     {
-        let guide = std::fs::read_to_string(path).expect("a guide");
+        let guide = std::fs::read_to_string(format!("{GUIDE}/{path}")).expect("a guide");
         let row = guide.lines().find(|line| line.starts_with(heading)).unwrap_or_else(|| panic!("{heading} in {path}"));
         let missing = lasthop_laws::LawName::ALL.iter().filter(|law| !row.contains(&format!("`{law}`")));
         assert_eq!(missing.collect::<Vec<_>>(), Vec::<&lasthop_laws::LawName>::new(), "{path}");

@@ -1,7 +1,7 @@
 //! Every key of a scenario file, as data.
 //!
 //! The reader, the overrides of the command line, the messages about mistakes and the tables of
-//! `docs/guide/scenario.md` all come from here, so that none of them can know a key that the others do not.
+//! `docs/guide/scenario*.md` all come from here, so that none of them can know a key that the others do not.
 
 mod laws;
 mod tables;

@@ -140,7 +140,7 @@ pub(super) const LINK: &[Key] = &[
         "count",
         integer(1, 250),
         Preset::Integer(1),
-        "So many links that are alike: `#` in a name is the number of the link within its block, from 1, so that `count = 3` with `[\"A#\", \"R\"]` joins A1, A2 and A3 with R.",
+        "How many links are alike: `#` in a name is the number of the link within its block, from 1, so that `count = 3` with `[\"A#\", \"R\"]` joins A1, A2 and A3 with R.",
     ),
     key("rate_mbps", number(0.001, 100_000.0), Preset::Number(100.0), "Its rate forth in Mb/s."),
     key("delay_ms", number(0.0, 60_000.0), Preset::Number(0.0), "Its delay forth in milliseconds."),
@@ -244,7 +244,7 @@ pub(super) const HOST: &[Key] = &[
         "count",
         integer(1, 250),
         Preset::Integer(1),
-        "So many hosts of this kind. All blocks together make at most 250 hosts.",
+        "How many hosts are of this kind. All blocks together make at most 250 hosts.",
     ),
     key(
         "era",
@@ -268,7 +268,7 @@ pub(super) const HOST: &[Key] = &[
         "path_rtt_change_s",
         number(0.001, 86_400.0),
         Preset::Absent,
-        "Each host draws that anew every so many seconds; without it, once for the whole run.",
+        "How often each host draws that anew, in seconds; without it, once for the whole run.",
     ),
     key(
         "turnaround_us",
@@ -350,7 +350,7 @@ pub(super) const HOST: &[Key] = &[
         "enable_ratio",
         number(1.0, 1e6),
         Preset::Number(6.0),
-        "*formula, table, cooperative* Control of a connection is enabled when its RTT exceeds so many times its lowest.",
+        "*formula, table, cooperative* Control of a connection is enabled when its RTT exceeds this multiple of its lowest.",
     ),
     key(
         "enable_excess_ms",
@@ -398,7 +398,7 @@ pub(super) const HOST: &[Key] = &[
         "maximum_terminals",
         integer(1, 1_024),
         Preset::Integer(64),
-        "A share is never computed for more terminals than this, whatever the beacons say (*keceli:* for more flows, unless so many are the host's own).",
+        "A share is never computed for more terminals than this, whatever the beacons say (*keceli:* for more flows, unless the host itself has more).",
     ),
     key(
         "count_segments",
@@ -535,7 +535,7 @@ pub(super) const TCP: &[Key] = &[
         by_era(&Preset::Text("off"), &Preset::Text("rate")),
         "TCP small queues: how much may wait in the host's own queue: what the window allows, `tsq_limit_kib`, or up to that what the connection sends in a moment.",
     ),
-    key("tsq_limit_kib", integer(1, 1_048_576), Preset::Integer(4_096), "*tsq* Never more than so many KiB."),
+    key("tsq_limit_kib", integer(1, 1_048_576), Preset::Integer(4_096), "*tsq* Never more than this, in KiB."),
     key(
         "tsq_pacing_shift",
         integer(0, 20),
@@ -546,7 +546,7 @@ pub(super) const TCP: &[Key] = &[
         "delayed_ack_segments",
         integer(1, 64),
         Preset::Integer(2),
-        "So many full segments are acknowledged together; with 1 there are no delayed ACKs.",
+        "How many full segments are acknowledged together; with 1 there are no delayed ACKs.",
     ),
     key(
         "delayed_ack_min_ms",
@@ -559,7 +559,7 @@ pub(super) const TCP: &[Key] = &[
         "quick_ack_segments",
         integer(0, 1_000_000),
         Preset::Integer(16),
-        "So many segments at the start of a connection are acknowledged at once.",
+        "How many segments at the start of a connection are acknowledged at once.",
     ),
     key(
         "sack_compression",
@@ -657,18 +657,23 @@ pub(super) const LAST_LINK: &[Key] = &[
         Preset::Absent,
         "The packet error rate that it says, whatever is true; without it, what is true.",
     ),
-    key("bandwidth_factor", above(0.0, 1_000.0), Preset::Number(1.0), "A bias: it says so many times the bandwidth."),
+    key(
+        "bandwidth_factor",
+        above(0.0, 1_000.0),
+        Preset::Number(1.0),
+        "A bias: it says this multiple of the bandwidth.",
+    ),
     key(
         "error_factor",
         number(0.0, 1e6),
         Preset::Number(1.0),
-        "A bias: it says so many times the error rate, but at most 1.",
+        "A bias: it says this multiple of the error rate, but at most 1.",
     ),
     key(
         "delay_s",
         number(0.0, 86_400.0),
         Preset::Number(0.0),
-        "It says what was true so many seconds ago, or at the beginning.",
+        "It says what was true this number of seconds ago, or at the beginning.",
     ),
     key(
         "validity_s",
@@ -702,7 +707,7 @@ pub(super) const FLOW: &[Key] = &[
         "count",
         integer(1, 1_000),
         Preset::Integer(1),
-        "So many connections like this from each host of the block. All hosts together make at most 2000.",
+        "How many connections like this each host of the block has. All hosts together make at most 2000.",
     ),
     key(
         "start_s",
@@ -720,7 +725,7 @@ pub(super) const FLOW: &[Key] = &[
         "transfer_kib",
         integer(1, 1 << 30),
         Preset::Absent,
-        "*bulk* The connection closes after so many KiB; without it, never. *transfers* The size of each transfer in KiB; must be given there.",
+        "*bulk* After how many KiB the connection closes; without it, never. *transfers* The size of each transfer in KiB; must be given there.",
     ),
     key(
         "on_s",

@@ -1,4 +1,4 @@
-//! Every key of a study file, as data: the reader, its messages and the tables of `docs/guide/study.md` come from here.
+//! Every key of a study file, as data: the reader, its messages and the tables of `docs/guide/study*.md` come from here.
 
 /// One key.
 #[derive(Debug)]
@@ -113,7 +113,7 @@ const TOP: &[Key] = &[
         "seeds",
         "a whole number from 1 to 1000",
         Some("`5`"),
-        "Each point runs with so many seeds, counted from the scenario's; `--seeds` changes it. With one there are no confidence intervals.",
+        "With how many seeds each point runs, counted from the scenario's; `--seeds` changes it. With one there are no confidence intervals.",
     ),
     key(
         "hosts",
@@ -285,7 +285,12 @@ const REFERENCE: &[Key] = &[
 const CLAIM: &[Key] = &[
     key("id", "a word of 1 to 40 of a-z, 0-9 and -, different from the other claims'", None, "What tables call it."),
     key("text", "text of 1 to 1000 characters", None, "The claim, in the words of its source."),
-    key("source", "text of 1 to 500 characters", None, "The paper with its section or figure, or whoever claims it."),
+    key(
+        "source",
+        "text of 1 to 500 characters",
+        None,
+        "The paper with its section or figure, or another source of the claim.",
+    ),
     key(
         "reading",
         "text of 1 to 1000 characters",
