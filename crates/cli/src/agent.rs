@@ -173,7 +173,7 @@ fn config(arguments: &AgentArguments, file: Option<&Path>) -> Result<Config> {
         ("--bound-pacing-mbps", arguments.bound_pacing_mbps.is_some()),
     ];
     if let Some((flag, _)) = of_fixed.iter().find(|(_, given)| *given)
-        && config.policy.policy != PolicyName::Fixed
+        && !config.policy.policy.looks_at("bound_segments")
     {
         bail!("{flag} is for --policy fixed, and the policy is \"{}\"", config.policy.policy);
     }

@@ -13,7 +13,7 @@
 
 use super::budget::{Budget, Since, split};
 use super::share::Share;
-use super::{Decision, Observation, Policy, PolicyName, PolicySettings, Reason};
+use super::{Decision, Observation, Policy, PolicySettings, Reason};
 use lasthop_units::{Rate, Span, Time};
 
 /// The policy `count`.
@@ -41,10 +41,6 @@ impl Count {
 }
 
 impl Policy for Count {
-    fn name(&self) -> &'static str {
-        PolicyName::Count.as_str()
-    }
-
     fn on_tick(&mut self, observation: &Observation<'_>) -> Decision {
         let Observation { now, peers, .. } = *observation;
         let terminals = match self.adjusted {
@@ -69,7 +65,7 @@ impl Policy for Count {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FlowId, FlowObservation};
+    use crate::{FlowId, FlowObservation, PolicyName};
     use lasthop_peers::{Neighbourhood, Peer, PeerId, Report};
 
     fn count(change: impl FnOnce(&mut PolicySettings)) -> Box<dyn Policy + Send> {

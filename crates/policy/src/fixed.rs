@@ -6,7 +6,7 @@
 //! *What it leaves out*: RTT and peers; the constant has to be right.
 
 use super::budget::{Budget, Since, split};
-use super::{Decision, Observation, Policy, PolicyName, PolicySettings, Reason};
+use super::{Decision, Observation, Policy, PolicySettings, Reason};
 use lasthop_units::Rate;
 
 /// The policy `fixed`.
@@ -31,10 +31,6 @@ impl Fixed {
 }
 
 impl Policy for Fixed {
-    fn name(&self) -> &'static str {
-        PolicyName::Fixed.as_str()
-    }
-
     fn on_tick(&mut self, observation: &Observation<'_>) -> Decision {
         self.since.meet(observation);
         let budget = self.budget;
@@ -49,7 +45,7 @@ impl Policy for Fixed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FlowId, FlowObservation};
+    use crate::{FlowId, FlowObservation, PolicyName};
     use lasthop_laws::bound::Bound;
     use lasthop_peers::Neighbourhood;
     use lasthop_units::{Span, Time};

@@ -21,7 +21,7 @@
 
 use super::latch::{Latches, Rise};
 use super::share::Share;
-use super::{Decision, Observation, Policy, PolicyName, PolicySettings, Reason};
+use super::{Decision, Observation, Policy, PolicySettings, Reason};
 use lasthop_laws::bound::Bound;
 
 /// The policy `formula`.
@@ -54,10 +54,6 @@ impl Formula {
 }
 
 impl Policy for Formula {
-    fn name(&self) -> &'static str {
-        PolicyName::Formula.as_str()
-    }
-
     fn on_tick(&mut self, observation: &Observation<'_>) -> Decision {
         let (terminals, busy_flows) = (observation.peers.terminals(), observation.busy_flows().max(1));
         let mut latches = std::mem::take(&mut self.latches);
@@ -71,7 +67,7 @@ impl Policy for Formula {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{FlowDecision, FlowId, FlowObservation, RttReading, Start};
+    use crate::{FlowDecision, FlowId, FlowObservation, PolicyName, RttReading, Start};
     use lasthop_peers::{Neighbourhood, Peer, PeerId, Report};
     use lasthop_units::{Span, Time};
     use proptest::prelude::*;

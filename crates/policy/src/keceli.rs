@@ -15,7 +15,7 @@
 //! number of stations.
 
 use super::budget::Since;
-use super::{Decision, FlowDecision, FlowId, FlowObservation, Observation, Policy, PolicyName, PolicySettings, Reason};
+use super::{Decision, FlowDecision, FlowId, FlowObservation, Observation, Policy, PolicySettings, Reason};
 use lasthop_laws::bound::Bound;
 use lasthop_units::Span;
 use std::collections::BTreeMap;
@@ -50,10 +50,6 @@ impl Keceli {
 }
 
 impl Policy for Keceli {
-    fn name(&self) -> &'static str {
-        PolicyName::Keceli.as_str()
-    }
-
     fn on_tick(&mut self, observation: &Observation<'_>) -> Decision {
         self.since.meet(observation);
         let mut known = std::mem::take(&mut self.lowest_rtts);
@@ -76,6 +72,7 @@ impl Policy for Keceli {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PolicyName;
     use lasthop_peers::{Neighbourhood, Peer, PeerId, Report};
     use lasthop_units::Time;
 

@@ -5,16 +5,7 @@
 //! no clock; the host agent and the simulator call the same code. The [`governor`] is what is around a policy at each tick, and
 //! [`activity`] says which connections count as sending.
 //!
-//! | policy | decides | from |
-//! | --- | --- | --- |
-//! | [`Nothing`] | no limits | |
-//! | [`Fixed`] | a constant upper limit per host | configuration |
-//! | [`Count`] | a window for each number of terminals, looked at every 10 s | WiMob 2013, as told by hayakawa |
-//! | [`Table`] | the smaller of a share of the bandwidth and a table over the backlog, from when an RTT has risen: this host's, or any terminal's | shimada |
-//! | [`Formula`] | a share of the bandwidth-delay product, while the RTT says that the access point is congested | hayakawa eqs. 1–5 |
-//! | [`Lasthop`] | one rate for all hosts, agreed on by beacons and moved by the common queue; as windows or as pacing rates | ours |
-//! | [`Keceli`] | a limit for each flow, so that the access point's queue does not overflow | arXiv 0806.1089 |
-
+//! A new policy is a file, with its `mod`, and a line in the list below (docs/guide/new-policy.md).
 #![deny(clippy::disallowed_methods)]
 
 pub mod activity;
@@ -26,6 +17,8 @@ pub mod governor;
 mod keceli;
 mod lasthop;
 mod latch;
+#[macro_use]
+mod list;
 mod reason;
 mod settings;
 mod share;
@@ -38,7 +31,7 @@ pub use keceli::Keceli;
 pub use lasthop::Lasthop;
 pub use latch::Start;
 pub use reason::Reason;
-pub use settings::{Cap, PeerLatch, PolicyName, PolicySettings, RttReading, SettingsError, TableIndex};
+pub use settings::{Cap, PeerLatch, PolicySettings, RttReading, SettingsError, TableIndex};
 pub use share::Share;
 pub use table::{Row, Table, WindowTable};
 
@@ -51,11 +44,43 @@ pub const TICK: Span = Span::from_millis(500);
 /// How long a bound holds if it is not renewed: three ticks, so that it lapses within 2 s of a killed agent's last one.
 pub const LEASE: Span = Span::from_millis(1500);
 
+/// What policies look at that compute a share of the bandwidth.
+const SHARE: &[&str] = &["bandwidth_max_mbps", "segment_bytes", "maximum_terminals"];
+/// Those of them whose bandwidth falls with the number of terminals.
+const FALL: &[&str] = &["exponent"];
+/// Those that begin when an RTT has risen.
+const RISE: &[&str] = &["enable_ratio", "enable_excess_ms", "release_ratio", "rtt"];
+/// Those with a table.
+const TABLE: &[&str] = &["window_table", "window_rows", "table_index", "cap", "lower_limit"];
+/// All but `none`.
+const EVERY: &[&str] = &["minimum_segments"];
+
+policies! {
+    #[default]
+    None = "none", settles in 0 s, "nothing",
+        [], |_| Box::new(Nothing);
+    Fixed = "fixed", settles in 0 s, "a constant for each host (`bound_segments`)",
+        [EVERY, &["bound_segments", "bound_pacing_mbps"]], |settings| Box::new(Fixed::new(settings));
+    // Its first look at the number of terminals.
+    Count = "count", settles in 10 s, "a window for each number of terminals: the first generation of the middleware (WiMob 2013, as told by [hayakawa])",
+        [EVERY, SHARE, FALL, &["count_segments", "count_rtt_ms", "adjust_s"]], |settings| Box::new(Count::new(settings));
+    Table = "table", settles in 0 s, "the smaller of a share of the bandwidth and a table over the backlog: [shimada]'s OLD",
+        [EVERY, SHARE, FALL, RISE, TABLE], |settings| Box::new(Table::new(settings, false));
+    Formula = "formula", settles in 0 s, "a share of the bandwidth-delay product while RTTs say that the access point is congested: [hayakawa] eqs. 1-5",
+        [EVERY, SHARE, FALL, RISE, &["cut_ratio"]], |settings| Box::new(Formula::new(settings));
+    Cooperative = "cooperative", settles in 0 s, "as `table`, begun by any terminal's RTT: [shimada]'s NEW1",
+        [EVERY, SHARE, FALL, RISE, TABLE, &["peer_latch"]], |settings| Box::new(Table::new(settings, true));
+    CooperativeLoose = "cooperative-loose", settles in 0 s, "as `cooperative`, with a looser table: [shimada]'s NEW2",
+        [EVERY, SHARE, FALL, RISE, TABLE, &["peer_latch"]], |settings| Box::new(Table::new(settings, true));
+    Keceli = "keceli", settles in 0 s, "a limit for each flow that the access point's queue can bear ([Keceli, Inan, Ayanoglu](https://arxiv.org/abs/0806.1089))",
+        [EVERY, SHARE, &["access_queue_packets", "segments_per_ack"]], |settings| Box::new(Keceli::new(settings));
+    // It looks on for 10 s, and then the first queues drain: up to 30 s behind an access point that has fallen back to slow rates.
+    Lasthop = "lasthop", settles in 40 s, "one rate for all hosts, agreed on by beacons and moved by the common queue: ours",
+        [EVERY], |settings| Box::new(Lasthop::new(settings));
+}
+
 /// Something that decides the limits of a host's connections.
 pub trait Policy {
-    /// The name under which a scenario or a configuration asks for it.
-    fn name(&self) -> &'static str;
-
     /// Decides for every connection in `observation`, in their order. What is remembered of a connection is forgotten
     /// when an observation comes without it.
     fn on_tick(&mut self, observation: &Observation<'_>) -> Decision;
@@ -207,10 +232,6 @@ impl Observation<'_> {
 pub struct Nothing;
 
 impl Policy for Nothing {
-    fn name(&self) -> &'static str {
-        PolicyName::None.as_str()
-    }
-
     fn on_tick(&mut self, observation: &Observation<'_>) -> Decision {
         let unbounded =
             |flow: &FlowObservation| FlowDecision { id: flow.id, bound: None, enabled: None, reason: Reason::NoPolicy };

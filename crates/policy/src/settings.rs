@@ -1,37 +1,12 @@
 //! The numbers that a policy may be given, and what is accepted.
 
 use super::latch::Rise;
-use super::{Count, Fixed, Formula, Keceli, Lasthop, Nothing, Policy, Row, Start, Table, WindowTable};
+use super::{Policy, PolicyName, Row, Start, WindowTable};
 use lasthop_laws::bound::LEAST_PACING_RATE;
 use lasthop_units::Span;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
-
-/// Which policy decides.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PolicyName {
-    /// Bounds nothing.
-    #[default]
-    None,
-    /// A constant upper limit per host.
-    Fixed,
-    /// A window for each number of terminals: the first generation of the middleware.
-    Count,
-    /// The smaller of a share and a table over the backlog: shimada's OLD.
-    Table,
-    /// The formula of hayakawa.
-    Formula,
-    /// As `table`, started by anyone's RTT: shimada's NEW1.
-    Cooperative,
-    /// As `cooperative`, with a looser table: shimada's NEW2.
-    CooperativeLoose,
-    /// A limit for each flow that the access point's queue can bear (Keceli, Inan, Ayanoglu).
-    Keceli,
-    /// One rate for all hosts, agreed on and moved by the common queue: ours.
-    Lasthop,
-}
 
 /// What the table of windows is looked up with. shimada calls it "RTT" (Table 1), "ratio_rtt" (Table 3) and "RTT diff value".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -157,55 +132,6 @@ pub struct SettingsError {
     pub value: String,
     /// What would be accepted.
     pub accepted: String,
-}
-
-impl PolicyName {
-    /// Every policy there is.
-    pub const ALL: &'static [Self] = &[
-        Self::None,
-        Self::Fixed,
-        Self::Count,
-        Self::Table,
-        Self::Formula,
-        Self::Cooperative,
-        Self::CooperativeLoose,
-        Self::Keceli,
-        Self::Lasthop,
-    ];
-
-    /// The name as it is written in a scenario or a configuration.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Fixed => "fixed",
-            Self::Count => "count",
-            Self::Table => "table",
-            Self::Formula => "formula",
-            Self::Cooperative => "cooperative",
-            Self::CooperativeLoose => "cooperative-loose",
-            Self::Keceli => "keceli",
-            Self::Lasthop => "lasthop",
-        }
-    }
-
-    /// How long it takes from the first upload until what a run shows is the policy and no longer its beginning: about so
-    /// much of a run is warm-up. Zero for what bounds from the first tick, or when a round trip has risen, whenever that is.
-    pub const fn settles_after(self) -> Span {
-        match self {
-            // Its first look at the number of terminals.
-            Self::Count => Span::from_secs(10),
-            // It looks on for 10 s, and then the first queues drain: up to 30 s behind an access point that has fallen back to
-            // slow rates.
-            Self::Lasthop => Span::from_secs(40),
-            Self::None
-            | Self::Fixed
-            | Self::Table
-            | Self::Formula
-            | Self::Cooperative
-            | Self::CooperativeLoose
-            | Self::Keceli => Span::ZERO,
-        }
-    }
 }
 
 impl fmt::Display for PolicyName {
@@ -338,11 +264,11 @@ impl PolicySettings {
         integer("minimum_segments", self.minimum_segments, 1, 65_535)?;
         match self.bound_segments {
             Some(segments) => integer("bound_segments", segments, self.minimum_segments, 1_000_000)?,
-            None if self.policy == PolicyName::Fixed => {
+            None if self.policy.looks_at("bound_segments") => {
                 return Err(SettingsError {
                     key: "bound_segments",
                     value: "(absent)".to_owned(),
-                    accepted: "given with policy \"fixed\", from `minimum_segments` to 1000000".to_owned(),
+                    accepted: "given with this policy, from `minimum_segments` to 1000000".to_owned(),
                 });
             }
             None => {}
@@ -401,16 +327,7 @@ impl PolicySettings {
         if let Err(error) = self.validate() {
             panic!("a policy is built from valid settings only: {error}");
         }
-        match self.policy {
-            PolicyName::None => Box::new(Nothing),
-            PolicyName::Fixed => Box::new(Fixed::new(self)),
-            PolicyName::Count => Box::new(Count::new(self)),
-            PolicyName::Table => Box::new(Table::new(self, false)),
-            PolicyName::Formula => Box::new(Formula::new(self)),
-            PolicyName::Cooperative | PolicyName::CooperativeLoose => Box::new(Table::new(self, true)),
-            PolicyName::Keceli => Box::new(Keceli::new(self)),
-            PolicyName::Lasthop => Box::new(Lasthop::new(self)),
-        }
+        self.policy.build(self)
     }
 }
 
@@ -447,7 +364,7 @@ mod tests {
     fn the_defaults_are_valid_and_bound_nothing() {
         let settings = PolicySettings::default();
         assert_eq!(settings.validate(), Ok(()));
-        assert_eq!(settings.build().name(), "none");
+        assert_eq!(settings.policy.as_str(), "none");
     }
 
     #[test]

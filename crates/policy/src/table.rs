@@ -116,10 +116,6 @@ impl Table {
 }
 
 impl Policy for Table {
-    fn name(&self) -> &'static str {
-        self.settings.policy.as_str()
-    }
-
     fn on_tick(&mut self, observation: &Observation<'_>) -> Decision {
         let (terminals, busy_flows) = (observation.peers.terminals(), observation.busy_flows().max(1));
         let mut latches = std::mem::take(&mut self.latches);

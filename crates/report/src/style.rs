@@ -155,14 +155,14 @@ pub(crate) const STATES: [(&str, Colour); 5] = [
 /// A state of a number that the kernel does not have.
 pub(crate) const UNKNOWN_STATE: Colour = GREY;
 
-/// How a policy is called and drawn, by its name in the scenario.
+/// How a policy is called and drawn, by its name in the scenario; one without a colour of its own has the one that none has.
 pub(crate) fn policy(name: &str) -> Look {
     let label = match name {
         "none" => "no policy",
         "fixed" => "fixed bound",
         other => other,
     };
-    Look { label: label.to_owned(), colour: named(name).map_or(GREY, |(colour, _)| colour) }
+    Look { label: label.to_owned(), colour: named(name).map_or(ROSE, |(colour, _)| colour) }
 }
 
 /// Every policy that decides for a connection of these cases.

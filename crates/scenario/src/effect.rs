@@ -4,6 +4,7 @@ use crate::document::{Document, Path};
 use crate::keys::{Key, Of, Section, When};
 use crate::overrides::Override;
 use crate::scenario::Scenario;
+use lasthop_policy::PolicyName;
 use std::fmt;
 use toml::{Table, Value};
 
@@ -132,12 +133,12 @@ fn effect(
     if section.may_wait(key.name) && !on_command_line {
         return Ok(Effect::Some);
     }
-    let why = section.when(key.name).into_iter().find_map(|when| why_not(&document.table, &when, at));
+    let why = section.when(key.name).into_iter().find_map(|when| why_not(&document.table, key.name, &when, at));
     why.map_or(Ok(Effect::Some), Err)
 }
 
 /// Why the condition is not met; `None` if it is.
-fn why_not(top: &Table, when: &When, at: &Place<'_>) -> Option<String> {
+fn why_not(top: &Table, key: &str, when: &When, at: &Place<'_>) -> Option<String> {
     let table = |of: &Of| match of {
         Of::Same => Some(at.own),
         Of::Host => at.host,
@@ -166,6 +167,12 @@ fn why_not(top: &Table, when: &When, at: &Place<'_>) -> Option<String> {
         When::Law(law) => {
             let is = at.host?.get("congestion_control").map(word)?;
             (is != law.as_str()).then(|| format!("the host's congestion_control is \"{is}\", not \"{law}\""))
+        }
+        When::Policy => {
+            let is: PolicyName = word(at.own.get("policy")?).parse().ok()?;
+            let of: Vec<&str> =
+                PolicyName::ALL.iter().filter(|policy| policy.looks_at(key)).map(|policy| policy.as_str()).collect();
+            (!is.looks_at(key)).then(|| format!("policy is \"{is}\", and it is for {}", listed(&of)))
         }
         When::Changes => {
             let (of, access) = (word(at.own.get("of")?), word(top.get("access")?.as_table()?.get("kind")?));

@@ -12,7 +12,7 @@ use crate::wiring::Wiring;
 use lasthop_laws::{Choice, LawName};
 use lasthop_network::random::Streams;
 use lasthop_network::{HostPath, NodeId};
-use lasthop_policy::{PolicyName, PolicySettings};
+use lasthop_policy::PolicySettings;
 use lasthop_units::{Probability, Rate, Span, Time};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -393,8 +393,8 @@ fn policy(document: &Document, host: &Table, here: &Path) -> Result<PolicySettin
         document.error(&here.key("policy"), error.message().to_owned(), PolicySettings::KEYS.join(", "))
     })?;
     let problem = |error: &lasthop_policy::SettingsError| match (error.key, settings.policy) {
-        ("bound_segments", PolicyName::Fixed) if settings.bound_segments.is_none() => {
-            "is not there, and the policy \"fixed\" cannot be without it".to_owned()
+        ("bound_segments", policy) if settings.bound_segments.is_none() => {
+            format!("is not there, and the policy \"{policy}\" cannot be without it")
         }
         _ => format!("{} is out of range", error.value),
     };

@@ -22,7 +22,7 @@ fn root() -> PathBuf {
 #[test]
 fn a_key_of_another_policy_is_named_with_the_policies_that_it_is_for() {
     let fixed = ["hosts.0.policy=fixed", "hosts.0.bound_segments=20", "hosts.0.enable_ratio=3"];
-    let for_whom = "policy is \"fixed\", and it is for \"formula\", \"table\", \"cooperative\", \"cooperative-loose\"";
+    let for_whom = "policy is \"fixed\", and it is for \"table\", \"formula\", \"cooperative\", \"cooperative-loose\"";
     assert_eq!(
         told(UPLOADS, &fixed),
         [format!("the command line: hosts.0.enable_ratio has no effect here: {for_whom}")]

@@ -3,6 +3,7 @@
 //! `LASTHOP_UPDATE_GUIDE=1 cargo test -p lasthop-scenario --test guide` writes the tables anew.
 // The guide is a file.
 
+use lasthop_policy::PolicyName;
 use lasthop_scenario::keys::{Kind, Section};
 use lasthop_scenario::study;
 use std::fmt::Write as _;
@@ -57,6 +58,15 @@ fn table(section: Section) -> String {
     text
 }
 
+fn policy_table() -> String {
+    let mut text = String::from("| policy | what bounds the windows | settles within |\n| --- | --- | ---: |\n");
+    for policy in PolicyName::ALL {
+        let (meaning, settles) = (policy.meaning(), policy.settles_after().as_secs_f64());
+        let _ = writeln!(text, "| `\"{policy}\"` | {meaning} | {settles} s |");
+    }
+    text
+}
+
 fn marker(section: Section) -> String {
     let heading = if section == Section::Top { "top" } else { section.heading() };
     format!("<!-- keys of {heading} -->\n")
@@ -64,7 +74,8 @@ fn marker(section: Section) -> String {
 
 #[test]
 fn every_key_of_a_scenario_is_in_the_guide_with_its_range_and_default() {
-    check_tables("scenario", Section::ALL.map(|section| (marker(section), table(section))));
+    let sections = Section::ALL.map(|section| (marker(section), table(section)));
+    check_tables("scenario", sections.into_iter().chain([("<!-- policies -->\n".to_owned(), policy_table())]));
 }
 
 fn study_table(section: study::keys::Section) -> String {

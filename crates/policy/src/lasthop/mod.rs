@@ -24,8 +24,8 @@ mod signals;
 mod told;
 
 use super::{
-    Decision, Enabled, FlowDecision, FlowId, FlowObservation, Observation, Policy, PolicyName, PolicySettings,
-    PolicyState, Reason, Trigger,
+    Decision, Enabled, FlowDecision, FlowId, FlowObservation, Observation, Policy, PolicySettings, PolicyState, Reason,
+    Trigger,
 };
 use common_rate::{CommonRate, DRAINING_SEGMENTS, SPARSE_SEGMENTS, Shape, WINDOW_TARGET};
 use guard::{Entry, Exit, Guard};
@@ -205,10 +205,6 @@ impl Lasthop {
 }
 
 impl Policy for Lasthop {
-    fn name(&self) -> &'static str {
-        PolicyName::Lasthop.as_str()
-    }
-
     fn on_tick(&mut self, observation: &Observation<'_>) -> Decision {
         let sparse = self.rate.is_some() && self.was_sparse;
         let rate = self.rate.as_ref().map(|rate| rate.rate);
@@ -274,6 +270,7 @@ fn noise(flow: &FlowObservation) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PolicyName;
     use lasthop_peers::{Neighbourhood, Peer, PeerId, Report};
     use lasthop_units::Bytes;
 

@@ -1,6 +1,7 @@
 //! The keys themselves, table by table.
 
 use super::{Key, Kind, Preset};
+use lasthop_policy::PolicyName;
 
 /// Above the first heading.
 pub(super) const TOP: &[Key] = &[
@@ -314,19 +315,9 @@ pub(super) const HOST: &[Key] = &[
     ),
     key(
         "policy",
-        Kind::Choice(&[
-            "none",
-            "fixed",
-            "count",
-            "table",
-            "formula",
-            "cooperative",
-            "cooperative-loose",
-            "keceli",
-            "lasthop",
-        ]),
+        Kind::Choice(PolicyName::NAMES),
         Preset::Text("none"),
-        "What bounds the windows: nothing; a constant (`bound_segments`); a window for each number of terminals, as in the first generation of the middleware; the smaller of a share and a table, [shimada]'s OLD; the formula of [hayakawa]; [shimada]'s NEW1 and NEW2, which start together; a limit for each flow that the access point's queue can bear ([Keceli, Inan, Ayanoglu](https://arxiv.org/abs/0806.1089)); or one rate that all hosts agree on and the common queue moves, ours ([policy-lasthop](../models/policy-lasthop.md)).",
+        "The [policy](#policies): what bounds the windows.",
     ),
     key(
         "bound_segments",

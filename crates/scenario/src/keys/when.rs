@@ -5,6 +5,7 @@
 
 use super::Section;
 use lasthop_laws::LawName;
+use lasthop_policy::PolicySettings;
 
 /// What must be so for a key to be looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub enum When {
     NoLinks,
     /// The host has this law.
     Law(LawName),
+    /// The host's policy looks at it.
+    Policy,
     /// What a block of `[[changes]]` is about is there: stations with Wi-Fi, a link with a wired access.
     Changes,
 }
@@ -37,15 +40,6 @@ pub enum Of {
 }
 
 const WIFI: When = When::Is(Of::Access, "kind", &["wifi"]);
-const SHARES: &[&str] = &["formula", "count", "table", "cooperative", "cooperative-loose"];
-const SHARES_AND_KECELI: &[&str] = &["formula", "count", "table", "cooperative", "cooperative-loose", "keceli"];
-const RISES: &[&str] = &["formula", "table", "cooperative", "cooperative-loose"];
-const TABLES: &[&str] = &["table", "cooperative", "cooperative-loose"];
-
-const fn policy(names: &'static [&'static str]) -> When {
-    When::Is(Of::Same, "policy", names)
-}
-
 type Rule = (Section, &'static [&'static str], &'static [When]);
 
 /// All conditions of a key must be met.
@@ -73,19 +67,9 @@ const RULES: &[Rule] = &[
     (Section::Host, &["rate_mbps", "frame_error_rate", "turnaround_us"], &[When::NoLinks, WIFI]),
     (Section::Host, &["path_rtt_change_s"], &[When::Given("path_rtt_ms")]),
     (Section::Host, &["policy"], &[When::IsNot(Of::Same, "agent", &["off", "observe"])]),
-    (Section::Host, &["bound_segments", "bound_pacing_mbps"], &[policy(&["fixed"])]),
-    (Section::Host, &["minimum_segments"], &[When::IsNot(Of::Same, "policy", &["none"])]),
-    (Section::Host, &["enable_ratio", "enable_excess_ms", "release_ratio", "rtt"], &[policy(RISES)]),
     (Section::Host, &["enable_ratio"], &[When::NotGiven("enable_excess_ms")]),
-    (Section::Host, &["cut_ratio"], &[policy(&["formula"])]),
-    (Section::Host, &["exponent"], &[policy(SHARES)]),
-    (Section::Host, &["bandwidth_max_mbps", "segment_bytes", "maximum_terminals"], &[policy(SHARES_AND_KECELI)]),
-    (Section::Host, &["count_segments", "count_rtt_ms", "adjust_s"], &[policy(&["count"])]),
     (Section::Host, &["count_rtt_ms"], &[When::NotGiven("count_segments")]),
-    (Section::Host, &["window_table", "window_rows", "table_index", "cap", "lower_limit"], &[policy(TABLES)]),
     (Section::Host, &["window_table"], &[When::NotGiven("window_rows")]),
-    (Section::Host, &["peer_latch"], &[policy(&["cooperative", "cooperative-loose"])]),
-    (Section::Host, &["access_queue_packets", "segments_per_ack"], &[policy(&["keceli"])]),
     (Section::Tcp, &["timestamp_granularity_ms"], &[When::Is(Of::Same, "timestamps", &["true"])]),
     (Section::Tcp, &["tsq_limit_kib"], &[When::Is(Of::Same, "tsq", &["limit", "rate"])]),
     (Section::Tcp, &["tsq_pacing_shift"], &[When::Is(Of::Same, "tsq", &["rate"])]),
@@ -125,8 +109,10 @@ impl Section {
     /// What must be so for the key to be looked at: all of it. Nothing where it always is.
     pub fn when(self, key: &str) -> Vec<When> {
         let of_law = if let Self::Law(law) = self { Some(When::Law(law)) } else { None };
+        let is_of_policy = self == Self::Host && key != "policy" && PolicySettings::KEYS.contains(&key);
+        let of_policy = is_of_policy.then_some(When::Policy);
         let of_key = RULES.iter().filter(|(section, keys, _)| *section == self && keys.contains(&key));
-        of_key.flat_map(|(.., conditions)| conditions.iter().copied()).chain(of_law).collect()
+        of_key.flat_map(|(.., conditions)| conditions.iter().copied()).chain(of_law).chain(of_policy).collect()
     }
 
     /// Whether a file may have the key for runs that choose what looks at it: the bound of the policy `fixed`, which it cannot be
@@ -158,7 +144,7 @@ mod tests {
                         (table.key(other), *words)
                     }
                     When::Given(other) | When::NotGiven(other) => (section.key(other), &[][..]),
-                    When::NoLinks | When::Law(_) | When::Changes => continue,
+                    When::NoLinks | When::Law(_) | When::Policy | When::Changes => continue,
                 };
                 let known = match other.unwrap_or_else(|| panic!("{condition:?} is about no key")).kind {
                     Kind::Choice(known) => known,
