@@ -33,7 +33,7 @@
 //!
 //! Version 1 had neither group nor interval; it is not heard any more.
 //!
-//! What a lying peer can do at worst: docs/models/beacon.md.
+//! What a lying peer can do at worst: docs/models/beacon-threat-model.md.
 
 use crate::group::GroupId;
 use crate::peers::{PeerId, Reject, Report};
