@@ -1,4 +1,4 @@
-//! Strangers who lie, on this machine's kernel: what they can do at worst is what docs/models/beacon.md says. Needs root.
+//! Strangers who lie, on this machine's kernel: what they can do at worst is what docs/models/beacon-threat-model.md says. Needs root.
 #![allow(missing_docs)]
 
 mod common;

@@ -1,7 +1,7 @@
 //! Simulated hosts against kernel hosts: the same scenario in both habitats. Needs root; in real time.
 //!
 //! Host queues of 300 packets and send buffers out of the way, so that both TCPs are limited by the same queue: how many
-//! segments a send buffer holds is a matter of the kernel's memory accounting (docs/models/tcp.md). A kernel host's
+//! segments a send buffer holds is a matter of the kernel's memory accounting (docs/models/tcp-validation.md). A kernel host's
 //! run does not repeat exactly and is compared with the mean over the seeds of the simulated ones.
 //!
 //! On the dumbbell no queue fills at the hosts, and both habitats have the same keys of `[hosts.tcp]`.

@@ -10,7 +10,7 @@
  *                                                           PLR > PER: as the base; else the window stays as it is
  *
  * BW and PER are the client's. A report is a claim (link_report.h), and a client may lie; the guards, each off with 0 as in
- * the paper, bound what it gains (docs/models/lastlink.md has the derivation):
+ * the paper, bound what it gains (docs/models/lastlink-false-claims.md derives it):
  *
  *   initial window   at most initial_max_segments; ssthresh is still BW RTT / (8 L): the rest is slow start
  *   bandwidth        counts no further than achieved_headroom times the highest rate of a round trip, outside slow start and

@@ -28,7 +28,7 @@
 //!
 //! Versions 1 (neither group nor interval) and 2 (the policy `lasthop`'s numbers in the place of a word) are not heard any more.
 //!
-//! What a lying peer can do at worst: docs/models/beacon.md.
+//! What a lying peer can do at worst: docs/models/beacon-threat-model.md.
 
 use crate::group::GroupId;
 use crate::{PeerId, Reject, Report, Word};

@@ -1,7 +1,7 @@
 //! How often a host speaks: so often that its peers know it, so seldom that all together keep under 3 % of the air.
 //!
 //! A beacon costs the air some 2 ms at worst: it goes up to the access point, and down again at 1 Mb/s, each time with what
-//! goes before and after a frame (docs/models/beacon.md has what was measured). So where more hosts are heard, each speaks less often (RFC 3550 §6.2 has the idea):
+//! goes before and after a frame (docs/models/beacon-pace.md has what was measured). So where more hosts are heard, each speaks less often (RFC 3550 §6.2 has the idea):
 //!
 //! ```text
 //! T = max(base, hosts · u), at most 15 s        u = datagrams · 80 ms; hosts: crate::PeerTable::crowd, and this one

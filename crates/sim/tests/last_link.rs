@@ -1,5 +1,5 @@
 //! The law `lastlink` in whole runs: what a true report is worth over a lossy link, and what a false one gains beside others.
-//! docs/models/lastlink.md derives the bounds.
+//! docs/models/lastlink-false-claims.md derives the bounds.
 #![allow(missing_docs)]
 
 use lasthop_scenario::{Build, Override, RunResult, Scenario};
