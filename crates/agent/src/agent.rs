@@ -18,8 +18,8 @@ use anyhow::{Context, Result};
 use lasthop_lastlink::FlowSight;
 use lasthop_laws::bound::Bound;
 use lasthop_peers::{Neighbourhood, Report};
-use lasthop_policy::governor::{FlowSample, Governor, Turn};
-use lasthop_policy::{FlowDecision, FlowId, FlowObservation, Nothing, Policy, PolicyName, PolicyState};
+use lasthop_policy::governor::{FlowSample, FlowTurn, Governor, Turn};
+use lasthop_policy::{FlowId, Nothing, Policy, PolicyName, PolicyState};
 use lasthop_units::{Rate, Span, Time};
 use nix::sys::resource::{UsageWho, getrusage};
 use std::collections::BTreeSet;
@@ -389,13 +389,14 @@ impl<'a> Agent<'a> {
         self.log(now, &samples, &turn);
         self.glance = self.glance_at(&samples, &turn, &peers);
         if self.recorder.is_some() {
-            let decided = samples.iter().zip(&turn.observations).zip(&turn.decisions);
             let tick = Tick {
                 t_ns: now.as_nanos(),
                 late_ns: late.as_nanos(),
                 terminals: peers.terminals(),
-                flows: decided
-                    .map(|((sample, seen), decided)| self.flow_record(sample, seen, decided, until))
+                flows: samples
+                    .iter()
+                    .zip(&turn.flows)
+                    .map(|(sample, flow)| self.flow_record(sample, flow, until))
                     .collect(),
                 beacons: self.hearing.beacons(),
                 wifi: self.wifi.link().cloned(),
@@ -408,18 +409,17 @@ impl<'a> Agent<'a> {
 
     fn glance_at(&self, samples: &[SocketSample], turn: &Turn, peers: &Neighbourhood) -> Glance {
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        let sending = turn.observations.iter().position(|seen| seen.busy);
         let bounds = samples
             .iter()
-            .zip(&turn.decisions)
-            .filter_map(|(sample, decided)| decided.bound.filter(|_| self.mode == Mode::Advise || sample.controlled));
+            .zip(&turn.flows)
+            .filter_map(|(sample, flow)| flow.decided.bound.filter(|_| self.mode == Mode::Advise || sample.controlled));
         Glance {
             connections: count(samples.len()),
-            busy: count(turn.observations.iter().filter(|seen| seen.busy).count()),
+            busy: count(turn.flows.iter().filter(|flow| flow.seen.busy).count()),
             peers: count(peers.peers().len()),
             terminals: peers.terminals(),
-            enabled_at: turn.decisions.iter().filter_map(FlowDecision::enabled_at).min(),
-            reason: sending.map(|place| turn.decisions[place].reason.to_string()),
+            enabled_at: turn.flows.iter().filter_map(|flow| flow.decided.enabled_at()).min(),
+            reason: turn.flows.iter().find(|flow| flow.seen.busy).map(|flow| flow.decided.reason.to_string()),
             bounds: bounds.collect(),
             state: turn.state.unwrap_or_default(),
         }
@@ -493,10 +493,7 @@ impl<'a> Agent<'a> {
     fn apply(&mut self, now: Time, turn: &Turn) -> Result<Time> {
         let lease = self.config.lease();
         let Some(stack) = self.stack.as_mut().filter(|_| self.mode == Mode::Control) else { return Ok(now) };
-        // Among them those that the kernel may still hold for connections that are gone.
-        let gone = turn.gone.iter().map(|flow| (flow.0, None));
-        let set = turn.bounds.iter().map(|(place, bound)| (turn.decisions[*place].id.0, *bound));
-        let bounds: Vec<(u64, Option<Bound>)> = gone.chain(set).collect();
+        let bounds: Vec<(u64, Option<Bound>)> = turn.bounds.iter().map(|(flow, bound)| (flow.0, *bound)).collect();
         let until = clock::monotonic().saturating_add(lease);
         stack.set_bounds(turn.new_flows, &bounds, lease).context("cannot hand the bounds to the kernel")?;
         self.governor.on_applied(turn);
@@ -504,14 +501,15 @@ impl<'a> Agent<'a> {
     }
 
     fn log(&mut self, now: Time, samples: &[SocketSample], turn: &Turn) {
-        for (place, enabled) in &turn.enabled {
+        for (flow, enabled) in &turn.enabled {
             if self.totals.enabled.len() < Totals::ENABLED_KEPT {
-                let cookie = samples[*place].cookie;
-                self.totals.enabled.push(Enabled { cookie, t_ns: enabled.at.as_nanos() });
+                self.totals.enabled.push(Enabled { cookie: flow.0, t_ns: enabled.at.as_nanos() });
             }
         }
-        for place in &turn.changed {
-            let (sample, decided) = (&samples[*place], &turn.decisions[*place]);
+        for (sample, FlowTurn { decided, .. }) in samples.iter().zip(&turn.flows) {
+            if !turn.changed.contains(&decided.id) {
+                continue;
+            }
             let would = if self.mode == Mode::Control && sample.controlled { "" } else { "would be " };
             if let Some(more) = self.decisions_calm.may_say(now) {
                 let limits = decided.bound.unwrap_or_default();
@@ -520,13 +518,8 @@ impl<'a> Agent<'a> {
         }
     }
 
-    fn flow_record(
-        &self,
-        sample: &SocketSample,
-        seen: &FlowObservation,
-        decided: &FlowDecision,
-        until: Time,
-    ) -> FlowRecord {
+    fn flow_record(&self, sample: &SocketSample, flow: &FlowTurn, until: Time) -> FlowRecord {
+        let FlowTurn { seen, decided } = flow;
         let applied = self.governor.applied(decided.id);
         FlowRecord {
             cookie: sample.cookie,

@@ -3,7 +3,7 @@
 //! nothing itself.
 //!
 //! ```text
-//!  connections ──> Activity ──> Observation ──> Policy ──> decisions ──┬─> bounds to set, connections that are gone
+//!  connections ──> Activity ──> Observation ──> Policy ──> decisions ──┬─> bounds to set, and to take away
 //!  peers ──────────────────────────┘                                   └─> Report (the next beacon)
 //! ```
 //!
@@ -45,25 +45,30 @@ pub struct FlowSample {
 /// What came of one tick.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Turn {
-    /// What the policy saw of each connection, in the order of the samples.
-    pub observations: Vec<FlowObservation>,
-    /// What it decided for each, in the same order.
-    pub decisions: Vec<FlowDecision>,
+    /// Each connection, in the order of the samples.
+    pub flows: Vec<FlowTurn>,
     /// Limits for connections that come up before the next tick; `None` also where nothing is applied.
     pub new_flows: Option<Bound>,
-    /// What TCP is to be given, by the place of the connection among the samples: bounds to set or renew, and `None` where
-    /// one is to be taken away. Empty where nothing is applied.
-    pub bounds: Vec<(usize, Option<Bound>)>,
-    /// Connections that had a bound and are gone.
-    pub gone: Vec<FlowId>,
-    /// By place: connections whose limits came, went, or have a reason of another kind than at the last tick.
-    pub changed: Vec<usize>,
-    /// By place: connections that have come under control.
-    pub enabled: Vec<(usize, Enabled)>,
+    /// What TCP is to be given: bounds to set or renew, and `None` where one is to be taken away, as from connections that are gone.
+    /// Empty where nothing is applied.
+    pub bounds: Vec<(FlowId, Option<Bound>)>,
+    /// Connections whose limits came, went, or have a reason of another kind than at the last tick.
+    pub changed: Vec<FlowId>,
+    /// Connections that have come under control.
+    pub enabled: Vec<(FlowId, Enabled)>,
     /// What peers are to be told until the next tick.
     pub report: Report,
     /// What the policy makes of this host; `None` where no connection can be bounded, or nothing is applied.
     pub state: Option<PolicyState>,
+}
+
+/// One connection at a tick.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowTurn {
+    /// What the policy saw.
+    pub seen: FlowObservation,
+    /// What it decided.
+    pub decided: FlowDecision,
 }
 
 /// What was done since the start.
@@ -135,6 +140,9 @@ impl Governor {
         self.counts.terminals_max = self.counts.terminals_max.max(peers.terminals());
 
         let mut turn = Turn { new_flows: new_flows.filter(|_| self.applies), ..Turn::default() };
+        // First, so that they make room.
+        let gone = known.into_iter().filter(|(_, flow)| flow.applied.is_some());
+        turn.bounds.extend(gone.map(|(id, _)| (id, None)));
         let applies_to = |sample: &FlowSample| self.applies && sample.controllable;
         let followed = samples.iter().zip(&decisions).filter(|(sample, _)| applies_to(sample));
         turn.report = report_of(&observations, followed.filter_map(|(_, decided)| Some(decided.enabled?.by)));
@@ -142,34 +150,35 @@ impl Governor {
             turn.report.word = self.policy.word();
             turn.state = self.policy.state();
         }
-        for (place, (sample, decided)) in samples.iter().zip(&decisions).enumerate() {
+        for (sample, decided) in samples.iter().zip(&decisions) {
             let flow = self.flows.get_mut(&sample.id).expect("it was met a moment ago");
             // A connection that cannot be bounded any more loses the bound it had.
             let bound = decided.bound.filter(|_| sample.controllable);
             if self.applies && (bound.is_some() || flow.applied.is_some()) {
-                turn.bounds.push((place, bound));
+                turn.bounds.push((sample.id, bound));
             }
             let kind = decided.bound.map(|_| decided.reason.kind());
             if std::mem::replace(&mut flow.kind, kind) != kind {
-                turn.changed.push(place);
+                turn.changed.push(sample.id);
             }
             if let (Some(enabled), false) = (decided.enabled, flow.enabled) {
-                turn.enabled.push((place, enabled));
+                turn.enabled.push((sample.id, enabled));
             }
             flow.enabled = decided.enabled.is_some();
         }
         self.counts.flows_enabled += turn.enabled.len() as u64;
         let first = turn.enabled.iter().map(|(_, enabled)| enabled.at).min();
         self.counts.first_enabled = self.counts.first_enabled.or(first);
-        turn.gone = known.into_iter().filter(|(_, flow)| flow.applied.is_some()).map(|(id, _)| id).collect();
-        (turn.observations, turn.decisions) = (observations, decisions);
+        turn.flows =
+            observations.into_iter().zip(decisions).map(|(seen, decided)| FlowTurn { seen, decided }).collect();
         turn
     }
 
     /// TCP has taken the bounds of this turn. Without this they count as not set, and what they replace as still in force.
     pub fn on_applied(&mut self, turn: &Turn) {
-        for (place, bound) in &turn.bounds {
-            let flow = self.flows.get_mut(&turn.decisions[*place].id).expect("the turn is the last one");
+        for (id, bound) in &turn.bounds {
+            // Those that are gone are not met again.
+            let Some(flow) = self.flows.get_mut(id) else { continue };
             self.counts.bounds_changed += u64::from(flow.applied != *bound);
             flow.applied = *bound;
         }
@@ -272,21 +281,18 @@ mod tests {
         let half = Some(Bound::at_most(32));
         for tick in 0..3 {
             let turn = governor.on_tick(at(tick), &BOTH(tick), &Neighbourhood::alone());
-            assert_eq!(turn.bounds, [(0, half), (1, half)]);
+            assert_eq!(turn.bounds, [(FlowId(7), half), (FlowId(8), half)]);
             assert_eq!(turn.new_flows, Some(Bound::at_most(21)));
             governor.on_applied(&turn);
         }
         assert_eq!(governor.counts().bounds_changed, 2);
         // Alone, the first one gets all; the other had a bound and is gone.
         let turn = governor.on_tick(at(3), &[sample(7, 3, 100)], &Neighbourhood::alone());
-        assert_eq!(
-            (turn.bounds.as_slice(), turn.gone.as_slice()),
-            (&[(0, Some(Bound::at_most(64)))][..], &[FlowId(8)][..])
-        );
+        assert_eq!(turn.bounds, [(FlowId(8), None), (FlowId(7), Some(Bound::at_most(64)))]);
         governor.on_applied(&turn);
         assert_eq!(governor.counts().bounds_changed, 3);
-        assert_eq!(governor.on_tick(at(4), &[], &Neighbourhood::alone()).gone, [FlowId(7)]);
-        assert_eq!(governor.on_tick(at(5), &[], &Neighbourhood::alone()).gone, []);
+        assert_eq!(governor.on_tick(at(4), &[], &Neighbourhood::alone()).bounds, [(FlowId(7), None)]);
+        assert_eq!(governor.on_tick(at(5), &[], &Neighbourhood::alone()).bounds, []);
     }
 
     #[test]
@@ -307,7 +313,7 @@ mod tests {
         governor.on_applied(&turn);
         let alien = FlowSample { controllable: false, ..sample(7, 1, 100) };
         let turn = governor.on_tick(at(1), &[alien], &Neighbourhood::alone());
-        assert_eq!((turn.bounds.as_slice(), turn.report.controlling), (&[(0, None)][..], false));
+        assert_eq!((turn.bounds.as_slice(), turn.report.controlling), (&[(FlowId(7), None)][..], false));
         governor.on_applied(&turn);
         assert_eq!(
             governor.on_tick(at(2), &[FlowSample { acked: Bytes::new(9), ..alien }], &Neighbourhood::alone()).bounds,
@@ -320,7 +326,7 @@ mod tests {
     fn advice_is_given_and_counted_and_nobody_is_told() {
         let mut governor = governor(PolicyName::Formula, false);
         let turn = governor.on_tick(at(1), &[sample(7, 1, 700)], &Neighbourhood::alone());
-        assert_eq!(turn.decisions[0].bound, Some(Bound::at_most(1)));
+        assert_eq!(turn.flows[0].decided.bound, Some(Bound::at_most(1)));
         assert_eq!((turn.bounds.as_slice(), turn.new_flows), (&[][..], None));
         assert_eq!((turn.report.busy_flows, turn.report.controlling, turn.report.congested), (1, false, false));
         let counts = governor.counts();
@@ -336,9 +342,9 @@ mod tests {
             (turn.changed, turn.enabled.len(), turn.report.congested)
         };
         assert_eq!(tick(0, 100), (vec![], 0, false));
-        assert_eq!(tick(1, 700), (vec![0], 1, true)); // enabled above 6, and cut above 5
+        assert_eq!(tick(1, 700), (vec![FlowId(7)], 1, true)); // enabled above 6, and cut above 5
         assert_eq!(tick(2, 700), (vec![], 0, true));
-        assert_eq!(tick(3, 120), (vec![0], 0, true)); // the share
+        assert_eq!(tick(3, 120), (vec![FlowId(7)], 0, true)); // the share
         assert_eq!(tick(4, 130), (vec![], 0, true)); // another share
         assert_eq!(governor.counts().flows_enabled, 1);
         assert_eq!(governor.counts().first_enabled, Some(at(1)));
@@ -352,7 +358,7 @@ mod tests {
         governor.restart(settings(PolicyName::Formula).build(), true);
         // 120 ms over 100 ms does not put a connection under control.
         let turn = governor.on_tick(at(1), &[sample(7, 1, 120)], &Neighbourhood::alone());
-        assert_eq!((turn.bounds.as_slice(), turn.changed.as_slice()), (&[(0, None)][..], &[0][..]));
+        assert_eq!((turn.bounds.as_slice(), turn.changed.as_slice()), (&[(FlowId(7), None)][..], &[FlowId(7)][..]));
         governor.on_applied(&turn);
         assert_eq!(governor.on_tick(at(2), &[sample(7, 2, 700)], &Neighbourhood::alone()).enabled.len(), 1);
         assert_eq!(governor.counts().flows_enabled, 2);
@@ -368,7 +374,7 @@ mod tests {
         let peers = Neighbourhood::new(vec![peer(1), peer(2)]);
         let turn = governor.on_tick(at(0), &[sample(7, 0, 200), idle], &peers);
         assert_eq!((turn.report.busy_flows, turn.report.srtt), (1, Some(Span::from_millis(200))));
-        assert_eq!(turn.observations.iter().map(|flow| flow.busy).collect::<Vec<_>>(), [true, false]);
+        assert_eq!(turn.flows.iter().map(|flow| flow.seen.busy).collect::<Vec<_>>(), [true, false]);
         governor.on_tick(at(1), &[], &Neighbourhood::alone());
         assert_eq!(governor.counts().terminals_max, 3);
     }
@@ -377,7 +383,7 @@ mod tests {
     fn what_put_a_connection_under_control_is_passed_on() {
         let mut governor = governor(PolicyName::Formula, true);
         let turn = governor.on_tick(at(4), &[sample(7, 0, 700)], &Neighbourhood::alone());
-        assert_eq!(turn.enabled, [(0, Enabled { at: at(4), by: Trigger::OwnRtt })]);
+        assert_eq!(turn.enabled, [(FlowId(7), Enabled { at: at(4), by: Trigger::OwnRtt })]);
     }
 
     #[test]

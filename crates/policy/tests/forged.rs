@@ -93,7 +93,7 @@ impl Host {
         let turn = self.governor.on_tick(now, &[sample], &peers);
         self.governor.on_applied(&turn);
         self.report = turn.report;
-        self.bound = turn.decisions[0].bound;
+        self.bound = turn.flows[0].decided.bound;
     }
 
     /// What it sends with this RTT, in bytes per second.

@@ -90,8 +90,8 @@ impl Agent {
         })
     }
 
-    /// Looks and decides; the bounds to set, renew or take away, by place among `samples`.
-    pub(crate) fn on_tick(&mut self, now: Time, samples: &[FlowSample]) -> Vec<(usize, Option<Bound>)> {
+    /// Looks and decides; the bounds to set, renew or take away.
+    pub(crate) fn on_tick(&mut self, now: Time, samples: &[FlowSample]) -> Vec<(FlowId, Option<Bound>)> {
         let peers = self.table.neighbourhood(now);
         let turn = self.governor.on_tick(now, samples, &peers);
         self.governor.on_applied(&turn); // these hosts' TCP takes what it is given

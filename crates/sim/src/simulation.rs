@@ -544,17 +544,18 @@ impl<'a> Simulation<'a> {
     fn on_tick(&mut self, now: Time, host: usize) {
         let agent = self.agents[host].as_mut().expect("only hosts with an agent have a tick");
         let mut samples = Vec::new();
-        let mut connections = Vec::new();
+        let mut connections = BTreeMap::new();
         for connection in self.of_host[host].clone() {
             let flow = &self.connections[connection];
             if let Some(ends) = flow.ends.as_ref().filter(|ends| ends[NEAR].is_established()) {
                 let id = FlowId((connection as u64) << 32 | u64::from(flow.incarnation));
                 samples.push(flow_sample(id, &ends[NEAR].info()));
-                connections.push(connection);
+                connections.insert(id, connection);
             }
         }
-        for (place, bound) in agent.on_tick(now, &samples) {
-            let connection = connections[place];
+        for (id, bound) in agent.on_tick(now, &samples) {
+            // One that is gone has taken its bound with it.
+            let Some(&connection) = connections.get(&id) else { continue };
             let ends = self.connections[connection].ends.as_mut().expect("it was seen");
             let lease = lasthop_policy::LEASE;
             ends[NEAR].set_bound(bound.unwrap_or_default().leased(now, lease));
