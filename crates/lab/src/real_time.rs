@@ -349,7 +349,7 @@ impl<'a> RealTime<'a> {
                     continue;
                 };
                 let size = Bytes::new(length as u64);
-                let packet = Packet { from: node, to, size, flow: flow_of(packet), payload: Arc::from(packet) };
+                let packet = Packet { from: node, to, size, flow: flow_of(packet), id: 0, payload: Arc::from(packet) };
                 // A refusal is a drop at the tail of the node's queue, which the model counts.
                 self.offered[node.index()] += u64::from(self.network.offer(now, packet).is_ok());
             }

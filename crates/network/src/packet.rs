@@ -33,6 +33,8 @@ pub struct Packet<P> {
     pub size: Bytes,
     /// Which flow it belongs to, for queues that keep flows apart; any number that the packets of a flow share.
     pub flow: u32,
+    /// What its sender knows it by; the model does not look at it. Its [`Departure`] says it again.
+    pub id: u64,
     /// Whatever the caller wants carried along.
     pub payload: P,
 }
@@ -51,20 +53,23 @@ pub struct Delivery<P> {
 impl<P> Packet<P> {
     /// That it has left its sender's transmit queue.
     pub(crate) const fn departure(&self) -> Departure {
-        Departure { node: self.from, flow: self.flow }
+        Departure { node: self.from, flow: self.flow, id: self.id, size: self.size }
     }
 }
 
 /// A packet has left its sender's own transmit queue.
 ///
-/// Packets of one sender may overtake each other there (two links begin at its node, or flows have queues of their own). So
-/// whoever counts what waits counts by flow.
+/// Packets of one sender may overtake each other there: two links begin at its node, or flows have queues of their own.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Departure {
     /// Who sent it.
     pub node: NodeId,
     /// [`Packet::flow`].
     pub flow: u32,
+    /// [`Packet::id`].
+    pub id: u64,
+    /// [`Packet::size`].
+    pub size: Bytes,
 }
 
 /// What comes out of the network while it runs.

@@ -7,11 +7,11 @@ use lasthop_network::{
     AccessConfig, Config, Departure, Network, NodeId, Packet, PathConfig, QueueConfig, Standard, WifiConfig,
     WiredAccessConfig,
 };
-use lasthop_units::{Probability, Rate, Span, Time};
+use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 
-/// Number 1 is of flow 11, and so on.
+/// Number 1 is of flow 11, and known by 21, and so on.
 fn packet(from: u16, to: u16, bytes: u64, number: u32) -> Packet<u32> {
-    Packet { flow: 10 + number, ..common::packet(from, to, bytes, number) }
+    Packet { flow: 10 + number, id: u64::from(number) + 20, ..common::packet(from, to, bytes, number) }
 }
 
 /// Runs until nothing happens any more; gives who was told when, and of which flow.
@@ -20,7 +20,10 @@ fn departures(network: &mut Network<u32>) -> Vec<(Time, u16, u32)> {
     while let Some(now) = network.next_wakeup() {
         network.advance(now, &mut deliveries);
         network.take_departed(&mut departed);
-        heard.extend(departed.drain(..).map(|departure| (now, departure.node.0, departure.flow)));
+        heard.extend(departed.drain(..).map(|departure| {
+            assert_eq!(departure.id, u64::from(departure.flow) + 10);
+            (now, departure.node.0, departure.flow)
+        }));
     }
     heard
 }
@@ -47,7 +50,8 @@ fn over_the_air_a_packet_has_left_when_it_is_acknowledged() {
     assert_eq!((deliveries.len(), network.next_wakeup()), (1, Some(us(2000))), "a departure waits");
     let mut departed = Vec::new();
     network.take_departed(&mut departed);
-    assert_eq!((departed, network.next_wakeup()), (vec![Departure { node: NodeId(0), flow: 12 }], Some(us(2254))));
+    let second = Departure { node: NodeId(0), flow: 12, id: 22, size: Bytes::new(1500) };
+    assert_eq!((departed, network.next_wakeup()), (vec![second], Some(us(2254))));
     assert_eq!(departures(&mut network), [], "nobody asked about station 1");
 }
 

@@ -194,7 +194,7 @@ fn hosts_on_one_node_reach_each_other_at_once_and_broadcasts_stay_there() {
     network.take_departed(&mut departed);
     assert_eq!(
         departed,
-        [0, 1].map(|node| Departure { node: NodeId(node), flow: 0 }),
+        [0, 1].map(|node| Departure { node: NodeId(node), flow: 0, id: 0, size: Bytes::new(1500) }),
         "each has left at once; node 0 is not asked about"
     );
     let received = arrivals(&run(&mut network, us(100)));
@@ -257,7 +257,10 @@ fn a_departure_that_happened_while_a_packet_was_offered_wakes_at_once() {
     assert_eq!(network.next_wakeup(), Some(us(500)));
     let mut departed = Vec::new();
     network.take_departed(&mut departed);
-    assert_eq!((departed, network.next_wakeup()), (vec![Departure { node: NodeId(0), flow: 0 }], Some(us(620))));
+    assert_eq!(
+        (departed, network.next_wakeup()),
+        (vec![Departure { node: NodeId(0), flow: 0, id: 0, size: Bytes::new(1500) }], Some(us(620)))
+    );
 }
 
 #[test]

@@ -113,7 +113,17 @@ fn packets(config: &Config, offers: &[Offer]) -> Vec<(Time, Packet<usize>)> {
             let to = offer.to % (nodes + 1);
             let to = if to == nodes { Destination::Broadcast } else { Destination::Node(NodeId(to)) };
             let from = NodeId(offer.from % nodes);
-            (now, Packet { from, to, size: Bytes::new(offer.bytes), flow: offer.bytes as u32 % 5, payload: number })
+            (
+                now,
+                Packet {
+                    from,
+                    to,
+                    size: Bytes::new(offer.bytes),
+                    flow: offer.bytes as u32 % 5,
+                    id: 0,
+                    payload: number,
+                },
+            )
         })
         .collect()
 }

@@ -14,7 +14,7 @@ use lasthop_scenario::{HostSpec, RunResult, Scenario, Series, TrafficKind};
 use lasthop_tcp::{Endpoint, Segment};
 use lasthop_units::{Bytes, Span, Time};
 use rand::RngExt as _;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 /// IP and UDP headers of a datagram.
@@ -29,13 +29,6 @@ pub(crate) enum Payload {
     Beacon(Datagram),
     /// Of a saturated flow.
     Datagram { connection: u32 },
-}
-
-/// A packet in a node's transmit queue: who is told when it leaves.
-#[derive(Clone, Copy, Debug)]
-enum Queued {
-    Segment { connection: u32, incarnation: u32, side: u32, size: Bytes },
-    Other,
 }
 
 /// The saturated flows of one host that send now, and whose turn it is.
@@ -54,25 +47,11 @@ const STEPS_BETWEEN_LOOKS: u64 = 1 << 14;
 /// In one moment a host offers so many datagrams at most: a link that loses every packet before its queue never fills.
 const MOST_OFFERS: u32 = 100_000;
 
-/// What is in a node's transmit queue, by flow. The packets of one flow leave in order; those of several need not: their first
-/// links may differ, or FQ-CoDel chooses.
-#[derive(Debug, Default)]
-struct TransmitQueue {
-    flows: BTreeMap<u32, VecDeque<Queued>>,
-}
-
-impl TransmitQueue {
-    fn push(&mut self, flow: u32, packet: Queued) {
-        self.flows.entry(flow).or_default().push_back(packet);
-    }
-
-    fn pop(&mut self, flow: u32) -> Option<Queued> {
-        self.flows.get_mut(&flow)?.pop_front()
-    }
-}
-
 /// The flow of beacons, which is no connection's number.
 const BEACON_FLOW: u32 = u32::MAX;
+
+/// What a packet is known by of which nobody is told that it has left.
+const UNTOLD: u64 = u64::MAX;
 
 /// One run.
 pub(crate) struct Simulation<'a> {
@@ -86,8 +65,6 @@ pub(crate) struct Simulation<'a> {
     agents: Vec<Option<Agent>>,
     /// The connections of each host.
     of_host: Vec<std::ops::Range<usize>>,
-    /// For each node that wants to know what leaves its transmit queue: what is in it.
-    queued: Vec<Option<TransmitQueue>>,
     /// The saturated flows of each host.
     saturated: Vec<Turns>,
     measurement: Measurement,
@@ -182,20 +159,13 @@ impl<'a> Simulation<'a> {
             host.reports_departures = watches_its_queue(spec);
         }
         let mut network = Network::new(&config, scenario.seed).map_err(|error| SimError::Network(error.to_string()))?;
-        let mut queued: Vec<Option<TransmitQueue>> =
-            hosts.iter().map(|host| watches_its_queue(host).then(TransmitQueue::default)).collect();
         let mut connections = Vec::new();
         let mut of_host = Vec::with_capacity(hosts.len());
         for host in hosts {
             let first = connections.len();
             for (number, flow) in host.flows.iter().enumerate() {
-                let server = flow.server.index();
-                if server >= queued.len() {
-                    queued.resize_with(server + 1, || None);
-                }
-                if host.kind.tcp.tsq.is_some() && queued[server].is_none() {
+                if host.kind.tcp.tsq.is_some() {
                     network.report_departures(flow.server);
-                    queued[server] = Some(TransmitQueue::default());
                 }
                 let stream = streams.stream(&format!("traffic/host-{}/flow-{number}", host.index));
                 let application = Application::new(flow, stream);
@@ -233,7 +203,6 @@ impl<'a> Simulation<'a> {
             connections,
             agents,
             of_host,
-            queued,
             saturated: hosts.iter().map(|_| Turns::default()).collect(),
             broadcasts,
             timer_events: 0,
@@ -334,14 +303,12 @@ impl<'a> Simulation<'a> {
     fn tell_departures(&mut self, now: Time) {
         let mut departed = std::mem::take(&mut self.departed);
         self.network.take_departed(&mut departed);
-        for Departure { node, flow } in departed.drain(..) {
+        for Departure { node, flow, id, size } in departed.drain(..) {
             let node = node.index();
-            let queued = self.queued[node].as_mut().expect("only nodes that watch their queues are told");
-            let packet = queued.pop(flow).expect("what leaves a queue was put into it");
-            if let Queued::Segment { connection, incarnation, side, size } = packet {
-                let (connection, side) = (connection as usize, side as usize);
+            if id != UNTOLD {
+                let (connection, incarnation, side) = (flow as usize, id >> 1, (id & 1) as usize);
                 let flow = &mut self.connections[connection];
-                if let Some(ends) = flow.ends.as_mut().filter(|_| flow.incarnation == incarnation) {
+                if let Some(ends) = flow.ends.as_mut().filter(|_| u64::from(flow.incarnation) == incarnation) {
                     ends[side].on_departed(now, size);
                     self.flush(now, connection, side);
                 }
@@ -444,13 +411,9 @@ impl<'a> Simulation<'a> {
             let size = segment.ip_bytes();
             let number = connection as u32;
             let payload = Payload::Segment { connection: number, incarnation: flow.incarnation, segment };
-            match self.network.offer(now, Packet { from, to, size, flow: number, payload }) {
-                Ok(()) => {
-                    if let Some(queued) = &mut self.queued[from.index()] {
-                        let (incarnation, side) = (flow.incarnation, side as u32);
-                        queued.push(number, Queued::Segment { connection: number, incarnation, side, size });
-                    }
-                }
+            let id = u64::from(flow.incarnation) << 1 | side as u64;
+            match self.network.offer(now, Packet { from, to, size, flow: number, id, payload }) {
+                Ok(()) => {}
                 Err(Packet { payload: Payload::Segment { segment, .. }, .. }) => {
                     end.on_refused(now, &segment);
                     break;
@@ -533,11 +496,9 @@ impl<'a> Simulation<'a> {
             let TrafficKind::Saturated { packet: size } = flow.spec.kind else { unreachable!("it saturates") };
             let (to, number) = (Destination::Node(flow.nodes[FAR]), connection as u32);
             let payload = Payload::Datagram { connection: number };
-            if self.network.offer(now, Packet { from, to, size, flow: number, payload }).is_err() {
+            if self.network.offer(now, Packet { from, to, size, flow: number, id: UNTOLD, payload }).is_err() {
                 break;
             }
-            let queued = self.queued[host].as_mut().expect("a saturating host watches its queue");
-            queued.push(number, Queued::Other);
         }
     }
 
@@ -574,13 +535,16 @@ impl<'a> Simulation<'a> {
         let Some(datagram) = beacon else { return };
         let size = DATAGRAM_HEADERS + Bytes::new(datagram.len() as u64);
         let payload = Payload::Beacon(datagram);
-        let packet = Packet { from: NodeId(host as u16), to: Destination::Broadcast, size, flow: BEACON_FLOW, payload };
+        let packet = Packet {
+            from: NodeId(host as u16),
+            to: Destination::Broadcast,
+            size,
+            flow: BEACON_FLOW,
+            id: UNTOLD,
+            payload,
+        };
         // A full queue counts the drop.
-        if self.network.offer(now, packet).is_ok()
-            && let Some(queued) = &mut self.queued[host]
-        {
-            queued.push(BEACON_FLOW, Queued::Other);
-        }
+        let _counted = self.network.offer(now, packet);
     }
 }
 

@@ -132,7 +132,7 @@ mod tests {
         let mut queue = PacketQueue::new();
         for payload in 0..packets {
             let to = Destination::Node(NodeId(1));
-            queue.push(at, Packet { from: NodeId(0), to, size: Bytes::new(bytes), flow: 0, payload });
+            queue.push(at, Packet { from: NodeId(0), to, size: Bytes::new(bytes), flow: 0, id: 0, payload });
         }
         queue
     }
@@ -206,7 +206,10 @@ mod tests {
             let mut dropped_at = None;
             for millis in 0..150 {
                 let to = Destination::Node(NodeId(1));
-                queue.push(Time::ZERO, Packet { from: NodeId(0), to, size: Bytes::new(1500), flow: 0, payload: 0 });
+                queue.push(
+                    Time::ZERO,
+                    Packet { from: NodeId(0), to, size: Bytes::new(1500), flow: 0, id: 0, payload: 0 },
+                );
                 codel.dequeue(ms(1000 + millis), SETPOINT, &mut queue, |_| dropped_at = Some(millis)).unwrap();
             }
             assert_eq!(dropped_at, first_drop, "{behind} behind");

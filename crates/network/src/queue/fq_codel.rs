@@ -283,7 +283,7 @@ mod tests {
     }
 
     fn packet(flow: u32, bytes: u64, payload: usize) -> Packet<usize> {
-        Packet { from: NodeId(0), to: Destination::Node(NodeId(1)), size: Bytes::new(bytes), flow, payload }
+        Packet { from: NodeId(0), to: Destination::Node(NodeId(1)), size: Bytes::new(bytes), flow, id: 0, payload }
     }
 
     /// With queues enough that the flows 0 to 9 do not share one.

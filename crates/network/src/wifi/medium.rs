@@ -114,7 +114,7 @@ impl Controllers {
 #[derive(Clone, Copy, Debug)]
 struct Transmission {
     sender: usize,
-    flow: u32,
+    departure: Departure,
     end: Time,
     rate: PhyRate,
     /// The station at the other end, or `None` for a broadcast.
@@ -351,7 +351,7 @@ impl<P: Clone> Medium<P> {
                 Destination::Broadcast => None,
             }
         };
-        let (size, flow, to_all) = (head.size, head.flow, head.to == Destination::Broadcast);
+        let (size, departure, to_all) = (head.size, head.departure(), head.to == Destination::Broadcast);
         let rate = if let Some(link) = link {
             let direction = &mut self.directions[link.station][link.way];
             if let Some(highest) = direction.new_highest.take() {
@@ -372,7 +372,7 @@ impl<P: Clone> Medium<P> {
         if to_all {
             self.to_all += end - start;
         }
-        self.on_air.push(Transmission { sender, flow, end, rate, link, to_all });
+        self.on_air.push(Transmission { sender, departure, end, rate, link, to_all });
         self.phase = match self.phase {
             Phase::Frames(until) => Phase::Frames(until.max(end)),
             Phase::Silent | Phase::Acknowledgement(_) => Phase::Frames(end),
@@ -390,7 +390,7 @@ impl<P: Clone> Medium<P> {
             self.to_all += self.times.acknowledgement(frame.rate);
         }
         self.senders[frame.sender].queue.release(now);
-        self.finish(frame.sender, frame.flow, outcome);
+        self.finish(frame.sender, frame.departure, outcome);
         self.resume(now + self.times.difs, &[]);
     }
 
@@ -407,7 +407,7 @@ impl<P: Clone> Medium<P> {
                 outcome.deliveries.push(Delivery { at: now, to, packet: packet.clone() });
             }
         }
-        self.finish(sender, packet.flow, outcome);
+        self.finish(sender, packet.departure(), outcome);
         self.resume(now + self.times.difs, &waits);
         waits.clear();
         self.waits = waits;
@@ -457,7 +457,7 @@ impl<P: Clone> Medium<P> {
             let packet = access_point.queue.pop(now);
             let receivers = self.receivers(&packet).count() as u64;
             self.senders[frame.sender].queue.count_drops(Cause::Collision, receivers);
-            self.finish(frame.sender, frame.flow, outcome);
+            self.finish(frame.sender, frame.departure, outcome);
             return;
         };
         let direction = &mut self.directions[link.station][link.way];
@@ -469,17 +469,17 @@ impl<P: Clone> Medium<P> {
             direction.counts.given_up += 1;
             sender.queue.pop(now);
             sender.queue.count_drops(Cause::RetryLimit, 1);
-            self.finish(frame.sender, frame.flow, outcome);
+            self.finish(frame.sender, frame.departure, outcome);
         } else {
             self.contention.on_failure(frame.sender);
         }
     }
 
     /// The sender is done with the head of its queue, one way or another.
-    fn finish(&mut self, sender: usize, flow: u32, outcome: &mut Outcome<'_, P>) {
+    fn finish(&mut self, sender: usize, departure: Departure, outcome: &mut Outcome<'_, P>) {
         self.senders[sender].failures = 0;
         if self.senders[sender].reports {
-            outcome.departed.push(Departure { node: NodeId(sender as u16), flow });
+            outcome.departed.push(departure);
         }
         self.contention.on_done(sender);
         if self.senders[sender].queue.is_empty() {
