@@ -1,6 +1,5 @@
 //! One tick: observe, decide, apply, record.
 
-use crate::calm::Calm;
 use crate::clock;
 use crate::config::{Config, Mode};
 use crate::group::group;
@@ -8,6 +7,7 @@ use crate::hearing::Hearing;
 use crate::interface::Interface;
 use crate::kernel_stack;
 use crate::last_link::{LastLink, flow_sight};
+use crate::log_limit::LogLimit;
 use crate::record::{Enabled, Event, FlowRecord, Joined, LinkReported, Ready, ReportCause, State, Tick, Totals};
 use crate::recorder::Recorder;
 use crate::reload::{self, Changes};
@@ -55,10 +55,10 @@ pub(crate) struct Agent<'a> {
     /// As of the last tick.
     glance: Glance,
     totals: Totals,
-    decisions_calm: Calm,
-    late_calm: Calm,
-    trouble_calm: Calm,
-    interface_calm: Calm,
+    decisions_log: LogLimit,
+    late_log: LogLimit,
+    trouble_log: LogLimit,
+    interface_log: LogLimit,
 }
 
 /// What the status says of the last tick.
@@ -115,10 +115,10 @@ impl<'a> Agent<'a> {
             status: None,
             glance: Glance::default(),
             totals: Totals::default(),
-            decisions_calm: Calm::new(20, Span::from_secs(10)),
-            late_calm: Calm::each_minute(),
-            trouble_calm: Calm::each_minute(),
-            interface_calm: Calm::each_minute(),
+            decisions_log: LogLimit::new(20, Span::from_secs(10)),
+            late_log: LogLimit::each_minute(),
+            trouble_log: LogLimit::each_minute(),
+            interface_log: LogLimit::each_minute(),
         };
         agent.adopt()?;
         let now = clock::monotonic();
@@ -169,7 +169,7 @@ impl<'a> Agent<'a> {
         let found = Interface::find(self.config.interface.as_deref());
         self.hearing.refresh(now, found.as_ref());
         let Some(found) = found else {
-            if let Some(more) = self.interface_calm.may_say(now) {
+            if let Some(more) = self.interface_log.may_say(now) {
                 match &self.config.interface {
                     Some(name) => warn!("interface {name} is gone: waiting for it{more}"),
                     None => warn!("there is no default route any more: waiting for one{more}"),
@@ -184,7 +184,7 @@ impl<'a> Agent<'a> {
         if replaced || self.stack.is_none() {
             self.reload(now);
         } else if let Err(error) = self.follow(now)
-            && let Some(more) = self.trouble_calm.may_say(now)
+            && let Some(more) = self.trouble_log.may_say(now)
         {
             warn!("{error:#}{more}");
         }
@@ -203,7 +203,7 @@ impl<'a> Agent<'a> {
     /// Looks which access point this is.
     fn follow_group(&mut self, now: Time) {
         if let Err(error) = self.wifi.refresh(self.interface.index)
-            && let Some(more) = self.trouble_calm.may_say(now)
+            && let Some(more) = self.trouble_log.may_say(now)
         {
             warn!("what the interface says of its access point is old: {error:#}{more}");
         }
@@ -255,7 +255,7 @@ impl<'a> Agent<'a> {
         match self.load() {
             Ok(()) => self.say_ready(),
             Err(error) => {
-                if let Some(more) = self.interface_calm.may_say(now) {
+                if let Some(more) = self.interface_log.may_say(now) {
                     warn!("cannot work on interface {}, trying again: {error:#}{more}", self.interface.name);
                 }
             }
@@ -345,12 +345,12 @@ impl<'a> Agent<'a> {
         self.totals.ticks += 1;
         if late > Span::from_nanos(self.config.tick().as_nanos() / 2) {
             self.totals.late_ticks += 1;
-            if let Some(more) = self.late_calm.may_say(now) {
+            if let Some(more) = self.late_log.may_say(now) {
                 warn!("this tick is {late} late: is the machine overloaded?{more}");
             }
         }
         if let Err(error) = self.observe_and_apply(now, late)
-            && let Some(more) = self.trouble_calm.may_say(now)
+            && let Some(more) = self.trouble_log.may_say(now)
         {
             warn!("nothing was renewed at this tick, so bounds lapse with their lease: {error:#}{more}");
         }
@@ -511,7 +511,7 @@ impl<'a> Agent<'a> {
                 continue;
             }
             let would = if self.mode == Mode::Control && sample.controlled { "" } else { "would be " };
-            if let Some(more) = self.decisions_calm.may_say(now) {
+            if let Some(more) = self.decisions_log.may_say(now) {
                 let limits = decided.bound.unwrap_or_default();
                 info!("{} > {}: {would}{limits}: {}{more}", sample.local, sample.remote, decided.reason);
             }

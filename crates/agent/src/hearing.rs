@@ -1,9 +1,9 @@
 //! Telling peers about this host, and hearing them.
 
-use crate::calm::Calm;
 use crate::clock;
 use crate::config::BeaconConfig;
 use crate::interface::Interface;
+use crate::log_limit::LogLimit;
 use crate::record::Beacons;
 use crate::sockets::Sockets;
 use anyhow::{Context, Result, bail};
@@ -56,7 +56,7 @@ struct Ear {
     /// Of this host: who speaks from them is this agent, or another user of the machine.
     own_addresses: Vec<IpAddr>,
     deaf_until: Time,
-    calm: Calm,
+    log_limit: LogLimit,
 }
 
 /// The time of arrival.
@@ -203,7 +203,7 @@ impl Ear {
     fn new(key: Option<GroupKey>, limits: Limits) -> Self {
         let limits = Limits { authenticated: key.is_some(), ..limits };
         let (receiver, table) = (Receiver::new(Label::Link.id(), key), PeerTable::new(limits));
-        Self { receiver, table, own_addresses: Vec::new(), deaf_until: Time::ZERO, calm: Calm::each_minute() }
+        Self { receiver, table, own_addresses: Vec::new(), deaf_until: Time::ZERO, log_limit: LogLimit::each_minute() }
     }
 
     /// Whether the sockets are left alone for now.
@@ -222,7 +222,7 @@ impl Ear {
             debug!("a datagram of {} bytes from {from} is not heard: {cause}", datagram.len());
             // What somebody on this network or this host can set right.
             if matches!(cause, Reject::Tag | Reject::Unauthenticated | Reject::NoKey | Reject::Stale | Reject::Version)
-                && let Some(more) = self.calm.may_say(now)
+                && let Some(more) = self.log_limit.may_say(now)
             {
                 warn!("the agent at {} is not heard: {cause}{more}", from.ip());
             }

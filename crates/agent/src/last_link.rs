@@ -1,9 +1,9 @@
 //! Telling servers about this host's own link: looks at it, and hands what the estimators make of it to the kernel.
 
-use crate::calm::Calm;
 use crate::config::{Config, LastLinkConfig};
 use crate::group::group;
 use crate::interface::Interface;
+use crate::log_limit::LogLimit;
 use crate::medium;
 use crate::record::{LinkReported, LinkTotals, ReportCause};
 use crate::stack::{Claim, LinkReporter, ReportCounters, SocketSample};
@@ -36,8 +36,8 @@ pub(crate) struct LastLink {
     /// What the kernel does not know yet, or has to be told again.
     tell_at: Time,
     totals: LinkTotals,
-    news_calm: Calm,
-    trouble_calm: Calm,
+    news_log: LogLimit,
+    trouble_log: LogLimit,
 }
 
 #[derive(Clone, Debug)]
@@ -80,8 +80,8 @@ impl LastLink {
             silence: None,
             tell_at: Time::MAX,
             totals: LinkTotals::default(),
-            news_calm: Calm::new(20, Span::from_secs(60)),
-            trouble_calm: Calm::each_minute(),
+            news_log: LogLimit::new(20, Span::from_secs(60)),
+            trouble_log: LogLimit::each_minute(),
         })
     }
 
@@ -166,7 +166,7 @@ impl LastLink {
         // That something is told no longer has been said already.
         if let Some(silence) = &self.silence
             && (!self.has_told || matches!(silence, Silence::Away(..)))
-            && let Some(more) = self.news_calm.may_say(now)
+            && let Some(more) = self.news_log.may_say(now)
         {
             info!("{silence}{more}");
         }
@@ -191,7 +191,7 @@ impl LastLink {
 
     fn say(&mut self, now: Time, said: Option<Said>, cause: ReportCause) -> Option<LinkReported> {
         let (said, true) = (said?, self.reporter.is_some()) else { return None };
-        if let Some(more) = self.news_calm.may_say(now) {
+        if let Some(more) = self.news_log.may_say(now) {
             if said.is_nothing() {
                 info!("servers are told nothing of the last link any more: {cause}{more}");
             } else {
@@ -224,7 +224,7 @@ impl LastLink {
         self.tell_at = if said.is_nothing() { Time::MAX } else { now + Span::from_secs(told_s.into()) / 4 };
         if let Err(error) = reporter.set(claim(said, told_s)) {
             self.tell_at = now;
-            if let Some(more) = self.trouble_calm.may_say(now) {
+            if let Some(more) = self.trouble_log.may_say(now) {
                 warn!("what servers are told of the last link lapses: {error:#}{more}");
             }
         }

@@ -43,7 +43,6 @@
 //! Ticks and leases go by CLOCK_MONOTONIC, beacons carry the wall clock.
 
 mod agent;
-mod calm;
 mod clock;
 mod config;
 mod event_loop;
@@ -54,6 +53,7 @@ mod kernel_stack;
 mod last_link;
 mod lines;
 mod log;
+mod log_limit;
 mod medium;
 mod notify;
 mod only_one;

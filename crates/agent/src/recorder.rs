@@ -6,10 +6,10 @@
 //! A file that would grow beyond its limit becomes FILE.1, in the place of an earlier one, and FILE begins anew. Whoever removes or
 //! renames FILE (logrotate) gets a new one within a second.
 
-use crate::calm::Calm;
 use crate::clock;
 use crate::config::Config;
 use crate::lines::Lines;
+use crate::log_limit::LogLimit;
 use crate::record::Event;
 use anyhow::{Context, Result, bail};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -36,7 +36,7 @@ const LOOK_EACH: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Recorder {
     lines: Arc<Lines>,
-    calm: Calm,
+    log_limit: LogLimit,
 }
 
 /// Where the lines go.
@@ -83,14 +83,14 @@ impl Recorder {
             .name("lasthop-record".to_owned())
             .spawn(write)
             .context("cannot start the thread that writes the record")?;
-        Ok(Self { lines, calm: Calm::each_minute() })
+        Ok(Self { lines, log_limit: LogLimit::each_minute() })
     }
 
     /// Queues a line; never waits.
     pub(crate) fn write(&mut self, event: &Event) {
         if !self.lines.has_ended()
             && !self.lines.push(line(event))
-            && let Some(more) = self.calm.may_say(clock::monotonic())
+            && let Some(more) = self.log_limit.may_say(clock::monotonic())
         {
             warn!("the record is not taken as fast as it comes: lines are left out{more}");
         }
@@ -118,7 +118,7 @@ fn line(event: &Event) -> Vec<u8> {
 
 fn write_lines(mut sink: Sink, lines: &Lines) {
     let mut told = lines.left_out();
-    let (mut trouble, mut again) = (Calm::each_minute(), Calm::each_minute());
+    let (mut trouble, mut again) = (LogLimit::each_minute(), LogLimit::each_minute());
     while let Some(line) = lines.take() {
         match sink.write(&line) {
             Ok(()) => {

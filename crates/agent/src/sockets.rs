@@ -8,9 +8,9 @@
 //! the kernel gives it a copy of each, and beacons leave from some other port. (The UDP sockets share theirs, SO_REUSEADDR. Nobody
 //! can steal beacons by that: the kernel gives broadcasts and multicasts to every socket that is bound for them.)
 
-use crate::calm::Calm;
 use crate::config::BeaconConfig;
 use crate::interface::Interface;
+use crate::log_limit::LogLimit;
 use crate::port::Taken;
 use anyhow::{Context, Result, ensure};
 use lasthop_units::{Span, Time};
@@ -43,8 +43,8 @@ const UDP_HEADER_BYTES: usize = 8;
 pub(crate) struct Sockets {
     port: u16,
     families: [Family; 2],
-    deaf_calm: Calm,
-    half_deaf_calm: Calm,
+    deaf_log: LogLimit,
+    half_deaf_log: LogLimit,
 }
 
 #[derive(Debug)]
@@ -52,8 +52,8 @@ struct Family {
     name: &'static str,
     wanted: bool,
     open: Option<Open>,
-    calm: Calm,
-    taken_calm: Calm,
+    log_limit: LogLimit,
+    taken_log: LogLimit,
 }
 
 #[derive(Debug)]
@@ -73,14 +73,14 @@ impl Sockets {
             name,
             wanted,
             open: None,
-            calm: Calm::each_minute(),
-            taken_calm: Calm::each_minute(),
+            log_limit: LogLimit::each_minute(),
+            taken_log: LogLimit::each_minute(),
         };
         Self {
             port: config.port,
             families: [family(IPV4, config.ipv4), family(IPV6, config.ipv6)],
-            deaf_calm: Calm::each_minute(),
-            half_deaf_calm: Calm::new(1, Span::MAX),
+            deaf_log: LogLimit::each_minute(),
+            half_deaf_log: LogLimit::new(1, Span::MAX),
         }
     }
 
@@ -110,11 +110,11 @@ impl Sockets {
         // Networks without IPv6, or without IPv4, are as they should be: that is told once, and not as a warning.
         let hears = self.families.iter().any(|family| family.open.is_some());
         let as_it_should_be = hears && !missing.iter().any(|(_, error)| error.is::<Taken>());
-        let calm = if as_it_should_be { &mut self.half_deaf_calm } else { &mut self.deaf_calm };
+        let log_limit = if as_it_should_be { &mut self.half_deaf_log } else { &mut self.deaf_log };
         if missing.is_empty() {
             return;
         }
-        if let Some(more) = calm.may_say(now) {
+        if let Some(more) = log_limit.may_say(now) {
             for (name, error) in missing {
                 if as_it_should_be {
                     info!("peers are not heard over {name}: {error:#}");
@@ -134,7 +134,7 @@ impl Sockets {
                 Ok(_) => sent += 1,
                 Err(error) => {
                     unsent += 1;
-                    if let Some(more) = family.calm.may_say(now) {
+                    if let Some(more) = family.log_limit.may_say(now) {
                         warn!(
                             "peers do not hear us over {}: cannot send to {}: {error}{more}",
                             family.name, open.destination
@@ -196,7 +196,7 @@ impl Family {
                 None => {
                     let taken = Taken::new(port);
                     let beside = Open::beside(interface, destination);
-                    if let (Ok(_), Some(more)) = (&beside, self.taken_calm.may_say(now)) {
+                    if let (Ok(_), Some(more)) = (&beside, self.taken_log.may_say(now)) {
                         warn!("{taken}, so peers are heard over {} by a raw socket: end that process{more}", self.name);
                     }
                     beside.map_err(|error| anyhow::Error::new(taken).context(format!("{error:#}")))?

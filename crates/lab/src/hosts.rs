@@ -6,7 +6,7 @@
 use crate::addresses::AddressPlan;
 use crate::laws;
 use crate::namespace::Namespace;
-use crate::stack::{Stack, sysctl};
+use crate::tcp_switches::{Stack, sysctl};
 use crate::tun::{INTERFACE, Settings, Tun};
 use anyhow::{Context, Result};
 use lasthop_laws::Choice;

@@ -31,7 +31,7 @@ mod memory;
 mod overrides;
 mod scenario;
 mod spelling;
-mod stack;
+mod tcp_switches;
 mod traffic;
 mod wiring;
 

@@ -6,7 +6,7 @@ use crate::error::ScenarioError;
 use crate::keys::{HOST_OWN, Section};
 use crate::last_link::LastLink;
 use crate::overrides::Override;
-use crate::stack::{changed_switches, stack};
+use crate::tcp_switches::{changed_switches, stack};
 use crate::traffic::{FlowBlock, FlowSpec, drawn, flow_blocks};
 use crate::wiring::Wiring;
 use lasthop_laws::{Choice, LawName};

@@ -4,7 +4,7 @@ use lasthop_units::{Span, Time};
 
 /// Lets `burst` lines through per `period`, and counts the others.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Calm {
+pub(crate) struct LogLimit {
     burst: u32,
     period: Span,
     period_begin: Time,
@@ -12,7 +12,7 @@ pub(crate) struct Calm {
     left_out: u64,
 }
 
-impl Calm {
+impl LogLimit {
     /// One line a minute.
     pub(crate) const fn each_minute() -> Self {
         Self::new(1, Span::from_secs(60))
@@ -50,8 +50,9 @@ mod tests {
     #[test]
     fn what_is_left_out_is_told_with_the_next_line() {
         let at = |seconds| Time::ZERO + Span::from_secs(seconds);
-        let mut calm = Calm::new(2, Span::from_secs(60));
-        let said: Vec<_> = [5, 6, 7, 64, 65, 65, 66].into_iter().map(|seconds| calm.may_say(at(seconds))).collect();
+        let mut log_limit = LogLimit::new(2, Span::from_secs(60));
+        let said: Vec<_> =
+            [5, 6, 7, 64, 65, 65, 66].into_iter().map(|seconds| log_limit.may_say(at(seconds))).collect();
         let left_out = Some(" (2 more of this kind left out)".to_owned());
         let nothing = Some(String::new());
         assert_eq!(said, [nothing.clone(), nothing.clone(), None, None, left_out, nothing, None]);
