@@ -2,31 +2,24 @@
 #![allow(clippy::disallowed_methods)] // a build script reads the environment
 
 use std::env;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// The congestion controls of `law.bpf.c`: the object's name, and the law's in `laws.h`.
-const LAWS: [(&str, &str); 6] = [
-    ("hd", "LH_HD"),
-    ("chd", "LH_CHD"),
-    ("cdg", "LH_CDG"),
-    ("cdg_linux", "LH_CDG_LINUX"),
-    ("ucc", "LH_UCC"),
-    ("lastlink", "LH_LASTLINK"),
-];
-/// The one of them that hears what clients report (`last_link.h`).
-const HEARS: &str = "lastlink";
 
 fn main() {
     let crate_dir = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("set by cargo"));
     let out_dir = PathBuf::from(env::var("OUT_DIR").expect("set by cargo"));
     let programs = crate_dir.join("src/bpf");
-    let laws = crate_dir.join("../laws/include");
+    // What the build script of lasthop-laws says: where its headers are, and which laws have an object.
+    let of_laws = |key: &str| env::var(format!("DEP_LASTHOP_LAWS_{key}")).expect("told by lasthop-laws");
+    let laws = PathBuf::from(of_laws("INCLUDE"));
     for watched in [&programs, &laws] {
         println!("cargo::rerun-if-changed={}", watched.display());
     }
     println!("cargo::rerun-if-env-changed=CLANG");
     println!("cargo::rustc-env=LASTHOP_LAWS_SOURCE={:016x}", digest(&[&programs, &laws]));
+
+    println!("cargo::rustc-env=LASTHOP_LAWS_INCLUDE={}", laws.display()); // for the tests
 
     let include = format!("-I{}", laws.display());
     let compile = |source: &str, object: &str, defines: &[String]| {
@@ -46,13 +39,19 @@ fn main() {
     };
     compile("lasthop.bpf.c", "lasthop.bpf.o", &[]);
     compile("report.bpf.c", "report.bpf.o", &[]);
-    for (name, law) in LAWS {
-        let mut defines = vec![format!("-DLH_LAW={law}")];
-        if name == HEARS {
+    let mut objects = String::from("&[\n");
+    for law in of_laws("OBJECTS").split(' ') {
+        let [law, number, hears] = law.split(':').collect::<Vec<_>>()[..] else { panic!("no law: {law:?}") };
+        let mut defines = vec![format!("-DLH_LAW={number}")];
+        // it hears what clients report (last_link.h)
+        if hears == "hears" {
             defines.push("-DLH_LAST_LINK".to_owned());
         }
-        compile("law.bpf.c", &format!("law_{name}.bpf.o"), &defines);
+        let object = format!("law_{law}.bpf.o");
+        compile("law.bpf.c", &object, &defines);
+        writeln!(objects, "    ({law:?}, include_bytes!({object:?})),").expect("a string takes all");
     }
+    fs::write(out_dir.join("objects.rs"), objects + "]\n").expect("OUT_DIR can be written");
 }
 
 /// FNV-1a over all sources in these folders: what is loaded tells by it whether it was made from the same ones.

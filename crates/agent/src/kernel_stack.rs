@@ -213,13 +213,7 @@ impl Stack for KernelStack {
     }
 
     fn set_bounds(&mut self, new_flows: Option<Bound>, flows: &[(u64, Option<Bound>)], lease: Span) -> Result<()> {
-        let kernel_bound = |Bound { min_segments, max_segments, max_pacing_rate }| lasthop_kernel::Bound {
-            min_segments,
-            max_segments,
-            max_pacing_rate,
-        };
-        let flows: Vec<_> = flows.iter().map(|(cookie, bound)| (*cookie, bound.map(kernel_bound))).collect();
-        self.kernel.set_bounds(new_flows.map(kernel_bound), &flows, lease)?;
+        self.kernel.set_bounds(new_flows, flows, lease)?;
         let unpaced = self.kernel.counters().unpaced;
         if unpaced > 0 && self.unpaced == 0 {
             warn!(

@@ -8,7 +8,7 @@ use common::{Host, Running, SharedFake, fake, root, two_hosts, wait_for};
 use lasthop_agent::record::{Event, LinkReported, LinkTotals, ReportCause};
 use lasthop_agent::stack::Claim;
 use lasthop_agent::{Config, LastLinkConfig, Mode};
-use lasthop_kernel::laws::{self, Law};
+use lasthop_kernel::laws;
 use lasthop_lastlink::Source;
 use lasthop_laws::{LawName, Parameters};
 use nix::sys::socket::{
@@ -227,7 +227,7 @@ fn a_server_hears_that_the_agent_stops_and_only_one_agent_reports_a_link() {
     }
     let _alone = ONE_AT_A_TIME.lock();
     let (a, b) = two_hosts();
-    let mut of_law = laws::Options::new(Law::Lastlink, *Parameters::of(LawName::Lastlink).values());
+    let mut of_law = laws::Options::new(LawName::Lastlink, Parameters::of(LawName::Lastlink));
     of_law.name = laws::Name::Private;
     let law = laws::Loaded::load(&of_law).expect("possible as root");
     let name = OsString::from(law.name());

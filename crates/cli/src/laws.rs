@@ -5,7 +5,7 @@ mod show;
 use crate::say;
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
-use lasthop_kernel::laws::{Clients, Counters, Error, Found, Heard, Heuristics, Law, Pinned, Pins, Prefix, VERSION};
+use lasthop_kernel::laws::{Clients, Counters, Error, Found, Heard, Heuristics, Pinned, Pins, Prefix, VERSION};
 use lasthop_laws::{LawName, Parameter, Parameters, Unit};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,18 +22,16 @@ pub(crate) struct LawsArguments {
 enum LawsCommand {
     /// Load laws, all but lastlink if none is named; any program may then choose lh_NAME
     Load {
-        /// hd, chd, cdg, cdg-linux, ucc, lastlink
-        #[arg(value_name = "NAME", value_parser = law)]
-        laws: Vec<Law>,
+        #[arg(value_name = "NAME", value_parser = law, help = names())]
+        laws: Vec<LawName>,
         /// A parameter, e.g. ucc.alpha=0.95; the others have their defaults
         #[arg(long, value_name = "LAW.NAME=VALUE", value_parser = setting)]
         set: Vec<Setting>,
     },
     /// Unload laws, all that are loaded if none is named; sockets go on with what they have
     Unload {
-        /// hd, chd, cdg, cdg-linux, ucc, lastlink
-        #[arg(value_name = "NAME", value_parser = law)]
-        laws: Vec<Law>,
+        #[arg(value_name = "NAME", value_parser = law, help = names())]
+        laws: Vec<LawName>,
         /// Even if it is the default of a network namespace, whose new sockets then go on getting it
         #[arg(long)]
         force: bool,
@@ -72,7 +70,7 @@ enum LawsCommand {
     Show {
         /// One law only
         #[arg(value_name = "NAME", value_parser = law)]
-        law: Option<Law>,
+        law: Option<LawName>,
         /// One JSON document
         #[arg(long)]
         json: bool,
@@ -82,7 +80,7 @@ enum LawsCommand {
 /// A parameter with a checked value.
 #[derive(Clone, Debug)]
 struct Setting {
-    law: Law,
+    law: LawName,
     name: String,
     value: f64,
 }
@@ -92,9 +90,14 @@ fn port(text: &str) -> Result<u16, String> {
     port.ok_or_else(|| format!("{text:?} is no port: a number from 1 to 65535"))
 }
 
-fn law(name: &str) -> Result<Law, String> {
-    let known = Law::ALL.map(Law::as_str).join(", ");
-    Law::of(name).ok_or_else(|| format!("no law is called {name:?}; there are {known}"))
+/// The laws that can be loaded.
+fn names() -> String {
+    LawName::for_the_kernel().map(LawName::as_str).collect::<Vec<_>>().join(", ")
+}
+
+fn law(name: &str) -> Result<LawName, String> {
+    let found = LawName::for_the_kernel().find(|law| law.as_str() == name);
+    found.ok_or_else(|| format!("no law is called {name:?}; there are {}", names()))
 }
 
 fn setting(text: &str) -> Result<Setting, String> {
@@ -103,7 +106,7 @@ fn setting(text: &str) -> Result<Setting, String> {
         return Err("a setting is LAW.NAME=VALUE, as in ucc.alpha=0.95".into());
     };
     let law = law(law_name)?;
-    let known = model(law).parameters().iter().find(|parameter| parameter.name == name);
+    let known = law.parameters().iter().find(|parameter| parameter.name == name);
     let value = match value {
         "true" => 1.0,
         "false" => 0.0,
@@ -112,19 +115,14 @@ fn setting(text: &str) -> Result<Setting, String> {
             format!("{law}.{name} = {number}: accepted is {accepted}")
         })?,
     };
-    let mut parameters = Parameters::of(model(law));
-    parameters.set(model(law), name, value).map_err(|error| error.to_string())?;
+    let mut parameters = Parameters::of(law);
+    parameters.set(law, name, value).map_err(|error| error.to_string())?;
     Ok(Setting { law, name: name.to_owned(), value })
 }
 
-/// The law as simulated hosts have it: the same.
-fn model(law: Law) -> LawName {
-    law.as_str().parse().expect("every law of the kernel is one of the simulator")
-}
-
-fn changed(law: Law, mut parameters: Parameters, settings: &[Setting]) -> Parameters {
+fn changed(law: LawName, mut parameters: Parameters, settings: &[Setting]) -> Parameters {
     for setting in settings.iter().filter(|setting| setting.law == law) {
-        parameters.set(model(law), &setting.name, setting.value).expect("a checked setting");
+        parameters.set(law, &setting.name, setting.value).expect("a checked setting");
     }
     parameters
 }
@@ -147,11 +145,11 @@ pub(crate) fn run(arguments: &LawsArguments) -> Result<ExitCode> {
 }
 
 /// What `load` loads if nothing is named. What answers to strangers is only switched on by its name.
-fn unasked() -> Vec<Law> {
-    Law::ALL.into_iter().filter(|law| !law.hears_reports()).collect()
+fn unasked() -> Vec<LawName> {
+    LawName::for_the_kernel().filter(|law| !law.hears_reports()).collect()
 }
 
-fn load(laws: &[Law], settings: &[Setting]) -> Result<()> {
+fn load(laws: &[LawName], settings: &[Setting]) -> Result<()> {
     let unasked = unasked();
     let laws = if laws.is_empty() { &unasked[..] } else { laws };
     if let Some(setting) = settings.iter().find(|setting| !laws.contains(&setting.law)) {
@@ -159,8 +157,8 @@ fn load(laws: &[Law], settings: &[Setting]) -> Result<()> {
     }
     let pins = Pins::open()?;
     for &law in laws {
-        let parameters = changed(law, Parameters::of(model(law)), settings);
-        match pins.load(law, *parameters.values()) {
+        let parameters = changed(law, Parameters::of(law), settings);
+        match pins.load(law, parameters) {
             Ok(pinned) => say(&format!("{law} is loaded as {}", pinned.name()))?,
             // nothing was asked of it that it is not
             Err(Error::AlreadyLoaded { .. }) if settings.iter().all(|setting| setting.law != law) => {
@@ -191,9 +189,10 @@ fn warn_of_listeners(pinned: &Pinned) -> Result<()> {
     Ok(())
 }
 
-fn unload(laws: &[Law], force: bool) -> Result<()> {
+fn unload(laws: &[LawName], force: bool) -> Result<()> {
     let all = laws.is_empty();
-    let laws = if all { &Law::ALL[..] } else { laws };
+    let every: Vec<LawName> = LawName::for_the_kernel().collect();
+    let laws = if all { &every[..] } else { laws };
     let pins = Pins::find();
     let (mut any, mut refused) = (!pins.leftovers().is_empty(), Vec::new());
     for &law in laws {
@@ -221,14 +220,14 @@ fn unload(laws: &[Law], force: bool) -> Result<()> {
 
 fn set(settings: &[Setting]) -> Result<()> {
     let pins = Pins::find();
-    let laws: BTreeSet<Law> = settings.iter().map(|setting| setting.law).collect();
-    let cannot = |law: Law| format!("cannot set parameters of {law}");
+    let laws: BTreeSet<LawName> = settings.iter().map(|setting| setting.law).collect();
+    let cannot = |law: LawName| format!("cannot set parameters of {law}");
     // all are found before any is changed
     for &law in &laws {
         pins.get(law).with_context(|| cannot(law))?;
     }
     for law in laws {
-        let change = |values| *changed(law, Parameters::from_values(values), settings).values();
+        let change = |parameters| changed(law, parameters, settings);
         pins.change(law, change).with_context(|| cannot(law))?;
     }
     for setting in settings {
@@ -241,22 +240,22 @@ fn set(settings: &[Setting]) -> Result<()> {
 fn permit(clients: &Clients, heuristics: Option<Heuristics>) -> Result<()> {
     let pins = Pins::find();
     let Some(heuristics) = heuristics else {
-        pins.withdraw(Law::Lastlink, clients).context("cannot remove a permission")?;
+        pins.withdraw(LawName::Lastlink, clients).context("cannot remove a permission")?;
         return say(&format!("{clients}: removed"));
     };
-    pins.permit(Law::Lastlink, clients, heuristics).context("cannot permit heuristics")?;
+    pins.permit(LawName::Lastlink, clients, heuristics).context("cannot permit heuristics")?;
     say(&format!("{clients}: {heuristics}"))
 }
 
 fn permit_all() -> Result<()> {
-    let removed = Pins::find().withdraw_all(Law::Lastlink).context("cannot remove the permissions")?;
+    let removed = Pins::find().withdraw_all(LawName::Lastlink).context("cannot remove the permissions")?;
     let entries = if removed == 1 { "entry" } else { "entries" };
     say(&format!("{removed} {entries} removed; all clients: {}", Heuristics::ALL))
 }
 
 /// What `list` tells of a law.
 struct Listed {
-    law: Law,
+    law: LawName,
     loaded: bool,
     /// Why it cannot be asked, although the kernel has it.
     elsewhere: Option<Error>,
@@ -270,14 +269,14 @@ struct Listed {
 }
 
 impl Listed {
-    fn of(pins: &Pins, law: Law) -> Result<Self> {
+    fn of(pins: &Pins, law: LawName) -> Result<Self> {
         let mut listed = Self {
             law,
             loaded: false,
             elsewhere: None,
             version: None,
             name: None,
-            parameters: Parameters::of(model(law)),
+            parameters: Parameters::of(law),
             sockets: None,
             counters: None,
             heard: None,
@@ -296,7 +295,7 @@ impl Listed {
                 listed.loaded = true;
                 listed.version = Some(VERSION.to_owned());
                 listed.name = Some(pinned.name().to_owned());
-                listed.parameters = Parameters::from_values(pinned.parameters()?);
+                listed.parameters = pinned.parameters()?;
                 listed.sockets = Some(pinned.sockets()?.len());
                 listed.counters = Some(pinned.counters()?);
                 if law.hears_reports() {
@@ -309,7 +308,7 @@ impl Listed {
     }
 
     fn value(&self, parameter: &Parameter) -> f64 {
-        self.parameters.get(model(self.law), parameter.name).expect("the law's own parameter")
+        self.parameters.get(self.law, parameter.name).expect("the law's own parameter")
     }
 
     /// One that another version loaded, or that is held elsewhere, cannot be asked.
@@ -318,7 +317,7 @@ impl Listed {
     }
 
     fn as_json(&self) -> serde_json::Value {
-        let parameters = model(self.law).parameters().iter().map(|parameter| {
+        let parameters = self.law.parameters().iter().map(|parameter| {
             json!({
                 "name": parameter.name,
                 "value": (!self.is_mute()).then(|| self.value(parameter)),
@@ -366,7 +365,7 @@ impl Listed {
             (None, Some(version)) => return format!("{law}: loaded by another version of lasthop ({version})\n"),
             _ => format!("{law}: not loaded\n"),
         };
-        for parameter in model(*law).parameters() {
+        for parameter in law.parameters() {
             let Parameter { name, from, to, default, .. } = parameter;
             let value = self.value(parameter);
             let _ =
@@ -416,7 +415,7 @@ fn counters_of(counters: &Counters) -> [(&'static str, u64); 9] {
 
 fn list(as_json: bool) -> Result<()> {
     let pins = Pins::find();
-    let laws = Law::ALL.into_iter().map(|law| Listed::of(&pins, law));
+    let laws = LawName::for_the_kernel().map(|law| Listed::of(&pins, law));
     let laws: Vec<Listed> = laws.collect::<Result<_>>()?;
     let leftovers: Vec<String> = pins.leftovers().iter().map(|path| path.display().to_string()).collect();
     if as_json {

@@ -15,7 +15,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("tcp", &["laws", "units"]),
     ("scenario", &["laws", "network", "policy", "tcp", "units"]),
     ("sim", &["laws", "network", "peers", "policy", "scenario", "tcp", "units"]),
-    ("report", &["scenario", "units"]),
+    ("report", &["laws", "scenario", "units"]),
     ("kernel", &["laws", "units"]),
     ("agent", &["kernel", "lastlink", "laws", "peers", "policy", "units"]),
     ("lab", &["agent", "kernel", "laws", "network", "policy", "scenario", "units"]),

@@ -6,7 +6,7 @@
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use lasthop_kernel::laws::{Law, Loaded, Name, Options};
+use lasthop_kernel::laws::{Loaded, Name, Options};
 use lasthop_kernel::report::{Claim, Options as ReporterOptions, Reporter};
 use lasthop_kernel::{Kernel, Mode};
 use lasthop_laws::{LawName, Parameters};
@@ -152,11 +152,11 @@ fn time_per_ack_of_laws(checks: &mut Checks) {
         })
     };
     let mut totals = vec![("the kernel's cubic", cubic)];
-    for law in Law::ALL {
+    for law in LawName::for_the_kernel() {
         let net = Net::direct();
         let before = loaded_programs();
-        let parameters = Parameters::of(law.as_str().parse().expect("a law of ours"));
-        let options = Options { name: Name::Private, ..Options::new(law, *parameters.values()) };
+        let parameters = Parameters::of(law);
+        let options = Options { name: Name::Private, ..Options::new(law, parameters) };
         let loaded = Loaded::load(&options).unwrap_or_else(|error| panic!("{law}: {error}"));
         let total = per_ack(law.as_str(), "law_", "law_cong_contro", &before, || {
             transfer(&net, Some(loaded.name()));
@@ -214,7 +214,7 @@ fn time_per_report(checks: &mut Checks) {
     let net = Net::direct();
     let before = loaded_programs();
     let parameters = Parameters::of(LawName::Lastlink);
-    let options = Options { name: Name::Private, ..Options::new(Law::Lastlink, *parameters.values()) };
+    let options = Options { name: Name::Private, ..Options::new(LawName::Lastlink, parameters) };
     let law = Loaded::load(&options).unwrap_or_else(|error| panic!("{error}"));
     let mut reporter = net.a.run(|| {
         let index = nix::net::if_::if_nametoindex("a0").expect("a0 exists");

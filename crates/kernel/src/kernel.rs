@@ -2,12 +2,13 @@
 
 use crate::clamp;
 use crate::error::{Error, io_error};
-use crate::layout::{self, Control, Counts, Limit, Plain, Settings};
+use crate::layout::{self, Control, Counts, Plain, Settings};
 use crate::namespace::Namespace;
 use crate::object::{self, CONTROL_OPS, Variant};
 use crate::probe::{self, Feature};
 use crate::sample::{self, SocketSample, StateChange};
-use lasthop_units::{Rate, Span};
+use lasthop_laws::bound::{Bound, LeasedBound};
+use lasthop_units::{Span, Time};
 use libbpf_rs::{ErrorKind, Iter, Link, MapCore, MapFlags, Object, RingBufferBuilder};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -31,19 +32,6 @@ pub enum Mode {
     Observe,
     /// Nothing is possible.
     Nothing,
-}
-
-/// Bounds of a window and of the pacing rate. `0` in `max_segments`: no upper bound; `0` or `1` in `min_segments`: no lower
-/// one. Where they contradict each other the upper one wins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Bound {
-    /// The window is not below this, but in recovery from a timeout.
-    pub min_segments: u32,
-    /// The window is not above this.
-    pub max_segments: u32,
-    /// The pacing rate is not above this, in bit/s of payload; kept in whole bytes per second, of which it is 4000 at least.
-    /// [`Rate::ZERO`]: no limit. A connection's first ten segments are not paced. In [`Mode::Clamp`] at most 34 Gb/s.
-    pub max_pacing_rate: Rate,
 }
 
 /// What to load, and for whom.
@@ -377,7 +365,8 @@ impl Kernel {
         Ok(lost - std::mem::replace(&mut self.told_lost, lost))
     }
 
-    /// Bounds the windows and the pacing rates for the time of `lease` from now, on `CLOCK_MONOTONIC`.
+    /// Bounds the windows and the pacing rates for the time of `lease` from now, on `CLOCK_MONOTONIC`. In [`Mode::Clamp`] a lower
+    /// bound does nothing, and a pacing rate is at most 34 Gb/s. A connection's first ten segments are not paced.
     ///
     /// `flows` are the flows with a bound of their own: `None` says that a flow has none, whatever the default. All
     /// others, among them those that open until the next call, have `new_flows`. An entry that is not given again stays
@@ -395,14 +384,10 @@ impl Kernel {
         if !matches!(self.mode, Mode::Control | Mode::Clamp) {
             return Ok(());
         }
-        let now_ns = monotonic_ns();
-        let expires_ns = now_ns.saturating_add(lease.as_nanos());
-        let limit = |bound: Option<Bound>| {
-            let Bound { min_segments, max_segments, max_pacing_rate } = bound.unwrap_or_default();
-            Limit { expires_ns, min_segments, max_segments, max_pacing_rate: max_pacing_rate.as_bps().div_ceil(8) }
-        };
+        let now = Time::from_nanos(monotonic_ns());
+        let limit = |bound: Option<Bound>| bound.unwrap_or_default().leased(now, lease);
         let entries = flows.iter().map(|&(cookie, bound)| (cookie, limit(bound)));
-        let written = self.write_flows(entries, now_ns);
+        let written = self.write_flows(entries, now.as_nanos());
 
         let control = &mut self.bounds.control;
         let next = control.generation.checked_add(1).unwrap_or(2);
@@ -415,7 +400,7 @@ impl Kernel {
         written
     }
 
-    fn write_flows(&mut self, entries: impl Iterator<Item = (Cookie, Limit)>, now_ns: u64) -> Result<(), Error> {
+    fn write_flows(&mut self, entries: impl Iterator<Item = (Cookie, LeasedBound)>, now_ns: u64) -> Result<(), Error> {
         let map = object::map(&self.object, "bounds");
         let lapse_ns = &mut self.bounds.lapse_ns;
         let (mut keys, mut values) = (Vec::new(), Vec::new());
@@ -441,7 +426,7 @@ impl Kernel {
                 refused += 1;
                 continue;
             }
-            lapse_ns.insert(cookie, limit.expires_ns);
+            lapse_ns.insert(cookie, limit.expires().as_nanos());
             keys.extend_from_slice(&cookie.to_ne_bytes());
             values.extend_from_slice(limit.bytes());
         }

@@ -3,6 +3,8 @@
 
 #![allow(unsafe_code)] // reads and writes the programs' structs as bytes
 
+use lasthop_laws::bound::LeasedBound;
+
 /// The length of a congestion control's name in the kernel, with its terminating zero.
 pub(crate) const NAME_LENGTH: usize = 16;
 /// Entries of the map of single flows' bounds.
@@ -39,9 +41,9 @@ macro_rules! plain {
         $(unsafe impl Plain for $type {})*
     };
 }
-plain!(Settings, Limit, Control, Counts, Record, Change, Layout);
+plain!(Settings, LeasedBound, Control, Counts, Record, Change, Layout);
 plain!(crate::laws::layout::About, crate::laws::layout::LawCounts, crate::laws::layout::FlowRecord);
-plain!(crate::laws::layout::FlowCounts, [u32; crate::laws::PARAMETERS_MAX]);
+plain!(crate::laws::layout::FlowCounts, [u32; lasthop_laws::Parameters::MAX]);
 plain!(crate::laws::layout::HeardCounts, crate::laws::layout::PermitKey);
 plain!(crate::report::Settings, crate::report::Claims, crate::report::Counts, crate::report::Layout);
 
@@ -60,22 +62,12 @@ pub(crate) struct Settings {
     pub(crate) name: [u8; NAME_LENGTH],
 }
 
-/// `struct lh_bound` of `bound.h`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Limit {
-    pub(crate) expires_ns: u64,
-    pub(crate) min_segments: u32,
-    pub(crate) max_segments: u32,
-    pub(crate) max_pacing_rate: u64,
-}
-
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Control {
     pub(crate) generation: u32,
     pub(crate) cgroups: u32,
-    pub(crate) defaults: [Limit; 2],
+    pub(crate) defaults: [LeasedBound; 2],
 }
 
 #[repr(C)]
@@ -198,6 +190,8 @@ pub(crate) fn unpadded_name(padded: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lasthop_laws::Bound;
+    use lasthop_units::{Rate, Span, Time};
 
     #[test]
     fn a_name_of_fifteen_letters_fits_and_one_of_sixteen_does_not() {
@@ -209,9 +203,10 @@ mod tests {
 
     #[test]
     fn a_record_survives_the_way_through_bytes() {
-        let limit = Limit { expires_ns: 1, min_segments: 2, max_segments: 3, max_pacing_rate: 4 };
-        assert_eq!(limit.bytes().len(), 24);
-        assert_eq!(Limit::from_bytes(limit.bytes()), Some(limit));
-        assert_eq!(Limit::from_bytes(&limit.bytes()[..23]), None);
+        let bound = Bound { min_segments: 2, max_segments: 3, max_pacing_rate: Rate::from_bps(32) };
+        let leased = bound.leased(Time::ZERO, Span::from_nanos(1));
+        assert_eq!(leased.bytes().len(), 24);
+        assert_eq!(LeasedBound::from_bytes(leased.bytes()), Some(leased));
+        assert_eq!(LeasedBound::from_bytes(&leased.bytes()[..23]), None);
     }
 }

@@ -30,6 +30,6 @@ pub mod report;
 mod sample;
 
 pub use error::Error;
-pub use kernel::{Adopted, Bound, Cgroups, Cookie, Counters, Kernel, Mode, Options, Released};
+pub use kernel::{Adopted, Cgroups, Cookie, Counters, Kernel, Mode, Options, Released};
 pub use probe::{Feature, Outcome, Support, probe, room_for_agents, sees_cgroups};
 pub use sample::{CongestionState, SocketSample, StateChange};

@@ -1,7 +1,7 @@
 //! What the kernel tells about its sockets.
 
-use crate::kernel::Bound;
 use crate::layout::{self, Change, Endpoints, Plain, Record};
+use lasthop_laws::Bound;
 use lasthop_units::{Bytes, Rate, Span, Time};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 

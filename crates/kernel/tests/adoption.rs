@@ -293,7 +293,7 @@ fn a_socket_that_is_used_again_on_loopback_gets_its_own_control_back_as_it_conne
     for mode in [Mode::Control, Mode::Clamp] {
         let net = Net::direct();
         let mut kernel = load_with(&net, mode, |_| {});
-        let bound = lasthop_kernel::Bound { max_segments: 4, ..lasthop_kernel::Bound::default() };
+        let bound = lasthop_laws::Bound { max_segments: 4, ..lasthop_laws::Bound::default() };
         let lease = lasthop_units::Span::from_secs(100);
         kernel.set_bounds(Some(bound), &[], lease).expect("bounds");
         let default = net.a.default_control();

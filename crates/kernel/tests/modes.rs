@@ -3,7 +3,8 @@
 
 mod support;
 
-use lasthop_kernel::{Bound, Kernel, Mode, Options, Outcome};
+use lasthop_kernel::{Kernel, Mode, Options, Outcome};
+use lasthop_laws::Bound;
 use lasthop_units::{Rate, Span};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};

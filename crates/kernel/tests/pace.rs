@@ -3,7 +3,8 @@
 
 mod support;
 
-use lasthop_kernel::{Bound, Kernel, Mode};
+use lasthop_kernel::{Kernel, Mode};
+use lasthop_laws::Bound;
 use lasthop_units::Span;
 use libbpf_rs::{Iter, Link, Object};
 use std::io::Read as _;

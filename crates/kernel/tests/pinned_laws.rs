@@ -5,7 +5,7 @@
 
 mod support;
 
-use lasthop_kernel::laws::{Clients, Error, Found, Heard, Heuristics, Law, Pins, Prefix, VERSION};
+use lasthop_kernel::laws::{Clients, Error, Found, Heard, Heuristics, Pins, Prefix, VERSION};
 use lasthop_laws::{LawName, Parameters};
 use libbpf_rs::{MapCore, MapHandle, MapType};
 use nix::fcntl::{Flock, FlockArg};
@@ -19,14 +19,14 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use support::{B4, Flow, Net, eventually, set_control};
 
-const LAW: Law = Law::Hd;
+const LAW: LawName = LawName::Hd;
 
-fn defaults() -> [u32; Parameters::MAX] {
+fn defaults() -> Parameters {
     defaults_of(LAW)
 }
 
-fn defaults_of(law: Law) -> [u32; Parameters::MAX] {
-    *Parameters::of(law.as_str().parse::<LawName>().expect("a law of ours")).values()
+fn defaults_of(law: LawName) -> Parameters {
+    Parameters::of(law)
 }
 
 /// Three letters that neither another run of these tests has nor another test beside this one: they are the thread's.
@@ -77,13 +77,13 @@ fn a_pinned_law_is_there_until_it_is_unloaded() {
     with_pins(|pins| {
         assert!(matches!(pins.look(LAW), Ok(Found::Absent)));
         let mut parameters = defaults();
-        parameters[0] = 7000;
+        parameters.set(LAW, "queue_min_ms", 7.0).expect("a parameter of hd");
         drop(pins.load(LAW, parameters).expect("loaded"));
         assert!(is_registered(pins), "whoever loaded it is done");
         let found = pins.get(LAW).expect("it is there");
         assert_eq!(found.name(), name(pins));
         assert_eq!(found.parameters().expect("parameters"), parameters);
-        parameters[1] = 9000;
+        parameters.set(LAW, "queue_threshold_ms", 9.0).expect("a parameter of hd");
         pins.change(LAW, |_| parameters).expect("changed");
         assert_eq!(pins.get(LAW).expect("it is there").parameters().expect("parameters"), parameters);
         assert_eq!(pins.unload(LAW, false).expect("unloaded").sockets, Some(0));
@@ -99,16 +99,17 @@ fn a_pinned_law_is_there_until_it_is_unloaded() {
 fn two_who_change_parameters_at_once_both_have_their_way() {
     needs_root!();
     with_pins(|pins| {
-        pins.load(LAW, [0; Parameters::MAX]).expect("loaded");
+        pins.load(LAW, Parameters::default()).expect("loaded");
         std::thread::scope(|scope| {
             for parameter in 0..4 {
                 scope.spawn(move || {
                     for _ in 0..20 {
-                        let one_more = |mut values: [u32; Parameters::MAX]| {
+                        let one_more = |parameters: Parameters| {
+                            let mut values = *parameters.values();
                             values[parameter] += 1;
                             // others would have the time to come between
                             std::thread::sleep(Duration::from_millis(2));
-                            values
+                            Parameters::from_values(values)
                         };
                         pins.change(LAW, one_more).expect("changed");
                     }
@@ -116,7 +117,7 @@ fn two_who_change_parameters_at_once_both_have_their_way() {
             }
         });
         let values = pins.get(LAW).expect("it is there").parameters().expect("parameters");
-        assert_eq!(values[..4], [20; 4]);
+        assert_eq!(values.values()[..4], [20; 4]);
         pins.unload(LAW, false).expect("unloaded");
     });
 }
@@ -127,7 +128,7 @@ fn loading_twice_is_refused_and_changes_nothing() {
     with_pins(|pins| {
         let mut parameters = defaults();
         pins.load(LAW, parameters).expect("loaded");
-        parameters[0] += 1;
+        parameters.set(LAW, "queue_min_ms", 6.0).expect("a parameter of hd");
         assert!(message(pins.load(LAW, parameters)).contains("hd is loaded already, as lh_hd"));
         assert_eq!(pins.get(LAW).expect("it is there").parameters().expect("parameters"), defaults());
         let other = Pins::at(pins.folder().join("elsewhere"), &prefix());
@@ -144,7 +145,7 @@ fn loaders_of_different_laws_wait_for_each_other() {
     with_pins(|pins| {
         // each of them may be the one that removes the folder, while the other waits for it
         std::thread::scope(|scope| {
-            for law in [Law::Hd, Law::Ucc] {
+            for law in [LawName::Hd, LawName::Ucc] {
                 scope.spawn(move || {
                     for _ in 0..5 {
                         pins.load(law, defaults_of(law)).expect("loaded");
@@ -328,7 +329,7 @@ fn replace(path: &Path, bytes: &[u8]) {
 fn the_law_that_hears_reports_is_pinned_with_what_is_permitted() {
     needs_root!();
     with_pins(|pins| {
-        let law = Law::Lastlink;
+        let law = LawName::Lastlink;
         let everybody = Clients { prefix: Prefix::ALL, port: None };
         assert!(message(pins.permit(law, &everybody, Heuristics::NONE)).contains("lastlink is not loaded"));
         pins.load(law, defaults_of(law)).expect("loaded");

@@ -5,9 +5,8 @@
 
 use crate::traffic::flow_of_port;
 use anyhow::{Context, Result};
-use lasthop_kernel::laws::{Field, Law, Loaded, Name, Options, Value};
-use lasthop_laws::Applied;
-use lasthop_laws::Choice;
+use lasthop_kernel::laws::{Field, Loaded, Name, Options, Value};
+use lasthop_laws::{Applied, Choice};
 use lasthop_scenario::{HostKind, HostSpec};
 use lasthop_units::Time;
 
@@ -17,14 +16,13 @@ pub(crate) struct Laws {
 }
 
 /// What a host's congestion control is in the kernel, if it is a law that we bring; NewReno and CUBIC are the kernel's.
-pub(crate) fn of(kind: &HostKind) -> Option<(Law, Choice)> {
-    let choice = kind.law?;
-    Some((Law::of(choice.name.as_str())?, choice))
+pub(crate) fn of(kind: &HostKind) -> Option<Choice> {
+    kind.law.filter(|choice| choice.name.is_for_the_kernel())
 }
 
 /// The host's law, if it hears what clients say of their last links.
 pub(crate) fn hears(kind: &HostKind) -> Option<Choice> {
-    of(kind).filter(|(law, _)| law.hears_reports()).map(|(_, choice)| choice)
+    of(kind).filter(|choice| choice.name.hears_reports())
 }
 
 /// What a server's law has made of a client's reports, at one moment.
@@ -44,11 +42,11 @@ impl Laws {
     pub(crate) fn load(hosts: &[HostSpec]) -> Result<Self> {
         let mut laws = Self { loaded: Vec::new() };
         for host in hosts {
-            let Some((law, choice)) = of(&host.kind) else { continue };
+            let Some(choice) = of(&host.kind) else { continue };
             if laws.find(choice).is_none() {
-                let options = Options { name: Name::Private, ..Options::new(law, *choice.parameters.values()) };
-                let loaded =
-                    Loaded::load(&options).with_context(|| format!("cannot load {law} for host {}", host.index))?;
+                let options = Options { name: Name::Private, ..Options::new(choice.name, choice.parameters) };
+                let loaded = Loaded::load(&options)
+                    .with_context(|| format!("cannot load {} for host {}", choice.name, host.index))?;
                 laws.loaded.push((choice, loaded));
             }
         }
@@ -76,7 +74,7 @@ impl Laws {
 
     /// The kernel's name for the host's congestion control in this run.
     pub(crate) fn name<'a>(&'a self, kind: &'a HostKind) -> &'a str {
-        of(kind).and_then(|(_, choice)| self.find(choice)).unwrap_or_else(|| kind.kernel_congestion_control())
+        of(kind).and_then(|choice| self.find(choice)).unwrap_or_else(|| kind.kernel_congestion_control())
     }
 }
 

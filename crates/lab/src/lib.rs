@@ -44,7 +44,7 @@ use anyhow::{Context, Result, bail};
 use clock::Clock;
 use hosts::{DeviceDrops, Hosts, Servers, has_links};
 use iperf3::Iperf3;
-use lasthop_kernel::laws::Law;
+use lasthop_laws::LawName;
 use lasthop_network::{AccessConfig, Network, NodeId, Topology};
 use lasthop_scenario::{Build, Era, HostSpec, RunResult, Scenario, Series, TrafficKind};
 use lasthop_units::{Rate, Span, Time};
@@ -151,7 +151,7 @@ pub fn check(scenario: &Scenario, traffic: TrafficSource) -> Result<()> {
     }
     for (block, host) in scenario.hosts.iter().enumerate() {
         let name = host.kind.kernel_congestion_control();
-        if let Some(law) = Law::ALL.into_iter().find(|law| law.hears_reports() && law.kernel_name() == name) {
+        if let Some(law) = LawName::for_the_kernel().find(|law| law.hears_reports() && law.kernel_name() == name) {
             bail!(
                 "hosts[{block}].congestion_control: \"{name}\" is what 'lasthop laws load' brings into this kernel, and servers of a \
                  run do not listen with it, so they would hear no report; \"{law}\" is the same law, for the run"

@@ -43,6 +43,22 @@ struct lh_g {
 	__u32 max_probability_ppm;
 };
 
+/* What the laws that use it are told of it, but for the highest probability. */
+#define LH_G_PARAMETERS(P) \
+	P(Milliseconds, queue_min, 0, 10000, 5, \
+	  "q_min: no back-off up to this queueing delay (FreeBSD: 5).") \
+	P(Milliseconds, queue_threshold, 0, 10000, 20, \
+	  "q_th: the queueing delay of the highest probability; above it the delay counts as made by others " \
+	  "(FreeBSD and [utsumi]: 20).")
+
+/* As these parameters say. */
+#define LH_G_OF(parameters)                                               \
+	{                                                                 \
+		.queue_min_us = (parameters)->queue_min_us,               \
+		.queue_threshold_us = (parameters)->queue_threshold_us,   \
+		.max_probability_ppm = (parameters)->max_probability_ppm, \
+	}
+
 /*
  * The probability of a back-off at the queueing delay q, of which the largest seen is q_max [utsumi (1)]:
  *

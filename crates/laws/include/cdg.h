@@ -28,17 +28,35 @@
 /* cc_cdg: MAXGRAD 5, the end of its table */
 #define LH_CDG_CERTAIN_FROM 5
 
+#define LH_CDG_HAS_PARAMETERS 1
+#define LH_CDG_PARAMETERS(P) \
+	P(Milliseconds, backoff_scale, 0.1, 1000, 3, \
+	  "G: a round with the gradient g backs off with probability 1 - e^(-g/G), above 5 G always (FreeBSD's " \
+	  "code: 3, its manual: 2).") \
+	P(Count, smoothing_rounds, 1, 16, 8, \
+	  "a: over how many rounds gradients are means (FreeBSD: 8); 1 is none.") \
+	P(Ratio, beta_delay, 0.01, 1, 0.7, \
+	  "What is left of the window after a back-off (FreeBSD: 0.7).") \
+	P(Ratio, beta_loss, 0.01, 1, 0.5, \
+	  "What is left of it after a loss that is heeded, if the shadow window does not say more (FreeBSD and " \
+	  "[utsumi] (9): 0.5).") \
+	P(Count, ineffectual_backoffs, 0, 1000, 5, \
+	  "How many back-offs may not lower the delay before the next ones are left out: others fill the queue " \
+	  "(FreeBSD: 5).") \
+	P(Count, hold_backoffs, 0, 1000, 5, \
+	  "How many are left out then (FreeBSD: 5).") \
+	P(Count, alpha_increase, 0, 1000, 0, \
+	  "The growth per round in congestion avoidance begins at 0 and rises by one segment after each such number of rounds; " \
+	  "0: it is one segment (FreeBSD: 0).") \
+	P(Flag, loss_tolerance, 0, 1, 1, \
+	  "A loss while the queue is not full leaves the window as it is (FreeBSD: always).") \
+	LH_RTT_TICK_PARAMETER(P)
+
 struct lh_cdg_parameters {
-	__u32 backoff_scale_us; /* G */
-	__u32 smoothing_rounds; /* a; at the beginning of the connection */
-	__u32 beta_delay_ppm;
-	__u32 beta_loss_ppm;
-	__u32 ineffectual_backoffs;
-	__u32 hold_backoffs;
-	__u32 alpha_increase; /* k; 0: the step stays 1 */
-	__u32 loss_tolerance;
-	__u32 rtt_tick_us;
+	LH_CDG_PARAMETERS(LH_FIELD)
 };
+
+#define LH_CDG_HAS_TIMED_OUT 1
 
 struct lh_cdg {
 	__u64 random;
@@ -213,3 +231,8 @@ static inline void lh_cdg_timed_out(struct lh_cdg *law, const struct lh_cdg_para
 }
 
 #endif /* LASTHOP_LAWS_CDG_H */
+
+#ifdef LH_LAW_ENTRY
+LH_LAW_ENTRY(cdg, CDG, Cdg, "CDG", Purple, Diamond, Everywhere,
+	     "CAIA delay-gradient, as FreeBSD has it.")
+#endif

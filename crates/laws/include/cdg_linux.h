@@ -31,14 +31,26 @@
 #define LH_CDG_HYSTART_SAMPLES 8
 #define LH_CDG_EFFECTUAL_US 32
 
+#define LH_CDG_LINUX_HAS_PARAMETERS 1
+#define LH_CDG_LINUX_PARAMETERS(P) \
+	P(Count, backoff_factor, 0, 100000, 42, \
+	  "1000 / (G in ms · window_rounds), so that 42 and 8 are G = 2.98 ms (Linux: 42).") \
+	P(Count, window_rounds, 1, 16, 8, \
+	  "Over how many rounds gradients are summed (Linux: 8; a power of two up to 256).") \
+	P(Ratio, backoff_beta, 0, 1, 0.707031, \
+	  "What is left of the window after a back-off (Linux: 724/1024, the root of a half).") \
+	P(Count, use_ineff, 0, 1000, 5, \
+	  "How many back-offs may not lower the delay before there are none until it falls; 0: no limit (Linux: 5).") \
+	P(Flag, use_shadow, 0, 1, 1, \
+	  "Losses reduce to half the shadow window (Linux: true).") \
+	P(Flag, use_tolerance, 0, 1, 0, \
+	  "A loss while the queue is not full leaves the window as it is (Linux: false).") \
+	P(Count, hystart_detect, 0, 3, 3, \
+	  "How slow start ends beside back-offs and losses: 1 at a train of ACKs, 2 at a risen delay, 3 at either, " \
+	  "0 at neither (Linux: 3).")
+
 struct lh_cdg_linux_parameters {
-	__u32 backoff_factor; /* 1000 / (G in ms * window) */
-	__u32 window_rounds; /* at the beginning of the connection */
-	__u32 backoff_beta_ppm;
-	__u32 use_ineff; /* 0: back-offs are never ineffectual */
-	__u32 use_shadow;
-	__u32 use_tolerance;
-	__u32 hystart_detect; /* LH_CDG_HYSTART_TRAIN | LH_CDG_HYSTART_DELAY */
+	LH_CDG_LINUX_PARAMETERS(LH_FIELD)
 };
 
 struct lh_cdg_linux {
@@ -204,3 +216,8 @@ static inline void lh_cdg_linux_lost(struct lh_cdg_linux *law, const struct lh_c
 }
 
 #endif /* LASTHOP_LAWS_CDG_LINUX_H */
+
+#ifdef LH_LAW_ENTRY
+LH_LAW_ENTRY(cdg_linux, CDG_LINUX, CdgLinux, "CDG (Linux)", Orange, Down, Everywhere,
+	     "CAIA delay-gradient, as Linux has it.")
+#endif

@@ -22,12 +22,23 @@
 #include "delay.h"
 #include "newreno.h"
 
+#define LH_CHD_HAS_PARAMETERS 1
+#define LH_CHD_PARAMETERS(P) \
+	LH_G_PARAMETERS(P) \
+	P(Ratio, max_probability, 0, 1, 0.5, \
+	  "p_max: the highest probability of a back-off, for each round trip (FreeBSD: 0.5).") \
+	P(Flag, use_max, 0, 1, 1, \
+	  "Go by the highest RTT of each round trip ([utsumi] (2)), not by the last.") \
+	P(Flag, loss_fair, 0, 1, 1, \
+	  "Where others fill the queue, halve the shadow window at a loss, if it is larger than the window " \
+	  "([utsumi] (4)).") \
+	LH_RTT_TICK_PARAMETER(P)
+
 struct lh_chd_parameters {
-	struct lh_g g;
-	__u32 use_max; /* flag */
-	__u32 loss_fair; /* flag */
-	__u32 rtt_tick_us;
+	LH_CHD_PARAMETERS(LH_FIELD)
 };
+
+#define LH_CHD_HAS_TIMED_OUT 1
 
 struct lh_chd {
 	__u64 random;
@@ -55,9 +66,10 @@ static inline __u32 lh_halved_up(__u32 segments)
 static inline int lh_chd_backs_off(struct lh_chd *law, const struct lh_chd_parameters *parameters, __u32 h_us)
 {
 	const struct lh_delay *delay = &law->delay;
-	int fires = lh_happens(&law->random, lh_g(&parameters->g, h_us, delay->max_us - delay->min_us));
+	struct lh_g g = LH_G_OF(parameters);
+	int fires = lh_happens(&law->random, lh_g(&g, h_us, delay->max_us - delay->min_us));
 
-	if (h_us <= lh_max(parameters->g.queue_min_us, parameters->g.queue_threshold_us))
+	if (h_us <= lh_max(parameters->queue_min_us, parameters->queue_threshold_us))
 		law->competes = 0;
 	else if (fires && parameters->loss_fair)
 		law->competes = 1;
@@ -105,7 +117,7 @@ static inline void lh_chd_lost(struct lh_chd *law, const struct lh_chd_parameter
 	__u32 h_us = lh_max(delay->last_us, delay->round_max_us) - delay->min_us;
 	__u32 from = lh_min(lost->in_flight_segments, window->cwnd_segments);
 
-	if (lh_backoff_lasts(&law->backoff, lost->snd_una) || h_us <= parameters->g.queue_threshold_us) {
+	if (lh_backoff_lasts(&law->backoff, lost->snd_una) || h_us <= parameters->queue_threshold_us) {
 		lh_tolerate(window);
 	} else {
 		if (law->competes)
@@ -126,3 +138,9 @@ static inline void lh_chd_timed_out(struct lh_chd *law, const struct lh_chd_para
 }
 
 #endif /* LASTHOP_LAWS_CHD_H */
+
+#ifdef LH_LAW_ENTRY
+LH_LAW_ENTRY(chd, CHD, Chd, "CHD", Green, Triangle, Everywhere,
+	     "The CAIA-Hamilton delay-based control, as FreeBSD has it: one decision for each round trip, and losses without "
+	     "queueing are tolerated.")
+#endif

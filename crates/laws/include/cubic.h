@@ -35,6 +35,10 @@
 /* The cube of more than this would wrap: (2^64 / 410)^(1/3) units, 346 s, where the target is 2^24 segments away */
 #define LH_CUBIC_MAX_OFFSET 355000
 
+#define LH_CUBIC_HAS_TIMED_OUT 1
+#define LH_CUBIC_HAS_NOTIFIED 1
+#define LH_CUBIC_HAS_SENT 1
+
 struct lh_cubic {
 	struct lh_slow_start slow_start; /* its delay_min_us leaves out the first second of an epoch */
 	__u32 hz; /* jiffies per second; another one may be set after lh_cubic_init() */
@@ -244,6 +248,12 @@ static inline void lh_cubic_timed_out(struct lh_cubic *law, const struct lh_lost
 	lh_cubic_reset(law, lost->now_us, lost->snd_nxt);
 }
 
+/* ECN counts as a loss: RFC 9438 section 4.6. */
+static inline void lh_cubic_notified(struct lh_cubic *law, const struct lh_lost *notice, struct lh_window *window)
+{
+	lh_cubic_lost(law, notice, window);
+}
+
 /* CA_EVENT_TX_START, `idle` jiffies after the previous transmission: the curve has not moved meanwhile. */
 static inline void lh_cubic_resume(struct lh_cubic *law, __u32 now, __u32 idle)
 {
@@ -265,3 +275,8 @@ static inline void lh_cubic_sent(struct lh_cubic *law, const struct lh_sent *sen
 }
 
 #endif /* LASTHOP_LAWS_CUBIC_H */
+
+#ifdef LH_LAW_ENTRY
+LH_LAW_ENTRY(cubic, CUBIC, Cubic, "CUBIC", Grey, Frame, Simulated,
+	     "CUBIC as Linux has it (`tcp_cubic.c` 2.3).")
+#endif

@@ -50,6 +50,11 @@ struct lh_cubic_stage {
 	__u32 reserved;
 };
 
+#define LH_CUBIC_RFC9438_HAS_TIMED_OUT 1
+#define LH_CUBIC_RFC9438_HAS_NOTIFIED 1
+#define LH_CUBIC_RFC9438_HAS_SENT 1
+#define LH_CUBIC_RFC9438_HAS_UNDONE 1
+
 struct lh_cubic_rfc9438 {
 	struct lh_slow_start slow_start;
 	struct lh_cubic_stage stage;
@@ -220,6 +225,13 @@ static inline void lh_cubic_rfc9438_timed_out(struct lh_cubic_rfc9438 *law, cons
 	lh_slow_start_again(&law->slow_start, lost->now_us, lost->snd_nxt);
 }
 
+/* section 4.6: ECN counts as a loss. */
+static inline void lh_cubic_rfc9438_notified(struct lh_cubic_rfc9438 *law, const struct lh_lost *notice,
+					     struct lh_window *window)
+{
+	lh_cubic_rfc9438_lost(law, notice, window);
+}
+
 /* The first transmission after idleness, which began with the last ACK. */
 static inline void lh_cubic_rfc9438_sent(struct lh_cubic_rfc9438 *law, const struct lh_sent *sent)
 {
@@ -241,3 +253,8 @@ static inline void lh_cubic_rfc9438_undone(struct lh_cubic_rfc9438 *law, const s
 }
 
 #endif /* LASTHOP_LAWS_CUBIC_RFC9438_H */
+
+#ifdef LH_LAW_ENTRY
+LH_LAW_ENTRY(cubic_rfc9438, CUBIC_RFC9438, CubicRfc9438, "CUBIC (RFC 9438)", Free, Circle, Simulated,
+	     "CUBIC as RFC 9438 has it.")
+#endif

@@ -20,6 +20,10 @@
 
 #define LH_DELAYED_ACKS_MAX 5
 
+#define LH_RTT_TICK_PARAMETER(P) \
+	P(Milliseconds, rtt_tick, 0, 100, 1, \
+	  "Tick of the clock that round trips are measured with (FreeBSD with hz = 1000: 1); 0 is exact.")
+
 struct lh_delay {
 	__u32 last_us; /* the latest sample, as all of these: 0 is none yet */
 	__u32 min_us; /* of the connection */

@@ -15,10 +15,18 @@
 #include "delay.h"
 #include "newreno.h"
 
+#define LH_HD_HAS_PARAMETERS 1
+#define LH_HD_PARAMETERS(P) \
+	LH_G_PARAMETERS(P) \
+	P(Ratio, max_probability, 0, 1, 0.05, \
+	  "p_max: the highest probability of a back-off, for each ACK (FreeBSD: 0.05).") \
+	LH_RTT_TICK_PARAMETER(P)
+
 struct lh_hd_parameters {
-	struct lh_g g;
-	__u32 rtt_tick_us;
+	LH_HD_PARAMETERS(LH_FIELD)
 };
+
+#define LH_HD_HAS_TIMED_OUT 1
 
 struct lh_hd {
 	__u64 random;
@@ -37,6 +45,7 @@ static inline void lh_hd_init(struct lh_hd *law, const struct lh_hd_parameters *
 static inline void lh_hd_acked(struct lh_hd *law, const struct lh_hd_parameters *parameters,
 			       const struct lh_acked *acked, struct lh_window *window)
 {
+	struct lh_g g = LH_G_OF(parameters);
 	struct lh_delay *delay = &law->delay;
 	struct lh_round round;
 
@@ -44,7 +53,7 @@ static inline void lh_hd_acked(struct lh_hd *law, const struct lh_hd_parameters 
 	if (lh_backoff_lasts(&law->backoff, acked->snd_una))
 		return;
 	if (delay->last_us && (acked->flags & LH_ADVANCED) && !(acked->flags & LH_IN_REDUCTION) &&
-	    lh_happens(&law->random, lh_g(&parameters->g, delay->last_us - delay->min_us, delay->max_us - delay->min_us)))
+	    lh_happens(&law->random, lh_g(&g, delay->last_us - delay->min_us, delay->max_us - delay->min_us)))
 		lh_backoff_begin(&law->backoff, acked, window->cwnd_segments / 2, window);
 	else
 		lh_reno_grow(acked, window);
@@ -70,3 +79,8 @@ static inline void lh_hd_timed_out(struct lh_hd *law, const struct lh_hd_paramet
 }
 
 #endif /* LASTHOP_LAWS_HD_H */
+
+#ifdef LH_LAW_ENTRY
+LH_LAW_ENTRY(hd, HD, Hd, "HD", Vermillion, Square, Everywhere,
+	     "The Hamilton delay-based control, as FreeBSD has it.")
+#endif

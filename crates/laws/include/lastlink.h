@@ -41,25 +41,57 @@
 /* No window is larger: the 2^30 bytes of RFC 7323 section 2.3, in segments of 1 KiB */
 #define LH_LASTLINK_MOST_SEGMENTS (1U << 20)
 
+#define LH_LASTLINK_HAS_PARAMETERS 1
+#define LH_LASTLINK_PARAMETERS(P) \
+	P(Flag, cubic, 0, 1, 0, \
+	  "Build on CUBIC, not on NewReno ([wu]: NewReno). For connections that begin from now on.") \
+	P(Flag, max_cwnd, 0, 1, 1, \
+	  "Max Cwnd Tuning ([wu] §3.1): no growth at or above the product of the reported bandwidth and the RTT.") \
+	P(Flag, initial_window, 0, 1, 1, \
+	  "Initial Cwnd & SSThresh Tuning ([wu] §3.2): begin with that product.") \
+	P(Flag, errors, 0, 1, 1, \
+	  "The packet error rate heuristic ([wu] §3.3): a loss does not reduce the window while the connection " \
+	  "loses no larger part than the reported error rate.") \
+	P(Flag, max_cwnd_srtt, 0, 1, 0, \
+	  "The RTT of Max Cwnd Tuning is the smoothed one, which contains the connection's own queue, not the " \
+	  "lowest ([wu] says RTT).") \
+	P(Flag, count_present_loss, 0, 1, 1, \
+	  "N_retr counts what is about to be retransmitted ([wu] leaves it open).") \
+	P(Flag, count_retransmissions, 0, 1, 1, \
+	  "N_tx counts retransmissions ([wu]: segments transmitted).") \
+	P(Flag, timeouts_too, 0, 1, 0, \
+	  "A timeout may be taken for an error as well: slow start then returns to the window of before ([wu] " \
+	  "leaves it open).") \
+	P(Count, least_segments, 0, 1000, 10, \
+	  "Neither Cwnd_max nor the initial window is smaller: RFC 6928's initial window; 0: 2 segments, RFC 5681's " \
+	  "least ssthresh ([wu]: 1).") \
+	P(Count, initial_max_segments, 0, 1000000, 60, \
+	  "The initial window is never larger; 0: no limit ([wu]: none).") \
+	P(Ratio, error_max, 0, 1, 0.02, \
+	  "The reported error rate counts no further; 0: no limit ([wu]: none).") \
+	P(Count, error_deviations, 0, 10, 3, \
+	  "By how many standard deviations of chance the losses may exceed what the error rate makes ([wu]: 0).") \
+	P(Count, memory_segments, 0, 1000000000, 1000, \
+	  "How far N_tx and N_retr reach back: this number of segments to twice as many; 0: to the beginning ([wu]: 0).") \
+	P(Count, ignored_max, 0, 1000000, 7, \
+	  "How many losses in a row may be ignored before the next one is heeded; 0: no limit ([wu]: none).") \
+	P(Ratio, queue_ratio, 0, 1000, 2, \
+	  "A loss is heeded while the smoothed RTT is more than this multiple of the lowest; 0: it does not matter ([wu]: " \
+	  "0).") \
+	P(Flag, errors_end_slow_start, 0, 1, 1, \
+	  "A loss that is ignored ends slow start all the same ([wu]: nothing but the retransmission).") \
+	P(Ratio, achieved_headroom, 0, 1000, 2, \
+	  "Max Cwnd Tuning takes the reported bandwidth for no more than this multiple of the highest rate of a round " \
+	  "trip, outside slow start; 0: for what it is ([wu]: 0).")
+
 struct lh_lastlink_parameters {
-	__u32 cubic; /* 1: on CUBIC; only read when a connection begins */
-	__u32 max_cwnd; /* 1: on */
-	__u32 initial_window;
-	__u32 errors;
-	__u32 max_cwnd_srtt; /* 1: Cwnd_max goes by SRTT */
-	__u32 count_present_loss; /* 1: N_retr has the segments that will be retransmitted now */
-	__u32 count_retransmissions; /* 1: N_tx has retransmissions */
-	__u32 timeouts_too; /* 1: a timeout may be taken for an error as well */
-	__u32 least_segments; /* this and all below: 0 is off */
-	__u32 initial_max_segments;
-	__u32 error_max_ppm;
-	__u32 error_deviations;
-	__u32 memory_segments;
-	__u32 ignored_max;
-	__u32 queue_ratio_ppm;
-	__u32 errors_end_slow_start;
-	__u32 achieved_headroom_ppm;
+	LH_LASTLINK_PARAMETERS(LH_FIELD)
 };
+
+#define LH_LASTLINK_HAS_TIMED_OUT 1
+#define LH_LASTLINK_HAS_NOTIFIED 1
+#define LH_LASTLINK_HAS_SENT 1
+#define LH_LASTLINK_HAS_REPORTED 1
 
 struct lh_lastlink {
 	__u64 expires_us; /* the report; 0: there has been none */
@@ -371,8 +403,10 @@ static inline void lh_lastlink_timed_out(struct lh_lastlink *law, const struct l
 }
 
 /* ECN, or a full queue of this host: nothing that was waiting comes back afterwards. */
-static inline void lh_lastlink_notified(struct lh_lastlink *law, const struct lh_lost *notice, struct lh_window *window)
+static inline void lh_lastlink_notified(struct lh_lastlink *law, const struct lh_lastlink_parameters *parameters,
+					const struct lh_lost *notice, struct lh_window *window)
 {
+	(void)parameters;
 	law->kept_ssthresh = 0;
 	law->initial_is_due = 0;
 	law->ignored_in_a_row = 0;
@@ -386,3 +420,8 @@ static inline void lh_lastlink_sent(struct lh_lastlink *law, const struct lh_sen
 }
 
 #endif /* LASTHOP_LAWS_LASTLINK_H */
+
+#ifdef LH_LAW_ENTRY
+LH_LAW_ENTRY(lastlink, LASTLINK, Lastlink, "lastlink", Free, Circle, Everywhere,
+	     "Uses what the client says of its last link: [wu].")
+#endif

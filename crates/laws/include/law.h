@@ -2,17 +2,32 @@
 /*
  * law.h - what a congestion control is told and what it may say.
  *
- * A law is a struct and one inline function per event:
+ * A law is a struct, lh_LAW, and one inline function per event:
  *
  *	lh_LAW_init(law, start)              a connection begins
  *	lh_LAW_acked(law, acked, window)     an ACK: may grow the window; may set ssthresh to end slow start
  *	lh_LAW_lost(law, lost, window)       a reduction begins: sets ssthresh
- *	lh_LAW_timed_out(law, lost, window)  a retransmission timeout: sets ssthresh
- *	lh_LAW_sent(law, sent)               a transmission
- *	lh_LAW_undone(law, undone, window)   a reduction was needless
  *
- * A law with parameters gets them, in a struct of its own, after itself. A reduction without a loss (ECN, a full queue of this
- * host) is lh_law_notified() of laws.h for all of them, and what a client says of its link lh_law_reported().
+ * These three it must have. It may have others, each told by a macro of the value 1, as in `#define LH_LAW_HAS_SENT 1`:
+ *
+ *	TIMED_OUT  lh_LAW_timed_out(law, lost, window)     a retransmission timeout: sets ssthresh. Else: lost()
+ *	NOTIFIED   lh_LAW_notified(law, notice, window)    a reduction without a loss, for ECN or a full queue of this host: sets
+ *	                                                   ssthresh. Nothing that a law could take for a radio error, so one
+ *	                                                   that tolerates losses is not asked. Else: lh_reno_halve()
+ *	SENT       lh_LAW_sent(law, sent)                  a transmission. Else nothing happens, as with the next two
+ *	UNDONE     lh_LAW_undone(law, undone, window)      a reduction was needless
+ *	REPORTED   lh_LAW_reported(law, report, window)    a client has said something of its last link. Before anything was sent
+ *	                                                   it may set the window and ssthresh
+ *
+ * A law with parameters says LH_LAW_HAS_PARAMETERS and lists them in LH_LAW_PARAMETERS(P), see LH_FIELD below. It gets
+ * them, as a struct lh_LAW_parameters, after itself in all events but sent and undone.
+ *
+ * At its end, behind the guard, the header of a law has its entry for laws.list:
+ *
+ *	LH_LAW_ENTRY(law, LAW, Law, "Label", Colour, Marker, Where, "What it is.")
+ *
+ * The name three times, as C, constants and Rust write it. Label, colour and marker are those of figures: src/name.rs
+ * has those there are; Free is a colour, and then also a marker, that the others of a figure leave. Where: Everywhere; or Simulated, which makes no object for the kernel.
  *
  * The stack (the kernel, or the simulator's) detects losses, reduces the window towards ssthresh, sets it to 1 after a
  * timeout and restores it after a needless reduction; a law grows the window and says the new ssthresh. A law may
@@ -107,6 +122,18 @@ struct lh_sent {
 struct lh_undone {
 	__u64 now_us;
 };
+
+/*
+ * A parameter of a law, P(Unit, name, from, to, default, "What it does."): in the law's struct, a number in the unit in which
+ * the law reads it. Elsewhere its name has the unit of the numbers: Milliseconds, name_ms; Seconds, name_s; Ratio, Count and
+ * Flag, name.
+ */
+#define LH_FIELD(unit, name, ...) __u32 LH_FIELD_##unit(name);
+#define LH_FIELD_Milliseconds(name) name##_us
+#define LH_FIELD_Seconds(name) name##_us
+#define LH_FIELD_Ratio(name) name##_ppm
+#define LH_FIELD_Count(name) name
+#define LH_FIELD_Flag(name) name /* 0 or 1 */
 
 static inline __u32 lh_min(__u32 a, __u32 b)
 {

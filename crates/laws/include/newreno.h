@@ -51,6 +51,8 @@ static inline void lh_tolerate(struct lh_window *window)
 
 /* The law itself. */
 
+#define LH_NEWRENO_HAS_TIMED_OUT 1
+
 static inline void lh_newreno_init(struct lh_newreno *law, const struct lh_start *start)
 {
 	lh_slow_start_init(&law->slow_start, start);
@@ -82,3 +84,8 @@ static inline void lh_newreno_timed_out(struct lh_newreno *law, const struct lh_
 }
 
 #endif /* LASTHOP_LAWS_NEWRENO_H */
+
+#ifdef LH_LAW_ENTRY
+LH_LAW_ENTRY(newreno, NEWRENO, NewReno, "NewReno", Blue, Circle, Simulated,
+	     "RFC 5681 and RFC 6582.")
+#endif

@@ -23,14 +23,29 @@
 
 #include "newreno.h"
 
+#define LH_UCC_HAS_PARAMETERS 1
+#define LH_UCC_PARAMETERS(P) \
+	P(Ratio, alpha, 0, 1, 0.99, \
+	  "Above this utilisation a loss halves the window ([utsumi] §4: 0.99); 1 never does, 0 does if any sample " \
+	  "found a queue.") \
+	P(Milliseconds, granularity, 0, 1000, 0, \
+	  "Steps in which both clocks are read for the one-way delay; 0, or less than their tick: as they are.") \
+	P(Milliseconds, tolerance, 0, 1000, 1, \
+	  "How far above the lowest one-way delay another still counts as the lowest. The difference of two clocks with " \
+	  "ticks of 1 ms is a tick more or less for one and the same delay; with exact clocks half a packet's time " \
+	  "on the bottleneck is enough.") \
+	P(Seconds, minimum_expiry, 0, 3600, 0, \
+	  "The lowest one-way delay is of the last one to two periods of this length; 0 keeps it for good ([utsumi] " \
+	  "names no period).") \
+	P(Flag, per_segment, 0, 1, 0, \
+	  "An ACK counts as many samples as it acknowledges segments, not as one.") \
+	P(Flag, first_loss_halves, 0, 1, 0, \
+	  "The first loss, which ends slow start, is not judged.") \
+	P(Flag, keep_slow_start, 0, 1, 0, \
+	  "A loss that leaves the window as it is does not end slow start either.")
+
 struct lh_ucc_parameters {
-	__u32 alpha_ppm;
-	__u32 granularity_us; /* both clocks are read in such steps; not more than their own tick: as they are */
-	__u32 tolerance_us; /* so much above the minimum still counts as the minimum */
-	__u32 minimum_expiry_us; /* 0: never */
-	__u32 per_segment; /* 1: an ACK counts as many samples as it acknowledges segments */
-	__u32 first_loss_halves; /* 1: the first loss event is not judged */
-	__u32 keep_slow_start; /* 1: a loss that is put up with does not end slow start */
+	LH_UCC_PARAMETERS(LH_FIELD)
 };
 
 /*
@@ -44,6 +59,8 @@ struct lh_coarse_clock {
 	__u32 base; /* where the latest step began */
 	__u32 steps;
 };
+
+#define LH_UCC_HAS_TIMED_OUT 1
 
 struct lh_ucc {
 	__u64 expires_us; /* when the minimum is taken anew */
@@ -228,3 +245,8 @@ static inline void lh_ucc_timed_out(struct lh_ucc *law, const struct lh_ucc_para
 }
 
 #endif /* LASTHOP_LAWS_UCC_H */
+
+#ifdef LH_LAW_ENTRY
+LH_LAW_ENTRY(ucc, UCC, Ucc, "UCC", Sky, Ring, Everywhere,
+	     "Halves only when the bottleneck was fully used: [utsumi].")
+#endif

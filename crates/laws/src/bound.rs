@@ -41,7 +41,7 @@ pub struct Bound {
 pub const LEAST_PACING_RATE: Rate = Rate::from_bps(32_000);
 
 /// Limits that hold until a given time: past it they are as if they were not there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct LeasedBound {
     expires_ns: u64,

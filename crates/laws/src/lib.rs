@@ -25,93 +25,22 @@ pub mod cdg;
 pub mod cubic;
 mod lastlink;
 mod link_report;
+mod name;
 pub mod option;
 mod parameters;
 
 pub use bound::Bound;
 pub use lastlink::{Applied, Heeded, LossCount, is_of_the_other_base};
 pub use link_report::{LinkReport, Reported};
+pub use name::{Colour, LawName, Marker, UnknownLaw};
 pub use parameters::{Parameter, ParameterError, Parameters, Unit};
 
 use lasthop_units::{Span, Time};
 use lastlink::RawApplied;
 use std::fmt;
-use std::str::FromStr;
 
 /// The ssthresh of a connection that has seen no loss.
 pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
-
-/// A congestion control that we have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum LawName {
-    /// RFC 5681 and RFC 6582.
-    NewReno,
-    /// CUBIC as Linux has it (`tcp_cubic.c` 2.3).
-    Cubic,
-    /// CUBIC as RFC 9438 has it.
-    CubicRfc9438,
-    /// The Hamilton delay-based control, as FreeBSD has it.
-    Hd,
-    /// The CAIA-Hamilton delay-based control, as FreeBSD has it.
-    Chd,
-    /// CAIA delay-gradient, as FreeBSD has it.
-    Cdg = 5,
-    /// CAIA delay-gradient, as Linux has it.
-    CdgLinux = 6,
-    /// Halves only when the bottleneck was fully used: [utsumi].
-    Ucc = 7,
-    /// Uses what the client says of its last link: [wu]. See [`crate::last_link`].
-    Lastlink = 8,
-}
-
-impl LawName {
-    /// Every law.
-    pub const ALL: [Self; 9] = [
-        Self::NewReno,
-        Self::Cubic,
-        Self::CubicRfc9438,
-        Self::Hd,
-        Self::Chd,
-        Self::Cdg,
-        Self::CdgLinux,
-        Self::Ucc,
-        Self::Lastlink,
-    ];
-
-    /// The name in scenarios and results.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NewReno => "newreno",
-            Self::Cubic => "cubic",
-            Self::CubicRfc9438 => "cubic-rfc9438",
-            Self::Hd => "hd",
-            Self::Chd => "chd",
-            Self::Cdg => "cdg",
-            Self::CdgLinux => "cdg-linux",
-            Self::Ucc => "ucc",
-            Self::Lastlink => "lastlink",
-        }
-    }
-}
-
-impl fmt::Display for LawName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
-
-/// There is no law of that name.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no law is called {0:?}; there are {list}", list = LawName::ALL.map(LawName::as_str).join(", "))]
-pub struct UnknownLaw(pub String);
-
-impl FromStr for LawName {
-    type Err = UnknownLaw;
-
-    fn from_str(name: &str) -> Result<Self, UnknownLaw> {
-        Self::ALL.into_iter().find(|law| law.as_str() == name).ok_or_else(|| UnknownLaw(name.to_owned()))
-    }
-}
 
 /// A law with its parameters: what a connection is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -408,23 +337,5 @@ impl Law {
 impl fmt::Debug for Law {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Law").field("name", &self.name()).finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_law_is_found_by_its_name() {
-        for law in LawName::ALL {
-            assert_eq!(law.as_str().parse(), Ok(law));
-            assert_eq!(Law::new(law, Start::default()).name(), law);
-        }
-        let error = "vegas".parse::<LawName>().expect_err("there is none");
-        assert_eq!(
-            error.to_string(),
-            r#"no law is called "vegas"; there are newreno, cubic, cubic-rfc9438, hd, chd, cdg, cdg-linux, ucc, lastlink"#
-        );
     }
 }

@@ -4,6 +4,9 @@
 //! common colour blindness; hosts without a kind of their own take steps of viridis, which is ordered in lightness as
 //! well.
 
+pub(crate) use lasthop_laws::Marker;
+
+use lasthop_laws::LawName;
 use lasthop_scenario::{CaseResult, Comparison, FlowResult, RunResult};
 
 /// A colour.
@@ -53,18 +56,6 @@ const CATEGORIES: [Colour; 10] = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, 
 /// So many hosts have a category each, more have steps of a scale.
 const MOST_HOST_CATEGORIES: usize = 7;
 
-/// The shape of a mark, so that lines are told apart without colours as well.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Marker {
-    Circle,
-    Square,
-    Triangle,
-    Diamond,
-    Down,
-    Ring,
-    Frame,
-}
-
 /// The markers of the lines, one for each of the first seven of [`CATEGORIES`], then again.
 const MARKERS: [Marker; 7] =
     [Marker::Circle, Marker::Square, Marker::Triangle, Marker::Diamond, Marker::Down, Marker::Ring, Marker::Frame];
@@ -77,15 +68,8 @@ pub(crate) const REFERENCES: [(Colour, &str); 4] = [
     (Colour(0x6B, 0x72, 0x80), "22 8"),
 ];
 
-/// Congestion controls and policies, by the names that studies give them: the same in every figure.
-const NAMED: [(&[&str], Colour, Marker); 17] = [
-    (&["newreno", "reno"], BLUE, Marker::Circle),
-    (&["hd"], VERMILLION, Marker::Square),
-    (&["chd"], GREEN, Marker::Triangle),
-    (&["cdg"], PURPLE, Marker::Diamond),
-    (&["cdg (linux)", "cdg-linux"], ORANGE, Marker::Down),
-    (&["ucc"], SKY, Marker::Ring),
-    (&["cubic"], GREY, Marker::Frame),
+/// Policies, and congestion controls that are not ours, by the names that studies give them: the same in every figure.
+const NAMED: [(&[&str], Colour, Marker); 10] = [
     (&["bbr"], WINE, Marker::Square),
     (&["none", "no policy"], GREY, Marker::Circle),
     (&["fixed", "fixed bound", "best bound", "best fixed bound"], GREEN, Marker::Square),
@@ -101,7 +85,29 @@ const NAMED: [(&[&str], Colour, Marker); 17] = [
 /// What a thing of this name looks like in every figure.
 fn named(name: &str) -> Option<(Colour, Marker)> {
     let name = name.to_lowercase();
-    NAMED.iter().find(|(names, ..)| names.contains(&name.as_str())).map(|(_, colour, marker)| (*colour, *marker))
+    let other = NAMED.iter().find(|(names, ..)| names.contains(&name.as_str()));
+    law(&name).or(other.map(|(_, colour, marker)| (*colour, *marker)))
+}
+
+/// What a law looks like, by its name or its label in small letters; "reno" is the kernel's name of NewReno.
+fn law(name: &str) -> Option<(Colour, Marker)> {
+    let name = if name == "reno" { "newreno" } else { name };
+    let law = LawName::ALL.into_iter().find(|law| law.as_str() == name || law.label().to_lowercase() == name)?;
+    let (colour, marker) = law.look();
+    let colour = match colour {
+        lasthop_laws::Colour::Blue => BLUE,
+        lasthop_laws::Colour::Vermillion => VERMILLION,
+        lasthop_laws::Colour::Green => GREEN,
+        lasthop_laws::Colour::Purple => PURPLE,
+        lasthop_laws::Colour::Orange => ORANGE,
+        lasthop_laws::Colour::Sky => SKY,
+        lasthop_laws::Colour::Grey => GREY,
+        lasthop_laws::Colour::Wine => WINE,
+        lasthop_laws::Colour::Olive => OLIVE,
+        lasthop_laws::Colour::Rose => ROSE,
+        lasthop_laws::Colour::Free => return None,
+    };
+    Some((colour, marker))
 }
 
 /// The categories that none of these has.

@@ -482,7 +482,7 @@ fn the_policy_keys_of_the_format_are_those_of_the_policies() {
 
 #[test]
 fn every_default_is_accepted_by_its_own_key() {
-    for section in Section::ALL {
+    for section in Section::all() {
         for key in section.keys() {
             assert!(!key.meaning.is_empty() && !key.kind.accepted().is_empty(), "{}", key.name);
             assert_eq!(

@@ -2,9 +2,8 @@
 
 use crate::say;
 use anyhow::Result;
-use lasthop_kernel::laws::{Error, Heuristics, Law, Pinned, Pins, SocketState, Value};
-use lasthop_laws::Parameters;
-use lasthop_laws::{Applied, is_of_the_other_base};
+use lasthop_kernel::laws::{Error, Heuristics, Pinned, Pins, SocketState, Value};
+use lasthop_laws::{Applied, LawName, Parameters, is_of_the_other_base};
 use lasthop_units::{Probability, Rate, Span};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -12,13 +11,13 @@ use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
-pub(super) fn show(law: Option<Law>, as_json: bool) -> Result<()> {
+pub(super) fn show(law: Option<LawName>, as_json: bool) -> Result<()> {
     let pins = Pins::find();
-    let mut found: Vec<(Law, Pinned)> = Vec::new();
+    let mut found: Vec<(LawName, Pinned)> = Vec::new();
     match law {
         Some(law) => found.push((law, pins.get(law)?)),
         None => {
-            for law in Law::ALL {
+            for law in LawName::for_the_kernel() {
                 match pins.get(law) {
                     Ok(pinned) => found.push((law, pinned)),
                     Err(Error::NotLoaded { .. }) => {}
@@ -30,7 +29,7 @@ pub(super) fn show(law: Option<Law>, as_json: bool) -> Result<()> {
     let names = Namespaces::find();
     let mut sockets: Vec<Shown> = Vec::new();
     for (law, pinned) in &found {
-        let parameters = Parameters::from_values(pinned.parameters()?);
+        let parameters = pinned.parameters()?;
         sockets.extend(pinned.sockets()?.into_iter().map(|socket| Shown::of(*law, &parameters, socket, &names)));
     }
     sockets.sort_by_key(|Shown { law, socket, .. }| (*law, socket.netns, socket.local, socket.remote));
@@ -51,7 +50,7 @@ pub(super) fn show(law: Option<Law>, as_json: bool) -> Result<()> {
 
 /// A socket with what is said of it.
 struct Shown {
-    law: Law,
+    law: LawName,
     socket: SocketState,
     /// The name of its network namespace.
     namespace: Option<String>,
@@ -60,7 +59,7 @@ struct Shown {
 }
 
 impl Shown {
-    fn of(law: Law, parameters: &Parameters, socket: SocketState, names: &Namespaces) -> Self {
+    fn of(law: LawName, parameters: &Parameters, socket: SocketState, names: &Namespaces) -> Self {
         let namespace = names.name(socket.netns).map(str::to_owned);
         let last_link = law.hears_reports().then(|| Heard::of(&socket, parameters));
         Self { law, socket, namespace, last_link }
@@ -177,7 +176,7 @@ impl Heard {
     fn of(socket: &SocketState, parameters: &Parameters) -> Self {
         let applied = Applied::from_state(|name| number(socket, name));
         let left = applied.map(|applied| applied.expires.saturating_since(socket.at));
-        let error_max = parameters.get(super::model(Law::Lastlink), "error_max");
+        let error_max = parameters.get(LawName::Lastlink, "error_max");
         Self {
             applied,
             valid_for: left.filter(|left| !left.is_zero()),

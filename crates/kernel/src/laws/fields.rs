@@ -1,7 +1,7 @@
 //! A law's private state by the names of its C struct, as the object's own type information (BTF) tells them: what is
 //! added to a struct shows by itself.
 
-use super::Law;
+use super::LawName;
 use libbpf_rs::HasSize;
 use libbpf_rs::btf::types::{Array, Composite, Int, IntEncoding, MemberAttr, Struct};
 use libbpf_rs::btf::{Btf, BtfKind, BtfType};
@@ -25,7 +25,7 @@ pub enum Value {
 }
 
 /// The fields of the law in these bytes of a `struct lh_law`.
-pub(crate) fn decode(btf: &Btf<'_>, law: Law, bytes: &[u8]) -> Vec<Field> {
+pub(crate) fn decode(btf: &Btf<'_>, law: LawName, bytes: &[u8]) -> Vec<Field> {
     let mut fields = Vec::new();
     let Some(whole) = btf.type_by_name::<Struct<'_>>("lh_law") else { return fields };
     // the law's own member, in the union behind the name
@@ -33,7 +33,7 @@ pub(crate) fn decode(btf: &Btf<'_>, law: Law, bytes: &[u8]) -> Vec<Field> {
         let (Some(at), None) = (offset(member.attr), member.name) else { continue };
         let Some(laws) = btf.type_by_id::<BtfType<'_>>(member.ty) else { continue };
         let Ok(laws) = Composite::try_from(laws) else { continue };
-        let own = laws.iter().find(|member| member.name.is_some_and(|name| name == law.member()));
+        let own = laws.iter().find(|member| member.name.is_some_and(|name| name == law.identifier()));
         let kind = own.and_then(|own| btf.type_by_id::<BtfType<'_>>(own.ty));
         if let (Some(kind), Some(state)) = (kind, bytes.get(at..)) {
             flatten(btf, kind, "", state, &mut fields);

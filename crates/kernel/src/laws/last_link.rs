@@ -1,14 +1,15 @@
 //! What only the law of the last link has: it hears its clients' reports (`bpf/last_link.h`), and the server says which
 //! connections may use which of its heuristics.
 
+use super::Error;
 use super::layout::{HeardCounts, PERMIT_PORT_BITS, PERMITS_MAX, PermitKey};
 use super::loaded::Walk;
-use super::{Error, Law};
 use crate::error::Error as KernelError;
 use crate::kernel::{open_cgroup, read_all};
 use crate::layout::Plain;
 use crate::object;
 use crate::probe::{self, Feature};
+use lasthop_laws::LawName;
 use libbpf_rs::{ErrorKind, Link, MapCore as _, MapFlags, MapHandle, Object};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -245,7 +246,7 @@ pub(crate) const RELEASE: &str = "release_listeners";
 
 impl LastLink {
     /// Attaches what is in the object of a law that hears reports.
-    pub(crate) fn attach(law: Law, object: &Object) -> Result<Option<(Self, Attached)>, Error> {
+    pub(crate) fn attach(law: LawName, object: &Object) -> Result<Option<(Self, Attached)>, Error> {
         if !law.hears_reports() {
             return Ok(None);
         }

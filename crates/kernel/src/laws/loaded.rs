@@ -3,7 +3,7 @@
 use super::fields::{Field, decode};
 use super::last_link::{Attached, Clients, Heard, Heuristics, LastLink};
 use super::layout::{About, FLOW_BYTES, FlowCounts, FlowRecord, LawCounts, VERSION_LENGTH};
-use super::{Error, Law, PARAMETERS_MAX, VERSION};
+use super::{Error, VERSION};
 use crate::error::{Error as KernelError, io_error};
 use crate::kernel::{Cookie, read_all};
 use crate::layout::{self, Plain};
@@ -11,6 +11,7 @@ use crate::log;
 use crate::object::{self, Variant};
 use crate::probe;
 use crate::sample::{CongestionState, UNKNOWN, ssthresh};
+use lasthop_laws::{LawName, Parameters};
 use lasthop_units::{Span, Time};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::{ErrorKind, Link, MapCore, MapHandle, Object, ObjectBuilder, OpenObject};
@@ -22,7 +23,7 @@ use std::path::PathBuf;
 /// The name under which a law is registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Name {
-    /// [`Law::kernel_name`].
+    /// [`LawName::kernel_name`].
     Own,
     /// One that nobody else has: the beginning of the law's, and some letters.
     Private,
@@ -34,11 +35,11 @@ pub enum Name {
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The law.
-    pub law: Law,
+    pub law: LawName,
     /// Under which name.
     pub name: Name,
-    /// What it is told, in the order of its C struct.
-    pub parameters: [u32; PARAMETERS_MAX],
+    /// What it is told.
+    pub parameters: Parameters,
     /// Behave as on a kernel before 6.10, which tells a congestion control neither the ACK nor its flags. For tests.
     pub derive_flags: bool,
     /// Behave as on a kernel that skips every second call that it may skip. For tests.
@@ -47,7 +48,7 @@ pub struct Options {
 
 impl Options {
     /// The law under its own name.
-    pub const fn new(law: Law, parameters: [u32; PARAMETERS_MAX]) -> Self {
+    pub const fn new(law: LawName, parameters: Parameters) -> Self {
         Self { law, name: Name::Own, parameters, derive_flags: false, skip: false }
     }
 }
@@ -128,7 +129,7 @@ pub(crate) enum Walk {
 /// The shared parts of a law in the kernel.
 #[derive(Debug)]
 pub(crate) struct Handles {
-    pub(crate) law: Law,
+    pub(crate) law: LawName,
     pub(crate) name: String,
     pub(crate) parameters: MapHandle,
     pub(crate) counters: MapHandle,
@@ -142,12 +143,14 @@ impl Handles {
         self.last_link.as_deref().ok_or(Error::HearsNothing { law: self.law })
     }
 
-    pub(crate) fn parameters(&self) -> Result<[u32; PARAMETERS_MAX], Error> {
-        Ok(object::read(&self.parameters).map_err(KernelError::exchange("reading a law's parameters"))?)
+    pub(crate) fn parameters(&self) -> Result<Parameters, Error> {
+        let values = object::read(&self.parameters).map_err(KernelError::exchange("reading a law's parameters"))?;
+        Ok(Parameters::from_values(values))
     }
 
-    pub(crate) fn set_parameters(&self, values: &[u32; PARAMETERS_MAX]) -> Result<(), Error> {
-        Ok(object::write(&self.parameters, values).map_err(KernelError::exchange("setting a law's parameters"))?)
+    pub(crate) fn set_parameters(&self, parameters: &Parameters) -> Result<(), Error> {
+        Ok(object::write(&self.parameters, parameters.values())
+            .map_err(KernelError::exchange("setting a law's parameters"))?)
     }
 
     pub(crate) fn counters(&self) -> Result<Counters, Error> {
@@ -172,7 +175,7 @@ impl Handles {
             Walk::Pinned(path) => std::fs::read(path),
         };
         let bytes = bytes.map_err(KernelError::exchange_io("walking the sockets of a law"))?;
-        let btf = Btf::from_raw(self.law.as_str(), self.law.object());
+        let btf = Btf::from_raw(self.law.as_str(), object_of(self.law));
         let btf = btf.ok().flatten().expect("our own object has BTF");
         let ours = |record: &(FlowRecord, &[u8])| layout::unpadded_name(&record.0.control) == self.name;
         let records = bytes.chunks_exact(size_of::<FlowRecord>() + FLOW_BYTES).filter_map(|bytes| {
@@ -183,7 +186,12 @@ impl Handles {
     }
 }
 
-fn socket_state(law: Law, btf: &Btf<'_>, record: FlowRecord, flow: &[u8]) -> Option<SocketState> {
+/// Of a law that was loaded, or is about to be.
+fn object_of(law: LawName) -> &'static [u8] {
+    super::object(law).expect("load() refuses what has no object")
+}
+
+fn socket_state(law: LawName, btf: &Btf<'_>, record: FlowRecord, flow: &[u8]) -> Option<SocketState> {
     let counts = FlowCounts::from_bytes(flow)?;
     Some(SocketState {
         cookie: record.cookie,
@@ -226,6 +234,9 @@ impl Loaded {
     /// If this kernel or this user cannot, the name is taken, or the kernel refuses.
     pub fn load(options: &Options) -> Result<Self, Error> {
         super::check()?;
+        if super::object(options.law).is_none() {
+            return Err(Error::NotForTheKernel { law: options.law });
+        }
         match &options.name {
             Name::Own => {
                 Self::load_as(options, options.law.kernel_name())?.ok_or_else(|| taken(options.law.kernel_name()))
@@ -280,7 +291,7 @@ impl Loaded {
     }
 
     /// The law.
-    pub fn law(&self) -> Law {
+    pub fn law(&self) -> LawName {
         self.handles.law
     }
 
@@ -293,7 +304,7 @@ impl Loaded {
     ///
     /// # Errors
     /// If the kernel does not say.
-    pub fn parameters(&self) -> Result<[u32; PARAMETERS_MAX], Error> {
+    pub fn parameters(&self) -> Result<Parameters, Error> {
         self.handles.parameters()
     }
 
@@ -301,8 +312,8 @@ impl Loaded {
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn set_parameters(&self, values: &[u32; PARAMETERS_MAX]) -> Result<(), Error> {
-        self.handles.set_parameters(values)
+    pub fn set_parameters(&self, parameters: &Parameters) -> Result<(), Error> {
+        self.handles.set_parameters(parameters)
     }
 
     /// Totals since loading.
@@ -324,7 +335,7 @@ impl Loaded {
     /// What clients said.
     ///
     /// # Errors
-    /// If the law hears nothing ([`Law::hears_reports`]), or the kernel does not say.
+    /// If the law hears nothing ([`LawName::hears_reports`]), or the kernel does not say.
     pub fn heard(&self) -> Result<Heard, Error> {
         self.handles.last_link()?.heard()
     }
@@ -352,7 +363,7 @@ fn taken(name: &str) -> Error {
 }
 
 /// At most ten letters of the law's name, and four that change.
-fn private_name(law: Law) -> String {
+fn private_name(law: LawName) -> String {
     use std::hash::{BuildHasher as _, Hasher as _};
     // the one source of randomness in the standard library
     let mut number = std::collections::hash_map::RandomState::new().build_hasher().finish();
@@ -368,7 +379,7 @@ fn private_name(law: Law) -> String {
 fn configure(options: &Options, name: &str, variant: Variant) -> libbpf_rs::Result<OpenObject> {
     let padded = layout::padded_name(name)
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, format!("{name:?} is longer than 15 letters")))?;
-    let mut object = ObjectBuilder::default().name("lasthop_law")?.open_memory(options.law.object())?;
+    let mut object = ObjectBuilder::default().name("lasthop_law")?.open_memory(object_of(options.law))?;
     let mut old_cong_control = 0;
     for mut program in object.progs_mut() {
         if program.name() == "law_cong_control_old" {
@@ -379,7 +390,7 @@ fn configure(options: &Options, name: &str, variant: Variant) -> libbpf_rs::Resu
         match &*map.name().to_string_lossy() {
             ".rodata.about" => {
                 let about = map.initial_value().and_then(About::from_bytes).filter(About::fits);
-                let about = about.filter(|about| about.law == options.law.number());
+                let about = about.filter(|about| about.law == options.law as u32);
                 let mut about = about.ok_or_else(|| object::unexpected("law_intf.h and layout.rs differ"))?;
                 about.name = padded;
                 about.version = version();
@@ -387,7 +398,7 @@ fn configure(options: &Options, name: &str, variant: Variant) -> libbpf_rs::Resu
                 about.skip = options.skip.into();
                 map.set_initial_value(about.bytes())?;
             }
-            ".data.parameters" => map.set_initial_value(options.parameters.bytes())?,
+            ".data.parameters" => map.set_initial_value(options.parameters.values().bytes())?,
             "law" => {
                 let old = (!variant.flags_told).then_some(old_cong_control);
                 object::fill_in_control(&mut map, padded, old)?;

@@ -26,117 +26,20 @@ pub use loaded::{Counters, Loaded, Name, Options, SocketState};
 pub use pins::{DefaultOf, Found, Pinned, Pins, Unloaded};
 
 use crate::probe::{self, Feature};
-use std::fmt;
+use lasthop_laws::LawName;
 use std::io;
 use std::path::PathBuf;
-
-/// Numbers that a law can be told: `LH_PARAMETERS_MAX`.
-pub const PARAMETERS_MAX: usize = 20;
 
 /// Which laws these are: the version of this crate, and a digest of their source. Laws of another version may mean something
 /// else by the same numbers.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-", env!("LASTHOP_LAWS_SOURCE"));
 
-/// A congestion control of ours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Law {
-    /// The Hamilton delay-based control.
-    Hd,
-    /// The CAIA-Hamilton delay-based control: one decision for each round trip, and losses without queueing are tolerated.
-    Chd,
-    /// The delay-gradient control, as FreeBSD has it.
-    Cdg,
-    /// The same as Linux has it.
-    CdgLinux,
-    /// utsumi's control, which tolerates losses where the bottleneck was not used up.
-    Ucc,
-    /// wu's control, which uses what clients report of their last links.
-    Lastlink,
-}
+/// The objects, by [`LawName::identifier`].
+static OBJECTS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/objects.rs"));
 
-impl Law {
-    /// Every law.
-    pub const ALL: [Self; 6] = [Self::Hd, Self::Chd, Self::Cdg, Self::CdgLinux, Self::Ucc, Self::Lastlink];
-
-    /// The name in scenarios and on the command line.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Hd => "hd",
-            Self::Chd => "chd",
-            Self::Cdg => "cdg",
-            Self::CdgLinux => "cdg-linux",
-            Self::Ucc => "ucc",
-            Self::Lastlink => "lastlink",
-        }
-    }
-
-    /// The name in the kernel, where it is loaded for everybody.
-    pub const fn kernel_name(self) -> &'static str {
-        match self {
-            Self::Hd => "lh_hd",
-            Self::Chd => "lh_chd",
-            Self::Cdg => "lh_cdg",
-            Self::CdgLinux => "lh_cdg_linux",
-            Self::Ucc => "lh_ucc",
-            Self::Lastlink => "lh_lastlink",
-        }
-    }
-
-    /// The law of a name.
-    pub fn of(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|law| law.as_str() == name)
-    }
-
-    /// Whether its programs read what clients send of their own accord, and answer it: not to be switched on unasked.
-    pub const fn hears_reports(self) -> bool {
-        matches!(self, Self::Lastlink)
-    }
-
-    /// Its number in `laws.h`.
-    const fn number(self) -> u32 {
-        match self {
-            Self::Hd => 3,
-            Self::Chd => 4,
-            Self::Cdg => 5,
-            Self::CdgLinux => 6,
-            Self::Ucc => 7,
-            Self::Lastlink => 8,
-        }
-    }
-
-    const fn object(self) -> &'static [u8] {
-        macro_rules! object {
-            ($name:literal) => {
-                include_bytes!(concat!(env!("OUT_DIR"), "/law_", $name, ".bpf.o"))
-            };
-        }
-        match self {
-            Self::Hd => object!("hd"),
-            Self::Chd => object!("chd"),
-            Self::Cdg => object!("cdg"),
-            Self::CdgLinux => object!("cdg_linux"),
-            Self::Ucc => object!("ucc"),
-            Self::Lastlink => object!("lastlink"),
-        }
-    }
-
-    /// Its state's member in `struct lh_law`.
-    const fn member(self) -> &'static str {
-        match self {
-            Self::Hd => "hd",
-            Self::Chd => "chd",
-            Self::Cdg => "cdg",
-            Self::CdgLinux => "cdg_linux",
-            Self::Ucc => "ucc",
-            Self::Lastlink => "lastlink",
-        }
-    }
-}
-
-impl fmt::Display for Law {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
+/// The programs of a law; none of one that is not [for the kernel](LawName::is_for_the_kernel).
+fn object(law: LawName) -> Option<&'static [u8]> {
+    OBJECTS.iter().find(|(of, _)| *of == law.identifier()).map(|(_, object)| *object)
 }
 
 /// What of the kernel the laws need.
@@ -170,7 +73,7 @@ pub enum Error {
     #[error("{law} is loaded already, as {}", law.kernel_name())]
     AlreadyLoaded {
         /// The law.
-        law: Law,
+        law: LawName,
     },
     /// It was loaded by another version of this program.
     #[error(
@@ -178,9 +81,15 @@ pub enum Error {
     )]
     OtherVersion {
         /// The law.
-        law: Law,
+        law: LawName,
         /// Which version.
         theirs: String,
+    },
+    /// It is for simulated hosts only.
+    #[error("{law} is not for the kernel; there are {list}", list = LawName::for_the_kernel().map(LawName::as_str).collect::<Vec<_>>().join(", "))]
+    NotForTheKernel {
+        /// The law.
+        law: LawName,
     },
     /// Somebody else has the name.
     #[error(
@@ -198,7 +107,7 @@ pub enum Error {
     #[error("{law} is not loaded")]
     NotLoaded {
         /// The law.
-        law: Law,
+        law: LawName,
     },
     /// It is the default of network namespaces, whose new sockets would go on getting it.
     #[error(
@@ -216,7 +125,7 @@ pub enum Error {
     #[error("{law} does not use what clients report: there is nothing to permit; lastlink does")]
     HearsNothing {
         /// The law.
-        law: Law,
+        law: LawName,
     },
     /// There is no room for another entry.
     #[error("there are {most} entries of what clients are permitted already; wider prefixes need fewer")]

@@ -24,10 +24,11 @@
 use super::last_link::{self, Clients, Heard, Heuristics, LastLink};
 use super::layout::About;
 use super::loaded::{Counters, Handles, Loaded, Name, Options, SocketState, Walk};
-use super::{Error, Law, PARAMETERS_MAX, VERSION};
+use super::{Error, VERSION};
 use crate::layout;
 use crate::object;
 use crate::probe;
+use lasthop_laws::{LawName, Parameters};
 use libbpf_rs::{Link, MapCore as _, MapHandle};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -140,30 +141,30 @@ impl Pins {
         &self.folder
     }
 
-    fn name(&self, law: Law) -> String {
+    fn name(&self, law: LawName) -> String {
         format!("{}{}", self.prefix, law.kernel_name())
     }
 
     /// Whether the kernel has the law, and not because of a folder of ours, nor of one that is half done.
-    fn is_elsewhere(&self, law: Law) -> bool {
+    fn is_elsewhere(&self, law: LawName) -> bool {
         let folders = [self.place(law), self.half_done("loading", law), self.half_done("unloading", law)];
         !folders.iter().any(|folder| folder.exists()) && is_registered(&self.name(law))
     }
 
-    fn elsewhere(&self, law: Law) -> Error {
+    fn elsewhere(&self, law: LawName) -> Error {
         Error::NameTaken { name: self.name(law), place: self.folder.clone() }
     }
 
     /// What to say of a law that is not pinned here.
-    fn absent(&self, law: Law) -> Error {
+    fn absent(&self, law: LawName) -> Error {
         if self.is_elsewhere(law) { self.elsewhere(law) } else { Error::NotLoaded { law } }
     }
 
-    fn place(&self, law: Law) -> PathBuf {
+    fn place(&self, law: LawName) -> PathBuf {
         self.folder.join(law.as_str())
     }
 
-    fn half_done(&self, what: &str, law: Law) -> PathBuf {
+    fn half_done(&self, what: &str, law: LawName) -> PathBuf {
         self.folder.join(format!("{what}-{law}"))
     }
 
@@ -171,7 +172,7 @@ impl Pins {
     ///
     /// # Errors
     /// If it is pinned but cannot be opened, or others could have changed what is pinned.
-    pub fn look(&self, law: Law) -> Result<Found, Error> {
+    pub fn look(&self, law: LawName) -> Result<Found, Error> {
         self.check_owner()?;
         let place = self.place(law);
         match fs::metadata(&place) {
@@ -217,7 +218,7 @@ impl Pins {
     ///
     /// # Errors
     /// If it is not loaded, or another version loaded it.
-    pub fn get(&self, law: Law) -> Result<Pinned, Error> {
+    pub fn get(&self, law: LawName) -> Result<Pinned, Error> {
         match self.look(law)? {
             Found::Pinned(pinned) => Ok(pinned),
             Found::Absent => Err(Error::NotLoaded { law }),
@@ -230,11 +231,7 @@ impl Pins {
     ///
     /// # Errors
     /// If it is not loaded, another version loaded it, or the kernel refuses. Nothing is changed then.
-    pub fn change(
-        &self,
-        law: Law,
-        change: impl FnOnce([u32; PARAMETERS_MAX]) -> [u32; PARAMETERS_MAX],
-    ) -> Result<(), Error> {
+    pub fn change(&self, law: LawName, change: impl FnOnce(Parameters) -> Parameters) -> Result<(), Error> {
         self.changing(law, |handles| handles.set_parameters(&change(handles.parameters()?)))
     }
 
@@ -242,7 +239,7 @@ impl Pins {
     ///
     /// # Errors
     /// As [`Pins::change`]; and if the law hears nothing, or there are too many entries.
-    pub fn permit(&self, law: Law, clients: &Clients, heuristics: Heuristics) -> Result<(), Error> {
+    pub fn permit(&self, law: LawName, clients: &Clients, heuristics: Heuristics) -> Result<(), Error> {
         self.changing(law, |handles| handles.last_link()?.permit(clients, heuristics))
     }
 
@@ -250,7 +247,7 @@ impl Pins {
     ///
     /// # Errors
     /// As [`Pins::change`]; and if the law hears nothing, or there is no such entry.
-    pub fn withdraw(&self, law: Law, clients: &Clients) -> Result<(), Error> {
+    pub fn withdraw(&self, law: LawName, clients: &Clients) -> Result<(), Error> {
         self.changing(law, |handles| handles.last_link()?.withdraw(clients))
     }
 
@@ -258,11 +255,11 @@ impl Pins {
     ///
     /// # Errors
     /// As [`Pins::change`]; and if the law hears nothing.
-    pub fn withdraw_all(&self, law: Law) -> Result<usize, Error> {
+    pub fn withdraw_all(&self, law: LawName) -> Result<usize, Error> {
         self.changing(law, |handles| handles.last_link()?.withdraw_all())
     }
 
-    fn changing<T>(&self, law: Law, change: impl FnOnce(&Handles) -> Result<T, Error>) -> Result<T, Error> {
+    fn changing<T>(&self, law: LawName, change: impl FnOnce(&Handles) -> Result<T, Error>) -> Result<T, Error> {
         if !self.folder.exists() {
             return Err(self.absent(law));
         }
@@ -276,7 +273,7 @@ impl Pins {
     ///
     /// # Errors
     /// If it is not loaded or another version loaded it.
-    pub fn prepare_listeners(&self, law: Law) -> Result<(), Error> {
+    pub fn prepare_listeners(&self, law: LawName) -> Result<(), Error> {
         if law.hears_reports() {
             self.get(law)?;
             walk_everywhere(&self.place(law).join(last_link::PREPARE));
@@ -289,7 +286,7 @@ impl Pins {
     /// # Errors
     /// If this kernel or this user cannot, it is loaded already, its name is taken, or the kernel refuses. Nothing is
     /// changed then.
-    pub fn load(&self, law: Law, parameters: [u32; PARAMETERS_MAX]) -> Result<Pinned, Error> {
+    pub fn load(&self, law: LawName, parameters: Parameters) -> Result<Pinned, Error> {
         super::check()?;
         let lock = loop {
             match DirBuilder::new().mode(0o700).create(&self.folder) {
@@ -307,7 +304,7 @@ impl Pins {
         loaded
     }
 
-    fn load_locked(&self, law: Law, parameters: [u32; PARAMETERS_MAX]) -> Result<Pinned, Error> {
+    fn load_locked(&self, law: LawName, parameters: Parameters) -> Result<Pinned, Error> {
         self.tidy()?;
         match self.look(law)? {
             // who has the name may let it go: the kernel says
@@ -329,7 +326,7 @@ impl Pins {
         self.get(law)
     }
 
-    fn load_into(&self, law: Law, parameters: [u32; PARAMETERS_MAX], staging: &Path) -> Result<(), Error> {
+    fn load_into(&self, law: LawName, parameters: Parameters, staging: &Path) -> Result<(), Error> {
         let options = Options { name: Name::Given(self.name(law)), ..Options::new(law, parameters) };
         let mut loaded = Loaded::load(&options).map_err(|error| match error {
             Error::NameTaken { .. } => self.elsewhere(law),
@@ -364,14 +361,14 @@ impl Pins {
     ///
     /// # Errors
     /// If it is not loaded, or, unless `even_if_default`, it is the default of a network namespace: nothing is changed then.
-    pub fn unload(&self, law: Law, even_if_default: bool) -> Result<Unloaded, Error> {
+    pub fn unload(&self, law: LawName, even_if_default: bool) -> Result<Unloaded, Error> {
         let Some(lock) = self.lock()? else { return Err(self.absent(law)) };
         let unloaded = self.unload_locked(law, even_if_default);
         self.leave(lock);
         unloaded
     }
 
-    fn unload_locked(&self, law: Law, even_if_default: bool) -> Result<Unloaded, Error> {
+    fn unload_locked(&self, law: LawName, even_if_default: bool) -> Result<Unloaded, Error> {
         self.tidy()?;
         let sockets = match self.look(law)? {
             Found::Absent => return Err(Error::NotLoaded { law }),
@@ -394,7 +391,7 @@ impl Pins {
     /// What loaders left that were killed in the midst of it, by the names of the folders.
     pub fn leftovers(&self) -> Vec<PathBuf> {
         let half_done = |law| [self.half_done("loading", law), self.half_done("unloading", law)];
-        Law::ALL.into_iter().flat_map(half_done).filter(|path| path.exists()).collect()
+        LawName::for_the_kernel().flat_map(half_done).filter(|path| path.exists()).collect()
     }
 
     /// Removes the leftovers. The caller holds the lock, so nobody is at work on them.
@@ -404,8 +401,7 @@ impl Pins {
             remove(path)?;
         }
         if !leftovers.is_empty() {
-            Law::ALL
-                .into_iter()
+            LawName::for_the_kernel()
                 .filter(|&law| !self.place(law).exists())
                 .for_each(|law| until_unregistered(&self.name(law)));
         }
@@ -489,7 +485,7 @@ impl Pinned {
     ///
     /// # Errors
     /// If the kernel does not say.
-    pub fn parameters(&self) -> Result<[u32; PARAMETERS_MAX], Error> {
+    pub fn parameters(&self) -> Result<Parameters, Error> {
         self.handles.parameters()
     }
 
@@ -512,7 +508,7 @@ impl Pinned {
     /// What clients said.
     ///
     /// # Errors
-    /// If the law hears nothing ([`Law::hears_reports`]), or the kernel does not say.
+    /// If the law hears nothing ([`LawName::hears_reports`]), or the kernel does not say.
     pub fn heard(&self) -> Result<Heard, Error> {
         self.handles.last_link()?.heard()
     }

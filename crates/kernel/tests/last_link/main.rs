@@ -10,7 +10,7 @@ mod sockets;
 #[path = "../support/mod.rs"]
 mod support;
 
-use lasthop_kernel::laws::{Clients, Heard, Heuristics, Law, Loaded, Name, Options, SocketState, Value};
+use lasthop_kernel::laws::{Clients, Heard, Heuristics, Loaded, Name, Options, SocketState, Value};
 use lasthop_kernel::report::{Claim, Counters, Options as ReporterOptions, Reporter};
 use lasthop_laws::LinkReport;
 use lasthop_laws::option::{self, Flags};
@@ -46,7 +46,7 @@ fn reporter(path: &Path) -> Reporter {
 
 fn law() -> Loaded {
     let parameters = Parameters::of(LawName::Lastlink);
-    let options = Options { name: Name::Private, ..Options::new(Law::Lastlink, *parameters.values()) };
+    let options = Options { name: Name::Private, ..Options::new(LawName::Lastlink, parameters) };
     Loaded::load(&options).unwrap_or_else(|error| panic!("{error}"))
 }
 

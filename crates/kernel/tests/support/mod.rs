@@ -568,7 +568,8 @@ pub fn test_object_with(name: &str, arguments: &[&str]) -> libbpf_rs::OpenObject
     static COMPILED: AtomicU32 = AtomicU32::new(0);
     let number = COMPILED.fetch_add(1, Ordering::Relaxed);
     let object = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.{}.{number}.o", std::process::id()));
-    let include = |folder: &str| format!("-I{}", crate_dir.join(folder).display());
+    let own = format!("-I{}", crate_dir.join("src/bpf").display());
+    let laws = concat!("-I", env!("LASTHOP_LAWS_INCLUDE"));
     let mut builder = libbpf_cargo::SkeletonBuilder::new();
     if let Some(clang) = std::env::var_os("CLANG") {
         builder.clang(clang);
@@ -576,9 +577,7 @@ pub fn test_object_with(name: &str, arguments: &[&str]) -> libbpf_rs::OpenObject
     builder
         .source(crate_dir.join("tests/bpf").join(format!("{name}.bpf.c")))
         .obj(&object)
-        .clang_args(
-            ["-Wall", "-Werror", "-mcpu=v3", &include("src/bpf"), &include("../laws/include")].iter().chain(arguments),
-        )
+        .clang_args(["-Wall", "-Werror", "-mcpu=v3", &own, laws].iter().chain(arguments))
         .build()
         .unwrap_or_else(|error| panic!("{name} did not compile; clang 14 or newer is needed: {error:#}"));
     let opened =
@@ -588,14 +587,14 @@ pub fn test_object_with(name: &str, arguments: &[&str]) -> libbpf_rs::OpenObject
 }
 
 /// A bound with the given limits.
-pub fn bound(min_segments: u32, max_segments: u32) -> Option<lasthop_kernel::Bound> {
-    Some(lasthop_kernel::Bound { min_segments, max_segments, ..lasthop_kernel::Bound::default() })
+pub fn bound(min_segments: u32, max_segments: u32) -> Option<lasthop_laws::Bound> {
+    Some(lasthop_laws::Bound { min_segments, max_segments, ..lasthop_laws::Bound::default() })
 }
 
 /// A bound of the pacing rate alone.
-pub fn pace(mbps: f64) -> Option<lasthop_kernel::Bound> {
-    Some(lasthop_kernel::Bound {
+pub fn pace(mbps: f64) -> Option<lasthop_laws::Bound> {
+    Some(lasthop_laws::Bound {
         max_pacing_rate: lasthop_units::Rate::from_mbps(mbps),
-        ..lasthop_kernel::Bound::default()
+        ..lasthop_laws::Bound::default()
     })
 }

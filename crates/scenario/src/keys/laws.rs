@@ -4,23 +4,33 @@ use super::{Key, Kind, Preset};
 use lasthop_laws::{LawName, Parameter, Unit};
 use std::sync::LazyLock;
 
-pub(super) const fn heading(law: LawName) -> &'static str {
-    match law {
-        LawName::Hd => "[hosts.hd]",
-        LawName::Chd => "[hosts.chd]",
-        LawName::Cdg => "[hosts.cdg]",
-        LawName::CdgLinux => "[hosts.cdg-linux]",
-        LawName::Ucc => "[hosts.ucc]",
-        LawName::Lastlink => "[hosts.lastlink]",
-        LawName::NewReno | LawName::Cubic | LawName::CubicRfc9438 => "",
-    }
+/// The table of a law inside a host.
+struct Table {
+    law: LawName,
+    heading: String,
+    keys: Vec<Key>,
+}
+
+/// Those of all laws, in their order; where a law has no parameters there are no keys.
+static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
+    let table = |law: LawName| {
+        let keys = law.parameters().iter().map(key).collect();
+        Table { law, heading: format!("[hosts.{law}]"), keys }
+    };
+    LawName::ALL.map(table).into()
+});
+
+fn table(law: LawName) -> &'static Table {
+    TABLES.iter().find(|table| table.law == law).expect("a table for each law")
+}
+
+pub(super) fn heading(law: LawName) -> &'static str {
+    &table(law).heading
 }
 
 /// One for each parameter, in their order.
 pub(super) fn keys(law: LawName) -> &'static [Key] {
-    static KEYS: LazyLock<Vec<(LawName, Vec<Key>)>> =
-        LazyLock::new(|| LawName::ALL.iter().map(|law| (*law, law.parameters().iter().map(key).collect())).collect());
-    KEYS.iter().find(|(name, _)| *name == law).map_or(&[], |(_, keys)| keys)
+    &table(law).keys
 }
 
 fn key(parameter: &'static Parameter) -> Key {

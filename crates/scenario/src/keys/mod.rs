@@ -8,6 +8,7 @@ mod tables;
 mod when;
 
 use lasthop_laws::LawName;
+use std::sync::LazyLock;
 pub use tables::HOST_OWN;
 use tables::{ACCESS, CHANGE, FLOW, HOST, LAST_LINK, LINK, PATH, TCP, TOP};
 use toml::Value;
@@ -139,28 +140,32 @@ pub struct Child {
     pub repeated: bool,
 }
 
+static HOST_CHILDREN: LazyLock<Vec<Child>> = LazyLock::new(|| {
+    let child = |name, section| Child { name, section, repeated: false };
+    let mut children = vec![child("tcp", Section::Tcp), child("last_link", Section::LastLink)];
+    children.extend(Section::laws().filter_map(|section| match section {
+        Section::Law(law) => Some(child(law.as_str(), section)),
+        _ => None,
+    }));
+    children.push(Child { name: "flows", section: Section::Flow, repeated: true });
+    children
+});
+
 impl Section {
     /// All, in the order of the file.
-    pub const ALL: [Self; 15] = [
-        Self::Top,
-        Self::Access,
-        Self::Path,
-        Self::Link,
-        Self::Change,
-        Self::Host,
-        Self::Tcp,
-        Self::LastLink,
-        Self::Law(LawName::Hd),
-        Self::Law(LawName::Chd),
-        Self::Law(LawName::Cdg),
-        Self::Law(LawName::CdgLinux),
-        Self::Law(LawName::Ucc),
-        Self::Law(LawName::Lastlink),
-        Self::Flow,
-    ];
+    pub fn all() -> impl Iterator<Item = Self> {
+        let before =
+            [Self::Top, Self::Access, Self::Path, Self::Link, Self::Change, Self::Host, Self::Tcp, Self::LastLink];
+        before.into_iter().chain(Self::laws()).chain([Self::Flow])
+    }
+
+    /// Those of the laws that have parameters.
+    fn laws() -> impl Iterator<Item = Self> {
+        LawName::ALL.into_iter().filter(|law| !law.parameters().is_empty()).map(Self::Law)
+    }
 
     /// As it stands in the file.
-    pub const fn heading(self) -> &'static str {
+    pub fn heading(self) -> &'static str {
         match self {
             Self::Top => "",
             Self::Access => "[access]",
@@ -192,7 +197,7 @@ impl Section {
     }
 
     /// The tables inside it.
-    pub const fn children(self) -> &'static [Child] {
+    pub fn children(self) -> &'static [Child] {
         match self {
             Self::Top => &[
                 Child { name: "access", section: Self::Access, repeated: false },
@@ -201,17 +206,7 @@ impl Section {
                 Child { name: "changes", section: Self::Change, repeated: true },
                 Child { name: "hosts", section: Self::Host, repeated: true },
             ],
-            Self::Host => &[
-                Child { name: "tcp", section: Self::Tcp, repeated: false },
-                Child { name: "last_link", section: Self::LastLink, repeated: false },
-                Child { name: "hd", section: Self::Law(LawName::Hd), repeated: false },
-                Child { name: "chd", section: Self::Law(LawName::Chd), repeated: false },
-                Child { name: "cdg", section: Self::Law(LawName::Cdg), repeated: false },
-                Child { name: "cdg-linux", section: Self::Law(LawName::CdgLinux), repeated: false },
-                Child { name: "ucc", section: Self::Law(LawName::Ucc), repeated: false },
-                Child { name: "lastlink", section: Self::Law(LawName::Lastlink), repeated: false },
-                Child { name: "flows", section: Self::Flow, repeated: true },
-            ],
+            Self::Host => &HOST_CHILDREN,
             _ => &[],
         }
     }

@@ -305,7 +305,7 @@ pub(super) const HOST: &[Key] = &[
         "congestion_control",
         Kind::Name,
         Preset::Text("cubic"),
-        "The TCP congestion control: \"newreno\", \"cubic\", \"hd\", \"chd\", \"cdg\", \"cdg-linux\", \"ucc\", \"lastlink\"; simulated hosts also: \"cubic-rfc9438\"; kernel hosts also: any other that the kernel offers (`sysctl net.ipv4.tcp_available_congestion_control`).",
+        "The TCP congestion control, a law of lasthop: \"newreno\", \"cubic\", or one of those that [the scenario file](scenario.md) names. Kernel hosts also: any other that the kernel offers (`sysctl net.ipv4.tcp_available_congestion_control`).",
     ),
     key(
         "agent",

@@ -1,0 +1,199 @@
+//! Which laws there are: what the headers of `include/laws.list` say of themselves.
+
+use crate::parameters::{Parameter, Unit};
+use std::fmt;
+use std::str::FromStr;
+
+/// What `build.rs` makes of the list: for each law its names, looks and parameters.
+macro_rules! laws {
+    ($({
+        $law:ident, $name:ident, $label:literal, $colour:ident, $marker:ident, $where:ident, ($($doc:literal)+),
+        $hears:literal, [$(($unit:ident $parameter:ident $from:literal $to:literal $preset:literal $($meaning:literal)+))*]
+    })+) => {
+        /// A congestion control that we have.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum LawName {
+            $(#[doc = concat!($($doc),+)] $name,)+
+        }
+
+        impl LawName {
+            /// Every law.
+            pub const ALL: [Self; [$(stringify!($law)),+].len()] = [$(Self::$name),+];
+
+            /// The name in scenarios and results, and on the command line: `cdg-linux`.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$name => {
+                        const NAME: [u8; stringify!($law).len()] = hyphenated(stringify!($law));
+                        match str::from_utf8(&NAME) {
+                            Ok(name) => name,
+                            Err(_) => panic!("C's names are ASCII"),
+                        }
+                    })+
+                }
+            }
+
+            /// As C writes it: `cdg_linux`.
+            pub const fn identifier(self) -> &'static str {
+                match self { $(Self::$name => stringify!($law),)+ }
+            }
+
+            /// The name in the kernel, where it is loaded for everybody: `lh_cdg_linux`.
+            pub const fn kernel_name(self) -> &'static str {
+                const {
+                    $(assert!(
+                        !Self::$name.is_for_the_kernel() || stringify!($law).len() <= 12,
+                        "names in the kernel have 15 letters at most, and 3 are lh_"
+                    );)+
+                }
+                match self { $(Self::$name => concat!("lh_", stringify!($law)),)+ }
+            }
+
+            /// What figures call it: `CDG (Linux)`.
+            pub const fn label(self) -> &'static str {
+                match self { $(Self::$name => $label,)+ }
+            }
+
+            /// What figures draw it with.
+            pub const fn look(self) -> (Colour, Marker) {
+                match self { $(Self::$name => (Colour::$colour, Marker::$marker),)+ }
+            }
+
+            /// Whether it can be loaded into the kernel (`lasthop-kernel` has an object of it).
+            pub const fn is_for_the_kernel(self) -> bool {
+                match self { $(Self::$name => matches!(Where::$where, Where::Everywhere),)+ }
+            }
+
+            /// Whether it hears what clients report of their last links.
+            pub const fn hears_reports(self) -> bool {
+                match self { $(Self::$name => $hears,)+ }
+            }
+
+            /// The parameters of the law, in the order of its C struct.
+            pub const fn parameters(self) -> &'static [Parameter] {
+                match self {
+                    $(Self::$name => &[$(Parameter {
+                        name: concat!(stringify!($parameter), suffix!($unit)),
+                        unit: Unit::$unit,
+                        from: $from as f64,
+                        to: $to as f64,
+                        default: $preset as f64,
+                        meaning: concat!($($meaning),+),
+                    }),*],)+
+                }
+            }
+        }
+    };
+}
+
+/// What the name of a parameter has of its unit.
+macro_rules! suffix {
+    (Milliseconds) => {
+        "_ms"
+    };
+    (Seconds) => {
+        "_s"
+    };
+    ($other:ident) => {
+        ""
+    };
+}
+
+include!(concat!(env!("OUT_DIR"), "/laws.rs"));
+
+/// Where a law runs.
+enum Where {
+    /// On simulated hosts alone: the kernel has it already, or is not to have it.
+    Simulated,
+    /// In the kernel too.
+    Everywhere,
+}
+
+/// The colour of a law in figures; `lasthop-report` has the numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // they are what they are called
+pub enum Colour {
+    Blue,
+    Vermillion,
+    Green,
+    Purple,
+    Orange,
+    Sky,
+    Grey,
+    Wine,
+    Olive,
+    Rose,
+    /// Any that the others of a figure leave, with any marker.
+    Free,
+}
+
+/// The shape of a law's marks in figures, so that lines are told apart without colours as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // they are what they are called
+pub enum Marker {
+    Circle,
+    Square,
+    Triangle,
+    Diamond,
+    /// A triangle that stands on its tip.
+    Down,
+    /// A circle that is not filled.
+    Ring,
+    /// A square that is not filled.
+    Frame,
+}
+
+impl LawName {
+    /// The laws that can be loaded into the kernel.
+    pub fn for_the_kernel() -> impl Iterator<Item = Self> + Clone {
+        Self::ALL.into_iter().filter(|law| law.is_for_the_kernel())
+    }
+}
+
+/// A name of C's as others write it: with `-` for `_`.
+const fn hyphenated<const LENGTH: usize>(name: &str) -> [u8; LENGTH] {
+    let mut bytes = [0; LENGTH];
+    let mut at = 0;
+    while at < LENGTH {
+        let byte = name.as_bytes()[at];
+        bytes[at] = if byte == b'_' { b'-' } else { byte };
+        at += 1;
+    }
+    bytes
+}
+
+impl fmt::Display for LawName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// There is no law of that name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no law is called {0:?}; there are {list}", list = LawName::ALL.map(LawName::as_str).join(", "))]
+pub struct UnknownLaw(pub String);
+
+impl FromStr for LawName {
+    type Err = UnknownLaw;
+
+    fn from_str(name: &str) -> Result<Self, UnknownLaw> {
+        Self::ALL.into_iter().find(|law| law.as_str() == name).ok_or_else(|| UnknownLaw(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Law, Start};
+
+    #[test]
+    fn a_law_is_found_by_its_name() {
+        for law in LawName::ALL {
+            assert_eq!(law.as_str().parse(), Ok(law));
+            assert_eq!(Law::new(law, Start::default()).name(), law);
+        }
+        let error = "vegas".parse::<LawName>().expect_err("there is none");
+        let expected = r#"no law is called "vegas"; there are newreno, cubic, cubic-rfc9438, hd, chd, cdg, cdg-linux, ucc, lastlink"#;
+        assert!(error.to_string().starts_with(expected), "{error}");
+    }
+}
