@@ -9,7 +9,8 @@ use crate::{FAILED, Interrupted, build, parallel, say, stop_on_signals, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use lasthop_scenario::{
-    Case, CaseResult, Comparison, HostsKind, IneffectiveKey, Override, RunResult, Scenario, Series, Vary,
+    Case, CaseResult, Comparison, HostsKind, IneffectiveKey, Override, ResultFile as _, RunResult, Scenario, Series,
+    Vary,
 };
 use lasthop_units::Time;
 use std::num::NonZero;

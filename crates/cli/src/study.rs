@@ -12,7 +12,7 @@ use crate::{COULD_NOT_RUN, FAILED, Interrupted, build, parallel, say, stop_on_si
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use lasthop_scenario::study::{Found, PlannedRun, Study, StudyResult, Verdict};
-use lasthop_scenario::{HostsKind, Override, RunResult, Scenario};
+use lasthop_scenario::{HostsKind, Override, ResultFile as _, RunResult, Scenario};
 use lasthop_units::Span;
 use serde::Serialize;
 use std::collections::BTreeMap;

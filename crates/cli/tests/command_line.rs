@@ -1,5 +1,6 @@
 //! The command line as a user meets it: what it says to nonsense, and its exit codes.
 
+use lasthop_scenario::ResultFile as _;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs;

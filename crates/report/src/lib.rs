@@ -26,7 +26,7 @@ pub use error::ReportError;
 
 use figures::Figure;
 use lasthop_scenario::study::{Study, StudyResult};
-use lasthop_scenario::{Comparison, RunResult, Scenario, Series};
+use lasthop_scenario::{Comparison, ResultFile as _, RunResult, Scenario, Series};
 use std::path::Path;
 
 /// One run of a comparison, with the label of its case.

@@ -1,8 +1,8 @@
 //! The results of several runs beside each other: `comparison.json`.
 
-use crate::error::ResultError;
 use crate::measure::{DeliveryResult, mean};
-use crate::result::{Build, HostsKind, RunResult, SCHEMA_VERSION, from_versioned_json, read, to_json};
+use crate::result::{Build, HostsKind, RunResult, SCHEMA_VERSION};
+use crate::result_file::ResultFile;
 use serde::{Deserialize, Serialize};
 
 /// Several runs that differ in what was varied.
@@ -182,6 +182,8 @@ impl DeliverySummary {
     }
 }
 
+impl ResultFile for Comparison {}
+
 impl Comparison {
     /// A comparison of these cases.
     pub fn new(
@@ -202,27 +204,6 @@ impl Comparison {
             valid: cases.iter().all(|case| case.runs.iter().all(|run| run.valid)),
             cases,
         }
-    }
-
-    /// Reads `comparison.json`.
-    ///
-    /// # Errors
-    /// If it cannot be read, is no comparison, or is one of another schema version.
-    pub fn load(path: &std::path::Path) -> Result<Self, ResultError> {
-        Self::from_json(&read(path)?)
-    }
-
-    /// Reads the text of a `comparison.json`.
-    ///
-    /// # Errors
-    /// As [`Comparison::load`].
-    pub fn from_json(text: &str) -> Result<Self, ResultError> {
-        from_versioned_json(text)
-    }
-
-    /// The text of `comparison.json`.
-    pub fn to_json(&self) -> String {
-        to_json(self)
     }
 
     /// What the scenario shows, in one line.

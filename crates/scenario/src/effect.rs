@@ -1,8 +1,9 @@
 //! Keys that are set and change nothing: what a user believes to have said, and has not.
 
-use crate::document::{Document, Path};
+use crate::document::Document;
 use crate::keys::{Key, Of, Section, When};
 use crate::overrides::Override;
+use crate::place::Path;
 use crate::scenario::Scenario;
 use std::fmt;
 use toml::{Table, Value};
@@ -25,7 +26,7 @@ impl fmt::Display for IneffectiveKey {
 }
 
 /// Where overrides are.
-pub(crate) const COMMAND_LINE: &str = "the command line";
+pub const COMMAND_LINE: &str = "the command line";
 
 /// A key that somebody has set.
 #[derive(Clone, Debug)]

@@ -6,6 +6,7 @@
 //! - [`RunResult`] and [`Comparison`]: `result.json` and `comparison.json`, with the arithmetic of their figures in
 //!   [`measure`], and in [`assemble`] what makes a result of what a habitat measured.
 //! - [`study`]: what varies over runs and what is claimed about them, and `study.json`.
+//! - [`place`]: where a key stands in a file, for the messages of whoever reads one.
 //! - [`Series`]: what was sampled during a run, as columns in memory.
 //!
 //! *What it leaves out*: the policies and congestion controls that nothing runs yet. A scenario that asks for them is refused, with what is accepted.
@@ -13,6 +14,7 @@
 pub mod assemble;
 pub mod keys;
 pub mod measure;
+pub mod place;
 pub mod result;
 pub mod series;
 pub mod study;
@@ -29,6 +31,7 @@ mod error;
 mod last_link;
 mod memory;
 mod overrides;
+mod result_file;
 mod scenario;
 mod spelling;
 mod stack;
@@ -36,7 +39,7 @@ mod traffic;
 mod wiring;
 
 pub use comparison::{CaseResult, CaseSummary, Comparison, DeliverySummary, Setting, Spread, Varied};
-pub use effect::{IneffectiveKey, ineffective_keys};
+pub use effect::{COMMAND_LINE, IneffectiveKey, ineffective_keys};
 pub use error::{KeyError, ResultError, ScenarioError};
 pub use last_link::{Knowledge, LastLink};
 pub use measure::{DeliveryResult, Distribution};
@@ -46,6 +49,7 @@ pub use result::{
     AccessResult, Build, FlowResult, HostPolicyResult, HostsKind, LastLinkResult, Lateness, LinkResult,
     NO_PEERS_OVER_LINKS, PoliciesResult, RunResult, SCHEMA_VERSION, StationResult,
 };
+pub use result_file::{ResultFile, is_zero};
 pub use scenario::{AgentMode, Era, HostBlock, HostKind, HostSpec, MAX_FLOWS, MAX_HOSTS, Scenario};
 pub use series::{CONGESTION_STATES, FlowSample, FlowSeries, QueueSample, QueueSeries, Series, place_name};
 pub use spelling::nearest_names;

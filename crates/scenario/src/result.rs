@@ -1,13 +1,12 @@
 //! The result of one run: `result.json`.
 
 use crate::convergence::ConvergenceResult;
-use crate::error::ResultError;
 use crate::measure::{DeliveryResult, Distribution, StateShares};
+use crate::result_file::{ResultFile, is_zero};
 use crate::scenario::Scenario;
 use crate::traffic::Direction;
 use lasthop_network::{AirTime, Cause, Drops, LinkStatistics, Place, StationStatistics, Statistics, Way};
 use lasthop_units::{Rate, Span};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -304,28 +303,9 @@ pub struct Lateness {
     pub max: f64,
 }
 
+impl ResultFile for RunResult {}
+
 impl RunResult {
-    /// Reads `result.json`.
-    ///
-    /// # Errors
-    /// If it cannot be read, is no result, or is one of another schema version.
-    pub fn load(path: &std::path::Path) -> Result<Self, ResultError> {
-        Self::from_json(&read(path)?)
-    }
-
-    /// Reads the text of a `result.json`.
-    ///
-    /// # Errors
-    /// As [`RunResult::load`].
-    pub fn from_json(text: &str) -> Result<Self, ResultError> {
-        from_versioned_json(text)
-    }
-
-    /// The text of `result.json`.
-    pub fn to_json(&self) -> String {
-        to_json(self)
-    }
-
     /// What the scenario shows, in one line.
     pub fn name(&self) -> &str {
         self.scenario["name"].as_str().unwrap_or("unnamed")
@@ -444,11 +424,6 @@ impl LinkResult {
     }
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-pub(crate) const fn is_zero(number: &u64) -> bool {
-    *number == 0
-}
-
 const fn always() -> bool {
     true
 }
@@ -467,29 +442,4 @@ fn air_shares(air: &AirTime) -> BTreeMap<String, f64> {
         ("error", air.error),
     ];
     parts.iter().map(|(name, span)| ((*name).to_owned(), span.as_secs_f64() / total)).collect()
-}
-
-pub(crate) fn read(path: &std::path::Path) -> Result<String, ResultError> {
-    std::fs::read_to_string(path).map_err(|source| ResultError::Read { path: path.to_owned(), source })
-}
-
-pub(crate) fn to_json(value: &impl Serialize) -> String {
-    let mut text = serde_json::to_string_pretty(value).expect("results are plain data");
-    text.push('\n');
-    text
-}
-
-/// Looks at the version before anything else, so that a newer file is told as such and not as a missing key.
-pub(crate) fn from_versioned_json<T: DeserializeOwned>(text: &str) -> Result<T, ResultError> {
-    let value: serde_json::Value = serde_json::from_str(text)
-        .map_err(|error| ResultError::Format { key: "(the whole)".into(), message: error.to_string() })?;
-    let found = value.get("schema_version").and_then(serde_json::Value::as_u64).ok_or_else(|| ResultError::Format {
-        key: "schema_version".into(),
-        message: "there is no such number".into(),
-    })?;
-    if found != u64::from(SCHEMA_VERSION) {
-        return Err(ResultError::Version { found, known: SCHEMA_VERSION });
-    }
-    serde_path_to_error::deserialize(value)
-        .map_err(|error| ResultError::Format { key: error.path().to_string(), message: error.into_inner().to_string() })
 }

@@ -1,11 +1,12 @@
 //! The typed scenario: what a run needs, with units.
 
-use crate::document::{Document, Path};
+use crate::document::Document;
 use crate::effect::Given;
 use crate::error::ScenarioError;
 use crate::keys::{HOST_OWN, Section};
 use crate::last_link::LastLink;
 use crate::overrides::Override;
+use crate::place::Path;
 use crate::stack::{changed_switches, stack};
 use crate::traffic::{FlowBlock, FlowSpec, drawn, flow_blocks};
 use crate::wiring::Wiring;

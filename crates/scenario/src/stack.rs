@@ -1,8 +1,9 @@
 //! From the checked keys of `[hosts.tcp]` to the switches of a stack.
 
-use crate::document::{Document, Path};
+use crate::document::Document;
 use crate::error::ScenarioError;
 use crate::keys::Section;
+use crate::place::Path;
 use crate::scenario::{Era, float, integer, size, text};
 use lasthop_laws::SlowStart;
 use lasthop_tcp::{Config, ConfigError, DelayedAck, Tsq};

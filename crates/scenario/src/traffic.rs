@@ -1,7 +1,8 @@
 //! What hosts and servers send: the blocks `[[hosts.flows]]`, and the single connections that they make.
 
-use crate::document::{Document, Path};
+use crate::document::Document;
 use crate::error::ScenarioError;
+use crate::place::Path;
 use crate::scenario::{ends, float, integer, size, text, word};
 use lasthop_network::NodeId;
 use lasthop_units::{Bytes, Span, Time};

@@ -3,6 +3,7 @@
 //! `LASTHOP_UPDATE_GUIDE=1 cargo test -p lasthop-scenario --test guide` writes the tables anew.
 // The guide is a file.
 
+use lasthop_scenario::ResultFile as _;
 use lasthop_scenario::keys::{Kind, Section};
 use lasthop_scenario::study;
 use std::fmt::Write as _;

@@ -2,7 +2,7 @@
 
 mod sample;
 
-use lasthop_scenario::{AccessResult, Comparison, RunResult, Scenario};
+use lasthop_scenario::{AccessResult, Comparison, ResultFile as _, RunResult, Scenario};
 use sample::{comparison, links, run, statistics};
 
 #[test]

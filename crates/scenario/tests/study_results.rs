@@ -3,7 +3,7 @@
 mod sample;
 
 use lasthop_scenario::study::{Found, Interval, Level, Study, StudyResult, Tried, Verdict};
-use lasthop_scenario::{Build, HostsKind, RunResult};
+use lasthop_scenario::{Build, HostsKind, ResultFile as _, RunResult};
 
 const STUDY: &str = r#"
 title = "Total over n"

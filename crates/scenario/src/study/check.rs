@@ -7,7 +7,7 @@ use super::reading::Source;
 use super::search::Search;
 use super::space::{Space, fixed};
 use super::{Claim, ClaimedNumber, Condition, StudyError};
-use crate::document::Path;
+use crate::place::Path;
 use std::sync::{Arc, Mutex};
 
 /// The measures that are looked at, each once.

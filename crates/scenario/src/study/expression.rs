@@ -7,7 +7,7 @@
 use super::measure::{Measure, Problem};
 use super::space::{CASE, Curve, Level, Selection, Space, joined};
 use super::statistics::{correlation, exponent, trend};
-use crate::document::nearest;
+use crate::place::nearest;
 use minijinja::value::{Kwargs, Rest, Value, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, Expression, UndefinedBehavior};
 use std::collections::{BTreeMap, BTreeSet};

@@ -19,8 +19,8 @@
 
 use super::search::Found;
 use crate::Direction;
-use crate::document::nearest;
 use crate::measure::{ChangeKind, ConvergenceResult, StateShares, jain_index, mean, quantile};
+use crate::place::nearest;
 use crate::result::{
     AccessResult, Build, FlowResult, HostPolicyResult, HostsKind, LastLinkResult, Lateness, LinkResult, PoliciesResult,
     RunResult, SCHEMA_VERSION, StationResult,

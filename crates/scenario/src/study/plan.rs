@@ -4,10 +4,10 @@ use super::measure::Measure;
 use super::search::{Hunt, Search, Tried};
 use super::space::{CASE, Coordinate, fixed, joined};
 use super::{Setting, Study, StudyError, expression};
-use crate::document::{Path, line_of_key};
 use crate::effect::{COMMAND_LINE, IneffectiveKey, ineffective_keys};
 use crate::measure::mean;
-use crate::overrides::{Override, Step, steps};
+use crate::overrides::Override;
+use crate::place::{Path, line_of_key};
 use crate::{RunResult, Scenario, ScenarioError};
 use std::sync::Arc;
 use toml::Value;
@@ -168,7 +168,7 @@ impl Study {
             let line = if key.set_in == COMMAND_LINE {
                 settings().find(|setting| setting.change.key() == key.key).and_then(|setting| setting.line)
             } else if self.base.inline {
-                line_of_key(&self.text, &in_scenario(&key.key))
+                line_of_key(&self.text, &Path::inside("scenario", &key.key))
             } else {
                 continue;
             };
@@ -198,7 +198,7 @@ impl Study {
             && key.set_by.is_none()
         {
             // Its own text was made from the table [scenario]; the line is that of the study.
-            let path = in_scenario(&key.key);
+            let path = Path::inside("scenario", &key.key);
             key.line = line_of_key(&self.text, &path);
             key.key = path.to_string();
             return StudyError::Key(key.clone());
@@ -208,15 +208,6 @@ impl Study {
         }
         StudyError::Scenario { place, at: joined(at), reason: error }
     }
-}
-
-/// A key of the scenario as a key of the study.
-fn in_scenario(key: &str) -> Path {
-    steps(key).into_iter().fold(Path::default().key("scenario"), |path, step| match step {
-        Step::Key(name) => path.key(&name),
-        Step::Index(index) => path.index(index),
-        Step::All => path,
-    })
 }
 
 impl Search {

@@ -6,9 +6,9 @@ use super::search::Found;
 use super::space::{Coordinate, Level, Selection, Space, Words, fixed, joined, titled};
 use super::statistics::Interval;
 use super::{Claim, ClaimedNumber, Condition, Criterion, Figure, Study};
-use crate::error::ResultError;
 use crate::measure::mean;
-use crate::result::{Build, HostsKind, RunResult, SCHEMA_VERSION, from_versioned_json, is_zero, read, to_json};
+use crate::result::{Build, HostsKind, RunResult, SCHEMA_VERSION};
+use crate::result_file::{ResultFile, is_zero};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -243,6 +243,8 @@ impl Verdict {
     }
 }
 
+impl ResultFile for StudyResult {}
+
 impl StudyResult {
     /// Of a study and the results of its runs, in the order of [`Study::plan`].
     ///
@@ -311,27 +313,6 @@ impl StudyResult {
             simulated_s: runs.iter().map(|run| run.duration_s).sum(),
             run_wall_s: runs.iter().map(|run| run.wall_s).sum(),
         }
-    }
-
-    /// Reads `study.json`.
-    ///
-    /// # Errors
-    /// If it cannot be read, is no result of a study, or is one of another schema version.
-    pub fn load(path: &std::path::Path) -> Result<Self, ResultError> {
-        Self::from_json(&read(path)?)
-    }
-
-    /// Reads the text of a `study.json`.
-    ///
-    /// # Errors
-    /// As [`StudyResult::load`].
-    pub fn from_json(text: &str) -> Result<Self, ResultError> {
-        from_versioned_json(text)
-    }
-
-    /// The text of `study.json`.
-    pub fn to_json(&self) -> String {
-        to_json(self)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::entries::{Entries, Source};
 use super::space::{dimensions, selection, setting};
-use crate::document::line_of_key;
+use crate::place::line_of_key;
 use crate::study::keys::Section;
 use crate::study::search::Search;
 use crate::study::space::{CASE, Space};

@@ -1,7 +1,7 @@
 //! A table that is being read: each key once, with its line when it is wrong.
 
-use crate::document::{Path, line_of_key, nearest, shown, type_name};
 use crate::error::KeyError;
+use crate::place::{Path, line_of_key, nearest, shown, type_name};
 use crate::study::StudyError;
 use crate::study::keys::Section;
 use crate::study::measure::Problem;

@@ -3,7 +3,7 @@
 use super::entries::{Entries, Source};
 use super::measure;
 use super::space::{dimension, level_of, selection};
-use crate::document::{Path, shown};
+use crate::place::{Path, shown};
 use crate::study::expression::{self, reference_at};
 use crate::study::keys::Section;
 use crate::study::measure::{Measure, Problem};

@@ -12,7 +12,7 @@ use super::keys::Section;
 use super::measure::{Measure, Problem};
 use super::space::Space;
 use super::{Base, Study, StudyError};
-use crate::document::{Path, line_of, shown, type_name};
+use crate::place::{Path, line_of, shown, type_name};
 use crate::result::HostsKind;
 use claims::claims;
 use entries::Entries;

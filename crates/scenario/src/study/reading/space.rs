@@ -2,8 +2,8 @@
 
 use super::claims::search;
 use super::entries::{Entries, Source};
-use crate::document::{Path, line_of_key, nearest, shown};
 use crate::overrides::Override;
+use crate::place::{Path, line_of_key, nearest, shown};
 use crate::study::expression::FUNCTIONS;
 use crate::study::keys::Section;
 use crate::study::measure::Problem;
