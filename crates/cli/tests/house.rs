@@ -14,11 +14,12 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("tcp", &["laws", "units"]),
     ("scenario", &["laws", "network", "policy", "tcp", "units"]),
     ("sim", &["laws", "network", "peers", "policy", "scenario", "tcp", "units"]),
-    ("report", &["scenario", "units"]),
+    ("study", &["scenario", "units"]),
+    ("report", &["scenario", "study", "units"]),
     ("kernel", &["laws", "units"]),
     ("agent", &["kernel", "lastlink", "laws", "peers", "policy", "units"]),
     ("lab", &["agent", "kernel", "laws", "network", "policy", "scenario", "units"]),
-    ("cli", &["agent", "kernel", "lab", "laws", "policy", "report", "scenario", "sim", "units"]),
+    ("cli", &["agent", "kernel", "lab", "laws", "policy", "report", "scenario", "sim", "study", "units"]),
 ];
 
 /// The rooms without a clock, an environment or files, and what they may use from outside.

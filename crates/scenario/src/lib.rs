@@ -5,7 +5,6 @@
 //!   only place where that happens, for every habitat.
 //! - [`RunResult`] and [`Comparison`]: `result.json` and `comparison.json`, with the arithmetic of their figures in
 //!   [`measure`], and in [`assemble`] what makes a result of what a habitat measured.
-//! - [`study`]: what varies over runs and what is claimed about them, and `study.json`.
 //! - [`place`]: where a key stands in a file, for the messages of whoever reads one.
 //! - [`Series`]: what was sampled during a run, as columns in memory.
 //!
@@ -17,7 +16,6 @@ pub mod measure;
 pub mod place;
 pub mod result;
 pub mod series;
-pub mod study;
 
 mod bounds;
 mod build;

@@ -2,8 +2,8 @@
 
 use super::{Done, place};
 use anyhow::{Context, Result};
-use lasthop_scenario::study::{PlannedRun, Study};
 use lasthop_scenario::{RunResult, Scenario};
+use lasthop_study::{PlannedRun, Study};
 
 /// Searches at these points, which try the same scenarios: each is run once, with each seed of `first`, the plan of the first
 /// of them. `None` if it was stopped.

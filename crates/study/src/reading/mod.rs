@@ -5,18 +5,18 @@ mod entries;
 mod figures;
 mod space;
 
-pub(super) use entries::Source;
+pub(crate) use entries::Source;
 
-use super::check::{Kept, check_claims, check_searches};
-use super::keys::Section;
-use super::measure::{Measure, Problem};
-use super::space::Space;
-use super::{Base, Study, StudyError};
-use crate::place::{Path, line_of, shown, type_name};
-use crate::result::HostsKind;
+use crate::check::{Kept, check_claims, check_searches};
+use crate::keys::Section;
+use crate::measure::{Measure, Problem};
+use crate::space::Space;
+use crate::{Base, Study, StudyError};
 use claims::claims;
 use entries::Entries;
 use figures::figures;
+use lasthop_scenario::HostsKind;
+use lasthop_scenario::place::{Path, line_of, shown, type_name};
 use space::{axes, cases, flat_settings};
 use toml::{Table, Value};
 

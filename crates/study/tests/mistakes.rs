@@ -1,6 +1,6 @@
 //! A study that cannot be run says where, what, and what would be accepted, before anything runs.
 
-use lasthop_scenario::study::Study;
+use lasthop_study::Study;
 
 const BASE: &str = "duration_s = 20\n[[hosts]]\ncount = 2\n";
 

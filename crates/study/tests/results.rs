@@ -1,9 +1,10 @@
 //! What a study makes of its runs. The runs are made up: what they came to is known beforehand.
 
+#[path = "../../scenario/tests/sample/mod.rs"]
 mod sample;
 
-use lasthop_scenario::study::{Found, Interval, Level, Study, StudyResult, Tried, Verdict};
 use lasthop_scenario::{Build, HostsKind, ResultFile as _, RunResult};
+use lasthop_study::{Found, Interval, Level, Study, StudyResult, Tried, Verdict};
 
 const STUDY: &str = r#"
 title = "Total over n"
@@ -78,7 +79,7 @@ within = 0.2
 
 /// For "fixed" the aggregate is 20, 19 and 18 at n = 1, 2 and 10, for "ARF" 20, 10 and 5; the three seeds give 1 less, that,
 /// and 1 more.
-fn goodput(run: &lasthop_scenario::study::PlannedRun) -> f64 {
+fn goodput(run: &lasthop_study::PlannedRun) -> f64 {
     let hosts = run.scenario.expanded_hosts().len();
     let arf = run.label.starts_with("ARF");
     let mean = match (arf, hosts) {
@@ -97,7 +98,7 @@ fn study(text: &str) -> Study {
 }
 
 fn results(study: &Study, seeds: u64) -> Vec<RunResult> {
-    let run = |planned: &lasthop_scenario::study::PlannedRun| {
+    let run = |planned: &lasthop_study::PlannedRun| {
         let half = goodput(planned) / 2.0;
         RunResult {
             seed: planned.scenario.seed,

@@ -3,12 +3,12 @@
 use super::entries::{Entries, Source};
 use super::measure;
 use super::space::{dimension, level_of, selection};
-use crate::place::{Path, shown};
-use crate::study::expression::{self, reference_at};
-use crate::study::keys::Section;
-use crate::study::measure::{Measure, Problem};
-use crate::study::space::{Curve, Dimension, Level, Reference, Space, joined};
-use crate::study::{Figure, StudyError};
+use crate::expression::{self, reference_at};
+use crate::keys::Section;
+use crate::measure::{Measure, Problem};
+use crate::space::{Curve, Dimension, Level, Reference, Space, joined};
+use crate::{Figure, StudyError};
+use lasthop_scenario::place::{Path, shown};
 use toml::Value;
 
 pub(super) fn figures(

@@ -17,15 +17,15 @@
 //!
 //! *What it leaves out*: anything that is in no result, such as a value at a moment; arithmetic, which claims have.
 
-use super::search::Found;
-use crate::Direction;
-use crate::measure::{ChangeKind, ConvergenceResult, StateShares, jain_index, mean, quantile};
-use crate::place::nearest;
-use crate::result::{
+use crate::search::Found;
+use lasthop_scenario::Direction;
+use lasthop_scenario::measure::{ChangeKind, ConvergenceResult, StateShares, jain_index, mean, quantile};
+use lasthop_scenario::place::nearest;
+use lasthop_scenario::{
     AccessResult, Build, FlowResult, HostPolicyResult, HostsKind, LastLinkResult, Lateness, LinkResult, PoliciesResult,
     RunResult, SCHEMA_VERSION, StationResult,
 };
-use crate::{DeliveryResult, Distribution, measure};
+use lasthop_scenario::{DeliveryResult, Distribution, measure};
 use serde_json::Value;
 use std::fmt;
 

@@ -13,7 +13,7 @@
 //! meet the conditions must lie together; where between two coarse values there is a better one than both, and neither of
 //! them is the best, it is not found. All values that were tried stand in `study.json`.
 
-use super::Condition;
+use crate::Condition;
 use serde::{Deserialize, Serialize};
 
 /// What a case looks for.

@@ -1,14 +1,14 @@
 //! From the points of a study to the scenarios that are run.
 
-use super::measure::Measure;
-use super::search::{Hunt, Search, Tried};
-use super::space::{CASE, Coordinate, fixed, joined};
-use super::{Setting, Study, StudyError, expression};
-use crate::effect::{COMMAND_LINE, IneffectiveKey, ineffective_keys};
-use crate::measure::mean;
-use crate::overrides::Override;
-use crate::place::{Path, line_of_key};
-use crate::{RunResult, Scenario, ScenarioError};
+use crate::measure::Measure;
+use crate::search::{Hunt, Search, Tried};
+use crate::space::{CASE, Coordinate, fixed, joined};
+use crate::{Setting, Study, StudyError, expression};
+use lasthop_scenario::Override;
+use lasthop_scenario::measure::mean;
+use lasthop_scenario::place::{Path, line_of_key};
+use lasthop_scenario::{COMMAND_LINE, IneffectiveKey, ineffective_keys};
+use lasthop_scenario::{RunResult, Scenario, ScenarioError};
 use std::sync::Arc;
 use toml::Value;
 
@@ -122,13 +122,13 @@ impl Study {
         Tried { value, maximised: number(&search.maximise), conditions, met }
     }
 
-    pub(super) fn search(&self, point: usize) -> Option<&Search> {
+    pub(crate) fn search(&self, point: usize) -> Option<&Search> {
         let case = *self.space.levels_at(point).first()?;
         self.space.dimension(CASE).and_then(|_| self.searches.get(case)?.as_ref())
     }
 
     /// The selection of one point alone.
-    fn only(&self, point: usize) -> super::space::Selection {
+    fn only(&self, point: usize) -> crate::space::Selection {
         let dimensions: Vec<usize> = (0..self.space.dimensions.len()).collect();
         fixed(&self.space.everything(), &dimensions, &self.space.levels_at(point))
     }

@@ -37,9 +37,9 @@ pub use search::{Found, Hunt, Tried};
 pub use space::{Coordinate, Level};
 pub use statistics::Interval;
 
-use crate::error::KeyError;
-use crate::overrides::Override;
-use crate::result::HostsKind;
+use lasthop_scenario::HostsKind;
+use lasthop_scenario::KeyError;
+use lasthop_scenario::Override;
 use search::Search;
 use space::{Selection, Space};
 use std::path::PathBuf;
@@ -231,7 +231,7 @@ pub enum StudyError {
         /// The file of the study, and the key that sets what is wrong.
         place: String,
         /// Why.
-        reason: crate::ScenarioError,
+        reason: lasthop_scenario::ScenarioError,
     },
     /// The scenario of one of its points cannot be run.
     #[error("{place}: with {at}: {reason}")]
@@ -241,7 +241,7 @@ pub enum StudyError {
         /// Which point: `n=10, delay=4`.
         at: String,
         /// Why.
-        reason: crate::ScenarioError,
+        reason: lasthop_scenario::ScenarioError,
     },
 }
 

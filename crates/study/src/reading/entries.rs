@@ -1,20 +1,20 @@
 //! A table that is being read: each key once, with its line when it is wrong.
 
-use crate::error::KeyError;
-use crate::place::{Path, line_of_key, nearest, shown, type_name};
-use crate::study::StudyError;
-use crate::study::keys::Section;
-use crate::study::measure::Problem;
+use crate::StudyError;
+use crate::keys::Section;
+use crate::measure::Problem;
+use lasthop_scenario::KeyError;
+use lasthop_scenario::place::{Path, line_of_key, nearest, shown, type_name};
 use toml::{Table, Value};
 
 /// Where keys came from, for the messages.
-pub(in crate::study) struct Source<'a> {
+pub(crate) struct Source<'a> {
     pub(super) file: &'a str,
     pub(super) text: &'a str,
 }
 
 impl Source<'_> {
-    pub(in crate::study) fn error(&self, path: &Path, problem: Problem) -> StudyError {
+    pub(crate) fn error(&self, path: &Path, problem: Problem) -> StudyError {
         KeyError {
             file: self.file.to_owned(),
             line: line_of_key(self.text, path),

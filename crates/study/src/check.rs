@@ -1,34 +1,34 @@
 //! Whether what a study computes can be computed: every expression is evaluated once with made-up results, before anything
 //! runs. That tells what does not exist, and which measures are looked at.
 
-use super::expression::{self, Figures, Scope};
-use super::measure::Measure;
-use super::reading::Source;
-use super::search::Search;
-use super::space::{Space, fixed};
-use super::{Claim, ClaimedNumber, Condition, StudyError};
-use crate::place::Path;
+use crate::expression::{self, Figures, Scope};
+use crate::measure::Measure;
+use crate::reading::Source;
+use crate::search::Search;
+use crate::space::{Space, fixed};
+use crate::{Claim, ClaimedNumber, Condition, StudyError};
+use lasthop_scenario::place::Path;
 use std::sync::{Arc, Mutex};
 
 /// The measures that are looked at, each once.
 #[derive(Clone, Default)]
-pub(super) struct Kept(Arc<Mutex<Vec<Measure>>>);
+pub(crate) struct Kept(Arc<Mutex<Vec<Measure>>>);
 
 impl Kept {
-    pub(super) fn add(&self, measure: &Measure) {
+    pub(crate) fn add(&self, measure: &Measure) {
         let mut kept = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if !kept.contains(measure) {
             kept.push(measure.clone());
         }
     }
 
-    pub(super) fn all(&self) -> Vec<Measure> {
+    pub(crate) fn all(&self) -> Vec<Measure> {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 }
 
 /// Every claim, at each of its places and cells.
-pub(super) fn check_claims(
+pub(crate) fn check_claims(
     source: &Source<'_>,
     space: Space,
     claims: &[Claim],
@@ -60,7 +60,7 @@ pub(super) fn check_claims(
 }
 
 /// Every search, at each of its points: it sees the point that it is about, and no other.
-pub(super) fn check_searches(
+pub(crate) fn check_searches(
     source: &Source<'_>,
     space: Space,
     searches: &[Option<Search>],

@@ -2,11 +2,11 @@
 
 use super::entries::{Entries, Source};
 use super::space::{dimensions, selection, setting};
-use crate::place::line_of_key;
-use crate::study::keys::Section;
-use crate::study::search::Search;
-use crate::study::space::{CASE, Space};
-use crate::study::{Claim, ClaimedNumber, Condition, Criterion, StudyError};
+use crate::keys::Section;
+use crate::search::Search;
+use crate::space::{CASE, Space};
+use crate::{Claim, ClaimedNumber, Condition, Criterion, StudyError};
+use lasthop_scenario::place::line_of_key;
 use toml::Value;
 
 /// Numbers that are not whole are never searched more finely, relative to them: a search would not end.

@@ -4,10 +4,10 @@
 //! that have one value for the whole expression (a claim's `each`) are variables. The functions are those of
 //! [`FUNCTIONS`]; there are no others. A selection is made by naming axes: `at("jain_index", n=10)`.
 
-use super::measure::{Measure, Problem};
-use super::space::{CASE, Curve, Level, Selection, Space, joined};
-use super::statistics::{correlation, exponent, trend};
-use crate::place::nearest;
+use crate::measure::{Measure, Problem};
+use crate::space::{CASE, Curve, Level, Selection, Space, joined};
+use crate::statistics::{correlation, exponent, trend};
+use lasthop_scenario::place::nearest;
 use minijinja::value::{Kwargs, Rest, Value, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, Expression, UndefinedBehavior};
 use std::collections::{BTreeMap, BTreeSet};
@@ -100,7 +100,7 @@ pub const FUNCTIONS: &[Function] = &[
     reduce("min", "min(list or number, …)", "The least.", |numbers| numbers.iter().copied().reduce(lesser)),
     reduce("max", "max(list or number, …)", "The greatest.", greatest),
     reduce("sum", "sum(list or number, …)", "The sum.", |numbers| Some(numbers.iter().sum())),
-    reduce("mean", "mean(list or number, …)", "The mean.", crate::measure::mean),
+    reduce("mean", "mean(list or number, …)", "The mean.", lasthop_scenario::measure::mean),
     map("abs", "abs(number)", "The magnitude.", f64::abs),
     map("sqrt", "sqrt(number)", "The square root.", f64::sqrt),
     map("cbrt", "cbrt(number)", "The cube root.", f64::cbrt),
@@ -555,8 +555,8 @@ fn extreme(call: &Call, points: Vec<(f64, f64)>, better: fn(f64, f64) -> bool) -
 
 #[cfg(test)]
 mod tests {
-    use super::super::space::{Dimension, Reference, fixed};
     use super::*;
+    use crate::space::{Dimension, Reference, fixed};
 
     /// n = 1, 2, 5, 10 for "fixed" and "ARF"; the aggregate is 20, 18, 12, 10 and half of that.
     fn scope() -> Scope {

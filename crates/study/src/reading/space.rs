@@ -2,14 +2,14 @@
 
 use super::claims::search;
 use super::entries::{Entries, Source};
-use crate::overrides::Override;
-use crate::place::{Path, line_of_key, nearest, shown};
-use crate::study::expression::FUNCTIONS;
-use crate::study::keys::Section;
-use crate::study::measure::Problem;
-use crate::study::search::Search;
-use crate::study::space::{CASE, Dimension, Level, Selection, Space};
-use crate::study::{Setting, StudyError};
+use crate::expression::FUNCTIONS;
+use crate::keys::Section;
+use crate::measure::Problem;
+use crate::search::Search;
+use crate::space::{CASE, Dimension, Level, Selection, Space};
+use crate::{Setting, StudyError};
+use lasthop_scenario::Override;
+use lasthop_scenario::place::{Path, line_of_key, nearest, shown};
 use toml::{Table, Value};
 
 /// So many points at most: a mistake in a list of values must not fill the memory.

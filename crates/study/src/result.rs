@@ -1,14 +1,14 @@
 //! What a study came to: `study.json`.
 
-use super::expression::{self, Figures, Scope, reference_at};
-use super::measure::{Measure, WholeRun};
-use super::search::Found;
-use super::space::{Coordinate, Level, Selection, Space, Words, fixed, joined, titled};
-use super::statistics::Interval;
-use super::{Claim, ClaimedNumber, Condition, Criterion, Figure, Study};
-use crate::measure::mean;
-use crate::result::{Build, HostsKind, RunResult, SCHEMA_VERSION};
-use crate::result_file::{ResultFile, is_zero};
+use crate::expression::{self, Figures, Scope, reference_at};
+use crate::measure::{Measure, WholeRun};
+use crate::search::Found;
+use crate::space::{Coordinate, Level, Selection, Space, Words, fixed, joined, titled};
+use crate::statistics::Interval;
+use crate::{Claim, ClaimedNumber, Condition, Criterion, Figure, Study};
+use lasthop_scenario::measure::mean;
+use lasthop_scenario::{Build, HostsKind, RunResult, SCHEMA_VERSION};
+use lasthop_scenario::{ResultFile, is_zero};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub struct StudyResult {
     pub note: Option<String>,
     /// The whole text of the study's file.
     pub study: String,
-    /// The scenario with what is set in every run, defaults filled in: [`crate::Scenario::to_json`].
+    /// The scenario with what is set in every run, defaults filled in: [`lasthop_scenario::Scenario::to_json`].
     pub scenario: serde_json::Value,
     /// Which habitat the runs ran in.
     pub hosts_kind: HostsKind,
@@ -483,7 +483,7 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    fn evaluate(&self, expression: &str, selection: &Selection) -> Result<f64, super::measure::Problem> {
+    fn evaluate(&self, expression: &str, selection: &Selection) -> Result<f64, crate::measure::Problem> {
         let (measured, without) = (Arc::clone(self.measured), self.without);
         let figures: Arc<Figures> = Arc::new(move |point, measure: &Measure| measured.mean(point, measure, without));
         let scope = Scope { space: Arc::clone(self.space), selection: selection.clone(), figures };

@@ -1,7 +1,7 @@
 //! The points of references that no paper prints are computed here.
 
 use lasthop_network::random::Streams;
-use lasthop_scenario::study::Study;
+use lasthop_study::Study;
 use rand::RngExt as _;
 
 const LOSSES: usize = 20_000;
