@@ -8,10 +8,7 @@ use crate::warmup::tell_of_short_warmups;
 use crate::{FAILED, Interrupted, build, parallel, say, stop_on_signals, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use lasthop_scenario::{
-    Case, CaseResult, Comparison, HostsKind, IneffectiveKey, Override, ResultFile as _, RunResult, Scenario, Series,
-    Vary,
-};
+use lasthop_scenario::{Case, HostsKind, IneffectiveKey, Override, ResultFile as _, RunResult, Scenario, Series, Vary};
 use lasthop_units::Time;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -258,9 +255,10 @@ fn keep_comparison(
     let common = &arguments.common;
     let results = cases.iter().enumerate().map(|(number, case)| {
         let of_case = runs.iter().filter(|(of, ..)| *of == number).map(|(_, result, _)| result.clone());
-        CaseResult::new(case, of_case.collect())
+        lasthop_measure::case(case, of_case.collect())
     });
-    let comparison = Comparison::new(base, common.hosts.hosts_kind(), build(), &arguments.varied, results.collect());
+    let comparison =
+        lasthop_measure::comparison(base, common.hosts.hosts_kind(), build(), &arguments.varied, results.collect());
     let kept = keep(out, |folder| {
         let runs = runs.into_iter().map(|(number, result, series)| (cases[number].label.clone(), result, series));
         lasthop_report::write_comparison(folder, &comparison, &runs.collect::<Vec<_>>())

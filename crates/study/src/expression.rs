@@ -100,7 +100,7 @@ pub const FUNCTIONS: &[Function] = &[
     reduce("min", "min(list or number, …)", "The least.", |numbers| numbers.iter().copied().reduce(lesser)),
     reduce("max", "max(list or number, …)", "The greatest.", greatest),
     reduce("sum", "sum(list or number, …)", "The sum.", |numbers| Some(numbers.iter().sum())),
-    reduce("mean", "mean(list or number, …)", "The mean.", lasthop_scenario::measure::mean),
+    reduce("mean", "mean(list or number, …)", "The mean.", lasthop_measure::mean),
     map("abs", "abs(number)", "The magnitude.", f64::abs),
     map("sqrt", "sqrt(number)", "The square root.", f64::sqrt),
     map("cbrt", "cbrt(number)", "The cube root.", f64::cbrt),

@@ -18,14 +18,14 @@
 //! *What it leaves out*: anything that is in no result, such as a value at a moment; arithmetic, which claims have.
 
 use crate::search::Found;
+use lasthop_measure::{jain_index, mean, quantile};
 use lasthop_scenario::Direction;
-use lasthop_scenario::measure::{ChangeKind, ConvergenceResult, StateShares, jain_index, mean, quantile};
 use lasthop_scenario::place::nearest;
 use lasthop_scenario::{
     AccessResult, Build, FlowResult, HostPolicyResult, HostsKind, LastLinkResult, Lateness, LinkResult, PoliciesResult,
     RunResult, SCHEMA_VERSION, StationResult,
 };
-use lasthop_scenario::{DeliveryResult, Distribution, measure};
+use lasthop_scenario::{ChangeKind, ConvergenceResult, DeliveryResult, StateShares};
 use serde_json::Value;
 use std::fmt;
 
@@ -441,7 +441,7 @@ fn reduced(reduce: Reduce, numbers: &[f64]) -> Option<f64> {
 
 /// A result in which nothing is missing, to check paths against.
 fn whole_result() -> RunResult {
-    let spread = Distribution::of(&[1.0]);
+    let spread = lasthop_measure::distribution(&[1.0]);
     let flow = FlowResult {
         id: 0,
         host: 0,
@@ -493,7 +493,7 @@ fn whole_result() -> RunResult {
         aggregate_goodput_mbps: 1.0,
         fairness_flows: 1,
         jain_index: Some(1.0),
-        starved_flows: measure::starved_flows(&[1.0]),
+        starved_flows: lasthop_measure::starved_flows(&[1.0]),
         rtt_ms: spread,
         messages: deliveries,
         transfers: deliveries,

@@ -6,7 +6,7 @@ use crate::search::Found;
 use crate::space::{Coordinate, Level, Selection, Space, Words, fixed, joined, titled};
 use crate::statistics::Interval;
 use crate::{Claim, ClaimedNumber, Condition, Criterion, Figure, Study};
-use lasthop_scenario::measure::mean;
+use lasthop_measure::mean;
 use lasthop_scenario::{Build, HostsKind, RunResult, SCHEMA_VERSION};
 use lasthop_scenario::{ResultFile, is_zero};
 use serde::{Deserialize, Serialize};

@@ -15,7 +15,7 @@
 //! References: tukey58 = J. W. Tukey, *Bias and confidence in not-quite large samples*, The Annals of Mathematical Statistics
 //! 29(2), 1958; efron81 = B. Efron, C. Stein, *The jackknife estimate of variance*, The Annals of Statistics 9(3), 1981.
 
-use lasthop_scenario::measure::mean;
+use lasthop_measure::mean;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 

@@ -6,7 +6,7 @@ use super::canvas::{
 };
 use super::lines::{Entry, draw_legend, legend_height};
 use crate::style::{Colour, FlowLooks, GRID, INK, LIMIT, Look, MUTED};
-use lasthop_scenario::measure::mean;
+use lasthop_measure::mean;
 use lasthop_scenario::{CaseResult, Comparison, FlowResult, RunResult};
 use lasthop_study::Interval;
 

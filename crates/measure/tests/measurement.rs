@@ -1,9 +1,9 @@
 //! What a result says follows from what a habitat measured, and which connections count for fairness.
 
+#[path = "../../scenario/tests/sample/mod.rs"]
 mod sample;
 
-use lasthop_scenario::assemble::{Finished, FinishedFlow, RealTime};
-use lasthop_scenario::measure::{DeliveryMeter, ShareMeter};
+use lasthop_measure::{Counted, DeliveryMeter, Finished, Measurement, RealTime};
 use lasthop_scenario::{Build, HostsKind, Lateness, RunResult, Scenario};
 use lasthop_units::{Bytes, Span, Time};
 use sample::statistics;
@@ -17,25 +17,26 @@ fn run(flows: &[(&str, f64, DeliveryMeter)], real_time: Option<RealTime>) -> Run
     let blocks: String = flows.iter().map(|(keys, ..)| format!("[[hosts.flows]]\n{keys}\n")).collect();
     let text = format!("duration_s = 20\nwarmup_s = 10\n[[hosts]]\n{blocks}");
     let scenario = Scenario::from_toml("test.toml", &text, &[]).unwrap_or_else(|error| panic!("{error}"));
-    let finished = flows.iter().map(|(_, mbps, deliveries)| FinishedFlow {
+    let hosts = scenario.expanded_hosts();
+    let mut measurement = Measurement::new(&scenario, &hosts, false);
+    for (number, (.., deliveries)) in flows.iter().enumerate() {
+        measurement.on_deliveries(number, deliveries.clone());
+    }
+    let counted = flows.iter().map(|(_, mbps, _)| Counted {
         received: Bytes::new((mbps * 10.0 * MEGABIT as f64) as u64),
-        deliveries: deliveries.clone(),
-        ..FinishedFlow::default()
+        ..Counted::default()
     });
-    Finished {
-        scenario: &scenario,
-        hosts: &scenario.expanded_hosts(),
+    let finished = Finished {
         build: Build::default(),
-        flows: finished.collect(),
-        shares: ShareMeter::default(),
+        flows: counted.collect(),
         statistics: &statistics(),
         device_drops: 7,
         policies: Vec::new(),
         events: 1,
         notes: Vec::new(),
         real_time,
-    }
-    .into_result()
+    };
+    measurement.into_outcome(finished).0
 }
 
 fn real_time(invalid_reasons: &[&str]) -> RealTime {

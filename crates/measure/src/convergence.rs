@@ -16,8 +16,8 @@
 //! *What it leaves out*: whether the shares are large. Hosts that get nothing to share are equal too when they get nothing; the
 //! goodput says that.
 
+use lasthop_scenario::{ChangeKind, ConvergenceResult};
 use lasthop_units::{Bytes, Span, Time};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Over so long shares are measured.
@@ -28,38 +28,6 @@ const STEP: Span = Span::from_millis(100);
 const EQUAL: f64 = 0.10;
 /// A change that is followed by another one sooner is not judged.
 const LEAST: Span = Span::from_secs(7);
-
-/// What followed on one change of who is busy. The field names are keys of `result.json`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ConvergenceResult {
-    /// When it was.
-    pub at_s: f64,
-    /// What it was.
-    pub kind: ChangeKind,
-    /// So many hosts were busy from then on.
-    pub busy_hosts: u32,
-    /// The next change, or the end of the run, came so much later.
-    pub lasts_s: f64,
-    /// So long after it the windows begin in which all shares are equal; where they never are, as much as `lasts_s`.
-    pub equal_after_s: f64,
-    /// Of the windows from then on until the next change, the share in which all shares are equal, 0..=1; 0 where they never
-    /// are.
-    pub equal_share: f64,
-}
-
-/// What can make shares unequal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ChangeKind {
-    /// Hosts have become busy.
-    Arrival,
-    /// Hosts have ceased to be busy.
-    Departure,
-    /// Both at once.
-    Both,
-    /// The network has changed.
-    Network,
-}
 
 /// Takes the samples of all connections.
 #[derive(Clone, Debug, Default)]

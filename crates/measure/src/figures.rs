@@ -1,62 +1,14 @@
-//! The arithmetic of a result, once for every habitat.
+//! The arithmetic of a result.
 //!
 //! References: jain84 = R. Jain, D. Chiu, W. Hawe, *A quantitative measure of fairness and discrimination for resource
 //! allocation in shared computer systems*, DEC-TR-301, 1984. hyndman96 = R. J. Hyndman, Y. Fan, *Sample quantiles in
 //! statistical packages*, The American Statistician 50(4), 1996.
 
-pub use crate::bounds::{Bounds, Interval, Limits};
-pub use crate::convergence::{ChangeKind, ConvergenceResult, ShareMeter};
-pub use crate::deliveries::{DeliveryMeter, DeliveryResult};
-
+use lasthop_scenario::{Distribution, StateShares};
 use lasthop_units::Bytes;
-use serde::{Deserialize, Serialize};
 
 /// Under this part of its fair share a flow counts as starved.
 const STARVED_SHARE: f64 = 0.05;
-
-/// How a measured quantity is spread; the unit is that of the field that holds it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Distribution {
-    /// The least.
-    pub min: f64,
-    /// The arithmetic mean.
-    pub mean: f64,
-    /// The median.
-    pub p50: f64,
-    /// 95 % are not above it.
-    pub p95: f64,
-    /// 99 % are not above it.
-    pub p99: f64,
-    /// The greatest.
-    pub max: f64,
-}
-
-impl Distribution {
-    /// Of these samples, in any order; `None` without samples. Not-a-number is not counted.
-    pub fn of(samples: &[f64]) -> Option<Self> {
-        let mut sorted: Vec<f64> = samples.iter().copied().filter(|sample| !sample.is_nan()).collect();
-        sorted.sort_by(f64::total_cmp);
-        let (min, max) = (*sorted.first()?, *sorted.last()?);
-        let mean = sorted.iter().sum::<f64>() / sorted.len() as f64;
-        let at = |quantile| quantile_of_sorted(&sorted, quantile);
-        Some(Self { min, mean, p50: at(0.50), p95: at(0.95), p99: at(0.99), max })
-    }
-}
-
-/// How much of its time a connection is in each congestion-avoidance state: they add up to 1, or are 0 where it never opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct StateShares {
-    /// Nothing is amiss.
-    pub open: f64,
-    /// Something arrived out of order, or was lost.
-    pub disorder: f64,
-    /// The window is being reduced for another reason than loss.
-    pub cwr: f64,
-    /// Fast recovery.
-    pub recovery: f64,
-    /// Recovery from a timeout.
-    pub loss: f64,
-}
 
 /// The figures of one connection that follow from its samples.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -96,7 +48,7 @@ impl FlowMeter {
 
     /// Their distribution; `None` where none was measured.
     pub fn rtt_ms(&self) -> Option<Distribution> {
-        Distribution::of(&self.rtts_ms)
+        distribution(&self.rtts_ms)
     }
 
     /// The mean window in segments; `None` without samples.
@@ -111,6 +63,15 @@ impl FlowMeter {
             self.states.map(|samples| f64::from(samples) / f64::from(all.max(1)));
         StateShares { open, disorder, cwr, recovery, loss }
     }
+}
+
+/// How these samples, in any order, are spread; `None` without samples. Not-a-number is not counted.
+pub fn distribution(samples: &[f64]) -> Option<Distribution> {
+    let mut sorted: Vec<f64> = samples.iter().copied().filter(|sample| !sample.is_nan()).collect();
+    sorted.sort_by(f64::total_cmp);
+    let (min, max) = (*sorted.first()?, *sorted.last()?);
+    let at = |quantile| quantile_of_sorted(&sorted, quantile);
+    Some(Distribution { min, mean: mean(&sorted)?, p50: at(0.50), p95: at(0.95), p99: at(0.99), max })
 }
 
 /// The `quantile` (0..=1) of the samples, by linear interpolation between the two nearest (type 7 of hyndman96, which
@@ -211,11 +172,11 @@ mod tests {
     #[test]
     fn quantiles_lie_between_the_two_nearest_samples() {
         // Places 0, 1, 2, 3; the median at 1.5, p95 at 2.85: 30 + 0.85·(40−30).
-        let spread = Distribution::of(&[40.0, 10.0, 30.0, 20.0]).expect("a distribution");
+        let spread = distribution(&[40.0, 10.0, 30.0, 20.0]).expect("a distribution");
         assert!(close(spread.min, 10.0) && close(spread.max, 40.0) && close(spread.mean, 25.0));
         assert!(close(spread.p50, 25.0) && close(spread.p95, 38.5) && close(spread.p99, 39.7));
         assert_eq!(quantile(&[7.0], 0.95), Some(7.0));
-        assert_eq!(Distribution::of(&[]), None);
-        assert_eq!(Distribution::of(&[f64::NAN]), None);
+        assert_eq!(distribution(&[]), None);
+        assert_eq!(distribution(&[f64::NAN]), None);
     }
 }

@@ -1,5 +1,6 @@
 //! Which limits were in force on which connection when.
 
+use lasthop_laws::bound::Bound;
 use lasthop_units::{Rate, Span, Time};
 
 /// The limits that one tick of an agent put on one connection.
@@ -15,6 +16,19 @@ pub struct Interval {
     pub max_segments: Option<u32>,
     /// The limit of the pacing rate, if there is one.
     pub max_pacing_rate: Option<Rate>,
+}
+
+impl Interval {
+    /// What an agent has set; what `bound.h` takes for no limit is none.
+    pub fn new(from: Time, until: Time, bound: Option<Bound>) -> Self {
+        Self {
+            from,
+            until,
+            min_segments: bound.map(|bound| bound.min_segments).filter(|segments| *segments > 1),
+            max_segments: bound.map(|bound| bound.max_segments).filter(|segments| *segments > 0),
+            max_pacing_rate: bound.map(|bound| bound.max_pacing_rate).filter(|rate| *rate > Rate::ZERO),
+        }
+    }
 }
 
 /// The limits in force at one moment; `None`: there is none.

@@ -7,9 +7,9 @@
 //! What is on its way at the end and has not waited as long as the fastest delivery of its connection is not late. It
 //! counts as neither.
 
-use crate::measure::Distribution;
+use crate::figures::distribution;
+use lasthop_scenario::DeliveryResult;
 use lasthop_units::{Span, Time};
-use serde::{Deserialize, Serialize};
 
 /// The messages or transfers of one connection, without those that were read before the end of the warm-up.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,7 +30,7 @@ impl DeliveryMeter {
     }
 
     /// Whether all that was written has been read.
-    pub(crate) fn is_all_read(&self) -> bool {
+    pub fn is_all_read(&self) -> bool {
         self.unread_since.is_empty()
     }
 
@@ -42,28 +42,14 @@ impl DeliveryMeter {
     }
 }
 
-/// What became of the messages, or of the transfers, of one connection or of several. The field names are keys of
-/// `result.json`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct DeliveryResult {
-    /// Read to their end after the warm-up.
-    pub delivered: u64,
-    /// Never read to their end.
-    pub undelivered: u64,
-    /// From writing one to reading its last byte, in ms; of an undelivered one to the end of the run. `None` without any.
-    pub took_ms: Option<Distribution>,
-}
-
-impl DeliveryResult {
-    /// Of these connections, in a run that lasts until `end`.
-    pub fn of<'a>(meters: impl IntoIterator<Item = &'a DeliveryMeter>, end: Time) -> Self {
-        let (mut delivered, mut samples) = (0, Vec::new());
-        for meter in meters {
-            delivered += meter.took_ms.len() as u64;
-            samples.extend(meter.took_ms.iter().copied().chain(meter.ages_ms(end)));
-        }
-        Self { delivered, undelivered: samples.len() as u64 - delivered, took_ms: Distribution::of(&samples) }
+/// What became of the messages or transfers of these connections, in a run that lasts until `end`.
+pub fn delivered<'a>(meters: impl IntoIterator<Item = &'a DeliveryMeter>, end: Time) -> DeliveryResult {
+    let (mut delivered, mut samples) = (0, Vec::new());
+    for meter in meters {
+        delivered += meter.took_ms.len() as u64;
+        samples.extend(meter.took_ms.iter().copied().chain(meter.ages_ms(end)));
     }
+    DeliveryResult { delivered, undelivered: samples.len() as u64 - delivered, took_ms: distribution(&samples) }
 }
 
 #[cfg(test)]
@@ -82,7 +68,7 @@ mod tests {
         meter.on_delivered(Span::from_secs(2));
         meter.on_undelivered(secs(20));
         meter.on_undelivered(secs(56));
-        let result = DeliveryResult::of([&meter], END);
+        let result = delivered([&meter], END);
         assert_eq!((result.delivered, result.undelivered), (1, 2));
         // 2 s; 60 - 20 and 60 - 56 s.
         let took = result.took_ms.expect("three samples");
@@ -94,7 +80,7 @@ mod tests {
     fn where_nothing_was_read_there_is_still_a_number() {
         let mut meter = DeliveryMeter::default();
         meter.on_undelivered(secs(50));
-        let result = DeliveryResult::of([&meter], END);
+        let result = delivered([&meter], END);
         assert_eq!((result.delivered, result.undelivered), (0, 1));
         assert_eq!(result.took_ms.map(|took| took.mean), Some(10_000.0));
     }
@@ -104,7 +90,7 @@ mod tests {
         let mut meter = DeliveryMeter::default();
         meter.on_delivered(Span::from_secs(3));
         meter.on_undelivered(secs(58));
-        let result = DeliveryResult::of([&meter], END);
+        let result = delivered([&meter], END);
         assert_eq!((result.delivered, result.undelivered), (1, 0));
         assert_eq!(result.took_ms.map(|took| took.min), Some(3_000.0));
     }
@@ -114,8 +100,8 @@ mod tests {
         let (mut one, mut other) = (DeliveryMeter::default(), DeliveryMeter::default());
         one.on_delivered(Span::from_secs(1));
         other.on_delivered(Span::from_secs(3));
-        let result = DeliveryResult::of([&one, &other], END);
+        let result = delivered([&one, &other], END);
         assert_eq!((result.delivered, result.took_ms.map(|took| took.mean)), (2, Some(2_000.0)));
-        assert_eq!(DeliveryResult::of([], END), DeliveryResult::default());
+        assert_eq!(delivered([], END), DeliveryResult::default());
     }
 }
