@@ -8,8 +8,8 @@ use crate::traffic;
 use lasthop_laws::Applied;
 use lasthop_measure::{Counted, Finished, Measurement, RealTime, Seen};
 use lasthop_scenario::{
-    AgentMode, Build, Direction, FlowSpec, HostPolicyResult, HostSpec, LastLinkResult, Lateness, RunResult, Scenario,
-    Series,
+    AgentMode, Build, Direction, FlowSpec, HostPolicyResult, HostSpec, InvalidKind, LastLinkResult, Lateness,
+    RunResult, Scenario, Series,
 };
 use lasthop_units::Time;
 use std::time::Duration;
@@ -20,12 +20,6 @@ const LATE_P99_US: u64 = 1_000;
 /// A run with one delivery later than this is not valid: the kernel's shortest retransmission timeout (TCP_RTO_MIN), so
 /// that the delay alone could have made a sender time out.
 const LATE_MAX_US: u64 = 200_000;
-
-/// Whether this reason why a run is not valid is that the machine was busy with something else, so that running it again may
-/// help.
-pub fn is_lateness(invalid_reason: &str) -> bool {
-    [" late,", " late:", " too late"].iter().any(|words| invalid_reason.contains(words))
-}
 
 /// So many flows that failed are told one by one.
 const TOLD_FLOWS: usize = 3;
@@ -165,42 +159,56 @@ impl Measured<'_> {
         notes
     }
 
-    fn invalid_reasons(&self) -> Vec<String> {
+    fn invalid_reasons(&self) -> Vec<(InvalidKind, String)> {
+        use InvalidKind::{Failed, Late};
         let mut reasons = Vec::new();
         let (p99_us, max_us) = (self.medium.lateness.permille_us(990), self.medium.lateness.max_us());
         if p99_us > LATE_P99_US {
-            reasons.push(format!("99 % of the deliveries were up to {p99_us} us late, more than {LATE_P99_US} us"));
+            reasons.push((
+                Late,
+                format!("99 % of the deliveries were up to {p99_us} us late, more than {LATE_P99_US} us"),
+            ));
         }
         if max_us > LATE_MAX_US {
-            reasons.push(format!("one delivery was {max_us} us late, more than the shortest timeout of TCP"));
+            reasons.push((Late, format!("one delivery was {max_us} us late, more than the shortest timeout of TCP")));
         }
         let traffic_us = self.traffic.late.as_micros();
         if traffic_us > LATE_MAX_US {
-            reasons.push(format!("the applications were {traffic_us} us late, more than the shortest timeout of TCP"));
+            reasons.push((
+                Late,
+                format!("the applications were {traffic_us} us late, more than the shortest timeout of TCP"),
+            ));
         }
         let failed = self.flows().zip(&self.traffic.flows).filter_map(|((_, flow), report)| {
-            report.failed.as_ref().map(|failed| format!("flow {} of host {}: {failed}", flow.id, flow.host))
+            report.failed.as_ref().map(|failed| (Failed, format!("flow {} of host {}: {failed}", flow.id, flow.host)))
         });
-        let failed: Vec<String> = failed.collect();
+        let failed: Vec<_> = failed.collect();
         reasons.extend(failed.iter().take(TOLD_FLOWS).cloned());
         if failed.len() > TOLD_FLOWS {
-            reasons.push(format!("and {} more of {} flows", failed.len() - TOLD_FLOWS, self.traffic.flows.len()));
+            reasons.push((
+                Failed,
+                format!("and {} more of {} flows", failed.len() - TOLD_FLOWS, self.traffic.flows.len()),
+            ));
         }
         for agent in &self.agents {
             if let Some(failed) = &agent.failed {
-                reasons.push(format!("the agent of host {}: {failed}", agent.host));
+                reasons.push((Failed, format!("the agent of host {}: {failed}", agent.host)));
             }
             let decides = self.deciding_agents().any(|deciding| deciding.host == agent.host);
             if decides && agent.late > AgentReport::late_most() {
                 let late_ms = agent.late.as_millis();
-                reasons.push(format!("the agent of host {} was {late_ms} ms late: its bounds had lapsed", agent.host));
+                reasons.push((
+                    Late,
+                    format!("the agent of host {} was {late_ms} ms late: its bounds had lapsed", agent.host),
+                ));
             }
         }
         if self.device_drops.unread > 0 {
-            reasons.push(format!("devices dropped {} packets that were read too late", self.device_drops.unread));
+            reasons
+                .push((Late, format!("devices dropped {} packets that were read too late", self.device_drops.unread)));
         }
         if self.medium.refused > 0 {
-            reasons.push(format!("{} packets were refused by a host's kernel", self.medium.refused));
+            reasons.push((Failed, format!("{} packets were refused by a host's kernel", self.medium.refused)));
         }
         reasons
     }

@@ -14,9 +14,11 @@ use lasthop_network::{Place, Statistics};
 use lasthop_policy::PolicyName;
 use lasthop_scenario::{
     AccessResult, AgentMode, Build, FlowResult, FlowSample, FlowSpec, HostPolicyResult, HostSpec, HostsKind,
-    LastLinkResult, Lateness, QueueSample, RunResult, SCHEMA_VERSION, Scenario, Series, TrafficKind, place_name,
+    InvalidKind, LastLinkResult, Lateness, QueueSample, RunResult, SCHEMA_VERSION, Scenario, Series, TrafficKind,
+    place_name,
 };
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// A connection counts for fairness if it had something to send for this part of the time measured: starts that are drawn from
@@ -114,7 +116,7 @@ pub struct RealTime {
     /// What this machine took by itself of its hosts' turnaround; `None` where no host was seen to answer.
     pub machine_turnaround: Option<Lateness>,
     /// What could have changed the result; empty: the run is valid.
-    pub invalid_reasons: Vec<String>,
+    pub invalid_reasons: Vec<(InvalidKind, String)>,
     /// How long the run took.
     pub wall: Duration,
 }
@@ -248,6 +250,7 @@ impl<'a> Measurement<'a> {
             machine_turnaround_us: None,
             valid: true,
             invalid_reasons: Vec::new(),
+            invalid_kinds: BTreeSet::new(),
             notes: finished.notes,
         };
         if let Some(real_time) = finished.real_time {
@@ -255,7 +258,7 @@ impl<'a> Measurement<'a> {
             result.lateness_us = Some(real_time.lateness);
             result.machine_turnaround_us = real_time.machine_turnaround;
             result.valid = real_time.invalid_reasons.is_empty();
-            result.invalid_reasons = real_time.invalid_reasons;
+            (result.invalid_kinds, result.invalid_reasons) = real_time.invalid_reasons.into_iter().unzip();
             result.took(real_time.wall);
         }
         let rtts: Vec<f64> = self.flows.iter().flat_map(|flow| flow.meter.rtts_ms().iter().copied()).collect();

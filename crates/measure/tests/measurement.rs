@@ -4,7 +4,7 @@
 mod sample;
 
 use lasthop_measure::{Counted, DeliveryMeter, Finished, Measurement, RealTime};
-use lasthop_scenario::{Build, HostsKind, Lateness, RunResult, Scenario};
+use lasthop_scenario::{Build, HostsKind, InvalidKind, Lateness, RunResult, Scenario};
 use lasthop_units::{Bytes, Span, Time};
 use sample::statistics;
 use std::time::Duration;
@@ -39,12 +39,12 @@ fn run(flows: &[(&str, f64, DeliveryMeter)], real_time: Option<RealTime>) -> Run
     measurement.into_outcome(finished).0
 }
 
-fn real_time(invalid_reasons: &[&str]) -> RealTime {
+fn real_time(invalid_reasons: &[(InvalidKind, &str)]) -> RealTime {
     RealTime {
         kernel_release: Some("6.12.0".into()),
         lateness: Lateness { p50: 60.0, p99: 250.0, max: 900.0 },
         machine_turnaround: None,
-        invalid_reasons: invalid_reasons.iter().map(|reason| (*reason).to_owned()).collect(),
+        invalid_reasons: invalid_reasons.iter().map(|(kind, reason)| (*kind, (*reason).to_owned())).collect(),
         wall: Duration::from_secs(40),
     }
 }
@@ -133,8 +133,10 @@ fn messages_and_transfers_are_told_apart_and_of_each_connection() {
 fn real_time_makes_kernel_hosts_and_can_make_a_run_invalid() {
     let simulated = run(&[("", 1.0, nothing())], None);
     assert_eq!((simulated.hosts_kind, simulated.valid, simulated.lateness_us), (HostsKind::Simulated, true, None));
-    let kernel = run(&[("", 1.0, nothing())], Some(real_time(&["late"])));
-    assert_eq!((kernel.hosts_kind, kernel.valid), (HostsKind::Kernel, false));
+    let kernel = run(&[("", 1.0, nothing())], Some(real_time(&[(InvalidKind::Late, "late")])));
+    assert_eq!((kernel.hosts_kind, kernel.valid, kernel.is_only_late()), (HostsKind::Kernel, false, true));
+    let both = [(InvalidKind::Late, "late"), (InvalidKind::Failed, "gone")];
+    assert!(!run(&[("", 1.0, nothing())], Some(real_time(&both))).is_only_late());
     assert_eq!((kernel.kernel_release.as_deref(), kernel.simulated_s_per_wall_s), (Some("6.12.0"), 0.5));
     // Those of the network's queues, and the device's.
     assert_eq!(kernel.access.uplink_drops, 1 + 7);

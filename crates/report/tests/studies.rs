@@ -99,7 +99,7 @@ fn of(text: &str, seeds: u64) -> StudyResult {
     };
     let runs: Vec<RunResult> = study.plan(seeds).expect("a plan").iter().map(run).collect();
     let build = Build { version: "0.1.0".into(), commit: Some("7b32f07a1c2d".into()), dirty: false };
-    StudyResult::new(&study, HostsKind::Simulated, build, &runs)
+    StudyResult::new(&study, HostsKind::Simulated, build, &runs.into())
 }
 
 struct Folder {

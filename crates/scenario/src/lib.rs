@@ -38,8 +38,8 @@ pub use memory::MemoryEstimate;
 pub use overrides::{Case, Override, Vary};
 pub use result::{
     AccessResult, Build, ChangeKind, ConvergenceResult, DeliveryResult, Distribution, FlowResult, HostPolicyResult,
-    HostsKind, LastLinkResult, Lateness, LinkResult, NO_PEERS_OVER_LINKS, PoliciesResult, RunResult, SCHEMA_VERSION,
-    StateShares, StationResult,
+    HostsKind, InvalidKind, LastLinkResult, Lateness, LinkResult, NO_PEERS_OVER_LINKS, PoliciesResult, RunResult,
+    SCHEMA_VERSION, StateShares, StationResult,
 };
 pub use result_file::{ResultFile, is_zero};
 pub use scenario::{AgentMode, Era, HostBlock, HostKind, HostSpec, MAX_FLOWS, MAX_HOSTS, Scenario};

@@ -3,7 +3,7 @@
 use crate::result_file::{ResultFile, is_zero};
 use crate::traffic::Direction;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The format of `result.json` and `comparison.json`; a file of another version is refused.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -81,6 +81,9 @@ pub struct RunResult {
     /// Why it is not valid, in words; empty when it is.
     #[serde(default)]
     pub invalid_reasons: Vec<String>,
+    /// What kinds of reasons these are; left out where there is none.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub invalid_kinds: BTreeSet<InvalidKind>,
     /// What else a reader should know, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -363,6 +366,16 @@ pub enum ChangeKind {
     Network,
 }
 
+/// What made a run not valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum InvalidKind {
+    /// The machine was busy with something else, so that running it again may help.
+    Late,
+    /// Something failed.
+    Failed,
+}
+
 /// How late packets reached the kernel hosts, or how long these took to answer, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lateness {
@@ -380,6 +393,11 @@ impl RunResult {
     /// What the scenario shows, in one line.
     pub fn name(&self) -> &str {
         self.scenario["name"].as_str().unwrap_or("unnamed")
+    }
+
+    /// Whether it is not valid for no other reason than that the machine was busy.
+    pub fn is_only_late(&self) -> bool {
+        !self.valid && self.invalid_kinds == BTreeSet::from([InvalidKind::Late])
     }
 
     /// Sets the fields that follow from how long the run took on the wall clock.

@@ -12,9 +12,13 @@
 //!
 //! Expressions are those of MiniJinja (numbers, `+ - * / **`, calls with named arguments); no file, no loop.
 //!
-//! *What it leaves out*: running. Values at a moment of a run: claims are about whole runs.
+//! - [`Study::run_at_once`] and [`run_in_turn`]: the runs themselves, given what runs a scenario.
+//!
+//! *What it leaves out*: habitats, which the caller brings. Values at a moment of a run: claims are about whole runs.
+#![forbid(unsafe_code)]
 
 pub mod keys;
+pub mod parallel;
 
 mod check;
 mod expression;
@@ -22,6 +26,7 @@ mod measure;
 mod plan;
 mod reading;
 mod result;
+mod run;
 mod search;
 mod space;
 mod statistics;
@@ -33,6 +38,7 @@ pub use result::{
     AxisResult, CellResult, ClaimResult, ConditionResult, FigureResult, LineResult, MarkResult, MeasureResult,
     PanelResult, PointResult, StudyResult, Verdict,
 };
+pub use run::{AtOnce, Outcome, RunError, RunOne, run_in_turn, until_not_late};
 pub use search::{Found, Hunt, Tried};
 pub use space::{Coordinate, Level};
 pub use statistics::Interval;

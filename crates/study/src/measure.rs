@@ -518,6 +518,7 @@ fn whole_result() -> RunResult {
         machine_turnaround_us: Some(Lateness { p50: 1.0, p99: 1.0, max: 1.0 }),
         valid: true,
         invalid_reasons: Vec::new(),
+        invalid_kinds: Default::default(),
         notes: Vec::new(),
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::expression::{self, Figures, Scope, reference_at};
 use crate::measure::{Measure, WholeRun};
+use crate::run::Outcome;
 use crate::search::Found;
 use crate::space::{Coordinate, Level, Selection, Space, Words, fixed, joined, titled};
 use crate::statistics::Interval;
@@ -246,39 +247,19 @@ impl Verdict {
 impl ResultFile for StudyResult {}
 
 impl StudyResult {
-    /// Of a study and the results of its runs, in the order of [`Study::plan`].
+    /// Of a study and what its runs came to.
     ///
     /// # Panics
     /// If there are not as many results as points times seeds, or none at all; if the study's scenario cannot be read,
     /// which its plan would have told.
-    pub fn new(study: &Study, hosts_kind: HostsKind, build: Build, runs: &[RunResult]) -> Self {
-        Self::with_searches(study, hosts_kind, build, runs, &BTreeMap::new())
-    }
-
-    /// The same of a study with cases that are found by search: what was found at each of their points, whose runs are those
-    /// with the value that was found.
-    ///
-    /// # Panics
-    /// As [`StudyResult::new`].
-    pub fn with_searches(
-        study: &Study,
-        hosts_kind: HostsKind,
-        build: Build,
-        runs: &[RunResult],
-        searches: &BTreeMap<usize, Found>,
-    ) -> Self {
+    pub fn new(study: &Study, hosts_kind: HostsKind, build: Build, outcome: &Outcome) -> Self {
+        let Outcome { runs, searches, repeated_runs } = outcome;
         let points = study.points();
         assert!(!runs.is_empty() && runs.len().is_multiple_of(points), "{} results for {points} points", runs.len());
         let of_point: Vec<&[RunResult]> = runs.chunks(runs.len() / points).collect();
         let measured = Arc::new(Measured::of(study.measures(), &of_point, searches));
         let claims: Vec<ClaimResult> =
             study.claims.iter().flat_map(|claim| judge_all(study, claim, &measured)).collect();
-        let failed = |claim: &ClaimResult| match claim.verdict {
-            Verdict::Holds => false,
-            Verdict::DoesNotHold => claim.required,
-            // What nobody could judge has not passed.
-            Verdict::CannotBeJudged => true,
-        };
         let point = |(point, _): (usize, &&[RunResult])| PointResult {
             at: study.space.coordinates(point),
             search: searches.get(&point).cloned(),
@@ -305,11 +286,11 @@ impl StudyResult {
             axes: study.space.dimensions.iter().map(axis).collect(),
             points: of_point.iter().enumerate().map(point).collect(),
             figures: study.figures.iter().map(|figure| drawn(study, figure, &measured)).collect(),
-            passed: !claims.iter().any(failed),
+            passed: !claims.iter().any(ClaimResult::fails),
             claims,
             valid: runs.iter().all(|run| run.valid),
             invalid_reasons: invalid_reasons(study, &of_point),
-            repeated_runs: 0,
+            repeated_runs: *repeated_runs,
             simulated_s: runs.iter().map(|run| run.duration_s).sum(),
             run_wall_s: runs.iter().map(|run| run.wall_s).sum(),
         }
@@ -317,6 +298,15 @@ impl StudyResult {
 }
 
 impl ClaimResult {
+    /// Whether the study has not passed because of it: it could not be judged, or is required and does not hold.
+    pub fn fails(&self) -> bool {
+        match self.verdict {
+            Verdict::Holds => false,
+            Verdict::DoesNotHold => self.required,
+            Verdict::CannotBeJudged => true,
+        }
+    }
+
     /// Where it was judged, in words.
     pub fn place(&self) -> String {
         joined(&self.at)

@@ -3,8 +3,9 @@
 #[path = "../../scenario/tests/sample/mod.rs"]
 mod sample;
 
-use lasthop_scenario::{Build, HostsKind, ResultFile as _, RunResult};
-use lasthop_study::{Found, Interval, Level, Study, StudyResult, Tried, Verdict};
+use lasthop_scenario::{Build, HostsKind, InvalidKind, ResultFile as _, RunResult};
+use lasthop_study::{Found, Interval, Level, Outcome, Study, StudyResult, Tried, Verdict, until_not_late};
+use std::collections::BTreeSet;
 
 const STUDY: &str = r#"
 title = "Total over n"
@@ -111,7 +112,7 @@ fn results(study: &Study, seeds: u64) -> Vec<RunResult> {
 
 fn result_of(text: &str, seeds: u64) -> StudyResult {
     let study = study(text);
-    StudyResult::new(&study, HostsKind::Simulated, Build::default(), &results(&study, seeds))
+    StudyResult::new(&study, HostsKind::Simulated, Build::default(), &results(&study, seeds).into())
 }
 
 fn close(a: f64, b: f64) -> bool {
@@ -235,7 +236,7 @@ fn a_measure_without_a_value_is_never_a_claim_that_holds() {
     let mut runs = results(&study, 3);
     // Of the last point, one seed had nobody who got anything.
     runs.last_mut().expect("a run").jain_index = None;
-    let result = StudyResult::new(&study, HostsKind::Simulated, Build::default(), &runs);
+    let result = StudyResult::new(&study, HostsKind::Simulated, Build::default(), &runs.clone().into());
     let claim = &result.claims[3];
     assert_eq!((claim.verdict, claim.ours, claim.clear), (Verdict::CannotBeJudged, None, false));
     let problem = claim.problem.as_deref().expect("why");
@@ -252,7 +253,7 @@ fn equal_runs_make_an_interval_without_width() {
     let study = study(STUDY);
     let mut runs = results(&study, 3);
     runs.iter_mut().for_each(|run| run.utilization = 0.5);
-    let result = StudyResult::new(&study, HostsKind::Simulated, Build::default(), &runs);
+    let result = StudyResult::new(&study, HostsKind::Simulated, Build::default(), &runs.clone().into());
     let starved = &result.points[0].measures[0];
     assert_eq!((starved.mean, starved.ci95), (Some(0.0), Some(Interval { low: 0.0, high: 0.0 })));
 }
@@ -263,7 +264,7 @@ fn a_run_that_is_not_valid_is_told_with_its_point_and_seed() {
     let mut runs = results(&study, 3);
     runs[4].valid = false;
     runs[4].invalid_reasons = vec!["late".into()];
-    let result = StudyResult::new(&study, HostsKind::Kernel, Build::default(), &runs);
+    let result = StudyResult::new(&study, HostsKind::Kernel, Build::default(), &runs.clone().into());
     assert!(!result.valid);
     assert_eq!(result.invalid_reasons, ["fixed, delay=4, n=2, seed 2: late"]);
 }
@@ -319,7 +320,7 @@ fn a_cell_without_a_number_does_not_meet_its_condition() {
     let study = study(&text);
     let mut runs = results(&study, 3);
     runs[0].jain_index = None;
-    let result = StudyResult::new(&study, HostsKind::Simulated, Build::default(), &runs);
+    let result = StudyResult::new(&study, HostsKind::Simulated, Build::default(), &runs.clone().into());
     let claim = result.claims.last().expect("a claim");
     assert_eq!((claim.ours, claim.verdict), (Some(5.0 / 6.0), Verdict::Holds));
     assert_eq!((claim.cells[0].met, claim.cells[0].numbers[0]), (false, None));
@@ -368,7 +369,10 @@ fn a_search_finds_the_best_value_of_each_point_and_its_numbers_are_measures() {
         });
         runs.push(of_bound(&study.candidate(run.point, run.scenario.seed, found.value).expect("a scenario")));
     }
-    let result = StudyResult::with_searches(&study, HostsKind::Simulated, Build::default(), &runs, &searches);
+    let result = {
+        let outcome = Outcome { runs, searches, repeated_runs: 0 };
+        StudyResult::new(&study, HostsKind::Simulated, Build::default(), &outcome)
+    };
     let measured = |place: &str| {
         let point = result.points.iter().find(|point| point.place() == place).expect("the point");
         let mean = |index: usize| point.measures[index].mean;
@@ -439,4 +443,23 @@ fn every_key_of_a_studys_result_is_in_the_guide() {
     for name in names {
         assert!(guide.contains(&format!("`{name}`")), "docs/guide/study.md does not know {name}");
     }
+}
+
+#[test]
+fn a_late_run_is_done_again_and_one_that_is_not_valid_for_another_reason_is_not() {
+    use InvalidKind::{Failed, Late};
+    let tried = |retries: u64, kinds: &[&[InvalidKind]]| {
+        let mut kinds = kinds.iter();
+        let once = || {
+            let invalid_kinds: BTreeSet<_> = kinds.next().expect("no more runs than that").iter().copied().collect();
+            let valid = invalid_kinds.is_empty();
+            Ok::<_, std::convert::Infallible>(Some(RunResult { valid, invalid_kinds, ..sample::run([1.0, 1.0], &[]) }))
+        };
+        let (run, repeats) = until_not_late(retries, |run| run, once, |_| {}).expect("no error").expect("an outcome");
+        (run.valid, repeats)
+    };
+    assert_eq!(tried(2, &[&[Late], &[]]), (true, 1));
+    assert_eq!(tried(2, &[&[Late], &[Late], &[Late]]), (false, 2));
+    assert_eq!(tried(0, &[&[Late]]), (false, 0));
+    assert_eq!(tried(2, &[&[Late, Failed]]), (false, 0));
 }

@@ -245,6 +245,7 @@ fn result(scenario: &Scenario, hosts: &[HostSpec], flows: &[Flow]) -> RunResult 
         machine_turnaround_us: Some(Lateness { p50: 75.0, p99: 310.0, max: 2_100.0 }),
         valid: true,
         invalid_reasons: Vec::new(),
+        invalid_kinds: Default::default(),
         notes: Vec::new(),
     };
     let rtts: Vec<f64> = flows.iter().flat_map(|flow| flow.rtts.iter().copied()).collect();

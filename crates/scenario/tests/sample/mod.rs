@@ -73,6 +73,7 @@ pub(crate) fn run(goodputs: [f64; 2], rtt_samples_ms: &[f64]) -> RunResult {
         machine_turnaround_us: Some(Lateness { p50: 70.0, p99: 300.0, max: 950.0 }),
         valid: true,
         invalid_reasons: Vec::new(),
+        invalid_kinds: Default::default(),
         notes: Vec::new(),
     };
     lasthop_measure::summarise(&mut result, rtt_samples_ms);

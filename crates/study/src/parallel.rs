@@ -7,7 +7,10 @@ use std::thread;
 
 /// Does `work` on every item, on up to `jobs` threads at once, and gives the results in the order of the items. One thread
 /// does its items in their order.
-pub(crate) fn in_order<T: Sync, R: Send>(items: &[T], jobs: NonZero<usize>, work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+///
+/// # Panics
+/// If `work` does.
+pub fn in_order<T: Sync, R: Send>(items: &[T], jobs: NonZero<usize>, work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let results: Mutex<Vec<Option<R>>> = Mutex::new(items.iter().map(|_| None).collect());
     thread::scope(|scope| {
@@ -28,7 +31,7 @@ pub(crate) fn in_order<T: Sync, R: Send>(items: &[T], jobs: NonZero<usize>, work
 }
 
 /// As many as this machine can run at once.
-pub(crate) fn all_cores() -> NonZero<usize> {
+pub fn all_cores() -> NonZero<usize> {
     thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN)
 }
 
