@@ -3,14 +3,14 @@
 use crate::memory::Load;
 use crate::out_folder::{Kind, OutFolder};
 use crate::progress::Progress;
-use crate::real_time::until_not_late;
 use crate::warmup::tell_of_short_warmups;
-use crate::{FAILED, Interrupted, build, parallel, say, stop_on_signals, tell};
+use crate::{FAILED, Interrupted, build, say, stop_on_signals, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use lasthop_scenario::{
-    Case, CaseResult, Comparison, HostsKind, IneffectiveKey, Override, RunResult, Scenario, Series, Vary,
+    Case, HostsKind, IneffectiveKey, InvalidKind, Override, ResultFile as _, RunResult, Scenario, Series, Vary,
 };
+use lasthop_study::{parallel, until_not_late};
 use lasthop_units::Time;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -257,9 +257,10 @@ fn keep_comparison(
     let common = &arguments.common;
     let results = cases.iter().enumerate().map(|(number, case)| {
         let of_case = runs.iter().filter(|(of, ..)| *of == number).map(|(_, result, _)| result.clone());
-        CaseResult::new(case, of_case.collect())
+        lasthop_measure::case(case, of_case.collect())
     });
-    let comparison = Comparison::new(base, common.hosts.hosts_kind(), build(), &arguments.varied, results.collect());
+    let comparison =
+        lasthop_measure::comparison(base, common.hosts.hosts_kind(), build(), &arguments.varied, results.collect());
     let kept = keep(out, |folder| {
         let runs = runs.into_iter().map(|(number, result, series)| (cases[number].label.clone(), result, series));
         lasthop_report::write_comparison(folder, &comparison, &runs.collect::<Vec<_>>())
@@ -315,7 +316,8 @@ fn one_run(
             let traffic = common.traffic.source();
             let once =
                 || lasthop_lab::run(scenario, &lasthop_lab::Options { traffic, build: build(), stop, progress: &at });
-            let done = until_not_late(&scenario.name, common.retries, |(result, _)| result, once);
+            let again = |result: &RunResult| tell_again(&scenario.name, result);
+            let done = until_not_late(common.retries, |(result, _)| result, once, again);
             done.map(|outcome| outcome.map(|(outcome, _)| outcome))
         }
     };
@@ -358,16 +360,18 @@ pub(crate) fn tell_ineffective(keys: &[IneffectiveKey]) {
     keys.iter().for_each(|key| tell(format_args!("note: {key}")));
 }
 
+/// A late run is done again.
+pub(crate) fn tell_again(label: &str, late: &RunResult) {
+    tell(format_args!("{label}: once more, for the machine was busy: {}", late.invalid_reasons.join("; ")));
+}
+
 /// Exit code 1 needs a word of why, also where standard output has only JSON.
 fn tell_why_not_valid<'a>(runs: impl IntoIterator<Item = &'a RunResult>) {
-    let reasons: Vec<&String> = runs.into_iter().flat_map(|run| &run.invalid_reasons).collect();
-    if reasons.is_empty() {
-        return;
-    }
-    for reason in &reasons {
+    let runs: Vec<&RunResult> = runs.into_iter().collect();
+    for reason in runs.iter().flat_map(|run| &run.invalid_reasons) {
         tell(format_args!("not valid: {reason}"));
     }
-    if reasons.iter().any(|reason| lasthop_lab::is_lateness(reason)) {
+    if runs.iter().any(|run| run.invalid_kinds.contains(&InvalidKind::Late)) {
         tell(format_args!("the machine was busy with something else: run it again when it is quieter"));
     }
 }

@@ -1,25 +1,21 @@
 //! `lasthop study`: runs what a study asks for, on all cores or in real time, and says which of its claims hold.
 
-mod search;
-
 use crate::memory::Load;
 use crate::out_folder::Kind;
 use crate::progress::Progress;
-use crate::real_time::{MOST_REPEATS, until_not_late};
-use crate::runs::{Habitat, claim, jobs, keep, tell_ineffective};
+use crate::runs::{Habitat, claim, jobs, keep, tell_again, tell_ineffective};
 use crate::warmup::tell_of_short_warmups;
-use crate::{COULD_NOT_RUN, FAILED, Interrupted, build, parallel, say, stop_on_signals, tell};
+use crate::{COULD_NOT_RUN, FAILED, Interrupted, build, say, stop_on_signals, tell};
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use lasthop_scenario::study::{Found, PlannedRun, Study, StudyResult, Verdict};
-use lasthop_scenario::{HostsKind, Override, RunResult, Scenario};
+use lasthop_scenario::{HostsKind, Override, ResultFile as _, RunResult, Scenario};
+use lasthop_study::{AtOnce, Outcome, PlannedRun, RunError, Study, StudyResult, run_in_turn};
 use lasthop_units::Span;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 /// Where studies are, if nothing else is said.
@@ -58,6 +54,8 @@ pub(crate) struct StudyArguments {
     jobs: Option<NonZero<usize>>,
 }
 
+/// How often a late run is done again.
+const MOST_REPEATS: u64 = 2;
 /// So many studies are named to whoever has misspelt one.
 const MOST_MEANT: usize = 3;
 
@@ -125,15 +123,18 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
     let jobs = jobs(hosts, arguments.jobs);
     Load { scenarios, jobs: jobs.get(), hosts, series: false }.check()?;
     let out = claim(arguments.out.as_deref(), Kind::Study, || lasthop_report::study_files(&study))?;
-    let (outcome, repeated_runs) = match hosts {
-        HostsKind::Simulated => (run_at_once(&study, &planned, jobs, runner)?, 0),
-        HostsKind::Kernel => {
-            let (runs, repeated) = run_in_turn(&planned, runner)?;
-            (Outcome { runs, searches: BTreeMap::new() }, repeated)
-        }
+    let outcome = match hosts {
+        HostsKind::Simulated => at_once(&study, &planned, jobs, runner),
+        HostsKind::Kernel => in_turn(&planned, runner),
     };
-    let Outcome { runs, searches } = outcome;
-    let result = StudyResult { repeated_runs, ..StudyResult::with_searches(&study, hosts, build(), &runs, &searches) };
+    let outcome = outcome.map_err(|error| match error {
+        RunError::Interrupted => {
+            Interrupted("a study is judged by all of its runs, so nothing was kept".to_owned()).into()
+        }
+        RunError::Study(error) => error.into(),
+        RunError::Run { place, error } => error.context(place),
+    })?;
+    let result = StudyResult::new(&study, hosts, build(), &outcome);
     let kept = keep(out, |folder| lasthop_report::write_study(folder, &result));
     say(&if arguments.json { result.to_json() } else { lasthop_report::tables::study(&result) })?;
     kept?;
@@ -141,122 +142,46 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
     Ok(if result.passed && result.valid { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
-/// What all runs came to.
-struct Outcome {
-    /// In the order of the plan.
-    runs: Vec<RunResult>,
-    /// By point.
-    searches: BTreeMap<usize, Found>,
-}
-
-/// What one thread does in one go.
-enum Job<'a> {
-    Run(&'a PlannedRun),
-    /// The searches of these points, which try the same scenarios.
-    Search(Vec<usize>),
-}
-
-/// The runs of one job, each with its place in the plan, and what its searches found.
-type Done = (Vec<(usize, RunResult)>, Vec<(usize, Found)>);
-
-/// Every run, in their order, whatever the number of threads.
-fn run_at_once(study: &Study, planned: &[PlannedRun], jobs: NonZero<usize>, runner: &Runner<'_>) -> Result<Outcome> {
-    let seeds = planned.len() / study.points();
-    let families = study.searched_points();
+/// On all cores, with one bar for all of them.
+fn at_once(
+    study: &Study,
+    planned: &[PlannedRun],
+    jobs: NonZero<usize>,
+    runner: &Runner<'_>,
+) -> Result<Outcome, RunError<anyhow::Error>> {
     let progress = Progress::of_many(planned.len());
-    if !families.is_empty() {
-        let points: usize = families.iter().map(Vec::len).sum();
+    let points: usize = study.searched_points().iter().map(Vec::len).sum();
+    if points > 0 {
         tell(format_args!("{points} points are found by search: each takes some twenty runs in the place of one"));
     }
-    // In the order of the plan; a family where its first point stands.
-    let first_of = |point: usize| families.iter().find(|family| family[0] == point).cloned();
-    let work: Vec<(usize, Job<'_>)> = planned
-        .iter()
-        .enumerate()
-        .filter_map(|(place, run)| match (run.searched, place.is_multiple_of(seeds)) {
-            (false, _) => Some((place, Job::Run(run))),
-            (true, true) => first_of(run.point).map(|family| (place, Job::Search(family))),
-            (true, false) => None,
-        })
-        .collect();
-    let failed = AtomicBool::new(false);
-    let outcomes = parallel::in_order(&work, jobs, |(place, job)| -> Result<Option<Done>> {
-        // Runs are begun in their order: whatever stands before the one that failed is finished, so that the failure which
-        // is told is always the first.
-        if runner.stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
-        let run = |scenario: &Scenario| (runner.run)(scenario, HostsKind::Simulated, &Progress::Silent);
-        let outcome = match job {
-            Job::Run(planned) => run(&planned.scenario)
-                .map(|outcome| outcome.map(|result| (vec![(*place, result)], Vec::new())))
-                .with_context(|| self::place(planned)),
-            Job::Search(points) => search::all_of(study, points, &planned[*place..*place + seeds], &run),
-        };
-        failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
-        let runs = if let Job::Search(points) = job { points.len() * seeds } else { 1 };
-        (0..runs).for_each(|_| progress.one_more());
-        outcome
-    });
+    let run = |scenario: &Scenario| (runner.run)(scenario, HostsKind::Simulated, &Progress::Silent);
+    let done = || progress.one_more();
+    let outcome = study.run_at_once(planned, &AtOnce { run: &run, jobs, stop: runner.stop, done: &done });
     progress.finish();
-    let mut runs: Vec<Option<RunResult>> = planned.iter().map(|_| None).collect();
-    let mut searches = BTreeMap::new();
-    for outcome in outcomes {
-        let (done, found) = finished(outcome)?;
-        done.into_iter().for_each(|(place, result)| runs[place] = Some(result));
-        searches.extend(found);
-    }
-    let runs = runs.into_iter().map(|run| run.expect("every point was run")).collect();
-    Ok(Outcome { runs, searches })
+    outcome
 }
 
-/// One after the other, in real time. Runs that were late only are done again; also how often that was.
-fn run_in_turn(planned: &[PlannedRun], runner: &Runner<'_>) -> Result<(Vec<RunResult>, u64)> {
+/// One after the other, in real time, each with a bar of its own.
+fn in_turn(planned: &[PlannedRun], runner: &Runner<'_>) -> Result<Outcome, RunError<anyhow::Error>> {
     let total: Span = planned.iter().map(|planned| planned.scenario.duration).sum();
     let minutes = (total.as_secs_f64() / 60.0).ceil();
     tell(format_args!("{} runs one after the other, in real time: about {minutes} min", planned.len()));
-    let (mut runs, mut repeated) = (Vec::with_capacity(planned.len()), 0);
-    for (number, planned) in (1_usize..).zip(planned) {
-        let label = format!("[{number}/{}] {}", runs.capacity(), place(planned));
-        let once = || {
-            let progress = Progress::of_run(&label, planned.scenario.duration, HostsKind::Kernel);
-            let outcome = (runner.run)(&planned.scenario, HostsKind::Kernel, &progress);
-            progress.finish();
-            outcome
-        };
-        let outcome = until_not_late(&label, MOST_REPEATS, |run| run, once);
-        let (run, repeats) = finished(outcome.with_context(|| place(planned)))?;
-        repeated += repeats;
-        runs.push(run);
-    }
-    Ok((runs, repeated))
-}
-
-fn finished<T>(outcome: Result<Option<T>>) -> Result<T> {
-    let interrupted = || Interrupted("a study is judged by all of its runs, so nothing was kept".to_owned());
-    Ok(outcome?.ok_or_else(interrupted)?)
-}
-
-/// Which run that is, in words.
-fn place(planned: &PlannedRun) -> String {
-    let seed = format!("seed {}", planned.scenario.seed);
-    if planned.label.is_empty() { seed } else { format!("at {}, {seed}", planned.label) }
+    let run = |label: &str, scenario: &Scenario| {
+        let progress = Progress::of_run(label, scenario.duration, HostsKind::Kernel);
+        let outcome = (runner.run)(scenario, HostsKind::Kernel, &progress);
+        progress.finish();
+        outcome
+    };
+    run_in_turn(planned, MOST_REPEATS, run, tell_again)
 }
 
 /// Exit code 1 needs a word of why, also where standard output has only JSON.
 fn tell_what_failed(result: &StudyResult) {
-    for claim in &result.claims {
-        let failed = match claim.verdict {
-            Verdict::Holds => false,
-            Verdict::DoesNotHold => claim.required,
-            Verdict::CannotBeJudged => true,
-        };
-        if failed {
-            let place = claim.place();
-            let place = if place.is_empty() { String::new() } else { format!(" ({place})") };
-            let why = claim.problem.as_ref().map_or(String::new(), |problem| format!(": {problem}"));
-            tell(format_args!("{}{place} {}{why}", claim.id, claim.verdict.as_str()));
-        }
+    for claim in result.claims.iter().filter(|claim| claim.fails()) {
+        let place = claim.place();
+        let place = if place.is_empty() { String::new() } else { format!(" ({place})") };
+        let why = claim.problem.as_ref().map_or(String::new(), |problem| format!(": {problem}"));
+        tell(format_args!("{}{place} {}{why}", claim.id, claim.verdict.as_str()));
     }
     result.invalid_reasons.iter().for_each(|reason| tell(format_args!("not valid: {reason}")));
 }
@@ -366,8 +291,9 @@ impl std::fmt::Display for Listed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lasthop_scenario::InvalidKind;
     use lasthop_scenario::{AccessResult, PoliciesResult, SCHEMA_VERSION};
-    use std::sync::atomic::AtomicU64;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     /// 3 points; the claim is that the total at 3 is a third of that at 1.
     const STUDY: &str = r#"
@@ -450,6 +376,7 @@ required = true
             machine_turnaround_us: None,
             valid: true,
             invalid_reasons: Vec::new(),
+            invalid_kinds: Default::default(),
             notes: Vec::new(),
         }
     }
@@ -661,8 +588,9 @@ conditions = [{ value = 'at("utilization")', at_most = 12 }]
 
     const LATE: &str = "99 % of the deliveries were up to 2310 us late, more than 1000 us";
 
-    fn invalid(scenario: &Scenario, reason: &str) -> RunResult {
-        RunResult { valid: false, invalid_reasons: vec![reason.to_owned()], ..result(scenario) }
+    fn invalid(scenario: &Scenario, kind: InvalidKind, reason: &str) -> RunResult {
+        let (invalid_reasons, invalid_kinds) = (vec![reason.to_owned()], [kind].into());
+        RunResult { valid: false, invalid_reasons, invalid_kinds, ..result(scenario) }
     }
 
     #[test]
@@ -671,7 +599,7 @@ conditions = [{ value = 'at("utilization")', at_most = 12 }]
         // The second of six runs is late, and then the first repetition of it.
         let (code, study) = on_kernel_hosts(&|scenario| {
             let late = [1, 2].contains(&begun.fetch_add(1, Ordering::Relaxed));
-            Ok(Some(if late { invalid(scenario, LATE) } else { result(scenario) }))
+            Ok(Some(if late { invalid(scenario, InvalidKind::Late, LATE) } else { result(scenario) }))
         });
         assert_eq!(code.expect("it runs"), ExitCode::SUCCESS);
         let study = study.expect("a result");
@@ -684,8 +612,10 @@ conditions = [{ value = 'at("utilization")', at_most = 12 }]
         let begun = AtomicU64::new(0);
         let (code, study) = on_kernel_hosts(&|scenario| {
             begun.fetch_add(1, Ordering::Relaxed);
-            let reason = if scenario.seed == 1 { LATE } else { "flow 0 of host 0: the connection ended: EPIPE" };
-            Ok(Some(invalid(scenario, reason)))
+            let ended = "flow 0 of host 0: the connection ended: EPIPE";
+            let (kind, reason) =
+                if scenario.seed == 1 { (InvalidKind::Late, LATE) } else { (InvalidKind::Failed, ended) };
+            Ok(Some(invalid(scenario, kind, reason)))
         });
         assert_eq!(code.expect("it runs"), ExitCode::from(FAILED));
         let study = study.expect("a result");

@@ -2,6 +2,7 @@
 
 mod common;
 
+use lasthop_scenario::ResultFile as _;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs;

@@ -14,12 +14,14 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("network", &["units"]),
     ("tcp", &["laws", "units"]),
     ("scenario", &["laws", "network", "policy", "tcp", "units"]),
-    ("sim", &["laws", "network", "peers", "policy", "scenario", "tcp", "units"]),
-    ("report", &["laws", "scenario", "units"]),
+    ("measure", &["laws", "network", "policy", "scenario", "units"]),
+    ("sim", &["laws", "measure", "network", "peers", "policy", "scenario", "tcp", "units"]),
+    ("study", &["measure", "scenario", "units"]),
+    ("report", &["laws", "measure", "scenario", "study", "units"]),
     ("kernel", &["laws", "units"]),
     ("agent", &["kernel", "lastlink", "laws", "peers", "policy", "units"]),
-    ("lab", &["agent", "kernel", "laws", "network", "policy", "scenario", "units"]),
-    ("cli", &["agent", "kernel", "lab", "laws", "policy", "report", "scenario", "sim", "units"]),
+    ("lab", &["agent", "kernel", "laws", "measure", "network", "policy", "scenario", "units"]),
+    ("cli", &["agent", "kernel", "lab", "laws", "measure", "policy", "report", "scenario", "sim", "study", "units"]),
 ];
 
 /// The rooms without a clock, an environment or files, and what they may use from outside.
@@ -31,6 +33,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("lastlink", &["serde"]),
     ("network", &["rand", "rand_chacha", "sha2", "thiserror"]),
     ("tcp", &["thiserror"]),
+    ("measure", &[]),
     ("sim", &["rand", "rand_chacha", "thiserror"]),
 ];
 

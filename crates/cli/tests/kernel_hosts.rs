@@ -3,8 +3,8 @@
 mod common;
 
 use common::{can_run, lasthop, on_kernel_hosts, only_late, result, say, skip, undisturbed, valid_run};
-use lasthop_scenario::RunResult;
-use lasthop_scenario::study::{StudyResult, Verdict};
+use lasthop_scenario::{ResultFile as _, RunResult};
+use lasthop_study::{StudyResult, Verdict};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};

@@ -98,7 +98,7 @@ fn files_of_the_user_stay_beside_a_result() {
         }
         let result = String::from_utf8_lossy(&found["result.json"]).into_owned();
         assert_eq!(
-            lasthop_scenario::RunResult::from_json(&result).expect("a result").seed,
+            <lasthop_scenario::RunResult as lasthop_scenario::ResultFile>::from_json(&result).expect("a result").seed,
             seed.parse::<u64>().expect("one")
         );
         assert!(found.contains_key("figures/rtt.svg") && found.contains_key("report.html"));

@@ -10,8 +10,8 @@ use crate::traffic::flow_of_port;
 use crate::tun::INTERFACE;
 use anyhow::{Context, Result, bail};
 use lasthop_agent::record::{Beacons, Event, Tick};
+use lasthop_measure::Interval;
 use lasthop_policy::PolicyName;
-use lasthop_scenario::measure::Interval;
 use lasthop_scenario::{AgentMode, HostSpec, Knowledge, Scenario};
 use lasthop_units::{Probability, Rate, Span, Time};
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -316,10 +316,7 @@ impl AgentReport {
                 self.enabled_at = Some(self.enabled_at.map_or(enabled, |earlier| earlier.min(enabled)));
             }
             let until = flow.bound_until_ns.map_or(from, |until_ns| clock.at_monotonic_ns(until_ns));
-            let min_segments = flow.bound.map(|bound| bound.min_segments).filter(|&min| min > 1);
-            let max_segments = flow.bound.map(|bound| bound.max_segments).filter(|&max| max > 0);
-            let max_pacing_rate = flow.bound.map(|bound| bound.max_pacing_rate).filter(|&rate| rate > Rate::ZERO);
-            self.intervals.push((number, Interval { from, until, min_segments, max_segments, max_pacing_rate }));
+            self.intervals.push((number, Interval::new(from, until, flow.bound)));
         }
     }
 }

@@ -50,7 +50,6 @@ use lasthop_scenario::{Build, Era, HostSpec, RunResult, Scenario, Series, Traffi
 use lasthop_units::{Rate, Span, Time};
 use laws::{Laws, LinkSample};
 use measure::Measured;
-pub use measure::is_lateness;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use real_time::{RING_PACKETS, RealTime, Schedule};
 use shaper::{Shaper, Station};

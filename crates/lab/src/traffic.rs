@@ -14,8 +14,8 @@ use crate::real_time::Schedule;
 use crate::tcp_info::TcpInfo;
 use crate::tcp_switches::SocketOptions;
 use anyhow::{Context, Result};
+use lasthop_measure::DeliveryMeter;
 use lasthop_scenario::Direction;
-use lasthop_scenario::measure::DeliveryMeter;
 use lasthop_units::{Bytes, Span, Time};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
@@ -574,7 +574,7 @@ mod tests {
         let secs = |secs| Time::ZERO + Span::from_secs(secs);
         let took = |plan: &FlowPlan, read_at| {
             let meter = delivery(plan, read_at, secs(10));
-            let result = lasthop_scenario::DeliveryResult::of([&meter], secs(30));
+            let result = lasthop_measure::delivered([&meter], secs(30));
             (result.delivered, result.undelivered, result.took_ms.map(|took| took.max))
         };
         assert_eq!(took(&plan, Some(secs(9))), (0, 0, None));

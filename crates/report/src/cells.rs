@@ -1,5 +1,6 @@
 //! What stands in the cells of tables, the same in the terminal and on the page.
 
+use lasthop_measure::mean;
 use lasthop_scenario::{
     CaseResult, CaseSummary, Comparison, DeliverySummary, Direction, Distribution, HostsKind, RunResult, Spread,
 };
@@ -303,7 +304,7 @@ fn count(count: f64) -> String {
 /// So many starved flows, of those that are counted.
 fn starved(case: &CaseResult) -> Cell {
     let busy: Vec<f64> = case.runs.iter().map(|run| busy_flows(run) as f64).collect();
-    let of = Spread::of(&busy).map_or(0.0, |busy| busy.mean);
+    let of = mean(&busy).unwrap_or(0.0);
     number(format!("{} of {}", count(case.summary.starved_flows.mean), count(of)))
 }
 

@@ -25,8 +25,8 @@ mod style;
 pub use error::ReportError;
 
 use figures::Figure;
-use lasthop_scenario::study::{Study, StudyResult};
-use lasthop_scenario::{Comparison, RunResult, Scenario, Series};
+use lasthop_scenario::{Comparison, ResultFile as _, RunResult, Scenario, Series};
+use lasthop_study::{Study, StudyResult};
 use std::path::Path;
 
 /// One run of a comparison, with the label of its case.

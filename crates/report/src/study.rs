@@ -5,7 +5,7 @@ use crate::figures::{self, Figure};
 use crate::html::{self, escape};
 use crate::tables::table;
 use lasthop_scenario::HostsKind;
-use lasthop_scenario::study::{
+use lasthop_study::{
     CellResult, ClaimResult, ConditionResult, FigureResult, Found, Interval, LineResult, PanelResult, PointResult,
     StudyResult, Verdict,
 };

@@ -35,7 +35,7 @@ pub fn comparison(comparison: &Comparison) -> String {
 }
 
 /// A study: the points of its figures, then its claims, each with the paper's number, ours and what became of it.
-pub fn study(result: &lasthop_scenario::study::StudyResult) -> String {
+pub fn study(result: &lasthop_study::StudyResult) -> String {
     crate::study::terminal(result)
 }
 

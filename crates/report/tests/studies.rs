@@ -4,8 +4,8 @@
 
 mod example;
 
-use lasthop_scenario::study::{Found, Study, StudyResult, Verdict};
 use lasthop_scenario::{Build, HostsKind, RunResult};
+use lasthop_study::{Found, Study, StudyResult, Verdict};
 use std::path::{Path, PathBuf};
 
 const STUDY: &str = r#"
@@ -89,7 +89,7 @@ fn base(text: &str) -> Study {
 /// Fixed: 20·n^−0.15; ARF: 20/n. Each seed adds a twentieth more or less.
 fn of(text: &str, seeds: u64) -> StudyResult {
     let study = base(text);
-    let run = |planned: &lasthop_scenario::study::PlannedRun| -> RunResult {
+    let run = |planned: &lasthop_study::PlannedRun| -> RunResult {
         let (mut result, _) = example::run(&planned.scenario);
         let n = result.flows.len() as f64;
         let mean = if planned.label.starts_with("ARF") { 20.0 / n } else { 20.0 * n.powf(-0.15) };
@@ -99,7 +99,7 @@ fn of(text: &str, seeds: u64) -> StudyResult {
     };
     let runs: Vec<RunResult> = study.plan(seeds).expect("a plan").iter().map(run).collect();
     let build = Build { version: "0.1.0".into(), commit: Some("7b32f07a1c2d".into()), dirty: false };
-    StudyResult::new(&study, HostsKind::Simulated, build, &runs)
+    StudyResult::new(&study, HostsKind::Simulated, build, &runs.into())
 }
 
 struct Folder {

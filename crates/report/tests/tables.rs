@@ -55,7 +55,7 @@ fn with_messages() -> lasthop_scenario::Comparison {
     let (mut comparison, _) = example::comparison(&["hosts.0.policy=none,formula"], 2);
     for (index, case) in comparison.cases.iter_mut().enumerate() {
         for run in &mut case.runs {
-            let delay = |ms: f64| lasthop_scenario::Distribution::of(&[ms, 3.0 * ms]);
+            let delay = |ms: f64| lasthop_measure::distribution(&[ms, 3.0 * ms]);
             let messages =
                 lasthop_scenario::DeliveryResult { delivered: 40, undelivered: 2 * index as u64, took_ms: delay(30.0) };
             run.messages = Some(messages);
@@ -64,9 +64,9 @@ fn with_messages() -> lasthop_scenario::Comparison {
             (flow.messages, flow.undelivered, flow.message_ms) = (40, 2 * index as u64, messages.took_ms);
             run.transfers =
                 (index == 0).then(|| lasthop_scenario::DeliveryResult { took_ms: delay(2_000.0), ..messages });
-            run.summarise(&[]);
+            lasthop_measure::summarise(run, &[]);
         }
-        case.summary = lasthop_scenario::CaseSummary::of(&case.runs);
+        case.summary = lasthop_measure::summary(&case.runs);
     }
     comparison
 }

@@ -1,8 +1,9 @@
 //! From the checked keys to the network: the only place where that happens.
 
 use crate::changes::changes;
-use crate::document::{Document, Path};
+use crate::document::Document;
 use crate::error::ScenarioError;
+use crate::key_path::Path;
 use crate::scenario::{HostBlock, ends, float, integer, size, text};
 use crate::wiring::Wiring;
 use lasthop_network::{

@@ -1,8 +1,9 @@
 //! `[[changes]]`: what of the network is different from some moment on.
 
 use crate::build::{milliseconds, probability, rate};
-use crate::document::{Document, Path, nearest};
+use crate::document::Document;
 use crate::error::ScenarioError;
+use crate::key_path::{Path, nearest};
 use crate::scenario::{float, text};
 use crate::wiring::Wiring;
 use lasthop_network::{AccessConfig, Change, Changed, DirectionChange, Topology, Way};

@@ -1,14 +1,13 @@
 //! The results of several runs beside each other: `comparison.json`.
 
-use crate::error::ResultError;
-use crate::measure::{DeliveryResult, mean};
-use crate::result::{Build, HostsKind, RunResult, SCHEMA_VERSION, from_versioned_json, read, to_json};
+use crate::result::{Build, HostsKind, RunResult};
+use crate::result_file::ResultFile;
 use serde::{Deserialize, Serialize};
 
 /// Several runs that differ in what was varied.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// [`SCHEMA_VERSION`].
+    /// [`crate::SCHEMA_VERSION`].
     pub schema_version: u32,
     /// The scenario without what is varied: [`crate::Scenario::to_json`].
     pub scenario: serde_json::Value,
@@ -90,7 +89,7 @@ pub struct CaseSummary {
     pub transfers: Option<DeliverySummary>,
 }
 
-/// What became of messages, or of transfers, over the runs of a case: [`DeliveryResult`].
+/// What became of messages, or of transfers, over the runs of a case: [`crate::DeliveryResult`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeliverySummary {
     /// Read to their end after the warm-up.
@@ -114,117 +113,9 @@ pub struct Spread {
     pub max: f64,
 }
 
-impl Spread {
-    /// Of these figures; `None` without any.
-    pub fn of(figures: &[f64]) -> Option<Self> {
-        Some(Self {
-            mean: mean(figures)?,
-            min: figures.iter().copied().fold(f64::INFINITY, f64::min),
-            max: figures.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-        })
-    }
-}
-
-impl CaseResult {
-    /// A case from its runs.
-    ///
-    /// # Panics
-    /// Without runs.
-    pub fn new(case: &crate::Case, runs: Vec<RunResult>) -> Self {
-        let settings = case.settings.iter().map(|(key, value)| Setting { key: key.clone(), value: value.clone() });
-        Self { label: case.label.clone(), settings: settings.collect(), summary: CaseSummary::of(&runs), runs }
-    }
-}
-
-impl CaseSummary {
-    /// Of these runs.
-    ///
-    /// # Panics
-    /// Without runs.
-    pub fn of(runs: &[RunResult]) -> Self {
-        let some = |figure: &dyn Fn(&RunResult) -> Option<f64>| {
-            let figures: Vec<f64> = runs.iter().filter_map(figure).collect();
-            Spread::of(&figures)
-        };
-        let each =
-            |figure: &dyn Fn(&RunResult) -> f64| some(&|run| Some(figure(run))).expect("a case has at least one run");
-        Self {
-            aggregate_goodput_mbps: each(&|run| run.aggregate_goodput_mbps),
-            fairness_flows: some(&|run| Some(f64::from(run.fairness_flows))),
-            jain_index: some(&|run| run.jain_index),
-            starved_flows: each(&|run| f64::from(run.starved_flows)),
-            rtt_min_ms: some(&|run| run.rtt_ms.map(|rtt| rtt.min)),
-            rtt_mean_ms: some(&|run| run.rtt_ms.map(|rtt| rtt.mean)),
-            rtt_p95_ms: some(&|run| run.rtt_ms.map(|rtt| rtt.p95)),
-            downlink_drops: each(&|run| run.access.downlink_drops as f64),
-            utilization: each(&|run| run.utilization),
-            controlled_share: each(&RunResult::controlled_share),
-            messages: DeliverySummary::of(runs.iter().filter_map(|run| run.messages)),
-            transfers: DeliverySummary::of(runs.iter().filter_map(|run| run.transfers)),
-        }
-    }
-}
-
-impl DeliverySummary {
-    /// Of one result from each run; `None` without any.
-    fn of(runs: impl Iterator<Item = DeliveryResult>) -> Option<Self> {
-        let runs: Vec<DeliveryResult> = runs.collect();
-        let some = |figure: &dyn Fn(&DeliveryResult) -> Option<f64>| {
-            let figures: Vec<f64> = runs.iter().filter_map(figure).collect();
-            Spread::of(&figures)
-        };
-        Some(Self {
-            delivered: some(&|run| Some(run.delivered as f64))?,
-            undelivered: some(&|run| Some(run.undelivered as f64))?,
-            mean_ms: some(&|run| run.took_ms.map(|took| took.mean)),
-            p95_ms: some(&|run| run.took_ms.map(|took| took.p95)),
-        })
-    }
-}
+impl ResultFile for Comparison {}
 
 impl Comparison {
-    /// A comparison of these cases.
-    pub fn new(
-        scenario: &crate::Scenario,
-        hosts_kind: HostsKind,
-        build: Build,
-        varied: &[crate::Vary],
-        cases: Vec<CaseResult>,
-    ) -> Self {
-        let seeds = cases.first().map(|case| case.runs.iter().map(|run| run.seed).collect()).unwrap_or_default();
-        Self {
-            schema_version: SCHEMA_VERSION,
-            scenario: scenario.to_json(),
-            hosts_kind,
-            build,
-            varied: varied.iter().map(|vary| Varied { key: vary.key().to_owned(), values: vary.values() }).collect(),
-            seeds,
-            valid: cases.iter().all(|case| case.runs.iter().all(|run| run.valid)),
-            cases,
-        }
-    }
-
-    /// Reads `comparison.json`.
-    ///
-    /// # Errors
-    /// If it cannot be read, is no comparison, or is one of another schema version.
-    pub fn load(path: &std::path::Path) -> Result<Self, ResultError> {
-        Self::from_json(&read(path)?)
-    }
-
-    /// Reads the text of a `comparison.json`.
-    ///
-    /// # Errors
-    /// As [`Comparison::load`].
-    pub fn from_json(text: &str) -> Result<Self, ResultError> {
-        from_versioned_json(text)
-    }
-
-    /// The text of `comparison.json`.
-    pub fn to_json(&self) -> String {
-        to_json(self)
-    }
-
     /// What the scenario shows, in one line.
     pub fn name(&self) -> &str {
         self.scenario["name"].as_str().unwrap_or("unnamed")

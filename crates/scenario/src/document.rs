@@ -1,11 +1,10 @@
 //! The text of a scenario, read, overridden, checked against the keys and completed with what was left out.
 
 use crate::error::{KeyError, ScenarioError};
+use crate::key_path::{Path, Step, line_of, line_of_key, nearest, shown, type_name};
 use crate::keys::{Kind, Preset, Section};
-use crate::overrides::{Override, Step};
+use crate::overrides::Override;
 use lasthop_laws::LawName;
-use std::fmt::Write as _;
-use toml::de::{DeTable, DeValue};
 use toml::{Table, Value};
 
 /// A checked scenario: every key of it is known, has a value that the format accepts, and those left out are filled in.
@@ -23,40 +22,6 @@ struct Source {
     file: String,
     text: String,
     overrides: Vec<Override>,
-}
-
-/// A dotted key: `hosts[0].flows[0].start_s`.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Path(Vec<Step>);
-
-impl Path {
-    pub(crate) fn key(&self, name: &str) -> Self {
-        self.then(Step::Key(name.to_owned()))
-    }
-
-    pub(crate) fn index(&self, index: usize) -> Self {
-        self.then(Step::Index(index))
-    }
-
-    fn then(&self, step: Step) -> Self {
-        let mut path = self.clone();
-        path.0.push(step);
-        path
-    }
-}
-
-impl std::fmt::Display for Path {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (at, step) in self.0.iter().enumerate() {
-            match step {
-                Step::Key(name) if at == 0 => f.write_str(name)?,
-                Step::Key(name) => write!(f, ".{name}")?,
-                Step::Index(index) => write!(f, "[{index}]")?,
-                Step::All => f.write_str("[*]")?,
-            }
-        }
-        Ok(())
-    }
 }
 
 impl Document {
@@ -153,44 +118,6 @@ impl Override {
             mine => mine == theirs,
         })
     }
-}
-
-/// The line of a key in a TOML text, counted from 1.
-pub(crate) fn line_of_key(text: &str, key: &Path) -> Option<usize> {
-    let root = DeTable::parse(text).ok()?;
-    let mut table = Some(root.get_ref());
-    let mut array = None;
-    let mut at = None;
-    for step in &key.0 {
-        let value = match step {
-            Step::Key(name) => {
-                let (found, value) = table?.iter().find(|(found, _)| found.get_ref() == name)?;
-                at = Some(found.span().start);
-                value
-            }
-            Step::Index(index) => {
-                let value = array.take().and_then(|array: &toml::de::DeArray<'_>| array.get(*index))?;
-                at = Some(value.span().start);
-                value
-            }
-            Step::All => return None,
-        };
-        table = value.get_ref().as_table();
-        array = match value.get_ref() {
-            DeValue::Array(array) => Some(array),
-            _ => None,
-        };
-    }
-    at.map(|at| line_of(text, at))
-}
-
-pub(crate) fn line_of(text: &str, at: usize) -> usize {
-    1 + text.as_bytes()[..at.min(text.len())].iter().filter(|byte| **byte == b'\n').count()
-}
-
-/// The name that the writer may have meant.
-pub(crate) fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
-    crate::spelling::nearest_names(name, names, 1).first().copied()
 }
 
 fn apply(source: &Source, table: &mut Table, change: &Override) -> Result<(), ScenarioError> {
@@ -457,23 +384,4 @@ fn as_number(value: &Value) -> f64 {
         Value::Float(number) => *number,
         _ => f64::NAN,
     }
-}
-
-pub(crate) fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::String(_) => "text",
-        Value::Integer(_) => "a whole number",
-        Value::Float(_) => "a number with a fraction",
-        Value::Boolean(_) => "true or false",
-        Value::Datetime(_) => "a date",
-        Value::Array(_) => "a list",
-        Value::Table(_) => "a table",
-    }
-}
-
-/// A value as the writer would recognise it, cut where it is long.
-pub(crate) fn shown(value: &Value) -> String {
-    let mut text = String::new();
-    let _ = write!(text, "{value}");
-    if text.chars().count() > 60 { text.chars().take(57).chain("...".chars()).collect() } else { text }
 }

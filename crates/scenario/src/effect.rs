@@ -1,6 +1,7 @@
 //! Keys that are set and change nothing: what a user believes to have said, and has not.
 
-use crate::document::{Document, Path};
+use crate::document::Document;
+use crate::key_path::Path;
 use crate::keys::{Key, Of, Section, When};
 use crate::overrides::Override;
 use crate::scenario::Scenario;
@@ -26,7 +27,7 @@ impl fmt::Display for IneffectiveKey {
 }
 
 /// Where overrides are.
-pub(crate) const COMMAND_LINE: &str = "the command line";
+pub const COMMAND_LINE: &str = "the command line";
 
 /// A key that somebody has set.
 #[derive(Clone, Debug)]

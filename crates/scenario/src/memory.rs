@@ -19,13 +19,13 @@ const BASE_BYTES: f64 = 16e6;
 const CONNECTION_BYTES: f64 = 50e3;
 /// A smoothed RTT, and its copies when quantiles are taken.
 const ROUND_TRIP_BYTES: f64 = 3.0 * 8.0;
-/// A sample of [`crate::measure::ShareMeter`]: time, bytes, busy.
+/// A sample of `measure::ShareMeter`: time, bytes, busy.
 const SHARE_BYTES: f64 = 24.0;
 /// A row of all columns of [`crate::FlowSeries`].
 const FLOW_ROW_BYTES: f64 = 170.0;
 /// The same of [`crate::QueueSeries`], with the text of the queue's name.
 const QUEUE_ROW_BYTES: f64 = 70.0;
-/// [`crate::measure::Bounds`], an interval.
+/// `measure::Bounds`, an interval.
 const BOUND_BYTES: f64 = 48.0;
 const MESSAGE_BYTES: f64 = 2.0 * 8.0;
 /// Between two ticks of an agent.

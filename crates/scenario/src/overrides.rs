@@ -1,6 +1,7 @@
 //! `--set key=value` and `--vary key=a,b,c`.
 
 use crate::error::ScenarioError;
+use crate::key_path::{Step, steps};
 use std::fmt;
 use toml::Value;
 
@@ -33,14 +34,6 @@ pub struct Case {
     pub overrides: Vec<Override>,
 }
 
-/// One step of a dotted key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    Key(String),
-    Index(usize),
-    All,
-}
-
 impl Override {
     /// Reads `key=value`. Keys are dotted, with array indices as `hosts.0.policy` or `hosts[0].policy`, and
     /// `hosts.*.policy` for every block.
@@ -71,7 +64,7 @@ impl Override {
     ///
     /// # Errors
     /// If the key has an empty part.
-    pub(crate) fn of(key: &str, value: &Value) -> Result<Self, ScenarioError> {
+    pub fn of(key: &str, value: &Value) -> Result<Self, ScenarioError> {
         let raw = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let change = Self::new(&format!("{key}={raw}"), key, &raw)?;
         Ok(Self { value: value.clone(), ..change })
@@ -100,16 +93,6 @@ impl Override {
 impl fmt::Display for Override {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}={}", self.key(), self.raw)
-    }
-}
-
-impl fmt::Display for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Key(name) => f.write_str(name),
-            Self::Index(index) => write!(f, "{index}"),
-            Self::All => f.write_str("*"),
-        }
     }
 }
 
@@ -187,17 +170,6 @@ fn split(text: &str) -> Result<(&str, &str), ScenarioError> {
         (_, "") => Err(nonsense(text, "there is no value after the `=`; accepted: key=value")),
         parts => Ok(parts),
     }
-}
-
-pub(crate) fn steps(key: &str) -> Vec<Step> {
-    key.replace('[', ".")
-        .replace(']', "")
-        .split('.')
-        .map(|part| match part.trim() {
-            "*" => Step::All,
-            part => part.parse().map_or_else(|_| Step::Key(part.to_owned()), Step::Index),
-        })
-        .collect()
 }
 
 /// A value as TOML, or as text where it is none: `formula`, `802.11g`.

@@ -1,15 +1,9 @@
 //! The result of one run: `result.json`.
 
-use crate::convergence::ConvergenceResult;
-use crate::error::ResultError;
-use crate::measure::{DeliveryResult, Distribution, StateShares};
-use crate::scenario::Scenario;
+use crate::result_file::{ResultFile, is_zero};
 use crate::traffic::Direction;
-use lasthop_network::{AirTime, Cause, Drops, LinkStatistics, Place, StationStatistics, Statistics, Way};
-use lasthop_units::{Rate, Span};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The format of `result.json` and `comparison.json`; a file of another version is refused.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -40,7 +34,7 @@ pub struct RunResult {
     /// Connections that were [`FlowResult::always_busy`]; 0 in files that do not have it, which counted all.
     #[serde(default)]
     pub fairness_flows: u32,
-    /// [`crate::measure::jain_index`] of their goodputs; `None` where none of them got anything, or there is none.
+    /// Jain's index of their goodputs; `None` where none of them got anything, or there is none.
     pub jain_index: Option<f64>,
     /// [`crate::measure::starved_flows`] of their goodputs.
     pub starved_flows: u32,
@@ -87,6 +81,9 @@ pub struct RunResult {
     /// Why it is not valid, in words; empty when it is.
     #[serde(default)]
     pub invalid_reasons: Vec<String>,
+    /// What kinds of reasons these are; left out where there is none.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub invalid_kinds: BTreeSet<InvalidKind>,
     /// What else a reader should know, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -293,6 +290,92 @@ pub struct HostPolicyResult {
     pub bounds_changed: u64,
 }
 
+/// How a measured quantity is spread; the unit is that of the field that holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Distribution {
+    /// The least.
+    pub min: f64,
+    /// The arithmetic mean.
+    pub mean: f64,
+    /// The median.
+    pub p50: f64,
+    /// 95 % are not above it.
+    pub p95: f64,
+    /// 99 % are not above it.
+    pub p99: f64,
+    /// The greatest.
+    pub max: f64,
+}
+
+/// How much of its time a connection is in each congestion-avoidance state: they add up to 1, or are 0 where it never opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StateShares {
+    /// Nothing is amiss.
+    pub open: f64,
+    /// Something arrived out of order, or was lost.
+    pub disorder: f64,
+    /// The window is being reduced for another reason than loss.
+    pub cwr: f64,
+    /// Fast recovery.
+    pub recovery: f64,
+    /// Recovery from a timeout.
+    pub loss: f64,
+}
+
+/// What became of the messages, or of the transfers, of one connection or of several. The field names are keys of
+/// `result.json`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeliveryResult {
+    /// Read to their end after the warm-up.
+    pub delivered: u64,
+    /// Never read to their end.
+    pub undelivered: u64,
+    /// From writing one to reading its last byte, in ms; of an undelivered one to the end of the run. `None` without any.
+    pub took_ms: Option<Distribution>,
+}
+
+/// What followed on one change of who is busy. The field names are keys of `result.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ConvergenceResult {
+    /// When it was.
+    pub at_s: f64,
+    /// What it was.
+    pub kind: ChangeKind,
+    /// So many hosts were busy from then on.
+    pub busy_hosts: u32,
+    /// The next change, or the end of the run, came so much later.
+    pub lasts_s: f64,
+    /// So long after it the windows begin in which all shares are equal; where they never are, as much as `lasts_s`.
+    pub equal_after_s: f64,
+    /// Of the windows from then on until the next change, the share in which all shares are equal, 0..=1; 0 where they never
+    /// are.
+    pub equal_share: f64,
+}
+
+/// What can make shares unequal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChangeKind {
+    /// Hosts have become busy.
+    Arrival,
+    /// Hosts have ceased to be busy.
+    Departure,
+    /// Both at once.
+    Both,
+    /// The network has changed.
+    Network,
+}
+
+/// What made a run not valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum InvalidKind {
+    /// The machine was busy with something else, so that running it again may help.
+    Late,
+    /// Something failed.
+    Failed,
+}
+
 /// How late packets reached the kernel hosts, or how long these took to answer, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lateness {
@@ -304,43 +387,17 @@ pub struct Lateness {
     pub max: f64,
 }
 
+impl ResultFile for RunResult {}
+
 impl RunResult {
-    /// Reads `result.json`.
-    ///
-    /// # Errors
-    /// If it cannot be read, is no result, or is one of another schema version.
-    pub fn load(path: &std::path::Path) -> Result<Self, ResultError> {
-        Self::from_json(&read(path)?)
-    }
-
-    /// Reads the text of a `result.json`.
-    ///
-    /// # Errors
-    /// As [`RunResult::load`].
-    pub fn from_json(text: &str) -> Result<Self, ResultError> {
-        from_versioned_json(text)
-    }
-
-    /// The text of `result.json`.
-    pub fn to_json(&self) -> String {
-        to_json(self)
-    }
-
     /// What the scenario shows, in one line.
     pub fn name(&self) -> &str {
         self.scenario["name"].as_str().unwrap_or("unnamed")
     }
 
-    /// Sets the figures that follow from the connections: aggregate, and of those that were always busy Jain's index and how
-    /// many starved; and from the RTT samples of all connections their distribution.
-    pub fn summarise(&mut self, rtt_samples_ms: &[f64]) {
-        self.aggregate_goodput_mbps = self.flows.iter().map(|flow| flow.goodput_mbps).sum();
-        let busy = self.flows.iter().filter(|flow| flow.always_busy);
-        let goodputs: Vec<f64> = busy.map(|flow| flow.goodput_mbps).collect();
-        self.fairness_flows = u32::try_from(goodputs.len()).unwrap_or(u32::MAX);
-        self.jain_index = crate::measure::jain_index(&goodputs);
-        self.starved_flows = crate::measure::starved_flows(&goodputs);
-        self.rtt_ms = Distribution::of(rtt_samples_ms);
+    /// Whether it is not valid for no other reason than that the machine was busy.
+    pub fn is_only_late(&self) -> bool {
+        !self.valid && self.invalid_kinds == BTreeSet::from([InvalidKind::Late])
     }
 
     /// Sets the fields that follow from how long the run took on the wall clock.
@@ -348,148 +405,8 @@ impl RunResult {
         self.wall_s = wall.as_secs_f64();
         self.simulated_s_per_wall_s = if self.wall_s > 0.0 { self.duration_s / self.wall_s } else { 0.0 };
     }
-
-    /// Mean over the connections of the share of time under an upper limit, 0..=1; 0 without connections.
-    pub fn controlled_share(&self) -> f64 {
-        let shares: Vec<f64> = self.flows.iter().map(|flow| flow.controlled_share).collect();
-        crate::measure::mean(&shares).unwrap_or(0.0)
-    }
-}
-
-impl PoliciesResult {
-    /// The sum of what the agents did.
-    pub fn of(hosts: Vec<HostPolicyResult>) -> Self {
-        Self {
-            beacons_sent: hosts.iter().map(|host| host.beacons_sent).sum(),
-            beacons_heard: hosts.iter().map(|host| host.beacons_heard).sum(),
-            beacons_rejected: hosts.iter().map(|host| host.beacons_rejected).sum(),
-            control_enabled_at_s: hosts.iter().filter_map(|host| host.control_enabled_at_s).min_by(f64::total_cmp),
-            bounds_changed: hosts.iter().map(|host| host.bounds_changed).sum(),
-            hosts,
-        }
-    }
-}
-
-impl AccessResult {
-    /// From what the network counted after the warm-up. Where there is no access point its figures are 0.
-    pub fn of(statistics: &Statistics) -> Self {
-        let dropped = |chosen: &dyn Fn(&Drops) -> bool| {
-            statistics.drops.iter().filter(|drops| chosen(drops)).map(|drops| drops.count).sum()
-        };
-        let queue = statistics.queues.iter().find(|queue| queue.place == Place::AccessPoint);
-        let station = |station: &StationStatistics| StationResult {
-            host: station.node.0,
-            up_phy_rate_mbps: station.up.mean_phy_rate.as_mbps(),
-            down_phy_rate_mbps: station.down.mean_phy_rate.as_mbps(),
-            up_retries: station.up.retries,
-            down_retries: station.down.retries,
-        };
-        Self {
-            downlink_drops: dropped(&|drops| {
-                matches!((drops.place, drops.cause), (Place::AccessPoint, Cause::QueueFull | Cause::CoDel))
-            }),
-            downlink_queue_mean: queue.map_or(0.0, |queue| queue.mean_packets),
-            downlink_queue_p95: queue.map_or(0.0, |queue| queue.p95_packets as f64),
-            downlink_queue_max: queue.map_or(0, |queue| queue.max_packets as u64),
-            uplink_drops: dropped(&|drops| matches!((drops.place, drops.cause), (Place::Host(_), Cause::QueueFull))),
-            retry_drops: dropped(&|drops| drops.cause == Cause::RetryLimit),
-            path_drops: dropped(&|drops| matches!(drops.place, Place::PathUp | Place::PathDown | Place::Link { .. })),
-            collisions: statistics.collisions,
-            retries: statistics.retries,
-            broadcast_losses: dropped(&|drops| matches!(drops.cause, Cause::FrameError | Cause::Collision)),
-            air_shares: air_shares(&statistics.air),
-            to_all_share: match statistics.air.total() {
-                Span::ZERO => 0.0,
-                total => statistics.to_all.as_secs_f64() / total.as_secs_f64(),
-            },
-            stations: statistics.stations.iter().map(station).collect(),
-        }
-    }
-}
-
-impl LinkResult {
-    /// Each direction of the scenario's links, from what the network counted after the warm-up; nothing with a shared last
-    /// hop.
-    ///
-    /// # Panics
-    /// If the statistics are of another network.
-    pub fn all(scenario: &Scenario, statistics: &Statistics) -> Vec<Self> {
-        let lasthop_network::Topology::Links(config) = &scenario.network().topology else { return Vec::new() };
-        let dropped = |place: Place, chosen: fn(Cause) -> bool| {
-            let drops = statistics.drops.iter().filter(|drops| drops.place == place && chosen(drops.cause));
-            drops.map(|drops| drops.count).sum()
-        };
-        let directions = statistics.links.iter().filter_map(|counted| match counted.place {
-            Place::Link { link, way } => Some((counted, config.links[usize::from(link)].ends, way)),
-            _ => None,
-        });
-        let result = |(counted, (one, other), way): (&LinkStatistics, (usize, usize), Way)| {
-            let (from, to) = if way == Way::Forth { (one, other) } else { (other, one) };
-            let queue = statistics.queue(counted.place);
-            Self {
-                place: crate::place_name(counted.place),
-                from: scenario.node_names()[from].clone(),
-                to: scenario.node_names()[to].clone(),
-                sent_mbps: Rate::over(counted.data, statistics.elapsed).as_mbps(),
-                packets: counted.packets,
-                utilization: counted.utilization,
-                queue_mean: queue.mean_packets,
-                queue_p95: queue.p95_packets as f64,
-                queue_max: queue.max_packets as u64,
-                queue_drops: dropped(counted.place, |cause| matches!(cause, Cause::QueueFull | Cause::CoDel)),
-                losses: dropped(counted.place, |cause| cause == Cause::RandomLoss),
-            }
-        };
-        directions.map(result).collect()
-    }
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-pub(crate) const fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 const fn always() -> bool {
     true
-}
-
-fn air_shares(air: &AirTime) -> BTreeMap<String, f64> {
-    let total = air.total().as_secs_f64();
-    if total == 0.0 {
-        return BTreeMap::new();
-    }
-    let parts = [
-        ("idle", air.idle),
-        ("contention", air.contention),
-        ("success", air.success),
-        ("broadcast", air.broadcast),
-        ("collision", air.collision),
-        ("error", air.error),
-    ];
-    parts.iter().map(|(name, span)| ((*name).to_owned(), span.as_secs_f64() / total)).collect()
-}
-
-pub(crate) fn read(path: &std::path::Path) -> Result<String, ResultError> {
-    std::fs::read_to_string(path).map_err(|source| ResultError::Read { path: path.to_owned(), source })
-}
-
-pub(crate) fn to_json(value: &impl Serialize) -> String {
-    let mut text = serde_json::to_string_pretty(value).expect("results are plain data");
-    text.push('\n');
-    text
-}
-
-/// Looks at the version before anything else, so that a newer file is told as such and not as a missing key.
-pub(crate) fn from_versioned_json<T: DeserializeOwned>(text: &str) -> Result<T, ResultError> {
-    let value: serde_json::Value = serde_json::from_str(text)
-        .map_err(|error| ResultError::Format { key: "(the whole)".into(), message: error.to_string() })?;
-    let found = value.get("schema_version").and_then(serde_json::Value::as_u64).ok_or_else(|| ResultError::Format {
-        key: "schema_version".into(),
-        message: "there is no such number".into(),
-    })?;
-    if found != u64::from(SCHEMA_VERSION) {
-        return Err(ResultError::Version { found, known: SCHEMA_VERSION });
-    }
-    serde_path_to_error::deserialize(value)
-        .map_err(|error| ResultError::Format { key: error.path().to_string(), message: error.into_inner().to_string() })
 }

@@ -1,8 +1,9 @@
 //! The typed scenario: what a run needs, with units.
 
-use crate::document::{Document, Path};
+use crate::document::Document;
 use crate::effect::Given;
 use crate::error::ScenarioError;
+use crate::key_path::Path;
 use crate::keys::{HOST_OWN, Section};
 use crate::last_link::LastLink;
 use crate::overrides::Override;

@@ -1,7 +1,8 @@
 //! From the checked keys of `[hosts.tcp]` to the switches of a stack.
 
-use crate::document::{Document, Path};
+use crate::document::Document;
 use crate::error::ScenarioError;
+use crate::key_path::Path;
 use crate::keys::Section;
 use crate::scenario::{Era, float, integer, size, text};
 use lasthop_laws::SlowStart;

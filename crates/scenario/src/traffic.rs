@@ -1,7 +1,8 @@
 //! What hosts and servers send: the blocks `[[hosts.flows]]`, and the single connections that they make.
 
-use crate::document::{Document, Path};
+use crate::document::Document;
 use crate::error::ScenarioError;
+use crate::key_path::Path;
 use crate::scenario::{ends, float, integer, size, text, word};
 use lasthop_network::NodeId;
 use lasthop_units::{Bytes, Span, Time};
@@ -44,26 +45,6 @@ pub struct FlowSpec {
     /// When its application writes for the last time, later than `start`; what has been written by then is still sent, and
     /// the connection closed. `None` = never; it may lie behind the end of the run.
     pub stop: Option<Time>,
-}
-
-/// A connection counts for fairness if it had something to send for this part of the time measured: starts that are drawn from
-/// a short range leave nobody out.
-const BUSY_SHARE: f64 = 0.95;
-
-impl FlowSpec {
-    /// Whether its application had something to send for at least [`BUSY_SHARE`] of `from..until`: it is a bulk or saturated one
-    /// that begins early and stops late enough, and if it sends only so much, that has not all been read (`all_read`). Whether
-    /// anything got through does not matter.
-    pub(crate) fn is_always_busy(&self, from: Time, until: Time, all_read: bool) -> bool {
-        let has_more = match self.kind {
-            TrafficKind::Bulk { transfer: None } | TrafficKind::Saturated { .. } => true,
-            TrafficKind::Bulk { transfer: Some(_) } => !all_read,
-            TrafficKind::OnOff { .. } | TrafficKind::Interactive { .. } | TrafficKind::Transfers { .. } => false,
-        };
-        let busy_until = self.stop.map_or(until, |stop| stop.min(until));
-        let busy = busy_until.saturating_since(self.start.max(from));
-        has_more && busy.as_secs_f64() >= BUSY_SHARE * until.saturating_since(from).as_secs_f64()
-    }
 }
 
 /// Who sends the data of a connection.

@@ -3,8 +3,9 @@
 //! A node is there as soon as a link names it; nodes are numbered in that order. In a block of several links or hosts that
 //! are alike, `#` in a name stands for the number within the block, from 1.
 
-use crate::document::{Document, Path, nearest};
+use crate::document::Document;
 use crate::error::ScenarioError;
+use crate::key_path::{Path, nearest};
 use crate::scenario::size;
 use toml::{Table, Value};
 

@@ -1,50 +1,16 @@
-//! The guide says of every key of a scenario and of a study what the tables of keys say, and knows every key of a result.
+//! The guide says of every key of a scenario what the tables of keys say, and knows every key of a result.
 //!
 //! `LASTHOP_UPDATE_GUIDE=1 cargo test -p lasthop-scenario --test guide` writes the tables anew.
 // The guide is a file.
 
+use guide_pages::{GUIDE, check_tables, pages};
 use lasthop_policy::PolicyName;
+use lasthop_scenario::ResultFile as _;
 use lasthop_scenario::keys::{Kind, Section};
-use lasthop_scenario::study;
 use std::fmt::Write as _;
-use std::path::PathBuf;
 
+mod guide_pages;
 mod sample;
-
-const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide");
-
-/// `TOPIC.md` of the guide and the pages beside it, `TOPIC-*.md`, each with its text, in the order of their names.
-fn pages(topic: &str) -> Vec<(PathBuf, String)> {
-    let entries = std::fs::read_dir(GUIDE).expect("docs/guide");
-    let mut paths: Vec<_> = entries.map(|entry| entry.expect("readable").path()).collect();
-    paths.retain(|path| {
-        let name = path.file_name().expect("a file").to_string_lossy();
-        name == format!("{topic}.md") || name.starts_with(&format!("{topic}-"))
-    });
-    paths.sort();
-    paths.into_iter().map(|path| (path.clone(), std::fs::read_to_string(path).expect("readable"))).collect()
-}
-
-/// Compares each table with what stands between its marker and `<!-- end -->`, on one page of the topic; or writes it there.
-fn check_tables(topic: &str, tables: impl IntoIterator<Item = (String, String)>) {
-    let mut pages = pages(topic);
-    let before = pages.clone();
-    for (marker, table) in tables {
-        let mut with = pages.iter_mut().filter(|(_, page)| page.contains(&marker));
-        let (path, page) = with.next().unwrap_or_else(|| panic!("no {marker} in docs/guide/{topic}*.md"));
-        assert!(with.next().is_none(), "{marker} is on two pages");
-        let start = page.find(&marker).expect("the marker") + marker.len();
-        let end = page[start..].find("<!-- end -->").unwrap_or_else(|| panic!("no end of {marker} in {path:?}"));
-        page.replace_range(start..start + end, &table);
-    }
-    for ((path, page), (_, was)) in pages.iter().zip(&before) {
-        if std::env::var_os("LASTHOP_UPDATE_GUIDE").is_some() {
-            std::fs::write(path, page).expect("the guide can be written");
-        } else {
-            assert!(page == was, "{path:?} is behind the keys: run this test with LASTHOP_UPDATE_GUIDE=1");
-        }
-    }
-}
 
 fn table(section: Section) -> String {
     let mut text = String::from("| key | takes | default | meaning |\n| --- | --- | --- | --- |\n");
@@ -81,63 +47,6 @@ fn every_key_of_a_scenario_is_in_the_guide_with_its_range_and_default() {
     let tables = sections.into_iter().map(|section| (marker(section), table(section)));
     let others = [("<!-- policies -->\n", policy_table()), ("<!-- keys of the laws -->\n", laws)];
     check_tables("scenario", tables.chain(others.map(|(marker, table)| (marker.to_owned(), table))));
-}
-
-fn study_table(section: study::keys::Section) -> String {
-    let mut text = String::from("| key | takes | default | meaning |\n| --- | --- | --- | --- |\n");
-    for key in section.keys() {
-        let default = key.default.unwrap_or("must be there");
-        let _ = writeln!(text, "| `{}` | {} | {default} | {} |", key.name, key.takes, key.meaning);
-    }
-    text
-}
-
-fn function_table() -> String {
-    let mut text = String::from("| function | gives |\n| --- | --- |\n");
-    for function in study::FUNCTIONS {
-        let _ = writeln!(text, "| `{}` | {} |", function.call, function.meaning);
-    }
-    text
-}
-
-#[test]
-fn every_key_of_a_study_and_every_function_is_in_the_guide() {
-    let heading = |section: study::keys::Section| match section {
-        study::keys::Section::Top => "the study",
-        section => section.heading(),
-    };
-    let sections = study::keys::Section::ALL
-        .map(|section| (format!("<!-- keys of {} -->\n", heading(section)), study_table(section)));
-    check_tables("study", sections.into_iter().chain([("<!-- functions -->\n".to_owned(), function_table())]));
-}
-
-#[test]
-fn the_study_in_the_guide_can_be_read_and_planned() {
-    let guide = std::fs::read_to_string(format!("{GUIDE}/study.md")).expect("docs/guide/study.md");
-    let (_, from) = guide.split_once("```toml\n").expect("a study in the guide");
-    let (text, _) = from.split_once("```").expect("its end");
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies/hayakawa/");
-    let study = study::Study::from_toml("docs/guide/study.md", text, &|file| {
-        std::fs::read_to_string(format!("{folder}{file}"))
-    });
-    let study = study.expect("a study");
-    assert_eq!(study.plan(study.seeds).expect("a plan").len(), 40);
-}
-
-#[test]
-fn every_study_that_is_shipped_can_be_read_and_planned() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies");
-    let mut count = 0;
-    for paper in std::fs::read_dir(folder).expect("the studies") {
-        for file in std::fs::read_dir(paper.expect("a folder").path()).expect("a folder") {
-            let file = file.expect("a file").path();
-            let study = study::Study::load(&file).unwrap_or_else(|error| panic!("{error}"));
-            study.plan(study.seeds).unwrap_or_else(|error| panic!("{error}"));
-            assert!(!study.claims.is_empty(), "{} claims nothing", file.display());
-            count += 1;
-        }
-    }
-    assert!(count >= 6, "{count} studies");
 }
 
 /// Every key of a JSON value and of what is in it, but for those of the scenario.

@@ -2,7 +2,7 @@
 
 mod sample;
 
-use lasthop_scenario::{AccessResult, Comparison, RunResult, Scenario};
+use lasthop_scenario::{Comparison, ResultFile as _, RunResult, Scenario};
 use sample::{comparison, links, run, statistics};
 
 #[test]
@@ -19,7 +19,7 @@ fn the_headline_figures_follow_from_the_connections() {
     assert_eq!((result.aggregate_goodput_mbps, result.jain_index), (4.0, Some(0.8)));
     assert_eq!(result.rtt_ms.map(|rtt| (rtt.min, rtt.mean, rtt.max)), Some((10.0, 20.0, 30.0)));
     // Connection 0 was never controlled, connection 1 half of the time.
-    assert_eq!(result.controlled_share(), 0.25);
+    assert_eq!(lasthop_measure::summary(&[result]).controlled_share.mean, 0.25);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_comparison_comes_back_with_the_spread_over_its_seeds() {
 
 #[test]
 fn drops_are_told_by_where_and_why() {
-    let access = AccessResult::of(&statistics());
+    let access = lasthop_measure::access(&statistics());
     assert_eq!((access.uplink_drops, access.downlink_drops, access.retry_drops), (1, 4, 10));
     assert_eq!((access.path_drops, access.broadcast_losses), (96, 16));
     assert_eq!((access.downlink_queue_mean, access.downlink_queue_p95, access.downlink_queue_max), (40.5, 99.0, 100));
@@ -144,6 +144,6 @@ fn without_an_access_point_its_figures_are_zero_and_losses_on_links_are_the_path
     let mut counted = statistics();
     counted.queues.clear();
     counted.drops = vec![lasthop_network::Drops { place: link, cause: lasthop_network::Cause::RandomLoss, count: 3 }];
-    let access = AccessResult::of(&counted);
+    let access = lasthop_measure::access(&counted);
     assert_eq!((access.downlink_queue_max, access.downlink_drops, access.path_drops), (0, 0, 3));
 }

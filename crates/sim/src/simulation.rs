@@ -1,12 +1,13 @@
 //! The loop: what is due next happens, in a total order.
 
 use crate::agent::{Agent, Datagram, flow_sample};
-use crate::connection::{Connection, FAR, NEAR};
-use crate::measure::Measurement;
+use crate::connection::{Connection, Counts, FAR, NEAR};
+use crate::measure::{counted, seen};
 use crate::timers::Timers;
 use crate::traffic::{Action, Application};
 use crate::{Options, SimError};
 use lasthop_laws::Choice;
+use lasthop_measure::{Finished, Interval, Measurement};
 use lasthop_network::random::Streams;
 use lasthop_network::{Delivery, Departure, Destination, Network, NodeId, Packet, Topology};
 use lasthop_policy::FlowId;
@@ -67,7 +68,9 @@ pub(crate) struct Simulation<'a> {
     of_host: Vec<std::ops::Range<usize>>,
     /// The saturated flows of each host.
     saturated: Vec<Turns>,
-    measurement: Measurement,
+    measurement: Measurement<'a>,
+    /// What each connection had counted at the end of the warm-up.
+    warm: Vec<Counts>,
     /// Whether the network has an access point that passes broadcasts on.
     broadcasts: bool,
     timer_events: u64,
@@ -196,7 +199,8 @@ impl<'a> Simulation<'a> {
             scenario,
             hosts,
             options,
-            measurement: Measurement::new(scenario, connections.len(), options.series),
+            measurement: Measurement::new(scenario, hosts, options.series),
+            warm: vec![Counts::default(); connections.len()],
             network,
             timers,
             slots,
@@ -260,15 +264,19 @@ impl<'a> Simulation<'a> {
         if !self.broadcasts && self.agents.iter().any(Option::is_some) {
             notes.push(lasthop_scenario::NO_PEERS_OVER_LINKS.to_owned());
         }
-        let outcome = self.measurement.into_outcome(crate::measure::Over {
-            scenario: self.scenario,
-            hosts: self.hosts,
+        for (number, flow) in self.connections.iter().enumerate() {
+            flow.application.undelivered().for_each(|since| self.measurement.on_undelivered(number, since));
+        }
+        let flows = self.connections.iter().zip(&self.warm).map(|(flow, warm)| counted(&flow.counts(), warm));
+        let outcome = self.measurement.into_outcome(Finished {
             build: self.options.build.clone(),
-            connections: &self.connections,
-            statistics,
+            flows: flows.collect(),
+            statistics: &statistics,
+            device_drops: 0,
             policies,
-            other_events: self.timer_events + self.early_events,
+            events: statistics.events + self.timer_events + self.early_events,
             notes,
+            real_time: None,
         });
         Some(outcome)
     }
@@ -357,13 +365,24 @@ impl<'a> Simulation<'a> {
                 self.timers.set(slot, Time::MAX);
                 self.early_events = self.network.statistics(now).events;
                 self.network.reset_statistics(now);
-                self.measurement.on_warm(&self.connections);
+                self.warm = self.connections.iter().map(Connection::counts).collect();
             }
             Owner::Sample => {
                 self.timers.set(slot, now + self.scenario.sample);
-                self.measurement.on_sample(now, &self.connections, &self.network);
+                self.sample(now);
                 (self.options.progress)(now - Time::ZERO);
             }
+        }
+    }
+
+    /// Looks at every connection, and at the queues.
+    fn sample(&mut self, now: Time) {
+        for (number, flow) in self.connections.iter().enumerate() {
+            let counts = flow.counts();
+            self.measurement.on_sample(now, number, counts.received, seen(flow, &counts).as_ref());
+        }
+        for place in self.network.places() {
+            self.measurement.on_queue(now, place, self.network.queue_packets(place));
         }
     }
 
@@ -380,7 +399,7 @@ impl<'a> Simulation<'a> {
             let before = self.delays.len();
             flow.application.on_read(now, read, &mut self.delays);
             if self.delays.len() > before {
-                self.measurement.on_messages(now, connection, &mut self.delays);
+                self.delays.drain(..).for_each(|took| self.measurement.on_delivered(now, connection, took));
                 let at = flow.application.next_at();
                 self.timers.set(self.slots.of(Owner::Application { connection }), at);
             }
@@ -468,7 +487,7 @@ impl<'a> Simulation<'a> {
         if let Some((bound, lease)) = self.agents[host].as_ref().and_then(|agent| agent.bound_of_new_flow(now)) {
             near.set_bound(bound.leased(now, lease));
             if flow.writer == NEAR {
-                self.measurement.on_bound(now, connection, Some(bound), lease);
+                self.measurement.bounds(connection).push(Interval::new(now, now + lease, Some(bound)));
             }
         }
         let far = Endpoint::listen(&kind.tcp, seeded());
@@ -521,7 +540,8 @@ impl<'a> Simulation<'a> {
             let lease = lasthop_policy::LEASE;
             ends[NEAR].set_bound(bound.unwrap_or_default().leased(now, lease));
             if self.connections[connection].writer == NEAR {
-                self.measurement.on_bound(now, connection, bound, lease);
+                let until = if bound.is_some() { now + lease } else { now };
+                self.measurement.bounds(connection).push(Interval::new(now, until, bound));
             }
             self.flush(now, connection, NEAR);
         }

@@ -1,7 +1,7 @@
 //! Whole runs: what simulated hosts must show whatever the model's details are.
 #![allow(missing_docs)]
 
-use lasthop_scenario::{Build, Override, RunResult, Scenario, Series};
+use lasthop_scenario::{Build, Override, ResultFile as _, RunResult, Scenario, Series};
 use lasthop_sim::{Options, SimError};
 use lasthop_units::Rate;
 use std::sync::atomic::AtomicBool;

@@ -1,7 +1,7 @@
 //! Runs with kernel hosts, in real time, on a machine that may be busy with something else.
 #![allow(dead_code, unreachable_pub, missing_docs)] // each test file uses a part
 
-use lasthop_scenario::RunResult;
+use lasthop_scenario::{ResultFile as _, RunResult};
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 

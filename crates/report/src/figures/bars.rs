@@ -6,9 +6,9 @@ use super::canvas::{
 };
 use super::lines::{Entry, draw_legend, legend_height};
 use crate::style::{Colour, FlowLooks, GRID, INK, LIMIT, Look, MUTED};
-use lasthop_scenario::measure::mean;
-use lasthop_scenario::study::Interval;
+use lasthop_measure::mean;
 use lasthop_scenario::{CaseResult, Comparison, FlowResult, RunResult};
+use lasthop_study::Interval;
 
 /// Goodput of a host and how it is drawn.
 pub(crate) struct Bar {

@@ -6,7 +6,7 @@ use super::canvas::{
 use super::lines::{Entry, draw_legend, legend_height};
 use crate::style::{self, GRID, INK, Look, MUTED, Marker, PAPER};
 use lasthop_scenario::HostsKind;
-use lasthop_scenario::study::{FigureResult, Level, LineResult, MarkResult, PanelResult};
+use lasthop_study::{FigureResult, Level, LineResult, MarkResult, PanelResult};
 
 const TITLE: f64 = 22.0;
 const ABOVE: f64 = 30.0;
@@ -322,7 +322,7 @@ pub(crate) fn draw_marker(canvas: &mut Canvas<'_>, at: (f64, f64), marker: Marke
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lasthop_scenario::study::Interval;
+    use lasthop_study::Interval;
 
     fn mark(x: Level, y: f64) -> MarkResult {
         MarkResult { x, y: Some(y), ci95: Some(Interval { low: y - 1.0, high: y + 1.0 }) }

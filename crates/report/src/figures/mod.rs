@@ -13,8 +13,8 @@ pub(crate) use canvas::number;
 
 use crate::CaseRun;
 use crate::style::{self, Colour, FlowLooks, Look};
-use lasthop_scenario::study::StudyResult;
 use lasthop_scenario::{Comparison, FlowSample, FlowSeries, RunResult, Series};
+use lasthop_study::StudyResult;
 use lines::{Legend, Line, TimeFigure, TimePanel};
 use std::borrow::Cow;
 use thin::thin;
@@ -141,7 +141,7 @@ fn headline(run: &RunResult) -> String {
 /// The figures that a study asks for.
 pub(crate) fn of_study(study: &StudyResult) -> Vec<Figure> {
     let interval = bars_of(study.seeds.len());
-    let figure = |(index, figure): (usize, &lasthop_scenario::study::FigureResult)| Figure {
+    let figure = |(index, figure): (usize, &lasthop_study::FigureResult)| Figure {
         name: name_in_study(index, &figure.title).into(),
         title: figure.title.clone().into(),
         caption: interval.clone(),

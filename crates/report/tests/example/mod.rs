@@ -2,10 +2,10 @@
 //! measured here; it is there to draw figures of and to fill tables.
 #![allow(dead_code, reason = "each test takes what it needs")]
 
-use lasthop_scenario::measure::{Distribution, mean};
+use lasthop_measure::{distribution, mean};
 use lasthop_scenario::{
-    AccessResult, Build, Case, CaseResult, Comparison, FlowResult, FlowSample, FlowSpec, HostPolicyResult, HostSpec,
-    HostsKind, Lateness, PoliciesResult, QueueSample, RunResult, SCHEMA_VERSION, Scenario, Series, Vary, place_name,
+    AccessResult, Build, Case, Comparison, FlowResult, FlowSample, FlowSpec, HostPolicyResult, HostSpec, HostsKind,
+    Lateness, PoliciesResult, QueueSample, RunResult, SCHEMA_VERSION, Scenario, Series, Vary, place_name,
 };
 
 const TEN_UPLOADS: &str = "\
@@ -197,9 +197,9 @@ fn result(scenario: &Scenario, hosts: &[HostSpec], flows: &[Flow]) -> RunResult 
         policy: policy(flow).to_owned(),
         always_busy: true,
         goodput_mbps: flow.received_mbit / measured_s,
-        rtt_ms: Distribution::of(&flow.rtts),
+        rtt_ms: distribution(&flow.rtts),
         cwnd_mean: mean(&flow.cwnds),
-        state_shares: lasthop_scenario::measure::StateShares::default(),
+        state_shares: lasthop_scenario::StateShares::default(),
         retransmits: flow.retransmits,
         timeouts: Some(flow.timeouts),
         controlled_share: if policy(flow) == "none" { 0.0 } else { 1.0 },
@@ -245,10 +245,11 @@ fn result(scenario: &Scenario, hosts: &[HostSpec], flows: &[Flow]) -> RunResult 
         machine_turnaround_us: Some(Lateness { p50: 75.0, p99: 310.0, max: 2_100.0 }),
         valid: true,
         invalid_reasons: Vec::new(),
+        invalid_kinds: Default::default(),
         notes: Vec::new(),
     };
     let rtts: Vec<f64> = flows.iter().flat_map(|flow| flow.rtts.iter().copied()).collect();
-    result.summarise(&rtts);
+    lasthop_measure::summarise(&mut result, &rtts);
     result
 }
 
@@ -291,8 +292,8 @@ fn of_cases(cases: &[Case], varied: &[Vary], seeds: u64) -> (Comparison, Runs) {
     }
     let results = cases.iter().map(|case| {
         let of_case = runs.iter().filter(|(label, ..)| *label == case.label);
-        CaseResult::new(case, of_case.map(|(_, result, _)| result.clone()).collect())
+        lasthop_measure::case(case, of_case.map(|(_, result, _)| result.clone()).collect())
     });
     let build = Build { version: "0.1.0".into(), commit: Some("7b32f07a1c2d".into()), dirty: false };
-    (Comparison::new(&scenario(&[]), HostsKind::Kernel, build, varied, results.collect()), runs)
+    (lasthop_measure::comparison(&scenario(&[]), HostsKind::Kernel, build, varied, results.collect()), runs)
 }

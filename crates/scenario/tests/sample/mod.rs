@@ -6,8 +6,8 @@ use lasthop_network::{
     WifiLinkStatistics,
 };
 use lasthop_scenario::{
-    AccessResult, Build, CaseResult, Comparison, Direction, FlowResult, HostPolicyResult, HostsKind, LastLinkResult,
-    Lateness, LinkResult, PoliciesResult, RunResult, SCHEMA_VERSION, Scenario, Vary,
+    Build, Comparison, Direction, FlowResult, HostPolicyResult, HostsKind, LastLinkResult, Lateness, LinkResult,
+    PoliciesResult, RunResult, SCHEMA_VERSION, Scenario, Vary,
 };
 use lasthop_units::{Bytes, Rate, Span, Time};
 
@@ -27,7 +27,7 @@ fn flow(id: u32, goodput_mbps: f64) -> FlowResult {
         goodput_mbps,
         rtt_ms: None,
         cwnd_mean: Some(33.25),
-        state_shares: lasthop_scenario::measure::StateShares::default(),
+        state_shares: lasthop_scenario::StateShares::default(),
         retransmits: 4,
         timeouts: Some(1),
         controlled_share: 0.5 * f64::from(id),
@@ -57,7 +57,7 @@ pub(crate) fn run(goodputs: [f64; 2], rtt_samples_ms: &[f64]) -> RunResult {
         messages: None,
         transfers: None,
         utilization: 0.875,
-        access: AccessResult::of(&statistics()),
+        access: lasthop_measure::access(&statistics()),
         links: links(),
         flows: vec![flow(0, goodputs[0]), flow(1, goodputs[1])],
         convergence: Vec::new(),
@@ -73,9 +73,10 @@ pub(crate) fn run(goodputs: [f64; 2], rtt_samples_ms: &[f64]) -> RunResult {
         machine_turnaround_us: Some(Lateness { p50: 70.0, p99: 300.0, max: 950.0 }),
         valid: true,
         invalid_reasons: Vec::new(),
+        invalid_kinds: Default::default(),
         notes: Vec::new(),
     };
-    result.summarise(rtt_samples_ms);
+    lasthop_measure::summarise(&mut result, rtt_samples_ms);
     result
 }
 
@@ -100,16 +101,16 @@ to = \"B\"
     network.offer(Time::ZERO, packet).expect("the queue is empty");
     let end = Time::ZERO + Span::from_secs(1);
     network.advance(end, &mut Vec::new());
-    LinkResult::all(&scenario, &network.statistics(end))
+    lasthop_measure::links(&scenario, &network.statistics(end))
 }
 
 pub(crate) fn comparison() -> Comparison {
     let varied = [Vary::parse("hosts.0.policy=none,formula").expect("a vary")];
     let cases = Vary::cases(&varied)
         .iter()
-        .map(|case| CaseResult::new(case, vec![run([3.0, 1.0], &[10.0, 30.0]), run([4.0, 4.0], &[20.0])]))
+        .map(|case| lasthop_measure::case(case, vec![run([3.0, 1.0], &[10.0, 30.0]), run([4.0, 4.0], &[20.0])]))
         .collect();
-    Comparison::new(&scenario(), HostsKind::Kernel, Build::default(), &varied, cases)
+    lasthop_measure::comparison(&scenario(), HostsKind::Kernel, Build::default(), &varied, cases)
 }
 
 /// What a network might have counted.

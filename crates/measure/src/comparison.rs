@@ -1,0 +1,87 @@
+//! Runs beside each other: the arithmetic of `comparison.json`.
+
+use crate::figures::mean;
+use lasthop_scenario::{
+    Build, Case, CaseResult, CaseSummary, Comparison, DeliveryResult, DeliverySummary, HostsKind, RunResult,
+    SCHEMA_VERSION, Scenario, Setting, Spread, Varied, Vary,
+};
+
+/// A comparison of these cases.
+pub fn comparison(
+    scenario: &Scenario,
+    hosts_kind: HostsKind,
+    build: Build,
+    varied: &[Vary],
+    cases: Vec<CaseResult>,
+) -> Comparison {
+    let seeds = cases.first().map(|case| case.runs.iter().map(|run| run.seed).collect()).unwrap_or_default();
+    Comparison {
+        schema_version: SCHEMA_VERSION,
+        scenario: scenario.to_json(),
+        hosts_kind,
+        build,
+        varied: varied.iter().map(|vary| Varied { key: vary.key().to_owned(), values: vary.values() }).collect(),
+        seeds,
+        valid: cases.iter().all(|case| case.runs.iter().all(|run| run.valid)),
+        cases,
+    }
+}
+
+/// A case from its runs.
+///
+/// # Panics
+/// Without runs.
+pub fn case(case: &Case, runs: Vec<RunResult>) -> CaseResult {
+    let settings = case.settings.iter().map(|(key, value)| Setting { key: key.clone(), value: value.clone() });
+    CaseResult { label: case.label.clone(), settings: settings.collect(), summary: summary(&runs), runs }
+}
+
+/// The headline figures of these runs.
+///
+/// # Panics
+/// Without runs.
+pub fn summary(runs: &[RunResult]) -> CaseSummary {
+    let some = |figure: &dyn Fn(&RunResult) -> Option<f64>| spread(runs.iter().filter_map(figure));
+    let each =
+        |figure: &dyn Fn(&RunResult) -> f64| some(&|run| Some(figure(run))).expect("a case has at least one run");
+    CaseSummary {
+        aggregate_goodput_mbps: each(&|run| run.aggregate_goodput_mbps),
+        fairness_flows: some(&|run| Some(f64::from(run.fairness_flows))),
+        jain_index: some(&|run| run.jain_index),
+        starved_flows: each(&|run| f64::from(run.starved_flows)),
+        rtt_min_ms: some(&|run| run.rtt_ms.map(|rtt| rtt.min)),
+        rtt_mean_ms: some(&|run| run.rtt_ms.map(|rtt| rtt.mean)),
+        rtt_p95_ms: some(&|run| run.rtt_ms.map(|rtt| rtt.p95)),
+        downlink_drops: each(&|run| run.access.downlink_drops as f64),
+        utilization: each(&|run| run.utilization),
+        controlled_share: each(&controlled_share),
+        messages: deliveries(runs.iter().filter_map(|run| run.messages)),
+        transfers: deliveries(runs.iter().filter_map(|run| run.transfers)),
+    }
+}
+
+/// Of one result from each run; `None` without any.
+fn deliveries(runs: impl Iterator<Item = DeliveryResult> + Clone) -> Option<DeliverySummary> {
+    Some(DeliverySummary {
+        delivered: spread(runs.clone().map(|run| run.delivered as f64))?,
+        undelivered: spread(runs.clone().map(|run| run.undelivered as f64))?,
+        mean_ms: spread(runs.clone().filter_map(|run| run.took_ms).map(|took| took.mean)),
+        p95_ms: spread(runs.filter_map(|run| run.took_ms).map(|took| took.p95)),
+    })
+}
+
+/// Mean over the connections of the share of time under an upper limit, 0..=1; 0 without connections.
+fn controlled_share(run: &RunResult) -> f64 {
+    let shares: Vec<f64> = run.flows.iter().map(|flow| flow.controlled_share).collect();
+    mean(&shares).unwrap_or(0.0)
+}
+
+/// Mean, least and greatest of these figures; `None` without any.
+pub fn spread(figures: impl IntoIterator<Item = f64>) -> Option<Spread> {
+    let figures: Vec<f64> = figures.into_iter().collect();
+    Some(Spread {
+        mean: mean(&figures)?,
+        min: figures.iter().copied().fold(f64::INFINITY, f64::min),
+        max: figures.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+    })
+}

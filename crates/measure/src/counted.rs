@@ -1,0 +1,106 @@
+//! From what the network and the agents have counted to what a result says of them.
+
+use lasthop_network::{AirTime, Cause, Drops, LinkStatistics, Place, StationStatistics, Statistics, Way};
+use lasthop_scenario::{
+    AccessResult, HostPolicyResult, LinkResult, PoliciesResult, Scenario, StationResult, place_name,
+};
+use lasthop_units::{Rate, Span};
+use std::collections::BTreeMap;
+
+/// From what the network counted after the warm-up. Where there is no access point its figures are 0.
+pub fn access(statistics: &Statistics) -> AccessResult {
+    let dropped = |chosen: &dyn Fn(&Drops) -> bool| {
+        statistics.drops.iter().filter(|drops| chosen(drops)).map(|drops| drops.count).sum()
+    };
+    let queue = statistics.queues.iter().find(|queue| queue.place == Place::AccessPoint);
+    let station = |station: &StationStatistics| StationResult {
+        host: station.node.0,
+        up_phy_rate_mbps: station.up.mean_phy_rate.as_mbps(),
+        down_phy_rate_mbps: station.down.mean_phy_rate.as_mbps(),
+        up_retries: station.up.retries,
+        down_retries: station.down.retries,
+    };
+    AccessResult {
+        downlink_drops: dropped(&|drops| {
+            matches!((drops.place, drops.cause), (Place::AccessPoint, Cause::QueueFull | Cause::CoDel))
+        }),
+        downlink_queue_mean: queue.map_or(0.0, |queue| queue.mean_packets),
+        downlink_queue_p95: queue.map_or(0.0, |queue| queue.p95_packets as f64),
+        downlink_queue_max: queue.map_or(0, |queue| queue.max_packets as u64),
+        uplink_drops: dropped(&|drops| matches!((drops.place, drops.cause), (Place::Host(_), Cause::QueueFull))),
+        retry_drops: dropped(&|drops| drops.cause == Cause::RetryLimit),
+        path_drops: dropped(&|drops| matches!(drops.place, Place::PathUp | Place::PathDown | Place::Link { .. })),
+        collisions: statistics.collisions,
+        retries: statistics.retries,
+        broadcast_losses: dropped(&|drops| matches!(drops.cause, Cause::FrameError | Cause::Collision)),
+        air_shares: air_shares(&statistics.air),
+        to_all_share: match statistics.air.total() {
+            Span::ZERO => 0.0,
+            total => statistics.to_all.as_secs_f64() / total.as_secs_f64(),
+        },
+        stations: statistics.stations.iter().map(station).collect(),
+    }
+}
+
+/// Each direction of the scenario's links, from what the network counted after the warm-up; nothing with a shared last
+/// hop.
+///
+/// # Panics
+/// If the statistics are of another network.
+pub fn links(scenario: &Scenario, statistics: &Statistics) -> Vec<LinkResult> {
+    let lasthop_network::Topology::Links(config) = &scenario.network().topology else { return Vec::new() };
+    let dropped = |place: Place, chosen: fn(Cause) -> bool| {
+        let drops = statistics.drops.iter().filter(|drops| drops.place == place && chosen(drops.cause));
+        drops.map(|drops| drops.count).sum()
+    };
+    let directions = statistics.links.iter().filter_map(|counted| match counted.place {
+        Place::Link { link, way } => Some((counted, config.links[usize::from(link)].ends, way)),
+        _ => None,
+    });
+    let result = |(counted, (one, other), way): (&LinkStatistics, (usize, usize), Way)| {
+        let (from, to) = if way == Way::Forth { (one, other) } else { (other, one) };
+        let queue = statistics.queue(counted.place);
+        LinkResult {
+            place: place_name(counted.place),
+            from: scenario.node_names()[from].clone(),
+            to: scenario.node_names()[to].clone(),
+            sent_mbps: Rate::over(counted.data, statistics.elapsed).as_mbps(),
+            packets: counted.packets,
+            utilization: counted.utilization,
+            queue_mean: queue.mean_packets,
+            queue_p95: queue.p95_packets as f64,
+            queue_max: queue.max_packets as u64,
+            queue_drops: dropped(counted.place, |cause| matches!(cause, Cause::QueueFull | Cause::CoDel)),
+            losses: dropped(counted.place, |cause| cause == Cause::RandomLoss),
+        }
+    };
+    directions.map(result).collect()
+}
+
+/// The sum of what the agents did.
+pub fn policies(hosts: Vec<HostPolicyResult>) -> PoliciesResult {
+    PoliciesResult {
+        beacons_sent: hosts.iter().map(|host| host.beacons_sent).sum(),
+        beacons_heard: hosts.iter().map(|host| host.beacons_heard).sum(),
+        beacons_rejected: hosts.iter().map(|host| host.beacons_rejected).sum(),
+        control_enabled_at_s: hosts.iter().filter_map(|host| host.control_enabled_at_s).min_by(f64::total_cmp),
+        bounds_changed: hosts.iter().map(|host| host.bounds_changed).sum(),
+        hosts,
+    }
+}
+
+fn air_shares(air: &AirTime) -> BTreeMap<String, f64> {
+    let total = air.total().as_secs_f64();
+    if total == 0.0 {
+        return BTreeMap::new();
+    }
+    let parts = [
+        ("idle", air.idle),
+        ("contention", air.contention),
+        ("success", air.success),
+        ("broadcast", air.broadcast),
+        ("collision", air.collision),
+        ("error", air.error),
+    ];
+    parts.iter().map(|(name, span)| ((*name).to_owned(), span.as_secs_f64() / total)).collect()
+}

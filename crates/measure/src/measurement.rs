@@ -1,0 +1,322 @@
+//! From what a habitat sees of a run to its [`RunResult`] and its [`Series`].
+//!
+//! A habitat hands over what only it can know: samples, limits and counters of each connection, what the agents did, and
+//! whether real time did any harm. What follows from that and from the scenario is decided here. One in virtual time tells it while it
+//! happens; one in real time writes it down and tells it afterwards, limits before samples.
+
+use crate::bounds::Bounds;
+use crate::convergence::ShareMeter;
+use crate::counted::{access, links, policies};
+use crate::deliveries::{DeliveryMeter, delivered};
+use crate::figures::{FlowMeter, distribution, jain_index, starved_flows};
+use lasthop_laws::Applied;
+use lasthop_network::{Place, Statistics};
+use lasthop_policy::PolicyName;
+use lasthop_scenario::{
+    AccessResult, AgentMode, Build, FlowResult, FlowSample, FlowSpec, HostPolicyResult, HostSpec, HostsKind,
+    InvalidKind, LastLinkResult, Lateness, QueueSample, RunResult, SCHEMA_VERSION, Scenario, Series, TrafficKind,
+    place_name,
+};
+use lasthop_units::{Bytes, Probability, Rate, Span, Time};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// A connection counts for fairness if it had something to send for this part of the time measured: starts that are drawn from
+/// a short range leave nobody out.
+const BUSY_SHARE: f64 = 0.95;
+
+/// What is measured of a run.
+#[derive(Debug)]
+pub struct Measurement<'a> {
+    scenario: &'a Scenario,
+    hosts: &'a [HostSpec],
+    warm_at: Time,
+    end: Time,
+    flows: Vec<Flow<'a>>,
+    shares: ShareMeter,
+    series: Option<Series>,
+}
+
+#[derive(Debug)]
+struct Flow<'a> {
+    spec: &'a FlowSpec,
+    meter: FlowMeter,
+    bounds: Bounds,
+    deliveries: DeliveryMeter,
+    /// When it was last sampled, and what the receiving application had then.
+    before: (Time, Bytes),
+}
+
+/// What the TCP of a connection's sender says of itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seen {
+    /// What the other side has acknowledged.
+    pub acked: Bytes,
+    /// The congestion window.
+    pub cwnd_segments: u32,
+    /// The slow-start threshold; `None` while it is infinite.
+    pub ssthresh_segments: Option<u32>,
+    /// Smoothed RTT; `None` before the first sample.
+    pub srtt: Option<Span>,
+    /// Lowest RTT; `None` before the first sample.
+    pub min_rtt: Option<Span>,
+    /// The congestion-avoidance state, numbered as Linux has it: 0 Open to 4 Loss.
+    pub state: u8,
+    /// Sent and not acknowledged.
+    pub in_flight_segments: u32,
+    /// Written by the application and not sent.
+    pub unsent_bytes: u64,
+    /// Segments sent again, since the connection opened.
+    pub retransmits: u64,
+    /// What its law has last made of the client's reports; `None` where it has heard none.
+    pub last_link: Option<Applied>,
+}
+
+/// What was counted of one connection after the warm-up.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counted {
+    /// What the receiving application got.
+    pub received: Bytes,
+    /// Segments sent again.
+    pub retransmits: u64,
+    /// Retransmission timeouts; `None` where nobody counts them.
+    pub timeouts: Option<u64>,
+    /// What its sender's law made of the client's reports; `None` where it has heard none.
+    pub last_link: Option<LastLinkResult>,
+}
+
+/// What is known when a run has ended.
+#[derive(Clone, Debug)]
+pub struct Finished<'a> {
+    /// Which build of lasthop ran it.
+    pub build: Build,
+    /// Each connection, in the order of their numbers.
+    pub flows: Vec<Counted>,
+    /// What the network counted after the warm-up.
+    pub statistics: &'a Statistics,
+    /// Packets that found a transmit queue full which is not the network's, after the warm-up.
+    pub device_drops: u64,
+    /// What the agent of each host with a policy did.
+    pub policies: Vec<HostPolicyResult>,
+    /// Events of the whole run.
+    pub events: u64,
+    /// What a reader should know that does not make the run invalid.
+    pub notes: Vec<String>,
+    /// Of kernel hosts; `None` in virtual time.
+    pub real_time: Option<RealTime>,
+}
+
+/// What real time did to a run.
+#[derive(Clone, Debug)]
+pub struct RealTime {
+    /// `uname -r`.
+    pub kernel_release: Option<String>,
+    /// How late packets reached their hosts.
+    pub lateness: Lateness,
+    /// What this machine took by itself of its hosts' turnaround; `None` where no host was seen to answer.
+    pub machine_turnaround: Option<Lateness>,
+    /// What could have changed the result; empty: the run is valid.
+    pub invalid_reasons: Vec<(InvalidKind, String)>,
+    /// How long the run took.
+    pub wall: Duration,
+}
+
+impl<'a> Measurement<'a> {
+    /// Of a run of this scenario with [`Scenario::expanded_hosts`]; `series`: whether they are kept.
+    pub fn new(scenario: &'a Scenario, hosts: &'a [HostSpec], series: bool) -> Self {
+        let flow = |spec| Flow {
+            spec,
+            meter: FlowMeter::default(),
+            bounds: Bounds::default(),
+            deliveries: DeliveryMeter::default(),
+            before: (Time::ZERO, Bytes::ZERO),
+        };
+        Self {
+            scenario,
+            hosts,
+            warm_at: Time::ZERO + scenario.warmup,
+            end: Time::ZERO + scenario.duration,
+            flows: hosts.iter().flat_map(|host| &host.flows).map(flow).collect(),
+            shares: ShareMeter::default(),
+            series: series.then(Series::default),
+        }
+    }
+
+    /// The limits of a connection's sender.
+    pub fn bounds(&mut self, flow: usize) -> &mut Bounds {
+        &mut self.flows[flow].bounds
+    }
+
+    /// A message or transfer was read to its end, so long after it was written.
+    pub fn on_delivered(&mut self, now: Time, flow: usize, took: Span) {
+        if now >= self.warm_at {
+            self.flows[flow].deliveries.on_delivered(took);
+        }
+    }
+
+    /// One that was written at `since` has not been read to its end when the run ends.
+    pub fn on_undelivered(&mut self, flow: usize, since: Time) {
+        self.flows[flow].deliveries.on_undelivered(since);
+    }
+
+    /// What became of all messages or transfers of a connection.
+    pub fn on_deliveries(&mut self, flow: usize, deliveries: DeliveryMeter) {
+        self.flows[flow].deliveries = deliveries;
+    }
+
+    /// A sample of a connection, in the order of time: what its receiving application has got since the run began, and what
+    /// its sender says; `None` where that is not open.
+    pub fn on_sample(&mut self, at: Time, flow: usize, received: Bytes, seen: Option<&Seen>) {
+        let flow = &mut self.flows[flow];
+        let (before_at, before) = std::mem::replace(&mut flow.before, (at, received));
+        let waits = seen.is_some_and(|seen| seen.unsent_bytes > 0 || seen.in_flight_segments > 0);
+        let busy = flow.spec.kind.is_greedy() && waits;
+        self.shares.on_sample(at, flow.spec.id, flow.spec.host, received, busy);
+        let Some(seen) = seen else { return };
+        let srtt_ms = seen.srtt.map(Span::as_millis_f64);
+        flow.meter.on_sample(at >= self.warm_at, seen.acked, srtt_ms, seen.cwnd_segments, seen.state);
+        let Some(series) = &mut self.series else { return };
+        let limits = flow.bounds.at(at);
+        let link = seen.last_link;
+        series.flows.push(FlowSample {
+            t_s: at.as_secs_f64(),
+            flow: flow.spec.id,
+            host: flow.spec.host,
+            cwnd_segments: seen.cwnd_segments,
+            ssthresh_segments: seen.ssthresh_segments,
+            srtt_ms,
+            min_rtt_ms: seen.min_rtt.map(Span::as_millis_f64),
+            state: seen.state,
+            in_flight_segments: seen.in_flight_segments,
+            unsent_bytes: seen.unsent_bytes,
+            retransmits: seen.retransmits,
+            goodput_mbps: Rate::over(received - before, at.saturating_since(before_at)).as_mbps(),
+            bound_min: limits.min_segments,
+            bound_max: limits.max_segments,
+            bound_pacing_mbps: limits.max_pacing_rate.map(Rate::as_mbps),
+            reported_bandwidth_mbps: link.and_then(|link| link.bandwidth).map(Rate::as_mbps),
+            reported_error_rate: link.and_then(|link| link.error_rate).map(Probability::get),
+            cwnd_max_segments: link.and_then(|link| link.cwnd_max_segments),
+            ignored_losses: link.map(|link| link.ignored_losses),
+        });
+    }
+
+    /// The length of a queue.
+    pub fn on_queue(&mut self, at: Time, place: Place, packets: usize) {
+        if let Some(series) = &mut self.series {
+            let sample = QueueSample { t_s: at.as_secs_f64(), place: place_name(place), packets: packets as u32 };
+            series.queues.push(sample);
+        }
+    }
+
+    /// The result and the series. In virtual time [`RunResult::took`] is left to whoever has a clock.
+    ///
+    /// # Panics
+    /// If there is another number of connections than the hosts have.
+    pub fn into_outcome(self, finished: Finished<'_>) -> (RunResult, Series) {
+        assert_eq!(self.flows.len(), finished.flows.len(), "each connection of the scenario was measured");
+        let pooled = |of_kind: fn(TrafficKind) -> bool| {
+            let of_kind = self.flows.iter().filter(|flow| of_kind(flow.spec.kind));
+            let meters: Vec<&DeliveryMeter> = of_kind.map(|flow| &flow.deliveries).collect();
+            (!meters.is_empty()).then(|| delivered(meters, self.end))
+        };
+        let access = access(finished.statistics);
+        let mut result = RunResult {
+            schema_version: SCHEMA_VERSION,
+            scenario: self.scenario.to_json(),
+            hosts_kind: if finished.real_time.is_some() { HostsKind::Kernel } else { HostsKind::Simulated },
+            seed: self.scenario.seed,
+            duration_s: self.scenario.duration.as_secs_f64(),
+            warmup_s: self.scenario.warmup.as_secs_f64(),
+            aggregate_goodput_mbps: 0.0,
+            fairness_flows: 0,
+            jain_index: None,
+            starved_flows: 0,
+            rtt_ms: None,
+            messages: pooled(|kind| matches!(kind, TrafficKind::Interactive { .. })),
+            transfers: pooled(TrafficKind::is_transfer),
+            utilization: finished.statistics.utilization,
+            access: AccessResult { uplink_drops: access.uplink_drops + finished.device_drops, ..access },
+            links: links(self.scenario, finished.statistics),
+            flows: self.flows.iter().zip(&finished.flows).map(|(flow, counted)| self.flow(flow, counted)).collect(),
+            convergence: self.shares.convergence(self.warm_at, self.end, &self.scenario.network_changes()),
+            build: finished.build,
+            policies: policies(finished.policies),
+            kernel_release: None,
+            wall_s: 0.0,
+            events: finished.events,
+            simulated_s_per_wall_s: 0.0,
+            lateness_us: None,
+            machine_turnaround_us: None,
+            valid: true,
+            invalid_reasons: Vec::new(),
+            invalid_kinds: BTreeSet::new(),
+            notes: finished.notes,
+        };
+        if let Some(real_time) = finished.real_time {
+            result.kernel_release = real_time.kernel_release;
+            result.lateness_us = Some(real_time.lateness);
+            result.machine_turnaround_us = real_time.machine_turnaround;
+            result.valid = real_time.invalid_reasons.is_empty();
+            (result.invalid_kinds, result.invalid_reasons) = real_time.invalid_reasons.into_iter().unzip();
+            result.took(real_time.wall);
+        }
+        let rtts: Vec<f64> = self.flows.iter().flat_map(|flow| flow.meter.rtts_ms().iter().copied()).collect();
+        summarise(&mut result, &rtts);
+        (result, self.series.unwrap_or_default())
+    }
+
+    fn flow(&self, flow: &Flow<'_>, counted: &Counted) -> FlowResult {
+        let (warm_at, end, spec) = (self.warm_at, self.end, flow.spec);
+        let kind = &self.hosts[usize::from(spec.host)].kind;
+        let policy = if kind.agent == AgentMode::Off { PolicyName::None } else { kind.policy.policy };
+        let deliveries = delivered([&flow.deliveries], end);
+        FlowResult {
+            id: spec.id,
+            host: spec.host,
+            direction: spec.direction,
+            kind: spec.kind.as_str().to_owned(),
+            congestion_control: kind.congestion_control.clone(),
+            policy: policy.as_str().to_owned(),
+            always_busy: is_always_busy(spec, warm_at, end, flow.deliveries.is_all_read()),
+            goodput_mbps: Rate::over(counted.received, end - warm_at).as_mbps(),
+            rtt_ms: flow.meter.rtt_ms(),
+            cwnd_mean: flow.meter.cwnd_mean(),
+            state_shares: flow.meter.state_shares(),
+            retransmits: counted.retransmits,
+            timeouts: counted.timeouts,
+            controlled_share: flow.bounds.controlled_share(warm_at, end),
+            started_s: spec.start.as_secs_f64(),
+            last_link: counted.last_link,
+            messages: deliveries.delivered,
+            undelivered: deliveries.undelivered,
+            message_ms: deliveries.took_ms,
+        }
+    }
+}
+
+/// Whether its application had something to send for at least [`BUSY_SHARE`] of `from..until`: it is a bulk or saturated one
+/// that begins early and stops late enough, and if it sends only so much, that has not all been read (`all_read`). Whether
+/// anything got through does not matter.
+fn is_always_busy(flow: &FlowSpec, from: Time, until: Time, all_read: bool) -> bool {
+    let has_more = match flow.kind {
+        TrafficKind::Bulk { transfer: None } | TrafficKind::Saturated { .. } => true,
+        TrafficKind::Bulk { transfer: Some(_) } => !all_read,
+        TrafficKind::OnOff { .. } | TrafficKind::Interactive { .. } | TrafficKind::Transfers { .. } => false,
+    };
+    let busy_until = flow.stop.map_or(until, |stop| stop.min(until));
+    let busy = busy_until.saturating_since(flow.start.max(from));
+    has_more && busy.as_secs_f64() >= BUSY_SHARE * until.saturating_since(from).as_secs_f64()
+}
+
+/// Sets the figures that follow from the connections: aggregate, and of those that were always busy Jain's index and how many
+/// starved; and from the RTT samples of all connections their distribution.
+pub fn summarise(result: &mut RunResult, rtt_samples_ms: &[f64]) {
+    result.aggregate_goodput_mbps = result.flows.iter().map(|flow| flow.goodput_mbps).sum();
+    let busy = result.flows.iter().filter(|flow| flow.always_busy);
+    let goodputs: Vec<f64> = busy.map(|flow| flow.goodput_mbps).collect();
+    result.fairness_flows = u32::try_from(goodputs.len()).unwrap_or(u32::MAX);
+    result.jain_index = jain_index(&goodputs);
+    result.starved_flows = starved_flows(&goodputs);
+    result.rtt_ms = distribution(rtt_samples_ms);
+}

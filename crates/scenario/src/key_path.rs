@@ -1,0 +1,135 @@
+//! Where a key stands in a file, and how messages show it and its value.
+
+use std::fmt::{self, Write as _};
+use toml::Value;
+use toml::de::{DeTable, DeValue};
+
+/// A dotted key: `hosts[0].flows[0].start_s`.
+#[derive(Clone, Debug, Default)]
+pub struct Path(pub(crate) Vec<Step>);
+
+impl Path {
+    /// A dotted key, as after `--set`, inside a table of the file.
+    pub fn inside(table: &str, key: &str) -> Self {
+        let steps = steps(key).into_iter().filter(|step| *step != Step::All);
+        Self([Step::Key(table.to_owned())].into_iter().chain(steps).collect())
+    }
+
+    /// A key of the table that this is.
+    pub fn key(&self, name: &str) -> Self {
+        self.then(Step::Key(name.to_owned()))
+    }
+
+    /// An element of the list that this is, counted from 0.
+    pub fn index(&self, index: usize) -> Self {
+        self.then(Step::Index(index))
+    }
+
+    fn then(&self, step: Step) -> Self {
+        let mut path = self.clone();
+        path.0.push(step);
+        path
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, step) in self.0.iter().enumerate() {
+            match step {
+                Step::Key(name) if at == 0 => f.write_str(name)?,
+                Step::Key(name) => write!(f, ".{name}")?,
+                Step::Index(index) => write!(f, "[{index}]")?,
+                Step::All => f.write_str("[*]")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One step of a dotted key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Key(String),
+    Index(usize),
+    All,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key(name) => f.write_str(name),
+            Self::Index(index) => write!(f, "{index}"),
+            Self::All => f.write_str("*"),
+        }
+    }
+}
+
+pub(crate) fn steps(key: &str) -> Vec<Step> {
+    key.replace('[', ".")
+        .replace(']', "")
+        .split('.')
+        .map(|part| match part.trim() {
+            "*" => Step::All,
+            part => part.parse().map_or_else(|_| Step::Key(part.to_owned()), Step::Index),
+        })
+        .collect()
+}
+
+/// The line of a key in a TOML text, counted from 1.
+pub fn line_of_key(text: &str, key: &Path) -> Option<usize> {
+    let root = DeTable::parse(text).ok()?;
+    let mut table = Some(root.get_ref());
+    let mut array = None;
+    let mut at = None;
+    for step in &key.0 {
+        let value = match step {
+            Step::Key(name) => {
+                let (found, value) = table?.iter().find(|(found, _)| found.get_ref() == name)?;
+                at = Some(found.span().start);
+                value
+            }
+            Step::Index(index) => {
+                let value = array.take().and_then(|array: &toml::de::DeArray<'_>| array.get(*index))?;
+                at = Some(value.span().start);
+                value
+            }
+            Step::All => return None,
+        };
+        table = value.get_ref().as_table();
+        array = match value.get_ref() {
+            DeValue::Array(array) => Some(array),
+            _ => None,
+        };
+    }
+    at.map(|at| line_of(text, at))
+}
+
+/// The line of a byte of a text, counted from 1.
+pub fn line_of(text: &str, at: usize) -> usize {
+    1 + text.as_bytes()[..at.min(text.len())].iter().filter(|byte| **byte == b'\n').count()
+}
+
+/// The name that the writer may have meant.
+pub fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
+    crate::spelling::nearest_names(name, names, 1).first().copied()
+}
+
+/// What a value is, in words.
+pub fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::String(_) => "text",
+        Value::Integer(_) => "a whole number",
+        Value::Float(_) => "a number with a fraction",
+        Value::Boolean(_) => "true or false",
+        Value::Datetime(_) => "a date",
+        Value::Array(_) => "a list",
+        Value::Table(_) => "a table",
+    }
+}
+
+/// A value as the writer would recognise it, cut where it is long.
+pub fn shown(value: &Value) -> String {
+    let mut text = String::new();
+    let _ = write!(text, "{value}");
+    if text.chars().count() > 60 { text.chars().take(57).chain("...".chars()).collect() } else { text }
+}

@@ -1,0 +1,107 @@
+//! Whether what a study computes can be computed: every expression is evaluated once with made-up results, before anything
+//! runs. That tells what does not exist, and which measures are looked at.
+
+use crate::expression::{self, Figures, Scope};
+use crate::measure::Measure;
+use crate::reading::Source;
+use crate::search::Search;
+use crate::space::{Space, fixed};
+use crate::{Claim, ClaimedNumber, Condition, StudyError};
+use lasthop_scenario::key_path::Path;
+use std::sync::{Arc, Mutex};
+
+/// The measures that are looked at, each once.
+#[derive(Clone, Default)]
+pub(crate) struct Kept(Arc<Mutex<Vec<Measure>>>);
+
+impl Kept {
+    pub(crate) fn add(&self, measure: &Measure) {
+        let mut kept = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if !kept.contains(measure) {
+            kept.push(measure.clone());
+        }
+    }
+
+    pub(crate) fn all(&self) -> Vec<Measure> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+}
+
+/// Every claim, at each of its places and cells.
+pub(crate) fn check_claims(
+    source: &Source<'_>,
+    space: Space,
+    claims: &[Claim],
+    kept: &Kept,
+) -> Result<Space, StudyError> {
+    let space = Arc::new(space);
+    let look = kept.clone();
+    let figures: Arc<Figures> = Arc::new(move |point, measure: &Measure| {
+        look.add(measure);
+        // Never twice the same, so that no difference of two is 0.
+        Ok(1.0 + point as f64 / 1_024.0)
+    });
+    for (index, claim) in claims.iter().enumerate() {
+        let path = Path::default().key("claims").index(index);
+        let (dimensions, expressions): (Vec<usize>, Vec<(Path, &str)>) = match &claim.value {
+            ClaimedNumber::Expression(value) => (claim.each.clone(), vec![(path.key("value"), value)]),
+            ClaimedNumber::Share { cells, conditions } => {
+                (claim.each.iter().chain(cells).copied().collect(), expressions(&path, conditions))
+            }
+        };
+        for levels in space.combinations(&claim.selection, &dimensions) {
+            let selection = fixed(&claim.selection, &dimensions, &levels);
+            let scope = Scope { space: Arc::clone(&space), selection, figures: Arc::clone(&figures) };
+            check_expressions(source, &expressions, &scope)?;
+        }
+    }
+    drop(figures);
+    Ok(Arc::try_unwrap(space).unwrap_or_else(|shared| (*shared).clone()))
+}
+
+/// Every search, at each of its points: it sees the point that it is about, and no other.
+pub(crate) fn check_searches(
+    source: &Source<'_>,
+    space: Space,
+    searches: &[Option<Search>],
+    kept: &Kept,
+) -> Result<Space, StudyError> {
+    let space = Arc::new(space);
+    let dimensions: Vec<usize> = (0..space.dimensions.len()).collect();
+    for (case, search) in searches.iter().enumerate().filter_map(|(case, search)| Some((case, search.as_ref()?))) {
+        let path = Path::default().key("cases").index(case).key("search");
+        let mut all = vec![(path.key("maximise"), search.maximise.as_str())];
+        all.extend(expressions(&path, &search.conditions));
+        let this_case = fixed(&space.everything(), &[0], &[case]);
+        for point in space.select(&this_case) {
+            let look = kept.clone();
+            let figures: Arc<Figures> = Arc::new(move |at, measure: &Measure| {
+                look.add(measure);
+                match at == point {
+                    _ if measure.is_of_searches() => Err(format!("{measure} is not known before the search is over")),
+                    true => Ok(1.0 + point as f64 / 1_024.0),
+                    false => Err("a search sees its own point only".to_owned()),
+                }
+            });
+            let selection = fixed(&space.everything(), &dimensions, &space.levels_at(point));
+            check_expressions(source, &all, &Scope { space: Arc::clone(&space), selection, figures })?;
+        }
+    }
+    Ok(Arc::try_unwrap(space).unwrap_or_else(|shared| (*shared).clone()))
+}
+
+/// The expressions of conditions, each with its place.
+fn expressions<'a>(path: &Path, conditions: &'a [Condition]) -> Vec<(Path, &'a str)> {
+    let place = |index: usize| path.key("conditions").index(index).key("value");
+    conditions.iter().enumerate().map(|(index, condition)| (place(index), condition.value.as_str())).collect()
+}
+
+fn check_expressions(source: &Source<'_>, expressions: &[(Path, &str)], scope: &Scope) -> Result<(), StudyError> {
+    for (path, expression) in expressions {
+        match expression::evaluate(expression, scope) {
+            Err(problem) if !expression::is_not_finite(&problem) => return Err(source.error(path, problem)),
+            _ => {}
+        }
+    }
+    Ok(())
+}

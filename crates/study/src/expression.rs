@@ -1,0 +1,710 @@
+//! What claims and formulas compute.
+//!
+//! An expression is one of MiniJinja: numbers, `+ - * / **`, comparisons, and calls with named arguments. The names of axes
+//! that have one value for the whole expression (a claim's `each`) are variables. The functions are those of
+//! [`FUNCTIONS`]; there are no others. A selection is made by naming axes: `at("jain_index", n=10)`.
+
+use crate::measure::{Measure, Problem};
+use crate::space::{CASE, Curve, Level, Selection, Space, joined};
+use crate::statistics::{correlation, exponent, trend};
+use lasthop_scenario::key_path::nearest;
+use minijinja::value::{Kwargs, Rest, Value, ValueKind, ValueOrKwargs};
+use minijinja::{Environment, Error, ErrorKind, Expression, UndefinedBehavior};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+/// A function of expressions.
+#[derive(Debug)]
+pub struct Function {
+    /// As it is called.
+    pub name: &'static str,
+    /// With its arguments.
+    pub call: &'static str,
+    /// What it gives.
+    pub meaning: &'static str,
+    run: Run,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Run {
+    /// Looks at results.
+    Look(fn(&Scope, &Call) -> Result<Value, Problem>),
+    /// Makes one number of numbers and lists of them.
+    Reduce(fn(&[f64]) -> Option<f64>),
+    /// Makes a number of a number.
+    Map(fn(f64) -> f64),
+}
+
+/// Every function. Those that look at results are not for formulas.
+pub const FUNCTIONS: &[Function] = &[
+    look(
+        "at",
+        "at(measure, axis=value, …)",
+        "The mean over the seeds at one point; the axes given must leave exactly one.",
+        at,
+    ),
+    look(
+        "over",
+        "over(measure, axis=value, …)",
+        "A list: the same at every point that the axes given leave, in the order of the axes.",
+        over,
+    ),
+    look(
+        "reference",
+        "reference(label, axis=value, …)",
+        "What a reference of the figures says at one point.",
+        reference,
+    ),
+    look(
+        "ratios",
+        "ratios(measure, label, …, axis=value, …)",
+        "A list: ours over the reference at every point that has one; of several references the nearest to ours.",
+        ratios,
+    ),
+    look(
+        "trend",
+        "trend(measure, axis, axis=value, …)",
+        "Kendall's τ of a measure along an axis: the share of pairs of points that rise less the share that fall; 1 where it only rises, −1 where it only falls.",
+        trend_along,
+    ),
+    look(
+        "exponent",
+        "exponent(measure, axis, axis=value, …)",
+        "The b of the nearest power law a·x^b along an axis (least squares of the logarithms).",
+        exponent_along,
+    ),
+    look(
+        "correlation",
+        "correlation(measure, measure, axis=value, …)",
+        "Pearson's r of two measures over every point that the axes given leave; 1 or −1 where one is a line of the other.",
+        correlation_over,
+    ),
+    look(
+        "argmax",
+        "argmax(measure, axis, axis=value, …)",
+        "The value of the axis at which the measure is greatest.",
+        argmax,
+    ),
+    look(
+        "argmin",
+        "argmin(measure, axis, axis=value, …)",
+        "The value of the axis at which the measure is least.",
+        argmin,
+    ),
+    reduce(
+        "deviation",
+        "deviation(list, …)",
+        "The greatest distance from 1: of `ratios`, the largest relative deviation.",
+        |numbers| greatest(&numbers.iter().map(|number| (number - 1.0).abs()).collect::<Vec<_>>()),
+    ),
+    reduce("min", "min(list or number, …)", "The least.", |numbers| numbers.iter().copied().reduce(lesser)),
+    reduce("max", "max(list or number, …)", "The greatest.", greatest),
+    reduce("sum", "sum(list or number, …)", "The sum.", |numbers| Some(numbers.iter().sum())),
+    reduce("mean", "mean(list or number, …)", "The mean.", lasthop_measure::mean),
+    map("abs", "abs(number)", "The magnitude.", f64::abs),
+    map("sqrt", "sqrt(number)", "The square root.", f64::sqrt),
+    map("cbrt", "cbrt(number)", "The cube root.", f64::cbrt),
+    map("exp", "exp(number)", "e to that power.", f64::exp),
+    map("ln", "ln(number)", "The natural logarithm.", f64::ln),
+];
+
+const fn look(
+    name: &'static str,
+    call: &'static str,
+    meaning: &'static str,
+    run: fn(&Scope, &Call) -> Result<Value, Problem>,
+) -> Function {
+    Function { name, call, meaning, run: Run::Look(run) }
+}
+
+const fn reduce(
+    name: &'static str,
+    call: &'static str,
+    meaning: &'static str,
+    run: fn(&[f64]) -> Option<f64>,
+) -> Function {
+    Function { name, call, meaning, run: Run::Reduce(run) }
+}
+
+const fn map(name: &'static str, call: &'static str, meaning: &'static str, run: fn(f64) -> f64) -> Function {
+    Function { name, call, meaning, run: Run::Map(run) }
+}
+
+/// Not a number stays not a number.
+fn lesser(a: f64, b: f64) -> f64 {
+    if a.is_nan() || a < b { a } else { b }
+}
+
+fn greatest(numbers: &[f64]) -> Option<f64> {
+    numbers.iter().copied().reduce(|a, b| if a.is_nan() || a > b { a } else { b })
+}
+
+/// Gives a measure at a point.
+pub(crate) type Figures = dyn Fn(usize, &Measure) -> Result<f64, String> + Send + Sync;
+
+/// What an expression can see.
+#[derive(Clone)]
+pub(crate) struct Scope {
+    pub(crate) space: Arc<Space>,
+    pub(crate) selection: Selection,
+    pub(crate) figures: Arc<Figures>,
+}
+
+/// How a function was called.
+struct Call {
+    function: &'static Function,
+    positional: Vec<Value>,
+    named: BTreeMap<String, Value>,
+}
+
+/// A claim's number.
+pub(crate) fn evaluate(expression: &str, scope: &Scope) -> Result<f64, Problem> {
+    run(expression, &variables(&scope.space, &scope.selection), Some(scope))
+}
+
+/// A number that depends on nothing.
+pub(crate) fn constant(expression: &str) -> Result<f64, Problem> {
+    run(expression, &BTreeMap::new(), None)
+}
+
+/// What a formula says at a point.
+fn formula(expression: &str, space: &Space, point: usize) -> Result<f64, Problem> {
+    let variables = space.coordinates(point).into_iter().map(|at| (at.axis, value_of(&at.value))).collect();
+    run(expression, &variables, None)
+}
+
+/// What a reference says at a point; `None` if it is not about that point.
+pub(crate) fn reference_at(space: &Space, reference: usize, point: usize) -> Result<Option<f64>, Problem> {
+    let reference = &space.references[reference];
+    if !space.includes(&reference.selection, point) {
+        return Ok(None);
+    }
+    match &reference.curve {
+        Curve::Formula(expression) => formula(expression, space, point).map(Some),
+        Curve::Points { x, points } => {
+            let level = &space.dimensions[*x].levels[space.levels_at(point)[*x]];
+            Ok(points.iter().find(|(at, _)| at.is(level)).map(|(_, y)| *y))
+        }
+    }
+}
+
+/// The axes that have one value in the whole selection.
+fn variables(space: &Space, selection: &Selection) -> BTreeMap<String, Value> {
+    let one = |(dimension, allowed): (usize, &Option<Vec<usize>>)| match allowed.as_deref() {
+        Some([level]) => {
+            let dimension = &space.dimensions[dimension];
+            Some((dimension.name.clone(), value_of(&dimension.levels[*level])))
+        }
+        _ => None,
+    };
+    selection.iter().enumerate().filter_map(one).collect()
+}
+
+fn value_of(level: &Level) -> Value {
+    match level {
+        Level::Number(number) => Value::from(*number),
+        Level::Text(text) => Value::from(text.as_str()),
+    }
+}
+
+fn run(expression: &str, variables: &BTreeMap<String, Value>, scope: Option<&Scope>) -> Result<f64, Problem> {
+    // An error of ours says more than one of the library can carry: it waits here.
+    let ours: Arc<Mutex<Option<Problem>>> = Arc::default();
+    let mut environment = Environment::empty();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    for function in FUNCTIONS.iter().filter(|function| scope.is_some() || !matches!(function.run, Run::Look(_))) {
+        let (scope, ours) = (scope.cloned(), Arc::clone(&ours));
+        environment.add_function(function.name, move |given: Rest<ValueOrKwargs>| {
+            Call::new(function, given).and_then(|call| call.run(scope.as_ref())).map_err(|problem| {
+                let error = Error::new(ErrorKind::InvalidOperation, problem.to_string());
+                *ours.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(problem);
+                error
+            })
+        });
+    }
+    let compiled = environment.compile_expression(expression).map_err(|error| theirs(&error, expression))?;
+    known_names(&compiled, variables, scope.is_some())?;
+    let outcome = compiled.eval(Value::from_object(variables.clone())).map_err(|error| {
+        let ours = ours.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        ours.unwrap_or_else(|| theirs(&error, expression))
+    })?;
+    let number = match outcome.kind() {
+        ValueKind::Number => f64::try_from(outcome).ok(),
+        _ => {
+            let problem = format!("`{expression}` gives {outcome}, which is no number");
+            return Err(Problem::new(problem, "an expression that gives a number"));
+        }
+    };
+    match number {
+        Some(number) if number.is_finite() => Ok(number),
+        _ => Err(not_finite(expression)),
+    }
+}
+
+const NOT_FINITE: &str = "gives no finite number";
+
+fn not_finite(expression: &str) -> Problem {
+    Problem::new(format!("`{expression}` {NOT_FINITE}"), "an expression that gives a finite number")
+}
+
+/// Whether the expression can be computed, and with other figures may well give a finite number.
+pub(crate) fn is_not_finite(problem: &Problem) -> bool {
+    problem.problem.ends_with(NOT_FINITE)
+}
+
+/// Every name in an expression must be a function or a variable, in whatever branch it stands.
+fn known_names(compiled: &Expression<'_, '_>, variables: &BTreeMap<String, Value>, looks: bool) -> Result<(), Problem> {
+    let functions = FUNCTIONS.iter().filter(|function| looks || !matches!(function.run, Run::Look(_)));
+    let known: Vec<&str> =
+        variables.keys().map(String::as_str).chain(functions.map(|function| function.name)).collect();
+    let unknown: BTreeSet<String> = compiled.undeclared_variables(false).into_iter().collect();
+    match unknown.into_iter().find(|name| !known.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(name) => Err(Problem {
+            problem: format!("there is no function or variable {name} here"),
+            accepted: known.join(", "),
+            did_you_mean: nearest(&name, &known).map(str::to_owned),
+        }),
+    }
+}
+
+/// An error of the library, in the words of a study.
+fn theirs(error: &Error, expression: &str) -> Problem {
+    let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
+    if detail.starts_with("unable to calculate") {
+        // A division by 0.
+        return not_finite(expression);
+    }
+    Problem::new(
+        format!("`{expression}` cannot be computed: {detail}"),
+        "an expression such as at(\"jain_index\", n=10) / at(\"jain_index\", n=1)",
+    )
+}
+
+impl Call {
+    fn new(function: &'static Function, given: Rest<ValueOrKwargs>) -> Result<Self, Problem> {
+        let (mut positional, mut named) = (Vec::new(), BTreeMap::new());
+        for value in given.into_values() {
+            if !value.is_kwargs() {
+                positional.push(value);
+                continue;
+            }
+            let arguments = Kwargs::try_from(value).map_err(|error| Problem::new(error.to_string(), function.call))?;
+            for name in arguments.args() {
+                let value = arguments.get(name).map_err(|error| Problem::new(error.to_string(), function.call))?;
+                named.insert(name.to_owned(), value);
+            }
+        }
+        Ok(Self { function, positional, named })
+    }
+
+    fn run(&self, scope: Option<&Scope>) -> Result<Value, Problem> {
+        let plain = || if self.named.is_empty() { Ok(()) } else { Err(self.wrong("takes no named argument")) };
+        match (self.function.run, scope) {
+            (Run::Look(run), Some(scope)) => run(scope, self),
+            (Run::Look(_), None) => Err(self.wrong("cannot be used here")),
+            (Run::Reduce(reduce), _) => {
+                plain()?;
+                let numbers = self.numbers()?;
+                reduce(&numbers).map(Value::from).ok_or_else(|| self.wrong("was given nothing"))
+            }
+            (Run::Map(map), _) => {
+                plain()?;
+                match (self.positional.as_slice(), self.numbers()?.as_slice()) {
+                    ([only], [number]) if only.is_number() => Ok(Value::from(map(*number))),
+                    _ => Err(self.wrong("takes one number")),
+                }
+            }
+        }
+    }
+
+    fn wrong(&self, problem: &str) -> Problem {
+        Problem::new(format!("{}() {problem}", self.function.name), self.function.call)
+    }
+
+    /// The positional arguments, lists taken apart.
+    fn numbers(&self) -> Result<Vec<f64>, Problem> {
+        let mut numbers = Vec::new();
+        for value in &self.positional {
+            match value.kind() {
+                ValueKind::Number => numbers.push(value.clone()),
+                ValueKind::Seq => numbers.extend(value.try_iter().map_err(|_| self.wrong("was given something else"))?),
+                _ => return Err(self.wrong("takes numbers and lists of them")),
+            }
+        }
+        let number = |value: Value| match value.kind() {
+            ValueKind::Number => f64::try_from(value).map_err(|_| self.wrong("takes numbers and lists of them")),
+            _ => Err(self.wrong("takes numbers and lists of them")),
+        };
+        numbers.into_iter().map(number).collect()
+    }
+
+    /// The positional argument of this number, a text.
+    fn text(&self, index: usize) -> Result<&str, Problem> {
+        self.positional.get(index).and_then(Value::as_str).ok_or_else(|| self.wrong("takes names between quotes"))
+    }
+
+    fn exactly(&self, positional: usize) -> Result<(), Problem> {
+        if self.positional.len() == positional { Ok(()) } else { Err(self.wrong("has other arguments")) }
+    }
+
+    fn measure(&self) -> Result<Measure, Problem> {
+        Measure::parse(self.text(0)?)
+    }
+
+    /// The selection with the named arguments, which take the place of what it says of the same axes.
+    fn selection(&self, scope: &Scope) -> Result<Selection, Problem> {
+        let mut selection = scope.selection.clone();
+        for (name, value) in &self.named {
+            let dimension = dimension(&scope.space, name)?;
+            let values = match value.kind() {
+                ValueKind::Seq => value.try_iter().map_err(|_| self.wrong("was given something else"))?.collect(),
+                _ => vec![value.clone()],
+            };
+            let levels =
+                values.iter().map(|value| level(&scope.space, dimension, value)).collect::<Result<Vec<_>, _>>()?;
+            selection[dimension] = Some(levels);
+        }
+        Ok(selection)
+    }
+
+    fn points(&self, scope: &Scope) -> Result<Vec<usize>, Problem> {
+        let points = scope.space.select(&self.selection(scope)?);
+        if points.is_empty() { Err(self.wrong("looks at no point")) } else { Ok(points) }
+    }
+
+    fn one_point(&self, scope: &Scope) -> Result<usize, Problem> {
+        match self.points(scope)?.as_slice() {
+            [only] => Ok(*only),
+            several => {
+                let say = |point: &usize| format!("({})", joined(&scope.space.coordinates(*point)));
+                let some: Vec<String> = several.iter().take(3).map(say).collect();
+                let more = if several.len() > 3 { ", …" } else { "" };
+                Err(self.wrong(&format!("looks at {} points: {}{more}", several.len(), some.join(", "))))
+            }
+        }
+    }
+
+    /// A measure along the axis that the second argument names, with one point at each of its values.
+    fn along(&self, scope: &Scope) -> Result<Vec<(Level, f64)>, Problem> {
+        self.exactly(2)?;
+        let (measure, axis) = (self.measure()?, dimension(&scope.space, self.text(1)?)?);
+        let points = self.points(scope)?;
+        let mut found: Vec<(usize, f64)> = Vec::new();
+        for point in points {
+            let level = scope.space.levels_at(point)[axis];
+            if found.iter().any(|(before, _)| *before == level) {
+                let name = &scope.space.dimensions[axis].name;
+                let at = &scope.space.dimensions[axis].levels[level];
+                return Err(
+                    self.wrong(&format!("looks at several points with {name}={at}; give the other axes a value"))
+                );
+            }
+            found.push((level, scope.figure(point, &measure)?));
+        }
+        if found.len() < 2 {
+            return Err(self.wrong("looks at one point only"));
+        }
+        found.sort_by_key(|(level, _)| *level);
+        Ok(found.into_iter().map(|(level, y)| (scope.space.dimensions[axis].levels[level].clone(), y)).collect())
+    }
+}
+
+impl Scope {
+    fn figure(&self, point: usize, measure: &Measure) -> Result<f64, Problem> {
+        (self.figures)(point, measure).map_err(|problem| {
+            let at = joined(&self.space.coordinates(point));
+            let at = if at.is_empty() { String::new() } else { format!(" at {at}") };
+            Problem::new(format!("{problem}{at}"), "a measure that every run has")
+        })
+    }
+}
+
+fn dimension(space: &Space, name: &str) -> Result<usize, Problem> {
+    let names = space.names();
+    space.dimension(name).ok_or_else(|| Problem {
+        problem: format!("there is no axis {name}"),
+        accepted: if names.is_empty() { "none: nothing varies".into() } else { names.join(", ") },
+        did_you_mean: nearest(name, &names).map(str::to_owned),
+    })
+}
+
+fn level(space: &Space, dimension: usize, value: &Value) -> Result<usize, Problem> {
+    let wanted = match value.kind() {
+        ValueKind::Number => f64::try_from(value.clone()).ok().map(Level::Number),
+        _ => value.as_str().map(|text| Level::Text(text.to_owned())),
+    };
+    let dimension = &space.dimensions[dimension];
+    let found = wanted.and_then(|wanted| dimension.level(&wanted));
+    let of = if dimension.name == CASE {
+        "no case is called".to_owned()
+    } else {
+        format!("{} never has the value", dimension.name)
+    };
+    found.ok_or_else(|| Problem::new(format!("{of} {value}"), dimension.said()))
+}
+
+fn at(scope: &Scope, call: &Call) -> Result<Value, Problem> {
+    call.exactly(1)?;
+    let measure = call.measure()?;
+    Ok(Value::from(scope.figure(call.one_point(scope)?, &measure)?))
+}
+
+fn over(scope: &Scope, call: &Call) -> Result<Value, Problem> {
+    call.exactly(1)?;
+    let measure = call.measure()?;
+    let figures = call.points(scope)?.into_iter().map(|point| scope.figure(point, &measure));
+    Ok(Value::from(figures.collect::<Result<Vec<f64>, _>>()?))
+}
+
+/// What the references of this label say at a point.
+fn referred(space: &Space, label: &str, point: usize) -> Result<Option<f64>, Problem> {
+    let mut labels: Vec<&str> = space.references.iter().map(|reference| reference.label.as_str()).collect();
+    labels.dedup();
+    if !labels.contains(&label) {
+        return Err(Problem {
+            problem: format!("there is no reference \"{label}\""),
+            accepted: if labels.is_empty() { "none: no figure has one".into() } else { labels.join(", ") },
+            did_you_mean: nearest(label, &labels).map(|label| format!("\"{label}\"")),
+        });
+    }
+    for (index, reference) in space.references.iter().enumerate() {
+        if reference.label == label
+            && let Some(said) = reference_at(space, index, point)?
+        {
+            return Ok(Some(said));
+        }
+    }
+    Ok(None)
+}
+
+fn reference(scope: &Scope, call: &Call) -> Result<Value, Problem> {
+    call.exactly(1)?;
+    let point = call.one_point(scope)?;
+    let said = referred(&scope.space, call.text(0)?, point)?;
+    let at = joined(&scope.space.coordinates(point));
+    said.map(Value::from).ok_or_else(|| call.wrong(&format!("finds nothing in the reference at {at}")))
+}
+
+fn ratios(scope: &Scope, call: &Call) -> Result<Value, Problem> {
+    let measure = call.measure()?;
+    let labels = (1..call.positional.len()).map(|index| call.text(index)).collect::<Result<Vec<_>, _>>()?;
+    if labels.is_empty() {
+        return Err(call.wrong("needs the label of a reference"));
+    }
+    let mut ratios = Vec::new();
+    for point in call.points(scope)? {
+        let mut nearest: Option<f64> = None;
+        for label in &labels {
+            let Some(said) = referred(&scope.space, label, point)? else { continue };
+            let ratio = scope.figure(point, &measure)? / said;
+            let nearer = nearest.is_none_or(|before| (ratio - 1.0).abs() < (before - 1.0).abs());
+            if nearer {
+                nearest = Some(ratio);
+            }
+        }
+        ratios.extend(nearest);
+    }
+    if ratios.is_empty() {
+        Err(call.wrong("looks at no point that the reference has"))
+    } else {
+        Ok(Value::from(ratios))
+    }
+}
+
+fn correlation_over(scope: &Scope, call: &Call) -> Result<Value, Problem> {
+    call.exactly(2)?;
+    let (one, other) = (call.measure()?, Measure::parse(call.text(1)?)?);
+    let pair = |point| Ok((scope.figure(point, &one)?, scope.figure(point, &other)?));
+    let pairs = call.points(scope)?.into_iter().map(pair).collect::<Result<Vec<_>, Problem>>()?;
+    // With figures that never change there is none, which is no fault of the expression.
+    Ok(Value::from(correlation(&pairs).unwrap_or(f64::NAN)))
+}
+
+fn trend_along(scope: &Scope, call: &Call) -> Result<Value, Problem> {
+    let figures: Vec<f64> = call.along(scope)?.into_iter().map(|(_, y)| y).collect();
+    trend(&figures).map(Value::from).ok_or_else(|| call.wrong("looks at one point only"))
+}
+
+/// The points along an axis whose values are numbers.
+fn numbered(scope: &Scope, call: &Call) -> Result<Vec<(f64, f64)>, Problem> {
+    let number = |(level, y)| match level {
+        Level::Number(x) => Ok((x, y)),
+        Level::Text(text) => Err(call.wrong(&format!("needs an axis of numbers, not of words such as \"{text}\""))),
+    };
+    call.along(scope)?.into_iter().map(number).collect()
+}
+
+fn exponent_along(scope: &Scope, call: &Call) -> Result<Value, Problem> {
+    exponent(&numbered(scope, call)?).map(Value::from).ok_or_else(|| call.wrong("looks at one point only"))
+}
+
+fn argmax(scope: &Scope, call: &Call) -> Result<Value, Problem> {
+    extreme(call, numbered(scope, call)?, |y, best| y > best)
+}
+
+fn argmin(scope: &Scope, call: &Call) -> Result<Value, Problem> {
+    extreme(call, numbered(scope, call)?, |y, best| y < best)
+}
+
+/// The first x with the best y.
+fn extreme(call: &Call, points: Vec<(f64, f64)>, better: fn(f64, f64) -> bool) -> Result<Value, Problem> {
+    let best = points.into_iter().reduce(|best, point| if better(point.1, best.1) { point } else { best });
+    best.map(|(x, _)| Value::from(x)).ok_or_else(|| call.wrong("looks at no point"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::space::{Dimension, Reference, fixed};
+
+    /// n = 1, 2, 5, 10 for "fixed" and "ARF"; the aggregate is 20, 18, 12, 10 and half of that.
+    fn scope() -> Scope {
+        let dimension = |name: &str, levels: Vec<Level>| Dimension {
+            name: name.into(),
+            label: name.into(),
+            keys: Vec::new(),
+            levels,
+        };
+        let cases = ["fixed", "ARF"].map(|case| Level::Text(case.into())).to_vec();
+        let dimensions =
+            vec![dimension(CASE, cases), dimension("n", [1.0, 2.0, 5.0, 10.0].map(Level::Number).to_vec())];
+        let mut space = Space { dimensions, references: Vec::new() };
+        let reference = |label: &str, selection: Selection, curve| Reference {
+            label: label.into(),
+            source: "nowhere".into(),
+            selection,
+            curve,
+        };
+        let all = space.everything();
+        let points = |points: &[(f64, f64)]| Curve::Points {
+            x: 1,
+            points: points.iter().map(|(x, y)| (Level::Number(*x), *y)).collect(),
+        };
+        space.references = vec![
+            reference("table", fixed(&all, &[0], &[0]), points(&[(1.0, 25.0), (2.0, 20.0)])),
+            reference("other", all.clone(), points(&[(1.0, 19.0)])),
+            reference("theory", all, Curve::Formula("20 / sqrt(n)".into())),
+        ];
+        let selection = space.everything();
+        let figures = |point: usize, measure: &Measure| match measure.as_str() {
+            "aggregate_goodput_mbps" => Ok([20.0, 18.0, 12.0, 10.0, 10.0, 9.0, 6.0, 5.0][point]),
+            "starved_flows" => Ok(0.0),
+            "utilization" => Ok(f64::NAN),
+            other => Err(format!("{other} has no value")),
+        };
+        Scope { space: Arc::new(space), selection, figures: Arc::new(figures) }
+    }
+
+    fn value(expression: &str) -> f64 {
+        evaluate(expression, &scope()).unwrap_or_else(|problem| panic!("{expression}: {problem}"))
+    }
+
+    fn refused(expression: &str) -> String {
+        evaluate(expression, &scope()).expect_err(expression).to_string()
+    }
+
+    #[test]
+    fn a_point_is_picked_by_naming_its_axes() {
+        assert_eq!(value("at('aggregate_goodput_mbps', n=5, case='fixed')"), 12.0);
+        assert_eq!(
+            value("at('aggregate_goodput_mbps', n=5, case='fixed') / at('aggregate_goodput_mbps', n=5, case='ARF')"),
+            2.0
+        );
+        assert_eq!(value("max(over('aggregate_goodput_mbps', n=[5, 10]))"), 12.0);
+        assert_eq!(value("sum(over('aggregate_goodput_mbps', case='ARF')) - 1"), 29.0);
+        assert_eq!(value("min(3, over('aggregate_goodput_mbps'))"), 3.0);
+        assert_eq!(value("mean(over('aggregate_goodput_mbps', case='ARF')) ** 2"), 56.25);
+        // Whole numbers divide as numbers do.
+        assert_eq!(value("1 / 2"), 0.5);
+    }
+
+    #[test]
+    fn a_claim_for_each_case_sees_that_case_and_may_name_another() {
+        let mut scope = scope();
+        scope.selection = fixed(&scope.selection, &[0], &[1]);
+        let value = |expression: &str| evaluate(expression, &scope).unwrap_or_else(|problem| panic!("{problem}"));
+        assert_eq!(value("at('aggregate_goodput_mbps', n=10)"), 5.0);
+        assert_eq!(value("at('aggregate_goodput_mbps', n=10, case='fixed')"), 10.0);
+        assert_eq!(value("1.5 if case == 'ARF' else 2.5"), 1.5);
+    }
+
+    #[test]
+    fn shapes_along_an_axis() {
+        assert_eq!(value("trend('aggregate_goodput_mbps', 'n', case='ARF')"), -1.0);
+        assert_eq!(value("trend('starved_flows', 'n', case='ARF')"), 0.0);
+        assert_eq!(value("argmax('aggregate_goodput_mbps', 'n', case='ARF')"), 1.0);
+        assert_eq!(value("argmin('aggregate_goodput_mbps', 'n', case='ARF', n=[1, 2, 5])"), 5.0);
+        // From 20 at 1 to 10 at 10 the slope between the ends alone is −log10(2).
+        let ends = value("exponent('aggregate_goodput_mbps', 'n', case='fixed', n=[1, 10])");
+        assert!((ends + 2.0_f64.log10()).abs() < 1e-12, "{ends}");
+    }
+
+    #[test]
+    fn ours_over_the_nearest_reference() {
+        // 20/25 and 20/19 at n = 1: the second is nearer to 1; 18/20 at n = 2.
+        let worst = value("deviation(ratios('aggregate_goodput_mbps', 'table', 'other', case='fixed'))");
+        assert!((worst - 0.1).abs() < 1e-12, "{worst}");
+        assert_eq!(value("max(ratios('aggregate_goodput_mbps', 'table', 'other', case='fixed'))"), 20.0 / 19.0);
+        assert_eq!(value("min(ratios('aggregate_goodput_mbps', 'table'))"), 0.8);
+        assert_eq!(value("reference('theory', n=1, case='ARF')"), 20.0);
+    }
+
+    #[test]
+    fn what_does_not_exist_is_named_with_what_does() {
+        for (expression, words) in [
+            ("att('jain_index')", &["there is no function or variable att", "did you mean at?", "over, reference"][..]),
+            ("at('jain_idex', n=1)", &["no jain_idex in a result", "did you mean jain_index?"]),
+            ("at('jain_index', m=1)", &["there is no axis m", "accepted: case, n"]),
+            ("at('jain_index', n=3)", &["n never has the value 3", "accepted: 1, 2, 5, 10"]),
+            ("at('jain_index', case='arf')", &["no case is called arf", "\"fixed\", \"ARF\""]),
+            ("at('aggregate_goodput_mbps', n=1)", &["at() looks at 2 points: (fixed, n=1), (ARF, n=1)"]),
+            ("over('aggregate_goodput_mbps', n=[])", &["looks at no point"]),
+            ("trend('aggregate_goodput_mbps', 'n')", &["several points with n=1"]),
+            ("trend('aggregate_goodput_mbps', 'n', case='ARF', n=5)", &["one point only"]),
+            ("argmax('aggregate_goodput_mbps', 'case', n=1)", &["an axis of numbers", "\"fixed\""]),
+            ("max(ratios('aggregate_goodput_mbps', 'tabel'))", &["no reference \"tabel\"", "did you mean \"table\"?"]),
+            ("max(ratios('aggregate_goodput_mbps', 'table', n=10))", &["no point that the reference has"]),
+            ("n + 1", &["no function or variable n here", "accepted: at, over"]),
+            ("at(jain_index)", &["no function or variable jain_index"]),
+            ("1 if 1 < 2 else nothing", &["no function or variable nothing"]),
+        ] {
+            let message = refused(expression);
+            for word in words {
+                assert!(message.contains(word), "{expression}: no \"{word}\" in: {message}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_is_told_apart() {
+        for (expression, words) in [
+            ("at('rtt_ms.mean', n=5, case='ARF')", "rtt_ms.mean has no value at ARF, n=5"),
+            ("over('starved_flows')", "is no number"),
+            ("at('starved_flows', n=1, case='ARF') == 0", "is no number"),
+            ("1 / at('starved_flows', n=1, case='ARF')", "no finite number"),
+            ("at('utilization', n=1, case='ARF')", "no finite number"),
+            ("min(1, at('utilization', n=1, case='ARF'))", "no finite number"),
+            ("max(at('utilization', n=1, case='ARF'), 1)", "no finite number"),
+            ("sqrt(0 - 1)", "no finite number"),
+            ("sqrt('a')", "takes numbers"),
+            ("sqrt([4])", "takes one number"),
+            ("max()", "was given nothing"),
+            ("max(1, n=2)", "no named argument"),
+            ("at(", "cannot be computed"),
+            ("", "cannot be computed"),
+            ("'a' * 2 - 1", "cannot be computed"),
+        ] {
+            assert!(refused(expression).contains(words), "{expression}: {}", refused(expression));
+        }
+    }
+
+    #[test]
+    fn a_formula_sees_the_axes_and_no_results() {
+        let space = scope().space;
+        assert_eq!(reference_at(&space, 2, 6), Ok(Some(20.0 / 5.0_f64.sqrt())));
+        assert_eq!(reference_at(&space, 0, 6), Ok(None));
+        let refused = formula("at('jain_index')", &space, 0).expect_err("a formula").to_string();
+        assert!(refused.contains("there is no function or variable at"), "{refused}");
+    }
+}

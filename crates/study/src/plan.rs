@@ -1,0 +1,219 @@
+//! From the points of a study to the scenarios that are run.
+
+use crate::measure::Measure;
+use crate::search::{Hunt, Search, Tried};
+use crate::space::{CASE, Coordinate, fixed, joined};
+use crate::{Setting, Study, StudyError, expression};
+use lasthop_measure::mean;
+use lasthop_scenario::Override;
+use lasthop_scenario::key_path::{Path, line_of_key};
+use lasthop_scenario::{COMMAND_LINE, IneffectiveKey, ineffective_keys};
+use lasthop_scenario::{RunResult, Scenario, ScenarioError};
+use std::sync::Arc;
+use toml::Value;
+
+/// One run of a study.
+#[derive(Clone, Debug)]
+pub struct PlannedRun {
+    /// Which point, counted from 0; the last axis changes fastest.
+    pub point: usize,
+    /// The point in words: `ARF, n=10, delay=4`; empty where nothing varies.
+    pub label: String,
+    /// With the seed of this run; where the point's case is found by search, with the least value that is tried.
+    pub scenario: Scenario,
+    /// Whether it is: then what runs is [`Study::candidate`].
+    pub searched: bool,
+}
+
+impl Study {
+    /// The same study with these overrides in every run, on top of all that it sets itself.
+    #[must_use]
+    pub fn with_overrides(self, overrides: Vec<Override>) -> Self {
+        Self { overrides, ..self }
+    }
+
+    /// Every run, each point with so many seeds, checked: the runs of a point stand together, in the order of their seeds.
+    ///
+    /// # Errors
+    /// If the scenario of a point cannot be run; the message names the line of the study or of the scenario that is wrong.
+    pub fn plan(&self, seeds: u64) -> Result<Vec<PlannedRun>, StudyError> {
+        // What is wrong with the scenario itself is told without a point.
+        let base = self.base()?;
+        let mut runs = Vec::new();
+        for point in 0..self.space.points() {
+            let search = self.search(point);
+            if let Some(search) = search {
+                self.candidate(point, base.seed, search.to)?;
+            }
+            let label = joined(&self.space.coordinates(point));
+            for seed in base.seed..base.seed + seeds {
+                let scenario = self.at_point(point, seed, search.map(|search| (search, search.from)))?;
+                runs.push(PlannedRun { point, label: label.clone(), scenario, searched: search.is_some() });
+            }
+        }
+        Ok(runs)
+    }
+
+    /// The points whose case is found by search. Those that try the same scenarios, because only what they look for differs,
+    /// stand together, so that each scenario need be run once.
+    pub fn searched_points(&self) -> Vec<Vec<usize>> {
+        let mut families: Vec<Vec<usize>> = Vec::new();
+        let tries = |point: usize| {
+            let search = self.search(point)?;
+            let scenario = self.at_point(point, 1, Some((search, search.from))).ok()?;
+            Some((search.key.clone(), search.from.to_bits(), scenario.to_json()))
+        };
+        let mut known: Vec<(usize, _)> = Vec::new();
+        for point in 0..self.space.points() {
+            let Some(tried) = tries(point) else { continue };
+            // Points of one family differ in the case alone.
+            let alike = |(other, of): &&(usize, _)| {
+                self.space.levels_at(*other)[1..] == self.space.levels_at(point)[1..] && *of == tried
+            };
+            match known.iter().find(alike).map(|(other, _)| *other) {
+                Some(first) => {
+                    families.iter_mut().filter(|family| family[0] == first).for_each(|family| family.push(point))
+                }
+                None => {
+                    known.push((point, tried));
+                    families.push(vec![point]);
+                }
+            }
+        }
+        families
+    }
+
+    /// The search for the value of a point.
+    ///
+    /// # Panics
+    /// If the point's case is not found by search.
+    pub fn hunt(&self, point: usize) -> Hunt {
+        Hunt::new(self.search(point).expect("a point that is found by search"))
+    }
+
+    /// What a search tries at a point.
+    ///
+    /// # Errors
+    /// As [`Study::plan`].
+    ///
+    /// # Panics
+    /// If the point's case is not found by search.
+    pub fn candidate(&self, point: usize, seed: u64, value: f64) -> Result<Scenario, StudyError> {
+        let search = self.search(point).expect("a point that is found by search");
+        self.at_point(point, seed, Some((search, value)))
+    }
+
+    /// What came out of that, in one run for each seed.
+    ///
+    /// # Panics
+    /// If the point's case is not found by search.
+    pub fn tried(&self, point: usize, value: f64, runs: &[RunResult]) -> Tried {
+        let search = self.search(point).expect("a point that is found by search");
+        let runs: Arc<[RunResult]> = runs.into();
+        let figures: Arc<expression::Figures> = Arc::new(move |at, measure: &Measure| {
+            assert_eq!(at, point, "a search looks at its own point, as was checked when the study was read");
+            let numbers = runs.iter().map(|run| measure.of(run)).collect::<Result<Vec<f64>, String>>()?;
+            mean(&numbers).ok_or_else(|| format!("{measure} is of no run"))
+        });
+        let scope = expression::Scope { space: Arc::new(self.space.clone()), selection: self.only(point), figures };
+        let number = |expression: &str| expression::evaluate(expression, &scope).ok();
+        let conditions: Vec<Option<f64>> = search.conditions.iter().map(|condition| number(&condition.value)).collect();
+        let met = search.conditions.iter().zip(&conditions).all(|(condition, number)| condition.is_met(*number));
+        Tried { value, maximised: number(&search.maximise), conditions, met }
+    }
+
+    pub(crate) fn search(&self, point: usize) -> Option<&Search> {
+        let case = *self.space.levels_at(point).first()?;
+        self.space.dimension(CASE).and_then(|_| self.searches.get(case)?.as_ref())
+    }
+
+    /// The selection of one point alone.
+    fn only(&self, point: usize) -> crate::space::Selection {
+        let dimensions: Vec<usize> = (0..self.space.dimensions.len()).collect();
+        fixed(&self.space.everything(), &dimensions, &self.space.levels_at(point))
+    }
+
+    fn at_point(&self, point: usize, seed: u64, tried: Option<(&Search, f64)>) -> Result<Scenario, StudyError> {
+        let at = self.space.coordinates(point);
+        let levels = self.space.levels_at(point);
+        let tried = tried.map(|(search, value)| search.setting(value));
+        let settings: Vec<&Setting> = self
+            .set
+            .iter()
+            .chain(self.settings.iter().zip(levels).flat_map(|(dimension, level)| &dimension[level]))
+            .chain(&tried)
+            .collect();
+        let mut changes: Vec<Override> = settings.iter().map(|setting| setting.change.clone()).collect();
+        changes.extend(self.overrides.iter().cloned());
+        changes.push(Override::seed(seed));
+        self.changed(&changes).map_err(|error| self.in_words_of_the_study(error, &settings, &at))
+    }
+
+    /// The scenario with what is set in every run, without what varies.
+    ///
+    /// # Errors
+    /// As [`Study::plan`].
+    pub fn base(&self) -> Result<Scenario, StudyError> {
+        let settings: Vec<&Setting> = self.set.iter().collect();
+        let mut changes: Vec<Override> = settings.iter().map(|setting| setting.change.clone()).collect();
+        changes.extend(self.overrides.iter().cloned());
+        self.changed(&changes).map_err(|error| self.in_words_of_the_study(error, &settings, &[]))
+    }
+
+    /// The keys that have no effect in any of these runs, with their places in the study.
+    pub fn ineffective_keys(&self, runs: &[PlannedRun]) -> Vec<IneffectiveKey> {
+        let mut keys = ineffective_keys(runs.iter().map(|run| &run.scenario));
+        let settings = || self.set.iter().chain(self.settings.iter().flatten().flatten());
+        for key in &mut keys {
+            let line = if key.set_in == COMMAND_LINE {
+                settings().find(|setting| setting.change.key() == key.key).and_then(|setting| setting.line)
+            } else if self.base.inline {
+                line_of_key(&self.text, &Path::inside("scenario", &key.key))
+            } else {
+                continue;
+            };
+            key.set_in = line.map_or_else(|| self.file.clone(), |line| format!("{}:{line}", self.file));
+        }
+        keys
+    }
+
+    fn changed(&self, changes: &[Override]) -> Result<Scenario, ScenarioError> {
+        Scenario::from_toml(&self.base.file, &self.base.text, changes)
+    }
+
+    /// The scenario names overrides and its own lines; the writer of a study knows the lines of the study.
+    fn in_words_of_the_study(&self, mut error: ScenarioError, settings: &[&Setting], at: &[Coordinate]) -> StudyError {
+        let mut place = self.file.clone();
+        let culprit = match &error {
+            ScenarioError::Key(key) => key.set_by.clone(),
+            ScenarioError::Override { text, .. } => Some(text.clone()),
+            _ => None,
+        };
+        if let Some(setting) =
+            settings.iter().rev().find(|setting| culprit.as_ref() == Some(&setting.change.to_string()))
+        {
+            place = format!("{place}:{}: {}", setting.line.unwrap_or(1), setting.key);
+        }
+        if let (ScenarioError::Key(key), true) = (&mut error, self.base.inline)
+            && key.set_by.is_none()
+        {
+            // Its own text was made from the table [scenario]; the line is that of the study.
+            let path = Path::inside("scenario", &key.key);
+            key.line = line_of_key(&self.text, &path);
+            key.key = path.to_string();
+            return StudyError::Key(key.clone());
+        }
+        if at.is_empty() {
+            return StudyError::Base { place, reason: error };
+        }
+        StudyError::Scenario { place, at: joined(at), reason: error }
+    }
+}
+
+impl Search {
+    fn setting(&self, value: f64) -> Setting {
+        let value = if self.whole { Value::Integer(value as i64) } else { Value::Float(value) };
+        let change = Override::of(&self.key, &value).expect("the key was checked when the study was read");
+        Setting { change, line: self.line, key: self.path.clone() }
+    }
+}

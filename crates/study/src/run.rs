@@ -1,0 +1,202 @@
+//! Runs what a study asks for: on all cores, or one after the other in real time. What a run is, the caller says.
+
+use crate::parallel::in_order;
+use crate::{Found, PlannedRun, Study, StudyError};
+use lasthop_scenario::{RunResult, Scenario};
+use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What all runs of a study came to.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// In the order of the plan.
+    pub runs: Vec<RunResult>,
+    /// By point: what was found; the runs there are those with that value.
+    pub searches: BTreeMap<usize, Found>,
+    /// Runs that were done again because the machine was too busy for real time.
+    pub repeated_runs: u64,
+}
+
+impl From<Vec<RunResult>> for Outcome {
+    fn from(runs: Vec<RunResult>) -> Self {
+        Self { runs, ..Self::default() }
+    }
+}
+
+/// Why there is no outcome. A study is judged by all of its runs.
+#[derive(Debug)]
+pub enum RunError<E> {
+    /// It was stopped.
+    Interrupted,
+    /// What a search tries cannot be run.
+    Study(StudyError),
+    /// A run failed.
+    Run {
+        /// Which one, in words.
+        place: String,
+        /// How.
+        error: E,
+    },
+}
+
+/// Runs a scenario; `None` if it was stopped.
+pub type RunOne<'a, E> = &'a (dyn Fn(&Scenario) -> Result<Option<RunResult>, E> + Sync);
+
+/// How runs go on at once.
+pub struct AtOnce<'a, E> {
+    /// Runs one.
+    pub run: RunOne<'a, E>,
+    /// So many at a time.
+    pub jobs: NonZero<usize>,
+    /// Nothing more is begun when it is set.
+    pub stop: &'a AtomicBool,
+    /// Called when a run of the plan is done.
+    pub done: &'a (dyn Fn() + Sync),
+}
+
+/// What one thread does in one go: a run of the plan, or the searches of points that try the same scenarios.
+struct Job {
+    /// Of its first run in the plan.
+    place: usize,
+    points: Option<Vec<usize>>,
+}
+
+/// The runs of one job, each with its place in the plan, and what its searches found.
+type Done = (Vec<(usize, RunResult)>, Vec<(usize, Found)>);
+
+impl Study {
+    /// Every run of this plan, whatever the number of threads.
+    ///
+    /// # Errors
+    /// Of the first run in the order of the plan that failed, or if it was stopped.
+    ///
+    /// # Panics
+    /// If the plan is of another study.
+    pub fn run_at_once<E: Send>(&self, planned: &[PlannedRun], how: &AtOnce<'_, E>) -> Result<Outcome, RunError<E>> {
+        let seeds = planned.len() / self.points();
+        let families = self.searched_points();
+        // In the order of the plan; a family where its first point stands.
+        let job = |(place, run): (usize, &PlannedRun)| match run.searched {
+            false => Some(Job { place, points: None }),
+            true if !place.is_multiple_of(seeds) => None,
+            true => families
+                .iter()
+                .find(|family| family[0] == run.point)
+                .map(|points| Job { place, points: Some(points.clone()) }),
+        };
+        let jobs: Vec<Job> = planned.iter().enumerate().filter_map(job).collect();
+        let failed = AtomicBool::new(false);
+        let outcomes = in_order(&jobs, how.jobs, |job| -> Result<Done, RunError<E>> {
+            // Runs are begun in their order: whatever stands before the one that failed is finished, so that the failure
+            // which is told is always the first.
+            if how.stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed) {
+                return Err(RunError::Interrupted);
+            }
+            let outcome = match &job.points {
+                None => run_one(how.run, &planned[job.place].scenario, || place(&planned[job.place]))
+                    .map(|result| (vec![(job.place, result)], Vec::new())),
+                Some(points) => self.search_all(points, &planned[job.place..job.place + seeds], how.run),
+            };
+            failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
+            (0..job.points.as_ref().map_or(1, |points| points.len() * seeds)).for_each(|_| (how.done)());
+            outcome
+        });
+        let mut runs: Vec<Option<RunResult>> = planned.iter().map(|_| None).collect();
+        let mut searches = BTreeMap::new();
+        for outcome in outcomes {
+            let (done, found) = outcome?;
+            done.into_iter().for_each(|(place, result)| runs[place] = Some(result));
+            searches.extend(found);
+        }
+        let runs = runs.into_iter().map(|run| run.expect("every point was run")).collect();
+        Ok(Outcome { runs, searches, repeated_runs: 0 })
+    }
+
+    /// Searches at these points, which try the same scenarios: each is run once, with each seed of `first`, the plan of the
+    /// first of them.
+    fn search_all<E>(&self, points: &[usize], first: &[PlannedRun], run: RunOne<'_, E>) -> Result<Done, RunError<E>> {
+        // By value.
+        let mut known: Vec<(f64, Vec<RunResult>)> = Vec::new();
+        let (mut runs, mut searches) = (Vec::new(), Vec::new());
+        for point in points {
+            let mut hunt = self.hunt(*point);
+            while let Some(value) = hunt.next() {
+                if known.iter().all(|(other, _)| *other != value) {
+                    let try_with = |planned: &PlannedRun| {
+                        let scenario = self.candidate(*point, planned.scenario.seed, value).map_err(RunError::Study)?;
+                        run_one(run, &scenario, || format!("{}, {}={value}", place(planned), hunt.key()))
+                    };
+                    known.push((value, first.iter().map(try_with).collect::<Result<_, _>>()?));
+                }
+                hunt.on_tried(self.tried(*point, value, of_value(&known, value)));
+            }
+            let found = hunt.found();
+            runs.extend((point * first.len()..).zip(of_value(&known, found.value).iter().cloned()));
+            searches.push((*point, found));
+        }
+        Ok((runs, searches))
+    }
+}
+
+fn of_value(known: &[(f64, Vec<RunResult>)], value: f64) -> &[RunResult] {
+    known.iter().find(|(other, _)| *other == value).map_or(&[], |(_, results)| results)
+}
+
+fn run_one<E>(run: RunOne<'_, E>, scenario: &Scenario, place: impl Fn() -> String) -> Result<RunResult, RunError<E>> {
+    run(scenario).map_err(|error| RunError::Run { place: place(), error })?.ok_or(RunError::Interrupted)
+}
+
+/// One after the other, in real time: `run` is told which run it is, in words. Runs that were late only are done again, `retries`
+/// times at most each; `again` is told before.
+///
+/// # Errors
+/// Of the first run that failed, or if it was stopped.
+pub fn run_in_turn<E>(
+    planned: &[PlannedRun],
+    retries: u64,
+    run: impl Fn(&str, &Scenario) -> Result<Option<RunResult>, E>,
+    again: impl Fn(&str, &RunResult),
+) -> Result<Outcome, RunError<E>> {
+    let mut outcome = Outcome::default();
+    for (number, planned_run) in (1_usize..).zip(planned) {
+        let place = place(planned_run);
+        let label = format!("[{number}/{}] {place}", planned.len());
+        let once = || run(&label, &planned_run.scenario);
+        let done = until_not_late(retries, |run| run, once, |run| again(&label, run));
+        let (run, repeats) = done.map_err(|error| RunError::Run { place, error })?.ok_or(RunError::Interrupted)?;
+        outcome.repeated_runs += repeats;
+        outcome.runs.push(run);
+    }
+    Ok(outcome)
+}
+
+/// Does a run until its result is not late, and again `retries` times at most: a machine that is busy for a moment costs time and no
+/// result. What came out last, and how often it was done again; `again` is told before. `None` if it was stopped. A result that is
+/// not valid for another reason is not tried again.
+///
+/// # Errors
+/// As `run`.
+pub fn until_not_late<T, E>(
+    retries: u64,
+    result_of: impl Fn(&T) -> &RunResult,
+    mut run: impl FnMut() -> Result<Option<T>, E>,
+    again: impl Fn(&RunResult),
+) -> Result<Option<(T, u64)>, E> {
+    let mut repeats = 0;
+    loop {
+        let Some(outcome) = run()? else { return Ok(None) };
+        let result = result_of(&outcome);
+        if !result.is_only_late() || repeats == retries {
+            return Ok(Some((outcome, repeats)));
+        }
+        repeats += 1;
+        again(result);
+    }
+}
+
+/// Which run that is, in words.
+fn place(planned: &PlannedRun) -> String {
+    let seed = format!("seed {}", planned.scenario.seed);
+    if planned.label.is_empty() { seed } else { format!("at {}, {seed}", planned.label) }
+}
