@@ -268,7 +268,7 @@ impl PolicySettings {
                 return Err(SettingsError {
                     key: "bound_segments",
                     value: "(absent)".to_owned(),
-                    accepted: "given with this policy, from `minimum_segments` to 1000000".to_owned(),
+                    accepted: format!("given with policy \"{}\", from `minimum_segments` to 1000000", self.policy),
                 });
             }
             None => {}
