@@ -19,6 +19,10 @@ fn main() {
     println!("cargo::rerun-if-env-changed=CLANG");
     println!("cargo::rustc-env=LASTHOP_LAWS_SOURCE={:016x}", digest(&[&programs, &laws]));
 
+    let bindings = bindings(&programs.join("bindings.h"), &laws).unwrap_or_else(|error| {
+        panic!("no Rust of bindings.h; libclang is needed, which comes with clang (Debian: apt install clang): {error}")
+    });
+    bindings.write_to_file(out_dir.join("bindings.rs")).expect("OUT_DIR can be written");
     println!("cargo::rustc-env=LASTHOP_LAWS_INCLUDE={}", laws.display()); // for the tests
 
     let include = format!("-I{}", laws.display());
@@ -52,6 +56,74 @@ fn main() {
         writeln!(objects, "    ({law:?}, include_bytes!({object:?})),").expect("a string takes all");
     }
     fs::write(out_dir.join("objects.rs"), objects + "]\n").expect("OUT_DIR can be written");
+}
+
+/// The structs that programs and loader tell each other.
+const SHARED: [&str; 17] = [
+    "lh_about",
+    "lh_claim",
+    "lh_claims",
+    "lh_control",
+    "lh_counters",
+    "lh_endpoints",
+    "lh_flow",
+    "lh_flow_record",
+    "lh_heard_counters",
+    "lh_law",
+    "lh_law_counters",
+    "lh_permit_key",
+    "lh_report_settings",
+    "lh_reporter_counters",
+    "lh_sample",
+    "lh_settings",
+    "lh_state_change",
+];
+
+/// What Rust knows of the headers that both sides share.
+fn bindings(header: &Path, laws: &Path) -> Result<bindgen::Bindings, bindgen::BindgenError> {
+    bindgen::Builder::default()
+        .header(header.to_str().expect("a path in UTF-8"))
+        .clang_args([
+            "-std=gnu11",
+            "-Wno-unknown-attributes",
+            "-fparse-all-comments",
+            "-I",
+            laws.to_str().expect("likewise"),
+        ])
+        .allowlist_type(format!("{}|tcp_congestion_ops", SHARED.join("|")))
+        .allowlist_var("LH_.*")
+        .opaque_type("lh_law|sock|ack_sample|rate_sample")
+        .blocklist_type("lh_bound")
+        .raw_line("use lasthop_laws::bound::LeasedBound as lh_bound;")
+        .prepend_enum_name(false)
+        .parse_callbacks(Box::new(Derives))
+        .generate()
+}
+
+/// Structs of ours are read from bytes and written as such.
+#[derive(Debug)]
+struct Derives;
+
+impl bindgen::callbacks::ParseCallbacks for Derives {
+    fn add_derives(&self, info: &bindgen::callbacks::DeriveInfo<'_>) -> Vec<String> {
+        if !SHARED.contains(&info.name) {
+            return Vec::new();
+        }
+        let mut derives = ["FromBytes", "IntoBytes", "Immutable"].map(|name| format!("zerocopy::{name}")).to_vec();
+        // which std has for arrays of up to 32 only
+        if !["lh_about", "lh_law", "lh_flow"].contains(&info.name) {
+            derives.push("Default".into());
+        }
+        derives
+    }
+
+    fn blocklisted_type_implements_trait(
+        &self,
+        _name: &str,
+        _derive: bindgen::callbacks::DeriveTrait,
+    ) -> Option<bindgen::callbacks::ImplementsTrait> {
+        Some(bindgen::callbacks::ImplementsTrait::Yes) // LeasedBound does
+    }
 }
 
 /// FNV-1a over all sources in these folders: what is loaded tells by it whether it was made from the same ones.

@@ -27,7 +27,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 /// The rooms without a clock, an environment or files, and what they may use from outside.
 const PURE: &[(&str, &[&str])] = &[
     ("units", &[]),
-    ("laws", &["cc", "serde", "thiserror"]),
+    ("laws", &["cc", "serde", "thiserror", "zerocopy"]),
     ("peers", &["hmac", "sha2", "thiserror"]),
     ("policy", &["serde", "thiserror"]),
     ("lastlink", &["serde"]),

@@ -13,7 +13,7 @@
 
 use crate::error::{CGROUP_PROGRAMS_MAX, Error};
 use crate::kernel;
-use crate::layout::{Plain, Settings};
+use crate::layout::{self, Settings};
 use crate::namespace::Namespace;
 use crate::object::{self, FORMER, UNCLAMP};
 use libbpf_rs::libbpf_sys::{self, bpf_map_info, bpf_prog_info};
@@ -247,7 +247,7 @@ fn owner(program: &OwnedFd) -> Option<Settings> {
     let result =
         unsafe { libbpf_sys::bpf_map_lookup_elem(map.as_raw_fd(), (&raw const key).cast(), value.as_mut_ptr().cast()) };
     check(result).ok()?;
-    Settings::from_bytes(&value)
+    layout::first(&value)
 }
 
 /// The first of a program's maps that is as wanted.

@@ -2,7 +2,7 @@
 
 use crate::clamp;
 use crate::error::{Error, io_error};
-use crate::layout::{self, Control, Counts, Plain, Settings};
+use crate::layout::{self, Control, Counts, Settings};
 use crate::namespace::Namespace;
 use crate::object::{self, CONTROL_OPS, Variant};
 use crate::probe::{self, Feature};
@@ -16,6 +16,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use zerocopy::IntoBytes as _;
 
 /// A socket's number; see [`SocketSample::cookie`].
 pub type Cookie = u64;
@@ -302,8 +303,8 @@ impl Kernel {
     pub fn follow_cgroups(&mut self) -> Result<Cgroups, Error> {
         let mut found = BTreeMap::new();
         let mut missing = Vec::new();
-        let excluded = self.excluded_cgroups.iter().map(|path| (path, layout::CGROUP_EXCLUDED));
-        for (path, is) in self.only_cgroup.iter().map(|path| (path, layout::CGROUP_WITHIN)).chain(excluded) {
+        let excluded = self.excluded_cgroups.iter().map(|path| (path, layout::LH_CGROUP_EXCLUDED as u8));
+        for (path, is) in self.only_cgroup.iter().map(|path| (path, layout::LH_CGROUP_WITHIN as u8)).chain(excluded) {
             // The number of a cgroup's directory is the cgroup's number.
             match std::fs::metadata(path) {
                 Ok(directory) => *found.entry(directory.ino()).or_default() |= is,
@@ -319,7 +320,7 @@ impl Kernel {
         for (id, is) in found.iter().filter(|(id, is)| self.cgroups.get(id) != Some(is)) {
             map.update(&id.to_ne_bytes(), &[*is], MapFlags::ANY).map_err(telling())?;
         }
-        let within = if self.only_cgroup.is_some() { layout::CGROUP_WITHIN } else { 0 };
+        let within = if self.only_cgroup.is_some() { layout::LH_CGROUP_WITHIN as u8 } else { 0 };
         let asked = u32::from(found.values().fold(within, |all, is| all | is));
         if asked != self.bounds.control.cgroups {
             self.bounds.control.cgroups = asked;
@@ -422,13 +423,13 @@ impl Kernel {
             }
         }
         for (cookie, limit) in entries {
-            if lapse_ns.len() >= layout::BOUNDS_MAX && !lapse_ns.contains_key(&cookie) {
+            if lapse_ns.len() >= layout::LH_BOUNDS_MAX as usize && !lapse_ns.contains_key(&cookie) {
                 refused += 1;
                 continue;
             }
             lapse_ns.insert(cookie, limit.expires().as_nanos());
             keys.extend_from_slice(&cookie.to_ne_bytes());
-            values.extend_from_slice(limit.bytes());
+            values.extend_from_slice(limit.as_bytes());
         }
         let count = (keys.len() / size_of::<Cookie>()) as u32;
         if count > 0 {
@@ -437,7 +438,7 @@ impl Kernel {
         }
         if refused > 0 {
             let reason =
-                format!("{refused} flows beyond the {} that can have a bound of their own", layout::BOUNDS_MAX);
+                format!("{refused} flows beyond the {} that can have a bound of their own", layout::LH_BOUNDS_MAX);
             return Err(Error::TooMuch { what: "bounds", reason });
         }
         Ok(())
@@ -554,11 +555,14 @@ pub(crate) fn check_interface(index: u32) -> Result<(), Error> {
 }
 
 fn leave_keys(names: &[String]) -> Result<Vec<Vec<u8>>, Error> {
-    if names.len() > layout::LEAVE_MAX {
-        return Err(Error::TooMuch { what: "leave", reason: format!("at most {} names", layout::LEAVE_MAX) });
+    if names.len() > layout::LH_LEAVE_MAX as usize {
+        return Err(Error::TooMuch {
+            what: "leave",
+            reason: format!("at most {} names", layout::LH_LEAVE_MAX as usize),
+        });
     }
     let key = |name: &String| {
-        let padded = layout::padded_name(name).map(|padded| padded.to_vec());
+        let padded = layout::padded_name(name).map(|padded| padded.as_bytes().to_vec());
         padded.ok_or_else(|| Error::TooMuch { what: "leave", reason: format!("{name:?} is longer than 15 letters") })
     };
     names.iter().map(key).collect()

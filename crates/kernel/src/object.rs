@@ -1,9 +1,8 @@
 //! The compiled programs: chosen for a mode, told their settings, loaded.
-#![allow(unsafe_code)] // fills in the struct of functions before libbpf loads it
 
 use crate::error::{Error, io_error};
 use crate::kernel::Mode;
-use crate::layout::{Layout, NAME_LENGTH, Plain, Settings};
+use crate::layout::{self, ControlOps, Name, Settings};
 use crate::log;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
@@ -13,8 +12,10 @@ use libbpf_rs::{
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
+use std::mem::offset_of;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/lasthop.bpf.o"));
 
@@ -122,8 +123,7 @@ fn configure(mode: Mode, variant: Variant, settings: &Settings) -> libbpf_rs::Re
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         match name.as_str() {
-            ".rodata.layout" => check_layout(&map)?,
-            ".rodata.settings" => map.set_initial_value(settings.bytes())?,
+            ".rodata.settings" => map.set_initial_value(settings.as_bytes())?,
             CONTROL_OPS => {
                 map.set_autocreate(mode == Mode::Control)?;
                 fill_in_control(&mut map, settings.name, (!variant.flags_told).then_some(old_cong_control))?;
@@ -134,13 +134,6 @@ fn configure(mode: Mode, variant: Variant, settings: &Settings) -> libbpf_rs::Re
     Ok(object)
 }
 
-fn check_layout(map: &OpenMapMut<'_>) -> libbpf_rs::Result<()> {
-    match map.initial_value().and_then(Layout::from_bytes) {
-        Some(theirs) if theirs == Layout::OURS => Ok(()),
-        theirs => Err(unexpected(&format!("intf.h and layout.rs differ: {theirs:?} and {:?}", Layout::OURS))),
-    }
-}
-
 pub(crate) fn unexpected(what: &str) -> libbpf_rs::Error {
     libbpf_rs::Error::from(io::Error::other(format!("the compiled programs are not as expected: {what}")))
 }
@@ -148,43 +141,23 @@ pub(crate) fn unexpected(what: &str) -> libbpf_rs::Error {
 /// Names a congestion control before it is loaded; `old_cong_control`: what a kernel before 6.10 is to call on each ACK.
 pub(crate) fn fill_in_control(
     map: &mut OpenMapMut<'_>,
-    name: [u8; NAME_LENGTH],
+    name: Name,
     old_cong_control: Option<usize>,
 ) -> libbpf_rs::Result<()> {
-    let ops = map.initial_value_mut().and_then(ControlOps::of).ok_or_else(|| unexpected("struct_ops"))?;
-    ops.name = name;
-    ops.cong_control = old_cong_control.unwrap_or(ops.cong_control);
+    let ops = map.initial_value_mut().filter(|ops| ops.len() == size_of::<ControlOps>());
+    let ops = ops.ok_or_else(|| unexpected("struct_ops"))?;
+    let mut fill = |at: usize, bytes: &[u8]| ops[at..at + bytes.len()].copy_from_slice(bytes);
+    fill(offset_of!(ControlOps, name), name.as_bytes());
+    if let Some(program) = old_cong_control {
+        // before loading, libbpf keeps a pointer to its own `bpf_program` where the function will be
+        fill(offset_of!(ControlOps, cong_control), program.as_bytes());
+    }
     Ok(())
 }
 
 /// What stands for a program in a struct of functions until it is loaded.
 pub(crate) fn unloaded(program: &mut OpenProgramMut<'_>) -> usize {
     program.as_libbpf_object().as_ptr() as usize
-}
-
-/// `struct tcp_congestion_ops` as `bpf/kernel.h` declares it. Before loading, libbpf keeps pointers to its own
-/// `bpf_program` where the functions will be.
-#[repr(C)]
-struct ControlOps {
-    ssthresh: usize,
-    set_state: usize,
-    cwnd_event: usize,
-    pkts_acked: usize,
-    cong_control: usize,
-    undo_cwnd: usize,
-    name: [u8; NAME_LENGTH],
-    flags: u32,
-    padding: u32,
-    init: usize,
-    release: usize,
-}
-
-impl ControlOps {
-    fn of(value: &mut [u8]) -> Option<&mut Self> {
-        let pointer = value.as_mut_ptr().cast::<Self>();
-        // SAFETY: the size and alignment are checked, the struct is integers only, and the borrow of `value` goes on.
-        (value.len() == size_of::<Self>() && pointer.is_aligned()).then(|| unsafe { &mut *pointer })
-    }
 }
 
 /// The program of that name.
@@ -204,12 +177,12 @@ pub(crate) fn map<'o>(object: &'o Object, name: &str) -> Map<'o> {
 }
 
 /// A value that is alone in its map, or section.
-pub(crate) fn read<T: Plain>(map: &impl MapCore) -> libbpf_rs::Result<T> {
+pub(crate) fn read<T: FromBytes>(map: &impl MapCore) -> libbpf_rs::Result<T> {
     let bytes = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
-    T::from_bytes(&bytes).ok_or_else(|| unexpected("a section is shorter than its value"))
+    layout::first(&bytes).ok_or_else(|| unexpected("a section is shorter than its value"))
 }
 
 /// Writes what [`read`] reads.
-pub(crate) fn write<T: Plain>(map: &impl MapCore, value: &T) -> libbpf_rs::Result<()> {
-    map.update(&0u32.to_ne_bytes(), value.bytes(), MapFlags::ANY)
+pub(crate) fn write<T: IntoBytes + Immutable>(map: &impl MapCore, value: &T) -> libbpf_rs::Result<()> {
+    map.update(&0u32.to_ne_bytes(), value.as_bytes(), MapFlags::ANY)
 }

@@ -16,7 +16,7 @@
 
 use crate::error::{Error, io_error};
 use crate::kernel::{check_interface, monotonic_ns, open_cgroup};
-use crate::layout::Plain;
+use crate::layout::{Claimed, Claims, ReportCounts, ReportSettings};
 use crate::log;
 use crate::namespace::Namespace;
 use crate::object;
@@ -25,6 +25,7 @@ use lasthop_units::Span;
 use libbpf_rs::{Link, Object, ObjectBuilder, OpenObject};
 use std::os::fd::AsRawFd as _;
 use std::path::PathBuf;
+use zerocopy::IntoBytes as _;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/report.bpf.o"));
 
@@ -110,7 +111,7 @@ pub struct Reporter {
 /// Why not.
 pub fn check() -> Result<(), Error> {
     check_features()?;
-    load(&Settings::default()).map(drop)
+    load(&ReportSettings::default()).map(drop)
 }
 
 fn check_features() -> Result<(), Error> {
@@ -122,7 +123,7 @@ fn check_features() -> Result<(), Error> {
     Err(Error::Reporting { reason: format!("missing {reason}") })
 }
 
-fn load(settings: &Settings) -> Result<Object, Error> {
+fn load(settings: &ReportSettings) -> Result<Object, Error> {
     log::start();
     configure(settings)
         .and_then(OpenObject::load)
@@ -140,7 +141,7 @@ impl Reporter {
         let namespace = Namespace::current().map_err(Error::exchange_io("looking at our network namespace"))?;
         check_interface(options.interface_index)?;
         let cgroup = open_cgroup(&options.cgroup)?;
-        let settings = Settings {
+        let settings = ReportSettings {
             netns_inum: namespace.inum(),
             interface_index: options.interface_index,
             remember_us: options.remember.as_nanos() / 1000,
@@ -182,7 +183,7 @@ impl Reporter {
     /// # Errors
     /// If the kernel does not say.
     pub fn counters(&self) -> Result<Counters, Error> {
-        let counts: Counts = object::read(&object::map(&self.object, ".bss.counters"))
+        let counts: ReportCounts = object::read(&object::map(&self.object, ".bss.counters"))
             .map_err(Error::exchange("reading the counters of the reporter"))?;
         Ok(Counters {
             offered: counts.offered,
@@ -199,79 +200,12 @@ impl Reporter {
     }
 }
 
-fn configure(settings: &Settings) -> libbpf_rs::Result<OpenObject> {
+fn configure(settings: &ReportSettings) -> libbpf_rs::Result<OpenObject> {
     let mut object = ObjectBuilder::default().name("lasthop_report")?.open_memory(OBJECT)?;
     for mut map in object.maps_mut() {
-        match &*map.name().to_string_lossy() {
-            ".rodata.layout" => match map.initial_value().and_then(Layout::from_bytes) {
-                Some(theirs) if theirs == Layout::OURS => {}
-                _ => return Err(object::unexpected("report_intf.h and report.rs differ")),
-            },
-            ".rodata.settings" => map.set_initial_value(settings.bytes())?,
-            _ => {}
+        if map.name() == ".rodata.settings" {
+            map.set_initial_value(settings.as_bytes())?;
         }
     }
     Ok(object)
-}
-
-/// `struct lh_report_settings`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Settings {
-    netns_inum: u32,
-    interface_index: u32,
-    remember_us: u64,
-}
-
-/// `struct lh_claim`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Claimed {
-    expires_us: u64,
-    bandwidth_kbps: u32,
-    error_ppm: u32,
-}
-
-/// `struct lh_claims`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Claims {
-    generation: u32,
-    padding: u32,
-    claims: [Claimed; 2],
-}
-
-/// `struct lh_reporter_counters`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Counts {
-    offered: u64,
-    answered: u64,
-    unanswered: u64,
-    mangled: u64,
-    asked_again: u64,
-    sent: u64,
-    no_room: u64,
-    sent_again: u64,
-    avoided: u64,
-    failed: u64,
-}
-
-/// `struct lh_report_layout`: the sizes of the structs above.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Layout {
-    settings: u32,
-    claims: u32,
-    counters: u32,
-    padding: u32,
-}
-
-impl Layout {
-    const OURS: Self = Self {
-        settings: size_of::<Settings>() as u32,
-        claims: size_of::<Claims>() as u32,
-        counters: size_of::<Counts>() as u32,
-        padding: 0,
-    };
 }

@@ -1,6 +1,6 @@
 //! What the kernel tells about its sockets.
 
-use crate::layout::{self, Change, Endpoints, Plain, Record};
+use crate::layout::{self, Change, Endpoints, Record};
 use lasthop_laws::Bound;
 use lasthop_units::{Bytes, Rate, Span, Time};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -120,11 +120,11 @@ impl CongestionState {
 
 /// Every record in what an iterator wrote.
 pub(crate) fn samples(bytes: &[u8]) -> Vec<SocketSample> {
-    bytes.chunks_exact(size_of::<Record>()).filter_map(Record::from_bytes).map(sample).collect()
+    bytes.chunks_exact(size_of::<Record>()).filter_map(layout::first).map(sample).collect()
 }
 
 pub(crate) fn state_change(bytes: &[u8]) -> Option<StateChange> {
-    let change = Change::from_bytes(bytes)?;
+    let change: Change = layout::first(bytes)?;
     Some(StateChange {
         at: Time::from_nanos(change.at_ns),
         cookie: change.cookie,

@@ -20,6 +20,7 @@ use lasthop_units::{Rate, Span, Time};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ffi::c_int;
 use std::fmt;
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// Limits for a window, in segments, and for the pacing rate. The default limits nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -41,7 +42,7 @@ pub struct Bound {
 pub const LEAST_PACING_RATE: Rate = Rate::from_bps(32_000);
 
 /// Limits that hold until a given time: past it they are as if they were not there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct LeasedBound {
     expires_ns: u64,

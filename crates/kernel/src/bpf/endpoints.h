@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* endpoints.h - the two ends of a connection, as the iterators tell them. src/layout.rs mirrors the struct. */
+/* endpoints.h - the two ends of a connection, as the iterators tell them. */
 #ifndef LASTHOP_ENDPOINTS_H
 #define LASTHOP_ENDPOINTS_H
 
@@ -12,6 +12,7 @@ struct lh_endpoints {
 	__u16 padding;
 };
 
+#ifdef __bpf__ /* the loader is interested in the struct alone */
 static __always_inline void read_endpoints(struct sock *sk, struct lh_endpoints *ends)
 {
 	ends->family = BPF_CORE_READ(sk, __sk_common.skc_family);
@@ -25,5 +26,6 @@ static __always_inline void read_endpoints(struct sock *sk, struct lh_endpoints 
 		BPF_CORE_READ_INTO(&ends->remote, sk, __sk_common.skc_v6_daddr);
 	}
 }
+#endif
 
 #endif /* LASTHOP_ENDPOINTS_H */

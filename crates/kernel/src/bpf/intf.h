@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * intf.h - what the programs and their loader tell each other. src/layout.rs mirrors it; the loader compares the sizes
- * (lh_layout) before it loads anything. No implicit padding. Windows in segments, times on CLOCK_MONOTONIC.
+ * intf.h - what the programs and their loader tell each other. src/layout.rs has the same in Rust, made from this by
+ * build.rs. No implicit padding. Windows in segments, times on CLOCK_MONOTONIC.
  */
 #ifndef LASTHOP_INTF_H
 #define LASTHOP_INTF_H
@@ -100,6 +100,7 @@ struct lh_sample {
 	__u32 controlled; /* 1: by this loader */
 	__u32 interface_index;
 	__u32 newest_rtt_us; /* of the newest segment acknowledged; 0: no sample yet */
+	__u32 reserved; /* 0 */
 };
 
 /* One change of the congestion state, as it goes through the ring. */
@@ -111,14 +112,6 @@ struct lh_state_change {
 	__u8 from;
 	__u8 to;
 	__u8 padding[6];
-};
-
-struct lh_layout {
-	__u32 settings_bytes;
-	__u32 control_bytes;
-	__u32 counters_bytes;
-	__u32 sample_bytes;
-	__u32 state_change_bytes;
 };
 
 #endif /* LASTHOP_INTF_H */

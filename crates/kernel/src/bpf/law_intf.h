@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * law_intf.h - what law.bpf.c and its loader tell each other. src/laws/layout.rs mirrors it; the loader compares the sizes
- * before it loads anything. No implicit padding. Windows in segments.
+ * law_intf.h - what law.bpf.c and its loader tell each other. src/layout.rs has the same in Rust, made from this by
+ * build.rs. No implicit padding. Windows in segments.
  */
 #ifndef LASTHOP_LAW_INTF_H
 #define LASTHOP_LAW_INTF_H

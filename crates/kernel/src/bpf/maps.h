@@ -6,14 +6,6 @@
 /* Each of the following in a section of its own: the loader finds it by the section's name, alone in its map. */
 const volatile struct lh_settings settings SEC(".rodata.settings") = {};
 
-const volatile struct lh_layout layout SEC(".rodata.layout") = {
-	.settings_bytes = sizeof(struct lh_settings),
-	.control_bytes = sizeof(struct lh_control),
-	.counters_bytes = sizeof(struct lh_counters),
-	.sample_bytes = sizeof(struct lh_sample),
-	.state_change_bytes = sizeof(struct lh_state_change),
-};
-
 /* Written by the loader only. */
 struct lh_control control SEC(".data.control") = { .generation = 1 };
 

@@ -35,12 +35,6 @@
 
 const volatile struct lh_report_settings settings SEC(".rodata.settings") = {};
 
-const volatile struct lh_report_layout layout SEC(".rodata.layout") = {
-	.settings_bytes = sizeof(struct lh_report_settings),
-	.claims_bytes = sizeof(struct lh_claims),
-	.counters_bytes = sizeof(struct lh_reporter_counters),
-};
-
 /* Written by the loader only. */
 struct lh_claims claims SEC(".data.claims") = { .generation = 1 };
 

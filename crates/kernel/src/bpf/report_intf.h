@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * report_intf.h - what report.bpf.c and its loader tell each other. src/report.rs mirrors it; the loader compares the sizes
- * before it loads anything. No implicit padding. Times on CLOCK_MONOTONIC.
+ * report_intf.h - what report.bpf.c and its loader tell each other. src/layout.rs has the same in Rust, made from this by
+ * build.rs. No implicit padding. Times on CLOCK_MONOTONIC.
  */
 #ifndef LASTHOP_REPORT_INTF_H
 #define LASTHOP_REPORT_INTF_H
@@ -42,13 +42,6 @@ struct lh_reporter_counters {
 	__u64 sent_again; /* SYNs sent again, and so without the option */
 	__u64 avoided; /* SYNs without it because of what happened to an earlier one to that destination */
 	__u64 failed; /* connections for which the kernel had no memory */
-};
-
-struct lh_report_layout {
-	__u32 settings_bytes;
-	__u32 claims_bytes;
-	__u32 counters_bytes;
-	__u32 padding;
 };
 
 #endif /* LASTHOP_REPORT_INTF_H */

@@ -2,11 +2,10 @@
 //! connections may use which of its heuristics.
 
 use super::Error;
-use super::layout::{HeardCounts, PERMIT_PORT_BITS, PERMITS_MAX, PermitKey};
 use super::loaded::Walk;
 use crate::error::Error as KernelError;
 use crate::kernel::{open_cgroup, read_all};
-use crate::layout::Plain;
+use crate::layout::{self, HeardCounts, LH_PERMIT_PORT_BITS, PermitKey};
 use crate::object;
 use crate::probe::{self, Feature};
 use lasthop_laws::LawName;
@@ -15,6 +14,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsRawFd as _;
 use std::str::FromStr;
+use zerocopy::IntoBytes as _;
 
 /// Totals since loading of what clients said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -208,16 +208,16 @@ impl Clients {
     fn key(&self) -> PermitKey {
         let (address, bits) = self.prefix.mapped();
         PermitKey {
-            prefix_bits: PERMIT_PORT_BITS + bits,
-            port: self.port.unwrap_or(0).to_be_bytes(),
+            prefix_bits: LH_PERMIT_PORT_BITS + bits,
+            port: self.port.unwrap_or(0).to_be(),
             client: address.octets(),
-            padding: [0; 2],
+            padding: 0,
         }
     }
 
     fn of(key: &PermitKey) -> Option<Self> {
-        let prefix = Prefix::of_mapped(key.client.into(), key.prefix_bits.checked_sub(PERMIT_PORT_BITS)?)?;
-        let port = u16::from_be_bytes(key.port);
+        let prefix = Prefix::of_mapped(key.client.into(), key.prefix_bits.checked_sub(LH_PERMIT_PORT_BITS)?)?;
+        let port = u16::from_be(key.port);
         Some(Self { prefix, port: (port != 0).then_some(port) })
     }
 }
@@ -238,6 +238,9 @@ pub(crate) struct Attached {
 }
 
 /// Files of the pins: maps, then links. What is attached to sockets goes first when a law is unloaded.
+/// The most entries of what clients are permitted.
+const PERMITS_MAX: usize = layout::LH_PERMITS_MAX as usize;
+
 pub(crate) const HEARD: (&str, &str) = (".bss.heard", "heard");
 pub(crate) const PERMITS: (&str, &str) = ("permits", "permits");
 pub(crate) const SOCKET_OPERATIONS: &str = "socket_operations";
@@ -287,11 +290,11 @@ impl LastLink {
             return Err(Error::TooManyPermits { most: PERMITS_MAX });
         }
         let value = heuristics.0.to_ne_bytes();
-        Ok(self.permits.update(clients.key().bytes(), &value, MapFlags::ANY).map_err(exchange)?)
+        Ok(self.permits.update(clients.key().as_bytes(), &value, MapFlags::ANY).map_err(exchange)?)
     }
 
     pub(crate) fn withdraw(&self, clients: &Clients) -> Result<(), Error> {
-        match self.permits.delete(clients.key().bytes()) {
+        match self.permits.delete(clients.key().as_bytes()) {
             Err(error) if error.kind() == ErrorKind::NotFound => Err(Error::NoPermit { clients: *clients }),
             result => Ok(result.map_err(KernelError::exchange("withdrawing what clients are permitted"))?),
         }
@@ -309,7 +312,7 @@ impl LastLink {
             let value = self.permits.lookup(&key, MapFlags::ANY);
             let value = value.map_err(KernelError::exchange("reading what clients are permitted"))?;
             let bits = value.and_then(|value| Some(u32::from_ne_bytes(value.try_into().ok()?)));
-            if let (Some(clients), Some(bits)) = (PermitKey::from_bytes(&key).and_then(|key| Clients::of(&key)), bits) {
+            if let (Some(clients), Some(bits)) = (layout::first(&key).and_then(|key| Clients::of(&key)), bits) {
                 permits.push((clients, Heuristics(bits)));
             }
         }
@@ -381,7 +384,7 @@ mod tests {
         let key = Clients { prefix: "192.0.2.0/24".parse().expect("a prefix"), port: Some(443) }.key();
         assert_eq!(
             (key.prefix_bits, key.port, key.client[10..].to_vec()),
-            (136, [1, 187], vec![255, 255, 192, 0, 2, 0])
+            (136, 443u16.to_be(), vec![255, 255, 192, 0, 2, 0])
         );
     }
 }

@@ -2,11 +2,10 @@
 
 use super::fields::{Field, decode};
 use super::last_link::{Attached, Clients, Heard, Heuristics, LastLink};
-use super::layout::{About, FLOW_BYTES, FlowCounts, FlowRecord, LawCounts, VERSION_LENGTH};
 use super::{Error, VERSION};
 use crate::error::{Error as KernelError, io_error};
 use crate::kernel::{Cookie, read_all};
-use crate::layout::{self, Plain};
+use crate::layout::{self, About, Flow, FlowRecord, LawCounts};
 use crate::log;
 use crate::object::{self, Variant};
 use crate::probe;
@@ -15,10 +14,12 @@ use lasthop_laws::{LawName, Parameters};
 use lasthop_units::{Span, Time};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::{ErrorKind, Link, MapCore, MapHandle, Object, ObjectBuilder, OpenObject};
+use std::ffi::c_char;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+use zerocopy::IntoBytes as _;
 
 /// The name under which a law is registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -178,9 +179,9 @@ impl Handles {
         let btf = Btf::from_raw(self.law.as_str(), object_of(self.law));
         let btf = btf.ok().flatten().expect("our own object has BTF");
         let ours = |record: &(FlowRecord, &[u8])| layout::unpadded_name(&record.0.control) == self.name;
-        let records = bytes.chunks_exact(size_of::<FlowRecord>() + FLOW_BYTES).filter_map(|bytes| {
+        let records = bytes.chunks_exact(size_of::<FlowRecord>() + size_of::<Flow>()).filter_map(|bytes| {
             let (record, flow) = bytes.split_at(size_of::<FlowRecord>());
-            Some((FlowRecord::from_bytes(record)?, flow))
+            Some((layout::first(record)?, flow))
         });
         Ok(records.filter(ours).filter_map(|(record, flow)| socket_state(self.law, &btf, record, flow)).collect())
     }
@@ -192,7 +193,7 @@ fn object_of(law: LawName) -> &'static [u8] {
 }
 
 fn socket_state(law: LawName, btf: &Btf<'_>, record: FlowRecord, flow: &[u8]) -> Option<SocketState> {
-    let counts = FlowCounts::from_bytes(flow)?;
+    let counts: Flow = layout::first(flow)?;
     Some(SocketState {
         cookie: record.cookie,
         at: Time::from_nanos(record.now_us.saturating_mul(1000)),
@@ -212,7 +213,7 @@ fn socket_state(law: LawName, btf: &Btf<'_>, record: FlowRecord, flow: &[u8]) ->
         timeouts: counts.timeouts,
         back_offs: counts.back_offs,
         undone: counts.undone,
-        fields: decode(btf, law, &flow[size_of::<FlowCounts>()..]),
+        fields: decode(btf, law, counts.law.as_bytes()),
     })
 }
 
@@ -389,16 +390,16 @@ fn configure(options: &Options, name: &str, variant: Variant) -> libbpf_rs::Resu
     for mut map in object.maps_mut() {
         match &*map.name().to_string_lossy() {
             ".rodata.about" => {
-                let about = map.initial_value().and_then(About::from_bytes).filter(About::fits);
+                let about = map.initial_value().and_then(layout::first).filter(About::fits);
                 let about = about.filter(|about| about.law == options.law as u32);
                 let mut about = about.ok_or_else(|| object::unexpected("law_intf.h and layout.rs differ"))?;
                 about.name = padded;
                 about.version = version();
                 about.derive_flags = options.derive_flags.into();
                 about.skip = options.skip.into();
-                map.set_initial_value(about.bytes())?;
+                map.set_initial_value(about.as_bytes())?;
             }
-            ".data.parameters" => map.set_initial_value(options.parameters.values().bytes())?,
+            ".data.parameters" => map.set_initial_value(options.parameters.values().as_bytes())?,
             "law" => {
                 let old = (!variant.flags_told).then_some(old_cong_control);
                 object::fill_in_control(&mut map, padded, old)?;
@@ -410,8 +411,8 @@ fn configure(options: &Options, name: &str, variant: Variant) -> libbpf_rs::Resu
 }
 
 /// [`VERSION`], zero-padded.
-fn version() -> [u8; VERSION_LENGTH] {
-    let mut padded = [0; VERSION_LENGTH];
+fn version() -> [c_char; layout::LH_VERSION_LENGTH as usize] {
+    let mut padded = [0u8; layout::LH_VERSION_LENGTH as usize];
     padded[..VERSION.len()].copy_from_slice(VERSION.as_bytes());
-    padded
+    zerocopy::transmute!(padded)
 }

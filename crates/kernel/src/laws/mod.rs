@@ -16,7 +16,6 @@
 
 mod fields;
 mod last_link;
-pub(crate) mod layout;
 mod loaded;
 mod pins;
 

@@ -22,10 +22,9 @@
 //! 700, and one that is not root's, or that others can write in, is refused, as is one that others could rename.
 
 use super::last_link::{self, Clients, Heard, Heuristics, LastLink};
-use super::layout::About;
 use super::loaded::{Counters, Handles, Loaded, Name, Options, SocketState, Walk};
 use super::{Error, VERSION};
-use crate::layout;
+use crate::layout::{self, About};
 use crate::object;
 use crate::probe;
 use lasthop_laws::{LawName, Parameters};
@@ -189,7 +188,7 @@ impl Pins {
         };
         // one that cannot be read is of a version that wrote something else
         let about: Option<About> =
-            object::read(&open("about")?).ok().filter(|about: &About| about.magic == super::layout::ABOUT_MAGIC);
+            object::read(&open("about")?).ok().filter(|about: &About| about.magic == layout::LH_ABOUT_MAGIC);
         let Some(about) = about else { return Ok(Found::OtherVersion("of which nothing is known".into())) };
         let version = layout::unpadded_name(&about.version);
         if version != VERSION || !about.fits() {
