@@ -1,8 +1,8 @@
 //! Whether what a study computes can be computed: every expression is evaluated once with made-up results, before anything
 //! runs. That tells what does not exist, and which measures are looked at.
 
-use crate::expression::{self, Figures, Scope};
-use crate::measure::Measure;
+use crate::expression::{Figures, Formula, Scope};
+use crate::measure::{Kind, Measure};
 use crate::reading::Source;
 use crate::search::Search;
 use crate::space::{Space, fixed};
@@ -30,11 +30,10 @@ impl Kept {
 /// Every claim, at each of its places and cells.
 pub(crate) fn check_claims(
     source: &Source<'_>,
-    space: Space,
+    space: &Arc<Space>,
     claims: &[Claim],
     kept: &Kept,
-) -> Result<Space, StudyError> {
-    let space = Arc::new(space);
+) -> Result<(), StudyError> {
     let look = kept.clone();
     let figures: Arc<Figures> = Arc::new(move |point, measure: &Measure| {
         look.add(measure);
@@ -43,7 +42,7 @@ pub(crate) fn check_claims(
     });
     for (index, claim) in claims.iter().enumerate() {
         let path = Path::default().key("claims").index(index);
-        let (dimensions, expressions): (Vec<usize>, Vec<(Path, &str)>) = match &claim.value {
+        let (dimensions, expressions): (Vec<usize>, Vec<(Path, &Formula)>) = match &claim.value {
             ClaimedNumber::Expression(value) => (claim.each.clone(), vec![(path.key("value"), value)]),
             ClaimedNumber::Share { cells, conditions } => {
                 (claim.each.iter().chain(cells).copied().collect(), expressions(&path, conditions))
@@ -51,26 +50,24 @@ pub(crate) fn check_claims(
         };
         for levels in space.combinations(&claim.selection, &dimensions) {
             let selection = fixed(&claim.selection, &dimensions, &levels);
-            let scope = Scope { space: Arc::clone(&space), selection, figures: Arc::clone(&figures) };
+            let scope = Scope { space: Arc::clone(space), selection, figures: Arc::clone(&figures) };
             check_expressions(source, &expressions, &scope)?;
         }
     }
-    drop(figures);
-    Ok(Arc::try_unwrap(space).unwrap_or_else(|shared| (*shared).clone()))
+    Ok(())
 }
 
 /// Every search, at each of its points: it sees the point that it is about, and no other.
 pub(crate) fn check_searches(
     source: &Source<'_>,
-    space: Space,
+    space: &Arc<Space>,
     searches: &[Option<Search>],
     kept: &Kept,
-) -> Result<Space, StudyError> {
-    let space = Arc::new(space);
+) -> Result<(), StudyError> {
     let dimensions: Vec<usize> = (0..space.dimensions.len()).collect();
     for (case, search) in searches.iter().enumerate().filter_map(|(case, search)| Some((case, search.as_ref()?))) {
         let path = Path::default().key("cases").index(case).key("search");
-        let mut all = vec![(path.key("maximise"), search.maximise.as_str())];
+        let mut all = vec![(path.key("maximise"), &search.maximise)];
         all.extend(expressions(&path, &search.conditions));
         let this_case = fixed(&space.everything(), &[0], &[case]);
         for point in space.select(&this_case) {
@@ -84,22 +81,22 @@ pub(crate) fn check_searches(
                 }
             });
             let selection = fixed(&space.everything(), &dimensions, &space.levels_at(point));
-            check_expressions(source, &all, &Scope { space: Arc::clone(&space), selection, figures })?;
+            check_expressions(source, &all, &Scope { space: Arc::clone(space), selection, figures })?;
         }
     }
-    Ok(Arc::try_unwrap(space).unwrap_or_else(|shared| (*shared).clone()))
+    Ok(())
 }
 
 /// The expressions of conditions, each with its place.
-fn expressions<'a>(path: &Path, conditions: &'a [Condition]) -> Vec<(Path, &'a str)> {
+fn expressions<'a>(path: &Path, conditions: &'a [Condition]) -> Vec<(Path, &'a Formula)> {
     let place = |index: usize| path.key("conditions").index(index).key("value");
-    conditions.iter().enumerate().map(|(index, condition)| (place(index), condition.value.as_str())).collect()
+    conditions.iter().enumerate().map(|(index, condition)| (place(index), &condition.value)).collect()
 }
 
-fn check_expressions(source: &Source<'_>, expressions: &[(Path, &str)], scope: &Scope) -> Result<(), StudyError> {
+fn check_expressions(source: &Source<'_>, expressions: &[(Path, &Formula)], scope: &Scope) -> Result<(), StudyError> {
     for (path, expression) in expressions {
-        match expression::evaluate(expression, scope) {
-            Err(problem) if !expression::is_not_finite(&problem) => return Err(source.error(path, problem)),
+        match expression.evaluate(scope) {
+            Err(problem) if problem.kind != Kind::NotFinite => return Err(source.error(path, problem)),
             _ => {}
         }
     }

@@ -4,14 +4,25 @@
 //! that have one value for the whole expression (a claim's `each`) are variables. The functions are those of
 //! [`FUNCTIONS`]; there are no others. A selection is made by naming axes: `at("jain_index", n=10)`.
 
-use crate::measure::{Measure, Problem};
+use crate::measure::{Kind, Measure, Problem};
 use crate::space::{CASE, Curve, Level, Selection, Space, joined};
 use crate::statistics::{correlation, exponent, trend};
 use lasthop_scenario::key_path::nearest;
-use minijinja::value::{Kwargs, Rest, Value, ValueKind, ValueOrKwargs};
-use minijinja::{Environment, Error, ErrorKind, Expression, UndefinedBehavior};
+use minijinja::value::{Kwargs, Object, Rest, Value, ValueKind, ValueOrKwargs};
+use minijinja::{Environment, Error, ErrorKind, Expression, State, UndefinedBehavior};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::error::Error as _;
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+/// An expression, compiled when it was read.
+#[derive(Clone, Debug)]
+pub struct Formula {
+    text: String,
+    compiled: Arc<Expression<'static, 'static>>,
+    /// Every name in it, in whatever branch it stands.
+    names: BTreeSet<String>,
+}
 
 /// A function of expressions.
 #[derive(Debug)]
@@ -157,21 +168,13 @@ struct Call {
     named: BTreeMap<String, Value>,
 }
 
-/// A claim's number.
-pub(crate) fn evaluate(expression: &str, scope: &Scope) -> Result<f64, Problem> {
-    run(expression, &variables(&scope.space, &scope.selection), Some(scope))
+impl fmt::Debug for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope").field("selection", &self.selection).finish_non_exhaustive()
+    }
 }
 
-/// A number that depends on nothing.
-pub(crate) fn constant(expression: &str) -> Result<f64, Problem> {
-    run(expression, &BTreeMap::new(), None)
-}
-
-/// What a formula says at a point.
-fn formula(expression: &str, space: &Space, point: usize) -> Result<f64, Problem> {
-    let variables = space.coordinates(point).into_iter().map(|at| (at.axis, value_of(&at.value))).collect();
-    run(expression, &variables, None)
-}
+impl Object for Scope {}
 
 /// What a reference says at a point; `None` if it is not about that point.
 pub(crate) fn reference_at(space: &Space, reference: usize, point: usize) -> Result<Option<f64>, Problem> {
@@ -180,7 +183,10 @@ pub(crate) fn reference_at(space: &Space, reference: usize, point: usize) -> Res
         return Ok(None);
     }
     match &reference.curve {
-        Curve::Formula(expression) => formula(expression, space, point).map(Some),
+        Curve::Formula(formula) => {
+            let variables = space.coordinates(point).into_iter().map(|at| (at.axis, value_of(&at.value))).collect();
+            formula.run(variables, None).map(Some)
+        }
         Curve::Points { x, points } => {
             let level = &space.dimensions[*x].levels[space.levels_at(point)[*x]];
             Ok(points.iter().find(|(at, _)| at.is(level)).map(|(_, y)| *y))
@@ -207,72 +213,91 @@ fn value_of(level: &Level) -> Value {
     }
 }
 
-fn run(expression: &str, variables: &BTreeMap<String, Value>, scope: Option<&Scope>) -> Result<f64, Problem> {
-    // An error of ours says more than one of the library can carry: it waits here.
-    let ours: Arc<Mutex<Option<Problem>>> = Arc::default();
+/// Where functions find the scope among the variables; no name of an axis.
+const SCOPE: &str = "the scope";
+
+static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut environment = Environment::empty();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    for function in FUNCTIONS.iter().filter(|function| scope.is_some() || !matches!(function.run, Run::Look(_))) {
-        let (scope, ours) = (scope.cloned(), Arc::clone(&ours));
-        environment.add_function(function.name, move |given: Rest<ValueOrKwargs>| {
-            Call::new(function, given).and_then(|call| call.run(scope.as_ref())).map_err(|problem| {
-                let error = Error::new(ErrorKind::InvalidOperation, problem.to_string());
-                *ours.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(problem);
-                error
-            })
+    for function in FUNCTIONS {
+        environment.add_function(function.name, move |state: &State<'_, '_>, given: Rest<ValueOrKwargs>| {
+            let scope = state.lookup(SCOPE);
+            let scope = scope.as_ref().and_then(|scope| scope.downcast_object_ref::<Scope>());
+            // It comes back as it is: see `theirs`.
+            let wrap = |problem: Problem| Error::new(ErrorKind::InvalidOperation, "").with_source(problem);
+            Call::new(function, given).and_then(|call| call.run(scope)).map_err(wrap)
         });
     }
-    let compiled = environment.compile_expression(expression).map_err(|error| theirs(&error, expression))?;
-    known_names(&compiled, variables, scope.is_some())?;
-    let outcome = compiled.eval(Value::from_object(variables.clone())).map_err(|error| {
-        let ours = ours.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-        ours.unwrap_or_else(|| theirs(&error, expression))
-    })?;
-    let number = match outcome.kind() {
-        ValueKind::Number => f64::try_from(outcome).ok(),
-        _ => {
-            let problem = format!("`{expression}` gives {outcome}, which is no number");
+    environment
+});
+
+impl Formula {
+    /// Compiles it.
+    pub(crate) fn new(text: String) -> Result<Self, Problem> {
+        let compiled = ENVIRONMENT.compile_expression_owned(text.clone()).map_err(|error| theirs(&error, &text))?;
+        let names = compiled.undeclared_variables(false).into_iter().collect();
+        Ok(Self { text, compiled: Arc::new(compiled), names })
+    }
+
+    /// As written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// A number over results.
+    pub(crate) fn evaluate(&self, scope: &Scope) -> Result<f64, Problem> {
+        self.run(variables(&scope.space, &scope.selection), Some(scope))
+    }
+
+    /// A number that depends on nothing.
+    pub(crate) fn constant(&self) -> Result<f64, Problem> {
+        self.run(BTreeMap::new(), None)
+    }
+
+    fn run(&self, mut variables: BTreeMap<String, Value>, scope: Option<&Scope>) -> Result<f64, Problem> {
+        self.check_names(&variables, scope.is_some())?;
+        if let Some(scope) = scope {
+            variables.insert(SCOPE.to_owned(), Value::from_object(scope.clone()));
+        }
+        let outcome = self.compiled.eval(Value::from_object(variables)).map_err(|error| theirs(&error, &self.text))?;
+        if outcome.kind() != ValueKind::Number {
+            let problem = format!("`{self}` gives {outcome}, which is no number");
             return Err(Problem::new(problem, "an expression that gives a number"));
         }
-    };
-    match number {
-        Some(number) if number.is_finite() => Ok(number),
-        _ => Err(not_finite(expression)),
+        f64::try_from(outcome).ok().filter(|number| number.is_finite()).ok_or_else(|| not_finite(&self.text))
+    }
+
+    /// Every name in it must be a function or a variable.
+    fn check_names(&self, variables: &BTreeMap<String, Value>, looks: bool) -> Result<(), Problem> {
+        let functions = FUNCTIONS.iter().filter(|function| looks || !matches!(function.run, Run::Look(_)));
+        let known: Vec<&str> =
+            variables.keys().map(String::as_str).chain(functions.map(|function| function.name)).collect();
+        match self.names.iter().find(|name| !known.contains(&name.as_str())) {
+            None => Ok(()),
+            Some(name) => Err(Problem::unknown(format!("there is no function or variable {name} here"), name, &known)),
+        }
     }
 }
 
-const NOT_FINITE: &str = "gives no finite number";
+impl fmt::Display for Formula {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
 
 fn not_finite(expression: &str) -> Problem {
-    Problem::new(format!("`{expression}` {NOT_FINITE}"), "an expression that gives a finite number")
+    let problem = format!("`{expression}` gives no finite number");
+    Problem { kind: Kind::NotFinite, ..Problem::new(problem, "an expression that gives a finite number") }
 }
 
-/// Whether the expression can be computed, and with other figures may well give a finite number.
-pub(crate) fn is_not_finite(problem: &Problem) -> bool {
-    problem.problem.ends_with(NOT_FINITE)
-}
-
-/// Every name in an expression must be a function or a variable, in whatever branch it stands.
-fn known_names(compiled: &Expression<'_, '_>, variables: &BTreeMap<String, Value>, looks: bool) -> Result<(), Problem> {
-    let functions = FUNCTIONS.iter().filter(|function| looks || !matches!(function.run, Run::Look(_)));
-    let known: Vec<&str> =
-        variables.keys().map(String::as_str).chain(functions.map(|function| function.name)).collect();
-    let unknown: BTreeSet<String> = compiled.undeclared_variables(false).into_iter().collect();
-    match unknown.into_iter().find(|name| !known.contains(&name.as_str())) {
-        None => Ok(()),
-        Some(name) => Err(Problem {
-            problem: format!("there is no function or variable {name} here"),
-            accepted: known.join(", "),
-            did_you_mean: nearest(&name, &known).map(str::to_owned),
-        }),
-    }
-}
-
-/// An error of the library, in the words of a study.
+/// An error of the library, in the words of a study; what a function of ours has said comes back as it was.
 fn theirs(error: &Error, expression: &str) -> Problem {
+    if let Some(ours) = error.source().and_then(|source| source.downcast_ref::<Problem>()) {
+        return ours.clone();
+    }
     let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
+    // A division by 0, and what overflows: the library has one kind for these and for operands of the wrong type.
     if detail.starts_with("unable to calculate") {
-        // A division by 0.
         return not_finite(expression);
     }
     Problem::new(
@@ -422,10 +447,9 @@ impl Scope {
 
 fn dimension(space: &Space, name: &str) -> Result<usize, Problem> {
     let names = space.names();
-    space.dimension(name).ok_or_else(|| Problem {
-        problem: format!("there is no axis {name}"),
-        accepted: if names.is_empty() { "none: nothing varies".into() } else { names.join(", ") },
-        did_you_mean: nearest(name, &names).map(str::to_owned),
+    space.dimension(name).ok_or_else(|| match names.as_slice() {
+        [] => Problem::new(format!("there is no axis {name}"), "none: nothing varies"),
+        names => Problem::unknown(format!("there is no axis {name}"), name, names),
     })
 }
 
@@ -462,11 +486,9 @@ fn referred(space: &Space, label: &str, point: usize) -> Result<Option<f64>, Pro
     let mut labels: Vec<&str> = space.references.iter().map(|reference| reference.label.as_str()).collect();
     labels.dedup();
     if !labels.contains(&label) {
-        return Err(Problem {
-            problem: format!("there is no reference \"{label}\""),
-            accepted: if labels.is_empty() { "none: no figure has one".into() } else { labels.join(", ") },
-            did_you_mean: nearest(label, &labels).map(|label| format!("\"{label}\"")),
-        });
+        let accepted = if labels.is_empty() { "none: no figure has one".to_owned() } else { labels.join(", ") };
+        let did_you_mean = nearest(label, &labels).map(|label| format!("\"{label}\""));
+        return Err(Problem { did_you_mean, ..Problem::new(format!("there is no reference \"{label}\""), accepted) });
     }
     for (index, reference) in space.references.iter().enumerate() {
         if reference.label == label
@@ -584,7 +606,7 @@ mod tests {
         space.references = vec![
             reference("table", fixed(&all, &[0], &[0]), points(&[(1.0, 25.0), (2.0, 20.0)])),
             reference("other", all.clone(), points(&[(1.0, 19.0)])),
-            reference("theory", all, Curve::Formula("20 / sqrt(n)".into())),
+            reference("theory", all, Curve::Formula(compiled("20 / sqrt(n)").expect("a formula"))),
         ];
         let selection = space.everything();
         let figures = |point: usize, measure: &Measure| match measure.as_str() {
@@ -596,12 +618,18 @@ mod tests {
         Scope { space: Arc::new(space), selection, figures: Arc::new(figures) }
     }
 
+    fn compiled(text: &str) -> Result<Formula, Problem> {
+        Formula::new(text.to_owned())
+    }
+
     fn value(expression: &str) -> f64 {
-        evaluate(expression, &scope()).unwrap_or_else(|problem| panic!("{expression}: {problem}"))
+        compiled(expression)
+            .and_then(|formula| formula.evaluate(&scope()))
+            .unwrap_or_else(|problem| panic!("{expression}: {problem}"))
     }
 
     fn refused(expression: &str) -> String {
-        evaluate(expression, &scope()).expect_err(expression).to_string()
+        compiled(expression).and_then(|formula| formula.evaluate(&scope())).expect_err(expression).to_string()
     }
 
     #[test]
@@ -623,7 +651,11 @@ mod tests {
     fn a_claim_for_each_case_sees_that_case_and_may_name_another() {
         let mut scope = scope();
         scope.selection = fixed(&scope.selection, &[0], &[1]);
-        let value = |expression: &str| evaluate(expression, &scope).unwrap_or_else(|problem| panic!("{problem}"));
+        let value = |expression: &str| {
+            compiled(expression)
+                .and_then(|formula| formula.evaluate(&scope))
+                .unwrap_or_else(|problem| panic!("{problem}"))
+        };
         assert_eq!(value("at('aggregate_goodput_mbps', n=10)"), 5.0);
         assert_eq!(value("at('aggregate_goodput_mbps', n=10, case='fixed')"), 10.0);
         assert_eq!(value("1.5 if case == 'ARF' else 2.5"), 1.5);
@@ -704,7 +736,8 @@ mod tests {
         let space = scope().space;
         assert_eq!(reference_at(&space, 2, 6), Ok(Some(20.0 / 5.0_f64.sqrt())));
         assert_eq!(reference_at(&space, 0, 6), Ok(None));
-        let refused = formula("at('jain_index')", &space, 0).expect_err("a formula").to_string();
+        let refused = compiled("at('jain_index')").and_then(|formula| formula.constant());
+        let refused = refused.expect_err("a formula").to_string();
         assert!(refused.contains("there is no function or variable at"), "{refused}");
     }
 }

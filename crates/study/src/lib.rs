@@ -31,7 +31,7 @@ mod search;
 mod space;
 mod statistics;
 
-pub use expression::{FUNCTIONS, Function};
+pub use expression::{FUNCTIONS, Formula, Function};
 pub use measure::{Measure, label_of};
 pub use plan::PlannedRun;
 pub use result::{
@@ -49,6 +49,7 @@ use lasthop_scenario::Override;
 use search::Search;
 use space::{Selection, Space};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A study that can be run: read and checked.
 #[derive(Clone, Debug)]
@@ -81,7 +82,7 @@ pub struct Study {
     settings: Vec<Vec<Vec<Setting>>>,
     /// For each case; empty without cases.
     searches: Vec<Option<Search>>,
-    space: Space,
+    space: Arc<Space>,
     /// What to keep of each point.
     measures: Vec<Measure>,
 }
@@ -154,7 +155,7 @@ pub struct Claim {
 #[derive(Clone, Debug)]
 pub enum ClaimedNumber {
     /// An expression.
-    Expression(String),
+    Expression(Formula),
     /// The share of the cells at which every condition is met.
     Share {
         /// Dimensions; every combination of their values is a cell.
@@ -170,17 +171,18 @@ pub struct Condition {
     /// What tables call its number.
     pub label: String,
     /// The expression.
-    pub value: String,
+    pub value: Formula,
     /// When it is met.
     pub criterion: Criterion,
 }
 
-impl Condition {
-    /// Whether this number meets it; what cannot be computed meets nothing.
-    fn is_met(&self, number: Option<f64>) -> bool {
-        let (low, high) = self.criterion.range(None);
-        number.is_some_and(|number| (low..=high).contains(&number))
-    }
+/// The number of each of these, and whether all of them are met; what cannot be computed meets nothing.
+fn met(conditions: &[Condition], number: impl Fn(&Formula) -> Option<f64>) -> (Vec<Option<f64>>, bool) {
+    let numbers: Vec<Option<f64>> = conditions.iter().map(|condition| number(&condition.value)).collect();
+    let holds =
+        |(condition, number): (&Condition, &Option<f64>)| condition.criterion.judge(*number, None) == Verdict::Holds;
+    let all = conditions.iter().zip(&numbers).all(holds);
+    (numbers, all)
 }
 
 /// When a claim holds: every bound that is there must be kept.
@@ -195,6 +197,16 @@ pub struct Criterion {
 }
 
 impl Criterion {
+    /// What this number, `None` if it cannot be computed, comes to beside that of the paper.
+    pub fn judge(&self, number: Option<f64>, paper: Option<f64>) -> Verdict {
+        let (low, high) = self.range(paper);
+        match number {
+            Some(number) if (low..=high).contains(&number) => Verdict::Holds,
+            Some(_) => Verdict::DoesNotHold,
+            None => Verdict::CannotBeJudged,
+        }
+    }
+
     /// The least and the greatest value with which the claim holds.
     pub fn range(&self, paper: Option<f64>) -> (f64, f64) {
         let near = self

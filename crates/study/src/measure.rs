@@ -28,6 +28,7 @@ use lasthop_scenario::{
 use lasthop_scenario::{ChangeKind, ConvergenceResult, DeliveryResult, StateShares};
 use serde_json::Value;
 use std::fmt;
+use std::sync::LazyLock;
 
 /// One number of a result.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,16 +94,34 @@ enum Pick {
 /// What is wrong with a measure or an expression, and what is accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
+    pub(crate) kind: Kind,
     pub(crate) problem: String,
     pub(crate) accepted: String,
     pub(crate) did_you_mean: Option<String>,
 }
 
+/// What kind of problem it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It can never be right.
+    Wrong,
+    /// It is no finite number, and with other figures may well be one.
+    NotFinite,
+}
+
 impl Problem {
     pub(crate) fn new(problem: impl Into<String>, accepted: impl Into<String>) -> Self {
-        Self { problem: problem.into(), accepted: accepted.into(), did_you_mean: None }
+        Self { kind: Kind::Wrong, problem: problem.into(), accepted: accepted.into(), did_you_mean: None }
+    }
+
+    /// There is no such name among those that there are.
+    pub(crate) fn unknown(problem: impl Into<String>, name: &str, known: &[&str]) -> Self {
+        let did_you_mean = nearest(name, known).map(str::to_owned);
+        Self { did_you_mean, ..Self::new(problem, known.join(", ")) }
     }
 }
+
+impl std::error::Error for Problem {}
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -162,11 +181,9 @@ impl Measure {
     fn of_search(text: &str) -> Result<Self, Problem> {
         let names = OF_SEARCHES.map(|(name, _)| name);
         let place = names.iter().position(|name| *name == text);
-        place.map(|place| Self { text: text.to_owned(), source: Source::Search(place) }).ok_or_else(|| Problem {
-            problem: format!("there is no {text} of a search"),
-            accepted: names.join(", "),
-            did_you_mean: nearest(text, &names).map(str::to_owned),
-        })
+        place
+            .map(|place| Self { text: text.to_owned(), source: Source::Search(place) })
+            .ok_or_else(|| Problem::unknown(format!("there is no {text} of a search"), text, &names))
     }
 
     /// As written.
@@ -234,8 +251,9 @@ impl fmt::Display for Measure {
 
 /// Follows the path in a result that has everything.
 fn check(text: &str, reduce: Option<Reduce>, steps: &[Step]) -> Result<(), Problem> {
-    let whole = serde_json::to_value(whole_result()).expect("a result is plain data");
-    let mut at = &whole;
+    static WHOLE: LazyLock<Value> =
+        LazyLock::new(|| serde_json::to_value(whole_result()).expect("a result is plain data"));
+    let mut at = &*WHOLE;
     let mut path = String::new();
     let mut many = false;
     for step in steps {
@@ -283,11 +301,7 @@ pub fn label_of(measure: &str) -> &str {
 fn reduce(word: &str) -> Result<Reduce, Problem> {
     let words: Vec<&str> = REDUCES.iter().map(|(word, _)| *word).collect();
     let known = REDUCES.iter().find(|(known, _)| *known == word).map(|(_, reduce)| *reduce);
-    known.ok_or_else(|| Problem {
-        problem: format!("{word} is no way to make one number of several"),
-        accepted: words.join(", "),
-        did_you_mean: nearest(word, &words).map(str::to_owned),
-    })
+    known.ok_or_else(|| Problem::unknown(format!("{word} is no way to make one number of several"), word, &words))
 }
 
 /// The steps of `flows[block=1].goodput_mbps`; dots inside brackets do not part steps.
@@ -350,11 +364,7 @@ fn check_filter(path: &str, pick: &Pick, element: &Value) -> Result<(), Problem>
     }
     match conditions.iter().find(|(field, _)| !fields.contains(&field.as_str())) {
         None => Ok(()),
-        Some((field, _)) => Err(Problem {
-            problem: format!("{path} cannot be picked by {field}"),
-            accepted: fields.join(", "),
-            did_you_mean: nearest(field, &fields).map(str::to_owned),
-        }),
+        Some((field, _)) => Err(Problem::unknown(format!("{path} cannot be picked by {field}"), field, &fields)),
     }
 }
 
@@ -364,11 +374,9 @@ fn unknown(path: &str, step: &Step, table: &serde_json::Map<String, Value>) -> P
     };
     let names: Vec<&str> = table.iter().filter(usable).map(|(key, _)| key.as_str()).collect();
     let within = if path.is_empty() { "a result".to_owned() } else { format!("{path} of a result") };
-    Problem {
-        problem: format!("there is no {} in {within}", step.name),
-        accepted: names.iter().map(|name| joined(path, name)).collect::<Vec<_>>().join(", "),
-        did_you_mean: nearest(&step.name, &names).map(|name| joined(path, name)),
-    }
+    let accepted: Vec<String> = names.iter().map(|name| joined(path, name)).collect();
+    let did_you_mean = nearest(&step.name, &names).map(|name| joined(path, name));
+    Problem { did_you_mean, ..Problem::new(format!("there is no {} in {within}", step.name), accepted.join(", ")) }
 }
 
 fn joined(path: &str, name: &str) -> String {

@@ -3,7 +3,7 @@
 use crate::measure::Measure;
 use crate::search::{Hunt, Search, Tried};
 use crate::space::{CASE, Coordinate, fixed, joined};
-use crate::{Setting, Study, StudyError, expression};
+use crate::{Formula, Setting, Study, StudyError, expression, met};
 use lasthop_measure::mean;
 use lasthop_scenario::Override;
 use lasthop_scenario::key_path::{Path, line_of_key};
@@ -115,10 +115,9 @@ impl Study {
             let numbers = runs.iter().map(|run| measure.of(run)).collect::<Result<Vec<f64>, String>>()?;
             mean(&numbers).ok_or_else(|| format!("{measure} is of no run"))
         });
-        let scope = expression::Scope { space: Arc::new(self.space.clone()), selection: self.only(point), figures };
-        let number = |expression: &str| expression::evaluate(expression, &scope).ok();
-        let conditions: Vec<Option<f64>> = search.conditions.iter().map(|condition| number(&condition.value)).collect();
-        let met = search.conditions.iter().zip(&conditions).all(|(condition, number)| condition.is_met(*number));
+        let scope = expression::Scope { space: Arc::clone(&self.space), selection: self.only(point), figures };
+        let number = |formula: &Formula| formula.evaluate(&scope).ok();
+        let (conditions, met) = met(&search.conditions, number);
         Tried { value, maximised: number(&search.maximise), conditions, met }
     }
 

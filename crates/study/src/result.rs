@@ -1,12 +1,12 @@
 //! What a study came to: `study.json`.
 
-use crate::expression::{self, Figures, Scope, reference_at};
-use crate::measure::{Measure, WholeRun};
+use crate::expression::{Figures, Formula, Scope, reference_at};
+use crate::measure::{Measure, Problem, WholeRun};
 use crate::run::Outcome;
 use crate::search::Found;
 use crate::space::{Coordinate, Level, Selection, Space, Words, fixed, joined, titled};
 use crate::statistics::Interval;
-use crate::{Claim, ClaimedNumber, Condition, Criterion, Figure, Study};
+use crate::{Claim, ClaimedNumber, Condition, Criterion, Figure, Study, met};
 use lasthop_measure::mean;
 use lasthop_scenario::{Build, HostsKind, RunResult, SCHEMA_VERSION};
 use lasthop_scenario::{ResultFile, is_zero};
@@ -397,9 +397,8 @@ impl Measured {
 
 /// A claim at each of its places.
 fn judge_all(study: &Study, claim: &Claim, measured: &Arc<Measured>) -> Vec<ClaimResult> {
-    let space = Arc::new(study.space.clone());
-    let places = space.combinations(&claim.selection, &claim.each);
-    places.iter().map(|levels| judge(&space, claim, levels, measured)).collect()
+    let places = study.space.combinations(&claim.selection, &claim.each);
+    places.iter().map(|levels| judge(&study.space, claim, levels, measured)).collect()
 }
 
 fn judge(space: &Arc<Space>, claim: &Claim, levels: &[usize], measured: &Arc<Measured>) -> ClaimResult {
@@ -426,18 +425,14 @@ fn judge(space: &Arc<Space>, claim: &Claim, levels: &[usize], measured: &Arc<Mea
         _ => None,
     };
     let (low, high) = claim.criterion.range(claim.paper);
-    let verdict = match outcome {
-        Ok(ours) if (low..=high).contains(&ours) => Verdict::Holds,
-        Ok(_) => Verdict::DoesNotHold,
-        Err(_) => Verdict::CannotBeJudged,
-    };
+    let verdict = claim.criterion.judge(outcome.as_ref().ok().copied(), claim.paper);
     let clear = ci95.is_some_and(|interval| match verdict {
         Verdict::Holds => interval.low >= low && interval.high <= high,
         Verdict::DoesNotHold => interval.high < low || interval.low > high,
         Verdict::CannotBeJudged => false,
     });
     let (value, conditions) = match &claim.value {
-        ClaimedNumber::Expression(value) => (value.clone(), Vec::new()),
+        ClaimedNumber::Expression(value) => (value.to_string(), Vec::new()),
         ClaimedNumber::Share { conditions, .. } => (String::new(), conditions.iter().map(told).collect()),
     };
     ClaimResult {
@@ -461,8 +456,8 @@ fn judge(space: &Arc<Space>, claim: &Claim, levels: &[usize], measured: &Arc<Mea
 }
 
 fn told(condition: &Condition) -> ConditionResult {
-    let Condition { label, value, criterion } = condition.clone();
-    ConditionResult { label, value, criterion }
+    let Condition { label, value, criterion } = condition;
+    ConditionResult { label: label.clone(), value: value.to_string(), criterion: *criterion }
 }
 
 /// The means over the seeds, all or without one.
@@ -473,20 +468,17 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    fn evaluate(&self, expression: &str, selection: &Selection) -> Result<f64, crate::measure::Problem> {
+    fn evaluate(&self, formula: &Formula, selection: &Selection) -> Result<f64, Problem> {
         let (measured, without) = (Arc::clone(self.measured), self.without);
         let figures: Arc<Figures> = Arc::new(move |point, measure: &Measure| measured.mean(point, measure, without));
-        let scope = Scope { space: Arc::clone(self.space), selection: selection.clone(), figures };
-        expression::evaluate(expression, &scope)
+        formula.evaluate(&Scope { space: Arc::clone(self.space), selection: selection.clone(), figures })
     }
 
     /// Every combination of the values of these dimensions, with the number of each condition.
     fn cells(&self, dimensions: &[usize], conditions: &[Condition], selection: &Selection) -> Vec<CellResult> {
         let cell = |levels: Vec<usize>| {
             let selection = fixed(selection, dimensions, &levels);
-            let number = |condition: &Condition| self.evaluate(&condition.value, &selection).ok();
-            let numbers: Vec<Option<f64>> = conditions.iter().map(number).collect();
-            let met = conditions.iter().zip(&numbers).all(|(condition, number)| condition.is_met(*number));
+            let (numbers, met) = met(conditions, |formula| self.evaluate(formula, &selection).ok());
             let point = self.space.select(&selection).first().copied().unwrap_or(0);
             CellResult { at: self.space.coordinates_of(point, dimensions), numbers, met }
         };

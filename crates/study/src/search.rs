@@ -13,7 +13,7 @@
 //! meet the conditions must lie together; where between two coarse values there is a better one than both, and neither of
 //! them is the best, it is not found. All values that were tried stand in `study.json`.
 
-use crate::Condition;
+use crate::{Condition, Formula};
 use serde::{Deserialize, Serialize};
 
 /// What a case looks for.
@@ -30,7 +30,7 @@ pub(crate) struct Search {
     /// The neighbours of the value that is found are no further than this, relative to it.
     pub(crate) precision: f64,
     /// The expression that is to be as great as can be.
-    pub(crate) maximise: String,
+    pub(crate) maximise: Formula,
     /// What the value should meet.
     pub(crate) conditions: Vec<Condition>,
     /// The place in the study file, for messages.
@@ -163,7 +163,7 @@ mod tests {
             to,
             whole,
             precision,
-            maximise: String::new(),
+            maximise: Formula::new("0".into()).expect("a number"),
             conditions: Vec::new(),
             line: None,
             path: String::new(),

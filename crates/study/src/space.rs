@@ -1,5 +1,6 @@
 //! The points of a study: every combination of the values of its axes.
 
+use crate::expression::Formula;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -56,7 +57,7 @@ pub(crate) enum Curve {
     /// At these values of a dimension.
     Points { x: usize, points: Vec<(Level, f64)> },
     /// An expression over the names of the dimensions.
-    Formula(String),
+    Formula(Formula),
 }
 
 /// The levels that are allowed of each dimension; `None`: all.

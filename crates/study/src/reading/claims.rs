@@ -52,7 +52,7 @@ fn claimed_number(entries: &mut Entries<'_>, space: &Space, each: &[usize]) -> R
     if conditions.is_empty() {
         return match cells {
             Some(_) => Err(entries.error("cells", "there are no conditions for them to meet")),
-            None => Ok(ClaimedNumber::Expression(entries.needed_text("value", 1_000)?)),
+            None => Ok(ClaimedNumber::Expression(entries.needed_formula("value")?)),
         };
     }
     if entries.table.contains_key("value") {
@@ -99,7 +99,7 @@ pub(super) fn search(source: &Source<'_>, case: &mut Entries<'_>) -> Result<Opti
         to,
         whole,
         precision,
-        maximise: entries.needed_text("maximise", 1_000)?,
+        maximise: entries.needed_formula("maximise")?,
         conditions: conditions(&mut entries)?,
         line: line_of_key(source.text, &path),
         path: path.to_string(),
@@ -110,8 +110,8 @@ pub(super) fn search(source: &Source<'_>, case: &mut Entries<'_>) -> Result<Opti
 fn conditions(entries: &mut Entries<'_>) -> Result<Vec<Condition>, StudyError> {
     let mut conditions: Vec<Condition> = Vec::new();
     for mut block in entries.blocks("conditions", Section::Condition)? {
-        let value = block.needed_text("value", 1_000)?;
-        let label = block.text("label", 60)?.unwrap_or_else(|| value.clone());
+        let value = block.needed_formula("value")?;
+        let label = block.text("label", 60)?.unwrap_or_else(|| value.to_string());
         if conditions.iter().any(|other| other.label == label) {
             return Err(block.error("label", format!("\"{label}\" stands twice")));
         }

@@ -1,10 +1,10 @@
 //! A table that is being read: each key once, with its line when it is wrong.
 
-use crate::StudyError;
 use crate::keys::Section;
 use crate::measure::Problem;
+use crate::{Formula, StudyError};
 use lasthop_scenario::KeyError;
-use lasthop_scenario::key_path::{Path, line_of_key, nearest, shown, type_name};
+use lasthop_scenario::key_path::{Path, line_of_key, shown, type_name};
 use toml::{Table, Value};
 
 /// Where keys came from, for the messages.
@@ -44,12 +44,7 @@ impl<'a> Entries<'a> {
         };
         let names = section.names();
         if let Some(unknown) = table.keys().find(|name| !names.contains(&name.as_str())) {
-            let problem = Problem {
-                problem: "unknown key".into(),
-                accepted: names.join(", "),
-                did_you_mean: nearest(unknown, &names).map(str::to_owned),
-            };
-            return Err(source.error(&path.key(unknown), problem));
+            return Err(source.error(&path.key(unknown), Problem::unknown("unknown key", unknown, &names)));
         }
         Ok(Self { source, section, path, table })
     }
@@ -95,6 +90,16 @@ impl<'a> Entries<'a> {
 
     pub(super) fn needed_text(&mut self, key: &str, most: usize) -> Result<String, StudyError> {
         self.text(key, most)?.ok_or_else(|| self.missing(key))
+    }
+
+    /// An expression, compiled.
+    pub(super) fn formula(&mut self, key: &str, most: usize) -> Result<Option<Formula>, StudyError> {
+        let Some(text) = self.text(key, most)? else { return Ok(None) };
+        Formula::new(text).map(Some).map_err(|problem| self.source.error(&self.path.key(key), problem))
+    }
+
+    pub(super) fn needed_formula(&mut self, key: &str) -> Result<Formula, StudyError> {
+        self.formula(key, 1_000)?.ok_or_else(|| self.missing(key))
     }
 
     /// A word of these letters.

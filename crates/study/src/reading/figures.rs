@@ -3,7 +3,7 @@
 use super::entries::{Entries, Source};
 use super::measure;
 use super::space::{dimension, level_of, selection};
-use crate::expression::{self, reference_at};
+use crate::expression::reference_at;
 use crate::keys::Section;
 use crate::measure::{Measure, Problem};
 use crate::space::{Curve, Dimension, Level, Reference, Space, joined};
@@ -95,14 +95,11 @@ fn reference(block: &mut Entries<'_>, space: &Space, x: usize) -> Result<Referen
     let label = block.needed_text("label", 60)?;
     let source = block.needed_text("source", 500)?;
     let selection = selection(block, space)?;
-    let curve = match (block.text("formula", 1_000)?, block.list("points")?) {
+    let curve = match (block.formula("formula", 1_000)?, block.list("points")?) {
         (Some(formula), None) => Curve::Formula(formula),
         (None, Some(points)) => {
-            let scale = match block.text("scale", 100)? {
-                None => 1.0,
-                Some(scale) => expression::constant(&scale)
-                    .map_err(|problem| block.source.error(&block.path.key("scale"), problem))?,
-            };
+            let scale = block.formula("scale", 100)?.map_or(Ok(1.0), |scale| scale.constant());
+            let scale = scale.map_err(|problem| block.source.error(&block.path.key("scale"), problem))?;
             let points = reference_points(block, &space.dimensions[x], &points)?;
             Curve::Points { x, points: points.into_iter().map(|(x, y)| (x, y * scale)).collect() }
         }

@@ -18,6 +18,7 @@ use figures::figures;
 use lasthop_scenario::HostsKind;
 use lasthop_scenario::key_path::{Path, line_of, shown, type_name};
 use space::{axes, cases, flat_settings};
+use std::sync::Arc;
 use toml::{Table, Value};
 
 impl Study {
@@ -62,8 +63,9 @@ impl Study {
             kept.add(&measure(&source, Section::Top, &path, "measures", listed)?);
         }
         figures.iter().flat_map(|figure| &figure.y).for_each(|(measure, _)| kept.add(measure));
-        let space = check_claims(&source, space, &claims, &kept)?;
-        let space = check_searches(&source, space, &searches, &kept)?;
+        let space = Arc::new(space);
+        check_claims(&source, &space, &claims, &kept)?;
+        check_searches(&source, &space, &searches, &kept)?;
         if let Some(measure) = kept.all().iter().find(|measure| measure.is_of_searches())
             && searches.iter().flatten().next().is_none()
         {

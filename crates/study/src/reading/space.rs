@@ -227,11 +227,9 @@ pub(super) fn selection(entries: &mut Entries<'_>, space: &Space) -> Result<Sele
 pub(super) fn dimension(entries: &Entries<'_>, space: &Space, key: &str, name: &str) -> Result<usize, StudyError> {
     space.dimension(name).ok_or_else(|| {
         let names = space.names();
-        let problem = Problem {
-            problem: format!("there is no axis \"{name}\""),
-            accepted: if names.is_empty() { "none: nothing varies".into() } else { names.join(", ") },
-            did_you_mean: nearest(name, &names).map(|name| format!("\"{name}\"")),
-        };
+        let accepted = if names.is_empty() { "none: nothing varies".to_owned() } else { names.join(", ") };
+        let did_you_mean = nearest(name, &names).map(|name| format!("\"{name}\""));
+        let problem = Problem { did_you_mean, ..Problem::new(format!("there is no axis \"{name}\""), accepted) };
         entries.source.error(&entries.path.key(key), problem)
     })
 }
