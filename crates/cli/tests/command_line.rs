@@ -81,7 +81,7 @@ fn keys_that_are_set_in_vain_are_named_once() {
     let short = ["--set", "duration_s=3", "--set", "warmup_s=1"];
     let fixed = ["--set", "hosts.0.policy=fixed", "--set", "hosts.0.enable_ratio=3"];
     let told = notes(&[&["run", &file][..], &short, &fixed].concat());
-    let begin = "note: the command line: hosts.0.enable_ratio has no effect here: policy is \"fixed\", and it is for \"formula\"";
+    let begin = "note: the command line: hosts.0.enable_ratio has no effect here: policy is \"fixed\", and it is for \"table\", \"formula\"";
     assert!(told.len() == 1 && told[0].starts_with(begin), "{told:?}");
     let told = notes(&[&["run", &file][..], &short, &["--set", "hosts.0.bound_segments=9"]].concat());
     assert!(told.len() == 1 && told[0].contains("hosts.0.bound_segments has no effect here"), "{told:?}");
