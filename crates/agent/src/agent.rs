@@ -421,7 +421,7 @@ impl<'a> Agent<'a> {
             enabled_at: turn.flows.iter().filter_map(|flow| flow.decided.enabled_at()).min(),
             reason: turn.flows.iter().find(|flow| flow.seen.busy).map(|flow| flow.decided.reason.to_string()),
             bounds: bounds.collect(),
-            state: turn.state.unwrap_or_default(),
+            state: turn.state.filter(|_| samples.iter().any(|sample| sample.controlled)).unwrap_or_default(),
         }
     }
 

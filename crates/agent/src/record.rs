@@ -67,8 +67,8 @@ pub struct Tick {
     /// The interface's link to its access point, as it was within the last 2 s; `None`: it is not wireless, or not associated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wifi: Option<WifiLink>,
-    /// What the policy makes of this host in mode `control`; `None`: no connection can be bounded, or another mode. Earlier agents
-    /// called it `lasthop`.
+    /// What the policy makes of this host in mode `control`; `None`: it shows nothing, or another mode. Earlier agents called it
+    /// `lasthop`.
     #[serde(default, alias = "lasthop", skip_serializing_if = "Option::is_none")]
     pub policy_state: Option<PolicyState>,
 }

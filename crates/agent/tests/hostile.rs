@@ -158,7 +158,10 @@ fn garbage_and_other_groups_are_counted_by_their_cause() {
         datagram
     };
     let wrong = [
-        ("length", vec![good[..43].to_vec(), good[..4].to_vec(), Vec::new(), [good.clone(), vec![0]].concat(), with(5, 0)]),
+        (
+            "length",
+            vec![good[..43].to_vec(), good[..4].to_vec(), Vec::new(), [good.clone(), vec![0]].concat(), with(5, 0)],
+        ),
         ("magic", vec![with(0, b'l'), vec![0; 44], b"GET / HTTP/1.1".to_vec()]),
         ("version", vec![with(4, 1), with(4, 2), with(4, 4)]),
         ("no-key", vec![worst(2).encode(Some(&GroupKey::new(b"a key of theirs, theirs").expect("long enough")))]),

@@ -58,7 +58,7 @@ pub struct Turn {
     pub enabled: Vec<(FlowId, Enabled)>,
     /// What peers are to be told until the next tick.
     pub report: Report,
-    /// What the policy makes of this host; `None` where no connection can be bounded, or nothing is applied.
+    /// What the policy makes of this host; `None` where it shows nothing, or nothing is applied.
     pub state: Option<PolicyState>,
 }
 
@@ -148,8 +148,8 @@ impl Governor {
         turn.report = report_of(&observations, followed.filter_map(|(_, decided)| Some(decided.enabled?.by)));
         if samples.iter().any(applies_to) {
             turn.report.word = self.policy.word();
-            turn.state = self.policy.state();
         }
+        turn.state = self.policy.state().filter(|_| self.applies);
         for (sample, decided) in samples.iter().zip(&decisions) {
             let flow = self.flows.get_mut(&sample.id).expect("it was met a moment ago");
             // A connection that cannot be bounded any more loses the bound it had.
