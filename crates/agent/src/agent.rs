@@ -71,7 +71,7 @@ struct Glance {
     enabled_at: Option<Time>,
     reason: Option<String>,
     bounds: Vec<Bound>,
-    /// What the policy tells the peers, if it is `lasthop` and bounds connections.
+    /// What the policy makes of this host.
     state: PolicyState,
 }
 
@@ -506,8 +506,9 @@ impl<'a> Agent<'a> {
                 self.totals.enabled.push(Enabled { cookie: flow.0, t_ns: enabled.at.as_nanos() });
             }
         }
+        let mut changed = turn.changed.iter().peekable(); // in the order of the samples
         for (sample, FlowTurn { decided, .. }) in samples.iter().zip(&turn.flows) {
-            if !turn.changed.contains(&decided.id) {
+            if changed.next_if(|id| **id == decided.id).is_none() {
                 continue;
             }
             let would = if self.mode == Mode::Control && sample.controlled { "" } else { "would be " };

@@ -3,12 +3,12 @@
 //! [`lasthop_policy`]'s.
 //!
 //! ```text
-//!   every 0.5 s   sockets ──> observe ──> decide (control) ──> bounds with a lease of 1.5 s ──> kernel
+//!   every 0.5 s   sockets ──> observe ──> decide (policy)  ──> bounds with a lease of 1.5 s ──> kernel
 //!                                            ^
 //!   always        peers' beacons ────────────┘
 //!   every 0.3 s   own beacon ──> IPv4 broadcast, IPv6 link-local multicast    less often where many are heard
 //!
-//!   every 0.5 s   interface, radio, connections ──> estimate the last link (control) ──> kernel ──> servers, if that is configured
+//!   every 0.5 s   interface, radio, connections ──> estimate the last link (lastlink) ──> kernel ──> servers, if that is configured
 //! ```
 //!
 //! # What happens when

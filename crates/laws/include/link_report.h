@@ -55,7 +55,7 @@ enum lh_report_flag {
 	LH_REPORT_RESEND = 2, /* with ANSWER: it has kept nothing of the SYN, and wants it again */
 };
 
-/* src/last_link/option.rs mirrors it */
+/* src/option.rs mirrors it */
 enum lh_report_outcome {
 	LH_REPORT_GOOD = 0,
 	LH_REPORT_NOT_OURS = 1, /* another option, or another experiment */

@@ -52,9 +52,9 @@ pub struct Turn {
     /// What TCP is to be given: bounds to set or renew, and `None` where one is to be taken away, as from connections that are gone.
     /// Empty where nothing is applied.
     pub bounds: Vec<(FlowId, Option<Bound>)>,
-    /// Connections whose limits came, went, or have a reason of another kind than at the last tick.
+    /// Connections whose limits came, went, or have a reason of another kind than at the last tick; in the order of the samples.
     pub changed: Vec<FlowId>,
-    /// Connections that have come under control.
+    /// Connections that have come under control at this tick.
     pub enabled: Vec<(FlowId, Enabled)>,
     /// What peers are to be told until the next tick.
     pub report: Report,
@@ -141,7 +141,7 @@ impl Governor {
 
         let mut turn = Turn { new_flows: new_flows.filter(|_| self.applies), ..Turn::default() };
         // First, so that they make room.
-        let gone = known.into_iter().filter(|(_, flow)| flow.applied.is_some());
+        let gone = known.into_iter().filter(|(_, flow)| self.applies && flow.applied.is_some());
         turn.bounds.extend(gone.map(|(id, _)| (id, None)));
         let applies_to = |sample: &FlowSample| self.applies && sample.controllable;
         let followed = samples.iter().zip(&decisions).filter(|(sample, _)| applies_to(sample));

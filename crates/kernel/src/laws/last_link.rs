@@ -237,10 +237,10 @@ pub(crate) struct Attached {
     pub(crate) release: Link,
 }
 
-/// Files of the pins: maps, then links. What is attached to sockets goes first when a law is unloaded.
 /// The most entries of what clients are permitted.
 const PERMITS_MAX: usize = layout::LH_PERMITS_MAX as usize;
 
+/// Files of the pins: maps, then links. What is attached to sockets goes first when a law is unloaded.
 pub(crate) const HEARD: (&str, &str) = (".bss.heard", "heard");
 pub(crate) const PERMITS: (&str, &str) = ("permits", "permits");
 pub(crate) const SOCKET_OPERATIONS: &str = "socket_operations";
