@@ -88,8 +88,7 @@ impl Study {
         let jobs: Vec<Job> = planned.iter().enumerate().filter_map(job).collect();
         let failed = AtomicBool::new(false);
         let outcomes = in_order(&jobs, how.jobs, |job| -> Result<Done, RunError<E>> {
-            // Runs are begun in their order: whatever stands before the one that failed is finished, so that the failure
-            // which is told is always the first.
+            // After a failure nothing more is begun.
             if how.stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed) {
                 return Err(RunError::Interrupted);
             }
@@ -104,7 +103,10 @@ impl Study {
         });
         let mut runs: Vec<Option<RunResult>> = planned.iter().map(|_| None).collect();
         let mut searches = BTreeMap::new();
-        for outcome in outcomes {
+        // What was not begun because of a failure does not hide it.
+        let (left_out, finished): (Vec<_>, Vec<_>) =
+            outcomes.into_iter().partition(|outcome| matches!(outcome, Err(RunError::Interrupted)));
+        for outcome in finished.into_iter().chain(left_out) {
             let (done, found) = outcome?;
             done.into_iter().for_each(|(place, result)| runs[place] = Some(result));
             searches.extend(found);
