@@ -1,5 +1,5 @@
-//! What programs and loader tell each other: the structs of `bpf/*intf.h`, made from the headers by build.rs, so that a member
-//! that moves there moves here. zerocopy's derives refuse a struct that has padding.
+//! What programs and loader tell each other: the structs of `bpf/*intf.h`, made from the headers by build.rs, so the two
+//! cannot differ. zerocopy's derives refuse a struct that has padding.
 
 /// As bindgen writes it, with C's names and comments.
 #[allow(dead_code, non_camel_case_types, non_upper_case_globals, unreachable_pub, missing_docs, clippy::all)]

@@ -1,7 +1,7 @@
 //! What the list of policies in `lib.rs` makes of its lines.
 
 /// Each line: the policy, its name in files, the seconds from the first upload until a run shows the policy and no longer its
-/// beginning, what bounds the windows, which settings it looks at beside `minimum_segments`, and how it is built.
+/// beginning, what bounds the windows, which settings it looks at, and how it is built.
 macro_rules! policies {
     ($($(#[$attribute:meta])* $variant:ident = $name:literal, settles in $settles:literal s, $meaning:literal, [$($settings:expr),*], $build:expr;)+) => {
         /// Which policy decides.
