@@ -12,7 +12,6 @@
 #![allow(unsafe_code)] // libbpf-rs has no attachment without a link, and no query of one
 
 use crate::error::{CGROUP_PROGRAMS_MAX, Error};
-use crate::kernel;
 use crate::layout::{self, Settings};
 use crate::namespace::Namespace;
 use crate::object::{self, FORMER, UNCLAMP};
@@ -178,7 +177,7 @@ fn remove(program: &OwnedFd, cgroup: &File, namespace: &Namespace) -> Result<(),
     let object = object::load_unclamp(former.as_fd()).map_err(Error::exchange(doing))?;
     let walk = object::program(&object, UNCLAMP).attach().map_err(Error::exchange(doing))?;
     detach(cgroup, program);
-    let walked = namespace.within(|| kernel::read_all(&walk));
+    let walked = namespace.within(|| object::read_all(&walk));
     walked.and_then(|bytes| bytes).map(drop).map_err(Error::exchange_io(doing))
 }
 

@@ -1,6 +1,6 @@
 //! What can go wrong between us and the kernel.
 
-use crate::Mode;
+use crate::mode::Mode;
 use std::io;
 use std::path::PathBuf;
 

@@ -1,18 +1,18 @@
 //! The loaded programs and everything one can ask of them.
 
 use crate::clamp;
-use crate::error::{Error, io_error};
+use crate::error::Error;
 use crate::layout::{self, Control, Counts, Settings};
+use crate::mode::Mode;
 use crate::namespace::Namespace;
 use crate::object::{self, CONTROL_OPS, Variant};
 use crate::probe::{self, Feature};
 use crate::sample::{self, SocketSample, StateChange};
 use lasthop_laws::bound::{Bound, LeasedBound};
 use lasthop_units::{Span, Time};
-use libbpf_rs::{ErrorKind, Iter, Link, MapCore, MapFlags, Object, RingBufferBuilder};
+use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, Object, RingBufferBuilder};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -20,20 +20,6 @@ use zerocopy::IntoBytes as _;
 
 /// A socket's number; see [`SocketSample::cookie`].
 pub type Cookie = u64;
-
-/// How much of the kernel is used, from most to least.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Mode {
-    /// Our congestion control, with lower and upper bounds and limits of the pacing rate.
-    Control,
-    /// The sockets' own congestion control, its window and pacing rate limited from above; no lower bound. See `bpf/clamp.h`
-    /// for what that cannot do.
-    Clamp,
-    /// Sockets are only looked at.
-    Observe,
-    /// Nothing is possible.
-    Nothing,
-}
 
 /// What to load, and for whom.
 #[derive(Clone, Debug)]
@@ -337,7 +323,7 @@ impl Kernel {
     /// If the kernel cannot be asked to walk its sockets.
     pub fn sample(&mut self) -> Result<Vec<SocketSample>, Error> {
         let Some(link) = &self.links.sample else { return Ok(Vec::new()) };
-        let bytes = self.namespace.within(|| read_all(link));
+        let bytes = self.namespace.within(|| object::read_all(link));
         Ok(sample::samples(&bytes.and_then(|bytes| bytes).map_err(Error::exchange_io("walking the sockets"))?))
     }
 
@@ -488,7 +474,7 @@ impl Kernel {
     fn walk(&mut self, which: impl Fn(&Links) -> Option<&Link>) -> Result<Counts, Error> {
         let before = self.counts()?;
         let Some(link) = which(&self.links) else { return Ok(Counts::default()) };
-        let walked = self.namespace.within(|| read_all(link));
+        let walked = self.namespace.within(|| object::read_all(link));
         walked.and_then(|bytes| bytes).map_err(Error::exchange_io("walking the sockets"))?;
         let after = self.counts()?;
         self.last_counts = after;
@@ -570,14 +556,6 @@ fn leave_keys(names: &[String]) -> Result<Vec<Vec<u8>>, Error> {
 
 pub(crate) fn open_cgroup(path: &PathBuf) -> Result<File, Error> {
     File::open(path).map_err(|source| Error::Cgroup { path: path.clone(), source })
-}
-
-/// All that an iterator writes, in the calling thread's network namespace.
-pub(crate) fn read_all(link: &Link) -> io::Result<Vec<u8>> {
-    let mut iterator = Iter::new(link).map_err(|error| io_error(&error))?;
-    let mut bytes = Vec::with_capacity(1 << 16);
-    iterator.read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 pub(crate) fn monotonic_ns() -> u64 {

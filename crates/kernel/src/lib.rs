@@ -23,6 +23,7 @@ mod kernel;
 pub mod laws;
 mod layout;
 mod log;
+mod mode;
 mod namespace;
 mod object;
 mod probe;
@@ -30,6 +31,7 @@ pub mod report;
 mod sample;
 
 pub use error::Error;
-pub use kernel::{Adopted, Cgroups, Cookie, Counters, Kernel, Mode, Options, Released};
+pub use kernel::{Adopted, Cgroups, Cookie, Counters, Kernel, Options, Released};
+pub use mode::Mode;
 pub use probe::{Feature, Outcome, Support, probe, room_for_agents, sees_cgroups};
 pub use sample::{CongestionState, SocketSample, StateChange};

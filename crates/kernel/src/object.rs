@@ -1,17 +1,18 @@
 //! The compiled programs: chosen for a mode, told their settings, loaded.
 
 use crate::error::{Error, io_error};
-use crate::kernel::Mode;
 use crate::layout::{self, ControlOps, Name, Settings};
 use crate::log;
+use crate::mode::Mode;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
 use libbpf_rs::{
-    AsRawLibbpf, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenMapMut, OpenObject, OpenProgramMut, ReferencesType,
+    AsRawLibbpf, Iter, Link, Map, MapCore, MapFlags, Object, ObjectBuilder, OpenMapMut, OpenObject, OpenProgramMut,
+    ReferencesType,
 };
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::mem::offset_of;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;
@@ -158,6 +159,14 @@ pub(crate) fn fill_in_control(
 /// What stands for a program in a struct of functions until it is loaded.
 pub(crate) fn unloaded(program: &mut OpenProgramMut<'_>) -> usize {
     program.as_libbpf_object().as_ptr() as usize
+}
+
+/// All that an iterator writes, in the calling thread's network namespace.
+pub(crate) fn read_all(link: &Link) -> io::Result<Vec<u8>> {
+    let mut iterator = Iter::new(link).map_err(|error| io_error(&error))?;
+    let mut bytes = Vec::with_capacity(1 << 16);
+    iterator.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// The program of that name.

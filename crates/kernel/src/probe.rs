@@ -1,7 +1,7 @@
 //! Which of the kernel's features that we need are there.
 
 use crate::error::Error;
-use crate::kernel::Mode;
+use crate::mode::Mode;
 use crate::object::{self, Variant};
 use libbpf_rs::HasSize;
 use libbpf_rs::btf::Btf;

@@ -4,7 +4,7 @@
 use super::Error;
 use super::loaded::Walk;
 use crate::error::Error as KernelError;
-use crate::kernel::{open_cgroup, read_all};
+use crate::kernel::open_cgroup;
 use crate::layout::{self, HeardCounts, LH_PERMIT_PORT_BITS, PermitKey};
 use crate::object;
 use crate::probe::{self, Feature};
@@ -323,7 +323,7 @@ impl LastLink {
     /// Makes the listening sockets of the calling thread's network namespace, that were there before the law, hear.
     pub(crate) fn prepare_listeners(&self) -> Result<(), Error> {
         let walked = match &self.prepare {
-            Walk::Link(link) => read_all(link),
+            Walk::Link(link) => object::read_all(link),
             Walk::Pinned(path) => std::fs::read(path),
         };
         Ok(walked.map(drop).map_err(KernelError::exchange_io("walking the listening sockets"))?)

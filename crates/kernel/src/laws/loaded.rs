@@ -4,7 +4,7 @@ use super::fields::{Field, decode};
 use super::last_link::{Attached, Clients, Heard, Heuristics, LastLink};
 use super::{Error, VERSION};
 use crate::error::{Error as KernelError, io_error};
-use crate::kernel::{Cookie, read_all};
+use crate::kernel::Cookie;
 use crate::layout::{self, About, Flow, FlowRecord, LawCounts};
 use crate::log;
 use crate::object::{self, Variant};
@@ -172,7 +172,7 @@ impl Handles {
 
     pub(crate) fn sockets(&self) -> Result<Vec<SocketState>, Error> {
         let bytes = match &self.walk {
-            Walk::Link(link) => read_all(link),
+            Walk::Link(link) => object::read_all(link),
             Walk::Pinned(path) => std::fs::read(path),
         };
         let bytes = bytes.map_err(KernelError::exchange_io("walking the sockets of a law"))?;
