@@ -1,7 +1,10 @@
-//! Who has which address, and which node of the network model that is.
+//! Who has which address, which node of the network model that is, and which port a flow has.
 
 use lasthop_network::{Destination, NodeId};
 use std::net::Ipv4Addr;
+
+/// A flow's client is bound to this port plus the flow's number, so that the server knows which flow it accepts.
+pub(crate) const FIRST_CLIENT_PORT: u16 = 10_000;
 
 /// The addresses of all hosts and servers, who together are the *ends*: hosts first, then servers.
 ///
@@ -61,6 +64,16 @@ impl AddressPlan {
         let server = destination_address(packet).and_then(|to| number(Self::SERVER_NET, to));
         usize::from(self.hosts) + usize::from(server.expect("what reaches a server has its address"))
     }
+}
+
+/// The port to which a flow's client is bound.
+pub(crate) fn client_port(flow: u16) -> u16 {
+    FIRST_CLIENT_PORT + flow
+}
+
+/// The flow whose client is bound to this port; `None` for a port of nobody's.
+pub(crate) fn flow_of_port(port: u16) -> Option<usize> {
+    port.checked_sub(FIRST_CLIENT_PORT).map(usize::from)
 }
 
 fn destination_address(packet: &[u8]) -> Option<Ipv4Addr> {
@@ -124,5 +137,11 @@ mod tests {
         }
         // What a host gets is for whoever it is addressed to, a broadcast too.
         assert_eq!(plan.end(NodeId(1), &header([10, 77, 255, 255])), 1);
+    }
+
+    #[test]
+    fn a_port_names_its_flow() {
+        assert_eq!(flow_of_port(client_port(7)), Some(7));
+        assert_eq!(flow_of_port(443), None);
     }
 }

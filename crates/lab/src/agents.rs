@@ -3,10 +3,10 @@
 //! An agent gets its configuration from a file in memory and writes its record to a pipe. It dies with the laboratory
 //! (PR_SET_PDEATHSIG), whatever ends that; see [`crate::process`].
 
+use crate::addresses::flow_of_port;
 use crate::clock::Clock;
 use crate::namespace::Namespace;
 use crate::process::Process;
-use crate::traffic::flow_of_port;
 use crate::tun::INTERFACE;
 use anyhow::{Context, Result, bail};
 use lasthop_agent::record::{Beacons, Event, Tick};

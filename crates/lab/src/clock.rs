@@ -1,4 +1,4 @@
-//! The one clock of a real-time run.
+//! The one clock of a real-time run, and what is done when.
 
 use lasthop_units::{Span, Time};
 use nix::sys::time::TimeSpec;
@@ -8,6 +8,14 @@ use nix::time::{ClockId, clock_gettime};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     start_ns: u64,
+}
+
+/// When a run does what, since its start.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Schedule {
+    pub(crate) warmup: Span,
+    pub(crate) end: Span,
+    pub(crate) sample_every: Span,
 }
 
 impl Clock {

@@ -4,16 +4,15 @@
 //! with `TCP_INFO` as our own would be; what the receiver got is the kernel's `tcpi_bytes_received`. The processes are killed at the
 //! end, and their connections are then reset as ours are.
 
-use crate::addresses::AddressPlan;
-use crate::clock::Clock;
+use crate::addresses::{AddressPlan, client_port};
+use crate::clock::{Clock, Schedule};
 use crate::hosts::{self, Hosts};
 use crate::laws;
 use crate::namespace::Namespace;
 use crate::process::Process;
-use crate::real_time::Schedule;
 use crate::tcp_info::TcpInfo;
 use crate::tcp_switches::SocketOptions;
-use crate::traffic::{Counted, FlowPlan, FlowSample, Report, client_port, reset_when_closed};
+use crate::traffic::{Counted, FlowPlan, FlowSample, Report, reset_when_closed};
 use anyhow::{Context, Result, bail};
 use lasthop_scenario::{Direction, Scenario, TrafficKind};
 use lasthop_units::{Bytes, Span, Time};

@@ -3,7 +3,7 @@
 //! They are this process's: what a user has loaded with `lasthop laws` is not touched, two runs do not meet, and nothing is
 //! left when the run ends, or is killed.
 
-use crate::traffic::flow_of_port;
+use crate::addresses::flow_of_port;
 use anyhow::{Context, Result};
 use lasthop_kernel::laws::{Field, Loaded, Name, Options, Value};
 use lasthop_laws::{Applied, Choice};

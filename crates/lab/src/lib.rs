@@ -41,7 +41,7 @@ mod tun;
 
 use agents::Agents;
 use anyhow::{Context, Result, bail};
-use clock::Clock;
+use clock::{Clock, Schedule};
 use hosts::{DeviceDrops, Hosts, Servers, has_links};
 use iperf3::Iperf3;
 use lasthop_laws::LawName;
@@ -51,7 +51,7 @@ use lasthop_units::{Rate, Span, Time};
 use laws::{Laws, LinkSample};
 use measure::Measured;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use real_time::{RING_PACKETS, RealTime, Schedule};
+use real_time::{RING_PACKETS, RealTime};
 use shaper::{Shaper, Station};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

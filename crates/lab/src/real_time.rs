@@ -15,7 +15,7 @@
 //! wait for the air wait in the device, which drops at its tail, as in the phones of 2012. On links a host's queue is that
 //! of its first link, in the model, and every device is read at every turn.
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Schedule};
 use crate::hosts::Hosts;
 use crate::shaper::Station;
 use crate::tun::MTU;
@@ -82,14 +82,6 @@ pub(crate) struct Histogram {
     counts: Vec<u64>,
     recorded: u64,
     max_us: u64,
-}
-
-/// When the loop does what.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Schedule {
-    pub(crate) warmup: Span,
-    pub(crate) end: Span,
-    pub(crate) sample_every: Span,
 }
 
 impl Histogram {

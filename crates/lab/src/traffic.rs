@@ -7,10 +7,9 @@
 //!
 //! A socket that is closed resets its connection ([`reset_when_closed`]), so that none outlives the run, or the process.
 
-use crate::addresses::AddressPlan;
-use crate::clock::Clock;
+use crate::addresses::{AddressPlan, FIRST_CLIENT_PORT, flow_of_port};
+use crate::clock::{Clock, Schedule};
 use crate::hosts::Hosts;
-use crate::real_time::Schedule;
 use crate::tcp_info::TcpInfo;
 use crate::tcp_switches::SocketOptions;
 use anyhow::{Context, Result};
@@ -30,8 +29,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Where servers listen.
 const SERVER_PORT: u16 = 5001;
-/// A flow's client is bound to this port plus the flow's number, so that the server knows which flow it accepts.
-const FIRST_CLIENT_PORT: u16 = 10_000;
 /// What one write offers: iperf's default for TCP.
 const WRITE_BYTES: usize = 128 * 1024;
 
@@ -453,16 +450,6 @@ fn delivery(plan: &FlowPlan, read_at: Option<Time>, warm: Time) -> DeliveryMeter
     meter
 }
 
-/// The port to which a flow's client is bound.
-pub(crate) fn client_port(flow: u16) -> u16 {
-    FIRST_CLIENT_PORT + flow
-}
-
-/// The flow whose client is bound to this port; `None` for a port of nobody's.
-pub(crate) fn flow_of_port(port: u16) -> Option<usize> {
-    port.checked_sub(FIRST_CLIENT_PORT).map(usize::from)
-}
-
 fn tcp_socket(address: Ipv4Addr, port: u16) -> Result<OwnedFd> {
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     let socket =
@@ -676,12 +663,6 @@ mod tests {
                 std::thread::sleep(std::time::Duration::from_micros(100));
             }
         }
-    }
-
-    #[test]
-    fn a_port_names_its_flow() {
-        assert_eq!(flow_of_port(client_port(7)), Some(7));
-        assert_eq!(flow_of_port(443), None);
     }
 
     #[test]
