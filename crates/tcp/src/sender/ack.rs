@@ -1,12 +1,12 @@
 //! What an ACK says, in the order in which it is taken in: window, SACK blocks, cumulative ACK, round-trip time, losses,
 //! window reduction or growth.
 
+use super::recovery::Delivery;
 use super::transmit::Nothing;
 use super::{Sender, micros};
 use crate::clock::ticks;
 use crate::config::Recovery;
 use crate::info::CongestionState;
-use crate::recovery::Delivery;
 use crate::segment::Segment;
 use lasthop_laws::Acked;
 use lasthop_units::{Span, Time};

@@ -11,6 +11,8 @@
 //! Everything is counted in segments, as Linux does, not in bytes.
 
 mod ack;
+mod rack;
+mod recovery;
 mod timer;
 mod transmit;
 
@@ -20,15 +22,15 @@ pub(crate) use timer::{Timer, TimerKind};
 use crate::config::{Config, Recovery};
 use crate::info::{CongestionState, Info};
 use crate::pacing;
-use crate::rack::{LossProbe, Rack};
 use crate::rate::DeliveryRate;
-use crate::recovery::{Prr, Undo};
 use crate::rtt::{MinRtt, RttEstimator};
 use crate::scoreboard::Scoreboard;
 use lasthop_laws::LinkReport;
 use lasthop_laws::bound::{LawWindow, LeasedBound};
 use lasthop_laws::{Acked, Choice, INFINITE_SSTHRESH, Law, Lost, Reported, Start, Window};
 use lasthop_units::{Rate, Span, Time};
+use rack::{LossProbe, Rack};
+use recovery::{Prr, Undo};
 use transmit::Forced;
 pub(crate) use transmit::Outgoing;
 

@@ -16,9 +16,9 @@
 //! *Differs from the RFC*: the reordering timer is set for the first segment that would be lost, not the last, so that each
 //! is found at its own time. *As in Linux*: reordering is any original that arrives below the highest SACKed.
 
+use super::{Ack, Sender, TimerKind};
 use crate::info::CongestionState;
 use crate::scoreboard::Record;
-use crate::sender::{Ack, Sender, TimerKind};
 use lasthop_units::{Span, Time};
 
 #[derive(Clone, Debug, Default)]

@@ -2,10 +2,10 @@
 //! replaces the other.
 
 use super::Sender;
+use super::rack::LossProbe;
 use super::transmit::Forced;
 use crate::Recovery;
 use crate::info::CongestionState;
-use crate::rack::LossProbe;
 use lasthop_units::{Span, Time};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

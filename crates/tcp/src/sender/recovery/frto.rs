@@ -9,8 +9,8 @@
 //!                                                     └─ of something never retransmitted: undo      (3b)
 //! ```
 
+use super::super::{Ack, Sender};
 use crate::info::CongestionState;
-use crate::sender::{Ack, Sender};
 use lasthop_units::Time;
 
 impl Sender {

@@ -17,10 +17,10 @@ mod undo;
 pub(crate) use prr::{Delivery, Prr};
 pub(crate) use undo::Undo;
 
+use super::{Ack, Sender};
 use crate::config::Recovery;
 use crate::info::CongestionState;
 use crate::scoreboard::DUP_THRESH;
-use crate::sender::{Ack, Sender};
 use lasthop_laws::{Law, Lost, Window};
 use lasthop_units::Time;
 

@@ -6,9 +6,9 @@
 //! response RFC 4015  as Linux: cwnd = max(cwnd, cwnd before), ssthresh = max(ssthresh, ssthresh before)
 //! ```
 
+use super::super::{Ack, Sender};
 use crate::clock::{is_before, ticks};
 use crate::info::CongestionState;
-use crate::sender::{Ack, Sender};
 use lasthop_laws::Undone;
 use lasthop_units::Time;
 use std::ops::Range;
