@@ -22,7 +22,7 @@ pub struct FlowMeter {
 
 impl FlowMeter {
     /// Takes a sample, in order of time. `counts`: whether the warm-up is over; `state`: the congestion-avoidance state
-    /// in Linux' numbers, from 0 (Open) to 4 (Loss).
+    /// in Linux's numbers, from 0 (Open) to 4 (Loss).
     ///
     /// The RTT counts only if data was acknowledged since the sample before. A stalled connection measures no RTT, and
     /// its last one would stand for the whole stall.

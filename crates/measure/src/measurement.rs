@@ -61,7 +61,7 @@ pub struct Seen {
     pub srtt: Option<Span>,
     /// Lowest RTT; `None` before the first sample.
     pub min_rtt: Option<Span>,
-    /// The congestion-avoidance state in Linux' numbers, from 0 (Open) to 4 (Loss).
+    /// The congestion-avoidance state in Linux's numbers, from 0 (Open) to 4 (Loss).
     pub state: u8,
     /// Segments sent and not acknowledged.
     pub in_flight_segments: u32,
