@@ -1,35 +1,37 @@
-//! From a PHY rate to what a Wi-Fi link carries of IP.
+//! From PHY rates to the IP rate that a Wi-Fi link can carry.
 //!
-//! One TCP download has the medium for itself: the access point sends packets of 1500 bytes, the station answers every second one
-//! with a TCP acknowledgement, every frame waits for its whole mean backoff, and acknowledgements collide with packets as two saturated
-//! stations do: with probability p = 0.1046 (CWmin 15), 0.0570 (CWmin 31) ([bianchi00], n = 2). Others on the channel are not in
-//! it: what they take away is congestion, which a sender finds by itself.
+//! The reference is one TCP download that has the medium to itself. The access point sends packets of 1500 bytes, and
+//! the station answers every second one with a TCP acknowledgement. Every frame waits for its whole mean backoff.
+//! Acknowledgements collide with packets like the frames of two saturated stations: with probability p = 0.1046 (CWmin
+//! 15) or 0.0570 (CWmin 31) ([bianchi00], n = 2). Other stations are not in it: their share of the air is congestion,
+//! which a sender finds by itself.
 //!
-//! - Without aggregation (802.11a/b/g): IP rate = 2 · 8 · 1500 / ((2 + p/(1 − p)) · E(1536) + E(88)), where for an MPDU of L bytes
-//!   E(L) = DIFS + slot · CWmin/2 + T(L) + SIFS + T(ACK);
-//!   OFDM: T(L) = 20 + 4 ⌈(16 + 6 + 8L) / (4 · rate)⌉ µs (802.11-2020 §17.4.3), DSSS and CCK: T(L) = 192 + ⌈8L / rate⌉ µs (§16.3.4, long
-//!   preamble). The signal extension of 6 µs at 2.4 GHz and the shorter SIFS there (10 µs and not 16) are the same in sum.
-//! - With aggregation (802.11n and later): A-MPDUs of as many packets as fit into 2 ms, at most 32 (half of what one BlockAck can acknowledge),
-//!   then one of half as many acknowledgements; each after AIFS + slot · CWmin/2, and followed by SIFS and a BlockAck; collisions likewise.
-//! - With protection, each of them is preceded by a CTS-to-self at 1 Mb/s, and slots are long.
+//! - Without aggregation (802.11a/b/g): IP rate = 2 · 8 · 1500 / ((2 + p/(1 − p)) · E(1536) + E(88)). For an MPDU of L
+//!   bytes E(L) = DIFS + slot · CWmin/2 + T(L) + SIFS + T(ACK). OFDM: T(L) = 20 + 4 ⌈(16 + 6 + 8L) / (4 · rate)⌉ µs
+//!   (802.11-2020 §17.4.3). DSSS and CCK: T(L) = 192 + ⌈8L / rate⌉ µs (§16.3.4, long preamble). At 2.4 GHz the signal
+//!   extension of 6 µs and the shorter SIFS (10 µs, not 16) give the same sum.
+//! - With aggregation (802.11n and later): one A-MPDU of the packets that fit into 2 ms, at most 32 (half of what one
+//!   BlockAck can acknowledge), then one of half as many acknowledgements. Each waits for AIFS + slot · CWmin/2, and
+//!   SIFS and a BlockAck follow. Collisions as above.
+//! - With protection each frame is preceded by a CTS-to-self at 1 Mb/s, and slots are long.
 //!
-//! *What it leaves out*, on purpose on the low side: that backoffs overlap, that a queue makes longer aggregates, A-MSDUs, short preambles,
-//! and TXOPs of several frames. And on the high side: transmission errors. Measured against the model of the medium, see
-//! docs/models/last-link-estimation.md.
+//! *What it leaves out*, which makes it err low: that backoffs overlap, that a queue makes longer aggregates, A-MSDUs,
+//! short preambles, and TXOPs of several frames. Transmission errors are left out too, which makes it err high.
+//! Measured against the model of the medium: docs/models/last-link-estimation.md.
 
 use lasthop_units::Rate;
 use serde::{Deserialize, Serialize};
 
-/// A rate of the radio.
+/// The rate of one direction of a radio link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhyRate {
-    /// Of the payload's bits on the air.
+    /// Bit rate of the payload on the air.
     pub rate: Rate,
-    /// How they are sent.
+    /// How the bits are sent.
     pub modulation: Modulation,
 }
 
-/// What decides how long a frame takes beside its bits.
+/// Decides the overhead of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Modulation {
@@ -41,17 +43,17 @@ pub enum Modulation {
     Aggregated,
 }
 
-/// What holds for all that an access point has associated.
+/// Properties of a Wi-Fi network that hold for all its stations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bss {
-    /// Slots of 20 µs and not of 9.
+    /// Slots of 20 µs instead of 9.
     pub long_slots: bool,
-    /// Frames that 802.11b cannot hear are announced by a CTS.
+    /// A CTS announces frames that 802.11b stations cannot decode.
     pub protection: bool,
 }
 
 const PACKET_BITS: f64 = 8.0 * 1500.0;
-/// Packets for each acknowledgement of TCP.
+/// Packets for each TCP acknowledgement.
 const PACKETS_PER_ACK: f64 = 2.0;
 /// Header 24, FCS 4, LLC 8 around a packet, and around an acknowledgement of 52 bytes.
 const MPDU_BYTES: f64 = 1536.0;
@@ -61,17 +63,17 @@ const SUBFRAME_BYTES: f64 = 1560.0;
 const ACK_SUBFRAME_BYTES: f64 = 112.0;
 const AGGREGATE_US: f64 = 2000.0;
 const AGGREGATE_PACKETS: f64 = 32.0;
-/// 802.11ax with four streams: 16 + 8 + 8 + 4 + 4 · 8; the longest.
+/// The longest preamble, that of 802.11ax with four streams: 16 + 8 + 8 + 4 + 4 · 8.
 const AGGREGATE_PREAMBLE_US: f64 = 68.0;
-/// One symbol of 802.11ax with the longest guard interval.
+/// The longest symbol: 802.11ax with the longest guard interval.
 const LONGEST_SYMBOL_US: f64 = 16.0;
-/// p/(1 − p) collisions for each acknowledgement, p = 0.1046, and 0.0570 for 802.11b.
+/// Collisions for each acknowledgement, p/(1 − p) with p = 0.1046 (0.0570 for 802.11b).
 const COLLISIONS: f64 = 0.1046 / (1.0 - 0.1046);
 const COLLISIONS_DSSS: f64 = 0.0570 / (1.0 - 0.0570);
 /// A CTS of 14 bytes at 1 Mb/s, long preamble, and SIFS.
 const PROTECTION_US: f64 = 192.0 + 112.0 + 10.0;
 
-/// How much IP a link carries to a station that receives at the one rate and sends at the other. Zero if one of them is.
+/// The IP rate that a link carries to a station with these two rates; zero if one of them is zero.
 pub fn carries(receive: PhyRate, transmit: PhyRate, bss: Bss) -> Rate {
     if receive.rate == Rate::ZERO || transmit.rate == Rate::ZERO {
         return Rate::ZERO;
@@ -96,12 +98,12 @@ pub fn carries(receive: PhyRate, transmit: PhyRate, bss: Bss) -> Rate {
     Rate::from_mbps(packets * PACKET_BITS / us)
 }
 
-/// E(L): a frame with all that is around it.
+/// E(L): a frame with its backoff, gaps and ACK, in µs.
 fn frame_us(bytes: f64, phy: PhyRate, bss: Bss) -> f64 {
     let mbps = phy.rate.as_mbps();
     if phy.modulation == Modulation::Dsss {
         let duration_us = |bytes: f64, mbps: f64| 192.0 + (8.0 * bytes / mbps).ceil();
-        // SIFS 10, DIFS 50, CWmin 31 of 20 µs; the ACK at 2 Mb/s, or at 1.
+        // SIFS 10, DIFS 50, CWmin 31 with 20 µs slots; the ACK at 2 Mb/s, or at 1.
         return 50.0 + 310.0 + duration_us(bytes, mbps) + 10.0 + duration_us(14.0, if mbps < 2.0 { 1.0 } else { 2.0 });
     }
     let access = access_us(2.0, bss);
@@ -111,16 +113,16 @@ fn frame_us(bytes: f64, phy: PhyRate, bss: Bss) -> f64 {
         + ofdm_us(14.0, control_mbps(mbps))
 }
 
-/// An A-MPDU whose subframes take so long, with all that is around it.
+/// An A-MPDU whose subframes take `subframes_us`, with its backoff, gaps and BlockAck, in µs.
 fn aggregate_us(subframes_us: f64, phy: PhyRate, bss: Bss) -> f64 {
     let block_ack_us = ofdm_us(32.0, control_mbps(phy.rate.as_mbps()));
     access_us(3.0, bss) + AGGREGATE_PREAMBLE_US + subframes_us + LONGEST_SYMBOL_US + SIFS_US + block_ack_us
 }
 
-/// 802.11a, or 802.11g with its signal extension.
+/// SIFS of 802.11a; of 802.11g, with its signal extension.
 const SIFS_US: f64 = 16.0;
 
-/// SIFS and so many slots, half of CWmin 15, and the CTS where there is one.
+/// SIFS, `slots` slots, half of CWmin 15, and the CTS with protection.
 fn access_us(slots: f64, bss: Bss) -> f64 {
     let slot_us = if bss.long_slots || bss.protection { 20.0 } else { 9.0 };
     SIFS_US + (slots + 7.5) * slot_us + if bss.protection { PROTECTION_US } else { 0.0 }
@@ -130,7 +132,7 @@ fn ofdm_us(bytes: f64, mbps: f64) -> f64 {
     20.0 + 4.0 * ((22.0 + 8.0 * bytes) / (4.0 * mbps)).ceil()
 }
 
-/// The highest mandatory rate that is not above that of the frame.
+/// The highest mandatory rate that is not above the frame's rate.
 fn control_mbps(mbps: f64) -> f64 {
     if mbps >= 24.0 {
         24.0
@@ -214,7 +216,7 @@ mod tests {
             let bss = Bss { long_slots, protection };
             let one = both_ways(mbps, modulation, bss);
             prop_assert!(one > 0.0 && one < mbps);
-            // To the packet: an aggregate holds whole ones.
+            // An aggregate holds whole packets, so the rate may fall by up to one packet.
             prop_assert!(both_ways(mbps * faster, modulation, bss) >= one * 0.95, "{} {}", mbps, faster);
         }
     }

@@ -1,29 +1,29 @@
-//! What was seen lately, and what can be said of it with a margin on the safe side.
+//! Recent observations, and estimates from them that err on the safe side.
 
 use lasthop_units::{Span, Time};
 use std::collections::VecDeque;
 
-/// What is older counts no more, even if something newer has been seen since.
+/// Older observations do not count, even if newer ones have been made since.
 pub(super) const MEMORY: Span = Span::from_secs(60);
-/// So many values decide where the lower quartile counts.
+/// The number of values from which the lower quartile is taken.
 pub(super) const VALUES: usize = 8;
-/// With fewer values nothing is said.
+/// With fewer values there is no estimate.
 const VALUES_NEEDED: usize = 3;
-/// With fewer packets nothing is said.
+/// With fewer packets there is no estimate.
 const PACKETS_NEEDED: u64 = 500;
-/// Packets seen within this are one entry: so that quick ticks take no more memory than slow ones.
+/// Packets within this time make one entry, so that frequent ticks take no more memory than rare ones.
 const ENTRY: Span = Span::from_secs(1);
-/// The quantile of the normal distribution for 95 % on one side.
+/// The one-sided 95 % quantile of the normal distribution.
 const Z: f64 = 1.645;
 
-/// Values that were seen, each with its time.
+/// Observed values, each with its time.
 #[derive(Clone, Debug)]
 pub(super) struct Values<T> {
     seen: VecDeque<(Time, T)>,
     kept: usize,
 }
 
-/// Packets that were seen, and how many of them were of one kind.
+/// Observed packets, and the number of hits among them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
     seen: VecDeque<Entry>,
@@ -37,7 +37,7 @@ struct Entry {
     hits: u64,
 }
 
-/// Two bounds of a share, each missed by 5 % of samples.
+/// The lower and the upper bound of a share; each is missed by 5 % of samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Interval {
     pub(super) lower: f64,
@@ -45,7 +45,7 @@ pub(super) struct Interval {
 }
 
 impl<T: Copy> Values<T> {
-    /// The last so many.
+    /// Keeps the last `kept` values.
     pub(super) const fn new(kept: usize) -> Self {
         Self { seen: VecDeque::new(), kept }
     }
@@ -57,7 +57,8 @@ impl<T: Copy> Values<T> {
         }
     }
 
-    /// Their lower quartile, by `rank`. Three or more are needed, the newest of them not older than `validity`.
+    /// The lower quartile, ordered by `rank`; `None` unless there are three values, the newest not older than
+    /// `validity`.
     pub(super) fn lower_quartile<R: Ord>(&self, now: Time, validity: Span, rank: impl Fn(T) -> R) -> Option<T> {
         let newest = self.seen.back()?.0;
         let mut values: Vec<T> = self.recent(now, MEMORY).collect();
@@ -68,7 +69,7 @@ impl<T: Copy> Values<T> {
         Some(values[(values.len() - 1) / 4])
     }
 
-    /// The highest but one of those not older than `age`: what was seen twice is no slip of the clock.
+    /// The second highest value not older than `age`. A value seen twice is no measurement error of the clock.
     pub(super) fn highest_but_one<R: Ord>(&self, now: Time, age: Span, rank: impl Fn(T) -> R) -> Option<T> {
         let mut values: Vec<T> = self.recent(now, age).collect();
         values.sort_by_key(|value| rank(*value));
@@ -95,7 +96,7 @@ impl Counts {
         }
     }
 
-    /// The share of hits within a minute: 500 packets or more are needed, the newest of them not older than `validity`.
+    /// The share of hits within [`MEMORY`]; `None` unless there are 500 packets, the newest not older than `validity`.
     pub(super) fn share(&self, now: Time, validity: Span) -> Option<Interval> {
         let newest = self.seen.back()?.until;
         let recent = self.seen.iter().filter(|entry| now.saturating_since(entry.until) <= MEMORY);

@@ -1,41 +1,41 @@
-//! What the host's connections show of the path: queues, losses.
+//! Queues and losses on the path, as the host's connections show them.
 
 use super::evidence::{Counts, Interval};
 use lasthop_units::{Bytes, Rate, Span, Time};
 use std::collections::BTreeMap;
 
-/// A queue of this length at least is no single burst's.
+/// A queue at least this long is not caused by a single burst.
 const STANDING: Span = Span::from_millis(20);
-/// Aggregates of a radio and interrupts of a network card come more often than that.
+/// Aggregates of a radio and interrupts of a network card come closer together than this.
 const PAUSE: Span = Span::from_millis(10);
 
-/// A connection at one moment. Counts are since it began.
+/// A connection at one moment. Counts are since it opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowSight {
-    /// Which: a number that no other connection of this host ever has.
+    /// A number that no other connection of this host ever has.
     pub id: u64,
-    /// Data that it has received in order.
+    /// Data received in order.
     pub received: Bytes,
-    /// Segments with data that it has received.
+    /// Data segments received.
     pub received_segments: u64,
-    /// Those of them that came out of order.
+    /// Data segments received out of order.
     pub out_of_order_segments: u64,
-    /// The RTT as its receiver sees it.
+    /// The RTT as estimated by the receiver.
     pub receive_rtt: Option<Span>,
-    /// Since its latest segment.
+    /// Time since the latest data segment was received.
     pub idle: Span,
-    /// Segments with data that it has sent, retransmissions among them.
+    /// Data segments sent, with retransmissions.
     pub sent_segments: u64,
-    /// Its retransmissions.
+    /// Retransmissions.
     pub retransmits: u64,
-    /// Smoothed RTT of its sender.
+    /// Smoothed RTT as seen by this host's sender.
     pub srtt: Option<Span>,
-    /// Lowest RTT of its sender.
+    /// Lowest RTT as seen by this host's sender.
     pub min_rtt: Option<Span>,
 }
 
 impl FlowSight {
-    /// A connection that has sent and received nothing yet.
+    /// A connection that has sent and received nothing.
     pub const fn of(id: u64) -> Self {
         Self {
             id,
@@ -52,7 +52,7 @@ impl FlowSight {
     }
 }
 
-/// All connections, and what they have shown.
+/// All connections, and the observations made on them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flows {
     known: BTreeMap<u64, Known>,
@@ -68,7 +68,7 @@ struct Known {
 }
 
 impl Flows {
-    /// Takes what is new; the data that came to connections before which a queue stands.
+    /// Takes new observations. Returns the data that arrived on connections with a standing queue.
     pub(super) fn take(&mut self, now: Time, flows: &[FlowSight]) -> Bytes {
         let elapsed = now.saturating_since(std::mem::replace(&mut self.taken, now));
         let mut queued = Bytes::ZERO;
@@ -90,7 +90,7 @@ impl Flows {
                 received += rise(|flow| flow.received_segments);
                 out_of_order += rise(|flow| flow.out_of_order_segments);
             }
-            // What is lost while a queue stands may have been lost by it.
+            // Losses beside a standing queue may be caused by the queue.
             if !is_raised(flow.srtt, flow.min_rtt) {
                 sent += rise(|flow| flow.sent_segments);
                 retransmits += rise(|flow| flow.retransmits);
@@ -102,34 +102,34 @@ impl Flows {
         queued
     }
 
-    /// What the connections count from now on is new.
+    /// Takes the counts of the next observation as the beginning.
     pub(super) fn begin_anew(&mut self) {
         self.known.clear();
     }
 
-    /// The share of received segments that came out of order, where no queue stood.
+    /// The share of received segments that arrived out of order, without a standing queue.
     pub(super) fn out_of_order(&self, now: Time, validity: Span) -> Option<Interval> {
         self.out_of_order.share(now, validity)
     }
 
-    /// The share of sent segments that were sent again, where no queue stood.
+    /// The share of sent segments that were retransmissions, without a standing queue.
     pub(super) fn retransmitted(&self, now: Time, validity: Span) -> Option<Interval> {
         self.retransmitted.share(now, validity)
     }
 }
 
-/// Whether the queue is one that stands, and not that of a burst: 20 ms or more.
+/// Whether the connection has a standing queue, 20 ms or longer, rather than a burst.
 fn stands(flow: &FlowSight, least: Option<Span>) -> bool {
     matches!((flow.receive_rtt, least), (Some(rtt), Some(least)) if rtt.saturating_sub(least) >= STANDING)
 }
 
-/// Whether the sender seems to pause: before a full link, packets follow each other. So much data has come lately.
+/// Whether the sender seems to pause. On a full link packets arrive back to back. `data`: bytes received in `elapsed`.
 fn pauses(flow: &FlowSight, data: u64, elapsed: Span) -> bool {
     let two_packets = Rate::over(Bytes::new(data), elapsed).transmission_time(Bytes::new(2 * 1500));
     flow.idle > two_packets.max(PAUSE)
 }
 
-/// Whether an RTT says that there is a queue: a quarter above the lowest.
+/// Whether the RTT indicates a queue: a quarter above the lowest.
 fn is_raised(rtt: Option<Span>, least: Option<Span>) -> bool {
     matches!((rtt, least), (Some(rtt), Some(least)) if rtt.as_nanos().saturating_mul(4) >= least.as_nanos().saturating_mul(5))
 }

@@ -1,22 +1,28 @@
-//! How fast a client's last link is towards it, and how much it loses by itself, as far as the client can tell.
+//! Estimates a client's last link from the client's side: its bandwidth towards the client, and its own packet error
+//! rate.
 //!
-//! | what is seen | bandwidth | packet error rate |
+//! | observed | bandwidth | packet error rate |
 //! | --- | --- | --- |
-//! | the configuration | that, and nothing else is asked | likewise |
-//! | a radio ([`Radio`]) | what its rate carries ([`airtime`]), raised to what was seen twice, and at most its rate | frames given up, upper bounds: FCS errors, segments out of order |
-//! | a wired interface ([`Medium::Wired`]) | its speed, once half of it was seen | damaged frames, upper bound: segments out of order |
-//! | any other | the rate at which data came while the path was full | retransmissions of own senders, upper bound: segments out of order |
+//! | configuration | the configured value; nothing else counts | likewise |
+//! | a radio ([`Radio`]) | what its rate carries ([`airtime`]), raised to a rate seen twice, at most the PHY rate | frames given up; upper bounds: FCS errors, segments out of order |
+//! | a wired interface ([`Medium::Wired`]) | its speed, once half of it was seen | damaged frames; upper bound: segments out of order |
+//! | any other | the receive rate while the path was full | retransmissions of own senders; upper bound: segments out of order |
 //!
-//! Each estimate errs downward: rates by the lower quartile of eight, shares by the lower end of their 95 % interval. Nothing is said
-//! before there is evidence (three rates, 500 packets), and nothing any more when the newest evidence is older than
-//! [`Settings::validity`]. A receive rate by itself is no bandwidth: whoever reported 3 Mb/s while a film played would be held to
-//! them. So it counts alone only where for three seconds most of the data came without pauses to connections whose RTT, as the receiver
-//! sees it, was at least a quarter and 20 ms above their lowest: then a queue stood before them. What servers are told changes only when an estimate has moved by more than a tenth (a
-//! share: by more than a quarter, and above 100 ppm), so that noise sends no options.
+//! Each estimate errs low: rates by the lower quartile of eight, shares by the lower end of their 95 % interval. There
+//! is no estimate without evidence (three rates, 500 packets), or when the newest evidence is older than
+//! [`Settings::validity`].
 //!
-//! *What it leaves out*: other stations on the channel; a bottleneck behind the interface (a modem on an Ethernet port) but as "the path was
-//! full"; losses that only one direction has, but on a radio that counts FCS errors. Equations, sources and limits:
-//! docs/models/last-link-estimation.md.
+//! A receive rate by itself is no bandwidth: a client that reported the 3 Mb/s of a film would be held to them. It
+//! counts only if the path was full for three seconds. *Full* means that most of the data arrived without pauses on
+//! connections with a standing queue. Their RTT, as the receiver sees it, was at least a quarter and 20 ms above their
+//! lowest.
+//!
+//! A report changes only if an estimate moved by more than a tenth (a share: by more than a quarter, and above 100
+//! ppm). So noise sends no options.
+//!
+//! *What it leaves out*: other stations on the channel; a bottleneck behind the interface (a modem on an Ethernet
+//! port), except as a full path; losses in only one direction, except on a radio that counts FCS errors. Equations,
+//! sources and limits: docs/models/last-link-estimation.md.
 //!
 //! ```
 //! use lasthop_lastlink::{Estimator, Settings, Sight, Source};
@@ -49,133 +55,133 @@ use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What is known beforehand, and how the rest is to be found.
+/// What is configured, and how the rest is estimated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// The bandwidth, where somebody knows it.
+    /// The bandwidth, if it is configured.
     pub bandwidth: Option<Rate>,
-    /// The packet error rate, where somebody knows it.
+    /// The packet error rate, if it is configured.
     pub error_rate: Option<Probability>,
-    /// Estimate what is not known.
+    /// Whether to estimate what is not configured.
     pub measure: bool,
-    /// A wired interface's speed is the bandwidth, whether or not half of it was seen.
+    /// Whether a wired interface's speed is the bandwidth, even before half of it was seen.
     pub trust_link_speed: bool,
-    /// So long an estimate holds without new evidence, and a report on a server.
+    /// How long an estimate holds without new evidence, and a report on a server.
     pub validity: Span,
-    /// What has happened since a look that is longer ago than this may have happened long ago: nothing of now. More than the time
-    /// between two looks.
+    /// After a longer gap between two observations, the difference of their counters does not count: it may be old.
+    /// Must exceed the time between two observations.
     pub longest_gap: Span,
 }
 
-/// What is seen of the host at one moment.
+/// An observation of the host at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Sight<'a> {
-    /// When.
+    /// The time of the observation.
     pub now: Time,
-    /// What the interface is, as last looked at.
+    /// The kind of interface, when it was last read.
     pub medium: Medium,
-    /// What has gone through it.
+    /// What the interface has counted.
     pub counters: Option<Counters>,
-    /// The connections on it.
+    /// The connections on the interface.
     pub flows: &'a [FlowSight],
 }
 
-/// What an interface is.
+/// The kind of an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Medium {
-    /// Not known: virtual, cellular, or unlike all that is known.
+    /// Unknown: virtual, cellular, or not recognised.
     #[default]
     Unknown,
-    /// A cable.
+    /// Wired.
     Wired {
-        /// Of the link to the next device. `None`: it does not say.
+        /// Speed of the link to the next device; `None`: not reported.
         speed: Option<Rate>,
     },
     /// Wi-Fi, associated.
     Wifi(Radio),
 }
 
-/// What a radio says of its link to the access point. Counts are since the association.
+/// What a radio reports of its link to the access point. Counts are since the association.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Radio {
-    /// Of the last data frame from the access point.
+    /// Rate of the last data frame from the access point.
     pub receive_rate: Option<PhyRate>,
-    /// Of the last data frame to it.
+    /// Rate of the last data frame to the access point.
     pub transmit_rate: Option<PhyRate>,
-    /// What the radio expects to get through to the access point.
+    /// The throughput to the access point that the radio expects.
     pub expected: Option<Rate>,
-    /// What the access point demands of all.
+    /// What the access point requires of all stations.
     pub bss: Bss,
     /// Packets from the access point.
     pub received: Option<u32>,
-    /// Packets to it.
+    /// Packets to the access point.
     pub sent: Option<u32>,
-    /// Repetitions of frames to it.
+    /// Retransmissions of frames to the access point.
     pub retries: Option<u32>,
-    /// Frames to it that were given up.
+    /// Frames to the access point that were given up.
     pub failed: Option<u32>,
-    /// Frames heard from it.
+    /// Frames heard from the access point.
     pub heard: Option<u32>,
-    /// Frames heard from it with a wrong checksum.
+    /// Frames heard from the access point with a wrong checksum.
     pub fcs_errors: Option<u32>,
 }
 
-/// What has gone through an interface since it is there.
+/// Counters of an interface since it was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counters {
-    /// They were read after this.
+    /// The earliest time at which they can have been read.
     pub after: Time,
-    /// And before this.
+    /// The latest time at which they can have been read.
     pub before: Time,
-    /// Bytes of the IP packets that came.
+    /// Bytes of the IP packets received.
     pub received: Bytes,
-    /// How many they were.
+    /// The number of these packets.
     pub received_packets: u64,
-    /// Frames that came damaged.
+    /// Damaged frames received.
     pub damaged: u64,
 }
 
-/// Where an estimate comes from.
+/// The source of an estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
-    /// Somebody has configured it.
+    /// Configured.
     Configuration,
-    /// What the radio's rate carries; what it has given up.
+    /// The IP rate that the radio's rate carries; the frames that the radio gave up.
     Radio,
     /// The link speed of a wired interface; its damaged frames.
     Interface,
-    /// What came through the interface.
+    /// The data received through the interface.
     Traffic,
-    /// What own connections have lost in both directions.
+    /// The losses of this host's connections in both directions.
     Connections,
 }
 
-/// A report that servers should hear instead of the last one.
+/// A report that servers should hear in place of the last one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Said {
-    /// What to say.
+    /// The report.
     pub report: LinkReport,
-    /// Where the bandwidth comes from; `None`: it is not known.
+    /// The source of the bandwidth; `None`: unknown.
     pub bandwidth: Option<Source>,
-    /// Where the error rate comes from; `None`: it is not known.
+    /// The source of the error rate; `None`: unknown.
     pub error_rate: Option<Source>,
 }
 
-/// Looks, and says when servers should be told something else.
+/// Takes observations, and decides when servers should hear a new report.
 #[derive(Clone, Debug)]
 pub struct Estimator {
     settings: Settings,
-    /// What servers were told last.
+    /// What servers last heard.
     said: Said,
     looked: Time,
     radio: Option<Radio>,
-    /// What the radio's rates carry, with the rate.
+    /// The IP rate that each observed PHY rate carries, and that PHY rate.
     carried: Values<(Rate, Rate)>,
     given_up: Counts,
     misheard: Counts,
     interval: Option<Interval>,
-    /// So many intervals one after the other were full.
+    /// The number of successive full intervals.
     full: u32,
     seen: Values<Rate>,
     seen_full: Values<Rate>,
@@ -183,25 +189,25 @@ pub struct Estimator {
     flows: Flows,
 }
 
-/// A second or more of the interface's traffic, as it begins.
+/// The beginning of an interval of a second or more of the interface's traffic.
 #[derive(Clone, Copy, Debug)]
 struct Interval {
     begin: Counters,
-    /// What came to connections before which a queue stood, as far as it could be seen.
+    /// Data seen to arrive on connections with a standing queue.
     queued: Bytes,
 }
 
-/// Receive rates are taken over this or a little more: long against the times for which receivers hold packets back.
+/// Receive rates are averaged over this or a little more: long against the times for which receivers hold packets back.
 const INTERVAL: Span = Span::from_secs(1);
-/// Bursts may look like a full link for an interval or two.
+/// Full intervals needed in a row. Bursts may look like a full link for one or two.
 const FULL_IN_A_ROW: u32 = 3;
 /// An Ethernet frame of 1500 bytes of IP takes 1538: preamble 8, header 14, FCS 4, gap 12.
 const ETHERNET_EFFICIENCY: f64 = 1500.0 / 1538.0;
-/// A frame is tried so often before it is given up: 802.11-2020's dot11ShortRetryLimit, and what drivers have.
+/// Attempts before a frame is given up: dot11ShortRetryLimit of 802.11-2020, the usual value of drivers.
 const ATTEMPTS: i32 = 7;
-/// So many packets must have come for the last frame's rate to be that of data.
+/// Packets that must have arrived before the last frame's rate is taken for that of data.
 const PACKETS_FOR_A_RATE: u32 = 8;
-/// Below this, one share is as good as another: an eighth of what [wu] begins with (0.08 %).
+/// Below this, differences between shares do not matter: an eighth of the initial value of [wu] (0.08 %).
 const NEGLIGIBLE_ERROR_RATE: f64 = 100e-6;
 
 impl Default for Settings {
@@ -218,22 +224,22 @@ impl Default for Settings {
 }
 
 impl Sight<'_> {
-    /// Nothing to see but the time.
+    /// An observation of nothing but the time.
     pub const fn at(now: Time) -> Self {
         Self { now, medium: Medium::Unknown, counters: None, flows: &[] }
     }
 }
 
 impl Said {
-    /// Nothing is known, or nothing any more.
+    /// Nothing is known.
     pub const NOTHING: Self = Self { report: LinkReport::RETRACTION, bandwidth: None, error_rate: None };
 
-    /// Whether it retracts what was said before.
+    /// Whether it retracts the report before.
     pub const fn is_nothing(&self) -> bool {
         self.report.bandwidth.is_none() && self.report.error_rate.is_none()
     }
 
-    /// Whether servers should hear `self` instead of `before`.
+    /// Whether servers should hear `self` in place of `before`.
     fn is_news_after(&self, before: &Self) -> bool {
         let bandwidth = match (self.report.bandwidth, before.report.bandwidth) {
             (Some(now), Some(before)) => differs(now.as_bps() as f64, before.as_bps() as f64, 1.1),
@@ -250,13 +256,13 @@ impl Said {
     }
 }
 
-/// Whether the two are further apart than this factor.
+/// Whether the two differ by more than this factor.
 fn differs(one: f64, other: f64, factor: f64) -> bool {
     one > other * factor || other > one * factor
 }
 
 impl Estimator {
-    /// Knows what it is told, and has seen nothing.
+    /// An estimator without observations.
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -275,7 +281,7 @@ impl Estimator {
         }
     }
 
-    /// Looks at the host; what servers should be told now, if it is something else than before.
+    /// Takes an observation. Returns what servers should hear now, if that has changed.
     pub fn on_sight(&mut self, sight: &Sight<'_>) -> Option<Said> {
         if self.settings.measure {
             self.take(sight);
@@ -295,24 +301,24 @@ impl Estimator {
         self.say(if said.is_nothing() { Said::NOTHING } else { said })
     }
 
-    /// The link is down, or gone: what servers should be told. Nothing that was seen counts any more.
+    /// The link is down or gone. Drops all observations; returns what servers should hear now, if that has changed.
     pub fn on_link_lost(&mut self) -> Option<Said> {
         self.forget();
         self.say(Said::NOTHING)
     }
 
-    /// Forgets what was seen: this is another place, or may be.
+    /// Drops all observations: the host has moved, or may have.
     pub fn forget(&mut self) {
         let said = self.said;
         *self = Self { said, ..Self::new(self.settings) };
     }
 
-    /// What is known beforehand has changed, as it does with the place.
+    /// Takes a new configuration, which may depend on the place.
     pub fn set_settings(&mut self, settings: Settings) {
         self.settings = settings;
     }
 
-    /// What servers were told last.
+    /// What servers last heard.
     pub const fn said(&self) -> &Said {
         &self.said
     }
@@ -324,7 +330,7 @@ impl Estimator {
         })
     }
 
-    /// Takes what is new in it.
+    /// Takes the new observations in `sight`.
     fn take(&mut self, sight: &Sight<'_>) {
         let now = sight.now;
         if now.saturating_since(self.looked) > self.settings.longest_gap {
@@ -344,7 +350,7 @@ impl Estimator {
 
     fn take_radio(&mut self, now: Time, radio: Radio) {
         let Some(last) = self.radio.replace(radio) else { return };
-        // How much a counter has risen; one that has fallen has begun anew.
+        // The rise of a counter; `None` if it fell, which means that it was reset.
         let rise = |of: fn(&Radio) -> Option<u32>| of(&radio)?.checked_sub(of(&last)?);
         if rise(|radio| radio.received).is_some_and(|packets| packets >= PACKETS_FOR_A_RATE)
             && let Some(carried) = radio.carries()
@@ -355,21 +361,22 @@ impl Estimator {
             if let Some(failed) = rise(|radio| radio.failed) {
                 self.given_up.push(now, sent.into(), failed.into());
             } else if let Some(retries) = rise(|radio| radio.retries) {
-                // Each attempt fails with p = retries / (packets + retries), and all of them with p^7 where that is all there is to it.
+                // Each attempt fails with p = retries / (packets + retries). All fail with p^7, if attempts are
+                // independent.
                 let attempts = f64::from(sent) + f64::from(retries);
                 let given_up = f64::from(sent) * (f64::from(retries) / attempts.max(1.0)).powi(ATTEMPTS);
                 self.given_up.push(now, sent.into(), given_up as u64);
             }
         }
         if let (Some(heard), Some(errors)) = (rise(|radio| radio.heard), rise(|radio| radio.fcs_errors)) {
-            // Drivers count those with errors among those heard, or not: the smaller share.
+            // Drivers may or may not count frames with errors among those heard: take the smaller share.
             self.misheard.push(now, u64::from(heard) + u64::from(errors), errors.into());
         }
     }
 
     fn take_counters(&mut self, now: Time, counters: Counters, queued: Bytes) {
         let Some(interval) = &mut self.interval else {
-            // It begins here; what came to the connections came before.
+            // The interval begins here; data on the connections came before.
             self.interval = Some(Interval { begin: counters, queued: Bytes::ZERO });
             return;
         };
@@ -382,13 +389,13 @@ impl Estimator {
             rise(|counters| counters.damaged),
         );
         let (Some(received), Some(packets), Some(damaged)) = risen else {
-            self.interval = None; // the counters have begun anew
+            self.interval = None; // the counters were reset
             return;
         };
         if counters.after.saturating_since(begin.before) < INTERVAL {
             return;
         }
-        // The longest that it can have been, whenever between the two looks at the clock the counters were read.
+        // The longest time between the two readings, given when each may have been read.
         let longest = counters.before.saturating_since(begin.after);
         let rate = Rate::over(Bytes::new(received), longest);
         self.seen.push(now, rate);
@@ -426,7 +433,7 @@ impl Estimator {
             Medium::Wired { speed: None } | Medium::Unknown => {}
         }
         let full = self.seen_full.lower_quartile(now, validity, |rate| rate)?;
-        // Too little for a kilobit per second is nothing that can be said.
+        // A report cannot express less than a kilobit per second.
         Some((full.min(limit), Source::Traffic)).filter(|(rate, _)| rate.as_bps() >= 1000)
     }
 
@@ -443,29 +450,30 @@ impl Estimator {
             }
             Medium::Wired { .. } => (self.damaged.share(now, validity)?, 1.0, Source::Interface),
             Medium::Unknown => {
-                // One direction alone may as well have lost them by congestion, anywhere.
+                // Losses of one direction alone may as well be congestion, anywhere on the path.
                 self.flows.out_of_order(now, validity)?;
                 (self.flows.retransmitted(now, validity)?, 1.0, Source::Connections)
             }
         };
-        // Whatever is lost on the way to a receiver makes the next one come out of order.
+        // Each loss on the way to a receiver makes the next segment arrive out of order.
         if let Some(out_of_order) = self.flows.out_of_order(now, validity) {
             at_most = at_most.min(out_of_order.upper);
         }
-        // In whole ppm, which is what a report can say.
+        // In whole ppm, the resolution of a report.
         let share = (lost.lower.min(at_most) * 1e6).floor() / 1e6;
         Some((Probability::new(share).ok()?, source))
     }
 }
 
 impl Radio {
-    /// What it carries towards this host ([`airtime::carries`]), and the rate of its radio. `None`: it does not say how fast it is.
+    /// The IP rate that the link carries towards this host ([`airtime::carries`]), and its PHY rate; `None` without a
+    /// rate.
     pub fn carries(&self) -> Option<(Rate, Rate)> {
         match (self.receive_rate, self.transmit_rate) {
             (Some(receive), transmit) => {
                 Some((airtime::carries(receive, transmit.unwrap_or(receive), self.bss), receive.rate))
             }
-            // Not told how it hears, a radio is taken to hear as it is heard; and no better than it thinks.
+            // Without a receive rate, take the transmit rate, limited to the throughput that the radio expects.
             (None, Some(transmit)) => {
                 let carried = airtime::carries(transmit, transmit, self.bss);
                 Some((self.expected.map_or(carried, |expected| carried.min(expected)), transmit.rate))

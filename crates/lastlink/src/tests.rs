@@ -27,7 +27,7 @@ fn ppm(said: &Said) -> Option<u64> {
     said.report.error_rate.map(|share| (share.get() * 1e6).round() as u64)
 }
 
-/// A host that is looked at: what has gone through it so far.
+/// A host under observation, with its counters so far.
 #[derive(Clone, Debug)]
 struct Host {
     estimator: Estimator,
@@ -37,7 +37,7 @@ struct Host {
     flow: FlowSight,
 }
 
-/// What happens in a step.
+/// What happens in one step.
 #[derive(Clone, Copy, Debug, Default)]
 struct Step {
     received: u64,
@@ -85,7 +85,7 @@ impl Host {
         self.look()
     }
 
-    /// The radio counts on, two seconds later.
+    /// The radio's counters change, and two seconds pass.
     fn hear(&mut self, change: impl Fn(&mut Radio)) -> Option<Said> {
         let Medium::Wifi(radio) = &mut self.medium else { panic!("a radio") };
         radio.received = radio.received.map(|packets| packets + 1000);
@@ -127,7 +127,7 @@ fn without_measuring_only_what_is_configured_is_said() {
 #[test]
 fn a_radio_is_believed_after_three_looks_with_data() {
     let mut host = Host::new(MEASURE, wifi(54.0));
-    // Less than eight packets: that may have been a frame of its own kind.
+    // Fewer than eight packets: the rate may be that of a management frame.
     for _ in 0..5 {
         assert_eq!(host.hear(|radio| radio.received = radio.received.map(|packets| packets - 993)), None);
     }
@@ -146,11 +146,11 @@ fn a_single_slow_frame_changes_nothing_and_a_radio_that_slows_down_is_followed_w
         host.hear(|_| {});
     }
     assert_eq!(host.hear(|radio| radio.receive_rate = Some(ofdm(6.0))), None);
-    // Of eight the second lowest: it is the second look that counts.
+    // The lower quartile of eight is the second lowest, so a lower rate counts once it was seen twice.
     let said = host.hear(|_| {}).expect("news");
     let slow = said.report.bandwidth.expect("known");
     assert!(slow < mbps(6.0), "{slow}");
-    // Upwards it takes until one of the eight is left.
+    // It rises when only one of the eight is still a lower rate.
     for look in 1..=7 {
         let news = host.hear(|radio| radio.receive_rate = Some(ofdm(54.0)));
         assert_eq!(news.is_some(), look == 7, "{look}");
@@ -163,7 +163,7 @@ fn a_radio_that_carries_more_than_thought_is_believed_up_to_its_rate() {
     for _ in 0..3 {
         host.hear(|_| {});
     }
-    // 3.75 MB in a second are 30 Mb/s: seen once, it may be a slip; then it is known.
+    // 3.75 MB in a second are 30 Mb/s. Seen once it may be an error; seen twice it counts.
     let fast = Step { received: 3_750_000, ..Step::default() };
     assert_eq!(host.step(1000, fast), None);
     let said = host.step(1000, fast).expect("news");
@@ -188,10 +188,10 @@ fn frames_that_were_given_up_are_losses_with_a_margin_and_what_was_heard_is_thei
     let radio = Radio { sent: Some(0), failed: Some(0), retries: Some(0), ..Radio::default() };
     let mut host = Host::new(MEASURE, Medium::Wifi(radio));
     assert_eq!(host.hear(|radio| (radio.sent, radio.failed) = (Some(400), Some(2))), None);
-    // 5 of 1000, the lower end: see evidence.rs
+    // 5 of 1000, the lower end: see evidence.rs.
     let said = host.hear(|radio| (radio.sent, radio.failed) = (Some(1000), Some(5))).expect("news");
     assert_eq!((ppm(&said), said.error_rate), (Some(2435), Some(Source::Radio)));
-    // Nothing of 10,000 frames heard was damaged: at most 2.706 / 10,002.7.
+    // None of 10,000 frames heard was damaged: at most 2.706 / 10,002.7.
     host.hear(|radio| (radio.heard, radio.fcs_errors) = (Some(0), Some(0)));
     let said = host.hear(|radio| radio.heard = Some(10_000)).expect("news");
     assert_eq!(ppm(&said), Some(270));
@@ -201,7 +201,8 @@ fn frames_that_were_given_up_are_losses_with_a_margin_and_what_was_heard_is_thei
 fn retries_alone_say_how_often_seven_attempts_fail() {
     let radio = Radio { sent: Some(0), retries: Some(0), ..Radio::default() };
     let mut host = Host::new(MEASURE, Medium::Wifi(radio));
-    // As many retries as packets: half of the attempts fail. 10,000 / 2^7 = 78 are given up; the lower end of 78 in 10,000.
+    // As many retries as packets: half of the attempts fail. 10,000 / 2^7 = 78 are given up: the lower end of 78 in
+    // 10,000.
     let said = host.hear(|radio| (radio.sent, radio.retries) = (Some(10_000), Some(10_000))).expect("news");
     let (n, p, z) = (10_000.0, 0.0078, 1.645_f64);
     let lower = (p + z * z / (2.0 * n) - z * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt()) / (1.0 + z * z / n);
@@ -216,7 +217,7 @@ fn a_wired_speed_is_believed_once_half_of_it_was_seen_twice() {
     let said = host.step(1000, half).expect("news");
     // 100 · 1500 / 1538
     assert_eq!((said.report.bandwidth, said.bandwidth), (Some(Rate::from_bps(97_529_258)), Some(Source::Interface)));
-    // Nothing more comes, and 32 s later it is no longer known.
+    // No more data arrives; 32 s later the bandwidth is no longer known.
     assert_eq!(host.step(31_000, Step::default()).and_then(|said| said.bandwidth), None);
     let trusting = Settings { trust_link_speed: true, ..MEASURE };
     let said = Estimator::new(trusting).on_sight(&Sight { medium: host.medium, ..Sight::at(at(0)) }).expect("news");
@@ -234,7 +235,7 @@ fn damaged_frames_of_a_wired_interface_are_its_losses() {
 #[test]
 fn a_receive_rate_is_a_bandwidth_only_where_a_queue_stood() {
     let mut host = Host::new(MEASURE, Medium::Unknown);
-    // 375 kB/s are 3 Mb/s. As long as the RTT is what it was, this is an application that wants no more.
+    // 375 kB/s are 3 Mb/s. While the RTT does not rise, the application wants no more.
     let film = Step { received: 375_000, ..Step::default() };
     for _ in 0..60 {
         assert_eq!(host.step(1000, film), None);
@@ -245,7 +246,7 @@ fn a_receive_rate_is_a_bandwidth_only_where_a_queue_stood() {
     }
     let said = host.step(1000, full).expect("news");
     assert_eq!((said.report.bandwidth, said.bandwidth), (Some(mbps(10.0)), Some(Source::Traffic)));
-    // What it says holds the senders to it, so no queue stands any more: it must not hold itself up.
+    // The report holds the senders to this rate, so no queue stands any more. The estimate must not keep itself alive.
     let held = Step { received: 1_250_000, ..Step::default() };
     let retracted = (1..60).find(|_| host.step(1000, held) == Some(Said::NOTHING));
     assert_eq!(retracted, Some(33));
@@ -254,7 +255,8 @@ fn a_receive_rate_is_a_bandwidth_only_where_a_queue_stood() {
 #[test]
 fn bursts_are_no_full_path() {
     let full = Step { received: 1_250_000, queue: true, ..Step::default() };
-    // As above, but: a second in three without a queue; a queue of 19 ms; a pause of 11 ms at each look.
+    // As above, with one change each: a second in three without a queue; a queue of 19 ms; a pause of 11 ms at each
+    // look.
     let mut host = Host::new(MEASURE, Medium::Unknown);
     for second in 0..60 {
         assert_eq!(host.step(1000, Step { queue: second % 3 != 0, ..full }), None);
@@ -295,15 +297,15 @@ fn a_slow_path_is_full_although_its_packets_are_far_apart() {
 fn what_came_before_an_interval_is_not_of_it_and_a_long_gap_ends_one() {
     let mut host = Host::new(MEASURE, Medium::Unknown);
     let full = Step { received: 1_250_000, queue: true, ..Step::default() };
-    // Each look is 11 s after the last one: nothing is of now.
+    // Each look is 11 s after the last: too old to count.
     for _ in 0..20 {
         assert_eq!(host.step(11_000, full), None);
     }
-    // Looked at more seldom on purpose, it is.
+    // With a longer gap configured, it counts.
     let mut host = Host::new(Settings { longest_gap: Span::from_secs(20), ..MEASURE }, Medium::Unknown);
     let told = (0..5).filter_map(|_| host.step(11_000, full)).count();
     assert_eq!((told, host.estimator.seen_full.highest_but_one(host.now, VALIDITY, |rate| rate).is_some()), (1, true));
-    // Data that came to the connections before the counters were first read fill no interval.
+    // Data that arrived on the connections before the first reading of the counters fill no interval.
     let mut host = Host::new(MEASURE, Medium::Unknown);
     host.estimator.interval = None;
     host.step(500, full);
@@ -329,7 +331,7 @@ fn a_look_that_took_long_makes_a_rate_smaller_and_never_larger() {
     let mut host = Host::new(MEASURE, Medium::Unknown);
     for second in 1..=3_u64 {
         host.now = at(1000 * second);
-        // Read at some time within 250 ms: 1 MB in 1.25 s at most. (The first look took no time.)
+        // Read at some time within 250 ms: 1 MB in at most 1.25 s. (The first look took no time.)
         host.counters.after = host.now;
         host.counters.before = host.now + Span::from_millis(if second == 1 { 250 } else { 0 });
         host.counters.received += Bytes::new(1_000_000);
@@ -337,8 +339,8 @@ fn a_look_that_took_long_makes_a_rate_smaller_and_never_larger() {
         host.flow.receive_rtt = Some(Span::from_millis(30));
         host.look();
     }
-    // The first interval ends at 1.25 s at the latest: 6.4 Mb/s. The second begins at 1 s at the earliest, and is a second long
-    // for sure only at 3 s: 2 MB in 2 s.
+    // The first interval ends at 1.25 s at the latest: 6.4 Mb/s. The second begins at 1 s at the earliest. It is surely
+    // a second long only at 3 s: 2 MB in 2 s.
     assert_eq!(host.estimator.seen.highest_but_one(host.now, VALIDITY, |rate| rate), Some(mbps(6.4)));
     assert_eq!(host.estimator.seen.lower_quartile(host.now, VALIDITY, |rate| rate), None); // there are two
 }
@@ -349,11 +351,11 @@ fn losses_of_senders_count_where_receivers_have_seen_as_many_and_no_queue_stood(
     let mut host = Host::new(MEASURE, Medium::Unknown);
     let said = host.step(1000, both).expect("news");
     assert_eq!((ppm(&said), said.error_rate), (Some(2435), Some(Source::Connections)));
-    // Nothing came out of order: at most 2.706 / 502.7 were lost, which is more. In 5000 segments it is less.
+    // No segment arrived out of order. Of 500 at most 2.706 / 502.7 were lost, which is above the estimate; of 5000 fewer.
     let mut host = Host::new(MEASURE, Medium::Unknown);
     let said = host.step(1000, Step { segments: 5000, out_of_order: 0, ..both }).expect("news");
     assert_eq!(ppm(&said), Some(540));
-    // One direction alone says nothing, nor does what is lost while a queue stands.
+    // One direction alone is no evidence, nor are losses beside a standing queue.
     for step in [Step { segments: 0, ..both }, Step { sent_segments: 0, ..both }, Step { queue: true, ..both }] {
         assert_eq!(Host::new(MEASURE, Medium::Unknown).step(1000, step).and_then(|said| said.error_rate), None);
     }
@@ -381,7 +383,7 @@ fn noise_is_no_news_and_another_place_is() {
     ] {
         assert_eq!(said(bandwidth, error_rate).is_news_after(&before), news, "{bandwidth} {error_rate}");
     }
-    // From 1 ppm to 100 ppm it is the same nothing.
+    // From 1 ppm to 100 ppm all count as none.
     assert!(!said(20.0, 100e-6).is_news_after(&said(20.0, 1e-6)));
     assert!(Said::NOTHING.is_news_after(&before) && !Said::NOTHING.is_news_after(&Said::NOTHING));
 
@@ -453,7 +455,7 @@ proptest! {
     ) {
         let settings = Settings { bandwidth: fixed.map(mbps), ..MEASURE };
         let mut host = Host::new(settings, wifi(54.0));
-        // The highest that anything has shown since it was last forgotten; what comes between two looks counts to both.
+        // The highest rate and share observed since the last reset. Data between two looks count for both.
         let (mut fastest, mut lossiest) = (Rate::ZERO, 0.0_f64);
         let mut interval = 0;
         for operation in operations {
@@ -461,7 +463,7 @@ proptest! {
             let news = match operation {
                 Operation::Step(milliseconds, step) => {
                     interval += step.received;
-                    // Over a second or more, so at most as if all since the last look came within one.
+                    // An interval is a second or longer: at most as if all data since the last look arrived within one.
                     fastest = fastest.max(Rate::over(Bytes::new(interval), Span::from_secs(1)));
                     if milliseconds >= 1000 {
                         interval = step.received;
@@ -503,7 +505,7 @@ proptest! {
             if let Some(rate) = said.report.bandwidth {
                 match (settings.bandwidth, host.medium) {
                     (Some(fixed), _) => prop_assert_eq!(rate, fixed),
-                    // Hysteresis keeps the last word until it is a tenth off.
+                    // Hysteresis keeps the last report until it is a tenth off.
                     (None, Medium::Wifi(_) | Medium::Unknown) => prop_assert!(rate.as_mbps() <= fastest.as_mbps() * 1.1 + 1e-3, "{rate} {fastest}"),
                     (None, Medium::Wired { speed }) => {
                         prop_assert!(rate.as_mbps() <= speed.expect("given").as_mbps() * ETHERNET_EFFICIENCY * 1.1);
@@ -514,7 +516,7 @@ proptest! {
                 prop_assert!(share.get() <= lossiest.min(1.0) * 1.25 + NEGLIGIBLE_ERROR_RATE, "{share:?} {lossiest}");
             }
         }
-        // Nobody sees anything for as long as an estimate holds.
+        // No observation for longer than an estimate holds.
         host.step(VALIDITY.as_millis() + 1, Step::default());
         prop_assert_eq!(host.estimator.said().report.bandwidth, settings.bandwidth);
         prop_assert_eq!(host.estimator.said().report.error_rate, None);

@@ -1,4 +1,4 @@
-//! Which limits were in force on which connection when.
+//! The limits of each connection over time.
 
 use lasthop_laws::bound::Bound;
 use lasthop_units::{Rate, Span, Time};
@@ -19,7 +19,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// What an agent has set; what `bound.h` takes for no limit is none.
+    /// The limits of a bound that an agent has set. The values that mean "no limit" in `bound.h` become `None`.
     pub fn new(from: Time, until: Time, bound: Option<Bound>) -> Self {
         Self {
             from,
@@ -31,7 +31,7 @@ impl Interval {
     }
 }
 
-/// The limits in force at one moment; `None`: there is none.
+/// The limits in force at one moment; `None`: no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// The lower limit of the window.
@@ -49,20 +49,20 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Adds what a later tick set; an interval without limits says that there are none.
+    /// Adds the limits of a later tick. An interval without limits ends those before it.
     pub fn push(&mut self, interval: Interval) {
         self.end(interval.from);
         self.intervals.push(interval);
     }
 
-    /// Nothing is in force after `at`.
+    /// Ends all limits at `at`.
     pub fn end(&mut self, at: Time) {
         if let Some(last) = self.intervals.last_mut() {
             last.until = last.until.min(at);
         }
     }
 
-    /// What is in force at `at`.
+    /// The limits in force at `at`.
     pub fn at(&self, at: Time) -> Limits {
         let begun = self.intervals.partition_point(|interval| interval.from <= at);
         match begun.checked_sub(1).map(|last| self.intervals[last]) {
@@ -73,7 +73,7 @@ impl Bounds {
         }
     }
 
-    /// The share of `from..to` in which an upper limit, of the window or the pacing rate, was in force, 0..=1.
+    /// The share of `from..to` with an upper limit of the window or the pacing rate, 0..=1.
     pub fn controlled_share(&self, from: Time, to: Time) -> f64 {
         let held = |interval: &Interval| interval.until.min(to).saturating_since(interval.from.max(from));
         let limited = |interval: &&Interval| interval.max_segments.is_some() || interval.max_pacing_rate.is_some();

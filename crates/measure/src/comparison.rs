@@ -6,7 +6,7 @@ use lasthop_scenario::{
     SCHEMA_VERSION, Scenario, Setting, Spread, Varied, Vary,
 };
 
-/// A comparison of these cases.
+/// A comparison of these cases. It is valid if all runs are.
 pub fn comparison(
     scenario: &Scenario,
     hosts_kind: HostsKind,
@@ -30,7 +30,7 @@ pub fn comparison(
 /// A case from its runs.
 ///
 /// # Panics
-/// Without runs.
+/// If there are no runs.
 pub fn case(case: &Case, runs: Vec<RunResult>) -> CaseResult {
     let settings = case.settings.iter().map(|(key, value)| Setting { key: key.clone(), value: value.clone() });
     CaseResult { label: case.label.clone(), settings: settings.collect(), summary: summary(&runs), runs }
@@ -39,7 +39,7 @@ pub fn case(case: &Case, runs: Vec<RunResult>) -> CaseResult {
 /// The headline figures of these runs.
 ///
 /// # Panics
-/// Without runs.
+/// If there are no runs.
 pub fn summary(runs: &[RunResult]) -> CaseSummary {
     let some = |figure: &dyn Fn(&RunResult) -> Option<f64>| spread(runs.iter().filter_map(figure));
     let each =
@@ -60,7 +60,7 @@ pub fn summary(runs: &[RunResult]) -> CaseSummary {
     }
 }
 
-/// Of one result from each run; `None` without any.
+/// The summary of one delivery result a run; `None` without any.
 fn deliveries(runs: impl Iterator<Item = DeliveryResult> + Clone) -> Option<DeliverySummary> {
     Some(DeliverySummary {
         delivered: spread(runs.clone().map(|run| run.delivered as f64))?,
@@ -76,7 +76,7 @@ fn controlled_share(run: &RunResult) -> f64 {
     mean(&shares).unwrap_or(0.0)
 }
 
-/// Mean, least and greatest of these figures; `None` without any.
+/// Mean, minimum and maximum of these figures; `None` without any.
 pub fn spread(figures: impl IntoIterator<Item = f64>) -> Option<Spread> {
     let figures: Vec<f64> = figures.into_iter().collect();
     Some(Spread {

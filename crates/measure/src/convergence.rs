@@ -1,32 +1,30 @@
-//! How soon the busy hosts have equal shares again after one of them has come or gone.
+//! How soon shares are equal again after a host starts or stops sending, or the network changes.
 //!
-//! A host is *busy* while one of its connections that send as much as goes has something unsent or unacknowledged. A pause
-//! of less than a window does not end that, and what is shorter than a window does not count as busy: neither can be told from
-//! what congestion control does by itself.
+//! Only greedy connections count: those that always send as fast as TCP allows. A host is *busy* while one of them has
+//! data that is unsent or unacknowledged. Idle and busy spells shorter than a window are ignored, because congestion
+//! control makes such spells by itself.
 //!
-//! Its *share* is what its receiving applications get in a window of 2 s. That is eight round trips of the longest path
-//! that the studies use (256 ms): the segments of a window come in bursts of one round trip, and with n of them in a window one
-//! more or less is 1/n, which must be more than the 10 % that are asked about well apart from chance. With 1 s it would be a
-//! quarter; a longer window would hide what happens in 5 s.
+//! A host's *share* is what its receiving applications get in a window of 2 s. That is eight round trips of the longest
+//! path in the studies (256 ms). Segments arrive in one burst a round trip, so a window of n bursts measures a share to
+//! 1/n only. With 1 s that is a quarter, and 10 % are in question. A longer window would hide what happens in 5 s.
 //!
-//! For each change of who is busy, and each `[[changes]]` of the network, with at least two busy hosts after it and none of
-//! either in the 7 s that follow (the 5 s in which shares should be equal, and a window): the time until windows begin in which no
-//! share is further than 10 % from the mean of all busy hosts, for at least as long as a window.
+//! A change is judged if at least two hosts are busy after it and no other change follows within 7 s. (The 7 s are the
+//! 5 s in which shares should become equal, and one window.) The result is the time until all shares stay within 10 %
+//! of the mean of the busy hosts, in all windows that begin during one window's length.
 //!
-//! *What it leaves out*: whether the shares are large. Hosts that get nothing to share are equal too when they get nothing; the
-//! goodput says that.
+//! *What it leaves out*: whether the shares are large. Hosts that get nothing are equal too; the goodput shows that.
 
 use lasthop_scenario::{ChangeKind, ConvergenceResult};
 use lasthop_units::{Bytes, Span, Time};
 use std::collections::BTreeMap;
 
-/// Over so long shares are measured.
+/// The length of the window in which a share is measured.
 const WINDOW: Span = Span::from_secs(2);
-/// Windows begin so far apart.
+/// The distance between the beginnings of two windows.
 const STEP: Span = Span::from_millis(100);
-/// A share is equal that is so near to the mean, relative to it.
+/// A share counts as equal up to this distance from the mean, as a ratio of the mean.
 const EQUAL: f64 = 0.10;
-/// A change that is followed by another one sooner is not judged.
+/// A change that another one follows sooner is not judged.
 const LEAST: Span = Span::from_secs(7);
 
 /// Takes the samples of all connections.
@@ -38,7 +36,7 @@ pub struct ShareMeter {
 #[derive(Clone, Debug)]
 struct Flow {
     host: u16,
-    /// In the order of time.
+    /// In order of time.
     samples: Vec<Sample>,
 }
 
@@ -49,22 +47,23 @@ struct Sample {
     busy: bool,
 }
 
-/// A host on the grid of steps.
+/// A host's samples on the grid of steps.
 struct Host {
-    /// What its applications had received at each step.
+    /// Bytes that its applications had received at each step.
     received: Vec<f64>,
     busy: Vec<bool>,
 }
 
 impl ShareMeter {
-    /// Takes a sample of a connection, in the order of time: what its receiving application has got since the run began, and
-    /// whether something that it sends as much as goes of is unsent or unacknowledged.
+    /// Takes a sample of a connection, in order of time. `received`: what its receiving application got since the run
+    /// began; `busy`: whether the connection is greedy and has data unsent or unacknowledged.
     pub fn on_sample(&mut self, at: Time, flow: u32, host: u16, received: Bytes, busy: bool) {
         let flow = self.flows.entry(flow).or_insert_with(|| Flow { host, samples: Vec::new() });
         flow.samples.push(Sample { at, received, busy });
     }
 
-    /// What followed on each change after the warm-up, in a run that lasts until `end`; `network`: when the network changed.
+    /// What followed each change after the warm-up, in a run that lasts until `end`. `network`: when the network
+    /// changed.
     pub fn convergence(&self, warm_at: Time, end: Time, network: &[Time]) -> Vec<ConvergenceResult> {
         let steps = steps(end.saturating_since(Time::ZERO));
         let hosts = self.hosts(steps + 1);
@@ -100,14 +99,14 @@ impl ShareMeter {
                 let before = next.checked_sub(1).map(|last| flow.samples[last]);
                 let after = flow.samples.get(next);
                 host.received[step] += received(before, after, at);
-                // After its last sample a connection is over, or the run is.
+                // After a connection's last sample, either the connection or the run has ended.
                 let fresh = |sample: &Sample| after.is_some() || at.saturating_since(sample.at) <= gap;
                 host.busy[step] |= before.is_some_and(|sample| sample.busy && fresh(&sample));
             }
         }
         let mut hosts: Vec<Host> = hosts.into_values().collect();
         for host in &mut hosts {
-            // Short pauses first: a connection that stutters is busy.
+            // Short pauses first, so that a connection that stutters counts as busy.
             without_short_spells(&mut host.busy, false);
             without_short_spells(&mut host.busy, true);
         }
@@ -119,7 +118,7 @@ fn steps(span: Span) -> usize {
     (span.as_micros() / STEP.as_micros()) as usize
 }
 
-/// Between two samples what is received rises evenly.
+/// Bytes received at `at`, interpolated linearly between two samples.
 fn received(before: Option<Sample>, after: Option<&Sample>, at: Time) -> f64 {
     match (before, after) {
         (None, _) => 0.0,
@@ -132,7 +131,7 @@ fn received(before: Option<Sample>, after: Option<&Sample>, at: Time) -> f64 {
     }
 }
 
-/// Turns spells of `what` that are shorter than a window into their contrary, but for those at the ends.
+/// Flips spells of `what` that are shorter than a window, except at both ends of the run.
 fn without_short_spells(busy: &mut [bool], what: bool) {
     let mut from = 0;
     while from < busy.len() {
@@ -157,7 +156,7 @@ fn kind(hosts: &[Host], step: usize) -> Option<ChangeKind> {
     }
 }
 
-/// What followed on a change; `None` where fewer than two hosts are busy.
+/// What followed a change; `None` where fewer than two hosts are busy.
 fn followed(hosts: &[Host], kind: ChangeKind, from: usize, until: usize) -> Option<ConvergenceResult> {
     let busy: Vec<&Host> = hosts.iter().filter(|host| host.busy[from]).collect();
     if busy.len() < 2 {
@@ -165,7 +164,7 @@ fn followed(hosts: &[Host], kind: ChangeKind, from: usize, until: usize) -> Opti
     }
     let window = steps(WINDOW);
     let equal: Vec<bool> = (from..=until - window).map(|begin| is_equal(&busy, begin, begin + window)).collect();
-    // For as long as a window, or until the next change.
+    // For the length of a window, or until the next change.
     let lasting = |begin: &usize| equal[*begin..].iter().take(window + 1).all(|equal| *equal);
     let reached = (0..equal.len()).find(lasting);
     let seconds = |steps: usize| (STEP * steps as u64).as_secs_f64();
@@ -193,8 +192,8 @@ fn is_equal(busy: &[&Host], begin: usize, end: usize) -> bool {
 mod tests {
     use super::*;
 
-    /// Samples every 50 ms of hosts with one connection each; `rate`: bytes per second of a host at a moment in ms, 0 where it
-    /// is not busy.
+    /// Samples every 50 ms of hosts with one connection each. `rate`: bytes per second of a host at a time in ms, 0
+    /// while it is idle.
     fn meter(hosts: u16, end_ms: u64, rate: impl Fn(u16, u64) -> u64) -> ShareMeter {
         let mut meter = ShareMeter::default();
         for host in 0..hosts {
@@ -237,7 +236,8 @@ mod tests {
         let arrival = &followed[0];
         assert_eq!((arrival.kind, arrival.busy_hosts, arrival.at_s), (ChangeKind::Arrival, 2, 10.0));
         assert!((arrival.lasts_s - 20.0).abs() < 1e-9);
-        // A window with x s of 900 and 100 is within 10 % while 400·x/2 ≤ 50: x ≤ 0.25, so from 12.75 on, on steps 12.8.
+        // A window with x s of 900 and 100 is within 10 % while 400·x/2 ≤ 50: x ≤ 0.25, so from 12.75 on; the next step
+        // is 12.8.
         assert!((arrival.equal_after_s - 2.8).abs() < 1e-9, "{arrival:?}");
         assert_eq!(arrival.equal_share, 1.0);
     }
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_connection_that_is_sampled_no_more_is_over() {
-        // Three, of which the third is sampled until 15 s.
+        // Three connections; the third is sampled until 15 s.
         let mut meter = meter(3, 30_000, |_, _| 100);
         let third = meter.flows.get_mut(&2).expect("the third");
         third.samples.retain(|sample| sample.at <= Time::ZERO + Span::from_secs(15));

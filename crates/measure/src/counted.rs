@@ -1,4 +1,4 @@
-//! From what the network and the agents have counted to what a result says of them.
+//! From the counters of the network and the agents to the parts of a result.
 
 use lasthop_network::{AirTime, Cause, Drops, LinkStatistics, Place, StationStatistics, Statistics, Way};
 use lasthop_scenario::{
@@ -7,7 +7,7 @@ use lasthop_scenario::{
 use lasthop_units::{Rate, Span};
 use std::collections::BTreeMap;
 
-/// From what the network counted after the warm-up. Where there is no access point its figures are 0.
+/// The access point's part, from what the network counted after the warm-up. All figures are 0 without an access point.
 pub fn access(statistics: &Statistics) -> AccessResult {
     let dropped = |chosen: &dyn Fn(&Drops) -> bool| {
         statistics.drops.iter().filter(|drops| chosen(drops)).map(|drops| drops.count).sum()
@@ -42,11 +42,11 @@ pub fn access(statistics: &Statistics) -> AccessResult {
     }
 }
 
-/// Each direction of the scenario's links, from what the network counted after the warm-up; nothing with a shared last
+/// Each direction of the scenario's links, from what the network counted after the warm-up. Empty with a shared last
 /// hop.
 ///
 /// # Panics
-/// If the statistics are of another network.
+/// If the statistics belong to another network.
 pub fn links(scenario: &Scenario, statistics: &Statistics) -> Vec<LinkResult> {
     let lasthop_network::Topology::Links(config) = &scenario.network().topology else { return Vec::new() };
     let dropped = |place: Place, chosen: fn(Cause) -> bool| {
@@ -77,7 +77,7 @@ pub fn links(scenario: &Scenario, statistics: &Statistics) -> Vec<LinkResult> {
     directions.map(result).collect()
 }
 
-/// The sum of what the agents did.
+/// The sum over all hosts with a policy.
 pub fn policies(hosts: Vec<HostPolicyResult>) -> PoliciesResult {
     PoliciesResult {
         beacons_sent: hosts.iter().map(|host| host.beacons_sent).sum(),

@@ -1,11 +1,12 @@
 //! How long messages and transfers take: from writing one to reading its last byte at the other end.
 //!
-//! What was never read has no such time, and to leave it out would make the worst outcome look like the best: a connection
-//! that delivers one message of fifty has one delay. So it counts as late for as long as the run lasted, from writing it
-//! to the end. That is less than it would have taken (a *censored* sample), and `undelivered` says of how many it is so.
+//! A message that was never read has no such time. To leave it out would make the worst outcome look like the best: a
+//! connection that delivers one message of fifty would have one short delay. So a message without an end counts with
+//! the time from its writing to the end of the run. Its true time is longer (a *censored* sample); `undelivered` counts
+//! these.
 //!
-//! What is on its way at the end and has not waited as long as the fastest delivery of its connection is not late. It
-//! counts as neither.
+//! A message that is still on its way at the end may be on time. It is not counted at all while it has waited for less
+//! than the fastest delivery of its connection.
 
 use crate::figures::distribution;
 use lasthop_scenario::DeliveryResult;
@@ -19,12 +20,12 @@ pub struct DeliveryMeter {
 }
 
 impl DeliveryMeter {
-    /// One was read to its end after the warm-up, so long after it was written.
+    /// A message or transfer was read to its end after the warm-up, `took` after it was written.
     pub fn on_delivered(&mut self, took: Span) {
         self.took_ms.push(took.as_millis_f64());
     }
 
-    /// One that was written at `since` has not been read to its end when the run ends, whatever became of its connection.
+    /// A message or transfer written at `since` was not read to its end in this run, whether its connection is open or not.
     pub fn on_undelivered(&mut self, since: Time) {
         self.unread_since.push(since);
     }
@@ -34,7 +35,7 @@ impl DeliveryMeter {
         self.unread_since.is_empty()
     }
 
-    /// How long each undelivered one that is late has waited at `end`.
+    /// For how long each late undelivered message has waited at `end`, in ms.
     fn ages_ms(&self, end: Time) -> impl Iterator<Item = f64> {
         let fastest = self.took_ms.iter().copied().min_by(f64::total_cmp);
         let ages = self.unread_since.iter().map(move |since| end.saturating_since(*since).as_millis_f64());
@@ -42,7 +43,7 @@ impl DeliveryMeter {
     }
 }
 
-/// What became of the messages or transfers of these connections, in a run that lasts until `end`.
+/// The outcome of all messages or transfers of these connections, in a run that lasts until `end`.
 pub fn delivered<'a>(meters: impl IntoIterator<Item = &'a DeliveryMeter>, end: Time) -> DeliveryResult {
     let (mut delivered, mut samples) = (0, Vec::new());
     for meter in meters {
@@ -70,7 +71,7 @@ mod tests {
         meter.on_undelivered(secs(56));
         let result = delivered([&meter], END);
         assert_eq!((result.delivered, result.undelivered), (1, 2));
-        // 2 s; 60 - 20 and 60 - 56 s.
+        // One took 2 s; the others have waited 60 − 20 s and 60 − 56 s.
         let took = result.took_ms.expect("three samples");
         assert_eq!((took.min, took.p50, took.max), (2_000.0, 4_000.0, 40_000.0));
         assert!(!meter.is_all_read());

@@ -7,7 +7,7 @@
 use lasthop_scenario::{Distribution, StateShares};
 use lasthop_units::Bytes;
 
-/// Under this part of its fair share a flow counts as starved.
+/// A flow below this ratio of its fair share counts as starved.
 const STARVED_SHARE: f64 = 0.05;
 
 /// The figures of one connection that follow from its samples.
@@ -21,14 +21,13 @@ pub struct FlowMeter {
 }
 
 impl FlowMeter {
-    /// Takes a sample, in the order of time; `counts`: whether the warm-up is over.
+    /// Takes a sample, in order of time. `counts`: whether the warm-up is over; `state`: the congestion-avoidance state
+    /// in Linux's numbers, from 0 (Open) to 4 (Loss).
     ///
-    /// An RTT is a new one only if something was acknowledged since the sample before. A stalled connection measures
-    /// nothing, and its last RTT would stand for all the time that it stalls.
-    ///
-    /// `state` is the congestion-avoidance state, numbered as Linux has it: 0 Open to 4 Loss.
+    /// The RTT counts only if data was acknowledged since the sample before. A stalled connection measures no RTT, and
+    /// its last one would stand for the whole stall.
     pub fn on_sample(&mut self, counts: bool, acked: Bytes, srtt_ms: Option<f64>, cwnd_segments: u32, state: u8) {
-        // A connection that replaces another one begins to count anew.
+        // Unequal, not greater: a connection that replaces another one starts at 0 again.
         let fresh = acked != self.acked;
         self.acked = acked;
         if counts {
@@ -41,12 +40,12 @@ impl FlowMeter {
         }
     }
 
-    /// The RTTs that count.
+    /// The RTTs that count, in ms.
     pub fn rtts_ms(&self) -> &[f64] {
         &self.rtts_ms
     }
 
-    /// Their distribution; `None` where none was measured.
+    /// The distribution of the RTTs; `None` without any.
     pub fn rtt_ms(&self) -> Option<Distribution> {
         distribution(&self.rtts_ms)
     }
@@ -56,7 +55,7 @@ impl FlowMeter {
         (self.windows.1 > 0).then(|| self.windows.0 / f64::from(self.windows.1))
     }
 
-    /// The share of the samples in each congestion-avoidance state; 0 of each without samples.
+    /// The share of the samples in each congestion-avoidance state; all 0 without samples.
     pub fn state_shares(&self) -> StateShares {
         let all: u32 = self.states.iter().sum();
         let [open, disorder, cwr, recovery, loss] =
@@ -65,7 +64,7 @@ impl FlowMeter {
     }
 }
 
-/// How these samples, in any order, are spread; `None` without samples. Not-a-number is not counted.
+/// The distribution of samples in any order; `None` without samples. NaN is not counted.
 pub fn distribution(samples: &[f64]) -> Option<Distribution> {
     let mut sorted: Vec<f64> = samples.iter().copied().filter(|sample| !sample.is_nan()).collect();
     sorted.sort_by(f64::total_cmp);
@@ -74,8 +73,8 @@ pub fn distribution(samples: &[f64]) -> Option<Distribution> {
     Some(Distribution { min, mean: mean(&sorted)?, p50: at(0.50), p95: at(0.95), p99: at(0.99), max })
 }
 
-/// The `quantile` (0..=1) of the samples, by linear interpolation between the two nearest (type 7 of hyndman96, which
-/// NumPy and R take by default); `None` without samples.
+/// The `quantile` (0..=1) of the samples, by linear interpolation between the two nearest; `None` without samples. This
+/// is type 7 of hyndman96, the default of NumPy and R.
 ///
 /// # Panics
 /// If `quantile` is not in 0..=1.
@@ -90,15 +89,15 @@ pub fn mean(samples: &[f64]) -> Option<f64> {
     (!samples.is_empty()).then(|| samples.iter().sum::<f64>() / samples.len() as f64)
 }
 
-/// Jain's index of k goodputs: J = (Σx)² / (k·Σx²) (jain84). 1 where all have the same, 1/k where one has
-/// everything; `None` where nobody has anything or there is nobody.
+/// Jain's index of k goodputs: J = (Σx)² / (k·Σx²) (jain84). 1 where all are equal, 1/k where one flow has everything;
+/// `None` where all are 0 or there are none.
 pub fn jain_index(goodputs: &[f64]) -> Option<f64> {
     let sum: f64 = goodputs.iter().sum();
     let squares: f64 = goodputs.iter().map(|goodput| goodput * goodput).sum();
     (squares > 0.0).then(|| sum * sum / (goodputs.len() as f64 * squares))
 }
 
-/// How many flows got under 5 % of the fair share, which is the mean of them all; every one where nobody got anything.
+/// The number of flows below 5 % of the mean goodput; all of them where the mean is 0.
 pub fn starved_flows(goodputs: &[f64]) -> u32 {
     let Some(fair_share) = mean(goodputs) else { return 0 };
     let starved = |goodput: &&f64| fair_share <= 0.0 || **goodput < STARVED_SHARE * fair_share;
@@ -106,7 +105,7 @@ pub fn starved_flows(goodputs: &[f64]) -> u32 {
 }
 
 fn quantile_of_sorted(sorted: &[f64], quantile: f64) -> f64 {
-    assert!((0.0..=1.0).contains(&quantile), "{quantile} is no quantile: it must be between 0 and 1");
+    assert!((0.0..=1.0).contains(&quantile), "{quantile} is not a quantile: it must be between 0 and 1");
     let place = quantile * (sorted.len() - 1) as f64;
     let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
     below + (above - below) * place.fract()
@@ -130,7 +129,7 @@ mod tests {
     fn jain_of_one_two_three() {
         // (1+2+3)² / (3·(1+4+9)) = 36/42 = 6/7.
         assert!(close(jain_index(&[1.0, 2.0, 3.0]).expect("an index"), 6.0 / 7.0));
-        // Half of four share evenly, half have nothing: (2x)²/(4·2x²) = 1/2.
+        // Two of four share evenly, the others have nothing: (2x)²/(4·2x²) = 1/2.
         assert!(close(jain_index(&[5.0, 5.0, 0.0, 0.0]).expect("an index"), 0.5));
     }
 
@@ -142,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_flow_under_five_percent_of_the_mean_is_starved() {
-        // Sum 20, four flows: fair share 5, 5 % of it 0.25.
+        // Sum 20, four flows: fair share 5, of which 5 % are 0.25.
         assert_eq!(starved_flows(&[9.75, 9.76, 0.25, 0.24]), 1);
         assert_eq!(starved_flows(&[1.0, 1.0]), 0);
         assert_eq!(starved_flows(&[]), 0);
@@ -171,7 +170,7 @@ mod tests {
 
     #[test]
     fn quantiles_lie_between_the_two_nearest_samples() {
-        // Places 0, 1, 2, 3; the median at 1.5, p95 at 2.85: 30 + 0.85·(40−30).
+        // Positions 0, 1, 2, 3: the median at 1.5, p95 at 2.85: 30 + 0.85·(40−30).
         let spread = distribution(&[40.0, 10.0, 30.0, 20.0]).expect("a distribution");
         assert!(close(spread.min, 10.0) && close(spread.max, 40.0) && close(spread.mean, 25.0));
         assert!(close(spread.p50, 25.0) && close(spread.p95, 38.5) && close(spread.p99, 39.7));

@@ -1,13 +1,14 @@
-//! What is measured of a run, and what becomes of it: the same for every habitat.
+//! What is measured of a run, and how it becomes a result: the same for both habitats.
 //!
-//! - [`Measurement`] takes samples of connections and queues, the limits of senders and what became of messages, and makes a
-//!   [`RunResult`](lasthop_scenario::RunResult) with its series of them.
+//! - [`Measurement`] takes samples of connections and queues, limits of senders, and outcomes of messages. It makes a
+//!   [`RunResult`](lasthop_scenario::RunResult) and its series of them.
 //! - Its meters: [`FlowMeter`], [`DeliveryMeter`], [`ShareMeter`] (how soon shares are equal again), [`Bounds`].
 //! - The arithmetic: [`jain_index`], [`starved_flows`], [`mean`], [`quantile`], [`distribution`].
-//! - [`access`], [`links`], [`policies`]: what the network and the agents have counted; [`comparison`]: runs beside each other.
+//! - [`access`], [`links`], [`policies`]: the counters of the network and the agents. [`comparison`]: runs beside each
+//!   other.
 //!
-//! *What it leaves out*: the formats of results, which are `scenario`'s; means over seeds with their confidence, which are
-//! `study`'s; clocks: a habitat in real time says by [`RealTime`] what that did to the run.
+//! *What it leaves out*: the formats of results (`scenario`); means over seeds with their confidence (`study`); clocks.
+//! A habitat in real time reports in [`RealTime`] how that affected the run.
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods)]
 

@@ -1,8 +1,9 @@
-//! From what a habitat sees of a run to its [`RunResult`] and its [`Series`].
+//! From the observations of a habitat to the [`RunResult`] and [`Series`] of a run.
 //!
-//! A habitat hands over what only it can know: samples, limits and counters of each connection, what the agents did, and
-//! whether real time did any harm. What follows from that and from the scenario is decided here. One in virtual time tells it while it
-//! happens; one in real time writes it down and tells it afterwards, limits before samples.
+//! A habitat hands over what only it can know: samples, limits and counters of each connection, what the agents did,
+//! and whether real time did harm. Everything that follows from these and from the scenario is computed here. A habitat
+//! in virtual time reports while the run goes on. One in real time records, and reports afterwards, limits before
+//! samples.
 
 use crate::bounds::Bounds;
 use crate::convergence::ShareMeter;
@@ -21,11 +22,11 @@ use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// A connection counts for fairness if it had something to send for this part of the time measured: starts that are drawn from
-/// a short range leave nobody out.
+/// A connection counts for fairness if it had data to send for this ratio of the measured time. Starts that are drawn
+/// from a short range then exclude no connection.
 const BUSY_SHARE: f64 = 0.95;
 
-/// What is measured of a run.
+/// Collects the observations of one run.
 #[derive(Debug)]
 pub struct Measurement<'a> {
     scenario: &'a Scenario,
@@ -43,14 +44,14 @@ struct Flow<'a> {
     meter: FlowMeter,
     bounds: Bounds,
     deliveries: DeliveryMeter,
-    /// When it was last sampled, and what the receiving application had then.
+    /// When it was last sampled, and what the receiving application had got by then.
     before: (Time, Bytes),
 }
 
-/// What the TCP of a connection's sender says of itself.
+/// What the sender of a connection reports of its TCP.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seen {
-    /// What the other side has acknowledged.
+    /// Bytes that the other side has acknowledged.
     pub acked: Bytes,
     /// The congestion window.
     pub cwnd_segments: u32,
@@ -60,69 +61,69 @@ pub struct Seen {
     pub srtt: Option<Span>,
     /// Lowest RTT; `None` before the first sample.
     pub min_rtt: Option<Span>,
-    /// The congestion-avoidance state, numbered as Linux has it: 0 Open to 4 Loss.
+    /// The congestion-avoidance state in Linux's numbers, from 0 (Open) to 4 (Loss).
     pub state: u8,
-    /// Sent and not acknowledged.
+    /// Segments sent and not acknowledged.
     pub in_flight_segments: u32,
-    /// Written by the application and not sent.
+    /// Bytes written by the application and not sent.
     pub unsent_bytes: u64,
-    /// Segments sent again, since the connection opened.
+    /// Segments retransmitted since the connection opened.
     pub retransmits: u64,
-    /// What its law has last made of the client's reports; `None` where it has heard none.
+    /// What its law last made of the client's reports; `None` without reports.
     pub last_link: Option<Applied>,
 }
 
 /// What was counted of one connection after the warm-up.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counted {
-    /// What the receiving application got.
+    /// Bytes that the receiving application got.
     pub received: Bytes,
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub retransmits: u64,
-    /// Retransmission timeouts; `None` where nobody counts them.
+    /// Retransmission timeouts; `None` where they are not counted.
     pub timeouts: Option<u64>,
-    /// What its sender's law made of the client's reports; `None` where it has heard none.
+    /// What the sender's law made of the client's reports; `None` without reports.
     pub last_link: Option<LastLinkResult>,
 }
 
-/// What is known when a run has ended.
+/// What is known after the end of a run.
 #[derive(Clone, Debug)]
 pub struct Finished<'a> {
-    /// Which build of lasthop ran it.
+    /// The build of lasthop that ran it.
     pub build: Build,
     /// Each connection, in the order of their numbers.
     pub flows: Vec<Counted>,
     /// What the network counted after the warm-up.
     pub statistics: &'a Statistics,
-    /// Packets that found a transmit queue full which is not the network's, after the warm-up.
+    /// Packets dropped after the warm-up by full transmit queues outside the network.
     pub device_drops: u64,
     /// What the agent of each host with a policy did.
     pub policies: Vec<HostPolicyResult>,
-    /// Events of the whole run.
+    /// Number of events in the whole run.
     pub events: u64,
-    /// What a reader should know that does not make the run invalid.
+    /// Remarks for the reader that do not make the run invalid.
     pub notes: Vec<String>,
-    /// Of kernel hosts; `None` in virtual time.
+    /// How real time affected kernel hosts; `None` in virtual time.
     pub real_time: Option<RealTime>,
 }
 
-/// What real time did to a run.
+/// How real time affected a run.
 #[derive(Clone, Debug)]
 pub struct RealTime {
     /// `uname -r`.
     pub kernel_release: Option<String>,
     /// How late packets reached their hosts.
     pub lateness: Lateness,
-    /// What this machine took by itself of its hosts' turnaround; `None` where no host was seen to answer.
+    /// The part of the hosts' turnaround that this machine itself took; `None` where no host was seen to answer.
     pub machine_turnaround: Option<Lateness>,
-    /// What could have changed the result; empty: the run is valid.
+    /// What could have changed the result; the run is valid if this is empty.
     pub invalid_reasons: Vec<(InvalidKind, String)>,
     /// How long the run took.
     pub wall: Duration,
 }
 
 impl<'a> Measurement<'a> {
-    /// Of a run of this scenario with [`Scenario::expanded_hosts`]; `series`: whether they are kept.
+    /// A run of this scenario, whose [`Scenario::expanded_hosts`] are `hosts`. `series`: whether series are kept.
     pub fn new(scenario: &'a Scenario, hosts: &'a [HostSpec], series: bool) -> Self {
         let flow = |spec| Flow {
             spec,
@@ -147,25 +148,25 @@ impl<'a> Measurement<'a> {
         &mut self.flows[flow].bounds
     }
 
-    /// A message or transfer was read to its end, so long after it was written.
+    /// A message or transfer was read to its end, `took` after it was written.
     pub fn on_delivered(&mut self, now: Time, flow: usize, took: Span) {
         if now >= self.warm_at {
             self.flows[flow].deliveries.on_delivered(took);
         }
     }
 
-    /// One that was written at `since` has not been read to its end when the run ends.
+    /// A message or transfer written at `since` was not read to its end before the run ended.
     pub fn on_undelivered(&mut self, flow: usize, since: Time) {
         self.flows[flow].deliveries.on_undelivered(since);
     }
 
-    /// What became of all messages or transfers of a connection.
+    /// The outcomes of all messages or transfers of a connection.
     pub fn on_deliveries(&mut self, flow: usize, deliveries: DeliveryMeter) {
         self.flows[flow].deliveries = deliveries;
     }
 
-    /// A sample of a connection, in the order of time: what its receiving application has got since the run began, and what
-    /// its sender says; `None` where that is not open.
+    /// A sample of a connection, in order of time. `received`: what its receiving application got since the run began;
+    /// `seen`: what its sender reports, `None` while the connection is not open.
     pub fn on_sample(&mut self, at: Time, flow: usize, received: Bytes, seen: Option<&Seen>) {
         let flow = &mut self.flows[flow];
         let (before_at, before) = std::mem::replace(&mut flow.before, (at, received));
@@ -209,10 +210,10 @@ impl<'a> Measurement<'a> {
         }
     }
 
-    /// The result and the series. In virtual time [`RunResult::took`] is left to whoever has a clock.
+    /// The result and the series. In virtual time the caller fills in [`RunResult::took`].
     ///
     /// # Panics
-    /// If there is another number of connections than the hosts have.
+    /// If the number of connections differs from that of the hosts' flows.
     pub fn into_outcome(self, finished: Finished<'_>) -> (RunResult, Series) {
         assert_eq!(self.flows.len(), finished.flows.len(), "each connection of the scenario was measured");
         let pooled = |of_kind: fn(TrafficKind) -> bool| {
@@ -295,9 +296,9 @@ impl<'a> Measurement<'a> {
     }
 }
 
-/// Whether its application had something to send for at least [`BUSY_SHARE`] of `from..until`: it is a bulk or saturated one
-/// that begins early and stops late enough, and if it sends only so much, that has not all been read (`all_read`). Whether
-/// anything got through does not matter.
+/// Whether the application had data to send for at least [`BUSY_SHARE`] of `from..until`. Only bulk and saturated
+/// traffic can. A bulk transfer of limited size must not have been read to its end (`all_read`). Whether data got
+/// through does not matter.
 fn is_always_busy(flow: &FlowSpec, from: Time, until: Time, all_read: bool) -> bool {
     let has_more = match flow.kind {
         TrafficKind::Bulk { transfer: None } | TrafficKind::Saturated { .. } => true,
@@ -309,8 +310,7 @@ fn is_always_busy(flow: &FlowSpec, from: Time, until: Time, all_read: bool) -> b
     has_more && busy.as_secs_f64() >= BUSY_SHARE * until.saturating_since(from).as_secs_f64()
 }
 
-/// Sets the figures that follow from the connections: aggregate, and of those that were always busy Jain's index and how many
-/// starved; and from the RTT samples of all connections their distribution.
+/// Sets the figures that follow from all connections: goodput and RTTs of all, fairness of those that were always busy.
 pub fn summarise(result: &mut RunResult, rtt_samples_ms: &[f64]) {
     result.aggregate_goodput_mbps = result.flows.iter().map(|flow| flow.goodput_mbps).sum();
     let busy = result.flows.iter().filter(|flow| flow.always_busy);

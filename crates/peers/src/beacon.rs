@@ -1,5 +1,5 @@
-//! What peers tell each other, on the wire: one UDP datagram of 44 bytes, 16 more with a word of the host's policy, and
-//! 16 more with a group key, every 0.3 s or less often ([`crate::cadence`]).
+//! What peers tell each other, on the wire: one UDP datagram of 44 bytes. A word of the host's policy adds 16 bytes, a
+//! group key 16 more. It is sent every 0.3 s or less often ([`crate::cadence`]).
 //!
 //! All numbers big-endian.
 //!
@@ -20,15 +20,19 @@
 //!
 //! Only beacons of the receiver's own group are heard: several access points on one network do not mix.
 //!
-//! With a group key a beacon is heard only if its tag is right, its timestamp lies within [`Receiver::WINDOW`] of the
-//! receiver's wall clock, and is above the last of the same sender. What a sender's last was is remembered until
-//! anything not above it would be too old anyway, so no recording is ever heard twice by one [`Receiver`]; a new one
-//! remembers nobody. Without a key none of this is checked: whoever may forge needs no recording, and honest hosts with a
-//! wrong clock should be counted.
+//! With a group key three more things are checked:
 //!
-//! Versions 1 (neither group nor interval) and 2 (the policy `lasthop`'s numbers in the place of a word) are not heard any more.
+//! - the tag is right;
+//! - the timestamp lies within [`Receiver::WINDOW`] of the receiver's wall clock;
+//! - the timestamp is above the last of the same sender.
 //!
-//! What a lying peer can do at worst: docs/models/beacon-threat-model.md.
+//! A sender's last timestamp is remembered until any lower one would be too old anyway. So one [`Receiver`] hears no
+//! recording twice; a new one remembers no senders. Without a key nothing of this is checked. A forger then needs no
+//! recording, and honest hosts with a wrong clock should count.
+//!
+//! Versions 1 (no group, no interval) and 2 (numbers of the policy `lasthop` in place of the word) are no longer heard.
+//!
+//! The worst that a lying peer can do: docs/models/beacon-threat-model.md.
 
 use crate::group::GroupId;
 use crate::{PeerId, Reject, Report, Word};
@@ -38,13 +42,13 @@ use sha2::Sha256;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Between two beacons of a host (hayakawa: "broadcasted by the UDP every 0.3 seconds"), where there are few hosts.
+/// The interval between two beacons of a host with few peers (hayakawa: "broadcasted by the UDP every 0.3 seconds").
 pub const INTERVAL: Span = Span::from_millis(300);
-/// The version that is sent and heard.
+/// The version that is sent, and the only one that is heard.
 pub const VERSION: u8 = 3;
-/// Bytes of a beacon without a word and a tag.
+/// Length in bytes of a beacon without word and tag.
 pub const PLAIN_BYTES: usize = 44;
-/// The longest beacon, in bytes: with a word, and with a group key.
+/// Length in bytes of the longest beacon, with word and tag.
 pub const LONGEST_BYTES: usize = PLAIN_BYTES + Word::BYTES + TAG_BYTES;
 
 const TAG_BYTES: usize = 16; // RFC 2104 §5: at least half of the hash, at least 80 bits
@@ -55,18 +59,19 @@ const FLAG_CONGESTED: u8 = 4;
 const WORD_SHIFT: u8 = 3;
 const FLAG_WAITING: u8 = 128;
 
-/// What one beacon says.
+/// The contents of one beacon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beacon {
-    /// Who says it.
+    /// The sender.
     pub sender: PeerId,
-    /// When, on the sender's wall clock: ns since 1970-01-01 UTC. Rises with every beacon of a sender.
+    /// When it was sent, on the sender's wall clock: ns since 1970-01-01 UTC. Rises with every beacon of a sender.
     pub timestamp_ns: u64,
-    /// Behind which access point.
+    /// The access point of the sender.
     pub group: GroupId,
-    /// When the next one is due. Travels in whole milliseconds, up to 49 days.
+    /// After which the next beacon is due. Travels in whole milliseconds, up to 49 days.
     pub interval: Span,
-    /// What. RTTs travel in whole microseconds (rounded up, so that known stays known), up to 71 minutes.
+    /// What the sender reports of itself. RTTs travel in whole microseconds, up to 71 minutes; rounded up, as 0 means
+    /// unknown.
     pub report: Report,
 }
 
@@ -74,7 +79,7 @@ pub struct Beacon {
 #[derive(Clone)]
 pub struct GroupKey(Hmac<Sha256>);
 
-/// A group key that is too short to be one.
+/// A group key that is too short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a group key of {length} bytes is too short: it must have {} or more", GroupKey::SHORTEST)]
 pub struct KeyError {
@@ -82,7 +87,7 @@ pub struct KeyError {
     pub length: usize,
 }
 
-/// Decodes the beacons of its group, and with a group key hears none of them twice.
+/// Decodes the beacons of its group. With a group key it hears none twice.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     group: GroupId,
@@ -97,7 +102,7 @@ impl GroupKey {
     /// The key with these bytes.
     ///
     /// # Errors
-    /// If there are fewer than [`Self::SHORTEST`].
+    /// If there are fewer than [`Self::SHORTEST`] bytes.
     pub fn new(secret: &[u8]) -> Result<Self, KeyError> {
         if secret.len() < Self::SHORTEST {
             return Err(KeyError { length: secret.len() });
@@ -149,11 +154,10 @@ impl Beacon {
         datagram
     }
 
-    /// Reads a datagram, and with a key checks its tag. Its age and its group are not checked here: see
-    /// [`Receiver`].
+    /// Reads a datagram, and checks the tag if there is a key. [`Receiver`] checks age and group.
     ///
     /// # Errors
-    /// Why it is no beacon of the key's holders. No bytes make this panic.
+    /// Why this is no beacon of a host with the same key. No input makes this panic.
     pub fn decode(datagram: &[u8], key: Option<&GroupKey>) -> Result<Self, Reject> {
         if datagram.get(..4).ok_or(Reject::Length)? != MAGIC {
             return Err(Reject::Magic);
@@ -196,12 +200,13 @@ impl Beacon {
 }
 
 impl Receiver {
-    /// With a group key, a beacon's timestamp may lie this far from the receiver's wall clock, either way.
+    /// With a group key, the greatest distance of a beacon's timestamp from the receiver's wall clock, in both
+    /// directions.
     pub const WINDOW: Span = Span::from_secs(30);
-    /// With a group key, so many senders are remembered; more are not heard until old ones are forgotten.
+    /// With a group key, the number of senders that are remembered. Others are not heard until old ones are forgotten.
     pub const SENDERS: usize = 4096;
 
-    /// Hears the group's hosts that have this key; without a key, everyone of the group who sends without one.
+    /// Hears the hosts of the group that have this key; without a key, those that send without one.
     pub const fn new(group: GroupId, key: Option<GroupKey>) -> Self {
         Self { group, key, last_timestamps: BTreeMap::new() }
     }
@@ -211,26 +216,26 @@ impl Receiver {
         self.key.as_ref()
     }
 
-    /// The group that is heard.
+    /// The group whose beacons are heard.
     pub const fn group(&self) -> GroupId {
         self.group
     }
 
-    /// Hears another group from now on. Recordings of senders that were heard before are not heard there either.
+    /// Hears another group from now on. Recordings of beacons that were heard before are not heard there either.
     pub const fn set_group(&mut self, group: GroupId) {
         self.group = group;
     }
 
-    /// Takes a datagram; `wall_now_ns` is the wall clock, ns since 1970-01-01 UTC.
+    /// Takes a datagram that arrived at `wall_now_ns` (wall clock, ns since 1970-01-01 UTC).
     ///
     /// # Errors
-    /// Why it is not heard. No bytes make this panic.
+    /// Why it is not heard. No input makes this panic.
     pub fn on_datagram(&mut self, wall_now_ns: u64, datagram: &[u8]) -> Result<Beacon, Reject> {
         let beacon = Beacon::decode(datagram, self.key.as_ref())?;
         if self.key.is_some() {
             self.check_age(wall_now_ns, &beacon)?;
         }
-        // After the age, so that what was heard in another group cannot be replayed in this one.
+        // After the check of its age, so that a beacon heard in another group cannot be replayed in this one.
         if beacon.group == self.group { Ok(beacon) } else { Err(Reject::Group) }
     }
 
@@ -244,7 +249,7 @@ impl Receiver {
             Some(last) => *last = beacon.timestamp_ns,
             None => {
                 if self.last_timestamps.len() >= Self::SENDERS {
-                    // Whoever is forgotten here could only be replayed with timestamps that are too old by now.
+                    // Recordings of the senders forgotten here have timestamps that are too old by now.
                     self.last_timestamps.retain(|_, last| last.saturating_add(window_ns) >= wall_now_ns);
                 }
                 if self.last_timestamps.len() >= Self::SENDERS {
@@ -405,7 +410,7 @@ mod tests {
     fn a_sender_is_remembered_until_its_recordings_are_too_old() {
         let mut receiver = Receiver::new(OURS, Some(ours()));
         let group = ours();
-        // One sender whose clock is 30 s ahead, and others that fill the memory.
+        // One sender with a clock 30 s ahead, and others that fill the memory.
         let ahead = beacon(0, NOW_NS + 30 * SECOND).encode(Some(&group));
         assert!(receiver.on_datagram(NOW_NS, &ahead).is_ok());
         for sender in 1..Receiver::SENDERS as u64 {
@@ -414,10 +419,11 @@ mod tests {
         let one_more = |receiver: &mut Receiver, at_ns: u64| {
             receiver.on_datagram(at_ns, &beacon(u64::MAX, at_ns).encode(Some(&group))).map(|_| ())
         };
-        // 30 s later a recording of the others would still be heard if they were forgotten: so they are not.
+        // 30 s later recordings of the others would still be fresh enough to be heard, so their senders are not
+        // forgotten.
         assert_eq!(one_more(&mut receiver, NOW_NS + 30 * SECOND), Err(Reject::Identities));
         assert_eq!(one_more(&mut receiver, NOW_NS + 30 * SECOND + 1), Ok(()));
-        // The one ahead can be replayed for 60 s, and is remembered for as long.
+        // The first sender can be replayed for 60 s, and is remembered for that time.
         assert_eq!(receiver.on_datagram(NOW_NS + 60 * SECOND, &ahead), Err(Reject::Replay));
         assert_eq!(receiver.on_datagram(NOW_NS + 60 * SECOND + 1, &ahead), Err(Reject::Stale));
     }
@@ -464,7 +470,7 @@ mod tests {
             assert!(receiver.on_datagram(NOW_NS, &at_1).is_ok());
             assert_eq!(receiver.on_datagram(NOW_NS, &at_2), Err(Reject::Group));
             receiver.set_group(GroupId(2));
-            // With a key it was heard before, though not believed: it is a recording now.
+            // With a key the beacon was checked before, though rejected: by now it is a recording.
             let expected = if key.is_some() { Err(Reject::Replay) } else { Ok(GroupId(2)) };
             assert_eq!(receiver.on_datagram(NOW_NS, &at_2).map(|beacon| beacon.group), expected);
             let next = Beacon { group: GroupId(2), ..beacon(1, NOW_NS + 2) }.encode(key.as_ref());

@@ -1,31 +1,35 @@
-//! How often a host speaks: so often that its peers know it, so seldom that all together keep under 3 % of the air.
+//! How often a host sends beacons: often enough to be known, and rarely enough that all beacons take under 3 % of the
+//! air.
 //!
-//! A beacon costs the air some 2 ms at worst: it goes up to the access point, and down again at 1 Mb/s, each time with what
-//! goes before and after a frame (docs/models/beacon-pace.md has what was measured). So where more hosts are heard, each speaks less often (RFC 3550 §6.2 has the idea):
+//! A beacon takes at most some 2 ms of air. It goes up to the access point and down again at 1 Mb/s, each time with the
+//! overhead of a frame (measured: docs/models/beacon-pace.md). So each host sends less often where there are more hosts
+//! (as in RFC 3550 §6.2):
 //!
 //! ```text
 //! T = max(base, hosts · u), at most 15 s        u = datagrams · 80 ms; hosts: crate::PeerTable::crowd, and this one
 //! ```
 //!
-//! What those say who have something to send, *senders*, is what others act on, and where most devices wait for something to do there are few of
-//! them. So where less than three quarters are senders the idle ones have a quarter of the turns, and the senders the others (RFC 3550 §6.2
-//! divides turns so between senders and receivers). Who waits for a timeout is a sender: it starves, and is to be heard:
+//! Policies act on the beacons of *senders*, the hosts with something to send. Often there are few of them among many
+//! idle devices. Where less than three quarters are senders, the idle hosts share a quarter of the turns, and the
+//! senders the other three (RFC 3550 §6.2 divides turns so between senders and receivers). A host that waits for a
+//! retransmission timeout is a sender: it starves, and must be heard.
 //!
 //! ```text
 //! T of an idle host = max(base, idle · 4 u), at most 15 s
-//! T of a sender     = max(base, senders · u / (1 − idle · u / T of an idle one)), at most 15 s        = senders · 4/3 u but for the 15 s
+//! T of a sender     = max(base, senders · u / (1 − idle · u / T of an idle one)), at most 15 s
+//!                   = senders · 4/3 u, unless the limit of 15 s is reached
 //! ```
 //!
-//! While nobody is heard, the first four beacons come at the base interval, and each one after it twice as long after the last:
-//! up to 5 s. Either nobody is there, or the air is so full that nothing comes through. When somebody is heard, the next is due
-//! by the rule above, which is at once.
+//! A host that hears no peers sends its first four beacons at the base interval. Then each interval is twice the one
+//! before, up to 5 s: there are no peers, or the air is so full that nothing gets through. When it hears a peer, the
+//! rule above holds at once.
 //!
-//! T is worked out again whenever it is looked at, so that a crowd that comes at once is heard before most of it has spoken,
-//! and one that leaves is not waited for (RFC 3550 §6.3.3 and §6.3.4).
+//! T is computed at each look. So a crowd that arrives all at once is heard before most of it has sent, and one that
+//! leaves is not waited for (RFC 3550 §6.3.3 and §6.3.4).
 //!
-//! When what peers act on has changed (controlling, congested, busy, waiting or idle), the host speaks at once. Such a beacon is taken
-//! out of the next interval: one is allowed between two regular ones, and the next regular one comes an interval later, as
-//! with the early feedback of RFC 4585 §3.5.2. So changes cost no air.
+//! When something changes on which peers act (controlling, congested, busy, waiting or idle), the host sends at once.
+//! Such a beacon costs no air, because the next regular one is left out (the early feedback of RFC 4585 §3.5.2). One is
+//! allowed between two regular ones:
 //!
 //! ```text
 //!  regular      regular   at once   (left out)   regular
@@ -33,41 +37,43 @@
 //!     |<--- T ---->|<------------ 2 T ------------->|
 //! ```
 //!
-//! *What it leaves out*: the size of a beacon and the rate of the air it goes over: [`PER_DATAGRAM`] is for the worst.
+//! *What it leaves out*: the size of a beacon and the rate of the frame that carries it. [`PER_DATAGRAM`] is for the
+//! worst case.
 
 use crate::{Crowd, Report};
 use lasthop_units::{Span, Time};
 
-/// For each host and each datagram of a beacon.
+/// u for one datagram: the interval grows by this for each host and each datagram of a beacon.
 pub const PER_DATAGRAM: Span = Span::from_millis(80);
-/// However many hosts there are.
+/// The longest interval for any number of hosts.
 pub const LONGEST: Span = Span::from_secs(15);
-/// While nobody is heard.
+/// The longest interval while no peer is heard.
 pub const LONGEST_ALONE: Span = Span::from_secs(5);
-/// Of so many turns idle hosts have one, where they are more.
+/// Where idle hosts are more than one in this many, they get one turn in this many.
 const IDLE_PART: u64 = 4;
-/// So many beacons at the base interval, while nobody is heard.
+/// The number of beacons at the base interval while no peer is heard.
 const FIRST_ALONE: u32 = 4;
 
-/// When a host speaks.
+/// Decides when a host sends a beacon.
 #[derive(Clone, Copy, Debug)]
 pub struct Cadence {
     base: Span,
     /// When the last regular beacon was sent; before the first, when the host was switched on.
     since: Time,
-    /// Of an interval, from `since` to the next regular beacon.
+    /// The time from `since` to the next regular beacon, in intervals.
     factor: f64,
-    /// What the last beacon said; `None` before the first.
+    /// What the last beacon reported; `None` before the first.
     said: Option<Said>,
-    /// Whether there was one at once since the last regular one.
+    /// Whether a beacon was sent at once since the last regular one.
     hurried: bool,
-    /// Regular beacons sent since somebody was heard.
+    /// Regular beacons sent since a peer was last heard.
     unheard: u32,
-    /// Whether the host had something to send when it was last asked, or has not said yet that it no longer has.
+    /// Whether the host had something to send at the last [`Self::poll`], or has not yet reported that it no longer
+    /// has.
     sends: bool,
 }
 
-/// What peers act on without delay.
+/// The parts of a report whose changes are sent at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Said {
     busy: bool,
@@ -76,21 +82,21 @@ struct Said {
     congested: bool,
 }
 
-/// A beacon that is to be sent now.
+/// A beacon that must be sent now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
-    /// After which the next one is due: what it announces.
+    /// The announced interval, after which the next beacon is due.
     pub interval: Span,
 }
 
 impl Cadence {
-    /// A host that is switched on `now`, and speaks first within an interval. `base`: the shortest interval; `draw`:
-    /// random, from 0 to 1, so that hosts that are switched on together do not all speak together.
+    /// For a host switched on at `now`, which sends its first beacon within an interval. `base`: the shortest interval;
+    /// `draw`: random, 0..=1, so that hosts switched on together do not all send together.
     pub fn new(base: Span, now: Time, draw: f64) -> Self {
         Self { base, since: now, factor: draw, said: None, hurried: false, unheard: 0, sends: false }
     }
 
-    /// T of a host that has something to send or not, beside these others, where each beacon is `datagrams` datagrams.
+    /// T of a host that `sends` or is idle, with these peers. `datagrams`: the number of datagrams of each beacon.
     pub fn interval(&self, others: Crowd, datagrams: usize, sends: bool) -> Span {
         let stretched = stretched(others, datagrams, sends);
         let alone = match self.unheard.checked_sub(FIRST_ALONE) {
@@ -102,15 +108,15 @@ impl Cadence {
         self.base.max(stretched).max(alone)
     }
 
-    /// When the next regular beacon is due, as it looks now, of a host that has something to send or not as when it was last asked ([`Self::poll`]).
+    /// When the next regular beacon is due, with these peers and what the host had to send at the last [`Self::poll`].
     pub fn due_at(&self, others: Crowd, datagrams: usize) -> Time {
         let intervals = self.factor + if self.hurried { 1.0 } else { 0.0 };
         let interval = self.interval(others, datagrams, self.sends);
         self.since.saturating_add(Span::from_secs_f64(interval.as_secs_f64() * intervals))
     }
 
-    /// Whether a beacon with this report is to be sent now. Ask at each tick and when one is due; what it answers counts as
-    /// sent. `draw`: random, from 0 to 1, of which a tenth of an interval more or less is made.
+    /// Whether a beacon with this report must be sent now. Call it at each tick and at [`Self::due_at`]; a beacon that
+    /// it returns counts as sent. `draw`: random, 0..=1, varies the interval by up to a tenth.
     pub fn poll(&mut self, now: Time, others: Crowd, datagrams: usize, report: &Report, draw: f64) -> Option<Due> {
         let Report { busy_flows, controlling, congested, .. } = *report;
         let says = Said { busy: busy_flows > 0, sends: report.has_something_to_send(), controlling, congested };
@@ -131,7 +137,7 @@ impl Cadence {
     }
 }
 
-/// T as the number of hosts asks for, at most [`LONGEST`].
+/// T without the base interval and without the rule for hosts that hear no peers; at most [`LONGEST`].
 fn stretched(others: Crowd, datagrams: usize, sends: bool) -> Span {
     let count = |hosts: usize| u64::try_from(hosts).unwrap_or(u64::MAX);
     let turn_ns = PER_DATAGRAM.as_nanos().saturating_mul(count(datagrams));
@@ -166,12 +172,12 @@ mod tests {
         Time::ZERO + Span::from_millis(milliseconds)
     }
 
-    /// So many other hosts, and each of them a sender or none.
+    /// This many other hosts, all senders or all idle.
     fn others(hosts: usize, send: bool) -> Crowd {
         Crowd { hosts, senders: if send { hosts } else { 0 } }
     }
 
-    /// Announced, in ms, beside others that are senders, so that all take turns; or beside two who are not.
+    /// The announced interval in ms beside this many senders, or beside one or two idle hosts.
     fn poll(pace: &mut Cadence, milliseconds: u64, peers: usize, report: Report) -> Option<u64> {
         pace.poll(at(milliseconds), others(peers, peers > 2), 1, &report, 0.5).map(|due| due.interval.as_millis())
     }
@@ -185,7 +191,7 @@ mod tests {
         assert_eq!(interval_ms(3, 1), 320);
         assert_eq!((interval_ms(9, 1), interval_ms(9, 2)), (800, 1600));
         assert_eq!((interval_ms(186, 1), interval_ms(187, 1), interval_ms(255, 2)), (14_960, 15_000, 15_000));
-        // A base that somebody has set longer is not shortened.
+        // A longer configured base is not shortened.
         assert_eq!(
             Cadence::new(Span::from_secs(10), at(0), 0.0).interval(others(5, true), 1, true),
             Span::from_secs(10)
@@ -196,7 +202,7 @@ mod tests {
     #[test]
     fn where_few_send_these_have_three_quarters_of_the_turns() {
         let pace = Cadence::new(BASE, at(0), 0.0);
-        // How many hosts there are, and how many of them are senders.
+        // By the number of hosts, and of senders among them.
         let intervals_ms = |hosts: usize, senders: usize| {
             let interval_ms = |sends: bool| {
                 let others = Crowd { hosts: hosts - 1, senders: senders - usize::from(sends) };
@@ -204,26 +210,26 @@ mod tests {
             };
             (interval_ms(true), interval_ms(false))
         };
-        // 6 · 4/3 turns of 80 ms, and 10 · 4: 9.4 and 3.1 beacons a second, 12.5 as of 16 in turn.
+        // 6 · 4/3 turns of 80 ms, and 10 · 4: 9.4 and 3.1 beacons a second, together the 12.5 of sixteen hosts in turn.
         assert_eq!(intervals_ms(16, 6), (640, 3200));
-        // From three quarters on all take turns.
+        // From three quarters of senders on, all take turns.
         assert_eq!(
             (intervals_ms(16, 11), intervals_ms(16, 12), intervals_ms(16, 13)),
             ((1173, 1600), (1280, 1280), (1280, 1280))
         );
-        // 99 idle ones every 15 s leave 5.9 a second; 140 leave 3.2 for ten, and 199 nothing.
+        // 99 idle hosts at 15 s leave 5.9 a second; 140 leave 3.2 for ten senders, and 199 none.
         assert_eq!(
             (intervals_ms(100, 1), intervals_ms(150, 10), intervals_ms(200, 1)),
             ((300, 15_000), (3157, 15_000), (15_000, 15_000))
         );
-        // Where nobody is one, too.
+        // The same without a sender.
         assert_eq!(pace.interval(others(15, false), 1, false).as_millis(), 1280);
         assert_eq!(pace.interval(others(usize::MAX, true), 1, true), LONGEST);
         for hosts in 1..200 {
             for senders in 1..hosts {
                 let (sender_ms, idle_ms) = intervals_ms(hosts, senders);
                 let per_s = (senders as f64 / sender_ms as f64 + (hosts - senders) as f64 / idle_ms as f64) * 1e3;
-                // As many as of all in turn.
+                // The rate of all hosts in turn.
                 let most = f64::max(12.5, hosts as f64 / 15.0);
                 assert!(per_s < 1.02 * most, "{senders} of {hosts}: {per_s} beacons a second");
             }
@@ -246,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_crowd_that_comes_at_once_is_heard_before_most_of_it_has_spoken() {
-        // 100 hosts are switched on together, and each hears at once who has spoken.
+        // 100 hosts are switched on together. Each hears at once which hosts have sent.
         let mut paces: Vec<_> = (0..100).map(|host| Cadence::new(BASE, at(0), f64::from(host) / 100.0)).collect();
         let mut heard = 0;
         for milliseconds in 0..1000 {
@@ -254,7 +260,7 @@ mod tests {
                 heard += usize::from(pace.said.is_none() && poll(pace, milliseconds, heard, IDLE).is_some());
             }
         }
-        // Host k speaks at k/100 · 80 ms · (heard + 1): where k hosts have spoken, at 0.8 k² ms. In 1 s: √1250 = 35.
+        // Host k sends at k/100 · 80 ms · (heard + 1): where k hosts have sent, at 0.8 k² ms. In 1 s: √1250 = 35.
         assert!((30..=40).contains(&heard), "{heard}");
     }
 
@@ -277,7 +283,7 @@ mod tests {
         assert_eq!(poll(&mut pace, 0, 9, IDLE), Some(800));
         assert_eq!(poll(&mut pace, 100, 9, IDLE), None);
         assert_eq!(poll(&mut pace, 200, 9, BUSY), Some(1400)); // the next one at 1600
-        // Once; what changes again waits.
+        // Only once; a second change waits.
         assert_eq!(poll(&mut pace, 700, 9, IDLE), None);
         assert_eq!(poll(&mut pace, 1200, 9, BUSY), None);
         assert_eq!(poll(&mut pace, 1599, 9, IDLE), None);
@@ -290,7 +296,7 @@ mod tests {
             let mut pace = pace;
             assert!(poll(&mut pace, 1700, 9, changed).is_some());
         }
-        // The number of connections and the RTT are not told at once.
+        // Changes of the number of connections and of the RTT are not sent at once.
         let mut pace = Cadence::new(BASE, at(0), 0.0);
         assert_eq!(poll(&mut pace, 0, 9, BUSY), Some(800));
         let other = Report { busy_flows: 7, srtt: Some(Span::from_millis(9)), ..BUSY };
@@ -311,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_host_that_has_said_at_once_that_it_sends_says_as_soon_that_it_waits_and_that_it_is_idle_again() {
-        // Six of sixteen are senders: 0.64 s, and 3.2 s of idle ones.
+        // Six of sixteen are senders: 0.64 s, and 3.2 s for idle ones.
         let mut pace = Cadence::new(BASE, at(0), 0.0);
         let mut poll = |milliseconds, report: Report| {
             let others = Crowd { hosts: 15, senders: 6 - usize::from(report.has_something_to_send()) };
@@ -321,7 +327,8 @@ mod tests {
         assert_eq!(poll(100, BUSY), Some(1180)); // at 2 · 640
         assert_eq!(poll(600, IDLE), None);
         assert!(poll(1600, IDLE).is_some());
-        // Who waits for a timeout speaks as often as who gets something through, and says at once what has changed.
+        // A host that waits for a timeout sends as often as one that gets data through, and announces the change at
+        // once.
         let waits = Report { waiting: true, ..IDLE };
         assert_eq!(poll(1700, BUSY), Some(1180)); // at 1600 + 2 · 640
         assert_eq!((poll(2800, waits), poll(2900, waits)), (None, Some(640)));

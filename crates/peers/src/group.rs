@@ -1,33 +1,33 @@
-//! Which access point: what hosts behind the same one have in common, and those behind another have not.
+//! Groups: hosts behind the same access point find the same identifier, hosts behind another one a different one.
 //!
-//! Peers share an access point's queue, so only those behind the same one may count each other. A host finds a [`Label`] for
-//! its access point and sends the label's [`GroupId`] with each beacon:
+//! Peers share an access point's queue, so only hosts behind the same one may count each other. A host finds a
+//! [`Label`] for its access point and sends the label's [`GroupId`] with each beacon:
 //!
 //! | label | where | |
 //! | --- | --- | --- |
 //! | `name office` | anywhere | the configuration says so |
 //! | `bssid 02:00:00:00:00:01` | Wi-Fi | the access point's radio that the host is associated with |
 //! | `gateway 10.0.0.1` | elsewhere | the next hop of the interface's default route |
-//! | `link` | where none of these is known | whoever is heard |
+//! | `link` | where none of these is known | every host that is heard |
 //!
-//! *What it leaves out*: an access point with two radios, or several that share one slow link, which need a name; and hosts
-//! of which one sees IPv4's router and another only IPv6's.
+//! *What it leaves out*: an access point with two radios, or several that share one slow link, need a name. So does a
+//! network where one host sees only IPv4's router and another only IPv6's.
 
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 use std::net::IpAddr;
 
-/// What a host knows its access point by.
+/// How a host identifies its access point.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Label {
-    /// Nothing: all on the same link are taken to be behind the same access point.
+    /// Unknown: all hosts on the same link are taken to be behind the same access point.
     #[default]
     Link,
     /// The next hop of the default route.
     Gateway(IpAddr),
     /// The address of the access point's radio (802.11-2020 §4.3.2).
     Bssid([u8; 6]),
-    /// A name that somebody has given it.
+    /// A configured name.
     Name(String),
 }
 
@@ -36,7 +36,7 @@ pub enum Label {
 pub struct GroupId(pub u64);
 
 impl Label {
-    /// What goes into beacons.
+    /// The identifier that beacons carry.
     pub fn id(&self) -> GroupId {
         let hash = Sha256::digest(self.to_string().as_bytes());
         let first = hash.first_chunk().expect("SHA-256 has 32 bytes");

@@ -1,9 +1,10 @@
-//! Who shares the access point: what hosts tell each other, how, and how often. Pure: time is an argument.
+//! The hosts behind one access point: what they tell each other, in which form, and how often. Pure: time is an
+//! argument.
 //!
-//! - [`PeerTable`]: who else is behind the same access point, and what they report of themselves.
-//! - [`beacon`]: how they say it, on the wire.
-//! - [`cadence`]: how often.
-//! - [`group`]: which access point is the same.
+//! - [`PeerTable`]: the other hosts behind the same access point, and their reports.
+//! - [`beacon`]: the reports on the wire.
+//! - [`cadence`]: how often they are sent.
+//! - [`group`]: which hosts are behind the same access point.
 //!
 //! ```text
 //!  beacons ──> beacon::Receiver ──> PeerTable ──> Neighbourhood ──> (a policy)

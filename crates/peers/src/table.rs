@@ -1,16 +1,16 @@
-//! Who else is behind the same access point, and what they report of themselves.
+//! The other hosts behind the same access point, and their reports.
 //!
-//! A [`PeerTable`] takes the reports that arrive and answers with the [`Neighbourhood`] as it is now. Nothing that a
-//! peer says is trusted further than this table lets it:
+//! A [`PeerTable`] takes the reports that arrive and answers with the current [`Neighbourhood`]. It limits what a peer
+//! can do by lying:
 //!
-//! - a peer that has not been heard for `age_out` (2 s), or for 6.7 of the intervals that it announced if that is
-//!   longer, is forgotten, after [`LONGEST_AGE_OUT`] (60 s) at the latest;
-//! - at most `identities` peers are remembered (256), whoever invents more is not heard; but a busy peer takes the place
-//!   of an idle one, so that nobody is kept from being counted by those who do not count;
-//! - without a group key each source address speaks for one identity, and an identity has one address of each family, the
-//!   second of which it shows within [`TOGETHER`] of the first;
-//! - each identity over each address family, and all together, are heard at a limited rate;
-//! - everything that is not heard is counted by its cause.
+//! - A peer is forgotten when it has not been heard for `age_out` (2 s), or for 6.7 of its announced intervals if that
+//!   is longer, but after [`LONGEST_AGE_OUT`] (60 s) at the latest.
+//! - At most `identities` peers (256) are remembered; further ones are not heard. But a busy peer takes the place of an
+//!   idle one, so that invented idle peers do not keep busy ones out.
+//! - Without a group key each source address speaks for one identity. An identity has one address of each family, and
+//!   must show the second within [`TOGETHER`] of the first.
+//! - Reports are heard at a limited rate: for each identity and address family, and for all together.
+//! - Each rejected report is counted by its cause.
 //!
 //! The number of terminals n counts this host and every peer that reports a busy connection.
 
@@ -18,65 +18,66 @@ use lasthop_units::{Span, Time};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// A peer that announces this interval is forgotten after `Limits::age_out`'s default of 2 s, one that announces a longer one
-/// after as many times that: 6.7 intervals, so that six beacons in a row may be lost (RFC 3550 §6.3.5 has five).
+/// A peer that announces this interval is forgotten after the default `Limits::age_out` of 2 s; one with a longer
+/// interval after proportionally longer. That is 6.7 intervals, so that six beacons in a row may be lost (RFC 3550
+/// §6.3.5: five).
 const INTERVAL_OF_2_S: Span = Span::from_millis(300);
-/// Whatever interval a peer has announced, it is forgotten when it has not been heard for this long.
+/// A peer not heard for this long is forgotten, whatever interval it announced.
 pub const LONGEST_AGE_OUT: Span = Span::from_secs(60);
-/// Who has been heard within this shares the air, as far as [`crate::cadence`] goes: where the access point drops most of
-/// what it should pass on, a host that is heard once in ten beacons must not be taken for one that has gone.
+/// The time for which a host counts in [`PeerTable::crowd`] after it was heard. Where the access point drops most
+/// beacons, a host of which one in ten is heard must not be taken for one that has left.
 pub const REMEMBERED: Span = Span::from_secs(60);
 
-/// Without a group key a source address that takes another identity keeps it for so long: a host that restarts does, and one that
-/// invents identities counts as one host.
+/// Without a group key, how long a source address keeps an identity that it has taken. A restarted host takes a new
+/// one; an attacker that invents identities counts as one host.
 pub const CHANGE: Span = Span::from_secs(2);
 
-/// Without a group key an identity that is heard over one address family may show its address of the other for so long: a host sends
-/// over both at once. Later anybody could join in whose address is of the other family.
+/// Without a group key, how long an identity heard over one address family may show its address of the other. A host
+/// sends over both at once; later, anyone with an address of the other family could join in.
 pub const TOGETHER: Span = Span::from_secs(1);
 
-/// The identity that a peer has chosen for itself, at random, when it started.
+/// The identity of a peer, which it draws at random when it starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerId(pub u64);
 
-/// What a host says about itself.
+/// What a host reports of itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Report {
     /// Its connections that are sending through the shared access point.
     pub busy_flows: u16,
-    /// Another has something to send, of which nothing arrives: it waits for a timeout, say.
+    /// Another connection has something to send and nothing arrives: for example it waits for a retransmission timeout.
     pub waiting: bool,
     /// Smoothed RTT of the busy connection whose RTT has risen most.
     pub srtt: Option<Span>,
     /// Lowest RTT of the same connection.
     pub min_rtt: Option<Span>,
-    /// Any of its connections is under control.
+    /// At least one of its connections is under control.
     pub controlling: bool,
-    /// One of them because its own RTT rose, and not because a peer said so.
+    /// At least one is under control because its own RTT rose, not because a peer reported congestion.
     pub congested: bool,
-    /// What its policy tells others of its kind.
+    /// What its policy tells other hosts with the same policy.
     pub word: Option<Word>,
 }
 
-/// What a host's policy tells others of its kind: peers carry it, and do not look inside.
+/// What a host's policy tells other hosts with the same policy. This crate carries it and does not interpret it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Word {
     kind: u8,
     bytes: [u8; Self::BYTES],
 }
 
-/// A peer as it was heard last.
+/// A peer with its last report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// Who.
+    /// Its identity.
     pub id: PeerId,
-    /// What it said last.
+    /// Its last report.
     pub report: Report,
-    /// When it said so.
+    /// When that arrived.
     pub heard_at: Time,
 }
 
-/// The peers of the moment, in the order of their identities.
+/// The current peers, in the order of their identities.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Neighbourhood {
     peers: Vec<Peer>,
@@ -84,33 +85,33 @@ pub struct Neighbourhood {
     authenticated: bool,
 }
 
-/// How many other hosts share the air.
+/// The number of other hosts that share the air.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Crowd {
     /// All of them.
     pub hosts: usize,
-    /// Of these, who had something to send when heard last, or has not been heard for so long that it may have by now.
+    /// Those that had something to send when last heard, or have been silent for long enough that they may have by now.
     pub senders: usize,
 }
 
-/// An idle peer that has let more beacons than this be missed may have something to send by now: where many lose theirs in a queue,
-/// all were idle when they were heard last.
+/// An idle peer that has missed more beacons than this may have something to send by now. Where many beacons are lost
+/// in a queue, every host was idle when it was last heard.
 const SILENT: f64 = 2.0;
 
-/// What a [`PeerTable`] puts up with.
+/// The limits of a [`PeerTable`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// A peer not heard for this long is forgotten, unless it has announced a longer interval. At most [`LONGEST_AGE_OUT`].
     pub age_out: Span,
-    /// At most so many peers are remembered.
+    /// The greatest number of peers that are remembered.
     pub identities: usize,
-    /// Reports per second of one identity over one address family; as many may come at once. An honest peer sends 4 at most (every
-    /// 0.3 s, and now and then at once).
+    /// Reports per second of one identity over one address family, and the size of a burst. An honest peer sends at
+    /// most 4 (every 0.3 s, and sometimes at once).
     pub per_peer_per_second: u32,
-    /// Reports per second of all together; as many may come at once.
+    /// Reports per second of all peers together, and the size of a burst.
     pub total_per_second: u32,
-    /// Beacons are signed with a group key: a host may say what it likes of its addresses. Without one each source address
-    /// speaks for one identity, which it may change every [`CHANGE`].
+    /// Whether beacons are signed with a group key. Their source addresses are then not checked. Without a key each
+    /// source address speaks for one identity, which it may change every [`CHANGE`].
     pub authenticated: bool,
 }
 
@@ -118,7 +119,7 @@ pub struct Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reject {
-    /// More arrives than is looked at.
+    /// More datagrams arrive than are looked at.
     #[error("more beacons per second than are looked at")]
     TotalRate,
     /// The length is not that of a beacon.
@@ -148,21 +149,21 @@ pub enum Reject {
     /// Authentic, but its timestamp is not above the last of the same sender: a recording.
     #[error("replayed")]
     Replay,
-    /// One identity sends faster than anyone needs to.
+    /// One identity sends faster than any honest peer.
     #[error("one peer sends too often")]
     PeerRate,
-    /// It has waited to be heard while this host did not run.
-    #[error("came while this host did not run")]
+    /// It waited in the socket while this host was not running.
+    #[error("arrived while this host was not running")]
     Waited,
     /// More identities than are remembered, or than one address may have.
     #[error("too many peers")]
     Identities,
-    /// Another address than the peer's own uses its identity.
+    /// An address that is not the peer's own uses its identity.
     #[error("another peer's identity")]
     Address,
 }
 
-/// How many datagrams were not heard, by cause.
+/// The number of rejected datagrams, by cause.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rejections(BTreeMap<Reject, u64>);
 
@@ -171,7 +172,7 @@ pub struct Rejections(BTreeMap<Reject, u64>);
 pub struct PeerTable {
     limits: Limits,
     peers: BTreeMap<PeerId, Entry>,
-    /// When listening began; `None`: not yet.
+    /// When the table was first used; `None`: not yet.
     since: Option<Time>,
     all: Bucket,
     heard: u64,
@@ -182,7 +183,7 @@ pub struct PeerTable {
 struct Entry {
     report: Report,
     heard_at: Time,
-    /// After which its next beacon is due.
+    /// The interval that it announced last.
     interval: Span,
     /// Beacons that it may have sent before its first was heard, since listening began.
     missed_before: f64,
@@ -190,13 +191,13 @@ struct Entry {
     heard: f64,
     /// Beacons that should have come between its first and its last.
     announced: f64,
-    /// Forgotten when not heard for this long.
+    /// It ages out when not heard for this long.
     age_out: Span,
-    /// One for each address family: who speaks as this one over the other does not use this one's up.
+    /// One for each address family, so that reports over one do not use up the other's rate.
     buckets: [Bucket; 2],
-    /// Without a group key: where it speaks from, over IPv4 and over IPv6.
+    /// Without a group key: its source addresses over IPv4 and IPv6.
     sources: [Option<Source>; 2],
-    /// When it was first heard, or again after it had aged out.
+    /// When it was first heard, or heard again after it had aged out.
     met_at: Time,
 }
 
@@ -204,11 +205,11 @@ struct Entry {
 #[derive(Clone, Copy, Debug)]
 struct Source {
     address: IpAddr,
-    /// Since when it speaks for this one.
+    /// Since when it speaks for this identity.
     bound_at: Time,
 }
 
-/// A token bucket that holds one second's worth, in tokens of 1/10^9.
+/// A token bucket with the size of one second's tokens, counted in 1/10^9 token.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     per_second: u32,
@@ -217,7 +218,7 @@ struct Bucket {
 }
 
 impl Report {
-    /// What a host says that sends nothing; the default.
+    /// The report of a host with nothing to send; the default.
     pub const IDLE: Self = Self {
         busy_flows: 0,
         waiting: false,
@@ -228,7 +229,7 @@ impl Report {
         word: None,
     };
 
-    /// Whether it has something to send, whether that gets through or not.
+    /// Whether it has something to send, even if nothing gets through.
     pub const fn has_something_to_send(&self) -> bool {
         self.busy_flows > 0 || self.waiting
     }
@@ -240,27 +241,26 @@ impl Report {
 }
 
 impl Word {
-    /// Its length, in bytes.
+    /// Length in bytes.
     pub const BYTES: usize = 16;
-    /// The largest kind.
+    /// The greatest kind.
     pub const KINDS: u8 = 15;
 
-    /// These bytes. Their `kind`, from 1 to [`Self::KINDS`], says which policy's they are, and in which version: what a policy
-    /// lays out in another way has another kind.
+    /// A word with these bytes. Its `kind`, 1..=[`Self::KINDS`], names the policy and the version of its layout.
     ///
     /// # Panics
-    /// If there is no such kind.
+    /// If `kind` is out of range.
     pub const fn new(kind: u8, bytes: [u8; Self::BYTES]) -> Self {
         assert!(kind > 0 && kind <= Self::KINDS, "a kind from 1 to 15");
         Self { kind, bytes }
     }
 
-    /// Which policy's it is, and in which version.
+    /// The kind: which policy's word this is, and in which version.
     pub const fn kind(&self) -> u8 {
         self.kind
     }
 
-    /// What it says; `None`: it is of another kind.
+    /// The bytes, if the word is of this kind.
     pub const fn of_kind(&self, kind: u8) -> Option<&[u8; Self::BYTES]> {
         if self.kind == kind { Some(&self.bytes) } else { None }
     }
@@ -272,19 +272,20 @@ impl Neighbourhood {
         Self { peers: Vec::new(), hosts: 0, authenticated: false }
     }
 
-    /// These peers, and nobody else.
+    /// These peers.
     pub fn new(mut peers: Vec<Peer>) -> Self {
         peers.sort_by_key(|peer| peer.id);
         let hosts = peers.len();
         Self { peers, hosts, authenticated: false }
     }
 
-    /// Whether what they say is signed with a group key.
+    /// Whether the peers' reports are signed with a group key.
     pub const fn is_authenticated(&self) -> bool {
         self.authenticated
     }
 
-    /// How many other hosts share the air, busy or not, those included of whom nothing is heard, as far as can be told ([`PeerTable::crowd`]).
+    /// The estimated number of other hosts that share the air, busy or not, with those not heard
+    /// ([`PeerTable::crowd`]).
     pub const fn hosts(&self) -> usize {
         self.hosts
     }
@@ -294,12 +295,12 @@ impl Neighbourhood {
         &self.peers
     }
 
-    /// The busy connections of the peers, without those of this host.
+    /// The number of busy connections of all peers, without those of this host.
     pub fn busy_flows(&self) -> u32 {
         self.peers.iter().map(|peer| u32::from(peer.report.busy_flows)).fold(0, u32::saturating_add)
     }
 
-    /// n: the terminals that are communicating, this one always included.
+    /// n: the number of terminals that are communicating, with this one.
     pub fn terminals(&self) -> u32 {
         let busy = self.peers.iter().filter(|peer| peer.report.busy_flows > 0).count();
         u32::try_from(busy).unwrap_or(u32::MAX).saturating_add(1)
@@ -324,17 +325,17 @@ impl Rejections {
         *self.0.entry(cause).or_default() += 1;
     }
 
-    /// All together.
+    /// The sum over all causes.
     pub fn total(&self) -> u64 {
         self.0.values().sum()
     }
 
-    /// Those of one cause.
+    /// The number for one cause.
     pub fn of(&self, cause: Reject) -> u64 {
         self.0.get(&cause).copied().unwrap_or(0)
     }
 
-    /// Every cause that occurred, and how often.
+    /// Every cause that occurred, with its number.
     pub fn iter(&self) -> impl Iterator<Item = (Reject, u64)> + '_ {
         self.0.iter().map(|(cause, count)| (*cause, *count))
     }
@@ -363,7 +364,7 @@ impl Reject {
 }
 
 impl PeerTable {
-    /// Nobody heard yet.
+    /// A table without peers.
     pub fn new(limits: Limits) -> Self {
         Self {
             limits,
@@ -375,7 +376,7 @@ impl PeerTable {
         }
     }
 
-    /// Whether a datagram that has arrived may be looked at. Ask before decoding: this is what bounds the work.
+    /// Whether a datagram that arrived may be looked at. Call it before decoding: this bounds the work.
     ///
     /// # Errors
     /// [`Reject::TotalRate`], counted.
@@ -384,7 +385,7 @@ impl PeerTable {
         if self.all.take(now) { Ok(()) } else { Err(self.reject(Reject::TotalRate)) }
     }
 
-    /// Takes a peer's report, the address that it came from, and the interval after which its next one is due.
+    /// Takes a peer's report, with the source address and the interval after which the next one is due.
     ///
     /// # Errors
     /// [`Reject::PeerRate`], [`Reject::Identities`] or, without a group key, [`Reject::Address`]; counted.
@@ -435,7 +436,8 @@ impl PeerTable {
         Ok(())
     }
 
-    /// Whether this address may speak for this identity. One that has spoken for another for [`CHANGE`] gives that up.
+    /// Whether this address may speak for this identity. It gives up the identity for which it has spoken for
+    /// [`CHANGE`].
     fn check_address(&mut self, now: Time, from: IpAddr, id: PeerId) -> Result<(), Reject> {
         let family = family(from);
         if let Some(known) = self.peers.get(&id) {
@@ -460,14 +462,16 @@ impl PeerTable {
         Ok(())
     }
 
-    /// How many other hosts share the air, busy or not: those heard within [`REMEMBERED`], and as many more as must be there
-    /// if so many of their beacons are lost.
+    /// The estimated number of other hosts that share the air, busy or not. It counts the hosts heard within
+    /// [`REMEMBERED`], and adds an estimate of those whose beacons were all lost.
     ///
-    /// A share p of the beacons is heard, estimated from those that came of what was announced. Of a host that sends m within
-    /// the time remembered nothing is heard with probability (1 − p)^m; so each that is heard stands for
-    /// 1 / (1 − (1 − p)^m) (the estimator of Horvitz and Thompson, 1952). A crowd that gathers speaks less and less often, so the
-    /// beacons that a peer should have sent since it was heard are reckoned from the longer of its interval and the usual one (the
-    /// median of those who have something to send, or of the others), and once it is heard again from the one that it announces then.
+    /// p is the share of beacons that are heard: those that arrived out of those that were announced. A host that sends
+    /// m beacons within [`REMEMBERED`] is not heard at all with probability (1 − p)^m. So each host that is heard
+    /// stands for 1 / (1 − (1 − p)^m) hosts (Horvitz and Thompson, 1952).
+    ///
+    /// Hosts of a growing crowd send less and less often. So the number of beacons that a peer should have sent since
+    /// its last is computed from its interval or the usual one, whichever is longer. The usual one is the median of all
+    /// senders, or of all idle hosts. Once the peer is heard again, the interval that it then announces counts.
     pub fn crowd(&mut self, now: Time) -> Crowd {
         self.forget_old(now);
         self.since.get_or_insert(now);
@@ -498,19 +502,19 @@ impl PeerTable {
         Crowd { hosts: f64::round(hosts) as usize, senders: f64::round(senders) as usize }
     }
 
-    /// Forgets every peer, for when this host has moved or slept. The counts go on.
+    /// Forgets every peer, after this host has moved or slept. The counters go on.
     pub fn forget_all(&mut self) {
         self.peers.clear();
         self.since = None;
     }
 
-    /// Counts a datagram that somebody else has found wanting; gives the cause back.
+    /// Counts a datagram that the caller rejected; returns the cause.
     pub fn reject(&mut self, cause: Reject) -> Reject {
         self.rejections.count(cause);
         cause
     }
 
-    /// Goes on with the counts of the table whose place this one takes.
+    /// Adds the counters of the table that this one replaces.
     pub fn count_on(&mut self, before: &Self) {
         self.heard += before.heard;
         for (cause, count) in before.rejections.iter() {
@@ -518,7 +522,7 @@ impl PeerTable {
         }
     }
 
-    /// Those who have not aged out.
+    /// The peers that have not aged out.
     pub fn neighbourhood(&mut self, now: Time) -> Neighbourhood {
         let hosts = self.crowd(now).hosts;
         let there = self.peers.iter().filter(|(_, entry)| !entry.has_aged_out(now));
@@ -527,12 +531,12 @@ impl PeerTable {
         Neighbourhood { peers: there.map(peer).collect(), hosts, authenticated }
     }
 
-    /// Reports taken since the start.
+    /// Number of reports heard since the start.
     pub const fn heard(&self) -> u64 {
         self.heard
     }
 
-    /// What was not heard since the start.
+    /// The datagrams rejected since the start.
     pub const fn rejections(&self) -> &Rejections {
         &self.rejections
     }
@@ -541,7 +545,8 @@ impl PeerTable {
         self.peers.retain(|_, entry| now.saturating_since(entry.heard_at) < REMEMBERED);
     }
 
-    /// Forgets one that has aged out or, for a busy peer, an idle one: the one not heard for longest; whether there was one.
+    /// Forgets a peer to make room, the one not heard for longest: one that has aged out or, for a busy peer, an idle
+    /// one. Returns whether there was one.
     fn make_room(&mut self, now: Time, for_busy: bool) -> bool {
         let may_go = |entry: &Entry| entry.has_aged_out(now) || (for_busy && !entry.sends());
         let may_go = self.peers.iter().filter(|(_, entry)| may_go(entry));
@@ -551,12 +556,12 @@ impl PeerTable {
 }
 
 impl Entry {
-    /// Not 0, whatever it has announced.
+    /// The announced interval, but at least 50 ms.
     fn interval_s(&self) -> f64 {
         f64::max(self.interval.as_secs_f64(), 0.05)
     }
 
-    /// Beacons that should have come since the last one, if the interval it announced has been stretched to `at_least` meanwhile.
+    /// Beacons that should have come since the last, if the announced interval has been stretched to `at_least`.
     fn due_since_heard(&self, now: Time, at_least: Span) -> f64 {
         now.saturating_since(self.heard_at).as_secs_f64() / self.interval_s().max(at_least.as_secs_f64())
     }
@@ -570,7 +575,7 @@ impl Entry {
     }
 }
 
-/// The place of an address in [`Entry::sources`].
+/// The index of an address's family in [`Entry::sources`].
 fn family(address: IpAddr) -> usize {
     usize::from(address.is_ipv6())
 }

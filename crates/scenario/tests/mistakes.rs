@@ -390,7 +390,7 @@ fn a_switch_that_cannot_be_is_refused_by_its_key() {
     );
     assert_eq!(
         message("count = 2", "count = 2\n[hosts.tcp]\nrto_min_ms = 300\nrto_max_ms = 200"),
-        "good.toml:11: hosts[0].tcp.rto_min_ms: 300 ms cannot be here; accepted: more than nothing, and at most rto_max"
+        "good.toml:11: hosts[0].tcp.rto_min_ms: 300 ms cannot be here; accepted: above 0 s, and at most rto_max"
     );
     for (set, key) in [
         ("hosts.0.tcp.delayed_ack_min_ms=300", "hosts[0].tcp.delayed_ack_min_ms"),

@@ -1,15 +1,14 @@
-//! How fast simulated hosts are: whole runs, one core, beside ns-3.
+//! The speed of simulated hosts: whole runs on one core, compared with ns-3.
 //!
-//! `cargo bench -p lasthop-sim --bench speed [-- ROUNDS] [-- only NAME]`. Each case is one process of its own, so that
-//! its peak memory is its own; a case is run ROUNDS times (5). The median of its wall-clock times counts, and beside it stands the
-//! same by the time that the process had a core: on a machine that does nothing else the two are one. The cases are scenario
-//! files of this repository with overrides. Events are those of the network (transmissions begun and
-//! ended, packets carried over a link) and the timers of the hosts.
+//! `cargo bench -p lasthop-sim --bench speed [-- ROUNDS] [-- only NAME]` runs each case ROUNDS times (5), in a process
+//! of its own, so that its peak memory is its own. The median of the wall-clock times counts. Beside it stands the same
+//! by the time that the process had a core; on an idle machine both are equal. The cases are scenario files of this
+//! repository with overrides. Events are those of the network (transmissions begun and ended, packets carried over a
+//! link) and the hosts' timers.
 //!
-//! ns-3's figures are those of its best optimised build, version 3.44, on a machine like the one that this was developed
-//! on, otherwise idle, for the same topologies and rates. What must be reached is a multiple of them, and so the verdict
-//! depends on the machine: it is told, and counted, and does not make the bench fail on a slow one unless `strict` is
-//! given.
+//! ns-3's figures are of its optimised build, version 3.44, for the same topologies and rates, on an idle machine like
+//! the one on which lasthop was developed. The aims are multiples of them, so the verdicts depend on the machine. They
+//! are printed and counted; the bench fails only with `strict`.
 #![allow(missing_docs, clippy::disallowed_methods)] // a bench reads clocks and files
 
 use lasthop_scenario::{Build, Override, Scenario};
@@ -19,14 +18,14 @@ use std::process::{Command, ExitCode};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// What is run, and what ns-3 does in the same case.
+/// A case, and the speed of ns-3 in it.
 struct Case {
     name: &'static str,
     file: &'static str,
     overrides: &'static [&'static str],
-    /// Simulated seconds per second of ns-3; `None` where it was not measured.
+    /// Simulated seconds per wall-clock second of ns-3; `None`: not measured.
     ns3: Option<f64>,
-    /// How many times that must be reached.
+    /// The aim, as a multiple of `ns3`.
     times: f64,
 }
 
@@ -128,7 +127,7 @@ fn main() -> ExitCode {
     if failed == 0 || !strict { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Runs one case, and prints its simulated seconds per second by the wall clock and by the core, its million events per second of a
+/// Runs one case. Prints its simulated seconds per second of wall clock and of core, its million events per second of
 /// core, and this process's peak memory in MiB.
 fn as_case(case: &Case, rounds: usize) -> ExitCode {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios").join(case.file);
@@ -144,7 +143,7 @@ fn as_case(case: &Case, rounds: usize) -> ExitCode {
         let outcome = lasthop_sim::run(&scenario, &options).unwrap_or_else(|error| panic!("{error}"));
         walls.push(start.elapsed().as_secs_f64());
         cores.push((time_on_core() - on_core).as_secs_f64());
-        let (result, _) = outcome.expect("nobody stops it");
+        let (result, _) = outcome.expect("the run was not stopped");
         assert!(result.aggregate_goodput_mbps > 0.0, "nothing was carried");
         events = result.events;
     }
@@ -157,7 +156,7 @@ fn as_case(case: &Case, rounds: usize) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// How long this process has had a core.
+/// The time for which this process had a core.
 fn time_on_core() -> Duration {
     let schedstat = std::fs::read_to_string("/proc/self/schedstat").expect("Linux tells");
     let nanos = schedstat.split_whitespace().next().and_then(|word| word.parse().ok());

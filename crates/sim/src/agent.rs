@@ -1,11 +1,12 @@
-//! A simulated host's agent: the policies of [`lasthop_policy`], and the peer table and the beacon codec of [`lasthop_peers`], on the ticks of virtual
-//! time.
+//! A simulated host's agent, on ticks of virtual time: the policies of [`lasthop_policy`], the peer table and the
+//! beacon codec of [`lasthop_peers`].
 //!
-//! Every 0.5 s it looks at the host's connections, decides and sets bounds with a lease; every 0.3 s, or less often where many
-//! hosts are heard ([`lasthop_peers::cadence`]), it sends a beacon, which is a real packet that takes air time and can be lost. The phases of both are drawn, because hosts
-//! are not switched on at the same moment.
+//! Every 0.5 s it observes the host's connections, decides, and sets bounds with a lease. Every 0.3 s, or less often
+//! with many hosts ([`lasthop_peers::cadence`]), it sends a beacon: a packet that takes air time and can be lost. The
+//! phases of both are random, because hosts are not switched on at the same moment.
 //!
-//! *What it leaves out*: group keys and other groups (there is one access point), the random tenth of an interval, IPv6 beacons beside the IPv4 ones, and a wall clock apart from the simulation's.
+//! *What it leaves out*: group keys and other groups (there is one access point), the random tenth of an interval, IPv6
+//! beacons beside the IPv4 ones, a wall clock that differs from the simulation's.
 
 use lasthop_laws::bound::Bound;
 use lasthop_network::NodeId;
@@ -21,10 +22,10 @@ use lasthop_units::{Bytes, Span, Time};
 use rand::RngExt as _;
 use std::net::{IpAddr, Ipv4Addr};
 
-/// A beacon is one datagram, over IPv4.
+/// Datagrams of each beacon: one, over IPv4.
 const DATAGRAMS: usize = 1;
 
-/// One datagram of a beacon.
+/// The bytes of a beacon.
 pub(crate) type Datagram = Box<[u8]>;
 
 /// The agent of one host.
@@ -35,15 +36,15 @@ pub(crate) struct Agent {
     sender: PeerId,
     report: Report,
     cadence: Cadence,
-    /// It only looks, and sends nothing.
+    /// It only observes, and sends no beacons.
     is_silent: bool,
-    /// Where the first tick lies.
+    /// The time of the first tick.
     pub(crate) first_tick: Time,
     new_flows: Option<(Bound, Time)>,
     sent: u64,
 }
 
-/// One of the host's own ends of a connection, as the agent sees it.
+/// An end of a connection on this host, as the agent sees it.
 pub(crate) fn flow_sample(id: FlowId, info: &lasthop_tcp::Info) -> FlowSample {
     FlowSample {
         id,
@@ -60,7 +61,7 @@ pub(crate) fn flow_sample(id: FlowId, info: &lasthop_tcp::Info) -> FlowSample {
 }
 
 impl Agent {
-    /// The agent of this host; `None` where the scenario has none.
+    /// The agent of this host; `None` without one in the scenario.
     pub(crate) fn new(host: &HostSpec, streams: Streams) -> Option<Self> {
         let mode = host.kind.agent;
         if mode == AgentMode::Off {
@@ -90,22 +91,22 @@ impl Agent {
         })
     }
 
-    /// Looks and decides; the bounds to set, renew or take away.
+    /// Observes and decides; returns the bounds to set, renew or remove.
     pub(crate) fn on_tick(&mut self, now: Time, samples: &[FlowSample]) -> Vec<(FlowId, Option<Bound>)> {
         let peers = self.table.neighbourhood(now);
         let turn = self.governor.on_tick(now, samples, &peers);
-        self.governor.on_applied(&turn); // these hosts' TCP takes what it is given
+        self.governor.on_applied(&turn); // simulated TCP takes every bound
         self.report = turn.report;
         self.new_flows = turn.new_flows.map(|bound| (bound, now + lasthop_policy::LEASE));
         turn.bounds
     }
 
-    /// The bound of a connection that opens now, and until when it holds.
+    /// The bound of a connection that opens now, and its lease.
     pub(crate) fn bound_of_new_flow(&self, now: Time) -> Option<(Bound, Span)> {
         self.new_flows.filter(|(_, until)| now < *until).map(|(bound, until)| (bound, until - now))
     }
 
-    /// The beacon to send now, if there is one.
+    /// The beacon to send now, if one is due.
     pub(crate) fn poll_beacon(&mut self, now: Time) -> Option<Datagram> {
         if self.is_silent {
             return None;
@@ -114,7 +115,7 @@ impl Agent {
         self.sent += 1;
         let beacon = Beacon {
             sender: self.sender,
-            // The wall clock of a simulated host begins at 1: beacons of a sender must rise from 0.
+            // Simulated wall clocks start at 1, because a sender's timestamps must rise from 0.
             timestamp_ns: now.as_nanos() + 1,
             group: self.receiver.group(),
             interval,
@@ -123,7 +124,7 @@ impl Agent {
         Some(beacon.encode(None).into())
     }
 
-    /// When to ask for the next beacon, as it looks now.
+    /// When to call [`Self::poll_beacon`] next, as of now.
     pub(crate) fn next_beacon_at(&mut self, now: Time) -> Time {
         if self.is_silent {
             return Time::MAX;
@@ -131,7 +132,7 @@ impl Agent {
         self.cadence.due_at(self.table.crowd(now), DATAGRAMS).max(now)
     }
 
-    /// Hears a beacon. What is not believed is counted by the table.
+    /// Hears a beacon. The table counts rejected ones.
     pub(crate) fn on_beacon(&mut self, now: Time, from: NodeId, datagram: &[u8]) {
         if self.table.on_datagram(now).is_err() {
             return;
@@ -143,7 +144,7 @@ impl Agent {
         };
     }
 
-    /// What it did, for the result.
+    /// The agent's part of the result.
     pub(crate) fn result(&self, host: &HostSpec) -> HostPolicyResult {
         let counts = self.governor.counts();
         HostPolicyResult {
@@ -159,7 +160,7 @@ impl Agent {
     }
 }
 
-/// The address that a simulated host's beacons come from: each has its own.
+/// The source address of a simulated host's beacons; each host has its own.
 fn address(host: NodeId) -> IpAddr {
     let [high, low] = host.0.to_be_bytes();
     Ipv4Addr::new(10, 0, high, low).into()

@@ -1,4 +1,4 @@
-//! One connection of the scenario with both its ends.
+//! A connection of the scenario with both its ends.
 
 use crate::traffic::Application;
 use lasthop_laws::LinkReport;
@@ -13,41 +13,41 @@ pub(crate) const NEAR: usize = 0;
 /// The end on the server.
 pub(crate) const FAR: usize = 1;
 
-/// A connection: of a `transfers` flow the one that is open, with what its predecessors counted.
+/// A connection. For a `transfers` flow: the open one, with the counts of its predecessors.
 pub(crate) struct Connection {
     pub(crate) spec: FlowSpec,
-    /// Where the near and the far end are.
+    /// The nodes of the near and the far end.
     pub(crate) nodes: [NodeId; 2],
-    /// [`NEAR`] or [`FAR`]: who sends the data.
+    /// The end that sends the data, [`NEAR`] or [`FAR`].
     pub(crate) writer: usize,
-    /// `None` before it opens and, between transfers, after both ends have closed.
+    /// `None` before the connection opens and, between transfers, after both ends have closed.
     pub(crate) ends: Option<Box<[Endpoint; 2]>>,
-    /// Counts the connections of this flow; a segment of an earlier one is not heard any more.
+    /// The number of this connection in its flow. Segments of earlier ones are dropped.
     pub(crate) incarnation: u32,
     pub(crate) application: Application,
-    /// What the client says of its last link from when on, by time; empty: it says nothing.
+    /// The client's reports of its last link, with the times from which they hold, in order; empty: none.
     pub(crate) reports: VecDeque<(Time, LinkReport)>,
-    /// Whether it has given up in this incarnation.
+    /// Whether this incarnation has given up.
     pub(crate) has_failed: bool,
-    /// In how many it has.
+    /// The number of incarnations that gave up.
     pub(crate) failures: u64,
-    /// Payload of the datagrams that arrived.
+    /// Payload of the datagrams received.
     pub(crate) datagrams_received: Bytes,
     past: Counts,
 }
 
-/// What is counted of a connection.
+/// The counters of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// What the receiving application got.
+    /// Bytes that the receiving application got.
     pub(crate) received: Bytes,
     pub(crate) retransmits: u64,
     pub(crate) timeouts: u64,
-    /// Whether its law has ever heard a client's report.
+    /// Whether its law has heard a client's report.
     pub(crate) heard_reports: bool,
     pub(crate) ignored_losses: u64,
     pub(crate) heeded_losses: u64,
-    /// Of the last incarnation whose law has heard one.
+    /// The initial window of the last incarnation whose law heard a report.
     pub(crate) initial_segments: Option<u32>,
 }
 
@@ -78,7 +78,7 @@ impl Connection {
         self.ends.as_ref().map_or(0, |ends| ends[1 - self.writer].received_bytes())
     }
 
-    /// What the client says of its last link at this time; forgets what it has said before.
+    /// The client's report at this time; drops earlier ones.
     pub(crate) fn report(&mut self, now: Time) -> Option<LinkReport> {
         while self.reports.get(1).is_some_and(|(at, _)| *at <= now) {
             self.reports.pop_front();
@@ -86,12 +86,12 @@ impl Connection {
         self.reports.front().map(|(_, report)| *report)
     }
 
-    /// When the client will say something else; [`Time::MAX`]: never.
+    /// When the client's report changes next; [`Time::MAX`]: never.
     pub(crate) fn next_report_at(&self) -> Time {
         self.reports.get(1).map_or(Time::MAX, |(at, _)| *at)
     }
 
-    /// A new incarnation with these ends.
+    /// Begins a new incarnation with these ends.
     pub(crate) fn open(&mut self, ends: [Endpoint; 2]) {
         self.retire();
         self.incarnation += 1;
@@ -99,14 +99,14 @@ impl Connection {
         self.ends = Some(Box::new(ends));
     }
 
-    /// Drops the ends; what they counted stays.
+    /// Drops the ends; keeps their counts.
     pub(crate) fn retire(&mut self) {
         self.past = self.counts();
         self.datagrams_received = Bytes::ZERO;
         self.ends = None;
     }
 
-    /// Over all incarnations.
+    /// The counts over all incarnations.
     pub(crate) fn counts(&self) -> Counts {
         let info = self.sender().map(Endpoint::info);
         let link = info.as_ref().and_then(|info| info.last_link);

@@ -1,5 +1,5 @@
-//! Simulated hosts in virtual time: the same scenario, the same network, the same policies as in the laboratory, with
-//! our own TCP in place of the kernel's and a clock that jumps from event to event.
+//! Simulated hosts in virtual time. Scenario, network and policies are those of the laboratory; our own TCP replaces
+//! the kernel's, and a clock that jumps from event to event the real one.
 //!
 //! ```text
 //!             +-- timers: TCP, applications, agents, samples
@@ -11,14 +11,14 @@
 //!               agents: beacons heard    --> bounds, beacons      hosts with an agent
 //! ```
 //!
-//! One run is one thread. The order of events is total: by time, network events before timers, timers by their slot
-//! (connections in the order of the scenario, then applications, then agents, then clients' reports, then the end of the warm-up and the
-//! sampling). Every random draw comes from
-//! a named stream of the scenario's seed, so the same build gives the same scenario the same result, for any number of runs
-//! beside it.
+//! One run is one thread. The order of events is total: by time, network events before timers, timers by their slot.
+//! The slots are connections in the scenario's order, applications, agents, clients' reports, the end of the warm-up,
+//! sampling. Every random draw comes from a named stream of the scenario's seed. So the same build gives the same
+//! result for the same scenario, whatever runs beside it.
 //!
-//! *What it leaves out*: what a host's processor costs; routing, ARP and address configuration; the time an application
-//! takes to read. The agents' program itself: a simulated host calls the same policies, peer table and beacon codec.
+//! *What it leaves out*: the time of a host's processor; routing, ARP and address configuration; the time that an
+//! application takes to read; the agent's program (a simulated host calls the same policies, peer table and beacon
+//! codec).
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods)]
 
@@ -34,15 +34,15 @@ use lasthop_scenario::{Build, HostSpec, Knowledge, RunResult, Scenario, Series};
 use lasthop_units::Span;
 use std::sync::atomic::AtomicBool;
 
-/// What a run needs beside its scenario.
+/// The parameters of a run beside its scenario.
 pub struct Options<'a> {
-    /// Which build this is, for the result.
+    /// This build, for the result.
     pub build: Build,
-    /// Whether the series are kept: some 100 bytes for each connection and sample.
+    /// Whether series are kept: some 100 bytes for each connection and sample.
     pub series: bool,
-    /// Ends the run early when it is set.
+    /// Ends the run early when set.
     pub stop: &'a AtomicBool,
-    /// Called with the time on the scenario's clock, at each sample.
+    /// Called at each sample with the scenario's time.
     pub progress: &'a (dyn Fn(Span) + Sync),
 }
 
@@ -56,29 +56,29 @@ pub enum SimError {
         known_laws()
     )]
     CongestionControl {
-        /// Number of the `[[hosts]]` block.
+        /// Index of the `[[hosts]]` block.
         block: usize,
-        /// As the scenario spells it.
+        /// The name in the scenario.
         name: String,
     },
-    /// A client that says what it has measured: simulated agents measure no links.
+    /// A client that reports measured values: simulated agents do not measure links.
     #[error(
         "simulated hosts do not measure their last link (hosts.{block}.last_link.knowledge = \"measured\"): accepted are \
          \"both\", \"bandwidth\", \"error-rate\""
     )]
     MeasuredLink {
-        /// Number of the `[[hosts]]` block.
+        /// Index of the `[[hosts]]` block.
         block: usize,
     },
-    /// The network model does not take the scenario's network.
-    #[error("the network model does not take this scenario: {0}")]
+    /// The network model rejects the scenario's network.
+    #[error("the network model rejects this scenario: {0}")]
     Network(String),
-    /// A server cannot keep a queue full that it shares with all others.
-    #[error("saturated traffic goes up only (hosts.{block}.flows.{flows}.direction): accepted is \"up\"")]
+    /// Saturated traffic from a server: it shares its queue with all others and cannot keep it full.
+    #[error("saturated traffic only goes up (hosts.{block}.flows.{flows}.direction): accepted is \"up\"")]
     SaturatedDown {
-        /// Number of the `[[hosts]]` block.
+        /// Index of the `[[hosts]]` block.
         block: usize,
-        /// Number of the `[[hosts.flows]]` block.
+        /// Index of the `[[hosts.flows]]` block.
         flows: usize,
     },
 }
@@ -86,7 +86,7 @@ pub enum SimError {
 /// Whether simulated hosts can run this scenario.
 ///
 /// # Errors
-/// If a host asks for a congestion control or for traffic that they do not have.
+/// If a host has a congestion control, a last link or traffic that simulated hosts do not support.
 pub fn check(scenario: &Scenario) -> Result<(), SimError> {
     for (block, host) in scenario.hosts.iter().enumerate() {
         if host.kind.law.is_none() {
@@ -106,11 +106,11 @@ pub fn check(scenario: &Scenario) -> Result<(), SimError> {
     Ok(())
 }
 
-/// Runs a scenario with simulated hosts; `None` if `stop` ended it early. Without `options.series` the series are empty.
-/// The result's wall-clock fields are 0: this room has no clock, see [`RunResult::took`].
+/// Runs a scenario with simulated hosts. `None` if `stop` ended it early. Without `options.series` the series are
+/// empty. The result's wall-clock fields are 0, because this crate has no clock: see [`RunResult::took`].
 ///
 /// # Errors
-/// As [`check`], or if the network model does not take the scenario's network.
+/// As [`check`], or if the network model rejects the scenario's network.
 pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResult, Series)>, SimError> {
     check(scenario)?;
     let hosts: Vec<HostSpec> = scenario.expanded_hosts();

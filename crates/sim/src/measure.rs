@@ -1,4 +1,4 @@
-//! What our TCP says of itself, as results have it.
+//! From the state of our TCP to the parts of a result.
 
 use crate::connection::{Connection, Counts};
 use lasthop_measure::{Counted, Seen};
@@ -6,7 +6,7 @@ use lasthop_scenario::LastLinkResult;
 use lasthop_tcp::Endpoint;
 use lasthop_units::Bytes;
 
-/// What the sender of a connection says, if it is open.
+/// The sender's state, if the connection is open.
 pub(crate) fn seen(connection: &Connection, counts: &Counts) -> Option<Seen> {
     let info = connection.sender().filter(|sender| sender.is_established()).map(Endpoint::info)?;
     Some(Seen {
@@ -23,7 +23,7 @@ pub(crate) fn seen(connection: &Connection, counts: &Counts) -> Option<Seen> {
     })
 }
 
-/// What was counted since the end of the warm-up.
+/// The counts since the end of the warm-up.
 pub(crate) fn counted(counts: &Counts, warm: &Counts) -> Counted {
     Counted {
         received: counts.received - warm.received,

@@ -1,4 +1,4 @@
-//! The loop: what is due next happens, in a total order.
+//! The event loop: the earliest event happens, in a total order.
 
 use crate::agent::{Agent, Datagram, flow_sample};
 use crate::connection::{Connection, Counts, FAR, NEAR};
@@ -21,40 +21,40 @@ use std::sync::atomic::Ordering;
 /// IP and UDP headers of a datagram.
 const DATAGRAM_HEADERS: Bytes = Bytes::new(28);
 
-/// What packets carry.
+/// The contents of packets.
 #[derive(Clone, Debug)]
 pub(crate) enum Payload {
-    /// To one end of a connection.
+    /// A segment to one end of a connection.
     Segment { connection: u32, incarnation: u32, segment: Segment },
-    /// To all agents.
+    /// A beacon to all agents.
     Beacon(Datagram),
-    /// Of a saturated flow.
+    /// A datagram of a saturated flow.
     Datagram { connection: u32 },
 }
 
-/// The saturated flows of one host that send now, and whose turn it is.
+/// The active saturated flows of one host, and which one is next.
 #[derive(Clone, Debug, Default)]
 struct Turns {
     flows: Vec<usize>,
     next: usize,
     at: Time,
-    /// Packets offered at that moment.
+    /// Packets offered at the current time.
     offers: u32,
 }
 
-/// How often to look whether the run is to end early: some milliseconds.
+/// Steps between two checks of `stop`: some milliseconds.
 const STEPS_BETWEEN_LOOKS: u64 = 1 << 14;
 
-/// In one moment a host offers so many datagrams at most: a link that loses every packet before its queue never fills.
+/// Datagrams that a host may offer at one time. A link that loses every packet before its queue never fills.
 const MOST_OFFERS: u32 = 100_000;
 
-/// The flow of beacons, which is no connection's number.
+/// The flow number of beacons, which no connection has.
 const BEACON_FLOW: u32 = u32::MAX;
 
-/// What a packet is known by of which nobody is told that it has left.
+/// The tag of a packet whose departure concerns no connection.
 const UNTOLD: u64 = u64::MAX;
 
-/// One run.
+/// The state of one run.
 pub(crate) struct Simulation<'a> {
     scenario: &'a Scenario,
     hosts: &'a [HostSpec],
@@ -69,23 +69,23 @@ pub(crate) struct Simulation<'a> {
     /// The saturated flows of each host.
     saturated: Vec<Turns>,
     measurement: Measurement<'a>,
-    /// What each connection had counted at the end of the warm-up.
+    /// The counts of each connection at the end of the warm-up.
     warm: Vec<Counts>,
-    /// Whether the network has an access point that passes broadcasts on.
+    /// Whether the network has an access point that forwards broadcasts.
     broadcasts: bool,
     timer_events: u64,
-    /// Those of the network in the warm-up.
+    /// The network's events in the warm-up.
     early_events: u64,
-    /// Segments of connections that are over.
+    /// Number of segments that arrived for closed connections.
     strays: u64,
-    // Taken, used and put back, so that nothing is allocated per event.
+    // Buffers that are taken, used and put back, to allocate nothing per event.
     deliveries: Vec<Delivery<Payload>>,
     departed: Vec<Departure>,
     actions: Vec<Action>,
     delays: Vec<Span>,
 }
 
-/// Which timer is whose.
+/// The slots of the timers.
 #[derive(Clone, Copy, Debug)]
 struct Slots {
     connections: usize,
@@ -107,7 +107,7 @@ enum Owner {
     Beacon {
         host: usize,
     },
-    /// The client of a connection says something else of its last link.
+    /// The client's report changes.
     Report {
         connection: usize,
     },
@@ -281,7 +281,7 @@ impl<'a> Simulation<'a> {
         Some(outcome)
     }
 
-    /// Lets the network go on to `now`, and hands over what has arrived.
+    /// Advances the network to `now`, and hands over the packets that arrived.
     fn carry(&mut self, now: Time) {
         let mut deliveries = std::mem::take(&mut self.deliveries);
         self.network.advance(now, &mut deliveries);
@@ -307,7 +307,7 @@ impl<'a> Simulation<'a> {
         self.tell_departures(now);
     }
 
-    /// Tells connections what has left their hosts' queues, and lets saturated flows fill the room.
+    /// Tells connections which packets left their hosts' queues, and lets saturated flows fill the room.
     fn tell_departures(&mut self, now: Time) {
         let mut departed = std::mem::take(&mut self.departed);
         self.network.take_departed(&mut departed);
@@ -328,7 +328,7 @@ impl<'a> Simulation<'a> {
         self.departed = departed;
     }
 
-    /// Lets the owner of a timer do what is due.
+    /// Runs the owner of a timer that fired.
     fn wake(&mut self, now: Time, slot: usize) {
         self.timer_events += 1;
         match self.slots.owner(slot) {
@@ -375,7 +375,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Looks at every connection, and at the queues.
+    /// Samples all connections and queues.
     fn sample(&mut self, now: Time) {
         for (number, flow) in self.connections.iter().enumerate() {
             let counts = flow.counts();
@@ -410,7 +410,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// One end has given up.
+    /// One end gave up.
     fn on_failed(&mut self, now: Time, connection: usize) {
         let flow = &mut self.connections[connection];
         if !std::mem::replace(&mut flow.has_failed, true) {
@@ -420,7 +420,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Sends what one end of a connection has to send, as far as its queue takes it, and sets its timer.
+    /// Sends the segments of one end of a connection until its queue is full, and sets its timer.
     fn flush(&mut self, now: Time, connection: usize, side: usize) {
         let flow = &mut self.connections[connection];
         let Some(ends) = &mut flow.ends else { return };
@@ -437,7 +437,7 @@ impl<'a> Simulation<'a> {
                     end.on_refused(now, &segment);
                     break;
                 }
-                Err(packet) => unreachable!("a refused packet comes back as it was: {packet:?}"),
+                Err(packet) => unreachable!("a refused packet is returned unchanged: {packet:?}"),
             }
         }
         self.timers.set_no_later(self.slots.of(Owner::End { connection, side }), end.next_timeout());
@@ -478,7 +478,7 @@ impl<'a> Simulation<'a> {
         let flow = &mut self.connections[connection];
         let host = usize::from(flow.spec.host);
         let kind = &self.hosts[host].kind;
-        let law = kind.law.expect("a checked scenario has laws that are known");
+        let law = kind.law.expect("a checked scenario has known laws only");
         let name = format!("law/flow-{}/{}", flow.spec.id, flow.incarnation);
         let mut seeds = Streams::new(self.scenario.seed).stream(&name);
         let mut seeded = || Choice { seed: seeds.random(), ..law };
@@ -497,7 +497,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Fills the host's queue with the datagrams of its saturated flows, in turns.
+    /// Fills the host's queue with datagrams of its saturated flows in turn.
     fn saturate(&mut self, now: Time, host: usize) {
         let turns = &mut self.saturated[host];
         if turns.flows.is_empty() {
@@ -522,7 +522,7 @@ impl<'a> Simulation<'a> {
     }
 
     fn on_tick(&mut self, now: Time, host: usize) {
-        let agent = self.agents[host].as_mut().expect("only hosts with an agent have a tick");
+        let agent = self.agents[host].as_mut().expect("only hosts with an agent have ticks");
         let mut samples = Vec::new();
         let mut connections = BTreeMap::new();
         for connection in self.of_host[host].clone() {
@@ -534,7 +534,7 @@ impl<'a> Simulation<'a> {
             }
         }
         for (id, bound) in agent.on_tick(now, &samples) {
-            // One that is gone has taken its bound with it.
+            // A closed connection has no bound any more.
             let Some(&connection) = connections.get(&id) else { continue };
             let ends = self.connections[connection].ends.as_mut().expect("it was seen");
             let lease = lasthop_policy::LEASE;
@@ -547,7 +547,7 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Sends a beacon if one is due or must be sent at once, and sets the timer for the next.
+    /// Sends a beacon if one is due, and sets the timer for the next.
     fn send_beacon(&mut self, now: Time, host: usize) {
         let agent = self.agents[host].as_mut().expect("only hosts with an agent have beacons");
         let beacon = agent.poll_beacon(now);
@@ -563,7 +563,7 @@ impl<'a> Simulation<'a> {
             id: UNTOLD,
             payload,
         };
-        // A full queue counts the drop.
+        // The network counts a drop.
         let _counted = self.network.offer(now, packet);
     }
 }

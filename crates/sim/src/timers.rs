@@ -1,8 +1,8 @@
-//! Who wants to be woken when: one timer per slot, earliest first, the lower slot first where two tie.
+//! The timers: one per slot. The earliest comes first, on a tie the lower slot.
 //!
-//! A tournament tree over a fixed number of slots: each inner node holds the winner of its two children. Setting a timer
-//! costs one comparison per level, asking for the earliest costs nothing, and no order depends on when a timer was set or
-//! on where anything lies in memory.
+//! A tournament tree over a fixed number of slots: each inner node holds the winner of its two children. Setting a
+//! timer costs one comparison a level; reading the earliest is free. The order depends neither on when a timer was set
+//! nor on where it lies in memory.
 
 use lasthop_units::Time;
 
@@ -16,7 +16,7 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
-    /// So many slots, none of them set.
+    /// `slots` slots, none of them set.
     pub(crate) fn new(slots: usize) -> Self {
         let leaves = slots.next_power_of_two().max(2);
         let mut winners = vec![0; leaves];
@@ -31,7 +31,7 @@ impl Timers {
         Self { times: vec![Time::MAX; leaves], winners }
     }
 
-    /// Wakes the slot at this time; [`Time::MAX`]: not at all.
+    /// Sets the slot to this time; [`Time::MAX`]: unset.
     pub(crate) fn set(&mut self, slot: usize, at: Time) {
         self.times[slot] = at;
         let leaves = self.times.len();
@@ -48,21 +48,21 @@ impl Timers {
         }
     }
 
-    /// Wakes the slot at this time at the latest: keeps what is set if that is earlier. Cheap for timers that are
-    /// mostly put off, whose owner looks again when it is woken.
+    /// Sets the slot to this time unless it is set to an earlier one. Cheap for timers that are mostly postponed, if
+    /// their owner checks its time again when woken.
     pub(crate) fn set_no_later(&mut self, slot: usize, at: Time) {
         if at < self.times[slot] {
             self.set(slot, at);
         }
     }
 
-    /// The slot to wake first, and when; [`Time::MAX`]: none.
+    /// The time and the slot of the earliest timer; [`Time::MAX`]: none is set.
     pub(crate) fn first(&self) -> (Time, usize) {
         let slot = self.winners[1] as usize;
         (self.times[slot], slot)
     }
 
-    /// The left one unless the right one is earlier.
+    /// The left slot unless the right one is earlier.
     fn better(&self, left: usize, right: usize) -> usize {
         if self.times[right] < self.times[left] { right } else { left }
     }

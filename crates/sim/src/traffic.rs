@@ -1,11 +1,11 @@
-//! What the application of a connection does: when it opens, what it writes, when it stops.
+//! The application of a connection: when it opens, what it writes, when it stops.
 //!
 //! | kind | writes | until |
 //! | --- | --- | --- |
 //! | bulk | always has more, or a given number of bytes | `stop_s`, or all is written |
 //! | on-off | as bulk for a while, then nothing for a while; both exponential | `stop_s` |
 //! | interactive | one message after each exponential gap | `stop_s` |
-//! | transfers | so many bytes on a new connection; the next one an exponential pause after the last byte was read | `stop_s` |
+//! | transfers | a given number of bytes on a new connection; the next one an exponential pause after the last byte was read | `stop_s` |
 //! | saturated | no TCP: UDP datagrams that keep the host's queue full | `stop_s` |
 
 use lasthop_scenario::{FlowSpec, TrafficKind};
@@ -14,22 +14,22 @@ use rand::RngExt as _;
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
 
-/// Something the application does to its connection.
+/// An action of the application on its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// Opens it.
+    /// Opens the connection.
     Open,
-    /// Writes so many bytes.
+    /// Writes this much.
     Write(Bytes),
-    /// From now on always has more to write.
+    /// Always has more to write from now on.
     WriteOn,
     /// Has no more to write for now.
     Pause,
-    /// Writes no more, ever.
+    /// Will write no more.
     Close,
     /// Begins to keep the host's queue full.
     Saturate,
-    /// Ceases to.
+    /// Stops keeping it full.
     Cease,
 }
 
@@ -39,12 +39,12 @@ pub(crate) struct Application {
     kind: TrafficKind,
     stop: Time,
     stopped: bool,
-    /// What comes next, and when.
+    /// The next step, and its time.
     next: (Time, Step),
     stream: ChaCha8Rng,
-    /// Messages that are written and not read yet: the end of each in the stream of bytes, and when it was written.
+    /// Unread messages: the end of each in the stream of bytes, and when it was written.
     unread: VecDeque<(u64, Time)>,
-    /// When those were written that nobody will read, as their connection has given up.
+    /// When those messages were written that will never be read, because their connection gave up.
     lost: Vec<Time>,
     written: u64,
 }
@@ -59,7 +59,7 @@ enum Step {
 }
 
 impl Application {
-    /// Of this connection, drawing from its own stream.
+    /// The application of this flow, which draws from its own stream.
     pub(crate) fn new(spec: &FlowSpec, stream: ChaCha8Rng) -> Self {
         Self {
             kind: spec.kind,
@@ -73,12 +73,12 @@ impl Application {
         }
     }
 
-    /// When it has to be asked next.
+    /// When [`Self::act`] must be called next.
     pub(crate) fn next_at(&self) -> Time {
         self.next.0.min(self.stop)
     }
 
-    /// What it does now; empty if it was asked too early.
+    /// Appends the actions that are due; none if called too early.
     pub(crate) fn act(&mut self, now: Time, actions: &mut Vec<Action>) {
         if now >= self.stop {
             self.stop = Time::MAX;
@@ -87,9 +87,9 @@ impl Application {
             self.next = (Time::MAX, Step::Nothing);
             match self.kind {
                 TrafficKind::Saturated { .. } => actions.push(Action::Cease),
-                // A transfer that is under way is finished.
+                // A transfer in progress is finished.
                 TrafficKind::Transfers { .. } => {}
-                // What is written by then is still sent.
+                // Data written by then are still sent.
                 TrafficKind::Interactive { .. } | TrafficKind::Bulk { transfer: Some(_) } if begun => {
                     actions.push(Action::Close);
                 }
@@ -140,7 +140,7 @@ impl Application {
         }
     }
 
-    /// So much of the stream has been read at the other end: the delays of the messages that are complete now.
+    /// The other end has read `read` bytes of the stream. Appends the delays of the messages that are now complete.
     pub(crate) fn on_read(&mut self, now: Time, read: u64, delays: &mut Vec<Span>) {
         while let Some(&(end, written_at)) = self.unread.front()
             && end <= read
@@ -151,7 +151,7 @@ impl Application {
         }
     }
 
-    /// The connection has given up: nobody will read what is on its way. Transfers go on with the next one.
+    /// The connection gave up: its unread messages are lost. Transfers go on with the next connection.
     pub(crate) fn on_failed(&mut self, now: Time) {
         self.lost.extend(self.unread.drain(..).map(|(_, written_at)| written_at));
         self.begin_again(now);
@@ -166,12 +166,12 @@ impl Application {
         }
     }
 
-    /// Whether messages are waited for.
+    /// Whether there are unread messages.
     pub(crate) fn awaits(&self) -> bool {
         !self.unread.is_empty()
     }
 
-    /// When each message or transfer was written that has not been read to its end.
+    /// When each message or transfer was written that was not read to its end.
     pub(crate) fn undelivered(&self) -> impl Iterator<Item = Time> {
         self.lost.iter().copied().chain(self.unread.iter().map(|(_, written_at)| *written_at))
     }
@@ -181,7 +181,7 @@ impl Application {
         self.unread.push_back((self.written, now));
     }
 
-    /// An exponential draw with this mean, by inversion.
+    /// An exponential random span with this mean, by inversion.
     fn draw(&mut self, mean: Span) -> Span {
         let uniform: f64 = self.stream.random();
         Span::from_secs_f64(-mean.as_secs_f64() * (-uniform).ln_1p())

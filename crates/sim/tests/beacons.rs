@@ -1,12 +1,12 @@
-//! What beacons cost the air, and whether peers know each other by them.
+//! The air time of beacons, and whether peers know each other by them.
 #![allow(missing_docs)]
 
 use lasthop_scenario::{Build, Override, RunResult, Scenario};
 use lasthop_sim::Options;
 use std::sync::atomic::AtomicBool;
 
-/// Hosts with agents behind one access point, all switched on at once 20 s before it is measured. One more, without an agent, keeps the
-/// cell saturated.
+/// Hosts with agents behind one access point, all switched on 20 s before the measurement. One more, without an agent,
+/// keeps the cell saturated.
 const CELL: &str = "
 duration_s = 80
 warmup_s = 20
@@ -29,7 +29,7 @@ fn run(overrides: &[String]) -> RunResult {
     let scenario = Scenario::from_toml("cell.toml", CELL, &overrides).unwrap_or_else(|error| panic!("{error}"));
     let stop = AtomicBool::new(false);
     let options = Options { build: Build::default(), series: false, stop: &stop, progress: &|_| {} };
-    lasthop_sim::run(&scenario, &options).unwrap_or_else(|error| panic!("{error}")).expect("nobody stops it").0
+    lasthop_sim::run(&scenario, &options).unwrap_or_else(|error| panic!("{error}")).expect("the run was not stopped").0
 }
 
 /// The share of the air that the beacons of `hosts` hosts take.
@@ -54,8 +54,8 @@ fn share_of_the_air(hosts: u32, busy: bool, access: [&str; 2]) -> f64 {
 
 #[test]
 fn beacons_keep_under_three_hundredths_of_a_saturated_air() {
-    // Frames to all stations go at 6 Mb/s with "ofdm" and at 1 Mb/s with "all"; ARF lets those to the access point fall to the
-    // same rate under collisions.
+    // Broadcast frames are sent at 6 Mb/s with "ofdm" and at 1 Mb/s with "all". With ARF, frames to the access point
+    // fall to the same rate under collisions.
     for rate_control in ["rate_control=\"fixed\"", "rate_control=\"arf\"", "rate_control=\"minstrel\""] {
         for rate_set in ["rate_set=\"ofdm\"", "rate_set=\"all\""] {
             for hosts in [10, 50, 200] {

@@ -1,5 +1,5 @@
-//! The law `lastlink` in whole runs: what a true report is worth over a lossy link, and what a false one gains beside others.
-//! docs/models/lastlink-false-claims.md derives the bounds.
+//! The law `lastlink` in whole runs: the gain of a true report over a lossy link, and of a false one beside other
+//! flows. docs/models/lastlink-false-claims.md derives the bounds.
 #![allow(missing_docs)]
 
 use lasthop_scenario::{Build, Override, RunResult, Scenario};
@@ -12,7 +12,7 @@ fn run(text: &str, overrides: &[String]) -> RunResult {
     let stop = AtomicBool::new(false);
     let options = Options { build: Build::default(), series: false, stop: &stop, progress: &|_| {} };
     let outcome = lasthop_sim::run(&scenario, &options).unwrap_or_else(|error| panic!("{error}"));
-    outcome.expect("nobody stops it").0
+    outcome.expect("the run was not stopped").0
 }
 
 /// Goodput of each flow in Mb/s, mean over two seeds.
@@ -22,7 +22,7 @@ fn goodputs(text: &str, overrides: &[String]) -> Vec<f64> {
     (0..runs[0].flows.len()).map(mean).collect()
 }
 
-/// A download over a last link that loses packets, which is the bottleneck, too.
+/// A download over a lossy last link, which is also the bottleneck.
 const LOSSY: &str = r#"
 duration_s = 120
 warmup_s = 0
@@ -44,8 +44,8 @@ direction = "down"
 to = "Server"
 "#;
 
-/// Seven losses of eight are ignored, so the window is sqrt(8) = 2.8 times NewReno's at most, which is still far from the 20 Mb/s;
-/// with CUBIC, whose window goes with the loss rate to the power of 3/4 where it is above Reno's, it is more.
+/// Seven losses of eight are ignored, so the window is at most sqrt(8) = 2.8 times NewReno's, still far from the 20
+/// Mb/s. CUBIC gains more: where its window is above Reno's, it falls with the loss rate to the power of 3/4.
 #[test]
 fn a_true_report_of_half_a_per_cent_doubles_the_goodput() {
     let with = |law: &[&str]| goodputs(LOSSY, &law.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())[0];
@@ -58,8 +58,8 @@ fn a_true_report_of_half_a_per_cent_doubles_the_goodput() {
     assert_eq!(unsaid, newreno);
 }
 
-/// Downloads through one bottleneck of 20 Mb/s; the round trip is 94 ms, so that 160 packets are in flight without a queue. The
-/// first client claims 1 Gb/s and an error rate of 50 %: its true link has 100 Mb/s and loses nothing.
+/// Downloads through one bottleneck of 20 Mb/s. The round trip is 94 ms, so 160 packets are in flight without a queue.
+/// The first client claims 1 Gb/s and an error rate of 50 %; its true link has 100 Mb/s and no losses.
 const CROWD: &str = r#"
 duration_s = 120
 warmup_s = 20
@@ -101,11 +101,11 @@ to = "h#"
 start_s = [0, 5]
 "#;
 
-/// What a lie is worth beside so many honest flows.
+/// The gain of a lie beside honest flows.
 struct Worth {
-    /// The liar's goodput, divided by what it has when it tells nothing.
+    /// The liar's goodput, divided by its goodput without a report.
     gain: f64,
-    /// Divided by the mean of the others.
+    /// The liar's goodput, divided by the mean of the others.
     ratio: f64,
 }
 
@@ -127,22 +127,22 @@ fn lie(base: &str, others: usize, queue_packets: u32, guards: &[&str]) -> Worth 
     Worth { gain: lying[0] / honest[0], ratio: lying[0] / mean }
 }
 
-/// One loss of eight is heeded: 8 times the others' goodput where all lose together, on NewReno.
+/// The law heeds one loss of eight: with NewReno, 8 times the others' goodput where all lose together.
 #[test]
 fn a_liar_gains_no_more_than_eight_connections_would() {
-    // an eighth and all of what is in flight
+    // Queues of an eighth of the flight, and of the whole.
     for queue_packets in [20, 160] {
         let Worth { gain, ratio } = lie("newreno", 1, queue_packets, &[]);
         assert!(gain < 2.0 && ratio < 8.0, "beside one, queue {queue_packets}: {gain} {ratio}");
         let Worth { gain, ratio } = lie("newreno", 7, queue_packets, &[]);
         assert!(gain < 5.0 && ratio < 8.0, "beside seven, queue {queue_packets}: {gain} {ratio}");
-        assert!(gain > 2.0, "there is something to bound: {gain}");
+        assert!(gain > 2.0, "a gain that needs a bound: {gain}");
     }
     let gain = lie("cubic", 7, 40, &[]).gain;
     assert!((2.0..6.0).contains(&gain), "on CUBIC: {gain}");
 }
 
-/// While the queue is longer than a round trip no loss is ignored.
+/// While the queue is longer than a round trip, no loss is ignored.
 #[test]
 fn behind_a_long_queue_a_lie_is_worth_nothing() {
     for base in ["newreno", "cubic"] {
@@ -151,7 +151,7 @@ fn behind_a_long_queue_a_lie_is_worth_nothing() {
     }
 }
 
-/// As [wu] has it a liar takes all: what the guards are for.
+/// With the law of [wu], without our guards, a liar takes everything.
 #[test]
 fn without_the_guards_a_liar_starves_the_others() {
     let guards =

@@ -1,4 +1,4 @@
-//! The policy `lasthop` end to end on simulated hosts: what docs/models/policy-lasthop.md says of it, on a few cells.
+//! The policy `lasthop` end to end on simulated hosts: a few cells of docs/models/policy-lasthop.md.
 #![allow(missing_docs)]
 
 use lasthop_scenario::{Build, Override, RunResult, Scenario};
@@ -34,10 +34,11 @@ fn run(others: bool, overrides: &[&str]) -> RunResult {
     let scenario = Scenario::from_toml("uploads.toml", &text, &overrides).unwrap_or_else(|error| panic!("{error}"));
     let stop = AtomicBool::new(false);
     let options = Options { build: Build::default(), series: false, stop: &stop, progress: &|_| {} };
-    lasthop_sim::run(&scenario, &options).unwrap_or_else(|error| panic!("{error}")).expect("nobody stops it").0
+    lasthop_sim::run(&scenario, &options).unwrap_or_else(|error| panic!("{error}")).expect("the run was not stopped").0
 }
 
-/// At least 0.95 of the best window found by hand, equal shares, and the path's round trip with what the issue allows on it.
+/// At least 0.95 of the best window found by hand, equal shares, and a round trip near the path's, within the issue's
+/// limit.
 #[test]
 fn ten_hosts_get_all_of_it_in_equal_shares_without_a_queue() {
     for (rtt_ms, best_segments) in [(4, 2), (20, 4), (100, 22), (256, 53)] {
@@ -51,7 +52,7 @@ fn ten_hosts_get_all_of_it_in_equal_shares_without_a_queue() {
             best.aggregate_goodput_mbps, ours.jain_index
         );
         assert!(part >= 0.95, "{rtt_ms} ms: {part}");
-        assert!(ours.jain_index.expect("somebody got something") >= 0.98, "{rtt_ms} ms: {:?}", ours.jain_index);
+        assert!(ours.jain_index.expect("flows with goodput") >= 0.98, "{rtt_ms} ms: {:?}", ours.jain_index);
         assert_eq!(ours.starved_flows, 0);
         assert!(p95 <= 1.3 * f64::from(rtt_ms) + 20.0, "{rtt_ms} ms: {p95}");
     }
@@ -79,7 +80,7 @@ fn alone_a_host_loses_nothing() {
     }
 }
 
-/// Beside hosts without it: on the mean of several seeds at least 0.8 of what it gets without control.
+/// Beside hosts without the policy: on the mean of several seeds at least 0.8 of the goodput without control.
 #[test]
 fn beside_hosts_that_do_not_hold_back_it_gives_up() {
     for (count, others) in [(1, 1), (3, 2)] {

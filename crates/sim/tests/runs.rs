@@ -1,4 +1,4 @@
-//! Whole runs: what simulated hosts must show whatever the model's details are.
+//! Whole runs: properties that hold whatever the model's details are.
 #![allow(missing_docs)]
 
 use lasthop_scenario::{Build, Override, ResultFile as _, RunResult, Scenario, Series};
@@ -15,7 +15,7 @@ fn run(text: &str, overrides: &[&str]) -> (RunResult, Series) {
     let stop = AtomicBool::new(false);
     let options = Options { build: Build::default(), series: true, stop: &stop, progress: &|_| {} };
     let outcome = lasthop_sim::run(&load(text, overrides), &options).unwrap_or_else(|error| panic!("{error}"));
-    outcome.expect("nobody stops it")
+    outcome.expect("the run was not stopped")
 }
 
 /// One host, one upload over a wire of 10 Mb/s and a path of 20 ms.
@@ -58,13 +58,13 @@ fn the_same_seed_gives_the_same_bytes_and_another_one_does_not() {
 #[test]
 fn a_lone_upload_fills_a_wire() {
     let (result, _) = run(WIRE, &[]);
-    // 10 Mb/s of IP packets, of whose 1500 bytes 1448 are payload: 9.653 Mb/s. A queue of 50 packets is more than the
-    // 17 of the bandwidth-delay product, so the wire never runs empty; 0.3 % are left for the first seconds' losses.
+    // 10 Mb/s of IP packets, of whose 1500 bytes 1448 are payload: 9.653 Mb/s. A queue of 50 packets exceeds the 17 of
+    // the bandwidth-delay product, so the wire never runs empty. 0.3 % are allowed for the losses of the first seconds.
     let most = 10.0 * 1448.0 / 1500.0;
     assert!(result.aggregate_goodput_mbps <= most * 1.0001, "{}", result.aggregate_goodput_mbps);
     assert!(result.aggregate_goodput_mbps > 0.997 * most, "{}", result.aggregate_goodput_mbps);
-    // No round trip is shorter than the path's 20 ms with 1.2 ms for a full packet and 0.04 ms for its ACK, and none is longer
-    // than that with a full queue: 50 packets of 1.2 ms.
+    // The least round trip is the path's 20 ms with 1.2 ms for a full packet and 0.04 ms for its ACK. The greatest is
+    // that with a full queue: 50 packets of 1.2 ms.
     let rtt = result.rtt_ms.expect("it was measured");
     assert!(rtt.min >= 21.2 && rtt.max < 21.3 + 50.0 * 1.2, "{rtt:?}");
     assert_eq!(result.flows[0].timeouts, Some(0));
@@ -83,8 +83,8 @@ fn without_help_the_access_points_queue_overflows_and_round_trips_stand() {
     assert!(result.access.downlink_queue_p95 >= 95.0, "{}", result.access.downlink_queue_p95);
     let rtt = result.rtt_ms.expect("it was measured");
     assert!(rtt.mean > 2.0 * 256.0, "{rtt:?}");
-    // dcf.md 4.2: 30.3 Mb/s with every second segment acknowledged and no backoff at all; thinned ACKs leave more room, up to
-    // the 31.4 of one sender and no ACKs.
+    // dcf.md 4.2: 30.3 Mb/s with every second segment acknowledged and no backoff. Thinned ACKs leave more room, up to
+    // the 31.4 of one sender without ACKs.
     assert!((20.0..31.4).contains(&result.aggregate_goodput_mbps), "{}", result.aggregate_goodput_mbps);
 }
 
@@ -111,14 +111,15 @@ fn a_fixed_bound_gives_equal_shares_and_the_paths_round_trip() {
 #[test]
 fn the_agents_hear_each_other_over_the_air() {
     let (result, _) = run(TEN, &["hosts.0.policy=formula"]);
-    // 30 s of a beacon each 0.8 s from ten hosts, to nine others each: 375; some of them before all are known, each 0.3 s, and
-    // some hosts that reckon with one peer more or less.
+    // 30 s of a beacon every 0.8 s from ten hosts, to nine others each: 375. Some are sent every 0.3 s before all hosts
+    // are known, and some hosts estimate one peer more or less.
     let policies = &result.policies;
     assert!((300..=450).contains(&policies.beacons_sent), "{}", policies.beacons_sent);
     let heard = policies.beacons_heard as f64 / (9.0 * policies.beacons_sent as f64);
     // Kernel hosts: 0.23 to 0.30 in three such runs.
     assert!((0.1..0.6).contains(&heard), "{heard} of the beacons were heard");
-    // All ten are known to each other; one or two that starve, in timeouts from the start, have nothing to send and do not count.
+    // All ten know each other. One or two starve in timeouts from the start: they have nothing to send and do not
+    // count.
     assert!(policies.hosts.iter().all(|host| (8..=10).contains(&host.terminals_max)), "{:?}", policies.hosts);
     assert!(result.access.air_shares["broadcast"] > 0.0);
 }
@@ -131,7 +132,7 @@ fn a_keystroke_takes_half_the_path() {
     let flow = &result.flows[0];
     // A Poisson process of 5 a second over 95 s: 475, standard deviation 22; five of them are 110.
     assert!((365..=585).contains(&flow.messages), "{}", flow.messages);
-    // 92 bytes at 10 Mb/s are 74 us, 10 ms of path; Nagle's algorithm seldom waits, at one message in 200 ms.
+    // 92 bytes at 10 Mb/s are 74 us, 10 ms of path. Nagle's algorithm seldom waits, with one message in 200 ms.
     let delay = flow.message_ms.expect("messages were read");
     assert!(delay.p50 >= 10.07 && delay.p50 < 10.2, "{delay:?}");
 }
@@ -142,8 +143,9 @@ fn transfers_come_and_go() {
         WIRE.replace("[[hosts.flows]]", "[[hosts.flows]]\nkind = \"transfers\"\ntransfer_kib = 100\noff_s = 0.5");
     let (result, _) = run(&text, &["duration_s=60"]);
     let flow = &result.flows[0];
-    // 100 KiB are 71 segments: with an initial window of 10 some four round trips of 21 ms and the handshake, with 71 * 1.2 ms
-    // on the wire. One transfer each 0.5 + 0.17 s is 82 in 55 s; the pauses are exponential, so the count varies by about 9.
+    // 100 KiB are 71 segments. With an initial window of 10 they take some four round trips of 21 ms, the handshake,
+    // and 71 * 1.2 ms on the wire. One transfer each 0.5 + 0.17 s is 82 in 55 s; the pauses are exponential, so the
+    // count varies by about 9.
     assert!((40..=130).contains(&flow.messages), "{}", flow.messages);
     let delay = flow.message_ms.expect("transfers were read");
     assert!(delay.min > 21.0 + 71.0 * 1.2 && delay.p50 < 400.0, "{delay:?}");
@@ -162,7 +164,7 @@ fn goodput(series: &Series, flow: u32, from: f64, until: f64) -> f64 {
 fn a_wire_that_gets_slower_carries_less_from_then_on() {
     let slower = ["changes.0.at_s=10", "changes.0.of=access", "changes.0.rate_mbps=2", "sample_ms=100"];
     let (result, series) = run(WIRE, &slower);
-    // As above 9.65 Mb/s, and a fifth of it; a second after the change the queue of the old rate has gone.
+    // As above 9.65 Mb/s, and a fifth of it. A second after the change the queue of the old rate is gone.
     let (before, after) = (goodput(&series, 0, 5.0, 10.0), goodput(&series, 0, 11.0, 20.0));
     assert!((9.5..=9.66).contains(&before) && (1.85..=1.94).contains(&after), "{before} {after}");
     let (again, again_series) = run(WIRE, &slower);
@@ -175,8 +177,9 @@ fn a_station_that_moves_away_keeps_the_medium_longer_from_then_on() {
         ["hosts.0.count=2", "changes.0.at_s=10", "changes.0.hosts=[1]", "changes.0.rate_mbps=6", "sample_ms=100"];
     let away = [&["access.kind=wifi", "access.rate_mbps=54", "hosts.0.flows.0.start_s=[0, 1]"][..], &away[..]].concat();
     let (_, series) = run(WIRE, &away);
-    // Both get the same number of frames: of 254 us of data each at 54 Mb/s, then of 254 and 2078 us. With what is around each
-    // frame, and acknowledgements for every other, some 2.5 times less than before, for the one that has not moved too.
+    // Both get the same number of frames: first of 254 us of data each at 54 Mb/s, then of 254 and 2078 us. With the
+    // frames' overhead, and an ACK for every second one, that is some 2.5 times less than before, also for the host
+    // that did not move.
     let total = |from: f64, until: f64| [0, 1].map(|flow| goodput(&series, flow, from, until));
     let ([near, far], [near_after, far_after]) = (total(3.0, 10.0), total(12.0, 20.0));
     assert!(
@@ -184,7 +187,7 @@ fn a_station_that_moves_away_keeps_the_medium_longer_from_then_on() {
         "{near} {far} {near_after} {far_after}"
     );
     assert!((0.5..=2.0).contains(&(near_after / far_after)), "{near_after} {far_after}");
-    // With each second frame lost as well, what comes through is less again, and its neighbour has more of it.
+    // With every second frame lost as well, its goodput is less again, and its neighbour's more.
     let noisy = [&away[..], &["changes.0.frame_error_rate=0.5"][..]].concat();
     let (_, series) = run(WIRE, &noisy);
     let [near_noisy, far_noisy] = [0, 1].map(|flow| goodput(&series, flow, 12.0, 20.0));
@@ -196,7 +199,7 @@ fn an_application_that_stops_frees_the_wire() {
     let text = WIRE.replace("[[hosts.flows]]", "[[hosts.flows]]\ncount = 2\n[[hosts.flows]]\nstop_s = 8");
     let (result, series) = run(&text, &["duration_s=30", "warmup_s=10"]);
     assert!(result.flows[2].goodput_mbps < 0.1, "{}", result.flows[2].goodput_mbps);
-    assert!(series.flows.of_flow(2).all(|sample| sample.t_s < 12.0), "it is closed");
+    assert!(series.flows.of_flow(2).all(|sample| sample.t_s < 12.0), "the connection is closed");
     assert!(result.aggregate_goodput_mbps > 0.98 * 9.653);
 }
 
@@ -204,8 +207,8 @@ fn an_application_that_stops_frees_the_wire() {
 fn saturated_stations_share_the_medium_evenly() {
     let text = TEN.replace("[[hosts.flows]]", "[[hosts.flows]]\nkind = \"saturated\"\npacket_bytes = 1500");
     let (result, _) = run(&text, &["duration_s=20", "warmup_s=2", "access.retry_limit=0"]);
-    // dcf.md 3.1, ten stations at 54 Mb/s: 27.38 (EIFS) to 28.15 Mb/s (DIFS) for 1500 bytes, 1472 of which are the datagram's
-    // payload: 26.87 to 27.63. The tests of the network room hold the medium against the tables within 1.5 %.
+    // dcf.md 3.1, ten stations at 54 Mb/s: 27.38 (EIFS) to 28.15 Mb/s (DIFS) for 1500 bytes, of which 1472 are the
+    // datagram's payload: 26.87 to 27.63. The network crate's tests compare the medium with the tables within 1.5 %.
     let goodput = result.aggregate_goodput_mbps;
     assert!((0.985 * 26.87..1.015 * 27.63).contains(&goodput), "{goodput}");
     assert!(result.jain_index.expect("an index") > 0.99);
@@ -250,10 +253,10 @@ node = \"A\"
 to = \"B\"
 kind = \"saturated\"
 ";
-    // What is lost before the queue takes no time on the link: 10 Mb/s, of whose 1500 bytes 1472 are payload.
+    // Packets lost before the queue take no time on the link: 10 Mb/s, of whose 1500 bytes 1472 are payload.
     let (result, _) = run(text, &["links.0.loss=0.2"]);
     assert!(result.aggregate_goodput_mbps > 0.99 * 10.0 * 1472.0 / 1500.0, "{}", result.aggregate_goodput_mbps);
-    // And where everything is lost, time goes on all the same.
+    // With all packets lost, time still goes on.
     assert_eq!(run(text, &["links.0.loss=1"]).0.aggregate_goodput_mbps, 0.0);
 }
 
@@ -279,7 +282,7 @@ fn a_transfer_that_ended_before_the_warm_up_is_not_starved() {
     let (result, _) = run(&text, &["warmup_s=10"]);
     assert_eq!((result.flows[2].goodput_mbps, result.flows[2].always_busy), (0.0, false));
     assert_eq!((result.fairness_flows, result.starved_flows), (2, 0));
-    // Of the two alone: with the third, which got nothing, it could not be above 2/3.
+    // The index of two flows: with the third, which got nothing, it could not exceed 2/3.
     assert!(result.jain_index.expect("an index") > 0.8, "{:?}", result.jain_index);
     let transfers = result.transfers.expect("there is one");
     assert_eq!((transfers.delivered, transfers.undelivered, transfers.took_ms), (0, 0, None));
@@ -300,7 +303,7 @@ fn a_message_that_is_never_delivered_counts_with_its_age_at_the_end() {
     let (result, _) = run(&text, &["duration_s=50", "changes.0.at_s=20", "changes.0.of=path", "changes.0.loss=1"]);
     let messages = result.messages.expect("there are some");
     assert!(messages.delivered > 0 && messages.undelivered > 5, "{messages:?}");
-    // The first of them was written at 20 s or soon after: a gap of the mean of 1 s is seldom longer than 8.
+    // The first of them was written at 20 s or soon after: a gap with a mean of 1 s seldom exceeds 8 s.
     let took = messages.took_ms.expect("they count");
     assert!((22_000.0..=30_100.0).contains(&took.max), "{took:?}");
     assert!(took.min < 11.0, "{took:?}");
@@ -309,7 +312,8 @@ fn a_message_that_is_never_delivered_counts_with_its_age_at_the_end() {
         (flow.messages, flow.undelivered, flow.message_ms),
         (messages.delivered, messages.undelivered, messages.took_ms)
     );
-    // Where nothing ever gets through there is a number too: the first is written after the connection opens, whenever it does.
+    // Without any delivery there is a number, too: the first message is written after the connection opens, or should
+    // open.
     let (result, _) = run(&text, &["path.loss=1"]);
     let messages = result.messages.expect("there are some");
     assert!(messages.delivered == 0 && messages.undelivered > 5, "{messages:?}");
@@ -349,7 +353,7 @@ fn a_keystroke_that_the_hosts_own_queue_refuses_is_sent_later() {
         "[[hosts.flows]]\n[[hosts.flows]]\nkind = \"interactive\"\ngap_ms = 1000\nmessage_bytes = 40",
     );
     let (result, _) = run(&text, &["hosts.0.queue_packets=5", "duration_s=60"]);
-    // 55 gaps of a mean of 1 s: 55, standard deviation 7.4; nearly all arrive.
+    // 55 gaps with a mean of 1 s: 55, standard deviation 7.4; nearly all arrive.
     assert!(result.flows[1].messages > 25, "{} messages", result.flows[1].messages);
 }
 
@@ -378,7 +382,7 @@ to = \"S2\"
 ";
     let (result, _) = run(text, &[]);
     let goodputs: Vec<f64> = result.flows.iter().map(|flow| flow.goodput_mbps).collect();
-    // 1448 of 1500 bytes of 0.2 and 100 Mb/s. 64 KiB are several times the 25 KiB that the fast link carries in its round trip.
+    // 1448 of 1500 bytes of 0.2 and 100 Mb/s. 64 KiB are several times the 25 KiB in flight on the fast link.
     assert!(goodputs[0] > 0.8 * 0.193 && goodputs[0] < 1.02 * 0.1931, "{goodputs:?}");
     assert!(goodputs[1] > 80.0 && goodputs[1] < 96.6, "{goodputs:?}");
 }
@@ -387,7 +391,7 @@ to = \"S2\"
 fn a_connection_that_is_over_did_connect() {
     let text = WIRE.replace("[[hosts.flows]]", "[[hosts.flows]]\ntransfer_kib = 100");
     assert_eq!(run(&text, &["warmup_s=0"]).0.notes, [""; 0]);
-    // The only packet that a link which loses everything has seen is the SYN.
+    // The only packet on a link that loses everything is the SYN.
     let (result, _) = run(&text, &["warmup_s=0", "path.loss=1"]);
     assert_eq!(result.notes, ["1 of 1 flows did not connect within the run"]);
 }
@@ -434,7 +438,7 @@ fn a_server_that_is_told_of_the_last_link_does_not_take_its_errors_for_congestio
     assert!((82..=86).contains(&max), "{max}");
     assert_eq!(series.flows.reported_bandwidth_mbps.last(), Some(&Some(8.0)));
     assert_eq!(series.flows.reported_error_rate.last(), Some(&Some(0.005)));
-    // Nobody listens where the server does not, or has another law.
+    // The report has no effect if the server ignores it or has another law.
     assert_eq!(goodput(&["hosts.0.tcp.last_link=false"]).0, newreno);
     assert_eq!(goodput(&["hosts.0.congestion_control=newreno"]).1, None);
 }
@@ -450,7 +454,7 @@ fn a_server_hears_of_a_link_that_changes_when_its_client_knows() {
         said.dedup();
         said
     };
-    // Half a second later it has come through, over a queue that the old rate has filled: 30 packets at 2 Mb/s are 180 ms.
+    // Half a second later it has arrived, through a queue that the old rate filled: 30 packets at 2 Mb/s are 180 ms.
     assert_eq!((said(1.0, 25.0), said(26.0, 40.0)), (vec![Some(8.0)], vec![Some(2.0)]));
 }
 
@@ -480,12 +484,13 @@ fn the_estimators_think_that_a_radio_carries_a_little_less_than_it_does() {
     ] {
         let overrides = [format!("access.standard={standard}"), format!("access.rate_mbps={mbps}")];
         let (result, _) = run(wifi, &overrides.each_ref().map(String::as_str));
-        // Of IP: 1500 bytes for 1448 of payload.
+        // The IP rate: 1500 bytes for 1448 of payload.
         let carried = result.aggregate_goodput_mbps * 1500.0 / 1448.0;
         let phy = PhyRate { rate: Rate::from_mbps(mbps), modulation };
         let estimated = carries(phy, phy, bss).as_mbps();
         println!("{standard} at {mbps} Mb/s carries {carried:.2} Mb/s, estimated {estimated:.2}");
-        // Backoffs overlap, which the estimate leaves out; that is next to nothing where frames are long. (1 % for the losses of TCP itself.)
+        // The estimate leaves out that backoffs overlap, which matters little with long frames. 1 % is for TCP's own
+        // losses.
         assert!((0.8..=1.01).contains(&(estimated / carried)), "{standard} {mbps}: {estimated} of {carried}");
     }
 }

@@ -1,8 +1,8 @@
-//! What a segment costs: two endpoints, a path of constant delay, and nothing else.
+//! The cost of a segment: two endpoints, and a path of constant delay.
 //!
-//! `cargo bench -p lasthop-tcp --bench transfer [-- SECONDS [CASE]]` prints, for each case, the wall-clock time for one data
-//! segment: its sender, its receiver, its share of an ACK, and the loop here (a queue for each direction, the timers'
-//! minimum). With 0 seconds each case runs once: for a profiler that counts instructions.
+//! `cargo bench -p lasthop-tcp --bench transfer [-- SECONDS [CASE]]` prints the wall-clock time for one data segment of
+//! each case. It contains its sender, its receiver, its share of an ACK, and the loop here (a queue for each direction,
+//! the timers' minimum). With 0 seconds each case runs once, for a profiler that counts instructions.
 
 use lasthop_laws::LawName;
 use lasthop_tcp::{Config, DelayedAck, Endpoint, Recovery, Segment};
@@ -26,7 +26,7 @@ struct Case {
     path: Path,
 }
 
-/// Runs `simulated` of one upload; returns data segments, packets and the sender's last word.
+/// Runs one upload for `simulated`; returns data segments, packets and the sender's state at the end.
 fn upload(case: &Case, simulated: Span) -> (u64, u64, lasthop_tcp::Info) {
     let mut now = Time::ZERO;
     let mut client = Endpoint::connect(now, &case.config, LawName::Cubic);
@@ -112,7 +112,7 @@ fn main() {
         "one upload", "ns/segment", "segments/s", "segments", "goodput", "retrans"
     );
     for case in cases().into_iter().filter(|case| case.name.contains(&wanted)) {
-        // Many short runs, the best of which nobody has disturbed. Each is long enough for losses to set in.
+        // Many short runs, of which the fastest was not disturbed. Each is long enough for losses.
         let simulated = Span::from_secs(if case.path.lose_every > 0 { 60 } else { 6 });
         let (mut best, start, mut shown) = (f64::MAX, Instant::now(), None);
         while shown.is_none() || start.elapsed().as_secs_f64() < wall_s {

@@ -2,8 +2,8 @@
 
 use lasthop_units::{Span, Time};
 
-/// The timestamp at `now`. It starts at 1: an echo of 0 means none. It wraps after 49 days of milliseconds, or 71 minutes of
-/// microseconds: compare with [`is_before`], subtract with `wrapping_sub`.
+/// The timestamp at `now`. It starts at 1, because an echo of 0 means none. It wraps after 49 days of milliseconds or
+/// 71 minutes of microseconds: compare with [`is_before`], subtract with `wrapping_sub`.
 pub(crate) fn ticks(now: Time, granularity: Span) -> u32 {
     ((now.as_nanos() / granularity.as_nanos()) as u32).wrapping_add(1)
 }
@@ -13,7 +13,7 @@ pub(crate) fn is_before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }
 
-/// The same for every segment, with a division for every tick.
+/// Ticks for many segments with one division a tick.
 #[derive(Clone, Debug)]
 pub(crate) struct TickClock {
     granularity: Span,

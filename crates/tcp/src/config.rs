@@ -1,12 +1,12 @@
-//! The switches of a stack, and the two sets of defaults.
+//! The switches of a TCP stack, and the two sets of defaults.
 
 use lasthop_laws::SlowStart;
 use lasthop_units::{Bytes, Span};
 use std::fmt;
 use std::str::FromStr;
 
-/// How one end of a connection behaves. Both ends negotiate: SACK, timestamps and window scaling are used if both have
-/// them, and the smaller `mss` counts.
+/// How one end of a connection behaves. SACK, timestamps and window scaling are used if both ends have them; the
+/// smaller `mss` counts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// Payload of a full segment without options; timestamps take 12 bytes of it. 1460 fills an Ethernet frame.
@@ -15,27 +15,27 @@ pub struct Config {
     pub initial_window_segments: u32,
     /// Selective acknowledgements: RFC 2018, and duplicates reported by RFC 2883.
     pub sack: bool,
-    /// RFC 7323 §3. Without them a retransmitted segment gives no RTT, and Eifel cannot detect anything.
+    /// Timestamps: RFC 7323 §3. Without them a retransmitted segment gives no RTT sample, and Eifel detects nothing.
     pub timestamps: bool,
     /// The tick of the timestamps' clock: RFC 7323 §5.4 allows 1 ms to 1 s.
     pub timestamp_granularity: Span,
-    /// RFC 7323 §2. Without it no window is above 65,535 bytes.
+    /// Window scaling: RFC 7323 §2. Without it no window is above 65,535 bytes.
     pub window_scaling: bool,
-    /// How lost segments are found again and how much is sent meanwhile.
+    /// How losses are found and repaired, and how much is sent meanwhile.
     pub recovery: Recovery,
-    /// Retransmit what is not known to be lost when there is nothing else to send: RFC 6675 §4 NextSeg rules 3 and 4 (the
-    /// rescue retransmission). Needs SACK.
+    /// When there is nothing else to send, retransmit segments not known to be lost: RFC 6675 §4 NextSeg rules 3 and 4
+    /// (the rescue retransmission). Needs SACK.
     pub rescue: bool,
-    /// Forward acknowledgement: all that lies three segments below the highest SACKed byte is lost, until reordering is
-    /// seen. Linux before 4.14. Needs SACK.
+    /// Forward acknowledgement: until reordering is seen, every segment three or more below the highest SACKed byte is
+    /// lost. Linux before 4.14. Needs SACK.
     pub fack: bool,
     /// Send new data on the first two duplicate ACKs: RFC 3042, RFC 6675 §5 (3).
     pub limited_transmit: bool,
-    /// Detect needless timeouts by what is acknowledged after them: RFC 5682.
+    /// Detect spurious timeouts by the ACKs that follow: RFC 5682.
     pub f_rto: bool,
-    /// Take a needless reduction back: Eifel (RFC 3522, RFC 4015) by timestamps, and RFC 3708 by D-SACK.
+    /// Undo spurious reductions: Eifel (RFC 3522, RFC 4015) by timestamps, and RFC 3708 by D-SACK.
     pub undo: bool,
-    /// Detect losses by time and probe for lost tails: RFC 8985. Needs SACK.
+    /// Detect losses by time, and probe for lost tails: RFC 8985. Needs SACK.
     pub rack_tlp: bool,
     /// Spread segments over the round trip: Linux's internal pacing.
     pub pacing: bool,
@@ -43,36 +43,37 @@ pub struct Config {
     pub tsq: Option<Tsq>,
     /// When the receiver acknowledges.
     pub delayed_ack: DelayedAck,
-    /// While segments are missing, and after three duplicate ACKs, an ACK waits for more out-of-order segments: 1 ms or 5 %
-    /// of the round trip, 44 segments at most. Linux since 4.18. Needs SACK.
+    /// Compress ACKs of out-of-order segments: after three duplicate ACKs, one ACK for the segments of 1 ms or 5 % of
+    /// the round trip, at most 44. Linux since 4.18. Needs SACK.
     pub sack_compression: bool,
     /// How RTT samples become a retransmission timeout.
     pub rto_estimator: RtoEstimator,
-    /// The floor: of the timeout (RFC 6298: 1 s), or with Linux's estimator of its variance term (200 ms).
+    /// The floor of the timeout (RFC 6298: 1 s), or, with Linux's estimator, of its variance term (200 ms).
     pub rto_min: Span,
     /// The ceiling: RFC 6298 at least 60 s, Linux 120 s.
     pub rto_max: Span,
-    /// Before the first sample: RFC 6298 1 s.
+    /// The timeout before the first sample: 1 s in RFC 6298.
     pub rto_initial: Span,
-    /// How long a lowest RTT counts: Linux 300 s (`tcp_min_rtt_wlen`). [`Span::MAX`]: as long as the connection lives.
+    /// How long a lowest RTT counts: 300 s in Linux (`tcp_min_rtt_wlen`). [`Span::MAX`]: as long as the connection
+    /// lives.
     pub min_rtt_window: Span,
     /// A small segment waits while another is unacknowledged (RFC 896, in Minshall's form as Linux has it).
     pub nagle: bool,
-    /// What may wait at the receiver, in bytes of data: the largest window that it advertises.
+    /// The size of the receive buffer in bytes of data, which is also the largest advertised window.
     pub receive_buffer: Bytes,
     /// Memory for data written but not yet acknowledged.
     pub send_buffer: Bytes,
-    /// What a full segment takes in the send buffer beyond its data.
+    /// Memory in the send buffer for a full segment, beyond its data.
     pub send_buffer_overhead: Bytes,
-    /// A writer that has filled the send buffer writes again when a third of it is free: Linux's sk_stream_write_space().
-    /// Else as soon as there is room.
+    /// A writer that has filled the send buffer writes again only when a third of it is free (Linux:
+    /// sk_stream_write_space()). Otherwise it writes as soon as there is room.
     pub write_hysteresis: bool,
     /// How slow start ends, other than by a loss.
     pub slow_start: SlowStart,
-    /// Reduce the window that has not been used for longer than an RTO: RFC 5681 §4.1, RFC 2861.
+    /// Reduce a window that was not used for longer than an RTO: RFC 5681 §4.1, RFC 2861.
     pub slow_start_after_idle: bool,
-    /// A server whose law is `lastlink` hears what clients say of their last links, and answers that it does. Other laws
-    /// never do.
+    /// A server with the law `lastlink` accepts clients' reports of their last links, and answers so. With other laws
+    /// this has no effect.
     pub last_link: bool,
 }
 
@@ -103,12 +104,12 @@ pub enum Recovery {
     NewReno,
 }
 
-/// How an RTO is computed.
+/// How the RTO is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RtoEstimator {
     /// RFC 6298: `max(SRTT + max(G, 4 RTTVAR), floor)`.
     Rfc6298,
-    /// Linux: the largest variance of the last round trips counts, a falling RTT adds little to it, and the floor is
+    /// Linux: the largest variance of the last round trips counts. A falling RTT adds little to it, and the floor is
     /// that of `4 RTTVAR`.
     Linux,
 }
@@ -116,7 +117,7 @@ pub enum RtoEstimator {
 /// When a receiver acknowledges: RFC 5681 §4.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayedAck {
-    /// Full segments for one ACK. 1: each is acknowledged at once.
+    /// Full segments for one ACK. 1: an ACK for each.
     pub segments: u32,
     /// Shortest wait for the next segment: Linux 40 ms (`TCP_DELACK_MIN`).
     pub timer_min: Span,
@@ -129,22 +130,22 @@ pub struct DelayedAck {
 /// TCP small queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tsq {
-    /// Never more in the host's queue than this, whatever the rate (Linux: `tcp_limit_output_bytes`).
+    /// The greatest number of bytes in the host's queue at any rate (Linux: `tcp_limit_output_bytes`).
     pub limit: Bytes,
-    /// Else what the pacing rate sends in 2^-shift seconds, but two segments always; Linux 10 (1 ms), 3 to 8 with some
-    /// Wi-Fi drivers. `None`: `limit` alone.
+    /// Below `limit`: what the pacing rate sends in 2^-shift seconds, but at least two segments. Linux: 10 (1 ms), with
+    /// some Wi-Fi drivers 3 to 8. `None`: `limit` alone.
     pub pacing_shift: Option<u8>,
 }
 
-/// A switch that cannot be what it was set to.
+/// A switch of [`Config`] with a value out of range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key} = {value}: {accepted}")]
 pub struct ConfigError {
     /// The field of [`Config`].
     pub key: &'static str,
-    /// What it was.
+    /// Its value.
     pub value: String,
-    /// What it may be.
+    /// The accepted values.
     pub accepted: &'static str,
 }
 
@@ -153,7 +154,7 @@ impl Recovery {
     pub const ALL: [Self; 6] =
         [Self::Prr, Self::PrrRfc9937, Self::PrrCrb, Self::RateHalving, Self::Rfc6675, Self::NewReno];
 
-    /// The name in scenarios.
+    /// The name in scenario files.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Prr => "prr",
@@ -170,7 +171,7 @@ impl RtoEstimator {
     /// Every estimator.
     pub const ALL: [Self; 2] = [Self::Rfc6298, Self::Linux];
 
-    /// The name in scenarios.
+    /// The name in scenario files.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Rfc6298 => "rfc6298",
@@ -201,18 +202,18 @@ macro_rules! named {
 named!(Recovery);
 named!(RtoEstimator);
 
-/// There is nothing of that name.
+/// An unknown name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("nothing is called {name:?} here; there are {list}", list = known.join(", "))]
+#[error("unknown name {name:?}: expected one of {list}", list = known.join(", "))]
 pub struct UnknownName {
     name: String,
     known: Vec<&'static str>,
 }
 
 impl Config {
-    /// What the phones of 2012 and their servers ran: Linux 3.2 to 3.8 on HZ = 100.
+    /// The stack of phones and servers in 2012: Linux 3.2 to 3.8 with HZ = 100.
     ///
-    /// No TCP small queues (3.6 has them, phones got them later), no pacing (3.12), no tail loss probe (3.10), no RACK
+    /// It has no TCP small queues (3.6, on phones later), no pacing (3.12), no tail loss probe (3.10) and no RACK
     /// (4.4). The send buffer of 1 MiB holds 555 full segments.
     pub fn linux_2012() -> Self {
         Self {
@@ -252,8 +253,8 @@ impl Config {
 
     /// Linux today (6.x, HZ = 1000).
     ///
-    /// Pacing is off: a stock kernel paces a connection only if its law asks for it (BBR) or its device has the `fq`
-    /// queueing discipline, and the default is `fq_codel`. The pacing rate still sets the limit of TCP small queues.
+    /// Pacing is off. A stock kernel paces a connection only if its law asks for it (BBR) or its device has the
+    /// queueing discipline `fq`; the default is `fq_codel`. The pacing rate still sets the limit of TCP small queues.
     pub fn linux_modern() -> Self {
         Self {
             timestamp_granularity: Span::from_millis(1),
@@ -264,16 +265,16 @@ impl Config {
             tsq: Some(Tsq::LINUX),
             sack_compression: true,
             send_buffer: Bytes::from_kib(4096),
-            // Pages of 32 KiB shared by many segments: a few per cent.
+            // Many segments share pages of 32 KiB: an overhead of a few per cent.
             send_buffer_overhead: Bytes::new(36),
             ..Self::linux_2012()
         }
     }
 
-    /// Whether every number makes sense by itself and with the others.
+    /// Checks each switch by itself and together with the others.
     ///
     /// # Errors
-    /// The first switch that does not.
+    /// The first switch whose value is out of range, and the accepted values.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let error =
             |key, value: &dyn fmt::Display, accepted| Err(ConfigError { key, value: value.to_string(), accepted });
@@ -287,26 +288,22 @@ impl Config {
             return error("timestamp_granularity", &self.timestamp_granularity, "1 us to 1 s");
         }
         if self.rto_min.is_zero() || self.rto_min > self.rto_max {
-            return error("rto_min", &self.rto_min, "more than nothing, and at most rto_max");
+            return error("rto_min", &self.rto_min, "above 0 s, and at most rto_max");
         }
         if self.rto_max > Span::from_secs(3600) {
             return error("rto_max", &self.rto_max, "at most an hour");
         }
         if self.rto_initial.is_zero() || self.rto_initial > self.rto_max {
-            return error("rto_initial", &self.rto_initial, "more than nothing, and at most rto_max");
+            return error("rto_initial", &self.rto_initial, "above 0 s, and at most rto_max");
         }
         if self.min_rtt_window.is_zero() {
-            return error("min_rtt_window", &self.min_rtt_window, "more than nothing");
+            return error("min_rtt_window", &self.min_rtt_window, "above 0 s");
         }
         if !(1..=64).contains(&self.delayed_ack.segments) {
             return error("delayed_ack.segments", &self.delayed_ack.segments, "1 to 64 segments");
         }
         if self.delayed_ack.timer_min.is_zero() || self.delayed_ack.timer_min > self.delayed_ack.timer_max {
-            return error(
-                "delayed_ack.timer_min",
-                &self.delayed_ack.timer_min,
-                "more than nothing, and at most timer_max",
-            );
+            return error("delayed_ack.timer_min", &self.delayed_ack.timer_min, "above 0 s, and at most timer_max");
         }
         if self.delayed_ack.timer_max > Span::from_millis(500) {
             return error("delayed_ack.timer_max", &self.delayed_ack.timer_max, "at most 500 ms (RFC 5681 §4.2)");
@@ -332,7 +329,7 @@ impl Config {
         Ok(())
     }
 
-    /// Bytes of data that the send buffer holds, when segments carry `payload_bytes`.
+    /// Bytes of data that the send buffer holds in segments of `payload_bytes`.
     pub(crate) fn send_capacity(&self, payload_bytes: u32) -> u64 {
         let payload = u64::from(payload_bytes);
         (self.send_buffer.get() / (payload + self.send_buffer_overhead.get())).max(2) * payload
@@ -348,16 +345,16 @@ impl Config {
 const MAX_WINDOW_SHIFT: u8 = 14;
 
 impl DelayedAck {
-    /// Linux's: every second segment, 40 to 200 ms, the first 16 at once.
+    /// Linux: every second segment, 40 to 200 ms, the first 16 at once.
     pub const LINUX: Self =
         Self { segments: 2, timer_min: Span::from_millis(40), timer_max: Span::from_millis(200), quick_segments: 16 };
 
-    /// Each segment is acknowledged at once.
+    /// An ACK for each segment, at once.
     pub const OFF: Self = Self { segments: 1, ..Self::LINUX };
 }
 
 impl Tsq {
-    /// Linux's today: 4 MiB at most, 1 ms at the pacing rate.
+    /// Linux today: at most 4 MiB, and 1 ms at the pacing rate.
     pub const LINUX: Self = Self { limit: Bytes::from_kib(4096), pacing_shift: Some(10) };
 }
 
@@ -380,7 +377,7 @@ mod tests {
     #[test]
     fn the_shift_is_the_smallest_that_reaches_the_buffer() {
         let shift = |kib| Config { receive_buffer: Bytes::from_kib(kib), ..Config::linux_2012() }.window_shift();
-        // 63 KiB = 64512 fits as it is; 64 KiB = 65536 does not; 3 MiB >> 6 = 49152.
+        // 63 KiB = 64512 fits without a shift, 64 KiB = 65536 does not; 3 MiB >> 6 = 49152.
         assert_eq!([shift(63), shift(64), shift(3072)], [0, 1, 6]);
     }
 
@@ -388,7 +385,7 @@ mod tests {
     fn nonsense_is_refused_with_the_key_and_what_is_accepted() {
         let config = Config { rto_min: Span::from_secs(200), ..Config::linux_modern() };
         let error = config.validate().expect_err("the floor is above the ceiling");
-        assert_eq!(error.to_string(), "rto_min = 200 s: more than nothing, and at most rto_max");
+        assert_eq!(error.to_string(), "rto_min = 200 s: above 0 s, and at most rto_max");
         let config = Config { mss: Bytes::new(0), ..Config::linux_modern() };
         assert_eq!(config.validate().map_err(|error| error.key), Err("mss"));
     }
@@ -403,7 +400,7 @@ mod tests {
         }
         assert_eq!(
             "reno".parse::<RtoEstimator>().expect_err("there is none").to_string(),
-            r#"nothing is called "reno" here; there are rfc6298, linux"#
+            r#"unknown name "reno": expected one of rfc6298, linux"#
         );
     }
 }

@@ -1,14 +1,15 @@
-//! One end of a connection: handshake, both halves together, close.
+//! One end of a connection: the handshake, the sending and receiving halves, the close.
 //!
 //! ```text
 //! connect: SynSent ──SYN-ACK──> Established ──FIN sent and acknowledged, FIN received──> closed
 //! listen:  Listen ──SYN──> SynReceived ──ACK──> Established
 //! ```
 //!
-//! The half-closed states of RFC 9293 §3.3.2 are the two facts "our FIN is acknowledged" and "their FIN is here". An
-//! application that reads the other side's end of file closes its own side, as most do.
+//! The half-closed states of RFC 9293 §3.3.2 are two flags: our FIN is acknowledged, and the other side's FIN has
+//! arrived. An application that reads the end of file closes its own side, as most do.
 //!
-//! *What it leaves out*: simultaneous open, RST, TIME-WAIT's end (a closed endpoint answers a repeated FIN for ever).
+//! *What it leaves out*: simultaneous open, RST, the end of TIME-WAIT (a closed endpoint answers a repeated FIN for
+//! ever).
 
 use crate::clock::TickClock;
 use crate::config::Config;
@@ -22,7 +23,7 @@ use lasthop_laws::bound::LeasedBound;
 use lasthop_laws::{Choice, LawName};
 use lasthop_units::{Bytes, Span, Time};
 
-/// SYNs that are sent before giving up: Linux's `tcp_syn_retries` = 6 and the first.
+/// SYNs sent before giving up: the first, and Linux's `tcp_syn_retries` = 6.
 const SYN_ATTEMPTS: u32 = 7;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,14 +34,14 @@ enum Phase {
     Established,
 }
 
-/// The SYN or SYN-ACK that is under way.
+/// The SYN or SYN-ACK in flight.
 #[derive(Clone, Debug)]
 struct Handshake {
     due: bool,
     attempts: u32,
     first_sent_at: Time,
     retry_at: Time,
-    /// What the other side offered.
+    /// The options that the other side offered.
     theirs: Offer,
     their_timestamps: bool,
     their_window: u64,
@@ -56,7 +57,7 @@ struct Handshake {
 ///   [`report_link`](Self::report_link);
 /// - actions out: after any of these [`poll_transmit`](Self::poll_transmit) until it gives nothing, then
 ///   [`next_timeout`](Self::next_timeout);
-/// - questions: [`info`](Self::info) and the rest.
+/// - questions: [`info`](Self::info) and others.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     phase: Phase,
@@ -65,37 +66,37 @@ pub struct Endpoint {
     handshake: Handshake,
     sender: Sender,
     receiver: Receiver,
-    /// Largest payload and options together.
+    /// Largest payload with options.
     mss_bytes: u32,
     timestamps: bool,
     clock: TickClock,
     failed: bool,
-    /// A client that has been told to say something of its last link.
+    /// At a client: sends the reports of its last link.
     reporter: Option<Box<Reporter>>,
-    /// What a server has heard in the handshake.
+    /// At a server: the report that came with the handshake.
     heard: Option<Box<LinkReport>>,
 }
 
 impl Endpoint {
-    /// An end that opens a connection: the first [`poll_transmit`](Self::poll_transmit) gives the SYN.
+    /// The client's end: the first [`poll_transmit`](Self::poll_transmit) returns the SYN.
     ///
     /// # Panics
-    /// If `config` is not valid.
+    /// If `config` is invalid ([`Config::validate`]).
     pub fn connect(now: Time, config: &Config, law: impl Into<Choice>) -> Self {
         Self::new(Phase::SynSent, now, config, law.into())
     }
 
-    /// An end that waits for a connection.
+    /// The server's end, which waits for a SYN.
     ///
     /// # Panics
-    /// If `config` is not valid.
+    /// If `config` is invalid ([`Config::validate`]).
     pub fn listen(config: &Config, law: impl Into<Choice>) -> Self {
         Self::new(Phase::Listen, Time::ZERO, config, law.into())
     }
 
     fn new(phase: Phase, now: Time, config: &Config, law: Choice) -> Self {
         if let Err(error) = config.validate() {
-            panic!("a connection cannot be configured like this: {error}");
+            panic!("invalid configuration of a connection: {error}");
         }
         Self {
             phase,
@@ -146,7 +147,7 @@ impl Endpoint {
                 self.establish(now);
                 self.on_established(now, segment);
             }
-            // Our ACK of it was lost.
+            // Our ACK of the SYN-ACK was lost.
             Phase::Established if segment.syn => self.receiver.ack_now(),
             Phase::Established if segment.has_ack => self.on_established(now, segment),
             _ => {}
@@ -193,12 +194,12 @@ impl Endpoint {
         self.phase = Phase::Established;
     }
 
-    /// Whether this end takes in what a client says of its last link.
+    /// Whether this end accepts a client's reports of its last link.
     fn hears(&self) -> bool {
         self.config.last_link && self.law.name == LawName::Lastlink
     }
 
-    /// A time asked for by [`next_timeout`](Self::next_timeout) has come. Harmless when nothing is due.
+    /// The time returned by [`next_timeout`](Self::next_timeout) has come. Harmless when nothing is due.
     pub fn on_timeout(&mut self, now: Time) {
         if now >= self.handshake.retry_at {
             self.handshake.retry_at = Time::MAX;
@@ -214,38 +215,39 @@ impl Endpoint {
         }
     }
 
-    /// The host's queue was full and has dropped `segment`, the last that [`poll_transmit`](Self::poll_transmit) gave. As
-    /// Linux on NET_XMIT_DROP: new data and retransmissions count as not sent and are tried again later, and the window is
-    /// reduced (state CWR). An ACK is lost. To be called before the next `poll_transmit`, which then gives no more data.
+    /// The host's queue was full, and it dropped `segment`, the last one that [`poll_transmit`](Self::poll_transmit)
+    /// returned. Must be called before the next `poll_transmit`, which then returns no more data. As Linux on
+    /// NET_XMIT_DROP: data count as not sent and are tried again later, and the window is reduced (state CWR). An ACK
+    /// is lost.
     pub fn on_refused(&mut self, now: Time, segment: &Segment) {
         if self.phase == Phase::Established {
             self.sender.on_refused(now, segment.seq, segment.takes_sequence_numbers(), segment.ip_bytes());
         }
     }
 
-    /// A packet of this connection has left the host's queue: for [`Config::tsq`].
+    /// A packet of this connection left the host's queue: for [`Config::tsq`].
     pub fn on_departed(&mut self, _now: Time, ip_bytes: Bytes) {
         self.sender.on_departed(ip_bytes);
     }
 
     // The application.
 
-    /// The application writes so many bytes. What the send buffer cannot hold waits with the application.
+    /// The application writes `bytes` bytes. Data beyond the send buffer wait in the application.
     pub fn write(&mut self, bytes: u64) {
         self.sender.write(bytes);
     }
 
-    /// The application always has something to write.
+    /// The application always has data to write.
     pub fn write_endless(&mut self) {
         self.sender.write_endless();
     }
 
-    /// An endless writer stops. What is in the send buffer still goes.
+    /// An endless writer stops. Data in the send buffer are still sent.
     pub fn stop_writing(&mut self) {
         self.sender.stop_writing();
     }
 
-    /// A FIN follows what was written.
+    /// A FIN follows the written data.
     pub fn close(&mut self) {
         self.sender.close();
     }
@@ -260,16 +262,16 @@ impl Endpoint {
         self.receiver.resume_reading();
     }
 
-    /// Limits for the window and the pacing rate, with their lease: those of the window are applied whenever the law or a
-    /// recovery changes it. A limit of the pacing rate paces a connection whatever [`Config::pacing`] says, in bursts of two
-    /// segments or a millisecond of the rate; as in Linux not its first ten segments.
+    /// Sets the limits of the window and the pacing rate, with their lease. Those of the window apply whenever the law
+    /// or a recovery changes it. A limit of the pacing rate paces the connection whatever [`Config::pacing`] is, in
+    /// bursts of two segments or a millisecond at that rate. As in Linux, the first ten segments are not paced.
     pub fn set_bound(&mut self, bound: LeasedBound) {
         self.sender.set_bound(bound);
     }
 
-    /// What this end, a client, says of its last link from now on: with its SYN if this comes before it, and whenever it
-    /// has changed or is half over with segments that have room, if the other end has answered. `None`: nothing is known; what
-    /// was said before is retracted. A server never says anything.
+    /// Sets the report of this client's last link. It goes with the SYN if set before. If the server has answered, it
+    /// also goes with segments that have room, after each change and after half its validity. `None`: unknown, which
+    /// retracts the report before. No effect at a server.
     pub fn report_link(&mut self, report: Option<LinkReport>) {
         if report.is_some() || self.reporter.is_some() {
             self.reporter.get_or_insert_default().set(report);
@@ -323,7 +325,7 @@ impl Endpoint {
         segment
     }
 
-    /// SYN or SYN-ACK, with what is offered: a SYN-ACK offers nothing that the SYN did not.
+    /// The SYN or SYN-ACK with its options. A SYN-ACK offers only options that the SYN offered.
     fn handshake_segment(&mut self, now: Time) -> Segment {
         let answer = self.phase == Phase::SynReceived;
         let theirs = self.handshake.theirs;
@@ -358,7 +360,7 @@ impl Endpoint {
         }
     }
 
-    /// When [`on_timeout`](Self::on_timeout) is to be called; [`Time::MAX`]: never, as things stand.
+    /// When [`on_timeout`](Self::on_timeout) must be called; [`Time::MAX`]: not before another event.
     pub fn next_timeout(&self) -> Time {
         if self.phase == Phase::Established {
             self.sender.next_timeout().min(self.receiver.next_timeout())
@@ -369,22 +371,22 @@ impl Endpoint {
 
     // Questions.
 
-    /// Bytes that have arrived in order and that the application has read.
+    /// Bytes received in order and read by the application.
     pub fn received_bytes(&self) -> u64 {
         self.receiver.received_bytes()
     }
 
-    /// Bytes written that the other side has acknowledged.
+    /// Bytes acknowledged by the other side.
     pub fn acked_bytes(&self) -> u64 {
         self.sender.acked_bytes()
     }
 
-    /// Bytes in the send buffer that have not been sent.
+    /// Bytes in the send buffer that were not sent.
     pub fn unsent_bytes(&self) -> u64 {
         self.sender.unsent_bytes()
     }
 
-    /// The handshake is over, and the connection not.
+    /// The handshake is complete and the connection is not closed.
     pub fn is_established(&self) -> bool {
         self.phase == Phase::Established && !self.is_closed()
     }
@@ -394,17 +396,17 @@ impl Endpoint {
         self.has_failed() || (self.sender.is_done() && self.receiver.is_finished())
     }
 
-    /// Given up: no answer to the SYN, or to anything for a quarter of an hour.
+    /// This end has given up: no answer to the SYN, or to anything for a quarter of an hour.
     pub fn has_failed(&self) -> bool {
         self.failed || self.sender.has_failed()
     }
 
-    /// The other side's FIN, and all before it, has arrived.
+    /// The other side's FIN and all data before it have arrived.
     pub fn is_finished_reading(&self) -> bool {
         self.receiver.is_finished()
     }
 
-    /// What the sender of this end knows.
+    /// The sender's state and counters.
     pub fn info(&self) -> Info {
         self.sender.info()
     }

@@ -1,57 +1,59 @@
-//! The client's word about its last link, on its way: when it goes with a segment, and whether the other side listens.
+//! The transport of a client's link reports: which segments carry them, and whether the server accepts them.
 //!
 //! ```text
 //! client                                server
-//!   SYN + report            ──────>       its law is `lastlink` and it hears: keeps the report
+//!   SYN + report            ──────>       accepts it if its law is `lastlink` and `last_link` is on
 //!   knows that it is heard  <──────       SYN-ACK + answer
-//!   segments + report       ──────>       three in a row, when the report changes and when half its validity is over
+//!   segments + report       ──────>       three in a row, after each change and after half the report's validity
 //! ```
 //!
-//! Without an answer the client says nothing more. A SYN that goes again goes without, as what stands in the way may drop what it
-//! does not know, and so does a SYN-ACK, as the kernel's: the server then has the first report, and hears no other. The answer alone costs a server that does not know the option nothing.
+//! Without an answer the client sends no further report. A repeated SYN carries none, because a middlebox may drop
+//! segments with unknown options. Nor does a repeated SYN-ACK carry the answer, as in the kernel's BPF: the server then
+//! has the first report, and gets no other. To a server that does not know the option, reports cost nothing after the
+//! SYN.
 //!
-//! The option is [`lasthop_laws::option`]'s, octet for octet, so that numbers are rounded as on the wire.
+//! The option is that of [`lasthop_laws::option`], octet by octet, so that numbers are rounded as on the wire.
 //!
-//! *What it leaves out*: SYN cookies (the answer that asks to be told again), destinations remembered from one connection
-//! to the next, middleboxes.
+//! *What it leaves out*: SYN cookies (with the answer that asks for another report), destinations remembered from one
+//! connection to the next, middleboxes.
 
 use crate::segment::Segment;
 use lasthop_laws::LinkReport;
 use lasthop_laws::option::{self, Flags, OCTETS};
 use lasthop_units::Time;
 
-/// Segments in a row that carry a new report: an ACK may be lost, and is not repeated.
+/// Segments in a row that carry a new report: ACKs may be lost, and are not retransmitted.
 const COPIES: u32 = 3;
 
-/// The option as it is on the wire.
+/// The option as on the wire.
 pub(crate) type LinkOption = [u8; OCTETS];
 
-/// The client's side.
+/// The client's state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reporter {
-    /// What is to be known; `None`: nothing.
+    /// The current report; `None`: none.
     report: Option<LinkReport>,
-    /// What was last said.
+    /// The report last sent.
     said: Option<LinkReport>,
-    /// The server hears.
+    /// The server has answered.
     is_heard: bool,
-    /// Segments that are still to carry the report.
+    /// The number of further segments that must carry the report.
     copies: u32,
-    /// When it goes again.
+    /// When the report is sent again.
     renew_at: Time,
 }
 
 impl Reporter {
     pub(crate) fn set(&mut self, report: Option<LinkReport>) {
         self.report = report;
-        // What was never said needs no retraction.
+        // Without an earlier report there is nothing to retract.
         let news = report.or(self.said.map(|_| LinkReport::RETRACTION));
         if self.said != news {
             self.copies = COPIES;
         }
     }
 
-    /// What to say now.
+    /// The report to send now.
     fn say(&mut self, now: Time) -> Option<LinkReport> {
         self.said = self.report.or(self.said.map(|_| LinkReport::RETRACTION));
         self.renew_at = match self.report {
@@ -61,18 +63,18 @@ impl Reporter {
         self.said
     }
 
-    /// For the first SYN.
+    /// The report for the first SYN.
     pub(crate) fn for_syn(&mut self, now: Time) -> Option<LinkReport> {
         self.copies = 0;
         self.say(now)
     }
 
-    /// The SYN-ACK has come.
+    /// The SYN-ACK has arrived; `answers`: with the server's answer.
     pub(crate) fn on_syn_ack(&mut self, answers: bool) {
         self.is_heard = answers;
     }
 
-    /// For a segment with room.
+    /// The report for a segment with room for it.
     pub(crate) fn for_segment(&mut self, now: Time) -> Option<LinkReport> {
         if self.copies == 0 && now >= self.renew_at {
             self.copies = COPIES;
@@ -85,23 +87,23 @@ impl Reporter {
     }
 }
 
-/// What a client says in this segment.
+/// The report in a client's segment.
 pub(crate) fn report_in(segment: &Segment) -> Option<LinkReport> {
     let (report, flags) = option::parse(&segment.link?).ok()?;
     (!flags.answer).then_some(report)
 }
 
-/// Whether a server answers in this segment that it hears.
+/// Whether a server's segment carries the answer.
 pub(crate) fn answers(segment: &Segment) -> bool {
     segment.link.is_some_and(|link| option::parse(&link).is_ok_and(|(_, flags)| flags.answer))
 }
 
-/// A client's report.
+/// The option with a client's report.
 pub(crate) fn report(report: &LinkReport) -> LinkOption {
     option::encode(report, Flags::default())
 }
 
-/// A server's answer.
+/// The option with a server's answer.
 pub(crate) fn answer() -> LinkOption {
     option::encode(&LinkReport::RETRACTION, Flags { answer: true, resend: false })
 }

@@ -1,5 +1,5 @@
-//! A TCP endpoint without I/O: time, segments and the application's writes go in, segments and the time of the next
-//! timeout come out. It serves the simulated hosts; kernel hosts have the kernel's own.
+//! A TCP endpoint without I/O. Time, segments and the application's writes go in; segments and the time of the next
+//! timeout come out. Simulated hosts use it; kernel hosts have the kernel's own TCP.
 //!
 //! ```text
 //!   write, close ──> ┌─────────────────────┐ ──> poll_transmit: segments
@@ -8,13 +8,15 @@
 //!     on_refused ──> └─────────────────────┘
 //! ```
 //!
-//! What is modelled, by file: `segment` (what travels), `config` (every switch, and the two eras), `endpoint` (handshake,
-//! close), `sender` (what may go, what an ACK says), `scoreboard` (RFC 6675), `recovery` (fast recovery, PRR, F-RTO, undo),
-//! `last_link` (a client's word about its link), `rack` (RFC 8985), `rtt` (RFC 6298), `rate`, `pacing`, `receiver` (reassembly, delayed ACKs, SACK). The window's growth is
-//! a law's business ([`lasthop_laws`]), its limits a policy's ([`lasthop_laws::bound`]). What each file models and leaves out
-//! stands at its top; `docs/models/tcp.md` has the whole and the deviations from Linux, `tcp-validation.md` the validation.
+//! The files: `segment` (what travels), `config` (switches, and the defaults of both eras), `endpoint` (handshake,
+//! close), `sender` (transmission, ACK processing), `scoreboard` (RFC 6675), `recovery` (fast recovery, PRR, F-RTO,
+//! undo), `last_link` (link reports), `rack` (RFC 8985), `rtt` (RFC 6298), `rate`, `pacing`, `receiver` (reassembly,
+//! delayed ACKs, SACK). A law grows and reduces the window ([`lasthop_laws`]); a bound limits it
+//! ([`lasthop_laws::bound`]). Each file says at its top what it models and leaves out. The whole, with the deviations
+//! from Linux, is in `docs/models/tcp.md`, the validation in `tcp-validation.md`.
 //!
-//! *What it leaves out*: ECN, segmentation offload, TCP Fast Open, keep-alive, SYN cookies, RST, urgent data, MTU probing.
+//! *What it leaves out*: ECN, segmentation offload, TCP Fast Open, keep-alive, SYN cookies, RST, urgent data, MTU
+//! probing.
 //!
 //! ```
 //! use lasthop_laws::LawName;

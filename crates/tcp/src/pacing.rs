@@ -1,19 +1,21 @@
-//! The pacing rate, and when the next segment may go: Linux's internal pacing.
+//! The pacing rate, and when the next segment may be sent: Linux's internal pacing.
 //!
 //! ```text
 //! rate = payload * max(cwnd, segments out) / SRTT * (2 if cwnd < ssthresh / 2, else 1.2)
-//! next = previous + length / rate, less a credit of at most half of that for having come late
+//! next = previous + length / rate, minus a credit for lateness of at most half of that
 //! ```
 //!
-//! Under a bound's limit of the pacing rate segments go as Linux sends them, so many at once as it puts into one packet for the
-//! device to cut (TSO autosizing): two, or what the rate moves in a millisecond, but no more than half a window. There it
-//! matters: a single segment is not acknowledged before the next one comes, or the receiver's timer ends.
+//! Under a bound's limit of the pacing rate, segments are sent in bursts. A burst is what Linux puts into one packet
+//! for the device to cut (TSO autosizing): two segments, or a millisecond at the rate, but at most half a window. This
+//! matters because of delayed ACKs: a single segment is acknowledged only when the next one arrives, or the receiver's
+//! timer ends.
 //!
-//! A receiver that has acknowledged the first of two would go on so, a burst late, and would never see two together again. In Linux it
-//! does, with the next segment that ends a write of the application: that has PSH, and is acknowledged at once
-//! (tcp_measure_rcv_mss(), tcp_cleanup_rbuf(), since 6.7). So under a limit a burst ends with PSH every 64 KiB.
+//! A receiver that acknowledged the first segment of a burst of two would keep that phase, and never again see two
+//! together. In Linux a segment with PSH ends this, because it is acknowledged at once (tcp_measure_rcv_mss(),
+//! tcp_cleanup_rbuf(), since 6.7). PSH marks the end of a write of the application. So under a limit a burst ends with
+//! PSH every 64 KiB.
 //!
-//! *What it leaves out*: such bursts and PSH without a limit. Each segment is released by itself then.
+//! *What it leaves out*: bursts and PSH without a limit. Each segment is then released by itself.
 
 use lasthop_units::{Bytes, Rate, Span, Time};
 
@@ -21,22 +23,24 @@ use lasthop_units::{Bytes, Rate, Span, Time};
 const SLOW_START_PERCENT: u64 = 200;
 /// `tcp_pacing_ca_ratio`.
 const AVOIDANCE_PERCENT: u64 = 120;
-/// Segments at the start of a connection that are not paced, as with the `fq` queueing discipline.
+/// Segments at the start of a connection that are not paced, as with the queueing discipline `fq`.
 pub(crate) const UNPACED_SEGMENTS: u64 = 10;
 
 /// `sk_pacing_shift`: 2^-10 s.
 const PACING_SHIFT: u8 = 10;
 /// `tcp_min_tso_segs`.
 const LEAST_AT_ONCE: u64 = 2;
-/// `tcp_tso_rtt_log`: for each 2^9 us of the lowest RTT a burst is half as large as the largest one, beside what the rate moves.
+/// `tcp_tso_rtt_log`: the part of a burst beyond the rate's is the largest burst, halved for each 2^9 us of the lowest
+/// RTT.
 const RTT_SHIFT: u32 = 9;
-/// `sk_gso_max_size`: 64 KiB less the headers and one byte.
+/// `sk_gso_max_size`: 64 KiB minus the headers and one byte.
 const MOST_AT_ONCE: u64 = 65_215;
 
-/// What an application writes at once, about: iperf and the laboratory up to 128 KiB, less where the send buffer is nearly full.
+/// A typical size of an application's write: iperf and the laboratory up to 128 KiB, less with a nearly full send
+/// buffer.
 const WRITE_BYTES: u64 = 65_536;
 
-/// Segments that went at once, and what came before them.
+/// The segments of the current burst, and the bytes since the last PSH.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Burst {
     at: Time,
@@ -44,17 +48,18 @@ pub(crate) struct Burst {
     segments: u64,
     bytes: u64,
     is_full: bool,
-    /// Sent since the latest PSH.
+    /// Bytes sent since the latest PSH.
     unpushed_bytes: u64,
 }
 
 impl Burst {
-    /// Whether one more segment may go with those that have gone `now`, with `quantum` segments at once.
+    /// Whether the burst sent at `now` has room for one more segment; `quantum`: segments in a burst.
     pub(crate) fn has_room(&self, now: Time, quantum: u64) -> bool {
         self.at == now && (1..quantum).contains(&self.segments)
     }
 
-    /// A segment of `bytes` goes now, and might have gone at `due` if it is the first. When the next burst may go.
+    /// A segment of `bytes` is sent now; the first of its burst might have been sent at `due`. Returns when the next
+    /// burst may be sent.
     pub(crate) fn on_sent(&mut self, now: Time, due: Time, bytes: u64, quantum: u64, rate: Rate) -> Time {
         if !self.has_room(now, quantum) {
             *self = Self { at: now, due, unpushed_bytes: self.unpushed_bytes, ..Self::default() };
@@ -66,7 +71,7 @@ impl Burst {
         next(now, self.due, self.bytes, rate)
     }
 
-    /// Whether the segment that has just gone is to have PSH.
+    /// Whether the segment just sent must have PSH.
     pub(crate) fn take_push(&mut self) -> bool {
         let push = self.is_full && self.unpushed_bytes >= WRITE_BYTES;
         if push {
@@ -76,9 +81,9 @@ impl Burst {
     }
 }
 
-/// Segments that go at once at `rate`: Linux's tcp_tso_autosize(), and tcp_cwnd_test(), since 3.18: "ensure we have at least 2 GSO
-/// packets in flight". `shift` is the socket's `sk_pacing_shift` where that is not the usual one, `min_rtt` the lowest RTT of
-/// the last minutes.
+/// Segments in one burst at `rate`: Linux's tcp_tso_autosize(), and tcp_cwnd_test() since 3.18 ("ensure we have at least
+/// 2 GSO packets in flight"). `shift`: the socket's `sk_pacing_shift`, if set; `min_rtt`: the lowest RTT of the last
+/// minutes.
 pub(crate) fn quantum_segments(
     rate: Rate,
     payload_bytes: u32,
@@ -95,7 +100,7 @@ pub(crate) fn quantum_segments(
     autosized.min(u64::from(cwnd_segments / 2).max(1))
 }
 
-/// The rate at which `window` segments a round trip are sent; zero before there is an RTT.
+/// The rate of `window` segments in a round trip; zero before the first RTT sample.
 pub(crate) fn rate(payload_bytes: u32, window: u32, doubling: bool, srtt_ns: u64) -> Rate {
     let percent = if doubling { SLOW_START_PERCENT } else { AVOIDANCE_PERCENT };
     if srtt_ns == 0 {
@@ -108,7 +113,7 @@ pub(crate) fn rate(payload_bytes: u32, window: u32, doubling: bool, srtt_ns: u64
     })
 }
 
-/// When the next segment may go, if one of `bytes` goes now and might have gone at `due`.
+/// When the next segment may be sent, if one of `bytes` is sent now and might have been sent at `due`.
 pub(crate) fn next(now: Time, due: Time, bytes: u64, rate: Rate) -> Time {
     if rate == Rate::ZERO {
         return now;
@@ -125,7 +130,7 @@ mod tests {
 
     #[test]
     fn the_rate_is_a_window_and_a_fifth_in_a_round_trip() {
-        // 100 segments of 1000 bytes in 100 ms are 8 Mb/s; 1.2 of it, or twice.
+        // 100 segments of 1000 bytes in 100 ms are 8 Mb/s; times 1.2, or times 2.
         let hundred_ms = 100_000_000;
         assert_eq!(rate(1000, 100, false, hundred_ms), Rate::from_mbps(9.6));
         assert_eq!(rate(1000, 100, true, hundred_ms), Rate::from_mbps(16.0));
@@ -141,14 +146,15 @@ mod tests {
         assert_eq!(at_once(0.44, 100), 2);
         // 100 Mb/s are 12,500,000 bytes in 1 s, and 12,207 in 2^-10 s: 8 segments of 1448 bytes.
         assert_eq!(at_once(100.0, 100), 8);
-        // An RTT of 4 ms is 7 times 2^9 us, and 65,215 bytes halved so often are 509: in all 8.8 segments. 1 ms: 32,607, once.
+        // 4 ms is 7 times 2^9 us. 65,215 bytes halved seven times are 509: in all 8.8 segments. With 1 ms halved once:
+        // 32,607.
         assert_eq!(at_once(100.0, 4), 8);
         assert_eq!(at_once(0.44, 1), 22);
-        // Never more than one packet of 64 KiB.
+        // At most one packet of 64 KiB.
         assert_eq!(at_once(10_000.0, 100), 45);
-        // A driver that asks for 8 ms: 97,656 bytes.
+        // A driver that sets 8 ms: 97,656 bytes.
         assert_eq!(quantum_segments(Rate::from_mbps(40.0), 1448, 1000, None, Some(7)), 26);
-        // Half of the window, and one at least.
+        // Half of the window, but at least one.
         let of_window = |cwnd| quantum_segments(Rate::from_mbps(100.0), 1448, cwnd, None, None);
         assert_eq!([1, 2, 3, 4, 15, 16, 100].map(of_window), [1, 1, 1, 2, 7, 8, 8]);
     }

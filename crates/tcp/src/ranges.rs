@@ -1,7 +1,7 @@
-//! Disjoint ranges of sequence numbers in order: what a receiver holds out of order, what a sender knows to be SACKed.
+//! Disjoint ranges of sequence numbers in order: a receiver's out-of-order data, a sender's SACKed data.
 //!
-//! Ranges are few (one per hole in the window) and most changes are at the end, so that a deque with binary search is
-//! both small and fast.
+//! There are few ranges (one per hole in the window), and most changes are at the end. So a deque with binary search is
+//! small and fast.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -39,7 +39,7 @@ impl Ranges {
         self.ranges.get(at).filter(|range| range.start <= seq)
     }
 
-    /// Adds `new`, and tells `fresh` which parts of it were not there yet, in order.
+    /// Adds `new`; calls `fresh` with each part of it that was not there, in order.
     pub(crate) fn insert(&mut self, new: Range<u64>, mut fresh: impl FnMut(Range<u64>)) {
         if new.is_empty() {
             return;
@@ -79,7 +79,7 @@ impl Ranges {
         }
     }
 
-    /// Forgets everything below `seq`.
+    /// Removes everything below `seq`.
     pub(crate) fn remove_below(&mut self, seq: u64) {
         while let Some(range) = self.ranges.front_mut()
             && range.start < seq

@@ -1,23 +1,23 @@
-//! How fast data are delivered, and whether the application held the sender back: Linux's `tcp_rate.c`.
+//! The delivery rate, and whether the application limited it: Linux's `tcp_rate.c`.
 //!
 //! ```text
-//! rate = (delivered now - delivered when the segment left) / max(time over which they were sent, ... acknowledged)
+//! rate = (delivered now - delivered when the segment was sent) / max(time over which they were sent, ... acknowledged)
 //! ```
 //!
-//! The segment is the one of this ACK that was sent last. A sample over less than the lowest RTT is thrown away. One
-//! taken while the application had nothing to send counts only if it is higher (draft-cheng-iccrg-delivery-rate-estimation).
+//! The segment is the last-sent one that this ACK delivers. A sample over less than the lowest RTT is discarded. A
+//! sample limited by the application counts only if it is higher (draft-cheng-iccrg-delivery-rate-estimation).
 
 use lasthop_units::{Bytes, Rate, Span, Time};
 
-/// What is remembered of a segment as it leaves.
+/// What is recorded of a segment when it is sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sent {
     /// Segments delivered before.
     pub(crate) delivered: u32,
     pub(crate) app_limited: bool,
-    /// When that count was reached.
+    /// When `delivered` was reached.
     pub(crate) delivered_at: Time,
-    /// When the first segment of the flight that this one belongs to left.
+    /// When the first segment of the same flight was sent.
     pub(crate) first_sent_at: Time,
 }
 
@@ -26,9 +26,9 @@ pub(crate) struct DeliveryRate {
     delivered: u32,
     delivered_at: Time,
     first_sent_at: Time,
-    /// Nothing to send until this many are delivered; 0: the sender is held back by nothing but the network.
+    /// The application limits the rate until this many segments are delivered; 0: it does not.
     app_limited_until: u32,
-    /// Of the segment sent last among those that this ACK delivered, and when it was sent.
+    /// The record and the transmission time of the last-sent segment that this ACK delivers.
     prior: Option<(Sent, Time)>,
     rate_delivered: u32,
     rate_interval: Span,
@@ -36,7 +36,7 @@ pub(crate) struct DeliveryRate {
 }
 
 impl DeliveryRate {
-    /// A segment leaves.
+    /// A segment is sent.
     pub(crate) fn on_sent(&mut self, now: Time, in_flight_before: bool) -> Sent {
         if !in_flight_before {
             self.first_sent_at = now;
@@ -52,13 +52,13 @@ impl DeliveryRate {
 
     /// An ACK delivers a segment that was sent at `sent_at`.
     pub(crate) fn on_segment_delivered(&mut self, sent: &Sent, sent_at: Time) {
-        // Later ones come later, so that of those with the same count the last is kept.
+        // Calls come in the order of transmission, so that among equal counts the last one is kept.
         if self.prior.is_none_or(|(prior, _)| sent.delivered >= prior.delivered) {
             self.prior = Some((*sent, sent_at));
         }
     }
 
-    /// The ACK is done: `delivered` segments were new.
+    /// The ACK is processed: it delivered `delivered` new segments.
     pub(crate) fn on_ack(&mut self, now: Time, delivered: u32, min_rtt_ns: u64) {
         if delivered > 0 {
             self.delivered += delivered;
@@ -87,7 +87,7 @@ impl DeliveryRate {
         }
     }
 
-    /// The application has nothing to send although the window would allow it.
+    /// The application has no data to send although the window would allow it.
     pub(crate) fn on_app_limited(&mut self, in_flight: u32) {
         self.app_limited_until = (self.delivered + in_flight).max(1);
     }
@@ -96,7 +96,7 @@ impl DeliveryRate {
         self.delivered
     }
 
-    /// The latest rate, and whether the application had held it down.
+    /// The latest rate, and whether the application limited it.
     pub(crate) fn rate(&self, payload_bytes: u32) -> (Rate, bool) {
         let bytes = Bytes::new(u64::from(self.rate_delivered) * u64::from(payload_bytes));
         (Rate::over(bytes, self.rate_interval), self.rate_app_limited)
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(rate.rate(1000), (Rate::from_bps(800_000), false));
     }
 
-    /// ACKs that come in a bunch seem fast; a sample over less than the lowest RTT tells of the bunch, not of the path.
+    /// ACKs that arrive in a bunch seem fast: a sample over less than the lowest RTT measures the bunch, not the path.
     #[test]
     fn a_sample_over_less_than_the_lowest_round_trip_does_not_count() {
         let mut rate = DeliveryRate::default();

@@ -1,4 +1,4 @@
-//! The receiving half: reassembly, what to acknowledge and when, the window.
+//! The receiving half: reassembly, when to acknowledge what, the window.
 //!
 //! ```text
 //! in order            an ACK for each second full segment, or when the timer ends; at once for the first 16
@@ -6,16 +6,16 @@
 //!                     with SACK compression the first three; then one in min(1 ms, 5 % of RTT), or for 44 segments
 //! fills (part of) a gap   an ACK at once                                                     RFC 5681 §4.2
 //! arrived before      an ACK at once, with a D-SACK block                                    RFC 2883
-//! TSecr               of the earliest segment not yet acknowledged; of the last in sequence while something is missing
+//! TSecr               of the earliest unacknowledged segment; of the last in-order one while data are missing
 //!                     TS.Recent = TSval if SEG.SEQ <= Last.ACK.sent                          RFC 7323 §4.3
-//! window              what the buffer can take from rcv_nxt on, never less than promised     RFC 7323 §2.4
+//! window              the free buffer from rcv_nxt on; its edge never moves back             RFC 7323 §2.4
 //! timer               40 ms, more with slower arrivals, up to 200 ms: Linux's "ato"
 //! ```
 //!
-//! The application reads what is in order at once, unless it is told to pause.
+//! The application reads in-order data at once, unless it is paused.
 //!
-//! *What it leaves out*: the growth of the window with use (Linux's receive buffer tuning: the whole buffer is advertised from
-//! the start), Linux's interactive mode (pingpong), PAWS (sequence numbers do not wrap), urgent data.
+//! *What it leaves out*: Linux's receive buffer tuning (the whole buffer is advertised from the start) and interactive
+//! mode (pingpong), PAWS (sequence numbers do not wrap), urgent data.
 
 use crate::clock::is_before;
 use crate::config::Config;
@@ -24,18 +24,18 @@ use crate::segment::{SackBlocks, Segment};
 use lasthop_units::{Span, Time};
 use std::ops::Range;
 
-/// SACK blocks that are remembered in the order of their last change: as many as an option holds.
+/// The number of SACK blocks remembered in the order of their last change: those that fit into an option.
 const RECENT: usize = 4;
-/// Linux: an ACK of what needs none goes at most so often (`tcp_invalid_ratelimit`).
+/// The least interval between two unneeded ACKs: Linux's `tcp_invalid_ratelimit`.
 const NEEDLESS_ACK_EVERY: Span = Span::from_millis(500);
 
 /// `tcp_comp_sack_delay_ns`.
 const COMPRESSION_DELAY: Span = Span::from_millis(1);
-/// The same as a share of the round trip: 5 %.
+/// The delay as a part of the round trip: 1/20, 5 %.
 const COMPRESSION_SHARE: u64 = 20;
 /// `tcp_comp_sack_nr`.
 const COMPRESSION_SEGMENTS: u32 = 44;
-/// Duplicates that go at once, so that fast retransmit is not put off: TCP_FASTRETRANS_THRESH.
+/// Duplicate ACKs sent at once, so that fast retransmit is not delayed: TCP_FASTRETRANS_THRESH.
 const UNCOMPRESSED_DUPLICATES: u32 = 3;
 
 #[derive(Clone, Debug)]
@@ -64,7 +64,8 @@ pub(crate) struct Receiver {
 
     ack_now: bool,
     ack_at: Time,
-    /// When compressed ACKs go; how many segments wait for it; how many duplicates went before, and for which rcv_nxt.
+    /// When the compressed ACK is sent, the number of segments waiting for it, the duplicates sent before, and their
+    /// rcv_nxt.
     compressed_at: Time,
     compressed: u32,
     duplicates_sent: u32,
@@ -112,14 +113,15 @@ impl Receiver {
         }
     }
 
-    /// The other side's SYN has arrived; `payload_bytes` is what its full segments carry.
+    /// The other side's SYN has arrived.
     pub(crate) fn on_syn(&mut self, segment: &Segment) {
         self.rcv_nxt = segment.end();
         self.last_ack_sent = self.rcv_nxt;
         self.ts_recent = segment.timestamps.map_or(0, |timestamps| timestamps.value);
     }
 
-    /// What was agreed on; `shift` scales the windows that are advertised from now on.
+    /// Sets what was negotiated: full segments carry `payload_bytes`, advertised windows are scaled by `shift` from now
+    /// on.
     pub(crate) fn establish(&mut self, payload_bytes: u32, sack: bool, shift: u8) {
         self.segment_bytes = u64::from(payload_bytes);
         self.sack = sack;
@@ -133,12 +135,12 @@ impl Receiver {
         self.rcv_nxt
     }
 
-    /// The other side's FIN has been reached.
+    /// The other side's FIN and all data before it have arrived.
     pub(crate) fn is_finished(&self) -> bool {
         self.fin_at.is_some_and(|fin| self.rcv_nxt > fin)
     }
 
-    /// In order, and read by the application.
+    /// Bytes received in order and read by the application.
     pub(crate) fn received_bytes(&self) -> u64 {
         self.rcv_nxt.saturating_sub(1) - u64::from(self.is_finished()) - self.unread
     }
@@ -153,7 +155,7 @@ impl Receiver {
 
     pub(crate) fn on_timeout(&mut self, now: Time) {
         if now >= self.ack_at {
-            // Linux's tcp_delack_timer(): the guess was too short.
+            // Linux's tcp_delack_timer(): the estimated wait was too short.
             self.wait = (self.wait * 2).min(self.timer_max);
             self.ack_now();
         }
@@ -174,7 +176,7 @@ impl Receiver {
         self.paused = true;
     }
 
-    /// The application reads again: what waits, at once. Tells of the new window if it has at least doubled.
+    /// The application reads again, at once everything that waits. A window that at least doubles is advertised.
     pub(crate) fn resume_reading(&mut self) {
         self.paused = false;
         let before = self.edge.saturating_sub(self.rcv_nxt);
@@ -184,7 +186,7 @@ impl Receiver {
         }
     }
 
-    /// Something that takes up sequence numbers, or an ACK alone. `rto` and `srtt` are this side's own.
+    /// A segment that takes sequence numbers, or a pure ACK. `rto` and `srtt` are this side's own.
     pub(crate) fn on_segment(&mut self, now: Time, segment: &Segment, rto: Span, srtt: Span) {
         if let Some(timestamps) = segment.timestamps
             && segment.seq <= self.last_ack_sent
@@ -247,7 +249,7 @@ impl Receiver {
         self.ack_now();
     }
 
-    /// Linux's __tcp_ack_snd_check(): the first three at once, then a few together.
+    /// Linux's __tcp_ack_snd_check(): the first three at once, then several together.
     fn ack_out_of_order(&mut self, now: Time, srtt: Span) {
         if self.duplicates_of != self.rcv_nxt {
             self.duplicates_of = self.rcv_nxt;
@@ -272,7 +274,7 @@ impl Receiver {
     fn on_out_of_order(&mut self, block: Range<u64>) {
         if block.end > self.edge {
             self.ack_now();
-            return; // RFC 9293 §3.10.7.4: outside the window; the ACK tells where it is
+            return; // RFC 9293 §3.10.7.4: outside the window; the ACK tells the window
         }
         let start = block.start;
         let mut fresh = 0;
@@ -280,7 +282,7 @@ impl Receiver {
         if fresh == 0 {
             self.on_duplicate(block);
         }
-        // RFC 2018 §4: the block with the newest segment first, then the others in the order of their last report.
+        // RFC 2018 §4: the block of the newest segment first, the others in the order of their last report.
         let newest = self.out_of_order.containing(start).expect("it was just inserted").clone();
         let mut next = newest.clone();
         for slot in &mut self.recent {
@@ -291,7 +293,7 @@ impl Receiver {
             }
             next = shifted;
         }
-        // Two blocks that the new segment has joined leave one behind.
+        // If the new segment joins two blocks, one of their entries must go.
         let mut kept = 1;
         for index in 1..RECENT {
             let within = newest.start <= self.recent[index].start && self.recent[index].end <= newest.end;
@@ -303,7 +305,7 @@ impl Receiver {
         self.recent[kept..].fill(0..0);
     }
 
-    /// Forgets the blocks that the cumulative ACK has reached.
+    /// Removes the blocks that the cumulative ACK has reached.
     fn forget_reached(&mut self) {
         let mut kept = 0;
         for index in 0..RECENT {
@@ -315,7 +317,7 @@ impl Receiver {
         self.recent[kept..].fill(0..0);
     }
 
-    /// A window probe has an old sequence number; so has an old ACK that comes late, which is why answers are rationed.
+    /// Answers an old sequence number. Window probes have one, but so have ACKs that arrive late: hence the rate limit.
     fn answer_probe(&mut self, now: Time, seq: u64) {
         let due = self.last_needless_ack.is_none_or(|last| now.saturating_since(last) >= NEEDLESS_ACK_EVERY);
         if seq < self.last_ack_sent && due {
@@ -324,7 +326,7 @@ impl Receiver {
         }
     }
 
-    /// Linux's tcp_event_data_recv(): how long the next segment is likely to take.
+    /// Linux's tcp_event_data_recv(): estimates the wait for the next segment.
     fn pace_acks(&mut self, now: Time, rto: Span) {
         if let Some(last) = self.last_data_at {
             let gap = now.saturating_since(last);
@@ -343,7 +345,7 @@ impl Receiver {
     /// The window to advertise.
     pub(crate) fn window(&mut self) -> u32 {
         let wanted = self.rcv_nxt + self.buffer.saturating_sub(self.unread);
-        // RFC 1122 §4.2.3.3: the edge moves by at least a segment, or half of the buffer.
+        // RFC 1122 §4.2.3.3: the edge moves by at least a segment or half of the buffer.
         let step = self.segment_bytes.min(self.buffer / 2);
         let edge = if wanted >= self.edge + step { wanted } else { self.edge };
         let unit = (1 << self.shift) - 1;
@@ -352,14 +354,14 @@ impl Receiver {
         window as u32
     }
 
-    /// The window of a SYN is not scaled.
+    /// The window of a SYN, which is not scaled.
     pub(crate) fn syn_window(&mut self) -> u32 {
         let window = self.buffer.min(65_535);
         self.edge = self.rcv_nxt + window;
         window as u32
     }
 
-    /// The SACK blocks for an ACK, at most `room`, and whether these are all that there are.
+    /// The SACK blocks for an ACK, at most `room`, and whether these are all.
     pub(crate) fn sack_blocks(&self, room: usize) -> (SackBlocks, bool) {
         let mut sack = SackBlocks::default();
         if !self.sack || (self.d_sack.is_none() && self.out_of_order.is_empty()) {
@@ -373,7 +375,7 @@ impl Receiver {
         (sack, complete)
     }
 
-    /// A segment with the present ACK has been sent; `complete`: with the SACK blocks that it should have.
+    /// A segment with the current ACK was sent; `complete`: with all its SACK blocks.
     pub(crate) fn on_ack_sent(&mut self, complete: bool) {
         self.quick_left = self.quick_left.saturating_sub(1);
         self.last_ack_sent = self.rcv_nxt;
@@ -398,7 +400,7 @@ impl Receiver {
 }
 
 #[cfg(test)]
-#[allow(clippy::single_range_in_vec_init)] // a list of SACK blocks may have one
+#[allow(clippy::single_range_in_vec_init)] // a list of one SACK block
 mod tests {
     use super::*;
     use crate::config::DelayedAck;
@@ -441,7 +443,7 @@ mod tests {
         }
     }
 
-    /// RFC 2018 §7, case 3: the second, fourth, sixth and eighth are lost; then the fourth and the second come.
+    /// RFC 2018 §7, case 3: the second, fourth, sixth and eighth are lost; then the fourth and the second arrive.
     #[test]
     fn rfc_2018_every_second_segment_is_dropped() {
         let mut receiver = receiver(&acknowledging_all(), 5000);
@@ -453,7 +455,7 @@ mod tests {
         assert_eq!(arrive(&mut receiver, 5500), (7500, Vec::from([8000..8500])));
     }
 
-    /// RFC 2883 §4.1.1: a duplicate below the ACK. §4.1.3: one of what waits out of order, within the second block.
+    /// RFC 2883 §4.1.1: a duplicate below the ACK. §4.1.3: a duplicate of out-of-order data, within the second block.
     #[test]
     fn rfc_2883_duplicates_are_reported_first_and_once() {
         let mut receiver = receiver(&acknowledging_all(), 3000);
@@ -466,7 +468,7 @@ mod tests {
         assert_eq!(arrive(&mut receiver, 5500), (4000, Vec::from([4500..6000])));
     }
 
-    /// TSval arrives with a segment; returns TSecr of an ACK that would go now.
+    /// A segment with TSval arrives; returns TSecr of an ACK sent now.
     fn echo(receiver: &mut Receiver, seq: u64, value: u32) -> u32 {
         let timestamps = Some(Timestamps { value, echo: 0 });
         let segment = Segment { seq, payload_bytes: 500, has_ack: true, timestamps, ..Segment::default() };
@@ -513,7 +515,7 @@ mod tests {
             receiver.wait
         };
         assert_eq!(arrive(&mut receiver, 0), Span::from_millis(40));
-        // The guess was too short: 80 ms.
+        // The estimate was too short: 80 ms.
         receiver.on_timeout(Time::ZERO + Span::from_millis(40));
         assert_eq!(receiver.wait, Span::from_millis(80));
         receiver.on_ack_sent(true);
@@ -543,7 +545,7 @@ mod tests {
         assert_eq!((receiver.window(), receiver.received_bytes()), (5000, 5999 - 1000 + 1000));
     }
 
-    /// Linux's tcp_enter_quickack_mode(): whoever sends duplicates has lost something, ACKs perhaps.
+    /// Linux's tcp_enter_quickack_mode(): a sender of duplicates has lost something, possibly ACKs.
     #[test]
     fn after_a_duplicate_segments_are_acknowledged_at_once_again() {
         let delayed_ack = DelayedAck { quick_segments: 3, ..DelayedAck::LINUX };
@@ -569,7 +571,7 @@ mod tests {
         assert_eq!(acks(&mut receiver, 4), [true, true, false, true]); // the duplicate's ACK was the first of three
     }
 
-    /// RFC 1122 §4.2.3.3: the right edge moves by a segment, not by every few bytes.
+    /// RFC 1122 §4.2.3.3: the right edge moves by whole segments.
     #[test]
     fn a_window_opens_by_segments() {
         let config = Config { receive_buffer: lasthop_units::Bytes::new(5000), ..acknowledging_all() };
@@ -583,7 +585,7 @@ mod tests {
         assert_eq!(edges, [6000, 6000, 6000, 6000, 6500, 6500, 6500, 6500, 6500, 7000, 7000]);
     }
 
-    /// Linux's tcp_comp_sack_nr: 44 segments are not kept waiting. 3 + 1 at once, so 3, then each 45th.
+    /// Linux's tcp_comp_sack_nr: 44 segments do not wait. 3 + 1 at once, so 3, then each 45th.
     #[test]
     fn compression_ends_after_forty_four_segments() {
         let delayed_ack = DelayedAck { quick_segments: 0, ..DelayedAck::LINUX };
@@ -603,7 +605,7 @@ mod tests {
         assert_eq!(receiver.next_timeout(), Time::ZERO + Span::from_millis(1));
     }
 
-    /// Linux: after a gap of more than an RTO the sender has probably begun again with a small window.
+    /// Linux: after a gap of more than an RTO the sender has probably restarted with a small window.
     #[test]
     fn after_a_long_gap_segments_are_acknowledged_at_once_again() {
         let delayed_ack = DelayedAck { quick_segments: 1, ..DelayedAck::LINUX };
@@ -624,7 +626,7 @@ mod tests {
         assert_eq!([600, 601, 602].map(&mut acked), [true, false, true]); // 398 ms: at once
     }
 
-    /// RFC 1122 §4.2.3.3; Linux tells of a window that has at least doubled.
+    /// RFC 1122 §4.2.3.3; Linux advertises a window that has at least doubled.
     #[test]
     fn a_window_update_goes_if_it_is_worth_it() {
         let config = Config { receive_buffer: lasthop_units::Bytes::new(5000), ..acknowledging_all() };

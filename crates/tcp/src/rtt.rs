@@ -9,11 +9,11 @@
 //!               4 RTTVAR >= floor;  RTO = SRTT + 4 RTTVAR
 //! ```
 //!
-//! Linux's floor makes RTO >= SRTT + 200 ms: with a queue that fills for seconds that is what keeps timeouts away, as
-//! long as the RTT grows by less than 200 ms a round trip.
+//! With Linux's floor RTO >= SRTT + 200 ms. This prevents timeouts while a queue fills for seconds, if the RTT grows by
+//! less than 200 ms a round trip.
 //!
-//! *What it leaves out*: the jiffies in which Linux before 4.13 measured (samples here are to the nanosecond), and the
-//! 3 s that RFC 6298 §5.7 takes after a lost SYN.
+//! *What it leaves out*: the jiffies of Linux before 4.13 (samples here are to the nanosecond), and the 3 s of RFC 6298
+//! §5.7 after a lost SYN.
 
 use crate::config::{Config, RtoEstimator};
 use lasthop_units::{Span, Time};
@@ -24,7 +24,7 @@ pub(crate) struct RttEstimator {
     floor_ns: u64,
     ceiling_ns: u64,
     initial_ns: u64,
-    /// 8 SRTT, so that the shift loses nothing (Jacobson 1988, appendix A). 0: no sample yet.
+    /// 8 SRTT, so that the shift is exact (Jacobson 1988, appendix A). 0: no sample yet.
     srtt8_ns: u64,
     /// 4 RTTVAR; with Linux's estimator 4 mdev.
     deviation4_ns: u64,
@@ -55,7 +55,7 @@ impl RttEstimator {
         }
     }
 
-    /// A sample, from an ACK that left `snd_una` and `snd_nxt`.
+    /// Takes a sample from an ACK after which snd_una and snd_nxt are as given.
     pub(crate) fn on_sample(&mut self, sample: Span, snd_una: u64, snd_nxt: u64) {
         let r = sample.as_nanos().max(1);
         self.latest_ns = r;
@@ -64,7 +64,7 @@ impl RttEstimator {
             RtoEstimator::Linux => self.sample_linux(r, snd_una, snd_nxt),
         }
         let variance = match self.estimator {
-            RtoEstimator::Rfc6298 => self.deviation4_ns.max(1), // G, the clock's granularity, is a nanosecond
+            RtoEstimator::Rfc6298 => self.deviation4_ns.max(1), // G, the clock's granularity, is one nanosecond
             RtoEstimator::Linux => self.rttvar4_ns,
         };
         let mut rto = self.srtt8_ns / 8 + variance;
@@ -145,13 +145,13 @@ impl RttEstimator {
         self.rto
     }
 
-    /// The timeout after `backoff` doublings: RFC 6298 (5.5), at most the ceiling.
+    /// The timeout after `backoff` doublings, at most the ceiling: RFC 6298 (5.5).
     pub(crate) fn backed_off(&self, backoff: u32) -> Span {
         let nanos = self.rto.as_nanos().saturating_mul(1 << backoff.min(32));
         Span::from_nanos(nanos.min(self.ceiling_ns))
     }
 
-    /// Before the first sample.
+    /// The timeout before the first sample.
     pub(crate) fn initial(&self) -> Span {
         Span::from_nanos(self.initial_ns)
     }
@@ -161,8 +161,8 @@ impl RttEstimator {
     }
 }
 
-/// The lowest RTT of the last `window`, by the three best samples of K. Nichols as in Linux's `lib/win_minmax.c`: the
-/// lowest, the lowest after it, the lowest after that, each in its part of the window.
+/// The lowest RTT of the last `window`: K. Nichols' filter of three samples, as in Linux's `lib/win_minmax.c`. It keeps
+/// the lowest, the lowest after it, and the lowest after that, each from its part of the window.
 #[derive(Clone, Debug)]
 pub(crate) struct MinRtt {
     window: Span,
@@ -283,7 +283,7 @@ mod tests {
             lowest.on_sample(Time::ZERO + Span::from_secs(second), MS(100 + second));
             assert_eq!(lowest.get(), Some(MS(4)));
         }
-        // The second best was taken a quarter into the window, 76 s after the start.
+        // The second best was sampled a quarter into the window, 76 s after the start.
         lowest.on_sample(Time::ZERO + Span::from_secs(301), MS(500));
         assert_eq!(lowest.get(), Some(MS(176)));
     }
@@ -302,7 +302,7 @@ mod tests {
                 let since = |age: Span| all.iter().filter(move |(at, _)| now.saturating_since(*at) <= age);
                 let got = lowest.get().expect("there is a sample");
                 prop_assert!(got >= all.iter().map(|(_, rtt)| *rtt).min().expect("there is a sample"));
-                // The three samples may miss one that is neither the best nor in the last quarter.
+                // The three samples may miss one that is neither the lowest nor in the last quarter.
                 prop_assert!(got <= since(window / 4).map(|(_, rtt)| *rtt).max().expect("there is a sample"));
             }
         }

@@ -1,4 +1,4 @@
-//! What has been sent and not yet cumulatively acknowledged, segment by segment.
+//! The sent segments that are not cumulatively acknowledged.
 //!
 //! ```text
 //!   snd_una                                                        snd_nxt
@@ -8,16 +8,15 @@
 //! pipe = segments - SACKed - lost + retransmitted                               RFC 6675 §4 SetPipe()
 //! ```
 //!
-//! Segments are contiguous and in order, in a ring; since almost all of them are full, a sequence number is found by
-//! division (else by binary search). Nothing is ever searched from the start: losses are marked upwards from
-//! `marked_below`, retransmissions picked upwards from `retransmit_from`, and an ACK's SACK blocks touch only what they
-//! newly cover.
+//! Segments are contiguous, in order, in a ring. Almost all are full, so a sequence number is found by division, else
+//! by binary search. Nothing is searched from the start: losses are marked upwards from `marked_below`, retransmissions
+//! picked upwards from `retransmit_from`, and SACK blocks touch only the segments that they newly cover.
 //!
-//! Lost are, by RFC 6675 §4 IsLost(), the un-SACKed segments with three SACKed ranges, or more than two segments' worth of
-//! SACKed bytes, above them. That is monotone: there is one sequence number, [`Scoreboard::loss_threshold`], below which
-//! everything is lost.
+//! By RFC 6675 §4 IsLost() an un-SACKed segment is lost if three SACKed ranges, or more than two segments' worth of
+//! SACKed bytes, lie above it. That is monotone: everything un-SACKed below one sequence number is lost
+//! ([`Scoreboard::loss_threshold`]).
 //!
-//! *What it leaves out*: reneging (our receiver never throws away what it has SACKed), SACK blocks that split a segment.
+//! *What it leaves out*: reneging (our receiver never discards SACKed data), SACK blocks that split a segment.
 
 use crate::ranges::Ranges;
 use crate::rate::Sent;
@@ -33,7 +32,7 @@ pub(crate) const DUP_THRESH: u32 = 3;
 pub(crate) struct Record {
     pub(crate) seq: u64,
     pub(crate) end: u64,
-    /// Of the latest transmission.
+    /// When it was last transmitted.
     pub(crate) sent_at: Time,
     pub(crate) sent: Sent,
     flags: u8,
@@ -45,7 +44,7 @@ const LOST: u8 = 2;
 const RETRANSMITTED: u8 = 4;
 const EVER_RETRANSMITTED: u8 = 8;
 const FIN: u8 = 16;
-/// What cannot be retransmitted: already delivered, or not lost, or under way again.
+/// A segment whose masked flags are not exactly LOST needs no retransmission.
 const LOST_PENDING_MASK: u8 = SACKED | LOST | RETRANSMITTED;
 
 impl Record {
@@ -83,12 +82,12 @@ impl Record {
     }
 }
 
-/// A retransmission, in the order of time.
+/// A retransmission; the list is in order of time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Retransmission {
     pub(crate) seq: u64,
     pub(crate) sent_at: Time,
-    /// What had been sent by then: if something above is SACKed, this one was overtaken.
+    /// snd_nxt at that time: a SACK above it means that this retransmission was overtaken.
     pub(crate) snd_nxt: u64,
 }
 
@@ -99,20 +98,20 @@ pub(crate) struct Scoreboard {
     /// SACKed ranges above snd_una.
     sacked: Ranges,
     sacked_out: u32,
-    /// Without SACK: segments that duplicate ACKs stand for.
+    /// Without SACK: the number of segments that duplicate ACKs stand for.
     pub(crate) duplicates: u32,
     lost_out: u32,
     retransmitted_out: u32,
-    /// Lost and not retransmitted.
+    /// The number of segments that are lost and not retransmitted.
     pending: u32,
-    /// Below it, all is SACKed, lost or retransmitted.
+    /// Below it every segment is SACKed, lost or retransmitted.
     marked_below: u64,
-    /// Below it nothing is pending.
+    /// Below it no segment is pending.
     retransmit_from: u64,
     retransmissions: VecDeque<Retransmission>,
 }
 
-/// The counters, by an honest count.
+/// The counters, recomputed from the records.
 #[cfg(test)]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Counts {
@@ -153,7 +152,7 @@ impl Scoreboard {
         self.len() + self.retransmitted_out - self.left()
     }
 
-    /// Segments that have left the network: delivered or lost.
+    /// Segments that left the network: delivered or lost.
     pub(crate) fn left(&self) -> u32 {
         self.sacked_out + self.duplicates + self.lost_out
     }
@@ -170,7 +169,7 @@ impl Scoreboard {
         self.retransmitted_out
     }
 
-    /// Lost, and not retransmitted yet.
+    /// Segments lost and not retransmitted yet.
     pub(crate) fn pending(&self) -> u32 {
         self.pending
     }
@@ -192,7 +191,7 @@ impl Scoreboard {
         !self.sacked.is_empty()
     }
 
-    /// The record that contains `seq`, or the number of records.
+    /// The index of the record that contains `seq`, or the number of records.
     fn index_of(&self, seq: u64) -> usize {
         let Some(front) = self.records.front() else { return 0 };
         let guess = (seq.saturating_sub(front.seq) / self.payload_bytes) as usize;
@@ -202,13 +201,13 @@ impl Scoreboard {
         }
     }
 
-    /// The record that begins at `seq`.
+    /// The index of the record that begins at `seq`.
     pub(crate) fn find(&self, seq: u64) -> Option<usize> {
         let index = self.index_of(seq);
         self.records.get(index).filter(|record| record.seq == seq).map(|_| index)
     }
 
-    /// A new segment has been sent.
+    /// A new segment was sent.
     pub(crate) fn push(&mut self, record: Record) {
         debug_assert!(self.records.back().is_none_or(|last| last.end == record.seq), "segments are contiguous");
         if self.records.is_empty() {
@@ -218,14 +217,14 @@ impl Scoreboard {
         self.records.push_back(record);
     }
 
-    /// The newest segment has not been sent after all. Returns it, if it is the one at `seq` and never was retransmitted.
+    /// The host refused the newest segment. Returns it if it is the one at `seq` and was never retransmitted.
     pub(crate) fn take_back(&mut self, seq: u64) -> Option<Record> {
         let newest = self.records.back().filter(|record| record.seq == seq && record.flags & !FIN == 0)?;
         debug_assert!(newest.seq >= self.marked_below, "a segment that was never sent cannot be lost");
         self.records.pop_back()
     }
 
-    /// The cumulative ACK has come to `ack`: `each` is told every record that leaves.
+    /// The cumulative ACK advances to `ack`. Calls `each` with every record that leaves.
     pub(crate) fn acknowledge(&mut self, ack: u64, mut each: impl FnMut(&Record)) {
         while self.records.front().is_some_and(|record| record.end <= ack) {
             let record = self.records.pop_front().expect("it was just looked at");
@@ -235,7 +234,7 @@ impl Scoreboard {
             }
             each(&record);
         }
-        // An ACK in the middle of a segment leaves it whole.
+        // An ACK in the middle of a segment keeps the whole segment.
         let first = self.records.front().map_or(ack, |head| head.seq);
         if !self.sacked.is_empty() {
             self.sacked.remove_below(first);
@@ -247,16 +246,16 @@ impl Scoreboard {
         self.retransmit_from = self.retransmit_from.max(first);
     }
 
-    /// Takes a record's marks of loss and retransmission out of the counters.
+    /// Removes a record's marks of loss and retransmission from the counters.
     fn forget(&mut self, flags: u8) {
         self.lost_out -= u32::from(flags & LOST != 0);
         self.retransmitted_out -= u32::from(flags & RETRANSMITTED != 0);
         self.pending -= u32::from(flags & LOST_PENDING_MASK == LOST);
     }
 
-    /// A SACK block: `each` is told every record that it newly covers, as it was before. Only whole records count.
+    /// A SACK block. Calls `each` with every record that it newly covers, as it was before. Only whole records count.
     pub(crate) fn sack(&mut self, block: Range<u64>, mut each: impl FnMut(&Record)) {
-        // Ours begin and end where records do; a block that does not is cut to those that it covers.
+        // Our receiver's blocks begin and end with records; others are cut to the records that they cover.
         let first = self.index_of(block.start);
         let Some(record) = self.records.get(first) else { return };
         let start = if record.seq >= block.start { record.seq } else { record.end };
@@ -284,8 +283,8 @@ impl Scoreboard {
         self.sacked = sacked;
     }
 
-    /// Below this sequence number everything un-SACKed is lost by RFC 6675 §4 IsLost(); 0: nothing is. With `fack`, also
-    /// what lies three segments below the highest SACKed byte.
+    /// The sequence number below which every un-SACKed segment is lost by RFC 6675 §4 IsLost(); 0: none is. With
+    /// `fack`, segments three or more below the highest SACKed byte are lost, too.
     pub(crate) fn loss_threshold(&self, fack: bool) -> u64 {
         let more_than = u64::from(DUP_THRESH - 1) * self.payload_bytes;
         let mut bytes = 0;
@@ -303,7 +302,7 @@ impl Scoreboard {
         threshold
     }
 
-    /// Marks what is below `threshold` as lost. Returns how many are newly so.
+    /// Marks all segments below `threshold` as lost. Returns how many are newly lost.
     pub(crate) fn mark_lost_below(&mut self, threshold: u64) -> u32 {
         if threshold <= self.marked_below || self.records.is_empty() {
             return 0;
@@ -322,7 +321,7 @@ impl Scoreboard {
         self.lost_out - before
     }
 
-    /// Marks the first segment lost, if it is not. Returns whether it newly is.
+    /// Marks the first segment as lost. Returns whether it is newly lost.
     pub(crate) fn mark_head_lost(&mut self) -> bool {
         let newly = self.records.front().is_some_and(|head| head.flags & (SACKED | LOST) == 0);
         if newly {
@@ -331,7 +330,7 @@ impl Scoreboard {
         newly
     }
 
-    /// Marks one segment lost; `again`: its retransmission, too.
+    /// Marks one segment as lost; `again`: its retransmission, too.
     fn mark_lost(&mut self, index: usize, again: bool) {
         let record = &mut self.records[index];
         self.lost_out += u32::from(record.flags & LOST == 0);
@@ -348,7 +347,7 @@ impl Scoreboard {
         }
     }
 
-    /// A timeout: everything un-SACKed that `is_lost` is lost, retransmissions too.
+    /// A timeout: marks every un-SACKed segment as lost for which `is_lost` holds, and its retransmission, too.
     pub(crate) fn mark_all_lost(&mut self, mut is_lost: impl FnMut(usize, &Record) -> bool) {
         self.duplicates = 0;
         for index in 0..self.records.len() {
@@ -363,7 +362,7 @@ impl Scoreboard {
         });
     }
 
-    /// The first record that is lost and not retransmitted.
+    /// The index of the first record that is lost and not retransmitted.
     pub(crate) fn next_pending(&mut self) -> Option<usize> {
         if self.pending == 0 {
             return None;
@@ -379,8 +378,8 @@ impl Scoreboard {
         unreachable!("{} segments are pending but none is found from {}", self.pending, self.retransmit_from)
     }
 
-    /// The first record above `from` that is neither SACKed nor retransmitted, below the highest SACKed byte: NextSeg
-    /// rules 1 and 3 without "lost".
+    /// The index of the first record from `from` on that is neither SACKed nor retransmitted and is below the highest
+    /// SACKed byte: NextSeg rules 1 and 3 without the condition "lost".
     pub(crate) fn next_unsacked(&self, from: u64) -> Option<usize> {
         let highest = self.highest_sacked()?;
         let mut index = self.index_of(from);
@@ -395,12 +394,12 @@ impl Scoreboard {
         None
     }
 
-    /// The highest record that is not SACKed.
+    /// The index of the highest record that is not SACKed.
     pub(crate) fn last_unsacked(&self) -> Option<usize> {
         (0..self.records.len()).rev().find(|index| !self.records[*index].is_sacked())
     }
 
-    /// A record is retransmitted; returns it as it now is.
+    /// A record is retransmitted; returns its new state.
     pub(crate) fn on_retransmitted(&mut self, index: usize, now: Time, snd_nxt: u64, sent: Sent) -> Record {
         let record = &mut self.records[index];
         self.pending -= u32::from(record.flags & LOST_PENDING_MASK == LOST);
@@ -412,7 +411,7 @@ impl Scoreboard {
         *record
     }
 
-    /// The retransmission of the record at `seq` has not been sent after all.
+    /// The host refused the retransmission of the record at `seq`. Returns whether there was one.
     pub(crate) fn take_retransmission_back(&mut self, seq: u64) -> bool {
         let Some(index) = self.find(seq) else { return false };
         let record = &mut self.records[index];
@@ -431,7 +430,7 @@ impl Scoreboard {
         true
     }
 
-    /// The oldest retransmission that is still under way, and its record.
+    /// The oldest retransmission in flight, and its record.
     pub(crate) fn oldest_retransmission(&mut self) -> Option<(Retransmission, Record)> {
         while let Some(entry) = self.retransmissions.front() {
             if let Some(index) = self.find(entry.seq) {
@@ -445,7 +444,7 @@ impl Scoreboard {
         None
     }
 
-    /// The oldest retransmission is lost again.
+    /// The oldest retransmission is lost.
     pub(crate) fn mark_oldest_retransmission_lost(&mut self) {
         let entry = self.retransmissions.pop_front().expect("the caller has just looked at it");
         let index = self.find(entry.seq).expect("the caller has just looked at it");
@@ -465,7 +464,7 @@ impl Scoreboard {
         None
     }
 
-    /// Takes all marks of loss away: the losses were none.
+    /// Removes all marks of loss: the losses were spurious.
     pub(crate) fn unmark_lost(&mut self) {
         for record in &mut self.records {
             record.flags &= !LOST;
@@ -486,7 +485,7 @@ impl Scoreboard {
         }
     }
 
-    /// The same counters, counted from the records.
+    /// The counters, recomputed from the records.
     #[cfg(test)]
     pub(crate) fn recount(&self) -> Counts {
         let count = |is: fn(&Record) -> bool| self.records.iter().filter(|record| is(record)).count() as u32;
@@ -498,7 +497,7 @@ impl Scoreboard {
         }
     }
 
-    /// Everything else that must always hold.
+    /// Checks all other invariants.
     #[cfg(test)]
     pub(crate) fn check(&self) {
         assert_eq!(self.counts(), self.recount());
@@ -573,7 +572,7 @@ mod tests {
         let first = board.next_pending().expect("two are lost");
         board.on_retransmitted(first, Time::ZERO, 10 * MSS, Sent::default());
         assert_eq!(board.in_flight(), 6); // and the retransmission of 0
-        // Not lost, and retransmitted: twice in the network (SetPipe (a) and (b)).
+        // Retransmitted and not lost: twice in the network (SetPipe (a) and (b)).
         board.on_retransmitted(9, Time::ZERO, 10 * MSS, Sent::default());
         assert_eq!(board.in_flight(), 7);
         board.check();
@@ -598,7 +597,7 @@ mod tests {
         assert_eq!(sacked, [2, 3]);
         board.sack(0..1 << 40, |record| sacked.push(record.seq / MSS));
         assert_eq!(sacked, [2, 3, 0, 1, 4, 5, 6, 7, 8, 9]);
-        board.sack(1 << 40..1 << 41, |_| panic!("nothing is there"));
+        board.sack(1 << 40..1 << 41, |_| panic!("there are no records"));
         board.check();
     }
 
@@ -643,7 +642,7 @@ mod tests {
     }
 
     proptest! {
-        /// The counters and pointers against a count of the records, and the threshold against RFC 6675's own words.
+        /// The counters and pointers against counts of the records, and the threshold against RFC 6675's text.
         #[test]
         fn the_scoreboard_is_what_a_slow_count_says(operations in prop::collection::vec(any_operation(), 1..150)) {
             let mut board = board(0);
@@ -653,7 +652,7 @@ mod tests {
                 let now = Time::from_nanos(clock);
                 match operation {
                     Operation::Send => {
-                        // Some are short.
+                        // Some segments are short.
                         let end = nxt + if clock % 7 == 0 { 300 } else { MSS };
                         board.push(Record::new(nxt, end, false, now, Sent::default()));
                         nxt = end;

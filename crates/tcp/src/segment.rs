@@ -1,8 +1,8 @@
-//! What travels: a TCP segment without its bytes.
+//! A TCP segment without its bytes.
 //!
-//! Only what the model needs is here: no ports, no checksum, no content. Sequence numbers are 64 bits, start at 0 with
-//! the SYN and never wrap; timestamps are the 32 bits of RFC 7323. SACK blocks are kept relative to the cumulative ACK,
-//! so that a segment stays small (it is copied into every queue on its way).
+//! It has only the fields that the model needs: no ports, no checksum, no content. Sequence numbers are 64 bits, start
+//! at 0 with the SYN and never wrap. Timestamps are the 32 bits of RFC 7323. SACK blocks are relative to the cumulative
+//! ACK, which keeps a segment small: it is copied into every queue on its way.
 //!
 //! *What it leaves out*: urgent data, PSH, RST, ECN, all options but those of [`Segment`].
 
@@ -12,17 +12,17 @@ use std::ops::Range;
 
 /// IPv4 and TCP headers without options.
 const HEADERS_BYTES: u64 = 20 + 20;
-/// RFC 7323 §3.2: 10 bytes, padded to 12 as everybody does.
+/// RFC 7323 §3.2: 10 bytes, padded to 12 as usual.
 pub(crate) const TIMESTAMPS_BYTES: u64 = 12;
-/// RFC 2018 §3: two bytes and 8 for each block, padded by two.
+/// RFC 2018 §3: two bytes of header, padded by two.
 const SACK_BYTES: u64 = 4;
 /// One block of a SACK option.
 const SACK_BLOCK_BYTES: u64 = 8;
-/// The report of a last link, or its answer: 10 bytes and padding.
+/// A report of a last link, or its answer: 10 bytes and padding.
 const LINK_BYTES: u64 = 12;
-/// RFC 9293 §3.1: the data offset leaves so much.
+/// The space for options that the data offset leaves: RFC 9293 §3.1.
 const OPTIONS_MAX_BYTES: u64 = 40;
-/// SACK blocks that fit the 40 bytes of options alone.
+/// SACK blocks that fit into 40 bytes of options.
 const SACK_BLOCKS: usize = 4;
 /// SACK blocks that fit beside timestamps.
 pub(crate) const SACK_BLOCKS_WITH_TIMESTAMPS: usize = 3;
@@ -30,29 +30,29 @@ pub(crate) const SACK_BLOCKS_WITH_TIMESTAMPS: usize = 3;
 /// A segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
-    /// Sequence number of the first byte; the SYN has number 0 and is a byte, so is the FIN.
+    /// Sequence number of the first byte. The SYN, number 0, counts as a byte; so does the FIN.
     pub seq: u64,
-    /// Next byte expected from the other side. Valid with `has_ack`.
+    /// The next byte expected from the other side; valid with `has_ack`.
     pub ack: u64,
     /// Bytes of data.
     pub payload_bytes: u32,
-    /// What the receiver can take from `ack` on, after scaling.
+    /// Bytes that the receiver can take from `ack` on, after scaling.
     pub window_bytes: u32,
     /// RFC 7323 §3.2.
     pub timestamps: Option<Timestamps>,
-    /// A connection begins.
+    /// Opens a connection.
     pub syn: bool,
-    /// The sender will send nothing after this segment's data.
+    /// The sender sends nothing after this segment's data.
     pub fin: bool,
-    /// PSH, the end of what the application wrote at once. Set under a limit of the pacing rate only: see `pacing.rs`.
+    /// PSH: the end of a write of the application. Set only under a limit of the pacing rate: see `pacing.rs`.
     pub push: bool,
-    /// `ack` is valid: everything but a client's SYN.
+    /// `ack` is valid: in every segment but a client's SYN.
     pub has_ack: bool,
-    /// RFC 2018. If the first block is a duplicate that arrived, it is a D-SACK (RFC 2883).
+    /// RFC 2018. A first block with data that arrived before is a D-SACK (RFC 2883).
     pub sack: SackBlocks,
     /// Options of a SYN.
     pub offer: Offer,
-    /// The option that reports a last link, or answers that it is heard: see [`lasthop_laws::option`].
+    /// The option with a report of a last link, or with the answer to one: see [`lasthop_laws::option`].
     pub link: Option<[u8; OCTETS]>,
 }
 
@@ -65,11 +65,12 @@ pub struct Timestamps {
     pub echo: u32,
 }
 
-/// What a SYN offers, in options. Meaningless without `syn`. Packed: a sixth byte, of padding, would make every segment larger.
+/// Options that a SYN offers. Meaningless without `syn`. Packed, because a sixth byte of padding would enlarge every
+/// segment.
 #[repr(Rust, packed)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offer {
-    /// Largest payload without options that the offering side takes.
+    /// The largest payload, without options, that the offering side takes.
     pub mss_bytes: u16,
     /// RFC 7323 §2.2; `None`: windows are not scaled.
     pub window_shift: Option<u8>,
@@ -77,15 +78,15 @@ pub struct Offer {
     pub sack_permitted: bool,
 }
 
-/// Up to four SACK blocks, relative to the ACK that they travel with.
+/// Up to four SACK blocks, relative to the ACK of their segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
-    /// The empty ones come last.
+    /// Empty entries come last.
     blocks: [(i32, i32); SACK_BLOCKS],
 }
 
 impl SackBlocks {
-    /// Appends a block. One that is full, or a block more than 2 GiB from `ack`, is left out: no window reaches there.
+    /// Appends a block. Ignored if the list is full, or the block more than 2 GiB from `ack`: no window reaches there.
     pub(crate) fn push(&mut self, ack: u64, block: Range<u64>) {
         let relative = |seq: u64| i32::try_from(seq.wrapping_sub(ack) as i64).ok();
         if let (true, Some(start), Some(end)) = (self.len() < SACK_BLOCKS, relative(block.start), relative(block.end)) {
@@ -93,7 +94,7 @@ impl SackBlocks {
         }
     }
 
-    /// How many blocks there are.
+    /// The number of blocks.
     pub const fn len(&self) -> usize {
         let mut count = 0;
         while count < SACK_BLOCKS && self.blocks[count].0 != self.blocks[count].1 {
@@ -102,12 +103,12 @@ impl SackBlocks {
         count
     }
 
-    /// Whether there is none.
+    /// Whether there are no blocks.
     pub const fn is_empty(&self) -> bool {
         self.blocks[0].0 == self.blocks[0].1
     }
 
-    /// The blocks as sequence numbers, given the ACK of their segment.
+    /// The blocks as sequence numbers; `ack`: the ACK of their segment.
     pub fn iter(&self, ack: u64) -> impl Iterator<Item = Range<u64>> + '_ {
         let absolute = move |offset: i32| ack.saturating_add_signed(i64::from(offset));
         self.blocks[..self.len()].iter().map(move |&(start, end)| absolute(start)..absolute(end))
@@ -120,7 +121,7 @@ impl Segment {
         self.seq + self.payload_bytes as u64 + self.syn as u64 + self.fin as u64
     }
 
-    /// Whether it takes up sequence numbers: has data, SYN or FIN.
+    /// Whether it takes sequence numbers, with data, SYN or FIN.
     pub const fn takes_sequence_numbers(&self) -> bool {
         self.payload_bytes > 0 || self.syn || self.fin
     }
@@ -144,7 +145,7 @@ impl Segment {
                 bytes += 4;
             }
             if self.offer.sack_permitted && self.timestamps.is_none() {
-                bytes += 4; // beside timestamps it takes the two bytes of their padding
+                bytes += 4; // beside timestamps: 2 bytes, in place of their padding
             }
         }
         if self.link.is_some() {
@@ -153,7 +154,7 @@ impl Segment {
         bytes
     }
 
-    /// SACK blocks that fit beside a payload when the packet must not exceed `mss_bytes` and headers.
+    /// SACK blocks that fit beside the payload in a packet of at most `mss_bytes` and headers.
     pub(crate) fn room_for_sack(&self, mss_bytes: u32) -> usize {
         let most = if self.timestamps.is_some() { SACK_BLOCKS_WITH_TIMESTAMPS } else { SACK_BLOCKS };
         let used = u64::from(self.payload_bytes) + if self.timestamps.is_some() { TIMESTAMPS_BYTES } else { 0 };
@@ -161,7 +162,7 @@ impl Segment {
         if self.payload_bytes == 0 { most } else { most.min((left / SACK_BLOCK_BYTES) as usize) }
     }
 
-    /// Whether [`Self::link`] fits beside everything else when the packet must not exceed `mss_bytes` and headers.
+    /// Whether [`Self::link`] fits beside everything else in a packet of at most `mss_bytes` and headers.
     pub(crate) fn has_room_for_link(&self, mss_bytes: u32) -> bool {
         let options = self.options_bytes() + LINK_BYTES;
         let with_payload = u64::from(self.payload_bytes) + options;

@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct Probability(f64);
 
-/// A number that is no probability.
+/// A number outside 0..=1, or not a number, given as a probability.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProbabilityError(f64);
 
@@ -24,7 +24,7 @@ impl Probability {
         if (0.0..=1.0).contains(&value) { Ok(Self(value)) } else { Err(ProbabilityError(value)) }
     }
 
-    /// The number, in 0..=1.
+    /// The value, in 0..=1.
     pub const fn get(self) -> f64 {
         self.0
     }
@@ -39,7 +39,7 @@ impl TryFrom<f64> for Probability {
 
 impl fmt::Display for ProbabilityError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is no probability: it must be between 0 and 1", self.0)
+        write!(f, "{} is not a probability: it must be between 0 and 1", self.0)
     }
 }
 

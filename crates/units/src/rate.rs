@@ -16,12 +16,12 @@ impl Bytes {
     /// Nothing.
     pub const ZERO: Self = Self(0);
 
-    /// So many bytes.
+    /// `bytes` bytes.
     pub const fn new(bytes: u64) -> Self {
         Self(bytes)
     }
 
-    /// So many kibibytes (1024 bytes). Panics past 2^64 bytes.
+    /// `kib` kibibytes (1024 bytes). Panics past 2^64 bytes.
     pub const fn from_kib(kib: u64) -> Self {
         match kib.checked_mul(1024) {
             Some(bytes) => Self(bytes),
@@ -29,12 +29,12 @@ impl Bytes {
         }
     }
 
-    /// The count of bytes.
+    /// The number of bytes.
     pub const fn get(self) -> u64 {
         self.0
     }
 
-    /// The count of bits. Panics past 2^64 bits.
+    /// The number of bits. Panics past 2^64 bits.
     pub const fn bits(self) -> u64 {
         match self.0.checked_mul(8) {
             Some(bits) => bits,
@@ -44,25 +44,25 @@ impl Bytes {
 }
 
 impl Rate {
-    /// Nothing moves.
+    /// No data moves.
     pub const ZERO: Self = Self(0);
 
-    /// So many bit/s.
+    /// `bps` bit/s.
     pub const fn from_bps(bps: u64) -> Self {
         Self(bps)
     }
 
-    /// So many Mbit/s (10^6 bit/s), rounded to the bit/s.
+    /// `mbps` Mbit/s (10^6 bit/s), rounded to the bit/s.
     ///
     /// # Panics
     /// If `mbps` is negative, not a number, or past 2^64 bit/s.
     pub fn from_mbps(mbps: f64) -> Self {
         let bps = (mbps * 1e6).round();
-        assert!((0.0..u64::MAX as f64).contains(&bps), "{mbps} Mb/s is no rate");
+        assert!((0.0..u64::MAX as f64).contains(&bps), "{mbps} Mb/s is not a rate of 0 to 2^64 bit/s");
         Self(bps as u64)
     }
 
-    /// The rate at which `data` moves in `span`; zero for an empty span.
+    /// The rate of `data` in `span`; zero for an empty span.
     pub fn over(data: Bytes, span: Span) -> Self {
         if span.is_zero() {
             return Self::ZERO;
@@ -71,23 +71,23 @@ impl Rate {
         Self(u64::try_from(bps).unwrap_or(u64::MAX))
     }
 
-    /// In bit/s.
+    /// The rate in bit/s.
     pub const fn as_bps(self) -> u64 {
         self.0
     }
 
-    /// In Mbit/s.
+    /// The rate in Mbit/s.
     pub fn as_mbps(self) -> f64 {
         self.0 as f64 / 1e6
     }
 
-    /// How long `data` takes at this rate, rounded up to the nanosecond; [`Span::MAX`] at rate zero.
+    /// The time that `data` takes at this rate, rounded up to the nanosecond; [`Span::MAX`] at rate zero.
     #[inline]
     pub fn transmission_time(self, data: Bytes) -> Span {
         if self.0 == 0 {
             return Span::MAX;
         }
-        // Up to 2.3 GB in 64 bits.
+        // Amounts up to 2.3 GB fit into 64 bits.
         if let Some(bits_times_1e9) = data.0.checked_mul(8 * 1_000_000_000) {
             return Span::from_nanos(bits_times_1e9.div_ceil(self.0));
         }
@@ -151,7 +151,8 @@ mod tests {
         // 1 byte at 3 bit/s: 8/3 s = 2.666666666(6) s.
         assert_eq!(Rate::from_bps(3).transmission_time(Bytes::new(1)), Span::from_nanos(2_666_666_667));
         assert_eq!(Rate::ZERO.transmission_time(Bytes::new(1)), Span::MAX);
-        // On both sides of 2^64 / (8 × 10^9) = 2305843009.2 bytes: 8 × 2305843009 / 10^6 s = 18446.744072 s, and 8 us more.
+        // Both sides of 2^64 / (8 × 10^9) = 2305843009.2 bytes: 8 × 2305843009 / 10^6 s = 18446.744072 s, then 8 us
+        // more.
         let megabit = Rate::from_mbps(1.0);
         assert_eq!(megabit.transmission_time(Bytes::new(2_305_843_009)), Span::from_micros(18_446_744_072));
         assert_eq!(megabit.transmission_time(Bytes::new(2_305_843_010)), Span::from_micros(18_446_744_080));

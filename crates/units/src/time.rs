@@ -17,7 +17,7 @@ impl Time {
     /// Later than anything that can happen.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// A point so many nanoseconds after the start of the run.
+    /// The point `nanos` nanoseconds after the start of the run.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
@@ -37,45 +37,45 @@ impl Time {
         Span(self.0.saturating_sub(earlier.0))
     }
 
-    /// This point moved by `span`, or [`Time::MAX`] past the end of the range.
+    /// This point moved by `span`; [`Time::MAX`] where that is out of range.
     pub const fn saturating_add(self, span: Span) -> Self {
         Self(self.0.saturating_add(span.0))
     }
 }
 
 impl Span {
-    /// No time at all.
+    /// The empty span.
     pub const ZERO: Self = Self(0);
     /// Longer than any run.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// A span of so many nanoseconds.
+    /// `nanos` nanoseconds.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// A span of so many microseconds. Panics past 584 years.
+    /// `micros` microseconds. Panics past 584 years.
     pub const fn from_micros(micros: u64) -> Self {
         Self(scaled(micros, 1_000))
     }
 
-    /// A span of so many milliseconds. Panics past 584 years.
+    /// `millis` milliseconds. Panics past 584 years.
     pub const fn from_millis(millis: u64) -> Self {
         Self(scaled(millis, 1_000_000))
     }
 
-    /// A span of so many seconds. Panics past 584 years.
+    /// `secs` seconds. Panics past 584 years.
     pub const fn from_secs(secs: u64) -> Self {
         Self(scaled(secs, 1_000_000_000))
     }
 
-    /// A span of so many seconds, rounded to the nanosecond.
+    /// `secs` seconds, rounded to the nanosecond.
     ///
     /// # Panics
     /// If `secs` is negative, not a number, or past 584 years.
     pub fn from_secs_f64(secs: f64) -> Self {
         let nanos = (secs * 1e9).round();
-        assert!((0.0..u64::MAX as f64).contains(&nanos), "a span of {secs} s cannot be told in nanoseconds");
+        assert!((0.0..u64::MAX as f64).contains(&nanos), "{secs} s is not a span of 0 to 2^64 ns");
         Self(nanos as u64)
     }
 
@@ -104,17 +104,17 @@ impl Span {
         self.0 as f64 / 1e9
     }
 
-    /// The span without `other`; [`Span::ZERO`] if `other` is longer.
+    /// This span minus `other`; [`Span::ZERO`] if `other` is longer.
     pub const fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// This span as a multiple of `least`, such as RTT / lowest RTT (hayakawa eqs. 1 and 5); `None` if `least` is zero.
+    /// This span divided by `least`, such as RTT / lowest RTT (hayakawa eqs. 1 and 5); `None` if `least` is zero.
     pub fn over(self, least: Self) -> Option<f64> {
         (!least.is_zero()).then(|| self.0 as f64 / least.0 as f64)
     }
 
-    /// Whether the span is empty.
+    /// Whether the span is [`Self::ZERO`].
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
@@ -127,7 +127,7 @@ const fn scaled(count: u64, nanos_each: u64) -> u64 {
     }
 }
 
-/// The end of an operation whose result would leave the range: out of the way of those that do not.
+/// Panics for an operation whose result would leave the range. Not inlined, to keep the common path short.
 #[cold]
 #[inline(never)]
 fn out_of_range(left: impl fmt::Display, between: &str, right: impl fmt::Display, problem: &str) -> ! {
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "cannot be told")]
+    #[should_panic(expected = "is not a span")]
     fn not_a_number_is_no_span() {
         let _ = Span::from_secs_f64(f64::NAN);
     }

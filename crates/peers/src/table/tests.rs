@@ -1,4 +1,4 @@
-//! Who is believed, and for how long.
+//! Which peers are believed, and for how long.
 
 use super::*;
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ const BUSY: Report = Report { busy_flows: 1, ..Report::IDLE };
 
 const BASE: Span = crate::beacon::INTERVAL;
 
-/// A report from an address that nobody else has.
+/// A report from an address of its own.
 fn hear(table: &mut PeerTable, now: Time, id: PeerId, interval: Span, report: Report) -> Result<(), Reject> {
     table.on_report(now, address(id.0), id, interval, report)
 }
@@ -65,7 +65,7 @@ fn a_peer_that_speaks_more_often_again_is_forgotten_sooner_again() {
 
 #[test]
 fn the_hosts_that_share_the_air_are_those_heard_and_those_that_must_be_there() {
-    // 100 hosts that speak every 8 s, of whose beacons `heard_of_64` in 64 come through, for two minutes.
+    // 100 hosts send every 8 s for two minutes; `heard_of_64` in 64 of their beacons get through.
     let estimate = |heard_of_64: u64| {
         let mut table = PeerTable::new(Limits::default());
         let (mut random, mut now) = (1_u64, Time::ZERO);
@@ -80,8 +80,9 @@ fn the_hosts_that_share_the_air_are_those_heard_and_those_that_must_be_there() {
         (table.crowd(now).hosts, table.peers.len())
     };
     assert_eq!(estimate(64), (100, 100));
-    // 7.5 beacons of each in the minute that is remembered: one in four heard, 1 - 0.75^7.5 = 88 of 100 hosts are known; one
-    // in sixteen, 1 - 0.9375^7.5 = 38. A tenth of them and a fifth are two standard deviations or more.
+    // 7.5 beacons of each fall into the time that is remembered. With one in four heard, 1 - 0.75^7.5 = 88 of 100 hosts
+    // are known; with one in sixteen, 1 - 0.9375^7.5 = 38. The tolerances, a tenth and a fifth, are two standard
+    // deviations or more.
     let (hosts, known) = estimate(16);
     assert!((90..=110).contains(&hosts) && (80..=95).contains(&known), "{hosts}, of which {known} are known");
     let (hosts, known) = estimate(4);
@@ -92,7 +93,7 @@ fn the_hosts_that_share_the_air_are_those_heard_and_those_that_must_be_there() {
 
 #[test]
 fn a_crowd_that_speaks_less_often_than_it_first_said_is_not_taken_for_a_larger_one() {
-    // Fifty hosts that speak every 4 s, and say 0.3 s the first time: nothing gets lost.
+    // Fifty hosts send every 4 s, and announce 0.3 s the first time. Nothing gets lost.
     let mut table = PeerTable::new(Limits::default());
     let mut most = 0;
     for beacon in 0..150 {
@@ -105,7 +106,7 @@ fn a_crowd_that_speaks_less_often_than_it_first_said_is_not_taken_for_a_larger_o
 
 #[test]
 fn senders_are_told_from_idle_hosts_where_these_are_heard_and_else_idle_ones_count_as_senders() {
-    // Thirty busy hosts speak every 0.8 s and seventy idle ones every 8 s; so many beacons in sixteen are heard.
+    // Thirty busy hosts send every 0.8 s and seventy idle ones every 8 s; `heard_of_16` in sixteen beacons are heard.
     let crowd = |heard_of_16: u64| {
         let mut table = PeerTable::new(Limits::default());
         let mut random = 1_u64;
@@ -173,7 +174,7 @@ fn one_peer_is_heard_twenty_times_a_second() {
     let mut table = PeerTable::new(Limits::default());
     let heard = (0..100).filter(|_| hear(&mut table, at(0), PeerId(1), BASE, BUSY).is_ok()).count();
     assert_eq!(heard, 20);
-    // 20 per second is one every 50 ms
+    // 20 per second: one every 50 ms.
     assert_eq!(hear(&mut table, at(49), PeerId(1), BASE, BUSY), Err(Reject::PeerRate));
     assert_eq!(hear(&mut table, at(50), PeerId(1), BASE, BUSY), Ok(()));
     assert_eq!(table.rejections().of(Reject::PeerRate), 81);
@@ -236,7 +237,7 @@ proptest! {
     }
 }
 
-/// What comes from this address, as identity `id`.
+/// A report from this address, as identity `id`.
 fn from(table: &mut PeerTable, now: Time, from: [u8; 4], id: u64) -> Result<(), Reject> {
     table.on_report(now, from.into(), PeerId(id), BASE, BUSY)
 }
@@ -250,7 +251,7 @@ fn an_address_speaks_for_one_identity_and_may_take_another_every_two_seconds() {
         assert_eq!(table.neighbourhood(at(millisecond)).terminals(), 2);
     }
     assert_eq!((table.heard(), table.rejections().of(Reject::Identities)), (5, 9995));
-    // A host that has been restarted takes its own place.
+    // A restarted host takes its own place.
     assert_eq!(from(&mut table, at(11_000), [10, 0, 0, 1], 1), Ok(()));
     assert_eq!(from(&mut table, at(13_000), [10, 0, 0, 1], 2), Ok(()));
     assert_eq!(table.neighbourhood(at(13_000)).peers().iter().filter(|peer| peer.id.0 < 1000).count(), 1);
@@ -262,7 +263,7 @@ fn nobody_speaks_as_a_peer_from_another_address_while_that_is_heard() {
     assert_eq!(from(&mut table, at(0), [10, 0, 0, 1], 1), Ok(()));
     assert_eq!(from(&mut table, at(1999), [10, 0, 0, 9], 1), Err(Reject::Address));
     assert_eq!(table.rejections().of(Reject::Address), 1);
-    // It has another address now, and has not been heard for 2 s.
+    // The host has another address now, and has not been heard for 2 s.
     assert_eq!(from(&mut table, at(2000), [10, 0, 0, 2], 1), Ok(()));
     assert_eq!(from(&mut table, at(2001), [10, 0, 0, 1], 1), Err(Reject::Address));
     assert_eq!(from(&mut table, at(2001), [10, 0, 0, 1], 2), Ok(()));
@@ -283,7 +284,7 @@ fn a_host_that_speaks_over_ipv4_and_ipv6_is_one_peer_and_so_it_is_when_it_has_be
 
 #[test]
 fn an_address_of_the_other_family_does_not_join_in_later() {
-    // The victim is known by one of its families, and the attacker has an address of the other, unforged.
+    // The victim is known by one address family; the attacker has an unforged address of the other.
     let (four, six) = (IpAddr::from([10, 0, 0, 1]), "fe80::9".parse().expect("an address"));
     for (victim, attacker) in [(four, six), (six, four)] {
         let mut table = PeerTable::new(Limits::default());
@@ -329,7 +330,7 @@ fn an_address_does_not_hop_between_identities_that_were_met_long_ago() {
     for id in 1..=3 {
         assert_eq!(from(&mut table, at(0), [10, 0, 0, id], id.into()), Ok(()));
     }
-    // All three have aged out, so another address may take one of them: one, every 2 s.
+    // All three have aged out, so another address may take one of their identities every 2 s.
     let hopper = "fe80::9".parse().expect("an address");
     let heard: Vec<u64> =
         (2000..8000).filter(|now| table.on_report(at(*now), hopper, PeerId(1 + now % 3), BASE, BUSY).is_ok()).collect();

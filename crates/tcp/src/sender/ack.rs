@@ -1,5 +1,5 @@
-//! What an ACK says, in the order in which it is taken in: window, SACK blocks, cumulative ACK, round-trip time, losses,
-//! window reduction or growth.
+//! ACK processing, in this order: window, SACK blocks, cumulative ACK, round-trip time, losses, window reduction or
+//! growth.
 
 use super::recovery::Delivery;
 use super::transmit::Nothing;
@@ -12,32 +12,32 @@ use lasthop_laws::Acked;
 use lasthop_units::{Span, Time};
 use std::ops::Range;
 
-/// What one ACK brought.
+/// The effects of one ACK.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ack {
-    /// Segments newly acknowledged that had not been SACKed.
+    /// Segments newly acknowledged and not SACKed before.
     pub(crate) acked: u32,
     /// Segments below the new cumulative ACK.
     pub(crate) passed: u32,
     /// Segments newly SACKed.
     pub(crate) sacked: u32,
-    /// What it delivers, by the best estimate: RFC 6937 §2 DeliveredData.
+    /// Segments delivered, by the best estimate: RFC 6937 §2 DeliveredData.
     pub(crate) delivered: u32,
-    /// snd_una moved.
+    /// snd_una advanced.
     pub(crate) advanced: bool,
-    /// RFC 5681 §2: nothing but a repeated acknowledgement.
+    /// A duplicate ACK: RFC 5681 §2.
     pub(crate) duplicate: bool,
     /// It reports a segment that arrived twice.
     pub(crate) d_sack: bool,
-    /// Something below the recovery point arrived that was never retransmitted.
+    /// A segment below the recovery point was delivered that was never retransmitted.
     pub(crate) original_delivered: bool,
-    /// Something that was retransmitted is cumulatively acknowledged.
+    /// A segment that was retransmitted is cumulatively acknowledged.
     pub(crate) retransmitted_acked: bool,
-    /// The timestamp that it echoes; 0: none.
+    /// The echoed timestamp; 0: none.
     pub(crate) echo: u32,
-    /// Something was newly found lost.
+    /// A segment was newly found lost.
     pub(crate) lost: bool,
-    /// It ended a recovery by NewReno, whose window is what RFC 6582 says.
+    /// It ended a NewReno recovery, after which RFC 6582 sets the window.
     pub(crate) full: bool,
     /// The reordering timer was set.
     pub(crate) timer_set: bool,
@@ -50,14 +50,14 @@ pub(crate) struct Ack {
 impl Sender {
     /// An acceptable segment with an ACK has arrived.
     pub(crate) fn on_ack(&mut self, now: Time, segment: &Segment) {
-        // RFC 9293 §3.10.7.4: an ACK of what was never sent; an old one has nothing but SACK blocks to tell.
+        // RFC 9293 §3.10.7.4: an ACK of data never sent is ignored; of an old ACK only the SACK blocks count.
         let with_sack = self.uses_sack && !segment.sack.is_empty();
         if segment.ack > self.snd_nxt || (segment.ack < self.snd_una && !with_sack) {
             return;
         }
         self.refused = false;
         if self.board.is_empty() && !with_sack && self.probe.is_none() {
-            // Nothing is under way: as for every data segment at an end that only receives.
+            // Nothing is in flight, as at an end that only receives.
             self.take_window(segment);
             return;
         }
@@ -84,7 +84,7 @@ impl Sender {
             self.recover(now, &mut ack);
         }
         if ack.advanced && !ack.timer_set {
-            // RFC 6582 §3.2 (4), "impatient": only the first partial ACK starts the timer anew.
+            // RFC 6582 §3.2 (4), "impatient": only the first partial ACK restarts the timer.
             let impatient = self.recovery == Recovery::NewReno && self.state == CongestionState::Recovery;
             if !(impatient && self.partial_acks > 1) {
                 self.restart_timer(now);
@@ -94,7 +94,7 @@ impl Sender {
         self.control(now, segment, &ack, rtt);
     }
 
-    /// RFC 9293 §3.10.7.4: takes the window from the newest segment. Whether it changed.
+    /// RFC 9293 §3.10.7.4: takes the window of the newest segment. Returns whether it changed.
     fn take_window(&mut self, segment: &Segment) -> bool {
         let window = u64::from(segment.window_bytes);
         let newer = segment.ack > self.snd_una
@@ -127,7 +127,7 @@ impl Sender {
         let below = self.snd_una.max(segment.ack);
         let Self { board, rate, rack, reordering_seen, recovery_point, snd_nxt, .. } = self;
         for block in first.into_iter().chain(blocks) {
-            // A D-SACK lies below snd_una, or in what is SACKed already.
+            // A D-SACK lies below snd_una, or within SACKed data.
             if block.start < below || block.end > *snd_nxt {
                 continue;
             }
@@ -145,14 +145,14 @@ impl Sender {
         }
     }
 
-    /// RFC 2883 §4, RFC 3708: a first block below the ACK, or within the second, tells of a duplicate.
+    /// RFC 2883 §4, RFC 3708: a first block below the ACK, or within the second block, reports a duplicate.
     fn take_d_sack(&mut self, ack_seq: u64, first: &Range<u64>, second: Option<Range<u64>>, ack: &mut Ack) {
         let within = second.is_some_and(|second| second.start <= first.start && first.end <= second.end);
         if first.end > ack_seq && !within {
             return;
         }
         ack.d_sack = true;
-        // A probe is sent by a timer, not because RACK was impatient: as in Linux its duplicate widens no window.
+        // A timer sends probes, not an impatient RACK. As in Linux, a probe's duplicate does not widen RACK's window.
         if self.probe.is_none_or(|probe| probe.end != first.end) {
             self.rack.on_d_sack(self.snd_una, self.snd_nxt);
         }
@@ -188,8 +188,8 @@ impl Sender {
         self.unanswered_since = None;
     }
 
-    /// Without SACK a duplicate ACK stands for one segment delivered, and the ACK that passes it for so many less:
-    /// RFC 6937 §2.
+    /// Without SACK a duplicate ACK stands for one delivered segment; the ACK that passes those stands for as many
+    /// fewer: RFC 6937 §2.
     fn estimate_delivery(&mut self, ack: &mut Ack) {
         let before = self.duplicates_delivered;
         if ack.advanced {
@@ -204,8 +204,8 @@ impl Sender {
         }
     }
 
-    /// No more can have been delivered than is neither lost nor acknowledged. NewReno does not take them off the flight: it
-    /// inflates the window instead.
+    /// At most the segments neither lost nor acknowledged can have been delivered. NewReno does not subtract them from
+    /// the flight: it inflates the window instead.
     pub(crate) fn clamp_duplicates(&mut self) {
         self.duplicates_delivered = self.duplicates_delivered.min(self.board.len() - self.board.lost_out());
         self.board.duplicates = if self.counts_no_duplicates() { 0 } else { self.duplicates_delivered };
@@ -216,8 +216,8 @@ impl Sender {
         self.board.duplicates = 0;
     }
 
-    /// Takes the RTT as Linux does: of the oldest segment newly acknowledged for SRTT, of the newest for the law; never
-    /// of a retransmitted one (Karn), for which only the timestamp speaks. Returns the law's.
+    /// Takes RTT samples as Linux does: of the oldest newly acknowledged segment for SRTT, of the newest for the law. A
+    /// retransmitted segment is sampled only by its timestamp (Karn). Returns the law's sample.
     fn sample_rtt(&mut self, now: Time, ack: &Ack) -> Option<Span> {
         let since = |sent_at: Time| now.saturating_since(sent_at);
         let of_acked = ack.acked_first.filter(|_| !ack.retransmitted_acked).map(since);
@@ -227,7 +227,7 @@ impl Sender {
         let mut oldest = of_acked.or(of_sacked);
         if oldest.is_none() && self.timestamps && ack.acked > 0 && ack.echo != 0 {
             let granularity = self.config.timestamp_granularity;
-            // An echo of the future is no sample of 50 days.
+            // An echo of a future timestamp is not a sample of 50 days.
             let since = ticks(now, granularity).wrapping_sub(ack.echo) as i32;
             oldest = Some(granularity * u64::from(since.max(1) as u32));
             newest = oldest;
@@ -240,7 +240,7 @@ impl Sender {
         newest
     }
 
-    /// The window: reduced in CWR and Recovery, else grown by the law; then bounded.
+    /// Updates the window. In CWR and Recovery it is reduced, else the law grows it; then the bound applies.
     fn control(&mut self, now: Time, segment: &Segment, ack: &Ack, rtt: Option<Span>) {
         let in_flight = self.in_flight();
         let mut flags = 0;
@@ -269,8 +269,8 @@ impl Sender {
         if ack.delivered > 0 || ack.advanced {
             let event = Acked {
                 now_us: now.as_nanos() / 1000,
-                // What a full acknowledgement passes has left long ago, reported by duplicates that inflated the window; RFC
-                // 6582 §3.2 (3) deflates it to ssthresh and adds nothing.
+                // A full acknowledgement passes segments that were delivered long ago; their duplicates inflated the
+                // window. RFC 6582 §3.2 (3) deflates it to ssthresh and adds nothing.
                 acked_segments: ack.delivered,
                 in_flight_segments: in_flight,
                 rtt_us: rtt.map_or(0, |rtt| micros(rtt.as_nanos()).max(1)),
@@ -287,10 +287,10 @@ impl Sender {
         self.apply_bound(now);
     }
 
-    /// One ACK of a reduction: see [`Recovery`].
+    /// One ACK during a reduction: see [`Recovery`].
     fn reduce(&mut self, in_flight: u32, ack: &Ack) {
         match self.recovery {
-            Recovery::NewReno | Recovery::Rfc6675 => {} // on entry and with each ACK that counts; see recovery
+            Recovery::NewReno | Recovery::Rfc6675 => {} // set at entry and on ACKs that count: see recovery
             _ => {
                 let delivery =
                     Delivery { delivered: ack.delivered, pipe: in_flight, safe_ack: ack.advanced && !ack.lost };

@@ -1,4 +1,4 @@
-//! The sending half of a connection: what has been written, what is under way, what may go next.
+//! The sending half of a connection: data written, segments in flight, and the next segment to send.
 //!
 //! ```text
 //!  write ──> [ unsent | sent: Scoreboard ]        on_ack:  window, SACK, cumulative ACK      ack.rs
@@ -8,7 +8,7 @@
 //!            transmit.rs                                   the bound limits it               lasthop_laws::bound
 //! ```
 //!
-//! Everything is counted in segments, as Linux does, not in bytes.
+//! All counts are in segments, as in Linux, not in bytes.
 
 mod ack;
 mod rack;
@@ -34,13 +34,13 @@ use recovery::{Prr, Undo};
 use transmit::Forced;
 pub(crate) use transmit::Outgoing;
 
-/// An endless writer has written this far.
+/// The end of the data of an endless writer.
 const ENDLESS: u64 = u64::MAX / 2;
 
-/// What the two ends have agreed on.
+/// What both ends negotiated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Agreed {
-    /// Payload of a full segment, after timestamps.
+    /// Payload of a full segment with timestamps.
     pub(crate) payload_bytes: u32,
     pub(crate) sack: bool,
     pub(crate) timestamps: bool,
@@ -50,7 +50,7 @@ pub(crate) struct Agreed {
 pub(crate) struct Sender {
     pub(crate) config: Config,
     pub(crate) recovery: Recovery,
-    /// SACK was agreed on and the recovery uses it.
+    /// Both ends have SACK, and the recovery uses it.
     pub(crate) uses_sack: bool,
     pub(crate) timestamps: bool,
     pub(crate) payload_bytes: u32,
@@ -62,15 +62,15 @@ pub(crate) struct Sender {
     pub(crate) snd_wl2: u64,
     /// The sequence number after the last byte written.
     pub(crate) written: u64,
-    /// Nothing will be written any more.
+    /// The application will write no more.
     pub(crate) closing: bool,
     pub(crate) fin_sent: bool,
     pub(crate) send_capacity: u64,
     /// The sequence number after the last byte in the send buffer.
     pub(crate) buffered: u64,
-    /// The writer has filled the send buffer and waits.
+    /// The writer has filled the send buffer and waits for room.
     pub(crate) writer_waits: bool,
-    /// The end of the last segment that was not full (Minshall).
+    /// The end of the last segment that was not full (Nagle's algorithm, Minshall's form).
     pub(crate) small_end: u64,
 
     pub(crate) board: Scoreboard,
@@ -83,29 +83,29 @@ pub(crate) struct Sender {
 
     pub(crate) law: Law,
     pub(crate) window: Window,
-    /// No more than one segment of the handshake was lost: RFC 5681 §3.1, as Linux counts.
+    /// At most one segment of the handshake was lost (RFC 5681 §3.1, counted as in Linux).
     initial_window_is_free: bool,
     pub(crate) bound: Option<LeasedBound>,
     pub(crate) state: CongestionState,
     /// Linux's high_seq; RFC 6675 RecoveryPoint, RFC 6582 recover.
     pub(crate) recovery_point: u64,
-    /// The law has left the window as it was at the loss that began this recovery.
+    /// The law tolerated the loss that began this recovery: it left the window unchanged.
     pub(crate) tolerated: bool,
-    /// RFC 6582 §3.2: no fast retransmit for duplicates of what was sent before the last recovery.
+    /// RFC 6582 §3.2: no fast retransmit for duplicates of segments sent before the last recovery.
     pub(crate) careful_below: u64,
     pub(crate) prr: Prr,
     pub(crate) undo: Undo,
-    /// RFC 5682 is under way.
+    /// F-RTO is in progress (RFC 5682).
     pub(crate) f_rto: bool,
-    /// Its step 2b: only new data, until the next ACK.
+    /// Its step 2b: only new data until the next ACK.
     pub(crate) f_rto_new_data: bool,
     pub(crate) duplicate_acks: u32,
-    /// Without SACK: segments that duplicate ACKs have reported and the cumulative ACK has not passed.
+    /// Without SACK: segments reported by duplicate ACKs and not passed by the cumulative ACK.
     pub(crate) duplicates_delivered: u32,
     pub(crate) partial_acks: u32,
-    /// Reordering has been seen: forward acknowledgement would take it for loss.
+    /// Reordering was seen, which forward acknowledgement would take for loss.
     pub(crate) reordering_seen: bool,
-    /// RFC 6675 RescueRxt: a rescue retransmission may go once the ACK is above it.
+    /// RFC 6675 RescueRxt: a rescue retransmission is allowed once the ACK is above it.
     pub(crate) rescue_after: u64,
     /// RFC 6675 HighRxt, for rule 3.
     pub(crate) highest_retransmitted: u64,
@@ -115,7 +115,7 @@ pub(crate) struct Sender {
     /// Consecutive timeouts without progress.
     pub(crate) timeouts_in_a_row: u32,
     pub(crate) backoff: u32,
-    /// When the first unanswered retransmission by timeout was sent.
+    /// When the first unanswered retransmission after a timeout was sent.
     pub(crate) unanswered_since: Option<Time>,
     pub(crate) probes_unanswered: u32,
     pub(crate) failed: bool,
@@ -125,11 +125,11 @@ pub(crate) struct Sender {
     pub(crate) limited_round_end: u64,
     pub(crate) last_sent_at: Time,
     pub(crate) paced_until: Time,
-    /// What went last under a bound's limit of the pacing rate, while there is one.
+    /// The last burst sent under a bound's limit of the pacing rate; `None` without a limit.
     pub(crate) limited_burst: Option<pacing::Burst>,
-    /// When pacing lets the next segment go, if that is what it waits for.
+    /// When pacing allows the next segment, if one waits for that.
     pub(crate) pace_wait: Time,
-    /// Segments sent since the sender last came to a stop.
+    /// Segments sent since the sender last stopped.
     pub(crate) burst: u32,
     pub(crate) host_queue_bytes: u64,
     pub(crate) refused: bool,
@@ -141,7 +141,7 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// A sender with nothing to send; [`Sender::establish`] follows.
+    /// A sender without a connection; call [`Sender::establish`] next.
     pub(crate) fn new(config: &Config, law: Choice, now: Time) -> Self {
         let payload_bytes = config.mss.get() as u32;
         Self {
@@ -215,8 +215,8 @@ impl Sender {
         }
     }
 
-    /// The handshake is over: what was agreed on, the other side's window, and how long the handshake took if that is a
-    /// sample. `lost_syns` as Linux counts: with more than one the window begins with one segment.
+    /// The handshake is complete. Takes what was negotiated, the other side's window, and the handshake's duration if
+    /// that is a sample. `lost_syns`: counted as in Linux; with more than one the window begins with one segment.
     pub(crate) fn establish(
         &mut self,
         now: Time,
@@ -234,7 +234,7 @@ impl Sender {
             self.recovery = Recovery::NewReno;
         }
         self.board = Scoreboard::new(agreed.payload_bytes);
-        // What was written before is still the application's.
+        // Data written before are still in the application.
         self.send_capacity = self.config.send_capacity(agreed.payload_bytes);
         self.buffered = self.written.min(self.snd_una + self.send_capacity);
         self.writer_waits = self.buffered < self.written;
@@ -251,7 +251,7 @@ impl Sender {
         self.apply_bound(now);
     }
 
-    /// The other side has said something of its last link.
+    /// A report of the other side's last link arrived.
     pub(crate) fn on_reported(&mut self, now: Time, report: LinkReport) {
         let mut permitted = Reported::PERMIT_ALL;
         if !self.initial_window_is_free {
@@ -269,7 +269,7 @@ impl Sender {
         self.apply_bound(now);
     }
 
-    // What the application does.
+    // The application.
 
     pub(crate) fn write(&mut self, bytes: u64) {
         if !self.closing && self.written < ENDLESS {
@@ -287,7 +287,7 @@ impl Sender {
         }
     }
 
-    /// What is in the send buffer still goes; nothing is added.
+    /// The application stops. Data in the send buffer are still sent.
     pub(crate) fn stop_writing(&mut self) {
         self.written = self.buffered;
         self.writer_waits = false;
@@ -305,7 +305,7 @@ impl Sender {
         self.closing
     }
 
-    /// The application writes as much as there is room for, unless it waits for more room.
+    /// The application fills the send buffer, unless it waits for more room.
     pub(crate) fn fill_buffer(&mut self) {
         if self.written == self.buffered {
             return;
@@ -317,12 +317,12 @@ impl Sender {
         }
     }
 
-    /// Written to the send buffer and not sent.
+    /// Bytes in the send buffer and not sent.
     pub(crate) fn unsent_bytes(&self) -> u64 {
         self.buffered - (self.snd_nxt - u64::from(self.fin_sent))
     }
 
-    /// Everything that was written, and the FIN, is acknowledged.
+    /// All written data and the FIN are acknowledged.
     pub(crate) fn is_done(&self) -> bool {
         self.fin_sent && self.snd_una == self.snd_nxt
     }
@@ -332,14 +332,14 @@ impl Sender {
         self.failed
     }
 
-    /// The connection is over, whatever is left.
+    /// Ends the connection, whatever is left to send.
     pub(crate) fn fail(&mut self) {
         self.failed = true;
         self.timer = Timer::default();
         self.forced = Forced::None;
     }
 
-    /// Data bytes acknowledged.
+    /// Bytes of data acknowledged.
     pub(crate) fn acked_bytes(&self) -> u64 {
         self.snd_una - 1 - u64::from(self.is_done())
     }
@@ -352,12 +352,12 @@ impl Sender {
         self.timer.at.min(self.pace_wait)
     }
 
-    /// Without a sample, what the configuration says.
+    /// The timeout without backoff; before the first sample, the configured one.
     pub(crate) fn rto(&self) -> Span {
         self.rtt.rto()
     }
 
-    /// Without a sample, nothing.
+    /// The smoothed RTT; zero before the first sample.
     pub(crate) fn srtt(&self) -> Span {
         Span::from_nanos(self.rtt.srtt_ns())
     }
@@ -367,7 +367,7 @@ impl Sender {
         self.bound = Some(bound);
     }
 
-    /// The first segment goes next, whatever the window.
+    /// The first segment is sent next, whatever the window.
     pub(crate) fn force_head(&mut self) {
         self.forced = Forced::Head;
     }
@@ -382,7 +382,7 @@ impl Sender {
         self.window.cwnd_segments < self.window.ssthresh_segments
     }
 
-    /// Runs the bound around the law's window.
+    /// Applies the bound to the law's window.
     pub(crate) fn apply_bound(&mut self, now: Time) {
         let Some(bound) = self.bound else { return };
         if now >= bound.expires() {
@@ -400,17 +400,17 @@ impl Sender {
         );
     }
 
-    /// Whether the upper bound holds the window, so that the law must not be asked to grow it.
+    /// Whether the upper bound limits the window, so that the law must not grow it.
     fn is_held_by_bound(&self, now: Time) -> bool {
         self.bound.is_some_and(|bound| bound.holds_back(now, self.window.cwnd_segments))
     }
 
-    /// Linux's tcp_is_cwnd_limited(): in slow start a window half used may grow.
+    /// Linux's tcp_is_cwnd_limited(): in slow start a half-used window may grow.
     fn is_cwnd_limited(&self) -> bool {
         self.cwnd_limited || (self.in_slow_start() && self.window.cwnd_segments < 2 * self.most_out)
     }
 
-    /// Linux's tcp_current_ssthresh(): what a restarted slow start should aim at.
+    /// Linux's tcp_current_ssthresh(): the target of a slow start after idleness.
     pub(crate) fn current_ssthresh(&self) -> u32 {
         if self.state.is_reduction() {
             self.window.ssthresh_segments
@@ -440,13 +440,13 @@ impl Sender {
         self.min_rtt.get().map_or(0, |rtt| micros(rtt.as_nanos()))
     }
 
-    /// The limit that the bound sets to the pacing rate now. With one a sender is paced, whatever its configuration.
+    /// The bound's limit of the pacing rate now. With a limit the sender is paced, whatever its configuration.
     pub(crate) fn pacing_limit(&self, now: Time) -> Option<Rate> {
         self.bound.as_ref()?.pacing_limit(now)
     }
 
-    /// The smaller of the law's pacing rate and `limit`; before there is an RTT the law has none. A law that is not paced but for the limit
-    /// goes at the limit: what a window and an SRTT from before a timeout make of it may be a segment in seconds.
+    /// The smaller of the law's pacing rate and `limit`. The law has none before the first RTT sample. A law paced only
+    /// because of the limit takes the limit: after a timeout its window and SRTT may give a segment in seconds.
     pub(crate) fn pacing_rate(&self, limit: Option<Rate>) -> Rate {
         match (self.law_pacing_rate(), limit) {
             (_, Some(limit)) if !self.config.pacing => limit,
@@ -467,7 +467,7 @@ impl Sender {
 
     pub(crate) fn info(&self) -> Info {
         let (delivery_rate, app_limited) = self.rate.rate(self.payload_bytes);
-        // At the time of the latest ACK, at which a bound whose lease is over goes.
+        // As at the latest ACK, where an expired bound is dropped.
         let pacing_limit = self.bound.map(|bound| bound.bound().max_pacing_rate).filter(|limit| *limit > Rate::ZERO);
         Info {
             state: self.state,
@@ -507,7 +507,7 @@ impl Sender {
         assert!(self.window.cwnd_segments >= 1);
         assert!(self.window.ssthresh_segments >= 2);
         assert!(self.snd_una <= self.snd_nxt);
-        // An ACK in the middle of a segment leaves it whole.
+        // An ACK in the middle of a segment keeps the whole segment.
         let held = self.board.front().map_or(self.snd_nxt..=self.snd_nxt, |head| head.seq..=head.end - 1);
         assert!(held.contains(&self.snd_una), "{} is not in {held:?}", self.snd_una);
         assert_eq!(self.board.back().map_or(self.snd_nxt, |record| record.end), self.snd_nxt);
@@ -516,17 +516,17 @@ impl Sender {
     }
 }
 
-/// How a connection begins for its law.
+/// The law's view of a new connection.
 fn start(config: &Config, now: Time) -> Start {
     Start { now, slow_start: config.slow_start, timestamp_tick: config.timestamp_granularity }
 }
 
-/// Nanoseconds as the microseconds of a law's event; more than an hour is an hour.
+/// Nanoseconds as microseconds for a law's event, at most an hour.
 fn micros(nanos: u64) -> u32 {
     u32::try_from(nanos / 1000).unwrap_or(u32::MAX)
 }
 
-/// A total as a law is told it.
+/// A total as a law's event carries it.
 fn saturating(total: u64) -> u32 {
     u32::try_from(total).unwrap_or(u32::MAX)
 }

@@ -1,4 +1,4 @@
-//! Losses by time, and probes for lost tails: RACK-TLP, RFC 8985.
+//! Loss detection by time, and probes for lost tails: RACK-TLP, RFC 8985.
 //!
 //! ```text
 //! RACK §6.2   a segment is lost if one sent later was delivered, and
@@ -6,15 +6,16 @@
 //!             reo_wnd = 0                            no reordering seen, and in recovery or 3 segments SACKed
 //!                     = min(mult * min RTT / 4, SRTT)  else; mult + 1 for each round trip with a D-SACK, 1 again after
 //!                                                      16 recoveries without
-//! TLP  §7     nothing heard for PTO = 2 SRTT (+ the longest delayed ACK if one segment is out): send one segment
+//! TLP  §7     no ACK for PTO = 2 SRTT (+ the longest delayed ACK if one segment is in flight): send one segment
 //!             its ACK tells whether it repaired a loss; if so the window is reduced
 //! ```
 //!
-//! Segments are looked at in the order of their transmission: originals in the scoreboard's order, retransmissions in
-//! theirs, each from where the last look ended.
+//! Segments are checked in the order of their transmission: originals in the scoreboard's order, retransmissions in
+//! theirs. Each check continues where the last one stopped.
 //!
-//! *Differs from the RFC*: the reordering timer is set for the first segment that would be lost, not the last, so that each
-//! is found at its own time. *As in Linux*: reordering is any original that arrives below the highest SACKed.
+//! *Differs from the RFC*: the reordering timer is set for the first segment that would be lost, not for the last, so
+//! that each loss is found at its own time. *As in Linux*: an original that arrives below the highest SACKed byte is
+//! reordering.
 
 use super::{Ack, Sender, TimerKind};
 use crate::info::CongestionState;
@@ -23,7 +24,7 @@ use lasthop_units::{Span, Time};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rack {
-    /// RACK.xmit_ts and RACK.end_seq: of the segment sent last among those delivered.
+    /// RACK.xmit_ts and RACK.end_seq: the delivered segment that was sent last.
     sent_at: Time,
     end: u64,
     rtt: Span,
@@ -32,19 +33,19 @@ pub(crate) struct Rack {
     extra_quarters: u32,
     /// RACK.reo_wnd_persist: recoveries until the window is small again.
     persist: u32,
-    /// A D-SACK has widened the window in the round trip that ends here.
+    /// A D-SACK has widened the window in the round trip that ends at this sequence number.
     round_end: Option<u64>,
 }
 
-/// RFC 8985 §6.2: recoveries that a wider reordering window survives.
+/// RFC 8985 §6.2: the number of recoveries for which a wider reordering window lasts.
 const PERSIST_RECOVERIES: u32 = 16;
 
-/// A probe that was sent and not answered.
+/// A loss probe in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LossProbe {
     /// TLP.end_seq.
     pub(crate) end: u64,
-    /// It repeated the last segment.
+    /// It retransmitted the last segment.
     pub(crate) retransmission: bool,
 }
 
@@ -53,8 +54,8 @@ fn sent_after(one: (Time, u64), other: (Time, u64)) -> bool {
 }
 
 impl Rack {
-    /// Step 2: the segment sent last among those delivered. A retransmission that seems to have come back in less than the
-    /// lowest RTT was its original.
+    /// Step 2: takes a delivered segment; the one sent last counts. A retransmission acknowledged in less than the
+    /// lowest RTT does not: its original arrived.
     pub(crate) fn on_delivered(&mut self, now: Time, record: &Record, min_rtt_ns: u64) {
         let rtt = now.saturating_since(record.sent_at);
         if record.was_ever_retransmitted() && rtt.as_nanos() < min_rtt_ns {
@@ -97,7 +98,7 @@ impl Sender {
         Span::from_nanos((quarter * quarters).min(self.rtt.srtt_ns()))
     }
 
-    /// After this long since its transmission a segment that was overtaken is lost.
+    /// A segment that was overtaken is lost this long after its transmission.
     pub(crate) fn rack_deadline(&self) -> Span {
         self.rack.rtt + self.reordering_window()
     }
@@ -106,7 +107,8 @@ impl Sender {
         self.timer.kind == TimerKind::Reordering && self.timer.at < Time::MAX
     }
 
-    /// Step 5: marks what is lost by now, and sets the timer for what may be soon. Whether a retransmission is among it.
+    /// Step 5: marks segments that are lost by now, and sets the timer for the next. Returns whether a retransmission
+    /// is lost.
     pub(crate) fn detect_losses_by_time(&mut self, now: Time) -> bool {
         if !self.rack.valid {
             return false;
@@ -144,14 +146,14 @@ impl Sender {
         again
     }
 
-    /// §7.4: what an ACK says of an outstanding probe.
+    /// §7.4: what an ACK tells of an outstanding probe.
     pub(crate) fn check_probe(&mut self, now: Time, ack_seq: u64, ack: &Ack) {
         let Some(probe) = self.probe.filter(|probe| ack_seq >= probe.end) else { return };
         if !probe.retransmission || ack.d_sack {
-            self.probe = None; // new data arrived; or the original did, and the probe as well
+            self.probe = None; // new data arrived, or both the original and the probe
         } else if ack_seq > probe.end {
             self.probe = None;
-            self.reduce_at_once(now); // no duplicate was reported: the probe has repaired a loss
+            self.reduce_at_once(now); // no duplicate was reported: the probe repaired a loss
         } else if !ack.advanced && ack.duplicate && ack.sacked == 0 {
             self.probe = None;
         }

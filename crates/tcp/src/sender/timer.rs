@@ -1,4 +1,4 @@
-//! The sender's one timer. As in Linux, retransmission, loss probe, reordering and persist share it: setting one
+//! The sender's only timer. As in Linux, retransmission, loss probe, reordering and persist share it: setting one
 //! replaces the other.
 
 use super::Sender;
@@ -14,11 +14,11 @@ pub(crate) enum TimerKind {
     Retransmission,
     /// RFC 8985 §7.
     Probe,
-    /// RFC 8985 §6.3: what was overtaken is lost when this ends.
+    /// RFC 8985 §6.3: when it ends, overtaken segments are lost.
     Reordering,
     /// RFC 9293 §3.8.6.1: the receiver's window is closed.
     Persist,
-    /// The host took nothing, and no ACK will come.
+    /// The host refused a packet, and no ACK will follow.
     HostRetry,
 }
 
@@ -34,12 +34,12 @@ impl Default for Timer {
     }
 }
 
-/// After this long without an answer a connection is given up: Linux's `tcp_retries2` = 15, which stands for the sum of
-/// 0.2 s doubled 15 times up to 120 s.
+/// A connection is given up after this long without an answer: Linux's `tcp_retries2` = 15, the sum of 0.2 s doubled 15
+/// times, each at most 120 s.
 const GIVE_UP_AFTER: Span = Span::from_millis(924_600);
 /// Unanswered window probes after which a connection is given up: `tcp_retries2`.
 const GIVE_UP_PROBES: u32 = 15;
-/// The host had no room for a retransmission: TCP_RESOURCE_PROBE_INTERVAL.
+/// Interval of retries after the host refused a retransmission: TCP_RESOURCE_PROBE_INTERVAL.
 const HOST_RETRY: Span = Span::from_millis(500);
 /// Linux adds two jiffies to a probe timeout: TCP_TIMEOUT_MIN.
 const PROBE_SLACK: Span = Span::from_millis(2);
@@ -81,7 +81,7 @@ impl Sender {
         self.timer = Timer { at: now + self.rtt.backed_off(self.backoff), kind: TimerKind::Retransmission };
     }
 
-    /// RFC 8985 §7.3: new data if there are any, else the last segment again.
+    /// RFC 8985 §7.3: sends new data if there are any, else the last segment again.
     fn on_probe_timeout(&mut self, now: Time) {
         self.timer = Timer { at: now + self.rtt.backed_off(self.backoff), kind: TimerKind::Retransmission };
         if self.board.is_empty() {
@@ -97,7 +97,7 @@ impl Sender {
         self.detect_losses_by_time(now);
         if self.board.pending() > lost_before && self.state != CongestionState::Recovery {
             self.enter_recovery(now, 0, 0);
-            // The others reduce the window ACK by ACK, and this is no ACK; RFC 6675's is at ssthresh already.
+            // The others reduce the window on each ACK, and this is none; RFC 6675's is already at ssthresh.
             if self.recovery != Recovery::Rfc6675 {
                 self.window.cwnd_segments = self.in_flight() + 1;
             }
@@ -124,7 +124,7 @@ impl Sender {
         }
     }
 
-    /// Data are in flight: starts the timer anew. Nothing is: stops it.
+    /// Restarts the timer if data are in flight, else stops it.
     pub(super) fn restart_timer(&mut self, now: Time) {
         let replaced = self.timer.kind;
         if self.board.is_empty() {
@@ -134,9 +134,9 @@ impl Sender {
         }
     }
 
-    /// RFC 6298 (5.1), (5.3). Where it replaces a probe or a reordering timer it counts from the first segment's
-    /// transmission, so that these do not put a timeout off. As in Linux's tcp_reset_xmit_timer(), what a limit of the pacing
-    /// rate holds back is waited for beside.
+    /// RFC 6298 (5.1), (5.3). Where it replaces a probe or a reordering timer, it counts from the first segment's
+    /// transmission, so that those do not delay a timeout. The delay by a limit of the pacing rate is added, as in
+    /// Linux's tcp_reset_xmit_timer().
     pub(super) fn arm_retransmission(&mut self, now: Time, replaces: TimerKind) {
         let timeout = self.rtt.backed_off(self.backoff) + self.pacing_delay(now);
         let at = match (replaces, self.board.front()) {
@@ -146,7 +146,7 @@ impl Sender {
         self.timer = Timer { at, kind: TimerKind::Retransmission };
     }
 
-    /// RFC 8985 §7.2: PTO = 2 SRTT, and with one segment in flight the longest delay of an ACK; never past the RTO.
+    /// RFC 8985 §7.2: PTO = 2 SRTT, with one segment in flight plus the longest delay of an ACK; never past the RTO.
     pub(super) fn schedule_probe(&mut self, now: Time, advanced: bool) -> bool {
         let quiet = matches!(self.state, CongestionState::Open | CongestionState::Cwr);
         if !self.uses_rack() || self.probe.is_some() || !quiet || self.board.has_sacked() {
@@ -170,7 +170,7 @@ impl Sender {
         }
     }
 
-    /// The host took nothing: tries again a little later if no ACK will do it.
+    /// The host refused a packet: tries again a little later, unless an ACK will trigger it.
     pub(super) fn arm_host_retry(&mut self, now: Time) {
         let retry = now + self.rtt.backed_off(self.backoff).min(HOST_RETRY);
         if self.board.is_empty() {

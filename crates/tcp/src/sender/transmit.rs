@@ -1,4 +1,4 @@
-//! What goes next, and whether anything may go.
+//! What is sent next, and when.
 
 use super::{Sender, TimerKind};
 use crate::info::CongestionState;
@@ -7,11 +7,11 @@ use crate::scoreboard::Record;
 use lasthop_laws::Sent;
 use lasthop_units::{Bytes, Rate, Span, Time};
 
-/// What no window holds back.
+/// Transmissions that ignore the congestion window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Forced {
     None,
-    /// The first segment: after a timeout, or NewReno's retransmission.
+    /// The first segment, after a timeout or as NewReno's retransmission.
     Head,
     /// A loss probe with new data.
     ProbeNew,
@@ -31,22 +31,22 @@ pub(crate) struct Outgoing {
     pub(crate) push: bool,
 }
 
-/// Why there is no new segment.
+/// Why no new segment is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Nothing {
-    /// The application has written nothing more, or waits for the send buffer.
+    /// The application has written no more, or waits for the send buffer.
     ToSend,
     /// A small segment waits for an ACK (Nagle).
     Small,
-    /// The receiver's window.
+    /// The receiver's window is full.
     Window,
 }
 
 impl Sender {
-    /// The next segment that may go now.
+    /// The next segment that may be sent now.
     pub(crate) fn next(&mut self, now: Time) -> Option<Outgoing> {
         if self.board.is_empty() && self.buffered <= self.snd_nxt && !self.closing && self.forced == Forced::None {
-            return None; // as always at an end that only receives
+            return None; // as at an end that only receives
         }
         if self.forced != Forced::None
             && let Some(outgoing) = self.next_forced(now)
@@ -67,7 +67,7 @@ impl Sender {
         }
         if self.waits_for_pace(now) {
             if self.limited_burst.is_some() {
-                // A window that such a pace leaves half empty must not grow.
+                // A window that pacing leaves half empty must not grow.
                 self.on_burst_end(in_flight);
             }
             return None;
@@ -87,7 +87,7 @@ impl Sender {
             _ => {}
         }
         if self.f_rto_new_data && self.snd_nxt == self.recovery_point {
-            // RFC 5682 §2.1 step 2b: no new data, so no way to tell; the usual recovery.
+            // RFC 5682 §2.1 step 2b: without new data F-RTO cannot tell, and the usual recovery goes on.
             self.f_rto_new_data = false;
             self.f_rto = false;
             return self.next(now);
@@ -133,7 +133,8 @@ impl Sender {
                 Some(outgoing)
             }
             Forced::Window => {
-                // RFC 9293 §3.8.6.1; Linux sends what fits, and if nothing does an old sequence number that asks for an ACK.
+                // RFC 9293 §3.8.6.1. Linux sends the data that fit; if none fit, an old sequence number that asks for
+                // an ACK.
                 let room = (self.snd_una + self.snd_wnd).saturating_sub(self.snd_nxt);
                 let fits = room.min(self.unsent_bytes()).min(u64::from(self.payload_bytes)) as u32;
                 if fits > 0 {
@@ -149,7 +150,7 @@ impl Sender {
         }
     }
 
-    /// Limited transmit without SACK goes two segments beyond the window: RFC 3042.
+    /// Limited transmit without SACK may send two segments beyond the window: RFC 3042.
     fn may_exceed_window(&self, in_flight: u32) -> bool {
         self.limited_transmit_allowance() > 0
             && in_flight < self.window.cwnd_segments + self.limited_transmit_allowance()
@@ -161,21 +162,22 @@ impl Sender {
         if applies { self.duplicate_acks.min(2) } else { 0 }
     }
 
-    /// New data may go beside what is in flight.
+    /// Whether the window allows new data beside `in_flight` segments.
     fn may_send_new(&self, in_flight: u32) -> bool {
         if self.state == CongestionState::Disorder && !self.config.limited_transmit {
-            // What duplicate ACKs and SACK blocks report has left the network, but only RFC 3042 makes use of it.
+            // Segments reported by duplicate ACKs and SACK blocks have left the network, but only RFC 3042 makes use of
+            // that.
             return self.board.len() < self.window.cwnd_segments;
         }
         in_flight < self.window.cwnd_segments + self.limited_transmit_allowance()
     }
 
-    /// NewReno inflates its window by duplicate ACKs; they do not count as having left.
+    /// NewReno inflates its window on duplicate ACKs instead of counting them as deliveries.
     pub(super) fn counts_no_duplicates(&self) -> bool {
         self.recovery == crate::config::Recovery::NewReno
     }
 
-    /// The next new segment, if the application, the receiver and Nagle let it go.
+    /// The next new segment, if the application, the receiver and Nagle's algorithm allow one.
     pub(super) fn new_data(&self) -> Result<Outgoing, Nothing> {
         if self.fin_sent {
             return Err(Nothing::ToSend);
@@ -191,7 +193,7 @@ impl Sender {
             return Err(Nothing::Window);
         }
         if length < payload && !fin {
-            // The send buffer is full: the rest of the segment is with the application.
+            // The send buffer is full: the application still holds the rest of the segment.
             let cut = self.snd_nxt + length < self.written;
             if cut || (self.config.nagle && self.small_end > self.snd_una) {
                 return Err(Nothing::Small);
@@ -240,7 +242,7 @@ impl Sender {
         self.highest_retransmitted = self.highest_retransmitted.max(record.end);
         self.retransmits += 1;
         self.on_sent(now, record.payload_bytes());
-        // RFC 6582 §3.2 (4), "impatient": later partial ACKs leave the timer alone.
+        // RFC 6582 §3.2 (4), "impatient": later partial ACKs do not restart the timer.
         let impatient = self.counts_no_duplicates() && self.state == CongestionState::Recovery && self.partial_acks > 1;
         if index == 0 && self.timer.kind != TimerKind::Reordering && !impatient {
             self.arm_retransmission(now, TimerKind::Retransmission);
@@ -248,7 +250,7 @@ impl Sender {
         Outgoing { seq: record.seq, payload_bytes: record.payload_bytes(), fin: record.is_fin(), push: false }
     }
 
-    /// RFC 6675 §4 NextSeg (3) and (4) apply.
+    /// Whether RFC 6675 §4 NextSeg (3) and (4) apply.
     fn may_rescue(&self) -> bool {
         self.state == CongestionState::Recovery && self.config.rescue && self.uses_sack && !self.uses_rack()
     }
@@ -289,7 +291,7 @@ impl Sender {
     fn waits_for_pace(&mut self, now: Time) -> bool {
         let limit = self.pacing_limit(now);
         if limit.is_none() && self.limited_burst.take().is_some() {
-            // The lease is over, and so is the pace that it set.
+            // The lease has expired, and with it the pace.
             self.paced_until = self.paced_until.min(now);
         }
         let mut wait_until = self.paced_until;
@@ -312,7 +314,7 @@ impl Sender {
         pacing::quantum_segments(rate, self.payload_bytes, self.window.cwnd_segments, self.min_rtt.get(), shift)
     }
 
-    /// For how long a limit of the pacing rate holds back whatever is next: Linux's tcp_pacing_delay().
+    /// How long a limit of the pacing rate delays the next segment: Linux's tcp_pacing_delay().
     pub(super) fn pacing_delay(&self, now: Time) -> Span {
         match self.pacing_limit(now) {
             Some(_) => self.paced_until.saturating_since(now),
@@ -327,30 +329,30 @@ impl Sender {
             return false;
         }
         let by_rate = match (tsq.pacing_shift, self.pacing_rate(self.pacing_limit(now)).as_bps()) {
-            (None, _) | (_, 0) => u64::MAX, // no round trip has been measured
+            (None, _) | (_, 0) => u64::MAX, // no RTT sample
             (Some(shift), rate) => (rate / 8) >> shift,
         };
         self.host_queue_bytes > by_rate.min(tsq.limit.get()).max(2 * u64::from(self.payload_bytes))
     }
 
-    /// A packet has been given to the host.
+    /// A packet was handed to the host.
     pub(crate) fn on_handed_out(&mut self, ip_bytes: Bytes) {
         self.host_queue_bytes += ip_bytes.get();
     }
 
-    /// A packet has left the host's queue.
+    /// A packet left the host's queue.
     pub(crate) fn on_departed(&mut self, ip_bytes: Bytes) {
         self.host_queue_bytes = self.host_queue_bytes.saturating_sub(ip_bytes.get());
         self.refused = false;
     }
 
-    /// The host's queue was full: what was just taken out is put back, and the window reduced.
+    /// The host's queue was full: takes the last transmission back, and reduces the window.
     pub(crate) fn on_refused(&mut self, now: Time, seq: u64, takes_sequence_numbers: bool, ip_bytes: Bytes) {
         self.host_queue_bytes = self.host_queue_bytes.saturating_sub(ip_bytes.get());
         if takes_sequence_numbers {
             if let Some(record) = self.board.take_back(seq) {
                 self.snd_nxt = record.seq;
-                // Else Nagle's algorithm would wait for a small segment that nobody sent.
+                // Otherwise Nagle's algorithm would wait for a small segment that was never sent.
                 self.small_end = self.small_end.min(record.seq);
                 self.fin_sent &= !record.is_fin();
                 self.unsend();
@@ -374,7 +376,7 @@ impl Sender {
         self.segments_sent -= 1;
     }
 
-    /// Linux's tcp_cwnd_validate(): whether it was the window that ended this burst.
+    /// Linux's tcp_cwnd_validate(): decides whether the window ended this burst.
     fn on_burst_end(&mut self, in_flight: u32) {
         let limited = in_flight >= self.window.cwnd_segments;
         let out = self.board.len();
@@ -388,8 +390,8 @@ impl Sender {
         self.burst = 0;
     }
 
-    /// RFC 5681 §4.1 and RFC 2861, as Linux's tcp_cwnd_restart(): the window is halved for each RTO of idleness, down to
-    /// the initial one.
+    /// RFC 5681 §4.1 and RFC 2861, as Linux's tcp_cwnd_restart(): the window is halved for each RTO of idleness, down
+    /// to the initial window.
     fn restart_after_idle(&mut self, now: Time, idle: Span) {
         let rto = self.rtt.rto();
         if !self.config.slow_start_after_idle || idle <= rto || self.segments_sent == 0 {

@@ -1,11 +1,12 @@
-//! RFC 6937 §3.1 at an endpoint: 20 segments in flight, the first or the first 15 are lost, and what each ACK sends.
+//! RFC 6937 §3.1 at an endpoint: 20 segments are in flight, the first or the first 15 are lost; what does each ACK
+//! send?
 //!
-//! The figures' recovery starts from FlightSize 22, the two segments of limited transmit counted ("cwnd: 20 20 11"), while
-//! the text and RFC 5681 §3.2 say that they are not, and our laws neither: ssthresh is 10. Each figure is reproduced with
-//! ssthresh = 11 as drawn; what ssthresh = 10 makes of it stands below.
+//! The figures' recovery starts from FlightSize 22, with the two segments of limited transmit ("cwnd: 20 20 11"). The
+//! RFC's text and RFC 5681 §3.2 exclude them, and so do our laws: ssthresh is 10. Each figure is reproduced with
+//! ssthresh = 11 as drawn; the results for ssthresh = 10 stand below.
 //!
-//! The row "pipe" of the PRR figures does not agree with its own row "sent" (at ACK 17 it says 12, which is what the
-//! sum of the sends gives for ssthresh = 10, while the sends at ACK 18 and 19 need 11); we take "sent" as the truth.
+//! The row "pipe" of the PRR figures disagrees with their row "sent". At ACK 17 it says 12, which follows from the
+//! sends with ssthresh = 10, while the sends at ACK 18 and 19 need 11. We trust "sent".
 
 use super::*;
 use crate::{Recovery, SackBlocks};
@@ -44,8 +45,8 @@ impl Figure {
         Self { end, ssthresh }
     }
 
-    /// The receiver gets segment `number`, having got everything from `first` on but nothing before. Returns pipe before
-    /// anything is sent in answer, and the numbers of what is sent.
+    /// Segment `number` arrives at the receiver, which has everything from `first` on and nothing before. Returns pipe
+    /// before any transmission in answer, and the numbers of the segments sent.
     fn ack(&mut self, first: u64, number: u64) -> (u32, Vec<u64>) {
         let mut sack = SackBlocks::default();
         sack.push(1, first * PAYLOAD + 1..(number + 1) * PAYLOAD + 1);
@@ -61,7 +62,7 @@ impl Figure {
                 sender.window.cwnd_segments = self.ssthresh;
             }
             if sender.in_flight() < self.ssthresh && sender.recovery != Recovery::Rfc6675 {
-                // The window of this ACK was computed for 10: the same with 11, since the bound is below both.
+                // The window of this ACK was computed for 10. It is the same for 11, since the bound is below both.
                 assert!(sender.window.cwnd_segments < 10);
             }
         }
@@ -81,7 +82,7 @@ fn one_loss(recovery: Recovery, ssthresh: u32) -> String {
     (1..20).map(|number| letter(&figure.ack(1, number).1)).collect()
 }
 
-/// N, R or -; more than one with a count.
+/// N, R or -; several with a count.
 fn letter(sent: &[u64]) -> String {
     let kind = |number: &u64| if *number >= 20 { 'N' } else { 'R' };
     match sent {
@@ -141,12 +142,12 @@ fn prr_spreads_the_reduction_over_the_round_trip() {
     for recovery in [Recovery::Prr, Recovery::PrrCrb] {
         assert_eq!(one_loss(recovery, 11), "NNR-N-N-N-N-N-N--NN", "{recovery}");
     }
-    // RFC 9937 leaves the two that had been SACKed before out of RecoverFS: ceil(11 d / 20) for d = ACK - 2 is
-    // 1 2 2 3 3 4 4 5 5 6 7 7 8 8 9 9, and at ACK 19 the pipe is ssthresh.
+    // RFC 9937 excludes from RecoverFS the two that were SACKed before. ceil(11 d / 20) for d = ACK - 2 is 1 2 2 3 3 4
+    // 4 5 5 6 7 7 8 8 9 9, and at ACK 19 the pipe is ssthresh.
     assert_eq!(one_loss(Recovery::PrrRfc9937, 11), "NNRN-N-N-N-NN-N-N--");
 }
 
-/// Each of the three sends the same in all; ssthresh is reached.
+/// All three send the same number of segments in total, and reach ssthresh.
 #[test]
 fn whichever_the_recovery_the_same_amount_is_sent() {
     for recovery in [Recovery::Rfc6675, Recovery::Prr, Recovery::PrrCrb, Recovery::PrrRfc9937] {
@@ -172,7 +173,7 @@ fn fifteen_losses_are_repaired_in_a_burst_or_one_or_two_at_a_time() {
     assert_eq!(fifteen_losses(Recovery::PrrRfc9937, 10), "19/N 19/N 4/R 4/R 4/R");
 }
 
-/// What is lost is retransmitted in order, the first first.
+/// Lost segments are retransmitted in order, from the first.
 #[test]
 fn retransmissions_go_from_the_lowest_upwards() {
     let mut figure = Figure::new(Recovery::Rfc6675, 11);

@@ -1,5 +1,5 @@
-//! A client's word about its last link: how it travels, and what the server's law `lastlink` does with it. The path takes
-//! 50 ms each way, segments carry 1000 bytes, and the server sends: 7 Mb/s make 87 segments of a round trip of 100 ms.
+//! A client's link reports: how they travel, and what the server's law `lastlink` does with them. The path takes 50 ms
+//! each way, segments carry 1000 bytes, and the server sends. 7 Mb/s in a round trip of 100 ms are 87 segments.
 
 use super::*;
 use crate::last_link::{answers, report_in};
@@ -26,7 +26,7 @@ fn plain() -> Config {
     }
 }
 
-/// The law as [wu] has it, with changes.
+/// The law of [wu], with changed parameters.
 fn paper(changes: &[(&str, f64)]) -> Choice {
     let mut choice = Choice::from(LawName::Lastlink);
     let guards = [
@@ -46,7 +46,7 @@ fn paper(changes: &[(&str, f64)]) -> Choice {
     choice
 }
 
-/// A client that reports with its SYN, and a server that has been written so many segments.
+/// A client that reports with its SYN, and a server to which `segments` segments were written.
 fn pair(config: &Config, law: Choice, said: LinkReport, segments: u64) -> Pair {
     let mut pair = Pair::new(config, config, law, Span::from_millis(50));
     pair.ends[CLIENT].report_link(Some(said));
@@ -58,7 +58,7 @@ fn applied(pair: &Pair) -> Option<Applied> {
     pair.ends[SERVER].info().last_link
 }
 
-/// When the client said what, in ms.
+/// The client's reports, with their times in ms.
 fn said(pair: &Pair) -> Vec<(u64, LinkReport)> {
     let of_client = |(at, by, segment): &(Time, usize, Segment)| {
         report_in(segment).filter(|_| *by == CLIENT).map(|report| ((*at - Time::ZERO).as_millis(), report))
@@ -66,7 +66,7 @@ fn said(pair: &Pair) -> Vec<(u64, LinkReport)> {
     pair.log.iter().filter_map(of_client).collect()
 }
 
-/// What the server sent at `at` ms: numbers of segments.
+/// The numbers of the segments that the server sent at `at` ms.
 fn at(pair: &Pair, at: u64) -> Vec<u64> {
     let sent = pair.data(SERVER, Time::ZERO);
     sent.into_iter().filter(|(when, ..)| *when == ms(at)).map(|(_, seq, _)| seq / 1000).collect()
@@ -96,7 +96,7 @@ fn the_first_flight_is_the_product_of_bandwidth_and_rtt() {
     assert_eq!((applied.bandwidth, applied.initial_segments), (Some(Rate::from_mbps(7.0)), Some(87)));
 }
 
-/// Ten leave at 150 ms, whatever was reported.
+/// Ten segments are sent at 150 ms, whatever was reported.
 #[test]
 fn a_server_that_does_not_hear_makes_an_ordinary_connection() {
     let deaf = Config { last_link: false, ..plain() };
@@ -111,8 +111,8 @@ fn a_server_that_does_not_hear_makes_an_ordinary_connection() {
     }
 }
 
-/// What stands in the way drops what it does not know: the next SYN, a second later, goes without, and the option is not
-/// used on this connection.
+/// A middlebox drops segments with unknown options. The next SYN, a second later, carries no report, and this
+/// connection does not use the option.
 #[test]
 fn a_syn_that_goes_again_goes_without_the_report() {
     let mut pair = pair(&plain(), paper(&[]), report(7.0, 0.0), 1000);
@@ -124,9 +124,9 @@ fn a_syn_that_goes_again_goes_without_the_report() {
     assert_eq!(said(&pair).len(), 1);
 }
 
-/// The first SYN-ACK is lost, and the second is without the answer: the server has the report of the SYN, and gets no other.
-/// One segment of the handshake was lost, which Linux forgives, but the handshake has no round-trip time (Karn): the first
-/// ACK of data has.
+/// The first SYN-ACK is lost, and the second has no answer: the server has the report of the SYN, and gets no other.
+/// Linux forgives one lost segment of the handshake. But this handshake gives no RTT sample (Karn): the first ACK of
+/// data does.
 #[test]
 fn a_lost_answer_leaves_the_first_report_and_the_window_follows_the_first_ack() {
     let mut pair = pair(&plain(), paper(&[]), report(7.0, 0.0), 1000);
@@ -140,7 +140,7 @@ fn a_lost_answer_leaves_the_first_report_and_the_window_follows_the_first_ack() 
         pair.data(SERVER, Time::ZERO).iter().map(|(at, ..)| (*at - Time::ZERO).as_millis()).collect();
     let (first, second) = (flights[0], flights.iter().copied().find(|at| *at > flights[0]).expect("a second flight"));
     assert_eq!(second - first, 100);
-    // the first ACK sends what makes 87 in flight, each other one more
+    // The first ACK fills the flight up to 87, each later one sends one more.
     assert_eq!((at(&pair, first).len(), at(&pair, second).len()), (10, 87 - 9 + 9));
     assert_eq!(window(&pair), (87, Some(87)));
     pair.ends[CLIENT].report_link(Some(report(5.0, 0.0)));
@@ -148,7 +148,7 @@ fn a_lost_answer_leaves_the_first_report_and_the_window_follows_the_first_ack() 
     assert_eq!(said(&pair).len(), 1);
 }
 
-/// RFC 5681 §3.1: after two lost segments of the handshake the window begins with one, whatever is reported.
+/// RFC 5681 §3.1: after two lost segments of the handshake the window begins with one segment, whatever is reported.
 #[test]
 fn after_two_lost_syn_acks_the_window_begins_with_one_segment() {
     let mut pair = pair(&plain(), paper(&[]), report(7.0, 0.0), 1000);
@@ -175,19 +175,19 @@ fn a_new_report_goes_with_three_segments_and_again_when_half_of_it_is_over() {
     let after: Vec<_> = said(&pair).split_off(1);
     assert_eq!(after.iter().map(|(_, report)| *report).collect::<Vec<_>>(), [report(5.0, 0.001); 3]);
     assert_eq!(applied(&pair).and_then(|applied| applied.bandwidth), Some(Rate::from_mbps(5.0)));
-    // the third copy's 64 s are half over
+    // Half of the third copy's 64 s are over.
     let third = after[2].0;
     pair.run_until(ms(third + 31_900));
     assert_eq!(said(&pair).len(), 4);
     pair.run_until(ms(third + 32_200));
     assert_eq!(said(&pair).len(), 7);
-    // the same again is nothing new; nothing known is a retraction
+    // The same report again changes nothing; an unknown link is a retraction.
     pair.ends[CLIENT].report_link(Some(report(5.0, 0.001)));
     pair.run_until(ms(third + 33_000));
     assert_eq!(said(&pair).len(), 7);
     pair.ends[CLIENT].report_link(None);
     pair.run_until(ms(third + 34_000));
-    let retraction = LinkReport { validity: Span::from_secs(1), ..LinkReport::RETRACTION }; // the shortest that there is
+    let retraction = LinkReport { validity: Span::from_secs(1), ..LinkReport::RETRACTION }; // the shortest validity
     assert_eq!(said(&pair).split_off(7).iter().map(|(_, said)| *said).collect::<Vec<_>>(), [retraction; 3]);
     assert_eq!(applied(&pair).and_then(|applied| applied.bandwidth), None);
 }
@@ -198,7 +198,7 @@ fn the_report_gives_way_to_sack_blocks() {
     let config = Config { timestamps: true, mss: Bytes::new(1012), ..plain() };
     let mut pair = pair(&config, paper(&[]), report(7.0, 0.5), 1_000_000);
     pair.run_until(ms(1000));
-    // four holes in the flight that leaves at 1050 ms, of which the client hears 50 ms later
+    // Four holes in the flight sent at 1050 ms; the client knows 50 ms later.
     pair.path = Box::new(move |at, by, segment| {
         let holes = [10, 12, 14, 16].map(|behind| segment.seq / 1000 % 87 == behind);
         (at == ms(1050) && by == SERVER && holes.contains(&true)).then(Vec::new)
@@ -210,7 +210,7 @@ fn the_report_gives_way_to_sack_blocks() {
         assert!(pair.step(Time::MAX));
     }
     let without = |(_, by, segment): &&(Time, usize, Segment)| *by == CLIENT && segment.sack.len() >= 2;
-    assert!(pair.log[since..].iter().filter(without).count() > 60, "all behind the second hole");
+    assert!(pair.log[since..].iter().filter(without).count() > 60, "all after the second hole");
     pair.run_until(ms(2000));
     assert_eq!(said(&pair).len(), 4);
     for (_, _, segment) in pair.log.iter().filter(|(.., segment)| segment.link.is_some()) {
@@ -219,7 +219,7 @@ fn the_report_gives_way_to_sack_blocks() {
     }
 }
 
-/// Full segments of the client have no room, its ACKs of what the server sends have.
+/// The client's full segments have no room; its ACKs of the server's data have.
 #[test]
 fn a_full_segment_has_no_room_for_the_report() {
     let mut pair = pair(&plain(), paper(&[]), report(7.0, 0.0), 10);
@@ -227,14 +227,14 @@ fn a_full_segment_has_no_room_for_the_report() {
     pair.run_until(ms(1000));
     pair.ends[CLIENT].report_link(Some(report(5.0, 0.0)));
     pair.run_until(ms(2000));
-    assert_eq!(said(&pair).len(), 1, "it only sends");
+    assert_eq!(said(&pair).len(), 1, "the client only sends");
     pair.ends[SERVER].write(10_000);
     pair.run_until(ms(3000));
     let with = pair.log.iter().filter(|(.., segment)| segment.link.is_some() && !segment.syn);
     assert!(with.clone().count() == 3 && with.clone().all(|(.., segment)| segment.payload_bytes == 0));
 }
 
-// What the law does, in the hands of a stack.
+// The law in a stack.
 
 #[test]
 fn the_window_stops_at_cwnd_max_and_is_not_cut_when_that_falls() {
@@ -250,8 +250,8 @@ fn the_window_stops_at_cwnd_max_and_is_not_cut_when_that_falls() {
     assert_eq!((window(&pair).0, at(&pair, 9950).len()), (87, 87));
 }
 
-/// With SACK and PRR, and with NewReno's inflated window, which [wu] had: a loss that is ignored is repaired in a round
-/// trip, and the next flights are as large as the one before.
+/// With SACK and PRR, and with NewReno's inflated window, which [wu] used: an ignored loss is repaired in a round trip,
+/// and the next flights are as large as the one before.
 #[test]
 fn an_ignored_loss_is_retransmitted_and_leaves_the_window() {
     let newreno = Config { sack: false, recovery: Recovery::NewReno, window_scaling: false, ..plain() };
@@ -265,7 +265,7 @@ fn an_ignored_loss_is_retransmitted_and_leaves_the_window() {
         pair.path = Box::new(move |_, by, segment| {
             (by == SERVER && segment.payload_bytes > 0 && !std::mem::replace(&mut lost, true)).then(Vec::new)
         });
-        // lost at 1150, known at 1250, repaired at 1350
+        // Lost at 1150, detected at 1250, repaired at 1350.
         pair.run_until(ms(1260));
         let info = pair.ends[SERVER].info();
         assert_eq!((info.state, info.retransmits), (CongestionState::Recovery, 1), "{:?}", config.recovery);
@@ -278,7 +278,7 @@ fn an_ignored_loss_is_retransmitted_and_leaves_the_window() {
     }
 }
 
-/// One in a thousand is reported, and one in a thousand has been lost so far: 1 of 865, with the present one, is more.
+/// A loss rate of 1/1000 is reported. So far 1 of 865 segments is lost, with the present loss, which is more.
 #[test]
 fn a_loss_above_the_error_rate_halves_the_window() {
     let mut pair = pair(&plain(), paper(&[]), report(3.84, 0.001), 100_000);

@@ -16,12 +16,12 @@ use std::ops::Range;
 pub(crate) const CLIENT: usize = 0;
 pub(crate) const SERVER: usize = 1;
 
-/// What the path does with a packet: the spans after which copies of it arrive. None: it is lost.
+/// The spans after which copies of a packet arrive. Empty: it is lost.
 pub(crate) type Fate = Vec<Span>;
 
-/// Decides on each packet by the time, its sender and itself. `None`: it arrives as it should.
+/// Decides the fate of each packet from the time, its sender and its content. `None`: normal delivery.
 type Path = Box<dyn FnMut(Time, usize, &Segment) -> Option<Fate>>;
-/// Says which packets the host's own queue refuses.
+/// Decides which packets the host's own queue refuses.
 type Refuse = Box<dyn FnMut(Time, usize, &Segment) -> bool>;
 
 /// A client, a server and a path of `one_way` each way.
@@ -32,11 +32,11 @@ pub(crate) struct Pair {
     /// By arrival, then by order of sending.
     arrivals: BTreeMap<(Time, u64), (usize, Segment)>,
     sent: u64,
-    /// Every segment sent: when, by whom.
+    /// Every segment sent: its time and its sender.
     pub(crate) log: Vec<(Time, usize, Segment)>,
     pub(crate) path: Path,
     pub(crate) refuse: Refuse,
-    /// A long run: nothing is logged or checked.
+    /// For long runs: no log and no checks.
     pub(crate) fast: bool,
 }
 
@@ -56,7 +56,7 @@ impl Pair {
         }
     }
 
-    /// Both ends say what they have to say now.
+    /// Both ends send all that they may send now.
     pub(crate) fn flush(&mut self) {
         for end in [CLIENT, SERVER] {
             let mut left = 100_000;
@@ -78,7 +78,7 @@ impl Pair {
                 }
                 self.ends[end].on_departed(self.now, segment.ip_bytes());
             }
-            // What is worth asking for twice should have come the first time.
+            // One call of `poll_transmit` until `None` must be enough.
             assert_eq!(self.ends[end].poll_transmit(self.now), None);
             self.check(end);
         }
@@ -90,13 +90,13 @@ impl Pair {
         }
     }
 
-    /// When something happens next.
+    /// The time of the next event.
     pub(crate) fn next_event(&self) -> Time {
         let arrival = self.arrivals.keys().next().map_or(Time::MAX, |(at, _)| *at);
         self.ends.iter().map(Endpoint::next_timeout).fold(arrival, Time::min)
     }
 
-    /// The next event. Whether there was one before `until`.
+    /// Runs the next event before `until`. Returns whether there was one.
     pub(crate) fn step(&mut self, until: Time) -> bool {
         self.flush();
         let at = self.next_event();
@@ -125,7 +125,7 @@ impl Pair {
         self.now = until;
     }
 
-    /// Until both ends are closed. Panics if that takes longer than `limit`.
+    /// Runs until both ends are closed. Panics if that takes longer than `limit`.
     pub(crate) fn run_to_close(&mut self, limit: Span) {
         let until = self.now + limit;
         while !self.ends.iter().all(Endpoint::is_closed) {
@@ -141,7 +141,7 @@ impl Pair {
         }
     }
 
-    /// The last segments, for a message.
+    /// The last segments, for a failure message.
     fn tail(&self) -> String {
         let line = |(at, by, segment): &(Time, usize, Segment)| {
             let sack: Vec<_> = segment.sack.iter(segment.ack).collect();
@@ -151,7 +151,7 @@ impl Pair {
         self.log[self.log.len().saturating_sub(60)..].iter().map(line).collect()
     }
 
-    /// Data segments that `end` sent since `since`: when, sequence number, length.
+    /// Data segments that `end` sent since `since`: time, sequence number, length.
     pub(crate) fn data(&self, end: usize, since: Time) -> Vec<(Time, u64, u32)> {
         let of_interest = |(at, by, segment): &&(Time, usize, Segment)| {
             *by == end && *at >= since && (segment.payload_bytes > 0 || segment.fin)
@@ -159,7 +159,7 @@ impl Pair {
         self.log.iter().filter(of_interest).map(|(at, _, segment)| (*at, segment.seq, segment.payload_bytes)).collect()
     }
 
-    /// Pure ACKs that `end` sent since `since`: when, number.
+    /// Pure ACKs that `end` sent since `since`: time, number.
     pub(crate) fn acks(&self, end: usize, since: Time) -> Vec<(Time, u64)> {
         let of_interest = |(at, by, segment): &&(Time, usize, Segment)| {
             *by == end && *at >= since && !segment.takes_sequence_numbers()

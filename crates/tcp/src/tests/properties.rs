@@ -60,7 +60,7 @@ enum Trouble {
     Refused,
 }
 
-/// Packets and what happens to them; the rest arrives as it should.
+/// Packet numbers and their troubles; all others arrive normally.
 fn any_troubles() -> impl Strategy<Value = Vec<(usize, Trouble)>> {
     let trouble = prop_oneof![
         4 => Just(Trouble::Lost),
@@ -68,7 +68,7 @@ fn any_troubles() -> impl Strategy<Value = Vec<(usize, Trouble)>> {
         1 => (0..400_u64).prop_map(Trouble::Twice),
         1 => Just(Trouble::Refused),
     ];
-    // Both isolated and in bursts.
+    // Troubles are isolated or in bursts.
     let bursts = (0..400_usize, 1..30_usize, trouble.clone()).prop_map(|(first, count, trouble)| {
         (first..first + count).map(|nth| (nth, trouble.clone())).collect::<Vec<_>>()
     });
@@ -81,7 +81,8 @@ fn troubled(pair: &mut Pair, troubles: Vec<(usize, Trouble)>) {
     let one_way = pair.one_way;
     let refused: Vec<usize> =
         table.iter().filter(|(_, trouble)| matches!(trouble, Trouble::Refused)).map(|(nth, _)| *nth).collect();
-    // Fewer are lost in a row each way than it takes to give up; then several arrive, so that an answer gets through.
+    // The number lost in a row in each direction stays below giving up; then several arrive, so that an answer gets
+    // through.
     let lost_lately = Rc::new([Cell::new(0), Cell::new(0)]);
     let may_lose = move |lost_lately: &Cell<i32>, loses: bool| {
         let lately = lost_lately.get();
@@ -134,13 +135,14 @@ proptest! {
         prop_assert!(!pair.ends[CLIENT].has_failed() && !pair.ends[SERVER].has_failed());
         prop_assert_eq!(pair.ends[SERVER].received_bytes(), forth);
         prop_assert_eq!(pair.ends[CLIENT].received_bytes(), back);
-        // The last ACK may be lost: then the other side cannot know, but does not close either.
+        // If the last ACK is lost, the other side cannot know, but does not close either.
         prop_assert_eq!(pair.ends[CLIENT].acked_bytes(), forth);
         prop_assert_eq!(pair.ends[SERVER].acked_bytes(), back);
     }
 
-    /// RFC 9438 §5.8, RFC 7661 §1: a window that the receiver never lets be used does not grow. Linux lets slow start grow to
-    /// twice what is out, the last round adds what it acknowledges, and a recovery of NewReno's counts duplicate ACKs.
+    /// RFC 9438 §5.8, RFC 7661 §1: a window that the receiver never lets be used does not grow. There are three
+    /// allowances. Linux lets slow start grow to twice the flight, the last round adds what it acknowledges, and
+    /// NewReno's recovery counts duplicate ACKs.
     #[test]
     fn no_law_grows_its_window_far_above_the_receivers(
         client in any_config(), server in any_config(),
@@ -148,7 +150,7 @@ proptest! {
         one_way_ms in 1..150_u64, receiver in 4..40_u64, troubles in any_troubles(),
     ) {
         let server = Config { receive_buffer: Bytes::new(1000 * receiver), ..server };
-        // an undone reduction is followed by a round that takes the reduced window for the limit, in Linux, too
+        // As in Linux, the round after an undone reduction takes the reduced window for the limit.
         let client = Config { undo: false, f_rto: false, ..client };
         let mut pair = Pair::new(&client, &server, law, Span::from_millis(one_way_ms));
         troubled(&mut pair, troubles);
@@ -157,7 +159,7 @@ proptest! {
         let (mut inflated, until) = (false, pair.now + Span::from_secs(120));
         while pair.step(until) {
             let info = pair.ends[CLIENT].info();
-            // a tolerated loss gives the window back, and the round after it takes what PRR had made of it for the limit
+            // A tolerated loss restores the window; the round after it takes PRR's reduced window for the limit.
             let recovers = info.state == crate::CongestionState::Recovery;
             most += u64::from(recovers && !inflated);
             inflated = recovers;
@@ -180,7 +182,7 @@ proptest! {
         prop_assert_eq!(run(), run());
     }
 
-    /// A sender alone with a peer that says anything, true or not, in time or not.
+    /// A sender with a peer that sends arbitrary segments, valid or not, at any time.
     #[test]
     fn no_peer_can_confuse_a_sender(
         config in any_config(),

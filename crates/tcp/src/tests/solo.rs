@@ -1,7 +1,7 @@
-//! A sender alone, fed with ACKs by hand: what a path could hardly be made to do. Segments of 1000 bytes, numbered from 0, an RTT
-//! of 100 ms from the handshake, times in ms after it.
+//! A sender alone, fed with ACKs by hand, for cases that a path can hardly produce. Segments of 1000 bytes are numbered
+//! from 0; the handshake's RTT is 100 ms; times are in ms after it.
 
-#![allow(clippy::single_range_in_vec_init)] // a list of SACK blocks may have one
+#![allow(clippy::single_range_in_vec_init)] // a list of one SACK block
 
 use super::*;
 use crate::{CongestionState, DelayedAck, Recovery, SackBlocks, Tsq};
@@ -10,7 +10,7 @@ use lasthop_units::Bytes;
 
 struct Solo {
     end: Endpoint,
-    /// What the peer says that it has room for.
+    /// The receiver's window.
     receiver_bytes: u32,
 }
 
@@ -38,7 +38,7 @@ fn at(ms: u64) -> Time {
 }
 
 impl Solo {
-    /// Established at 0, with `segments` to send; the first window has gone.
+    /// Established at 0 with `segments` to send; the first window was sent.
     fn new(config: &Config, segments: u64) -> Self {
         Self::with(LawName::NewReno, config, segments)
     }
@@ -73,7 +73,7 @@ impl Solo {
         sent
     }
 
-    /// An ACK of everything below `number`, with SACK blocks of segments; nothing is sent yet.
+    /// An ACK of everything below `number`, with SACK blocks of segments; sends nothing yet.
     fn hear(&mut self, ms: u64, number: u64, sacked: &[Range<u64>]) {
         let ack = number * 1000 + 1;
         let mut sack = SackBlocks::default();
@@ -86,13 +86,13 @@ impl Solo {
         self.end.check();
     }
 
-    /// The same; returns what is sent.
+    /// The same; returns the numbers of the segments sent.
     fn ack(&mut self, ms: u64, number: u64, sacked: &[Range<u64>]) -> Vec<u64> {
         self.hear(ms, number, sacked);
         self.poll(ms)
     }
 
-    /// The next timeout must be at `ms`; returns what is sent.
+    /// The next timeout must be at `ms`; returns the numbers of the segments sent.
     fn timeout(&mut self, ms: u64) -> Vec<u64> {
         assert_eq!(self.end.next_timeout(), at(ms));
         self.end.on_timeout(at(ms));
@@ -110,7 +110,7 @@ impl Solo {
 
 // Timeouts.
 
-/// RFC 6298 §5.7, Karn: the ACK of a retransmission is no sample, and the timeout stays doubled until there is one.
+/// RFC 6298 §5.7, Karn: the ACK of a retransmission is no sample, and the timeout stays doubled until the first sample.
 #[test]
 fn backoff_stays_until_there_is_a_sample() {
     let mut solo = Solo::new(&Config { f_rto: false, ..stack() }, 1);
@@ -124,8 +124,8 @@ fn backoff_stays_until_there_is_a_sample() {
     assert_eq!(solo.info().rto, Span::from_millis(300));
 }
 
-/// RFC 5681 §3.1: "when a TCP sender detects segment loss using the retransmission timer and the given segment has not yet been
-/// resent", ssthresh is reduced; for the same segment again it is not.
+/// RFC 5681 §3.1: "when a TCP sender detects segment loss using the retransmission timer and the given segment has not
+/// yet been resent", ssthresh is reduced. For the same segment again it is not.
 #[test]
 fn another_timeout_reduces_ssthresh_only_after_progress() {
     let config = Config { f_rto: false, ..stack() };
@@ -133,14 +133,14 @@ fn another_timeout_reduces_ssthresh_only_after_progress() {
     solo.timeout(300);
     solo.timeout(900);
     assert_eq!(solo.info().ssthresh_segments, Some(5));
-    // With progress: the window is 2 by then, the least ssthresh.
+    // With progress; by then the window is 2, the least ssthresh.
     assert_eq!(solo.ack(1000, 1, &[]), [1, 2]);
     assert_eq!(solo.timeout(1000 + 1200), [1]);
     assert_eq!(solo.info().ssthresh_segments, Some(2));
 }
 
-/// RFC 5681 §3.1 again: a timeout reduces ssthresh in a recovery as well, if the loss before did not. CHD tolerates one with an empty
-/// queue; NewReno has halved, and the window is not halved twice (Linux).
+/// RFC 5681 §3.1: a timeout in a recovery also reduces ssthresh, unless the loss before did. CHD tolerates a loss with
+/// an empty queue. NewReno has halved its window, which is not halved twice (Linux).
 #[test]
 fn a_timeout_in_a_recovery_reduces_what_the_law_had_tolerated() {
     for (law, in_recovery, after) in [(LawName::Chd, 12, 6), (LawName::NewReno, 6, 6)] {
@@ -172,23 +172,23 @@ fn a_timeout_in_a_recovery_is_taken_for_what_it_is() {
     assert_eq!(solo.state(), CongestionState::Recovery);
     assert_eq!(solo.timeout(400), [0]);
     assert_eq!(solo.state(), CongestionState::Loss);
-    // In F-RTO it would be new data.
+    // F-RTO would send new data.
     assert_eq!(solo.ack(500, 4, &[])[0], 4);
 }
 
-/// RFC 5682 §2.1 (3a): once the two new segments are reported beside a hole, nothing that arrives later makes it needless.
+/// RFC 5682 §2.1 (3a): once the new segments are reported beside a hole, no later arrival makes the timeout spurious.
 #[test]
 fn after_a_duplicate_f_rto_is_over() {
     let mut solo = Solo::new(&Config { undo: false, ..stack() }, 100);
     assert_eq!(solo.timeout(300), [0]);
     assert_eq!(solo.ack(400, 1, &[]), [10, 11]);
     assert_eq!(solo.ack(500, 1, &[10..11])[0], 1);
-    // 5 arrives after all.
+    // 5 arrives late.
     solo.hear(510, 1, &[5..6, 10..11]);
     assert_eq!((solo.state(), solo.info().spurious_undone), (CongestionState::Loss, 0));
 }
 
-/// The same ACK a moment earlier: needless.
+/// The same ACK a moment earlier proves a spurious timeout.
 #[test]
 fn before_a_duplicate_f_rto_believes_an_original() {
     let mut solo = Solo::new(&Config { undo: false, fack: false, ..stack() }, 100);
@@ -198,7 +198,7 @@ fn before_a_duplicate_f_rto_believes_an_original() {
     assert_eq!((solo.info().spurious_undone, solo.info().cwnd_segments), (1, 10));
 }
 
-/// RFC 5682 §2.1 (2b) needs new data that may go; with the application at its end the usual recovery goes on in the same breath.
+/// RFC 5682 §2.1 (2b) needs new data. Without any, the usual recovery goes on at once.
 #[test]
 fn f_rto_without_new_data_goes_on_at_once() {
     let mut solo = Solo::new(&Config { undo: false, ..stack() }, 10);
@@ -208,7 +208,7 @@ fn f_rto_without_new_data_goes_on_at_once() {
     assert_eq!(first, Some(1001));
 }
 
-/// RFC 8985 §6.3: a timeout says nothing of what was sent less than a round trip ago.
+/// RFC 8985 §6.3: a timeout does not concern segments sent less than a round trip ago.
 ///
 /// ```text
 /// ms      0        100              380                     400
@@ -229,10 +229,10 @@ fn a_timeout_does_not_take_recent_segments_for_lost() {
     assert!(out > 12);
     assert_eq!(solo.timeout(400), [0]);
     assert_eq!((solo.state(), solo.info().lost_segments), (CongestionState::Loss, 2));
-    assert_eq!(solo.info().in_flight_segments, out - 8 - 2 + 1); // less the SACKed and the lost, and the retransmission
+    assert_eq!(solo.info().in_flight_segments, out - 8 - 2 + 1); // minus 8 SACKed and 2 lost, plus the retransmission
 }
 
-/// Linux's TCP_RESOURCE_PROBE_INTERVAL: the host did not take the retransmission; half a second later it is asked again.
+/// Linux's TCP_RESOURCE_PROBE_INTERVAL: a refused retransmission is tried again half a second later.
 #[test]
 fn a_refused_retransmission_is_tried_again_after_half_a_second() {
     let mut solo = Solo::new(&stack(), 100);
@@ -247,7 +247,7 @@ fn a_refused_retransmission_is_tried_again_after_half_a_second() {
 
 // What an ACK measures.
 
-/// RTT: the oldest segment for SRTT, the newest for the lowest RTT; a SACK measures, too.
+/// RTT: SRTT by the oldest segment, the lowest RTT by the newest; a SACK is a sample, too.
 #[test]
 fn an_ack_measures_the_oldest_and_the_newest() {
     let mut solo = Solo::new(&stack(), 1);
@@ -263,7 +263,7 @@ fn an_ack_measures_the_oldest_and_the_newest() {
     assert_eq!(solo.info().latest_rtt, Some(Span::from_millis(180)));
 }
 
-/// RFC 6937 §2: without SACK duplicates count as delivered, and are not counted again.
+/// RFC 6937 §2: without SACK duplicates count as deliveries, and only once.
 #[test]
 fn each_segment_is_delivered_once_without_sack_as_well() {
     for recovery in [Recovery::NewReno, Recovery::Prr] {
@@ -284,7 +284,8 @@ fn a_rate_says_whether_the_application_held_it_down() {
     solo.end.write(1000);
     solo.poll(100);
     solo.ack(200, 4, &[]);
-    // The first three were sent before the application ran dry; the last is the slower sample, and does not count.
+    // The first three were sent before the application ran out of data. The last one is a slower sample and does not
+    // count.
     assert_eq!((solo.info().app_limited, solo.info().delivery_rate.as_bps()), (false, 240_000));
     solo.end.write(4000);
     solo.poll(200);
@@ -292,7 +293,7 @@ fn a_rate_says_whether_the_application_held_it_down() {
     assert_eq!((solo.info().app_limited, solo.info().delivery_rate.as_bps()), (true, 320_000));
 }
 
-/// Linux's tcp_cwnd_validate(): a round trip in which the window was not used counts with the most that was out in it.
+/// Linux's tcp_cwnd_validate(): a round trip with an unused window counts with the largest flight in it.
 #[test]
 fn the_most_that_was_out_counts() {
     let mut solo = Solo::new(&stack(), 3);
@@ -305,7 +306,7 @@ fn the_most_that_was_out_counts() {
     assert_eq!(solo.info().cwnd_segments, 17);
 }
 
-/// RFC 2861: what had been reached is remembered: ssthresh at least three quarters of the window.
+/// RFC 2861: ssthresh remembers at least three quarters of the window reached.
 #[test]
 fn idleness_remembers_the_window() {
     let mut solo = Solo::new(&stack(), 10);
@@ -317,7 +318,7 @@ fn idleness_remembers_the_window() {
     assert_eq!((solo.info().cwnd_segments, solo.info().ssthresh_segments), (10, Some(30)));
 }
 
-/// The rest of a segment is still with the application, which waits for room: no small segment goes.
+/// The rest of a segment is still in the application, which waits for room: no small segment is sent.
 #[test]
 fn a_full_send_buffer_cuts_no_segment() {
     let config = Config { nagle: false, send_buffer: Bytes::new(3500), send_buffer_overhead: Bytes::ZERO, ..stack() };
@@ -326,12 +327,12 @@ fn a_full_send_buffer_cuts_no_segment() {
     assert_eq!(solo.poll(0), [0]);
     solo.end.write_endless();
     let sizes: Vec<u32> = std::iter::from_fn(|| solo.end.poll_transmit(at(0))).map(|s| s.payload_bytes).collect();
-    assert_eq!(sizes, [1000, 1000]); // 3000 bytes fit: 300, 1000, 1000, and 700 that wait
+    assert_eq!(sizes, [1000, 1000]); // 3000 bytes fit: 300, 1000, 1000, and a waiting 700
 }
 
 // Recovery.
 
-/// RFC 6937 §3.1: rate halving ends with the small window to which many losses have brought it.
+/// RFC 6937 §3.1: rate halving ends with the small window to which many losses have reduced it.
 #[test]
 fn rate_halving_does_not_raise_the_window_at_its_end() {
     for (recovery, window) in [(Recovery::RateHalving, 2), (Recovery::Prr, 10)] {
@@ -359,10 +360,10 @@ fn newreno_ends_without_a_burst() {
     }
     assert_eq!(solo.info().cwnd_segments, 8); // 5 + 3
     solo.ack(200, 10, &[]);
-    assert_eq!((solo.state(), solo.info().cwnd_segments), (CongestionState::Open, 2)); // nothing is in flight
+    assert_eq!((solo.state(), solo.info().cwnd_segments), (CongestionState::Open, 2)); // with an empty flight
 }
 
-/// RFC 6582 §3.2 (2): duplicates of the recovery point itself may come from what was retransmitted; one beyond is a loss.
+/// RFC 6582 §3.2 (2): duplicates of the recovery point may come from retransmissions; one beyond it shows a loss.
 #[test]
 fn without_sack_a_new_recovery_needs_an_ack_beyond_the_last_one() {
     for recovery in [Recovery::NewReno, Recovery::Prr] {
@@ -384,7 +385,7 @@ fn without_sack_a_new_recovery_needs_an_ack_beyond_the_last_one() {
     }
 }
 
-/// Linux's tcp_mark_lost_retrans(): one SACK beyond what had been sent is proof, after reordering it takes three segments.
+/// Linux's tcp_mark_lost_retrans(): one SACK beyond the data sent by then is proof; after reordering, three segments.
 #[test]
 fn after_reordering_a_lost_retransmission_takes_more_proof() {
     for (reordered, proof) in [(false, 1), (true, 4)] {
@@ -396,7 +397,7 @@ fn after_reordering_a_lost_retransmission_takes_more_proof() {
         solo.ack(100, 0, &[1..8]);
         assert_eq!((solo.info().retransmits, solo.end.sender().reordering_seen), (1, reordered));
         let sent = |solo: &mut Solo| solo.end.sender().snd_nxt / 1000;
-        let (retransmission, _) = solo.end.sender().board.oldest_retransmission().expect("0 is on its way again");
+        let (retransmission, _) = solo.end.sender().board.oldest_retransmission().expect("0 is in flight again");
         let mut sacked = 8;
         while solo.info().retransmits == 1 {
             sacked += u64::from(sacked < sent(&mut solo));
@@ -408,8 +409,7 @@ fn after_reordering_a_lost_retransmission_takes_more_proof() {
     }
 }
 
-/// What is sent before three duplicates is not the end of it: an ACK that ends the recovery before anything was retransmitted is
-/// no proof that nothing was lost.
+/// An ACK that ends the recovery before any retransmission does not prove that nothing was lost.
 #[test]
 fn a_recovery_without_a_retransmission_is_not_needless() {
     let mut solo = Solo::new(&Config { fack: false, ..stack() }, 10);
@@ -423,7 +423,7 @@ fn a_recovery_without_a_retransmission_is_not_needless() {
     );
 }
 
-/// RFC 6675 §5 (2): three duplicates are enough, however little they cover.
+/// RFC 6675 §5 (2): three duplicates suffice, however little they cover.
 #[test]
 fn three_small_duplicates_are_enough() {
     let mut solo = Solo::new(&Config { nagle: false, fack: false, ..stack() }, 0);
@@ -442,7 +442,7 @@ fn three_small_duplicates_are_enough() {
     assert_eq!(sent, [None, None, Some(1)]);
 }
 
-/// RFC 6675 §4 NextSeg (4): "HighRxt MUST NOT be updated": what lies below the rescue may still be retransmitted.
+/// RFC 6675 §4 NextSeg (4): "HighRxt MUST NOT be updated": segments below the rescue may still be retransmitted.
 #[test]
 fn a_rescue_does_not_hide_what_lies_below_it() {
     let mut solo = Solo::new(&Config { fack: false, ..stack() }, 10);
@@ -450,13 +450,13 @@ fn a_rescue_does_not_hide_what_lies_below_it() {
         solo.ack(100, 0, &[1..after]);
     }
     assert_eq!(solo.info().retransmits, 1);
-    // 7, 8, 9 are out, and nothing is known of them: the highest goes.
+    // 7, 8, 9 are in flight without any report: the highest is retransmitted.
     assert_eq!(solo.ack(200, 7, &[]), [9]);
-    // 8 arrives: 7 is not proven lost, but there is nothing else to send (rule 3).
+    // 8 arrives. 7 is not proven lost, but there is nothing else to send (rule 3).
     assert_eq!(solo.ack(210, 7, &[8..9]), [7]);
 }
 
-/// A recovery in CWR did not reduce the window, so there is nothing to give back.
+/// A recovery in CWR did not reduce the window, so there is nothing to undo.
 #[test]
 fn a_needless_recovery_in_cwr_gives_nothing_back() {
     let mut solo = Solo::new(&Config { fack: false, ..stack() }, 100);
@@ -473,7 +473,7 @@ fn a_needless_recovery_in_cwr_gives_nothing_back() {
     assert_eq!((solo.info().spurious_undone, solo.info().ssthresh_segments), (0, Some(4)));
 }
 
-/// Linux's tcp_enter_cwr(): what came before can no longer be taken back.
+/// Linux's tcp_enter_cwr(): earlier reductions can no longer be undone.
 #[test]
 fn a_full_host_queue_forgets_the_recovery_before_it() {
     let mut solo = Solo::new(&Config { fack: false, ..stack() }, 12);
@@ -491,12 +491,12 @@ fn a_full_host_queue_forgets_the_recovery_before_it() {
     assert!(solo.end.poll_transmit(retry).is_some());
     solo.hear(900, 13, &[]);
     assert_eq!(solo.state(), CongestionState::Open);
-    // The D-SACK of the retransmission comes now.
+    // The D-SACK of the retransmission arrives now.
     solo.hear(910, 13, &[0..1]);
     assert_eq!(solo.info().spurious_undone, 0);
 }
 
-/// A full queue of the host is no radio error: a law that would tolerate a loss now is not asked, as in the kernel.
+/// A full host queue is no radio error: a law that would tolerate a loss is not asked, as in the kernel.
 #[test]
 fn no_law_tolerates_a_full_host_queue() {
     let mut lossy = Solo::with(LawName::Chd, &Config { fack: false, ..stack() }, 100);
@@ -511,19 +511,19 @@ fn no_law_tolerates_a_full_host_queue() {
     assert_eq!((full.state(), full.info().ssthresh_segments), (CongestionState::Cwr, Some(4))); // FlightSize 9
 }
 
-/// CHD's window becomes half its shadow window at a loss, if that is larger; but no larger than what the receiver takes.
+/// At a loss CHD's window becomes half its shadow window if that is larger, but at most the receiver's window.
 #[test]
 fn a_loss_raises_no_window_above_the_receivers() {
     use lasthop_laws::{Choice, Parameters};
     let mut parameters = Parameters::of(LawName::Chd);
     parameters.set(LawName::Chd, "max_probability", 1.0).expect("a parameter of it");
     let chd = Choice { parameters, ..Choice::from(LawName::Chd) };
-    // what the receiver takes when the loss comes, and ssthresh then; half the shadow window is more than 65
+    // The receiver's window at the loss, and ssthresh then; half the shadow window is more than 65.
     for (receiver, expected) in [(65, 65), (50, 50), (20, 38)] {
         let mut solo = Solo::with(chd, &Config { fack: false, ..stack() }, 1000);
         let (mut now, mut acked) = (0, 0);
-        // slow start; an outlier, which nobody backs off for, and after which a queue just above the threshold is backed off
-        // for almost certainly: twice; and the outlier again
+        // Slow start; an outlier, at which no law backs off; after it twice a queue just above the threshold, at which
+        // the law backs off almost certainly; and the outlier again.
         for rtt in [100, 100, 100, 10_000, 130, 130, 10_000] {
             now += rtt;
             acked += u64::from(solo.info().unacked_segments);
@@ -539,7 +539,7 @@ fn a_loss_raises_no_window_above_the_receivers() {
     }
 }
 
-/// Linux: CWR ends with an ACK beyond what was out, not with that of it.
+/// Linux: CWR ends with an ACK beyond the data in flight at its beginning, not with their own.
 #[test]
 fn cwr_ends_beyond_its_point() {
     let mut solo = Solo::new(&stack(), 100);
@@ -555,7 +555,7 @@ fn cwr_ends_beyond_its_point() {
 
 // RACK.
 
-/// RFC 8985 §6.2, step 2: an ACK that comes sooner after a retransmission than any ACK can is one of the original.
+/// RFC 8985 §6.2, step 2: an ACK that arrives too soon after a retransmission is that of the original.
 #[test]
 fn rack_does_not_believe_a_retransmission_that_returns_too_soon() {
     let mut solo = Solo::new(&modern(), 100);
@@ -591,7 +591,8 @@ fn racks_patience_grows_by_quarters_up_to_a_round_trip() {
     assert_eq!(patience(sender), Span::from_millis(25));
 }
 
-/// RFC 8985 §6.2: one SACK, no proof yet: a quarter of the round trip later it is, and the retransmission goes, alone.
+/// RFC 8985 §6.2: one SACK is no proof yet. A quarter of the round trip later it is, and only that segment is
+/// retransmitted.
 #[test]
 fn what_was_overtaken_is_lost_a_quarter_of_a_round_trip_later() {
     let mut solo = Solo::new(&modern(), 100);
@@ -600,7 +601,7 @@ fn what_was_overtaken_is_lost_a_quarter_of_a_round_trip_later() {
     assert_eq!((solo.state(), solo.info().ssthresh_segments), (CongestionState::Recovery, Some(5)));
 }
 
-/// RFC 8985 §7.2: a probe does not put the timeout off: it counts from the first segment, however much is sent later.
+/// RFC 8985 §7.2: a probe does not delay the timeout. It counts from the first segment, whatever is sent later.
 #[test]
 fn new_data_put_no_timeout_off() {
     let mut solo = Solo::new(&modern(), 3);
@@ -621,7 +622,7 @@ fn one_probe_at_a_time() {
 
 // Bounds.
 
-/// An upper bound below the flight does not keep the fast retransmission back, and nothing else goes.
+/// An upper bound below the flight does not delay the fast retransmission; nothing else is sent.
 #[test]
 fn under_a_bound_the_fast_retransmission_may_go() {
     for recovery in [Recovery::Prr, Recovery::PrrRfc9937] {
@@ -634,7 +635,7 @@ fn under_a_bound_the_fast_retransmission_may_go() {
     }
 }
 
-/// A lower bound is off after a timeout, and on again when that is over.
+/// A lower bound does not hold after a timeout, until the recovery ends.
 #[test]
 fn a_lower_bound_does_not_hold_in_timeout_recovery() {
     let mut solo = Solo::new(&Config { f_rto: false, ..stack() }, 100);
@@ -648,8 +649,8 @@ fn a_lower_bound_does_not_hold_in_timeout_recovery() {
 
 // Small queues.
 
-/// 2^-10 s at the pacing rate of 1.2 x 10 segments in 100 ms is 0.1 segments: so the least, two, and what went to exceed them.
-/// With an empty flight nothing is held back.
+/// 2^-10 s at the pacing rate of 1.2 x 10 segments in 100 ms is 0.1 segments. So the minimum of two holds, and one more
+/// exceeds it. With an empty flight nothing waits.
 #[test]
 fn small_queues_allow_two_segments_whatever_the_rate() {
     let config = Config { tsq: Some(Tsq::LINUX), ..stack() };
@@ -661,7 +662,7 @@ fn small_queues_allow_two_segments_whatever_the_rate() {
 
 // Both halves.
 
-/// A full segment has no room for SACK blocks: an ACK with them goes after it.
+/// A full segment has no room for SACK blocks: a pure ACK with them follows.
 #[test]
 fn an_ack_with_sack_blocks_follows_a_full_segment() {
     let mut solo = Solo::new(&stack(), 0);
@@ -672,7 +673,7 @@ fn an_ack_with_sack_blocks_follows_a_full_segment() {
     let sent: Vec<(u32, usize)> =
         std::iter::from_fn(|| solo.end.poll_transmit(at(10))).map(|s| (s.payload_bytes, s.sack.len())).collect();
     assert_eq!(sent, [(1000, 0), (0, 1)]);
-    // A small one has.
+    // A small segment has room.
     solo.end.on_segment(at(20), &Segment { seq: 2001, ..data });
     solo.end.write(100);
     let sent: Vec<(u32, usize)> =

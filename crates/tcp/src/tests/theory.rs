@@ -47,8 +47,8 @@ fn pftk(p: f64, b: f64) -> f64 {
     rtt / (rtt * (2.0 * b * p / 3.0).sqrt() + timeouts)
 }
 
-/// The formula takes a loss to take all after it in the same round trip with it; here losses are independent, so that a
-/// sender that repairs several in a round trip does a little better, the more so the more there are: +5 to +12 %.
+/// The formula assumes that a loss takes all later segments of its round trip with it. Here losses are independent, and
+/// a sender that repairs several in a round trip does better, the more so with more losses: +5 to +12 %.
 #[test]
 fn newreno_has_the_window_that_padhye_et_al_give_it() {
     let stacks = [
@@ -66,8 +66,8 @@ fn newreno_has_the_window_that_padhye_et_al_give_it() {
     }
 }
 
-/// With one ACK for two segments the window grows as fast, since the law counts segments, not ACKs (RFC 3465, as Linux).
-/// The formula counts ACKs; so it is b = 1 that fits.
+/// With one ACK for two segments the window grows as fast, because the law counts segments, not ACKs (RFC 3465, Linux).
+/// The formula counts ACKs, so b = 1 fits.
 #[test]
 fn delayed_acks_do_not_slow_the_window_down() {
     let delayed_ack = DelayedAck { quick_segments: 0, ..DelayedAck::LINUX };

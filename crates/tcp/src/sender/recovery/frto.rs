@@ -1,12 +1,12 @@
-//! Needless timeouts, told from what arrives after them: F-RTO, RFC 5682, in the SACK-enhanced form of §3.1 and the basic
-//! form of §2.1.
+//! Spurious timeouts, detected from the ACKs that follow: F-RTO, RFC 5682, in the SACK-enhanced form of §3.1 and the
+//! basic form of §2.1.
 //!
 //! ```text
-//! timeout ─> retransmit snd_una ─> ACK ─┬─ of something never retransmitted: needless, undo          (3b, at once)
-//!            window 1                   ├─ duplicate: lost indeed, go on                             (2a)
-//!                                       └─ of the retransmission: send two NEW segments              (2b)
-//!                                            └─> ACK ─┬─ duplicate, or SACK of them: lost indeed      (3a)
-//!                                                     └─ of something never retransmitted: undo      (3b)
+//! timeout ─> retransmit snd_una ─> ACK ─┬─ of a segment never retransmitted: spurious, undo      (3b, at once)
+//!            window 1                   ├─ duplicate: real loss, go on                           (2a)
+//!                                       └─ of the retransmission: send two NEW segments          (2b)
+//!                                            └─> ACK ─┬─ duplicate, or SACK of them: real loss   (3a)
+//!                                                     └─ of a segment never retransmitted: undo  (3b)
 //! ```
 
 use super::super::{Ack, Sender};
@@ -29,7 +29,7 @@ impl Sender {
                 }
             } else if ack.advanced {
                 self.recovery_point = self.snd_nxt;
-                self.f_rto_new_data = true; // (2b); if nothing new can be sent, the usual recovery goes on
+                self.f_rto_new_data = true; // (2b); without new data to send, the usual recovery goes on
                 return;
             }
         }

@@ -1,14 +1,14 @@
-//! From a suspicion to a repaired window: the congestion states, as in Linux's tcp_fastretrans_alert().
+//! The congestion states, from the first suspicion of a loss to the restored window: Linux's tcp_fastretrans_alert().
 //!
 //! ```text
 //! suspicion       a duplicate ACK or a new SACK block: Disorder
 //! proof           by count (RFC 5681: three duplicates; RFC 6675 IsLost), by distance (FACK), or by time (RFC 8985)
-//! Recovery        ssthresh by the law; the window by [`prr`]; ends when what was out at entry is acknowledged
+//! Recovery        ssthresh by the law; the window by [`prr`]; ends when all data in flight at entry are acknowledged
 //! Loss            a timeout: everything is lost, window 1, slow start; ends likewise
-//! needless        by timestamps (Eifel), D-SACK, or what arrives after a timeout (F-RTO): the window is restored
+//! spurious        by timestamps (Eifel), D-SACK, or the ACKs after a timeout (F-RTO): the window is restored
 //! ```
 //!
-//! A second reduction before the first has ended is none: one reduction per window of data.
+//! There is one reduction per window of data: none before the last one has ended.
 
 mod frto;
 mod prr;
@@ -24,14 +24,14 @@ use crate::scoreboard::DUP_THRESH;
 use lasthop_laws::{Law, Lost, Window};
 use lasthop_units::Time;
 
-/// RFC 5681 §3.1 (4): ssthresh is at least so many segments.
+/// The least ssthresh, in segments: RFC 5681 §3.1 (4).
 const MIN_SSTHRESH: u32 = 2;
 
-/// An event of the law that sets ssthresh.
+/// The law's event that sets ssthresh.
 type Ask = fn(&mut Law, &Lost, &mut Window);
 
 impl Sender {
-    /// Takes in an ACK that is not quite in order, or comes when something is being repaired.
+    /// Processes an ACK that is out of order, or arrives during a recovery.
     pub(crate) fn recover(&mut self, now: Time, ack: &mut Ack) {
         if self.snd_una >= self.recovery_point {
             self.leave(now, ack);
@@ -78,7 +78,7 @@ impl Sender {
         self.enter_recovery(now, ack.sacked, ack.acked);
     }
 
-    /// What was out when the reduction began is acknowledged.
+    /// All data in flight when the reduction began are acknowledged.
     fn leave(&mut self, now: Time, ack: &mut Ack) {
         match self.state {
             CongestionState::Recovery => {
@@ -89,7 +89,7 @@ impl Sender {
                 self.close_episode();
             }
             CongestionState::Cwr => {
-                // As in Linux, beyond it.
+                // As in Linux: beyond it, not at it.
                 if self.snd_una > self.recovery_point {
                     self.end_reduction();
                     self.close_episode();
@@ -117,7 +117,7 @@ impl Sender {
     fn end_reduction(&mut self) {
         let ssthresh = self.window.ssthresh_segments;
         self.window.cwnd_segments = match self.recovery {
-            // RFC 6582 §3.2 (3), full acknowledgement: no burst when little is in flight
+            // RFC 6582 §3.2 (3), full acknowledgement: no burst with little in flight.
             Recovery::NewReno if self.state == CongestionState::Recovery => ssthresh.min(self.board.len().max(1) + 1),
             Recovery::RateHalving => self.window.cwnd_segments.min(ssthresh),
             _ => ssthresh,
@@ -138,14 +138,14 @@ impl Sender {
         }
     }
 
-    /// Nothing is proven: is there still a suspicion?
+    /// Without proof of a loss: Disorder if there still is a suspicion, else Open.
     fn open_or_disorder(&mut self) {
         let suspicious = self.board.left() > 0 || self.board.retransmitted_out() > 0 || self.duplicate_acks > 0;
         self.state = if suspicious { CongestionState::Disorder } else { CongestionState::Open };
         self.recovery_point = self.snd_nxt;
     }
 
-    /// Marks what must be lost by now. Whether a retransmission is among it.
+    /// Marks segments that must be lost by now. Returns whether a retransmission is among them.
     fn detect_losses(&mut self, now: Time, ack: &mut Ack) -> bool {
         let (lost_before, pending_before) = (self.board.lost_out(), self.board.pending());
         let mut again = false;
@@ -157,7 +157,7 @@ impl Sender {
                 let fack = self.config.fack && !self.reordering_seen;
                 let mut threshold = self.board.loss_threshold(fack);
                 if self.duplicate_acks >= DUP_THRESH && self.board.sacked_out() >= DUP_THRESH {
-                    // RFC 6675 §5 (2): three duplicates are enough for the first segment, however small they are.
+                    // RFC 6675 §5 (2): three duplicates suffice for the first segment, however small they are.
                     threshold = threshold.max(self.board.front().map_or(0, |head| head.end));
                 }
                 self.board.mark_lost_below(threshold);
@@ -166,7 +166,7 @@ impl Sender {
                 again = self.detect_lost_retransmissions();
             }
         } else if self.state != CongestionState::Loss && self.duplicate_acks >= DUP_THRESH {
-            // RFC 6582 §3.2 (2): but not for duplicates of what the last recovery has sent
+            // RFC 6582 §3.2 (2): duplicates of segments that the last recovery sent do not count.
             if self.state == CongestionState::Recovery || self.snd_una > self.careful_below {
                 self.board.mark_head_lost();
                 self.clamp_duplicates();
@@ -176,7 +176,7 @@ impl Sender {
         again
     }
 
-    /// Linux's tcp_mark_lost_retrans(): a retransmission is lost if what was sent after it has arrived.
+    /// Linux's tcp_mark_lost_retrans(): a retransmission is lost if a segment sent after it was delivered.
     fn detect_lost_retransmissions(&mut self) -> bool {
         let Some(highest) = self.board.highest_sacked() else { return false };
         let margin = if self.reordering_seen { u64::from(DUP_THRESH * self.payload_bytes) } else { 0 };
@@ -197,7 +197,7 @@ impl Sender {
     /// Fast recovery begins: RFC 5681 §3.2, RFC 6675 §5 (4), RFC 6937 §3.
     pub(crate) fn enter_recovery(&mut self, now: Time, newly_sacked: u32, newly_acked: u32) {
         if self.state.is_reduction() {
-            // It was reduced already: no further reduction, and none to take back.
+            // The window is already reduced: no further reduction, and none to undo.
             self.undo.begin(self.snd_una, self.board.retransmitted_out(), None);
         } else {
             let prior = (self.window.cwnd_segments, self.current_ssthresh());
@@ -213,7 +213,7 @@ impl Sender {
         self.rescue_after = head_end - 1;
         self.highest_retransmitted = self.snd_una;
         match self.recovery {
-            // RFC 6675 §5 (4.3): the first retransmission goes whatever the window
+            // RFC 6675 §5 (4.3): the first retransmission ignores the window.
             Recovery::Rfc6675 => {
                 self.window.cwnd_segments = self.window.ssthresh_segments;
                 self.force_head();
@@ -226,16 +226,16 @@ impl Sender {
         }
     }
 
-    /// `ask` is the law's event: a loss, or a notice.
+    /// Asks the law for ssthresh; `ask`: its event, a loss or a notice.
     fn begin_reduction(&mut self, now: Time, newly_sacked: u32, newly_acked: u32, ask: Ask) {
         let event = self.lost_event(now);
         let before = self.window.cwnd_segments;
         ask(&mut self.law, &event, &mut self.window);
         self.window.cwnd_count = 0;
-        // CHD may answer with half its shadow window, which is not to be more than the receiver takes.
+        // CHD may answer with half its shadow window, which must not exceed the receiver's window.
         let most = before.max(u32::try_from(self.snd_wnd).unwrap_or(u32::MAX) / self.payload_bytes);
         self.window.ssthresh_segments = self.window.ssthresh_segments.min(most.max(MIN_SSTHRESH));
-        // A window of 2 that cannot become less is no tolerance.
+        // A window of 2 cannot be reduced, so keeping it is not toleration.
         self.tolerated = self.window.ssthresh_segments >= before.max(MIN_SSTHRESH + 1);
         let flight = match self.recovery {
             Recovery::PrrRfc9937 => self.board.len() - self.board.sacked_out() + newly_sacked + newly_acked,
@@ -264,7 +264,7 @@ impl Sender {
         self.apply_bound(now);
     }
 
-    /// A loss that a probe has repaired still reduces the window, at once: RFC 8985 §7.4.2.
+    /// A loss repaired by a probe still reduces the window, at once: RFC 8985 §7.4.2.
     pub(crate) fn reduce_at_once(&mut self, now: Time) {
         self.enter_cwr_by(now, Law::on_lost);
         if self.state == CongestionState::Cwr {
@@ -277,8 +277,9 @@ impl Sender {
     /// A timeout: RFC 5681 §3.1, RFC 6298 §5.
     pub(crate) fn enter_loss(&mut self, now: Time) {
         let fresh = self.state <= CongestionState::Disorder;
-        // ssthresh is set once per window: not while the same window times out or is recovered. A recovery whose loss the law
-        // has tolerated has set nothing: without this, such a connection would come back to the window that timed out.
+        // ssthresh is set once per window: not again while the same window times out or is recovered. But a recovery
+        // that the law tolerated has set nothing; without this exception the connection would return to the window that
+        // timed out.
         let reduces = fresh
             || self.recovery_point <= self.snd_una
             || (self.state == CongestionState::Loss && self.timeouts_in_a_row == 0)
@@ -289,7 +290,7 @@ impl Sender {
             let event = self.lost_event(now);
             self.law.on_timed_out(&event, &mut self.window);
         }
-        // RFC 8985 §6.3: what was sent so recently that it cannot have been acknowledged is not lost yet.
+        // RFC 8985 §6.3: segments sent too recently to be acknowledged are not lost yet.
         let recent = self.uses_rack().then(|| self.rack_deadline());
         self.board.mark_all_lost(|index, record| {
             index == 0 || recent.is_none_or(|deadline| record.sent_at.saturating_add(deadline) <= now)
@@ -297,7 +298,7 @@ impl Sender {
         self.state = CongestionState::Loss;
         self.window.cwnd_segments = self.in_flight() + 1;
         self.window.cwnd_count = 0;
-        // RFC 5682 §2.1: not if the timeout interrupts a recovery, unless the same segment times out again.
+        // RFC 5682 §2.1: no F-RTO if the timeout interrupts a recovery, unless the same segment times out again.
         self.f_rto = self.config.f_rto && (fresh || self.timeouts_in_a_row > 0);
         self.recovery_point = self.snd_nxt;
         self.probe = None;

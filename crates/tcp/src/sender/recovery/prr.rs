@@ -1,15 +1,15 @@
-//! How much may be sent during a reduction: proportional rate reduction and its kin.
+//! How much may be sent during a reduction: proportional rate reduction and its relatives.
 //!
 //! ```text
 //! RFC 6937 §3   pipe > ssthresh:  sndcnt = ceil(prr_delivered * ssthresh / RecoverFS) - prr_out
 //!               else SSRB:        sndcnt = min(ssthresh - pipe, max(prr_delivered - prr_out, DeliveredData) + 1)
 //!                    CRB:         sndcnt = min(ssthresh - pipe, prr_delivered - prr_out)
-//! RFC 9937      the first branch the same, but RecoverFS leaves out what had been SACKed before the ACK that began it;
+//! RFC 9937      the first branch the same, but RecoverFS without segments SACKed before the ACK that began it;
 //!               else:             sndcnt = max(prr_delivered - prr_out, DeliveredData)
-//!                                 + 1 if SafeACK: snd_una advanced and the ACK told of no further loss
+//!                                 + 1 if SafeACK: snd_una advanced and the ACK showed no further loss
 //!                                 at most ssthresh - pipe
-//!               the window is pipe + sndcnt, and ssthresh when it is over
-//! all           at least 1 until something has been sent: the fast retransmission
+//!               the window is pipe + sndcnt, and ssthresh at the end
+//! all           at least 1 before the first transmission: the fast retransmission
 //! ```
 
 use crate::config::Recovery;
@@ -20,28 +20,28 @@ pub(crate) struct Prr {
     pub(crate) flight_at_entry: u32,
     pub(crate) delivered: u32,
     pub(crate) out: u32,
-    /// Rate halving sends for each second ACK.
+    /// Rate halving: sends on each second ACK.
     odd_ack: bool,
 }
 
-/// What an ACK tells a reduction.
+/// The input of a reduction from one ACK.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delivery {
     /// DeliveredData.
     pub(crate) delivered: u32,
-    /// After the ACK.
+    /// Segments in flight after the ACK.
     pub(crate) pipe: u32,
     /// snd_una advanced and nothing was newly marked lost.
     pub(crate) safe_ack: bool,
 }
 
 impl Prr {
-    /// A reduction begins.
+    /// A reduction begins with `flight_at_entry` segments in flight.
     pub(crate) fn begin(flight_at_entry: u32) -> Self {
         Self { flight_at_entry, ..Self::default() }
     }
 
-    /// The window after an ACK: never nothing, so that with an empty pipe one segment goes whatever the rule says.
+    /// The window after an ACK; at least 1, so that with an empty pipe one segment is sent whatever the rule says.
     pub(crate) fn on_ack(&mut self, recovery: Recovery, ack: Delivery, cwnd: u32, ssthresh: u32) -> u32 {
         if recovery == Recovery::RateHalving {
             return self.halve(ack, cwnd, ssthresh);
@@ -63,7 +63,8 @@ impl Prr {
         (ack.pipe + send.max(u32::from(self.out == 0))).max(1)
     }
 
-    /// Linux before 3.2: each second ACK takes one segment off the window, down to ssthresh; it is never above pipe + 1.
+    /// Linux before 3.2: each second ACK reduces the window by one segment, down to ssthresh. It is never above pipe +
+    /// 1.
     fn halve(&mut self, ack: Delivery, cwnd: u32, ssthresh: u32) -> u32 {
         let step = u32::from(self.odd_ack && cwnd > ssthresh);
         self.odd_ack = !self.odd_ack;
@@ -83,7 +84,7 @@ mod tests {
         send
     }
 
-    /// RFC 6937 §3.1, first figure. The ACKs 4 to 19 with SACKs for one segment each; FlightSize is 22 with the two of
+    /// RFC 6937 §3.1, first figure: ACKs 4 to 19, each with a SACK for one segment. FlightSize is 22 with the two of
     /// limited transmit, and ssthresh 11 as in the figure's RFC 6675 row.
     #[test]
     fn one_loss_in_twenty_sends_for_every_other_ack() {
@@ -99,7 +100,7 @@ mod tests {
         }
     }
 
-    /// RFC 6937 §3.1, last figures: the first 15 of 20 are lost, the ACKs of 17, 18 and 19 come during recovery.
+    /// RFC 6937 §3.1, last figures: the first 15 of 20 are lost; the ACKs of 17, 18 and 19 arrive during recovery.
     #[test]
     fn fifteen_losses_send_one_or_two_for_each_ack() {
         let row = |recovery| {
@@ -115,7 +116,7 @@ mod tests {
         };
         assert_eq!(row(Recovery::PrrCrb), [(4, 1), (4, 1), (4, 1)]);
         assert_eq!(row(Recovery::Prr), [(4, 2), (5, 2), (6, 2)]);
-        // RFC 9937: no ACK advanced snd_una, so none is safe, and the bound is that of RFC 6937's conservative form.
+        // RFC 9937: no ACK advanced snd_una, so none is safe; the bound is that of RFC 6937's conservative form.
         assert_eq!(row(Recovery::PrrRfc9937), [(4, 1), (4, 1), (4, 1)]);
     }
 
@@ -155,7 +156,7 @@ mod tests {
     }
 
     proptest! {
-        /// RFC 6937 §4: with losses few enough, the window ends at ssthresh, and never above it.
+        /// RFC 6937 §4: with few losses the window ends at ssthresh, and never above it.
         #[test]
         fn a_reduction_ends_at_ssthresh(flight in 4..500_u32, share in 0.3..0.9_f64, losses in 1..4_u32) {
             let ssthresh = ((f64::from(flight) * share) as u32).max(2);
@@ -172,7 +173,7 @@ mod tests {
             }
         }
 
-        /// RFC 6937 appendix A: the conservative bound never sends more than was delivered (but the first).
+        /// RFC 6937 appendix A: after the first segment, the conservative bound never sends more than was delivered.
         #[test]
         fn the_conservative_bound_conserves_packets(
             flight in 2..200_u32, ssthresh in 2..200_u32,

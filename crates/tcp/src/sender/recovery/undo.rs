@@ -1,4 +1,4 @@
-//! Taking a needless reduction back.
+//! Undoing a spurious reduction.
 //!
 //! ```text
 //! Eifel    RFC 3522  the first ACK after a retransmission echoes a timestamp from before it: the original arrived
@@ -13,22 +13,22 @@ use lasthop_laws::Undone;
 use lasthop_units::Time;
 use std::ops::Range;
 
-/// What there is to take back.
+/// The state needed to undo the last reduction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Undo {
-    /// snd_una at the reduction; `None`: nothing to take back.
+    /// snd_una at the reduction; `None`: nothing to undo.
     marker: Option<u64>,
-    /// Retransmissions not yet reported as duplicates; `None`: none was made.
+    /// Retransmissions not yet reported as duplicates; `None`: no retransmissions.
     outstanding: Option<u32>,
     first_retransmission: Option<Time>,
-    /// cwnd and ssthresh before.
+    /// cwnd and ssthresh before the reduction.
     prior: Option<(u32, u32)>,
 }
 
 impl Undo {
     pub(super) fn begin(&mut self, snd_una: u64, retransmitted_out: u32, prior: Option<(u32, u32)>) {
         self.marker = Some(snd_una);
-        // A retransmission of before may still be reported.
+        // Retransmissions from before may still be reported.
         self.outstanding = Some(retransmitted_out).filter(|count| *count > 0);
         if retransmitted_out == 0 {
             self.first_retransmission = None;
@@ -45,7 +45,7 @@ impl Undo {
         *self.outstanding.get_or_insert(0) += 1;
     }
 
-    /// The host took no retransmission: there is one fewer, and nothing is proved by that.
+    /// The host refused a retransmission: there is one fewer, which proves nothing.
     pub(crate) fn on_retransmission_taken_back(&mut self) {
         self.outstanding = self.outstanding.map(|count| count.saturating_sub(1)).filter(|count| *count > 0);
     }
@@ -63,7 +63,7 @@ impl Undo {
 }
 
 impl Sender {
-    /// Eifel: what is acknowledged was sent before the first retransmission.
+    /// Eifel: whether the acknowledged segment was sent before the first retransmission.
     fn original_arrived(&self, ack: &Ack) -> bool {
         let Some(first) = self.undo.first_retransmission else { return false };
         self.timestamps && ack.echo != 0 && is_before(ack.echo, ticks(first, self.config.timestamp_granularity))
@@ -90,7 +90,7 @@ impl Sender {
         self.apply_bound(now);
     }
 
-    /// The episode ends. Whether it was needless.
+    /// At the end of a recovery: undoes the reduction if it was spurious. Returns whether it did.
     pub(super) fn undo_if_needless(&mut self, now: Time, ack: &Ack) -> bool {
         let needless = self.may_undo(ack);
         if needless {
@@ -99,7 +99,7 @@ impl Sender {
         needless
     }
 
-    /// In the middle of it, by D-SACK.
+    /// During a recovery: undoes the reduction if D-SACKs prove that it was spurious. Returns whether it did.
     pub(super) fn undo_by_d_sack(&mut self, now: Time) -> bool {
         let needless = self.config.undo && self.undo.marker.is_some() && self.undo.all_were_duplicates();
         if needless {
@@ -108,8 +108,8 @@ impl Sender {
         needless
     }
 
-    /// A partial ACK of what was not retransmitted when it was sent: reordering, not loss. Whether it is undone or about
-    /// to be.
+    /// A partial ACK of segments that were not retransmitted when they were sent proves reordering, not loss. Returns
+    /// whether the reduction is undone or about to be.
     pub(super) fn undo_partial(&mut self, now: Time, ack: &Ack) -> bool {
         if !self.config.undo || self.undo.marker.is_none() || !self.original_arrived(ack) {
             return false;
@@ -123,7 +123,7 @@ impl Sender {
         true
     }
 
-    /// A timeout was needless, by F-RTO or Eifel or D-SACK.
+    /// Undoes the reduction of a timeout that was spurious by F-RTO, Eifel or D-SACK. Returns whether it did.
     pub(super) fn undo_timeout(&mut self, now: Time, ack: &Ack, by_f_rto: bool) -> bool {
         if !by_f_rto && !self.may_undo(ack) {
             return false;
@@ -150,7 +150,7 @@ mod tests {
         undo.on_retransmitted(Time::ZERO);
         undo.on_retransmission_taken_back();
         assert!(!undo.all_were_duplicates());
-        // One that went and is reported as a duplicate does.
+        // A retransmission that was sent and reported as a duplicate proves it.
         undo.on_retransmitted(Time::ZERO);
         undo.on_duplicate(&(1..1449));
         assert!(undo.all_were_duplicates());

@@ -1,4 +1,4 @@
-//! Beginning and end.
+//! Opening and closing.
 
 use super::*;
 
@@ -23,7 +23,7 @@ fn two_lost_syns_take_three_seconds_and_the_initial_window() {
     assert_eq!(info(&pair).srtt, None); // Karn
 }
 
-/// The client's last ACK of the handshake is lost, and it has nothing to send: the server's second SYN-ACK is answered.
+/// The client's last ACK of the handshake is lost, and it has no data: it answers the server's second SYN-ACK.
 #[test]
 fn a_repeated_syn_ack_is_acknowledged() {
     let config = plain();
@@ -35,7 +35,7 @@ fn a_repeated_syn_ack_is_acknowledged() {
     assert!(pair.ends[SERVER].is_established());
 }
 
-/// The SYN-ACK is lost, and the client is the first to try again.
+/// The SYN-ACK is lost, and the client retries first.
 #[test]
 fn a_repeated_syn_is_answered() {
     let patient = Config { rto_initial: Span::from_secs(3), ..plain() };
@@ -45,7 +45,7 @@ fn a_repeated_syn_is_answered() {
     assert!(pair.ends[CLIENT].is_established());
 }
 
-/// The FIN rides on the last segment; the other side answers with its own.
+/// The last segment carries the FIN; the other side answers with its own.
 #[test]
 fn both_sides_close() {
     let mut pair = established(&plain(), 2);

@@ -1,4 +1,4 @@
-//! What limits the sender.
+//! Limits of the sender.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn the_send_buffer_of_2012_holds_555_segments() {
     assert_eq!(info(&pair).unacked_segments, 555);
     pair.run_until(ms(5000));
     assert_eq!(info(&pair).unacked_segments, 555);
-    // Slow start goes on while less than twice what is out: then the window is not what limits.
+    // Slow start goes on below twice the flight: above that the window is not the limit.
     assert_eq!(info(&pair).cwnd_segments, 1110);
 }
 
@@ -54,7 +54,7 @@ fn an_idle_window_is_halved_for_each_timeout() {
         let mut pair = established(&Config { slow_start_after_idle, ..plain() }, 150);
         run(&mut pair, 800);
         assert_eq!(info(&pair).cwnd_segments, 160);
-        // The last data went at 300; RTO 300. 600 ms: one halving. 1350 ms: four.
+        // The last data were sent at 300; RTO 300. 600 ms: one halving. 1350 ms: four.
         run(&mut pair, write_at);
         pair.ends[CLIENT].write(50_000);
         pair.step(pair.now);
@@ -62,7 +62,7 @@ fn an_idle_window_is_halved_for_each_timeout() {
     }
 }
 
-/// The host takes 6 of 10 and refuses the rest. As Linux on NET_XMIT_DROP: not sent, and CWR.
+/// The host takes 6 of 10 and refuses the others. As in Linux on NET_XMIT_DROP they count as not sent, and CWR begins.
 #[test]
 fn what_the_host_refuses_was_not_sent() {
     let mut pair = established(&plain(), 100);
@@ -77,7 +77,7 @@ fn what_the_host_refuses_was_not_sent() {
     assert_eq!((info(&pair).acked_bytes, info(&pair).retransmits), (100_000, 0));
 }
 
-/// A host that takes nothing at all is asked again after an RTO.
+/// A host that refuses everything is asked again after an RTO.
 #[test]
 fn a_refusal_with_nothing_in_flight_is_retried() {
     let mut pair = established(&plain(), 1);
@@ -86,7 +86,7 @@ fn a_refusal_with_nothing_in_flight_is_retried() {
     assert_eq!(sent(&pair), [(300, 0)]);
 }
 
-/// TCP small queues: two packets and a bit may wait in the host, until they leave.
+/// TCP small queues: two packets and a bit may wait in the host until they leave.
 #[test]
 fn small_queues_keep_the_hosts_queue_short() {
     let tsq = Some(Tsq { limit: Bytes::new(4000), pacing_shift: None });
@@ -102,14 +102,14 @@ fn small_queues_keep_the_hosts_queue_short() {
     assert!(end.poll_transmit(pair.now).is_none());
 }
 
-/// Pacing: after the first ten segments, one each payload / (2 x window x payload / SRTT) = 100 ms / (2 x window).
+/// Pacing: after the first ten segments, one per payload / (2 x window x payload / SRTT) = 100 ms / (2 x window).
 #[test]
 fn pacing_spreads_a_window_over_the_round_trip() {
     let mut pair = established(&Config { pacing: true, ..plain() }, 1000);
     run(&mut pair, 400);
     let times: Vec<Time> = pair.data(CLIENT, ms(150 + 200)).iter().map(|(at, ..)| *at).take(20).collect();
     let gaps: Vec<u64> = times.windows(2).map(|pair| (pair[1] - pair[0]).as_micros()).collect();
-    // The window is 20 to 40 by then, so between 2.5 and 1.25 ms; never two at once.
+    // The window is 20 to 40 by then: between 2.5 and 1.25 ms, and never two at once.
     assert!(gaps.iter().all(|gap| (1000..=2600).contains(gap)), "{gaps:?}");
 }
 
@@ -129,7 +129,7 @@ fn a_second_small_segment_waits_for_the_ack_of_the_first() {
     assert_eq!(small(false), [100, 100, 100, 100]);
 }
 
-/// A bound holds whatever the law wants, and when its lease is over the law goes on.
+/// A bound limits the law's window until its lease expires.
 #[test]
 fn a_bound_limits_the_window_for_as_long_as_its_lease() {
     let mut pair = established(&plain(), 100_000);
@@ -151,8 +151,8 @@ fn slow_pace() -> Bound {
 /// ms      0       100      120      160      200      240
 /// client  0..9    10, 11   12, 13   14, 15   16, 17   18, 19
 /// ```
-/// The first ten are not paced. Those after them go two at once, 40 ms apart, whatever the window; but what comes late has
-/// half of its time credited.
+/// The first ten are not paced. Later ones are sent in twos, 40 ms apart, whatever the window; a late burst has half of
+/// its time credited.
 #[test]
 fn under_a_limit_of_the_pacing_rate_segments_go_in_twos() {
     for pacing in [false, true] {
@@ -169,8 +169,8 @@ fn under_a_limit_of_the_pacing_rate_segments_go_in_twos() {
     }
 }
 
-/// 50,000 bytes per second are 5 segments in 100 ms: a window of more is not used, and what is not used does not grow
-/// (tcp_cwnd_validate()), in slow start beyond twice what is.
+/// 50,000 bytes per second are 5 segments in 100 ms. A larger window is not used, and an unused one does not grow
+/// (tcp_cwnd_validate()); in slow start, not beyond twice what is used.
 #[test]
 fn under_a_limit_of_the_pacing_rate_the_window_does_not_grow_without_end() {
     let mut pair = established(&plain(), 100_000);
@@ -184,7 +184,8 @@ fn under_a_limit_of_the_pacing_rate_the_window_does_not_grow_without_end() {
 /// window 4   client  0, 1            2, 3            4, 5         40 ms apart; each pair is acknowledged when it is there
 /// window 2   client  0       1       2       3       4            20 ms apart; 0 is acknowledged with 1, so after 24 ms
 /// ```
-/// Half a window goes at once at most, and the receiver waits for two segments before it acknowledges. The rate is the same.
+/// At most half a window is sent at once, and the receiver waits for two segments before it acknowledges. The rate is
+/// the same.
 #[test]
 fn a_paced_window_of_four_segments_does_not_wait_for_delayed_acks_and_one_of_two_does() {
     let config = Config { delayed_ack: DelayedAck::LINUX, ..plain() };
@@ -196,7 +197,7 @@ fn a_paced_window_of_four_segments_does_not_wait_for_delayed_acks_and_one_of_two
         pair.run_until(ms(20_000));
         let acked = info(&pair).acked_bytes;
         pair.run_until(ms(40_000));
-        // 20 s at 50,000 bytes per second, give or take a window.
+        // 20 s at 50,000 bytes per second, plus or minus a window.
         let in_20_s = info(&pair).acked_bytes - acked;
         assert!((996_000..=1_004_000).contains(&in_20_s), "{in_20_s}");
         let times: Vec<Time> = pair.data(CLIENT, ms(20_000)).iter().map(|(at, ..)| *at).collect();
@@ -214,7 +215,8 @@ fn a_paced_window_of_four_segments_does_not_wait_for_delayed_acks_and_one_of_two
 /// client    0  1 2   3 4   5 6 ...                 two at once, 24 ms apart
 /// server        2     4     6    1 is acknowledged with 0, 2 waits for 3, and so on
 /// ```
-/// Sixteen segments are acknowledged at once and then every second one, whatever goes together: if that falls apart, until PSH.
+/// Sixteen segments are acknowledged at once, then every second one, whatever the bursts. If both get out of step, they
+/// stay so until PSH.
 #[test]
 fn a_receiver_that_acknowledges_across_bursts_does_so_until_the_next_push() {
     for quick_segments in [15, 16, 17, 18] {
@@ -226,7 +228,7 @@ fn a_receiver_that_acknowledges_across_bursts_does_so_until_the_next_push() {
         pair.run_until(ms(4000));
         let pushed: Vec<u64> =
             pair.log.iter().filter(|(.., segment)| segment.push).map(|(.., segment)| segment.end()).collect();
-        // 4 s at 75,000 bytes per second, and a push each 66,000, at the end of the burst.
+        // 4 s at 75,000 bytes per second, and PSH each 66,000, at the end of the burst.
         assert!((4..=5).contains(&pushed.len()), "{pushed:?}");
         let acked_at: Vec<Time> = pair.acks(SERVER, ms(2000)).iter().map(|(at, _)| *at).collect();
         let sent_at: Vec<Time> =
@@ -236,7 +238,7 @@ fn a_receiver_that_acknowledges_across_bursts_does_so_until_the_next_push() {
     }
 }
 
-/// The lease ends at 1010 ms, in the middle of a wait: what is next goes then, and the law's window at once.
+/// The lease expires at 1010 ms, during a wait: the next segment is sent then, and the law's window at once.
 #[test]
 fn a_pace_ends_with_its_lease() {
     for pacing in [false, true] {
@@ -250,10 +252,10 @@ fn a_pace_ends_with_its_lease() {
         let after: Vec<u64> = sent(&pair)[paced.len()..].iter().map(|(at, _)| *at).collect();
         assert_eq!(after[0], 1010, "pacing = {pacing}");
         if pacing {
-            // 2 x window x 1000 bytes in 100 ms, or a fifth more than the window: half of it in these 50 ms at least.
+            // 2 x window x 1000 bytes in 100 ms, or a fifth more than the window: at least half of it in these 50 ms.
             assert!(after.len() >= window / 2 - 5, "{} of {window}", after.len());
         } else {
-            // All of the window that was not in flight: what was sent in the last 100 ms.
+            // The whole window but the flight: the segments sent in the last 100 ms.
             assert!(after.iter().filter(|at| **at == 1010).count() >= window - 6, "{after:?} of {window}");
         }
         run(&mut pair, 1200);
@@ -261,7 +263,7 @@ fn a_pace_ends_with_its_lease() {
     }
 }
 
-/// A limit that is lifted or raised before its lease ends.
+/// A limit is removed or raised before its lease expires.
 #[test]
 fn a_pace_ends_when_another_bound_has_none() {
     let mut pair = established(&plain(), 100_000);
@@ -273,7 +275,8 @@ fn a_pace_ends_when_another_bound_has_none() {
     assert!(at(&pair, 1009).len() > 10, "{:?}", &sent(&pair)[paced..]);
 }
 
-/// What is lost is retransmitted at the pace too, and no timeout fires for what waits: two segments take 400 ms, more than the RTO.
+/// Retransmissions are paced, too, and no timeout fires for waiting segments: two segments take 400 ms, more than the
+/// RTO.
 #[test]
 fn a_limit_paces_retransmissions_and_is_waited_for_by_the_timeout() {
     let mut pair = established(&plain(), 1000);
@@ -282,16 +285,16 @@ fn a_limit_paces_retransmissions_and_is_waited_for_by_the_timeout() {
     lose(&mut pair, vec![2, 5]);
     run(&mut pair, 10_000);
     assert_eq!((info(&pair).retransmits, info(&pair).timeouts), (2, 0));
-    // After the first ten 5000 bytes per second: 10 s, less the first RTT, and with what the first burst was credited.
+    // After the first ten, 5000 bytes per second: 10 s, minus the first RTT, plus the credit of the first burst.
     let paced = sent(&pair).len() - 10;
     assert!((48..=52).contains(&paced), "{paced}");
 }
 
 /// ```text
-/// law without pacing    0  1             2  3             1000 bytes at 2 Mb/s are 4 ms, half of them a credit for having come late
+/// law without pacing    0  1             2  3             1000 bytes at 2 Mb/s are 4 ms, half of them credited as late
 /// law with pacing       0    1           2    3           twice two an SRTT of 100 ms, so 25 ms, and half of them
 /// ```
-/// After a timeout in a long queue the latter may be seconds.
+/// After a timeout in a long queue the second may take seconds.
 #[test]
 fn a_law_that_is_paced_for_the_limit_only_goes_at_the_limit() {
     for (pacing, gap_ms) in [(false, 2), (true, 12)] {
@@ -306,7 +309,8 @@ fn a_law_that_is_paced_for_the_limit_only_goes_at_the_limit() {
     }
 }
 
-/// 2^-3 s of 0.4 Mb/s are 6250 bytes: six packets of 1040, and one to exceed it, where the law's own rate would allow all ten.
+/// 2^-3 s of 0.4 Mb/s are 6250 bytes: six packets of 1040, and one that exceeds it. The law's own rate would allow all
+/// ten.
 #[test]
 fn small_queues_go_by_the_limit_of_the_pacing_rate() {
     let tsq = Some(Tsq { pacing_shift: Some(3), ..Tsq::LINUX });

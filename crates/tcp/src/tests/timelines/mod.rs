@@ -1,5 +1,5 @@
-//! Who sends what when: a picture, then the same in code. The path takes 50 ms each way and packets take no time; segments
-//! carry 1000 bytes and are numbered from 0 after the handshake, which takes the first 100 ms.
+//! Timelines: a picture, then the same in code. The path takes 50 ms each way, and packets take no time. Segments carry
+//! 1000 bytes and are numbered from 0 after the handshake, which takes the first 100 ms.
 
 mod connection;
 mod limits;
@@ -14,7 +14,7 @@ use crate::{CongestionState, DelayedAck, Recovery, RtoEstimator, Tsq};
 use lasthop_laws::bound::Bound;
 use lasthop_units::{Bytes, Rate};
 
-/// No delayed ACKs, no options that get in the way: payload 1000 bytes.
+/// No delayed ACKs, and no options that take payload: 1000 bytes.
 fn plain() -> Config {
     Config {
         mss: Bytes::new(1000),
@@ -26,7 +26,7 @@ fn plain() -> Config {
     }
 }
 
-/// The handshake is over, at 100 ms; the client has written `segments` and nothing has been sent.
+/// Established at 100 ms; the client has written `segments` and sent nothing.
 fn established(config: &Config, segments: u64) -> Pair {
     let mut pair = Pair::new(config, config, LawName::NewReno, Span::from_millis(50));
     pair.run_until(ms(150));
@@ -36,7 +36,7 @@ fn established(config: &Config, segments: u64) -> Pair {
     pair
 }
 
-/// Loses the data segments of these numbers when they are sent for the first time.
+/// Loses the data segments with these numbers at their first transmission.
 fn lose(pair: &mut Pair, mut numbers: Vec<u64>) {
     pair.path = Box::new(move |_, by, segment| {
         let lost = by == CLIENT && segment.payload_bytes > 0 && numbers.contains(&(segment.seq / 1000));
@@ -54,7 +54,7 @@ fn state(pair: &Pair) -> CongestionState {
     pair.ends[CLIENT].info().state
 }
 
-/// What went at `at` ms: numbers.
+/// The numbers of the segments sent at `at` ms.
 fn at(pair: &Pair, at: u64) -> Vec<u64> {
     sent(pair).into_iter().filter(|(when, _)| *when == at).map(|(_, number)| number).collect()
 }
@@ -63,7 +63,7 @@ fn info(pair: &Pair) -> crate::Info {
     pair.ends[CLIENT].info()
 }
 
-/// Runs to so many ms after the client's write.
+/// Runs to `to` ms after the client's write.
 fn run(pair: &mut Pair, to: u64) {
     pair.run_until(ms(150 + to));
 }

@@ -18,14 +18,14 @@ fn a_probe_turns_a_lost_tail_into_fast_recovery() {
     let mut pair = established(&modern(), 10);
     lose(&mut pair, vec![8, 9]);
     run(&mut pair, 1000);
-    // The last ACK that advances comes at 100, so the probe goes at 302; its ACK shows that 8 is missing.
+    // The last ACK that advances arrives at 100, so the probe is sent at 302; its ACK shows that 8 is missing.
     assert_eq!(sent(&pair)[10..], [(302, 9), (402, 8)]);
     assert_eq!((info(&pair).timeouts, info(&pair).acked_bytes), (0, 10_000));
 }
 
-/// RFC 8985 §7.4.2: the probe itself repairs the loss. That is a loss all the same, and the window is reduced, once new
-/// data show that the probe was no duplicate. With one segment out PTO = 2 SRTT + 200 ms is past the RTO of 300 ms, so the
-/// probe goes when the RTO would.
+/// RFC 8985 §7.4.2: the probe itself repairs the loss. It is still a loss, and reduces the window, once new data show
+/// that the probe was no duplicate. With one segment in flight PTO = 2 SRTT + 200 ms is past the RTO of 300 ms, so the
+/// probe is sent at the RTO.
 #[test]
 fn a_probe_that_repairs_a_loss_reduces_the_window() {
     let mut pair = established(&modern(), 10);
@@ -39,7 +39,7 @@ fn a_probe_that_repairs_a_loss_reduces_the_window() {
     assert_eq!((state(&pair), info(&pair).timeouts), (CongestionState::Open, 0));
 }
 
-/// A probe that was needless (only the ACK was late) is reported by D-SACK: no reduction.
+/// A spurious probe (only the ACK was late) is reported by D-SACK: no reduction.
 #[test]
 fn a_needless_probe_reduces_nothing() {
     let mut pair = established(&modern(), 10);
@@ -50,7 +50,7 @@ fn a_needless_probe_reduces_nothing() {
     pair.ends[CLIENT].write(3000);
     run(&mut pair, 600);
     assert_eq!((info(&pair).ssthresh_segments, info(&pair).acked_bytes), (None, 13_000));
-    // Nor does it make RACK more patient: a quarter of the round trip.
+    // RACK does not wait longer either: a quarter of the round trip.
     let sender = pair.ends[CLIENT].sender();
     sender.reordering_seen = true;
     assert_eq!(sender.reordering_window(), Span::from_millis(25));
@@ -65,8 +65,8 @@ fn a_probe_prefers_new_data() {
     assert_eq!(sent(&pair)[4..], [(202, 4)]);
 }
 
-/// RFC 8985 §6.2: 2 arrives 20 ms after it was overtaken. Until reordering has been seen three SACKs are proof (reo_wnd 0);
-/// afterwards min RTT / 4 = 25 ms of patience is enough.
+/// RFC 8985 §6.2: 2 arrives 20 ms after it was overtaken. Before reordering was seen, three SACKs are proof (reo_wnd
+/// 0); afterwards a wait of min RTT / 4 = 25 ms is enough.
 #[test]
 fn rack_learns_to_wait_for_reordered_segments() {
     let mut pair = established(&modern(), 1000);
@@ -77,13 +77,13 @@ fn rack_learns_to_wait_for_reordered_segments() {
     });
     run(&mut pair, 150);
     let first = info(&pair);
-    assert_eq!(first.retransmits, 1); // 2, needlessly
+    assert_eq!(first.retransmits, 1); // 2, spuriously
     run(&mut pair, 1000);
     assert_eq!(info(&pair).retransmits, 1); // and not 40
     assert!(info(&pair).spurious_undone >= 1);
 }
 
-/// A retransmission that is lost is found by time, not by a timeout.
+/// A lost retransmission is found by time, not by a timeout.
 #[test]
 fn rack_finds_lost_retransmissions() {
     let mut pair = established(&modern(), 100);

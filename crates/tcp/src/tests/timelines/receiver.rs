@@ -22,7 +22,7 @@ fn a_delayed_ack_waits_for_a_second_segment_or_forty_milliseconds() {
     run(&mut pair, 30);
     pair.ends[CLIENT].write(1000);
     run(&mut pair, 300);
-    // 0 and 1 at 50; 2 at 60 waits for 3 at 70; 4 at 80 waits 40 ms.
+    // 0 and 1 arrive at 50; 2 at 60 waits for 3 at 70; 4 at 80 waits 40 ms.
     assert_eq!(numbers(&pair), [(50, 2), (70, 4), (120, 5)]);
 }
 
@@ -31,7 +31,7 @@ fn the_first_sixteen_segments_are_acknowledged_at_once() {
     let delayed_ack = DelayedAck::LINUX;
     let mut pair = established(&Config { delayed_ack, initial_window_segments: 40, ..plain() }, 40);
     run(&mut pair, 60);
-    // The handshake's ACK is the client's. 16 single ones, then 12 pairs.
+    // The ACK of the handshake is the client's. 16 single ones, then 12 pairs.
     assert_eq!(pair.acks(SERVER, ms(150)).len(), 16 + 12);
 }
 
@@ -44,7 +44,7 @@ fn out_of_order_segments_and_those_that_fill_gaps_are_acknowledged_at_once() {
     let mut pair = established(&Config { delayed_ack, initial_window_segments: 7, ..plain() }, 7);
     lose(&mut pair, vec![2]);
     run(&mut pair, 200);
-    // At 50 ms: 3, 4, 5, 6 come out of order. At 150 ms the retransmission fills the gap.
+    // At 50 ms 3, 4, 5, 6 arrive out of order. At 150 ms the retransmission fills the gap.
     let acks: Vec<(u64, u64)> =
         pair.acks(SERVER, ms(150)).iter().map(|(at, ack)| ((*at - ms(150)).as_micros() / 1000, ack / 1000)).collect();
     assert_eq!(acks, [(50, 2), (50, 2), (50, 2), (50, 2), (150, 7)]);
@@ -71,7 +71,7 @@ fn further_duplicates_are_acknowledged_together() {
     assert_eq!(acks, [(50, sack(2)), (50, sack(3)), (50, sack(4)), (51, sack(20))]);
 }
 
-/// The application stops reading; the window closes; probes; it reads again.
+/// The application stops reading, the window closes and is probed, the application reads again.
 ///
 /// ```text
 /// ms      0 .. 400              ~700, 1300, 2500                    3000           3050
@@ -88,7 +88,7 @@ fn a_closed_window_is_probed_until_it_opens() {
     assert_eq!(pair.ends[SERVER].received_bytes(), 0);
     let probes: Vec<u64> =
         pair.acks(CLIENT, ms(200)).iter().map(|(at, _)| (*at - ms(150)).as_micros() / 1000).collect();
-    // The last ACK comes at 100. The RTO is 300, or less by then (the floor of the variance is 200 ms, the RTT 100).
+    // The last ACK arrives at 100. The RTO is at most 300 by then (the floor of the variance is 200 ms, the RTT 100).
     assert_eq!(probes, [400, 1000, 2200]);
     run(&mut pair, 3000);
     pair.ends[SERVER].resume_reading();
@@ -97,7 +97,7 @@ fn a_closed_window_is_probed_until_it_opens() {
     assert_eq!(info(&pair).retransmits, 0);
 }
 
-/// Probes that are answered may go on for ever; unanswered ones end the connection.
+/// Answered probes may go on for ever; unanswered ones end the connection.
 #[test]
 fn only_unanswered_probes_end_a_connection() {
     let receive_buffer = Bytes::new(10_000);
@@ -110,7 +110,7 @@ fn only_unanswered_probes_end_a_connection() {
     }
 }
 
-/// An opened window ends the backoff of the probes.
+/// When the window opens, the probes' backoff ends.
 #[test]
 fn an_opened_window_starts_the_timeout_anew() {
     let receive_buffer = Bytes::new(10_000);
@@ -123,7 +123,7 @@ fn an_opened_window_starts_the_timeout_anew() {
     assert_eq!(info(&pair).rto, Span::from_millis(300));
 }
 
-/// A full segment has no room for SACK blocks: a pure ACK with them goes as well, so that losses are found in time.
+/// A full segment has no room for SACK blocks. A pure ACK with them is sent as well, so that losses are found in time.
 #[test]
 fn sack_blocks_find_their_way_beside_full_segments() {
     let mut pair = established(&plain(), 100);
@@ -134,16 +134,16 @@ fn sack_blocks_find_their_way_beside_full_segments() {
     assert!(info(&pair).sacked_segments >= 3);
 }
 
-/// Data both ways: each ACK rides on data.
+/// Data in both directions carry the ACKs.
 #[test]
 fn acks_ride_on_data() {
     let mut pair = established(&Config { initial_window_segments: 4, ..plain() }, 4);
     pair.ends[SERVER].write(4000);
     run(&mut pair, 400);
     assert_eq!([pair.ends[CLIENT].received_bytes(), pair.ends[SERVER].received_bytes()], [4000, 4000]);
-    // Both wrote at once: four pure ACKs each, at 50, since there was nothing to send with them.
+    // Both sides wrote at once: four pure ACKs each at 50, since there were no data to carry them.
     assert_eq!([CLIENT, SERVER].map(|end| pair.acks(end, ms(150)).len()), [4, 4]);
-    // An answer to what arrives rides.
+    // Data in answer to data carry the ACK.
     pair.log.clear();
     pair.ends[CLIENT].write(1000);
     run(&mut pair, 450);

@@ -18,8 +18,8 @@ fn slow_start_sends_two_segments_for_each_ack() {
 /// client  0..9    10 11 0 12 13 ..             ACK of all that was out at 100: Open
 ///         x       dup dup dup
 /// ```
-/// FlightSize 10, so ssthresh 5. PRR with 9 SACKs: the first two send 10 and 11, the third the retransmission; of the other
-/// six every second sends (RecoverFS 12, ssthresh 5: ceil(5 d / 12) = 1 1 2 2 3 3 3 for d = 1..7).
+/// FlightSize 10, so ssthresh 5. PRR with 9 SACKs: the first two send 10 and 11, the third the retransmission. Of the
+/// other six every second sends (RecoverFS 12, ssthresh 5: ceil(5 d / 12) = 1 1 2 2 3 3 3 for d = 1..7).
 #[test]
 fn a_lost_segment_is_retransmitted_at_the_third_duplicate() {
     let mut pair = established(&Config { fack: false, ..plain() }, 100);
@@ -32,8 +32,8 @@ fn a_lost_segment_is_retransmitted_at_the_third_duplicate() {
     assert_eq!((info(&pair).ssthresh_segments, info(&pair).retransmits, info(&pair).timeouts), (Some(5), 1, 0));
 }
 
-/// The same without limited transmit: nothing goes before the retransmission, and RecoverFS is 10. From d = 3 on the pipe is at
-/// ssthresh, and each ACK sends one.
+/// The same without limited transmit: nothing is sent before the retransmission, and RecoverFS is 10. From d = 3 on the
+/// pipe is at ssthresh, and each ACK sends one.
 #[test]
 fn without_limited_transmit_two_duplicates_send_nothing() {
     let mut pair = established(&Config { fack: false, limited_transmit: false, ..plain() }, 100);
@@ -51,7 +51,7 @@ fn without_limited_transmit_two_duplicates_send_nothing() {
 /// ```
 #[test]
 fn newreno_repairs_one_hole_in_a_round_trip() {
-    // Scaled windows would make the first ACK a window update, not a duplicate: that of a SYN is not scaled.
+    // The window of a SYN is not scaled. With scaled windows the first ACK would be a window update, not a duplicate.
     let config = Config { sack: false, recovery: Recovery::NewReno, window_scaling: false, ..plain() };
     let mut pair = established(&config, 100);
     lose(&mut pair, vec![0, 2]);
@@ -66,8 +66,8 @@ fn newreno_repairs_one_hole_in_a_round_trip() {
     assert_eq!(info(&pair).retransmits, 2);
 }
 
-/// RFC 6582 §3.2 (3): the full acknowledgement sets the window to ssthresh. It passes twelve segments at once, which are no
-/// reason to grow: their duplicates have counted already.
+/// RFC 6582 §3.2 (3): the full acknowledgement sets the window to ssthresh. The twelve segments that it passes do not
+/// grow the window: their duplicates have counted already.
 ///
 /// ```text
 /// ms      0       100                                         200
@@ -86,7 +86,7 @@ fn the_ack_that_ends_newrenos_recovery_grows_nothing() {
     assert_eq!(info(&pair).cwnd_segments, 5);
 }
 
-/// RFC 6582 §3.2 (4): only the first partial ACK starts the timer anew, so that many holes end in a timeout.
+/// RFC 6582 §3.2 (4): only the first partial ACK restarts the timer, so that many holes end in a timeout.
 ///
 /// ```text
 /// ms      0        100   200   300   400  ...
@@ -106,7 +106,7 @@ fn newreno_is_impatient() {
     assert_eq!((info(&pair).timeouts, state(&pair)), (1, CongestionState::Loss));
 }
 
-/// RFC 6582 §3.2 (2): duplicates of what was sent before the timeout start no fast retransmit.
+/// RFC 6582 §3.2 (2): duplicates of segments sent before the timeout start no fast retransmit.
 ///
 /// ```text
 /// ms      0        300        400
@@ -117,7 +117,7 @@ fn duplicates_from_before_a_timeout_start_no_recovery() {
     let config = Config { sack: false, recovery: Recovery::NewReno, f_rto: false, undo: false, ..plain() };
     let mut pair = established(&config, 5);
     lose(&mut pair, vec![0, 4]);
-    // The ACKs come 260 ms late: after the timeout at 300.
+    // The ACKs arrive 260 ms late, after the timeout at 300.
     let mut first = std::mem::replace(&mut pair.path, Box::new(|_, _, _| None));
     pair.path = Box::new(move |now, by, segment| match first(now, by, segment) {
         None if by == SERVER && now < ms(250) => Some(vec![Span::from_millis(310)]),
@@ -125,11 +125,11 @@ fn duplicates_from_before_a_timeout_start_no_recovery() {
     });
     run(&mut pair, 2000);
     assert_eq!((info(&pair).timeouts, info(&pair).acked_bytes), (1, 5000));
-    // 0 by the timeout, 4 when the ACK of 0..3 comes: slow start, not fast retransmit.
+    // 0 by the timeout, 4 when the ACK of 0..3 arrives: slow start, not fast retransmit.
     assert_eq!(info(&pair).ssthresh_segments, Some(2)); // FlightSize 5, once
 }
 
-/// RFC 6675 §4 NextSeg (4): the last of the window is lost as well, and no SACK can show it.
+/// RFC 6675 §4 NextSeg (4): the last segment of the window is lost as well, and no SACK can show it.
 ///
 /// ```text
 /// ms      0          100                     200                             300
@@ -151,17 +151,18 @@ fn a_rescue_retransmission_repairs_a_lost_tail() {
     }
 }
 
-/// FACK: one SACK three segments above the hole is enough, and a retransmission is lost once what was sent after it is SACKed.
+/// FACK: one SACK three segments above a hole suffices. A retransmission is lost once a segment sent after it is
+/// SACKed.
 #[test]
 fn forward_acknowledgement_needs_one_sack_and_sees_lost_retransmissions() {
-    // Only segment 9 arrives: with FACK everything up to 6 is lost; by RFC 6675 nothing is.
+    // Only segment 9 arrives. With FACK all up to 6 are lost, by RFC 6675 none.
     for (fack, lost) in [(true, 7), (false, 0)] {
         let mut pair = established(&Config { fack, ..plain() }, 10);
         lose(&mut pair, (0..9).collect());
         run(&mut pair, 110);
         assert_eq!(info(&pair).lost_segments, lost, "{fack}");
     }
-    // The retransmission of 0 at 100 is lost, too. What went at 100 after it is SACKed at 200.
+    // The retransmission of 0 at 100 is lost, too. Segments sent after it at 100 are SACKed at 200.
     for (fack, timeouts) in [(true, 0), (false, 1)] {
         let mut pair = established(&Config { fack, f_rto: false, ..plain() }, 40);
         let mut copies = 0;

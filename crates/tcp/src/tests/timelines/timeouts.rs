@@ -33,7 +33,7 @@ fn after_a_timeout_everything_is_sent_again_in_slow_start() {
     assert_eq!(state(&pair), CongestionState::Open);
 }
 
-/// A connection that nobody answers is given up after a quarter of an hour.
+/// A connection without any answer is given up after a quarter of an hour.
 #[test]
 fn a_dead_path_ends_the_connection() {
     let mut pair = established(&plain(), 10);
@@ -45,7 +45,7 @@ fn a_dead_path_ends_the_connection() {
     assert_eq!(pair.ends[CLIENT].next_timeout(), Time::MAX);
 }
 
-/// F-RTO, RFC 5682 §2.1 and §3.1. The path stops for 400 ms, and nothing is lost.
+/// F-RTO, RFC 5682 §2.1 and §3.1. The path stops for 400 ms without losses.
 ///
 /// ```text
 /// ms      0                  300             450       500
@@ -72,7 +72,7 @@ fn a_needless_timeout_is_found_out() {
     }
 }
 
-/// F-RTO when the loss is real.
+/// F-RTO with a real loss.
 ///
 /// ```text
 /// ms      0       300    400                    500
@@ -91,7 +91,7 @@ fn after_a_real_timeout_two_new_segments_are_tried_first() {
     assert_eq!(info(&pair).acked_bytes, 100_000);
 }
 
-/// With nothing new to send F-RTO cannot tell, and the usual recovery goes on: RFC 5682 §2.1 (2b).
+/// Without new data F-RTO cannot tell, and the usual recovery goes on: RFC 5682 §2.1 (2b).
 #[test]
 fn without_new_data_a_timeout_is_taken_for_loss() {
     let mut pair = established(&Config { undo: false, ..plain() }, 10);

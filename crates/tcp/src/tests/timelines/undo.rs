@@ -1,8 +1,8 @@
-//! Taking a reduction back.
+//! Undoing a reduction.
 
 use super::*;
 
-/// Eifel: 0 comes 105 ms late, after three that were sent later; its ACK echoes a timestamp older than the retransmission.
+/// Eifel: 0 arrives 105 ms late, after three later segments; its ACK echoes a timestamp older than the retransmission.
 #[test]
 fn a_reordered_segment_gives_the_window_back_by_its_timestamp() {
     let config = Config { timestamps: true, mss: Bytes::new(1012), ..plain() };
@@ -26,7 +26,7 @@ fn a_reordered_segment_gives_the_window_back_by_its_timestamp() {
     }
 }
 
-/// RFC 3708: without timestamps the D-SACK of the needless retransmission tells, a round trip later.
+/// RFC 3708: without timestamps the D-SACK of the spurious retransmission proves it a round trip later.
 #[test]
 fn a_reordered_segment_gives_the_window_back_by_its_d_sack() {
     let mut pair = established(&plain(), 30);
