@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * backoff.h - what a law needs that reduces its window because of the delay: how long that lasts, and the probability
- * g(q) of HD and CHD.
+ * backoff.h - for laws that reduce the window because of delay: how long a back-off lasts, and the probability g(q) of
+ * HD and CHD.
  */
 #ifndef LASTHOP_LAWS_BACKOFF_H
 #define LASTHOP_LAWS_BACKOFF_H
@@ -10,8 +10,8 @@
 #include "random.h"
 
 /*
- * After a back-off, until what was outstanding then is acknowledged: FreeBSD's congestion recovery. The window neither
- * grows nor is reduced again for delay. The stack knows nothing of it.
+ * A back-off lasts until all data in flight at its beginning are acknowledged, as FreeBSD's congestion recovery. Until
+ * then the window neither grows nor is reduced again for delay. The stack knows nothing of it.
  */
 struct lh_backoff {
 	__u32 recover;
@@ -30,20 +30,20 @@ static inline void lh_backoff_begin(struct lh_backoff *backoff, const struct lh_
 {
 	backoff->recover = acked->snd_nxt;
 	backoff->lasts = 1;
-	/* a window of one segment, after a timeout, is not raised by it */
+	/* after a timeout, never raise a window of one segment */
 	window->ssthresh_segments = lh_max(to_segments, LH_MIN_SSTHRESH);
 	window->cwnd_segments = lh_min(window->cwnd_segments, window->ssthresh_segments);
 	window->cwnd_count = 0;
 }
 
-/* The shape of g. */
+/* The parameters of g. */
 struct lh_g {
 	__u32 queue_min_us;
 	__u32 queue_threshold_us;
 	__u32 max_probability_ppm;
 };
 
-/* What the laws that use it are told of it, but for the highest probability. */
+/* The parameters of the laws that use g, except the highest probability. */
 #define LH_G_PARAMETERS(P) \
 	P(Milliseconds, queue_min, 0, 10000, 5, \
 	  "q_min: no back-off up to this queueing delay (FreeBSD: 5).") \
@@ -51,7 +51,7 @@ struct lh_g {
 	  "q_th: the queueing delay of the highest probability; above it the delay counts as made by others " \
 	  "(FreeBSD and [utsumi]: 20).")
 
-/* As these parameters say. */
+/* The struct lh_g of these parameters. */
 #define LH_G_OF(parameters)                                               \
 	{                                                                 \
 		.queue_min_us = (parameters)->queue_min_us,               \
@@ -60,15 +60,14 @@ struct lh_g {
 	}
 
 /*
- * The probability of a back-off at the queueing delay q, of which the largest seen is q_max [utsumi (1)]:
+ * The probability of a back-off at the queueing delay q; q_max is the largest one seen [utsumi (1)]:
  *
  *   0                                        q <= q_min
  *   p_max (q - q_min) / (q_th - q_min)       q_min < q < q_th        region A
  *   p_max                                    q = q_th
  *   p_max (q_max - q) / (q_max - q_th)       q_th < q <= q_max       region B
  *
- * In region B it falls again: so much delay is made by others, who do not heed it. Where a region is empty nothing
- * is divided.
+ * In region B it falls again: other senders cause the delay and ignore it. An empty region causes no division.
  */
 static inline __u64 lh_g(const struct lh_g *g, __u32 q_us, __u32 q_max_us)
 {

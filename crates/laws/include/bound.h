@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * bound.h - limits put around the window, and the pacing rate, of any law.
+ * bound.h - limits of the window and the pacing rate, around any law.
  *
  * The middleware of hayakawa and shimada does not change TCP's congestion control: it "sets the levels of upper and
- * lower limit for the CWND". This header is that limit. It is compiled twice from this one source: for BPF, around the
- * kernel's own CUBIC, and natively, around the laws of the simulator.
+ * lower limit for the CWND". This header is that limit. The same source is compiled for BPF, around the kernel's own
+ * CUBIC, and natively, around the laws of the simulator.
  *
- *   window = law(...)                      whatever the law wants
+ *   window = law(...)                      the law's own choice
  *   window = min(window, max_segments)     always
  *   window = max(window, min_segments)     except in timeout recovery
  *   rate   = min(rate, max_pacing_rate)    always
  *
- * The third limit is ours: a window of two segments may be the least that a short path bears, and more than it should get. Slower
- * than a window a round trip is what only a pacing rate can be. It counts what Linux's sk_pacing_rate counts (net/ipv4/tcp_output.c,
- * tcp_update_skb_after_send()): bytes of payload, retransmitted ones too, per second.
+ * The third limit is ours. On a short path even a window of two segments may send too fast. Only a pacing rate can
+ * allow less than a window a round trip. It is in the unit of Linux's sk_pacing_rate (net/ipv4/tcp_output.c,
+ * tcp_update_skb_after_send()): bytes of payload per second, with retransmissions.
  *
- * A bound has a lease: past expires_ns it is as if it were not there, so whoever set it may die without a trace.
+ * A bound has a lease: from expires_ns on it has no effect. So a process that set it may die without cleaning up.
  *
- * Deliberate exceptions, each because a limit must never make a connection worse than it was:
+ * Deliberate exceptions, because a limit must never make a connection worse than without it:
  *  - In timeout recovery (LH_IN_LOSS) the lower limit is off: RFC 5681 section 3.1 asks for a window of one segment.
- *  - On entering fast recovery (LH_FORCE_RETRANSMIT) one segment beyond those in flight may always go: it is the fast
- *    retransmission, and without it an upper limit below the flight would turn every loss into a timeout.
+ *  - At the beginning of fast recovery (LH_FORCE_RETRANSMIT) one segment beyond the flight is allowed, the fast
+ *    retransmission. Without it an upper limit below the flight would turn every loss into a timeout.
  *  - A pacing rate is never limited to less than LH_MIN_PACING_RATE.
  *
  * Integer arithmetic only, no clock, no allocation, no state. Windows in segments, rates in bytes per second.
@@ -38,8 +38,8 @@ enum lh_bound_flags {
 };
 
 /*
- * The least that a limit makes of a pacing rate: two segments of 1500 bytes in 0.75 s, half the agents' lease. So a sender that
- * waits for its pace when the lease ends is on its way again within half of another, without anybody to wake it.
+ * The lowest limit of a pacing rate: two segments of 1500 bytes in 0.75 s, half the agents' lease. So a sender that
+ * waits for its pace when the lease expires continues within half a lease, without being woken.
  */
 #define LH_MIN_PACING_RATE 4000
 
@@ -50,14 +50,14 @@ struct lh_bound {
 	__u64 max_pacing_rate; /* payload bytes per second; 0: no limit */
 };
 
-/* Whether the lease still runs and anything is limited. At expires_ns itself it is over. */
+/* Whether the lease is running and there is a limit. At expires_ns itself the lease is over. */
 static inline int lh_bound_holds(const struct lh_bound *bound, __u64 now_ns)
 {
 	return now_ns < bound->expires_ns &&
 	       (bound->max_segments != 0 || bound->min_segments > 1 || bound->max_pacing_rate != 0);
 }
 
-/* The limit of the pacing rate that is in force, 0 = none. */
+/* The current limit of the pacing rate; 0 = none. */
 static inline __u64 lh_bound_pacing_limit(const struct lh_bound *bound, __u64 now_ns)
 {
 	if (bound->max_pacing_rate == 0 || now_ns >= bound->expires_ns)
@@ -65,7 +65,7 @@ static inline __u64 lh_bound_pacing_limit(const struct lh_bound *bound, __u64 no
 	return bound->max_pacing_rate > LH_MIN_PACING_RATE ? bound->max_pacing_rate : LH_MIN_PACING_RATE;
 }
 
-/* The pacing rate of the law, limited. One that does not pace wants any rate: ~0, as in Linux. */
+/* The law's pacing rate, limited. A law that does not pace passes ~0, as in Linux. */
 static inline __u64 lh_bound_pacing_rate(const struct lh_bound *bound, __u64 now_ns, __u64 rate)
 {
 	__u64 limit = lh_bound_pacing_limit(bound, now_ns);
@@ -73,7 +73,7 @@ static inline __u64 lh_bound_pacing_rate(const struct lh_bound *bound, __u64 now
 	return limit != 0 && limit < rate ? limit : rate;
 }
 
-/* The window of the law, limited. Never below 1. Where min_segments exceeds max_segments, max_segments wins. */
+/* The law's window, limited; at least 1. If min_segments exceeds max_segments, max_segments wins. */
 static inline __u32 lh_bound_window(const struct lh_bound *bound, __u64 now_ns, __u32 cwnd_segments,
 				    __u32 in_flight_segments, __u32 flags)
 {
@@ -85,7 +85,7 @@ static inline __u32 lh_bound_window(const struct lh_bound *bound, __u64 now_ns, 
 		if (bound->max_segments != 0 && window > bound->max_segments) {
 			window = bound->max_segments;
 			if ((flags & LH_FORCE_RETRANSMIT) && window <= in_flight_segments) {
-				/* never more than the law itself allows */
+				/* never more than the law's window */
 				window = in_flight_segments + 1;
 				if (window > cwnd_segments)
 					window = cwnd_segments;

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * cdg.h - CDG, the CAIA delay-gradient congestion control (Hayes and Armitage 2011), as FreeBSD has it (cc_cdg) and
- * [utsumi] tells it. Linux's is in cdg_linux.h.
+ * cdg.h - CDG, the CAIA delay-gradient congestion control (Hayes and Armitage 2011), as in FreeBSD (cc_cdg) and
+ * [utsumi]. Linux's version is in cdg_linux.h.
  *
  *   each round       gradients and their means                                    gradient.h, [utsumi] (5) to (8)
  *                    back off with probability 1 - e^(-g/G); always above 5 G
  *   back-off         cwnd = ssthresh = max(0.7 cwnd, 2); the next round gives no gradient
- *                    more than 5 in a row without the delay falling: 5 are left out, others do not heed it
- *   shadow window    what Reno would have: grows with cwnd, and is not reduced by back-offs
+ *                    after more than 5 in a row without a falling delay, 5 are left out: others ignore the delay
+ *   shadow window    Reno's window: grows with cwnd, and is not reduced by back-offs
  *   loss             queue full or unknown: shadow /= 2, ssthresh = max(shadow, cwnd / 2)                        (9)
- *                    else, and within the round trip of a back-off: the window stays as it is
+ *                    else, and within the round trip of a back-off: the window stays
  *   else             slow start; 1 segment per round; timeout as NewReno
  *
- * A back-off sets the window at once, in both flavours: nothing is sent until what is in flight is less. Linux enters
- * CWR instead, where PRR brings the window down over a round trip, one segment for every few acknowledged. Both end at the
- * same window a round trip later.
+ * A back-off sets the window at once, in both versions: nothing is sent until the flight is smaller. Linux enters CWR
+ * instead, where PRR reduces the window over a round trip. Both end at the same window a round trip later.
  *
- * Bounded where FreeBSD is not: ssthresh by cwnd, so that no loss grows the window.
+ * Unlike in FreeBSD, ssthresh is at most cwnd, so that no loss grows the window.
  */
 #ifndef LASTHOP_LAWS_CDG_H
 #define LASTHOP_LAWS_CDG_H
@@ -64,11 +63,11 @@ struct lh_cdg {
 	struct lh_backoff backoff;
 	struct lh_gradients gradients;
 	__u32 queue; /* enum lh_queue */
-	__u32 begun; /* the shadow window is */
+	__u32 begun; /* 1 once the shadow window is set */
 	__u32 shadow_segments; /* 0: none */
-	__u32 congested; /* rounds in a row that were to be backed off for */
+	__u32 congested; /* rounds in a row that called for a back-off */
 	__u32 step_segments; /* per round, with alpha_increase */
-	__u32 step_rounds; /* since it grew */
+	__u32 step_rounds; /* rounds since step_segments grew */
 };
 
 static inline __u32 lh_scaled(__u32 segments, __u32 ppm)
@@ -97,7 +96,7 @@ static inline __u32 lh_cdg_queue(const struct lh_gradient *sum, __u32 queue)
 	return queue;
 }
 
-/* a times the gradient that is drawn for; 0 if the delay does not rise. */
+/* a times the gradient that decides on a back-off; 0 if the delay does not rise. */
 static inline __u64 lh_cdg_gradient(const struct lh_gradients *gradients, const struct lh_gradient *latest,
 				    int in_slow_start)
 {
@@ -110,7 +109,7 @@ static inline __u64 lh_cdg_gradient(const struct lh_gradients *gradients, const 
 	return gradients->sum.max_us > 0 ? gradients->sum.max_us : 0;
 }
 
-/* A round has ended: whether it is one to back off for. */
+/* A round has ended: returns whether to back off. */
 static inline int lh_cdg_look(struct lh_cdg *law, const struct lh_cdg_parameters *parameters,
 			      const struct lh_round *round, const struct lh_window *window)
 {
@@ -151,7 +150,7 @@ static inline void lh_cdg_back_off(struct lh_cdg *law, const struct lh_cdg_param
 	law->shadow_segments = lh_max(law->shadow_segments, window->cwnd_segments);
 }
 
-/* The step in congestion avoidance, after one more round. */
+/* The step of congestion avoidance after one more round. */
 static inline __u32 lh_cdg_step(struct lh_cdg *law, __u32 alpha_increase)
 {
 	if (!alpha_increase)

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * cdg_linux.h - CDG as Linux has it (tcp_cdg.c). What it measures is in gradient.h; against FreeBSD's (cdg.h):
+ * cdg_linux.h - CDG as in Linux (tcp_cdg.c). Its measurements are in gradient.h. Differences from FreeBSD's (cdg.h):
  *
  *   gradient         the sum over the window in us, of g_min if it is positive, else of g_max; in slow start too. Scaled
  *                    up while the window of gradients fills
  *   back-off         probability 1 - e^(-sum * factor / 10^6), cwnd = 0.707 cwnd
- *   ineffectual      after 5 in a row none, until a sum falls to -32 us
- *   reductions       of either kind are one round, without a gradient
+ *   ineffectual      none after 5 in a row, until a sum falls to -32 us
+ *   reductions       after each, of either kind, one round has no gradient
  *   loss             always heeded, unless use_tolerance is set: shadow = min(shadow / 2, cwnd),
  *                    ssthresh = max(shadow, cwnd / 2)
- *   slow start       ends by a HyStart of its own as well
+ *   slow start       also ends by its own HyStart
  *   else             as NewReno
  *
- * Not as in Linux: a back-off sets the window at once (cdg.h says more); the delayed-ACK filter is delay.h's, which lets
- * the last of the ACKs through that Linux's filters out; the window has 16 gradients at most, not 256; the count of
- * back-offs does not wrap after 65535; nothing begins anew after idleness.
+ * Unlike in Linux: a back-off sets the window at once (see cdg.h). The delayed-ACK filter is delay.h's, which passes
+ * the last of the ACKs that Linux's removes. The window has at most 16 gradients, not 256. The count of back-offs does
+ * not wrap after 65535. Nothing is reset after idleness.
  */
 #ifndef LASTHOP_LAWS_CDG_LINUX_H
 #define LASTHOP_LAWS_CDG_LINUX_H
@@ -25,7 +25,7 @@
 #define LH_CDG_HYSTART_TRAIN 1
 #define LH_CDG_HYSTART_DELAY 2
 
-/* tcp_cdg.c has these as plain numbers */
+/* plain numbers in tcp_cdg.c */
 #define LH_CDG_TRAIN_GAP_US 3000
 #define LH_CDG_HYSTART_MIN_US 125U
 #define LH_CDG_HYSTART_SAMPLES 8
@@ -61,11 +61,11 @@ struct lh_cdg_linux {
 	struct lh_backoff backoff;
 	struct lh_gradients gradients;
 	__u32 queue; /* enum lh_queue */
-	__u32 begun; /* the shadow window is */
+	__u32 begun; /* 1 once the shadow window is set */
 	__u32 shadow_segments;
-	__u32 congested; /* back-offs in a row, and those left out */
+	__u32 congested; /* back-offs in a row, with those left out */
 	__u32 reducing;
-	__u32 samples; /* ACKs of the round in slow start, up to LH_CDG_HYSTART_SAMPLES */
+	__u32 samples; /* ACKs of the current round in slow start, up to LH_CDG_HYSTART_SAMPLES */
 };
 
 static inline void lh_cdg_linux_init(struct lh_cdg_linux *law, const struct lh_cdg_linux_parameters *parameters,
@@ -113,7 +113,7 @@ static inline void lh_cdg_hystart(struct lh_cdg_linux *law, __u32 detect, const 
 		window->ssthresh_segments = window->cwnd_segments;
 }
 
-/* Of sums: less than 32 us is no change. */
+/* From sums: less than 32 us is no change. */
 static inline __u32 lh_cdg_linux_queue(const struct lh_gradient *sum, __u32 queue)
 {
 	if (sum->min_us >= LH_CDG_EFFECTUAL_US && sum->max_us < LH_CDG_EFFECTUAL_US)
@@ -125,7 +125,7 @@ static inline __u32 lh_cdg_linux_queue(const struct lh_gradient *sum, __u32 queu
 	return queue;
 }
 
-/* A round has ended: whether the window is to be reduced for it. */
+/* A round has ended: returns whether to reduce the window. */
 static inline int lh_cdg_linux_look(struct lh_cdg_linux *law, const struct lh_cdg_linux_parameters *parameters,
 				    const struct lh_round *round)
 {
@@ -163,11 +163,11 @@ static inline void lh_cdg_linux_acked(struct lh_cdg_linux *law, const struct lh_
 		law->begun = 1;
 		law->shadow_segments = window->cwnd_segments;
 	}
-	/* the round of a reduction ends with it, below */
+	/* a reduction's round ends with it, below */
 	law->reducing |= lasts;
 	if (law->reducing)
 		delay->round_end = acked->snd_nxt;
-	/* an ACK that the filter takes for delayed lowers the minimum of the round too */
+	/* an ACK that the filter takes for delayed also lowers the round's minimum */
 	if (acked->rtt_us && acked->rtt_us < delay->round_min_us)
 		delay->round_min_us = acked->rtt_us;
 	ended = lh_delay_look(delay, acked, 0, &round);
@@ -197,7 +197,7 @@ static inline void lh_cdg_linux_acked(struct lh_cdg_linux *law, const struct lh_
 	law->shadow_segments = lh_saturating_add(law->shadow_segments, window->cwnd_segments - before);
 }
 
-/* Losses and timeouts alike. */
+/* Losses and timeouts. */
 static inline void lh_cdg_linux_lost(struct lh_cdg_linux *law, const struct lh_cdg_linux_parameters *parameters,
 				     const struct lh_lost *lost, struct lh_window *window)
 {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * chd.h - CHD, the CAIA-Hamilton delay-based congestion control (Hayes and Armitage 2010), as FreeBSD has it (cc_chd)
- * and [utsumi] tells it. w is cwnd, h the highest RTT of a round trip (use_max; else the last) less the lowest of all.
+ * chd.h - CHD, the CAIA-Hamilton delay-based congestion control (Hayes and Armitage 2010), as in FreeBSD (cc_chd) and
+ * [utsumi]. w is cwnd; h is the highest RTT of a round trip (use_max; else the last) minus the lowest of all.
  *
  *   each round trip  back off with probability g(h)                                       backoff.h, [utsumi] (2)
  *   back-off         w = ssthresh = max(w / 2, 2), rounded up                                       [utsumi] (2)
  *                    first s, the shadow window: max(w, s) if h > q_th (loss_fair) or h > h_b, else 0        (3)
  *                    h_b, the h of the back-off before this one, becomes h
  *   loss, h > q_th   w = max(w, s) / 2, rounded up; s counts if h > q_th at the last back-off, and not below since
- *   other losses     tolerated: w stays. So does it after a back-off, until what was out then is acknowledged    (4)
+ *   other losses     tolerated: w stays. It also stays until the data in flight at a back-off are acknowledged      (4)
  *   every loss       s = max(s / 2, 2), if there is one
  *   else             w and s grow as NewReno, with standard slow start; a timeout is NewReno's
  *
- * s begins as w. It is what NewReno's window would be, for where others fill the queue; it may exceed 2 w, and then a loss
- * makes w larger. (3) says s = 0 in each round trip without a back-off; FreeBSD keeps it, and so do we.
+ * s begins as w. It is NewReno's window, for paths where others fill the queue. It may exceed 2 w; then a loss grows w.
+ * (3) says s = 0 in each round trip without a back-off; FreeBSD keeps s, and so do we.
  */
 #ifndef LASTHOP_LAWS_CHD_H
 #define LASTHOP_LAWS_CHD_H
@@ -62,7 +62,7 @@ static inline __u32 lh_halved_up(__u32 segments)
 	return segments - segments / 2;
 }
 
-/* At the end of a round trip: whether to back off, and whether others fill the queue. */
+/* At the end of a round trip: returns whether to back off, and stores whether others fill the queue. */
 static inline int lh_chd_backs_off(struct lh_chd *law, const struct lh_chd_parameters *parameters, __u32 h_us)
 {
 	const struct lh_delay *delay = &law->delay;
@@ -96,7 +96,7 @@ static inline void lh_chd_acked(struct lh_chd *law, const struct lh_chd_paramete
 	int lasts;
 
 	if (!delay->min_us)
-		law->shadow_segments = window->cwnd_segments; /* nothing has been measured: s begins as w */
+		law->shadow_segments = window->cwnd_segments; /* without measurements yet: s begins as w */
 	lasts = lh_backoff_lasts(&law->backoff, acked->snd_una);
 	if (lh_delay_look(delay, acked, parameters->rtt_tick_us, &round) && !lasts &&
 	    !(acked->flags & LH_IN_REDUCTION)) {

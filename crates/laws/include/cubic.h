@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * cubic.h - CUBIC as Linux has it (net/ipv4/tcp_cubic.c 2.3), number by number, written anew.
+ * cubic.h - CUBIC as in Linux (net/ipv4/tcp_cubic.c 2.3), number by number, newly written.
  *
- *   growth      one segment for each cnt acknowledged; cnt is computed anew when the window has changed, but once per
- *               jiffy at most, and every 31 ms otherwise:
+ *   growth      one segment for each cnt acknowledged; cnt is recomputed when the window has changed, at most once per
+ *               jiffy, and otherwise every 31 ms:
  *                 target = origin_point + C (t + delay_min - K)^3        K = cbrt((last_max_cwnd - cwnd) / C)
- *                 cnt    = cwnd / (target - cwnd), 100 cwnd if there is nothing to grow to; at most 20 before the
- *                          first loss, at most what Reno's estimate asks for, at least 2
+ *                 cnt    = cwnd / (target - cwnd), 100 cwnd if target <= cwnd; at most 20 before the first loss, at
+ *                          most what Reno's estimate needs, at least 2
  *   reduction   ssthresh = 717/1024 cwnd; last_max_cwnd = cwnd, or 1741/2048 cwnd if it was less than the last
- *   timeout     the same, and everything else is forgotten
- *   idleness    t stands still
+ *   timeout     the same, and everything else is reset
+ *   idleness    t stops
  *
- * Time is in jiffies of 1/hz s and, on the curve, in units of 2^-10 s (BICTCP_HZ). C = 410/1024 / s^3. Where it differs
- * from RFC 9438: delay_min instead of the smoothed RTT, cwnd instead of FlightSize in the reduction, Reno's estimate
- * always grows with alpha = 0.53, the target is not clamped but cnt is, and nothing but the window is restored when a
- * reduction was needless.
+ * Time is in jiffies of 1/hz s and, on the curve, in units of 2^-10 s (BICTCP_HZ). C = 410/1024 / s^3.
  *
- * Where it differs from the kernel, only outside the range for which the kernel's arithmetic is meant (10^6 segments):
- * its cube wraps 346 s past K and its reduction above 5,990,000 segments; ours do not. snd_cwnd_clamp is not known here.
+ * Differences from RFC 9438: delay_min in place of the smoothed RTT; cwnd in place of FlightSize in the reduction;
+ * Reno's estimate always grows with alpha = 0.53; cnt is clamped, not the target; after a spurious reduction only the
+ * window is restored.
+ *
+ * Differences from the kernel, only outside the range of the kernel's arithmetic (10^6 segments): its cube wraps 346 s
+ * past K and its reduction above 5,990,000 segments; ours do not. There is no snd_cwnd_clamp here.
  */
 #ifndef LASTHOP_LAWS_CUBIC_H
 #define LASTHOP_LAWS_CUBIC_H
@@ -32,7 +33,7 @@
 /* beta_scale = 8 (1024 + beta) / 3 / (1024 - beta): Reno's estimate grows by 1 per 15/8 windows acknowledged */
 #define LH_CUBIC_RENO_SCALE (8 * (1024 + LH_CUBIC_BETA) / 3 / (1024 - LH_CUBIC_BETA))
 #define LH_CUBIC_HZ 250 /* CONFIG_HZ of Debian, and of the kernels of our kernel hosts */
-/* The cube of more than this would wrap: (2^64 / 410)^(1/3) units, 346 s, where the target is 2^24 segments away */
+/* A larger offset would wrap the cube: (2^64 / 410)^(1/3) units, 346 s, where the target is 2^24 segments away. */
 #define LH_CUBIC_MAX_OFFSET 355000
 
 #define LH_CUBIC_HAS_TIMED_OUT 1
@@ -40,20 +41,20 @@
 #define LH_CUBIC_HAS_SENT 1
 
 struct lh_cubic {
-	struct lh_slow_start slow_start; /* its delay_min_us leaves out the first second of an epoch */
-	__u32 hz; /* jiffies per second; another one may be set after lh_cubic_init() */
-	__u32 cnt; /* grow by 1 for as many segments acknowledged */
+	struct lh_slow_start slow_start; /* its delay_min_us excludes the first second of an epoch */
+	__u32 hz; /* jiffies per second; may be changed after lh_cubic_init() */
+	__u32 cnt; /* grow by 1 for each cnt segments acknowledged */
 	__u32 last_max_cwnd; /* W_max; 0: no loss yet */
 	__u32 last_cwnd; /* the window for which cnt was computed */
-	__u32 last_time; /* and when, in jiffies */
+	__u32 last_time; /* when cnt was computed, in jiffies */
 	__u32 origin_point; /* the window at the flat point of the curve */
-	__u32 k; /* from the beginning of the epoch to that point, in 2^-10 s */
+	__u32 k; /* time from the beginning of the epoch to that point, in 2^-10 s */
 	__u32 epoch_start; /* in jiffies; 0: the next growth begins an epoch */
-	__u32 ack_cnt; /* acknowledged and not yet in Reno's estimate */
+	__u32 ack_cnt; /* segments acknowledged and not yet in Reno's estimate */
 	__u32 tcp_cwnd; /* Reno's estimate */
 };
 
-/* What lh_cubic_init() and a timeout set back: all but the slow start. */
+/* What lh_cubic_init() and a timeout reset: everything but the slow start. */
 static inline void lh_cubic_forget(struct lh_cubic *law)
 {
 	law->cnt = 0;
@@ -74,13 +75,13 @@ static inline void lh_cubic_init(struct lh_cubic *law, const struct lh_start *st
 	lh_cubic_forget(law);
 }
 
-/* Never 0 at the beginning of a time line, where 0 means that there is no epoch. */
+/* Now in jiffies. At least 1 in the beginning, because an epoch_start of 0 means no epoch. */
 static inline __u32 lh_cubic_jiffies(const struct lh_cubic *law, __u64 now_us)
 {
 	return now_us * law->hz / 1000000 + 1;
 }
 
-/* The bits that `a` takes, as fls64(). __builtin_clzll() makes clang 14 run out of memory when it compiles for BPF. */
+/* The bit length of `a`, like fls64(). With __builtin_clzll() clang 14 runs out of memory when it compiles for BPF. */
 static inline __u32 lh_bit_length(__u64 a)
 {
 	__u32 length = 0, step;
@@ -95,9 +96,9 @@ static inline __u32 lh_bit_length(__u64 a)
 }
 
 /*
- * The cube root of a >= 2^31, as the kernel approximates it: three or six leading bits of it looked up, one step of
- * Newton-Raphson. 0.2 % off on average. The numbers are the kernel's, which were "refined by hand"; those for less than
- * 8 belong to smaller a. Entry i: 64 cbrt(i + 8) - 10, about.
+ * The cube root of a >= 2^31 by the kernel's approximation: a table for its three or six leading bits, then one step of
+ * Newton-Raphson. The mean error is 0.2 %. The numbers are the kernel's, "refined by hand"; those below 8 are for
+ * smaller a. Entry i is about 64 cbrt(i + 8) - 10.
  */
 static inline __u32 lh_cubic_root(__u64 a)
 {
@@ -110,15 +111,15 @@ static inline __u32 lh_cubic_root(__u64 a)
 	__u32 leading = (a >> (third * 3)) & 63;
 	__u64 x;
 
-	/* for BPF's verifier: 8 or more, because of what third is for 32 to 64 bits */
+	/* for BPF's verifier: third guarantees 8 or more for 32 to 64 bits */
 	leading = leading < 8 ? 0 : leading - 8;
 	x = (((__u64)roots[leading] + 10) << third) >> 6;
-	/* (2 x + a / x^2) / 3, with x^2 and the division by 3 a little off as in the kernel */
+	/* (2 x + a / x^2) / 3, with the kernel's slight errors in x^2 and in the division by 3 */
 	x = 2 * x + a / (x * (x - 1));
 	return (x * 341) >> 10;
 }
 
-/* Where the curve is at `now`, seen from an epoch that has begun. */
+/* The point of the curve at `now`, within an epoch. */
 static inline __u32 lh_cubic_target(const struct lh_cubic *law, __u32 now)
 {
 	__s32 age = now - law->epoch_start;
@@ -150,7 +151,7 @@ static inline void lh_cubic_begin_epoch(struct lh_cubic *law, __u32 cwnd, __u32 
 	}
 }
 
-/* bictcp_update(): computes cnt. */
+/* bictcp_update(): recomputes cnt. */
 static inline void lh_cubic_update(struct lh_cubic *law, __u32 cwnd, __u32 acked_segments, __u32 now)
 {
 	__u32 target, per_reno_segment;
@@ -182,7 +183,7 @@ static inline void lh_cubic_update(struct lh_cubic *law, __u32 cwnd, __u32 acked
 	law->cnt = lh_max(law->cnt, 2);
 }
 
-/* cubictcp_acked(): an RTT sample. Those of the first second of an epoch still hold the queue that the loss came from. */
+/* cubictcp_acked(): an RTT sample. Samples of an epoch's first second still contain the queue that caused the loss. */
 static inline void lh_cubic_sample(struct lh_cubic *law, const struct lh_acked *acked, __u32 now, __u32 cushion_us,
 				   struct lh_window *window)
 {
@@ -193,7 +194,7 @@ static inline void lh_cubic_sample(struct lh_cubic *law, const struct lh_acked *
 		lh_hystart_look(&law->slow_start.hystart, acked, law->slow_start.delay_min_us, cushion_us, window);
 }
 
-/* cubictcp_cong_avoid(), of a window that limits the sender */
+/* cubictcp_cong_avoid(), if the window limits the sender */
 static inline void lh_cubic_grow(struct lh_cubic *law, const struct lh_acked *acked, __u32 now,
 				 struct lh_window *window)
 {
@@ -216,7 +217,7 @@ static inline void lh_cubic_acked(struct lh_cubic *law, const struct lh_acked *a
 		lh_hystart_plus_plus_look(&law->slow_start.plus_plus, acked, window);
 	if (acked->rtt_us)
 		lh_cubic_sample(law, acked, now, LH_HYSTART_CUSHION_US, window);
-	/* an epoch that went on behind a bound would make the window jump when the bound goes */
+	/* if the epoch went on under a bound, the window would jump when the bound ends */
 	if (acked->flags & LH_HELD)
 		law->epoch_start = 0;
 	if (lh_may_grow(acked))
@@ -254,7 +255,7 @@ static inline void lh_cubic_notified(struct lh_cubic *law, const struct lh_lost 
 	lh_cubic_lost(law, notice, window);
 }
 
-/* CA_EVENT_TX_START, `idle` jiffies after the previous transmission: the curve has not moved meanwhile. */
+/* CA_EVENT_TX_START, `idle` jiffies after the previous transmission: the curve stood still meanwhile. */
 static inline void lh_cubic_resume(struct lh_cubic *law, __u32 now, __u32 idle)
 {
 	if (!law->epoch_start || (__s32)idle <= 0)

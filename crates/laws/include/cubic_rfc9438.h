@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * cubic_rfc9438.h - CUBIC as RFC 9438 has it.
+ * cubic_rfc9438.h - CUBIC as in RFC 9438.
  *
  *   W_cubic(t) = C (t - K)^3 + W_max                        K = cbrt((W_max - cwnd_epoch) / C)       Figures 1 and 2
  *   target     = W_cubic(t + SRTT), at least cwnd, at most 1.5 cwnd                                  section 4.2
@@ -9,18 +9,18 @@
  *                cwnd += (target - cwnd) / cwnd otherwise, for each segment acknowledged             sections 4.4, 4.5
  *   loss         ssthresh = max(0.7 FlightSize, 2); W_max = cwnd, 0.85 cwnd if less than W_max       sections 4.6, 4.7
  *   timeout      the same ssthresh; the next stage has K = 0 and W_max = cwnd                        section 4.8
- *   needless     W_max, K, t_epoch, W_est and cwnd_prior are restored                                section 4.9
+ *   spurious     W_max, K, t_epoch, W_est and cwnd_prior are restored                                section 4.9
  *
- * Decisions, where the text leaves a choice:
- *  - (target - cwnd) / cwnd is "for each new ACK" in the text; for each segment acknowledged here, so that target is
- *    reached within one round trip with delayed ACKs too.
+ * Decisions where the text leaves a choice:
+ *  - (target - cwnd) / cwnd is "for each new ACK" in the text. Here it is for each segment acknowledged, so that target
+ *    is reached within one round trip also with delayed ACKs.
  *  - A congestion avoidance stage begins with the first growth at or above ssthresh: after a recovery, after a slow start.
  *  - t excludes all time in which the window did not limit the sender, not only "long periods" (sections 4.2 and 5.8).
- *  - FlightSize is no more than the window: what limited transmit sent beyond it does not count (RFC 5681 section 3.2).
+ *  - FlightSize is at most the window: segments of limited transmit beyond it do not count (RFC 5681 section 3.2).
  *  - Fast convergence is on. A stage that begins above W_max has K = 0 and W_max = cwnd, as after a timeout.
  *
- * Fixed point: windows in 2^-24 segments, time on the curve in 2^-10 s, at most 1024 s of it away from K. cwnd_count of
- * the window holds the fraction of a segment.
+ * Fixed point: windows in 2^-24 segments; time on the curve in 2^-10 s, at most 1024 s from K. The window's cwnd_count
+ * holds the fraction of a segment.
  */
 #ifndef LASTHOP_LAWS_CUBIC_RFC9438_H
 #define LASTHOP_LAWS_CUBIC_RFC9438_H
@@ -58,9 +58,9 @@ struct lh_cubic_stage {
 struct lh_cubic_rfc9438 {
 	struct lh_slow_start slow_start;
 	struct lh_cubic_stage stage;
-	struct lh_cubic_stage undo; /* as it was before the last reduction */
+	struct lh_cubic_stage undo; /* the stage before the last reduction */
 	__u64 last_acked_us;
-	__u32 undo_cwnd; /* the window then; 0: there is nothing to restore */
+	__u32 undo_cwnd; /* the window then; 0: nothing to restore */
 	__u32 reserved;
 };
 
@@ -81,8 +81,8 @@ static inline void lh_cubic_rfc9438_init(struct lh_cubic_rfc9438 *law, const str
 }
 
 /*
- * The cube root of `a`, rounded down: Newton-Raphson from above, which comes down to it and then turns. From 2^6 times
- * too much it takes some 14 steps. Not bit by bit: BPF's verifier would follow 2^22 paths.
+ * The cube root of `a`, rounded down, by Newton-Raphson from above: stops at the first step that does not go down. From
+ * 2^6 times the root it takes some 14 steps. A bitwise method would give BPF's verifier 2^22 paths.
  */
 static inline __u32 lh_cube_root(__u64 a)
 {
@@ -98,7 +98,7 @@ static inline __u32 lh_cube_root(__u64 a)
 	return a ? root : 0;
 }
 
-/* Figure 1, with C = 2/5 */
+/* Figure 1, with C = 2/5. */
 static inline __u64 lh_w_cubic(const struct lh_cubic_stage *stage, __u64 t_us)
 {
 	__u64 t, offset, delta;
@@ -175,7 +175,7 @@ static inline void lh_cubic_rfc9438_acked(struct lh_cubic_rfc9438 *law, const st
 		law->stage.t_epoch_us += acked->now_us - law->last_acked_us;
 	law->last_acked_us = acked->now_us;
 
-	/* a stage that went on behind a bound would make the window jump when the bound goes */
+	/* if the stage went on under a bound, the window would jump when the bound ends */
 	if (acked->flags & LH_HELD)
 		law->stage.flags &= ~LH_STAGE_OPEN;
 	if (!lh_may_grow(acked))
@@ -194,7 +194,7 @@ static inline void lh_cubic_rfc9438_acked(struct lh_cubic_rfc9438 *law, const st
 	window->cwnd_count = cwnd & LH_FRACTION_MASK;
 }
 
-/* sections 4.6 and 4.9: what is saved and what every reduction sets */
+/* Sections 4.6 and 4.9: saves the stage, and does what every reduction does. */
 static inline void lh_cubic_rfc9438_reduce(struct lh_cubic_rfc9438 *law, const struct lh_lost *lost,
 					   struct lh_window *window)
 {
@@ -225,14 +225,14 @@ static inline void lh_cubic_rfc9438_timed_out(struct lh_cubic_rfc9438 *law, cons
 	lh_slow_start_again(&law->slow_start, lost->now_us, lost->snd_nxt);
 }
 
-/* section 4.6: ECN counts as a loss. */
+/* Section 4.6: ECN counts as a loss. */
 static inline void lh_cubic_rfc9438_notified(struct lh_cubic_rfc9438 *law, const struct lh_lost *notice,
 					     struct lh_window *window)
 {
 	lh_cubic_rfc9438_lost(law, notice, window);
 }
 
-/* The first transmission after idleness, which began with the last ACK. */
+/* The first transmission after idleness. The idleness began with the last ACK. */
 static inline void lh_cubic_rfc9438_sent(struct lh_cubic_rfc9438 *law, const struct lh_sent *sent)
 {
 	if (sent->in_flight_before_segments || sent->now_us <= law->last_acked_us)
@@ -241,7 +241,7 @@ static inline void lh_cubic_rfc9438_sent(struct lh_cubic_rfc9438 *law, const str
 	law->last_acked_us = sent->now_us;
 }
 
-/* section 4.9: unless the window has meanwhile grown past what it was. */
+/* Section 4.9: unless the window has meanwhile grown beyond its former value. */
 static inline void lh_cubic_rfc9438_undone(struct lh_cubic_rfc9438 *law, const struct lh_undone *undone,
 					   const struct lh_window *window)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * delay.h - the round-trip times that HD, CHD and CDG decide by: last, lowest and highest of the connection, lowest and
- * highest of each round trip. After FreeBSD's h_ertt, with its clock as a parameter.
+ * delay.h - the round-trip times by which HD, CHD and CDG decide: last, lowest and highest of the connection, lowest
+ * and highest of each round trip. After FreeBSD's h_ertt, with its clock as a parameter.
  *
- *   sample    rtt, as a clock with ticks of `tick_us` sees it: the ticks between sending and now, and 1 more; a tick of
- *             0 or 1 us: as it is
- *   round     from an ACK to the ACK of the first segment that was sent after it, and until there is a sample
- *   filter    a counter from 0 to 5: + 1 with an ACK of several segments, - 1 with an ACK of one. While it is not 0
- *             then, ACKs are delayed, and an ACK of one segment is one that waited for its timer: no sample. An ACK that
- *             only reports segments beyond a hole (SACK) is sent at once: always a sample, and it counts for nothing
+ *   sample    rtt by a clock with ticks of `tick_us`: the ticks between sending and now, plus 1; with a tick of 0 or
+ *             1 us: unchanged
+ *   round     from an ACK to the ACK of the first segment sent after it, and until there is a sample
+ *   filter    a counter from 0 to 5: + 1 on an ACK of several segments, - 1 on an ACK of one. If it is not 0 then, ACKs
+ *             are delayed, and an ACK of one segment waited for its timer: no sample. An ACK that only reports segments
+ *             beyond a hole (SACK) is sent at once: always a sample, and the counter ignores it
  *
- * The extremes of the connection never expire, as in h_ertt: after a change of route to a longer path every delay looks
- * like queueing until the connection ends.
+ * The connection's extremes never expire, as in h_ertt: after a route change to a longer path, every delay looks like
+ * queueing until the connection ends.
  */
 #ifndef LASTHOP_LAWS_DELAY_H
 #define LASTHOP_LAWS_DELAY_H
@@ -25,16 +25,16 @@
 	  "Tick of the clock that round trips are measured with (FreeBSD with hz = 1000: 1); 0 is exact.")
 
 struct lh_delay {
-	__u32 last_us; /* the latest sample, as all of these: 0 is none yet */
+	__u32 last_us; /* the latest sample; 0 means none yet, here and below */
 	__u32 min_us; /* of the connection */
 	__u32 max_us;
-	__u32 round_min_us; /* of the round that lasts */
+	__u32 round_min_us; /* of the current round */
 	__u32 round_max_us;
-	__u32 round_end; /* what was sent when it began */
+	__u32 round_end; /* the data sent when it began */
 	__u32 delayed_acks; /* 0 to LH_DELAYED_ACKS_MAX */
 };
 
-/* A round that has ended. */
+/* A completed round. */
 struct lh_round {
 	__u32 min_us;
 	__u32 max_us;
@@ -45,7 +45,7 @@ static inline void lh_delay_init(struct lh_delay *delay, const struct lh_start *
 	*delay = (struct lh_delay){ .round_end = start->snd_nxt };
 }
 
-/* now / tick - (now - rtt) / tick + 1 ticks; how far the current tick has come says it without the time of sending. */
+/* now / tick - (now - rtt) / tick + 1 ticks, from the progress of the current tick, without the time of sending. */
 static inline __u32 lh_ticked(__u32 rtt_us, __u64 now_us, __u32 tick_us)
 {
 	__u32 elapsed_us, ticks = 1;
@@ -60,7 +60,7 @@ static inline __u32 lh_ticked(__u32 rtt_us, __u64 now_us, __u32 tick_us)
 	return ticked > ~0U ? ~0U : ticked;
 }
 
-/* Whether the RTT of this ACK is a sample of the path and not of the receiver's timer. */
+/* Whether the RTT of this ACK is a sample of the path, without the receiver's timer. */
 static inline int lh_delay_filter(struct lh_delay *delay, const struct lh_acked *acked)
 {
 	if (!(acked->flags & LH_ADVANCED))
@@ -74,13 +74,13 @@ static inline int lh_delay_filter(struct lh_delay *delay, const struct lh_acked 
 	return !delay->delayed_acks;
 }
 
-/* The lower of two RTTs, of which the first may be none. */
+/* The lower of two RTTs; a_us may be 0, which means none. */
 static inline __u32 lh_lower(__u32 a_us, __u32 b_us)
 {
 	return a_us ? lh_min(a_us, b_us) : b_us;
 }
 
-/* The round ends with this ACK, and the next one begins. */
+/* Ends the round with this ACK, and begins the next. */
 static inline void lh_delay_end_round(struct lh_delay *delay, const struct lh_acked *acked, struct lh_round *round)
 {
 	round->min_us = delay->round_min_us;
@@ -90,7 +90,7 @@ static inline void lh_delay_end_round(struct lh_delay *delay, const struct lh_ac
 	delay->round_end = acked->snd_nxt;
 }
 
-/* Takes in an ACK. Returns 1 if a round ended with it, which is then in `round`; this ACK's sample still is in it. */
+/* Takes an ACK. Returns 1 if it ended a round, which is then in `round`, with the sample of this ACK. */
 static inline int lh_delay_look(struct lh_delay *delay, const struct lh_acked *acked, __u32 tick_us,
 				struct lh_round *round)
 {
@@ -107,7 +107,7 @@ static inline int lh_delay_look(struct lh_delay *delay, const struct lh_acked *a
 	if (!lh_after(acked->snd_una, delay->round_end))
 		return 0;
 	if (!delay->round_max_us) {
-		delay->round_end = acked->snd_una - 1; /* over with the first sample, be it 2^31 bytes later */
+		delay->round_end = acked->snd_una - 1; /* ends with the first sample, even 2^31 bytes later */
 		return 0;
 	}
 	lh_delay_end_round(delay, acked, round);

@@ -4,10 +4,10 @@
  *
  *   e^-x = e^-16 or 1 * ... * e^-1 or 1 * e^-(a/16) * e^-(b/256) * e^-rest        rest < 1/256
  *
- * by the bits of x; the last from its series, 1 - r + r^2/2 - r^3/6, the others from tables. The tables are rounded, each
- * 2^-32 off at most; products and terms are rounded down, each by less than 2^-31, and an error before a product is not
- * larger after it; the next term of the series is below 10^-11; from 32 on it is 0. In all the absolute error is below
- * 5e-9 (tests/laws/cdg.rs).
+ * by the bits of x. The last factor comes from its series, 1 - r + r^2/2 - r^3/6, the others from tables. Errors: table
+ * entries are rounded, by at most 2^-32; products and terms are rounded down, each by less than 2^-31, and no product
+ * enlarges an earlier error; the next term of the series is below 10^-11. From 32 on the result is 0. The total error
+ * is below 5e-9 (tests/laws/cdg.rs).
  */
 #ifndef LASTHOP_LAWS_EXP_H
 #define LASTHOP_LAWS_EXP_H
@@ -38,7 +38,7 @@ static inline __u64 lh_exp_minus(__u32 x)
 	e = (1ULL << 31) - (r << 7) + (r * r >> 18) - (r * r * r / 6 >> 41);
 	e = e * parts_of_256[x >> 16 & 15] >> 31;
 	e = e * sixteenths[x >> 20 & 15] >> 31;
-	/* bit by bit: clang 14 would drop a mask on x >> 24, which the verifier needs */
+	/* bit by bit: clang 14 would drop the mask on x >> 24 that the verifier needs */
 	for (n = 0; n < 5; n++)
 		if (x >> (24 + n) & 1)
 			e = e * powers[n] >> 31;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * gradient.h - what both flavours of CDG see and draw: the gradients of the delay from round to round, what they say of
- * the queue, and the chance of a back-off.
+ * gradient.h - the measurements and random draws of both versions of CDG: the gradients of the delay from round to
+ * round, what they say about the queue, and the probability of a back-off.
  *
- *   g_min,n = tau_min,n - tau_min,n-1       lowest RTT of this round, less that of the round before      [utsumi] (5)
+ *   g_min,n = tau_min,n - tau_min,n-1       lowest RTT of this round minus that of the round before      [utsumi] (5)
  *   g_max,n = tau_max,n - tau_max,n-1       highest                                                               (6)
  *   sum_n   = sum_n-1 + g_n - g_n-a         over the last a gradients: a times the mean               (7), (8)
  *
- * [utsumi] (7) adds a + 1 terms and (8) keeps a: it is a here. The mean is never formed: sums are exact, and what is
- * compared with them is multiplied by a instead. A round after a back-off has no gradient; without such rounds the sum is
- * tau_n - tau_n-a.
+ * [utsumi] (7) adds a + 1 terms and (8) uses a; here it is a. The mean is never computed: sums are exact, and the
+ * values compared with them are multiplied by a. A round after a back-off has no gradient; without such rounds the sum
+ * is tau_n - tau_n-a.
  */
 #ifndef LASTHOP_LAWS_GRADIENT_H
 #define LASTHOP_LAWS_GRADIENT_H
@@ -20,7 +20,7 @@
 
 #define LH_GRADIENT_ROUNDS_MAX 16
 
-/* 134 s: so many sum up to less than 2^31 */
+/* 134 s: 16 of them add up to less than 2^31 */
 #define LH_GRADIENT_MAX_US 0x7ffffff
 
 struct lh_gradient {
@@ -31,13 +31,13 @@ struct lh_gradient {
 struct lh_gradients {
 	struct lh_gradient last[LH_GRADIENT_ROUNDS_MAX]; /* a ring of `rounds` */
 	struct lh_gradient sum;
-	struct lh_round previous; /* max_us 0: none to compare with */
+	struct lh_round previous; /* max_us 0: none for comparison */
 	__u32 rounds; /* a */
-	__u32 filled; /* gradients in the ring */
-	__u32 next; /* where the next one goes */
+	__u32 filled; /* number of gradients in the ring */
+	__u32 next; /* index of the next one */
 };
 
-/* What the gradients say of the queue on the path. */
+/* The state of the queue on the path, inferred from the gradients. */
 enum lh_queue {
 	LH_QUEUE_UNKNOWN = 0,
 	LH_QUEUE_FULL = 1,
@@ -46,7 +46,7 @@ enum lh_queue {
 	LH_QUEUE_FALLING = 4,
 };
 
-/* A loss in one of these is not for a full queue. */
+/* In these states the queue is not full, so a loss has another cause. */
 static inline int lh_queue_has_room(__u32 queue)
 {
 	return queue >= LH_QUEUE_EMPTY;
@@ -70,7 +70,7 @@ static inline __s32 lh_difference(__u32 now_us, __u32 before_us)
 	return -(__s32)lh_min(before_us - now_us, LH_GRADIENT_MAX_US);
 }
 
-/* Takes in a round. Returns 1 if it has a gradient, which is then in `latest` and in the sums. */
+/* Takes a round. Returns 1 if it has a gradient, which is then in `latest` and in the sums. */
 static inline int lh_gradients_look(struct lh_gradients *gradients, const struct lh_round *round,
 				    struct lh_gradient *latest)
 {
@@ -90,7 +90,7 @@ static inline int lh_gradients_look(struct lh_gradients *gradients, const struct
 	return 1;
 }
 
-/* gradient / scale, for lh_exp_minus(); beyond 32, where e^-x is nothing, 32. */
+/* gradient / scale, for lh_exp_minus(); at most 32, where e^-x is 0. */
 static inline __u32 lh_gradient_exponent(__u64 gradient, __u64 scale)
 {
 	if (!scale || gradient / scale >= 32)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * hd.h - HD, the Hamilton delay-based congestion control (Budzisz, Stanojevic, Shorten and Baker 2009), as FreeBSD has
- * it (cc_hd) and [utsumi] tells it.
+ * hd.h - HD, the Hamilton delay-based congestion control (Budzisz, Stanojevic, Shorten and Baker 2009), as in FreeBSD
+ * (cc_hd) and [utsumi].
  *
  *   each ACK         back off with probability g(q), q = last RTT - lowest RTT            backoff.h, [utsumi] (1)
- *   back-off         cwnd = ssthresh = max(cwnd / 2, 2); none further, and no growth, for a round trip
- *   loss             as NewReno; within the round trip of a back-off the window stays as it is
+ *   back-off         cwnd = ssthresh = max(cwnd / 2, 2); no further one, and no growth, for a round trip
+ *   loss             as NewReno; within the round trip of a back-off the window stays
  *   else             as NewReno, with standard slow start
  */
 #ifndef LASTHOP_LAWS_HD_H

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * hystart_plus_plus.h - HyStart++ (RFC 9406): slow start that slows down when the RTT rises, before it ends.
+ * hystart_plus_plus.h - HyStart++ (RFC 9406): slow start slows down when the RTT rises, before it ends.
  *
  *                  RTT of the round >= last round's + RttThresh
  *     slow start ------------------------------------------------> conservative slow start (CSS)
  *     +1 for each  <------------------------------------------------  +1 for each 4
- *     acknowledged    RTT of the round < baseline: it was no queue      |
+ *     acknowledged    RTT of the round < baseline: there was no queue   |
  *         |                                                             | 5 rounds
  *         +------------------ a loss ------> congestion avoidance <-----+ ssthresh = cwnd
  *
  * RttThresh is an eighth of the last round's lowest RTT, at least 4 ms and at most 16 ms. Each decision needs 8 RTT
- * samples of its round. Only in the first slow start, that is while ssthresh is infinite (section 4.3).
+ * samples of its round. It applies to the first slow start only, while ssthresh is infinite (section 4.3).
  *
- * What it leaves out: section 4.2 lets an implementation choose what an ECN mark does; ours has no ECN.
+ * What it leaves out: ECN, for which section 4.2 leaves the choice to the implementation.
  */
 #ifndef LASTHOP_LAWS_HYSTART_PLUS_PLUS_H
 #define LASTHOP_LAWS_HYSTART_PLUS_PLUS_H
 
 #include "law.h"
 
-/* RFC 9406 section 4.3, all as recommended there */
+/* RFC 9406 section 4.3, with the recommended values */
 #define LH_MIN_RTT_THRESH_US 4000U
 #define LH_MAX_RTT_THRESH_US 16000U
 #define LH_MIN_RTT_DIVISOR 8
@@ -31,13 +31,13 @@
 #define LH_NO_RTT (~0U) /* "infinity" of the RFC */
 
 struct lh_hystart_plus_plus {
-	__u32 window_end; /* windowEnd: the round ends when it is acknowledged */
+	__u32 window_end; /* windowEnd: an ACK beyond it ends the round */
 	__u32 last_round_min_rtt_us;
 	__u32 current_round_min_rtt_us;
 	__u32 css_baseline_min_rtt_us; /* LH_NO_RTT: not in CSS */
 	__u16 rtt_sample_count;
 	__u8 css_rounds; /* completed */
-	__u8 css_acked; /* acknowledged segments that have not made a whole one yet, in CSS */
+	__u8 css_acked; /* in CSS: acknowledged segments that do not make a whole one yet */
 	__u8 started;
 	__u8 reserved[3];
 };
@@ -101,7 +101,7 @@ static inline void lh_hystart_plus_plus_look(struct lh_hystart_plus_plus *state,
 	}
 	if (lh_after(state->window_end, acked->snd_una))
 		return;
-	/* "when windowEnd is ACKed, the current round ends"; one that is cut short by entering CSS counts */
+	/* "when windowEnd is ACKed, the current round ends"; a round cut short by entering CSS counts */
 	if (lh_in_css(state) && ++state->css_rounds >= LH_CSS_ROUNDS)
 		window->ssthresh_segments = window->cwnd_segments;
 	state->last_round_min_rtt_us = state->current_round_min_rtt_us;
@@ -110,7 +110,7 @@ static inline void lh_hystart_plus_plus_look(struct lh_hystart_plus_plus *state,
 	state->window_end = acked->snd_nxt;
 }
 
-/* What an ACK adds to the window: min(N, L), divided by 4 in CSS. */
+/* The growth of the window by an ACK: min(N, L), divided by 4 in CSS. */
 static inline void lh_hystart_plus_plus_grow(struct lh_hystart_plus_plus *state, const struct lh_acked *acked,
 					     struct lh_window *window)
 {

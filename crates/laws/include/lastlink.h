@@ -1,32 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * lastlink.h - a server that uses what its client says of its last link: the three heuristics of Wu, Biswas, Chan, Ananda,
- * "Utilizing Characteristics of Last Link to Improve TCP Performance" (2005), [wu], on NewReno as there or on CUBIC.
+ * lastlink.h - a server that uses its client's reports of the last link: the three heuristics of Wu, Biswas, Chan,
+ * Ananda, "Utilizing Characteristics of Last Link to Improve TCP Performance" (2005), [wu], on NewReno as there, or on
+ * CUBIC.
  *
  *   Max Cwnd Tuning (section 3.1)                each ACK:  Cwnd_max = BW RTT / (8 L_segment)
- *                                                           cwnd >= Cwnd_max: no growth. Nothing is ever cut.
+ *                                                           cwnd >= Cwnd_max: no growth. It is never cut.
  *   Initial Cwnd & SSThresh Tuning (3.2)         at the beginning: cwnd = ssthresh = BW RTT / (8 L_segment)
  *   Packet error rate heuristic (3.3)            each loss: PLR = N_retr / N_tx
- *                                                           PLR > PER: as the base; else the window stays as it is
+ *                                                           PLR > PER: as the base law; else the window stays
  *
- * BW and PER are the client's. A report is a claim (link_report.h), and a client may lie; the guards, each off with 0 as in
- * the paper, bound what it gains (docs/models/lastlink-false-claims.md derives it):
+ * BW and PER come from the client's report. A report is a claim (link_report.h), and a client may lie. These guards
+ * limit the gain of a lie (derived in docs/models/lastlink-false-claims.md); with 0 each is off, as in the paper:
  *
  *   initial window   at most initial_max_segments; ssthresh is still BW RTT / (8 L): the rest is slow start
- *   bandwidth        counts no further than achieved_headroom times the highest rate of a round trip, outside slow start and
- *                    after three rounds that the window limited; not for the initial window
- *   error rate       counts no further than error_max
- *   PLR              is that of the last memory_segments to twice as many: neither do errors that have not come make room for
- *                    congestion, nor does the end of slow start count for ever
- *   a loss           is heeded after ignored_max in a row were not, whatever PLR is; and while SRTT > queue_ratio min RTT
- *   slow start       ends at a loss that is ignored, too (errors_end_slow_start)
+ *   bandwidth        counts up to achieved_headroom times the highest rate of a round trip, outside slow start and after
+ *                    three rounds that the window limited; not for the initial window
+ *   error rate       counts up to error_max
+ *   PLR              covers the last memory_segments to twice as many. So a time without errors makes no room for
+ *                    congestion later, and the losses at the end of slow start do not count for ever
+ *   a loss           is heeded after ignored_max ignored ones in a row, whatever PLR is, and while SRTT > queue_ratio min RTT
+ *   slow start       also ends at an ignored loss (errors_end_slow_start)
  *
- * And two that help honest clients. Neither product is below least_segments: over short paths a window of one round trip's worth is too
- * small for delayed ACKs and aggregated frames. And an exact PER makes PLR wander about it, so that chance decides which half of the
- * losses is heeded; with error_deviations z a PLR counts as larger only above PER N_tx + z sqrt(PER N_tx) losses.
+ * Two more parameters help honest clients. least_segments is a minimum of both products: on short paths a window of one
+ * round trip is too small for delayed ACKs and aggregated frames. error_deviations z allows for chance: with an exact
+ * PER, PLR varies around it, and half of the losses would be heeded. PLR counts as larger only above PER N_tx + z
+ * sqrt(PER N_tx) losses.
  *
- * What the paper leaves open: docs/models/lastlink.md. A report that has expired is none. What it leaves out: fair shares
- * among one client's connections (each takes BW for its own), and a loss whose cause the client knows.
+ * The paper's open points: docs/models/lastlink.md. An expired report does not count. What it leaves out: fair shares
+ * among one client's connections (each takes BW for its own), and losses whose cause the client knows.
  */
 #ifndef LASTHOP_LAWS_LASTLINK_H
 #define LASTHOP_LAWS_LASTLINK_H
@@ -36,9 +38,9 @@
 #include "link_report.h"
 #include "newreno.h"
 
-/* Rounds that the window limited, before the highest rate counts */
+/* Rounds limited by the window before the highest rate counts */
 #define LH_LASTLINK_ROUNDS 3
-/* No window is larger: the 2^30 bytes of RFC 7323 section 2.3, in segments of 1 KiB */
+/* The largest window: the 2^30 bytes of RFC 7323 section 2.3, in segments of 1 KiB */
 #define LH_LASTLINK_MOST_SEGMENTS (1U << 20)
 
 #define LH_LASTLINK_HAS_PARAMETERS 1
@@ -94,26 +96,26 @@ struct lh_lastlink_parameters {
 #define LH_LASTLINK_HAS_REPORTED 1
 
 struct lh_lastlink {
-	__u64 expires_us; /* the report; 0: there has been none */
+	__u64 expires_us; /* of the report; 0: no report yet */
 	__u64 round_began_us;
-	__u32 on_cubic; /* which of the two bases decides */
-	__u32 reports; /* heard */
+	__u32 on_cubic; /* which of the two base laws decides */
+	__u32 reports; /* number heard */
 	__u32 bandwidth_kbps; /* as last reported; 0: unknown */
 	__u32 error_ppm; /* likewise; LH_ERROR_UNKNOWN: unknown */
 	__u32 permitted; /* enum lh_permit */
 	__u32 segment_bytes;
 	__u32 initial_is_due; /* 1: the initial window waits for the first RTT */
-	__u32 initial_segments; /* what the window was set to at the beginning; 0: it was not */
+	__u32 initial_segments; /* the initial window that was set; 0: none was */
 	__u32 cwnd_max_segments; /* at the latest ACK; 0: no limit */
-	__u32 round_end; /* the round ends when this is acknowledged */
-	__u32 round_segments; /* delivered in it */
-	__u32 rounds; /* limited by the window, up to LH_LASTLINK_ROUNDS */
+	__u32 round_end; /* its ACK ends the round */
+	__u32 round_segments; /* delivered in the round */
+	__u32 rounds; /* rounds limited by the window, up to LH_LASTLINK_ROUNDS */
 	__u32 achieved_kbps; /* the highest rate of a round */
-	__u32 past_segments; /* of N_tx and N_retr, what is forgotten */
+	__u32 past_segments; /* the parts of N_tx and N_retr that no longer count */
 	__u32 past_retransmits;
-	__u32 kept_ssthresh; /* to be given back after the recovery; 0: none */
+	__u32 kept_ssthresh; /* restored after the recovery; 0: none */
 	__u32 ignored_in_a_row;
-	__u32 ignored; /* loss events, by what became of them */
+	__u32 ignored; /* loss events by their outcome */
 	__u32 heeded_unknown; /* no report, or none that counts here */
 	__u32 heeded_excess; /* PLR > PER */
 	__u32 heeded_queue; /* queue_ratio */
@@ -143,13 +145,13 @@ static inline void lh_lastlink_init(struct lh_lastlink *law, const struct lh_las
 	lh_cubic_init(&law->cubic, start);
 }
 
-/* Whether a heuristic is on, is permitted, and has a report that has not expired. */
+/* Whether a heuristic is on and permitted, and the report has not expired. */
 static inline int lh_lastlink_uses(const struct lh_lastlink *law, __u32 on, __u32 permit, __u64 now_us)
 {
 	return on && law->permitted & permit && now_us < law->expires_us;
 }
 
-/* BW RTT / (8 L_segment), at least RFC 5681's least ssthresh: [wu] has no lower bound but 1. */
+/* BW RTT / (8 L_segment), at least RFC 5681's least ssthresh; [wu] has no minimum but 1. */
 static inline __u32 lh_lastlink_product(const struct lh_lastlink *law, const struct lh_lastlink_parameters *parameters,
 					__u32 bandwidth_kbps, __u32 rtt_us)
 {
@@ -160,7 +162,7 @@ static inline __u32 lh_lastlink_product(const struct lh_lastlink *law, const str
 	return lh_max(segments, lh_max(parameters->least_segments, LH_MIN_SSTHRESH));
 }
 
-/* [wu] section 3.2; `least`: what the window has already. */
+/* [wu] section 3.2; `least`: the current window. */
 static inline void lh_lastlink_begin(struct lh_lastlink *law, const struct lh_lastlink_parameters *parameters,
 				     __u32 rtt_us, __u32 least, struct lh_window *window)
 {
@@ -197,7 +199,7 @@ static inline void lh_lastlink_reported(struct lh_lastlink *law, const struct lh
 		lh_lastlink_begin(law, parameters, report->rtt_us, 0, window);
 }
 
-/* Without an RTT at the report, the first ACK that has one: what was sent meanwhile stays sent. */
+/* If the report came before an RTT sample: at the first ACK with an RTT. Segments sent meanwhile stay sent. */
 static inline void lh_lastlink_begin_late(struct lh_lastlink *law, const struct lh_lastlink_parameters *parameters,
 					  const struct lh_acked *acked, struct lh_window *window)
 {
@@ -212,7 +214,7 @@ static inline void lh_lastlink_begin_late(struct lh_lastlink *law, const struct 
 	law->initial_is_due = 0;
 }
 
-/* The rate of each round trip: from one ACK to that of what was the next byte to send then. */
+/* The rate of each round trip: a round ends with the ACK of the next byte to send at its beginning. */
 static inline void lh_lastlink_measure(struct lh_lastlink *law, const struct lh_acked *acked)
 {
 	__u64 span_us = acked->now_us - law->round_began_us, kbps;
@@ -232,7 +234,7 @@ static inline void lh_lastlink_measure(struct lh_lastlink *law, const struct lh_
 	law->round_segments = 0;
 }
 
-/* [wu] section 3.1; 0: no limit */
+/* [wu] section 3.1; 0: no limit. */
 static inline __u32 lh_lastlink_max_cwnd(const struct lh_lastlink *law, const struct lh_lastlink_parameters *parameters,
 					 const struct lh_acked *acked, const struct lh_window *window)
 {
@@ -264,30 +266,30 @@ static inline void lh_lastlink_acked(struct lh_lastlink *law, const struct lh_la
 	law->cwnd_max_segments = most;
 	before = window->cwnd_segments;
 	if (most && before >= most)
-		event.flags |= LH_HELD; /* CUBIC's clock stands still, too */
+		event.flags |= LH_HELD; /* CUBIC's clock stops, too */
 	if (law->on_cubic)
 		lh_cubic_acked(&law->cubic, &event, window);
 	else
 		lh_newreno_acked(&law->newreno, &event, window);
-	/* one ACK of many segments does not pass it */
+	/* a single ACK of many segments does not exceed it */
 	if (most && window->cwnd_segments > lh_max(most, before))
 		window->cwnd_segments = lh_max(most, before);
 }
 
-/* Retransmissions since the past that is forgotten; the stack may have taken one back. */
+/* Retransmissions that count; the stack may have taken one back. */
 static inline __u32 lh_lastlink_retransmits(const struct lh_lastlink *law, const struct lh_lost *lost)
 {
 	return lh_after(lost->retransmits, law->past_retransmits) ? lost->retransmits - law->past_retransmits : 0;
 }
 
-/* Forgets, by halves, what is older than the memory. */
+/* Halves the counts until they cover less than about twice memory_segments. */
 static inline void lh_lastlink_forget(struct lh_lastlink *law, const struct lh_lastlink_parameters *parameters,
 				      const struct lh_lost *lost)
 {
 	__u32 sent = lost->segments_sent - law->past_segments, again = lh_lastlink_retransmits(law, lost);
 	__u32 step, left = sent, left_again = again;
 
-	/* for BPF's verifier: no number is halved more often than it has bits */
+	/* for BPF's verifier: a number cannot be halved more often than it has bits */
 	for (step = 0; step < 32 && left / 2 > parameters->memory_segments; step++) {
 		left -= left / 2;
 		left_again -= left_again / 2;
@@ -296,7 +298,7 @@ static inline void lh_lastlink_forget(struct lh_lastlink *law, const struct lh_l
 	law->past_retransmits += again - left_again;
 }
 
-/* PLR > PER, by more than chance makes likely */
+/* PLR > PER, beyond chance. */
 static inline int lh_lastlink_is_excess(const struct lh_lastlink *law, const struct lh_lastlink_parameters *parameters,
 					const struct lh_lost *lost)
 {
@@ -338,7 +340,7 @@ static inline __u32 lh_lastlink_judge(const struct lh_lastlink *law, const struc
 	return LH_LOSS_IGNORED;
 }
 
-/* Judges a loss event and counts it: whether to ignore it. */
+/* Judges a loss event and counts it. Returns whether to ignore it. */
 static inline int lh_lastlink_ignores(struct lh_lastlink *law, const struct lh_lastlink_parameters *parameters,
 				      const struct lh_lost *lost)
 {
@@ -359,12 +361,12 @@ static inline int lh_lastlink_ignores(struct lh_lastlink *law, const struct lh_l
 		return 0;
 	}
 	law->ignored_in_a_row++;
-	/* CUBIC grows with the cube of an epoch's time: an epoch of m + 1 losses would be worth far more than m + 1 epochs */
+	/* CUBIC grows with the cube of an epoch's time: one epoch of m + 1 losses would gain far more than m + 1 epochs */
 	law->cubic.epoch_start = 0;
 	return 1;
 }
 
-/* What the base makes of a reduction. */
+/* The reduction of the base law. */
 static inline void lh_lastlink_reduce(struct lh_lastlink *law, const struct lh_lost *lost, struct lh_window *window)
 {
 	if (law->on_cubic)
@@ -383,7 +385,7 @@ static inline void lh_lastlink_lost(struct lh_lastlink *law, const struct lh_las
 	lh_tolerate(window);
 }
 
-/* The stack sets the window to 1 either way; an ignored one lets slow start come back to where it was. */
+/* The stack sets the window to 1 in any case. After an ignored timeout, slow start returns to the former window. */
 static inline void lh_lastlink_timed_out(struct lh_lastlink *law, const struct lh_lastlink_parameters *parameters,
 					 const struct lh_lost *lost, struct lh_window *window)
 {
@@ -402,7 +404,7 @@ static inline void lh_lastlink_timed_out(struct lh_lastlink *law, const struct l
 		lh_newreno_timed_out(&law->newreno, lost, window);
 }
 
-/* ECN, or a full queue of this host: nothing that was waiting comes back afterwards. */
+/* ECN, or a full queue of this host: cancels what would be restored later. */
 static inline void lh_lastlink_notified(struct lh_lastlink *law, const struct lh_lastlink_parameters *parameters,
 					const struct lh_lost *notice, struct lh_window *window)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * law.h - what a congestion control is told and what it may say.
+ * law.h - the events that a congestion control gets, and its answers.
  *
  * A law is a struct, lh_LAW, and one inline function per event:
  *
@@ -8,36 +8,38 @@
  *	lh_LAW_acked(law, acked, window)     an ACK: may grow the window; may set ssthresh to end slow start
  *	lh_LAW_lost(law, lost, window)       a reduction begins: sets ssthresh
  *
- * These three it must have. It may have others, each told by a macro of the value 1, as in `#define LH_LAW_HAS_SENT 1`:
+ * These three are required. Others are optional, each declared by a macro of value 1, as in
+ * `#define LH_LAW_HAS_SENT 1`:
  *
- *	TIMED_OUT  lh_LAW_timed_out(law, lost, window)     a retransmission timeout: sets ssthresh. Else: lost()
- *	NOTIFIED   lh_LAW_notified(law, notice, window)    a reduction without a loss, for ECN or a full queue of this host: sets
- *	                                                   ssthresh. Nothing that a law could take for a radio error, so one
- *	                                                   that tolerates losses is not asked. Else: lh_reno_halve()
- *	SENT       lh_LAW_sent(law, sent)                  a transmission. Else nothing happens, as with the next two
- *	UNDONE     lh_LAW_undone(law, undone, window)      a reduction was needless
- *	REPORTED   lh_LAW_reported(law, report, window)    a client has said something of its last link. Before anything was sent
- *	                                                   it may set the window and ssthresh
+ *	TIMED_OUT  lh_LAW_timed_out(law, lost, window)     a retransmission timeout: sets ssthresh. Default: lost()
+ *	NOTIFIED   lh_LAW_notified(law, notice, window)    a reduction without a loss, by ECN or a full queue of this host: sets
+ *	                                                   ssthresh. It cannot be a radio error, so a law that tolerates
+ *	                                                   losses is not asked. Default: lh_reno_halve()
+ *	SENT       lh_LAW_sent(law, sent)                  a transmission. Default: nothing, as with the next two
+ *	UNDONE     lh_LAW_undone(law, undone, window)      a reduction was spurious
+ *	REPORTED   lh_LAW_reported(law, report, window)    a client has reported its last link. Before the first transmission
+ *	                                                   the law may set the window and ssthresh
  *
- * A law with parameters says LH_LAW_HAS_PARAMETERS and lists them in LH_LAW_PARAMETERS(P), see LH_FIELD below. It gets
- * them, as a struct lh_LAW_parameters, after itself in all events but sent and undone.
+ * A law with parameters defines LH_LAW_HAS_PARAMETERS and lists them in LH_LAW_PARAMETERS(P), see LH_FIELD below. All
+ * its events but sent and undone get them as a struct lh_LAW_parameters after the law.
  *
- * At its end, behind the guard, the header of a law has its entry for laws.list:
+ * At its end, after the guard, a law's header has its entry for laws.list:
  *
  *	LH_LAW_ENTRY(law, LAW, Law, "Label", Colour, Marker, Where, "What it is.")
  *
- * The name three times, as C, constants and Rust write it. Label, colour and marker are those of figures: src/name.rs
- * has those there are; Free is a colour, and then also a marker, that the others of a figure leave. Where: Everywhere; or Simulated, which makes no object for the kernel.
+ * The name is given three times, as C, constants and Rust spell it. Label, colour and marker are those of figures
+ * (src/name.rs). Free is a colour, and also a marker: one that no other law of a figure uses. Where is Everywhere or
+ * Simulated; the latter makes no object for the kernel.
  *
- * The stack (the kernel, or the simulator's) detects losses, reduces the window towards ssthresh, sets it to 1 after a
- * timeout and restores it after a needless reduction; a law grows the window and says the new ssthresh. A law may
- * leave the window as it is at a loss (ssthresh = cwnd), and may reduce it by itself on an ACK: it then sets the window
- * and ssthresh, and the stack sends nothing until what is in flight is less. On an ACK that also reveals a loss the stack
- * calls lost() first and acked() then, without LH_MAY_GROW. timed_out() is not called
- * again while the same segment times out again: FlightSize says nothing by then (RFC 5681 section 3.1).
+ * The stack (the kernel's or the simulator's) detects losses, reduces the window towards ssthresh, sets it to 1 after a
+ * timeout and restores it after a spurious reduction. The law grows the window and sets ssthresh. At a loss it may
+ * leave the window (ssthresh = cwnd). On an ACK it may reduce the window itself: it sets the window and ssthresh, and
+ * the stack sends nothing until the flight is smaller. On an ACK that also reveals a loss the stack calls lost(), then
+ * acked() without LH_MAY_GROW. It does not call timed_out() again while the same segment times out repeatedly:
+ * FlightSize means nothing then (RFC 5681 section 3.1).
  *
- * Integer arithmetic only, no clock, no allocation, bounded loops, so that one source serves BPF and this machine.
- * Windows and counts are in segments; the low 32 bits of a byte sequence number stand for it.
+ * Integer arithmetic only, no clock, no allocation, bounded loops: one source serves BPF and this machine. Windows and
+ * counts are in segments. Sequence numbers are the low 32 bits of a byte sequence number.
  */
 #ifndef LASTHOP_LAWS_LAW_H
 #define LASTHOP_LAWS_LAW_H
@@ -46,20 +48,20 @@
 #include <linux/types.h>
 #endif
 
-/* TCP_INFINITE_SSTHRESH of the kernel: no loss has been seen */
+/* TCP_INFINITE_SSTHRESH of the kernel: before the first loss */
 #define LH_INFINITE_SSTHRESH 0x7fffffffU
 
-/* RFC 5681 section 3.1 (4): ssthresh is at least this */
+/* RFC 5681 section 3.1 (4): the least ssthresh */
 #define LH_MIN_SSTHRESH 2U
 
-/* What a law acts on; it belongs to the stack. */
+/* The window that a law changes; the stack owns it. */
 struct lh_window {
 	__u32 cwnd_segments;
-	__u32 cwnd_count; /* what is left over below one segment, in the law's own unit; the stack zeroes it after lost() */
+	__u32 cwnd_count; /* the fraction of a segment, in the law's own unit; the stack zeroes it after lost() */
 	__u32 ssthresh_segments;
 };
 
-/* How a connection begins, and begins again after a timeout. */
+/* The kind of slow start, at the beginning and after a timeout. */
 enum lh_slow_start_kind {
 	LH_SLOW_START_STANDARD = 0, /* RFC 5681 */
 	LH_SLOW_START_HYSTART = 1, /* Linux's HyStart */
@@ -70,18 +72,18 @@ struct lh_start {
 	__u64 now_us;
 	__u32 snd_nxt;
 	__u32 slow_start; /* enum lh_slow_start_kind */
-	__u32 seed; /* what the law's random draws follow from */
-	__u32 timestamp_tick_us; /* of the clock behind tsval and tsecr; at least 1 */
+	__u32 seed; /* of the law's random draws */
+	__u32 timestamp_tick_us; /* tick of the clock behind tsval and tsecr; at least 1 */
 };
 
 enum lh_event_flags {
-	LH_MAY_GROW = 1, /* data were acknowledged and no reduction is under way */
-	LH_CWND_LIMITED = 2, /* the window, not the application or the receiver, limits what is in flight */
+	LH_MAY_GROW = 1, /* data were acknowledged outside a reduction */
+	LH_CWND_LIMITED = 2, /* the window limits the flight, not the application or the receiver */
 	LH_HAS_TIMESTAMP = 4, /* tsval and tsecr are valid */
 	LH_PACED = 8, /* the sender spreads its segments over the round trip */
-	LH_HELD = 16, /* an upper bound holds the window: it is not to grow, and a law's clock stands still */
-	LH_ADVANCED = 32, /* snd_una moved */
-	LH_IN_REDUCTION = 64, /* the stack reduces the window or recovers a loss (CWR, Recovery) */
+	LH_HELD = 16, /* an upper bound limits the window: the law must not grow it, and its clock stops */
+	LH_ADVANCED = 32, /* snd_una advanced */
+	LH_IN_REDUCTION = 64, /* the stack is reducing the window or recovering a loss (CWR, Recovery) */
 };
 
 struct lh_acked {
@@ -106,16 +108,16 @@ struct lh_lost {
 	__u32 snd_una;
 	__u32 snd_nxt;
 	__u32 flags; /* enum lh_event_flags */
-	__u32 segments_sent; /* with data, retransmissions too */
-	__u32 retransmits; /* of those */
-	__u32 lost_segments; /* known lost, and not sent again yet */
+	__u32 segments_sent; /* data segments, with retransmissions */
+	__u32 retransmits; /* retransmissions among them */
+	__u32 lost_segments; /* known lost and not retransmitted yet */
 	__u32 reserved;
 };
 
 struct lh_sent {
 	__u64 now_us;
 	__u64 idle_us; /* since the previous transmission */
-	__u32 in_flight_before_segments; /* 0: sending begins again after idleness */
+	__u32 in_flight_before_segments; /* 0: the first transmission after idleness */
 	__u32 snd_nxt;
 };
 
@@ -124,9 +126,9 @@ struct lh_undone {
 };
 
 /*
- * A parameter of a law, P(Unit, name, from, to, default, "What it does."): in the law's struct, a number in the unit in which
- * the law reads it. Elsewhere its name has the unit of the numbers: Milliseconds, name_ms; Seconds, name_s; Ratio, Count and
- * Flag, name.
+ * A parameter of a law, P(Unit, name, from, to, default, "What it does."). In the law's struct it is a number in the
+ * unit of the field. Elsewhere its name has the unit: Milliseconds, name_ms; Seconds, name_s; Ratio, Count and Flag,
+ * name.
  */
 #define LH_FIELD(unit, name, ...) __u32 LH_FIELD_##unit(name);
 #define LH_FIELD_Milliseconds(name) name##_us
@@ -158,7 +160,7 @@ static inline __u32 lh_saturating_add(__u32 a, __u32 b)
 	return sum < a ? ~0U : sum;
 }
 
-/* RFC 5681: "slow start is used when cwnd < ssthresh"; where they are equal it is over, as in Linux. */
+/* RFC 5681: "slow start is used when cwnd < ssthresh". Equality ends it, as in Linux. */
 static inline int lh_in_slow_start(const struct lh_window *window)
 {
 	return window->cwnd_segments < window->ssthresh_segments;
@@ -170,8 +172,8 @@ static inline int lh_may_grow(const struct lh_acked *acked)
 }
 
 /*
- * Slow start: one segment for each acknowledged, up to ssthresh. Returns the acknowledged segments that are left for
- * congestion avoidance. Only to be called in slow start.
+ * Slow start: one segment for each acknowledged, up to ssthresh. Returns the acknowledged segments left for congestion
+ * avoidance. Call it only in slow start.
  */
 static inline __u32 lh_slow_start_by(struct lh_window *window, __u32 acked_segments)
 {
@@ -182,8 +184,8 @@ static inline __u32 lh_slow_start_by(struct lh_window *window, __u32 acked_segme
 }
 
 /*
- * One segment for each `per` acknowledged. What is left over waits in cwnd_count; if it was left there at a larger
- * `per` it makes one segment, not several (the kernel's rule).
+ * One segment for each `per` acknowledged. The rest waits in cwnd_count. A rest from a larger `per` makes at most one
+ * segment (the kernel's rule).
  */
 static inline void lh_grow_one_per(struct lh_window *window, __u32 per, __u32 acked_segments)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * laws.h - any of the laws of laws.list, behind one struct and one function per event (see law.h). With a constant name only
- * that law remains.
+ * laws.h - all laws of laws.list behind one struct and one function per event (see law.h). If the name is a constant,
+ * only that law's code remains.
  */
 #ifndef LASTHOP_LAWS_H
 #define LASTHOP_LAWS_H
@@ -15,7 +15,7 @@ enum lh_law_name {
 #include "laws.list"
 };
 
-/* LH_IF(LH_LAW_HAS_SENT, then, otherwise): `then` if the macro is defined, as 1. As IS_ENABLED() of Linux's kconfig.h. */
+/* LH_IF(LH_LAW_HAS_SENT, then, otherwise): `then` if the macro is defined as 1, like IS_ENABLED() in Linux's kconfig.h. */
 #define LH_IF(macro, then, otherwise) LH_IF_VALUE(macro, then, otherwise)
 #define LH_IF_VALUE(value, then, otherwise) LH_IF_PLACE(LH_PLACE_##value, then, otherwise)
 #define LH_IF_PLACE(place, then, otherwise) LH_SECOND(place then, otherwise, )
@@ -25,7 +25,7 @@ enum lh_law_name {
 #define LH_PARAMETERS_MAX 20
 #define LH_STATE_BYTES 320
 
-/* What a law can be told beforehand. */
+/* The parameters of any law. */
 union lh_parameters {
 	__u32 values[LH_PARAMETERS_MAX];
 #define LH_LAW_ENTRY(law, LAW, ...) LH_IF(LH_##LAW##_HAS_PARAMETERS, struct lh_##law##_parameters law;, )
@@ -42,7 +42,7 @@ struct lh_law {
 	};
 };
 
-/* An event of a law that gets its parameters, if it has any. */
+/* Calls an event of a law with its parameters, if it has any. */
 #define LH_TELL(member, LAW, event, ...)                                                       \
 	LH_IF(LH_##LAW##_HAS_PARAMETERS,                                                       \
 	      lh_##member##_##event(&law->member, &parameters->member, __VA_ARGS__),           \

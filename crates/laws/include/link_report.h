@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* link_report.h - what a client says of its last link, and the TCP option in which it says it. */
+/* link_report.h - a client's report of its last link, and the TCP option that carries it. */
 #ifndef LASTHOP_LAWS_LINK_REPORT_H
 #define LASTHOP_LAWS_LINK_REPORT_H
 
 #include "law.h"
 
-/* error_ppm: nothing is said of it */
+/* error_ppm: unknown */
 #define LH_ERROR_UNKNOWN 0xffffffffU
 
-/* Which heuristics of lastlink.h a server permits a connection. */
+/* The heuristics of lastlink.h that a server permits a connection. */
 enum lh_permit {
 	LH_PERMIT_MAX = 1, /* Max Cwnd Tuning */
-	LH_PERMIT_INITIAL = 2, /* Initial Cwnd & SSThresh Tuning; not where segments of the handshake were lost */
+	LH_PERMIT_INITIAL = 2, /* Initial Cwnd & SSThresh Tuning; not after lost segments of the handshake */
 	LH_PERMIT_ERRORS = 4, /* the packet error rate heuristic */
 	LH_PERMIT_ALL = 7,
 };
 
-/* A claim, as it reaches a law; lastlink.h says how far it is trusted. */
+/* A claim of a client; lastlink.h says how far it is trusted. */
 struct lh_report {
 	__u64 now_us; /* when it arrived */
 	__u32 bandwidth_kbps; /* of the last link, IP bytes; 0: unknown */
 	__u32 error_ppm; /* packet error rate of the last link; LH_ERROR_UNKNOWN: unknown */
-	__u32 valid_s; /* from now on */
+	__u32 valid_s; /* validity, from now_us on */
 	__u32 segment_bytes; /* payload of a full segment of this connection: L_segment of [wu] */
-	__u32 rtt_us; /* smoothed, so far that of the handshake; 0: none yet (TCP Fast Open) */
-	__u32 segments_sent; /* with data, so far; 0: the initial window can still be chosen */
+	__u32 rtt_us; /* smoothed RTT, so far that of the handshake; 0: none yet (TCP Fast Open) */
+	__u32 segments_sent; /* data segments so far; 0: the initial window can still be set */
 	__u32 permitted; /* enum lh_permit */
 	__u32 reserved;
 };
 
 /*
- * The TCP option that carries it (RFC 6994; docs/models/link-report.md):
+ * The TCP option of a report (RFC 6994; docs/models/link-report.md):
  *
  *	 0               1               2               3
  *	+---------------+---------------+---------------+---------------+
@@ -41,18 +41,18 @@ struct lh_report {
  *	|          error rate           |
  *	+-------------------------------+
  *
- * A later version may be longer: what is behind the tenth octet is not read.
+ * A later version may be longer: octets after the tenth are ignored.
  */
 #define LH_REPORT_KIND 253 /* RFC 4727: for experiments */
 #define LH_REPORT_EXID 0x6c68 /* "lh"; not registered with IANA */
 #define LH_REPORT_OCTETS 10
 #define LH_REPORT_VERSION 1
-#define LH_REPORT_UNKNOWN 0xffff /* of both 16-bit numbers */
+#define LH_REPORT_UNKNOWN 0xffff /* unknown, in both 16-bit numbers */
 #define LH_REPORT_VALID_MAX_S 32768
 
 enum lh_report_flag {
-	LH_REPORT_ANSWER = 1, /* from a server, which knows this option */
-	LH_REPORT_RESEND = 2, /* with ANSWER: it has kept nothing of the SYN, and wants it again */
+	LH_REPORT_ANSWER = 1, /* from a server that knows this option */
+	LH_REPORT_RESEND = 2, /* with ANSWER: the server kept nothing of the SYN, and asks for another report */
 };
 
 /* src/option.rs mirrors it */
@@ -63,7 +63,7 @@ enum lh_report_outcome {
 	LH_REPORT_OTHER_VERSION = 3,
 };
 
-/* [mantissa, 11 bits | exponent, 5 bits]: mantissa << exponent, with the smallest exponent; rounds down by less than 1/1024. */
+/* [mantissa, 11 bits | exponent, 5 bits]: mantissa << exponent, the least exponent; rounds down by less than 1/1024. */
 static inline __u16 lh_report_pack(__u32 value)
 {
 	__u32 exponent = 0;
@@ -75,7 +75,7 @@ static inline __u16 lh_report_pack(__u32 value)
 	return value << 5 | exponent;
 }
 
-/* Whether it is a number of 32 bits; not for LH_REPORT_UNKNOWN. */
+/* Unpacks `packed`. Returns whether the number fits into 32 bits; not for LH_REPORT_UNKNOWN. */
 static inline int lh_report_unpack(__u16 packed, __u32 *value)
 {
 	__u64 wide = (__u64)(packed >> 5) << (packed & 31);
@@ -84,21 +84,21 @@ static inline int lh_report_unpack(__u16 packed, __u32 *value)
 	return wide == *value;
 }
 
-/* The flags of an option that is GOOD. */
+/* The flags of an option that parsed as GOOD. */
 static inline __u32 lh_report_flags(const __u8 *option)
 {
 	return option[4] & 0xf;
 }
 
-/* From its arrival on; the same. */
+/* Its validity from its arrival on, likewise. */
 static inline __u32 lh_report_valid_s(const __u8 *option)
 {
 	return 1U << (option[5] & 0xf);
 }
 
 /*
- * Reads the first `length` octets of an option, which may be fewer than the option itself says that it has. Of `report` it
- * sets what the client says, and only if it is GOOD.
+ * Reads the first `length` octets of an option, which may be fewer than its length field says. Sets the client's values
+ * in `report`, and only if the option is GOOD.
  */
 static inline enum lh_report_outcome lh_report_parse(const __u8 *option, __u32 length, struct lh_report *report)
 {
@@ -126,7 +126,7 @@ static inline enum lh_report_outcome lh_report_parse(const __u8 *option, __u32 l
 	return LH_REPORT_GOOD;
 }
 
-/* Writes LH_REPORT_OCTETS. Of the report: bandwidth_kbps, error_ppm, and the largest power of two up to valid_s, 1 to 32768. */
+/* Writes LH_REPORT_OCTETS octets: bandwidth_kbps, error_ppm, and the largest power of two up to valid_s, 1 to 32768. */
 static inline void lh_report_write(__u8 *option, const struct lh_report *report, __u32 flags)
 {
 	__u16 bandwidth = LH_REPORT_UNKNOWN, error = LH_REPORT_UNKNOWN;

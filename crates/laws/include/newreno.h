@@ -6,8 +6,8 @@
  *   congestion avoidance           one segment for each cwnd acknowledged: 1 per round trip, delayed ACKs or not
  *   loss or timeout                ssthresh = max(FlightSize / 2, 2)                      RFC 5681 (4)
  *
- * FlightSize is what the stack counts, but no more than the window: RFC 5681 section 3.2 excludes the segments that
- * limited transmit sent beyond it. What it leaves out: everything that the stack does (recovery, partial ACKs, idleness).
+ * FlightSize is the stack's, but at most the window: RFC 5681 section 3.2 excludes segments of limited transmit beyond
+ * it. What it leaves out: everything that the stack does (recovery, partial ACKs, idleness).
  */
 #ifndef LASTHOP_LAWS_NEWRENO_H
 #define LASTHOP_LAWS_NEWRENO_H
@@ -20,8 +20,8 @@ struct lh_newreno {
 };
 
 /*
- * What has no state, for the laws that build on it: standard slow start, 1 segment per round trip, the halving, and what
- * those that tolerate losses do in its place.
+ * Stateless parts for the laws that build on NewReno: standard slow start, 1 segment per round trip, halving, and
+ * tolerating a loss.
  */
 
 static inline void lh_reno_grow(const struct lh_acked *acked, struct lh_window *window)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* random.h - the random draws of the laws that back off by chance: splitmix64 (Steele, Lea and Flood 2014). */
+/* random.h - random draws for laws that back off by chance: splitmix64 (Steele, Lea and Flood 2014). */
 #ifndef LASTHOP_LAWS_RANDOM_H
 #define LASTHOP_LAWS_RANDOM_H
 
@@ -18,7 +18,7 @@ static inline __u32 lh_random(__u64 *state)
 	return (z ^ (z >> 31)) >> 32;
 }
 
-/* True with `probability`. Draws nothing where it is 0. */
+/* True with `probability`. Draws nothing if it is 0. */
 static inline int lh_happens(__u64 *state, __u64 probability)
 {
 	return probability && lh_random(state) < probability;

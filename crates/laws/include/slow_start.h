@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* slow_start.h - the slow start of any law: RFC 5681's, with Linux's HyStart, or HyStart++ (RFC 9406). */
+/* slow_start.h - slow start for any law: RFC 5681's, with Linux's HyStart, or HyStart++ (RFC 9406). */
 #ifndef LASTHOP_LAWS_SLOW_START_H
 #define LASTHOP_LAWS_SLOW_START_H
 
@@ -9,7 +9,7 @@
 
 struct lh_slow_start {
 	__u32 kind; /* enum lh_slow_start_kind */
-	__u32 delay_min_us; /* lowest RTT that counts, for HyStart and for CUBIC; 0: none yet */
+	__u32 delay_min_us; /* the lowest RTT that counts, for HyStart and CUBIC; 0: none yet */
 	union {
 		struct lh_hystart hystart; /* unless it is HyStart++ */
 		struct lh_hystart_plus_plus plus_plus;
@@ -26,7 +26,7 @@ static inline void lh_slow_start_init(struct lh_slow_start *slow_start, const st
 		lh_hystart_begin(&slow_start->hystart, start->now_us, start->snd_nxt);
 }
 
-/* HyStart++ is for the first slow start only: RFC 9406 section 4.3 */
+/* HyStart++ applies to the first slow start only: RFC 9406 section 4.3. */
 static inline int lh_is_plus_plus(const struct lh_slow_start *slow_start, const struct lh_window *window)
 {
 	return slow_start->kind == LH_SLOW_START_HYSTART_PLUS_PLUS &&
@@ -39,7 +39,7 @@ static inline void lh_slow_start_sample(struct lh_slow_start *slow_start, __u32 
 		slow_start->delay_min_us = rtt_us;
 }
 
-/* For each ACK, whether or not the window may grow: may end slow start by setting ssthresh. */
+/* For each ACK, even if the window may not grow: may end slow start by setting ssthresh. */
 static inline void lh_slow_start_look(struct lh_slow_start *slow_start, const struct lh_acked *acked,
 				      struct lh_window *window)
 {
@@ -54,8 +54,8 @@ static inline void lh_slow_start_look(struct lh_slow_start *slow_start, const st
 }
 
 /*
- * Grows a window that is in slow start; returns the acknowledged segments that are left for congestion avoidance. A
- * segment that HyStart++ does not use is not left: its growth is meant to be smaller.
+ * Grows a window in slow start. Returns the acknowledged segments left for congestion avoidance. Segments that
+ * HyStart++ does not use are not among them, because it grows the window more slowly on purpose.
  */
 static inline __u32 lh_slow_start_grow(struct lh_slow_start *slow_start, const struct lh_acked *acked,
 				       struct lh_window *window)

@@ -3,20 +3,20 @@
  * ucc.h - UCC, the congestion control of [utsumi] sections 3 and 4: a loss halves the window only if the bottleneck was
  * fully used.
  *
- *   one-way delay   owd = TSval - TSecr of an ACK that moves snd_una: the receiver's clock less ours, so its zero means
- *                   nothing and only its minimum is used. No delay of the ACKs is in it.
+ *   one-way delay   owd = TSval - TSecr of an ACK that advances snd_una: the receiver's clock minus ours. Its zero is
+ *                   arbitrary, so only its minimum is used. It contains no delay of the ACKs.
  *   window          N samples since the previous loss event, N_min of them at the minimum of the connection
- *   utilisation     rho = (N - N_min) / N: the share of the samples that found a queue. N = 0: 1
+ *   utilisation     rho = (N - N_min) / N: the ratio of samples that found a queue. N = 0: 1
  *   loss            rho > alpha: as NewReno. Else ssthresh = cwnd: the window stays
  *   timeout         as NewReno, whatever rho is
  *   else            as NewReno, with standard slow start
  *
- * One loss event is one recovery: later losses inside it are not judged again, and N begins anew where it begins. What a
- * duplicate ACK echoes is the segment before the hole, so it is no sample.
+ * One loss event is one recovery: later losses in it are not judged, and N restarts at its beginning. A duplicate ACK
+ * echoes the segment before the hole, so it is no sample.
  *
- * A receiver's clock with ticks of another length than ours makes a delay that changes by itself; where it falls, each
- * sample is the lowest yet, and no loss would halve anything. So the speeds of the two are compared: while they differ there
- * is no sample, and the law is NewReno.
+ * If the receiver's ticks are not as long as ours, the measured delay drifts. If it falls, each sample is the lowest
+ * yet, and no loss would halve the window. So the speeds of both clocks are compared; while they differ there are no
+ * samples, and the law is NewReno.
  */
 #ifndef LASTHOP_LAWS_UCC_H
 #define LASTHOP_LAWS_UCC_H
@@ -49,14 +49,14 @@ struct lh_ucc_parameters {
 };
 
 /*
- * After so long by our clock it is compared with theirs. A delay that changes by less than a third of it in that time is
- * not mistaken for a faster or a slower clock.
+ * Both clocks are compared after this time of ours. A delay that changes by less than a third of it in that time is not
+ * mistaken for a faster or slower clock.
  */
 #define LH_UCC_COMPARED_AFTER_US 4000000
 
 /* A clock of 32 bits, read in steps of several ticks; it may wrap. */
 struct lh_coarse_clock {
-	__u32 base; /* where the latest step began */
+	__u32 base; /* the beginning of the latest step */
 	__u32 steps;
 };
 
@@ -65,21 +65,21 @@ struct lh_coarse_clock {
 struct lh_ucc {
 	__u64 expires_us; /* when the minimum is taken anew */
 	__u32 timestamp_tick_us;
-	__u32 step; /* ticks in one of the steps below; 0: nothing was measured yet */
+	__u32 step; /* ticks in one of the steps below; 0: no measurement yet */
 	__u32 samples; /* N */
 	__u32 minima; /* N_min */
-	__u32 min_owd; /* in steps, of an arbitrary zero: to be compared modulo 2^32 */
-	__u32 next_min_owd; /* of the samples since the minimum was last taken anew */
+	__u32 min_owd; /* in steps, with an arbitrary zero: compare modulo 2^32 */
+	__u32 next_min_owd; /* the minimum since min_owd was last taken anew */
 	__u32 has; /* enum lh_ucc_has */
 	struct lh_coarse_clock theirs;
 	struct lh_coarse_clock ours;
-	__u32 compared_theirs; /* where the comparison of the two began */
+	__u32 compared_theirs; /* the beginning of the comparison */
 	__u32 compared_ours;
-	__u32 clocks_differ; /* 1: by the latest comparison their ticks are not as long as ours */
-	__u32 kept_ssthresh; /* to be given back after the recovery; 0: none */
-	__u32 halved; /* loss events, by what became of them */
+	__u32 clocks_differ; /* 1: by the latest comparison their ticks differ from ours in length */
+	__u32 kept_ssthresh; /* restored after the recovery; 0: none */
+	__u32 halved; /* loss events by their outcome */
 	__u32 tolerated;
-	__u32 unjudged; /* of those halved: there was no sample */
+	__u32 unjudged; /* of those halved: without samples */
 };
 
 enum lh_ucc_has {
@@ -96,7 +96,7 @@ static inline void lh_ucc_init(struct lh_ucc *law, const struct lh_ucc_parameter
 	};
 }
 
-/* `ticks`, in steps of `step` ticks; an earlier moment than the latest has an earlier step. */
+/* `ticks` in steps of `step` ticks. Times before the latest have earlier steps. */
 static inline __u32 lh_coarse(struct lh_coarse_clock *clock, __u32 ticks, __u32 step)
 {
 	__u32 ahead = ticks - clock->base;
@@ -110,12 +110,12 @@ static inline __u32 lh_coarse(struct lh_coarse_clock *clock, __u32 ticks, __u32 
 	return clock->steps;
 }
 
-/* The minimum is that of the period before and of this one, so that it is between one and two periods old at most. */
+/* The minimum covers this period and the one before: one to two periods. */
 static inline void lh_ucc_expire(struct lh_ucc *law, const struct lh_ucc_parameters *parameters, __u64 now_us)
 {
 	if (!parameters->minimum_expiry_us)
 		return;
-	/* an end beyond the period is one of a period that was longer */
+	/* an end beyond the period is from a longer period */
 	if (now_us < law->expires_us && law->expires_us - now_us <= parameters->minimum_expiry_us)
 		return;
 	law->expires_us = now_us + parameters->minimum_expiry_us;
@@ -137,7 +137,7 @@ static inline void lh_ucc_sample(struct lh_ucc *law, const struct lh_ucc_paramet
 		law->minima = 0;
 	}
 	law->has = LH_UCC_HAS_MINIMUM | LH_UCC_HAS_NEXT;
-	/* so much more is not told from so much */
+	/* halving both keeps rho, and N below 2^32 */
 	if (law->samples >= 1U << 30) {
 		law->samples /= 2;
 		law->minima /= 2;
@@ -148,7 +148,7 @@ static inline void lh_ucc_sample(struct lh_ucc *law, const struct lh_ucc_paramet
 		law->minima += count;
 }
 
-/* What was measured says nothing any more. */
+/* The measurements are no longer valid: starts again. */
 static inline void lh_ucc_measure_anew(struct lh_ucc *law, const struct lh_acked *acked, __u32 step)
 {
 	law->step = step;
@@ -166,7 +166,7 @@ static inline void lh_ucc_compare_clocks(struct lh_ucc *law, const struct lh_ack
 
 	if (law->step && ours < lh_max(LH_UCC_COMPARED_AFTER_US / tick_us, 1))
 		return;
-	/* more than 2^31: an echo from before, or a pause too long to tell anything */
+	/* more than 2^31: an old echo, or a pause too long for a comparison */
 	if (law->step && (__s32)ours > 0)
 		law->clocks_differ = 2 * theirs > 3 * (__u64)ours || 3 * theirs < 2 * (__u64)ours;
 	law->compared_theirs = acked->tsval;
@@ -203,7 +203,7 @@ static inline void lh_ucc_acked(struct lh_ucc *law, const struct lh_ucc_paramete
 	lh_reno_grow(acked, window);
 }
 
-/* rho > alpha */
+/* Whether rho > alpha. */
 static inline int lh_ucc_is_used_up(const struct lh_ucc *law, const struct lh_ucc_parameters *parameters)
 {
 	return !law->samples ||

@@ -1,24 +1,24 @@
-//! Which connections count as *busy*: sending now, and so entitled to a part of the host's share.
+//! Decides which connections are *busy*: sending now, and so entitled to a part of the host's share.
 //!
-//! A connection is busy if it has something to send (unsent bytes, or segments in flight) **and** has made progress
-//! (bytes newly acknowledged, or it has only just been met, or had nothing to send) within the last second or two
-//! smoothed RTTs, whichever is longer. The RTT is in the rule because behind a congested access point RTTs of ten seconds
-//! occur, and a connection that waits for such an ACK is very much sending: also for the first one after a pause.
+//! A connection is busy if it has something to send (unsent bytes, or segments in flight) **and** made progress
+//! recently. Progress is newly acknowledged bytes, a first sight, or a moment without anything to send. Recently means
+//! within one second or two smoothed RTTs, whichever is longer. The RTT counts because behind a congested access point
+//! RTTs of ten seconds occur, and a connection that waits for such an ACK is still sending.
 //!
-//! *What it leaves out*: how much is sent. A connection with a keystroke in flight at the tick counts as one.
+//! *What it leaves out*: how much is sent. A connection with one keystroke in flight at the tick is busy.
 
 use lasthop_units::{Bytes, Span, Time};
 
-/// Remembers one connection's progress.
+/// The progress of one connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Activity {
     progress: Option<(Time, Bytes)>,
 }
 
-/// What is looked at, once per tick.
+/// The state of a connection at a tick.
 #[derive(Clone, Copy, Debug)]
 pub struct ActivitySample {
-    /// When.
+    /// The time of the tick.
     pub now: Time,
     /// Bytes acknowledged since the connection began.
     pub acked: Bytes,
@@ -34,7 +34,7 @@ impl Activity {
     /// A connection without progress stays busy for at least this long.
     pub const PATIENCE: Span = Span::from_secs(1);
 
-    /// Takes a sample; whether the connection is busy.
+    /// Takes a sample. Returns whether the connection is busy.
     pub fn on_sample(&mut self, sample: ActivitySample) -> bool {
         let has_something_to_send = sample.in_flight_segments > 0 || sample.unsent > Bytes::ZERO;
         let since = match self.progress {
@@ -91,7 +91,7 @@ mod tests {
         assert!(!activity.on_sample(sample(500, 9000, 0, rtt)));
         assert!(!activity.on_sample(sample(20_000, 9000, 0, rtt)));
         assert!(activity.on_sample(sample(20_500, 9000, 9, rtt)));
-        // Two RTTs after it was seen with nothing to send, patience ends.
+        // Two RTTs after it last had nothing to send, it is no longer busy.
         assert!(activity.on_sample(sample(26_000, 9000, 9, rtt)));
         assert!(!activity.on_sample(sample(26_001, 9000, 9, rtt)));
     }

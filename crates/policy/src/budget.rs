@@ -1,19 +1,20 @@
-//! A number of segments, and perhaps a pacing rate, for the whole host, split over its busy connections: what `fixed` and `count` have in common.
+//! Splits a budget of the whole host, segments and possibly a pacing rate, over its busy connections: for `fixed` and
+//! `count`.
 //!
-//! A connection that is idle gets the limit of a busy one: it sends nothing now, and when it starts again before the
-//! next tick the limit is already there.
+//! An idle connection gets the limit of a busy one. It sends nothing now, and if it starts again before the next tick
+//! it is already limited.
 
 use super::{Decision, Enabled, FlowDecision, FlowId, FlowObservation, Observation, Reason, Trigger};
 use lasthop_laws::bound::{Bound, LEAST_PACING_RATE};
 use lasthop_units::{Rate, Time};
 use std::collections::BTreeMap;
 
-/// Since when each connection has been under control.
+/// Since when each connection is under control.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Since(BTreeMap<FlowId, Time>);
 
 impl Since {
-    /// Meets the connections of this tick, and forgets those that are gone.
+    /// Adds the new connections of this tick, and forgets closed ones.
     pub(super) fn meet(&mut self, observation: &Observation<'_>) {
         let known = std::mem::take(&mut self.0);
         for flow in observation.flows {
@@ -22,7 +23,7 @@ impl Since {
         }
     }
 
-    /// How a connection that has been met came under control.
+    /// How a known connection came under control.
     pub(super) fn enabled(&self, id: FlowId) -> Option<Enabled> {
         self.0.get(&id).map(|at| Enabled { at: *at, by: Trigger::Always })
     }

@@ -1,15 +1,14 @@
-//! The policy `count`: the first generation of the middleware (H. Hirai, S. Yamaguchi, M. Oguchi: A proposal on
-//! cooperative transmission control middleware on a smartphone in a WLAN environment, IEEE WiMob 2013), as hayakawa tells
-//! of it: terminals count each other by UDP broadcasts, and each sets its window to a value that depends on their number
-//! alone, adjusted every 10 s.
+//! The policy `count`, the first generation of the middleware: H. Hirai, S. Yamaguchi, M. Oguchi, *A proposal on
+//! cooperative transmission control middleware on a smartphone in a WLAN environment*, IEEE WiMob 2013, as described in
+//! hayakawa. Terminals count each other by UDP broadcasts. Every 10 s each sets its window by their number alone.
 //!
-//! 1. Every `adjust_s` look at n, the number of terminals.
-//! 2. The window of the host is at most the n-th of `count_segments`; past their end the last one.
-//! 3. Split it over the host's busy connections at every tick, rounded down, never below `minimum_segments`.
+//! 1. Every `adjust_s` read n, the number of terminals.
+//! 2. The window of the host is at most the n-th of `count_segments`, past the end of the list its last one.
+//! 3. At every tick split it over the host's busy connections, rounded down, never below `minimum_segments`.
 //!
-//! The paper's own values are not given in hayakawa. Without `count_segments` they are computed by hayakawa eqs. 2 to 4 for
-//! an RTT of `count_rtt_ms`: what somebody would have written into the table for one path. *What it leaves out*: the RTT;
-//! whoever comes or goes between two adjustments.
+//! hayakawa does not give the paper's values. Without `count_segments` they are computed by hayakawa eqs. 2 to 4 for an
+//! RTT of `count_rtt_ms`, as one would fill the list for one path. *What it leaves out*: the RTT; terminals that arrive
+//! or leave between two adjustments.
 
 use super::budget::{Budget, Since, split};
 use super::share::Share;

@@ -3,7 +3,7 @@
 //! 1. Split `bound_segments`, and `bound_pacing_mbps` if it is given, over the host's busy connections, rounded down.
 //! 2. Never below `minimum_segments` and 0.032 Mb/s each.
 //!
-//! *What it leaves out*: RTT and peers; the constant has to be right.
+//! *What it leaves out*: RTT and peers; the constant must fit them.
 
 use super::budget::{Budget, Since, split};
 use super::{Decision, Observation, Policy, PolicySettings, Reason};

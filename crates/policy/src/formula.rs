@@ -1,5 +1,5 @@
-//! The policy `formula`: the middleware of hayakawa, equations 1 to 5. It cuts this host's windows to a share of the
-//! bandwidth-delay product while the RTT says that ACKs pile up at the access point.
+//! The policy `formula`: the middleware of hayakawa, equations 1 to 5. While the RTT shows that ACKs pile up at the
+//! access point, it limits the windows to this host's share of the bandwidth-delay product.
 //!
 //! Once per tick, for each connection:
 //! 1. min_rtt = lowest RTT ever seen on the connection; ratio = RTT / min_rtt. (eqs. 1, 5)
@@ -15,9 +15,9 @@
 //!        └──────────── ratio < release_ratio (only if set) ─────┘
 //! ```
 //!
-//! What the paper leaves open, and what was decided: docs/models/policy-formula.md. *What it leaves out*: the peers'
-//! RTTs (each connection waits for its own to rise), and connections that start into congestion, whose lowest RTT is
-//! already high.
+//! The paper's open points, and our decisions: docs/models/policy-formula.md. *What it leaves out*: the peers' RTTs
+//! (each connection waits until its own rises); connections that start into congestion, whose lowest RTT is already
+//! high.
 
 use super::latch::{Latches, Rise};
 use super::share::Share;
@@ -36,7 +36,7 @@ impl Formula {
         Self { settings: settings.clone(), latches: Latches::default() }
     }
 
-    /// The limits of a connection that is under control.
+    /// The limits of a connection under control.
     fn limit(&self, rise: Rise, terminals: u32, busy_flows: u32) -> (Bound, Reason) {
         let Rise { ratio, .. } = rise;
         let PolicySettings { cut_ratio, minimum_segments, .. } = self.settings;
@@ -96,7 +96,7 @@ mod tests {
         }
     }
 
-    /// The tick number `tick`, 0.5 s apart; the first connection's decision.
+    /// The first connection's decision at tick `tick`, 0.5 s after the one before.
     fn decide(policy: &mut Formula, tick: u64, n: u64, flows: &[FlowObservation]) -> FlowDecision {
         let now = Time::ZERO + Span::from_millis(500) * tick;
         let mut decision = policy.on_tick(&Observation { now, flows, peers: &terminals(n) });
@@ -109,7 +109,7 @@ mod tests {
         decision.bound.map(|bound| bound.max_segments)
     }
 
-    /// The upper limit of a connection that is under control and whose RTT is its lowest.
+    /// The upper limit of a connection under control whose RTT is its lowest.
     fn share(n: u64, rtt_ms: u64) -> Option<u32> {
         let mut policy = formula(|_| ());
         decide(&mut policy, 0, n, &[flow(1, 7 * rtt_ms, rtt_ms)]);
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn a_ratio_above_five_cuts_to_one_and_exactly_five_does_not() {
         let mut policy = formula(|_| ());
-        // Enabled at a ratio of 6.01, which is above 5.0 too: cut at once.
+        // Enabled at a ratio of 6.01, which is also above 5.0: cut at once.
         let decision = decide(&mut policy, 0, 1, &[flow(1, 601, 100)]);
         assert_eq!(decision.bound, Some(Bound { min_segments: 1, max_segments: 1, ..Bound::default() }));
         assert_eq!(decision.reason, Reason::Cut { ratio: 6.01, cut_ratio: 5.0 });
@@ -188,7 +188,7 @@ mod tests {
     fn the_lowest_rtt_is_that_of_the_whole_connection() {
         let mut policy = formula(|_| ());
         decide(&mut policy, 0, 1, &[flow(1, 100, 100)]);
-        // A kernel that has forgotten its lowest RTT reports 300 ms; against 100 ms the ratio is 6.2, not 2.07.
+        // A kernel that forgot its lowest RTT reports 300 ms. Against 100 ms the ratio is 6.2, not 2.07.
         assert!(decide(&mut policy, 1, 1, &[flow(1, 620, 300)]).enabled.is_some());
     }
 
@@ -196,7 +196,7 @@ mod tests {
     fn the_minimum_reading_asks_for_no_standing_queue() {
         let mut policy = formula(|settings| settings.rtt = RttReading::Minimum);
         decide(&mut policy, 0, 10, &[flow(1, 1800, 256)]);
-        // 28.70 with 256 ms, although the current RTT is four times that
+        // 28.70 with 256 ms, although the current RTT is four times that.
         assert_eq!(upper(&decide(&mut policy, 1, 10, &[flow(1, 1024, 256)])), Some(29));
         let mut policy = formula(|_| ());
         decide(&mut policy, 0, 10, &[flow(1, 1800, 256)]);
@@ -214,7 +214,7 @@ mod tests {
             flows: &[flow(1, 256, 256), flow(2, 256, 256), idle],
             peers: &terminals(1),
         });
-        // 405.33 / 2 = 202.67; the second and third were never congested
+        // 405.33 / 2 = 202.67; the second and third were never congested.
         assert_eq!(decision.flows.iter().map(upper).collect::<Vec<_>>(), [Some(203), None, None]);
     }
 

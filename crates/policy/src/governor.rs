@@ -1,14 +1,13 @@
-//! What is around a policy at each tick, wherever it runs: who is busy, what is decided, which bounds TCP is to be given, what
-//! the peers are told, and what of all this is new. The host agent and the simulator call the same [`Governor`]; it applies
-//! nothing itself.
+//! The work around a policy at each tick: which connections are busy, which bounds TCP gets, what peers hear, and what
+//! has changed. The agent and the simulator call the same [`Governor`]. It applies nothing itself.
 //!
 //! ```text
 //!  connections ──> Activity ──> Observation ──> Policy ──> decisions ──┬─> bounds to set, and to take away
 //!  peers ──────────────────────────┘                                   └─> Report (the next beacon)
 //! ```
 //!
-//! *What it leaves out*: leases, which the one who applies puts on; and the failure of that one, who says by
-//! [`Governor::on_applied`] that it has worked.
+//! *What it leaves out*: leases, which the caller adds. Applying a bound may fail; the caller reports success by
+//! [`Governor::on_applied`].
 
 use crate::activity::{Activity, ActivitySample};
 use crate::{Decision, Enabled, FlowDecision, FlowId, FlowObservation, Observation, Policy, PolicyState, Trigger};
@@ -17,10 +16,10 @@ use lasthop_peers::{Neighbourhood, Report};
 use lasthop_units::{Bytes, Span, Time};
 use std::collections::BTreeMap;
 
-/// One connection as the host's TCP shows it.
+/// One connection in the state of the host's TCP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowSample {
-    /// Which connection; no two samples of a tick have the same.
+    /// The connection; no two samples of a tick have the same.
     pub id: FlowId,
     /// Smoothed RTT; `None` before the first sample.
     pub srtt: Option<Span>,
@@ -38,53 +37,54 @@ pub struct FlowSample {
     pub unsent: Bytes,
     /// Payload of a full segment, in bytes.
     pub mss_bytes: u32,
-    /// Whether its window can be bounded: TCP runs the connection under our bound.
+    /// Whether its window can be bounded: TCP applies our bounds to it.
     pub controllable: bool,
 }
 
-/// What came of one tick.
+/// The outcome of one tick.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Turn {
     /// Each connection, in the order of the samples.
     pub flows: Vec<FlowTurn>,
-    /// Limits for connections that come up before the next tick; `None` also where nothing is applied.
+    /// Limits for connections that open before the next tick; `None` also in advice.
     pub new_flows: Option<Bound>,
-    /// What TCP is to be given: bounds to set or renew, and `None` where one is to be taken away, as from connections that are gone.
-    /// Empty where nothing is applied.
+    /// The bounds that TCP must set or renew, and `None` where it must remove one, also of closed connections. Empty in
+    /// advice.
     pub bounds: Vec<(FlowId, Option<Bound>)>,
-    /// Connections whose limits came, went, or have a reason of another kind than at the last tick; in the order of the samples.
+    /// Connections whose limits were set or removed, or whose reason is of another kind than at the last tick; in the
+    /// order of the samples.
     pub changed: Vec<FlowId>,
-    /// Connections that have come under control at this tick.
+    /// Connections that came under control at this tick.
     pub enabled: Vec<(FlowId, Enabled)>,
-    /// What peers are to be told until the next tick.
+    /// What peers hear until the next tick.
     pub report: Report,
-    /// What the policy makes of this host; `None` where it shows nothing, or nothing is applied.
+    /// The policy's state; `None` if it shows none, or in advice.
     pub state: Option<PolicyState>,
 }
 
 /// One connection at a tick.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowTurn {
-    /// What the policy saw.
+    /// The policy's input.
     pub seen: FlowObservation,
-    /// What it decided.
+    /// The policy's decision.
     pub decided: FlowDecision,
 }
 
-/// What was done since the start.
+/// Counters since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// How often the limits of a connection were set, changed or taken away.
+    /// How often a connection's limits were set, changed or removed.
     pub bounds_changed: u64,
-    /// Connections that came under control, or would have where nothing is applied.
+    /// Connections that came under control, or would have in advice.
     pub flows_enabled: u64,
-    /// When the first of them did.
+    /// When the first of them came under control.
     pub first_enabled: Option<Time>,
-    /// The most terminals at any tick, this one included; 0 before the first.
+    /// The greatest number of terminals at any tick, with this one; 0 before the first tick.
     pub terminals_max: u32,
 }
 
-/// A policy with what has to be remembered around it from one tick to the next.
+/// A policy, with the state that it needs from one tick to the next.
 pub struct Governor {
     policy: Box<dyn Policy + Send>,
     applies: bool,
@@ -95,21 +95,22 @@ pub struct Governor {
 #[derive(Clone, Copy, Debug, Default)]
 struct Flow {
     activity: Activity,
-    /// The limits that TCP was given last.
+    /// The limits that TCP got last.
     applied: Option<Bound>,
-    /// The kind of reason for the limits that were decided last; `None`: no limits.
+    /// The kind of reason for the last limits; `None`: no limits.
     kind: Option<&'static str>,
     enabled: bool,
 }
 
 impl Governor {
-    /// Ticks `policy`. With `applies` its decisions are for TCP to follow; without they are advice, which no peer is told of.
+    /// Runs `policy` at each tick. If `applies` is false its decisions are advice, which TCP does not get and peers do
+    /// not hear.
     pub fn new(policy: Box<dyn Policy + Send>, applies: bool) -> Self {
         Self { policy, applies, flows: BTreeMap::new(), counts: Counts::default() }
     }
 
-    /// Goes on with another policy, or the same with nothing remembered. What TCP was given is not forgotten: it is renewed or
-    /// taken away at the next tick.
+    /// Continues with another policy, or with the same one without its state. Bounds that TCP has are renewed or
+    /// removed at the next tick.
     pub fn restart(&mut self, policy: Box<dyn Policy + Send>, applies: bool) {
         (self.policy, self.applies) = (policy, applies);
         for flow in self.flows.values_mut() {
@@ -117,7 +118,7 @@ impl Governor {
         }
     }
 
-    /// Forgets every connection and what it was given, for when TCP has done so itself.
+    /// Forgets every connection and its bound, after TCP has lost them.
     pub fn forget_flows(&mut self) {
         self.flows.clear();
     }
@@ -140,7 +141,7 @@ impl Governor {
         self.counts.terminals_max = self.counts.terminals_max.max(peers.terminals());
 
         let mut turn = Turn { new_flows: new_flows.filter(|_| self.applies), ..Turn::default() };
-        // First, so that they make room.
+        // First, to make room.
         let gone = known.into_iter().filter(|(_, flow)| self.applies && flow.applied.is_some());
         turn.bounds.extend(gone.map(|(id, _)| (id, None)));
         let applies_to = |sample: &FlowSample| self.applies && sample.controllable;
@@ -151,8 +152,8 @@ impl Governor {
         }
         turn.state = self.policy.state().filter(|_| self.applies);
         for (sample, decided) in samples.iter().zip(&decisions) {
-            let flow = self.flows.get_mut(&sample.id).expect("it was met a moment ago");
-            // A connection that cannot be bounded any more loses the bound it had.
+            let flow = self.flows.get_mut(&sample.id).expect("inserted above");
+            // A connection that can no longer be bounded loses its bound.
             let bound = decided.bound.filter(|_| sample.controllable);
             if self.applies && (bound.is_some() || flow.applied.is_some()) {
                 turn.bounds.push((sample.id, bound));
@@ -174,22 +175,23 @@ impl Governor {
         turn
     }
 
-    /// TCP has taken the bounds of this turn. Without this they count as not set, and what they replace as still in force.
+    /// TCP has taken the bounds of this turn. Without this call they count as not set, and the earlier ones as still in
+    /// force.
     pub fn on_applied(&mut self, turn: &Turn) {
         for (id, bound) in &turn.bounds {
-            // Those that are gone are not met again.
+            // Closed connections are no longer known.
             let Some(flow) = self.flows.get_mut(id) else { continue };
             self.counts.bounds_changed += u64::from(flow.applied != *bound);
             flow.applied = *bound;
         }
     }
 
-    /// The limits that TCP was given last for this connection.
+    /// The limits that TCP got last for this connection.
     pub fn applied(&self, id: FlowId) -> Option<Bound> {
         self.flows.get(&id)?.applied
     }
 
-    /// What was done since the start.
+    /// The counters since the start.
     pub const fn counts(&self) -> Counts {
         self.counts
     }
@@ -216,8 +218,8 @@ impl FlowSample {
     }
 }
 
-/// What a host with these connections says about itself; `enabled`: what put those under control that are. Of several
-/// busy ones it reports the RTT of that whose RTT has risen most.
+/// The report of a host with these connections; `enabled`: the triggers of those under control. The RTT is that of the
+/// busy connection whose RTT has risen most.
 fn report_of(flows: &[FlowObservation], enabled: impl IntoIterator<Item = Trigger>) -> Report {
     let (mut controlling, mut congested) = (false, false);
     for trigger in enabled {
@@ -277,7 +279,7 @@ mod tests {
     #[test]
     fn bounds_are_set_renewed_and_counted_when_they_change() {
         let mut governor = governor(PolicyName::Fixed, true);
-        // The host's 64 segments over two busy connections; for one more, a third.
+        // The host's 64 segments over two busy connections; with one more, a third.
         let half = Some(Bound::at_most(32));
         for tick in 0..3 {
             let turn = governor.on_tick(at(tick), &BOTH(tick), &Neighbourhood::alone());
@@ -286,7 +288,7 @@ mod tests {
             governor.on_applied(&turn);
         }
         assert_eq!(governor.counts().bounds_changed, 2);
-        // Alone, the first one gets all; the other had a bound and is gone.
+        // Alone, the first one gets all. The other had a bound and is closed.
         let turn = governor.on_tick(at(3), &[sample(7, 3, 100)], &Neighbourhood::alone());
         assert_eq!(turn.bounds, [(FlowId(8), None), (FlowId(7), Some(Bound::at_most(64)))]);
         governor.on_applied(&turn);
@@ -356,7 +358,7 @@ mod tests {
         let turn = governor.on_tick(at(0), &[sample(7, 0, 700)], &Neighbourhood::alone());
         governor.on_applied(&turn);
         governor.restart(settings(PolicyName::Formula).build(), true);
-        // 120 ms over 100 ms does not put a connection under control.
+        // An RTT of 120 ms over 100 ms does not put a connection under control.
         let turn = governor.on_tick(at(1), &[sample(7, 1, 120)], &Neighbourhood::alone());
         assert_eq!((turn.bounds.as_slice(), turn.changed.as_slice()), (&[(FlowId(7), None)][..], &[FlowId(7)][..]));
         governor.on_applied(&turn);
@@ -410,7 +412,7 @@ mod tests {
         let report = report_of(&[], [Trigger::Peer, Trigger::OwnRtt]);
         assert_eq!((report.controlling, report.congested), (true, true));
         assert_eq!(report_of(&[], []), Report::default());
-        // Sent, or written, and nothing of it gets through.
+        // Data are sent or written, and none get through.
         let stalled = FlowObservation { in_flight_segments: 1, ..flow(1, 900, false) };
         for flow in [stalled, FlowObservation { in_flight_segments: 0, backlogged: true, ..stalled }] {
             let report = report_of(&[flow], []);

@@ -1,17 +1,17 @@
-//! The policy `keceli`: a limit for each flow that the access point's queue can bear, after the idea of F. Keceli, I. Inan,
-//! E. Ayanoglu: Fair and efficient TCP access in the IEEE 802.11 infrastructure basic service set (arXiv 0806.1089): if the
-//! windows of all flows are so limited that no packet is lost at the access point, access is fair. Their limit depends on
-//! the number of flows, their RTT, and delayed acknowledgements.
+//! The policy `keceli`: a limit for each flow such that the access point's queue does not overflow. The idea is that of
+//! F. Keceli, I. Inan, E. Ayanoglu, *Fair and efficient TCP access in the IEEE 802.11 infrastructure basic service set*
+//! (arXiv 0806.1089). If the windows of all flows are limited so that the access point drops no packet, access is fair.
+//! The limit depends on the number of flows, their RTT, and delayed acknowledgements.
 //!
 //! For each connection, from its beginning:
-//! 1. R = bandwidth_max / (8 · segment_bytes): what the access network carries, in segments per second.
-//! 2. The flows of all have b · Q segments whose acknowledgements fill the access point's queue of Q packets (b segments
-//!    per acknowledgement), and R · RTT_min on their way.
-//! 3. W = (b · Q + R · RTT_min) / flows, rounded down, at least `minimum_segments`; flows = this host's busy connections
-//!    and those that the peers report.
+//! 1. R = bandwidth_max / (8 · segment_bytes): the capacity of the access network in segments per second.
+//! 2. All flows together may have b · Q segments, whose ACKs fill the access point's queue of Q packets (b segments per
+//!    ACK), and R · RTT_min segments on the path.
+//! 3. W = (b · Q + R · RTT_min) / flows, rounded down, at least `minimum_segments`. flows: this host's busy connections
+//!    and those that peers report.
 //!
-//! The equation of step 3 is ours, from the condition of their abstract (the text was not at hand). *What it leaves
-//! out*: flows down, which put one packet for each segment into the queue; that the access point's rate falls with the
+//! The equation of step 3 is ours, from the condition in their abstract (the text was not at hand). *What it leaves
+//! out*: downloads, which put one packet for each segment into the queue; the access point's rate, which falls with the
 //! number of stations.
 
 use super::budget::Since;
@@ -57,7 +57,7 @@ impl Policy for Keceli {
             let lowest = [known.remove(&flow.id), flow.min_rtt, flow.srtt].into_iter().flatten().min();
             self.lowest_rtts.extend(lowest.map(|lowest| (flow.id, lowest)));
         }
-        // What others say is believed up to `maximum_terminals`; this host's own connections are not hearsay.
+        // Peers' numbers are believed up to `maximum_terminals`; this host's own connections all count.
         let own = observation.busy_flows().max(1);
         let others = observation.peers.busy_flows().min(self.settings.maximum_terminals.saturating_sub(own));
         let flows = own.saturating_add(others);
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn the_windows_of_all_fill_the_pipe_and_the_queue() {
-        // R = 19e6 / 12000 = 1583.3 segments/s; R · 0.256 = 405.3; b · Q = 2 · 100: 605.3 in all.
+        // R = 19e6 / 12000 = 1583.3 segments/s; R · 0.256 = 405.3; b · Q = 2 · 100: in all 605.3.
         assert_eq!(upper(|_| (), &[], 1), Some(605));
         assert_eq!(upper(|_| (), &[1; 9], 1), Some(60));
         assert_eq!(upper(|_| (), &[2, 0], 2), Some(151)); // four flows

@@ -1,12 +1,12 @@
-//! When a connection comes under control, and when it leaves it: what `formula`, `table` and `cooperative` have in common.
+//! When a connection comes under control and when it leaves it: for `formula`, `table` and `cooperative`.
 //!
 //! ```text
-//!                own RTT risen                           a peer's word, its own RTT risen later
+//!                own RTT risen                           peer's report, own RTT risen later
 //!  not controlled ────────────> by its own RTT <──────────────────────────┐
 //!     ^  ^  │                        │                                     │
-//!     │  │  └── a peer says so ──────┼──────────────────────> by a peer's word
+//!     │  │  └── a peer reports it ───┼──────────────────────> by a peer's report
 //!     │  └── ratio < release_ratio ──┘                               │
-//!     └───────── no peer says so any more (peer_latch = "while-reported") ─┘
+//!     └───────── no peer reports it any more (peer_latch = "while-reported")
 //! ```
 
 use super::{
@@ -17,40 +17,40 @@ use lasthop_peers::Report;
 use lasthop_units::{Span, Time};
 use std::collections::BTreeMap;
 
-/// From when on an RTT has risen substantially (shimada §2.3, step 1; hayakawa: a ratio above 6.0).
+/// The threshold above which an RTT has risen substantially (shimada §2.3, step 1; hayakawa: a ratio above 6.0).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Start {
-    /// RTT / lowest RTT above this.
+    /// A threshold of RTT / lowest RTT.
     Ratio(f64),
-    /// RTT − lowest RTT above this.
+    /// A threshold of RTT − lowest RTT.
     Excess(Span),
 }
 
-/// An RTT and the lowest one of the same connection.
+/// An RTT, and the lowest one of the same connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Rise {
     /// Smoothed RTT at the tick.
     pub(super) srtt: Span,
     /// The lowest RTT of the connection.
     pub(super) lowest_rtt: Span,
-    /// The one over the other.
+    /// `srtt` / `lowest_rtt`.
     pub(super) ratio: f64,
 }
 
-/// What is remembered of this host's connections.
+/// The state of this host's connections.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Latches(BTreeMap<FlowId, Latch>);
 
-/// What is remembered of a connection.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 struct Latch {
     lowest_rtt: Option<Span>,
-    /// How it came under control; `None`: it is not.
+    /// How it came under control; `None`: not under control.
     enabled: Option<Enabled>,
 }
 
 impl Start {
-    /// Whether `rise` is above it.
+    /// Whether `rise` is above the threshold.
     pub(super) fn is_met_by(self, rise: Rise) -> bool {
         match self {
             Self::Ratio(ratio) => rise.ratio > ratio,
@@ -58,7 +58,7 @@ impl Start {
         }
     }
 
-    /// Whether a peer reports an RTT that is above it, or says that control began because of such a one.
+    /// Whether a peer reports an RTT above the threshold, or that such an RTT started its control.
     pub fn is_reported_by(self, report: &Report) -> bool {
         let risen = || Some(self.is_met_by(Rise::new(report.srtt?, report.min_rtt?)?));
         report.busy_flows > 0 && (report.congested || risen().unwrap_or(false))
@@ -77,8 +77,8 @@ impl Rise {
 }
 
 impl Latches {
-    /// One tick: finds out which connections are under control, and asks `limit` for the limits of those. With
-    /// `cooperative`, the risen RTT of any connection, or what a peer says of his, starts the control of all.
+    /// One tick: decides which connections are under control, and asks `limit` for their limits. If `cooperative`, the
+    /// risen RTT of any connection of this host or of a peer starts the control of all.
     pub(super) fn on_tick(
         &mut self,
         observation: &Observation<'_>,
@@ -88,7 +88,7 @@ impl Latches {
     ) -> Decision {
         let Observation { now, flows, peers } = *observation;
         let mut known = std::mem::take(&mut self.0);
-        // Has the RTT of any terminal risen (shimada's S2)? First this host's connections, then what the peers say.
+        // Has the RTT of any terminal risen (shimada's S2)? First this host's connections, then the peers' reports.
         let mut seen = Vec::with_capacity(flows.len());
         for flow in flows {
             let mut latch = known.remove(&flow.id).unwrap_or_default();
@@ -113,14 +113,14 @@ impl Latches {
 }
 
 impl Latch {
-    /// Looks at the RTT of the connection; `None` before one is known.
+    /// Takes the RTT of the connection; `None` before it is known.
     fn observe(&mut self, flow: &FlowObservation) -> Option<Rise> {
-        // Kernels forget their lowest RTT after some minutes; the papers' holds for the connection.
+        // Kernels forget their lowest RTT after some minutes; in the papers it holds for the connection.
         self.lowest_rtt = [self.lowest_rtt, flow.min_rtt, flow.srtt].into_iter().flatten().min();
         Rise::new(flow.srtt?, self.lowest_rtt?)
     }
 
-    /// Whether the connection is under control because of its own RTT, after `rise`.
+    /// Whether the connection is under control by its own RTT, given `rise`.
     fn follow_own_rtt(&mut self, now: Time, rise: Rise, settings: &PolicySettings) -> bool {
         let own = matches!(self.enabled, Some(Enabled { by: Trigger::OwnRtt, .. }));
         if !own && settings.start().is_met_by(rise) {
@@ -131,8 +131,8 @@ impl Latch {
         own && !released(rise, settings)
     }
 
-    /// Whether the connection is under control, by its own RTT or by others'; `Err`: it is not, and why. `own` is what
-    /// [`Self::follow_own_rtt`] said.
+    /// Whether the connection is under control, by its own RTT or by others'; `Err`: why it is not. `own`: the result
+    /// of [`Self::follow_own_rtt`].
     fn decide(
         &mut self,
         now: Time,
@@ -169,7 +169,8 @@ impl Latch {
     }
 }
 
-/// Not while the RTT would begin control at the next tick: an excess in ms may be above the start at a ratio below the release.
+/// Never while the RTT would restart control at the next tick: an excess in ms may be above the threshold at a ratio
+/// below the release.
 fn released(rise: Rise, settings: &PolicySettings) -> bool {
     let low = settings.release_ratio.is_some_and(|release_ratio| rise.ratio < release_ratio);
     low && !settings.start().is_met_by(rise)

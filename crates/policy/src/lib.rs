@@ -1,11 +1,11 @@
-//! What the limits of each connection should be, decided once per tick (0.5 s).
+//! Decides the limits of each connection, once per tick (0.5 s).
 //!
-//! A [`Policy`] gets an [`Observation`] (this host's connections, and what its peers report) and returns a
-//! [`Decision`]: limits for each connection, with the [`Reason`] in words. It applies nothing, logs nothing and reads
-//! no clock; the host agent and the simulator call the same code. The [`governor`] is what is around a policy at each tick, and
-//! [`activity`] says which connections count as sending.
+//! A [`Policy`] takes an [`Observation`] (this host's connections, and its peers' reports) and returns a [`Decision`]:
+//! limits for each connection, with a [`Reason`] in words. It applies nothing, logs nothing and reads no clock. The
+//! agent and the simulator call the same code. The [`governor`] does the work around a policy at each tick, and
+//! [`activity`] decides which connections are busy.
 //!
-//! A new policy is a file, with its `mod`, and a line in the list below (docs/guide/new-policy.md).
+//! A new policy is a file, its `mod`, and a line in the list below (docs/guide/new-policy.md).
 #![deny(clippy::disallowed_methods)]
 
 pub mod activity;
@@ -39,20 +39,21 @@ use lasthop_laws::bound::Bound;
 use lasthop_peers::{Neighbourhood, Word};
 use lasthop_units::{Bytes, Rate, Span, Time};
 
-/// Between two decisions (hayakawa: "The communication situation is checked approximately every 0.5 seconds").
+/// The time between two decisions (hayakawa: "The communication situation is checked approximately every 0.5 seconds").
 pub const TICK: Span = Span::from_millis(500);
-/// How long a bound holds if it is not renewed: three ticks, so that it lapses within 2 s of a killed agent's last one.
+/// How long a bound holds without renewal: three ticks, so that it expires within 2 s of the last one of a killed
+/// agent.
 pub const LEASE: Span = Span::from_millis(1500);
 
-/// What policies look at that compute a share of the bandwidth.
+/// Settings of policies that compute a share of the bandwidth.
 const SHARE: &[&str] = &["bandwidth_max_mbps", "segment_bytes", "maximum_terminals"];
-/// Those of them whose bandwidth falls with the number of terminals.
+/// Settings of those whose bandwidth falls with the number of terminals.
 const FALL: &[&str] = &["exponent"];
-/// Those that begin when an RTT has risen.
+/// Settings of those that start when an RTT has risen.
 const RISE: &[&str] = &["enable_ratio", "enable_excess_ms", "release_ratio", "rtt"];
-/// Those with a table.
+/// Settings of those with a table.
 const TABLE: &[&str] = &["window_table", "window_rows", "table_index", "cap", "lower_limit"];
-/// All but `none`.
+/// Settings of all but `none`.
 const EVERY: &[&str] = &["minimum_segments"];
 
 policies! {
@@ -61,7 +62,7 @@ policies! {
         [], |_| Box::new(Nothing);
     Fixed = "fixed", settles in 0 s, "a constant for each host (`bound_segments`)",
         [EVERY, &["bound_segments", "bound_pacing_mbps"]], |settings| Box::new(Fixed::new(settings));
-    // Its first look at the number of terminals.
+    // Its first adjustment.
     Count = "count", settles in 10 s, "a window for each number of terminals: the first generation of the middleware (WiMob 2013, as told by [hayakawa])",
         [EVERY, SHARE, FALL, &["count_segments", "count_rtt_ms", "adjust_s"]], |settings| Box::new(Count::new(settings));
     Table = "table", settles in 0 s, "the smaller of a share of the bandwidth and a table over the backlog: [shimada]'s OLD",
@@ -74,53 +75,54 @@ policies! {
         [EVERY, SHARE, FALL, RISE, TABLE, &["peer_latch"]], |settings| Box::new(Table::new(settings, true));
     Keceli = "keceli", settles in 0 s, "a limit for each flow that the access point's queue can bear ([Keceli, Inan, Ayanoglu](https://arxiv.org/abs/0806.1089))",
         [EVERY, SHARE, &["access_queue_packets", "segments_per_ack"]], |settings| Box::new(Keceli::new(settings));
-    // It looks on for 10 s, and then the first queues drain: up to 30 s behind an access point that has fallen back to slow rates.
+    // 10 s of observation, then the first queues drain: up to 30 s behind an access point that has fallen back to slow
+    // rates.
     Lasthop = "lasthop", settles in 40 s, "one rate for all hosts, agreed on by beacons and moved by the common queue: ours",
         [EVERY], |settings| Box::new(Lasthop::new(settings));
 }
 
-/// Something that decides the limits of a host's connections.
+/// Decides the limits of a host's connections.
 pub trait Policy {
-    /// Decides for every connection in `observation`, in their order. What is remembered of a connection is forgotten
-    /// when an observation comes without it.
+    /// Decides for every connection in `observation`, in their order. The state of a connection is dropped after an
+    /// observation without it.
     fn on_tick(&mut self, observation: &Observation<'_>) -> Decision;
 
-    /// What the peers are told beyond what the connections show, as of the last tick. Not told where nothing is applied.
+    /// What peers hear beyond the state of the connections, as of the last tick. Not sent in advice.
     fn word(&self) -> Option<Word> {
         None
     }
 
-    /// What it makes of this host, as of the last tick, for those who watch it; `None`: it has nothing to show.
+    /// The policy's state as of the last tick, for display; `None`: it has none to show.
     fn state(&self) -> Option<PolicyState> {
         None
     }
 }
 
-/// What a policy shows of itself; `None`: not known.
+/// The state that a policy shows; `None`: unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PolicyState {
-    /// What each host may send, payload.
+    /// The payload rate that each host may send.
     pub common_rate: Option<Rate>,
-    /// What this host gets, payload.
+    /// The payload rate that this host achieves.
     pub delivered: Option<Rate>,
-    /// What it got while nothing was controlled, payload.
+    /// The payload rate that it achieved without control.
     pub free: Option<Rate>,
     /// RTT − lowest RTT, the mean over its busy connections.
     pub excess: Option<Span>,
-    /// It does without control on purpose.
+    /// It has stopped control on purpose.
     pub released: bool,
-    /// It finds that control costs more than it gives.
+    /// It has found that control costs more than it gains.
     pub harmed: bool,
 }
 
-/// Names one connection of this host for as long as it lives; never given to another one.
+/// Identifies a connection of this host. Never reused for another one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(pub u64);
 
-/// One connection as it is at the tick. Fill in what is known over [`Default`]: policies to come may look at more.
+/// The state of one connection at the tick. Fill in the known fields over [`Default`]: new policies may need more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowObservation {
-    /// Which connection.
+    /// The connection.
     pub id: FlowId,
     /// Smoothed RTT; `None` before the first sample.
     pub srtt: Option<Span>,
@@ -130,75 +132,75 @@ pub struct FlowObservation {
     pub cwnd_segments: u32,
     /// Whether it is sending, as [`crate::activity`] defines it.
     pub busy: bool,
-    /// RTT of the newest segment acknowledged: unlike that of the oldest it is free of the receiver's waiting for a second segment.
-    /// `None` before the first sample.
+    /// RTT of the newest segment acknowledged. Unlike `srtt`, which is of the oldest, it does not contain the
+    /// receiver's wait for a second segment. `None` before the first sample.
     pub newest_rtt: Option<Span>,
     /// Bytes acknowledged since the connection began.
     pub acked: Bytes,
     /// Segments sent and not acknowledged.
     pub in_flight_segments: u32,
-    /// The application has written more than has been sent.
+    /// The application has written more than was sent.
     pub backlogged: bool,
-    /// Payload of a full segment, in bytes; 0: not known.
+    /// Payload of a full segment, in bytes; 0: unknown.
     pub mss_bytes: u32,
 }
 
-/// All that a policy may base its decision on.
+/// The complete input of a policy.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation<'a> {
     /// The time of the tick.
     pub now: Time,
     /// This host's connections.
     pub flows: &'a [FlowObservation],
-    /// The other stations behind the same access point.
+    /// The other hosts behind the same access point.
     pub peers: &'a Neighbourhood,
 }
 
-/// What to apply until the next tick.
+/// The limits to apply until the next tick.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decision {
     /// One for each connection of the observation, in its order.
     pub flows: Vec<FlowDecision>,
-    /// Limits for connections that come up before the next tick.
+    /// Limits for connections that open before the next tick.
     pub new_flows: Option<Bound>,
 }
 
-/// What to apply to one connection.
+/// The limits to apply to one connection.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowDecision {
-    /// Which connection.
+    /// The connection.
     pub id: FlowId,
-    /// Its limits; `None`: none.
+    /// Its limits; `None`: no limits.
     pub bound: Option<Bound>,
-    /// Since when it is under control, and what put it there; `None`: it is not.
+    /// How it came under control; `None`: not under control.
     pub enabled: Option<Enabled>,
-    /// Why.
+    /// Why it has these limits, or none.
     pub reason: Reason,
 }
 
 /// How a connection came under control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enabled {
-    /// When.
+    /// When it came under control.
     pub at: Time,
-    /// By what.
+    /// The cause.
     pub by: Trigger,
 }
 
-/// What puts a connection under control.
+/// The cause of control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Trigger {
-    /// Nothing in particular: the policy controls every connection from its beginning.
+    /// None: the policy controls every connection from its beginning.
     Always,
     /// The connection's own RTT.
     OwnRtt,
-    /// The RTT of a peer, as it reports, or of another connection of this host (shimada §5.2: "at least one substantial
+    /// The RTT that a peer reports, or that of another connection of this host (shimada §5.2: "at least one substantial
     /// RTT increase in the terminals around the AP").
     Peer,
 }
 
 impl FlowDecision {
-    /// Of a connection with these limits and the reason for them, or none for this reason.
+    /// The decision for a connection; `limits`: its limits and their reason, or the reason for no limits.
     fn new(id: FlowId, enabled: Option<Enabled>, limits: Result<(Bound, Reason), Reason>) -> Self {
         let (bound, reason) = match limits {
             Ok((bound, reason)) => (Some(bound), reason),
@@ -207,7 +209,7 @@ impl FlowDecision {
         Self { id, bound, enabled, reason }
     }
 
-    /// Since when it is under control; `None`: it is not.
+    /// Since when it is under control; `None`: not under control.
     pub fn enabled_at(&self) -> Option<Time> {
         self.enabled.map(|enabled| enabled.at)
     }
@@ -221,13 +223,13 @@ impl FlowObservation {
 }
 
 impl Observation<'_> {
-    /// How many of this host's connections are sending.
+    /// The number of this host's busy connections.
     pub fn busy_flows(&self) -> u32 {
         u32::try_from(self.flows.iter().filter(|flow| flow.busy).count()).unwrap_or(u32::MAX)
     }
 }
 
-/// The policy `none`: no limits, ever.
+/// The policy `none`: no limits.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nothing;
 

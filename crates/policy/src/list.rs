@@ -1,10 +1,10 @@
-//! What the list of policies in `lib.rs` makes of its lines.
+//! Expands the list of policies in `lib.rs`.
 
-/// Each line: the policy, its name in files, the seconds from the first upload until a run shows the policy and no longer its
-/// beginning, what bounds the windows, which settings it looks at, and how it is built.
+/// Each line has the policy, its name in files, the seconds from the first upload until it has settled, what bounds the
+/// windows, the settings that it uses, and how it is built.
 macro_rules! policies {
     ($($(#[$attribute:meta])* $variant:ident = $name:literal, settles in $settles:literal s, $meaning:literal, [$($settings:expr),*], $build:expr;)+) => {
-        /// Which policy decides.
+        /// The name of a policy.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
         pub enum PolicyName {
             $(
@@ -16,12 +16,12 @@ macro_rules! policies {
         }
 
         impl PolicyName {
-            /// Every policy there is.
+            /// All policies.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
             /// Their names, in the same order.
             pub const NAMES: &'static [&'static str] = &[$($name),+];
 
-            /// The name as it is written in a scenario or a configuration.
+            /// The name in scenario and configuration files.
             pub const fn as_str(self) -> &'static str {
                 Self::NAMES[self as usize]
             }
@@ -31,13 +31,13 @@ macro_rules! policies {
                 [$($meaning),+][self as usize]
             }
 
-            /// How long it takes from the first upload until what a run shows is the policy and no longer its beginning: about so
-            /// much of a run is warm-up. Zero for what bounds from the first tick, or when a round trip has risen, whenever that is.
+            /// The time from the first upload until the policy has settled: the warm-up that a run needs. Zero for
+            /// policies that bound from the first tick, or whenever a round trip has risen.
             pub const fn settles_after(self) -> Span {
                 Span::from_secs([$($settles),+][self as usize])
             }
 
-            /// Whether it looks at this key of [`PolicySettings`].
+            /// Whether it uses this key of [`PolicySettings`].
             pub fn looks_at(self, key: &str) -> bool {
                 let settings: &[&[&[&str]]] = &[$(&[$($settings),*]),+];
                 key == "policy" || settings[self as usize].iter().any(|keys| keys.contains(&key))

@@ -1,10 +1,10 @@
-//! Why a policy decided what it decided.
+//! Why a policy decided as it did.
 
 use super::{Row, RttReading, Share, Start, TableIndex};
 use lasthop_units::{Rate, Span};
 use std::fmt;
 
-/// Why a connection has its limits, in numbers; [`Display`](fmt::Display) says it in words.
+/// Why a connection has its limits, with the numbers; [`Display`](fmt::Display) gives the words.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Reason {
@@ -14,38 +14,38 @@ pub enum Reason {
     Budget {
         /// The host's upper limit.
         bound_segments: u32,
-        /// The host's upper limit of the pacing rate; [`Rate::ZERO`]: none.
+        /// The host's upper limit of the pacing rate; [`Rate::ZERO`]: no limit.
         pacing_rate: Rate,
-        /// Over how many connections they are split.
+        /// The number of connections over which they are split.
         busy_flows: u32,
     },
     /// The RTT of the connection is not known yet.
     NoRtt,
     /// The window for this number of terminals, split over the host's busy connections.
     Count {
-        /// The number of terminals at the last adjustment, this one included.
+        /// The number of terminals at the last adjustment, with this one.
         terminals: u32,
         /// The host's upper limit.
         bound_segments: u32,
-        /// Over how many connections it is split.
+        /// The number of connections over which it is split.
         busy_flows: u32,
     },
-    /// The part of one flow in what the path and the access point's queue hold.
+    /// One flow's part of the segments on the path and in the access point's queue.
     QueueShare {
         /// The lowest RTT of the connection.
         lowest_rtt: Span,
-        /// Over how many flows, of all terminals, it is split.
+        /// The number of flows of all terminals over which it is split.
         flows: u32,
         /// The part before rounding, in segments.
         ideal_segments: f64,
     },
-    /// Control has not been enabled: the RTT has not risen enough.
+    /// Not under control: the RTT has not risen enough.
     NotCongested {
         /// RTT / lowest RTT.
         ratio: f64,
         /// RTT − lowest RTT.
         excess: Span,
-        /// From when on it is enabled.
+        /// The threshold of control.
         start: Start,
     },
     /// Under control, and the ratio is so high that the window is cut until the next tick.
@@ -61,60 +61,60 @@ pub enum Reason {
         ratio: f64,
         /// The share of the host.
         share: Share,
-        /// Over how many connections it is split.
+        /// The number of connections over which it is split.
         busy_flows: u32,
     },
-    /// Under control, with the smaller of a share and what a table allows.
+    /// Under control, with the smaller of a share and the table's limit.
     Table {
         /// RTT / lowest RTT.
         ratio: f64,
-        /// What the table was looked up with.
+        /// The value that was looked up in the table.
         index: f64,
-        /// What that is.
+        /// The kind of that value.
         by: TableIndex,
         /// The row.
         row: Row,
         /// The share of the host; `None`: the table alone decides.
         share: Option<Share>,
-        /// Over how many connections the limits are split.
+        /// The number of connections over which the limits are split.
         busy_flows: u32,
     },
-    /// The part of a connection in what each host may send.
+    /// A connection's part of the rate that each host may send.
     CommonRate {
-        /// What each host may send, payload.
+        /// The payload rate that each host may send.
         rate: Rate,
-        /// Over how many connections it is split.
+        /// The number of connections over which it is split.
         busy_flows: u32,
-        /// Between how many hosts the whole is shared, this one included.
+        /// The number of hosts that share the access point, with this one.
         terminals: u32,
         /// RTT − lowest RTT, the mean over the busy hosts.
         excess: Span,
-        /// What that should be.
+        /// The target of `excess`.
         aim: Span,
     },
-    /// Not controlled: nothing is congested.
+    /// Not under control: nothing is congested.
     NotFull {
         /// RTT − lowest RTT, the mean over the busy hosts.
         excess: Span,
     },
-    /// Not controlled on purpose: to see what is delivered without, or because control cost more than it gave.
+    /// Not under control on purpose: to measure the goodput without it, or because control cost more than it gained.
     Free,
-    /// Control had been enabled because a peer's RTT rose, and no peer says so any more.
+    /// No longer under control: a peer's risen RTT started it, and no peer reports one any more.
     PeersCalm {
         /// RTT / lowest RTT.
         ratio: f64,
     },
-    /// Control has been disabled again: the ratio fell below the threshold.
+    /// No longer under control: the ratio fell below the threshold.
     Released {
         /// RTT / lowest RTT.
         ratio: f64,
-        /// Control is disabled below this.
+        /// The threshold.
         release_ratio: f64,
     },
 }
 
 impl Reason {
-    /// One word for the case, without its numbers: to tell whether the reason has changed in kind.
+    /// The kind of reason as one word, without its numbers: tells whether the reason has changed in kind.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::NoPolicy => "no-policy",

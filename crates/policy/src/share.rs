@@ -3,16 +3,16 @@
 use super::{PolicySettings, RttReading};
 use lasthop_units::Span;
 
-/// What the share of this host was computed from, and what came out.
+/// The share of this host, and the numbers from which it was computed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share {
     /// BWmax × f(n), in Mb/s (hayakawa eq. 3).
     pub bandwidth_mbps: f64,
-    /// The RTT that it was computed from.
+    /// The RTT from which it was computed.
     pub rtt: Span,
-    /// Which RTT that is.
+    /// The kind of that RTT.
     pub reading: RttReading,
-    /// The number of terminals, this one included.
+    /// The number of terminals, with this one.
     pub terminals: u32,
     /// The share of the host before rounding, in segments.
     pub ideal_segments: f64,
@@ -34,7 +34,7 @@ fn f(terminals: u32, exponent: f64) -> f64 {
     f64::from(terminals).powf(exponent)
 }
 
-/// hayakawa eq. 2, the share of one terminal in segments. Printed as Bandwidth\[Mbps\] × RTT\[s\] / (Segment
+/// hayakawa eq. 2, the share of one terminal in segments. The paper prints Bandwidth\[Mbps\] × RTT\[s\] / (Segment
 /// size(1.5 Kbyte) × n), which needs 10^6 for the Mega and 8 bits to the byte.
 fn ideal_cwnd(bandwidth_mbps: f64, rtt: Span, segment_bytes: u32, terminals: u32) -> f64 {
     bandwidth_mbps * 1e6 * rtt.as_secs_f64() / (8.0 * f64::from(segment_bytes) * f64::from(terminals))

@@ -1,23 +1,23 @@
-//! The policies `table`, `cooperative` and `cooperative-loose`: the middleware of shimada in its generations OLD, NEW1 and
-//! NEW2. The window is the smaller of a share of the bandwidth and of what a table allows for the backlog that the RTT
-//! tells of.
+//! The policies `table`, `cooperative` and `cooperative-loose`: the middleware of shimada in its generations OLD, NEW1
+//! and NEW2. The RTT indicates a backlog, for which a table gives a window. The limit is that window or a share of the
+//! bandwidth, whichever is smaller.
 //!
 //! Once per tick, for each connection (the step numbers are those of shimada's Figs. 4 and 13):
-//! 1. Control starts when the RTT has risen substantially: its own (`table`), or that of any terminal behind the access
-//!    point, which peers broadcast (`cooperative`, `cooperative-loose`). (S1 to S3)
+//! 1. Control starts when an RTT has risen substantially: the connection's own (`table`), or that of any terminal
+//!    behind the access point, from the peers' beacons (`cooperative`, `cooperative-loose`). (S1 to S3)
 //! 2. MAX CWND 1 = bandwidth · RTT / (8 · 1500 bytes · n). (eq. 2)
-//! 3. MAX CWND 2, and a lower limit, from the row of the table whose edge is the last at or below RTT − lowest RTT in ms.
-//!    (Tables 1 and 3)
+//! 3. MAX CWND 2, and a lower limit, from a row of the table: the last whose edge is at or below RTT − lowest RTT in
+//!    ms. (Tables 1 and 3)
 //! 4. IDEAL MAX CWND = the smaller of the two. Both limits are split over this host's busy connections.
 //!
-//! | | starts by | table |
+//! | | started by | table |
 //! | --- | --- | --- |
 //! | `table` (OLD) | its own RTT | Table 3, "before modifying" |
-//! | `cooperative` (NEW1) | anyone's RTT | Table 3, "before modifying" |
-//! | `cooperative-loose` (NEW2) | anyone's RTT | Table 3, "after modifying" |
+//! | `cooperative` (NEW1) | any terminal's RTT | Table 3, "before modifying" |
+//! | `cooperative-loose` (NEW2) | any terminal's RTT | Table 3, "after modifying" |
 //!
-//! What the paper leaves open, and what was decided: docs/models/policy-table.md. *What it leaves out*: what the access
-//! point really carries; connections that start into congestion, whose lowest RTT is already high, see no backlog.
+//! The paper's open points, and our decisions: docs/models/policy-table.md. *What it leaves out*: the access point's
+//! true rate. Connections that start into congestion see no backlog, because their lowest RTT is already high.
 
 use super::latch::{Latches, Rise};
 use super::share::Share;
@@ -25,25 +25,25 @@ use super::{Cap, Decision, Observation, Policy, PolicySettings, Reason, TableInd
 use lasthop_laws::bound::Bound;
 use serde::{Deserialize, Serialize};
 
-/// What is allowed from an edge on.
+/// The limits from an edge on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "[u32; 3]", into = "[u32; 3]")]
 pub struct Row {
-    /// The row holds from here on: ms of RTT − lowest RTT, or what [`TableIndex`] says.
+    /// The edge: ms of RTT − lowest RTT, or another [`TableIndex`].
     pub from: u32,
-    /// The window of a terminal is at most so many segments.
+    /// The upper limit of a terminal's window.
     pub max_segments: u32,
-    /// And at least so many, if the upper limit allows it.
+    /// The lower limit; an upper limit below it wins.
     pub min_segments: u32,
 }
 
-/// A ready table of the papers.
+/// A table of the papers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowTable {
     /// shimada Table 3, "before modifying": OLD and NEW1.
     Old,
-    /// shimada Table 1, which disagrees with the former in rows 2 to 4 and has no lower limit: it is the upper one.
+    /// shimada Table 1, which has only upper limits. It disagrees with Table 3 in rows 2 to 4.
     #[serde(rename = "table-1")]
     Table1,
     /// shimada Table 3, "after modifying": NEW2.
@@ -84,7 +84,7 @@ impl WindowTable {
 }
 
 impl Table {
-    /// With `cooperative`, whoever's RTT rises starts the control of all.
+    /// If `cooperative`, any terminal's risen RTT starts the control of all.
     pub(super) fn new(settings: &PolicySettings, cooperative: bool) -> Self {
         Self { settings: settings.clone(), rows: settings.rows(), cooperative, latches: Latches::default() }
     }
@@ -95,7 +95,7 @@ impl Table {
         *row.unwrap_or(&self.rows[0])
     }
 
-    /// The limits of a connection that is under control.
+    /// The limits of a connection under control.
     fn limit(&self, rise: Rise, terminals: u32, busy_flows: u32) -> (Bound, Reason) {
         let settings = &self.settings;
         let index = match settings.table_index {
@@ -171,7 +171,7 @@ mod tests {
         policy.on_tick(&Observation { now: at(tick), flows: &[flow], peers }).flows.swap_remove(0)
     }
 
-    /// The limits that the table alone gives for an excess over a lowest RTT of 100 ms, once control has begun.
+    /// The table's limits for an excess over a lowest RTT of 100 ms, once control has started.
     fn limits(name: PolicyName, excess_ms: u64, change: impl FnOnce(&mut PolicySettings)) -> (u32, u32) {
         let mut policy = build(name, change);
         decide(policy.as_mut(), 0, &calm(1), flow(1, 10_000, 100));
@@ -224,8 +224,8 @@ mod tests {
         // RTT 300 ms: MAX1 = 20e6 · 0.3 / 72000 = 83.3; the row of 161 ms has 10 and 2.
         let decision = decide(policy.as_mut(), 2, &calm(6), flow(1, 300, 100));
         assert_eq!(decision.bound, Some(Bound { min_segments: 2, max_segments: 10, ..Bound::default() }));
-        // A cap of 300 segments at n >= 3 is impossible under the smaller of both (shimada Fig. 12 reports it): row 161
-        // of the loose table ends at an RTT of 430 ms, where MAX1 = 20e6 · 0.43 / 36000 = 239.
+        // shimada Fig. 12 reports a cap of 300 segments at n >= 3, which is impossible under the smaller of both. Row
+        // 161 of the loose table ends at an RTT of 430 ms, where MAX1 = 20e6 · 0.43 / 36000 = 239.
         let mut policy = build(PolicyName::CooperativeLoose, |_| ());
         let greatest = (100..2_000).map(|rtt_ms| {
             decide(policy.as_mut(), 0, &calm(3), flow(1, 700, 100));
@@ -272,7 +272,8 @@ mod tests {
 
     #[test]
     fn new1_starts_in_the_order_of_shimadas_flowchart() {
-        // Fig. 13: monitor (S1); any terminal's RTT risen (S2)? -> control (S3), candidates, the smaller, apply, again.
+        // Fig. 13: monitor (S1); has any terminal's RTT risen (S2)? -> control (S3), candidates, the smaller, apply,
+        // repeat.
         let mut policy = build(PolicyName::Cooperative, |_| ());
         let report = |srtt_ms, congested| Report {
             busy_flows: 1,
@@ -281,18 +282,18 @@ mod tests {
             congested,
             ..Report::default()
         };
-        // Nobody's has risen: no control.
+        // No RTT has risen: no control.
         let decision = decide(policy.as_mut(), 0, &peers(3, report(600, false)), flow(1, 150, 100));
         assert_eq!((decision.bound, decision.reason.kind()), (None, "not-congested"));
-        // A peer's has: control at this tick, although this host's own ratio is 1.5.
+        // A peer's RTT has risen: control at this tick, although this host's own ratio is 1.5.
         let decision = decide(policy.as_mut(), 1, &peers(3, report(601, false)), flow(1, 150, 100));
         assert_eq!(decision.enabled, Some(Enabled { at: at(1), by: Trigger::Peer }));
-        // 20e6 · 0.150 / 36000 = 83.3 against 555; the lower limit of 200 gives way.
+        // 20e6 · 0.150 / 36000 = 83.3 against 555; the upper limit wins over the lower limit of 200.
         assert_eq!(decision.bound, Some(Bound { min_segments: 83, max_segments: 83, ..Bound::default() }));
-        // The peer's RTT has come down, and it still says that its own rise began it.
+        // The peer's RTT has fallen, but it still reports that its own rise started its control.
         let decision = decide(policy.as_mut(), 2, &peers(3, report(150, true)), flow(1, 150, 100));
         assert_eq!(decision.enabled, Some(Enabled { at: at(1), by: Trigger::Peer }));
-        // This host's own rises: from now on control does not depend on others.
+        // This host's own RTT rises: from now on control does not depend on others.
         let decision = decide(policy.as_mut(), 3, &calm(3), flow(1, 601, 100));
         assert_eq!(decision.enabled, Some(Enabled { at: at(1), by: Trigger::OwnRtt }));
         assert_eq!(decision.bound, Some(Bound { min_segments: 1, max_segments: 1, ..Bound::default() }));
@@ -371,7 +372,7 @@ mod tests {
             settings.enable_excess_ms = Some(51.0);
             settings.release_ratio = Some(2.0);
         });
-        // 152 ms over 100 ms is above the start, and a ratio of 1.52 below the release.
+        // 152 ms over 100 ms is above the start, and the ratio of 1.52 is below the release.
         let kinds: Vec<_> =
             (0..4).map(|tick| decide(policy.as_mut(), tick, &calm(1), flow(1, 152, 100)).reason.kind()).collect();
         assert_eq!(kinds, ["table"; 4]);

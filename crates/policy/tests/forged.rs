@@ -1,8 +1,9 @@
-//! Forged beacons without a group key: what they cost three honest hosts with the policy `lasthop`.
+//! Forged beacons without a group key: their cost to three honest hosts with the policy `lasthop`.
 //!
-//! The hosts are fluid: they share 20 Mb/s of payload behind a queue of half a second, over a path of 20 ms. Peer table, pace,
-//! beacons and policy are those of the agent. With LASTHOP_BELIEVE_ALL=1 in the environment each beacon is believed as if it were signed: what the
-//! rules for unsigned beacons are worth is the difference. Nothing is asserted then.
+//! The hosts are fluid: they share 20 Mb/s of payload behind a queue of half a second, over a path of 20 ms. Peer
+//! table, cadence, beacons and policy are the agent's. With LASTHOP_BELIEVE_ALL=1 in the environment each beacon is
+//! believed as if it were signed, and nothing is asserted. The difference is the worth of the rules for unsigned
+//! beacons.
 #![allow(missing_docs)]
 
 use lasthop_laws::bound::Bound;
@@ -23,20 +24,20 @@ const BASE_S: f64 = 0.020;
 const MOST_QUEUE_S: f64 = 0.5;
 const STEP: Span = Span::from_millis(100);
 const STEPS_PER_TICK: u64 = 5;
-/// The forger begins when control has settled.
+/// The forger starts after control has settled.
 const FROM_S: u64 = 150;
 
-/// What a forger sends to all hosts.
+/// The beacons and the load of a forger.
 #[derive(Clone, Copy, Debug)]
 struct Forger {
     report: Report,
     interval: Span,
     per_second: u64,
-    /// So many identities in turn; `None`: a new one each time.
+    /// The number of identities, used in turn; `None`: a new one each time.
     identities: Option<u64>,
     /// Each identity has a source address of its own.
     spoofs: bool,
-    /// It speaks over IPv6, from one address, as the hosts do over IPv4, in turn.
+    /// It sends over IPv6 from one address, with the hosts' identities in turn; the hosts send over IPv4.
     as_hosts: bool,
     for_s: u64,
 }
@@ -96,7 +97,7 @@ impl Host {
         self.bound = turn.flows[0].decided.bound;
     }
 
-    /// What it sends with this RTT, in bytes per second.
+    /// The load that it offers with this RTT, in bytes per second.
     fn offers(&self, rtt_s: f64) -> f64 {
         let free = 2.0 * CAPACITY / HOSTS as f64;
         self.bound.map_or(free, |bound| {
@@ -133,7 +134,7 @@ fn goodput(forger: Option<Forger>, seconds: u64) -> Vec<[f64; HOSTS]> {
                     report: forger.report,
                 };
                 let datagram = beacon.encode(None);
-                // Nobody hears his own identity.
+                // A host does not hear its own identity.
                 let others = hosts.iter_mut().enumerate().filter(|(host, _)| *host as u64 != sender);
                 others.for_each(|(_, host)| host.hear(now, from, &datagram));
             }
@@ -158,7 +159,7 @@ fn goodput(forger: Option<Forger>, seconds: u64) -> Vec<[f64; HOSTS]> {
         }
         let offered: Vec<f64> = hosts.iter().map(|host| host.offers(rtt_s)).collect();
         let sum: f64 = offered.iter().sum();
-        // A queue passes on what there is until it is empty.
+        // The queue passes on everything until it is empty.
         let backlog = queue_s * CAPACITY;
         let out = (sum * step_s + backlog).min(CAPACITY * step_s);
         queue_s = (queue_s + step_s * (sum / CAPACITY - 1.0)).clamp(0.0, MOST_QUEUE_S);
@@ -171,7 +172,7 @@ fn goodput(forger: Option<Forger>, seconds: u64) -> Vec<[f64; HOSTS]> {
     got
 }
 
-/// What a host says of itself for the policy `lasthop`, in its own layout (crates/policy/src/lasthop/told.rs).
+/// The word of the policy `lasthop`, in its own layout (crates/policy/src/lasthop/told.rs).
 #[derive(Clone, Copy, Default)]
 struct Says {
     /// Bytes per second.
@@ -194,7 +195,7 @@ impl Says {
 
 const NO_END: u32 = (1 << 28) - 1;
 
-/// "The worst": a byte a second for each, and a queue without end.
+/// The worst report: a rate of one byte a second for each host, and an endless queue.
 fn worst() -> Report {
     Report {
         busy_flows: u16::MAX,
@@ -211,20 +212,20 @@ fn mean(got: &[[f64; HOSTS]]) -> f64 {
     got.iter().flatten().sum::<f64>() / (HOSTS * got.len()) as f64
 }
 
-/// All that is worth saying falsely, by name.
+/// The false reports worth trying, by name.
 fn lies() -> Vec<(&'static str, Report)> {
     let most = u32::MAX;
     let worst = worst();
     let says = |says: Says| Report { word: says.word(), ..worst };
     let least = Says { common_rate: 1, excess: NO_END, ..Says::default() };
     vec![
-        ("the least rate and a queue without end", worst),
+        ("the least rate and an endless queue", worst),
         ("the greatest numbers", says(Says { common_rate: most, delivered: most, free: most, ..least })),
         ("control does harm", says(Says { free: most, flags: 4, ..least })),
         ("control is given up", says(Says { common_rate: 0, free: most, delivered: most, flags: 8, ..least })),
         ("the medium collapses", says(Says { flags: 2, ..least })),
         ("the least rate", Report { min_rtt: Some(Span::from_millis(20)), ..says(Says { excess: 1, ..least }) }),
-        ("a queue without end", says(Says { common_rate: 0, ..least })),
+        ("an endless queue", says(Says { common_rate: 0, ..least })),
     ]
 }
 
@@ -233,7 +234,8 @@ fn trickle() -> Forger {
     Forger { report, interval: INTERVAL, per_second: 6, identities: None, spoofs: false, as_hosts: false, for_s: 120 }
 }
 
-/// What each lie leaves all hosts together, over what they get without it, while it is told and in the 10 s after; at least so much.
+/// For each lie: the goodput of all hosts over that without it must be at least `at_least`, during the lie and the 10 s
+/// after.
 fn leaves(at_least: f64, forger: Forger) {
     static HONEST: LazyLock<f64> = LazyLock::new(|| mean(&goodput(None, FROM_S + 150)[FROM_S as usize..]));
     let from = FROM_S as usize;
@@ -271,7 +273,7 @@ fn six_datagrams_a_second_from_forged_addresses_leave_four_fifths() {
     }
 }
 
-/// It costs each time what passes until the hosts see through it; then they are as without control, for a time that doubles.
+/// Each lie costs the time until the hosts see through it. Then they do without control, for a time that doubles.
 #[test]
 fn a_flood_from_forged_addresses_costs_some_seconds_and_then_no_more_than_stepping_aside() {
     for (lie, report) in lies() {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * adopt.h - sockets of the managed interface get our control and, in the end, their own back.
+ * adopt.h - gives sockets of the managed interface our congestion control, and finally their own back.
  *
- * What a socket had is kept in its `former` storage. A socket that has such storage but another control than ours was
- * changed by its application after us: that is the application's choice, and we leave it.
+ * A socket's own control is kept in its `former` storage. If a socket with such storage has another control than ours,
+ * its application has changed it after us. We leave it then.
  */
 #ifndef LASTHOP_ADOPT_H
 #define LASTHOP_ADOPT_H
@@ -15,8 +15,8 @@ enum lh_claim {
 };
 
 /*
- * What to do with the control of a managed socket; `had` becomes what it should get back in the end. A control of an
- * agent that is gone counts as the namespace's default: what the socket had before that agent is lost with it.
+ * Decides about the control of a managed socket; `had` becomes the control to give back finally. The control of a dead
+ * agent counts as the namespace's default: the socket's own one was lost with that agent.
  */
 static __always_inline enum lh_claim claim(struct tcp_sock *tp, struct lh_former *storage, struct lh_name *had)
 {
@@ -40,7 +40,10 @@ static __always_inline void keep_former(struct lh_former *storage, const struct 
 	__builtin_memcpy(storage->control, had->text, LH_NAME_LENGTH);
 }
 
-/* A socket's own control again; where that has been removed meanwhile, the namespace's default. `ctx` as bpf_setsockopt wants it. */
+/*
+ * Gives a socket its own control back, or the namespace's default if that was unloaded. `ctx` as bpf_setsockopt takes
+ * it.
+ */
 static __always_inline int give_back(void *ctx, struct tcp_sock *tp, struct lh_former *storage)
 {
 	struct net *net = BPF_CORE_READ(SK(tp), __sk_common.skc_net.net);
@@ -60,10 +63,10 @@ static __always_inline int give_back(void *ctx, struct tcp_sock *tp, struct lh_f
  * A new connection. Hook: sockops at the root of cgroup2; context struct bpf_sock_ops, socket locked. Other agents'
  * programs run beside ours. Maps: former (create), leave, cgroups, bounds.
  *
- * TCP_CONNECT_CB: the route is known, the SYN not sent yet. PASSIVE_ESTABLISHED_CB: the handshake is over, no data sent.
- * ACTIVE_ESTABLISHED_CB: the kernel has just set the initial window, so a bound has to be applied to it once more.
- * The verifier wants ctx itself for bpf_setsockopt, a null check on each of the two forms of the socket, and ctx->sk read
- * once: each read is another pointer to it.
+ * TCP_CONNECT_CB: the route is known, the SYN not sent yet. PASSIVE_ESTABLISHED_CB: the handshake is complete, no data
+ * sent. ACTIVE_ESTABLISHED_CB: the kernel has just set the initial window, so a bound must be applied to it once more.
+ * The verifier wants ctx itself for bpf_setsockopt, a null check on each of the two forms of the socket, and ctx->sk
+ * read once, because each read is another pointer to it.
  */
 SEC("?sockops")
 int adopt_new(struct bpf_sock_ops *ctx)
@@ -89,7 +92,7 @@ int adopt_new(struct bpf_sock_ops *ctx)
 
 	storage = bpf_sk_storage_get(&former, sk, NULL, 0);
 	if (!managed(SK(tp))) {
-		/* it was, in a connection before this one: connect() with AF_UNSPEC leaves a socket its control */
+		/* an earlier connection of this socket was ours: connect() with AF_UNSPEC leaves a socket its control */
 		if (storage && claim(tp, storage, &had) == LH_HAS_OURS && !give_back(ctx, tp, storage)) {
 			bpf_sk_storage_delete(&former, sk);
 			count(&counters.walk_restored);
@@ -112,7 +115,7 @@ int adopt_new(struct bpf_sock_ops *ctx)
 		break;
 	}
 
-	bpf_get_socket_cookie(ctx); /* makes it, for init() to find */
+	bpf_get_socket_cookie(ctx); /* creates it, for init() to find */
 	name_ours(name);
 	storage = bpf_sk_storage_get(&former, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!storage)
@@ -129,7 +132,7 @@ int adopt_new(struct bpf_sock_ops *ctx)
 	return 1;
 }
 
-/* The socket of a walk, or NULL for one that sends no data (listening, closed, waiting, a mere request). */
+/* The socket of a walk; NULL for one that sends no data (listening, closed, waiting, a request). */
 static __always_inline struct tcp_sock *sending_socket(struct bpf_iter__tcp *ctx)
 {
 	struct sock_common *sk = ctx->sk_common;
@@ -145,7 +148,7 @@ static __always_inline struct tcp_sock *sending_socket(struct bpf_iter__tcp *ctx
 	return state == TCP_LISTEN || state == TCP_CLOSE ? NULL : tp;
 }
 
-/* The same for the socket of a walk, which is ours no longer then. */
+/* The same for the socket of a walk, which is no longer ours then. */
 static __always_inline int restore(struct tcp_sock *tp, struct lh_former *storage)
 {
 	int error = give_back(tp, tp, storage);
@@ -174,7 +177,7 @@ int adopt_existing(struct bpf_iter__tcp *ctx)
 	storage = bpf_sk_storage_get(&former, tp, NULL, 0);
 	verdict = claim(tp, storage, &had);
 	if (!managed(SK(tp))) {
-		/* it was, once: its route has changed */
+		/* it was ours before its route changed */
 		if (storage && verdict == LH_HAS_OURS)
 			count(restore(tp, storage) ? &counters.walk_failed : &counters.walk_restored);
 		return 0;
@@ -183,7 +186,7 @@ int adopt_existing(struct bpf_iter__tcp *ctx)
 		count(&counters.walk_left);
 		return 0;
 	}
-	bpf_get_socket_cookie(tp); /* makes it, for init() to find */
+	bpf_get_socket_cookie(tp); /* creates it, for init() to find */
 	if (verdict == LH_HAS_OURS && storage) {
 		count(&counters.walk_already);
 		return 0;
@@ -195,7 +198,7 @@ int adopt_existing(struct bpf_iter__tcp *ctx)
 		return 0;
 	}
 	if (verdict == LH_HAS_OURS) {
-		/* chosen by name, or inherited from a listener that chose it: nothing to go back to but the default */
+		/* chosen by name, or inherited from a listener that chose it: only the default to go back to */
 		name_of(BPF_CORE_READ(SK(tp), __sk_common.skc_net.net, ipv4.tcp_congestion_control), &had);
 		keep_former(storage, &had);
 		count(&counters.walk_already);
@@ -212,7 +215,7 @@ int adopt_existing(struct bpf_iter__tcp *ctx)
 	return 0;
 }
 
-/* The way back, for all. Hook, context and maps as above. */
+/* Gives all sockets their own control back. Hook, context and maps as above. */
 SEC("?iter/tcp")
 int release_existing(struct bpf_iter__tcp *ctx)
 {

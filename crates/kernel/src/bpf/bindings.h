@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* bindings.h - what build.rs makes Rust of: all that programs and loader tell each other. */
+/* bindings.h - the input of bindgen (build.rs): all declarations that programs and loader share. */
 #include "kernel.h"
 
 #include "bound.h"

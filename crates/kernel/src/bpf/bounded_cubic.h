@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * bounded_cubic.h - the congestion control: the kernel's CUBIC, its window reduction redone (stack.h), bounded. The
- * algorithm is told at the top of lasthop.bpf.c.
+ * bounded_cubic.h - the congestion control: the kernel's CUBIC, with our own reduction of the window (stack.h),
+ * bounded. The algorithm is described at the top of lasthop.bpf.c.
  *
  * All programs here: hook struct_ops/tcp_congestion_ops, called by the TCP stack with the socket locked, in softirq or
  * process context, never sleeping. `struct sock *` arrives as the verifier's trusted `struct tcp_sock *`.
@@ -21,14 +21,14 @@ extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __k
 extern __u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
 
 /*
- * Our own state, in the bytes of icsk_ca_priv that CUBIC leaves free (it takes the first 60 of 104): no look-up per ACK.
- * The kernel zeroes all of icsk_ca_priv whenever a socket gets a control.
+ * Our own state, in the bytes of icsk_ca_priv that CUBIC does not use (it uses the first 60 of 104): no look-up per
+ * ACK. The kernel zeroes icsk_ca_priv whenever a socket gets a control.
  */
 struct own {
-	struct lh_bound bound; /* as looked up at `generation` */
-	__u32 generation; /* 0: never looked up */
+	struct lh_bound bound; /* as read at `generation` */
+	__u32 generation; /* 0: never read */
 	struct stack stack;
-	__u32 paced; /* 1: the socket is paced for our limit's sake only */
+	__u32 paced; /* 1: the socket is paced only because of our limit */
 };
 
 #define OWN_OFFSET 64
@@ -39,8 +39,8 @@ static __always_inline struct own *own_of(struct tcp_sock *tp)
 }
 
 /*
- * Once per change of the bounds and socket, not per ACK. Not inlined, so that the common path stays short; `own` is
- * filled from a copy on the stack because a map value cannot be assigned to a kernel object in one go.
+ * Runs once per change of the bounds and socket, not per ACK. Not inlined, to keep the common path short. `own` is
+ * filled from a copy on the stack, because a map value cannot be assigned to a kernel object at once.
  */
 static __noinline void look_up_bound(struct tcp_sock *tp)
 {
@@ -62,7 +62,7 @@ static __always_inline void refresh_bound(struct tcp_sock *tp)
 		look_up_bound(tp);
 }
 
-/* `window`, bounded as the state asks for. */
+/* `window`, bounded as the state requires. */
 static __always_inline __u32 bounded(struct tcp_sock *tp, __u8 ca_state, __u32 window)
 {
 	__u32 flags = 0;
@@ -74,7 +74,7 @@ static __always_inline __u32 bounded(struct tcp_sock *tp, __u8 ca_state, __u32 w
 	return lh_bound_window(&own_of(tp)->bound, now_ns_of(tp), window, in_flight_of(tp), flags);
 }
 
-/* The socket is as it was before our limit, unless its application has asked for pacing meanwhile (SO_MAX_PACING_RATE). */
+/* Ends our pacing of a socket, unless its application has asked for pacing meanwhile (SO_MAX_PACING_RATE). */
 static __always_inline void unpace(struct tcp_sock *tp)
 {
 	own_of(tp)->paced = 0;
@@ -84,11 +84,11 @@ static __always_inline void unpace(struct tcp_sock *tp)
 }
 
 /*
- * Limits the pacing rate. TCP keeps to one only on sockets whose status asks for it, and CUBIC's does not: under our limit such a
- * socket goes at the limit. What the kernel would have, a window an SRTT, is for those that it paces: after a timeout in a long
- * queue it is a segment in many seconds, and as many until the SRTT has come down, which nobody sees without a pace. Where the
- * queueing discipline is fq the status says so, and fq keeps to the smaller of both. tcp_update_skb_after_send() leaves the first
- * ten segments of a connection alone.
+ * Limits the pacing rate. TCP keeps a pacing rate only on sockets whose status asks for pacing, and CUBIC's does not.
+ * We set the status, and such a socket is paced at the limit. The kernel's own rate, a window per SRTT, is for sockets
+ * that it paces itself: after a timeout in a long queue it may be one segment in many seconds, until the SRTT has
+ * fallen. With the queueing discipline fq the status asks for pacing already, and fq takes the smaller of both rates.
+ * tcp_update_skb_after_send() exempts the first ten segments of a connection.
  */
 static __always_inline void limit_pace(struct tcp_sock *tp)
 {
@@ -109,7 +109,7 @@ static __always_inline void limit_pace(struct tcp_sock *tp)
 	}
 }
 
-/* What a skipped program left (see stack.h): a reduction's ssthresh is between 2 and the window before it. */
+/* Undoes the effect of a skipped program (see stack.h): a reduction's ssthresh lies between 2 and the window before it. */
 static __always_inline void repair(struct sock *sk, struct tcp_sock *tp, __u8 ca_state)
 {
 	__u32 prior = prior_window(tp), window;
@@ -126,8 +126,8 @@ static __always_inline void repair(struct sock *sk, struct tcp_sock *tp, __u8 ca
 }
 
 /*
- * CUBIC's growth, but only below the upper bound. At the bound CUBIC's epoch is closed: its window is a function of the
- * time since the epoch began, and an epoch that went on behind the bound would jump when the bound goes.
+ * CUBIC's growth, below the upper bound only. At the bound CUBIC's epoch is closed: its window is a function of the
+ * time since the epoch began. If the epoch went on under the bound, the window would jump when the bound ends.
  */
 static __always_inline void grow(struct sock *sk, struct tcp_sock *tp, __u32 ack, __u32 acked)
 {
@@ -160,7 +160,7 @@ static __always_inline void on_acked(struct sock *sk, __u32 ack, int flag, const
 	limit_pace(tp);
 }
 
-/* Each ACK, since 6.10. The verifier forced nothing. */
+/* Each ACK, since 6.10. No concession to the verifier. */
 SEC("struct_ops")
 void BPF_PROG(lasthop_cong_control, struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs)
 {
@@ -169,7 +169,7 @@ void BPF_PROG(lasthop_cong_control, struct sock *sk, __u32 ack, int flag, const 
 	on_acked(sk, ack, flag, rs);
 }
 
-/* Each ACK, before 6.10: neither the ACK nor its flags are told. Loaded in place of the one above where BTF says so. */
+/* Each ACK, before 6.10, which passes neither the ACK nor its flags. Loaded in place of the one above if BTF says so. */
 SEC("?struct_ops")
 void BPF_PROG(lasthop_cong_control_old, struct sock *sk, const struct rate_sample *rs)
 {
@@ -178,7 +178,7 @@ void BPF_PROG(lasthop_cong_control_old, struct sock *sk, const struct rate_sampl
 	on_acked(sk, tp->snd_una, derived_flags(tp, &own_of(tp)->stack, rs), rs);
 }
 
-/* A socket gets our control: at its handshake, or alive by setsockopt, perhaps in the middle of a recovery. */
+/* A socket gets our control: at its handshake, or later by setsockopt, possibly during a recovery. */
 SEC("struct_ops")
 void BPF_PROG(lasthop_init, struct sock *sk)
 {
@@ -206,7 +206,7 @@ void BPF_PROG(lasthop_release, struct sock *sk)
 	}
 }
 
-/* Each time a reduction or a timeout recovery begins. */
+/* The beginning of each reduction or timeout recovery. */
 SEC("struct_ops")
 __u32 BPF_PROG(lasthop_ssthresh, struct sock *sk)
 {
@@ -214,7 +214,7 @@ __u32 BPF_PROG(lasthop_ssthresh, struct sock *sk)
 	return cubictcp_recalc_ssthresh(sk);
 }
 
-/* Before each change of state; icsk_ca_state still holds the old one. */
+/* Before each change of state; icsk_ca_state still has the old one. */
 SEC("struct_ops")
 void BPF_PROG(lasthop_set_state, struct sock *sk, __u8 new_state)
 {
@@ -239,7 +239,7 @@ void BPF_PROG(lasthop_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 		restart_after_idle(tp);
 		refresh_bound(tp);
 		set_window(tp, bounded(tp, ca_state_of(tp), tp->snd_cwnd));
-		/* no ACK has told of the limit's beginning or end */
+		/* no ACK has come since the limit began or ended */
 		if (own_of(tp)->paced && tp->srtt_us)
 			update_pacing_rate(tp);
 		limit_pace(tp);
@@ -247,14 +247,14 @@ void BPF_PROG(lasthop_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 	cubictcp_cwnd_event(sk, event);
 }
 
-/* Each ACK of data: CUBIC's HyStart and its smallest delay. */
+/* Each ACK of data: for CUBIC's HyStart and its smallest delay. */
 SEC("struct_ops")
 void BPF_PROG(lasthop_pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
 	cubictcp_acked(sk, sample);
 }
 
-/* A reduction turns out to have been needless. */
+/* A reduction was spurious. */
 SEC("struct_ops")
 __u32 BPF_PROG(lasthop_undo_cwnd, struct sock *sk)
 {

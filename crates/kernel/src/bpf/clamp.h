@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * clamp.h - mode Clamp: upper bounds for the sockets' own congestion control, where we cannot bring one.
+ * clamp.h - mode Clamp: upper bounds for the sockets' own congestion control, on kernels where we cannot load one.
  *
- * The kernel has a clamp on the window (TCP_BPF_SNDCWND_CLAMP) and a limit of the pacing rate (SO_MAX_PACING_RATE, which
- * any control keeps to). They have no lease, so a program looks at each RTT sample whether they are still wanted, and sets
- * or lifts them. That program must survive the loader, else a killed loader would leave clamps for ever: it is attached to
- * the cgroup without a link, and a child of the loader takes it away (clamp.rs).
+ * The kernel has a clamp of the window (TCP_BPF_SNDCWND_CLAMP) and a limit of the pacing rate (SO_MAX_PACING_RATE,
+ * which any control keeps). Neither has a lease. So a program checks at each RTT sample whether they are still wanted,
+ * and sets or removes them. That program must survive the loader; otherwise a killed loader would leave clamps for
+ * ever. It is attached to the cgroup without a link, and a child of the loader detaches it (clamp.rs).
  *
- * SO_MAX_PACING_RATE may be the application's own. Its value is kept and put back; a lower one is left alone; and one that it
- * sets while ours is in force is its own again.
+ * SO_MAX_PACING_RATE may be the application's own. Its value is saved and restored. A lower value of the application
+ * wins, and so does one that it sets while ours is in force.
  *
- * The limits, all the kernel's: there is no lower bound. The clamp also sets ssthresh, so when it is lifted the flow is
- * in slow start from where it is. A window above a new clamp comes down only as the control next asks to grow; BBR
- * never asks, but keeps to the clamp by itself. A socket whose pacing rate was limited once stays paced, at what its control
- * wants: 1.2 or 2 windows a round trip. BBR has taken the limit for the path's bandwidth, and finds more step by step.
+ * Limitations of the kernel: there is no lower bound. The clamp also sets ssthresh, so after its removal the flow
+ * is in slow start from its current window. A window above a new clamp falls only when the control next asks to grow;
+ * BBR never asks, but keeps the clamp by itself. A socket whose pacing rate was once limited stays paced at its
+ * control's rate: 1.2 or 2 windows a round trip. BBR takes the limit for the path's bandwidth, and finds more only step
+ * by step.
  */
 #ifndef LASTHOP_CLAMP_H
 #define LASTHOP_CLAMP_H
@@ -23,7 +24,7 @@
 /* SO_MAX_PACING_RATE in 32 bits: no limit. */
 #define NO_PACE (~0U)
 
-/* Sets SO_MAX_PACING_RATE to `wanted`, or where that is 0 or above the application's own to the latter. */
+/* Sets SO_MAX_PACING_RATE to `wanted`, or to the application's own value if `wanted` is 0 or higher. */
 static __always_inline int set_pace(void *ctx, struct tcp_sock *tp, struct lh_former *storage, __u64 wanted)
 {
 	__u64 now = BPF_CORE_READ(SK(tp), sk_max_pacing_rate);
@@ -48,7 +49,7 @@ static __always_inline int set_pace(void *ctx, struct tcp_sock *tp, struct lh_fo
 
 /*
  * Hook: sockops at the root of cgroup2; context struct bpf_sock_ops, socket locked. Maps: former (create), leave,
- * cgroups, bounds. A handshake's end makes the socket ours and asks for RTT_CB; each RTT_CB keeps its clamp.
+ * cgroups, bounds. The end of a handshake makes the socket ours and asks for RTT_CB; each RTT_CB updates its clamp.
  */
 SEC("?sockops")
 int clamp_new(struct bpf_sock_ops *ctx)
@@ -88,7 +89,10 @@ int clamp_new(struct bpf_sock_ops *ctx)
 	} else if (op != BPF_SOCK_OPS_RTT_CB) {
 		tp = bpf_skc_to_tcp_sock(sk);
 		if (tp && !managed(SK(tp))) {
-			/* it was, in a connection before this one: connect() with AF_UNSPEC leaves a socket its clamp */
+			/*
+			 * an earlier connection of this socket was ours: connect() with AF_UNSPEC leaves a socket its
+			 * clamp
+			 */
 			clamp = NO_CLAMP;
 			if (storage->clamped)
 				bpf_setsockopt(ctx, SOL_TCP, TCP_BPF_SNDCWND_CLAMP, &clamp, sizeof(clamp));
@@ -117,7 +121,7 @@ int clamp_new(struct bpf_sock_ops *ctx)
 	return 1;
 }
 
-/* Asks, or no longer asks, for RTT_CB on a socket that is not just being made. Linux 6.13 has this option. */
+/* Starts or stops RTT_CB on a socket that already exists. This needs Linux 6.13. */
 static __always_inline int ask_for_rtts(struct tcp_sock *tp, bool ask)
 {
 	int flags = 0;
@@ -128,7 +132,7 @@ static __always_inline int ask_for_rtts(struct tcp_sock *tp, bool ask)
 	return bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags));
 }
 
-/* Takes our clamp off a socket and forgets it. */
+/* Removes our clamp from a socket, and forgets it. */
 static __always_inline int unclamp(struct tcp_sock *tp, struct lh_former *storage)
 {
 	int clamp = NO_CLAMP, error = 0;
@@ -182,7 +186,7 @@ int clamp_existing(struct bpf_iter__tcp *ctx)
 	return 0;
 }
 
-/* The way back, for all. Hook, context and maps as above. */
+/* Removes our clamps from all sockets. Hook, context and maps as above. */
 SEC("?iter/tcp")
 int unclamp_existing(struct bpf_iter__tcp *ctx)
 {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* endpoints.h - the two ends of a connection, as the iterators tell them. */
+/* endpoints.h - the two ends of a connection, as the iterators write them. */
 #ifndef LASTHOP_ENDPOINTS_H
 #define LASTHOP_ENDPOINTS_H
 
 struct lh_endpoints {
-	__u8 local[16]; /* IPv4: the first four */
+	__u8 local[16]; /* IPv4: in the first four bytes */
 	__u8 remote[16];
-	__u16 local_port; /* host order, as the next */
+	__u16 local_port; /* host order, like remote_port */
 	__u16 remote_port;
 	__u16 family;
 	__u16 padding;
 };
 
-#ifdef __bpf__ /* the loader is interested in the struct alone */
+#ifdef __bpf__ /* the loader needs the struct only */
 static __always_inline void read_endpoints(struct sock *sk, struct lh_endpoints *ends)
 {
 	ends->family = BPF_CORE_READ(sk, __sk_common.skc_family);

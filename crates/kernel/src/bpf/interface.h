@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * interface.h - in which network namespace a socket is and by which interface its packets leave. Of the object's `settings` it
- * reads netns_inum. Not on the path of each ACK: everything is read with BPF_CORE_READ, which every hook and every verifier
- * accepts and which survives a pointer that goes away.
+ * interface.h - the network namespace of a socket, and the interface by which its packets leave. Reads netns_inum of
+ * the object's `settings`. Not on the path of each ACK, so everything is read with BPF_CORE_READ: every hook and every
+ * verifier accepts it, and it survives a dangling pointer.
  */
 #ifndef LASTHOP_INTERFACE_H
 #define LASTHOP_INTERFACE_H
@@ -14,13 +14,16 @@ static __always_inline bool in_our_namespace(struct sock *sk)
 	return BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum) == settings.netns_inum;
 }
 
-/* The interface that the socket's packets leave by: of its route, else as bound, else that of the latest arrival. */
+/* The interface by which the socket's packets leave: by its route, else as bound, else that of the latest arrival. */
 static __always_inline __u32 interface_of(struct sock *sk)
 {
 	struct dst_entry *dst = BPF_CORE_READ(sk, sk_dst_cache);
 	__u32 bound;
 
-	/* dst_dev_put() has made obsolete what went with its interface, and put another device there; a socket drops it when it sends. */
+	/*
+	 * dst_dev_put() marks a dst obsolete whose interface is gone, and puts another device there. The socket drops
+	 * it when it sends.
+	 */
 	if (dst && BPF_CORE_READ(dst, obsolete) <= 0)
 		return BPF_CORE_READ(dst, dev, ifindex);
 	bound = BPF_CORE_READ(sk, __sk_common.skc_bound_dev_if);
@@ -31,7 +34,7 @@ static __always_inline __u32 interface_of(struct sock *sk)
 	return 0;
 }
 
-/* 127.0.0.0/8, ::1 and ::ffff:127.0.0.0/104. In network order, read as on a machine of either order. */
+/* 127.0.0.0/8, ::1 and ::ffff:127.0.0.0/104. In network order, read on machines of either order. */
 static __always_inline bool to_loopback(struct sock *sk)
 {
 	union {

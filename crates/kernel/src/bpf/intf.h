@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * intf.h - what the programs and their loader tell each other. src/layout.rs has the same in Rust, made from this by
- * build.rs. No implicit padding. Windows in segments, times on CLOCK_MONOTONIC.
+ * intf.h - the declarations that the programs and their loader share. build.rs makes src/layout.rs of it, the same in
+ * Rust. No implicit padding. Windows in segments, times on CLOCK_MONOTONIC.
  */
 #ifndef LASTHOP_INTF_H
 #define LASTHOP_INTF_H
@@ -17,33 +17,33 @@ enum {
 	LH_EVENTS_BYTES = 262144,
 };
 
-/* What the loader decides before loading. */
+/* The loader's settings, fixed before loading. */
 struct lh_settings {
-	__u32 netns_inum; /* the one network namespace we act in */
-	__u32 interface_index; /* the managed interface, in that namespace */
+	__u32 netns_inum; /* the only network namespace in which we act */
+	__u32 interface_index; /* the managed interface in that namespace */
 	__u32 reserved; /* 0; keeps owner_* where the next loader reads them */
-	__u32 clamp; /* 1: mode Clamp, there is no control of ours */
+	__u32 clamp; /* 1: mode Clamp, without a control of ours */
 	__u32 derive_flags; /* 1: behave as if the kernel passed no flags to cong_control (before 6.10) */
 	__u32 owner_pid; /* mode Clamp: the loader, in the pid namespace owner_pidns */
-	__u64 owner_start; /* when it started, /proc/PID/stat field 22: a pid may be used again */
+	__u64 owner_start; /* its start time, /proc/PID/stat field 22, because a pid may be used again */
 	__u32 owner_pidns;
 	__u32 padding;
-	char name[LH_NAME_LENGTH]; /* our control's */
+	char name[LH_NAME_LENGTH]; /* of our control */
 };
 
-/* What a cgroup in the map `cgroups` is, with all below it; and in lh_control which of both there are. */
+/* The role of a cgroup in the map `cgroups`, with all below it. In lh_control: the roles that occur. */
 enum {
 	LH_CGROUP_WITHIN = 1, /* control is limited to it */
 	LH_CGROUP_EXCLUDED = 2, /* left alone */
 };
 
 /*
- * The bounds that the loader hands over. A socket looks its own up again when generation has changed. The default
- * bound in force is defaults[generation % 2]; the loader fills the other one, then raises the generation.
+ * The bounds that the loader hands over. A socket reads its own again after a change of generation. The current default
+ * bound is defaults[generation % 2]; the loader fills the other one, then increments the generation.
  */
 struct lh_control {
 	__u32 generation; /* never 0 */
-	__u32 cgroups; /* LH_CGROUP_*; 0: a socket's cgroup does not matter */
+	__u32 cgroups; /* LH_CGROUP_*; 0: cgroups do not matter */
 	struct lh_bound defaults[2];
 };
 
@@ -51,11 +51,11 @@ struct lh_control {
 struct lh_counters {
 	__u64 adopted_at_connect;
 	__u64 adopted_at_accept;
-	__u64 repaired; /* reductions whose beginning the kernel did not tell us, see repair() */
-	__u64 refused; /* the kernel refused to set our control on a new socket */
+	__u64 repaired; /* reductions whose beginning the kernel did not report, see repair() */
+	__u64 refused; /* how often the kernel refused to set our control on a new socket */
 	__u64 state_changes;
-	__u64 state_changes_lost; /* no room left in the ring */
-	__u64 unpaced; /* mode Clamp: how often the kernel refused to limit a pacing rate or to lift the limit */
+	__u64 state_changes_lost; /* for lack of room in the ring */
+	__u64 unpaced; /* mode Clamp: how often the kernel refused to limit a pacing rate or to remove the limit */
 	/* By the iterators, summed over all their runs: */
 	__u64 walk_adopted;
 	__u64 walk_already;
@@ -86,28 +86,28 @@ struct lh_sample {
 	__u32 unsent_bytes;
 	__u32 mss_bytes;
 	__u32 total_retrans;
-	__u32 timeouts; /* 0xffffffff: this kernel does not tell */
+	__u32 timeouts; /* 0xffffffff: not reported by this kernel */
 	__u32 delivered_segments;
 	__u32 rate_delivered; /* segments in rate_interval_us: the kernel's delivery rate */
 	__u32 rate_interval_us;
-	__u32 segments_sent; /* with data, as the next two */
+	__u32 segments_sent; /* data segments, as the next two */
 	__u32 segments_received;
 	__u32 segments_out_of_order;
-	__u32 receive_rtt_us; /* the RTT as the receiver sees it; 0: no sample yet */
-	__u32 idle_us; /* since the latest segment of either direction */
-	__u32 bound_min_segments; /* in force now; these and the rate 0: none */
+	__u32 receive_rtt_us; /* the RTT as the receiver estimates it; 0: no sample yet */
+	__u32 idle_us; /* since the latest segment in either direction */
+	__u32 bound_min_segments; /* in force now; 0, here and below, and in the rate: none */
 	__u32 bound_max_segments;
 	__u32 controlled; /* 1: by this loader */
 	__u32 interface_index;
-	__u32 newest_rtt_us; /* of the newest segment acknowledged; 0: no sample yet */
+	__u32 newest_rtt_us; /* RTT of the newest segment acknowledged; 0: no sample yet */
 	__u32 reserved; /* 0 */
 };
 
-/* One change of the congestion state, as it goes through the ring. */
+/* A change of the congestion state, as written to the ring. */
 struct lh_state_change {
 	__u64 at_ns;
 	__u64 cookie;
-	__u32 cwnd_segments; /* before the change, as the next */
+	__u32 cwnd_segments; /* before the change, like the next */
 	__u32 ssthresh_segments;
 	__u8 from;
 	__u8 to;

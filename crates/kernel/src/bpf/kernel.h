@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * kernel.h - the few kernel types that our programs touch, with only the members they touch.
+ * kernel.h - the kernel types that our programs use, with only the members that they use.
  *
- * Every access is relocated by the loader against the running kernel's BTF (CO-RE), so neither the order nor the
- * offsets here matter, only the names; the build does not depend on the kernel of the machine that builds. What the
- * running kernel may lack is read behind bpf_core_field_exists().
+ * The loader relocates every access by the running kernel's BTF (CO-RE). So only the names matter here, not order and
+ * offsets, and the build does not depend on the kernel of the building machine. Members that the running kernel may
+ * lack are read after bpf_core_field_exists().
  *
- * __VMLINUX_H__ is defined because this file stands in for a full vmlinux.h: bound.h and libbpf's headers ask for it.
+ * __VMLINUX_H__ is defined because this file replaces a full vmlinux.h, which bound.h and libbpf's headers ask for.
  */
 #ifndef LASTHOP_KERNEL_H
 #define LASTHOP_KERNEL_H
@@ -30,11 +30,11 @@ typedef _Bool bool;
 #define true 1
 #define false 0
 
-/* Numbers of the kernel's user interface: they never change. */
+/* Numbers of the kernel's user interface, which never change. */
 enum {
 	AF_INET = 2,
 	AF_INET6 = 10,
-	SOL_SOCKET = 1, /* of all machines that BPF programs are compiled for but MIPS, PA-RISC, SPARC and Alpha */
+	SOL_SOCKET = 1, /* on all machines with BPF but MIPS, PA-RISC, SPARC and Alpha */
 	SO_MAX_PACING_RATE = 47, /* likewise */
 	SOL_TCP = 6,
 	TCP_CONGESTION = 13,
@@ -291,7 +291,7 @@ struct tcp_sock {
 	__u32 undo_marker;
 	__u64 bytes_retrans;
 	__u32 total_retrans;
-	__u32 data_segs_out; /* segments with data, those sent again too */
+	__u32 data_segs_out; /* data segments, with retransmissions */
 	__u16 total_rto; /* since 6.7 */
 };
 
@@ -314,11 +314,11 @@ struct bpf_sock_ops {
 	void *skb_data_end;
 };
 
-/* What the kernel makes the one above of. */
+/* The kernel's own struct behind the one above. */
 struct sk_buff;
 struct bpf_sock_ops_kern {
-	struct sock *sk; /* a request, for a SYN-ACK */
-	struct sk_buff *syn_skb; /* NULL: the SYN-ACK is sent again */
+	struct sock *sk; /* for a SYN-ACK: a request */
+	struct sk_buff *syn_skb; /* NULL: the SYN-ACK is retransmitted */
 };
 
 struct seq_file;
@@ -355,7 +355,7 @@ struct tcp_congestion_ops {
 	void (*release)(struct sock *sk);
 };
 
-/* The same struct, relocated, for reading the members of whatever control a socket has. */
+/* The same struct, relocated, to read the members of any control. */
 struct tcp_congestion_ops___read {
 	char name[TCP_CA_NAME_MAX];
 	struct list_head list;

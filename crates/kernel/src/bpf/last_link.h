@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * last_link.h - a server hears its clients' link reports (link_report.h, docs/models/link-report.md) and keeps them for the law.
- * Part of the object of the law that uses them; acts only on sockets that have that law.
+ * last_link.h - a server hears its clients' link reports (link_report.h, docs/models/link-report.md) and keeps them for
+ * the law. It is part of the object of that law, and acts only on sockets with that law.
  *
  *   listen        keep SYNs, and ask to write options of SYN-ACKs
- *   SYN           with a report: the SYN-ACK has ANSWER, and where it carries a SYN cookie RESEND. A SYN-ACK that is sent again
- *                 has neither: a middlebox may have dropped the first for it
- *   established   the report of the SYN that was kept, else of the segment that ended the handshake (SYN cookies). It is kept
- *                 in `reports`; the law's init(), which runs next, hands it to the law
- *   segments      where the SYN had a report, or could not be kept: a report is kept, and the law is told of it at its next
- *                 hook, at this very ACK or at the next transmission
+ *   SYN           with a report: the SYN-ACK has ANSWER, and with a SYN cookie also RESEND. A retransmitted SYN-ACK has
+ *                 neither, because a middlebox may have dropped the first one for it
+ *   established   take the report of the kept SYN, else that of the segment that ended the handshake (SYN cookies). It is
+ *                 stored in `reports`; the law's init(), which runs next, gives it to the law
+ *   segments      if the SYN had a report or could not be kept: store a report. The law gets it at its next hook, at this
+ *                 ACK or at the next transmission
  *
- * What a listener asks for, its connections inherit: the callback for each segment that is written is given up once the
- * SYN-ACK has gone. Other programs may want the same callbacks on the same sockets. Only what was not set before us is taken
- * away; a storage of the listener, which its connections inherit too, remembers what that is.
+ * Connections inherit the callbacks of their listener. That for each written segment is given up after the SYN-ACK.
+ * Other programs may want the same callbacks on the same sockets. So only callbacks that were not set before us are
+ * removed; a storage of the listener, which its connections inherit too, remembers which.
  *
- * Hooks: sockops at the root of cgroup2, context struct bpf_sock_ops; the socket is locked, but for SYN-ACKs, where there is
- * but a request and `sk` is NULL; and iter/tcp, socket locked. Maps: listeners (create), reports (create), ports,
- * flows, permits.
- * The verifier lets a request be read only through the kernel's own struct behind the context.
+ * Hooks: sockops at the root of cgroup2, context struct bpf_sock_ops. The socket is locked, except for SYN-ACKs, where
+ * there is only a request and `sk` is NULL. And iter/tcp, socket locked. Maps: listeners (create), reports (create),
+ * ports, flows, permits. The verifier allows reading a request only through the kernel's own struct behind the context.
  */
 #ifndef LASTHOP_LAST_LINK_H
 #define LASTHOP_LAST_LINK_H
@@ -28,12 +27,15 @@
 /* Written by the programs only. */
 struct lh_heard_counters heard SEC(".bss.heard") = {};
 
-/* In the next: the listener is prepared; it keeps SYNs because of us. The rest are callbacks, its connections' as well. */
+/*
+ * In the next: we prepared the listener, and it keeps SYNs because of us. The other bits are callbacks, also its
+ * connections'.
+ */
 #define IS_PREPARED (1U << 30)
 #define KEEPS_SYNS (1U << 31)
 #define NO_CALLBACK (IS_PREPARED | KEEPS_SYNS)
 
-/* What a listener asks for because of us. Whoever listens on the same socket again is prepared already. */
+/* What a listener asks for because of us. A socket that listens again is already prepared. */
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC | BPF_F_CLONE);
@@ -42,8 +44,9 @@ struct {
 } listeners SEC(".maps");
 
 /*
- * Ports on which somebody with the law has begun to listen. The request behind a SYN cookie does not know its listener; one of
- * another socket that has got the port meanwhile is answered for nothing, and sends some reports that nobody reads.
+ * Ports on which a socket with the law has begun to listen. The request behind a SYN cookie does not know its listener.
+ * If another socket has taken the port meanwhile, its client is answered in vain, and sends some reports that no law
+ * hears.
  */
 struct port {
 	__u32 netns_inum;
@@ -65,7 +68,10 @@ struct {
 	__type(value, struct lh_report);
 } reports SEC(".maps");
 
-/* What connections may use, LH_PERMIT_; the most specific entry counts. Written by loaders only, at any time. */
+/*
+ * The heuristics that connections may use, LH_PERMIT_*; the most specific entry counts. Written by loaders only, at any
+ * time.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -93,7 +99,7 @@ static __always_inline void port_of(struct sock *sk, struct port *port)
 	port->port = BPF_CORE_READ(sk, __sk_common.skc_num);
 }
 
-/* Whether a request is of a listener that has the law. */
+/* Whether a request belongs to a listener with the law. */
 static __always_inline bool is_of_ours(struct sock *request)
 {
 	struct tcp_sock *listener = (struct tcp_sock *)BPF_CORE_READ(request, __sk_common.skc_listener);
@@ -105,7 +111,7 @@ static __always_inline bool is_of_ours(struct sock *request)
 	return bpf_map_lookup_elem(&ports, &port);
 }
 
-/* What the server permits a connection with these ends: the entry for its own port, else the one for all. */
+/* The permission of a connection with these ends: the entry for its own port, else the one for all ports. */
 static __always_inline __u32 permitted(struct sock *sk)
 {
 	struct lh_permit_key key = { .prefix_bits = LH_PERMIT_PORT_BITS + 128 };
@@ -127,7 +133,7 @@ static __always_inline __u32 permitted(struct sock *sk)
 	return found ? *found : LH_PERMIT_ALL;
 }
 
-/* Reads a client's report; an answer is none. */
+/* Reads a client's report; an answer does not count as one. */
 static __always_inline bool hear(struct bpf_sock_ops *ctx, __u64 flags, struct lh_report *report, bool count_it)
 {
 	__u8 option[LH_REPORT_OCTETS] = {};
@@ -151,7 +157,7 @@ static __always_inline bool hear(struct bpf_sock_ops *ctx, __u64 flags, struct l
 	return false;
 }
 
-/* For the law to be told. */
+/* Stores a report for the law. */
 static __always_inline void keep(struct bpf_sock *sk, struct tcp_sock *tp, struct lh_report *report)
 {
 	struct lh_report *kept;
@@ -159,7 +165,7 @@ static __always_inline void keep(struct bpf_sock *sk, struct tcp_sock *tp, struc
 
 	report->now_us = now_us_of(tp);
 	report->permitted = permitted(&tp->inet_conn.icsk_inet.sk);
-	/* where less is permitted than was the law must know; where nothing ever was there is nothing to keep */
+	/* the law must hear that less is permitted than before; without any permission there is nothing to store */
 	kept = bpf_sk_storage_get(&reports, sk, NULL, report->permitted ? BPF_SK_STORAGE_GET_F_CREATE : 0);
 	if (!report->permitted)
 		count(&heard.not_permitted);
@@ -173,7 +179,7 @@ static __always_inline void keep(struct bpf_sock *sk, struct tcp_sock *tp, struc
 		flow->reported = 1;
 }
 
-/* Prepares a listener, which asks for `flags` already. `as` is what helpers for options take for it in this hook. */
+/* Prepares a listener that already asks for `flags`. `as`: the context argument of option helpers in this hook. */
 static __always_inline int prepare(void *as, void *sk, struct tcp_sock *tp, __u32 flags)
 {
 	__u32 *ours = bpf_sk_storage_get(&listeners, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
@@ -201,7 +207,7 @@ static __always_inline int prepare(void *as, void *sk, struct tcp_sock *tp, __u3
 	return error;
 }
 
-/* A SYN-ACK is being made, twice: room is reserved, then the options are written. */
+/* A SYN-ACK is made in two calls: first room is reserved, then the options are written. */
 static __always_inline void answer(struct bpf_sock_ops *ctx)
 {
 	struct lh_report report = { .error_ppm = LH_ERROR_UNKNOWN };
@@ -235,7 +241,7 @@ static __always_inline void answer(struct bpf_sock_ops *ctx)
 		count(&heard.cookies);
 }
 
-/* A connection no longer asks for what only its listener needed. */
+/* A connection gives up the callbacks that only its listener needed. */
 static __always_inline void inherit_less(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
 {
 	__u32 *ours = bpf_sk_storage_get(&listeners, sk, NULL, 0);
@@ -246,7 +252,7 @@ static __always_inline void inherit_less(struct bpf_sock_ops *ctx, struct bpf_so
 	}
 }
 
-/* Whether the SYN, perhaps a kept one, can be read: not behind a SYN cookie. */
+/* Whether the SYN can be read, directly or as kept; not behind a SYN cookie. */
 static __always_inline bool has_syn(struct bpf_sock_ops *ctx)
 {
 	__u8 option[4] = { TCPOPT_MSS };
@@ -255,8 +261,8 @@ static __always_inline bool has_syn(struct bpf_sock_ops *ctx)
 }
 
 /*
- * RFC 5961 section 5.2, which the kernel looks at only after it has told us: a stranger who guesses a sequence number in the
- * window is not to say what the link is.
+ * RFC 5961 section 5.2, which the kernel checks only after this hook: an attacker who guesses a sequence number in the
+ * window must not be able to send a report.
  */
 static __always_inline bool has_acceptable_ack(struct bpf_sock_ops *ctx, struct tcp_sock *tp)
 {
@@ -269,7 +275,7 @@ static __always_inline bool has_acceptable_ack(struct bpf_sock_ops *ctx, struct 
 	return !lh_after(ack, tp->snd_nxt) && !lh_after(tp->snd_una - tp->max_window, ack);
 }
 
-/* Accepted. With TCP Fast Open the context's segment is the SYN itself, and its SYN-ACK is still to be made. */
+/* Accepted. With TCP Fast Open the context's segment is the SYN itself, and its SYN-ACK is still to come. */
 static __always_inline void on_accept(struct bpf_sock_ops *ctx, struct bpf_sock *sk, struct tcp_sock *tp)
 {
 	bool fast_open = ctx->skb_tcp_flags & TCPHDR_SYN, told;
@@ -280,7 +286,7 @@ static __always_inline void on_accept(struct bpf_sock_ops *ctx, struct bpf_sock 
 	if (!has_our_law(BPF_CORE_READ(tp, inet_conn.icsk_ca_ops)))
 		return;
 	told = hear(ctx, BPF_LOAD_HDR_OPT_TCP_SYN, &report, true);
-	/* who has not offered reports in the SYN does not send any, so that what comes is somebody else's */
+	/* a client that offered no report in the SYN sends none, so this option is not the client's */
 	if (!told && has_syn(ctx))
 		return;
 	ask_for(ctx, BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG);
@@ -311,7 +317,10 @@ int last_link(struct bpf_sock_ops *ctx)
 	if (op == BPF_SOCK_OPS_WRITE_HDR_OPT_CB)
 		return 1;
 	if (op == BPF_SOCK_OPS_HDR_OPT_LEN_CB) {
-		/* a connection's first segment after the SYN-ACK of TCP Fast Open, not the maximum segment size before that */
+		/*
+		 * the first segment after the SYN-ACK of TCP Fast Open, not the computation of the maximum segment size
+		 * before it
+		 */
 		if (ctx->args[0] != BPF_WRITE_HDR_TCP_CURRENT_MSS)
 			inherit_less(ctx, sk);
 		return 1;
@@ -339,7 +348,7 @@ int last_link(struct bpf_sock_ops *ctx)
 	return 1;
 }
 
-/* The law hears what was kept; the window may change. */
+/* Gives the stored report to the law; the window may change. */
 static __always_inline void tell_report(struct tcp_sock *tp, struct lh_flow *flow)
 {
 	struct lh_report *kept = bpf_sk_storage_get(&reports, tp, NULL, 0);
@@ -358,7 +367,7 @@ static __always_inline void tell_report(struct tcp_sock *tp, struct lh_flow *flo
 	report.segment_bytes = tp->mss_cache;
 	report.rtt_us = tp->srtt_us >> 3;
 	report.segments_sent = tp->data_segs_out;
-	/* RFC 5681 section 3.1, as tcp_init_transfer(): then the window is 1 */
+	/* RFC 5681 section 3.1, as tcp_init_transfer(): the window is 1 then */
 	if (!report.segments_sent && tp->total_retrans > 1)
 		report.permitted &= ~LH_PERMIT_INITIAL;
 	lh_law_reported(law_of(flow), &parameters, &report, &window);
@@ -371,12 +380,12 @@ static __always_inline void tell_report(struct tcp_sock *tp, struct lh_flow *flo
 		tp->snd_cwnd_cnt = window.cwnd_count;
 	if (window.ssthresh_segments != before.ssthresh_segments)
 		tp->snd_ssthresh = window.ssthresh_segments;
-	/* who paces is to pace the new window */
+	/* a pacing sender must pace the new window */
 	if (tp->srtt_us)
 		update_pacing_rate(tp);
 }
 
-/* A transmission begins with nothing in flight: a report that came with a request is to count for the response. */
+/* The first transmission with nothing in flight: a report that came with a request must count for the response. */
 static __always_inline void tell_before_sending(struct tcp_sock *tp)
 {
 	struct lh_flow *flow = bpf_sk_storage_get(&flows, tp, NULL, 0);
@@ -385,7 +394,7 @@ static __always_inline void tell_before_sending(struct tcp_sock *tp)
 		tell_report(tp, flow);
 }
 
-/* Listening sockets of the walker's network namespace that were there before us. Nothing is written to the sequence. */
+/* Listening sockets of the walker's network namespace that are older than us. Nothing is written to the sequence. */
 SEC("iter/tcp")
 int prepare_listeners(struct bpf_iter__tcp *ctx)
 {
@@ -411,7 +420,7 @@ int prepare_listeners(struct bpf_iter__tcp *ctx)
 	return 0;
 }
 
-/* The way back. */
+/* Undoes it. */
 SEC("iter/tcp")
 int release_listeners(struct bpf_iter__tcp *ctx)
 {
@@ -430,7 +439,7 @@ int release_listeners(struct bpf_iter__tcp *ctx)
 		return 0;
 	if (*ours & KEEPS_SYNS)
 		bpf_setsockopt(tp, SOL_TCP, TCP_SAVE_SYN, &keeps, sizeof(keeps));
-	/* a kernel before 6.13 cannot take them back here: then it stays known whose they are */
+	/* a kernel before 6.13 cannot remove them here; the record of whose they are stays */
 	if (bpf_getsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags)))
 		return 0;
 	flags &= ~(*ours & ~NO_CALLBACK);

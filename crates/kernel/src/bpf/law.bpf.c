@@ -1,42 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * law - one of our congestion controls in the kernel: the headers of laws/include, the source that simulated hosts run, behind
- * struct_ops. Compiled once for each law, with LH_LAW (enum lh_law_name) as a constant, so that each object has only its
- * own law.
+ * law - one of our congestion controls in the kernel: the headers of laws/include, which simulated hosts run too,
+ * behind struct_ops. Compiled once for each law, with LH_LAW (enum lh_law_name) as a constant, so that each object
+ * contains only its own law.
  *
- * 1. What is ours and what is the kernel's. The kernel detects losses, retransmits, and calls; the law grows the window
- *    and answers a loss; stack.h reduces the window as the kernel does for controls without cong_control.
+ * 1. The division of work. The kernel detects losses, retransmits, and calls; the law grows the window and answers a
+ *    loss. stack.h reduces the window as the kernel does for controls without cong_control.
  *
- *        each ACK              acked()                       the window, perhaps a reduction of the law's own
+ *        each ACK              acked()                       the window, possibly a reduction by the law
  *        Recovery begins       lost()                        ssthresh
  *        a tail loss probe
  *          has repaired a loss lost()                        ssthresh and window
  *        a timeout             timed_out()                   ssthresh
- *        CWR begins            (not told)                    ssthresh = half the flight: ECN or a full local queue is
+ *        CWR begins            (no event)                    ssthresh = half the flight: ECN or a full local queue is
  *                                                            no loss that a law could tolerate
- *        needless after all    undone()
+ *        spurious              undone()
  *
- * 2. Who decides ssthresh. The kernel asks ssthresh() before the state changes: Recovery, CWR and timeout look alike
- *    there. So ssthresh() answers with half the window, which is safe whatever happens next, and set_state(), which is told
- *    the new state, asks the law and writes snd_ssthresh. The window of the event is prior_cwnd; the ssthresh of before is
- *    kept by us.
+ * 2. ssthresh. The kernel calls ssthresh() before the state changes, where Recovery, CWR and timeout look alike. So
+ *    ssthresh() answers with half the window, which is always safe. set_state(), which gets the new state, asks the law
+ *    and writes snd_ssthresh. The window of the event is prior_cwnd; we keep the former ssthresh ourselves.
  *
- * 3. A tolerated loss has ssthresh = window. PRR then aims at the window itself: each delivered segment lets one go, two
- *    when snd_una moved and nothing more was lost, up to the window again; what was lost is retransmitted first, as always.
- *    At the end the window is ssthresh, so it is what it was. Undo restores the same window, and the ssthresh from
- *    before. A timeout in the midst of it finds nothing reduced: it reduces, where the kernel would not reduce a second
- *    time in one window.
+ * 3. A tolerated loss has ssthresh = window. PRR then aims at the window itself. Each delivered segment allows one, or
+ *    two if snd_una moved and nothing more was lost, up to the window. Lost segments are retransmitted first, as
+ *    always. In the end the window is ssthresh, so it is unchanged. Undo restores the same window and the former
+ *    ssthresh. A timeout during such a recovery does reduce, since nothing was reduced before; the kernel would not
+ *    reduce a second time in one window.
  *
- * 4. The law's state does not fit into icsk_ca_priv: it is in a storage of the socket, made at init() and deleted at
- *    release(). Where there is no memory for it NewReno decides, and the next ACK tries again.
+ * 4. The law's state does not fit into icsk_ca_priv. It is in a storage of the socket, created at init() and deleted at
+ *    release(). Without memory for it NewReno decides, and the next ACK tries again.
  *
- * 5. Skipped programs (see stack.h). What each hook does is found out at the next one: init() by `begun`, set_state()
- *    by the state that was last seen, ssthresh() by not believing it.
+ * 5. Skipped programs (see stack.h). The next hook detects what was skipped: init() by `begun`, set_state() by the last
+ *    state seen, ssthresh() by ignoring the kernel's value.
  *
- * Hooks: struct_ops/tcp_congestion_ops, socket locked, softirq or process context, never sleeping; and an iterator over the
- * storages. What the verifier forced: the law's name is set again before each call, so that the compiler drops the
- * others; law_acked() is a function of its own; windows are copies on the stack, because the fields of a socket have no
- * address to hand on.
+ * Hooks: struct_ops/tcp_congestion_ops, socket locked, softirq or process context, never sleeping; and an iterator over
+ * the storages. For the verifier: the law's name is set again before each call, so that the compiler drops the others;
+ * law_acked() is a global function; windows are copies on the stack, because the fields of a socket have no address
+ * that could be passed on.
  */
 #include "kernel.h"
 
@@ -72,13 +71,13 @@ struct {
 	__type(value, struct lh_flow);
 } flows SEC(".maps");
 
-/* What is ours in icsk_ca_priv, which the kernel zeroes whenever a socket gets a control. */
+/* Our part of icsk_ca_priv, which the kernel zeroes whenever a socket gets a control. */
 struct own {
 	struct stack stack;
 	__u32 begun; /* 1: init() was run */
-	__u32 ca_state; /* as last told */
-	__u32 ssthresh; /* before the reduction that lasts, else of now */
-	__u32 tolerated; /* 1: the reduction that lasts leaves the window as it was */
+	__u32 ca_state; /* the last one seen */
+	__u32 ssthresh; /* before the current reduction, else the current one */
+	__u32 tolerated; /* 1: the current reduction leaves the window unchanged */
 	__u32 cwr_una; /* snd_una when the latest CWR began */
 	__u32 skipped; /* hooks pretended to be skipped, for tests */
 	__u64 acked_us; /* when data were last acknowledged; 0: not yet */
@@ -93,7 +92,7 @@ enum call {
 	CALL_REPORTED,
 };
 
-/* Tests record what a law is told and what it answers: tests/bpf/record_law.bpf.c. */
+/* Tests record the events and the answers of a law: tests/bpf/record_law.bpf.c. */
 static __always_inline void record(__u32 call, struct tcp_sock *tp, const struct lh_flow *flow, const void *event,
 				   __u32 event_bytes, const struct lh_window *before, const struct lh_window *after);
 #ifndef LH_RECORDS
@@ -108,7 +107,7 @@ static __always_inline void count(__u64 *counter)
 	__sync_fetch_and_add(counter, 1);
 }
 
-/* The law, with its name as a constant that the compiler still knows where the law is called: it drops the others. */
+/* The law. Sets its name as a constant, so that the compiler knows it at the call and drops the other laws. */
 static __always_inline struct lh_law *law_of(struct lh_flow *flow)
 {
 	flow->law.name = LH_LAW;
@@ -140,7 +139,7 @@ static __always_inline bool is_cwnd_limited(struct tcp_sock *tp)
 	return tp->snd_cwnd < tp->snd_ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out;
 }
 
-/* Of the clock behind the timestamps: 1 ms, or 1 us where the route says so. */
+/* The tick of the timestamps' clock: 1 ms, or 1 us if the route says so. */
 static __always_inline __u32 timestamp_tick_us(struct tcp_sock *tp)
 {
 	if (bpf_core_field_exists(tp->tcp_usec_ts) && BPF_CORE_READ_BITFIELD(tp, tcp_usec_ts))
@@ -155,7 +154,7 @@ static __always_inline __u32 clamped(struct tcp_sock *tp, __u32 window, __u32 le
 	return window > least ? window : least;
 }
 
-/* The law of the last link hears its clients' reports; the others have nobody to tell them anything. */
+/* Only the law of the last link hears clients' reports. */
 #ifdef LH_LAST_LINK
 #include "last_link.h"
 #else
@@ -186,13 +185,13 @@ static __always_inline void begin_law(struct tcp_sock *tp, struct lh_flow *flow)
 
 	__builtin_memset(flow, 0, sizeof(*flow));
 	flow->begun = 1;
-	flow->reported = 1; /* perhaps; see tell_report() */
+	flow->reported = 1; /* possibly; see tell_report() */
 	lh_law_init(&flow->law, LH_LAW, &parameters, &start);
 	record(CALL_INIT, tp, flow, &start, sizeof(start), &window, &window);
 	count(&counters.begun);
 }
 
-/* The socket's storage, made anew where init() was skipped or had no memory. */
+/* The socket's storage; created now if init() was skipped or had no memory. */
 static __always_inline struct lh_flow *flow_of(struct tcp_sock *tp)
 {
 	struct lh_flow *flow = bpf_sk_storage_get(&flows, tp, NULL, BPF_SK_STORAGE_GET_F_CREATE);
@@ -224,7 +223,7 @@ static __always_inline bool skipped(struct tcp_sock *tp)
 	return about.skip && own_of(tp)->skipped++ % 2 == 0;
 }
 
-/* At least 0, without a branch: what a branch here costs the verifier is multiplied by all that a law does. */
+/* At least 0, without a branch: for the verifier a branch here multiplies all paths of a law. */
 static __always_inline __u32 lost_and_not_sent_again(struct tcp_sock *tp)
 {
 	__s64 lost = (__s64)tp->lost_out - tp->retrans_out;
@@ -240,8 +239,8 @@ enum reduction {
 };
 
 /*
- * tcp_enter_loss(): whether this timeout reduces. Not again in a window that has been reduced, unless it was a tolerated
- * loss that did not. tcp_simple_retransmit(), after a change of the MTU, enters Loss too and reduces nothing; it leaves no
+ * tcp_enter_loss(): whether this timeout reduces. Not again in a window that was reduced, but again after a tolerated
+ * loss. tcp_simple_retransmit(), after a change of the MTU, also enters Loss; it reduces nothing and sets no
  * undo_marker.
  */
 static __always_inline bool timeout_reduces(struct tcp_sock *tp, __u8 old_state)
@@ -256,8 +255,8 @@ static __always_inline bool timeout_reduces(struct tcp_sock *tp, __u8 old_state)
 }
 
 /*
- * What a change of state means. tcp_process_tlp_ack() makes CWR begin and end within one ACK when a tail loss probe has
- * repaired a loss; a real CWR lasts until snd_una moves.
+ * The kind of reduction that a change of state means. When a tail loss probe has repaired a loss, tcp_process_tlp_ack()
+ * begins and ends CWR within one ACK; a real CWR lasts until snd_una moves.
  */
 static __always_inline __u32 reduction_by(struct tcp_sock *tp, __u8 old_state, __u8 new_state)
 {
@@ -273,7 +272,7 @@ static __always_inline __u32 reduction_by(struct tcp_sock *tp, __u8 old_state, _
 	}
 }
 
-/* A reduction, or a recovery from a timeout, begins: ssthresh is what the law says for the window of before. */
+/* A reduction or a timeout recovery begins: asks the law for ssthresh, with the window of before. */
 static __always_inline void reduce(struct tcp_sock *tp, __u32 reduction)
 {
 	struct own *own = own_of(tp);
@@ -308,7 +307,7 @@ static __always_inline void reduce(struct tcp_sock *tp, __u32 reduction)
 		lh_law_timed_out(law_of(flow), &parameters, &lost, &window);
 		record(CALL_TIMED_OUT, tp, flow, &lost, sizeof(lost), &before, &window);
 	}
-	/* CHD may answer with half its shadow window, which is not to be more than the receiver takes */
+	/* CHD may answer with half its shadow window, which must not exceed the receiver's window */
 	if (tp->mss_cache)
 		most = tp->snd_wnd / tp->mss_cache;
 	most = lh_max(most, before.cwnd_segments);
@@ -346,15 +345,15 @@ static __always_inline void change_state(struct tcp_sock *tp, __u8 old_state, __
 }
 
 /*
- * A SYN may time out and a SYN-ACK be acknowledged before init(): they are no business of the law. The kernel forgets
- * what they made of ssthresh (tcp_init_metrics()).
+ * Before init() a SYN may time out and a SYN-ACK be acknowledged. They do not concern the law, and the kernel resets
+ * their ssthresh (tcp_init_metrics()).
  */
 static __always_inline bool in_handshake(struct tcp_sock *tp)
 {
 	return !BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_initialized);
 }
 
-/* Does what skipped hooks should have done. */
+/* Does the work of skipped hooks. */
 static __always_inline void catch_up(struct tcp_sock *tp, __u8 ca_state)
 {
 	struct own *own = own_of(tp);
@@ -371,8 +370,8 @@ static __always_inline void catch_up(struct tcp_sock *tp, __u8 ca_state)
 }
 
 /*
- * Most of a law. A function of its own, with external linkage: so the verifier takes it once by itself, and not once for each
- * way that leads here.
+ * Most of a law. A function with external linkage, so that the verifier checks it once by itself, not once for each
+ * path that leads here.
  */
 __attribute__((noinline)) int law_acked(struct lh_law *law, const struct lh_acked *acked, struct lh_window *window)
 {
@@ -426,7 +425,7 @@ static __always_inline void on_acked(struct tcp_sock *tp, int flag, const struct
 		acked.tsecr = tp->rx_opt.rcv_tsecr;
 	}
 
-	/* an ACK of nothing new is no event for a law */
+	/* an ACK without news is no event for a law */
 	if (acked.acked_segments || acked.flags & LH_ADVANCED) {
 		before.cwnd_segments = tp->snd_cwnd;
 		before.cwnd_count = tp->snd_cwnd_cnt;
@@ -470,7 +469,7 @@ void BPF_PROG(law_cong_control, struct sock *sk, __u32 ack, int flag, const stru
 	on_acked(tp, flag, rs);
 }
 
-/* Each ACK, before 6.10: neither the ACK nor its flags are told. Loaded in place of the one above where BTF says so. */
+/* Each ACK, before 6.10, which passes neither the ACK nor its flags. Loaded in place of the one above if BTF says so. */
 SEC("?struct_ops")
 void BPF_PROG(law_cong_control_old, struct sock *sk, const struct rate_sample *rs)
 {
@@ -479,7 +478,7 @@ void BPF_PROG(law_cong_control_old, struct sock *sk, const struct rate_sample *r
 	on_acked(tp, derived_flags(tp, &own_of(tp)->stack, rs), rs);
 }
 
-/* A socket gets this law: at its handshake, or alive by setsockopt, perhaps in the middle of a recovery. */
+/* A socket gets this law: at its handshake, or later by setsockopt, possibly during a recovery. */
 SEC("struct_ops")
 void BPF_PROG(law_init, struct sock *sk)
 {
@@ -508,7 +507,7 @@ void BPF_PROG(law_release, struct sock *sk)
 	bpf_sk_storage_delete(&flows, sk);
 }
 
-/* A reduction begins; which one, only set_state() is told. See 2. */
+/* A reduction begins; only set_state() gets its kind. See 2. */
 SEC("struct_ops")
 __u32 BPF_PROG(law_ssthresh, struct sock *sk)
 {
@@ -521,7 +520,7 @@ __u32 BPF_PROG(law_ssthresh, struct sock *sk)
 	return half > LH_MIN_SSTHRESH ? half : LH_MIN_SSTHRESH;
 }
 
-/* Before each change of state; icsk_ca_state still holds the old one. */
+/* Before each change of state; icsk_ca_state still has the old one. */
 SEC("struct_ops")
 void BPF_PROG(law_set_state, struct sock *sk, __u8 new_state)
 {
@@ -534,8 +533,8 @@ void BPF_PROG(law_set_state, struct sock *sk, __u8 new_state)
 }
 
 /*
- * Only what is built on CUBIC asks to be told of transmissions. How long ago the one before was the kernel tells in jiffies,
- * whose length it does not tell; with nothing in flight the latest acknowledgement was less than a round trip after it.
+ * Only laws built on CUBIC have an event for transmissions. The kernel gives the time since the last one in jiffies of
+ * unknown length. With nothing in flight, the latest acknowledgement came less than a round trip after it.
  */
 static __always_inline void tell_resumed(struct tcp_sock *tp)
 {
@@ -566,7 +565,7 @@ void BPF_PROG(law_cwnd_event, struct sock *sk, enum tcp_ca_event event)
 	own_of(tp)->ssthresh = tp->snd_ssthresh;
 }
 
-/* tcp_reno_undo_cwnd(): a reduction turns out to have been needless. The kernel restores ssthresh itself, afterwards. */
+/* tcp_reno_undo_cwnd(): a reduction was spurious. The kernel itself restores ssthresh afterwards. */
 SEC("struct_ops")
 __u32 BPF_PROG(law_undo_cwnd, struct sock *sk)
 {
@@ -590,7 +589,7 @@ __u32 BPF_PROG(law_undo_cwnd, struct sock *sk)
 	return clamped(tp, window.cwnd_segments, 2);
 }
 
-/* The loader gives it its name. */
+/* The loader sets its name. */
 SEC(".struct_ops.link")
 struct tcp_congestion_ops law = {
 	.init = (void *)law_init,
@@ -605,9 +604,9 @@ struct tcp_congestion_ops law = {
 };
 
 /*
- * One record per socket with this law, of all network namespaces. Hook: iter/bpf_sk_storage_map on `flows`; context struct
- * bpf_iter__bpf_sk_storage_map, socket not locked: the numbers of one record may be an ACK apart. Where the buffer of the
- * sequence is full the kernel drops the record and visits the socket again after the next read.
+ * One record per socket with this law, in all network namespaces. Hook: iter/bpf_sk_storage_map on `flows`; context
+ * struct bpf_iter__bpf_sk_storage_map, socket not locked, so the numbers of one record may be an ACK apart. If the
+ * sequence's buffer is full, the kernel drops the record and visits the socket again after the next read.
  */
 SEC("iter/bpf_sk_storage_map")
 int show_flows(struct bpf_iter__bpf_sk_storage_map *ctx)
@@ -618,7 +617,7 @@ int show_flows(struct bpf_iter__bpf_sk_storage_map *ctx)
 	void *flow = ctx->value;
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 
-	/* the walk ends with one call that has neither */
+	/* the last call of a walk has neither */
 	if (!sk || !flow)
 		return 0;
 	record.cookie = bpf_get_socket_cookie(sk);

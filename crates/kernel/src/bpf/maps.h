@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* maps.h - what the programs keep and share. */
+/* maps.h - the state that the programs keep and share. */
 #ifndef LASTHOP_MAPS_H
 #define LASTHOP_MAPS_H
 
-/* Each of the following in a section of its own: the loader finds it by the section's name, alone in its map. */
+/* Each variable below has its own section: the loader finds it by the section's name, alone in its map. */
 const volatile struct lh_settings settings SEC(".rodata.settings") = {};
 
 /* Written by the loader only. */
@@ -12,7 +12,7 @@ struct lh_control control SEC(".data.control") = { .generation = 1 };
 /* Written by the programs only. */
 struct lh_counters counters SEC(".bss.counters") = {};
 
-/* Bounds of single flows, by socket cookie. The loader removes what has lapsed. */
+/* Bounds of single flows, by socket cookie. The loader removes expired ones. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -21,7 +21,7 @@ struct {
 	__type(value, struct lh_bound);
 } bounds SEC(".maps");
 
-/* Cgroups that matter, by id: LH_CGROUP_*. The loader follows them: one that is made anew has another id. */
+/* Cgroups that matter, by id: LH_CGROUP_*. The loader updates them, because a recreated cgroup has another id. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -43,12 +43,12 @@ struct {
 	__type(value, __u8);
 } leave SEC(".maps");
 
-/* What we changed on a socket; gone with the socket. In mode Control, the control it had. */
+/* What we changed on a socket; deleted with the socket. In mode Control, its former control. */
 struct lh_former {
 	char control[LH_NAME_LENGTH];
-	__u32 clamped; /* mode Clamp: the clamp we set, 0 = none */
-	__u32 paced; /* mode Clamp: the SO_MAX_PACING_RATE we set, bytes per second, 0 = none */
-	__u64 max_pacing_rate; /* and the one that the application had then; ~0 = none */
+	__u32 clamped; /* mode Clamp: the clamp that we set, 0 = none */
+	__u32 paced; /* mode Clamp: the SO_MAX_PACING_RATE that we set, bytes per second, 0 = none */
+	__u64 max_pacing_rate; /* the application's own at that time; ~0 = none */
 };
 
 struct {
@@ -58,7 +58,7 @@ struct {
 	__type(value, struct lh_former);
 } former SEC(".maps");
 
-/* Changes of the congestion state, on their way to the loader. */
+/* Changes of the congestion state, for the loader. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, LH_EVENTS_BYTES);
@@ -70,8 +70,8 @@ static __always_inline void count(__u64 *counter)
 }
 
 /*
- * The bound that the flow with this cookie has now: its own while that one's lease runs, else the default. A flow's
- * own entry without limits shields it from the default.
+ * The current bound of the flow with this cookie: its own while that lease runs, else the default. An own entry without
+ * limits exempts a flow from the default.
  */
 static __always_inline void bound_of(__u64 cookie, __u64 now_ns, struct lh_bound *bound)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* monitor.h - what the sockets of the managed interface are doing. Changes nothing. */
+/* monitor.h - observes the sockets of the managed interface. Changes nothing. */
 #ifndef LASTHOP_MONITOR_H
 #define LASTHOP_MONITOR_H
 
 /*
  * One record per socket. Hook: iter/tcp in our namespace; context struct bpf_iter__tcp, socket locked. Maps: bounds,
- * former. The record is built on the stack (512 bytes at most) and written whole: where the buffer of the sequence is
- * full the kernel visits the socket again after the next read.
+ * former. The record is built on the stack (at most 512 bytes) and written as a whole. If the sequence's buffer is
+ * full, the kernel visits the socket again after the next read.
  */
 SEC("?iter/tcp")
 int sample(struct bpf_iter__tcp *ctx)
@@ -79,8 +79,8 @@ int sample(struct bpf_iter__tcp *ctx)
 
 /*
  * A change of the congestion state. Hook: tp_btf/tcp_cong_state_set, which fires in every namespace and before the
- * change; context (struct sock *, u8 new state), socket locked. Maps: state_changes. Nobody is woken: the loader comes
- * by each tick; what finds no room is counted.
+ * change; context (struct sock *, u8 new state), socket locked. Maps: state_changes. It wakes no process: the loader
+ * reads the ring at each tick. Changes without room in the ring are counted.
  */
 SEC("?tp_btf/tcp_cong_state_set")
 int BPF_PROG(on_state_change, struct sock *sk, const __u8 to)

@@ -6,8 +6,8 @@
 #include "link_report.h"
 
 /*
- * Finds our option in the segment that the context is about, or with BPF_LOAD_HDR_OPT_TCP_SYN in the SYN, and reads it. An
- * option that does not fit is a later version's: what fits is read. A header that ends within an option is malformed.
+ * Finds our option in the context's segment, or with BPF_LOAD_HDR_OPT_TCP_SYN in the SYN, and reads it. An option that
+ * does not fit is a later version's: the part that fits is read. A header that ends within an option is malformed.
  */
 static __always_inline enum lh_report_outcome load_option(struct bpf_sock_ops *ctx, __u64 flags, __u8 *option,
 							  struct lh_report *report)
@@ -28,7 +28,7 @@ static __always_inline enum lh_report_outcome load_option(struct bpf_sock_ops *c
 	return lh_report_parse(option, length, report);
 }
 
-/* The callbacks that other programs on the same socket asked for stay. */
+/* Asks for these callbacks, in addition to those of other programs on the same socket. */
 static __always_inline void ask_for(struct bpf_sock_ops *ctx, __u32 flags)
 {
 	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | flags);

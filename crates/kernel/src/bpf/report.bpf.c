@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * report - a client tells its servers of its last link, in a TCP option (laws/include/link_report.h).
+ * report - a client reports its last link to its servers, in a TCP option (laws/include/link_report.h).
  *
- *        connect   SYN with the report          unless SYNs to that destination have got lost with it lately
- *        SYN lost  SYN without it               a middlebox may drop what it does not know: a destination where it happens twice
- *                                               is remembered
+ *        connect   SYN with the report          unless SYNs with it to that destination were lost lately
+ *        SYN lost  SYN without it               a middlebox may drop unknown options: a destination where it happens
+ *                                               twice is remembered
  *        SYN-ACK   with ANSWER                  the server knows the option: reports follow
- *                  without                      it does not: never again on this connection
+ *                  without                      the server does not: no further report on this connection
  *        segments  with the report, where there is room, SENDINGS in a row:
  *                  - when the claim has changed
- *                  - when half of what was told of its validity is over
- *                  - when the server asks (RESEND): it sent a SYN cookie and has kept nothing
+ *                  - when half of the announced validity is over
+ *                  - when the server asks (RESEND): it sent a SYN cookie and kept nothing
  *
- * Room: 12 octets of the 40 for options, in a segment that would not be full with all 40. No segment is made smaller for a
- * report, or larger than the maximum, so that writing one changes neither segmentation nor throughput; ACKs and requests of a
- * client have room.
+ * Room: 12 octets of the 40 for options, in a segment that would not be full even with all 40. A report makes no
+ * segment smaller, and none larger than the maximum. So it changes neither segmentation nor throughput. A client's ACKs
+ * and requests have room.
  *
- * A claim ends at its expires_us, whoever has died meanwhile: what is told is how much of its validity is left. Then, and on a
- * connection that has come to leave by another interface, the report is "unknown".
+ * A claim ends at its expires_us, even if the agent has died: the announced validity is the time left. After that, and
+ * on a connection that now leaves by another interface, the report is "unknown".
  *
- * Hook: sockops at the root of cgroup2; context struct bpf_sock_ops, socket locked. Other programs run beside it on the same
- * sockets, so flags are added to those that are set, and what was set before us is not taken away; a program that comes to rely
- * on it after us sets it at each event, as we do. Maps: reporting (create), remembered.
- * The verifier wants ctx->sk read once, and each bpf_sock_ops member read by a constant offset from ctx itself.
+ * Hook: sockops at the root of cgroup2; context struct bpf_sock_ops, socket locked. Other programs run beside it on the
+ * same sockets. So our flags are added to theirs, and flags that were set before us are not removed. A program that
+ * needs a flag after us sets it at each event, as we do. Maps: reporting (create), remembered. The verifier wants
+ * ctx->sk read once, and each bpf_sock_ops member read by a constant offset from ctx itself.
  */
 #include "kernel.h"
 
@@ -43,25 +43,25 @@ struct lh_reporter_counters counters SEC(".bss.counters") = {};
 
 #include "interface.h"
 
-/* Segments in a row that have a new report: any may get lost. */
+/* Segments in a row that carry a new report, because any may get lost. */
 #define SENDINGS 3
 
 /*
- * RFC 9293 section 3.1: options of all kinds together. Those that vary, such as SACK blocks, are in no maximum segment size, and
- * nobody tells us how many of them this segment has.
+ * RFC 9293 section 3.1: options of all kinds together. Varying ones, such as SACK blocks, are not part of the maximum
+ * segment size, and a program cannot see how many of them this segment has.
  */
 #define MOST_OPTION_OCTETS 40
 
 struct reporting {
-	__u64 renew_us; /* half of what was told last is over then; 0: nothing to renew */
-	__u32 generation; /* of the claim that was told last */
+	__u64 renew_us; /* when half of the announced validity is over; 0: nothing to renew */
+	__u32 generation; /* of the claim last reported */
 	__u8 offered; /* 1: a SYN had the option */
 	__u8 answered; /* 1: the server knows it */
-	__u8 syns; /* sent */
-	__u8 left; /* segments that are still to have the report */
-	__u8 reserved; /* 1: in the segment that is being written there is room for ours */
-	__u8 flag_is_ours; /* 1: nobody else wanted to write options when we began */
-	__u8 waits; /* 1: for a segment with room */
+	__u8 syns; /* number sent */
+	__u8 left; /* segments that must still carry the report */
+	__u8 reserved; /* 1: room for ours is reserved in the segment being written */
+	__u8 flag_is_ours; /* 1: no other program wanted to write options when we began */
+	__u8 waits; /* 1: a report waits for a segment with room */
 	__u8 padding[5];
 };
 
@@ -77,11 +77,11 @@ struct destination {
 };
 
 struct silence {
-	__u64 until_us; /* forgotten then */
-	__u64 times; /* how often a SYN with the option got lost, and one without it came through and was not answered */
+	__u64 until_us; /* when it is forgotten */
+	__u64 times; /* how often a SYN with the option was lost, while one without it got through and had no answer */
 };
 
-/* One lost SYN is what any radio link does now and then. */
+/* A single lost SYN is normal on a radio link. */
 #define SUSPICIOUS_TIMES 2
 
 struct {
@@ -117,7 +117,7 @@ static __always_inline bool by_our_interface(struct sock *sk)
 	return interface_of(sk) == settings.interface_index && !to_loopback(sk);
 }
 
-/* What to tell now; whether that is anything. */
+/* Fills in the report to send now. Returns whether there is one. */
 static __always_inline bool claimed(struct sock *sk, __u64 now, struct lh_report *report)
 {
 	const struct lh_claim *claim = &claims.claims[claims.generation & 1];
@@ -161,7 +161,7 @@ static __always_inline void begin(struct bpf_sock_ops *ctx, struct bpf_sock *sk,
 	ask_for(ctx, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
 }
 
-/* A SYN with the option got lost, and one without it did not. */
+/* A SYN with the option was lost, and one without it was not. */
 static __always_inline void suspect(struct tcp_sock *tp)
 {
 	struct silence *known, silence = {};
@@ -184,7 +184,7 @@ static __always_inline void give_up(struct bpf_sock_ops *ctx, struct bpf_sock *s
 	bpf_sk_storage_delete(&reporting, sk);
 }
 
-/* The handshake is over; the context's segment is the SYN-ACK. */
+/* The handshake is complete; the context's segment is the SYN-ACK. */
 static __always_inline void hear_answer(struct bpf_sock_ops *ctx, struct bpf_sock *sk, struct tcp_sock *tp,
 					struct reporting *state)
 {
@@ -212,7 +212,7 @@ static __always_inline void hear_answer(struct bpf_sock_ops *ctx, struct bpf_soc
 		state->left = SENDINGS;
 		count(&counters.asked_again);
 	}
-	/* nothing on the way minds the option */
+	/* nothing on the path drops the option */
 	destination_of(SK(tp), &to);
 	bpf_map_delete_elem(&remembered, &to);
 }
@@ -231,7 +231,10 @@ static __always_inline void offer(struct bpf_sock_ops *ctx, struct reporting *st
 	}
 }
 
-/* Each segment after the handshake. tcp_mstamp is the time of the latest segment either way, near enough. */
+/*
+ * Each segment after the handshake. tcp_mstamp approximates now: it is the time of the latest segment in either
+ * direction.
+ */
 static __always_inline void reserve(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct reporting *state)
 {
 	if (!state->answered)
@@ -250,7 +253,7 @@ static __always_inline void reserve(struct bpf_sock_ops *ctx, struct tcp_sock *t
 	state->waits = !state->reserved;
 }
 
-/* The header is being written. Others may have asked for it, too: what is reserved is not ours unless we did. */
+/* The header is being written. Other programs may have asked for that, too: the reserved room is ours only if we asked. */
 static __always_inline void write(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct reporting *state)
 {
 	__u8 option[LH_REPORT_OCTETS];

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * report_intf.h - what report.bpf.c and its loader tell each other. src/layout.rs has the same in Rust, made from this by
- * build.rs. No implicit padding. Times on CLOCK_MONOTONIC.
+ * report_intf.h - the declarations that report.bpf.c and its loader share. build.rs makes src/layout.rs of it, the same
+ * in Rust. No implicit padding. Times on CLOCK_MONOTONIC.
  */
 #ifndef LASTHOP_REPORT_INTF_H
 #define LASTHOP_REPORT_INTF_H
 
 enum {
-	LH_REMEMBERED_MAX = 4096, /* destinations; the one unused for longest goes first */
+	LH_REMEMBERED_MAX = 4096, /* destinations; the least recently used one is dropped first */
 };
 
-/* What the loader decides before loading. */
+/* The loader's settings, fixed before loading. */
 struct lh_report_settings {
-	__u32 netns_inum; /* the one network namespace we act in */
-	__u32 interface_index; /* the last link, in that namespace */
-	__u64 remember_us; /* how long a destination is remembered to which SYNs with the option got lost */
+	__u32 netns_inum; /* the only network namespace in which we act */
+	__u32 interface_index; /* that of the last link, in that namespace */
+	__u64 remember_us; /* how long a destination is remembered to which SYNs with the option were lost */
 };
 
 struct lh_claim {
@@ -23,7 +23,7 @@ struct lh_claim {
 	__u32 error_ppm; /* LH_ERROR_UNKNOWN: unknown */
 };
 
-/* What is claimed now is claims[generation % 2]; the loader fills the other one, then raises the generation. */
+/* The current claim is claims[generation % 2]; the loader fills the other one, then increments the generation. */
 struct lh_claims {
 	__u32 generation; /* never 0 */
 	__u32 padding;
@@ -33,14 +33,14 @@ struct lh_claims {
 /* Totals since loading. */
 struct lh_reporter_counters {
 	__u64 offered; /* SYNs with the option */
-	__u64 answered; /* by a server that knows the option */
-	__u64 unanswered; /* by one that does not */
-	__u64 mangled; /* of those: the SYN-ACK had our option, but no answer that makes sense */
-	__u64 asked_again; /* of those answered: servers that had to send a SYN cookie */
+	__u64 answered; /* SYN-ACKs of servers that know the option */
+	__u64 unanswered; /* SYN-ACKs of servers that do not */
+	__u64 mangled; /* of those: SYN-ACKs with our option but without a valid answer */
+	__u64 asked_again; /* of those answered: by servers that sent a SYN cookie */
 	__u64 sent; /* segments with the option after the handshake */
-	__u64 no_room; /* SYNs without room for it, and how often a report had to wait for a segment with room */
-	__u64 sent_again; /* SYNs sent again, and so without the option */
-	__u64 avoided; /* SYNs without it because of what happened to an earlier one to that destination */
+	__u64 no_room; /* SYNs without room for it, and reports that had to wait for a segment with room */
+	__u64 sent_again; /* retransmitted SYNs, which go without the option */
+	__u64 avoided; /* SYNs without it because earlier ones to that destination were lost */
 	__u64 failed; /* connections for which the kernel had no memory */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * socket.h - which sockets are ours to touch. Not on the path of each ACK: everything is read with BPF_CORE_READ, which
- * every hook and every verifier accepts and which survives a pointer that goes away.
+ * socket.h - decides which sockets are ours to change. Not on the path of each ACK, so everything is read with
+ * BPF_CORE_READ: every hook and every verifier accepts it, and it survives a dangling pointer.
  */
 #ifndef LASTHOP_SOCKET_H
 #define LASTHOP_SOCKET_H
@@ -9,8 +9,8 @@
 #include "interface.h"
 
 /*
- * Whether a socket's cgroup lets us control it: below the one that control is limited to, and not below an excluded one. `self` is
- * the first member of struct cgroup, so a css is its cgroup.
+ * Whether a socket's cgroup allows control: below the one that control is limited to, and not below an excluded one.
+ * `self` is the first member of struct cgroup, so a css is its cgroup.
  */
 static __always_inline bool in_our_cgroups(struct sock *sk)
 {
@@ -23,7 +23,7 @@ static __always_inline bool in_our_cgroups(struct sock *sk)
 	if (!asked)
 		return true;
 	if (!bpf_core_field_exists(struct sock_cgroup_data, cgroup))
-		return false; /* before 5.16; there the loader refuses to look at cgroups */
+		return false; /* before 5.16, where the loader refuses cgroups */
 	cgroup = BPF_CORE_READ(sk, sk_cgrp_data.cgroup);
 	for (int level = 0; level < LH_CGROUP_DEPTH_MAX && cgroup; level++) {
 		id = BPF_CORE_READ(cgroup, kn, id);
@@ -42,14 +42,14 @@ static __always_inline bool managed(struct sock *sk)
 	return interface_of(sk) == settings.interface_index && !to_loopback(sk) && in_our_cgroups(sk);
 }
 
-/* The name of a control, zero-padded whatever the kernel has behind its end. */
+/* The name of a control, zero-padded, without the kernel's bytes after its end. */
 static __always_inline void name_of(const struct tcp_congestion_ops *ops, struct lh_name *name)
 {
 	__builtin_memset(name, 0, sizeof(*name));
 	bpf_core_read_str(name->text, sizeof(name->text), &((struct tcp_congestion_ops___read *)ops)->name);
 }
 
-/* Our control's name. Read as volatile: the compiler knows only the settings' empty initial value. */
+/* Our control's name. Read as volatile, because the compiler sees only the settings' empty initial value. */
 static __always_inline void name_ours(char *name)
 {
 	for (int i = 0; i < LH_NAME_LENGTH; i++)
@@ -64,7 +64,7 @@ static __always_inline bool our_name(const struct lh_name *name)
 	return true;
 }
 
-/* A control of any agent: "lasthop", "lasthop.2", ... */
+/* Whether it is a control of any agent: "lasthop", "lasthop.2", ... */
 static __always_inline bool kindred(const struct lh_name *name)
 {
 	const char *n = name->text;
@@ -74,8 +74,8 @@ static __always_inline bool kindred(const struct lh_name *name)
 }
 
 /*
- * Whether a control is still in the kernel's list. One whose loader died is not, while the sockets that had it go on
- * with it: its list entry was taken out, so its predecessor (or the poison there) no longer points at it.
+ * Whether a control is still in the kernel's list. After its loader died it is not, while its sockets keep it: its list
+ * entry was removed, so its predecessor (or the poison there) no longer points at it.
  */
 static __always_inline bool registered(const struct tcp_congestion_ops *ops)
 {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * stack.h - what the kernel leaves to a congestion control that has cong_control, done as the kernel does it for the
- * others. Shared by the kernel's CUBIC with its window bounded (bounded_cubic.h) and by our laws (law.bpf.c).
+ * stack.h - the work that the kernel leaves to a congestion control with cong_control, done as the kernel does it for
+ * others. Shared by the bounded CUBIC of the kernel (bounded_cubic.h) and by our laws (law.bpf.c).
  *
  *   each ACK            in CWR or Recovery reduce_window(), else growth if may_grow(); then update_pacing_rate()
  *   change of state     ends_reduction(): the window is ssthresh when a reduction ends
  *   start after a pause restart_after_idle()
  *
- * A control keeps a struct stack in its part of icsk_ca_priv and hands it in. Of a socket only snd_cwnd, snd_cwnd_cnt,
- * snd_ssthresh, snd_cwnd_stamp, the pacing rate and icsk_ca_priv may be written.
+ * A control keeps a struct stack in its part of icsk_ca_priv and passes it in. Only these fields of a socket may be
+ * written: snd_cwnd, snd_cwnd_cnt, snd_ssthresh, snd_cwnd_stamp, the pacing rate and icsk_ca_priv.
  */
 #ifndef LASTHOP_STACK_H
 #define LASTHOP_STACK_H
 
 struct stack {
-	__u32 prr_delivered; /* segments delivered in this reduction: the kernel's own is not writable */
+	__u32 prr_delivered; /* segments delivered in this reduction; the kernel's own field is not writable */
 	__u32 snd_una; /* at the previous ACK */
 };
 
@@ -23,7 +23,7 @@ static __always_inline struct net *net_of(struct tcp_sock *tp)
 	return tp->inet_conn.icsk_inet.sk.__sk_common.skc_net.net;
 }
 
-/* CLOCK_MONOTONIC: the stack reads the clock for each ACK and transmission, so we do not have to. */
+/* CLOCK_MONOTONIC, which the stack has already read for each ACK and transmission. */
 static __always_inline __u64 now_ns_of(struct tcp_sock *tp)
 {
 	return tp->tcp_mstamp * 1000;
@@ -99,16 +99,16 @@ static __always_inline void reduce_window(struct tcp_sock *tp, struct stack *sta
 		if (send > delta)
 			send = delta;
 	}
-	/* the fast retransmission itself, on entering recovery */
+	/* the fast retransmission itself, at the beginning of recovery */
 	if (send < !out)
 		send = !out;
 	set_window(tp, in_flight + send);
 }
 
 /*
- * A kernel may skip a program: older ones where it interrupts itself, hardened ones for the sake of the task that happens
- * to be interrupted. It then takes whatever lies on its stack for the number that ssthresh or undo_cwnd should have
- * returned. No window has 2^24 segments (24 GB in flight).
+ * A kernel may skip a program: older ones when it interrupts itself, hardened ones because of the interrupted task.
+ * Then an arbitrary value from the stack stands for the result of ssthresh or undo_cwnd. No window has 2^24 segments
+ * (24 GB in flight).
  */
 #define IMPOSSIBLE_WINDOW (1 << 24)
 
@@ -133,8 +133,8 @@ static __always_inline bool may_grow(struct tcp_sock *tp, int flag)
 }
 
 /*
- * What a kernel before 6.10 does not tell. An acknowledgement of data is one that moves snd_una (of the SYN-ACK too:
- * there growth finds nothing in flight and does nothing).
+ * The flags that a kernel before 6.10 does not pass. An acknowledgement of data is one that moves snd_una. (That of the
+ * SYN-ACK does too; there growth finds nothing in flight and does nothing.)
  */
 static __always_inline int derived_flags(struct tcp_sock *tp, struct stack *stack, const struct rate_sample *rs)
 {
@@ -149,7 +149,7 @@ static __always_inline int derived_flags(struct tcp_sock *tp, struct stack *stac
 }
 
 /*
- * The kernel ends a reduction with tcp_end_cwnd_reduction(), which does nothing for a control with cong_control: so the
+ * The kernel ends a reduction with tcp_end_cwnd_reduction(), which does nothing for a control with cong_control. So the
  * window is set to ssthresh here, unless the reduction was undone (undo_marker is 0 then; CWR is never undone).
  */
 static __always_inline void ends_reduction(struct tcp_sock *tp, __u8 old_state, __u8 new_state)
@@ -178,9 +178,9 @@ static __always_inline __u32 initial_window(struct tcp_sock *tp)
 }
 
 /*
- * tcp_slow_start_after_idle_check() and tcp_cwnd_restart(), RFC 2861: the kernel leaves them out for a control with
- * cong_control. The kernel does it when the data are written, we when the first segment has gone: a difference of one
- * burst at most. The loop is bounded because the window has 31 bits.
+ * tcp_slow_start_after_idle_check() and tcp_cwnd_restart(), RFC 2861, which the kernel omits for a control with
+ * cong_control. The kernel does it when data are written, we do it after the first segment: a difference of at most one
+ * burst. The loop is bounded because the window has 31 bits.
  */
 static __always_inline void restart_after_idle(struct tcp_sock *tp)
 {
