@@ -19,44 +19,44 @@ use tracing::info;
 pub(crate) struct AgentArguments {
     #[command(subcommand)]
     command: Option<AgentCommand>,
-    /// The configuration (packaging/agent.toml has every key with its default), instead of /etc/lasthop/agent.toml, which is read
-    /// if it is there; flags override it
+    /// The configuration, instead of /etc/lasthop/agent.toml, which is read if it exists; flags override it.
+    /// packaging/agent.toml has every key with its default
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Read no configuration, /etc/lasthop/agent.toml neither
+    /// Read no configuration, not even /etc/lasthop/agent.toml
     #[arg(long, conflicts_with = "config")]
     no_config: bool,
-    /// Make no socket for `lasthop agent status`
+    /// Open no socket for `lasthop agent status`
     #[arg(long)]
     no_status: bool,
     /// The interface to the shared access network, instead of the one of the default route
     #[arg(long, value_name = "IF")]
     interface: Option<String>,
-    /// What decides; if the configuration does not say either, lasthop
+    /// The policy; lasthop, unless the configuration has another
     #[arg(long, value_name = "P", value_parser = policy)]
     policy: Option<PolicyName>,
-    /// For the policy `fixed`: the host's window in segments, shared by its busy connections
+    /// For the policy `fixed`: the host's window in segments, split over its busy connections
     #[arg(long, value_name = "N")]
     bound_segments: Option<u32>,
-    /// For the policy `fixed`: the host's pacing rate in Mb/s of payload, shared likewise
+    /// For the policy `fixed`: the host's pacing rate in Mb/s of payload, split likewise
     #[arg(long, value_name = "MBPS")]
     bound_pacing_mbps: Option<f64>,
-    /// What the agent may do; if the configuration does not say either, advise
+    /// What the agent may do; advise, unless the configuration has another mode
     #[arg(long, value_enum)]
     mode: Option<AgentMode>,
-    /// A file with the secret of the group: beacons are then signed, and others are not believed
+    /// A file with the group key: beacons are then signed, and others are rejected
     #[arg(long, value_name = "FILE")]
     group_key_file: Option<PathBuf>,
-    /// Write what is seen and decided as JSON lines; - is standard output
+    /// Write all observations and decisions as JSON lines to this file; - is standard output
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
 enum AgentCommand {
-    /// Say what the agents of this machine do now: mode, peers, control, rate, gain
+    /// Print the state of this machine's agents: mode, peers, control, rate, gain
     Status {
-        /// As JSON, an agent a line
+        /// One line of JSON for each agent
         #[arg(long)]
         json: bool,
     },
@@ -64,15 +64,15 @@ enum AgentCommand {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum AgentMode {
-    /// Watch and record; change nothing, send nothing
+    /// Observe and record; change nothing, send nothing
     Observe,
-    /// Say what would be set, and why; change nothing
+    /// Print the limits that would be set, and why; change nothing
     Advise,
     /// Bound windows and pacing rates
     Control,
 }
 
-/// `lasthop agent`: runs until it is told to stop.
+/// `lasthop agent`: runs until it is stopped.
 pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode> {
     if let Some(AgentCommand::Status { json }) = arguments.command {
         return status(Path::new(lasthop_agent::status::FOLDER), json);
@@ -94,7 +94,7 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode> {
         status: (!arguments.no_status).then_some(Path::new(lasthop_agent::status::FOLDER)),
         notify,
     };
-    let summary = lasthop_agent::run_with(&config, &orders).context("the agent cannot go on")?;
+    let summary = lasthop_agent::run_with(&config, &orders).context("the agent has to stop")?;
     info!("stopped: {summary}");
     Ok(ExitCode::SUCCESS)
 }
@@ -106,12 +106,12 @@ fn configured_file(arguments: &AgentArguments) -> Result<Option<PathBuf>> {
     Ok(Config::file(arguments.config.as_deref(), Path::new(Config::FILE))?)
 }
 
-/// Which file was read, and how to have an agent control that only advises.
+/// Logs which file was read, and how to make an agent control that only advises.
 fn say_what_was_read(arguments: &AgentArguments, file: Option<&Path>, config: &Config) {
     match file {
         Some(file) => info!("the configuration is {}", file.display()),
         None if arguments.no_config => info!("no configuration is read (--no-config): these are the defaults"),
-        None => info!("there is no configuration ({} is not there): these are the defaults", Config::FILE),
+        None => info!("no configuration: {} does not exist; these are the defaults", Config::FILE),
     }
     if arguments.mode.is_none() && config.mode == Mode::Advise {
         let file = file.unwrap_or(Path::new(Config::FILE)).display();
@@ -121,12 +121,12 @@ fn say_what_was_read(arguments: &AgentArguments, file: Option<&Path>, config: &C
     }
 }
 
-/// Whether this process has a terminal that hangs up (tty(4)): a daemon has none.
+/// Whether this process has a controlling terminal (tty(4)), which sends SIGHUP when it closes. A daemon has none.
 fn has_terminal() -> bool {
     File::open("/dev/tty").is_ok()
 }
 
-/// `lasthop agent status`. Exit code 1 if no agent runs here.
+/// `lasthop agent status`. Exit code 1 if no agent answers.
 fn status(folder: &Path, json: bool) -> Result<ExitCode> {
     let mut outcome = ExitCode::from(crate::FAILED);
     let agents = lasthop_agent::status::ask_agents(folder)?;
@@ -148,7 +148,7 @@ fn status(folder: &Path, json: bool) -> Result<ExitCode> {
     Ok(outcome)
 }
 
-/// The file, if there is one, with the flags over it.
+/// The configuration: the file, if there is one, overridden by the flags.
 fn config(arguments: &AgentArguments, file: Option<&Path>) -> Result<Config> {
     let mut config = match file {
         Some(path) => Config::load(path)?,
@@ -167,7 +167,7 @@ fn config(arguments: &AgentArguments, file: Option<&Path>) -> Result<Config> {
         None => config.mode,
     };
     config.validate()?;
-    // In a file they may wait for the policy that they are for; here they can only be meant for it.
+    // In a file these keys may stay while another policy is set. As flags they only make sense with theirs.
     let of_fixed = [
         ("--bound-segments", arguments.bound_segments.is_some()),
         ("--bound-pacing-mbps", arguments.bound_pacing_mbps.is_some()),
@@ -181,6 +181,6 @@ fn config(arguments: &AgentArguments, file: Option<&Path>) -> Result<Config> {
 }
 
 fn policy(text: &str) -> Result<PolicyName, serde::de::value::Error> {
-    // Its error names what is accepted.
+    // Its error lists the accepted names.
     PolicyName::deserialize(text.into_deserializer())
 }

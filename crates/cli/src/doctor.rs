@@ -9,14 +9,14 @@ use std::process::ExitCode;
 
 #[derive(Args)]
 pub(crate) struct DoctorArguments {
-    /// An agent's configuration, instead of /etc/lasthop/agent.toml, which is read if it is there: check it, and say what would
-    /// decide and what servers would be told of the last link here
+    /// An agent's configuration, instead of /etc/lasthop/agent.toml, which is read if it exists: check it, and print
+    /// what the agent would use and what servers would hear of the last link here
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Read no configuration, /etc/lasthop/agent.toml neither
+    /// Read no configuration, not even /etc/lasthop/agent.toml
     #[arg(long, conflicts_with = "config")]
     no_config: bool,
-    /// The interface to look at, instead of the configured one or that of the default route
+    /// The interface to examine, instead of the configured one or that of the default route
     #[arg(long, value_name = "IF")]
     interface: Option<String>,
 }
@@ -60,22 +60,22 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
     Ok(if best == Mode::Control { ExitCode::SUCCESS } else { ExitCode::from(crate::FAILED) })
 }
 
-/// What an agent would find.
+/// What an agent would find here.
 struct Looked {
-    /// Which interface it would manage.
+    /// The interface that it would manage.
     interface: String,
     /// What is known of its link.
     link: String,
-    /// What servers would be told of it, with the configuration that is asked for.
+    /// What servers would hear of it, with the given configuration.
     reports: Option<String>,
 }
 
-/// Looks at this interface, or at that of the default route.
+/// Examines this interface, or that of the default route.
 fn look(name: Option<&str>, config: Option<&Config>) -> Looked {
     let Some(interface) = Interface::find(name) else {
         let none = match name {
             Some(name) => format!("none: there is no interface {name} in this network namespace"),
-            None => "none: there is no default route, so the agent has to be told (--interface)".to_owned(),
+            None => "none: there is no default route, so the agent needs --interface".to_owned(),
         };
         let reports = config.map(|_| "none: there is no interface".to_owned());
         return Looked { interface: none, link: "not known".to_owned(), reports };

@@ -10,17 +10,17 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// A hash of SHA-256's length is what RFC 2104 §3 advises for HMAC-SHA-256's key at least.
+/// The length of a SHA-256 hash: the least that RFC 2104 §3 recommends for a key of HMAC-SHA-256.
 const KEY_BYTES: usize = 32;
 
 #[derive(Args)]
 pub(crate) struct KeyArguments {
-    /// The file to write; one that is there already is never overwritten
+    /// The file to write; an existing file is never overwritten
     #[arg(long, value_name = "FILE", default_value = "/etc/lasthop/group.key")]
     out: PathBuf,
 }
 
-/// `lasthop key`: a new group key, in a file that only its owner can read, and what to do with it.
+/// `lasthop key`: writes a new group key to a file that only its owner can read, and prints what to do with it.
 pub(crate) fn run(arguments: &KeyArguments) -> Result<ExitCode> {
     let file = std::path::absolute(&arguments.out).context("cannot tell the current folder")?;
     let mut secret = [0; KEY_BYTES];
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &KeyArguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Hexadecimal digits and the end of a line: the agent takes all of the file but white space at its end.
+/// Hexadecimal digits and a line end: the agent reads the whole file without white space at its end.
 fn text(secret: &[u8]) -> String {
     let mut text = secret.iter().fold(String::new(), |mut text, byte| {
         write!(text, "{byte:02x}").expect("a String takes what it is given");
@@ -62,7 +62,7 @@ fn write_new(file: &Path, text: &str) -> Result<()> {
     };
     let written = opened.write_all(text.as_bytes()).and_then(|()| File::sync_all(&opened));
     if written.is_err() {
-        let _ = fs::remove_file(file); // a part of a key would be taken for one
+        let _ = fs::remove_file(file); // part of a key would be taken for a whole one
     }
     written.with_context(|| format!("cannot write the group key {shown}"))
 }

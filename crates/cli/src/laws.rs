@@ -20,53 +20,53 @@ pub(crate) struct LawsArguments {
 
 #[derive(Subcommand)]
 enum LawsCommand {
-    /// Load laws, all but lastlink if none is named; any program may then choose lh_NAME
+    /// Load laws, all but lastlink if none is named; any program can then choose lh_NAME
     Load {
         #[arg(value_name = "NAME", value_parser = law, help = names())]
         laws: Vec<LawName>,
-        /// A parameter, e.g. ucc.alpha=0.95; the others have their defaults
+        /// A parameter, e.g. ucc.alpha=0.95; all others keep their defaults
         #[arg(long, value_name = "LAW.NAME=VALUE", value_parser = setting)]
         set: Vec<Setting>,
     },
-    /// Unload laws, all that are loaded if none is named; sockets go on with what they have
+    /// Unload laws, all loaded ones if none is named; sockets keep the law that they have
     Unload {
         #[arg(value_name = "NAME", value_parser = law, help = names())]
         laws: Vec<LawName>,
-        /// Even if it is the default of a network namespace, whose new sockets then go on getting it
+        /// Also if it is the default of a network namespace, whose new sockets then still get it
         #[arg(long)]
         force: bool,
     },
-    /// Every law: whether it is loaded, its parameters with their ranges, how many sockets have it, what it did
+    /// List every law: whether it is loaded, its parameters with their ranges, the number of its sockets, its counters
     List {
         /// One JSON document
         #[arg(long)]
         json: bool,
     },
-    /// Change parameters of loaded laws; connections follow from their next ACK on
+    /// Change parameters of loaded laws; connections use them from their next ACK on
     Set {
         /// E.g. ucc.alpha=0.9
         #[arg(value_name = "LAW.NAME=VALUE", value_parser = setting, required = true)]
         settings: Vec<Setting>,
     },
-    /// Which heuristics of lastlink connections may use, by client and local port; all, where nothing is said
+    /// Permit heuristics of lastlink, by client and local port; without a rule all are permitted
     Permit {
         /// all, none, or some of max_cwnd, initial_window and errors, separated by commas
         #[arg(value_name = "HEURISTICS", required_unless_present_any = ["remove", "clear"])]
         heuristics: Option<Heuristics>,
-        /// Clients: an address or ADDRESS/BITS, as in 192.0.2.0/24; all if not given
+        /// Clients: an address or ADDRESS/BITS, as in 192.0.2.0/24; without it all
         #[arg(long, value_name = "PREFIX")]
         from: Option<Prefix>,
-        /// The server's port, 1 to 65535; any if not given. What is said of a port goes before what is said of any
+        /// The server's port, 1 to 65535; without it any. A rule for a port wins over one for any port
         #[arg(long, value_name = "PORT", value_parser = port)]
         port: Option<u16>,
-        /// Remove what was said of exactly these clients and this port
+        /// Remove the rule for exactly these clients and this port
         #[arg(long, conflicts_with = "heuristics")]
         remove: bool,
-        /// Remove all that was said, of all clients and ports
+        /// Remove all rules, for all clients and ports
         #[arg(long, conflicts_with_all = ["heuristics", "from", "port", "remove"])]
         clear: bool,
     },
-    /// The sockets of all network namespaces that have a law, with its private state
+    /// Show the sockets of all network namespaces that have a law, with its private state
     Show {
         /// One law only
         #[arg(value_name = "NAME", value_parser = law)]
@@ -90,7 +90,7 @@ fn port(text: &str) -> Result<u16, String> {
     port.ok_or_else(|| format!("{text:?} is no port: a number from 1 to 65535"))
 }
 
-/// The laws that can be loaded.
+/// The names of the laws that can be loaded.
 fn names() -> String {
     LawName::for_the_kernel().map(LawName::as_str).collect::<Vec<_>>().join(", ")
 }
@@ -144,7 +144,7 @@ pub(crate) fn run(arguments: &LawsArguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What `load` loads if nothing is named. What answers to strangers is only switched on by its name.
+/// The laws that `load` loads without names. A law that answers strangers must be named.
 fn unasked() -> Vec<LawName> {
     LawName::for_the_kernel().filter(|law| !law.hears_reports()).collect()
 }
@@ -160,7 +160,7 @@ fn load(laws: &[LawName], settings: &[Setting]) -> Result<()> {
         let parameters = changed(law, Parameters::of(law), settings);
         match pins.load(law, parameters) {
             Ok(pinned) => say(&format!("{law} is loaded as {}", pinned.name()))?,
-            // nothing was asked of it that it is not
+            // loaded already, and no parameter was asked for
             Err(Error::AlreadyLoaded { .. }) if settings.iter().all(|setting| setting.law != law) => {
                 pins.prepare_listeners(law)
                     .with_context(|| format!("cannot prepare the listening sockets of {law}"))?;
@@ -178,7 +178,7 @@ fn load(laws: &[LawName], settings: &[Setting]) -> Result<()> {
     Ok(())
 }
 
-/// Old kernels cannot prepare a socket that listens already.
+/// Warns that old kernels cannot prepare sockets that already listen.
 fn warn_of_listeners(pinned: &Pinned) -> Result<()> {
     let failed = pinned.heard()?.listeners_failed;
     if failed > 0 {
@@ -208,7 +208,7 @@ fn unload(laws: &[LawName], force: bool) -> Result<()> {
                 say(&format!("{law} is unloaded; {sockets}"))?;
             }
             Err(Error::NotLoaded { .. }) if all => {}
-            // the others are not to suffer from it
+            // goes on with the other laws
             Err(error) => refused.push(format!("cannot unload {law}: {error}")),
         }
     }
@@ -222,7 +222,7 @@ fn set(settings: &[Setting]) -> Result<()> {
     let pins = Pins::find();
     let laws: BTreeSet<LawName> = settings.iter().map(|setting| setting.law).collect();
     let cannot = |law: LawName| format!("cannot set parameters of {law}");
-    // all are found before any is changed
+    // all must be found before any is changed
     for &law in &laws {
         pins.get(law).with_context(|| cannot(law))?;
     }
@@ -236,7 +236,7 @@ fn set(settings: &[Setting]) -> Result<()> {
     Ok(())
 }
 
-/// No heuristics: what was said is removed.
+/// `None` removes the rule.
 fn permit(clients: &Clients, heuristics: Option<Heuristics>) -> Result<()> {
     let pins = Pins::find();
     let Some(heuristics) = heuristics else {
@@ -253,11 +253,11 @@ fn permit_all() -> Result<()> {
     say(&format!("{removed} {entries} removed; all clients: {}", Heuristics::ALL))
 }
 
-/// What `list` tells of a law.
+/// A law's entry in `list`.
 struct Listed {
     law: LawName,
     loaded: bool,
-    /// Why it cannot be asked, although the kernel has it.
+    /// Why the law does not answer, although the kernel has it.
     elsewhere: Option<Error>,
     version: Option<String>,
     name: Option<String>,
@@ -311,7 +311,7 @@ impl Listed {
         self.parameters.get(self.law, parameter.name).expect("the law's own parameter")
     }
 
-    /// One that another version loaded, or that is held elsewhere, cannot be asked.
+    /// Whether it does not answer: another version loaded it, or it is held elsewhere.
     fn is_mute(&self) -> bool {
         self.loaded && self.sockets.is_none()
     }

@@ -1,7 +1,8 @@
-//! The `lasthop` command: reads what was typed, calls the rooms, and turns what they say into text and exit codes.
+//! The `lasthop` command: parses the command line, calls the other crates, and turns their results into text and exit
+//! codes.
 //!
-//! Exit codes: 0 done; 1 it ran, and a check failed (a run that is not valid); 2 it could not run, with a message that
-//! says what to do; 130 a signal ended it early, and nothing is kept.
+//! Exit codes: 0 done; 1 a check failed after the run (the run is invalid, or a claim does not hold); 2 could not run,
+//! with a message that says what to do; 130 a signal ended it early, and nothing was kept.
 
 mod agent;
 mod doctor;
@@ -27,10 +28,10 @@ pub(crate) const FAILED: u8 = 1;
 /// It could not run.
 pub(crate) const COULD_NOT_RUN: u8 = 2;
 
-/// A signal ended it early: what a shell says of a command that Ctrl-C has ended.
+/// A signal ended it early: the shell's code for a command ended by Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
-/// A run, or several, that a signal has ended early, in words.
+/// One or more runs that a signal ended early, in words.
 #[derive(Debug)]
 pub(crate) struct Interrupted(pub(crate) String);
 
@@ -58,21 +59,21 @@ enum Command {
     Compare(runs::CompareArguments),
     /// Run a study: a figure of a paper, and which of its claims hold
     Study(study::StudyArguments),
-    /// Watch over this host's connections and bound their windows when the access point is congested
+    /// Observe this host's connections, and bound their windows when the access point is congested
     Agent(agent::AgentArguments),
-    /// Make a group key: with it only hosts that have it are believed
+    /// Make a group key: hosts that have it believe only each other
     Key(key::KeyArguments),
-    /// Load our congestion controls into the kernel, for any program, and look after them
+    /// Load our congestion controls into the kernel for any program, and manage them
     Laws(laws::LawsArguments),
-    /// Say what this kernel can do for lasthop, and what is missing
+    /// Check what this kernel can do for lasthop, and what is missing
     Doctor(doctor::DoctorArguments),
 }
 
-/// The agent's log; the other commands have none, and write to standard error themselves.
+/// The agent's log. Other commands have none, and write to standard error themselves.
 static LOG: OnceLock<LogWriter> = OnceLock::new();
 
 fn main() -> ExitCode {
-    // Exit code 2 for a wrong command line, 0 for --help and --version: clap's own.
+    // clap exits with 2 for a wrong command line, and with 0 for --help and --version.
     let arguments = Arguments::parse();
     if matches!(arguments.command, Command::Agent(_))
         && let Ok(log) = LogWriter::to_stderr()
@@ -103,7 +104,7 @@ fn main() -> ExitCode {
     code
 }
 
-/// Standard error for log lines: what cannot be written is lost, and nobody is told where nobody listens.
+/// Standard error for log lines. Errors of writing are ignored: there is no one to report them to.
 struct StandardError;
 
 impl io::Write for StandardError {
@@ -117,14 +118,14 @@ impl io::Write for StandardError {
     }
 }
 
-/// Logs at `info`, or as RUST_LOG says; in colours on a terminal only.
+/// Logs at level `info`, or as RUST_LOG sets it; in colours on a terminal only.
 fn log_to<W: io::Write + 'static>(writer: impl Fn() -> W + Send + Sync + 'static) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let colours = std::io::stderr().is_terminal();
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_ansi(colours).with_target(false).init();
 }
 
-/// Puts text on standard output. A reader that has gone away (`| head`) is no error.
+/// Writes text to standard output. A closed pipe (`| head`) is no error.
 pub(crate) fn say(text: &str) -> anyhow::Result<()> {
     use anyhow::Context as _;
     let newline = if text.ends_with('\n') { "" } else { "\n" };
@@ -134,7 +135,7 @@ pub(crate) fn say(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Puts a line on standard error; a run goes on even if nobody reads it.
+/// Writes a line to standard error. Errors are ignored, so that a run goes on without a reader.
 pub(crate) fn tell(line: std::fmt::Arguments<'_>) {
     let text = format!("{line}\n");
     let _ = match LOG.get() {
@@ -143,7 +144,7 @@ pub(crate) fn tell(line: std::fmt::Arguments<'_>) {
     };
 }
 
-/// This build, as the results tell it.
+/// This build, for the results.
 pub(crate) fn build() -> lasthop_scenario::Build {
     let commit = env!("LASTHOP_COMMIT");
     lasthop_scenario::Build {
@@ -153,15 +154,15 @@ pub(crate) fn build() -> lasthop_scenario::Build {
     }
 }
 
-/// Set by the first SIGINT, SIGTERM or SIGHUP; a second one of the first two ends the process at once. A terminal that goes away sends
-/// SIGHUP twice, its shell and the kernel, and under nohup(1) nobody wants to hear it.
+/// A flag that the first SIGINT, SIGTERM or SIGHUP sets. A second SIGINT or SIGTERM ends the process at once. SIGHUP
+/// comes twice when a terminal closes, from its shell and from the kernel. It is ignored under nohup(1).
 pub(crate) fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     listen_to_signals(&stop, &stop)?;
     Ok(stop)
 }
 
-/// The same, but SIGHUP sets `hangup` instead.
+/// The same, but SIGHUP sets `hangup`.
 pub(crate) fn stop_on_signals_but_hangup(hangup: &Arc<AtomicBool>) -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     listen_to_signals(&stop, hangup)?;
@@ -186,7 +187,8 @@ fn listen_to_signals(stop: &Arc<AtomicBool>, hangup: &Arc<AtomicBool>) -> anyhow
     listen().context("cannot listen to signals")
 }
 
-/// Whether whoever started this process has it ignore the signal (proc_pid_status(5), SigIgn: a bit for each, from 1).
+/// Whether this process was started with the signal ignored (proc_pid_status(5), SigIgn: a bit for each signal, from
+/// 1).
 fn is_ignored(signal: i32) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,28 +1,28 @@
-//! Whether this machine has the memory for what is about to run.
+//! Whether this machine has enough memory for the planned runs.
 
 use anyhow::{Result, bail};
 use lasthop_scenario::{HostsKind, MemoryEstimate, Scenario};
 use std::fs;
 use std::path::Path;
 
-/// What lasthop takes of the memory that is available, at most: a machine that swaps helps nobody.
+/// The share of the available memory that lasthop uses at most. A machine that swaps helps no one.
 const SHARE: f64 = 0.5;
 
-/// What runs together.
+/// The runs that are planned together.
 pub(crate) struct Load<'a> {
     pub(crate) scenarios: Vec<&'a Scenario>,
-    /// So many of them run at once.
+    /// The number of simultaneous runs.
     pub(crate) jobs: usize,
     pub(crate) hosts: HostsKind,
-    /// Whether the series of all are kept until the end.
+    /// Whether all series are kept until the end.
     pub(crate) series: bool,
 }
 
 impl Load<'_> {
-    /// Refuses what would need more than half of the memory that is available; where nobody knows how much that is, nothing.
+    /// Refuses runs that need more than half of the available memory. Accepts all if that is unknown.
     ///
     /// # Errors
-    /// With the estimate, what there is, and the keys that change it.
+    /// With the estimate, the available memory, and the keys that change the estimate.
     pub(crate) fn check(&self) -> Result<()> {
         let Some(available) = available() else { return Ok(()) };
         let needed = self.bytes();
@@ -40,7 +40,7 @@ impl Load<'_> {
     }
 
     fn bytes(&self) -> f64 {
-        // Kernel hosts keep the series of a run until it ends.
+        // Kernel hosts keep the series of a run until its end.
         let of = |scenario: &&Scenario| scenario.memory(self.series || self.hosts == HostsKind::Kernel);
         let estimates: Vec<MemoryEstimate> = self.scenarios.iter().map(of).collect();
         let mut running: Vec<f64> = estimates
@@ -61,7 +61,8 @@ fn shown(bytes: f64) -> String {
     }
 }
 
-/// Bytes that this process may still take: what the machine has, or its control group and those around it.
+/// Bytes still available to this process: the least of the machine's, its control group's and those of the groups
+/// around it.
 fn available() -> Option<f64> {
     let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
     let kib = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
@@ -73,12 +74,12 @@ fn available() -> Option<f64> {
     Some(around.filter_map(room_in).fold(machine, f64::min))
 }
 
-/// What a control group has left; `None` if it has no limit.
+/// What a control group has left; `None` without a limit.
 fn room_in(group: &Path) -> Option<f64> {
     let read = |file: &str| fs::read_to_string(group.join(file)).ok();
     let number = |text: String| text.trim().parse::<f64>().ok();
     let (most, now) = (number(read("memory.max")?)?, number(read("memory.current")?)?);
-    // Files in memory that nobody has used for a while make room.
+    // The kernel reclaims inactive cached files.
     let stat = read("memory.stat").unwrap_or_default();
     let files = stat.lines().find_map(|line| line.strip_prefix("inactive_file ")).and_then(|text| text.parse().ok());
     Some((most - now + files.unwrap_or(0.0)).max(0.0))

@@ -1,21 +1,21 @@
-//! The folder of `--out`: what lasthop puts there and takes away again, and nothing else.
+//! The folder of `--out`: lasthop writes and removes its own files there, and no others.
 //!
-//! A folder that lasthop has written has a file [`MANIFEST`], which names every file of the result with its SHA-256. Only
-//! these are ever replaced or removed, and only while they are as lasthop wrote them; a file of anybody else that is in the
-//! way is an error before the run begins.
+//! A folder with a result has a file [`MANIFEST`] that lists every file of the result with its SHA-256. Only these
+//! files are ever replaced or removed, and only unchanged ones. Another file in the way is an error before the run
+//! begins.
 //!
-//! A result appears whole or not at all:
+//! A result appears completely or not at all:
 //!
-//! 1. everything is written into [`NEW`] inside the folder, its manifest last;
-//! 2. the earlier result is moved into [`OLD`];
-//! 3. the new one is moved into its place, its manifest last: from then on it is the result;
+//! 1. All files are written into [`NEW`] inside the folder, the manifest last.
+//! 2. The earlier result is moved into [`OLD`].
+//! 3. The new one is moved into its place, the manifest last. From then on it is the result.
 //! 4. [`OLD`] is removed.
 //!
-//! What fails in 1 to 3 is undone at once. What a power failure or SIGKILL left half done is undone, or finished, when the
-//! folder is used the next time, unless a file has come in the way since. The folder is locked (flock(2)) from before the run until the end: it has one writer.
+//! A failure in 1 to 3 is undone at once. After a power failure or SIGKILL, the next use of the folder undoes or
+//! finishes the work, unless another file is in the way by then. The folder is locked (flock(2)) from before the run
+//! until the end, so it has one writer.
 //!
-//! *What it leaves out*: it does not force data to the disk (fsync): after a power failure files may be short, which their
-//! SHA-256 shows.
+//! *What it leaves out*: fsync. After a power failure files may be short, which their SHA-256 shows.
 
 use crate::tell;
 use anyhow::{Context, Result, bail, ensure};
@@ -32,16 +32,16 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
-/// Names the files of the result that is in the folder.
+/// Lists the files of the folder's result.
 const MANIFEST: &str = ".lasthop.json";
-/// A result that is not whole yet.
+/// A result that is not complete yet.
 const NEW: &str = ".lasthop-new";
-/// The result before, until the new one is in its place.
+/// The earlier result, until the new one is in its place.
 const OLD: &str = ".lasthop-old";
 /// The version of the manifest that this build reads and writes.
 const SCHEMA_VERSION: u32 = 1;
 
-/// What kind of result a folder has. One kind does not replace another: they have other files, so that much would be removed.
+/// The kind of result in a folder. One kind does not replace another: its files differ, and many would be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
@@ -50,13 +50,13 @@ pub(crate) enum Kind {
     Study,
 }
 
-/// A folder that this process alone writes to.
+/// A folder to which only this process writes.
 pub(crate) struct OutFolder {
     path: PathBuf,
     kind: Kind,
-    /// What lasthop has put there before.
+    /// The manifest of the earlier result.
     earlier: Option<Manifest>,
-    /// Folders that were not there before, the outermost first. They go again if nothing is kept.
+    /// Folders that this process made, the outermost first. They are removed if nothing is kept.
     made: Vec<PathBuf>,
     lock: Option<Flock<File>>,
 }
@@ -66,16 +66,16 @@ pub(crate) struct OutFolder {
 struct Manifest {
     schema_version: u32,
     kind: Kind,
-    /// Paths from the folder, each with the SHA-256 of the file in hexadecimal digits.
+    /// Relative paths, each with the SHA-256 of the file in hexadecimal digits.
     files: BTreeMap<String, String>,
 }
 
 impl OutFolder {
-    /// Makes the folder where it is missing, and finds out before the run whether a result of this kind with these files can be
-    /// kept there. What the folder lacks of [`OutFolder::keep`] disappears again when this is dropped.
+    /// Makes the folder if it is missing, and checks before the run whether a result of this kind with these files can
+    /// be kept there. A folder made here is removed on drop, unless [`OutFolder::keep`] was called.
     ///
     /// # Errors
-    /// If the folder cannot be made or written, another process writes to it, or something in it is in the way; the message says
+    /// If the folder cannot be made or written, another process writes to it, or a file is in the way. The message says
     /// what to do.
     pub(crate) fn claim(path: &Path, kind: Kind, planned: &[String]) -> Result<Self> {
         let mut folder = Self { path: path.to_owned(), kind, earlier: None, made: Vec::new(), lock: None };
@@ -89,10 +89,10 @@ impl OutFolder {
         Ok(folder)
     }
 
-    /// Keeps what `write` puts into the folder that it is given, in the place of the earlier result; gives the path back.
+    /// Keeps the files that `write` writes into its folder, in place of the earlier result. Returns the path.
     ///
     /// # Errors
-    /// If something cannot be written: then the folder has what it had before.
+    /// If a file cannot be written. The folder then has its earlier contents.
     pub(crate) fn keep(mut self, write: impl FnOnce(&Path) -> Result<(), ReportError>) -> Result<PathBuf> {
         let new = self.path.join(NEW);
         let kept = self.write_new(&new, write).and_then(|manifest| self.put_in_place(&manifest));
@@ -108,7 +108,7 @@ impl OutFolder {
         fs::create_dir(new).with_context(|| format!("cannot make {}", new.display()))?;
         write(new)?;
         let manifest = Manifest::of(new, self.kind)?;
-        // What has come into the folder during the run is not lasthop's either.
+        // Checks files that appeared in the folder during the run.
         self.check(manifest.files.keys().map(String::as_str))?;
         let text = serde_json::to_string_pretty(&manifest).expect("a manifest is made of text");
         let path = new.join(MANIFEST);
@@ -118,11 +118,11 @@ impl OutFolder {
 
     /// Steps 2 to 4.
     fn put_in_place(&self, manifest: &Manifest) -> Result<()> {
-        // A second Ctrl-C ends the process at once, but not between two of these files.
+        // A second Ctrl-C ends the process at once; here it waits until both results are in their places.
         let blocked = SigSet::all().thread_swap_mask(nix::sys::signal::SigmaskHow::SIG_BLOCK);
         let swapped = self.swap(manifest);
         let swapped = match swapped {
-            // The result is in its place; what cannot be removed is, by the next command that uses the folder.
+            // The result is in its place. The next command that uses the folder removes the rest.
             Ok(()) => {
                 if let Err(error) = self.finish() {
                     tell(format_args!(
@@ -153,7 +153,7 @@ impl OutFolder {
         rename(&new, &self.path, MANIFEST)
     }
 
-    /// The new result is in its place: removes what it replaces, and the folders that have become empty.
+    /// After the new result is in its place: removes the earlier one, and empty folders.
     fn finish(&self) -> io::Result<()> {
         let (new, old) = (self.path.join(NEW), self.path.join(OLD));
         self.remove_empty(files_in(&old)?.iter());
@@ -161,15 +161,15 @@ impl OutFolder {
         remove(&new)
     }
 
-    /// Removes those of the folders of these files in which nothing is left.
+    /// Removes the folders of these files that are now empty.
     fn remove_empty<'a>(&self, files: impl Iterator<Item = &'a String>) {
         for folder in files.flat_map(|file| folders_of(file)) {
-            // Refused where something is in it.
+            // Fails if the folder is not empty.
             let _ = fs::remove_dir(self.path.join(folder));
         }
     }
 
-    /// The new result did not get into its place: the earlier one is there again.
+    /// The new result did not get into its place: restores the earlier one.
     fn undo(&self) -> io::Result<()> {
         let (new, old) = (self.path.join(NEW), self.path.join(OLD));
         let manifest = Manifest::read(&new.join(MANIFEST)).ok().flatten();
@@ -179,14 +179,14 @@ impl OutFolder {
                 rename(&self.path, &new, file)?;
             }
         }
-        // What has come in their place since is not lasthop's: all is left as it is.
+        // Foreign files in their places are left alone, and so is everything else.
         let earlier = files_in(&old)?;
         if let Some(file) = earlier.iter().find(|file| self.path.join(file).symlink_metadata().is_ok()) {
             let (there, before) = (self.path.join(file), old.join(file));
             let both = format!("{} is in the place of {}: move one of them away", there.display(), before.display());
             return Err(io::Error::new(ErrorKind::AlreadyExists, both));
         }
-        // The manifest is the first of them in the alphabet, and is to be the last in its place.
+        // The manifest sorts first, and must be moved last.
         for file in earlier.iter().filter(|file| *file != MANIFEST) {
             rename(&old, &self.path, file)?;
         }
@@ -196,17 +196,17 @@ impl OutFolder {
         remove(&new)
     }
 
-    /// Undoes, or finishes, what a process that was killed has left.
+    /// Undoes or finishes the work of a killed process.
     fn recover(&self) -> Result<()> {
         let (new, old) = (self.path.join(NEW), self.path.join(OLD));
         if !old.exists() {
             return Ok(remove(&new)?);
         }
         let is_whole = !new.join(MANIFEST).exists() && self.path.join(MANIFEST).exists();
-        if is_whole { self.finish() } else { self.undo() }.context("cannot mend what an earlier process left there")
+        if is_whole { self.finish() } else { self.undo() }.context("cannot restore what an earlier process left there")
     }
 
-    /// Makes the folder if need be, and locks it.
+    /// Makes the folder if necessary, and locks it.
     fn lock(&mut self) -> Result<()> {
         loop {
             self.made.extend(make(&self.path)?);
@@ -219,7 +219,7 @@ impl OutFolder {
                 }
                 Err((_, error)) => return Err(error).context("cannot lock it"),
             };
-            // Whoever made it may have removed it again while this process waited to look.
+            // The process that made the folder may have removed it while this one waited for the lock.
             let inode = |data: fs::Metadata| (data.dev(), data.ino());
             if fs::metadata(&self.path)
                 .is_ok_and(|there| locked.metadata().is_ok_and(|ours| inode(there) == inode(ours)))
@@ -230,7 +230,7 @@ impl OutFolder {
         }
     }
 
-    /// Whether these files can be written without touching anything that is not lasthop's.
+    /// Whether these files can be written without touching a file that is not lasthop's.
     fn check<'a>(&self, planned: impl Iterator<Item = &'a str>) -> Result<()> {
         let folder = self.path.display();
         let ours: BTreeSet<&str> =
@@ -271,11 +271,11 @@ impl OutFolder {
 
 impl Drop for OutFolder {
     fn drop(&mut self) {
-        // What was interrupted between 2 and 4 is mended by the next process, from both.
+        // Work interrupted between 2 and 4 needs both folders: the next process restores it.
         if self.lock.is_some() && !self.path.join(OLD).exists() {
             let _ = remove(&self.path.join(NEW));
         }
-        // Refused where something is in it: then it is not only lasthop's.
+        // Fails if the folder is not empty: then it holds other files, too.
         self.made.iter().rev().for_each(|folder| {
             let _ = fs::remove_dir(folder);
         });
@@ -293,7 +293,7 @@ impl fmt::Display for Kind {
 }
 
 impl Manifest {
-    /// Of every file in a folder.
+    /// The manifest of all files in a folder.
     fn of(folder: &Path, kind: Kind) -> Result<Self> {
         let files = files_in(folder)?.into_iter().map(|file| {
             let path = folder.join(&file);
@@ -318,7 +318,7 @@ impl Manifest {
     }
 }
 
-/// Makes a folder and those that it is in, as far as they are missing: which these are, the outermost first.
+/// Makes a folder and its missing parents. Returns the folders made, the outermost first.
 fn make(path: &Path) -> io::Result<Vec<PathBuf>> {
     let missing = |folder: &&Path| *folder != Path::new("") && !folder.exists();
     let mut missing: Vec<&Path> = path.ancestors().take_while(missing).collect();
@@ -339,12 +339,12 @@ fn make(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(made)
 }
 
-/// The folders that a file is in, the innermost first.
+/// The folders that contain a file, the innermost first.
 fn folders_of(file: &str) -> impl Iterator<Item = &Path> {
     Path::new(file).ancestors().skip(1).filter(|folder| *folder != Path::new(""))
 }
 
-/// The files in a folder and in those inside it, as paths from there, in alphabetical order.
+/// The files in a folder and its subfolders, as relative paths in alphabetical order.
 fn files_in(folder: &Path) -> io::Result<Vec<String>> {
     let mut files = Vec::new();
     let mut folders = vec![PathBuf::new()];
@@ -395,13 +395,13 @@ fn rename(from: &Path, to: &Path, file: &str) -> io::Result<()> {
     rename_to_free(&from.join(file), &target)
 }
 
-/// Moves a file to where nothing is: what somebody has put there in the meantime is an error, and stays (renameat2(2)).
+/// Moves a file to a free path. A file that appeared there meanwhile is an error, and stays (renameat2(2)).
 fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
     match renameat2(AT_FDCWD, from, AT_FDCWD, to, RenameFlags::RENAME_NOREPLACE) {
-        // A file system that lacks the flag, such as NFS.
+        // File systems without the flag, such as NFS.
         Err(Errno::EINVAL | Errno::ENOSYS) if to.symlink_metadata().is_err() => fs::rename(from, to),
         Err(Errno::EEXIST | Errno::EINVAL | Errno::ENOSYS) => {
-            Err(io::Error::new(ErrorKind::AlreadyExists, format!("{} has come in the way", to.display())))
+            Err(io::Error::new(ErrorKind::AlreadyExists, format!("{} is in the way", to.display())))
         }
         Err(error) => Err(error.into()),
         Ok(()) => Ok(()),
@@ -412,7 +412,7 @@ fn rename_if_there(from: &Path, to: &Path, file: &str) -> io::Result<()> {
     if from.join(file).symlink_metadata().is_ok() { rename(from, to, file) } else { Ok(()) }
 }
 
-/// Removes one of lasthop's own folders with all that is in it.
+/// Removes one of lasthop's own folders with its contents.
 fn remove(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -430,7 +430,7 @@ mod tests {
         let (from, to) = (folder.path().join("ours"), folder.path().join("mine"));
         fs::write(&from, "ours").and_then(|()| fs::write(&to, "mine")).expect("two files");
         let error = rename_to_free(&from, &to).expect_err("it is in the way");
-        assert!(error.to_string().contains("mine has come in the way"), "{error}");
+        assert!(error.to_string().contains("mine is in the way"), "{error}");
         assert_eq!(fs::read_to_string(&to).expect("it stays"), "mine");
         fs::remove_file(&to).and_then(|()| rename_to_free(&from, &to)).expect("the way is free");
         assert_eq!(fs::read_to_string(&to).expect("it has moved"), "ours");

@@ -1,4 +1,4 @@
-//! How far a run is: a bar on a terminal, plain lines elsewhere; always on standard error.
+//! The progress of runs, on standard error: a bar on a terminal, plain lines elsewhere.
 
 use crate::tell;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -8,25 +8,25 @@ use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// A run that is over so soon needs no lines in between.
+/// Runs shorter than this print no lines in between.
 const QUIET_FOR: Duration = Duration::from_secs(2);
-/// One plain line for so much of the run.
+/// A plain line is printed each time this part of the run is done.
 const LINE_EVERY_PERCENT: u64 = 25;
 
-/// The progress of one run, or of many.
+/// The progress of one run, or of several.
 pub(crate) enum Progress {
-    /// One run, or many, on a terminal.
+    /// One run, or several, on a terminal.
     Bar(ProgressBar),
     /// One run elsewhere.
     Lines { label: String, total: Span, told_percent: AtomicU64, since: Instant },
-    /// Many runs elsewhere.
+    /// Several runs elsewhere.
     Count { total: usize, done: AtomicUsize },
-    /// Somebody else tells.
+    /// None: another bar shows it.
     Silent,
 }
 
 impl Progress {
-    /// A run called `label`, of `total` on the scenario's clock.
+    /// One run named `label`, of `total` in scenario time.
     pub(crate) fn of_run(label: &str, total: Span, hosts: HostsKind) -> Self {
         if !std::io::stderr().is_terminal() {
             let how = match hosts {
@@ -49,7 +49,7 @@ impl Progress {
         Self::Bar(bar)
     }
 
-    /// So many runs, done several at a time.
+    /// `total` runs, several at once.
     pub(crate) fn of_many(total: usize) -> Self {
         if !std::io::stderr().is_terminal() {
             tell(format_args!("{total} runs"));
@@ -60,7 +60,7 @@ impl Progress {
         Self::Bar(ProgressBar::new(total as u64).with_style(style))
     }
 
-    /// One of many runs is done.
+    /// One of the runs is done.
     pub(crate) fn one_more(&self) {
         match self {
             Self::Bar(bar) => bar.inc(1),
@@ -75,7 +75,7 @@ impl Progress {
         }
     }
 
-    /// The run has come so far.
+    /// The run has reached this scenario time.
     pub(crate) fn at(&self, elapsed: Span) {
         match self {
             Self::Bar(bar) => bar.set_position(elapsed.as_micros()),
@@ -90,7 +90,7 @@ impl Progress {
         }
     }
 
-    /// It is over.
+    /// All is done.
     pub(crate) fn finish(&self) {
         if let Self::Bar(bar) = self {
             bar.finish_and_clear();

@@ -18,27 +18,27 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// What stands beside the scenario on both command lines.
+/// The arguments that `run` and `compare` have in common.
 #[derive(Args)]
 struct Common {
     /// The scenario: a TOML file (docs/guide/scenario.md)
     scenario: PathBuf,
-    /// What the hosts are: `simulated` in virtual time, or `kernel`: this machine's own TCP, in real time, as root
+    /// The kind of hosts: `simulated` in virtual time, or `kernel`: this machine's own TCP, in real time, as root
     #[arg(long, value_enum, default_value_t = Habitat::Simulated)]
     hosts: Habitat,
-    /// Who sends and receives on kernel hosts: lasthop's own sockets, or the program iperf3
+    /// What sends and receives on kernel hosts: lasthop's own sockets, or the program iperf3
     #[arg(long, value_enum, default_value_t = Traffic::Own)]
     traffic: Traffic,
     /// Change a key of the scenario, such as hosts.0.policy=lasthop; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = Override::parse)]
     overrides: Vec<Override>,
-    /// Do a run of kernel hosts so often again that was late because the machine was busy
+    /// Repeat a run of kernel hosts up to N times if it was late because the machine was busy
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=100))]
     retries: u64,
     /// Keep the result, the series, the figures and a report.html in this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Put the whole result as one JSON document on standard output instead of a table
+    /// Print the whole result as one JSON document instead of a table
     #[arg(long)]
     json: bool,
 }
@@ -47,7 +47,7 @@ struct Common {
 pub(crate) struct RunArguments {
     #[command(flatten)]
     common: Common,
-    /// The seed of every random draw, instead of the scenario's
+    /// The seed of all random draws, instead of the scenario's
     #[arg(long)]
     seed: Option<u64>,
 }
@@ -56,21 +56,21 @@ pub(crate) struct RunArguments {
 pub(crate) struct CompareArguments {
     #[command(flatten)]
     common: Common,
-    /// Run with each of these values; several --vary make every combination
+    /// Run with each of these values; several --vary make all combinations
     #[arg(long = "vary", value_name = "KEY=A,B,C", value_parser = Vary::parse)]
     varied: Vec<Vary>,
-    /// Run one case of its own, such as "bbr: hosts.0.congestion_control=bbr"; may be repeated
+    /// Run one case, such as "bbr: hosts.0.congestion_control=bbr"; may be repeated
     #[arg(long = "case", value_name = "LABEL: KEY=VALUE ...", value_parser = parse_case, conflicts_with = "varied")]
     cases: Vec<Case>,
-    /// Run each case with so many seeds, counted from the scenario's
+    /// Run each case with this number of seeds, beginning with the scenario's
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
-    /// Do so many runs at once; simulated hosts only, without it as many as there are cores
+    /// The number of runs at once; simulated hosts only; without it the number of cores
     #[arg(long)]
     jobs: Option<NonZero<usize>>,
 }
 
-/// What the hosts of a run are.
+/// The kind of hosts.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Habitat {
     Simulated,
@@ -98,7 +98,7 @@ impl Common {
         }
     }
 
-    /// Whether the series are worth their memory.
+    /// Whether the series are needed.
     const fn keeps_series(&self) -> bool {
         self.out.is_some()
     }
@@ -141,7 +141,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let outcome = one_run(common, &scenario, &stop, &progress)?;
     let nothing = || Interrupted("nothing was kept, and nothing is left behind".to_owned());
     let (result, series) = outcome.ok_or_else(nothing)?;
-    // Kept first: a reader that has gone, or a full disk behind standard output, costs no result.
+    // Kept before printing: a closed pipe or a full disk behind standard output then costs no result.
     let kept = keep(out, |folder| lasthop_report::write_run(folder, &result, &series));
     say(&if common.json { result.to_json() } else { lasthop_report::tables::run(&result) })?;
     kept?;
@@ -159,8 +159,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     }
     let base = Scenario::load(&common.scenario, &common.overrides)?;
     tell_of_late_changes(&base);
-    // Every run is read and checked before the first one starts: a typing error in the last must not cost the time of
-    // the others.
+    // All runs are read and checked before the first one starts, so that a mistake in the last costs no time.
     let mut planned = Vec::new();
     for (number, case) in cases.iter().enumerate() {
         for seed in base.seed..base.seed + arguments.seeds {
@@ -189,7 +188,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     Ok(exit_code(valid))
 }
 
-/// Every run of a comparison with the number of its case.
+/// All runs of a comparison, each with the number of its case.
 type Runs = Vec<(usize, RunResult, Series)>;
 
 /// One after the other: kernel hosts run in real time.
@@ -213,7 +212,7 @@ fn run_in_turn(
     Ok(runs)
 }
 
-/// On all cores. The results do not depend on how many there are.
+/// On `jobs` cores. The results do not depend on that number.
 fn run_at_once(
     arguments: &CompareArguments,
     planned: &[(usize, Scenario)],
@@ -241,12 +240,12 @@ fn run_at_once(
     Ok(runs)
 }
 
-/// A comparison of some of its cases would mislead.
+/// Nothing is kept: a comparison of some of the cases would mislead.
 fn ended_early(done: usize, planned: usize) -> String {
     format!("{done} of {planned} runs were done, and nothing was kept")
 }
 
-/// Prints and writes a comparison. Whether every run is valid.
+/// Prints and writes a comparison. Returns whether every run is valid.
 fn keep_comparison(
     arguments: &CompareArguments,
     base: &Scenario,
@@ -271,7 +270,7 @@ fn keep_comparison(
     Ok(comparison.valid)
 }
 
-/// How many runs are done at once.
+/// The number of simultaneous runs.
 pub(crate) fn jobs(hosts: HostsKind, given: Option<NonZero<usize>>) -> NonZero<usize> {
     match hosts {
         HostsKind::Simulated => given.unwrap_or_else(parallel::all_cores),
@@ -325,7 +324,7 @@ fn one_run(
     outcome
 }
 
-/// Finds out before the run whether its result can be kept.
+/// Checks before the run whether its result can be kept.
 pub(crate) fn claim(
     out: Option<&Path>,
     kind: Kind,
@@ -334,7 +333,7 @@ pub(crate) fn claim(
     out.map(|out| OutFolder::claim(out, kind, &planned())).transpose()
 }
 
-/// Keeps what is written, if anything is to be kept, and says where.
+/// Keeps the files that `write` writes, if a folder is given, and prints the path.
 pub(crate) fn keep(
     out: Option<OutFolder>,
     write: impl FnOnce(&Path) -> Result<(), lasthop_report::ReportError>,
@@ -345,7 +344,7 @@ pub(crate) fn keep(
     Ok(())
 }
 
-/// A shorter run needs no other file, but whoever has mistaken the moment wants to know.
+/// Notes changes that come after the end of the run. They are no error, but possibly a mistake.
 fn tell_of_late_changes(scenario: &Scenario) {
     for at in scenario.late_changes() {
         let (at_s, end_s) = (at.saturating_since(Time::ZERO).as_secs_f64(), scenario.duration.as_secs_f64());
@@ -355,24 +354,24 @@ fn tell_of_late_changes(scenario: &Scenario) {
     }
 }
 
-/// What is set in vain is most often a mistake.
+/// Notes keys without effect, which are usually a mistake.
 pub(crate) fn tell_ineffective(keys: &[IneffectiveKey]) {
     keys.iter().for_each(|key| tell(format_args!("note: {key}")));
 }
 
-/// A late run is done again.
+/// Notes that a late run is repeated.
 pub(crate) fn tell_again(label: &str, late: &RunResult) {
-    tell(format_args!("{label}: once more, for the machine was busy: {}", late.invalid_reasons.join("; ")));
+    tell(format_args!("{label}: repeated because the machine was busy: {}", late.invalid_reasons.join("; ")));
 }
 
-/// Exit code 1 needs a word of why, also where standard output has only JSON.
+/// Explains exit code 1, also if standard output has only JSON.
 fn tell_why_not_valid<'a>(runs: impl IntoIterator<Item = &'a RunResult>) {
     let runs: Vec<&RunResult> = runs.into_iter().collect();
     for reason in runs.iter().flat_map(|run| &run.invalid_reasons) {
         tell(format_args!("not valid: {reason}"));
     }
     if runs.iter().any(|run| run.invalid_kinds.contains(&InvalidKind::Late)) {
-        tell(format_args!("the machine was busy with something else: run it again when it is quieter"));
+        tell(format_args!("the machine was busy: run it again when it is quieter"));
     }
 }
 
@@ -382,7 +381,8 @@ fn exit_code(valid: bool) -> ExitCode {
 
 /// `label: key=value key=value`.
 fn parse_case(text: &str) -> Result<Case, String> {
-    let accepted = "a label, a colon, and overrides parted by spaces, such as \"bbr: hosts.0.congestion_control=bbr\"";
+    let accepted =
+        "a label, a colon, and overrides separated by spaces, such as \"bbr: hosts.0.congestion_control=bbr\"";
     let (label, settings) =
         text.split_once(':').ok_or_else(|| format!("there is no colon in it; accepted: {accepted}"))?;
     let label = label.trim();

@@ -1,4 +1,4 @@
-//! `lasthop study`: runs what a study asks for, on all cores or in real time, and says which of its claims hold.
+//! `lasthop study`: runs the points of a study, on all cores or in real time, and judges its claims.
 
 use crate::memory::Load;
 use crate::out_folder::Kind;
@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-/// Where studies are, if nothing else is said.
+/// The default folder of studies.
 const STUDIES: &str = "studies";
 
 #[derive(Args)]
@@ -26,37 +26,37 @@ pub(crate) struct StudyArguments {
     /// The study, such as hayakawa/fig-06, or the path of its file (docs/guide/study.md)
     #[arg(required_unless_present = "list")]
     name: Option<String>,
-    /// Say which studies there are, and run none
+    /// List the studies, and run none
     #[arg(long, conflicts_with_all = ["name", "hosts", "seeds", "overrides", "out", "jobs"])]
     list: bool,
     /// The folder of the studies
     #[arg(long, value_name = "DIR", default_value = STUDIES)]
     studies: PathBuf,
-    /// What the hosts are: `simulated` in virtual time, or `kernel`: this machine's own TCP, in real time, as root; without
-    /// it as the study says
+    /// The kind of hosts: `simulated` in virtual time, or `kernel`: this machine's own TCP, in real time, as root;
+    /// without it the study's own
     #[arg(long, value_enum)]
     hosts: Option<Habitat>,
-    /// Run each point with so many seeds, instead of the study's own number
+    /// Run each point with this number of seeds, instead of the study's own
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: Option<u64>,
-    /// Change a key of the scenario in every run, such as 'hosts.*.turnaround_us=[25, 75]', whatever the study sets; may be
-    /// repeated
+    /// Change a key of the scenario in all runs, whatever the study sets, such as 'hosts.*.turnaround_us=[25, 75]'; may
+    /// be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = Override::parse)]
     overrides: Vec<Override>,
     /// Keep study.json, points.csv, the figures and a report.html in this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Put the whole result as one JSON document on standard output instead of tables
+    /// Print the whole result as one JSON document instead of tables
     #[arg(long)]
     json: bool,
-    /// Do so many runs at once; simulated hosts only, without it as many as there are cores
+    /// The number of runs at once; simulated hosts only; without it the number of cores
     #[arg(long)]
     jobs: Option<NonZero<usize>>,
 }
 
-/// How often a late run is done again.
+/// How often a late run is repeated.
 const MOST_REPEATS: u64 = 2;
-/// So many studies are named to whoever has misspelt one.
+/// The number of studies suggested for a misspelt name.
 const MOST_MEANT: usize = 3;
 
 /// `lasthop study`.
@@ -90,9 +90,9 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<ExitCode> {
     with(arguments, &Runner { check: &check, run: &run, stop: &stop })
 }
 
-/// What runs a study.
+/// The runner of a study; tests replace its functions.
 struct Runner<'a> {
-    /// Whether these hosts can run a scenario at all.
+    /// Whether these hosts can run a scenario.
     check: &'a dyn Fn(&Scenario, HostsKind) -> Result<()>,
     run: Run<'a>,
     stop: &'a AtomicBool,
@@ -111,7 +111,7 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
     if hosts == HostsKind::Kernel && study.is_searched() {
         bail!("a case with a table [cases.search] takes some twenty runs at each point: that is for simulated hosts");
     }
-    // Everything is read and checked before the first run starts.
+    // All runs are read and checked before the first one starts.
     let planned = study.plan(arguments.seeds.unwrap_or(study.seeds))?;
     for run in &planned {
         let point = if run.label.is_empty() { "its scenario".to_owned() } else { format!("the point {}", run.label) };
@@ -142,7 +142,7 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
     Ok(if result.passed && result.valid { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
-/// On all cores, with one bar for all of them.
+/// On all cores, with one bar for all runs.
 fn at_once(
     study: &Study,
     planned: &[PlannedRun],
@@ -152,7 +152,7 @@ fn at_once(
     let progress = Progress::of_many(planned.len());
     let points: usize = study.searched_points().iter().map(Vec::len).sum();
     if points > 0 {
-        tell(format_args!("{points} points are found by search: each takes some twenty runs in the place of one"));
+        tell(format_args!("{points} points are found by search: each takes some twenty runs instead of one"));
     }
     let run = |scenario: &Scenario| (runner.run)(scenario, HostsKind::Simulated, &Progress::Silent);
     let done = || progress.one_more();
@@ -161,7 +161,7 @@ fn at_once(
     outcome
 }
 
-/// One after the other, in real time, each with a bar of its own.
+/// One after the other in real time, each with its own bar.
 fn in_turn(planned: &[PlannedRun], runner: &Runner<'_>) -> Result<Outcome, RunError<anyhow::Error>> {
     let total: Span = planned.iter().map(|planned| planned.scenario.duration).sum();
     let minutes = (total.as_secs_f64() / 60.0).ceil();
@@ -175,7 +175,7 @@ fn in_turn(planned: &[PlannedRun], runner: &Runner<'_>) -> Result<Outcome, RunEr
     run_in_turn(planned, MOST_REPEATS, run, tell_again)
 }
 
-/// Exit code 1 needs a word of why, also where standard output has only JSON.
+/// Explains exit code 1, also if standard output has only JSON.
 fn tell_what_failed(result: &StudyResult) {
     for claim in result.claims.iter().filter(|claim| claim.fails()) {
         let place = claim.place();
@@ -200,7 +200,7 @@ fn find(folder: &Path, name: &str) -> Result<PathBuf> {
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     let mut near = lasthop_scenario::nearest_names(name, &known, MOST_MEANT);
     if near.is_empty() {
-        // Whoever leaves the folder away.
+        // For a name without its folder.
         let figures: Vec<&str> = known.iter().filter_map(|name| Some(name.split_once('/')?.1)).collect();
         let figures = lasthop_scenario::nearest_names(name, &figures, 1);
         let meant = |known: &&&str| known.split_once('/').is_some_and(|(_, figure)| figures.contains(&figure));
@@ -210,7 +210,7 @@ fn find(folder: &Path, name: &str) -> Result<PathBuf> {
     bail!("there is no study {name} in {}{meant}; `lasthop study --list` has all {}", folder.display(), known.len())
 }
 
-/// Every study of a folder, in alphabetical order: `hayakawa/fig-06`.
+/// All studies of a folder in alphabetical order, as in `hayakawa/fig-06`.
 fn names(folder: &Path) -> Result<Vec<String>> {
     let cannot =
         || format!("cannot look for studies in {}; give --studies DIR, or the path of a file", folder.display());
@@ -233,7 +233,7 @@ fn names(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Every study with its size and its title; those that cannot be read with why.
+/// Lists all studies with size and title; unreadable ones with the reason.
 fn list(arguments: &StudyArguments) -> Result<ExitCode> {
     let names = names(&arguments.studies)?;
     if names.is_empty() {
@@ -250,7 +250,7 @@ fn list(arguments: &StudyArguments) -> Result<ExitCode> {
     Ok(if broken { ExitCode::from(COULD_NOT_RUN) } else { ExitCode::SUCCESS })
 }
 
-/// A study in the list; what cannot be read has an error and nothing else.
+/// A study in the list. An unreadable one has only an error.
 #[derive(Serialize)]
 struct Listed {
     name: String,
@@ -318,7 +318,7 @@ at_most = 0.34
 required = true
 "#;
 
-    /// A folder with that study, changed by these replacements.
+    /// A folder with this study, changed by these replacements.
     fn studies(changes: &[(&str, &str)]) -> tempfile::TempDir {
         let folder = tempfile::tempdir().expect("a folder");
         let of_paper = folder.path().join("nobody");
@@ -344,7 +344,7 @@ required = true
         }
     }
 
-    /// The total is 12/n, and the seed's hundredth more.
+    /// The total is 12/n, plus a hundredth of the seed.
     fn result(scenario: &Scenario) -> RunResult {
         let n = scenario.expanded_hosts().len() as f64;
         RunResult {
@@ -406,7 +406,7 @@ required = true
         }
     }
 
-    /// Two cases beside one that is not found: both find the same summit, one of them under a condition.
+    /// Two searched cases beside a fixed one. Both find the same maximum, one of them under a condition.
     const SEARCHED: &str = r#"
 [[cases]]
 label = "as it is"
@@ -441,7 +441,7 @@ conditions = [{ value = 'at("utilization")', at_most = 12 }]
         ])
     }
 
-    /// The total has its summit at ten segments for each host, the medium is as busy as the bound is large.
+    /// The total has its maximum at ten segments for each host; the medium's utilisation grows with the bound.
     fn of_bound(scenario: &Scenario) -> RunResult {
         let n = scenario.expanded_hosts().len() as f64;
         let bound = scenario.to_json()["hosts"][0]["bound_segments"].as_f64().unwrap_or(0.0);
@@ -458,7 +458,8 @@ conditions = [{ value = 'at("utilization")', at_most = 12 }]
                 begun.lock().expect("no panic").push(scenario.to_toml());
                 Ok(Some(of_bound(scenario)))
             };
-            // n = 2: 20 is found, and 12 under the condition, to 5 %: 20 and 12 themselves, for whole numbers are next to them.
+            // n = 2: 20 is found, and 12 under the condition, to 5 %. It is exactly 20 and 12, because whole numbers
+            // are that close.
             assert_eq!(outcome(folder.path(), jobs, &run, &quiet()).expect("it runs"), ExitCode::SUCCESS);
             let mut begun = begun.into_inner().expect("no panic");
             let all = begun.len();
@@ -574,7 +575,7 @@ conditions = [{ value = 'at("utilization")', at_most = 12 }]
         assert_eq!(format!("{error:#}"), "the point n=3 cannot be run: too many");
     }
 
-    /// A study on kernel hosts with this runner, and its study.json, if it has one.
+    /// Runs a study on kernel hosts with this runner. Returns its study.json, if there is one.
     fn on_kernel_hosts(run: RunOne<'_>) -> (Result<ExitCode>, Option<StudyResult>) {
         let folder = studies(&[("seeds = 2", "seeds = 2\nhosts = \"kernel\"")]);
         let arguments = StudyArguments { jobs: None, ..arguments(folder.path(), Some("nobody/fig-1"), 0) };
@@ -596,7 +597,7 @@ conditions = [{ value = 'at("utilization")', at_most = 12 }]
     #[test]
     fn on_kernel_hosts_a_late_run_is_done_again_and_that_is_told() {
         let begun = AtomicU64::new(0);
-        // The second of six runs is late, and then the first repetition of it.
+        // The second of six runs is late, and so is its first repetition.
         let (code, study) = on_kernel_hosts(&|scenario| {
             let late = [1, 2].contains(&begun.fetch_add(1, Ordering::Relaxed));
             Ok(Some(if late { invalid(scenario, InvalidKind::Late, LATE) } else { result(scenario) }))
@@ -619,7 +620,7 @@ conditions = [{ value = 'at("utilization")', at_most = 12 }]
         });
         assert_eq!(code.expect("it runs"), ExitCode::from(FAILED));
         let study = study.expect("a result");
-        // Three points with seed 1 three times each, and once each with seed 2.
+        // The three points with seed 1 run three times each, those with seed 2 once.
         assert_eq!((begun.load(Ordering::Relaxed), study.repeated_runs, study.valid), (12, 6, false));
     }
 
@@ -652,7 +653,7 @@ conditions = [{ value = 'at("utilization")', at_most = 12 }]
     #[test]
     fn a_study_that_cannot_be_read_is_listed_with_why() {
         let folder = studies(&[]);
-        // The scenario that stands beside the study is none.
+        // The scenario file beside the study is not a study.
         let code = list(&arguments(folder.path(), None, 1)).expect("a list");
         assert_eq!(code, ExitCode::from(COULD_NOT_RUN));
         std::fs::remove_file(folder.path().join("nobody/base.toml")).expect("it was there");

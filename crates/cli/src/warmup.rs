@@ -1,11 +1,11 @@
-//! Whether a run looks at a policy before that has settled.
+//! Warns of runs that measure a policy before it has settled.
 
 use crate::tell;
 use lasthop_policy::PolicyName;
 use lasthop_scenario::{AgentMode, Scenario};
 use lasthop_units::Span;
 
-/// A note on standard error for each policy in force that needs longer than the warm-up of its run, of all that are planned.
+/// Prints a note for each policy that needs longer to settle than the warm-up of its run, for all planned runs.
 pub(crate) fn tell_of_short_warmups<'a>(planned: impl IntoIterator<Item = &'a Scenario>) {
     for (policy, warmup) in short_warmups(planned) {
         let needs = policy.settles_after().as_secs_f64();
@@ -54,7 +54,7 @@ mod tests {
         assert_eq!(short_warmups(&both), [(PolicyName::Lasthop, Span::from_secs(10))]);
         assert_eq!(short_warmups(&[of(40, lasthop)]), []);
         assert_eq!(short_warmups(&[of(0, "policy = \"none\"")]), []);
-        // What only looks on settles nothing.
+        // A policy that only observes has nothing to settle.
         assert_eq!(short_warmups(&[of(10, "policy = \"lasthop\"\nagent = \"observe\"")]), []);
     }
 }

@@ -202,7 +202,7 @@ fn without_a_configuration_it_advises_and_a_hangup_stops_it_with_one_it_reloads(
     let machine = Machine::new(AS_HERE);
     let mut agent = machine.agent(&["--interface", "last"], None);
     assert_eq!(machine.status()["mode"], "advise");
-    agent.says("there is no configuration (/etc/lasthop/agent.toml is not there)");
+    agent.says("no configuration: /etc/lasthop/agent.toml does not exist");
     agent.says("--mode control, or mode = \"control\" in /etc/lasthop/agent.toml");
     agent.signal(Signal::SIGHUP);
     assert_eq!((agent.wait(), agent.sockets()), (Some(0), 0));

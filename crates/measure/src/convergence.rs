@@ -10,7 +10,7 @@
 //!
 //! A change is judged if at least two hosts are busy after it and no other change follows within 7 s. (The 7 s are the
 //! 5 s in which shares should become equal, and one window.) The result is the time until all shares stay within 10 %
-//! of the mean of the busy hosts, in all windows that begin during one window's length.
+//! of the mean of the busy hosts. They must stay so in all windows that begin during one window's length.
 //!
 //! *What it leaves out*: whether the shares are large. Hosts that get nothing are equal too; the goodput shows that.
 

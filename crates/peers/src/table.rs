@@ -3,8 +3,8 @@
 //! A [`PeerTable`] takes the reports that arrive and answers with the current [`Neighbourhood`]. It limits what a peer
 //! can do by lying:
 //!
-//! - A peer is forgotten when it has not been heard for `age_out` (2 s), or for 6.7 of its announced intervals if that
-//!   is longer, but after [`LONGEST_AGE_OUT`] (60 s) at the latest.
+//! - A peer is forgotten when it has not been heard for `age_out` (2 s) or 6.7 of its announced intervals, whichever is
+//!   longer. After [`LONGEST_AGE_OUT`] (60 s) it is always forgotten.
 //! - At most `identities` peers (256) are remembered; further ones are not heard. But a busy peer takes the place of an
 //!   idle one, so that invented idle peers do not keep busy ones out.
 //! - Without a group key each source address speaks for one identity. An identity has one address of each family, and
@@ -482,7 +482,7 @@ impl PeerTable {
             intervals.get(intervals.len() / 2).copied().unwrap_or_default()
         });
         let usual = |entry: &Entry| usual[usize::from(entry.sends())];
-        let (mut heard, mut announced) = (1.0, 2.0); // before anybody is heard again: every second one
+        let (mut heard, mut announced) = (1.0, 2.0); // one in two, before the first is heard again
         for entry in self.peers.values() {
             heard += entry.heard;
             announced += entry.announced + entry.due_since_heard(now, usual(entry));

@@ -1,4 +1,4 @@
-//! `lasthop laws show`: the sockets that have a law, in words and as JSON.
+//! `lasthop laws show`: the sockets that have a law, as text and as JSON.
 
 use crate::say;
 use anyhow::Result;
@@ -48,13 +48,13 @@ pub(super) fn show(law: Option<LawName>, as_json: bool) -> Result<()> {
     say(&text)
 }
 
-/// A socket with what is said of it.
+/// A socket, with all that is shown of it.
 struct Shown {
     law: LawName,
     socket: SocketState,
     /// The name of its network namespace.
     namespace: Option<String>,
-    /// Of a law that hears what clients say.
+    /// For a law that hears clients' reports.
     last_link: Option<Heard>,
 }
 
@@ -142,7 +142,7 @@ impl Shown {
 }
 
 fn value_json(value: &Value) -> serde_json::Value {
-    // every field of a law has 64 bits at most
+    // no field of a law has more than 64 bits
     let number = |number: &i128| {
         i64::try_from(*number)
             .map_or_else(|_| json!(u64::try_from(*number).unwrap_or_default()), |number| json!(number))
@@ -160,13 +160,13 @@ fn number(socket: &SocketState, name: &str) -> Option<u64> {
     }
 }
 
-/// What the law lastlink has heard on a connection, in units.
+/// The reports that the law lastlink has heard on a connection, in units.
 struct Heard {
     /// `None`: no report.
     applied: Option<Applied>,
-    /// For how long the report still counts; `None`: no longer.
+    /// How long the report is still valid; `None`: expired.
     valid_for: Option<Span>,
-    /// PER counts no further (the parameter `error_max`); `None`: it has no limit.
+    /// The limit of PER (the parameter `error_max`); `None`: no limit.
     error_max: Option<f64>,
     segments_sent: u32,
     retransmits: u32,
@@ -210,7 +210,7 @@ impl Heard {
         })
     }
 
-    /// What the client says; what the law makes of it; what became of the losses.
+    /// The client's report; its effect on the law; the outcomes of losses.
     fn lines(&self) -> Vec<String> {
         let Some(applied) = &self.applied else { return vec!["the client has said nothing of its link".to_owned()] };
         vec![self.claim(applied), windows(applied), self.losses(applied)]
@@ -272,7 +272,7 @@ fn windows(applied: &Applied) -> String {
     )
 }
 
-/// Three digits and no more than that.
+/// Rounded to three digits.
 fn rounded(number: f64) -> f64 {
     if number <= 0.0 {
         return 0.0;
@@ -285,7 +285,7 @@ fn percent(share: f64) -> String {
     format!("{} %", rounded(share * 100.0))
 }
 
-/// The network namespaces that have a name, by number.
+/// The names of network namespaces, by number.
 struct Namespaces(BTreeMap<u64, String>);
 
 impl Namespaces {
@@ -312,7 +312,7 @@ mod tests {
     use lasthop_laws::Heeded;
     use lasthop_units::Time;
 
-    /// 5.5 Mb/s and 0.1 %; 9 of 1451 segments that are not forgotten were sent again.
+    /// 5.5 Mb/s and 0.1 %; of 1451 segments that count, 9 were retransmitted.
     fn heard() -> Heard {
         let applied = Applied {
             bandwidth: Some(Rate::from_mbps(5.5)),

@@ -65,7 +65,7 @@ static __always_inline int give_back(void *ctx, struct tcp_sock *tp, struct lh_f
  *
  * TCP_CONNECT_CB: the route is known, the SYN not sent yet. PASSIVE_ESTABLISHED_CB: the handshake is complete, no data
  * sent. ACTIVE_ESTABLISHED_CB: the kernel has just set the initial window, so a bound must be applied to it once more.
- * The verifier wants ctx itself for bpf_setsockopt, a null check on each of the two forms of the socket, and ctx->sk
+ * The verifier wants ctx itself for bpf_setsockopt, and a null check on each of the two forms of the socket. ctx->sk is
  * read once, because each read is another pointer to it.
  */
 SEC("?sockops")
