@@ -7,7 +7,7 @@ use crate::reading::Source;
 use crate::search::Search;
 use crate::space::{Space, fixed};
 use crate::{Claim, ClaimedNumber, Condition, StudyError};
-use lasthop_scenario::key_path::Path;
+use lasthop_keys::Path;
 use std::sync::{Arc, Mutex};
 
 /// The measures that are looked at, each once.

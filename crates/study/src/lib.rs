@@ -43,8 +43,8 @@ pub use search::{Found, Hunt, Tried};
 pub use space::{Coordinate, Level};
 pub use statistics::Interval;
 
+use lasthop_keys::KeyError;
 use lasthop_scenario::HostsKind;
-use lasthop_scenario::KeyError;
 use lasthop_scenario::Override;
 use search::Search;
 use space::{Selection, Space};

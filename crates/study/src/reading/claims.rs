@@ -6,7 +6,7 @@ use crate::keys::Section;
 use crate::search::Search;
 use crate::space::{CASE, Space};
 use crate::{Claim, ClaimedNumber, Condition, Criterion, StudyError};
-use lasthop_scenario::key_path::line_of_key;
+use lasthop_keys::line_of_key;
 use toml::Value;
 
 /// Numbers that are not whole are never searched more finely, relative to them: a search would not end.

@@ -3,8 +3,8 @@
 use crate::keys::Section;
 use crate::measure::Problem;
 use crate::{Formula, StudyError};
-use lasthop_scenario::KeyError;
-use lasthop_scenario::key_path::{Path, line_of_key, shown, type_name};
+use lasthop_keys::KeyError;
+use lasthop_keys::{Path, line_of_key, shown, type_name};
 use toml::{Table, Value};
 
 /// Where keys came from, for the messages.

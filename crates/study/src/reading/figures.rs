@@ -8,7 +8,7 @@ use crate::keys::Section;
 use crate::measure::{Measure, Problem};
 use crate::space::{Curve, Dimension, Level, Reference, Space, joined};
 use crate::{Figure, StudyError};
-use lasthop_scenario::key_path::{Path, shown};
+use lasthop_keys::{Path, shown};
 use toml::Value;
 
 pub(super) fn figures(

@@ -8,8 +8,8 @@ use crate::measure::Problem;
 use crate::search::Search;
 use crate::space::{CASE, Dimension, Level, Selection, Space};
 use crate::{Setting, StudyError};
+use lasthop_keys::{Path, line_of_key, nearest, shown};
 use lasthop_scenario::Override;
-use lasthop_scenario::key_path::{Path, line_of_key, nearest, shown};
 use toml::{Table, Value};
 
 /// So many points at most: a mistake in a list of values must not fill the memory.

@@ -9,6 +9,11 @@ use toml::de::{DeTable, DeValue};
 pub struct Path(pub(crate) Vec<Step>);
 
 impl Path {
+    /// A key at the top of the file.
+    pub fn top(key: &str) -> Self {
+        Self::default().key(key)
+    }
+
     /// A dotted key, as after `--set`, inside a table of the file.
     pub fn inside(table: &str, key: &str) -> Self {
         let steps = steps(key).into_iter().filter(|step| *step != Step::All);
