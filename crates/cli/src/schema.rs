@@ -5,6 +5,7 @@ use clap::{Args, ValueEnum};
 use lasthop_agent::Config;
 use lasthop_keys::Keys as _;
 use lasthop_scenario::Scenario;
+use lasthop_study::Study;
 use std::process::ExitCode;
 
 #[derive(Args)]
@@ -18,6 +19,8 @@ pub(crate) struct SchemaArguments {
 enum File {
     /// A scenario: what `lasthop run` runs
     Scenario,
+    /// A study: what `lasthop study` runs
+    Study,
     /// The configuration of the agent: /etc/lasthop/agent.toml
     Agent,
 }
@@ -26,6 +29,7 @@ enum File {
 pub(crate) fn run(arguments: &SchemaArguments) -> Result<ExitCode> {
     let schema = match arguments.of {
         File::Scenario => Scenario::section().json_schema("A scenario of lasthop"),
+        File::Study => Study::section().json_schema("A study of lasthop"),
         File::Agent => Config::section().json_schema("The configuration of lasthop's agent"),
     };
     crate::say(&serde_json::to_string_pretty(&schema)?)?;

@@ -151,6 +151,15 @@ pub fn kind_of<F: Slot<T>, T>(takes: Takes<T>) -> Kind {
     takes.kind
 }
 
+/// An identifier without the mark of one that is a word of Rust's.
+#[doc(hidden)]
+pub const fn plain(identifier: &'static str) -> &'static str {
+    match identifier.as_bytes() {
+        [b'r', b'#', ..] => identifier.split_at(2).1,
+        _ => identifier,
+    }
+}
+
 /// The lines of a doc comment as one text.
 #[doc(hidden)]
 pub const fn meaning(lines: &'static str) -> &'static str {
@@ -197,7 +206,7 @@ macro_rules! keys {
                     #[allow(unused_mut, reason = "not every table has all parts")]
                     let mut section = $crate::Section {
                         keys: vec![$($crate::Key {
-                            name: stringify!($key),
+                            name: $crate::plain(stringify!($key)),
                             kind: $crate::kind_of::<$type, _>($takes),
                             default: $crate::Preset::from($default),
                             meaning: const { $crate::meaning(concat!($($meaning),+)) },
@@ -205,10 +214,11 @@ macro_rules! keys {
                             may_wait: false,
                         }),*],
                         children: vec![$($($crate::Child {
-                            name: stringify!($child),
+                            name: $crate::plain(stringify!($child)),
                             section: <$table as $crate::Tables>::section(),
                             repeated: <$table as $crate::Tables>::REPEATED,
                             presence: $presence,
+                            meaning: const { $crate::meaning(concat!($($of_child),+)) },
                         }),+)?],
                     };
                     $($(
@@ -226,7 +236,7 @@ macro_rules! keys {
 
             fn read(part: &$crate::Part<'_>) -> Result<Self, $crate::DocumentError> {
                 let keys = Self {
-                    $($key: part.key(stringify!($key), &$takes)?,)*
+                    $($key: part.key($crate::plain(stringify!($key)), &$takes)?,)*
                     $($($child: <$table as $crate::Tables>::read(part, stringify!($child))?,)+)?
                     $($($part: <$also as $crate::Keys>::read(part)?,)+)?
                 };
@@ -242,7 +252,7 @@ macro_rules! keys {
 macro_rules! key {
     ($keys:ty, $key:ident) => {{
         let _ = |keys: &$keys| _ = &keys.$key;
-        stringify!($key)
+        $crate::plain(stringify!($key))
     }};
 }
 

@@ -1,6 +1,6 @@
 //! A text of keys: read, overridden, checked against its section and completed with what was left out.
 
-use crate::declare::Part;
+use crate::declare::{Keys, Part};
 use crate::error::{DocumentError, KeyError, Problem};
 use crate::key_path::{Path, Step, line_of, line_of_key, nearest};
 use crate::overrides::Override;
@@ -62,6 +62,12 @@ impl Document {
     /// An error about a key of this document.
     pub fn error(&self, key: &Path, problem: impl Into<String>, accepted: impl Into<String>) -> DocumentError {
         self.problem(key, Problem::new(problem, accepted))
+    }
+
+    /// An error about a key of the table at `table`, which says what the key takes.
+    pub fn refuse<K: Keys>(&self, table: &Path, key: &str, problem: impl Into<String>) -> DocumentError {
+        let accepted = K::section().key(key).map_or_else(String::new, |key| key.kind.accepted());
+        self.error(&table.key(key), problem, accepted)
     }
 
     /// An error about the value of a key of this document.

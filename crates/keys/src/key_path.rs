@@ -120,7 +120,7 @@ pub fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
 }
 
 /// What a value is, in words.
-pub fn type_name(value: &Value) -> &'static str {
+fn type_name(value: &Value) -> &'static str {
     match value {
         Value::String(_) => "text",
         Value::Integer(_) => "a whole number",
@@ -130,6 +130,11 @@ pub fn type_name(value: &Value) -> &'static str {
         Value::Array(_) => "a list",
         Value::Table(_) => "a table",
     }
+}
+
+/// That a value is of a type that will not do: `3 is a whole number`.
+pub fn wrong_type(value: &Value) -> String {
+    format!("{} is {}", shown(value), type_name(value))
 }
 
 /// A value as the writer would recognise it, cut where it is long.

@@ -1,7 +1,7 @@
 //! What a key takes, and whether a value is that.
 
 use crate::error::Problem;
-use crate::key_path::{nearest, shown, type_name};
+use crate::key_path::{nearest, shown, wrong_type};
 use toml::Value;
 
 /// What a key takes.
@@ -55,6 +55,8 @@ pub enum Kind {
         /// Numbers in a row.
         columns: usize,
     },
+    /// What these words say; whether a value is that is for its type to tell.
+    Other(&'static str),
 }
 
 impl Kind {
@@ -65,6 +67,7 @@ impl Kind {
             Self::Line(most) => format!("text of 1 to {most} bytes, without control characters"),
             Self::Texts => "a list of texts".into(),
             Self::Name => "the name of a congestion control: up to 15 of a-z, 0-9, _ and -".into(),
+            Self::Number { from: f64::MIN, to: f64::MAX, .. } => "a number".into(),
             Self::Number { from, to, above: false } => format!("a number from {from} to {to}"),
             Self::Number { from, to, above: true } => format!("a number above {from}, up to {to}"),
             Self::Integer { from, to } => format!("a whole number from {from} to {to}"),
@@ -77,6 +80,7 @@ impl Kind {
             Self::Integers { from, to, columns } => {
                 format!("a list of up to 64 lists of {columns} whole numbers from {from} to {to}")
             }
+            Self::Other(words) => (*words).into(),
         }
     }
 
@@ -87,17 +91,18 @@ impl Kind {
 
     /// The value in the one form that typed keys are read from: numbers as floats, whole numbers as integers.
     pub(crate) fn check(&self, value: Value) -> Result<Value, Problem> {
-        let fail = |problem: &str| {
+        let problem = |problem: String| {
             let did_you_mean = match (self, &value) {
                 (Self::Choice(words), Value::String(word)) => nearest(word, words).map(|word| format!("\"{word}\"")),
                 _ => None,
             };
-            Err(Problem { problem: format!("{} {problem}", shown(&value)), accepted: self.accepted(), did_you_mean })
+            Err(Problem { problem, accepted: self.accepted(), did_you_mean })
         };
+        let fail = |what: &str| problem(format!("{} {what}", shown(&value)));
         let is = |holds: bool, problem: &str| if holds { Ok(value.clone()) } else { fail(problem) };
         match (self, &value) {
             (Self::Text(most), Value::String(text)) => {
-                let length = text.chars().count();
+                let length = text.trim().chars().count();
                 is((1..=*most).contains(&length), &format!("has {length} characters"))
             }
             (Self::Line(most), Value::String(text)) => {
@@ -147,7 +152,8 @@ impl Kind {
                 };
                 is(rows.len() <= 64 && rows.iter().all(row), "is no such list")
             }
-            (_, wrong) => fail(&format!("is {}", type_name(wrong))),
+            (Self::Other(_), _) => Ok(value),
+            (_, wrong) => problem(wrong_type(wrong)),
         }
     }
 }

@@ -50,16 +50,16 @@ pub use serde;
 
 pub use declare::{Keys, Part, Slot, Tables};
 #[doc(hidden)]
-pub use declare::{conditions, kind_of, meaning};
+pub use declare::{conditions, kind_of, meaning, plain};
 pub use document::Document;
 pub use effect::{COMMAND_LINE, Given, IneffectiveKey, ineffective_keys};
 pub use error::{DocumentError, KeyError, Problem};
-pub use key_path::{Path, line_of, line_of_key, nearest, shown, type_name};
+pub use key_path::{Path, line_of, line_of_key, nearest, shown, wrong_type};
 pub use kind::Kind;
 pub use overrides::{Case, Override, Vary};
 pub use section::{Child, Key, Of, Presence, Preset, Section, When, by_word, derived};
 pub use spelling::nearest_names;
 pub use takes::{
     Takes, above, bytes, choice, ends, flag, integer, integers, kib, line, mbps, milliseconds, name, node, number,
-    probability, range, rows, seconds, text, texts,
+    other, probability, range, rows, seconds, text, texts,
 };

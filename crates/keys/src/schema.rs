@@ -17,7 +17,9 @@ impl Section {
         let keys = self.keys.iter().map(|key| (key.name.to_owned(), key.schema()));
         let children = self.children.iter().map(|child| {
             let inside = child.section.schema();
-            let schema = if child.repeated { json!({"type": "array", "items": inside, "minItems": 1}) } else { inside };
+            let mut schema =
+                if child.repeated { json!({"type": "array", "items": inside, "minItems": 1}) } else { inside };
+            schema["description"] = json!(child.meaning);
             (child.name.to_owned(), schema)
         });
         let properties: Map<String, Value> = keys.chain(children).collect();
@@ -57,6 +59,8 @@ impl Kind {
             }
             Self::Texts => json!({"type": "array", "items": {"type": "string"}}),
             Self::Name => json!({"type": "string", "pattern": "^[a-z0-9_-]{1,15}$"}),
+            Self::Other(words) => json!({"title": words}),
+            Self::Number { from: f64::MIN, to: f64::MAX, .. } => json!({"type": "number"}),
             Self::Number { from, to, above: false } => json!({"type": "number", "minimum": from, "maximum": to}),
             Self::Number { from, to, above: true } => {
                 json!({"type": "number", "exclusiveMinimum": from, "maximum": to})

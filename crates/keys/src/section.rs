@@ -40,6 +40,8 @@ pub struct Child {
     pub repeated: bool,
     /// When it is there.
     pub presence: Presence,
+    /// One or two sentences for the guide.
+    pub meaning: &'static str,
 }
 
 /// When a table inside a table is there.

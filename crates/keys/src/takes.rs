@@ -30,6 +30,12 @@ impl<T: 'static> Takes<T> {
     }
 }
 
+/// What these words say, where `read` tells what is wrong with a value that is not that.
+pub fn other<T>(accepted: &'static str, read: impl Fn(&Value) -> Result<T, String> + 'static) -> Takes<T> {
+    let read = move |value: &Value| read(value).map_err(|problem| Problem::new(problem, accepted));
+    Takes { kind: Kind::Other(accepted), read: Box::new(read) }
+}
+
 /// A number in `from..=to`.
 pub fn number(from: f64, to: f64) -> Takes<f64> {
     Takes::new(Kind::Number { from, to, above: false }, as_number)

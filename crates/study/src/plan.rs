@@ -200,7 +200,7 @@ impl Study {
             let path = Path::inside("scenario", &key.key);
             key.line = line_of_key(&self.text, &path);
             key.key = path.to_string();
-            return StudyError::Key(key.clone());
+            return StudyError::File(error);
         }
         if at.is_empty() {
             return StudyError::Base { place, reason: error };

@@ -22,7 +22,7 @@ impl Keys for ChosenLaw {
         static SECTION: LazyLock<Section> = LazyLock::new(|| {
             let child = |(law, section): &'static (LawName, Section)| {
                 let presence = Presence::With(key!(HostKeys, congestion_control), law.as_str());
-                Child { name: law.as_str(), section, repeated: false, presence }
+                Child { name: law.as_str(), section, repeated: false, presence, meaning: "Parameters of this law." }
             };
             Section { keys: Vec::new(), children: TABLES.iter().map(child).collect() }
         });

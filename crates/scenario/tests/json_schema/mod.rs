@@ -1,5 +1,5 @@
 //! As much of JSON Schema as our schemas use.
-#![allow(unreachable_pub, dead_code)] // three crates have tests with it
+#![allow(unreachable_pub, dead_code)] // two crates have tests with it
 
 use serde_json::Value;
 
