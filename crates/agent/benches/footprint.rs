@@ -89,7 +89,7 @@ fn measure(sockets: usize, seconds: u64) -> Measured {
     let folder = tempfile::tempdir().expect("a folder");
     let config = folder.path().join("agent.toml");
     let mut settings = Config { interface: Some("last".to_owned()), mode: Mode::Control, ..Config::default() };
-    settings.policy.policy = "fixed".parse().expect("a policy");
+    settings.policy.policy = lasthop_policy::PolicyName::Fixed;
     settings.policy.bound_segments = Some(1000);
     fs::write(&config, toml::to_string(&settings).expect("plain data")).expect("written");
     // Without a record, which would cost more than the agent itself.
@@ -140,7 +140,7 @@ fn again(host: &Host, arguments: &[&str], stdout: Stdio) -> Killed {
 }
 
 fn as_agent(config: &str) -> ExitCode {
-    let config = Config::load(config.as_ref()).expect("the bench writes a valid configuration");
+    let config = Config::load(Some(config.as_ref()), &[]).expect("the bench writes a valid configuration");
     let stop = AtomicBool::new(false);
     lasthop_agent::run(&config, &stop).expect("the agent runs");
     ExitCode::SUCCESS

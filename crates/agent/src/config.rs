@@ -1,209 +1,187 @@
-//! The agent's configuration: a TOML file, then the command line's flags, then [`Config::validate`].
+//! The agent's configuration: a TOML file, and the command line's flags over it.
 
+use lasthop_keys::Preset::Absent;
+use lasthop_keys::{
+    Document, DocumentError, Keys, Override, Part, Presence, Preset, Problem, Section, Takes, choice, flag, integer,
+    key, keys, line, number, texts, words,
+};
 use lasthop_peers::beacon;
-use lasthop_policy::{self, PolicyName, PolicySettings, SettingsError};
+use lasthop_policy::{LEASE, PolicyName, PolicySettings, TICK};
 use lasthop_units::Span;
-use serde::{Deserialize, Serialize};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::{fmt, fs, io};
+use std::sync::LazyLock;
 
-/// What the agent may do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Mode {
-    /// Watch and record; decide nothing, change nothing, send nothing.
-    Observe,
-    /// Decide and say so; change nothing.
-    #[default]
-    Advise,
-    /// Decide and apply.
-    Control,
-}
-
-/// Everything that can be configured. Each key has a default.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Config {
-    /// The interface to the shared access network; absent: the one of the default route, followed when that moves.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub interface: Option<String>,
+words! {
     /// What the agent may do.
-    pub mode: Mode,
-    /// Time between two decisions, in ms. 50 to 10,000.
-    pub tick_ms: u64,
-    /// How long a bound holds if it is not renewed, in ms. Two ticks or more, at most 60,000.
-    pub lease_ms: u64,
-    /// A cgroup v2 folder: only sockets of processes below it are controlled. Absent: all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cgroup: Option<PathBuf>,
-    /// cgroup v2 folders whose sockets are left alone.
-    pub excluded_cgroups: Vec<PathBuf>,
-    /// Congestion controls whose sockets are left alone.
-    pub leave: Vec<String>,
-    /// Where to write JSON lines; `-` is the standard output.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub record: Option<PathBuf>,
-    /// A record in a file is set aside as FILE.1 before it grows beyond this, in MiB. 1 to 1,048,576.
-    pub record_limit_mib: u64,
-    /// Make sure by a lock in /run/lasthop that no other agent controls, or reports, the same interface. `false`: whoever starts
-    /// the agent has made its network namespace, and knows.
-    pub lock: bool,
+    pub enum Mode {
+        /// Watch and record; decide nothing, change nothing, send nothing.
+        Observe = "observe",
+        /// Decide and say so; change nothing.
+        Advise = "advise",
+        /// Decide and apply.
+        Control = "control",
+    }
+}
+
+keys! {
+    /// Everything that can be configured.
+    #[derive(Clone, Debug, PartialEq, serde::Serialize)]
+    pub struct Config {
+        /// The interface to the shared access network; without it, the one of the default route, followed when that moves.
+        interface: Option<String> = interface(), Absent;
+        /// What the agent may do: watch and record; also decide and say so; also apply what is decided.
+        mode: Mode = choice(Mode::WORDS), "advise";
+        /// Time between two decisions, in milliseconds.
+        tick_ms: u64 = integer(50, 10_000), milliseconds(TICK);
+        /// How long a bound holds if it is not renewed, in milliseconds: two ticks or more.
+        lease_ms: u64 = integer(100, 60_000), milliseconds(LEASE);
+        /// A cgroup v2 folder: only sockets of processes below it are controlled. Without it, all.
+        cgroup: Option<PathBuf> = path(), Absent;
+        /// cgroup v2 folders whose sockets are left alone.
+        excluded_cgroups: Vec<PathBuf> = texts().map(|paths| paths.into_iter().map(PathBuf::from).collect()), Preset::none();
+        /// Congestion controls whose sockets are left alone.
+        leave: Vec<String> = texts(), Preset::none();
+        /// Where to write JSON lines; `-` is the standard output.
+        record: Option<PathBuf> = path(), Absent;
+        /// A record in a file is set aside as FILE.1 before it grows beyond this, in MiB.
+        record_limit_mib: u64 = integer(1, 1 << 20), 64;
+        /// Make sure by a lock in /run/lasthop that no other agent controls, or reports, the same interface. `false`: this agent has
+        /// a network namespace of its own.
+        lock: bool = flag(), true;
+        tables {
+            /// How to talk to peers.
+            beacon: BeaconConfig, Presence::Always;
+            /// What servers are told of this host's own link.
+            last_link: LastLinkConfig, Presence::Always;
+            /// What decides; where none is named, [`Config::POLICY`].
+            policy: PolicySettings, Presence::Always;
+        }
+        adjust name_the_policy;
+        check together;
+    }
+
     /// How to talk to peers.
-    pub beacon: BeaconConfig,
+    #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+    pub struct BeaconConfig {
+        /// UDP port, the same on all hosts.
+        port: u16 = integer(1, 65_535), 29_470;
+        /// Time between two beacons where few hosts are heard, in milliseconds; where there are more it is longer.
+        interval_ms: u64 = integer(50, 10_000), milliseconds(beacon::INTERVAL);
+        /// A peer that has not been heard for this long is forgotten, in milliseconds: two intervals or more; one that announces
+        /// longer intervals is waited for 6.7 of them.
+        age_out_ms: u64 = integer(100, 60_000), 2_000;
+        /// The name of the access point, the same on all hosts behind it and on no other; without it, its BSSID or the default
+        /// gateway.
+        group: Option<String> = line(64), Absent;
+        /// A file with a secret that all hosts of a group share; without it beacons are not authenticated.
+        group_key_file: Option<PathBuf> = path(), Absent;
+        /// Send and hear over IPv4 broadcast.
+        ipv4: bool = flag(), true;
+        /// Send and hear over IPv6 link-local multicast.
+        ipv6: bool = flag(), true;
+        check peers_live_for_two_intervals;
+    }
+
     /// What servers are told of this host's own link.
-    pub last_link: LastLinkConfig,
-    /// What decides; where none is named, [`Config::POLICY`].
-    pub policy: PolicySettings,
-}
-
-/// How to talk to peers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct BeaconConfig {
-    /// UDP port, the same on all hosts. 1 to 65,535.
-    pub port: u16,
-    /// Time between two beacons where few hosts are heard, in ms; where there are more it is longer ([`lasthop_peers::cadence`]). 50 to
-    /// 10,000.
-    pub interval_ms: u64,
-    /// A peer that has not been heard for this long is forgotten, in ms; one that announces longer intervals is waited for
-    /// 6.7 of them. Two intervals or more, at most 60,000.
-    pub age_out_ms: u64,
-    /// The name of the access point, the same on all hosts behind it and on no other; absent: its BSSID or the default
-    /// gateway. 1 to 64 bytes, without control characters.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub group: Option<String>,
-    /// A file with a secret that all hosts of a group share; absent: beacons are not authenticated.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub group_key_file: Option<PathBuf>,
-    /// Send and hear over IPv4 broadcast.
-    pub ipv4: bool,
-    /// Send and hear over IPv6 link-local multicast.
-    pub ipv6: bool,
-}
-
-/// What servers are told of this host's own link.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct LastLinkConfig {
-    /// Tell servers, in a TCP option of connections that this host opens on the managed interface.
-    pub report: bool,
-    /// The link's bandwidth towards this host, in Mb/s of IP packets; absent: measured. 0.001 to 4,294,967.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bandwidth_mbps: Option<f64>,
-    /// How many of the packets towards this host the link itself loses, once it has given up repeating them; absent: measured. 0
-    /// to 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub packet_error_rate: Option<f64>,
-    /// The two above hold behind this access point only: [`lasthop_peers::group::Label`] in words, as the log has it; absent: everywhere.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub access_point: Option<String>,
-    /// Measure what is not given.
-    pub measure: bool,
-    /// Take the link speed of a wired interface for the bandwidth from the start; `false`: only once half of it has been seen.
-    pub trust_link_speed: bool,
-    /// How long an estimate holds without new evidence, and a report on a server without another one, in s; a report can say
-    /// powers of two only, and says the next lower one. 8, and four ticks, to 32,768.
-    pub validity_s: u32,
-}
-
-/// A configuration that is not accepted.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// The file cannot be read.
-    #[error("cannot read the configuration {}: {error}", file.display())]
-    Read {
-        /// The file.
-        file: PathBuf,
-        /// Why not.
-        error: io::Error,
-    },
-    /// The file is no TOML, or has an unknown key or a value of the wrong kind.
-    #[error("{}: {}{message}", file.display(), key.as_ref().map(|key| format!("`{key}`: ")).unwrap_or_default())]
-    Parse {
-        /// The file.
-        file: PathBuf,
-        /// The dotted key; `None` where the file is no TOML at all.
-        key: Option<String>,
-        /// What is wrong with it, where, and what is accepted.
-        message: String,
-    },
-    /// A value is out of its range.
-    #[error("{}`{key}` = {value} is not accepted: it must be {accepted}", Prefix(file.as_deref()))]
-    Value {
-        /// The file, if the value may come from one.
-        file: Option<PathBuf>,
-        /// The dotted key.
-        key: String,
-        /// The value.
-        value: String,
-        /// What would be accepted.
-        accepted: String,
-    },
-}
-
-struct Prefix<'a>(Option<&'a Path>);
-
-impl fmt::Display for Prefix<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.map_or(Ok(()), |file| write!(f, "{}: ", file.display()))
+    #[derive(Clone, Debug, PartialEq, serde::Serialize)]
+    pub struct LastLinkConfig {
+        /// Tell servers, in a TCP option of connections that this host opens on the managed interface.
+        report: bool = flag(), false;
+        /// The link's bandwidth towards this host, in Mb/s of IP packets; without it, as measured.
+        // 2^32 - 1 kb/s is the most that a report can say.
+        bandwidth_mbps: Option<f64> = number(0.001, f64::from(u32::MAX / 1000)), Absent;
+        /// How many of the packets towards this host the link itself loses, once it has given up repeating them; without it, as
+        /// measured.
+        packet_error_rate: Option<f64> = number(0.0, 1.0), Absent;
+        /// The two above hold behind this access point only, as the log names it ("gateway 10.0.0.1"); without it, everywhere.
+        access_point: Option<String> = line(100), Absent;
+        /// Measure what is not given.
+        measure: bool = flag(), true;
+        /// Take the link speed of a wired interface for the bandwidth from the start; `false`: only once half of it has been seen.
+        trust_link_speed: bool = flag(), false;
+        /// How long an estimate holds without new evidence, and a report on a server without another one, in seconds: four ticks or
+        /// more. A report can say powers of two only, and says the next lower one.
+        validity_s: u32 = integer(LastLinkConfig::LEAST_VALIDITY_S.into(), 32_768), 32;
+        check is_about_something;
     }
 }
 
-impl fmt::Display for Mode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Observe => "observe",
-            Self::Advise => "advise",
-            Self::Control => "control",
-        })
+fn milliseconds(span: Span) -> Preset {
+    i64::try_from(span.as_millis()).expect("a default is short").into()
+}
+
+fn path() -> Takes<PathBuf> {
+    line(4_096).map(PathBuf::from)
+}
+
+/// IFNAMSIZ is 16 with the terminating zero.
+fn interface() -> Takes<String> {
+    line(15).and_then(|name| match name.contains('/') || name.contains(char::is_whitespace) {
+        true => Err(Problem::new(format!("\"{name}\" cannot be that"), "the name of an interface, 1 to 15 characters")),
+        false => Ok(name),
+    })
+}
+
+/// A scenario's hosts have no policy where none is named.
+fn name_the_policy(config: &mut Section) {
+    static POLICY: LazyLock<Section> = LazyLock::new(|| {
+        let mut policy = PolicySettings::section().clone();
+        policy.key_mut(key!(PolicySettings, policy)).default = Config::POLICY.as_str().into();
+        policy
+    });
+    let of_policy = config.children.iter_mut().filter(|child| child.name == key!(Config, policy));
+    of_policy.for_each(|child| child.section = &POLICY);
+}
+
+fn together(config: &Config, part: &Part<'_>) -> Result<(), DocumentError> {
+    let least = 2 * config.tick_ms;
+    at_least(part, key!(Config, lease_ms), config.lease_ms, least, 60_000)?;
+    let least_s = (4 * config.tick_ms).div_ceil(1000).max(LastLinkConfig::LEAST_VALIDITY_S.into());
+    let last_link = Part { path: part.path.key(key!(Config, last_link)), ..part.clone() };
+    at_least(&last_link, key!(LastLinkConfig, validity_s), config.last_link.validity_s.into(), least_s, 32_768)
+}
+
+fn peers_live_for_two_intervals(beacon: &BeaconConfig, part: &Part<'_>) -> Result<(), DocumentError> {
+    at_least(part, key!(BeaconConfig, age_out_ms), beacon.age_out_ms, 2 * beacon.interval_ms, 60_000)
+}
+
+fn at_least(part: &Part<'_>, key: &str, value: u64, least: u64, most: u64) -> Result<(), DocumentError> {
+    if value >= least {
+        return Ok(());
     }
+    Err(part.error(key, format!("{value} is out of range"), format!("a whole number from {least} to {most}")))
+}
+
+fn is_about_something(link: &LastLinkConfig, part: &Part<'_>) -> Result<(), DocumentError> {
+    if link.report && !link.measure && !link.has_numbers() {
+        let problem = "true, and there is nothing to report";
+        let accepted = "false; or beside it bandwidth_mbps, packet_error_rate, or measure = true";
+        return Err(part.error(key!(LastLinkConfig, report), problem, accepted));
+    }
+    if link.access_point.is_some() && !link.has_numbers() {
+        let problem = "there is nothing that would hold behind it";
+        let accepted = "an access point beside bandwidth_mbps or packet_error_rate";
+        return Err(part.error(key!(LastLinkConfig, access_point), problem, accepted));
+    }
+    Ok(())
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self {
-            interface: None,
-            mode: Mode::default(),
-            tick_ms: lasthop_policy::TICK.as_millis(),
-            lease_ms: lasthop_policy::LEASE.as_millis(),
-            cgroup: None,
-            excluded_cgroups: Vec::new(),
-            leave: Vec::new(),
-            record: None,
-            record_limit_mib: 64,
-            lock: true,
-            beacon: BeaconConfig::default(),
-            last_link: LastLinkConfig::default(),
-            policy: PolicySettings { policy: Self::POLICY, ..PolicySettings::default() },
-        }
-    }
-}
-
-impl Default for LastLinkConfig {
-    fn default() -> Self {
-        Self {
-            report: false,
-            bandwidth_mbps: None,
-            packet_error_rate: None,
-            access_point: None,
-            measure: true,
-            trust_link_speed: false,
-            validity_s: 32,
-        }
+        Self::preset()
     }
 }
 
 impl Default for BeaconConfig {
     fn default() -> Self {
-        Self {
-            port: 29470,
-            interval_ms: beacon::INTERVAL.as_millis(),
-            age_out_ms: 2000,
-            group: None,
-            group_key_file: None,
-            ipv4: true,
-            ipv6: true,
-        }
+        Self::preset()
+    }
+}
+
+impl Default for LastLinkConfig {
+    fn default() -> Self {
+        Self::preset()
     }
 }
 
@@ -217,83 +195,40 @@ impl Config {
     ///
     /// # Errors
     /// If it cannot be said whether `standard` is there.
-    pub fn file(named: Option<&Path>, standard: &Path) -> Result<Option<PathBuf>, ConfigError> {
+    pub fn file(named: Option<&Path>, standard: &Path) -> Result<Option<PathBuf>, DocumentError> {
         if let Some(named) = named {
             return Ok(Some(named.to_owned()));
         }
         match standard.try_exists() {
             Ok(is_there) => Ok(is_there.then(|| standard.to_owned())),
-            Err(error) => Err(ConfigError::Read { file: standard.to_owned(), error }),
+            Err(error) => Err(cannot_read(standard, error)),
         }
     }
 
-    /// Reads a file and validates it.
+    /// Reads a file, or the defaults without one, with flags over it.
     ///
     /// # Errors
-    /// Names the file, the key, and what is accepted.
-    pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        let text = fs::read_to_string(path).map_err(|error| ConfigError::Read { file: path.to_owned(), error })?;
-        let config = Self::from_toml(path, &text)?;
-        config.validate().map_err(|error| error.in_file(path))?;
-        Ok(config)
-    }
-
-    fn from_toml(path: &Path, text: &str) -> Result<Self, ConfigError> {
-        let parse_error = |key: Option<String>, error: toml::de::Error| ConfigError::Parse {
-            file: path.to_owned(),
-            key,
-            message: located(text, &error),
-        };
-        let document = toml::Deserializer::parse(text).map_err(|error| parse_error(None, error))?;
-        let mut config: Self = serde_path_to_error::deserialize(document)
-            .map_err(|error| parse_error(Some(error.path().to_string()), error.into_inner()))
-            .map_err(|error| match error {
-                ConfigError::Parse { file, key: Some(key), message } => {
-                    let message = in_plain_words(&message, accepted(&key));
-                    ConfigError::Parse { file, key: Some(key), message }
-                }
-                other => other,
-            })?;
-        if !names_policy(text) {
-            config.policy.policy = Self::POLICY;
-        }
-        Ok(config)
-    }
-
-    /// Whether every value lies in its range.
-    ///
-    /// # Errors
-    /// The first that does not, with its dotted key and what is accepted.
-    pub fn validate(&self) -> Result<(), ConfigError> {
-        let BeaconConfig { port, interval_ms, age_out_ms, .. } = self.beacon;
-        within("tick_ms", self.tick_ms, 50, 10_000)?;
-        within("lease_ms", self.lease_ms, 2 * self.tick_ms, 60_000)?;
-        within("record_limit_mib", self.record_limit_mib, 1, 1 << 20)?;
-        within("beacon.port", port.into(), 1, 65_535)?;
-        within("beacon.interval_ms", interval_ms, 50, 10_000)?;
-        within("beacon.age_out_ms", age_out_ms, 2 * interval_ms, 60_000)?;
-        if let Some(name) = &self.beacon.group
-            && (name.is_empty() || name.len() > 64 || name.contains(char::is_control))
-        {
-            return Err(refused(
-                "beacon.group",
-                format!("{name:?}"),
-                "a name of 1 to 64 bytes, without control characters",
-            ));
-        }
-        if let Some(name) = &self.interface {
-            // IFNAMSIZ is 16 with the terminating zero.
-            if name.is_empty() || name.len() > 15 || name.contains(['/', '\0']) || name.contains(char::is_whitespace) {
-                return Err(refused("interface", format!("{name:?}"), "the name of an interface, 1 to 15 characters"));
+    /// Names the file with the line, or the flag, the key, and what is accepted.
+    pub fn load(file: Option<&Path>, flags: &[Override]) -> Result<Self, DocumentError> {
+        match file {
+            None => Self::from_toml("the defaults", "", flags),
+            Some(path) => {
+                let text = fs::read_to_string(path).map_err(|error| cannot_read(path, error))?;
+                Self::from_toml(&path.display().to_string(), &text, flags)
             }
         }
-        self.last_link.validate(self.tick_ms)?;
-        self.policy.validate().map_err(|SettingsError { key, value, accepted }| ConfigError::Value {
-            file: None,
-            key: format!("policy.{key}"),
-            value,
-            accepted,
-        })
+    }
+
+    fn from_toml(file: &str, text: &str, flags: &[Override]) -> Result<Self, DocumentError> {
+        Self::read(&Document::read(file, text, flags, Self::section())?.top())
+    }
+
+    /// Whether every value is one that a file may have.
+    ///
+    /// # Errors
+    /// The first that is not, with its dotted key and what is accepted.
+    pub fn validate(&self) -> Result<(), DocumentError> {
+        Keys::validate(self, "the configuration")
     }
 
     /// Time between two decisions.
@@ -307,6 +242,10 @@ impl Config {
     }
 }
 
+fn cannot_read(path: &Path, source: std::io::Error) -> DocumentError {
+    DocumentError::Read { what: "configuration", path: path.to_owned(), source }
+}
+
 impl LastLinkConfig {
     /// The least of [`LastLinkConfig::validity_s`]: a report is renewed four times in it, and 2 s before it lapses at the latest.
     pub const LEAST_VALIDITY_S: u32 = 8;
@@ -314,117 +253,6 @@ impl LastLinkConfig {
     /// Whether something is given that need not be measured.
     pub(crate) const fn has_numbers(&self) -> bool {
         self.bandwidth_mbps.is_some() || self.packet_error_rate.is_some()
-    }
-
-    fn validate(&self, tick_ms: u64) -> Result<(), ConfigError> {
-        // 2^32 - 1 kb/s is the most that a report can say.
-        let highest = f64::from(u32::MAX / 1000);
-        number_within("last_link.bandwidth_mbps", self.bandwidth_mbps, 0.001, highest)?;
-        number_within("last_link.packet_error_rate", self.packet_error_rate, 0.0, 1.0)?;
-        let least_s = (4 * tick_ms).div_ceil(1000).max(Self::LEAST_VALIDITY_S.into());
-        within("last_link.validity_s", self.validity_s.into(), least_s, 32_768)?;
-        if self.report && !self.measure && !self.has_numbers() {
-            return Err(refused(
-                "last_link.report",
-                "true".to_owned(),
-                "false where there is nothing to report: bandwidth_mbps, packet_error_rate, or measure = true",
-            ));
-        }
-        if let Some(label) = &self.access_point
-            && (label.is_empty() || label.contains(char::is_control) || !self.has_numbers())
-        {
-            let accepted = "an access point as the log names it (\"gateway 10.0.0.1\"), beside bandwidth_mbps or packet_error_rate";
-            return Err(refused("last_link.access_point", format!("{label:?}"), accepted));
-        }
-        Ok(())
-    }
-}
-
-impl ConfigError {
-    fn in_file(self, path: &Path) -> Self {
-        match self {
-            Self::Value { key, value, accepted, .. } => {
-                Self::Value { file: Some(path.to_owned()), key, value, accepted }
-            }
-            other => other,
-        }
-    }
-}
-
-fn refused(key: &str, value: String, accepted: &str) -> ConfigError {
-    ConfigError::Value { file: None, key: key.to_owned(), value, accepted: accepted.to_owned() }
-}
-
-fn within(key: &str, value: u64, lowest: u64, highest: u64) -> Result<(), ConfigError> {
-    if (lowest..=highest).contains(&value) {
-        return Ok(());
-    }
-    Err(refused(key, value.to_string(), &format!("a whole number from {lowest} to {highest}")))
-}
-
-fn number_within(key: &str, value: Option<f64>, lowest: f64, highest: f64) -> Result<(), ConfigError> {
-    match value {
-        Some(value) if !(lowest..=highest).contains(&value) => {
-            Err(refused(key, value.to_string(), &format!("a number from {lowest} to {highest}")))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Whether the key `policy.policy` is there. Where a table `[policy]` lacks it, serde takes the default of the settings, which is
-/// that of a scenario's hosts.
-fn names_policy(text: &str) -> bool {
-    let named = |document: toml::Table| document.get("policy").is_some_and(|table| table.get("policy").is_some());
-    toml::from_str(text).is_ok_and(named)
-}
-
-/// What a key with a range accepts: what [`Config::validate`] says of a value that no range has.
-fn accepted(key: &str) -> Option<String> {
-    use toml::{Table, Value};
-
-    let outside =
-        [Value::Float(f64::NAN), Value::Integer(i64::MAX), Value::Integer(u32::MAX.into()), Value::Integer(0)];
-    outside.into_iter().find_map(|value| {
-        let nested =
-            key.rsplit('.').fold(value, |value, name| Value::Table(Table::from_iter([(name.to_owned(), value)])));
-        match Value::try_into::<Config>(nested).ok()?.validate() {
-            Err(ConfigError::Value { key: refused, accepted, .. }) if refused == key => Some(accepted),
-            _ => None,
-        }
-    })
-}
-
-/// The parser's "expected f64" as what is accepted, or at least as no type of Rust's.
-fn in_plain_words(message: &str, accepted: Option<String>) -> String {
-    const TYPES: [(&str, &str); 6] = [
-        ("f64", "a number"),
-        ("u64", "a whole number"),
-        ("u32", "a whole number"),
-        ("u16", "a whole number"),
-        ("usize", "a whole number"),
-        ("a boolean", "true or false"),
-    ];
-    let Some((found, expected)) = message.split_once("expected ") else { return message.to_owned() };
-    let (expected, line) = expected.split_once(" (line").map_or((expected, ""), |(expected, line)| (expected, line));
-    let Some((_, words)) = TYPES.into_iter().find(|(name, _)| *name == expected) else { return message.to_owned() };
-    let line = if line.is_empty() { String::new() } else { format!(" (line{line}") };
-    format!("{found}expected {}{line}", accepted.as_deref().unwrap_or(words))
-}
-
-/// The parser's message on one line, with the line of the file.
-fn located(text: &str, error: &toml::de::Error) -> String {
-    let mut message = error.message().replace('\n', ", ");
-    match error.span() {
-        Some(span) => {
-            if message == "duplicate key"
-                && let Some(key) = text.get(span.clone())
-            {
-                message = format!("{message} `{key}`");
-            }
-            let line = 1 + text.as_bytes()[..span.start.min(text.len())].iter().filter(|byte| **byte == b'\n').count();
-            format!("{message} (line {line})")
-        }
-        None => message,
     }
 }
 
@@ -434,15 +262,12 @@ mod tests {
     use lasthop_policy::{Row, WindowTable};
 
     fn error(text: &str) -> String {
-        let file = Path::new("/etc/lasthop/agent.toml");
-        let parsed = Config::from_toml(file, text);
-        let refused = parsed.and_then(|config| config.validate().map_err(|error| error.in_file(file)));
-        refused.expect_err("this configuration must not be accepted").to_string()
+        Config::from_toml("agent.toml", text, &[]).expect_err("this configuration must not be accepted").to_string()
     }
 
     #[test]
     fn an_empty_file_is_the_default() {
-        let config = Config::from_toml(Path::new("agent.toml"), "").expect("empty is fine");
+        let config = Config::from_toml("agent.toml", "", &[]).expect("empty is fine");
         assert_eq!(config, Config::default());
         assert_eq!(config.mode, Mode::Advise);
         assert!(config.validate().is_ok());
@@ -452,7 +277,7 @@ mod tests {
     #[test]
     fn where_no_policy_is_named_lasthop_decides_whatever_else_is_set() {
         let policy = |text: &str| {
-            let config = Config::from_toml(Path::new("agent.toml"), text).expect("it is accepted");
+            let config = Config::from_toml("agent.toml", text, &[]).expect("it is accepted");
             assert!(config.validate().is_ok(), "{text}");
             config.policy
         };
@@ -473,7 +298,7 @@ mod tests {
     #[test]
     fn the_packaged_configuration_says_what_the_defaults_are() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/agent.toml");
-        let packaged = Config::load(&path).expect("the packaged configuration is valid");
+        let packaged = Config::load(Some(&path), &[]).expect("the packaged configuration is valid");
         assert_eq!(packaged, Config::default());
         // Every commented key is one that exists, with its default.
         let text = fs::read_to_string(&path).expect("it was read a moment ago");
@@ -484,7 +309,7 @@ mod tests {
                 None => format!("{line}\n"),
             })
             .collect();
-        let all = Config::from_toml(&path, &uncommented).expect("every commented key is accepted");
+        let all = Config::from_toml("agent.toml", &uncommented, &[]).expect("every commented key is accepted");
         let expected = Config {
             interface: Some("wlan0".to_owned()),
             cgroup: all.cgroup.clone(),
@@ -510,9 +335,9 @@ mod tests {
                 release_ratio: Some(2.0),
                 exponent: Some(-0.15),
                 bandwidth_max_mbps: Some(19.0),
-                count_segments: vec![405, 183, 115, 82],
+                count_segments: Some(vec![405, 183, 115, 82]),
                 window_table: Some(WindowTable::Old),
-                window_rows: [[0, 555, 200], [51, 50, 5]].map(Row::from).to_vec(),
+                window_rows: Some([[0, 555, 200], [51, 50, 5]].map(Row::from).to_vec()),
                 ..PolicySettings::default()
             },
             ..Config::default()
@@ -521,128 +346,95 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_key_is_named_with_those_that_are_known() {
-        let message = error("[beacon]\nprot = 5\n");
-        assert!(message.starts_with("/etc/lasthop/agent.toml: `beacon.prot`: unknown field `prot`"), "{message}");
-        assert!(message.contains("`port`") && message.ends_with("(line 2)"), "{message}");
-    }
-
-    #[test]
-    fn an_unknown_mode_is_named_with_those_that_are_known() {
-        let message = error("mode = \"contrl\"");
-        assert!(message.starts_with("/etc/lasthop/agent.toml: `mode`: unknown variant `contrl`"), "{message}");
-        assert!(message.contains("`observe`, `advise`, `control`"), "{message}");
-    }
-
-    #[test]
-    fn a_value_of_the_wrong_kind_is_named() {
-        let message = error("[policy]\nenable_ratio = \"six\"");
-        assert!(message.starts_with("/etc/lasthop/agent.toml: `policy.enable_ratio`: invalid type"), "{message}");
-    }
-
-    #[test]
-    fn a_value_of_the_wrong_kind_is_told_what_is_accepted_and_no_type_of_the_program() {
+    fn a_mistake_is_told_with_its_line_and_what_is_accepted() {
         for (text, said) in [
             (
-                "[last_link]\nbandwidth_mbps = \"20\"",
-                "`last_link.bandwidth_mbps`: invalid type: string \"20\", expected a number from 0.001 to 4294967 (line 2)",
+                "[beacon]\nprot = 5",
+                "agent.toml:2: beacon.prot: unknown key; did you mean port?; accepted: port, interval_ms, ",
+            ),
+            (
+                "mode = \"contrl\"",
+                "agent.toml:1: mode: \"contrl\" is not one of the words; did you mean \"control\"?; accepted: \"observe\", ",
+            ),
+            ("mode = 3", "agent.toml:1: mode: 3 is a whole number; accepted: \"observe\", \"advise\", \"control\""),
+            (
+                "[policy]\nenable_ratio = \"six\"",
+                "agent.toml:2: policy.enable_ratio: \"six\" is text; accepted: a number from 1 to ",
             ),
             (
                 "[last_link]\nvalidity_s = 3.5",
-                "`last_link.validity_s`: invalid type: floating point `3.5`, expected a whole number from 8 to 32768 (line 2)",
-            ),
-            (
-                "tick_ms = \"fast\"",
-                "`tick_ms`: invalid type: string \"fast\", expected a whole number from 50 to 10000 (line 1)",
+                "agent.toml:2: last_link.validity_s: 3.5 is a number with a fraction; accepted: a whole number from 8 to 32768",
             ),
             (
                 "[beacon]\nport = -1",
-                "`beacon.port`: invalid value: integer `-1`, expected a whole number from 1 to 65535 (line 2)",
+                "agent.toml:2: beacon.port: -1 is out of range; accepted: a whole number from 1 to 65535",
             ),
             (
-                "[policy]\nexponent = true",
-                "`policy.exponent`: invalid type: boolean `true`, expected a number from -2 to 0 (line 2)",
+                "tick_ms = 500\nlease_ms = 900",
+                "agent.toml:2: lease_ms: 900 is out of range; accepted: a whole number from 1000 to 60000",
             ),
             (
-                "[last_link]\nreport = \"yes\"",
-                "`last_link.report`: invalid type: string \"yes\", expected true or false (line 2)",
+                "[policy]\nexponent = 0.15",
+                "agent.toml:2: policy.exponent: 0.15 is out of range; accepted: a number from -2 to 0",
             ),
-            ("mode = 3", "`mode`: "),
+            (
+                "[last_link]\nreport = true\nmeasure = false",
+                "agent.toml:2: last_link.report: true, and there is nothing to report; accepted: false; or ",
+            ),
+            (
+                "[policy]\npolicy = \"fixed\"",
+                "agent.toml:1: policy.bound_segments: is not there, and the policy \"fixed\" cannot be without it",
+            ),
+            (
+                "tick_ms = 10000\nlease_ms = 20000\n[last_link]\nvalidity_s = 39",
+                "agent.toml:4: last_link.validity_s: 39 is out of range; accepted: a whole number from 40 to ",
+            ),
+            ("[last_link]\nreport = true\nreport = false", "agent.toml:3: not valid TOML: duplicate key"),
+            ("mode = \"observe\"\nthis is no TOML", "agent.toml:2: not valid TOML: "),
         ] {
             let message = error(text);
-            let message = message.strip_prefix("/etc/lasthop/agent.toml: ").expect("the file is named");
             assert!(message.starts_with(said), "{message}");
         }
-        // No key is told a type of Rust's, whatever it is given.
-        let all = Config {
-            interface: Some("a".into()),
-            cgroup: Some("a".into()),
-            record: Some("a".into()),
-            ..Config::default()
-        };
-        let all = toml::Table::try_from(all).expect("a configuration is TOML");
-        let keys = all.iter().flat_map(|(name, value)| match value {
-            toml::Value::Table(table) => table.keys().map(|key| format!("{name}.{key}")).collect(),
-            _ => vec![name.clone()],
-        });
-        for key in keys {
-            let message = error(&format!("{key} = 1979-05-27"));
-            let expected =
-                message.rsplit("expected ").next().expect("there is one").split(" (line").next().expect("there is one");
-            assert!(!["f64", "u64", "u32", "u16", "usize", "i64"].contains(&expected), "{message}");
-        }
-    }
-
-    #[test]
-    fn a_key_that_is_there_twice_is_named() {
-        let message = error("[last_link]\nreport = true\nreport = false");
-        assert_eq!(message, "/etc/lasthop/agent.toml: duplicate key `report` (line 3)");
-    }
-
-    #[test]
-    fn a_value_out_of_range_is_named_with_what_is_accepted() {
-        assert_eq!(
-            error("tick_ms = 500\nlease_ms = 900"),
-            "/etc/lasthop/agent.toml: `lease_ms` = 900 is not accepted: it must be a whole number from 1000 to 60000"
-        );
-        assert_eq!(
-            error("[policy]\nexponent = 0.15"),
-            "/etc/lasthop/agent.toml: `policy.exponent` = 0.15 is not accepted: it must be a number from -2 to 0"
-        );
-        assert_eq!(
-            error("[last_link]\npacket_error_rate = 1.5"),
-            "/etc/lasthop/agent.toml: `last_link.packet_error_rate` = 1.5 is not accepted: it must be a number from 0 to 1"
-        );
-        assert_eq!(
-            error("[last_link]\nreport = true\nmeasure = false"),
-            "/etc/lasthop/agent.toml: `last_link.report` = true is not accepted: it must be false where there is nothing to \
-             report: bandwidth_mbps, packet_error_rate, or measure = true"
-        );
-        for text in [
-            "interface = \"\"",
-            "interface = \"a name that is too long\"",
-            "[beacon]\nport = 0",
-            "[beacon]\nage_out_ms = 500",
-            "[beacon]\ngroup = \"\"",
-            "tick_ms = 10",
-            "[policy]\npolicy = \"fixed\"",
-            "[last_link]\nbandwidth_mbps = 0",
-            "[last_link]\nbandwidth_mbps = 4294968",
-            "[last_link]\nbandwidth_mbps = nan",
-            "[last_link]\npacket_error_rate = -0.1",
-            "[last_link]\nvalidity_s = 40000",
-            "[last_link]\nvalidity_s = 7",
-            "tick_ms = 10000\nlease_ms = 20000\n[last_link]\nvalidity_s = 39",
-            "[last_link]\naccess_point = \"gateway 10.0.0.1\"",
+        for (text, key) in [
+            ("interface = \"\"", "interface"),
+            ("interface = \"a name that is too long\"", "interface"),
+            ("interface = \"a/b\"", "interface"),
+            ("[beacon]\nport = 0", "beacon.port"),
+            ("[beacon]\nage_out_ms = 500", "beacon.age_out_ms"),
+            ("[beacon]\ngroup = \"\"", "beacon.group"),
+            ("[beacon]\ngroup = \"a\\nb\"", "beacon.group"),
+            ("tick_ms = 10", "tick_ms"),
+            ("leave = [3]", "leave"),
+            ("[last_link]\nbandwidth_mbps = 0", "last_link.bandwidth_mbps"),
+            ("[last_link]\nbandwidth_mbps = 4294968", "last_link.bandwidth_mbps"),
+            ("[last_link]\nbandwidth_mbps = nan", "last_link.bandwidth_mbps"),
+            ("[last_link]\npacket_error_rate = -0.1", "last_link.packet_error_rate"),
+            ("[last_link]\nvalidity_s = 7", "last_link.validity_s"),
+            ("[last_link]\naccess_point = \"gateway 10.0.0.1\"", "last_link.access_point"),
         ] {
-            assert!(error(text).contains("is not accepted"), "{text}");
+            let message = error(text);
+            assert!(message.contains(&format!(": {key}: ")) && message.contains("; accepted: "), "{message}");
         }
     }
 
     #[test]
-    fn what_is_no_toml_is_named_with_its_line() {
-        let message = error("mode = \"observe\"\nthis is no TOML\n");
-        assert!(message.starts_with("/etc/lasthop/agent.toml: ") && message.contains("(line 2)"), "{message}");
+    fn a_flag_is_over_the_file_and_is_named_where_it_is_wrong() {
+        let flags = ["mode=control", "policy.bound_segments=7"].map(|flag| Override::parse(flag).expect("a flag"));
+        let config = Config::from_toml("agent.toml", "mode = \"observe\"", &flags).expect("it is accepted");
+        assert_eq!((config.mode, config.policy.bound_segments), (Mode::Control, Some(7)));
+        let wrong = [Override::parse("tick_ms=7").expect("a flag")];
+        let error = Config::from_toml("agent.toml", "", &wrong).expect_err("too short").to_string();
+        assert_eq!(
+            error,
+            "`tick_ms=7` on agent.toml: tick_ms: 7 is out of range; accepted: a whole number from 50 to 10000"
+        );
+    }
+
+    #[test]
+    fn a_value_that_no_file_may_have_is_refused_as_well_where_it_is_set_otherwise() {
+        let config = Config { tick_ms: 7, ..Config::default() };
+        let error = config.validate().expect_err("too short").to_string();
+        assert!(error.starts_with("the configuration: tick_ms: 7 is out of range"), "{error}");
     }
 
     #[test]
@@ -659,7 +451,8 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_there_is_named() {
-        let message = Config::load(Path::new("/nonexistent/agent.toml")).expect_err("no such file").to_string();
+        let message =
+            Config::load(Some(Path::new("/nonexistent/agent.toml")), &[]).expect_err("no such file").to_string();
         assert!(message.contains("/nonexistent/agent.toml"), "{message}");
     }
 }

@@ -66,7 +66,7 @@ pub mod stack;
 pub mod status;
 mod wifi;
 
-pub use config::{BeaconConfig, Config, ConfigError, LastLinkConfig, Mode};
+pub use config::{BeaconConfig, Config, LastLinkConfig, Mode};
 pub use event_loop::{Orders, Reload, run_on, run_on_with};
 pub use interface::Interface;
 pub use last_link::{describe_last_link, describe_reports};

@@ -1,6 +1,7 @@
 //! Reading the configuration again: which keys have changed, and which of them a running agent can follow.
 
 use crate::config::Config;
+use lasthop_keys::{Document, Keys as _};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Keys, and tables, of what is opened or claimed at the start.
@@ -41,7 +42,8 @@ pub(crate) fn in_force(old: &Config, new: &Config) -> Config {
             None => _ = new.remove(name),
         }
     }
-    new.try_into().expect("each key was accepted before")
+    let document = Document::from_table("the configuration in force", new, Config::section());
+    document.and_then(|document| Config::read(&document.top())).expect("each key was accepted before")
 }
 
 fn needs_restart(name: &str) -> bool {

@@ -4,9 +4,7 @@ use crate::{stop_on_signals, stop_on_signals_but_hangup};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use lasthop_agent::{Config, Mode, Notify, Orders, Reload};
-use lasthop_policy::PolicyName;
-use serde::Deserialize as _;
-use serde::de::IntoDeserializer as _;
+use lasthop_scenario::Override;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -33,8 +31,8 @@ pub(crate) struct AgentArguments {
     #[arg(long, value_name = "IF")]
     interface: Option<String>,
     /// The policy; lasthop, unless the configuration has another
-    #[arg(long, value_name = "P", value_parser = policy)]
-    policy: Option<PolicyName>,
+    #[arg(long, value_name = "P")]
+    policy: Option<String>,
     /// For the policy `fixed`: the host's window in segments, split over its busy connections
     #[arg(long, value_name = "N")]
     bound_segments: Option<u32>,
@@ -46,10 +44,10 @@ pub(crate) struct AgentArguments {
     mode: Option<AgentMode>,
     /// A file with the group key: beacons are then signed, and others are rejected
     #[arg(long, value_name = "FILE")]
-    group_key_file: Option<PathBuf>,
+    group_key_file: Option<String>,
     /// Write all observations and decisions as JSON lines to this file; - is standard output
     #[arg(long, value_name = "FILE")]
-    record: Option<PathBuf>,
+    record: Option<String>,
 }
 
 #[derive(Subcommand)]
@@ -150,24 +148,19 @@ fn status(folder: &Path, json: bool) -> Result<ExitCode> {
 
 /// The configuration: the file, if there is one, overridden by the flags.
 fn config(arguments: &AgentArguments, file: Option<&Path>) -> Result<Config> {
-    let mut config = match file {
-        Some(path) => Config::load(path)?,
-        None => Config::default(),
-    };
-    config.interface = arguments.interface.clone().or(config.interface);
-    config.record = arguments.record.clone().or(config.record);
-    config.beacon.group_key_file = arguments.group_key_file.clone().or(config.beacon.group_key_file);
-    config.policy.bound_segments = arguments.bound_segments.or(config.policy.bound_segments);
-    config.policy.bound_pacing_mbps = arguments.bound_pacing_mbps.or(config.policy.bound_pacing_mbps);
-    config.policy.policy = arguments.policy.unwrap_or(config.policy.policy);
-    config.mode = match arguments.mode {
-        Some(AgentMode::Observe) => Mode::Observe,
-        Some(AgentMode::Advise) => Mode::Advise,
-        Some(AgentMode::Control) => Mode::Control,
-        None => config.mode,
-    };
-    config.validate()?;
-    // In a file these keys may stay while another policy is set. As flags they only make sense with theirs.
+    let mode = arguments.mode.and_then(|mode| mode.to_possible_value());
+    let flags = [
+        ("interface", arguments.interface.clone()),
+        ("record", arguments.record.clone()),
+        ("beacon.group_key_file", arguments.group_key_file.clone()),
+        ("policy.policy", arguments.policy.clone()),
+        ("policy.bound_segments", arguments.bound_segments.map(|segments| segments.to_string())),
+        ("policy.bound_pacing_mbps", arguments.bound_pacing_mbps.map(|mbps| mbps.to_string())),
+        ("mode", mode.map(|mode| mode.get_name().to_owned())),
+    ];
+    let flags = flags.iter().filter_map(|(key, value)| Some(Override::parse(&format!("{key}={}", value.as_ref()?))));
+    let config = Config::load(file, &flags.collect::<Result<Vec<_>, _>>()?)?;
+    // In a file they may wait for the policy that they are for; here they can only be meant for it.
     let of_fixed = [
         ("--bound-segments", arguments.bound_segments.is_some()),
         ("--bound-pacing-mbps", arguments.bound_pacing_mbps.is_some()),
@@ -178,9 +171,4 @@ fn config(arguments: &AgentArguments, file: Option<&Path>) -> Result<Config> {
         bail!("{flag} is for --policy fixed, and the policy is \"{}\"", config.policy.policy);
     }
     Ok(config)
-}
-
-fn policy(text: &str) -> Result<PolicyName, serde::de::value::Error> {
-    // Its error lists the accepted names.
-    PolicyName::deserialize(text.into_deserializer())
 }

@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
         true => None,
         false => Config::file(arguments.config.as_deref(), Path::new(Config::FILE))?,
     };
-    let config = file.as_deref().map(Config::load).transpose()?;
+    let config = file.as_deref().map(|file| Config::load(Some(file), &[])).transpose()?;
     let support = lasthop_kernel::probe();
     let best = support.best_mode();
     let means = match best {

@@ -12,6 +12,7 @@ mod memory;
 mod out_folder;
 mod progress;
 mod runs;
+mod schema;
 mod study;
 mod warmup;
 
@@ -67,6 +68,8 @@ enum Command {
     Laws(laws::LawsArguments),
     /// Check what this kernel can do for lasthop, and what is missing
     Doctor(doctor::DoctorArguments),
+    /// Print the JSON Schema of a file, by which an editor completes and checks its keys
+    Schema(schema::SchemaArguments),
 }
 
 /// The agent's log. Other commands have none, and write to standard error themselves.
@@ -92,6 +95,7 @@ fn main() -> ExitCode {
         Command::Key(arguments) => key::run(&arguments),
         Command::Laws(arguments) => laws::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Schema(arguments) => schema::run(&arguments),
     };
     let code = outcome.unwrap_or_else(|error| {
         tell(format_args!("lasthop: {error:#}"));

@@ -549,6 +549,6 @@ fn a_group_key_is_made_once_for_its_owner_alone_and_never_overwritten() {
     // The line that it prints is one that the agent takes.
     let config = folder.path().join("agent.toml");
     fs::write(&config, format!("[beacon]\ngroup_key_file = \"{out}\"\n")).expect("a file");
-    let read = lasthop_agent::Config::load(&config).expect("the agent takes it");
+    let read = lasthop_agent::Config::load(Some(&config), &[]).expect("the agent takes it");
     assert_eq!(read.beacon.group_key_file.as_deref(), Some(file.as_path()));
 }

@@ -30,7 +30,7 @@ impl Count {
     }
 
     fn window(&self, terminals: u32) -> u32 {
-        let listed = &self.settings.count_segments;
+        let listed = self.settings.count_segments.as_deref().unwrap_or_default();
         if let Some(last) = listed.len().checked_sub(1) {
             return listed[last.min(terminals.max(1) as usize - 1)];
         }
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn the_number_of_terminals_is_looked_at_every_ten_seconds() {
-        let mut policy = count(|settings| settings.count_segments = vec![100, 40, 25]);
+        let mut policy = count(|settings| settings.count_segments = Some(vec![100, 40, 25]));
         assert_eq!(upper(policy.as_mut(), 0, 1, 1), 100);
         assert_eq!(upper(policy.as_mut(), 19, 3, 1), 100); // 9.5 s
         assert_eq!(upper(policy.as_mut(), 20, 3, 1), 25); // 10 s
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn the_window_is_split_over_busy_connections() {
-        let mut policy = count(|settings| settings.count_segments = vec![100]);
+        let mut policy = count(|settings| settings.count_segments = Some(vec![100]));
         assert_eq!(upper(policy.as_mut(), 0, 1, 3), 33);
         assert_eq!(upper(policy.as_mut(), 1, 1, 200), 1);
     }

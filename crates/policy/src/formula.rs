@@ -75,7 +75,6 @@ mod tests {
     fn formula(change: impl FnOnce(&mut PolicySettings)) -> Formula {
         let mut settings = PolicySettings { policy: PolicyName::Formula, ..PolicySettings::default() };
         change(&mut settings);
-        settings.validate().expect("the settings of a test are valid");
         Formula::new(&settings)
     }
 

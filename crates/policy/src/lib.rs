@@ -31,7 +31,7 @@ pub use keceli::Keceli;
 pub use lasthop::Lasthop;
 pub use latch::Start;
 pub use reason::Reason;
-pub use settings::{Cap, PeerLatch, PolicySettings, RttReading, SettingsError, TableIndex};
+pub use settings::{Cap, PeerLatch, PolicySettings, RttReading, TableIndex};
 pub use share::Share;
 pub use table::{Row, Table, WindowTable};
 
@@ -57,7 +57,6 @@ const TABLE: &[&str] = &["window_table", "window_rows", "table_index", "cap", "l
 const EVERY: &[&str] = &["minimum_segments"];
 
 policies! {
-    #[default]
     None = "none", settles in 0 s, "nothing",
         [], |_| Box::new(Nothing);
     Fixed = "fixed", settles in 0 s, "a constant for each host (`bound_segments`)",

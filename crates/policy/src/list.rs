@@ -3,28 +3,20 @@
 /// Each line has the policy, its name in files, the seconds from the first upload until it has settled, what bounds the
 /// windows, the settings that it uses, and how it is built.
 macro_rules! policies {
-    ($($(#[$attribute:meta])* $variant:ident = $name:literal, settles in $settles:literal s, $meaning:literal, [$($settings:expr),*], $build:expr;)+) => {
-        /// The name of a policy.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
-        pub enum PolicyName {
-            $(
-                #[doc = $meaning]
-                #[serde(rename = $name)]
-                $(#[$attribute])*
-                $variant,
-            )+
+    ($($variant:ident = $name:literal, settles in $settles:literal s, $meaning:literal, [$($settings:expr),*], $build:expr;)+) => {
+        lasthop_keys::words! {
+            /// The name of a policy.
+            pub enum PolicyName {
+                $(
+                    #[doc = $meaning]
+                    $variant = $name,
+                )+
+            }
         }
 
         impl PolicyName {
             /// All policies.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-            /// Their names, in the same order.
-            pub const NAMES: &'static [&'static str] = &[$($name),+];
-
-            /// The name in scenario and configuration files.
-            pub const fn as_str(self) -> &'static str {
-                Self::NAMES[self as usize]
-            }
 
             /// What bounds the windows, in a few words.
             pub const fn meaning(self) -> &'static str {

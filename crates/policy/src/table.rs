@@ -22,6 +22,7 @@
 use super::latch::{Latches, Rise};
 use super::share::Share;
 use super::{Cap, Decision, Observation, Policy, PolicySettings, Reason, TableIndex};
+use lasthop_keys::words;
 use lasthop_laws::bound::Bound;
 use serde::{Deserialize, Serialize};
 
@@ -37,17 +38,16 @@ pub struct Row {
     pub min_segments: u32,
 }
 
-/// A table of the papers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WindowTable {
-    /// shimada Table 3, "before modifying": OLD and NEW1.
-    Old,
-    /// shimada Table 1, which has only upper limits. It disagrees with Table 3 in rows 2 to 4.
-    #[serde(rename = "table-1")]
-    Table1,
-    /// shimada Table 3, "after modifying": NEW2.
-    Loose,
+words! {
+    /// A table of the papers.
+    pub enum WindowTable {
+        /// shimada Table 3, "before modifying": OLD and NEW1.
+        Old = "old",
+        /// shimada Table 1, which has only upper limits. It disagrees with Table 3 in rows 2 to 4.
+        Table1 = "table-1",
+        /// shimada Table 3, "after modifying": NEW2.
+        Loose = "loose",
+    }
 }
 
 /// The policies `table`, `cooperative` and `cooperative-loose`.
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn ones_own_table_counts_before_the_ready_ones() {
         let own = [[0, 40, 4], [20, 7, 2]].map(Row::from);
-        let change = |settings: &mut PolicySettings| settings.window_rows = own.to_vec();
+        let change = |settings: &mut PolicySettings| settings.window_rows = Some(own.to_vec());
         assert_eq!(limits(PolicyName::Table, 19, change), (40, 4));
         assert_eq!(limits(PolicyName::Table, 20, change), (7, 2));
     }

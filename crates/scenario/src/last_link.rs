@@ -3,13 +3,13 @@
 //! What is *true* comes from the network's configuration ([`lasthop_network::Config::last_hop`]), as it is at each time after the
 //! changes until then. What the host says of it may be biased, late, or made up.
 
-use crate::scenario::{HostSpec, Scenario, float, integer, word};
+use crate::keys::LastLinkKeys;
+use crate::scenario::{HostSpec, Scenario};
 use crate::traffic::FlowSpec;
+use lasthop_keys::words;
 use lasthop_laws::LinkReport;
 use lasthop_network::{LastHop, NodeId};
 use lasthop_units::{Probability, Rate, Span, Time};
-use serde::Deserialize;
-use toml::{Table, Value};
 
 /// What a host tells servers of its own link.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,34 +30,31 @@ pub struct LastLink {
     pub validity: Span,
 }
 
-/// What a host knows of its own link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Knowledge {
-    /// Bandwidth and error rate.
-    Both,
-    /// The bandwidth alone.
-    Bandwidth,
-    /// The error rate alone.
-    ErrorRate,
-    /// What its agent measures.
-    Measured,
+words! {
+    /// What a host knows of its own link.
+    pub enum Knowledge {
+        /// Bandwidth and error rate.
+        Both = "both",
+        /// The bandwidth alone.
+        Bandwidth = "bandwidth",
+        /// The error rate alone.
+        ErrorRate = "error-rate",
+        /// What its agent measures.
+        Measured = "measured",
+    }
 }
 
 impl LastLink {
-    /// That of a checked host; `None` if it says nothing.
-    pub(crate) fn read(host: &Table) -> Option<Self> {
-        let table = host.get("last_link")?.as_table().filter(|table| table["report"] == Value::Boolean(true))?;
-        let number = |key: &str| table.get(key).and_then(Value::as_float);
-        Some(Self {
-            knowledge: word(table, "knowledge"),
-            bandwidth: number("bandwidth_mbps").map(Rate::from_mbps),
-            error_rate: number("packet_error_rate")
-                .map(|rate| Probability::new(rate).expect("a checked probability is in 0..=1")),
-            bandwidth_factor: float(table, "bandwidth_factor"),
-            error_factor: float(table, "error_factor"),
-            delay: Span::from_secs_f64(float(table, "delay_s")),
-            validity: Span::from_secs(integer(table, "validity_s").unsigned_abs()),
+    /// What the keys of a host say; `None` if it says nothing.
+    pub(crate) fn of(keys: &LastLinkKeys) -> Option<Self> {
+        keys.report.then_some(Self {
+            knowledge: keys.knowledge,
+            bandwidth: keys.bandwidth_mbps,
+            error_rate: keys.packet_error_rate,
+            bandwidth_factor: keys.bandwidth_factor,
+            error_factor: keys.error_factor,
+            delay: keys.delay_s,
+            validity: Span::from_secs(keys.validity_s),
         })
     }
 

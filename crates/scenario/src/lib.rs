@@ -1,48 +1,42 @@
 //! The formats: what goes into a run, and what comes out. Nothing runs here.
 //!
 //! - [`Scenario`]: `scenario.toml`, with the overrides of the command line ([`Override`], [`Vary`]) on top, checked
-//!   against the table of [`keys`] and built into a [`lasthop_network::Config`] and the hosts with their policies. This is the
-//!   only place where that happens, for every habitat.
+//!   against its keys ([`Scenario::section`]) and built into a [`lasthop_network::Config`] and the hosts with their policies. This is
+//!   the only place where that happens, for every habitat.
 //! - [`RunResult`] and [`Comparison`]: `result.json` and `comparison.json`, as plain data. What computes them is `measure`.
-//! - [`place`]: where a key stands in a file, for the messages of whoever reads one.
 //! - [`Series`]: what was sampled during a run, as columns in memory.
 //!
 //! *What it leaves out*: the policies and congestion controls that nothing runs yet. A scenario that asks for them is refused, with what is accepted.
 
-pub mod key_path;
-pub mod keys;
 pub mod result;
 pub mod series;
 
 mod build;
 mod changes;
 mod comparison;
-mod document;
-mod effect;
 mod error;
+mod keys;
 mod last_link;
 mod memory;
-mod overrides;
 mod result_file;
 mod scenario;
-mod spelling;
 mod tcp_switches;
 mod traffic;
 mod wiring;
 
 pub use comparison::{CaseResult, CaseSummary, Comparison, DeliverySummary, Setting, Spread, Varied};
-pub use effect::{COMMAND_LINE, IneffectiveKey, ineffective_keys};
-pub use error::{KeyError, ResultError, ScenarioError};
+pub use error::ResultError;
 pub use last_link::{Knowledge, LastLink};
+pub use lasthop_keys::{
+    COMMAND_LINE, Case, DocumentError as ScenarioError, IneffectiveKey, KeyError, Override, Vary, nearest_names,
+};
 pub use memory::MemoryEstimate;
-pub use overrides::{Case, Override, Vary};
 pub use result::{
     AccessResult, Build, ChangeKind, ConvergenceResult, DeliveryResult, Distribution, FlowResult, HostPolicyResult,
     HostsKind, InvalidKind, LastLinkResult, Lateness, LinkResult, NO_PEERS_OVER_LINKS, PoliciesResult, RunResult,
     SCHEMA_VERSION, StateShares, StationResult,
 };
 pub use result_file::{ResultFile, is_zero};
-pub use scenario::{AgentMode, Era, HostBlock, HostKind, HostSpec, MAX_FLOWS, MAX_HOSTS, Scenario};
+pub use scenario::{AgentMode, Era, HostBlock, HostKind, HostSpec, MAX_FLOWS, MAX_HOSTS, Scenario, ineffective_keys};
 pub use series::{CONGESTION_STATES, FlowSample, FlowSeries, QueueSample, QueueSeries, Series, place_name};
-pub use spelling::nearest_names;
 pub use traffic::{Direction, FlowBlock, FlowSpec, TrafficKind};

@@ -1,22 +1,18 @@
 //! The typed scenario: what a run needs, with units.
 
-use crate::document::Document;
-use crate::effect::Given;
-use crate::error::ScenarioError;
-use crate::key_path::Path;
-use crate::keys::{HOST_OWN, Section};
+use crate::ScenarioError;
+use crate::keys::{FlowKeys, HostKeys, ScenarioKeys};
 use crate::last_link::LastLink;
-use crate::overrides::Override;
 use crate::tcp_switches::{changed_switches, stack};
 use crate::traffic::{FlowBlock, FlowSpec, drawn, flow_blocks};
 use crate::wiring::Wiring;
-use lasthop_laws::{Choice, LawName};
+use lasthop_keys::{Document, Given, IneffectiveKey, Keys as _, Override, Path, Section, key, words};
+use lasthop_laws::Choice;
 use lasthop_network::random::Streams;
 use lasthop_network::{HostPath, NodeId};
 use lasthop_policy::PolicySettings;
 use lasthop_units::{Probability, Rate, Span, Time};
-use serde::{Deserialize, Serialize};
-use toml::{Table, Value};
+use toml::Table;
 
 /// All blocks together make at most so many hosts. Kernel hosts have one address of a /24 each, with some left for the access
 /// point; simulated ones have none, and the same limit.
@@ -109,40 +105,50 @@ pub struct HostSpec {
     pub flows: Vec<FlowSpec>,
 }
 
-/// Which stack's defaults a host has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Era {
-    /// No TCP small queues, no pacing, no RACK, big device queues.
-    #[serde(rename = "2012")]
-    Y2012,
-    /// Linux today.
-    #[serde(rename = "modern")]
-    Modern,
+words! {
+    /// Which stack's defaults a host has.
+    pub enum Era {
+        /// No TCP small queues, no pacing, no RACK, big device queues.
+        Y2012 = "2012",
+        /// Linux today.
+        Modern = "modern",
+    }
+
+    /// What a host's agent does.
+    pub enum AgentMode {
+        /// There is none.
+        Off = "off",
+        /// It looks.
+        Observe = "observe",
+        /// It looks and decides, and changes nothing.
+        Advise = "advise",
+        /// It controls.
+        Control = "control",
+    }
 }
 
-/// What a host's agent does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum AgentMode {
-    /// There is none.
-    Off,
-    /// It looks.
-    Observe,
-    /// It looks and decides, and changes nothing.
-    Advise,
-    /// It controls.
-    Control,
+/// The keys that have no effect in any of these runs: see [`lasthop_keys::ineffective_keys`].
+pub fn ineffective_keys<'a>(runs: impl IntoIterator<Item = &'a Scenario>) -> Vec<IneffectiveKey> {
+    lasthop_keys::ineffective_keys(runs.into_iter().map(|run| &run.given[..]))
 }
 
 impl Scenario {
+    /// Every key of the format.
+    pub fn section() -> &'static Section {
+        ScenarioKeys::section()
+    }
+
     /// Reads a scenario file, with overrides of the command line on top.
     ///
     /// # Errors
     /// If the file cannot be read, is not TOML, or has a key or value that cannot be; the message names the line and
     /// what is accepted.
     pub fn load(path: &std::path::Path, overrides: &[Override]) -> Result<Self, ScenarioError> {
-        let text =
-            std::fs::read_to_string(path).map_err(|source| ScenarioError::Read { path: path.to_owned(), source })?;
+        let text = std::fs::read_to_string(path).map_err(|source| ScenarioError::Read {
+            what: "scenario",
+            path: path.to_owned(),
+            source,
+        })?;
         Self::from_toml(&path.display().to_string(), &text, overrides)
     }
 
@@ -151,7 +157,7 @@ impl Scenario {
     /// # Errors
     /// As [`Scenario::load`].
     pub fn from_toml(name: &str, text: &str, overrides: &[Override]) -> Result<Self, ScenarioError> {
-        Self::from_document(name, Document::read(name, text, overrides)?)
+        Self::from_document(name, Document::read(name, text, overrides, Self::section())?)
     }
 
     /// Reads the scenario that a result carries.
@@ -165,7 +171,7 @@ impl Scenario {
             line: error.line(),
             message: error.to_string(),
         })?;
-        Self::from_document(name, Document::from_table(name, table)?)
+        Self::from_document(name, Document::from_table(name, table, Self::section())?)
     }
 
     /// The whole scenario, defaults filled in, with the keys and values of the TOML.
@@ -249,42 +255,35 @@ impl Scenario {
     }
 
     fn from_document(file: &str, mut document: Document) -> Result<Self, ScenarioError> {
-        let top = Path::default();
-        if !document.table.contains_key("name") {
-            let stem = std::path::Path::new(file).file_stem().map_or(file.into(), |stem| stem.to_string_lossy());
-            document.table.insert("name".into(), Value::String(stem.into_owned()));
-        }
-        let (duration_s, warmup_s) = (float(&document.table, "duration_s"), float(&document.table, "warmup_s"));
+        let stem = std::path::Path::new(file).file_stem().map_or(file.into(), |stem| stem.to_string_lossy());
+        document.table.entry(key!(ScenarioKeys, name)).or_insert_with(|| stem.into_owned().into());
+        let keys = ScenarioKeys::read(&document.top())?;
+        let (duration_s, warmup_s) = (keys.duration_s, keys.warmup_s);
         if warmup_s >= duration_s {
+            let (duration, warmup) =
+                (Path::top(key!(ScenarioKeys, duration_s)), Path::top(key!(ScenarioKeys, warmup_s)));
             // The one that was changed last is the one to blame: an override of the duration, not the file's line.
-            let changed = |key| document.override_of(&top.key(key)).is_some();
-            if changed("duration_s") && !changed("warmup_s") {
+            if document.override_of(&duration).is_some() && document.override_of(&warmup).is_none() {
                 let problem = format!("a run of {duration_s} s has nothing left after warmup_s = {warmup_s}");
-                return Err(document.error(&top.key("duration_s"), problem, "a number above warmup_s"));
+                return Err(document.error(&duration, problem, "a number above warmup_s"));
             }
             let problem = format!("{warmup_s} leaves nothing of a run of {duration_s} s");
-            return Err(document.error(&top.key("warmup_s"), problem, "a number from 0, below duration_s"));
+            return Err(document.error(&warmup, problem, "a number from 0, below duration_s"));
         }
-        complete_access(&mut document.table);
-        complete_agents(&mut document.table);
-        complete_links(&mut document.table);
-        crate::changes::complete(&mut document.table);
-        let wiring = Wiring::read(&document)?;
-        let hosts = host_blocks(&document, &wiring)?;
-        let network = crate::build::network(&document, &hosts, &wiring)?;
-        let given = crate::effect::given(&document);
-        let table = document.table;
+        let wiring = Wiring::read(&document, &keys.links)?;
+        let hosts = host_blocks(&document, &keys, &wiring)?;
+        let network = crate::build::network(&document, &keys, &hosts, &wiring)?;
         Ok(Self {
-            name: text(&table, "name").to_owned(),
+            name: keys.name,
             duration: Span::from_secs_f64(duration_s),
             warmup: Span::from_secs_f64(warmup_s),
-            sample: Span::from_secs_f64(float(&table, "sample_ms") / 1e3),
-            seed: u64::try_from(integer(&table, "seed")).expect("a checked seed is not negative"),
+            sample: keys.sample_ms,
+            seed: keys.seed,
             hosts,
             wiring,
             network,
-            given,
-            table,
+            given: document.given(),
+            table: document.table,
         })
     }
 }
@@ -296,159 +295,51 @@ impl HostKind {
     }
 }
 
-impl AgentMode {
-    /// The word in the file.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Observe => "observe",
-            Self::Advise => "advise",
-            Self::Control => "control",
-        }
-    }
-}
-
-/// The PHY or link rate that goes with the kind of access, where none is given.
-fn complete_access(table: &mut Table) {
-    let Some(access) = table.get_mut("access").and_then(Value::as_table_mut) else { return };
-    let rate = match (text(access, "kind"), text(access, "standard")) {
-        ("wired", _) => 100.0,
-        (_, "802.11b") => 11.0,
-        _ => 54.0,
-    };
-    access.entry("rate_mbps").or_insert(Value::Float(rate));
-}
-
-/// The way back of each link is as the way forth, but for the losses.
-fn complete_links(table: &mut Table) {
-    let blocks = table.get_mut("links").and_then(Value::as_array_mut);
-    for link in blocks.into_iter().flatten().filter_map(Value::as_table_mut) {
-        for key in ["rate_mbps", "delay_ms", "queue_packets", "queue", "loss_at"] {
-            let forth = link[key].clone();
-            link.entry(format!("back_{key}")).or_insert(forth);
-        }
-    }
-}
-
-fn complete_agents(table: &mut Table) {
-    let blocks = table["hosts"].as_array_mut().expect("a checked scenario has host blocks");
-    for host in blocks.iter_mut().filter_map(Value::as_table_mut) {
-        let mode = if text(host, "policy") == "none" { AgentMode::Off } else { AgentMode::Control };
-        host.entry("agent").or_insert_with(|| Value::String(mode.as_str().into()));
-    }
-}
-
-fn host_blocks(document: &Document, wiring: &Wiring) -> Result<Vec<HostBlock>, ScenarioError> {
-    let blocks = document.table["hosts"].as_array().expect("a checked scenario has host blocks");
+fn host_blocks(document: &Document, keys: &ScenarioKeys, wiring: &Wiring) -> Result<Vec<HostBlock>, ScenarioError> {
+    let blocks = Path::top(key!(ScenarioKeys, hosts));
     let mut hosts = Vec::new();
     let (mut host_count, mut flow_count) = (0, 0);
-    for (index, block) in blocks.iter().enumerate() {
-        let here = Path::default().key("hosts").index(index);
-        let table = block.as_table().expect("a checked block is a table");
-        let count = size(table, "count");
+    for (index, host) in keys.hosts.iter().enumerate() {
+        let here = blocks.index(index);
+        let count = host.count;
         host_count += count;
         if host_count > MAX_HOSTS {
             let problem = format!("makes {host_count} hosts with the blocks before it, which is too many");
-            return Err(document.error(&here.key("count"), problem, format!("at most {MAX_HOSTS} hosts in all")));
+            let accepted = format!("at most {MAX_HOSTS} hosts in all");
+            return Err(document.error(&here.key(key!(HostKeys, count)), problem, accepted));
         }
-        let node = table.get("node").and_then(Value::as_str);
-        wiring.check(document, &here.key("node"), node, count)?;
-        let flows = flow_blocks(document, table, &here)?;
+        let node = host.node.as_deref();
+        wiring.check(document, &here.key(key!(HostKeys, node)), node, count)?;
+        let flows = flow_blocks(document, &host.flows, &here.key(key!(HostKeys, flows)), keys.duration_s)?;
         for (at, flow) in flows.iter().enumerate() {
-            let key = here.key("flows").index(at).key("to");
-            wiring.check_flow(document, &key, (node, flow.to.as_deref()), count)?;
+            let here = here.key(key!(HostKeys, flows)).index(at);
+            wiring.check_flow(document, &here.key(key!(FlowKeys, to)), (node, flow.to.as_deref()), count)?;
             flow_count += count * flow.count;
             if flow_count > MAX_FLOWS {
                 let problem = format!("makes {flow_count} connections with those before it, which is too many");
-                let key = here.key("flows").index(at).key("count");
-                return Err(document.error(&key, problem, format!("at most {MAX_FLOWS} connections in all")));
+                let accepted = format!("at most {MAX_FLOWS} connections in all");
+                return Err(document.error(&here.key(key!(FlowKeys, count)), problem, accepted));
             }
         }
+        let path =
+            host.path_rtt_ms.map(|rtt| HostPath { rtt, change_every: host.path_rtt_change_s.unwrap_or(Span::ZERO) });
         let kind = HostKind {
-            era: word(table, "era"),
-            node: node.map(str::to_owned),
-            queue_packets: size(table, "queue_packets"),
-            rate: crate::build::own_rate(table),
-            frame_error_rate: crate::build::own_frame_error_rate(table),
-            path: crate::build::own_path(table),
-            turnaround: crate::build::turnaround(table),
-            tcp: stack(document, table, &here)?,
-            changed_switches: changed_switches(table),
-            congestion_control: text(table, "congestion_control").to_owned(),
-            law: law(table),
-            last_link: LastLink::read(table),
-            agent: word(table, "agent"),
-            policy: policy(document, table, &here)?,
+            era: host.era,
+            node: host.node.clone(),
+            queue_packets: host.queue_packets,
+            rate: host.rate_mbps,
+            frame_error_rate: host.frame_error_rate,
+            path,
+            turnaround: host.turnaround_us,
+            tcp: stack(document, host, &here)?,
+            changed_switches: changed_switches(document, index),
+            congestion_control: host.congestion_control.clone(),
+            law: host.law.0,
+            last_link: host.last_link.as_ref().and_then(LastLink::of),
+            agent: host.agent,
+            policy: host.policy.clone(),
         };
         hosts.push(HostBlock { count, kind, flows });
     }
     Ok(hosts)
-}
-
-/// The settings of the policy, which stand among the host's own keys.
-fn policy(document: &Document, host: &Table, here: &Path) -> Result<PolicySettings, ScenarioError> {
-    let own = |name: &&String| Section::Host.child(name).is_none() && !HOST_OWN.contains(&name.as_str());
-    let table: Table =
-        host.iter().filter(|(name, _)| own(name)).map(|(name, value)| (name.clone(), value.clone())).collect();
-    let settings: PolicySettings = Value::Table(table).try_into().map_err(|error: toml::de::Error| {
-        document.error(&here.key("policy"), error.message().to_owned(), PolicySettings::KEYS.join(", "))
-    })?;
-    let problem = |error: &lasthop_policy::SettingsError| match (error.key, settings.policy) {
-        ("bound_segments", policy) if settings.bound_segments.is_none() => {
-            format!("is not there, and the policy \"{policy}\" cannot be without it")
-        }
-        _ => format!("{} is out of range", error.value),
-    };
-    match settings.validate() {
-        Ok(()) => Ok(settings),
-        Err(error) => Err(document.error(&here.key(error.key), problem(&error), error.accepted)),
-    }
-}
-
-/// The law of a checked host, with the parameters of its table.
-fn law(host: &Table) -> Option<Choice> {
-    let name: LawName = text(host, "congestion_control").parse().ok()?;
-    let mut choice = Choice::from(name);
-    for parameter in name.parameters() {
-        let value = match &host[name.as_str()][parameter.name] {
-            Value::Boolean(flag) => f64::from(u8::from(*flag)),
-            Value::Integer(number) => *number as f64,
-            value => value.as_float().expect("a checked parameter is a number"),
-        };
-        choice.parameters.set(name, parameter.name, value).expect("a checked parameter is in its range");
-    }
-    Some(choice)
-}
-
-pub(crate) fn text<'a>(table: &'a Table, key: &str) -> &'a str {
-    table.get(key).and_then(Value::as_str).unwrap_or_else(|| panic!("a checked scenario has a text {key}"))
-}
-
-pub(crate) fn float(table: &Table, key: &str) -> f64 {
-    table.get(key).and_then(Value::as_float).unwrap_or_else(|| panic!("a checked scenario has a number {key}"))
-}
-
-pub(crate) fn integer(table: &Table, key: &str) -> i64 {
-    table.get(key).and_then(Value::as_integer).unwrap_or_else(|| panic!("a checked scenario has a whole number {key}"))
-}
-
-pub(crate) fn size(table: &Table, key: &str) -> usize {
-    usize::try_from(integer(table, key)).expect("a checked count is not negative")
-}
-
-/// The ends of a checked number or range of numbers.
-pub(crate) fn ends(value: &Value) -> (f64, f64) {
-    let number = |value: &Value| value.as_float().expect("a checked range is made of numbers");
-    match value {
-        Value::Array(ends) => (number(&ends[0]), number(&ends[1])),
-        one => (number(one), number(one)),
-    }
-}
-
-/// The variant that a checked word names.
-pub(crate) fn word<T: serde::de::DeserializeOwned>(table: &Table, key: &str) -> T {
-    table[key]
-        .clone()
-        .try_into()
-        .unwrap_or_else(|error| panic!("the words of {key} in the format have variants: {error}"))
 }

@@ -1,14 +1,11 @@
 //! What hosts and servers send: the blocks `[[hosts.flows]]`, and the single connections that they make.
 
-use crate::document::Document;
-use crate::error::ScenarioError;
-use crate::key_path::Path;
-use crate::scenario::{ends, float, integer, size, text, word};
+use crate::ScenarioError;
+use crate::keys::{FlowKeys, Traffic};
+use lasthop_keys::{Document, Path, key, words};
 use lasthop_network::NodeId;
 use lasthop_units::{Bytes, Span, Time};
 use rand::{Rng, RngExt as _};
-use serde::{Deserialize, Serialize};
-use toml::{Table, Value};
 
 /// One `[[hosts.flows]]` block: `count` connections of each host that are alike.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,14 +44,14 @@ pub struct FlowSpec {
     pub stop: Option<Time>,
 }
 
-/// Who sends the data of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Direction {
-    /// The host.
-    Up,
-    /// The server.
-    Down,
+words! {
+    /// Who sends the data of a connection.
+    pub enum Direction {
+        /// The host.
+        Up = "up",
+        /// The server.
+        Down = "down",
+    }
 }
 
 /// What the application of a connection sends. Times called means are those of exponential distributions.
@@ -115,27 +112,20 @@ impl TrafficKind {
         matches!(self, Self::Bulk { transfer: Some(_) } | Self::Transfers { .. })
     }
 
-    fn read(document: &Document, table: &Table, here: &Path) -> Result<Self, ScenarioError> {
-        let kib = |key: &str| Bytes::from_kib(size(table, key) as u64);
-        let transfer = table.contains_key("transfer_kib").then(|| kib("transfer_kib"));
-        let bytes = |key: &str| Bytes::new(integer(table, key).unsigned_abs());
-        let seconds = |key: &str| Span::from_secs_f64(float(table, key));
-        Ok(match text(table, "kind") {
-            "bulk" => Self::Bulk { transfer },
-            "on-off" => Self::OnOff { on: seconds("on_s"), off: seconds("off_s") },
-            "interactive" => Self::Interactive {
-                message: bytes("message_bytes"),
-                gap: Span::from_secs_f64(float(table, "gap_ms") / 1e3),
-            },
-            "transfers" => {
+    fn read(document: &Document, keys: &FlowKeys, here: &Path) -> Result<Self, ScenarioError> {
+        let &FlowKeys { transfer_kib, on_s, off_s, message_bytes, gap_ms, packet_bytes, .. } = keys;
+        Ok(match keys.kind {
+            Traffic::Bulk => Self::Bulk { transfer: transfer_kib },
+            Traffic::OnOff => Self::OnOff { on: on_s, off: off_s },
+            Traffic::Interactive => Self::Interactive { message: message_bytes, gap: gap_ms },
+            Traffic::Transfers => {
                 let missing = || {
-                    let problem = "is not there, and the kind \"transfers\" cannot be without it".into();
-                    document.error(&here.key("transfer_kib"), problem, "the size of each transfer in KiB")
+                    let problem = "is not there, and the kind \"transfers\" cannot be without it";
+                    document.error(&here.key(key!(FlowKeys, transfer_kib)), problem, "the size of each transfer in KiB")
                 };
-                Self::Transfers { transfer: transfer.ok_or_else(missing)?, off: seconds("off_s") }
+                Self::Transfers { transfer: transfer_kib.ok_or_else(missing)?, off: off_s }
             }
-            "saturated" => Self::Saturated { packet: bytes("packet_bytes") },
-            other => unreachable!("a checked flow is of no kind {other}"),
+            Traffic::Saturated => Self::Saturated { packet: packet_bytes },
         })
     }
 }
@@ -146,39 +136,28 @@ pub(crate) fn drawn((from, to): (Span, Span), mut stream: impl Rng) -> Time {
     Time::from_nanos(if from < to { stream.random_range(from..to) } else { from })
 }
 
-/// The flows of one checked host block.
-pub(crate) fn flow_blocks(document: &Document, host: &Table, here: &Path) -> Result<Vec<FlowBlock>, ScenarioError> {
-    let duration_s = float(&document.table, "duration_s");
-    let blocks = host["flows"].as_array().expect("a checked host has flows");
+/// The flows of one host block, which stand in the list `here`.
+pub(crate) fn flow_blocks(
+    document: &Document,
+    blocks: &[FlowKeys],
+    here: &Path,
+    duration_s: f64,
+) -> Result<Vec<FlowBlock>, ScenarioError> {
     let mut flows = Vec::new();
-    for (index, block) in blocks.iter().enumerate() {
-        let here = here.key("flows").index(index);
-        let table = block.as_table().expect("a checked flow is a table");
-        let start = moment(&table["start_s"]);
+    for (index, keys) in blocks.iter().enumerate() {
+        let here = here.index(index);
+        let (start, stop) = (keys.start_s, keys.stop_s);
         if start.1 >= Span::from_secs_f64(duration_s) {
             let problem = format!("{} is not before the end of the run at {duration_s} s", start.1.as_secs_f64());
-            return Err(document.error(&here.key("start_s"), problem, "moments below duration_s"));
+            return Err(document.error(&here.key(key!(FlowKeys, start_s)), problem, "moments below duration_s"));
         }
-        let stop = table.get("stop_s").map(moment);
         if let Some((first, _)) = stop.filter(|(first, _)| *first <= start.1) {
             let (first, start) = (first.as_secs_f64(), start.1.as_secs_f64());
             let problem = format!("{first} is not behind the start, which may be at {start} s");
-            return Err(document.error(&here.key("stop_s"), problem, "moments above start_s"));
+            return Err(document.error(&here.key(key!(FlowKeys, stop_s)), problem, "moments above start_s"));
         }
-        flows.push(FlowBlock {
-            count: size(table, "count"),
-            direction: word(table, "direction"),
-            to: table.get("to").and_then(Value::as_str).map(str::to_owned),
-            kind: TrafficKind::read(document, table, &here)?,
-            start,
-            stop,
-        });
+        let kind = TrafficKind::read(document, keys, &here)?;
+        flows.push(FlowBlock { count: keys.count, direction: keys.direction, to: keys.to.clone(), kind, start, stop });
     }
     Ok(flows)
-}
-
-/// The ends of a checked moment or range of moments.
-fn moment(value: &Value) -> (Span, Span) {
-    let (from, to) = ends(value);
-    (Span::from_secs_f64(from), Span::from_secs_f64(to))
 }

@@ -3,11 +3,9 @@
 //! A node is there as soon as a link names it; nodes are numbered in that order. In a block of several links or hosts that
 //! are alike, `#` in a name stands for the number within the block, from 1.
 
-use crate::document::Document;
-use crate::error::ScenarioError;
-use crate::key_path::{Path, nearest};
-use crate::scenario::size;
-use toml::{Table, Value};
+use crate::ScenarioError;
+use crate::keys::{LinkKeys, ScenarioKeys};
+use lasthop_keys::{Document, Path, Problem, key, nearest};
 
 /// At most so many links, all blocks together.
 pub(crate) const MAX_LINKS: usize = 1_000;
@@ -31,12 +29,10 @@ pub(crate) struct Link {
 }
 
 impl Wiring {
-    pub(crate) fn read(document: &Document) -> Result<Self, ScenarioError> {
+    pub(crate) fn read(document: &Document, blocks: &[LinkKeys]) -> Result<Self, ScenarioError> {
         let mut wiring = Self::default();
-        let Some(blocks) = document.table.get("links").and_then(Value::as_array) else { return Ok(wiring) };
-        for (block, table) in blocks.iter().enumerate() {
-            let table = table.as_table().expect("a checked block is a table");
-            wiring.read_block(document, block, table)?;
+        for (block, keys) in blocks.iter().enumerate() {
+            wiring.read_block(document, block, keys)?;
         }
         wiring.check_that_all_are_joined(document)?;
         Ok(wiring)
@@ -69,8 +65,8 @@ impl Wiring {
         name: Option<&str>,
         count: usize,
     ) -> Result<(), ScenarioError> {
-        let fail = |problem: String, accepted: String, meant: Option<String>| {
-            Err(document.error_with_hint(key, problem, accepted, meant))
+        let fail = |problem: String, accepted: String, did_you_mean: Option<String>| {
+            Err(document.problem(key, Problem { problem, accepted, did_you_mean }))
         };
         let nodes = || self.nodes.join(", ");
         match name {
@@ -112,19 +108,20 @@ impl Wiring {
         }
     }
 
-    fn read_block(&mut self, document: &Document, block: usize, table: &Table) -> Result<(), ScenarioError> {
-        let here = Path::default().key("links").index(block);
-        let count = size(table, "count");
-        let names: Vec<&str> = table["between"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        let [one, other] = names[..] else { panic!("a checked link has two ends") };
-        if count > 1 && ![one, other].iter().any(|name| name.contains('#')) {
+    fn read_block(&mut self, document: &Document, block: usize, keys: &LinkKeys) -> Result<(), ScenarioError> {
+        let here = Path::top(key!(ScenarioKeys, links)).index(block);
+        let (count, [one, other]) = (keys.count, &keys.between);
+        let fail = |problem: String, accepted: String| {
+            Err(document.error(&here.key(key!(LinkKeys, count)), problem, accepted))
+        };
+        if count > 1 && !keys.between.iter().any(|name| name.contains('#')) {
             let problem = format!("makes {count} links between the same two nodes");
-            return Err(document.error(&here.key("count"), problem, "1, or # in a name of `between`"));
+            return fail(problem, "1, or # in a name of `between`".to_owned());
         }
-        if self.links.len() + count > MAX_LINKS {
-            let problem =
-                format!("makes {} links with the blocks before it, which is too many", self.links.len() + count);
-            return Err(document.error(&here.key("count"), problem, format!("at most {MAX_LINKS} links in all")));
+        let all = self.links.len() + count;
+        if all > MAX_LINKS {
+            let problem = format!("makes {all} links with the blocks before it, which is too many");
+            return fail(problem, format!("at most {MAX_LINKS} links in all"));
         }
         for number in 1..=count {
             let ends = (self.name(numbered(one, number)), self.name(numbered(other, number)));
@@ -138,7 +135,11 @@ impl Wiring {
                 self.links.push(Link { block, ends });
                 continue;
             };
-            return Err(document.error(&here.key("between"), problem, "two nodes that no other link joins"));
+            return Err(document.error(
+                &here.key(key!(LinkKeys, between)),
+                problem,
+                "two nodes that no other link joins",
+            ));
         }
         Ok(())
     }
@@ -152,8 +153,7 @@ impl Wiring {
     }
 
     fn check_that_all_are_joined(&self, document: &Document) -> Result<(), ScenarioError> {
-        let mut reached = vec![false; self.nodes.len()];
-        reached[0] = true;
+        let mut reached: Vec<bool> = (0..self.nodes.len()).map(|node| node == 0).collect();
         for _ in 0..self.nodes.len() {
             for Link { ends: (one, other), .. } in &self.links {
                 let either = reached[*one] || reached[*other];
@@ -163,7 +163,7 @@ impl Wiring {
         match self.links.iter().find(|link| !reached[link.ends.0]) {
             None => Ok(()),
             Some(link) => {
-                let key = Path::default().key("links").index(link.block).key("between");
+                let key = Path::top(key!(ScenarioKeys, links)).index(link.block).key(key!(LinkKeys, between));
                 let (first, lost) = (&self.nodes[0], &self.nodes[link.ends.0]);
                 let problem = format!("no way leads from {first} to {lost}");
                 Err(document.error(&key, problem, "links that join all nodes with each other"))

@@ -76,7 +76,7 @@ fn keys_of_flows_stacks_and_links_follow_their_kind() {
         (
             "hosts.0.hd.max_probability=0.03",
             "hosts.0.hd.max_probability",
-            "congestion_control is \"cubic\", not \"hd\"",
+            "congestion_control is \"cubic\", and it is for \"hd\"",
         ),
         ("hosts.0.agent=observe hosts.0.policy=formula", "hosts.0.policy", "agent is \"observe\""),
     ] {

@@ -1,19 +1,24 @@
 //! What a scenario file means.
 // The ready scenarios are files.
 
+use lasthop_keys::{Kind, Preset, Section};
 use lasthop_laws::SlowStart;
 use lasthop_network::{
     AccessConfig, Change, Changed, DirectionChange, DirectionConfig, HostPath, LinksConfig, LossAt, NodeId, PathConfig,
     QueueConfig, RateControl, Standard, Topology, Way,
 };
 use lasthop_policy::{PolicyName, PolicySettings};
-use lasthop_scenario::keys::{HOST_OWN, Kind, Preset, Section};
 use lasthop_scenario::{AgentMode, Direction, Era, FlowSpec, Override, Scenario, TrafficKind, Vary};
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 
 fn read(text: &str, overrides: &[&str]) -> Scenario {
     let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).expect("an override")).collect();
     Scenario::from_toml("test.toml", text, &overrides).expect("a scenario")
+}
+
+fn section(heading: &str) -> &'static Section {
+    let (_, section) = Scenario::section().walk().into_iter().find(|(other, _)| other == heading).expect("a heading");
+    section
 }
 
 const TWO_KINDS: &str = "\
@@ -153,8 +158,8 @@ fn every_kind_of_traffic_has_its_own_numbers_in_units() {
         TrafficKind::Transfers { transfer: Bytes::new(1_048_576), off: Span::from_secs(1) }
     );
     assert_eq!(kind(&["kind=saturated"]), TrafficKind::Saturated { packet: Bytes::new(1_500) });
-    let key = Section::Flow.key("kind").expect("flows have a kind");
-    let Kind::Choice(words) = key.kind else { panic!("the kind is a choice") };
+    let key = section("[[hosts.flows]]").key("kind").expect("flows have a kind");
+    let Kind::Choice(words) = &key.kind else { panic!("the kind is a choice") };
     for word in words {
         assert_eq!(kind(&[&format!("kind={word}"), "transfer_kib=1"]).as_str(), *word);
     }
@@ -346,8 +351,8 @@ fn a_host_has_the_stack_of_its_era() {
 
 #[test]
 fn every_switch_of_a_stack_can_be_set_by_itself() {
-    for key in Section::Tcp.keys() {
-        let default = key.default.value("modern").unwrap_or_else(|| panic!("{} has a default", key.name));
+    for key in &section("[hosts.tcp]").keys {
+        let default = key.default.value(&|_| Some("modern")).unwrap_or_else(|| panic!("{} has a default", key.name));
         let others: Vec<String> = match &key.kind {
             Kind::Flag => vec![(!default.as_bool().expect("a flag")).to_string()],
             Kind::Choice(words) => {
@@ -405,14 +410,9 @@ sack = false
 }
 
 #[test]
-fn the_words_for_the_switches_are_those_of_the_stack() {
-    let words = |name: &str| match Section::Tcp.key(name).map(|key| &key.kind) {
-        Some(Kind::Choice(words)) => words.to_vec(),
-        other => panic!("{name}: {other:?}"),
-    };
-    assert_eq!(words("recovery"), lasthop_tcp::Recovery::ALL.map(lasthop_tcp::Recovery::as_str));
-    assert_eq!(words("rto_estimator"), lasthop_tcp::RtoEstimator::ALL.map(lasthop_tcp::RtoEstimator::as_str));
-    assert_eq!(words("slow_start").len(), SlowStart::ALL.len());
+fn slow_start_has_a_word_for_each_that_there_is() {
+    let key = section("[hosts.tcp]").key("slow_start").expect("a switch");
+    assert!(matches!(&key.kind, Kind::Choice(words) if words.len() == SlowStart::ALL.len()));
 }
 
 #[test]
@@ -462,33 +462,12 @@ fn the_whole_scenario_comes_back_from_json_and_from_toml() {
 }
 
 #[test]
-fn the_policy_keys_of_the_format_are_those_of_the_policies() {
-    let mut format: Vec<&str> =
-        Section::Host.keys().iter().map(|key| key.name).filter(|name| !HOST_OWN.contains(name)).collect();
-    let mut policies = PolicySettings::KEYS.to_vec();
-    format.sort_unstable();
-    policies.sort_unstable();
-    assert_eq!(format, policies);
-    let defaults = serde_json::to_value(PolicySettings::default()).expect("settings are plain data");
-    for key in Section::Host.keys().iter().filter(|key| policies.contains(&key.name)) {
-        let theirs = defaults.get(key.name).filter(|value| !value.is_null()).cloned();
-        let ours = key.default.value("2012").map(|value| serde_json::to_value(value).expect("plain data"));
-        assert_eq!(ours, theirs, "{}", key.name);
-    }
-    let names: Vec<&str> = PolicyName::ALL.iter().map(|name| name.as_str()).collect();
-    let key = Section::Host.key("policy").expect("hosts have a policy");
-    assert!(matches!(key.kind, Kind::Choice(words) if words == names));
-}
-
-#[test]
 fn every_default_is_accepted_by_its_own_key() {
-    for section in Section::all() {
-        for key in section.keys() {
+    for (_, section) in Scenario::section().walk() {
+        for key in &section.keys {
             assert!(!key.meaning.is_empty() && !key.kind.accepted().is_empty(), "{}", key.name);
-            assert_eq!(
-                key.default.value("2012").is_none(),
-                matches!(key.default, Preset::Absent | Preset::Derived(_) | Preset::Required)
-            );
+            let absent = matches!(key.default, Preset::Absent | Preset::Derived(..) | Preset::Required);
+            assert_eq!(key.default.value(&|_| Some("2012")).is_none(), absent);
         }
     }
     // The defaults are completed without being checked; read back as a file they are.

@@ -3,11 +3,10 @@
 
 use crate::expression::{Figures, Formula, Scope};
 use crate::measure::{Kind, Measure};
-use crate::reading::Source;
 use crate::search::Search;
 use crate::space::{Space, fixed};
-use crate::{Claim, ClaimedNumber, Condition, StudyError};
-use lasthop_scenario::key_path::Path;
+use crate::{Claim, ClaimedNumber, Condition};
+use lasthop_keys::{Document, DocumentError, Path};
 use std::sync::{Arc, Mutex};
 
 /// The measures that are looked at, each once.
@@ -29,11 +28,11 @@ impl Kept {
 
 /// Every claim, at each of its places and cells.
 pub(crate) fn check_claims(
-    source: &Source<'_>,
+    document: &Document,
     space: &Arc<Space>,
     claims: &[Claim],
     kept: &Kept,
-) -> Result<(), StudyError> {
+) -> Result<(), DocumentError> {
     let look = kept.clone();
     let figures: Arc<Figures> = Arc::new(move |point, measure: &Measure| {
         look.add(measure);
@@ -51,7 +50,7 @@ pub(crate) fn check_claims(
         for levels in space.combinations(&claim.selection, &dimensions) {
             let selection = fixed(&claim.selection, &dimensions, &levels);
             let scope = Scope { space: Arc::clone(space), selection, figures: Arc::clone(&figures) };
-            check_expressions(source, &expressions, &scope)?;
+            check_expressions(document, &expressions, &scope)?;
         }
     }
     Ok(())
@@ -59,11 +58,11 @@ pub(crate) fn check_claims(
 
 /// Every search, at each of its points: it sees the point that it is about, and no other.
 pub(crate) fn check_searches(
-    source: &Source<'_>,
+    document: &Document,
     space: &Arc<Space>,
     searches: &[Option<Search>],
     kept: &Kept,
-) -> Result<(), StudyError> {
+) -> Result<(), DocumentError> {
     let dimensions: Vec<usize> = (0..space.dimensions.len()).collect();
     for (case, search) in searches.iter().enumerate().filter_map(|(case, search)| Some((case, search.as_ref()?))) {
         let path = Path::default().key("cases").index(case).key("search");
@@ -81,7 +80,7 @@ pub(crate) fn check_searches(
                 }
             });
             let selection = fixed(&space.everything(), &dimensions, &space.levels_at(point));
-            check_expressions(source, &all, &Scope { space: Arc::clone(space), selection, figures })?;
+            check_expressions(document, &all, &Scope { space: Arc::clone(space), selection, figures })?;
         }
     }
     Ok(())
@@ -93,10 +92,14 @@ fn expressions<'a>(path: &Path, conditions: &'a [Condition]) -> Vec<(Path, &'a F
     conditions.iter().enumerate().map(|(index, condition)| (place(index), &condition.value)).collect()
 }
 
-fn check_expressions(source: &Source<'_>, expressions: &[(Path, &Formula)], scope: &Scope) -> Result<(), StudyError> {
+fn check_expressions(
+    document: &Document,
+    expressions: &[(Path, &Formula)],
+    scope: &Scope,
+) -> Result<(), DocumentError> {
     for (path, expression) in expressions {
         match expression.evaluate(scope) {
-            Err(problem) if problem.kind != Kind::NotFinite => return Err(source.error(path, problem)),
+            Err(problem) if problem.kind != Kind::NotFinite => return Err(document.problem(path, problem.into())),
             _ => {}
         }
     }

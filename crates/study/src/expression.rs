@@ -7,7 +7,7 @@
 use crate::measure::{Kind, Measure, Problem};
 use crate::space::{CASE, Curve, Level, Selection, Space, joined};
 use crate::statistics::{correlation, exponent, trend};
-use lasthop_scenario::key_path::nearest;
+use lasthop_keys::nearest;
 use minijinja::value::{Kwargs, Object, Rest, Value, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, Expression, State, UndefinedBehavior};
 use std::collections::{BTreeMap, BTreeSet};

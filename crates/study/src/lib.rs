@@ -1,6 +1,6 @@
 //! A study: a figure or table of a paper as data. Scenarios, what varies, seeds, figures, and claims with their source.
 //!
-//! - [`Study`]: `studies/<paper>/<figure>.toml`, checked against the table of [`keys`]. Its [`Study::plan`] gives the runs.
+//! - [`Study`]: `studies/<paper>/<figure>.toml`, checked against its keys ([`Study::section`]). Its [`Study::plan`] gives the runs.
 //! - [`StudyResult`]: `study.json`, made of the study and the results of those runs: every point with its mean over the
 //!   seeds and a 95 % confidence interval ([`Interval`]), the figures' lines, and for each claim what came out.
 //! - [`Measure`]: how figures and claims name one number of a result.
@@ -17,11 +17,11 @@
 //! *What it leaves out*: habitats, which the caller brings. Values at a moment of a run: claims are about whole runs.
 #![forbid(unsafe_code)]
 
-pub mod keys;
 pub mod parallel;
 
 mod check;
 mod expression;
+mod keys;
 mod measure;
 mod plan;
 mod reading;
@@ -43,12 +43,11 @@ pub use search::{Found, Hunt, Tried};
 pub use space::{Coordinate, Level};
 pub use statistics::Interval;
 
+use lasthop_keys::DocumentError;
 use lasthop_scenario::HostsKind;
-use lasthop_scenario::KeyError;
 use lasthop_scenario::Override;
 use search::Search;
 use space::{Selection, Space};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A study that can be run: read and checked.
@@ -222,27 +221,9 @@ impl Criterion {
 /// Why a study cannot be run as written.
 #[derive(Debug, thiserror::Error)]
 pub enum StudyError {
-    /// The file cannot be read.
-    #[error("cannot read the study {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The text is not TOML.
-    #[error("{file}:{line}: not valid TOML: {message}")]
-    Syntax {
-        /// The file.
-        file: String,
-        /// Counted from 1.
-        line: usize,
-        /// What the parser said.
-        message: String,
-    },
-    /// A key has a value that cannot be, or is none that the format knows.
-    #[error("{0}")]
-    Key(Box<KeyError>),
+    /// The file cannot be read, is not TOML, or has a key or value that cannot be.
+    #[error(transparent)]
+    File(#[from] DocumentError),
     /// Its scenario cannot be run, even before anything varies.
     #[error("{place}: {reason}")]
     Base {
@@ -261,12 +242,6 @@ pub enum StudyError {
         /// Why.
         reason: lasthop_scenario::ScenarioError,
     },
-}
-
-impl From<KeyError> for StudyError {
-    fn from(error: KeyError) -> Self {
-        Self::Key(Box::new(error))
-    }
 }
 
 impl Study {

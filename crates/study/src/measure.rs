@@ -18,9 +18,9 @@
 //! *What it leaves out*: anything that is in no result, such as a value at a moment; arithmetic, which claims have.
 
 use crate::search::Found;
+use lasthop_keys::nearest;
 use lasthop_measure::{jain_index, mean, quantile};
 use lasthop_scenario::Direction;
-use lasthop_scenario::key_path::nearest;
 use lasthop_scenario::{
     AccessResult, Build, FlowResult, HostPolicyResult, HostsKind, LastLinkResult, Lateness, LinkResult, PoliciesResult,
     RunResult, SCHEMA_VERSION, StationResult,

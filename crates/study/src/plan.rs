@@ -4,9 +4,9 @@ use crate::measure::Measure;
 use crate::search::{Hunt, Search, Tried};
 use crate::space::{CASE, Coordinate, fixed, joined};
 use crate::{Formula, Setting, Study, StudyError, expression, met};
+use lasthop_keys::{Path, line_of_key};
 use lasthop_measure::mean;
 use lasthop_scenario::Override;
-use lasthop_scenario::key_path::{Path, line_of_key};
 use lasthop_scenario::{COMMAND_LINE, IneffectiveKey, ineffective_keys};
 use lasthop_scenario::{RunResult, Scenario, ScenarioError};
 use std::sync::Arc;
@@ -200,7 +200,7 @@ impl Study {
             let path = Path::inside("scenario", &key.key);
             key.line = line_of_key(&self.text, &path);
             key.key = path.to_string();
-            return StudyError::Key(key.clone());
+            return StudyError::File(error);
         }
         if at.is_empty() {
             return StudyError::Base { place, reason: error };

@@ -4,17 +4,32 @@
 // The guide is a file.
 
 use guide_pages::{GUIDE, check_tables};
+use lasthop_keys::Section;
 use lasthop_study as study;
 use std::fmt::Write as _;
 
 #[path = "../../scenario/tests/guide_pages/mod.rs"]
 mod guide_pages;
+#[path = "../../scenario/tests/json_schema/mod.rs"]
+mod json_schema;
 
-fn study_table(section: study::keys::Section) -> String {
+fn study_table(heading: &str, section: &Section) -> String {
     let mut text = String::from("| key | takes | default | meaning |\n| --- | --- | --- | --- |\n");
-    for key in section.keys() {
-        let default = key.default.unwrap_or("must be there");
-        let _ = writeln!(text, "| `{}` | {} | {default} | {} |", key.name, key.takes, key.meaning);
+    for key in &section.keys {
+        let _ = writeln!(
+            text,
+            "| `{}` | {} | {} | {} |",
+            key.name,
+            key.kind.accepted(),
+            key.default.describe(),
+            key.meaning
+        );
+    }
+    for child in &section.children {
+        let around = heading.trim_matches(['[', ']']);
+        let name = if around.is_empty() { child.name.to_owned() } else { format!("{around}.{}", child.name) };
+        let takes = if child.repeated { format!("blocks [[{name}]]") } else { format!("a table [{name}]") };
+        let _ = writeln!(text, "| `{}` | {takes} | none | {} |", child.name, child.meaning);
     }
     text
 }
@@ -29,13 +44,14 @@ fn function_table() -> String {
 
 #[test]
 fn every_key_of_a_study_and_every_function_is_in_the_guide() {
-    let heading = |section: study::keys::Section| match section {
-        study::keys::Section::Top => "the study",
-        section => section.heading(),
-    };
-    let sections = study::keys::Section::ALL
-        .map(|section| (format!("<!-- keys of {} -->\n", heading(section)), study_table(section)));
-    check_tables("study", sections.into_iter().chain([("<!-- functions -->\n".to_owned(), function_table())]));
+    // The conditions of a search are those of a claim.
+    let sections =
+        study::Study::section().walk().into_iter().filter(|(heading, _)| !heading.contains("search.conditions"));
+    let sections = sections.map(|(heading, section)| {
+        let marker = if heading.is_empty() { "the study" } else { &heading };
+        (format!("<!-- keys of {marker} -->\n"), study_table(&heading, section))
+    });
+    check_tables("study", sections.chain([("<!-- functions -->\n".to_owned(), function_table())]));
 }
 
 #[test]
@@ -52,13 +68,16 @@ fn the_study_in_the_guide_can_be_read_and_planned() {
 }
 
 #[test]
-fn every_study_that_is_shipped_can_be_read_and_planned() {
+fn every_study_that_is_shipped_follows_the_schema_and_can_be_planned() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies");
+    let schema = study::Study::section().json_schema("A study");
     let mut count = 0;
     for paper in std::fs::read_dir(folder).expect("the studies") {
         for file in std::fs::read_dir(paper.expect("a folder").path()).expect("a folder") {
             let file = file.expect("a file").path();
             let study = study::Study::load(&file).unwrap_or_else(|error| panic!("{error}"));
+            let told = json_schema::violations(&schema, &json_schema::json(&study.text), "");
+            assert_eq!(told, [""; 0], "{}", file.display());
             study.plan(study.seeds).unwrap_or_else(|error| panic!("{error}"));
             assert!(!study.claims.is_empty(), "{} claims nothing", file.display());
             count += 1;

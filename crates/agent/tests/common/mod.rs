@@ -10,6 +10,7 @@ use lasthop_agent::stack::{
 };
 use lasthop_agent::{Config, ExitSummary, Interface, Mode, Orders, Reload};
 use lasthop_laws::bound::Bound;
+use lasthop_policy::PolicyName;
 use lasthop_units::{Bytes, Span};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -406,7 +407,7 @@ pub fn config(interface: &str, policy: &str) -> Config {
     let mut config =
         Config { interface: Some(interface.to_owned()), mode: Mode::Control, tick_ms: 50, ..Config::default() };
     config.beacon.interval_ms = 50;
-    config.policy.policy = policy.parse().expect("a policy");
+    config.policy.policy = PolicyName::ALL.iter().copied().find(|name| name.as_str() == policy).expect("a policy");
     config.policy.bound_segments = Some(64);
     config
 }

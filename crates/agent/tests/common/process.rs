@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -25,7 +25,7 @@ pub fn run() {
     tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).init();
     let stop = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGTERM, Arc::clone(&stop)).expect("a signal can be caught");
-    let config = Config::load(&PathBuf::from(config)).expect("the test writes a valid configuration");
+    let config = Config::load(Some(Path::new(&config)), &[]).expect("the test writes a valid configuration");
     let outcome = lasthop_agent::run(&config, &stop);
     log.finish();
     outcome.expect("the agent runs and stops");

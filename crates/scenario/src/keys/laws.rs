@@ -1,46 +1,56 @@
 //! `[hosts.hd]` and its like: what `lasthop-laws` says of the parameters of its laws, as keys.
 
-use super::{Key, Kind, Preset};
-use lasthop_laws::{LawName, Parameter, Unit};
+use super::{HostKeys, has_law};
+use lasthop_keys::{Child, DocumentError, Key, Keys, Kind, Part, Presence, Section, key};
+use lasthop_laws::{Choice, LawName, Parameter, Unit};
 use std::sync::LazyLock;
+use toml::Value;
 
-/// The table of a law inside a host.
-struct Table {
-    law: LawName,
-    heading: String,
-    keys: Vec<Key>,
-}
+/// The congestion control of a host with the parameters of its table, if it is one of ours; else only a kernel can have it.
+pub(crate) struct ChosenLaw(pub(crate) Option<Choice>);
 
-/// Those of all laws, in their order; where a law has no parameters there are no keys.
-static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {
-    let table = |law: LawName| {
-        let keys = law.parameters().iter().map(key).collect();
-        Table { law, heading: format!("[hosts.{law}]"), keys }
-    };
-    LawName::ALL.map(table).into()
+/// The table of each law that has parameters.
+static TABLES: LazyLock<Vec<(LawName, Section)>> = LazyLock::new(|| {
+    let with_parameters = LawName::ALL.into_iter().filter(|law| !law.parameters().is_empty());
+    let keys = |law: LawName| law.parameters().iter().map(|parameter| parameter_key(law, parameter)).collect();
+    with_parameters.map(|law| (law, Section { keys: keys(law), children: Vec::new() })).collect()
 });
 
-fn table(law: LawName) -> &'static Table {
-    TABLES.iter().find(|table| table.law == law).expect("a table for each law")
+impl Keys for ChosenLaw {
+    fn section() -> &'static Section {
+        // What another law is to be told may stand there, so that laws can be compared.
+        static SECTION: LazyLock<Section> = LazyLock::new(|| {
+            let child = |(law, section): &'static (LawName, Section)| {
+                let presence = Presence::With(key!(HostKeys, congestion_control), law.as_str());
+                Child { name: law.as_str(), section, repeated: false, presence, meaning: "Parameters of this law." }
+            };
+            Section { keys: Vec::new(), children: TABLES.iter().map(child).collect() }
+        });
+        &SECTION
+    }
+
+    fn read(part: &Part<'_>) -> Result<Self, DocumentError> {
+        let name = part.table.get(key!(HostKeys, congestion_control)).and_then(Value::as_str);
+        let Some(law) = name.and_then(|name| name.parse::<LawName>().ok()) else { return Ok(Self(None)) };
+        let mut choice = Choice::from(law);
+        for (name, value) in part.table.get(law.as_str()).and_then(Value::as_table).into_iter().flatten() {
+            let value = match value {
+                Value::Boolean(flag) => f64::from(u8::from(*flag)),
+                Value::Integer(number) => *number as f64,
+                value => value.as_float().expect("a checked parameter is a number"),
+            };
+            choice.parameters.set(law, name, value).expect("a checked parameter is in its range");
+        }
+        Ok(Self(Some(choice)))
+    }
 }
 
-pub(super) fn heading(law: LawName) -> &'static str {
-    &table(law).heading
-}
-
-/// One for each parameter, in their order.
-pub(super) fn keys(law: LawName) -> &'static [Key] {
-    &table(law).keys
-}
-
-fn key(parameter: &'static Parameter) -> Key {
+fn parameter_key(law: LawName, parameter: &'static Parameter) -> Key {
     let &Parameter { name, unit, from, to, default, meaning } = parameter;
     let (kind, default) = match unit {
-        Unit::Flag => (Kind::Flag, Preset::Flag(default != 0.0)),
-        Unit::Count => (Kind::Integer { from: from as i64, to: to as i64 }, Preset::Integer(default as i64)),
-        Unit::Milliseconds | Unit::Seconds | Unit::Ratio => {
-            (Kind::Number { from, to, above: false }, Preset::Number(default))
-        }
+        Unit::Flag => (Kind::Flag, (default != 0.0).into()),
+        Unit::Count => (Kind::Integer { from: from as i64, to: to as i64 }, (default as i64).into()),
+        Unit::Milliseconds | Unit::Seconds | Unit::Ratio => (Kind::Number { from, to, above: false }, default.into()),
     };
-    Key { name, kind, default, meaning }
+    Key { name, kind, default, meaning, when: has_law(law), may_wait: true }
 }

@@ -1,285 +1,472 @@
-//! Every key of a scenario file, as data.
-//!
-//! The reader, the overrides of the command line, the messages about mistakes and the tables of
-//! `docs/guide/scenario*.md` all come from here, so that none of them can know a key that the others do not.
+//! Every key of a scenario file: the declaration from which the reader, the overrides of the command line, the messages about
+//! mistakes, the tables of `docs/guide/scenario*.md` and the JSON Schema come.
 
 mod laws;
-mod tables;
-mod when;
 
-use lasthop_laws::LawName;
-use std::sync::LazyLock;
-pub use tables::HOST_OWN;
-use tables::{ACCESS, CHANGE, FLOW, HOST, LAST_LINK, LINK, PATH, TCP, TOP};
-use toml::Value;
-pub use when::{Of, When};
+use crate::last_link::Knowledge;
+use crate::scenario::{AgentMode, Era};
+use crate::traffic::Direction;
+use lasthop_keys::Preset::{Absent, Required};
+use lasthop_keys::{
+    Of, Presence, Preset, When, above, by_word, bytes, choice, derived, ends, flag, integer, integers, key, keys, kib,
+    mbps, milliseconds, name, node, number, probability, range, seconds, text, words,
+};
+use lasthop_laws::{LawName, SlowStart};
+use lasthop_network::{LossAt, QueueConfig, RateControl, RateSet, Standard};
+use lasthop_policy::PolicySettings;
+use lasthop_tcp::{Recovery, RtoEstimator};
+use lasthop_units::{Bytes, Probability, Rate, Span};
+use laws::ChosenLaw;
+use toml::{Table, Value};
 
-/// One key: what it takes, what it is when left out, what it means.
-#[derive(Debug)]
-pub struct Key {
-    /// As written in the file; the unit is the suffix.
-    pub name: &'static str,
-    /// What it takes.
-    pub kind: Kind,
-    /// What it is when left out.
-    pub default: Preset,
-    /// One or two sentences for the guide.
-    pub meaning: &'static str,
-}
-
-/// What a key takes.
-#[derive(Debug)]
-pub enum Kind {
-    /// Any text of 1..=200 characters.
-    Text,
-    /// The name of a congestion control: 1..=15 of a-z, 0-9, `_` and `-` (the kernel's TCP_CA_NAME_MAX is 16 with its
-    /// end).
-    Name,
-    /// A number in `from..=to`, or above `from` if `above`.
-    Number {
-        /// Lowest accepted, or the bound itself with `above`.
-        from: f64,
-        /// Highest accepted.
-        to: f64,
-        /// Whether `from` itself is left out.
-        above: bool,
-    },
-    /// A whole number in `from..=to`.
-    Integer {
-        /// Lowest accepted.
-        from: i64,
-        /// Highest accepted.
-        to: i64,
-    },
-    /// One of these words.
-    Choice(&'static [&'static str]),
-    /// A number, or a range `[from, to]` of numbers to draw from, in `0..=to`.
-    Range {
-        /// Highest accepted.
-        to: f64,
-    },
-    /// True or false.
-    Flag,
-    /// The name of a node: 1..=32 of letters, digits, `_`, `-`, `.`, and `#` for the number of the link or host within
-    /// its block.
-    Node,
-    /// A list of two names of nodes.
-    Ends,
-    /// A list of up to 64 whole numbers in `from..=to`, or of rows of so many if `columns` is above 1.
-    Integers {
-        /// Lowest accepted.
-        from: i64,
-        /// Highest accepted.
-        to: i64,
-        /// Numbers in a row.
-        columns: usize,
-    },
-}
-
-/// What a key is when left out.
-#[derive(Debug)]
-pub enum Preset {
-    /// This text.
-    Text(&'static str),
-    /// This number.
-    Number(f64),
-    /// This whole number.
-    Integer(i64),
-    /// True or false.
-    Flag(bool),
-    /// A range to draw from.
-    Range(f64, f64),
-    /// One for hosts of the era "2012", another for "modern".
-    ByEra {
-        /// With `era = "2012"`.
-        y2012: &'static Self,
-        /// With `era = "modern"`.
-        modern: &'static Self,
-    },
-    /// Something the reader works out; the text says what, for the guide.
-    Derived(&'static str),
-    /// Nothing: the key may be absent.
-    Absent,
-    /// Nothing: the key must be given.
-    Required,
-}
-
-/// A table of the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Section {
+keys! {
     /// Above the first heading.
-    Top,
+    pub(crate) struct ScenarioKeys {
+        /// What the scenario shows, in one line: the title of the report.
+        name: String = text(200), derived("the file's name", |_| None);
+        /// Length of the run in seconds, the warm-up included.
+        duration_s: f64 = above(0.0, 86_400.0), 60.0;
+        /// The first seconds, left out of every figure of the result; must be shorter than `duration_s`.
+        warmup_s: f64 = number(0.0, 86_400.0), 10.0;
+        /// Every random draw of the run follows from it.
+        seed: u64 = integer(0, i64::MAX), 1;
+        /// How often the series are sampled, in milliseconds.
+        sample_ms: Span = milliseconds(1.0, 60_000.0), 50.0;
+        tables {
+            /// The shared last hop.
+            access: Option<AccessKeys>, Presence::Unless("links");
+            /// What lies behind it.
+            path: Option<PathKeys>, Presence::Unless("links");
+            /// Links between nodes, instead of the two above.
+            links: Vec<LinkKeys>, Presence::IfGiven;
+            /// What is different from some moment on.
+            changes: Vec<ChangeKeys>, Presence::IfGiven;
+            /// The kinds of hosts.
+            hosts: Vec<HostKeys>, Presence::Required;
+        }
+    }
+
     /// `[access]`.
-    Access,
+    pub(crate) struct AccessKeys {
+        /// The shared last hop: an 802.11 access point with its stations, or one shared link each way. The keys marked *wifi* below
+        /// are not looked at with "wired".
+        kind: AccessKind = choice(AccessKind::WORDS), "wifi";
+        /// *wifi* The timing of the medium; "802.11bg" is 802.11g beside 802.11b: ERP protection (CTS-to-self) and the long slot.
+        standard: Standard = choice(&STANDARDS), "802.11g", when wifi();
+        /// *wifi:* the PHY rate of data frames in Mb/s (the highest, with rate control), one that the standard has; *wired:* the
+        /// link's rate.
+        rate_mbps: Rate = mbps(0.001, 100_000.0), derived("54; 11 with \"802.11b\"; 100 with \"wired\"", access_rate);
+        /// *wifi* Who chooses the PHY rate: nobody, a station that falls back after failures (ARF, AARF), or one that counts which
+        /// rates get through (Minstrel).
+        rate_control: RateControl = choice(&RATE_CONTROLS), "fixed", when wifi();
+        /// *wifi* The rates that rate control may use: "ofdm" 6 to 54 Mb/s, or "all", from 1 Mb/s on.
+        rate_set: RateSet = choice(&[("ofdm", RateSet::Ofdm), ("all", RateSet::All)]), "ofdm", when wifi();
+        /// The access point's downlink queue in packets; *wired:* that of the link down; upwards the hosts take turns from their
+        /// own.
+        queue_packets: usize = integer(1, 100_000), 100;
+        /// The discipline of that queue: drop-tail, or FQ-CoDel with the parameters of RFC 8290.
+        queue: Queue = choice(&QUEUES), "fifo";
+        /// *wifi* Probability that a data frame is lost to noise, each transmission for itself.
+        frame_error_rate: Probability = probability(), 0.0, when wifi();
+        /// *wifi* How many times a frame is sent at most (dot11ShortRetryLimit); 0 is without end.
+        retry_limit: u8 = integer(0, 255), 7, when wifi();
+        /// *wifi* Preamble of the 802.11b rates.
+        preamble: bool = choice(&[("long", false), ("short", true)]), "long", when wifi();
+        /// *wifi* Rate of the CTS-to-self of "802.11bg" in Mb/s: 1, 2, 5.5 or 11.
+        protection_rate_mbps: Rate = mbps(0.001, 100_000.0), 2.0, when [wifi(), is("standard", ["802.11bg"])].concat();
+        /// *wifi* Rate of frames to all stations in Mb/s, such as beacons of the agents; without it the lowest basic rate: 6 with
+        /// "802.11g" over "ofdm", else 1.
+        broadcast_rate_mbps: Option<Rate> = mbps(0.001, 100_000.0), Absent, when wifi();
+        /// *wifi* How a station senses the medium in the SIFS before its own acknowledgement: an answer that it queues then draws a
+        /// backoff ("busy"), or goes a DIFS after the acknowledgement without one ("idle", as in ns-3). It matters with
+        /// `turnaround_us` below 10 only.
+        before_acknowledgement: bool = choice(&[("busy", false), ("idle", true)]), "busy", when wifi();
+        /// *wifi* How long bystanders wait after a collision: EIFS, or DIFS as in ns-3.
+        after_collision: bool = choice(&[("eifs", false), ("difs", true)]), "eifs", when wifi();
+        /// *wired* Delay of the link in milliseconds, each way.
+        delay_ms: Span = milliseconds(0.0, 60_000.0), 0.0, when is("kind", ["wired"]);
+    }
+
     /// `[path]`.
-    Path,
+    pub(crate) struct PathKeys {
+        /// Delay between the access point and the servers in milliseconds, there and back; half each way.
+        rtt_ms: Span = milliseconds(0.0, 60_000.0), 20.0;
+        /// Rate of that path in Mb/s, each way.
+        rate_mbps: Rate = mbps(0.001, 100_000.0), 1_000.0;
+        /// Probability that a packet from a host to a server is lost at random on the path.
+        loss: Probability = probability(), 0.0;
+        /// The queue at each end of the path in packets, drop-tail.
+        queue_packets: usize = integer(1, 1_000_000), 1_000;
+    }
+
     /// `[[links]]`.
-    Link,
+    pub(crate) struct LinkKeys {
+        /// The two nodes that it joins, such as `["N1", "R"]`; a node is there as soon as a link names it. *Forth* is from the
+        /// first to the second, *back* from the second to the first.
+        between: [String; 2] = ends(), Required;
+        /// How many links are alike: `#` in a name is the number of the link within its block, from 1, so that `count = 3` with
+        /// `["A#", "R"]` joins A1, A2 and A3 with R.
+        count: usize = integer(1, 250), 1;
+        /// Its rate forth in Mb/s.
+        rate_mbps: Rate = mbps(0.001, 100_000.0), 100.0;
+        /// Its delay forth in milliseconds.
+        delay_ms: Span = milliseconds(0.0, 60_000.0), 0.0;
+        /// The queue in front of it, forth, in packets.
+        queue_packets: usize = integer(1, 1_000_000), 100;
+        /// The discipline of that queue: drop-tail, or FQ-CoDel with the parameters of RFC 8290.
+        queue: Queue = choice(&QUEUES), "fifo";
+        /// Probability that a packet is lost at random, forth, each packet for itself.
+        loss: Probability = probability(), 0.0;
+        /// Where that loss is: before the queue, so that a lost packet takes neither room nor time, or after it, as an error of
+        /// transmission.
+        loss_at: LossAt = choice(&LOST), "after";
+        /// Its rate back in Mb/s.
+        back_rate_mbps: Rate = mbps(0.001, 100_000.0), derived(AS_FORTH, |link| link.get("rate_mbps").cloned());
+        /// Its delay back in milliseconds.
+        back_delay_ms: Span = milliseconds(0.0, 60_000.0), derived(AS_FORTH, |link| link.get("delay_ms").cloned());
+        /// The queue in front of it, back, in packets.
+        back_queue_packets: usize = integer(1, 1_000_000), derived(AS_FORTH, |link| link.get("queue_packets").cloned());
+        /// The discipline of that queue.
+        back_queue: Queue = choice(&QUEUES), derived(AS_FORTH, |link| link.get("queue").cloned());
+        /// Probability that a packet is lost at random, back.
+        back_loss: Probability = probability(), 0.0;
+        /// Where that loss is.
+        back_loss_at: LossAt = choice(&LOST), derived(AS_FORTH, |link| link.get("loss_at").cloned());
+    }
+
     /// `[[changes]]`.
-    Change,
+    pub(crate) struct ChangeKeys {
+        /// When, in seconds from the start of the run.
+        at_s: Span = seconds(0.0, 86_400.0), Required, when vec![When::Not(changes_in_vain)];
+        /// What changes: a link of `[[links]]`; or without links the path, the wired access, or stations of the Wi-Fi.
+        of: Part = choice(Part::WORDS), derived("`\"link\"` with `between`, `\"hosts\"` with `hosts`, else `\"path\"`", part);
+        /// *link* The nodes that the link joins, `#` replaced by the number; must be given. *Forth* is from the first named here to
+        /// the second.
+        between: Option<[String; 2]> = ends(), Absent;
+        /// *hosts* The numbers of the hosts; without it, all.
+        hosts: Option<Vec<usize>> = integers::<usize>(0, 249), Absent;
+        /// *link* The rate forth in Mb/s. *path, access* That of both ways. *hosts* The stations' PHY rate, both ways: the highest,
+        /// with rate control, which begins anew.
+        rate_mbps: Option<Rate> = mbps(0.001, 100_000.0), Absent;
+        /// *link* The rate back in Mb/s.
+        back_rate_mbps: Option<Rate> = mbps(0.001, 100_000.0), Absent;
+        /// *link* The delay forth in milliseconds. *access* That of both ways.
+        delay_ms: Option<Span> = milliseconds(0.0, 60_000.0), Absent;
+        /// *link* The delay back in milliseconds.
+        back_delay_ms: Option<Span> = milliseconds(0.0, 60_000.0), Absent;
+        /// *path* The delay there and back in milliseconds, but of hosts with a `path_rtt_ms` of their own.
+        rtt_ms: Option<Span> = milliseconds(0.0, 60_000.0), Absent;
+        /// *link* The probability that a packet is lost at random, forth. *path* From a host to a server.
+        loss: Option<Probability> = probability(), Absent;
+        /// *link* The same back.
+        back_loss: Option<Probability> = probability(), Absent;
+        /// *hosts* The probability that a data frame from the station or to it is lost to noise.
+        frame_error_rate: Option<Probability> = probability(), Absent;
+    }
+
     /// `[[hosts]]`.
-    Host,
-    /// `[hosts.tcp]`.
-    Tcp,
-    /// `[hosts.last_link]`: what a host knows and says of its own link.
-    LastLink,
-    /// `[hosts.hd]` and its like: the parameters of a law that has any.
-    Law(LawName),
+    pub(crate) struct HostKeys {
+        /// How many hosts are of this kind. All blocks together make at most 250 hosts.
+        count: usize = integer(1, 250), 1;
+        /// The stack's defaults: "2012" has no TCP small queues, no pacing, no RACK, and big device queues, as the phones of the
+        /// papers; "modern" is Linux today.
+        era: Era = choice(Era::WORDS), "2012";
+        /// *links* The node that the hosts of this block sit on; must be given there. `#` is the number of the host within the
+        /// block, from 1.
+        node: Option<String> = node(), Absent;
+        /// The host's own round trip between the access point and its servers in milliseconds, instead of `path.rtt_ms`; of a range
+        /// `[from, to]` each host draws its own.
+        path_rtt_ms: Option<(Span, Span)> = spans(60_000.0, 1e3), Absent;
+        /// How often each host draws that anew, in seconds; without it, once for the whole run.
+        path_rtt_change_s: Option<Span> = seconds(0.001, 86_400.0), Absent, when vec![When::Given("path_rtt_ms")];
+        /// *wifi* From the MAC's reception of a packet to the host's answer at its MAC, in microseconds; of a range `[from, to]`
+        /// each packet draws its own, and packets keep their order. Kernel hosts: what this machine takes by itself is part of it
+        /// ([turnaround](../models/medium.md#turnaround)).
+        turnaround_us: (Span, Span) = spans(1_000_000.0, 1e6), by_era((200.0, 1_000.0), (50.0, 500.0)), when station();
+        /// The host's own transmit queue in packets. *links:* not looked at, for the queue of the link is the host's.
+        queue_packets: usize = integer(1, 100_000), 1_000, when vec![When::No("links")];
+        /// The send buffer of each connection in KiB: the upper end of the kernel's autotuning.
+        send_buffer_kib: Bytes = kib(8, 1_048_576), by_era(1_024, 4_096);
+        /// *wifi* PHY rate of this host's data frames in Mb/s, both ways, where it differs from `access.rate_mbps`: a station far
+        /// from the access point. With "802.11bg" a host at 1, 2, 5.5 or 11 is an 802.11b station.
+        rate_mbps: Option<Rate> = mbps(0.001, 100_000.0), Absent, when station();
+        /// *wifi* Probability that a data frame from this host or to it is lost to noise, where it differs from
+        /// `access.frame_error_rate`.
+        frame_error_rate: Option<Probability> = probability(), Absent, when station();
+        /// The TCP congestion control, a law of lasthop: "newreno", "cubic", or one of those that [the scenario file](scenario.md)
+        /// names. Kernel hosts also: any other that the kernel offers (`sysctl net.ipv4.tcp_available_congestion_control`).
+        congestion_control: String = name(), "cubic";
+        /// What the host's agent does: nothing runs at all, it only looks and sends nothing, it also decides but changes nothing,
+        /// or it controls.
+        agent: AgentMode = choice(AgentMode::WORDS), derived("`\"control\"`; `\"off\"` with policy \"none\"", agent);
+        tables {
+            /// The stack at both ends of its connections.
+            tcp: TcpKeys, Presence::Always;
+            /// What it knows and says of its own link.
+            last_link: Option<LastLinkKeys>, Presence::IfGiven;
+            /// What it sends.
+            flows: Vec<FlowKeys>, Presence::Always;
+        }
+        with {
+            /// What its agent decides by.
+            policy: PolicySettings;
+            /// The law that its congestion control is.
+            law: ChosenLaw;
+        }
+        adjust |host| host.key_mut(key!(PolicySettings, policy)).when = with_agent();
+    }
+
+    /// `[hosts.tcp]`: one for each field of [`lasthop_tcp::Config`] but the send buffer, which is a key of the host.
+    pub(crate) struct TcpKeys {
+        /// Data in a full segment without options; timestamps take 12 bytes of it.
+        mss_bytes: Bytes = bytes(64, 65_495), 1_460;
+        /// The window after the handshake: 10 with RFC 6928, 2 to 4 with RFC 5681.
+        initial_window_segments: u32 = integer(1, 1_000), 10;
+        /// Selective acknowledgements (RFC 2018, with D-SACK of RFC 2883).
+        sack: bool = flag(), true;
+        /// Timestamps in every segment (RFC 7323 §3).
+        timestamps: bool = flag(), true;
+        /// The tick of their clock in milliseconds; RFC 7323 §5.4 has 1 to 1000, Linux since 6.7 also 0.001.
+        timestamp_granularity_ms: Span =
+            milliseconds(0.001, 1_000.0), by_era(10.0, 1.0), when is("timestamps", ["true"]);
+        /// Windows above 65535 bytes (RFC 7323 §2).
+        window_scaling: bool = flag(), true;
+        /// How much is sent while losses are mended: PRR of RFC 6937 with its slow-start bound, of RFC 9937, or with the
+        /// conservative bound; Linux's before 3.2; the window at once (RFC 6675); or without SACK (RFC 6582).
+        recovery: Recovery = choice(&Recovery::ALL.map(|one| (one.as_str(), one))), by_era("prr", "prr-rfc9937");
+        /// Send again what is not known to be lost when there is nothing else to send (RFC 6675 §4, rules 3 and 4).
+        rescue: bool = flag(), by_era(true, false);
+        /// All that lies three segments below the highest selectively acknowledged byte is lost, until reordering is seen: Linux
+        /// before 4.14.
+        fack: bool = flag(), by_era(true, false);
+        /// Send new data on the first two duplicate ACKs (RFC 3042).
+        limited_transmit: bool = flag(), true;
+        /// Recognise a needless timeout by what is acknowledged after it (RFC 5682).
+        f_rto: bool = flag(), true;
+        /// Take a needless reduction back: by timestamps (RFC 3522, RFC 4015) and by D-SACK (RFC 3708).
+        undo: bool = flag(), true;
+        /// Find losses by time and probe for lost tails (RFC 8985).
+        rack_tlp: bool = flag(), by_era(false, true);
+        /// Spread segments over the round trip.
+        pacing: bool = flag(), false;
+        /// TCP small queues: how much may wait in the host's own queue: what the window allows, `tsq_limit_kib`, or up to that what
+        /// the connection sends in a moment.
+        tsq: SmallQueues = choice(SmallQueues::WORDS), by_era("off", "rate");
+        /// *tsq* Never more than this, in KiB.
+        tsq_limit_kib: Bytes = kib(1, 1_048_576), 4_096, when is("tsq", ["limit", "rate"]);
+        /// *tsq "rate"* That moment: 2^-N seconds, so 10 is 1 ms; some Wi-Fi drivers have 7 or 8.
+        tsq_pacing_shift: u8 = integer(0, 20), 10, when is("tsq", ["rate"]);
+        /// How many full segments are acknowledged together; with 1 there are no delayed ACKs.
+        delayed_ack_segments: u32 = integer(1, 64), 2;
+        /// Shortest time that an ACK waits for a second segment, in milliseconds.
+        delayed_ack_min_ms: Span = milliseconds(1.0, 500.0), 40.0;
+        /// Longest such time in milliseconds.
+        delayed_ack_max_ms: Span = milliseconds(1.0, 500.0), 200.0;
+        /// How many segments at the start of a connection are acknowledged at once.
+        quick_ack_segments: u32 = integer(0, 1_000_000), 16;
+        /// After three duplicates, at most one ACK for out-of-order segments in 1 ms or 5 % of the round trip: Linux since 4.18.
+        sack_compression: bool = flag(), by_era(false, true);
+        /// How round trips become a retransmission timeout: as RFC 6298 has it, or Linux, where the floor is under the variance.
+        rto_estimator: RtoEstimator = choice(&RtoEstimator::ALL.map(|one| (one.as_str(), one))), "linux";
+        /// The floor of that timeout in milliseconds.
+        rto_min_ms: Span = milliseconds(1.0, 3_600_000.0), 200.0;
+        /// Its ceiling in milliseconds.
+        rto_max_ms: Span = milliseconds(1.0, 3_600_000.0), 120_000.0;
+        /// The timeout before the first round trip is measured, in milliseconds.
+        rto_initial_ms: Span = milliseconds(1.0, 3_600_000.0), 1_000.0;
+        /// How long a lowest round trip counts, in seconds.
+        min_rtt_window_s: Span = seconds(0.001, 86_400.0), 300.0;
+        /// A small segment waits while another is on its way (RFC 896, in Minshall's form).
+        nagle: bool = flag(), true;
+        /// The largest window that the receiver advertises, in KiB.
+        receive_buffer_kib: Bytes = kib(1, 1_048_560), 3_072;
+        /// What a full segment takes in the send buffer beyond its data: the 1024 KiB of 2012 hold 555 segments.
+        send_buffer_overhead_bytes: Bytes = bytes(0, 65_536), by_era(441, 36);
+        /// A writer that has filled the send buffer goes on when a third of it is free, as in Linux; else as soon as there is room.
+        write_hysteresis: bool = flag(), true;
+        /// How slow start ends, other than by a loss: not at all, by Linux's HyStart, or by RFC 9406.
+        slow_start: SlowStart = choice(&SLOW_STARTS), "hystart";
+        /// Reduce a window that has not been used for longer than a retransmission timeout (RFC 5681 §4.1).
+        slow_start_after_idle: bool = flag(), true;
+        /// Hear what clients say of their last links, and answer that it is heard: only where `congestion_control = "lastlink"`.
+        last_link: bool = flag(), true, when has_law(LawName::Lastlink);
+    }
+
+    /// `[hosts.last_link]`.
+    pub(crate) struct LastLinkKeys {
+        /// Tell the servers what this host's own link is like: with each SYN, and again when it has changed. Only the law
+        /// "lastlink" at a server listens.
+        report: bool = flag(), false;
+        /// What the host knows and says: bandwidth and error rate, or one of them (the other is unknown). "measured": what its
+        /// agent measures, kernel hosts only; then the keys below but `validity_s` are not looked at.
+        knowledge: Knowledge = choice(Knowledge::WORDS), "both", when is("report", ["true"]);
+        /// The bandwidth that it says, in Mb/s of IP packets, whatever is true; without it, what is true.
+        bandwidth_mbps: Option<Rate> = mbps(0.001, 4_294_967.0), Absent, when reported(["both", "bandwidth"]);
+        /// The packet error rate that it says, whatever is true; without it, what is true.
+        packet_error_rate: Option<Probability> = probability(), Absent, when reported(["both", "error-rate"]);
+        /// A bias: it says this multiple of the bandwidth.
+        bandwidth_factor: f64 = above(0.0, 1_000.0), 1.0, when reported(["both", "bandwidth"]);
+        /// A bias: it says this multiple of the error rate, but at most 1.
+        error_factor: f64 = number(0.0, 1e6), 1.0, when reported(["both", "error-rate"]);
+        /// It says what was true this number of seconds ago, or at the beginning.
+        delay_s: Span = seconds(0.0, 86_400.0), 0.0, when reported(["both", "bandwidth", "error-rate"]);
+        /// For how many seconds a report holds; it is renewed when half of that is over. Kernel hosts: 8 or more, rounded down to a
+        /// power of two.
+        validity_s: u64 = integer(1, 32_768), 32, when is("report", ["true"]);
+    }
+
     /// `[[hosts.flows]]`.
-    Flow,
-}
-
-/// A table inside a table.
-#[derive(Debug)]
-pub struct Child {
-    /// As written in the file.
-    pub name: &'static str,
-    /// What is in it.
-    pub section: Section,
-    /// Whether there may be several: `[[name]]` instead of `[name]`.
-    pub repeated: bool,
-}
-
-static HOST_CHILDREN: LazyLock<Vec<Child>> = LazyLock::new(|| {
-    let child = |name, section| Child { name, section, repeated: false };
-    let mut children = vec![child("tcp", Section::Tcp), child("last_link", Section::LastLink)];
-    children.extend(Section::laws().filter_map(|section| match section {
-        Section::Law(law) => Some(child(law.as_str(), section)),
-        _ => None,
-    }));
-    children.push(Child { name: "flows", section: Section::Flow, repeated: true });
-    children
-});
-
-impl Section {
-    /// All, in the order of the file.
-    pub fn all() -> impl Iterator<Item = Self> {
-        let before =
-            [Self::Top, Self::Access, Self::Path, Self::Link, Self::Change, Self::Host, Self::Tcp, Self::LastLink];
-        before.into_iter().chain(Self::laws()).chain([Self::Flow])
-    }
-
-    /// Those of the laws that have parameters.
-    fn laws() -> impl Iterator<Item = Self> {
-        LawName::ALL.into_iter().filter(|law| !law.parameters().is_empty()).map(Self::Law)
-    }
-
-    /// As it stands in the file.
-    pub fn heading(self) -> &'static str {
-        match self {
-            Self::Top => "",
-            Self::Access => "[access]",
-            Self::Path => "[path]",
-            Self::Link => "[[links]]",
-            Self::Change => "[[changes]]",
-            Self::Host => "[[hosts]]",
-            Self::Tcp => "[hosts.tcp]",
-            Self::LastLink => "[hosts.last_link]",
-            Self::Law(law) => laws::heading(law),
-            Self::Flow => "[[hosts.flows]]",
-        }
-    }
-
-    /// The keys of the table itself.
-    pub fn keys(self) -> &'static [Key] {
-        match self {
-            Self::Top => TOP,
-            Self::Access => ACCESS,
-            Self::Path => PATH,
-            Self::Link => LINK,
-            Self::Change => CHANGE,
-            Self::Host => HOST,
-            Self::Tcp => TCP,
-            Self::LastLink => LAST_LINK,
-            Self::Law(law) => laws::keys(law),
-            Self::Flow => FLOW,
-        }
-    }
-
-    /// The tables inside it.
-    pub fn children(self) -> &'static [Child] {
-        match self {
-            Self::Top => &[
-                Child { name: "access", section: Self::Access, repeated: false },
-                Child { name: "path", section: Self::Path, repeated: false },
-                Child { name: "links", section: Self::Link, repeated: true },
-                Child { name: "changes", section: Self::Change, repeated: true },
-                Child { name: "hosts", section: Self::Host, repeated: true },
-            ],
-            Self::Host => &HOST_CHILDREN,
-            _ => &[],
-        }
-    }
-
-    /// The key of this name.
-    pub fn key(self, name: &str) -> Option<&'static Key> {
-        self.keys().iter().find(|key| key.name == name)
-    }
-
-    /// The table of this name.
-    pub fn child(self, name: &str) -> Option<&'static Child> {
-        self.children().iter().find(|child| child.name == name)
-    }
-
-    /// Every name that may stand in the table.
-    pub fn names(self) -> Vec<&'static str> {
-        self.keys().iter().map(|key| key.name).chain(self.children().iter().map(|child| child.name)).collect()
+    pub(crate) struct FlowKeys {
+        /// Who sends the data: the host ("up") or its server ("down").
+        direction: Direction = choice(Direction::WORDS), "up";
+        /// What the application sends: as much as goes; as much as goes, by turns with nothing; small messages as of a person who
+        /// types; transfers, each over a new connection; or UDP that keeps its sender's queue full. Kernel hosts run "bulk" only.
+        kind: Traffic = choice(Traffic::WORDS), "bulk";
+        /// *links* The node of the server at the other end; must be given there. `#` is the number of the host within the block,
+        /// from 1.
+        to: Option<String> = node(), Absent;
+        /// How many connections like this each host of the block has. All hosts together make at most 2000.
+        count: usize = integer(1, 1_000), 1;
+        /// When the connection opens, in seconds; of a range `[from, to]` each connection draws its own moment.
+        start_s: (Span, Span) = spans(86_400.0, 1.0), 0.0;
+        /// When the application writes for the last time, in seconds: a moment, or a range as of `start_s`, behind it. What is
+        /// written by then is still sent.
+        stop_s: Option<(Span, Span)> = spans(86_400.0, 1.0), Absent;
+        /// *bulk* After how many KiB the connection closes; without it, never. *transfers* The size of each transfer in KiB; must
+        /// be given there.
+        transfer_kib: Option<Bytes> = kib(1, 1 << 30), Absent, when is("kind", ["bulk", "transfers"]);
+        /// *on-off* Mean length of a while with something to send, in seconds; exponential.
+        on_s: Span = seconds(1e-6, 86_400.0), 1.0, when is("kind", ["on-off"]);
+        /// *on-off, transfers* Mean length of a while without, in seconds; exponential.
+        off_s: Span = seconds(0.0, 86_400.0), 1.0, when is("kind", ["on-off", "transfers"]);
+        /// *interactive* Bytes that the application writes at once.
+        message_bytes: Bytes = bytes(1, 1_000_000), 100, when is("kind", ["interactive"]);
+        /// *interactive* Mean time from one message to the next in milliseconds; exponential.
+        gap_ms: Span = milliseconds(1e-3, 86_400_000.0), 1_000.0, when is("kind", ["interactive"]);
+        /// *saturated* Size of each IP packet in bytes, its 28 bytes of headers included; 2296 is what an 802.11 frame can carry.
+        packet_bytes: Bytes = bytes(28, 2_296), 1_500, when is("kind", ["saturated"]);
     }
 }
 
-impl Kind {
-    /// What is accepted, in words.
-    pub fn accepted(&self) -> String {
-        match self {
-            Self::Text => "text of 1 to 200 characters".into(),
-            Self::Name => "the name of a congestion control: up to 15 of a-z, 0-9, _ and -".into(),
-            Self::Number { from, to, above: false } => format!("a number from {from} to {to}"),
-            Self::Number { from, to, above: true } => format!("a number above {from}, up to {to}"),
-            Self::Integer { from, to } => format!("a whole number from {from} to {to}"),
-            Self::Choice(words) => words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", "),
-            Self::Range { to } => format!("a number from 0 to {to}, or a range [from, to] of such numbers"),
-            Self::Flag => "true, false".into(),
-            Self::Node => "a name: up to 32 letters, digits, _, - and ., with # for a number".into(),
-            Self::Ends => "a list of two names: up to 32 letters, digits, _, - and . each, with # for a number".into(),
-            Self::Integers { from, to, columns: 1 } => format!("a list of up to 64 whole numbers from {from} to {to}"),
-            Self::Integers { from, to, columns } => {
-                format!("a list of up to 64 lists of {columns} whole numbers from {from} to {to}")
-            }
-        }
+words! {
+    /// What the hosts share.
+    pub(crate) enum AccessKind {
+        Wifi = "wifi",
+        Wired = "wired",
     }
 
-    /// Whether the key takes text, so that `era=2012` on the command line means the text "2012".
-    pub const fn takes_text(&self) -> bool {
-        matches!(self, Self::Text | Self::Name | Self::Node | Self::Choice(_))
+    /// What a block of `[[changes]]` is about.
+    pub(crate) enum Part {
+        Link = "link",
+        Path = "path",
+        Access = "access",
+        Hosts = "hosts",
+    }
+
+    /// TCP small queues.
+    pub(crate) enum SmallQueues {
+        Off = "off",
+        Limit = "limit",
+        Rate = "rate",
+    }
+
+    /// What an application sends; its numbers are keys of their own.
+    pub(crate) enum Traffic {
+        Bulk = "bulk",
+        OnOff = "on-off",
+        Interactive = "interactive",
+        Transfers = "transfers",
+        Saturated = "saturated",
     }
 }
 
-impl Preset {
-    /// The value, if there is one that does not depend on anything but the era.
-    pub fn value(&self, era: &str) -> Option<Value> {
-        match self {
-            Self::Text(text) => Some(Value::String((*text).into())),
-            Self::Number(number) => Some(Value::Float(*number)),
-            Self::Integer(number) => Some(Value::Integer(*number)),
-            Self::Flag(flag) => Some(Value::Boolean(*flag)),
-            Self::Range(from, to) => Some(Value::Array(vec![Value::Float(*from), Value::Float(*to)])),
-            Self::ByEra { y2012, modern } => if era == "modern" { modern } else { y2012 }.value(era),
-            Self::Derived(_) | Self::Absent | Self::Required => None,
-        }
-    }
+/// A queue of so many packets.
+pub(crate) type Queue = fn(usize) -> QueueConfig;
 
-    /// In words, for the guide.
-    pub fn describe(&self) -> String {
-        match self {
-            Self::Text(text) => format!("`\"{text}\"`"),
-            Self::Number(number) => format!("`{number}`"),
-            Self::Integer(number) => format!("`{number}`"),
-            Self::Flag(flag) => format!("`{flag}`"),
-            Self::Range(from, to) => format!("`[{from}, {to}]`"),
-            Self::ByEra { y2012, modern } => format!("{} (2012), {} (modern)", y2012.describe(), modern.describe()),
-            Self::Derived(words) => (*words).into(),
-            Self::Absent => "none".into(),
-            Self::Required => "must be given".into(),
-        }
-    }
+const STANDARDS: [(&str, Standard); 3] =
+    [("802.11b", Standard::B), ("802.11g", Standard::G), ("802.11bg", Standard::Bg)];
+const RATE_CONTROLS: [(&str, RateControl); 4] = [
+    ("fixed", RateControl::Fixed),
+    ("arf", RateControl::Arf),
+    ("aarf", RateControl::Aarf),
+    ("minstrel", RateControl::Minstrel),
+];
+const QUEUES: [(&str, Queue); 2] = [("fifo", QueueConfig::fifo), ("fq_codel", QueueConfig::fq_codel)];
+const LOST: [(&str, LossAt); 2] = [("before", LossAt::BeforeQueue), ("after", LossAt::AfterQueue)];
+const AS_FORTH: &str = "as forth";
+const SLOW_STARTS: [(&str, SlowStart); 3] =
+    [("standard", SlowStart::Standard), ("hystart", SlowStart::HyStart), ("hystart++", SlowStart::HyStartPlusPlus)];
+
+/// A number, or a range of numbers, of which so many are a second.
+fn spans(to: f64, per_second: f64) -> lasthop_keys::Takes<(Span, Span)> {
+    range(to).map(move |(from, to)| (Span::from_secs_f64(from / per_second), Span::from_secs_f64(to / per_second)))
+}
+
+fn by_era<T: Into<Preset>>(y2012: T, modern: T) -> Preset {
+    by_word(key!(HostKeys, era), [("2012", y2012), ("modern", modern)])
+}
+
+/// The PHY or link rate that goes with the kind of access.
+fn access_rate(access: &Table) -> Option<Value> {
+    let rate = match (word(access, key!(AccessKeys, kind))?, word(access, key!(AccessKeys, standard))?) {
+        ("wired", _) => 100.0,
+        (_, "802.11b") => 11.0,
+        _ => 54.0,
+    };
+    Some(Value::Float(rate))
+}
+
+/// What a block of changes is about, by its other keys.
+fn part(change: &Table) -> Option<Value> {
+    let of = match [key!(ChangeKeys, between), key!(ChangeKeys, hosts)].map(|key| change.contains_key(key)) {
+        [true, _] => "link",
+        [false, true] => "hosts",
+        [false, false] => "path",
+    };
+    Some(of.into())
+}
+
+fn agent(host: &Table) -> Option<Value> {
+    let mode = if word(host, key!(PolicySettings, policy))? == "none" { AgentMode::Off } else { AgentMode::Control };
+    Some(mode.as_str().into())
+}
+
+/// What is about stations is not looked at with a wired access, nor the other way round.
+fn changes_in_vain(change: &Table, file: &Table) -> Option<String> {
+    let of = word(change, key!(ChangeKeys, of))?;
+    let access = word(file.get(key!(ScenarioKeys, access))?.as_table()?, key!(AccessKeys, kind))?;
+    let vain = matches!((of, access), ("hosts", "wired") | ("access", "wifi"));
+    vain.then(|| format!("it changes \"{of}\", and access.kind is \"{access}\""))
+}
+
+fn word<'a>(table: &'a Table, key: &str) -> Option<&'a str> {
+    table.get(key)?.as_str()
+}
+
+/// Another key of the same table is one of these words.
+fn is<const N: usize>(key: &'static str, words: [&'static str; N]) -> Vec<When> {
+    vec![When::Is(Of::Same, key, words.into())]
+}
+
+fn wifi() -> Vec<When> {
+    vec![When::Is(Of::Top("access"), "kind", vec!["wifi"])]
+}
+
+fn station() -> Vec<When> {
+    [vec![When::No("links")], wifi()].concat()
+}
+
+/// The host's agent decides.
+fn with_agent() -> Vec<When> {
+    vec![When::IsNot(Of::Same, key!(HostKeys, agent), vec!["off", "observe"])]
+}
+
+/// The host around the table has this law.
+fn has_law(law: LawName) -> Vec<When> {
+    vec![When::Is(Of::Around, "congestion_control", vec![law.as_str()])]
+}
+
+/// The host reports, and knows one of these.
+fn reported<const N: usize>(knowledge: [&'static str; N]) -> Vec<When> {
+    [is("report", ["true"]), is("knowledge", knowledge)].concat()
 }

@@ -1,35 +1,38 @@
 //! From the text of a study to what it means.
 
 mod claims;
-mod entries;
 mod figures;
 mod space;
 
-pub(crate) use entries::Source;
-
 use crate::check::{Kept, check_claims, check_searches};
-use crate::keys::Section;
-use crate::measure::{Measure, Problem};
+use crate::keys::{self, StudyKeys};
+use crate::measure::Measure;
 use crate::space::Space;
 use crate::{Base, Study, StudyError};
 use claims::claims;
-use entries::Entries;
 use figures::figures;
-use lasthop_scenario::HostsKind;
-use lasthop_scenario::key_path::{Path, line_of, shown, type_name};
+use lasthop_keys::{Document, DocumentError, Keys as _, Path, Problem, Section, key, wrong_type};
 use space::{axes, cases, flat_settings};
 use std::sync::Arc;
-use toml::{Table, Value};
+use toml::Value;
 
 impl Study {
+    /// Every key of the format.
+    pub fn section() -> &'static Section {
+        StudyKeys::section()
+    }
+
     /// Reads `studies/<paper>/<figure>.toml` and the scenario that it names.
     ///
     /// # Errors
     /// If a file cannot be read, is not TOML, or has a key or value that cannot be; the message names the line and what is
     /// accepted.
     pub fn load(path: &std::path::Path) -> Result<Self, StudyError> {
-        let text =
-            std::fs::read_to_string(path).map_err(|source| StudyError::Read { path: path.to_owned(), source })?;
+        let text = std::fs::read_to_string(path).map_err(|source| DocumentError::Read {
+            what: "study",
+            path: path.to_owned(),
+            source,
+        })?;
         let folder = path.parent().unwrap_or_else(|| std::path::Path::new("."));
         Self::from_toml(&path.display().to_string(), &text, &|scenario| std::fs::read_to_string(folder.join(scenario)))
     }
@@ -43,63 +46,55 @@ impl Study {
         text: &str,
         scenario: &dyn Fn(&str) -> std::io::Result<String>,
     ) -> Result<Self, StudyError> {
-        let table: Table = text.parse().map_err(|error: toml::de::Error| StudyError::Syntax {
-            file: file.to_owned(),
-            line: error.span().map_or(1, |span| line_of(text, span.start)),
-            message: error.message().to_owned(),
-        })?;
-        let source = Source { file, text };
-        let mut top = Entries::new(&source, Section::Top, Path::default(), Value::Table(table))?;
-        let base = base(&source, &mut top, scenario)?;
+        let document = Document::read(file, text, &[], Self::section())?;
+        let keys = StudyKeys::read(&document.top())?;
+        let base = base(&document, file, &keys.scenario, scenario)?;
         let mut space = Space::default();
         let mut settings = Vec::new();
-        let searches = cases(&source, &mut top, &mut space, &mut settings)?;
-        axes(&source, &mut top, &mut space, &mut settings)?;
-        let figures = figures(&source, &mut top, &mut space)?;
-        let claims = claims(&mut top, &space)?;
+        let searches = cases(&document, keys.cases, &mut space, &mut settings)?;
+        axes(&document, keys.vary, &mut space, &mut settings)?;
+        let figures = figures(&document, keys.figures, &mut space)?;
+        let claims = claims(&document, keys.claims, &space)?;
         let kept = Kept::default();
-        for (index, listed) in top.list("measures")?.unwrap_or_default().iter().enumerate() {
-            let path = top.path.key("measures").index(index);
-            kept.add(&measure(&source, Section::Top, &path, "measures", listed)?);
+        for (index, listed) in keys.measures.iter().flatten().enumerate() {
+            let path = Path::top(key!(StudyKeys, measures)).index(index);
+            kept.add(&measure(&document, &path, keys::LIST_OF_MEASURES, listed)?);
         }
         figures.iter().flat_map(|figure| &figure.y).for_each(|(measure, _)| kept.add(measure));
         let space = Arc::new(space);
-        check_claims(&source, &space, &claims, &kept)?;
-        check_searches(&source, &space, &searches, &kept)?;
+        check_claims(&document, &space, &claims, &kept)?;
+        check_searches(&document, &space, &searches, &kept)?;
         if let Some(measure) = kept.all().iter().find(|measure| measure.is_of_searches())
             && searches.iter().flatten().next().is_none()
         {
             let problem = format!("{measure} is looked at, and no case is found by search");
-            return Err(source.error(&Path::default(), Problem::new(problem, "a case with a table [cases.search]")));
+            return Err(document.error(&Path::default(), problem, "a case with a table [cases.search]").into());
         }
+        let set = flat_settings(&document, keys.set, &Path::top(key!(StudyKeys, set)))?;
+        let measures = kept.all();
+        let StudyKeys { title, source, note, seeds, hosts, .. } = keys;
+        let (text, file) = (text.to_owned(), file.to_owned());
+        let (name, overrides) = (name_of(&file), Vec::new());
         let study = Self {
-            name: name_of(file),
-            title: top.needed_text("title", 200)?,
-            source: top.needed_text("source", 500)?,
-            note: top.text("note", 4_000)?,
-            seeds: top.whole("seeds", 1, 1_000)?.unwrap_or(5),
-            hosts: hosts(&mut top)?,
-            set: flat_settings(&source, &mut top)?,
-            overrides: Vec::new(),
-            text: text.to_owned(),
-            file: file.to_owned(),
+            name,
+            title,
+            source,
+            note,
+            seeds,
+            hosts,
+            set,
+            overrides,
+            text,
+            file,
             figures,
             claims,
             base,
             settings,
             searches,
             space,
-            measures: kept.all(),
+            measures,
         };
         Ok(study)
-    }
-}
-
-fn hosts(top: &mut Entries<'_>) -> Result<HostsKind, StudyError> {
-    match top.text("hosts", 100)?.as_deref() {
-        None | Some("simulated") => Ok(HostsKind::Simulated),
-        Some("kernel") => Ok(HostsKind::Kernel),
-        Some(other) => Err(top.error("hosts", format!("\"{other}\" is not one of the words"))),
     }
 }
 
@@ -114,34 +109,27 @@ fn name_of(file: &str) -> String {
 }
 
 fn base(
-    source: &Source<'_>,
-    top: &mut Entries<'_>,
+    document: &Document,
+    file: &str,
+    value: &Value,
     scenario: &dyn Fn(&str) -> std::io::Result<String>,
-) -> Result<Base, StudyError> {
-    match top.table.remove("scenario") {
-        None => Err(top.missing("scenario")),
-        Some(Value::String(file)) => match scenario(&file) {
-            Ok(text) => Ok(Base { file, text, inline: false }),
-            Err(error) => Err(top.error("scenario", format!("{file} cannot be read: {error}"))),
+) -> Result<Base, DocumentError> {
+    let fail =
+        |problem: String| Err(document.refuse::<StudyKeys>(&Path::default(), key!(StudyKeys, scenario), problem));
+    match value {
+        Value::String(file) => match scenario(file) {
+            Ok(text) => Ok(Base { file: file.clone(), text, inline: false }),
+            Err(error) => fail(format!("{file} cannot be read: {error}")),
         },
-        Some(Value::Table(table)) => {
-            let text = toml::to_string(&table).expect("a table that was read can be written");
-            Ok(Base { file: source.file.to_owned(), text, inline: true })
+        Value::Table(table) => {
+            let text = toml::to_string(table).expect("a table that was read can be written");
+            Ok(Base { file: file.to_owned(), text, inline: true })
         }
-        Some(value) => Err(top.wrong("scenario", &value)),
+        value => fail(wrong_type(value)),
     }
 }
 
-fn measure(
-    source: &Source<'_>,
-    section: Section,
-    path: &Path,
-    key: &str,
-    value: &Value,
-) -> Result<Measure, StudyError> {
-    let Some(text) = value.as_str() else {
-        let problem = format!("{} is {}", shown(value), type_name(value));
-        return Err(source.error(path, Problem::new(problem, section.key(key).takes)));
-    };
-    Measure::parse(text).map_err(|problem| source.error(path, problem))
+fn measure(document: &Document, path: &Path, accepted: &str, value: &Value) -> Result<Measure, DocumentError> {
+    let text = value.as_str().ok_or_else(|| document.error(path, wrong_type(value), accepted))?;
+    Measure::parse(text).map_err(|problem| document.problem(path, Problem::from(problem)))
 }

@@ -1,6 +1,6 @@
 //! `--set key=value` and `--vary key=a,b,c`.
 
-use crate::error::ScenarioError;
+use crate::error::DocumentError;
 use crate::key_path::{Step, steps};
 use std::fmt;
 use toml::Value;
@@ -39,14 +39,14 @@ impl Override {
     /// `hosts.*.policy` for every block.
     ///
     /// ```
-    /// let bound = lasthop_scenario::Override::parse("hosts.*.bound_segments=48").unwrap();
+    /// let bound = lasthop_keys::Override::parse("hosts.*.bound_segments=48").unwrap();
     /// assert_eq!(bound.to_string(), "hosts.*.bound_segments=48");
-    /// assert!(lasthop_scenario::Override::parse("bound_segments").is_err());
+    /// assert!(lasthop_keys::Override::parse("bound_segments").is_err());
     /// ```
     ///
     /// # Errors
     /// If there is no `=`, or nothing before or after it.
-    pub fn parse(text: &str) -> Result<Self, ScenarioError> {
+    pub fn parse(text: &str) -> Result<Self, DocumentError> {
         let (key, value) = split(text)?;
         Self::new(text, key, value)
     }
@@ -64,7 +64,7 @@ impl Override {
     ///
     /// # Errors
     /// If the key has an empty part.
-    pub fn of(key: &str, value: &Value) -> Result<Self, ScenarioError> {
+    pub fn of(key: &str, value: &Value) -> Result<Self, DocumentError> {
         let raw = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let change = Self::new(&format!("{key}={raw}"), key, &raw)?;
         Ok(Self { value: value.clone(), ..change })
@@ -81,7 +81,7 @@ impl Override {
         &self.raw
     }
 
-    fn new(text: &str, key: &str, raw: &str) -> Result<Self, ScenarioError> {
+    fn new(text: &str, key: &str, raw: &str) -> Result<Self, DocumentError> {
         let path = steps(key);
         if path.iter().any(|step| matches!(step, Step::Key(name) if name.is_empty())) {
             return Err(nonsense(text, "its key has an empty part; accepted: dotted keys such as hosts.0.policy"));
@@ -101,7 +101,7 @@ impl Vary {
     ///
     /// # Errors
     /// If it is no override, a value is empty, or one stands twice.
-    pub fn parse(text: &str) -> Result<Self, ScenarioError> {
+    pub fn parse(text: &str) -> Result<Self, DocumentError> {
         let (key, list) = split(text)?;
         let mut values: Vec<Override> = Vec::new();
         for raw in list_items(list) {
@@ -157,11 +157,11 @@ impl Vary {
     }
 }
 
-fn nonsense(text: &str, message: &str) -> ScenarioError {
-    ScenarioError::Override { text: text.to_owned(), message: message.to_owned() }
+fn nonsense(text: &str, message: &str) -> DocumentError {
+    DocumentError::Override { text: text.to_owned(), message: message.to_owned() }
 }
 
-fn split(text: &str) -> Result<(&str, &str), ScenarioError> {
+fn split(text: &str) -> Result<(&str, &str), DocumentError> {
     let (key, value) = text
         .split_once('=')
         .ok_or_else(|| nonsense(text, "there is no `=` in it; accepted: key=value, such as hosts.0.policy=formula"))?;

@@ -9,6 +9,11 @@ use toml::de::{DeTable, DeValue};
 pub struct Path(pub(crate) Vec<Step>);
 
 impl Path {
+    /// A key at the top of the file.
+    pub fn top(key: &str) -> Self {
+        Self::default().key(key)
+    }
+
     /// A dotted key, as after `--set`, inside a table of the file.
     pub fn inside(table: &str, key: &str) -> Self {
         let steps = steps(key).into_iter().filter(|step| *step != Step::All);
@@ -115,7 +120,7 @@ pub fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
 }
 
 /// What a value is, in words.
-pub fn type_name(value: &Value) -> &'static str {
+fn type_name(value: &Value) -> &'static str {
     match value {
         Value::String(_) => "text",
         Value::Integer(_) => "a whole number",
@@ -125,6 +130,11 @@ pub fn type_name(value: &Value) -> &'static str {
         Value::Array(_) => "a list",
         Value::Table(_) => "a table",
     }
+}
+
+/// That a value is of a type that will not do: `3 is a whole number`.
+pub fn wrong_type(value: &Value) -> String {
+    format!("{} is {}", shown(value), type_name(value))
 }
 
 /// A value as the writer would recognise it, cut where it is long.

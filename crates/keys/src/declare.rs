@@ -1,0 +1,293 @@
+//! The declaration of a table, and the struct that comes of it.
+
+use crate::document::Document;
+use crate::error::DocumentError;
+use crate::key_path::Path;
+use crate::kind::Kind;
+use crate::section::{Section, When};
+use crate::takes::Takes;
+use toml::{Table, Value};
+
+/// A table of a file, as a struct.
+pub trait Keys: Sized {
+    /// The same as data.
+    fn section() -> &'static Section;
+
+    /// With nothing given: every key has its default.
+    ///
+    /// # Panics
+    /// If a key must be given.
+    fn preset() -> Self {
+        let document = Document::from_table("the defaults", Table::new(), Self::section());
+        let keys = document.and_then(|document| Self::read(&document.top()));
+        keys.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Whether every value is one that a file may have.
+    ///
+    /// # Errors
+    /// The first that is not, with its key and what is accepted; `what` is what the message calls the whole.
+    ///
+    /// # Panics
+    /// If the struct does not serialize as the keys that it has.
+    fn validate(&self, what: &str) -> Result<(), DocumentError>
+    where
+        Self: serde::Serialize,
+    {
+        let table = Table::try_from(self).unwrap_or_else(|error| panic!("{what} is TOML: {error}"));
+        let document = Document::from_table(what, table, Self::section())?;
+        Self::read(&document.top()).map(drop)
+    }
+
+    /// The keys of a table of a checked document.
+    ///
+    /// # Errors
+    /// If a value that its kind accepts will not do, or values do not go together.
+    fn read(part: &Part<'_>) -> Result<Self, DocumentError>;
+}
+
+/// A table of a checked document.
+#[derive(Clone, Debug)]
+pub struct Part<'a> {
+    /// The document.
+    pub document: &'a Document,
+    /// The table.
+    pub table: &'a Table,
+    /// Where it is.
+    pub path: Path,
+}
+
+/// A field of a key: of its type where there always is a value, an `Option` where the key may be absent.
+pub trait Slot<T> {
+    /// The field; `None`: there is no value.
+    fn fill(value: Option<T>) -> Self;
+}
+
+impl<T> Slot<T> for T {
+    fn fill(value: Option<T>) -> Self {
+        value.expect("a key that may be absent is an Option")
+    }
+}
+
+impl<T> Slot<T> for Option<T> {
+    fn fill(value: Self) -> Self {
+        value
+    }
+}
+
+/// A field of a table inside a table: a struct, an `Option` of it where it may be absent, a `Vec` of it for `[[name]]`.
+pub trait Tables: Sized {
+    /// Whether there may be several.
+    const REPEATED: bool = false;
+
+    /// What is in it.
+    fn section() -> &'static Section;
+
+    /// What stands there in a table of a checked document.
+    ///
+    /// # Errors
+    /// As [`Keys::read`].
+    fn read(around: &Part<'_>, name: &str) -> Result<Self, DocumentError>;
+}
+
+impl<T: Keys> Tables for T {
+    fn section() -> &'static Section {
+        T::section()
+    }
+
+    fn read(around: &Part<'_>, name: &str) -> Result<Self, DocumentError> {
+        Option::read(around, name).map(|there| there.expect("a table that may be absent is an Option"))
+    }
+}
+
+impl<T: Keys> Tables for Option<T> {
+    fn section() -> &'static Section {
+        T::section()
+    }
+
+    fn read(around: &Part<'_>, name: &str) -> Result<Self, DocumentError> {
+        let Some(Value::Table(table)) = around.table.get(name) else { return Ok(None) };
+        T::read(&Part { document: around.document, table, path: around.path.key(name) }).map(Some)
+    }
+}
+
+impl<T: Keys> Tables for Vec<T> {
+    const REPEATED: bool = true;
+
+    fn section() -> &'static Section {
+        T::section()
+    }
+
+    fn read(around: &Part<'_>, name: &str) -> Result<Self, DocumentError> {
+        let blocks = around.table.get(name).and_then(Value::as_array).into_iter().flatten();
+        let list = around.path.key(name);
+        let block = |(index, block): (usize, &Value)| {
+            let table = block.as_table().expect("a checked block is a table");
+            T::read(&Part { document: around.document, table, path: list.index(index) })
+        };
+        blocks.enumerate().map(block).collect()
+    }
+}
+
+impl Part<'_> {
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// If it will not do.
+    pub fn key<F: Slot<T>, T: 'static>(&self, name: &str, takes: &Takes<T>) -> Result<F, DocumentError> {
+        let value = self.table.get(name).map(|value| (takes.read)(value)).transpose();
+        value.map(F::fill).map_err(|problem| self.document.problem(&self.path.key(name), problem))
+    }
+
+    /// An error about a key of this table.
+    pub fn error(&self, key: &str, problem: impl Into<String>, accepted: impl Into<String>) -> DocumentError {
+        self.document.error(&self.path.key(key), problem, accepted)
+    }
+}
+
+/// What a field of this type takes.
+#[doc(hidden)]
+pub fn kind_of<F: Slot<T>, T>(takes: Takes<T>) -> Kind {
+    takes.kind
+}
+
+/// An identifier without the mark of one that is a word of Rust's.
+#[doc(hidden)]
+pub const fn plain(identifier: &'static str) -> &'static str {
+    match identifier.as_bytes() {
+        [b'r', b'#', ..] => identifier.split_at(2).1,
+        _ => identifier,
+    }
+}
+
+/// The lines of a doc comment as one text.
+#[doc(hidden)]
+pub const fn meaning(lines: &'static str) -> &'static str {
+    lines.trim_ascii()
+}
+
+/// The conditions of a key, if it has any.
+#[doc(hidden)]
+pub fn conditions<const N: usize>(of_key: [Vec<When>; N]) -> Vec<When> {
+    of_key.into_iter().flatten().collect()
+}
+
+/// Declares tables of a file, each as a struct that is [`Keys`](crate::Keys).
+///
+/// - A key: `/// meaning`, `name: Type = what it takes, default when CONDITIONS;`. What it takes is a [`Takes`](crate::Takes),
+///   the default anything that is a [`Preset`](crate::Preset), and the type that of the former, or an `Option` of it where the
+///   default is none. The conditions are a `Vec` of [`When`](crate::When); without them the key is always looked at.
+/// - `tables { /// meaning  name: Type, PRESENCE; }`: tables inside it, each a struct, an `Option` of one, or a `Vec`.
+/// - `with { /// meaning  field: Type; }`: structs whose keys stand in the same table.
+/// - `adjust FUNCTION;`: what is made of the section in the end, by a function of `&mut Section`.
+/// - `check FUNCTION;`: what the keys must be together, by a function of the struct and its [`Part`](crate::Part).
+#[macro_export]
+macro_rules! keys {
+    ($(
+        $(#[$about:meta])*
+        $vis:vis struct $name:ident {
+            $($(#[doc = $meaning:literal])+ $key:ident: $type:ty = $takes:expr, $default:expr $(, when $when:expr)?;)*
+            $(tables { $($(#[doc = $of_child:literal])+ $child:ident: $table:ty, $presence:expr;)+ })?
+            $(with { $($(#[doc = $of_part:literal])+ $part:ident: $also:ty;)+ })?
+            $(adjust $adjust:expr;)?
+            $(check $check:expr;)?
+        }
+    )+) => {$(
+        $(#[$about])*
+        $vis struct $name {
+            $($(#[doc = $meaning])+ pub $key: $type,)*
+            $($($(#[doc = $of_child])+ pub $child: $table,)+)?
+            $($($(#[doc = $of_part])+ pub $part: $also,)+)?
+        }
+
+        impl $crate::Keys for $name {
+            fn section() -> &'static $crate::Section {
+                static SECTION: std::sync::LazyLock<$crate::Section> = std::sync::LazyLock::new(|| {
+                    #[allow(unused_mut, reason = "not every table has all parts")]
+                    let mut section = $crate::Section {
+                        keys: vec![$($crate::Key {
+                            name: $crate::plain(stringify!($key)),
+                            kind: $crate::kind_of::<$type, _>($takes),
+                            default: $crate::Preset::from($default),
+                            meaning: const { $crate::meaning(concat!($($meaning),+)) },
+                            when: $crate::conditions([$($when)?]),
+                            may_wait: false,
+                        }),*],
+                        children: vec![$($($crate::Child {
+                            name: $crate::plain(stringify!($child)),
+                            section: <$table as $crate::Tables>::section(),
+                            repeated: <$table as $crate::Tables>::REPEATED,
+                            presence: $presence,
+                            meaning: const { $crate::meaning(concat!($($of_child),+)) },
+                        }),+)?],
+                    };
+                    $($(
+                        section.keys.extend_from_slice(&<$also as $crate::Keys>::section().keys);
+                        section.children.extend_from_slice(&<$also as $crate::Keys>::section().children);
+                    )+)?
+                    $(
+                        let adjust: fn(&mut $crate::Section) = $adjust;
+                        adjust(&mut section);
+                    )?
+                    section
+                });
+                &SECTION
+            }
+
+            fn read(part: &$crate::Part<'_>) -> Result<Self, $crate::DocumentError> {
+                let keys = Self {
+                    $($key: part.key($crate::plain(stringify!($key)), &$takes)?,)*
+                    $($($child: <$table as $crate::Tables>::read(part, stringify!($child))?,)+)?
+                    $($($part: <$also as $crate::Keys>::read(part)?,)+)?
+                };
+                $($check(&keys, part)?;)?
+                Ok(keys)
+            }
+        }
+    )+};
+}
+
+/// The name of a key, checked against its struct: `key!(HostKeys, count)`.
+#[macro_export]
+macro_rules! key {
+    ($keys:ty, $key:ident) => {{
+        let _ = |keys: &$keys| _ = &keys.$key;
+        $crate::plain(stringify!($key))
+    }};
+}
+
+/// Declares enums whose variants are words of a file: `Variant = "word"`.
+///
+/// They are `Copy`, compared, shown and serialized by their words, and have `WORDS`, for [`choice`](crate::choice), and `as_str`.
+#[macro_export]
+macro_rules! words {
+    ($(
+        $(#[$about:meta])*
+        $vis:vis enum $name:ident { $($(#[$of_variant:meta])* $variant:ident = $word:literal),+ $(,)? }
+    )+) => {$(
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, $crate::serde::Serialize, $crate::serde::Deserialize)]
+        #[serde(crate = "lasthop_keys::serde")]
+        $vis enum $name {
+            $($(#[$of_variant])* #[serde(rename = $word)] $variant),+
+        }
+
+        impl $name {
+            /// Every word, with what it means.
+            pub const WORDS: &'static [(&'static str, Self)] = &[$(($word, Self::$variant)),+];
+
+            /// The word in the file.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word),+
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+    )+};
+}

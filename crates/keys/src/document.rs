@@ -1,0 +1,307 @@
+//! A text of keys: read, overridden, checked against its section and completed with what was left out.
+
+use crate::declare::{Keys, Part};
+use crate::error::{DocumentError, KeyError, Problem};
+use crate::key_path::{Path, Step, line_of, line_of_key, nearest};
+use crate::overrides::Override;
+use crate::section::{Child, Presence, Preset, Section};
+use toml::{Table, Value};
+
+/// A checked text: every key of it is known, has a value that the format accepts, and those left out are filled in.
+#[derive(Debug)]
+pub struct Document {
+    /// All keys.
+    pub table: Table,
+    /// What the file and the overrides have given, as they have given it; empty where there is no text.
+    pub(crate) given: Table,
+    pub(crate) section: &'static Section,
+    source: Source,
+}
+
+/// Where keys came from, for the messages.
+#[derive(Debug)]
+struct Source {
+    file: String,
+    text: String,
+    overrides: Vec<Override>,
+}
+
+impl Document {
+    /// Reads and checks. `file` is what messages call the text.
+    ///
+    /// # Errors
+    /// If it is not TOML, or has a key or value that cannot be; the message names the line and what is accepted.
+    pub fn read(
+        file: &str,
+        text: &str,
+        overrides: &[Override],
+        section: &'static Section,
+    ) -> Result<Self, DocumentError> {
+        let table: Table = text.parse().map_err(|error: toml::de::Error| DocumentError::Syntax {
+            file: file.to_owned(),
+            line: error.span().map_or(1, |span| line_of(text, span.start)),
+            message: error.message().to_owned(),
+        })?;
+        let source = Source { file: file.to_owned(), text: text.to_owned(), overrides: overrides.to_vec() };
+        Self::check(source, table, section)
+    }
+
+    /// Checks a table that has no text, such as the scenario inside a result.
+    ///
+    /// # Errors
+    /// As [`Document::read`].
+    pub fn from_table(file: &str, table: Table, section: &'static Section) -> Result<Self, DocumentError> {
+        Self::check(Source { file: file.to_owned(), text: String::new(), overrides: Vec::new() }, table, section)
+    }
+
+    /// The whole of it.
+    pub fn top(&self) -> Part<'_> {
+        Part { document: self, table: &self.table, path: Path::default() }
+    }
+
+    /// An error about a key of this document.
+    pub fn error(&self, key: &Path, problem: impl Into<String>, accepted: impl Into<String>) -> DocumentError {
+        self.problem(key, Problem::new(problem, accepted))
+    }
+
+    /// An error about a key of the table at `table`, which says what the key takes.
+    pub fn refuse<K: Keys>(&self, table: &Path, key: &str, problem: impl Into<String>) -> DocumentError {
+        let accepted = K::section().key(key).map_or_else(String::new, |key| key.kind.accepted());
+        self.error(&table.key(key), problem, accepted)
+    }
+
+    /// An error about the value of a key of this document.
+    pub fn problem(&self, key: &Path, problem: Problem) -> DocumentError {
+        self.source.error(key, problem)
+    }
+
+    /// The override that gave the key its value, if one did.
+    pub fn override_of(&self, key: &Path) -> Option<&Override> {
+        self.source.override_of(key)
+    }
+
+    /// What messages call the text, and the line of the key in it.
+    pub fn line_of(&self, key: &Path) -> (&str, Option<usize>) {
+        (&self.source.file, line_of_key(&self.source.text, key))
+    }
+
+    fn check(source: Source, mut table: Table, section: &'static Section) -> Result<Self, DocumentError> {
+        for change in &source.overrides {
+            apply(&source, section, &mut table, change, &change.path, &Path::default())?;
+        }
+        let given = if source.text.is_empty() { Table::new() } else { table.clone() };
+        let table = complete(&source, section, table, &Path::default(), None)?;
+        Ok(Self { table, given, section, source })
+    }
+}
+
+impl Source {
+    fn error(&self, key: &Path, problem: Problem) -> DocumentError {
+        let Problem { problem, accepted, did_you_mean } = problem;
+        let mut line = line_of_key(&self.text, key);
+        // A table that the file lacks was made by an override of something in it.
+        let into = || self.overrides.iter().rev().find(|change| line.is_none() && change.reaches_into(key));
+        let set_by = self.override_of(key).or_else(into).map(ToString::to_string);
+        // What is not there has no line; that of its table says where to put it.
+        let mut around = key.clone();
+        while line.is_none() && around.0.pop().is_some() {
+            line = line_of_key(&self.text, &around);
+        }
+        line = line.filter(|_| set_by.is_none());
+        KeyError { file: self.file.clone(), line, set_by, key: key.to_string(), problem, accepted, did_you_mean }.into()
+    }
+
+    fn override_of(&self, key: &Path) -> Option<&Override> {
+        self.overrides.iter().rev().find(|change| change.touches(key))
+    }
+}
+
+impl Override {
+    /// Whether this override gave `key` its value.
+    fn touches(&self, key: &Path) -> bool {
+        self.path.len() == key.0.len() && self.begins_with(key)
+    }
+
+    /// Whether this override gave something inside the table `key` its value.
+    fn reaches_into(&self, key: &Path) -> bool {
+        self.path.len() > key.0.len() && self.begins_with(key)
+    }
+
+    fn begins_with(&self, key: &Path) -> bool {
+        self.path.iter().zip(&key.0).all(|(mine, theirs)| match mine {
+            Step::All => matches!(theirs, Step::Index(_) | Step::All),
+            mine => mine == theirs,
+        })
+    }
+}
+
+fn apply(
+    source: &Source,
+    section: &Section,
+    table: &mut Table,
+    change: &Override,
+    rest: &[Step],
+    path: &Path,
+) -> Result<(), DocumentError> {
+    let fail = |message: String| Err(DocumentError::Override { text: change.to_string(), message });
+    let [Step::Key(name), rest @ ..] = rest else {
+        return fail(format!("{path} is a table, not a value; one of its keys: {}", section.names().join(", ")));
+    };
+    let here = path.key(name);
+    if let Some(key) = section.key(name) {
+        if !rest.is_empty() {
+            return fail(format!("{here} holds a value and has no parts"));
+        }
+        let as_text = key.kind.takes_text() && !change.value.is_str();
+        let value = if as_text { Value::String(change.raw.clone()) } else { change.value.clone() };
+        table.insert(name.clone(), value);
+        return Ok(());
+    }
+    let Some(child) = section.child(name) else {
+        let meant = nearest(name, &section.names()).map(|name| format!("; did you mean {}?", path.key(name)));
+        let names = section.names().join(", ");
+        return fail(format!("unknown key {here}{}; accepted: {names}", meant.unwrap_or_default()));
+    };
+    if !child.repeated {
+        let inner = table.entry(child.name).or_insert_with(|| Value::Table(Table::new()));
+        let inner = inner.as_table_mut().ok_or_else(|| wrong_shape(source, &here, child.repeated))?;
+        return apply(source, child.section, inner, change, rest, &here);
+    }
+    let in_its_place = section.instead_of(child.name);
+    if !in_its_place.is_empty() && !table.contains_key(child.name) {
+        return fail(format!("there are no [[{here}]]; accepted: keys of {}", in_its_place.join(" and ")));
+    }
+    // Where the list is left out there is one block: the same that is filled in.
+    let blocks = table.entry(child.name).or_insert_with(|| Value::Array(vec![Value::Table(Table::new())]));
+    let blocks = blocks.as_array_mut().ok_or_else(|| wrong_shape(source, &here, child.repeated))?;
+    let count = blocks.len();
+    let (chosen, rest) = match rest {
+        [Step::All, rest @ ..] => (0..count, rest),
+        [Step::Index(index), rest @ ..] if *index < count => (*index..index + 1, rest),
+        [Step::Index(index), ..] => {
+            let there = match count {
+                1 => format!("one block, {here}[0]"),
+                _ => format!("{count} blocks, {here}[0] to {here}[{}]", count.saturating_sub(1)),
+            };
+            return fail(format!("there is no {here}[{index}]: there is {there}"));
+        }
+        _ => {
+            return fail(format!("{here} may be there several times; accepted: {here}.0.KEY, or {here}.*.KEY for all"));
+        }
+    };
+    for index in chosen {
+        let here = here.index(index);
+        let inner = blocks[index].as_table_mut().ok_or_else(|| wrong_shape(source, &here, false))?;
+        apply(source, child.section, inner, change, rest, &here)?;
+    }
+    Ok(())
+}
+
+fn wrong_shape(source: &Source, path: &Path, repeated: bool) -> DocumentError {
+    let problem = match repeated {
+        true => Problem::new("is no list of blocks", format!("blocks that begin with [[{path}]]")),
+        false => Problem::new("is not a table", format!("a table [{path}]")),
+    };
+    source.error(path, problem)
+}
+
+impl Section {
+    /// The headings of the tables that stand where this one does not.
+    fn instead_of(&self, name: &str) -> Vec<String> {
+        let instead = |child: &&Child| matches!(child.presence, Presence::Unless(other) if other == name);
+        self.children.iter().filter(instead).map(|child| format!("[{}]", child.name)).collect()
+    }
+}
+
+/// A table with those around it, in which words are looked up.
+#[derive(Clone, Copy)]
+pub(crate) struct Scope<'a> {
+    pub(crate) own: &'a Table,
+    pub(crate) around: Option<&'a Self>,
+}
+
+impl<'a> Scope<'a> {
+    /// The word that a key has in this table, or in the next one around it that has the key.
+    pub(crate) fn word(&self, key: &str) -> Option<&'a str> {
+        self.own.get(key).map_or_else(|| self.around?.word(key), Value::as_str)
+    }
+}
+
+/// Checks one table and fills in what was left out.
+fn complete(
+    source: &Source,
+    section: &Section,
+    mut given: Table,
+    path: &Path,
+    around: Option<&Scope<'_>>,
+) -> Result<Table, DocumentError> {
+    if let Some(unknown) = given.keys().find(|name| !section.names().contains(&name.as_str())) {
+        let names = section.names();
+        let did_you_mean = nearest(unknown, &names).map(str::to_owned);
+        let problem = Problem { did_you_mean, ..Problem::new("unknown key", names.join(", ")) };
+        return Err(source.error(&path.key(unknown), problem));
+    }
+    for Child { name, presence, .. } in &section.children {
+        if let Presence::Unless(other) = presence
+            && given.contains_key(*name)
+            && given.contains_key(*other)
+        {
+            let beside = section.instead_of(other).join(" and ");
+            let accepted = format!("[[{other}]] alone, or {beside} without them");
+            return Err(source.error(&path.key(name), Problem::new(format!("cannot be beside [[{other}]]"), accepted)));
+        }
+    }
+    let mut whole = Table::new();
+    for key in &section.keys {
+        let here = path.key(key.name);
+        let value = match (given.remove(key.name), &key.default) {
+            (Some(value), _) => Some(key.kind.check(value).map_err(|problem| source.error(&here, problem))?),
+            (None, Preset::Required) => {
+                return Err(source.error(&here, Problem::new("is not there", key.kind.accepted())));
+            }
+            (None, default) => default.value(&|word| Scope { own: &whole, around }.word(word)),
+        };
+        whole.extend(value.map(|value| (key.name.to_owned(), value)));
+    }
+    for key in &section.keys {
+        if let Preset::Derived(_, from) = key.default
+            && !whole.contains_key(key.name)
+        {
+            whole.extend(from(&whole).map(|value| (key.name.to_owned(), value)));
+        }
+    }
+    for child in &section.children {
+        let here = path.key(child.name);
+        let inside = Scope { own: &whole, around };
+        let one = |block: Value, here: &Path| match block {
+            Value::Table(table) => complete(source, child.section, table, here, Some(&inside)).map(Value::Table),
+            _ => Err(wrong_shape(source, here, false)),
+        };
+        let empty = match child.presence {
+            Presence::Always => true,
+            Presence::IfGiven | Presence::Required => false,
+            Presence::Unless(other) => !given.contains_key(other) && !whole.contains_key(other),
+            Presence::With(key, word) => whole.get(key).and_then(Value::as_str) == Some(word),
+        };
+        let value = match (given.remove(child.name), child.repeated) {
+            (Some(block), false) => one(block, &here)?,
+            (Some(Value::Array(blocks)), true) if !blocks.is_empty() => {
+                let blocks = blocks.into_iter().enumerate().map(|(index, block)| one(block, &here.index(index)));
+                Value::Array(blocks.collect::<Result<_, _>>()?)
+            }
+            (Some(Value::Array(_)), true) => return Err(none(source, child, &here)),
+            (Some(_), true) => return Err(wrong_shape(source, &here, true)),
+            (None, _) if child.presence == Presence::Required => return Err(none(source, child, &here)),
+            (None, _) if !empty => continue,
+            (None, false) => one(Value::Table(Table::new()), &here)?,
+            (None, true) => Value::Array(vec![one(Value::Table(Table::new()), &here.index(0))?]),
+        };
+        whole.insert(child.name.to_owned(), value);
+    }
+    Ok(whole)
+}
+
+fn none(source: &Source, child: &Child, here: &Path) -> DocumentError {
+    let accepted = if child.repeated { format!("at least one block [[{here}]]") } else { format!("a table [{here}]") };
+    source.error(here, Problem::new("there is none", accepted))
+}

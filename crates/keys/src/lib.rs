@@ -1,0 +1,65 @@
+//! What a user may type into a file: names of keys, kinds, ranges, defaults, docs; and the messages about mistakes.
+//!
+//! A table of a file is declared once, by [`keys!`]. That makes
+//!
+//! - a struct with a typed field for each key, whose doc comment is the key's meaning in the guide,
+//! - the same as data, a [`Section`]: from it come the check of a text, the defaults, the hints, the tables of the guide and
+//!   the JSON Schema for editors ([`Section::json_schema`]),
+//! - the reading of the struct from a text that has been checked.
+//!
+//! ```
+//! use lasthop_keys::{Document, Keys, Override, integer, keys, milliseconds};
+//! use lasthop_units::Span;
+//!
+//! keys! {
+//!     /// `[path]`.
+//!     pub struct Path {
+//!         /// Delay there and back in milliseconds.
+//!         rtt_ms: Span = milliseconds(0.0, 60_000.0), 20.0;
+//!         /// The queue at each end in packets.
+//!         queue_packets: usize = integer(1, 1_000_000), 1_000;
+//!     }
+//! }
+//!
+//! let set = Override::parse("queue_packets=7").unwrap();
+//! let document = Document::read("path.toml", "rtt_ms = 4", &[set], Path::section()).unwrap();
+//! let path = Path::read(&document.top()).unwrap();
+//! assert_eq!((path.rtt_ms, path.queue_packets), (Span::from_millis(4), 7));
+//!
+//! let error = Document::read("path.toml", "rtt_ms = -4", &[], Path::section()).unwrap_err();
+//! assert_eq!(error.to_string(), "path.toml:1: rtt_ms: -4 is out of range; accepted: a number from 0 to 60000");
+//! ```
+//!
+//! What depends on several keys is the reader's to check, by [`Document::error`].
+#![deny(clippy::disallowed_methods)]
+
+mod declare;
+mod document;
+mod effect;
+mod error;
+mod key_path;
+mod kind;
+mod overrides;
+mod schema;
+mod section;
+mod spelling;
+mod takes;
+
+#[doc(hidden)]
+pub use serde;
+
+pub use declare::{Keys, Part, Slot, Tables};
+#[doc(hidden)]
+pub use declare::{conditions, kind_of, meaning, plain};
+pub use document::Document;
+pub use effect::{COMMAND_LINE, Given, IneffectiveKey, ineffective_keys};
+pub use error::{DocumentError, KeyError, Problem};
+pub use key_path::{Path, line_of, line_of_key, nearest, shown, wrong_type};
+pub use kind::Kind;
+pub use overrides::{Case, Override, Vary};
+pub use section::{Child, Key, Of, Presence, Preset, Section, When, by_word, derived};
+pub use spelling::nearest_names;
+pub use takes::{
+    Takes, above, bytes, choice, ends, flag, integer, integers, kib, line, mbps, milliseconds, name, node, number,
+    other, probability, range, rows, seconds, text, texts,
+};

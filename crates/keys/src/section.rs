@@ -1,0 +1,208 @@
+//! A table of a file, as data.
+
+use crate::kind::Kind;
+use toml::{Table, Value};
+
+/// A table of a file.
+#[derive(Clone, Debug, Default)]
+pub struct Section {
+    /// The keys of the table itself, in the order of the guide.
+    pub keys: Vec<Key>,
+    /// The tables inside it.
+    pub children: Vec<Child>,
+}
+
+/// One key: what it takes, what it is when left out, what it means.
+#[derive(Clone, Debug)]
+pub struct Key {
+    /// As written in the file; the unit is the suffix.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: Kind,
+    /// What it is when left out.
+    pub default: Preset,
+    /// One or two sentences for the guide.
+    pub meaning: &'static str,
+    /// What must be so for the key to be looked at: all of it. Empty where it always is, or is refused where it cannot be.
+    pub when: Vec<When>,
+    /// Whether a file may have the key for runs that choose what looks at it.
+    pub may_wait: bool,
+}
+
+/// A table inside a table.
+#[derive(Clone, Debug)]
+pub struct Child {
+    /// As written in the file.
+    pub name: &'static str,
+    /// What is in it.
+    pub section: &'static Section,
+    /// Whether there may be several: `[[name]]` instead of `[name]`.
+    pub repeated: bool,
+    /// When it is there.
+    pub presence: Presence,
+    /// One or two sentences for the guide.
+    pub meaning: &'static str,
+}
+
+/// When a table inside a table is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// Always: where it is left out, all its keys are. Of several, one.
+    Always,
+    /// Where it is given.
+    IfGiven,
+    /// It must be given; of several, at least one.
+    Required,
+    /// Where the table of this name beside it is not given; there it is refused.
+    Unless(&'static str),
+    /// Where it is given, or this key beside it is this word.
+    With(&'static str, &'static str),
+}
+
+/// What a key is when left out.
+#[derive(Clone, Debug)]
+pub enum Preset {
+    /// This value.
+    Value(Value),
+    /// What goes with the word that a key has, of this table or of one around it.
+    ByWord(&'static str, Vec<(&'static str, Self)>),
+    /// What follows from the other keys of the table, if anything does; the text says how, for the guide.
+    Derived(&'static str, fn(&Table) -> Option<Value>),
+    /// Nothing: the key may be absent.
+    Absent,
+    /// Nothing: the key must be given.
+    Required,
+}
+
+/// What must be so for a key to be looked at.
+#[derive(Clone, Debug)]
+pub enum When {
+    /// A key is one of these words.
+    Is(Of, &'static str, Vec<&'static str>),
+    /// A key is none of these.
+    IsNot(Of, &'static str, Vec<&'static str>),
+    /// Another key of the same table is there.
+    Given(&'static str),
+    /// Another key of the same table is not there.
+    NotGiven(&'static str),
+    /// The file has no table of this name.
+    No(&'static str),
+    /// This finds no reason why not, in the key's own table and in the whole file.
+    Not(fn(&Table, &Table) -> Option<String>),
+}
+
+/// Whose key it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// The same table's.
+    Same,
+    /// That of the table around it.
+    Around,
+    /// That of the table of this name at the top of the file.
+    Top(&'static str),
+}
+
+impl Section {
+    /// The key of this name.
+    pub fn key(&self, name: &str) -> Option<&Key> {
+        self.keys.iter().find(|key| key.name == name)
+    }
+
+    /// The key of this name, to adjust it.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn key_mut(&mut self, name: &str) -> &mut Key {
+        self.keys.iter_mut().find(|key| key.name == name).unwrap_or_else(|| panic!("there is a key {name}"))
+    }
+
+    /// The table of this name.
+    pub fn child(&self, name: &str) -> Option<&Child> {
+        self.children.iter().find(|child| child.name == name)
+    }
+
+    /// Every name that may stand in the table.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.keys.iter().map(|key| key.name).chain(self.children.iter().map(|child| child.name)).collect()
+    }
+
+    /// This table and all inside it, each after the one around it, with its heading as it stands in the file: `[hosts.tcp]`.
+    pub fn walk(&self) -> Vec<(String, &Self)> {
+        let mut all = vec![(String::new(), self)];
+        self.walk_into("", &mut all);
+        all
+    }
+
+    fn walk_into<'a>(&'a self, before: &str, all: &mut Vec<(String, &'a Self)>) {
+        for child in &self.children {
+            let name = format!("{before}{}", child.name);
+            all.push((if child.repeated { format!("[[{name}]]") } else { format!("[{name}]") }, child.section));
+            child.section.walk_into(&format!("{name}."), all);
+        }
+    }
+}
+
+impl Preset {
+    /// An empty list.
+    pub fn none() -> Self {
+        Self::Value(Value::Array(Vec::new()))
+    }
+
+    /// The value, if there is one that depends on nothing but words; `word` has that of a key.
+    pub fn value<'a>(&self, word: &dyn Fn(&str) -> Option<&'a str>) -> Option<Value> {
+        match self {
+            Self::Value(value) => Some(value.clone()),
+            Self::ByWord(key, presets) => {
+                let word = word(key)?;
+                presets.iter().find(|(of, _)| *of == word)?.1.value(&|_| None)
+            }
+            Self::Derived(..) | Self::Absent | Self::Required => None,
+        }
+    }
+
+    /// In words, for the guide.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Value(Value::Float(number)) => format!("`{number}`"),
+            Self::Value(Value::Array(ends)) => {
+                let numbers = ends.iter().map(|end| end.as_float().unwrap_or(f64::NAN).to_string());
+                format!("`[{}]`", numbers.collect::<Vec<_>>().join(", "))
+            }
+            Self::Value(value) => format!("`{value}`"),
+            Self::ByWord(_, presets) => {
+                let say = |(word, preset): &(&str, Self)| format!("{} ({word})", preset.describe());
+                presets.iter().map(say).collect::<Vec<_>>().join(", ")
+            }
+            Self::Derived(words, _) => (*words).into(),
+            Self::Absent => "none".into(),
+            Self::Required => "must be given".into(),
+        }
+    }
+}
+
+/// A default that goes with the word of another key.
+pub fn by_word<T: Into<Preset>, const N: usize>(key: &'static str, presets: [(&'static str, T); N]) -> Preset {
+    Preset::ByWord(key, presets.map(|(word, preset)| (word, preset.into())).into())
+}
+
+/// A default that follows from the other keys of the table.
+pub fn derived(words: &'static str, from: fn(&Table) -> Option<Value>) -> Preset {
+    Preset::Derived(words, from)
+}
+
+macro_rules! preset_from {
+    ($($type:ty)+) => {
+        $(impl From<$type> for Preset {
+            fn from(value: $type) -> Self {
+                Self::Value(value.into())
+            }
+        })+
+    };
+}
+preset_from!(f64 i64 bool &str);
+
+impl From<(f64, f64)> for Preset {
+    fn from((from, to): (f64, f64)) -> Self {
+        Self::Value(Value::Array(vec![from.into(), to.into()]))
+    }
+}

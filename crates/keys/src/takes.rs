@@ -1,0 +1,158 @@
+//! What a key takes, with the type that comes of it.
+
+use crate::error::Problem;
+use crate::kind::{Kind, as_number};
+use lasthop_units::{Bytes, Probability, Rate, Span};
+use toml::Value;
+
+/// What a key takes, and how its type is made of a value that is that.
+pub struct Takes<T> {
+    pub(crate) kind: Kind,
+    pub(crate) read: Box<Read<T>>,
+}
+
+type Read<T> = dyn Fn(&Value) -> Result<T, Problem>;
+
+impl<T: 'static> Takes<T> {
+    /// A kind, and what is made of a value that has been checked against it.
+    pub fn new(kind: Kind, read: impl Fn(&Value) -> T + 'static) -> Self {
+        Self { kind, read: Box::new(move |value| Ok(read(value))) }
+    }
+
+    /// What is made of that in turn.
+    pub fn map<U>(self, make: impl Fn(T) -> U + 'static) -> Takes<U> {
+        self.and_then(move |value| Ok(make(value)))
+    }
+
+    /// The same where not everything of the kind will do.
+    pub fn and_then<U>(self, make: impl Fn(T) -> Result<U, Problem> + 'static) -> Takes<U> {
+        Takes { kind: self.kind, read: Box::new(move |value| make((self.read)(value)?)) }
+    }
+}
+
+/// What these words say, where `read` tells what is wrong with a value that is not that.
+pub fn other<T>(accepted: &'static str, read: impl Fn(&Value) -> Result<T, String> + 'static) -> Takes<T> {
+    let read = move |value: &Value| read(value).map_err(|problem| Problem::new(problem, accepted));
+    Takes { kind: Kind::Other(accepted), read: Box::new(read) }
+}
+
+/// A number in `from..=to`.
+pub fn number(from: f64, to: f64) -> Takes<f64> {
+    Takes::new(Kind::Number { from, to, above: false }, as_number)
+}
+
+/// A number above `from`, up to `to`.
+pub fn above(from: f64, to: f64) -> Takes<f64> {
+    Takes::new(Kind::Number { from, to, above: true }, as_number)
+}
+
+/// A number of seconds.
+pub fn seconds(from: f64, to: f64) -> Takes<Span> {
+    number(from, to).map(Span::from_secs_f64)
+}
+
+/// A number of milliseconds.
+pub fn milliseconds(from: f64, to: f64) -> Takes<Span> {
+    number(from, to).map(|milliseconds| Span::from_secs_f64(milliseconds / 1e3))
+}
+
+/// A number of Mb/s.
+pub fn mbps(from: f64, to: f64) -> Takes<Rate> {
+    number(from, to).map(Rate::from_mbps)
+}
+
+/// A number from 0 to 1.
+pub fn probability() -> Takes<Probability> {
+    number(0.0, 1.0).map(|number| Probability::new(number).expect("a checked probability is in 0..=1"))
+}
+
+/// A number, or a range of numbers to draw from, in `0..=to`: its ends.
+pub fn range(to: f64) -> Takes<(f64, f64)> {
+    Takes::new(Kind::Range { to }, |value| match value.as_array().map(Vec::as_slice) {
+        Some([from, to]) => (as_number(from), as_number(to)),
+        _ => (as_number(value), as_number(value)),
+    })
+}
+
+/// A whole number in `from..=to`.
+pub fn integer<T: TryFrom<i64> + 'static>(from: i64, to: i64) -> Takes<T> {
+    Takes::new(Kind::Integer { from, to }, whole)
+}
+
+/// A whole number of bytes.
+pub fn bytes(from: i64, to: i64) -> Takes<Bytes> {
+    integer(from, to).map(Bytes::new)
+}
+
+/// A whole number of KiB.
+pub fn kib(from: i64, to: i64) -> Takes<Bytes> {
+    integer(from, to).map(Bytes::from_kib)
+}
+
+/// True or false.
+pub fn flag() -> Takes<bool> {
+    Takes::new(Kind::Flag, |value| value.as_bool().expect("a checked flag is true or false"))
+}
+
+/// One of these words, each with what it means.
+pub fn choice<T: Clone + 'static>(words: &[(&'static str, T)]) -> Takes<T> {
+    let (words, meant): (Vec<_>, Vec<T>) = words.iter().cloned().unzip();
+    Takes::new(Kind::Choice(words.clone()), move |value| {
+        let at = words.iter().position(|word| value.as_str() == Some(word));
+        meant[at.expect("a checked word is one of these")].clone()
+    })
+}
+
+/// Any text of 1 to `most` characters.
+pub fn text(most: usize) -> Takes<String> {
+    Takes::new(Kind::Text(most), words)
+}
+
+/// Text of 1 to `most` bytes, without control characters.
+pub fn line(most: usize) -> Takes<String> {
+    Takes::new(Kind::Line(most), words)
+}
+
+/// A list of texts.
+pub fn texts() -> Takes<Vec<String>> {
+    Takes::new(Kind::Texts, |value| value.as_array().into_iter().flatten().map(words).collect())
+}
+
+/// The name of a congestion control.
+pub fn name() -> Takes<String> {
+    Takes::new(Kind::Name, words)
+}
+
+/// The name of a node.
+pub fn node() -> Takes<String> {
+    Takes::new(Kind::Node, words)
+}
+
+/// A list of the names of two nodes.
+pub fn ends() -> Takes<[String; 2]> {
+    Takes::new(Kind::Ends, |value| [0, 1].map(|end| words(&value[end])))
+}
+
+/// A list of up to 64 whole numbers in `from..=to`.
+pub fn integers<T: TryFrom<i64> + 'static>(from: i64, to: i64) -> Takes<Vec<T>> {
+    Takes::new(Kind::Integers { from, to, columns: 1 }, |value| {
+        value.as_array().into_iter().flatten().map(whole).collect()
+    })
+}
+
+/// A list of up to 64 rows of so many whole numbers in `from..=to`.
+pub fn rows<T: TryFrom<i64> + 'static, const N: usize>(from: i64, to: i64) -> Takes<Vec<[T; N]>> {
+    let row = |row: &Value| std::array::from_fn(|column| whole(&row[column]));
+    Takes::new(Kind::Integers { from, to, columns: N }, move |value| {
+        value.as_array().into_iter().flatten().map(row).collect()
+    })
+}
+
+fn whole<T: TryFrom<i64>>(value: &Value) -> T {
+    let number = value.as_integer().and_then(|number| T::try_from(number).ok());
+    number.expect("a checked whole number is in its range, which its type holds")
+}
+
+fn words(value: &Value) -> String {
+    value.as_str().expect("a checked text is one").to_owned()
+}
