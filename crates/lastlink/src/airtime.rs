@@ -3,7 +3,7 @@
 //! The reference is one TCP download that has the medium to itself. The access point sends packets of 1500 bytes, and
 //! the station answers every second one with a TCP acknowledgement. Every frame waits for its whole mean backoff.
 //! Acknowledgements collide with packets like the frames of two saturated stations: with probability p = 0.1046 (CWmin
-//! 15) or 0.0570 (CWmin 31) ([bianchi00], n = 2). Other stations are not in it: their share of the air is congestion,
+//! 15) or 0.0570 (CWmin 31) (bianchi00, n = 2). Other stations are not in it: their share of the air is congestion,
 //! which a sender finds by itself.
 //!
 //! - Without aggregation (802.11a/b/g): IP rate = 2 · 8 · 1500 / ((2 + p/(1 − p)) · E(1536) + E(88)). For an MPDU of L

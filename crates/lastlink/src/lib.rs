@@ -207,7 +207,7 @@ const ETHERNET_EFFICIENCY: f64 = 1500.0 / 1538.0;
 const ATTEMPTS: i32 = 7;
 /// Packets that must have arrived before the last frame's rate is taken for that of data.
 const PACKETS_FOR_A_RATE: u32 = 8;
-/// Below this, differences between shares do not matter: an eighth of the initial value of [wu] (0.08 %).
+/// Below this, differences between shares do not matter: an eighth of the initial value of wu (0.08 %).
 const NEGLIGIBLE_ERROR_RATE: f64 = 100e-6;
 
 impl Default for Settings {

@@ -4,7 +4,7 @@
 //!   [`RunResult`](lasthop_scenario::RunResult) and its series of them.
 //! - Its meters: [`FlowMeter`], [`DeliveryMeter`], [`ShareMeter`] (how soon shares are equal again), [`Bounds`].
 //! - The arithmetic: [`jain_index`], [`starved_flows`], [`mean`], [`quantile`], [`distribution`].
-//! - [`access`], [`links`], [`policies`]: the counters of the network and the agents. [`comparison`]: runs beside each
+//! - [`access`], [`links`], [`policies`]: the counters of the network and the agents. [`comparison()`]: runs beside each
 //!   other.
 //!
 //! *What it leaves out*: the formats of results (`scenario`); means over seeds with their confidence (`study`); clocks.

@@ -451,7 +451,7 @@ impl Scoreboard {
         self.mark_lost(index, true);
     }
 
-    /// The first record that is neither SACKed nor lost nor retransmitted, and was not passed by [`Self::pass`].
+    /// The first record that is neither SACKed nor lost nor retransmitted. Moves `marked_below` up to it.
     pub(crate) fn next_unmarked(&mut self) -> Option<Record> {
         let mut index = self.index_of(self.marked_below);
         while let Some(record) = self.records.get(index) {
