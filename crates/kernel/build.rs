@@ -19,9 +19,10 @@ fn main() {
     println!("cargo::rerun-if-env-changed=CLANG");
     println!("cargo::rustc-env=LASTHOP_LAWS_SOURCE={:016x}", digest(&[&programs, &laws]));
 
-    let bindings = bindings(&programs.join("bindings.h"), &laws).unwrap_or_else(|error| {
-        panic!("no Rust of bindings.h; libclang is needed, which comes with clang (Debian: apt install clang): {error}")
+    clang_sys::load().unwrap_or_else(|error| {
+        panic!("libclang is needed to make Rust of C's declarations (Debian: apt install clang): {error}")
     });
+    let bindings = bindings(&programs.join("bindings.h"), &laws).expect("headers that compile");
     bindings.write_to_file(out_dir.join("bindings.rs")).expect("OUT_DIR can be written");
     println!("cargo::rustc-env=LASTHOP_LAWS_INCLUDE={}", laws.display()); // for the tests
 

@@ -1,20 +1,30 @@
-//! Compiles the laws, written in C for the kernel, for this machine, and makes Rust of what `laws.list` says of them.
+//! Makes Rust of the laws, written in C for the kernel: bindgen of their declarations, and of what `laws.list` says of them. And
+//! compiles them for this machine.
 #![allow(clippy::disallowed_methods)] // a build script reads its environment
 
 use std::env;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+/// What Rust calls. They are inline in C: bindgen writes a function around each.
+const CALLED: &str = "lh_law_(init|lastlink|acked|lost|notified|timed_out|reported|sent|undone)|lh_bound_.*|lh_report_(parse|write|flags)\
+                      |lh_cubic_(init|sample|grow|lost|reset|resume|root)|lh_cube_root|lh_gradients_.*|lh_gradient_(exponent|probability)\
+                      |lh_cdg_queue|lh_cdg_linux_queue|lh_exp_minus";
 fn main() {
     let crate_dir = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
     let out_dir = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
-    let shims = ["src/bound_shim.c", "src/law_shim.c", "src/link_report_shim.c"];
-    for watched in ["include", "src/table.h"].iter().chain(&shims) {
+    for watched in ["include", "src/table.h"] {
         println!("cargo::rerun-if-changed={watched}");
     }
+    let functions = out_dir.join("functions.c");
+    clang_sys::load().unwrap_or_else(|error| {
+        panic!("libclang is needed to make Rust of C's declarations (Debian: apt install clang): {error}")
+    });
+    let bindings = bindings(&functions).expect("headers that compile");
+    bindings.write_to_file(out_dir.join("bindings.rs")).expect("OUT_DIR can be written");
     let mut compiler = cc::Build::new();
     compiler.include("include").std("gnu11").extra_warnings(true).warnings_into_errors(true);
-    compiler.clone().files(shims).compile("lasthop_laws");
+    compiler.clone().include(&crate_dir).file(functions).compile("lasthop_laws");
 
     // as C, whatever its name; it is not compiled
     let expanded = compiler.flag("-xc").file("src/table.h").expand();
@@ -33,4 +43,40 @@ fn main() {
         _ => None,
     });
     println!("cargo::metadata=objects={}", objects.collect::<Vec<_>>().join(" "));
+}
+
+/// What Rust knows of the headers; writes C with a symbol for each function of [`CALLED`].
+fn bindings(functions: &Path) -> Result<bindgen::Bindings, bindgen::BindgenError> {
+    bindgen::Builder::default()
+        .header("include/bound.h")
+        .header("include/laws.h")
+        .clang_args(["-std=gnu11", "-fparse-all-comments", "-Iinclude"])
+        .allowlist_function(CALLED)
+        .allowlist_type("lh_.*")
+        .allowlist_var("LH_.*")
+        .opaque_type("lh_law")
+        .wrap_static_fns(true)
+        .wrap_static_fns_path(functions)
+        .prepend_enum_name(false)
+        .derive_default(true)
+        .derive_eq(true)
+        .derive_hash(true)
+        .no_default("lh_report") // whose default is that nothing is known
+        .parse_callbacks(Box::new(OfBytes))
+        .generate()
+}
+
+/// A bound is written into a map of the kernel's as it is, and parameters are numbers by their order, too.
+#[derive(Debug)]
+struct OfBytes;
+
+impl bindgen::callbacks::ParseCallbacks for OfBytes {
+    fn add_derives(&self, info: &bindgen::callbacks::DeriveInfo<'_>) -> Vec<String> {
+        let derived: &[&str] = match info.name {
+            "lh_bound" => &["FromBytes", "IntoBytes", "Immutable"],
+            name if name.ends_with("_parameters") => &["FromBytes", "Immutable"],
+            _ => &[],
+        };
+        derived.iter().map(|name| format!("zerocopy::{name}")).collect()
+    }
 }

@@ -13,7 +13,7 @@
 
 mod support;
 
-use lasthop_laws::cubic::Cubic;
+use lasthop_laws::cubic::{Cubic, HyStart};
 use lasthop_laws::{Acked, Law, LawName, Lost, Sent, SlowStart, Start, Undone, Window};
 use lasthop_units::Time;
 use std::collections::BTreeMap;
@@ -119,23 +119,24 @@ impl Moment {
 
 /// CUBIC's state in the order of the recorder.
 fn numbers(cubic: &Cubic) -> [u32; 16] {
+    let hystart = *{ *cubic }.hystart();
     [
         cubic.cnt,
         cubic.last_max_cwnd,
         cubic.last_cwnd,
         cubic.last_time,
-        cubic.bic_origin_point,
-        cubic.bic_k,
-        cubic.delay_min,
+        cubic.origin_point,
+        cubic.k,
+        cubic.slow_start.delay_min_us,
         cubic.epoch_start,
         cubic.ack_cnt,
         cubic.tcp_cwnd,
-        cubic.sample_cnt.into(),
-        cubic.found.into(),
-        cubic.round_start,
-        cubic.end_seq,
-        cubic.last_ack,
-        cubic.curr_rtt,
+        hystart.sample_count.into(),
+        hystart.found.into(),
+        hystart.round_start_us,
+        hystart.end_seq,
+        hystart.last_ack_us,
+        hystart.curr_rtt_us,
     ]
 }
 
@@ -146,18 +147,20 @@ fn take_over(cubic: &mut Cubic, numbers: [u32; 16]) {
     cubic.last_max_cwnd = numbers[1];
     cubic.last_cwnd = numbers[2];
     cubic.last_time = numbers[3];
-    cubic.bic_origin_point = numbers[4];
-    cubic.bic_k = numbers[5];
-    cubic.delay_min = numbers[6];
+    cubic.origin_point = numbers[4];
+    cubic.k = numbers[5];
+    cubic.slow_start.delay_min_us = numbers[6];
     cubic.epoch_start = numbers[7];
     cubic.ack_cnt = numbers[8];
     cubic.tcp_cwnd = numbers[9];
-    cubic.sample_cnt = small(numbers[10]);
-    cubic.found = small(numbers[11]);
-    cubic.round_start = numbers[12];
-    cubic.end_seq = numbers[13];
-    cubic.last_ack = numbers[14];
-    cubic.curr_rtt = numbers[15];
+    *cubic.hystart() = HyStart {
+        sample_count: small(numbers[10]),
+        found: small(numbers[11]),
+        round_start_us: numbers[12],
+        end_seq: numbers[13],
+        last_ack_us: numbers[14],
+        curr_rtt_us: numbers[15],
+    };
 }
 
 /// The recorder; several of these tests may run on one machine.
@@ -314,7 +317,7 @@ fn compare_call_by_call(calls: &[Call], hz: u32) -> Tally {
         if call.before.cubic == [0; 16] {
             // the SYN-ACK's RTT comes before init(), when the private state of a new socket is all zero
             let mut zero = Cubic::begin(SlowStart::HyStart, 0, 0, hz);
-            zero.curr_rtt = 0;
+            zero.hystart().curr_rtt_us = 0;
             connections.insert(call.socket, zero);
         }
         let cubic = connections.get_mut(&call.socket).expect("a connection begins with zeroes");
@@ -364,7 +367,7 @@ fn compare_call_by_call(calls: &[Call], hz: u32) -> Tally {
             }
             SET_STATE if call.argument == LOSS => tally.timeouts += 1,
             CWND_EVENT if call.argument == 0 && cubic.epoch_start != 0 => tally.idle += 1,
-            PKTS_ACKED if call.before.cubic[11] == 0 && cubic.found != 0 => tally.hystart += 1,
+            PKTS_ACKED if call.before.cubic[11] == 0 && cubic.hystart().found != 0 => tally.hystart += 1,
             _ => {}
         }
     }

@@ -56,9 +56,9 @@
 
 /* The window that a law changes; the stack owns it. */
 struct lh_window {
-	__u32 cwnd_segments;
+	__u32 cwnd_segments; /* the congestion window */
 	__u32 cwnd_count; /* the fraction of a segment, in the law's own unit; the stack zeroes it after lost() */
-	__u32 ssthresh_segments;
+	__u32 ssthresh_segments; /* slow start below it, congestion avoidance from it on; LH_INFINITE_SSTHRESH: no loss yet */
 };
 
 /* The kind of slow start, at the beginning and after a timeout. */
@@ -86,43 +86,47 @@ enum lh_event_flags {
 	LH_IN_REDUCTION = 64, /* the stack is reducing the window or recovering a loss (CWR, Recovery) */
 };
 
+/* An ACK arrived. All zeroes: an ACK of nothing. */
 struct lh_acked {
-	__u64 now_us;
+	__u64 now_us; /* now */
 	__u32 acked_segments; /* newly delivered by this ACK, cumulatively or selectively */
-	__u32 in_flight_segments; /* after this ACK */
-	__u32 rtt_us; /* 0: no sample */
-	__u32 srtt_us; /* 0: no sample yet */
-	__u32 min_rtt_us; /* 0: no sample yet */
-	__u32 snd_una; /* after this ACK */
-	__u32 snd_nxt;
-	__u32 tsval; /* the peer's clock */
-	__u32 tsecr; /* our clock, echoed */
+	__u32 in_flight_segments; /* in flight after this ACK */
+	__u32 rtt_us; /* what this ACK measured; 0: no sample */
+	__u32 srtt_us; /* smoothed; 0: no sample yet */
+	__u32 min_rtt_us; /* the lowest; 0: no sample yet */
+	__u32 snd_una; /* the first unacknowledged byte after this ACK */
+	__u32 snd_nxt; /* the next byte to send */
+	__u32 tsval; /* the peer's clock; valid with LH_HAS_TIMESTAMP */
+	__u32 tsecr; /* our clock, echoed; likewise */
 	__u32 flags; /* enum lh_event_flags */
 };
 
+/* A reduction begins, or a retransmission timer has fired. */
 struct lh_lost {
-	__u64 now_us;
+	__u64 now_us; /* now */
 	__u32 in_flight_segments; /* FlightSize: sent, not cumulatively acknowledged */
-	__u32 srtt_us;
-	__u32 min_rtt_us;
-	__u32 snd_una;
-	__u32 snd_nxt;
+	__u32 srtt_us; /* smoothed; 0: no sample yet */
+	__u32 min_rtt_us; /* the lowest; 0: no sample yet */
+	__u32 snd_una; /* the first unacknowledged byte */
+	__u32 snd_nxt; /* the next byte to send */
 	__u32 flags; /* enum lh_event_flags */
-	__u32 segments_sent; /* data segments, with retransmissions */
+	__u32 segments_sent; /* data segments so far, with retransmissions */
 	__u32 retransmits; /* retransmissions among them */
 	__u32 lost_segments; /* known lost and not retransmitted yet */
-	__u32 reserved;
+	__u32 reserved; /* 0 */
 };
 
+/* A segment of new data leaves. */
 struct lh_sent {
-	__u64 now_us;
+	__u64 now_us; /* now */
 	__u64 idle_us; /* since the previous transmission */
-	__u32 in_flight_before_segments; /* 0: the first transmission after idleness */
-	__u32 snd_nxt;
+	__u32 in_flight_before_segments; /* in flight before it; 0: the first transmission after idleness */
+	__u32 snd_nxt; /* the next byte to send */
 };
 
+/* A reduction turns out to have been needless. */
 struct lh_undone {
-	__u64 now_us;
+	__u64 now_us; /* now */
 };
 
 /*

@@ -23,7 +23,6 @@ enum lh_law_name {
 #define LH_SECOND(first, second, ...) second
 
 #define LH_PARAMETERS_MAX 20
-#define LH_STATE_BYTES 320
 
 /* The parameters of any law. */
 union lh_parameters {
@@ -36,11 +35,16 @@ struct lh_law {
 	__u32 name; /* enum lh_law_name */
 	__u32 reserved;
 	union {
-		__u64 state[LH_STATE_BYTES / 8];
 #define LH_LAW_ENTRY(law, ...) struct lh_##law law;
 #include "laws.list"
 	};
 };
+
+/* The state of the law lastlink; meaningless for another law. */
+static inline const struct lh_lastlink *lh_law_lastlink(const struct lh_law *law)
+{
+	return &law->lastlink;
+}
 
 /* Calls an event of a law with its parameters, if it has any. */
 #define LH_TELL(member, LAW, event, ...)                                                       \

@@ -26,7 +26,7 @@ struct lh_report {
 	__u32 rtt_us; /* smoothed RTT, so far that of the handshake; 0: none yet (TCP Fast Open) */
 	__u32 segments_sent; /* data segments so far; 0: the initial window can still be set */
 	__u32 permitted; /* enum lh_permit */
-	__u32 reserved;
+	__u32 reserved; /* 0 */
 };
 
 /*
@@ -55,7 +55,6 @@ enum lh_report_flag {
 	LH_REPORT_RESEND = 2, /* with ANSWER: the server kept nothing of the SYN, and asks for another report */
 };
 
-/* src/option.rs mirrors it */
 enum lh_report_outcome {
 	LH_REPORT_GOOD = 0,
 	LH_REPORT_NOT_OURS = 1, /* another option, or another experiment */

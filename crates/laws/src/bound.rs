@@ -16,11 +16,12 @@
 //! assert_eq!(leased.pacing_rate(set_at, Rate::from_mbps(25.0)), Rate::from_mbps(2.0));
 //! assert_eq!(leased.window(set_at + Span::from_millis(1500), law), 700); // nobody renewed the lease
 //! ```
+/// Limits that hold until a given time: past it they are as if they were not there.
+pub use crate::c::lh_bound as LeasedBound;
+use crate::{c, call};
 use lasthop_units::{Rate, Span, Time};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::ffi::c_int;
 use std::fmt;
-use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// Limits for a window, in segments, and for the pacing rate. The default limits nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -38,19 +39,8 @@ pub struct Bound {
     pub max_pacing_rate: Rate,
 }
 
-/// No limit slows a sender down to less than this: `LH_MIN_PACING_RATE` of the header, 4000 bytes per second.
-pub const LEAST_PACING_RATE: Rate = Rate::from_bps(32_000);
-
-/// Limits that hold until a given time: past it they are as if they were not there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
-#[repr(C)]
-pub struct LeasedBound {
-    expires_ns: u64,
-    min_segments: u32,
-    max_segments: u32,
-    /// Bytes per second.
-    max_pacing_rate: u64,
-}
+/// No limit slows a sender down to less than this: 4000 bytes per second.
+pub const LEAST_PACING_RATE: Rate = from_bytes_per_second(c::LH_MIN_PACING_RATE as u64);
 
 /// What a law wants, and the state in which it wants it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,22 +53,6 @@ pub struct LawWindow {
     pub in_loss: bool,
     /// The first segment of a fast recovery has not been retransmitted yet: one beyond those in flight may go.
     pub force_retransmit: bool,
-}
-
-const LH_IN_LOSS: u32 = 1;
-const LH_FORCE_RETRANSMIT: u32 = 2;
-
-unsafe extern "C" {
-    fn lasthop_bound_holds(bound: *const LeasedBound, now_ns: u64) -> c_int;
-    fn lasthop_bound_window(
-        bound: *const LeasedBound,
-        now_ns: u64,
-        cwnd_segments: u32,
-        in_flight_segments: u32,
-        flags: u32,
-    ) -> u32;
-    fn lasthop_bound_pacing_limit(bound: *const LeasedBound, now_ns: u64) -> u64;
-    fn lasthop_bound_pacing_rate(bound: *const LeasedBound, now_ns: u64, rate: u64) -> u64;
 }
 
 impl Bound {
@@ -101,9 +75,7 @@ impl Bound {
 impl LeasedBound {
     /// Whether the lease still runs at `now` and anything is limited. At the moment of its end it is over.
     pub fn holds(&self, now: Time) -> bool {
-        // SAFETY: LeasedBound is repr(C) with the members of struct lh_bound (the shim asserts its size); the pointer
-        // comes from a reference, is only read, and is not kept.
-        unsafe { lasthop_bound_holds(self, now.as_nanos()) != 0 }
+        call::lh_bound_holds(self, now.as_nanos()) != 0
     }
 
     /// Whether the upper limit holds back a window of this size: its law may not grow it, and is told so
@@ -114,23 +86,21 @@ impl LeasedBound {
 
     /// The window of a law, limited. Never below 1.
     pub fn window(&self, now: Time, law: LawWindow) -> u32 {
-        let flags =
-            if law.in_loss { LH_IN_LOSS } else { 0 } | if law.force_retransmit { LH_FORCE_RETRANSMIT } else { 0 };
-        // SAFETY: as above; the other arguments are plain integers and every value of them is allowed.
-        unsafe { lasthop_bound_window(self, now.as_nanos(), law.cwnd_segments, law.in_flight_segments, flags) }
+        let in_loss = if law.in_loss { c::LH_IN_LOSS } else { 0 };
+        let force_retransmit = if law.force_retransmit { c::LH_FORCE_RETRANSMIT } else { 0 };
+        let flags = in_loss | force_retransmit;
+        call::lh_bound_window(self, now.as_nanos(), law.cwnd_segments, law.in_flight_segments, flags)
     }
 
     /// The limit of the pacing rate that is in force at `now`; never less than [`LEAST_PACING_RATE`].
     pub fn pacing_limit(&self, now: Time) -> Option<Rate> {
-        // SAFETY: as above; every time is allowed.
-        let limit = unsafe { lasthop_bound_pacing_limit(self, now.as_nanos()) };
+        let limit = call::lh_bound_pacing_limit(self, now.as_nanos());
         (limit != 0).then(|| from_bytes_per_second(limit))
     }
 
     /// The pacing rate of a law, limited; to the whole byte per second.
     pub fn pacing_rate(&self, now: Time, rate: Rate) -> Rate {
-        // SAFETY: as above; every rate is allowed.
-        from_bytes_per_second(unsafe { lasthop_bound_pacing_rate(self, now.as_nanos(), rate.as_bps() / 8) })
+        from_bytes_per_second(call::lh_bound_pacing_rate(self, now.as_nanos(), rate.as_bps() / 8))
     }
 
     /// The limits without their lease.

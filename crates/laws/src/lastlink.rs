@@ -1,5 +1,6 @@
 //! What the law `lastlink` has made of a report: its state (`struct lh_lastlink` of `laws/lastlink.h`) in units.
 
+use crate::c::lh_lastlink;
 use lasthop_units::{Probability, Rate, Time};
 
 /// What a law has heard of a client's last link, and made of it.
@@ -55,7 +56,7 @@ impl Applied {
     /// From the numbers of `struct lh_lastlink`, which `number` finds by their names there. `None`: it has heard no report.
     pub fn from_state(number: impl Fn(&str) -> Option<u64>) -> Option<Self> {
         let word = |name: &str| number(name).and_then(|number| u32::try_from(number).ok()).unwrap_or(0);
-        RawApplied {
+        Self::of(&lh_lastlink {
             expires_us: number("expires_us").unwrap_or(0),
             reports: word("reports"),
             bandwidth_kbps: word("bandwidth_kbps"),
@@ -71,8 +72,32 @@ impl Applied {
             heeded_excess: word("heeded_excess"),
             heeded_queue: word("heeded_queue"),
             heeded_in_turn: word("heeded_in_turn"),
-        }
-        .into()
+            ..lh_lastlink::default()
+        })
+    }
+
+    /// Of the state of the law. `None`: it has heard no report.
+    pub(crate) fn of(state: &lh_lastlink) -> Option<Self> {
+        let some = |number: u32| Some(number).filter(|number| *number > 0);
+        let rate = |kbps: u32| some(kbps).map(|kbps| Rate::from_bps(u64::from(kbps) * 1000));
+        (state.reports > 0).then(|| Self {
+            bandwidth: rate(state.bandwidth_kbps),
+            error_rate: Probability::new(f64::from(state.error_ppm) / 1e6).ok(),
+            expires: Time::from_nanos(state.expires_us.saturating_mul(1000)),
+            permitted: state.permitted,
+            cwnd_max_segments: some(state.cwnd_max_segments),
+            initial_segments: some(state.initial_segments),
+            achieved: rate(state.achieved_kbps),
+            past_segments: state.past_segments,
+            past_retransmits: state.past_retransmits,
+            ignored_losses: state.ignored,
+            heeded: Heeded {
+                without_report: state.heeded_unknown,
+                excess: state.heeded_excess,
+                queue: state.heeded_queue,
+                in_turn: state.heeded_in_turn,
+            },
+        })
     }
 
     /// Loss events that reduced the window, whatever the cause.
@@ -100,52 +125,6 @@ impl LossCount {
 /// Whether a number of `struct lh_lastlink` belongs to the base, NewReno or CUBIC, on which this connection is not built.
 pub fn is_of_the_other_base(name: &str, on_cubic: bool) -> bool {
     name.starts_with(if on_cubic { "newreno." } else { "cubic." })
-}
-
-/// `struct lasthop_applied` of law_shim.c.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub(crate) struct RawApplied {
-    expires_us: u64,
-    reports: u32,
-    bandwidth_kbps: u32,
-    error_ppm: u32,
-    permitted: u32,
-    cwnd_max_segments: u32,
-    initial_segments: u32,
-    achieved_kbps: u32,
-    past_segments: u32,
-    past_retransmits: u32,
-    ignored: u32,
-    heeded_unknown: u32,
-    heeded_excess: u32,
-    heeded_queue: u32,
-    heeded_in_turn: u32,
-}
-
-impl From<RawApplied> for Option<Applied> {
-    fn from(raw: RawApplied) -> Self {
-        let some = |number: u32| Some(number).filter(|number| *number > 0);
-        let rate = |kbps: u32| some(kbps).map(|kbps| Rate::from_bps(u64::from(kbps) * 1000));
-        (raw.reports > 0).then(|| Applied {
-            bandwidth: rate(raw.bandwidth_kbps),
-            error_rate: Probability::new(f64::from(raw.error_ppm) / 1e6).ok(),
-            expires: Time::from_nanos(raw.expires_us.saturating_mul(1000)),
-            permitted: raw.permitted,
-            cwnd_max_segments: some(raw.cwnd_max_segments),
-            initial_segments: some(raw.initial_segments),
-            achieved: rate(raw.achieved_kbps),
-            past_segments: raw.past_segments,
-            past_retransmits: raw.past_retransmits,
-            ignored_losses: raw.ignored,
-            heeded: Heeded {
-                without_report: raw.heeded_unknown,
-                excess: raw.heeded_excess,
-                queue: raw.heeded_queue,
-                in_turn: raw.heeded_in_turn,
-            },
-        })
-    }
 }
 
 #[cfg(test)]

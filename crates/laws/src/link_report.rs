@@ -20,6 +20,8 @@
 //! assert_eq!((window.cwnd_segments, window.ssthresh_segments), (87, 87));
 //! ```
 
+use crate::c;
+pub use crate::c::lh_report as Reported;
 use lasthop_units::{Probability, Rate, Span};
 
 /// What a client says of its last link.
@@ -38,45 +40,22 @@ impl LinkReport {
     pub const RETRACTION: Self = Self { bandwidth: None, error_rate: None, validity: Span::ZERO };
 }
 
-/// The same as an event of a law, `struct lh_report` of `include/link_report.h`. The default says nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-pub struct Reported {
-    /// When it arrived.
-    pub now_us: u64,
-    /// Bandwidth of the last link, counting IP bytes. 0: unknown.
-    pub bandwidth_kbps: u32,
-    /// Packet error rate of the last link, in millionths. [`Self::ERROR_UNKNOWN`]: unknown.
-    pub error_ppm: u32,
-    /// For how long it counts, from now on.
-    pub valid_s: u32,
-    /// Payload of a full segment of this connection: L_segment of [wu].
-    pub segment_bytes: u32,
-    /// Smoothed RTT, so far that of the handshake. 0: none yet.
-    pub rtt_us: u32,
-    /// Segments with data sent so far. 0: the initial window can still be chosen.
-    pub segments_sent: u32,
-    /// [`Self::PERMIT_MAX`] and the others, or-ed.
-    pub permitted: u32,
-    /// 0.
-    pub reserved: u32,
-}
-
 impl Reported {
     /// Nothing is said of the error rate.
-    pub const ERROR_UNKNOWN: u32 = u32::MAX;
+    pub const ERROR_UNKNOWN: u32 = c::LH_ERROR_UNKNOWN;
     /// The server permits Max Cwnd Tuning.
-    pub const PERMIT_MAX: u32 = 1;
+    pub const PERMIT_MAX: u32 = c::LH_PERMIT_MAX;
     /// The server permits Initial Cwnd & SSThresh Tuning. Not to be set where segments of the handshake were lost so that
     /// the window has to begin with one segment (RFC 5681 §3.1).
-    pub const PERMIT_INITIAL: u32 = 2;
+    pub const PERMIT_INITIAL: u32 = c::LH_PERMIT_INITIAL;
     /// The server permits the packet error rate heuristic.
-    pub const PERMIT_ERRORS: u32 = 4;
+    pub const PERMIT_ERRORS: u32 = c::LH_PERMIT_ERRORS;
     /// All three.
-    pub const PERMIT_ALL: u32 = 7;
+    pub const PERMIT_ALL: u32 = c::LH_PERMIT_ALL;
 }
 
 impl Default for Reported {
+    /// Nothing is said.
     fn default() -> Self {
         Self {
             now_us: 0,

@@ -30,13 +30,13 @@
 //! let told = LinkReport { validity: Span::from_secs(32), ..report };
 //! assert_eq!(option::parse(&octets), Ok((told, Flags::default())));
 //! ```
-#![allow(unsafe_code)] // the C face; each block says why it is sound
 
+use crate::c;
 use crate::{LinkReport, Reported};
 use lasthop_units::{Probability, Rate, Span};
 
 /// The length of the option. On the wire it takes 12, for options come in words of four.
-pub const OCTETS: usize = 10;
+pub const OCTETS: usize = c::LH_REPORT_OCTETS as usize;
 
 /// What an option says besides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,23 +61,18 @@ pub enum Unread {
     OtherVersion,
 }
 
-const ANSWER: u32 = 1;
-const RESEND: u32 = 2;
-
-unsafe extern "C" {
-    fn lasthop_report_parse(option: *const u8, length: u32, report: *mut Reported) -> u32;
-    fn lasthop_report_write(option: *mut u8, report: *const Reported, flags: u32);
-}
-
 /// The option. A bandwidth below 1 kbit/s is told as unknown, one beyond 32 bits as the largest that there is; a validity below
 /// one second as one second.
 pub fn encode(report: &LinkReport, flags: Flags) -> [u8; OCTETS] {
     let told = Reported::from(*report);
-    let flags = if flags.answer { ANSWER } else { 0 } | if flags.resend { RESEND } else { 0 };
+    let answer = if flags.answer { c::LH_REPORT_ANSWER } else { 0 };
+    let resend = if flags.resend { c::LH_REPORT_RESEND } else { 0 };
     let mut option = [0; OCTETS];
-    // SAFETY: the C function writes LH_REPORT_OCTETS octets, which `option` has, and reads one struct lh_report, which
-    // `Reported` is (the shim asserts its size); neither pointer is kept.
-    unsafe { lasthop_report_write(option.as_mut_ptr(), &raw const told, flags) };
+    // SAFETY: the C function writes LH_REPORT_OCTETS octets, which `option` has, and keeps neither pointer.
+    #[allow(unsafe_code)]
+    unsafe {
+        c::lh_report_write(option.as_mut_ptr(), &raw const told, answer | resend);
+    }
     option
 }
 
@@ -88,15 +83,18 @@ pub fn encode(report: &LinkReport, flags: Flags) -> [u8; OCTETS] {
 pub fn parse(option: &[u8]) -> Result<(LinkReport, Flags), Unread> {
     let mut told = Reported::default();
     let length = u32::try_from(option.len()).unwrap_or(u32::MAX);
-    // SAFETY: the C function reads at most `length` octets from `option`, and writes one struct lh_report, which `Reported` is;
-    // neither pointer is kept.
-    match unsafe { lasthop_report_parse(option.as_ptr(), length, &raw mut told) } {
-        0 => {}
-        1 => return Err(Unread::NotOurs),
-        2 => return Err(Unread::Malformed),
+    // SAFETY: the C function reads at most `length` octets from `option`, and keeps neither pointer.
+    #[allow(unsafe_code)]
+    let outcome = unsafe { c::lh_report_parse(option.as_ptr(), length, &raw mut told) };
+    match outcome {
+        c::LH_REPORT_GOOD => {}
+        c::LH_REPORT_NOT_OURS => return Err(Unread::NotOurs),
+        c::LH_REPORT_MALFORMED => return Err(Unread::Malformed),
         _ => return Err(Unread::OtherVersion),
     }
-    let flags = u32::from(option[4] & 0xf);
+    // SAFETY: one that is good has more octets than the fifth, which is all that is read.
+    #[allow(unsafe_code)]
+    let flags = unsafe { c::lh_report_flags(option.as_ptr()) };
     let error = f64::from(told.error_ppm) / 1e6;
     let report = LinkReport {
         bandwidth: (told.bandwidth_kbps != 0).then(|| Rate::from_bps(u64::from(told.bandwidth_kbps) * 1000)),
@@ -104,7 +102,8 @@ pub fn parse(option: &[u8]) -> Result<(LinkReport, Flags), Unread> {
             .then(|| Probability::new(error).expect("the parser lets no more than a million millionths pass")),
         validity: Span::from_secs(told.valid_s.into()),
     };
-    Ok((report, Flags { answer: flags & ANSWER != 0, resend: flags & RESEND != 0 }))
+    let has = |flag: u32| flags & flag != 0;
+    Ok((report, Flags { answer: has(c::LH_REPORT_ANSWER), resend: has(c::LH_REPORT_RESEND) }))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What a law can be told beforehand: one table for each law, from which scenarios, the command line and the guide take
 //! names, units, ranges and defaults. The order is that of the C struct.
 
-use super::LawName;
+use super::{LawName, c};
 
 /// One parameter of a law.
 #[derive(Debug)]
@@ -62,7 +62,6 @@ impl Parameter {
 
 /// The parameters of one law, as it reads them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[repr(C)]
 pub struct Parameters {
     values: [u32; Self::MAX],
 }
@@ -96,7 +95,7 @@ pub enum ParameterError {
 
 impl Parameters {
     /// No law has more.
-    pub const MAX: usize = 20;
+    pub const MAX: usize = c::LH_PARAMETERS_MAX as usize;
 
     /// The defaults of a law.
     pub fn of(law: LawName) -> Self {
@@ -115,6 +114,10 @@ impl Parameters {
     /// Those that [`values`](Self::values) gave.
     pub const fn from_values(values: [u32; Self::MAX]) -> Self {
         Self { values }
+    }
+
+    pub(crate) fn raw(&self) -> &c::lh_parameters {
+        zerocopy::transmute_ref!(&self.values)
     }
 
     /// A parameter in the unit of its name; flags are 0 and 1. `None`: `law` has none of that name.

@@ -40,9 +40,9 @@ fn k_is_the_time_the_curve_takes_back_to_the_window_of_the_loss() {
         cubic.reduce(&mut window);
         window.cwnd_segments = window.ssthresh_segments;
         cubic.grow(&acked(1), 1000, &mut window);
-        let k = f64::from(cubic.bic_k) / 1024.0;
+        let k = f64::from(cubic.k) / 1024.0;
         assert!((k - seconds).abs() < 0.01, "{k} s from {w_max}");
-        assert_eq!(cubic.bic_origin_point, w_max);
+        assert_eq!(cubic.origin_point, w_max);
     }
 }
 
@@ -168,9 +168,9 @@ fn the_rtt_of_the_first_second_after_a_loss_is_not_believed() {
     window.cwnd_segments = 70;
     cubic.grow(&acked(1), 1000, &mut window);
     cubic.sample(&sample(50_000), 1249, 1000, &mut window);
-    assert_eq!(cubic.delay_min, 100_000);
+    assert_eq!(cubic.slow_start.delay_min_us, 100_000);
     cubic.sample(&sample(50_000), 1250, 1000, &mut window);
-    assert_eq!(cubic.delay_min, 50_000);
+    assert_eq!(cubic.slow_start.delay_min_us, 50_000);
 }
 
 #[test]
