@@ -29,9 +29,11 @@ mod object;
 mod probe;
 pub mod report;
 mod sample;
+mod tcp_info;
 
 pub use error::Error;
 pub use kernel::{Adopted, Cgroups, Cookie, Counters, Kernel, Options, Released};
 pub use mode::Mode;
 pub use probe::{Feature, Outcome, Support, probe, room_for_agents, sees_cgroups};
 pub use sample::{CongestionState, SocketSample, StateChange};
+pub use tcp_info::tcp_info;

@@ -57,10 +57,10 @@ fn the_default_bound_holds_for_new_flows_from_their_first_segment() {
     kernel.set_bounds(bound(0, 4), &[], LONG).expect("bounds");
     let mut flows: Vec<_> = [B4, B6].map(|address| Flow::idle(&net.a, &net.b, address)).into();
     for flow in &flows {
-        assert_eq!(flow.info().snd_cwnd(), 4, "before anything is sent");
+        assert_eq!(flow.info().tcpi_snd_cwnd, 4, "before anything is sent");
     }
     let accepted = Flow::idle(&net.b, &net.a, A4);
-    assert_eq!(support::TcpInfo::of(&accepted.receiver).snd_cwnd(), 4, "of an accepted connection");
+    assert_eq!(support::tcp_info(&accepted.receiver).tcpi_snd_cwnd, 4, "of an accepted connection");
     assert_eq!(control(&*accepted.receiver), kernel.name());
     flows.iter_mut().for_each(Flow::send);
     throughout(Duration::from_millis(300), || {
@@ -90,7 +90,7 @@ fn the_lower_bound_holds_in_recovery() {
     let net = Net::bottleneck(20, 20_000);
     let mut kernel = load(&net);
     let flow = Flow::start(&net.a, &net.b, B4);
-    eventually("a first loss", || flow.info().total_retrans() > 0);
+    eventually("a first loss", || flow.info().tcpi_total_retrans > 0);
     kernel.set_bounds(None, &[(flow.cookie(), bound(40, 60))], LONG).expect("bounds");
     eventually("the bound takes hold", || (40..=60).contains(&window(&mut kernel, &flow)));
     let (mut recovering, mut timed_out) = (0, 0);
@@ -152,8 +152,8 @@ fn lapses_and_grows_slowly() -> Result<(), &'static str> {
     let begun = Instant::now();
     let before_the_loss = loop {
         let info = flow.info();
-        let before_the_loss = u64::from(info.snd_ssthresh()) * 1024 / 717;
-        if info.total_retrans() > 0 && info.ca_state() == 0 && (35..1000).contains(&before_the_loss) {
+        let before_the_loss = u64::from(info.tcpi_snd_ssthresh) * 1024 / 717;
+        if info.tcpi_total_retrans > 0 && info.tcpi_ca_state == 0 && (35..1000).contains(&before_the_loss) {
             break before_the_loss;
         }
         if begun.elapsed() > Duration::from_secs(60) {
@@ -167,7 +167,7 @@ fn lapses_and_grows_slowly() -> Result<(), &'static str> {
     eventually("a window of at most 10", || window(&mut kernel, &flow) <= 10);
     // Renewed by nobody.
     eventually("a window past 10 again", || {
-        let window = flow.info().snd_cwnd();
+        let window = flow.info().tcpi_snd_cwnd;
         // the bound must not be over before the lease is, by a clock that is read after the window
         assert!(window <= 10 || start.elapsed() >= lease, "{window} after {:?}", start.elapsed());
         window > 10
@@ -176,7 +176,7 @@ fn lapses_and_grows_slowly() -> Result<(), &'static str> {
     // epoch that began before the lease is past K: it was there 0.23 s after the lapse, in three of three runs.
     let mut looks = 0;
     loop {
-        let window = u64::from(flow.info().snd_cwnd());
+        let window = u64::from(flow.info().tcpi_snd_cwnd);
         let since = start.elapsed() - lease;
         if since > Duration::from_secs(1) {
             break;

@@ -50,14 +50,14 @@ fn measure(net: &Net, kernel: &mut Kernel, cubic: bool, totals: &mut Totals) {
     flow.send();
     throughout(Duration::from_millis(500), || {});
     kernel.poll_state_changes(|_| {}).expect("the ring");
-    let (begun, bytes, retransmits) = (Instant::now(), flow.received(), flow.info().total_retrans());
+    let (begun, bytes, retransmits) = (Instant::now(), flow.received(), flow.info().tcpi_total_retrans);
     throughout(Duration::from_millis(1500), || {
-        totals.windows += f64::from(flow.info().snd_cwnd());
+        totals.windows += f64::from(flow.info().tcpi_snd_cwnd);
         totals.samples += 1.0;
     });
     totals.seconds += begun.elapsed().as_secs_f64();
     totals.bytes += (flow.received() - bytes) as f64;
-    totals.retransmits += f64::from(flow.info().total_retrans() - retransmits);
+    totals.retransmits += f64::from(flow.info().tcpi_total_retrans - retransmits);
     let cookie = flow.cookie();
     kernel
         .poll_state_changes(|change| {
@@ -152,16 +152,18 @@ fn idleness_shrinks_the_window_as_in_the_kernels_cubic() {
         };
         eventually("a window past 40, and no recovery", || {
             transfer(2_000_000);
-            flow.info().snd_cwnd() > 40 && flow.info().ca_state() == 0
+            flow.info().tcpi_snd_cwnd > 40 && flow.info().tcpi_ca_state == 0
         });
         let grown = flow.info();
         // the window is halved once per retransmission timeout of idleness (200 ms and a round trip): from 640 to 10 in six
-        std::thread::sleep(Duration::from_micros(u64::from(grown.rto_us()) * 8));
+        std::thread::sleep(Duration::from_micros(u64::from(grown.tcpi_rto) * 8));
         transfer(1);
-        eventually("acknowledged", || flow.info().notsent_bytes() == 0 && flow.info().snd_cwnd() < grown.snd_cwnd());
+        eventually("acknowledged", || {
+            flow.info().tcpi_notsent_bytes == 0 && flow.info().tcpi_snd_cwnd < grown.tcpi_snd_cwnd
+        });
         let after = flow.info();
-        assert_eq!(after.snd_cwnd(), 10, "{control}: the initial window again");
-        let kept = grown.snd_cwnd() / 2 + grown.snd_cwnd() / 4;
-        assert!(after.snd_ssthresh() >= kept, "{control}: {} of {}", after.snd_ssthresh(), grown.snd_cwnd());
+        assert_eq!(after.tcpi_snd_cwnd, 10, "{control}: the initial window again");
+        let kept = grown.tcpi_snd_cwnd / 2 + grown.tcpi_snd_cwnd / 4;
+        assert!(after.tcpi_snd_ssthresh >= kept, "{control}: {} of {}", after.tcpi_snd_ssthresh, grown.tcpi_snd_cwnd);
     }
 }

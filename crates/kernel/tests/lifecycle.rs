@@ -36,8 +36,8 @@ fn release_gives_every_socket_the_control_that_it_had() {
     assert!(flows.iter().all(|flow| flow.control() == "reno"));
     assert_eq!((plain.control(), control(&*accepted.receiver)), (default.clone(), default.clone()));
     let after = plain.info();
-    let lost = after.total_retrans() > before.total_retrans();
-    assert!(after.snd_cwnd() >= before.snd_cwnd().min(10) || lost, "the window is kept");
+    let lost = after.tcpi_total_retrans > before.tcpi_total_retrans;
+    assert!(after.tcpi_snd_cwnd >= before.tcpi_snd_cwnd.min(10) || lost, "the window is kept");
     assert_eq!(Flow::idle(&net.a, &net.b, B4).control(), default, "new sockets too");
     let again = kernel.release().expect("nothing to do");
     assert_eq!((again.restored, again.failed), (0, 0));
@@ -82,8 +82,8 @@ fn two_agents_in_two_namespaces_control_only_their_own() {
     let (here, there) = (Flow::start(&one.a, &one.b, B4), Flow::start(&two.a, &two.b, B4));
     assert_eq!((here.control(), there.control()), (first.name().to_owned(), second.name().to_owned()));
     first.set_bounds(bound(0, 3), &[], Span::from_secs(600)).expect("bounds");
-    eventually("the first is bounded", || here.info().snd_cwnd() <= 3);
-    eventually("the second is not", || there.info().snd_cwnd() > 3);
+    eventually("the first is bounded", || here.info().tcpi_snd_cwnd <= 3);
+    eventually("the second is not", || there.info().tcpi_snd_cwnd > 3);
     assert_eq!(first.adopt().expect("a walk").already, 1);
     assert_eq!(second.adopt().expect("a walk").already, 1);
     drop(first);
@@ -151,18 +151,18 @@ fn a_killed_loader_leaves_running_sockets_which_the_next_one_adopts() {
     let net = Net::bottleneck(50, 100_000);
     let old = Flow::start(&net.a, &net.b, B4);
     let (child, name) = loader(&net);
-    eventually("the bound of the first loader", || old.info().snd_cwnd() <= 5);
+    eventually("the bound of the first loader", || old.info().tcpi_snd_cwnd <= 5);
     drop(child);
     // The sockets keep its programs, the name is free again, the lease lapses.
     assert_eq!(old.control(), name);
     eventually("new sockets are left alone", || Flow::idle(&net.a, &net.b, B4).control() == net.a.default_control());
     let before = old.received();
     eventually("the flow goes on", || old.received() > before);
-    eventually("a window past 24", || old.info().snd_cwnd() > 24);
+    eventually("a window past 24", || old.info().tcpi_snd_cwnd > 24);
     let mut kernel = load(&net);
     assert_eq!(kernel.adopt().expect("a walk").adopted, 1, "its control is nobody's now");
     kernel.set_bounds(bound(0, 6), &[], Span::from_secs(600)).expect("bounds");
-    eventually("the bound of the second loader", || old.info().snd_cwnd() <= 6);
+    eventually("the bound of the second loader", || old.info().tcpi_snd_cwnd <= 6);
     kernel.release().expect("a walk");
     assert_eq!(old.control(), net.a.default_control(), "what it had before the first is lost with the first");
 }

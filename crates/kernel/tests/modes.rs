@@ -38,7 +38,7 @@ fn observing_changes_nothing() {
     let flow = Flow::start(&net.a, &net.b, B4);
     assert_eq!(kernel.adopt().expect("nothing to do"), lasthop_kernel::Adopted::default());
     kernel.set_bounds(bound(0, 2), &[(flow.cookie(), bound(0, 2))], LONG).expect("nothing to do");
-    eventually("a window past 12", || flow.info().snd_cwnd() > 12);
+    eventually("a window past 12", || flow.info().tcpi_snd_cwnd > 12);
     let samples = kernel.sample().expect("a walk");
     assert!(samples.len() == 1 && !samples[0].controlled && samples[0].bound.is_none());
     assert_eq!(kernel.release().expect("nothing to do"), lasthop_kernel::Released::default());
@@ -57,16 +57,16 @@ fn a_clamp_bounds_new_flows_of_the_interface_and_no_others() {
     for flow in flows.iter_mut().chain([&mut left, &mut loopback]) {
         flow.send();
     }
-    eventually("clamped", || flows.iter().all(|flow| flow.info().snd_cwnd() <= 6));
-    throughout(Duration::from_millis(300), || assert!(flows.iter().all(|flow| flow.info().snd_cwnd() <= 6)));
-    eventually("the one on the leave list grows", || left.info().snd_cwnd() > 12);
-    eventually("the one over loopback grows", || loopback.info().snd_cwnd() > 12);
+    eventually("clamped", || flows.iter().all(|flow| flow.info().tcpi_snd_cwnd <= 6));
+    throughout(Duration::from_millis(300), || assert!(flows.iter().all(|flow| flow.info().tcpi_snd_cwnd <= 6)));
+    eventually("the one on the leave list grows", || left.info().tcpi_snd_cwnd > 12);
+    eventually("the one over loopback grows", || loopback.info().tcpi_snd_cwnd > 12);
     assert!(flows.iter().all(|flow| flow.control() == "cubic"), "the control is the socket's own");
     let samples = kernel.sample().expect("a walk");
     assert_eq!(samples.iter().filter(|sample| sample.controlled && sample.bound == bound(0, 6)).count(), 2);
     assert_eq!(kernel.counters().adopted_at_connect, 2);
     kernel.release().expect("a walk");
-    eventually("unclamped", || flows.iter().all(|flow| flow.info().snd_cwnd() > 12));
+    eventually("unclamped", || flows.iter().all(|flow| flow.info().tcpi_snd_cwnd > 12));
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_clamp_holds_for_flows_that_exist_and_lapses_with_its_lease() {
     let mut flow = Flow::idle_with(&net.a, &net.b, B4, cubic);
     flow.send();
     let accepted = Flow::idle(&net.b, &net.a, A4);
-    eventually("a window past 12", || flow.info().snd_cwnd() > 12);
+    eventually("a window past 12", || flow.info().tcpi_snd_cwnd > 12);
     let mut kernel = load_with(&net, Mode::Clamp, |_| {});
     let adopted = kernel.adopt().expect("a walk");
     assert_eq!((adopted.adopted, adopted.failed), (2, 0));
@@ -84,9 +84,9 @@ fn a_clamp_holds_for_flows_that_exist_and_lapses_with_its_lease() {
     eventually("clamped", || {
         // renewed until it is seen
         kernel.set_bounds(None, &[(flow.cookie(), bound(0, 6))], Span::from_millis(1000)).expect("bounds");
-        flow.info().snd_cwnd() <= 6
+        flow.info().tcpi_snd_cwnd <= 6
     });
-    eventually("the lease has lapsed", || flow.info().snd_cwnd() > 12);
+    eventually("the lease has lapsed", || flow.info().tcpi_snd_cwnd > 12);
     assert_eq!(kernel.release().expect("a walk").restored, 2);
     drop(accepted);
 }
@@ -160,7 +160,7 @@ fn killed_over(net: &Net, flow: &Flow, lease_ms: &str, kill: Kill) -> Vec<u32> {
     let child = Killed(child);
     assert!(output.lines().any(|line| line.expect("text") == "loaded"));
     let its = programs().into_iter().filter(|id| !before.contains(id)).collect();
-    eventually("clamped", || flow.info().snd_cwnd() <= 5 && flow.max_pacing_rate() == 2_500_000);
+    eventually("clamped", || flow.info().tcpi_snd_cwnd <= 5 && flow.max_pacing_rate() == 2_500_000);
     let guards = children(child.0.id());
     assert_eq!(guards.len(), 1);
     if kill == Kill::WithItsGuard {
@@ -184,7 +184,7 @@ fn a_clamping_loader_that_is_killed_leaves_neither_clamp_nor_program() {
     let its = killed_over(&net, &flow, "600000", Kill::Alone);
     assert!(!its.is_empty());
     eventually("the program is gone", || !programs().iter().any(|id| its.contains(id)));
-    eventually("unclamped", || flow.info().snd_cwnd() > 12 && flow.max_pacing_rate() == NO_PACE);
+    eventually("unclamped", || flow.info().tcpi_snd_cwnd > 12 && flow.max_pacing_rate() == NO_PACE);
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn a_clamp_lapses_even_when_its_loader_is_killed() {
     let mut flow = Flow::idle_with(&net.a, &net.b, B4, cubic);
     flow.send();
     let its = killed_over(&net, &flow, "1500", Kill::WithItsGuard);
-    eventually("the lease has lapsed", || flow.info().snd_cwnd() > 12 && flow.max_pacing_rate() == NO_PACE);
+    eventually("the lease has lapsed", || flow.info().tcpi_snd_cwnd > 12 && flow.max_pacing_rate() == NO_PACE);
     drop(load_with(&net, Mode::Control, |_| {}));
     // Those of tests that run beside this one go when these end.
     eventually("the program is gone", || !programs().iter().any(|id| its.contains(id)));
@@ -225,13 +225,13 @@ fn the_next_loader_takes_off_the_clamps_of_one_that_was_killed() {
     let mut flow = Flow::idle_with(&net.a, &net.b, B4, cubic);
     flow.send();
     let its = killed_over(&net, &flow, "600000", Kill::WithItsGuard);
-    throughout(Duration::from_millis(200), || assert!(flow.info().snd_cwnd() <= 5, "its lease still runs"));
+    throughout(Duration::from_millis(200), || assert!(flow.info().tcpi_snd_cwnd <= 5, "its lease still runs"));
     let kernel = load_with(&net, Mode::Observe, |_| {});
-    throughout(Duration::from_millis(200), || assert!(flow.info().snd_cwnd() <= 5, "observing changes nothing"));
+    throughout(Duration::from_millis(200), || assert!(flow.info().tcpi_snd_cwnd <= 5, "observing changes nothing"));
     drop(kernel);
     let kernel = load_with(&net, Mode::Control, |_| {});
     assert_eq!(flow.max_pacing_rate(), NO_PACE);
-    eventually("unclamped", || flow.info().snd_cwnd() > 12);
+    eventually("unclamped", || flow.info().tcpi_snd_cwnd > 12);
     eventually("the program is gone", || !programs().iter().any(|id| its.contains(id)));
     drop(kernel);
 }

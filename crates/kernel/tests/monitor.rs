@@ -16,7 +16,7 @@ fn a_sample_says_what_tcp_info_says() {
         let net = Net::bottleneck(20, 20_000);
         let mut kernel = load_with(&net, mode, |_| {});
         let mut flows: Vec<_> = [B4, B6].map(|address| Flow::start(&net.a, &net.b, address)).into();
-        eventually("a loss on both", || flows.iter().all(|flow| flow.info().total_retrans() > 0));
+        eventually("a loss on both", || flows.iter().all(|flow| flow.info().tcpi_total_retrans > 0));
         // The flows go on meanwhile: TCP_INFO before and after brackets the sample.
         for flow in &mut flows {
             let cookie = flow.cookie();
@@ -30,23 +30,23 @@ fn a_sample_says_what_tcp_info_says() {
                 assert_eq!(sample.controlled, mode == Mode::Control);
                 assert_eq!(sample.local, flow.sender.local_addr().expect("bound"));
                 assert_eq!(sample.remote, flow.sender.peer_addr().expect("connected"));
-                assert_eq!(sample.mss.get(), u64::from(before.snd_mss()));
-                assert!((before.bytes_acked()..=after.bytes_acked()).contains(&sample.acked.get()));
-                let retransmits = u64::from(before.total_retrans())..=u64::from(after.total_retrans());
+                assert_eq!(sample.mss.get(), u64::from(before.tcpi_snd_mss));
+                assert!((before.tcpi_bytes_acked..=after.tcpi_bytes_acked).contains(&sample.acked.get()));
+                let retransmits = u64::from(before.tcpi_total_retrans)..=u64::from(after.tcpi_total_retrans);
                 assert!(retransmits.contains(&sample.retransmits));
-                let sent = u64::from(before.data_segs_out())..=u64::from(after.data_segs_out());
+                let sent = u64::from(before.tcpi_data_segs_out)..=u64::from(after.tcpi_data_segs_out);
                 assert!(sent.contains(&sample.sent_segments));
-                assert!((before.bytes_retrans()..=after.bytes_retrans()).contains(&sample.retransmitted.get()));
+                assert!((before.tcpi_bytes_retrans..=after.tcpi_bytes_retrans).contains(&sample.retransmitted.get()));
                 let micros = |span: Option<lasthop_units::Span>| span.map(|span| span.as_micros() as u32);
                 let rate = sample.delivery_rate.map(|rate| rate.as_bps() / 8);
                 for (name, equal) in [
-                    ("cwnd", sample.cwnd_segments == before.snd_cwnd()),
-                    ("ssthresh", sample.ssthresh_segments == Some(before.snd_ssthresh())),
-                    ("srtt", micros(sample.srtt) == Some(before.rtt_us())),
-                    ("min_rtt", micros(sample.min_rtt) == Some(before.min_rtt_us())),
-                    ("state", sample.state as u8 == before.ca_state()),
-                    ("unsent", sample.unsent.get() == u64::from(before.notsent_bytes())),
-                    ("rate", rate.is_some_and(|rate| rate.abs_diff(before.delivery_rate()) <= 1)),
+                    ("cwnd", sample.cwnd_segments == before.tcpi_snd_cwnd),
+                    ("ssthresh", sample.ssthresh_segments == Some(before.tcpi_snd_ssthresh)),
+                    ("srtt", micros(sample.srtt) == Some(before.tcpi_rtt)),
+                    ("min_rtt", micros(sample.min_rtt) == Some(before.tcpi_min_rtt)),
+                    ("state", sample.state as u8 == before.tcpi_ca_state),
+                    ("unsent", sample.unsent.get() == u64::from(before.tcpi_notsent_bytes)),
+                    ("rate", rate.is_some_and(|rate| rate.abs_diff(before.tcpi_delivery_rate) <= 1)),
                     ("in flight", (1..=sample.cwnd_segments).contains(&sample.in_flight_segments)),
                 ] {
                     if equal {
@@ -66,21 +66,21 @@ fn a_sample_of_a_receiver_says_what_tcp_info_says() {
     let options = net.b.run(|| Options::new(net.b.interface("b0"), Mode::Observe).expect("possible as root"));
     let mut kernel = net.b.run(|| Kernel::load(&options).expect("possible as root"));
     let flow = Flow::start(&net.a, &net.b, B4);
-    let info = || support::TcpInfo::of(&flow.receiver);
+    let info = || support::tcp_info(&flow.receiver);
     let cookie = support::cookie(&flow.receiver);
-    eventually("a loss", || info().rcv_ooopack() > 0);
+    eventually("a loss", || info().tcpi_rcv_ooopack > 0);
     // The flow goes on meanwhile: TCP_INFO before and after brackets the sample, but for the RTT, which falls too.
     eventually("the receiver's RTT once equal to that of TCP_INFO", || {
         let before = info();
         let samples = net.b.run(|| kernel.sample().expect("a walk"));
         let after = info();
         let sample = samples.iter().find(|sample| sample.cookie == cookie).expect("the flow is there");
-        assert!((before.bytes_received()..=after.bytes_received()).contains(&sample.received.get()));
-        let segments = u64::from(before.data_segs_in())..=u64::from(after.data_segs_in());
+        assert!((before.tcpi_bytes_received..=after.tcpi_bytes_received).contains(&sample.received.get()));
+        let segments = u64::from(before.tcpi_data_segs_in)..=u64::from(after.tcpi_data_segs_in);
         assert!(segments.contains(&sample.received_segments));
-        let out_of_order = u64::from(before.rcv_ooopack())..=u64::from(after.rcv_ooopack());
+        let out_of_order = u64::from(before.tcpi_rcv_ooopack)..=u64::from(after.tcpi_rcv_ooopack);
         assert!(out_of_order.contains(&sample.out_of_order_segments));
-        sample.receive_rtt.is_some_and(|rtt| rtt.as_micros() == u64::from(before.rcv_rtt_us()))
+        sample.receive_rtt.is_some_and(|rtt| rtt.as_micros() == u64::from(before.tcpi_rcv_rtt))
     });
 }
 
@@ -162,7 +162,7 @@ fn losses_are_seen_as_changes_of_state_that_fit_together() {
         let mut changes = Vec::new();
         let mut lost = 0;
         eventually("20 recoveries, and losses in the other namespace too", || {
-            let others = foreign.info().total_retrans();
+            let others = foreign.info().tcpi_total_retrans;
             lost += kernel.poll_state_changes(|change| changes.push(change)).expect("the ring");
             changes.iter().filter(|change| change.to == CongestionState::Recovery).count() >= 20 && others > 0
         });

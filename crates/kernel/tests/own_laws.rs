@@ -38,7 +38,7 @@ fn every_law_fills_a_bottleneck_and_is_asked_about_its_losses() {
             throughout(Duration::from_secs(1), || {});
             let before = flow.received();
             throughout(Duration::from_secs(4), || {
-                let window = flow.info().snd_cwnd();
+                let window = flow.info().tcpi_snd_cwnd;
                 assert!((1..10_000).contains(&window), "{law}: {window}");
             });
             let mbps = (flow.received() - before) as f64 * 8e-6 / 4.0;
@@ -91,8 +91,8 @@ fn a_tolerated_loss_leaves_the_window_as_it_was() {
         // The kernel reads the window before it takes the lock and the state after it: one look may mix two moments, and
         // show the window of a recovery, smaller or larger, with the state after it.
         let looks = [(); 3].map(|()| flow.info());
-        let window = looks[0].snd_cwnd();
-        let is_settled = looks.iter().all(|info| info.ca_state() == OPEN && info.snd_cwnd() == window);
+        let window = looks[0].tcpi_snd_cwnd;
+        let is_settled = looks.iter().all(|info| info.tcpi_ca_state == OPEN && info.tcpi_snd_cwnd == window);
         if is_settled && counters(&loaded).timeouts == 0 {
             if window < before {
                 println!("from {before} to {window} segments");
@@ -125,22 +125,22 @@ fn a_timeout_in_the_midst_of_a_tolerated_loss_halves() {
         flow.send();
         eventually("a recovery with some window", || {
             let info = flow.info();
-            info.ca_state() == RECOVERY && info.snd_ssthresh() >= 8 && info.snd_ssthresh() < 10_000
+            info.tcpi_ca_state == RECOVERY && info.tcpi_snd_ssthresh >= 8 && info.tcpi_snd_ssthresh < 10_000
         });
         router.run(|| run("nft insert rule ip lossy forward oifname rb drop"));
         let timeouts = counters(&loaded).timeouts;
         let mut last = flow.info();
         eventually("a timeout", || {
             let info = flow.info();
-            let over = info.ca_state() == LOSS;
+            let over = info.tcpi_ca_state == LOSS;
             last = if over { last } else { info };
             over
         });
         let after = flow.info();
         // something acknowledged in between may have ended the recovery, and begun another window
-        if last.ca_state() == RECOVERY && last.bytes_acked() == after.bytes_acked() {
+        if last.tcpi_ca_state == RECOVERY && last.tcpi_bytes_acked == after.tcpi_bytes_acked {
             in_recovery += 1;
-            let (before, after) = (last.snd_ssthresh(), after.snd_ssthresh());
+            let (before, after) = (last.tcpi_snd_ssthresh, after.tcpi_snd_ssthresh);
             // The kernel seldom skips a call; that is made good at the next ACK, and none comes here.
             if counters(&loaded).timeouts > timeouts {
                 called += 1;
@@ -170,13 +170,13 @@ fn a_needless_timeout_is_undone() {
     });
     flow.send();
     throughout(Duration::from_millis(700), || {});
-    let before = flow.info().snd_cwnd();
+    let before = flow.info().tcpi_snd_cwnd;
     // nothing is lost, but it waits longer than the timer
     for rate in ["8kbit", "20mbit"] {
         router.run(|| run(&format!("tc qdisc change dev rb root tbf rate {rate} burst 4k limit 2000000")));
         throughout(Duration::from_millis(1500), || {});
     }
-    let (after, counters) = (flow.info().snd_cwnd(), counters(&loaded));
+    let (after, counters) = (flow.info().tcpi_snd_cwnd, counters(&loaded));
     println!("window {before}, then {after}; {counters:?}");
     assert!(counters.timeouts > 0 && counters.undone > 0, "{counters:?}");
     assert!(after >= before, "the window is back: {before}, then {after}");
@@ -214,9 +214,9 @@ fn a_full_local_queue_halves_whatever_the_law() {
     flow.send();
     throughout(Duration::from_secs(4), || {});
     let (counters, info) = (counters(&loaded), flow.info());
-    println!("{counters:?}, window {}, ssthresh {}", info.snd_cwnd(), info.snd_ssthresh());
+    println!("{counters:?}, window {}, ssthresh {}", info.tcpi_snd_cwnd, info.tcpi_snd_ssthresh);
     assert!(counters.notified > 3, "{counters:?}");
-    assert!(info.snd_ssthresh() < 100, "the queue holds two segments: {}", info.snd_ssthresh());
+    assert!(info.tcpi_snd_ssthresh < 100, "the queue holds two segments: {}", info.tcpi_snd_ssthresh);
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn a_pause_is_none_of_cubics_time() {
             (&*flow.receiver).read_exact(&mut vec![0; bytes]).expect("received");
         });
         sent += bytes as u64;
-        eventually("an acknowledgement of everything", || flow.info().bytes_acked() >= sent);
+        eventually("an acknowledgement of everything", || flow.info().tcpi_bytes_acked >= sent);
         began
     };
     let mut began = Instant::now();

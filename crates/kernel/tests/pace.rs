@@ -54,10 +54,10 @@ impl Paced {
 /// Megabits acknowledged per second, over two seconds or more.
 fn goodput_mbps(flow: &Flow) -> f64 {
     // The clock around the counter: what is measured is never more than what was.
-    let (before, start) = (flow.info().bytes_acked(), Instant::now());
+    let (before, start) = (flow.info().tcpi_bytes_acked, Instant::now());
     std::thread::sleep(Duration::from_secs(2));
     let elapsed = start.elapsed();
-    (flow.info().bytes_acked() - before) as f64 * 8e-6 / elapsed.as_secs_f64()
+    (flow.info().tcpi_bytes_acked - before) as f64 * 8e-6 / elapsed.as_secs_f64()
 }
 
 /// A machine that is too busy to send in time sends less, now and then; more never.
@@ -86,15 +86,15 @@ fn a_pacing_rate_holds_though_the_window_is_far_larger() {
         let mut flow = Flow::idle_with(&net.a, &net.b, B4, cubic);
         kernel.set_bounds(None, &[(flow.cookie(), limit())], LONG).expect("bounds");
         flow.send();
-        eventually("the limit", || flow.info().pacing_rate() == LIMIT);
+        eventually("the limit", || flow.info().tcpi_pacing_rate == LIMIT);
         keeps_to(&flow, 2.0);
         let info = flow.info();
-        let window_bytes = f64::from(info.snd_cwnd()) * f64::from(info.snd_mss());
-        assert!(window_bytes / (f64::from(info.min_rtt_us()) * 1e-6) > 10.0 * LIMIT as f64);
+        let window_bytes = f64::from(info.tcpi_snd_cwnd) * f64::from(info.tcpi_snd_mss);
+        assert!(window_bytes / (f64::from(info.tcpi_min_rtt) * 1e-6) > 10.0 * LIMIT as f64);
         assert!(is_limited(&mut kernel, &flow));
         assert_eq!(kernel.counters().unpaced, 0);
         kernel.set_bounds(None, &[(flow.cookie(), None)], LONG).expect("bounds");
-        eventually("the limit is lifted", || flow.info().pacing_rate() > 10 * LIMIT);
+        eventually("the limit is lifted", || flow.info().tcpi_pacing_rate > 10 * LIMIT);
         eventually("and the rate", || goodput_mbps(&flow) > 20.0);
     }
 }
@@ -109,10 +109,10 @@ fn a_limit_holds_for_new_flows_beside_a_window() {
         kernel.set_bounds(Some(both), &[], LONG).expect("bounds");
         let mut flows: Vec<_> = [B4, B6].map(|address| Flow::idle_with(&net.a, &net.b, address, cubic)).into();
         for flow in &mut flows {
-            assert_eq!(flow.info().pacing_rate(), LIMIT, "before anything is sent");
+            assert_eq!(flow.info().tcpi_pacing_rate, LIMIT, "before anything is sent");
             flow.send();
         }
-        eventually("all windows", || flows.iter().all(|flow| flow.info().snd_cwnd() <= 4));
+        eventually("all windows", || flows.iter().all(|flow| flow.info().tcpi_snd_cwnd <= 4));
         keeps_to(&flows[0], 2.0);
         keeps_to(&flows[1], 2.0);
         assert!(kernel.sample().expect("a walk").iter().all(|sample| sample.bound == Some(both)));
@@ -136,18 +136,18 @@ fn a_limit_ends_with_its_lease_and_leaves_nothing() {
             .expect("bounds");
         flow.send();
         eventually("the limit, or the end of its lease", || {
-            flow.info().pacing_rate() == LIMIT || start.elapsed() >= lease
+            flow.info().tcpi_pacing_rate == LIMIT || start.elapsed() >= lease
         });
         match leaves {
             "lapses" => {
                 // Renewed by nobody.
-                eventually("the rate is back", || flow.info().pacing_rate() > 10 * LIMIT);
+                eventually("the rate is back", || flow.info().tcpi_pacing_rate > 10 * LIMIT);
                 assert!(start.elapsed() >= lease, "a limit that was over before its lease");
             }
             "is released" => assert_eq!(kernel.release().expect("a walk").restored, 1),
             _ => set_control(&*flow.sender, "reno"),
         }
-        eventually("the rate is back", || flow.info().pacing_rate() > 10 * LIMIT);
+        eventually("the rate is back", || flow.info().tcpi_pacing_rate > 10 * LIMIT);
         assert!(!paced.is(&net, &flow), "it {leaves}");
         eventually("and so is the goodput", || goodput_mbps(&flow) > 20.0);
     }
@@ -159,10 +159,10 @@ fn an_idle_flow_starts_at_the_limit_that_has_been_set_meanwhile() {
     let net = Net::direct();
     let mut kernel = load(&net);
     let mut flow = Flow::idle(&net.a, &net.b, B4);
-    assert!(flow.info().pacing_rate() > 10 * LIMIT);
+    assert!(flow.info().tcpi_pacing_rate > 10 * LIMIT);
     kernel.set_bounds(limit(), &[], LONG).expect("bounds");
     flow.send();
-    eventually("the limit", || flow.info().pacing_rate() == LIMIT);
+    eventually("the limit", || flow.info().tcpi_pacing_rate == LIMIT);
     keeps_to(&flow, 2.0);
 }
 
@@ -178,28 +178,28 @@ fn an_applications_own_limit_survives_ours() {
             flow.set_max_pacing_rate(own);
             kernel.set_bounds(None, &[(flow.cookie(), pace(2.0))], LONG).expect("bounds");
             flow.send();
-            eventually("the lower one of both", || flow.info().pacing_rate() == both);
+            eventually("the lower one of both", || flow.info().tcpi_pacing_rate == both);
             let told = if mode == Mode::Clamp { both as u32 } else { own };
             assert_eq!(flow.max_pacing_rate(), told, "{mode:?}");
             // The application sets another one while ours is in force: 4 Mb/s.
             let own = if own == NO_PACE { NO_PACE } else { 500_000 };
             flow.set_max_pacing_rate(own);
-            eventually("ours, which is lower now", || flow.info().pacing_rate() == LIMIT);
+            eventually("ours, which is lower now", || flow.info().tcpi_pacing_rate == LIMIT);
             kernel.set_bounds(None, &[(flow.cookie(), None)], LONG).expect("bounds");
             eventually("the application's own", || flow.max_pacing_rate() == own);
             let expected = if own == NO_PACE { 10 * LIMIT } else { 500_000 };
-            eventually("its rate", || flow.info().pacing_rate() >= expected);
-            assert!(own == NO_PACE || flow.info().pacing_rate() == 500_000);
+            eventually("its rate", || flow.info().tcpi_pacing_rate >= expected);
+            assert!(own == NO_PACE || flow.info().tcpi_pacing_rate == 500_000);
         }
         // Released in the midst of it.
         let mut flow = Flow::idle_with(&net.a, &net.b, B4, cubic);
         flow.set_max_pacing_rate(1_000_000);
         kernel.set_bounds(None, &[(flow.cookie(), pace(2.0))], LONG).expect("bounds");
         flow.send();
-        eventually("ours", || flow.info().pacing_rate() == LIMIT);
+        eventually("ours", || flow.info().tcpi_pacing_rate == LIMIT);
         kernel.release().expect("a walk");
         assert_eq!(flow.max_pacing_rate(), 1_000_000, "{mode:?}");
-        eventually("its rate", || flow.info().pacing_rate() == 1_000_000);
+        eventually("its rate", || flow.info().tcpi_pacing_rate == 1_000_000);
     }
 }
 
@@ -216,9 +216,9 @@ fn a_flow_that_is_paced_for_the_limit_only_goes_at_the_limit_however_small_its_w
     let mut looks = 0;
     eventually("twenty looks at a window that is less", || {
         let info = flow.info();
-        let own = 2.0 * f64::from(info.snd_cwnd() * info.snd_mss()) / (f64::from(info.rtt_us()) * 1e-6);
-        if info.snd_cwnd() <= 2 && own < 1.6 * LIMIT as f64 {
-            assert_eq!(info.pacing_rate(), 2 * LIMIT, "its own would be {own}");
+        let own = 2.0 * f64::from(info.tcpi_snd_cwnd * info.tcpi_snd_mss) / (f64::from(info.tcpi_rtt) * 1e-6);
+        if info.tcpi_snd_cwnd <= 2 && own < 1.6 * LIMIT as f64 {
+            assert_eq!(info.tcpi_pacing_rate, 2 * LIMIT, "its own would be {own}");
             looks += 1;
         }
         looks == 20
@@ -234,10 +234,10 @@ fn a_limit_in_mode_clamp_holds_for_any_control() {
         let mut flow = Flow::idle_with(&net.a, &net.b, B4, |socket| set_control(socket, control));
         kernel.set_bounds(None, &[(flow.cookie(), limit())], LONG).expect("bounds");
         flow.send();
-        eventually("the limit", || flow.info().pacing_rate() == LIMIT);
+        eventually("the limit", || flow.info().tcpi_pacing_rate == LIMIT);
         keeps_to(&flow, 2.0);
         kernel.set_bounds(None, &[(flow.cookie(), None)], LONG).expect("bounds");
-        eventually("the rate is back", || flow.info().pacing_rate() > 2 * LIMIT);
+        eventually("the rate is back", || flow.info().tcpi_pacing_rate > 2 * LIMIT);
         assert_eq!((flow.control().as_str(), flow.max_pacing_rate()), (control, NO_PACE));
     }
 }

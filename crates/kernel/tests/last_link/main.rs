@@ -24,7 +24,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use support::middlebox::{Fate, Path, Segment, Way};
-use support::{A4, B4, B6, Host, Net, TcpInfo, eventually, run, set_control, set_u32};
+use support::{A4, B4, B6, Host, Net, eventually, run, set_control, set_u32, tcp_info};
 
 const CLAIM: Claim = Claim { bandwidth_kbps: Some(3000), error_ppm: Some(5000), validity_s: 600 };
 const OTHER: Claim = Claim { bandwidth_kbps: Some(2000), error_ppm: Some(1000), validity_s: 600 };

@@ -29,16 +29,16 @@ fn first_flight_was_on_time() -> bool {
     let reporter = reporter(&path);
     let listener = listener(&path.b, B4, law.name());
     let connection = Connection::open(&path.a, &listener);
-    let info = TcpInfo::of(&connection.server);
+    let info = tcp_info(&connection.server);
     // [wu] section 3.2: BW RTT / (8 L), here 25 or 26; the receiver's first window is 64 kB, 44 segments
-    let expected = 3000 * info.rtt_us() / 8000 / info.snd_mss();
+    let expected = 3000 * info.tcpi_rtt / 8000 / info.tcpi_snd_mss;
     assert!(expected >= 25, "{expected}");
     path.forget();
     connection.converse(200_000);
-    if expected > 44 || TcpInfo::of(&connection.server).total_retrans() > 0 || counted(&reporter).sent_again > 0 {
+    if expected > 44 || tcp_info(&connection.server).tcpi_total_retrans > 0 || counted(&reporter).sent_again > 0 {
         return false;
     }
-    assert_eq!((info.snd_cwnd(), info.snd_ssthresh()), (expected, expected));
+    assert_eq!((info.tcpi_snd_cwnd, info.tcpi_snd_ssthresh), (expected, expected));
     let seen = path.seen.lock().expect("no panic");
     let data = |way, (went, segment): &&(Way, Segment)| *went == way && segment.payload() > 0;
     let first = seen.iter().find(|seen| data(Way::ToClient, seen)).expect("a response").1.sequence();
@@ -206,10 +206,10 @@ fn a_mark_of_congestion_is_never_taken_for_an_error() {
     reporter.set(Claim { bandwidth_kbps: None, error_ppm: Some(20_000), validity_s: 600 }).expect("set");
     let connection = Connection::open(&net.b, &listener(&net.a, A4, law.name()));
     connection.converse(4_000_000);
-    let (counters, state, info) = (law.counters().expect("counters"), state(&law), TcpInfo::of(&connection.server));
-    println!("{counters:?}, window {}, {state:?}", info.snd_cwnd());
+    let (counters, state, info) = (law.counters().expect("counters"), state(&law), tcp_info(&connection.server));
+    println!("{counters:?}, window {}, {state:?}", info.tcpi_snd_cwnd);
     assert_eq!(told(&law), (0, 20_000));
     assert!(counters.notified > 10, "{counters:?}");
     assert!(field(&state, "ignored") <= counters.losses.into(), "{counters:?}");
-    assert!(info.snd_cwnd() < 60, "{}", info.snd_cwnd());
+    assert!(info.tcpi_snd_cwnd < 60, "{}", info.tcpi_snd_cwnd);
 }

@@ -69,7 +69,7 @@ fn full_segments_are_never_made_smaller_for_a_report() {
     reporter.set(CLAIM).expect("set");
     let listener = listener(&net.b, B4, law.name());
     let connection = Connection::open(&net.a, &listener);
-    let before = TcpInfo::of(&connection.client).snd_mss();
+    let before = tcp_info(&connection.client).tcpi_snd_mss;
     for claim in [OTHER, CLAIM, OTHER] {
         reporter.set(claim).expect("set");
         let data = vec![7; 2_000_000];
@@ -79,7 +79,7 @@ fn full_segments_are_never_made_smaller_for_a_report() {
             (&connection.server).read_exact(&mut received).expect("read");
         });
         assert!(data == received);
-        assert_eq!(TcpInfo::of(&connection.client).snd_mss(), before);
+        assert_eq!(tcp_info(&connection.client).tcpi_snd_mss, before);
         (0..4).for_each(|_| connection.converse(10));
     }
     assert_eq!(told(&law), (2000, 1000));

@@ -86,7 +86,7 @@ fn a_server_permits_what_it_likes_to_whom_it_likes() {
     law.permit(&clients("0.0.0.0/0", port), "max_cwnd,errors".parse().expect("two")).expect("permitted");
     let connection = Connection::open(&path.a, &four);
     assert_eq!(permitted(&connection), 5);
-    assert_eq!(TcpInfo::of(&connection.server).snd_cwnd(), 10, "the initial window is not among them");
+    assert_eq!(tcp_info(&connection.server).tcpi_snd_cwnd, 10, "the initial window is not among them");
     // less from the next report on
     law.permit(&clients("10.77.0.1", port), Heuristics::NONE).expect("permitted");
     reporter.set(OTHER).expect("set");
@@ -118,7 +118,7 @@ fn the_agent_and_the_reporter_work_on_the_same_connection() {
             connection.converse(1000);
             (&connection.client).write_all(&[7; 40_000]).expect("written");
             (&connection.server).read_exact(&mut [0; 40_000]).expect("read");
-            heard(&law).later - before >= 3 && TcpInfo::of(&connection.client).snd_cwnd() <= 5
+            heard(&law).later - before >= 3 && tcp_info(&connection.client).tcpi_snd_cwnd <= 5
         });
         assert_eq!(heard(&law).later - before, 3);
         // a reporter that comes second finds the agent there

@@ -296,8 +296,8 @@ impl Flow {
     }
 
     /// The sending socket's `TCP_INFO`.
-    pub fn info(&self) -> TcpInfo {
-        TcpInfo::of(&self.sender)
+    pub fn info(&self) -> nix::libc::tcp_info {
+        tcp_info(&self.sender)
     }
 }
 
@@ -373,91 +373,9 @@ pub fn set_control(socket: &impl std::os::fd::AsFd, name: &str) {
     setsockopt(socket, sockopt::TcpCongestion, &OsString::from(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
 }
 
-/// What the kernel itself says of a socket: include/uapi/linux/tcp.h, struct tcp_info.
-#[derive(Clone, Copy)]
-pub struct TcpInfo([u8; 256]);
-
-impl TcpInfo {
-    pub fn of(socket: &TcpStream) -> Self {
-        let mut info = [0u8; 256];
-        let mut length = info.len() as nix::libc::socklen_t;
-        // SAFETY: the kernel writes at most `length` bytes to `info`, which has as many.
-        let result = unsafe {
-            nix::libc::getsockopt(
-                socket.as_raw_fd(),
-                nix::libc::IPPROTO_TCP,
-                nix::libc::TCP_INFO,
-                info.as_mut_ptr().cast(),
-                &raw mut length,
-            )
-        };
-        assert_eq!(result, 0, "TCP_INFO");
-        Self(info)
-    }
-
-    fn u32_at(&self, offset: usize) -> u32 {
-        u32::from_ne_bytes(self.0[offset..offset + 4].try_into().expect("four bytes"))
-    }
-
-    fn u64_at(&self, offset: usize) -> u64 {
-        u64::from_ne_bytes(self.0[offset..offset + 8].try_into().expect("eight bytes"))
-    }
-
-    pub fn ca_state(&self) -> u8 {
-        self.0[1]
-    }
-    pub fn rto_us(&self) -> u32 {
-        self.u32_at(8)
-    }
-    pub fn snd_mss(&self) -> u32 {
-        self.u32_at(16)
-    }
-    pub fn rtt_us(&self) -> u32 {
-        self.u32_at(68)
-    }
-    pub fn snd_ssthresh(&self) -> u32 {
-        self.u32_at(76)
-    }
-    pub fn snd_cwnd(&self) -> u32 {
-        self.u32_at(80)
-    }
-    pub fn rcv_rtt_us(&self) -> u32 {
-        self.u32_at(92)
-    }
-    pub fn total_retrans(&self) -> u32 {
-        self.u32_at(100)
-    }
-    /// In bytes per second.
-    pub fn pacing_rate(&self) -> u64 {
-        self.u64_at(104)
-    }
-    pub fn bytes_acked(&self) -> u64 {
-        self.u64_at(120)
-    }
-    pub fn bytes_received(&self) -> u64 {
-        self.u64_at(128)
-    }
-    pub fn notsent_bytes(&self) -> u32 {
-        self.u32_at(144)
-    }
-    pub fn min_rtt_us(&self) -> u32 {
-        self.u32_at(148)
-    }
-    pub fn data_segs_in(&self) -> u32 {
-        self.u32_at(152)
-    }
-    pub fn data_segs_out(&self) -> u32 {
-        self.u32_at(156)
-    }
-    pub fn bytes_retrans(&self) -> u64 {
-        self.u64_at(208)
-    }
-    pub fn delivery_rate(&self) -> u64 {
-        self.u64_at(160)
-    }
-    pub fn rcv_ooopack(&self) -> u32 {
-        self.u32_at(224)
-    }
+/// What the kernel itself says of a socket.
+pub fn tcp_info(socket: &TcpStream) -> nix::libc::tcp_info {
+    lasthop_kernel::tcp_info(socket).expect("TCP_INFO").0
 }
 
 /// Waits until `happened`; fails with `what` when it does not in [`PATIENCE`].
