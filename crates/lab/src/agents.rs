@@ -5,10 +5,10 @@
 
 use crate::addresses::flow_of_port;
 use crate::clock::Clock;
+use crate::error::{Doing, Error, Result};
 use crate::namespace::Namespace;
 use crate::process::Process;
 use crate::tun::INTERFACE;
-use anyhow::{Context, Result, bail};
 use lasthop_agent::record::{Beacons, Event, Tick};
 use lasthop_measure::Interval;
 use lasthop_policy::PolicyName;
@@ -127,7 +127,7 @@ impl Running {
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut process = Process::spawn(command, namespace, Some(config.as_raw_fd()))
-            .with_context(|| format!("cannot start the agent of host {}", host.index))?;
+            .doing(format_args!("cannot start the agent of host {}", host.index))?;
         let stdout = process.0.stdout.take().expect("the agent's standard output is a pipe");
         let (send, lines) = channel();
         thread::spawn(move || {
@@ -153,11 +153,14 @@ impl Running {
                 Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => return Ok(false),
                 Err(RecvTimeoutError::Timeout) if Instant::now() < self.ready_by => {}
                 Err(RecvTimeoutError::Timeout) => {
-                    bail!("the agent of host {host} was not ready within {READY_WITHIN:?}")
+                    return Err(Error::Child(format!(
+                        "the agent of host {host} was not ready within {READY_WITHIN:?}"
+                    )));
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    let status = self.process.0.wait().context("cannot wait for an agent")?;
-                    bail!("the agent of host {host} did not start ({status}); its own message is above");
+                    let status = self.process.0.wait().doing("cannot wait for an agent")?;
+                    let what = format!("the agent of host {host} did not start ({status}); its own message is above");
+                    return Err(Error::Child(what));
                 }
             }
         };
@@ -170,7 +173,7 @@ impl Running {
                 }
                 Ok(true)
             }
-            _ => bail!("the agent of host {host} began its record with {line}"),
+            _ => Err(Error::Child(format!("the agent of host {host} began its record with {line}"))),
         }
     }
 
@@ -217,11 +220,11 @@ pub(crate) fn check_room(scenario: &Scenario, hosts: &[HostSpec]) -> Result<()> 
     if let Some(room) = lasthop_kernel::room_for_agents()
         && wanted > room
     {
-        bail!(
+        return Err(Error::Machine(format!(
             "the agents of this run would attach {wanted} programs to the root of the cgroups, one for each host that controls and one \
              for each that reports its last link, and there is room for {room}: Linux allows 64 there, other agents on this \
              machine included. Let fewer hosts have an agent, or use simulated hosts (--hosts simulated)"
-        );
+        )));
     }
     Ok(())
 }
@@ -269,9 +272,10 @@ fn config_file(scenario: &Scenario, host: &HostSpec) -> Result<File> {
         lock: false,
         ..lasthop_agent::Config::default()
     };
-    let file = memfd_create(c"lasthop-agent.toml", MFdFlags::MFD_CLOEXEC).context("cannot make a file in memory")?;
+    let file = memfd_create(c"lasthop-agent.toml", MFdFlags::MFD_CLOEXEC).doing("cannot make a file in memory")?;
     let mut file = File::from(file);
-    file.write_all(toml::to_string(&config)?.as_bytes()).context("cannot write an agent's configuration")?;
+    let text = toml::to_string(&config).expect("keys with plain values");
+    file.write_all(text.as_bytes()).doing("cannot write an agent's configuration")?;
     Ok(file)
 }
 

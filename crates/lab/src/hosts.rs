@@ -4,16 +4,17 @@
 //! that hears what clients say, at each node where connections end: one for most scenarios.
 
 use crate::addresses::AddressPlan;
+use crate::error::{Doing, Error, Result};
 use crate::laws;
 use crate::namespace::Namespace;
 use crate::tcp_switches::{Stack, sysctl};
 use crate::tun::{INTERFACE, Settings, Tun};
-use anyhow::{Context, Result};
 use lasthop_laws::Choice;
 use lasthop_network::{NodeId, Topology};
 use lasthop_scenario::{Era, HostKind, HostSpec, Scenario};
 use lasthop_units::Bytes;
 use std::fs;
+use std::path::Path;
 
 /// Packets that a device holds for the medium's loop where the loop empties it at every turn. What the network cannot carry
 /// is dropped in the model's own queue, so this is only there to ride out a late turn. What is dropped here all the same
@@ -72,12 +73,12 @@ impl Servers {
     /// The servers that these hosts of the scenario talk to.
     ///
     /// # Errors
-    /// As [`stack_of`].
+    /// If there are more than have addresses.
     pub(crate) fn of(scenario: &Scenario, hosts: &[HostSpec]) -> Result<Self> {
         let on_links = has_links(scenario);
         let (mut specs, mut of_flow) = (Vec::new(), Vec::new());
         for host in hosts {
-            let (stack, habits) = (stack_of(&host.kind)?, on_links.then(|| Habits::of(&host.kind)));
+            let (stack, habits) = (stack_of(&host.kind), on_links.then(|| Habits::of(&host.kind)));
             for flow in &host.flows {
                 let spec =
                     ServerSpec { node: flow.server, stack: stack.clone(), hears: laws::hears(&host.kind), habits };
@@ -85,7 +86,7 @@ impl Servers {
                 if number == specs.len() {
                     specs.push(spec);
                 }
-                of_flow.push(u16::try_from(number).context("more than 65,535 servers")?);
+                of_flow.push(u16::try_from(number).map_err(|_| Error::Machine("more than 65,535 servers".to_owned()))?);
             }
         }
         Ok(Self { specs, of_flow })
@@ -109,9 +110,10 @@ impl Hosts {
         let (mut namespaces, mut devices) = (Vec::with_capacity(ends), Vec::with_capacity(ends));
         let mut add = |what: String, device: &(dyn Fn() -> Result<Tun> + Sync)| {
             let namespace = Namespace::new()?;
-            devices.push(namespace.run(device).with_context(|| format!("cannot set up {what}"))?);
+            let of_end = |error| Error::End { what, source: Box::new(error) };
+            devices.push(namespace.run(device).map_err(of_end)?);
             namespaces.push(namespace);
-            anyhow::Ok(())
+            Ok::<_, Error>(())
         };
         let on_links = has_links(scenario);
         for host in hosts {
@@ -121,7 +123,10 @@ impl Hosts {
             add(format!("server {number}"), &|| server_device(number, server))?;
         }
         let nodes = servers.specs.iter().map(|server| server.node).collect();
-        let plan = AddressPlan::new(u16::try_from(hosts.len()).context("more than 65,535 hosts")?, nodes);
+        let plan = AddressPlan::new(
+            u16::try_from(hosts.len()).map_err(|_| Error::Machine("more than 65,535 hosts".to_owned()))?,
+            nodes,
+        );
         let queues_in_devices = if on_links { 0 } else { hosts.len() };
         Ok(Self { namespaces, devices, plan, queues_in_devices, hosts: hosts.len() })
     }
@@ -152,19 +157,19 @@ pub(crate) fn has_links(scenario: &Scenario) -> bool {
 }
 
 /// The stack that [`crate::check`] has accepted.
-pub(crate) fn stack_of(kind: &HostKind) -> Result<Stack> {
-    Stack::of(kind).map_err(|refused| anyhow::anyhow!("no kernel has such a {}", refused.switch))
+pub(crate) fn stack_of(kind: &HostKind) -> Stack {
+    Stack::of(kind).expect("a scenario with another is refused")
 }
 
 fn host_device(spec: &HostSpec, on_links: bool) -> Result<Tun> {
     quiet()?;
     Habits::of(&spec.kind).set_sysctls()?;
-    let stack = stack_of(&spec.kind)?;
+    let stack = stack_of(&spec.kind);
     stack.set_sysctls()?;
     let queue_packets = match spec.kind.era {
         // The host's queue is that of its link, in the model.
         _ if on_links => UNREAD_PACKETS,
-        Era::Y2012 => u32::try_from(spec.kind.queue_packets).context("a queue of more than 2^32 packets")?,
+        Era::Y2012 => u32::try_from(spec.kind.queue_packets).unwrap_or(u32::MAX),
         // The queue is in the model; see the shaper.
         Era::Modern => 1000,
     };
@@ -213,7 +218,7 @@ impl Habits {
 fn quiet() -> Result<()> {
     for key in ["ipv6/conf/all/disable_ipv6", "ipv6/conf/default/disable_ipv6"] {
         match sysctl(key, "1") {
-            Err(error) if !fs::exists("/proc/sys/net/ipv6")? => drop(error),
+            Err(error) if !Path::new("/proc/sys/net/ipv6").exists() => drop(error),
             outcome => outcome?,
         }
     }
@@ -223,8 +228,8 @@ fn quiet() -> Result<()> {
 /// The "drop" column of the transmit side in /proc/net/dev.
 fn dropped_by_device() -> Result<u64> {
     const TRANSMIT_DROP: usize = 11;
-    let table = fs::read_to_string("/proc/thread-self/net/dev").context("cannot read /proc/net/dev")?;
+    let table = fs::read_to_string("/proc/thread-self/net/dev").doing("cannot read /proc/net/dev")?;
     let row = table.lines().find_map(|line| line.trim().strip_prefix(INTERFACE)?.strip_prefix(':'));
     let column = row.and_then(|row| row.split_whitespace().nth(TRANSMIT_DROP)?.parse().ok());
-    column.context("/proc/net/dev has no row for a host's TUN device")
+    column.ok_or_else(|| Error::Machine("/proc/net/dev has no row for a host's TUN device".to_owned()))
 }

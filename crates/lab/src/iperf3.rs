@@ -6,6 +6,7 @@
 
 use crate::addresses::{AddressPlan, client_port};
 use crate::clock::{Clock, Schedule};
+use crate::error::{Doing, Error, Result};
 use crate::hosts::{self, Hosts};
 use crate::laws;
 use crate::namespace::Namespace;
@@ -13,13 +14,12 @@ use crate::process::Process;
 use crate::tcp_info::TcpInfo;
 use crate::tcp_switches::SocketOptions;
 use crate::traffic::{Counted, FlowPlan, FlowSample, Report, reset_when_closed};
-use anyhow::{Context, Result, bail};
 use lasthop_scenario::{Direction, Scenario, TrafficKind};
 use lasthop_units::{Bytes, Span, Time};
-use nix::errno::Errno;
 use nix::sys::socket::{SockaddrIn, getpeername, getsockname};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 use std::fs;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -62,11 +62,14 @@ pub(crate) fn check(scenario: &Scenario) -> Result<()> {
         if host.flows.is_empty() {
             continue;
         }
-        let refuse = |key: &str, what: &str| bail!("hosts[{block}].{key}: --traffic iperf3 {what}; --traffic own can");
+        let refuse = |key: &str, what: &str| {
+            let reason = format!("--traffic iperf3 {what}; --traffic own can");
+            Err(Error::Scenario { key: format!("hosts[{block}].{key}"), reason })
+        };
         if laws::hears(&host.kind).is_some() {
             refuse("congestion_control", "cannot have it, because its server listens without it")?;
         }
-        if hosts::stack_of(&host.kind)?.sockets != SocketOptions::default() {
+        if hosts::stack_of(&host.kind).sockets != SocketOptions::default() {
             refuse("tcp", "cannot tell its sockets receive_buffer_kib, pacing and nagle")?;
         }
         for (number, flow) in host.flows.iter().enumerate() {
@@ -109,11 +112,13 @@ impl<'a> Iperf3<'a> {
         let deadline = Instant::now() + LISTENING_WITHIN;
         for flow in &mut flows {
             while !server(&flow.plan).run(|| listens(server_port(flow.number)))? {
-                if let Some(status) = flow.server.0.try_wait().context("cannot wait for iperf3")? {
-                    bail!("an iperf3 server did not start ({status}); its own message is above");
+                if let Some(status) = flow.server.0.try_wait().doing("cannot wait for iperf3")? {
+                    let what = format!("an iperf3 server did not start ({status}); its own message is above");
+                    return Err(Error::Child(what));
                 }
                 if Instant::now() > deadline {
-                    bail!("an iperf3 server did not listen within {LISTENING_WITHIN:?}");
+                    let what = format!("an iperf3 server did not listen within {LISTENING_WITHIN:?}");
+                    return Err(Error::Child(what));
                 }
                 thread::sleep(Duration::from_millis(20));
             }
@@ -234,24 +239,10 @@ impl Drop for Flow<'_> {
 
 /// Copies of the process's descriptors, as long as it runs.
 fn sockets_of(process: &Process) -> impl Iterator<Item = OwnedFd> {
-    let pid = process.0.id();
-    let pidfd = owned(Errno::result(
-        // SAFETY: pidfd_open takes numbers and gives a descriptor that nobody else has.
-        unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) },
-    ));
-    let numbers = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten();
+    let pidfd = pidfd_open(Pid::from_child(&process.0), PidfdFlags::empty()).ok();
+    let numbers = fs::read_dir(format!("/proc/{}/fd", process.0.id())).into_iter().flatten();
     let numbers = numbers.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
-    numbers.filter_map(move |number| {
-        owned(Errno::result(
-            // SAFETY: pidfd_getfd takes numbers and gives a descriptor that nobody else has.
-            unsafe { libc::syscall(libc::SYS_pidfd_getfd, pidfd.as_ref()?.as_raw_fd(), number, 0) },
-        ))
-    })
-}
-
-fn owned(descriptor: Result<libc::c_long, Errno>) -> Option<OwnedFd> {
-    // SAFETY: the kernel has just made this descriptor for us.
-    descriptor.ok().map(|descriptor| unsafe { OwnedFd::from_raw_fd(descriptor as i32) })
+    numbers.filter_map(move |number| pidfd_getfd(pidfd.as_ref()?, number, PidfdGetfdFlags::empty()).ok())
 }
 
 fn server_port(number: u16) -> u16 {
@@ -270,7 +261,7 @@ fn spawn(namespace: &Namespace, arguments: &[&str]) -> Result<Process> {
     let mut command = Command::new("iperf3");
     command.arg("--version4").args(arguments);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit());
-    Process::spawn(command, namespace, None).context("cannot start iperf3 (is it installed? 'apt-get install iperf3')")
+    Process::spawn(command, namespace, None).doing("cannot start iperf3 (is it installed? 'apt-get install iperf3')")
 }
 
 /// Whether somebody listens on the port in the calling thread's namespace (/proc/net/tcp and tcp6, state 0A).

@@ -4,7 +4,7 @@
 //! left when the run ends, or is killed.
 
 use crate::addresses::flow_of_port;
-use anyhow::{Context, Result};
+use crate::error::{Error, Result};
 use lasthop_kernel::laws::{Field, Loaded, Name, Options, Value};
 use lasthop_laws::{Applied, Choice};
 use lasthop_scenario::{HostKind, HostSpec};
@@ -45,8 +45,8 @@ impl Laws {
             let Some(choice) = of(&host.kind) else { continue };
             if laws.find(choice).is_none() {
                 let options = Options { name: Name::Private, ..Options::new(choice.name, choice.parameters) };
-                let loaded = Loaded::load(&options)
-                    .with_context(|| format!("cannot load {} for host {}", choice.name, host.index))?;
+                let doing = || format!("cannot load {} for host {}", choice.name, host.index);
+                let loaded = Loaded::load(&options).map_err(|source| Error::Law { doing: doing(), source })?;
                 laws.loaded.push((choice, loaded));
             }
         }
@@ -59,7 +59,8 @@ impl Laws {
     /// If the kernel cannot be asked to walk them.
     pub(crate) fn sample(&self, at: Time, samples: &mut Vec<LinkSample>) -> Result<()> {
         for (_, law) in self.loaded.iter().filter(|(_, law)| law.law().hears_reports()) {
-            for socket in law.sockets().context("cannot look at the sockets of a law")? {
+            let doing = || "cannot look at the sockets of a law".to_owned();
+            for socket in law.sockets().map_err(|source| Error::Law { doing: doing(), source })? {
                 if let (Some(flow), Some(applied)) = (flow_of_port(socket.remote.port()), applied(&socket.fields)) {
                     samples.push(LinkSample { at, flow, applied });
                 }

@@ -19,12 +19,11 @@
 //! *What it leaves out*: hosts share one kernel, so its boot-time switches (HZ, the delayed-ACK timer, CUBIC's module
 //! parameters) are the same for all; RACK cannot be turned off on Linux 6.17 and later, so `era = "2012"` has it; a
 //! host's CPU is never the bottleneck it may be on a phone.
-// TUN devices, MSG_TRUNC and what happens between fork and exec have no safe interface.
-#![allow(unsafe_code)]
 
 mod addresses;
 mod agents;
 mod clock;
+mod error;
 mod hosts;
 mod iperf3;
 mod laws;
@@ -40,8 +39,9 @@ mod traffic;
 mod tun;
 
 use agents::Agents;
-use anyhow::{Context, Result, bail};
 use clock::{Clock, Schedule};
+pub use error::Error;
+use error::{Doing, Result};
 use hosts::{DeviceDrops, Hosts, Servers, has_links};
 use iperf3::Iperf3;
 use lasthop_laws::LawName;
@@ -98,14 +98,14 @@ pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResu
     let specs = scenario.expanded_hosts();
     agents::check_room(scenario, &specs)?;
     let config = medium_config(scenario, &specs);
-    let network = Network::new(&config, scenario.seed).context("the network model does not take this scenario")?;
+    let network = Network::new(&config, scenario.seed)?;
     let servers = Servers::of(scenario, &specs)?;
     let hosts = Hosts::new(scenario, &specs, &servers)?;
     let laws = Laws::load(&specs)?;
     let Some(agents) = Agents::start(scenario, &specs, hosts.hosts(), options.stop)? else {
         return Ok(None);
     };
-    let flows = Flows::prepare(options.traffic, flow_plans(&specs, &servers, &laws)?, &hosts)?;
+    let flows = Flows::prepare(options.traffic, flow_plans(&specs, &servers, &laws), &hosts)?;
     let of_hosts = specs.iter().map(|spec| spec.kind.era == Era::Modern);
     let of_servers = servers.specs.iter().map(hosts::ServerSpec::is_modern);
     let stations: Vec<Station> = of_hosts.chain(of_servers).map(Station::new).collect();
@@ -146,41 +146,49 @@ pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResu
 /// root, the process may not open enough files, or the kernel does not offer a congestion control.
 pub fn check(scenario: &Scenario, traffic: TrafficSource) -> Result<()> {
     if let Some((key, what)) = simulated_only(scenario) {
-        bail!("{key}: kernel hosts cannot run {what}; --hosts simulated can");
+        return Err(Error::Scenario { key, reason: format!("kernel hosts cannot run {what}; --hosts simulated can") });
     }
     for (block, host) in scenario.hosts.iter().enumerate() {
         let name = host.kind.kernel_congestion_control();
         if let Some(law) = LawName::for_the_kernel().find(|law| law.hears_reports() && law.kernel_name() == name) {
-            bail!(
-                "hosts[{block}].congestion_control: \"{name}\" is what 'lasthop laws load' brings into this kernel, and servers of a \
+            let reason = format!(
+                "\"{name}\" is what 'lasthop laws load' brings into this kernel, and servers of a \
                  run do not listen with it, so they would hear no report; \"{law}\" is the same law, for the run"
             );
+            return Err(Error::Scenario { key: format!("hosts[{block}].congestion_control"), reason });
         }
     }
     if traffic == TrafficSource::Iperf3 {
         iperf3::check(scenario)?;
     }
     if !nix::unistd::geteuid().is_root() {
-        bail!("kernel hosts need root: they make network namespaces and TUN devices, and load eBPF programs");
+        let reason = "kernel hosts need root: they make network namespaces and TUN devices, and load eBPF programs";
+        return Err(Error::Machine(reason.to_owned()));
     }
     let specs = scenario.expanded_hosts();
     let offered = traffic::offered_congestion_controls();
     for spec in &specs {
         let name = spec.kind.kernel_congestion_control();
         if laws::of(&spec.kind).is_some() {
-            lasthop_kernel::laws::check().with_context(|| format!("kernel hosts cannot have \"{name}\" here"))?;
+            let doing = || format!("kernel hosts cannot have \"{name}\" here");
+            lasthop_kernel::laws::check().map_err(|source| Error::Law { doing: doing(), source })?;
         } else if !offered.iter().any(|offered| offered == name) {
-            bail!("this kernel has no congestion control \"{name}\"; it offers {}", offered.join(", "));
+            let offered = offered.join(", ");
+            return Err(Error::Machine(format!(
+                "this kernel has no congestion control \"{name}\"; it offers {offered}"
+            )));
         }
     }
     let servers = Servers::of(scenario, &specs)?;
     // A namespace, a device, an rtnetlink socket and the agent's pipe and configuration; two ends of each flow.
     let needed = (5 * (specs.len() + servers.specs.len()) + 2 * servers.of_flow.len() + 50) as u64;
-    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).context("cannot read RLIMIT_NOFILE")?;
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).doing("cannot read RLIMIT_NOFILE")?;
     if most < needed {
-        bail!("this scenario needs {needed} open files, and this process may have {most}: raise it with 'ulimit -n'");
+        return Err(Error::Machine(format!(
+            "this scenario needs {needed} open files, and this process may have {most}: raise it with 'ulimit -n'"
+        )));
     }
-    setrlimit(Resource::RLIMIT_NOFILE, most, most).context("cannot raise RLIMIT_NOFILE")
+    setrlimit(Resource::RLIMIT_NOFILE, most, most).doing("cannot raise RLIMIT_NOFILE")
 }
 
 /// The first key that asks for what only simulated hosts can do, with what it asks for.
@@ -279,23 +287,21 @@ fn rate_now(config: &lasthop_network::Config, node: NodeId) -> Rate {
     }
 }
 
-fn flow_plans(specs: &[HostSpec], servers: &Servers, laws: &Laws) -> Result<Vec<FlowPlan>> {
+fn flow_plans(specs: &[HostSpec], servers: &Servers, laws: &Laws) -> Vec<FlowPlan> {
     let flows = specs.iter().flat_map(|host| host.flows.iter().map(move |flow| (host, flow)));
-    let plan = |((host, flow), &server): ((&HostSpec, &lasthop_scenario::FlowSpec), &u16)| {
-        Ok(FlowPlan {
-            host: host.index,
-            server,
-            direction: flow.direction,
-            congestion_control: laws.name(&host.kind).to_owned(),
-            hears: laws::hears(&host.kind).is_some(),
-            options: hosts::stack_of(&host.kind)?.sockets,
-            start: flow.start,
-            stop: flow.stop,
-            transfer: match flow.kind {
-                TrafficKind::Bulk { transfer } => transfer,
-                other => bail!("kernel hosts have no traffic of the kind {}", other.as_str()),
-            },
-        })
+    let plan = |((host, flow), &server): ((&HostSpec, &lasthop_scenario::FlowSpec), &u16)| FlowPlan {
+        host: host.index,
+        server,
+        direction: flow.direction,
+        congestion_control: laws.name(&host.kind).to_owned(),
+        hears: laws::hears(&host.kind).is_some(),
+        options: hosts::stack_of(&host.kind).sockets,
+        start: flow.start,
+        stop: flow.stop,
+        transfer: match flow.kind {
+            TrafficKind::Bulk { transfer } => transfer,
+            other => unreachable!("a scenario with traffic of the kind {} is refused", other.as_str()),
+        },
     };
     flows.zip(&servers.of_flow).map(plan).collect()
 }

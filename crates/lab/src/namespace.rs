@@ -3,7 +3,7 @@
 //! None of them has a name: a namespace lives as long as one of our file descriptors or one of our child processes, so
 //! the kernel itself removes it, with the TUN device in it, when the laboratory ends, even by `kill -9`.
 
-use anyhow::{Context, Result};
+use crate::error::{Doing, Result};
 use nix::sched::{CloneFlags, setns, unshare};
 use std::fs::{self, File};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -28,11 +28,11 @@ impl Namespace {
         on_a_thread_of_its_own(|| {
             // The size of a namespace's hash is taken from the namespace in which it is made, so there is one between.
             unshare(CloneFlags::CLONE_NEWNET)
-                .context("cannot make a network namespace (are you root, or is CAP_SYS_ADMIN missing?)")?;
+                .doing("cannot make a network namespace (are you root, or is CAP_SYS_ADMIN missing?)")?;
             // Kernels before 6.1 have one hash for all namespaces and no such file: slower walks, nothing else.
             let _ = fs::write("/proc/sys/net/ipv4/tcp_child_ehash_entries", ESTABLISHED_HASH_ENTRIES);
-            unshare(CloneFlags::CLONE_NEWNET).context("cannot make a network namespace")?;
-            let file = File::open("/proc/thread-self/ns/net").context("cannot open the new network namespace")?;
+            unshare(CloneFlags::CLONE_NEWNET).doing("cannot make a network namespace")?;
+            let file = File::open("/proc/thread-self/ns/net").doing("cannot open the new network namespace")?;
             Ok(Self { file: file.into() })
         })
     }
@@ -44,7 +44,7 @@ impl Namespace {
     /// If the namespace cannot be entered, or those of `inside`.
     pub(crate) fn run<T: Send>(&self, inside: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         on_a_thread_of_its_own(|| {
-            setns(&self.file, CloneFlags::CLONE_NEWNET).context("cannot enter a host's network namespace")?;
+            setns(&self.file, CloneFlags::CLONE_NEWNET).doing("cannot enter a host's network namespace")?;
             inside()
         })
     }

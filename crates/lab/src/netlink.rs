@@ -1,6 +1,6 @@
 //! The few requests of rtnetlink that give a TUN device its address, its route and its queue.
 
-use anyhow::{Context, Result, bail};
+use crate::error::{Doing, Result};
 use lasthop_units::{Bytes, Rate};
 use netlink_packet_core::{
     DefaultNla, NLM_F_ACK, NLM_F_CREATE, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkMessage, NetlinkPayload,
@@ -14,6 +14,7 @@ use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage, TcOption};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
+use std::io;
 use std::net::Ipv4Addr;
 
 /// A connection to rtnetlink of the namespace in which it was opened.
@@ -24,9 +25,9 @@ pub(crate) struct Netlink {
 
 impl Netlink {
     pub(crate) fn open() -> Result<Self> {
-        let mut socket = Socket::new(NETLINK_ROUTE).context("cannot open rtnetlink")?;
-        socket.bind_auto().context("cannot bind rtnetlink")?;
-        socket.connect(&SocketAddr::new(0, 0)).context("cannot connect to rtnetlink")?;
+        let mut socket = Socket::new(NETLINK_ROUTE).doing("cannot open rtnetlink")?;
+        socket.bind_auto().doing("cannot bind rtnetlink")?;
+        socket.connect(&SocketAddr::new(0, 0)).doing("cannot connect to rtnetlink")?;
         Ok(Self { socket, sequence: 0 })
     }
 
@@ -37,7 +38,7 @@ impl Netlink {
         message.header.flags = LinkFlags::Up;
         message.header.change_mask = LinkFlags::Up;
         message.attributes.push(LinkAttribute::TxQueueLen(queue_packets));
-        self.request(RouteNetlinkMessage::SetLink(message), 0).context("cannot bring a TUN device up")
+        self.request(RouteNetlinkMessage::SetLink(message), 0).doing("cannot bring a TUN device up")
     }
 
     /// Gives the link an address, with the broadcast address that goes with its prefix.
@@ -53,7 +54,7 @@ impl Netlink {
             message.attributes.push(AddressAttribute::Broadcast(broadcast));
         }
         self.request(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_REPLACE)
-            .with_context(|| format!("cannot give a TUN device the address {address}/{prefix_length}"))
+            .doing(format_args!("cannot give a TUN device the address {address}/{prefix_length}"))
     }
 
     /// Sends everything that has no better route through the link; `metrics` say what its connections are like.
@@ -69,14 +70,14 @@ impl Netlink {
             message.attributes.push(RouteAttribute::Metrics(metrics));
         }
         self.request(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE)
-            .context("cannot add a default route through a TUN device")
+            .doing("cannot add a default route through a TUN device")
     }
 
     /// Gives the link a first-in-first-out queueing discipline. The system's default might be fq, which paces every
     /// connection.
     pub(crate) fn queue_plainly(&mut self, interface_index: u32) -> Result<()> {
         self.set_queueing(interface_index, "pfifo", Vec::new(), NLM_F_CREATE | NLM_F_REPLACE)
-            .context("cannot set the queueing discipline of a TUN device")
+            .doing("cannot set the queueing discipline of a TUN device")
     }
 
     /// Puts a token bucket in front of the link, or changes the one that is there: `rate`, a bucket of `burst`, a queue
@@ -85,12 +86,12 @@ impl Netlink {
         let options = token_bucket(rate, burst, limit);
         // Replaces what was there before; a token bucket of the same handle is changed and keeps its queue.
         self.set_queueing(interface_index, "tbf", options, NLM_F_CREATE | NLM_F_REPLACE)
-            .context("cannot set the token bucket of a TUN device (the kernel needs CONFIG_NET_SCH_TBF)")
+            .doing("cannot set the token bucket of a TUN device (the kernel needs CONFIG_NET_SCH_TBF)")
     }
 
-    fn set_queueing(&mut self, interface_index: u32, kind: &str, options: Vec<TcOption>, flags: u16) -> Result<()> {
+    fn set_queueing(&mut self, interface_index: u32, kind: &str, options: Vec<TcOption>, flags: u16) -> io::Result<()> {
         let mut message = TcMessage::default();
-        message.header.index = i32::try_from(interface_index).context("an interface index past 2^31")?;
+        message.header.index = i32::try_from(interface_index).expect("the kernel's indices are positive ints");
         message.header.parent = TcHandle::ROOT;
         message.header.handle = TcHandle { major: if kind == "tbf" { 2 } else { 1 }, minor: 0 };
         message.attributes.push(TcAttribute::Kind(kind.to_owned()));
@@ -100,7 +101,7 @@ impl Netlink {
         self.request(RouteNetlinkMessage::NewQueueDiscipline(message), flags)
     }
 
-    fn request(&mut self, payload: RouteNetlinkMessage, flags: u16) -> Result<()> {
+    fn request(&mut self, payload: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
         self.sequence += 1;
         let mut message = NetlinkMessage::from(payload);
         message.header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
@@ -110,10 +111,10 @@ impl Netlink {
         message.serialize(&mut bytes);
         self.socket.send(&bytes, 0)?;
         let (answer, _) = self.socket.recv_from_full()?;
-        match NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer)?.payload {
+        match NetlinkMessage::<RouteNetlinkMessage>::deserialize(&answer).map_err(io::Error::other)?.payload {
             NetlinkPayload::Error(error) if error.code.is_none() => Ok(()),
-            NetlinkPayload::Error(error) => Err(error.to_io().into()),
-            other => bail!("rtnetlink answered with {other:?}"),
+            NetlinkPayload::Error(error) => Err(error.to_io()),
+            other => Err(io::Error::other(format!("rtnetlink answered with {other:?}"))),
         }
     }
 }

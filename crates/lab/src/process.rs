@@ -20,6 +20,7 @@ impl Process {
         let parent = Pid::this();
         // SAFETY: between fork and exec only system calls that are async-signal-safe: prctl, getppid, setns and fcntl;
         // the descriptors are open in the parent, which waits for the exec.
+        #[allow(unsafe_code)]
         unsafe {
             command.pre_exec(move || {
                 set_pdeathsig(Signal::SIGKILL)?;

@@ -16,16 +16,21 @@
 //! of its first link, in the model, and every device is read at every turn.
 
 use crate::clock::{Clock, Schedule};
+use crate::error::{Doing, Result};
 use crate::hosts::Hosts;
 use crate::shaper::Station;
 use crate::tun::MTU;
-use anyhow::{Context, Result};
 use lasthop_network::{Delivery, Departure, Network, NodeId, Packet, Place, Statistics};
 use lasthop_units::{Bytes, Span, Time};
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
-use std::os::fd::AsRawFd;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::prctl::set_timerslack;
+use nix::sys::time::TimeSpec;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tracing::warn;
 
 /// Frames that a station's driver holds ready beside the one on the air. Two would do for the next frame to be there
@@ -169,10 +174,10 @@ impl<'a> RealTime<'a> {
         stations: &'a [Station],
         clock: Clock,
     ) -> Result<Self> {
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).context("cannot make an epoll instance")?;
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("cannot make an epoll instance")?;
         for (end, device) in hosts.devices.iter().enumerate() {
             let event = EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, end as u64);
-            epoll.add(device, event).context("cannot watch a TUN device")?;
+            epoll.add(device, event).doing("cannot watch a TUN device")?;
         }
         let in_model = || (0..stations.len()).filter(|&end| stations[end].queues_in_model());
         let places = if hosts.queues_in_devices == 0 {
@@ -251,7 +256,7 @@ impl<'a> RealTime<'a> {
             };
             let sleep = sleep.min(LONGEST_SLEEP);
             let planned = self.clock.now() + sleep;
-            let woken = wait(&self.epoll, &mut events, sleep).context("cannot wait for packets")?;
+            let woken = wait(&self.epoll, &mut events, sleep).doing("cannot wait for packets")?;
             let now = self.clock.now();
             if sleep.is_zero() {
                 if preferred && now.saturating_since(slept) > LONGEST_WORK {
@@ -291,7 +296,7 @@ impl<'a> RealTime<'a> {
             let packet = &delivery.packet.payload;
             let end = self.hosts.plan.end(delivery.to, packet);
             let device = &self.hosts.devices[end];
-            let taken = device.write(packet).context("cannot write to a TUN device")?;
+            let taken = device.write(packet).doing("cannot write to a TUN device")?;
             self.refused += u64::from(!taken);
             self.lateness.record(self.clock.now().saturating_since(delivery.at));
             if let Some(asked) = self.asked.get_mut(end).filter(|_| !self.readable[end]) {
@@ -323,8 +328,7 @@ impl<'a> RealTime<'a> {
                     break;
                 }
                 reads += 1;
-                let Some(length) =
-                    self.hosts.devices[end].read(&mut buffer).context("cannot read from a TUN device")?
+                let Some(length) = self.hosts.devices[end].read(&mut buffer).doing("cannot read from a TUN device")?
                 else {
                     self.readable[end] = false;
                     break;
@@ -387,48 +391,34 @@ fn flow_of(packet: &[u8]) -> u32 {
 /// before every ordinary thread (sched(7), SCHED_FIFO). With three busy processes on two cores, 99 % of the deliveries were
 /// up to 0.1 ms late so, and up to 11 ms with a nice value of -15. Whether the thread is preferred now.
 fn be_woken_exactly() -> bool {
-    let priority = libc::sched_param { sched_priority: 1 };
-    // SAFETY: these calls set attributes of the calling thread; the parameter outlives its call.
-    unsafe {
-        libc::prctl(libc::PR_SET_TIMERSLACK, 1);
-        // Refused in some containers. Lateness is measured anyway.
-        libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) == 0
-    }
+    // Both are refused in some containers. Lateness is measured anyway.
+    let _ = set_timerslack(1);
+    schedule(libc::SCHED_FIFO, 1)
 }
 
 /// Gives the preference up: a thread that never sleeps would starve the rest of the machine.
 fn be_ordinary() {
     warn!("the medium cannot keep up with this scenario in real time; it goes on as an ordinary thread");
-    let priority = libc::sched_param { sched_priority: 0 };
-    // SAFETY: as above.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const priority) };
+    schedule(libc::SCHED_OTHER, 0);
 }
 
-/// Waits for readable devices at most `timeout`, to the nanosecond (epoll_pwait2(2), Linux 5.11).
-fn wait(epoll: &Epoll, events: &mut [EpollEvent], timeout: Span) -> std::io::Result<usize> {
-    let timeout = libc::timespec {
-        tv_sec: (timeout.as_nanos() / 1_000_000_000) as libc::time_t,
-        tv_nsec: (timeout.as_nanos() % 1_000_000_000) as libc::c_long,
-    };
-    // SAFETY: EpollEvent is a transparent epoll_event, the slice is as long as the count says, the timeout outlives the
-    // call, and a null signal mask changes none.
-    let count = unsafe {
-        libc::syscall(
-            libc::SYS_epoll_pwait2,
-            epoll.0.as_raw_fd(),
-            events.as_mut_ptr().cast::<libc::epoll_event>(),
-            events.len() as libc::c_int,
-            &raw const timeout,
-            std::ptr::null::<libc::sigset_t>(),
-            0,
-        )
-    };
-    match usize::try_from(count) {
-        Ok(count) => Ok(count),
-        Err(_) => match std::io::Error::last_os_error() {
-            interrupted if interrupted.kind() == std::io::ErrorKind::Interrupted => Ok(0),
-            error => Err(error),
-        },
+/// Gives the calling thread a policy and its priority; whether it may have them.
+fn schedule(policy: libc::c_int, sched_priority: libc::c_int) -> bool {
+    let priority = libc::sched_param { sched_priority };
+    // SAFETY: 0 is the calling thread, and the parameter outlives the call.
+    #[allow(unsafe_code)]
+    unsafe {
+        libc::sched_setscheduler(0, policy, &raw const priority) == 0
+    }
+}
+
+/// Waits for readable devices at most `timeout`, to the nanosecond, which an epoll instance alone cannot.
+fn wait(epoll: &Epoll, events: &mut [EpollEvent], timeout: Span) -> nix::Result<usize> {
+    let mut waiting = [PollFd::new(epoll.0.as_fd(), PollFlags::POLLIN)];
+    match ppoll(&mut waiting, Some(TimeSpec::from_duration(Duration::from_nanos(timeout.as_nanos()))), None) {
+        Ok(0) | Err(Errno::EINTR) => Ok(0),
+        Ok(_) => epoll.wait(events, EpollTimeout::ZERO),
+        Err(error) => Err(error),
     }
 }
 

@@ -14,10 +14,10 @@
 //! the rest waits where the kernel sees it. What this leaves out: a real driver's limit is exact, this one follows with
 //! a lag of a few ticks.
 
+use crate::error::{Doing, Result};
 use crate::namespace::Namespace;
 use crate::netlink::Netlink;
 use crate::tun::{INTERFACE, MTU};
-use anyhow::{Context, Result};
 use lasthop_units::{Bytes, Rate, Span};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -86,7 +86,7 @@ impl<'a> Shaper<'a> {
         let bucket = |(namespace, station, rate): (&'a Namespace, &'a Station, Rate)| {
             let highest_mbps = 2.0 * rate.as_mbps();
             let (mut netlink, interface_index) = namespace.run(|| {
-                let index = nix::net::if_::if_nametoindex(INTERFACE).context("a host has lost its TUN device")?;
+                let index = nix::net::if_::if_nametoindex(INTERFACE).doing("a host has lost its TUN device")?;
                 Ok((Netlink::open()?, index))
             })?;
             netlink.shape(interface_index, Rate::from_mbps(highest_mbps), BURST, LIMIT)?;

@@ -9,14 +9,14 @@
 //! Both ends of a connection have a namespace with these settings. A switch that is as its era has it is not touched: the
 //! kernel's defaults stand for the era's. A value that only says what every kernel of today does anyway is accepted.
 
-use anyhow::{Context, Result};
+use crate::error::{Doing, Result};
 use lasthop_scenario::{Era, HostKind};
 use lasthop_units::Bytes;
 use netlink_packet_route::route::RouteMetric;
 use nix::sys::socket::setsockopt;
-use nix::sys::socket::sockopt::{RcvBufForce, TcpNoDelay};
+use nix::sys::socket::sockopt::{RcvBufForce, SetStruct, TcpNoDelay};
 use std::fs;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 /// The switches that differ from the era's.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -143,17 +143,17 @@ impl SocketOptions {
     /// Sets what a new socket is to have.
     pub(crate) fn on_new(self, socket: &OwnedFd) -> Result<()> {
         if self.paced {
-            pace(socket).context("cannot turn pacing on (SO_MAX_PACING_RATE)")?;
+            setsockopt(socket, MaxPacingRate, &(u64::MAX >> 1)).doing("cannot turn pacing on (SO_MAX_PACING_RATE)")?;
         }
         if self.no_delay {
-            setsockopt(socket, TcpNoDelay, &true).context("cannot turn Nagle's algorithm off (TCP_NODELAY)")?;
+            setsockopt(socket, TcpNoDelay, &true).doing("cannot turn Nagle's algorithm off (TCP_NODELAY)")?;
         }
         if let Some(window) = self.receive_buffer {
             // Much more memory than the window needs, so that TCP_WINDOW_CLAMP alone is the limit; a size that is set is
             // no longer tuned by the kernel. The kernel doubles what it is given (socket(7)).
             let memory = usize::try_from(window.get()).unwrap_or(usize::MAX).saturating_mul(4).clamp(1 << 16, 1 << 30);
-            setsockopt(socket, RcvBufForce, &memory).context("cannot set a receive buffer (SO_RCVBUFFORCE)")?;
-            clamp_window(socket, window).context("cannot limit a receive window (TCP_WINDOW_CLAMP)")?;
+            setsockopt(socket, RcvBufForce, &memory).doing("cannot set a receive buffer (SO_RCVBUFFORCE)")?;
+            clamp_window(socket, window).doing("cannot limit a receive window (TCP_WINDOW_CLAMP)")?;
         }
         Ok(())
     }
@@ -170,24 +170,23 @@ impl SocketOptions {
 
 /// Sets a key under /proc/sys/net of the namespace of the calling thread.
 pub(crate) fn sysctl(key: &str, value: &str) -> Result<()> {
-    fs::write(format!("/proc/sys/net/{key}"), value).with_context(|| format!("cannot set net/{key} to {value}"))
+    fs::write(format!("/proc/sys/net/{key}"), value).doing(format_args!("cannot set net/{key} to {value}"))
 }
 
-/// Any limit of the pacing rate turns the kernel's own pacing on (socket(7), tcp_output.c); this one limits nothing.
-fn pace(socket: &OwnedFd) -> std::io::Result<()> {
-    set_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, u64::MAX >> 1)
-}
+/// In bytes per second. Any limit turns the kernel's own pacing on (socket(7), tcp_output.c).
+#[derive(Clone, Copy, Debug)]
+struct MaxPacingRate;
 
-fn clamp_window(socket: &OwnedFd, window: Bytes) -> std::io::Result<()> {
-    let window = libc::c_int::try_from(window.get()).unwrap_or(libc::c_int::MAX);
-    set_option(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, window)
-}
+nix::setsockopt_impl!(MaxPacingRate, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, u64, SetStruct<'_, u64>);
 
-fn set_option<T>(socket: &OwnedFd, level: libc::c_int, name: libc::c_int, value: T) -> std::io::Result<()> {
-    let length = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the value is as long as `length` says and outlives the call.
-    let status = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, (&raw const value).cast(), length) };
-    if status == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+/// In bytes.
+#[derive(Clone, Copy, Debug)]
+struct WindowClamp;
+
+nix::setsockopt_impl!(WindowClamp, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, i32, SetStruct<'_, i32>);
+
+fn clamp_window(socket: &OwnedFd, window: Bytes) -> nix::Result<()> {
+    setsockopt(socket, WindowClamp, &i32::try_from(window.get()).unwrap_or(i32::MAX))
 }
 
 #[cfg(test)]

@@ -9,10 +9,10 @@
 
 use crate::addresses::{AddressPlan, FIRST_CLIENT_PORT, flow_of_port};
 use crate::clock::{Clock, Schedule};
+use crate::error::{Doing, Error, Result};
 use crate::hosts::Hosts;
 use crate::tcp_info::TcpInfo;
 use crate::tcp_switches::SocketOptions;
-use anyhow::{Context, Result};
 use lasthop_measure::DeliveryMeter;
 use lasthop_scenario::Direction;
 use lasthop_units::{Bytes, Span, Time};
@@ -23,14 +23,17 @@ use nix::sys::socket::{
     sockopt::{Linger, TcpCongestion},
 };
 use std::ffi::OsString;
-use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Where servers listen.
 const SERVER_PORT: u16 = 5001;
 /// What one write offers: iperf's default for TCP.
 const WRITE_BYTES: usize = 128 * 1024;
+/// What one read takes at most.
+const READ_BYTES: usize = 1024 * 1024;
 
 /// One flow that is to run.
 #[derive(Clone, Debug)]
@@ -120,9 +123,11 @@ impl Counted {
 pub(crate) struct Traffic {
     plans: Vec<FlowPlan>,
     /// By number of the server.
-    listeners: Vec<OwnedFd>,
+    listeners: Vec<TcpListener>,
     flows: Vec<Flow>,
     epoll: Epoll,
+    /// What is sent; and where the kernel would put what is received, if it were not told to discard it.
+    zeroes: Vec<u8>,
 }
 
 struct Flow {
@@ -157,7 +162,7 @@ impl Traffic {
     /// # Errors
     /// If a socket cannot be made or does not take its congestion control ([`crate::check`] looks for that before).
     pub(crate) fn prepare(plans: Vec<FlowPlan>, hosts: &Hosts) -> Result<Self> {
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).context("cannot make an epoll instance")?;
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("cannot make an epoll instance")?;
         let mut listeners = Vec::with_capacity(hosts.servers().len());
         for (number, server) in (0..).zip(hosts.servers()) {
             // Accepted sockets inherit the options, and so does what the answer to a SYN offers.
@@ -171,16 +176,19 @@ impl Traffic {
                     }
                 }
                 socket::listen(&listener, Backlog::new(4096).expect("4096 is a legal backlog"))
-                    .context("cannot listen in a server's namespace")?;
-                Ok(listener)
+                    .doing("cannot listen in a server's namespace")?;
+                Ok(TcpListener::from(listener))
             })?;
-            epoll.add(&listener, Token::Listener(listeners.len()).event(EpollFlags::EPOLLIN))?;
+            epoll
+                .add(&listener, Token::Listener(listeners.len()).event(EpollFlags::EPOLLIN))
+                .doing("cannot watch a socket")?;
             listeners.push(listener);
         }
         let mut flows = Vec::with_capacity(plans.len());
         for (number, plan) in plans.iter().enumerate() {
             let port = u16::try_from(number).ok().and_then(|number| FIRST_CLIENT_PORT.checked_add(number));
-            let port = port.with_context(|| format!("more than {} flows", u16::MAX - FIRST_CLIENT_PORT))?;
+            let port =
+                port.ok_or_else(|| Error::Machine(format!("more than {} flows", u16::MAX - FIRST_CLIENT_PORT)))?;
             let client = hosts.hosts()[usize::from(plan.host)].run(|| {
                 let client = tcp_socket(AddressPlan::host(plan.host), port)?;
                 plan.options.on_new(&client)?;
@@ -202,7 +210,7 @@ impl Traffic {
                 failed: None,
             });
         }
-        Ok(Self { plans, listeners, flows, epoll })
+        Ok(Self { plans, listeners, flows, epoll, zeroes: vec![0; READ_BYTES] })
     }
 
     /// Runs the flows until the schedule's end, or until `stop` is set.
@@ -210,7 +218,6 @@ impl Traffic {
     /// # Errors
     /// If the laboratory itself fails; a flow that fails is reported and the others go on.
     pub(crate) fn run(mut self, clock: Clock, schedule: Schedule, stop: &AtomicBool) -> Result<Report> {
-        let zeroes = vec![0; WRITE_BYTES];
         let end = Time::ZERO + schedule.end;
         let mut warm = Some(Time::ZERO + schedule.warmup);
         let mut next_sample = Time::ZERO;
@@ -241,10 +248,10 @@ impl Traffic {
             let woken = match self.epoll.wait(&mut events, EpollTimeout::from(wait as u8)) {
                 Ok(woken) => woken,
                 Err(Errno::EINTR) => 0,
-                Err(error) => return Err(error).context("cannot wait for the traffic's sockets"),
+                Err(error) => return Err(error).doing("cannot wait for the sockets of the traffic"),
             };
             for event in &events[..woken] {
-                self.on_event(event, clock, &zeroes)?;
+                self.on_event(event, clock)?;
             }
         }
         self.read_senders();
@@ -257,11 +264,11 @@ impl Traffic {
         Ok(Report { flows: flows.collect(), samples, late })
     }
 
-    fn on_event(&mut self, event: &EpollEvent, clock: Clock, zeroes: &[u8]) -> Result<()> {
+    fn on_event(&mut self, event: &EpollEvent, clock: Clock) -> Result<()> {
         match Token::of(event) {
             Token::Listener(server) => self.accept(server)?,
-            Token::Client(flow) => self.serve(flow, Direction::Up, clock, zeroes),
-            Token::Server(flow) => self.serve(flow, Direction::Down, clock, zeroes),
+            Token::Client(flow) => self.serve(flow, Direction::Up, clock),
+            Token::Server(flow) => self.serve(flow, Direction::Down, clock),
         }
         Ok(())
     }
@@ -303,18 +310,14 @@ impl Traffic {
 
     fn accept(&mut self, server: usize) -> Result<()> {
         loop {
-            let accepted = match socket::accept4(
-                self.listeners[server].as_raw_fd(),
-                SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC,
-            ) {
-                // SAFETY: the kernel has just given us this descriptor, and nobody else has it.
-                Ok(descriptor) => unsafe { OwnedFd::from_raw_fd(descriptor) },
-                Err(Errno::EAGAIN) => return Ok(()),
-                Err(Errno::ECONNABORTED | Errno::EINTR) => continue,
-                Err(error) => return Err(error).context("cannot accept a connection in the server's namespace"),
+            let (accepted, client) = match self.listeners[server].accept() {
+                Ok(accepted) => accepted,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::ConnectionAborted => continue,
+                Err(error) => return Err(error).doing("cannot accept a connection in the server's namespace"),
             };
-            let client: SockaddrIn =
-                socket::getpeername(accepted.as_raw_fd()).context("an accepted socket has no peer")?;
+            accepted.set_nonblocking(true).doing("cannot set O_NONBLOCK of an accepted socket")?;
+            let accepted = OwnedFd::from(accepted);
             let Some(number) = flow_of_port(client.port()).filter(|&number| number < self.flows.len()) else {
                 continue;
             };
@@ -327,13 +330,13 @@ impl Traffic {
                     EpollFlags::EPOLLOUT
                 }
             };
-            self.epoll.add(&accepted, Token::Server(number).event(interest))?;
+            self.epoll.add(&accepted, Token::Server(number).event(interest)).doing("cannot watch a socket")?;
             flow.server = Some(accepted);
         }
     }
 
     /// An event on one side of a flow: the side that `sends_in` this direction sends, the other receives.
-    fn serve(&mut self, number: usize, sends_in: Direction, clock: Clock, zeroes: &[u8]) {
+    fn serve(&mut self, number: usize, sends_in: Direction, clock: Clock) {
         let (flow, plan) = (&mut self.flows[number], &self.plans[number]);
         let socket = match sends_in {
             Direction::Up => Some(&flow.client),
@@ -341,7 +344,7 @@ impl Traffic {
         };
         let Some(socket) = socket else { return };
         let outcome = if plan.direction == sends_in {
-            send_all(socket, zeroes, &mut flow.unwritten).map(|()| {
+            send_all(socket, &self.zeroes[..WRITE_BYTES], &mut flow.unwritten).map(|()| {
                 if flow.unwritten == 0 && !flow.closed {
                     let _ = self.epoll.delete(socket);
                     close(socket);
@@ -350,7 +353,7 @@ impl Traffic {
             })
         } else {
             let first = flow.received == Bytes::ZERO;
-            receive_all(socket).map(|(received, ended)| {
+            receive_all(socket, &mut self.zeroes).map(|(received, ended)| {
                 if first && received > Bytes::ZERO {
                     plan.options.on_first_data(socket);
                 }
@@ -453,10 +456,10 @@ fn delivery(plan: &FlowPlan, read_at: Option<Time>, warm: Time) -> DeliveryMeter
 fn tcp_socket(address: Ipv4Addr, port: u16) -> Result<OwnedFd> {
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     let socket =
-        socket::socket(AddressFamily::Inet, SockType::Stream, flags, None).context("cannot make a TCP socket")?;
+        socket::socket(AddressFamily::Inet, SockType::Stream, flags, None).doing("cannot make a TCP socket")?;
     reset_when_closed(&socket)?;
     socket::bind(socket.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(address, port)))
-        .with_context(|| format!("cannot bind a socket to {address}:{port}"))?;
+        .doing(format_args!("cannot bind a socket to {address}:{port}"))?;
     Ok(socket)
 }
 
@@ -464,12 +467,12 @@ fn tcp_socket(address: Ipv4Addr, port: u16) -> Result<OwnedFd> {
 /// listener accepts. Otherwise the kernel would go on sending what is in the buffer, to nobody, and so keep the namespace and the
 /// congestion control for minutes.
 pub(crate) fn reset_when_closed(socket: &OwnedFd) -> Result<()> {
-    setsockopt(socket, Linger, &libc::linger { l_onoff: 1, l_linger: 0 }).context("cannot set SO_LINGER of a socket")
+    setsockopt(socket, Linger, &libc::linger { l_onoff: 1, l_linger: 0 }).doing("cannot set SO_LINGER of a socket")
 }
 
 fn set_congestion_control(socket: &OwnedFd, name: &str) -> Result<()> {
     setsockopt(socket, TcpCongestion, &OsString::from(name))
-        .with_context(|| format!("cannot choose the congestion control \"{name}\""))
+        .doing(format_args!("cannot choose the congestion control \"{name}\""))
 }
 
 /// Those that this kernel offers, without the agents' own.
@@ -479,7 +482,7 @@ pub(crate) fn offered_congestion_controls() -> Vec<String> {
 }
 
 /// Writes as much as the kernel takes, and at most what is `unwritten`.
-fn send_all(socket: &OwnedFd, zeroes: &[u8], unwritten: &mut u64) -> Result<(), Errno> {
+fn send_all(socket: &OwnedFd, zeroes: &[u8], unwritten: &mut u64) -> nix::Result<()> {
     while *unwritten > 0 {
         let offered = usize::try_from(*unwritten).unwrap_or(usize::MAX).min(zeroes.len());
         match socket::send(socket.as_raw_fd(), &zeroes[..offered], MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT) {
@@ -507,19 +510,14 @@ fn close(sender: &OwnedFd) {
 
 /// Takes and discards whatever has arrived (MSG_TRUNC: the kernel does not even copy it, tcp(7)), and tells whether that was
 /// the end.
-fn receive_all(socket: &OwnedFd) -> Result<(Bytes, bool), Errno> {
-    const AT_ONCE: usize = 1 << 20;
+fn receive_all(socket: &OwnedFd, unused: &mut [u8]) -> nix::Result<(Bytes, bool)> {
     let mut total = Bytes::ZERO;
     loop {
-        // SAFETY: with MSG_TRUNC the kernel discards the data and never writes through the null pointer.
-        let received = unsafe {
-            libc::recv(socket.as_raw_fd(), std::ptr::null_mut(), AT_ONCE, libc::MSG_TRUNC | libc::MSG_DONTWAIT)
-        };
-        match Errno::result(received) {
+        match socket::recv(socket.as_raw_fd(), unused, MsgFlags::MSG_TRUNC | MsgFlags::MSG_DONTWAIT) {
             Ok(0) => return Ok((total, true)),
             Ok(received) => {
                 total += Bytes::new(received as u64);
-                if (received as usize) < AT_ONCE {
+                if received < unused.len() {
                     return Ok((total, false));
                 }
             }
@@ -597,19 +595,19 @@ mod tests {
         assert_eq!(servers.of_flow, [0, 0, 1, 1]);
         let hosts = Hosts::new(&scenario, &specs, &servers).expect("namespaces");
         let laws = crate::laws::Laws::load(&specs).expect("none");
-        let plans = crate::flow_plans(&specs, &servers, &laws).expect("plans");
+        let plans = crate::flow_plans(&specs, &servers, &laws);
         let mut traffic = Traffic::prepare(plans, &hosts).expect("sockets");
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| carry_at_once(&hosts, &over));
-            let (clock, zeroes) = (Clock::start(), vec![0; WRITE_BYTES]);
+            let clock = Clock::start();
             let mut events = [EpollEvent::empty(); 64];
             let deadline = Time::ZERO + Span::from_secs(20);
             traffic.start_due(clock.now());
             while traffic.flows.iter().any(|flow| flow.received < ENOUGH) && clock.now() < deadline {
                 let woken = traffic.epoll.wait(&mut events, EpollTimeout::from(20_u8)).expect("events");
                 for event in &events[..woken] {
-                    traffic.on_event(event, clock, &zeroes).expect("sockets");
+                    traffic.on_event(event, clock).expect("sockets");
                 }
             }
             over.store(true, Ordering::Relaxed);
@@ -617,19 +615,19 @@ mod tests {
         for (number, (flow, plan)) in traffic.flows.iter().zip(&traffic.plans).enumerate() {
             assert!(flow.received >= ENOUGH, "flow {number}: {} {:?}", flow.received, flow.failed);
             let sender = flow.sender(plan).expect("a sender");
-            let (info, _) = crate::tcp_info::Raw::read(sender.as_fd()).expect("TCP_INFO");
+            let (info, _) = lasthop_kernel::tcp_info(sender).expect("TCP_INFO");
             let said = format!("flow {number}: {info:?}");
-            let options = info.options & (TIMESTAMPS | SACK | WINDOW_SCALING);
+            let options = info.tcpi_options & (TIMESTAMPS | SACK | WINDOW_SCALING);
             if plan.host == 0 {
-                assert_eq!((info.snd_mss, options), (1000, TIMESTAMPS | WINDOW_SCALING), "{said}");
+                assert_eq!((info.tcpi_snd_mss, options), (1000, TIMESTAMPS | WINDOW_SCALING), "{said}");
                 // The floor is under the variance; without a delay there is nearly nothing else.
-                assert!((800_000..1_200_000).contains(&info.rto_us), "{said}");
+                assert!((800_000..1_200_000).contains(&info.tcpi_rto), "{said}");
                 // In units of 2^scale bytes at most 40 KiB, once the handshake's window has been used up.
-                assert!((36_000..=40_960).contains(&info.snd_wnd), "{said}");
+                assert!((36_000..=40_960).contains(&info.tcpi_snd_wnd), "{said}");
             } else {
-                assert_eq!((info.snd_mss, options), (1448, TIMESTAMPS | SACK | WINDOW_SCALING), "{said}");
-                assert!((200_000..800_000).contains(&info.rto_us), "{said}");
-                assert!(info.snd_wnd > 60_000, "{said}");
+                assert_eq!((info.tcpi_snd_mss, options), (1448, TIMESTAMPS | SACK | WINDOW_SCALING), "{said}");
+                assert!((200_000..800_000).contains(&info.tcpi_rto), "{said}");
+                assert!(info.tcpi_snd_wnd > 60_000, "{said}");
             }
         }
 
@@ -642,7 +640,9 @@ mod tests {
 
     /// The rows of the namespace's /proc/net/tcp, but for connections in TIME_WAIT (06), which hold nothing.
     fn connections(namespace: &crate::namespace::Namespace) -> usize {
-        let table = namespace.run(|| Ok(std::fs::read_to_string("/proc/thread-self/net/tcp")?)).expect("a namespace");
+        let table = namespace
+            .run(|| std::fs::read_to_string("/proc/thread-self/net/tcp").doing("cannot read /proc/net/tcp"))
+            .expect("a namespace");
         table.lines().skip(1).filter(|row| row.split_whitespace().nth(3) != Some("06")).count()
     }
 

@@ -1,7 +1,7 @@
 //! TUN devices: what a host believes to be its network interface, read and written by the medium.
 
+use crate::error::{Doing, Result};
 use crate::netlink::Netlink;
-use anyhow::{Context, Result};
 use netlink_packet_route::route::RouteMetric;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -43,10 +43,10 @@ impl Tun {
             .write(true)
             .custom_flags(libc::O_NONBLOCK)
             .open("/dev/net/tun")
-            .context("cannot open /dev/net/tun (the kernel needs CONFIG_TUN; 'modprobe tun' loads it)")?;
+            .doing("cannot open /dev/net/tun (the kernel needs CONFIG_TUN; 'modprobe tun' loads it)")?;
         attach(&file)
-            .context("cannot make a TUN device (is /dev/net/tun the real one: 'mknod /dev/net/tun c 10 200'?)")?;
-        let index = nix::net::if_::if_nametoindex(INTERFACE).context("the new TUN device has no index")?;
+            .doing("cannot make a TUN device (is /dev/net/tun the real one: 'mknod /dev/net/tun c 10 200'?)")?;
+        let index = nix::net::if_::if_nametoindex(INTERFACE).doing("the new TUN device has no index")?;
         let mut netlink = Netlink::open()?;
         netlink.add_address(index, settings.address, settings.prefix_length)?;
         netlink.bring_up(index, settings.queue_packets)?;
@@ -81,16 +81,20 @@ impl AsFd for Tun {
 }
 
 /// TUNSETIFF: turns the open file into the device [`INTERFACE`], IP packets without a header of our own.
-fn attach(file: &File) -> Result<()> {
+fn attach(file: &File) -> nix::Result<()> {
     nix::ioctl_write_ptr_bad!(tun_set_iff, libc::TUNSETIFF, libc::ifreq);
 
-    // SAFETY: an ifreq is plain data; all zeroes is a valid one.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    let mut request = libc::ifreq {
+        ifr_name: [0; libc::IFNAMSIZ],
+        ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_flags: (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short },
+    };
     for (to, from) in request.ifr_name.iter_mut().zip(INTERFACE.bytes()) {
         *to = from as libc::c_char;
     }
-    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
     // SAFETY: the descriptor is open and the request is a whole ifreq that outlives the call.
-    unsafe { tun_set_iff(file.as_raw_fd(), &raw const request) }?;
+    #[allow(unsafe_code)]
+    unsafe {
+        tun_set_iff(file.as_raw_fd(), &raw const request)?;
+    }
     Ok(())
 }
