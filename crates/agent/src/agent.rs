@@ -2,6 +2,8 @@
 
 use crate::clock;
 use crate::config::{Config, Mode};
+use crate::error::{Doing, Error, Result};
+use crate::event_loop::Read;
 use crate::group::group;
 use crate::hearing::Hearing;
 use crate::interface::Interface;
@@ -14,7 +16,6 @@ use crate::reload::{self, Changes};
 use crate::stack::{Loaded, Loader, SocketSample, Stack, StateChange};
 use crate::status::{Status, StatusSocket};
 use crate::wifi::Wifi;
-use anyhow::{Context, Result};
 use lasthop_lastlink::FlowSight;
 use lasthop_laws::bound::Bound;
 use lasthop_peers::{Neighbourhood, Report};
@@ -78,9 +79,11 @@ struct Glance {
 impl<'a> Agent<'a> {
     /// Loads the stack, adopts the sockets that exist, and says that it is ready.
     pub(crate) fn start(config: &Config, status: Option<&Path>, loader: &'a mut Loader<'a>) -> Result<Self> {
-        let interface = Interface::find(config.interface.as_deref()).with_context(|| match &config.interface {
-            Some(name) => format!("there is no interface {name} (see `ip link`)"),
-            None => "there is no default route: name the interface (`interface`, --interface)".to_owned(),
+        let interface = Interface::find(config.interface.as_deref()).ok_or_else(|| {
+            Error::Refused(match &config.interface {
+                Some(name) => format!("there is no interface {name} (see `ip link`)"),
+                None => "there is no default route: name the interface (`interface`, --interface)".to_owned(),
+            })
         })?;
         if config.mode != Mode::Observe && config.policy.policy == PolicyName::None {
             warn!(
@@ -132,7 +135,7 @@ impl<'a> Agent<'a> {
     fn adopt(&mut self) -> Result<()> {
         if let (Mode::Control, Some(stack)) = (self.mode, &mut self.stack) {
             self.adopt_again_at = clock::monotonic() + ADOPT_AGAIN;
-            stack.adopt().context("cannot take over the sockets that are already open")?;
+            stack.adopt().doing("cannot take over the sockets that are already open")?;
         }
         Ok(())
     }
@@ -140,7 +143,7 @@ impl<'a> Agent<'a> {
     /// Has the stack look again for what is named by path, and the open sockets follow.
     fn follow(&mut self, now: Time) -> Result<()> {
         let Some(stack) = &mut self.stack else { return Ok(()) };
-        let others = stack.refresh().context("cannot look for the cgroups of the configuration")?;
+        let others = stack.refresh().doing("cannot look for the cgroups of the configuration")?;
         if others || now >= self.adopt_again_at { self.adopt() } else { Ok(()) }
     }
 
@@ -186,7 +189,7 @@ impl<'a> Agent<'a> {
         } else if let Err(error) = self.follow(now)
             && let Some(more) = self.trouble_log.may_say(now)
         {
-            warn!("{error:#}{more}");
+            warn!("{}{more}", error.in_a_line());
         }
         self.look_at_link(now, true);
     }
@@ -205,7 +208,7 @@ impl<'a> Agent<'a> {
         if let Err(error) = self.wifi.refresh(self.interface.index)
             && let Some(more) = self.trouble_log.may_say(now)
         {
-            warn!("what the interface says of its access point is old: {error:#}{more}");
+            warn!("what the interface says of its access point is old: {}{more}", error.in_a_line());
         }
         let Some(label) = group(&self.interface, self.wifi.radio(), self.config.beacon.group.as_deref()) else {
             return;
@@ -256,7 +259,11 @@ impl<'a> Agent<'a> {
             Ok(()) => self.say_ready(),
             Err(error) => {
                 if let Some(more) = self.interface_log.may_say(now) {
-                    warn!("cannot work on interface {}, trying again: {error:#}{more}", self.interface.name);
+                    warn!(
+                        "cannot work on interface {}, trying again: {}{more}",
+                        self.interface.name,
+                        error.in_a_line()
+                    );
                 }
             }
         }
@@ -285,18 +292,21 @@ impl<'a> Agent<'a> {
 
     /// Takes the configuration that `read` gives, as far as a running agent can; says what it does now. What is wrong with it is
     /// logged, and changes nothing.
-    pub(crate) fn on_reload(&mut self, now: Time, read: &dyn Fn() -> Result<Config>) -> String {
+    pub(crate) fn on_reload(&mut self, now: Time, read: &Read<'_>) -> String {
         match self.take_over(now, read) {
             Ok(()) => self.in_a_line(),
             Err(error) => {
-                warn!("the configuration was read again and is not accepted, so nothing changes: {error:#}");
-                format!("{}; the configuration was not accepted: {error:#}", self.in_a_line())
+                warn!(
+                    "the configuration was read again and is not accepted, so nothing changes: {}",
+                    error.in_a_line()
+                );
+                format!("{}; the configuration was not accepted: {}", self.in_a_line(), error.in_a_line())
             }
         }
     }
 
-    fn take_over(&mut self, now: Time, read: &dyn Fn() -> Result<Config>) -> Result<()> {
-        let new = read()?;
+    fn take_over(&mut self, now: Time, read: &Read<'_>) -> Result<()> {
+        let new = read().map_err(Error::Reload)?;
         new.validate()?;
         kernel_stack::check_cgroups(&new)?;
         let changes = Changes::between(&self.config, &new);
@@ -352,7 +362,7 @@ impl<'a> Agent<'a> {
         if let Err(error) = self.observe_and_apply(now, late)
             && let Some(more) = self.trouble_log.may_say(now)
         {
-            warn!("nothing was renewed at this tick, so bounds lapse with their lease: {error:#}{more}");
+            warn!("nothing was renewed at this tick, so bounds lapse with their lease: {}{more}", error.in_a_line());
         }
         let Self { last_link, sights, .. } = self;
         let reported = last_link.as_mut().and_then(|last_link| last_link.on_tick(now, sights));
@@ -474,7 +484,7 @@ impl<'a> Agent<'a> {
         self.status = None;
         match StatusSocket::open(folder, &self.interface.name) {
             Ok(status) => self.status = Some(status),
-            Err(error) => warn!("`lasthop agent status` cannot ask this agent: {error:#}"),
+            Err(error) => warn!("`lasthop agent status` cannot ask this agent: {}", error.in_a_line()),
         }
     }
 
@@ -495,7 +505,7 @@ impl<'a> Agent<'a> {
         let Some(stack) = self.stack.as_mut().filter(|_| self.mode == Mode::Control) else { return Ok(now) };
         let bounds: Vec<(u64, Option<Bound>)> = turn.bounds.iter().map(|(flow, bound)| (flow.0, *bound)).collect();
         let until = clock::monotonic().saturating_add(lease);
-        stack.set_bounds(turn.new_flows, &bounds, lease).context("cannot hand the bounds to the kernel")?;
+        stack.set_bounds(turn.new_flows, &bounds, lease).doing("cannot hand the bounds to the kernel")?;
         self.governor.on_applied(turn);
         Ok(until)
     }
@@ -584,7 +594,7 @@ impl<'a> Agent<'a> {
         if let Some(recorder) = self.recorder.take() {
             recorder.finish(&Event::Stopped(self.totals.clone()));
         }
-        restored.context("cannot give every socket its own congestion control back")?;
+        restored.doing("cannot give every socket its own congestion control back")?;
         Ok(self.totals)
     }
 }

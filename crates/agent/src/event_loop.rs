@@ -3,10 +3,10 @@
 use crate::agent::Agent;
 use crate::clock::{self, Suspension};
 use crate::config::Config;
+use crate::error::{Doing, Result};
 use crate::notify::Notify;
 use crate::record::Totals;
 use crate::stack::Loader;
-use anyhow::{Context, Result};
 use lasthop_units::{Span, Time};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -35,12 +35,15 @@ pub struct Orders<'a> {
     pub notify: Notify,
 }
 
+/// Reads a configuration, or says why it cannot.
+pub type Read<'a> = dyn Fn() -> Result<Config, Box<dyn std::error::Error + Send + Sync>> + 'a;
+
 /// How a configuration is read again.
 pub struct Reload<'a> {
     /// Set: read it. The agent clears it.
     pub asked: &'a AtomicBool,
     /// The configuration as it is now. An error is logged and changes nothing.
-    pub read: &'a dyn Fn() -> Result<Config>,
+    pub read: &'a Read<'a>,
 }
 
 impl<'a> Orders<'a> {
@@ -122,7 +125,7 @@ fn wait(agent: &Agent<'_>, now: Time, longest: Span) -> Result<()> {
     let timeout = TimeSpec::from(Duration::from_nanos(longest.as_nanos()));
     match ppoll(&mut polled, Some(timeout), None) {
         Ok(_) | Err(Errno::EINTR) => Ok(()),
-        Err(error) => Err(error).context("cannot wait for datagrams"),
+        Err(error) => Err(error).doing("cannot wait for datagrams"),
     }
 }
 

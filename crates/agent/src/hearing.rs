@@ -2,11 +2,11 @@
 
 use crate::clock;
 use crate::config::BeaconConfig;
+use crate::error::{Doing, Error, Result};
 use crate::interface::Interface;
 use crate::log_limit::LogLimit;
 use crate::record::Beacons;
 use crate::sockets::Sockets;
-use anyhow::{Context, Result, bail};
 use lasthop_peers::beacon::{Beacon, GroupKey, Receiver};
 use lasthop_peers::cadence::{Cadence, Due};
 use lasthop_peers::group::Label;
@@ -261,26 +261,26 @@ fn next_timestamp(wall_ns: u64, sender: &mut PeerId, last_timestamp_ns: &mut u64
 
 fn read_key(file: &Path) -> Result<GroupKey> {
     let reading = || format!("cannot read the group key {}", file.display());
-    let mut opened = File::open(file).with_context(reading)?;
-    let found = opened.metadata().with_context(reading)?;
+    let mut opened = File::open(file).doing(reading())?;
+    let found = opened.metadata().doing(reading())?;
     if found.mode() & 0o077 != 0 {
         let mode = found.mode() & 0o7777;
-        bail!(
+        return Err(Error::Refused(format!(
             "others can read or change the group key {}, which has mode {mode:o}: `chmod 600` it, and if they may have read it make \
              a new one",
             file.display()
-        );
+        )));
     }
     if found.uid() != 0 && found.uid() != geteuid().as_raw() {
-        bail!(
+        return Err(Error::Refused(format!(
             "the group key {} belongs to user {}: it must be root's, or the user's who runs the agent; `chown root` it",
             file.display(),
             found.uid()
-        );
+        )));
     }
     let mut secret = Vec::new();
-    opened.read_to_end(&mut secret).with_context(reading)?;
-    GroupKey::new(secret.trim_ascii_end()).with_context(|| format!("cannot use the group key {}", file.display()))
+    opened.read_to_end(&mut secret).doing(reading())?;
+    GroupKey::new(secret.trim_ascii_end()).doing(format_args!("cannot use the group key {}", file.display()))
 }
 
 #[cfg(test)]
@@ -416,9 +416,9 @@ mod tests {
         let key = GroupKey::new(b"a secret of the group").expect("long enough");
         assert!(Beacon::decode(&datagram, Some(&key)).is_ok());
         fs::write(&file, "short\n").expect("written");
-        let error = format!("{:#}", read_key(&file).expect_err("too short"));
+        let error = read_key(&file).expect_err("too short").in_a_line().to_string();
         assert!(error.contains("group.key") && error.contains("5 bytes"), "{error}");
-        let error = format!("{:#}", read_key(&folder.path().join("none")).expect_err("no such file"));
+        let error = read_key(&folder.path().join("none")).expect_err("no such file").in_a_line().to_string();
         assert!(error.contains("none"), "{error}");
     }
 
@@ -429,7 +429,7 @@ mod tests {
         fs::write(&file, "a secret of the group\n").expect("written");
         let refused = |mode| {
             fs::set_permissions(&file, Permissions::from_mode(mode)).expect("ours");
-            read_key(&file).err().map(|error| format!("{error:#}"))
+            read_key(&file).err().map(|error| error.in_a_line().to_string())
         };
         for mode in [0o600, 0o400] {
             assert_eq!(refused(mode), None, "{mode:o}");

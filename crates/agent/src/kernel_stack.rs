@@ -1,10 +1,10 @@
 //! The stack of this machine: the programs of [`kernel`], in the best mode that this kernel allows.
 
 use crate::config::{Config, Mode};
+use crate::error::{Doing, Error, Result};
 use crate::interface::Interface;
 use crate::only_one::{OnlyOne, Task};
 use crate::stack::{Claim, LinkReporter, Loaded, ReportCounters, SocketSample, Stack, StateChange};
-use anyhow::{Context, Result, anyhow, bail};
 use lasthop_kernel::report::Reporter;
 use lasthop_kernel::{Kernel, Options, report};
 use lasthop_laws::bound::Bound;
@@ -41,7 +41,8 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
     let mut modes = modes_for(wanted).iter().copied();
     let (mode, kernel) = loop {
         let Some(mode) = modes.next() else {
-            bail!("this kernel does not let us see its sockets: {}", reason.unwrap_or_default())
+            let reason = reason.unwrap_or_default();
+            return Err(Error::Refused(format!("this kernel does not let us see its sockets: {reason}")));
         };
         match options(config, interface, mode).and_then(|options| Kernel::load(&options)) {
             Ok(kernel) => break (mode, kernel),
@@ -52,7 +53,7 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
             Err(error @ (Load { .. } | Attach { .. } | Unsupported { .. })) => {
                 reason.get_or_insert_with(|| what_is_missing(mode).unwrap_or_else(|| error.to_string()));
             }
-            Err(error) => return Err(error).context(loading(interface)),
+            Err(error) => return Err(error).doing(loading(interface)),
         }
     };
     if let Some(reason) = reason {
@@ -83,8 +84,8 @@ fn reporter(config: &Config, interface: &Interface, only_one: Option<OnlyOne>) -
     match load() {
         Ok(reporter) => Some(Box::new(KernelReporter { reporter, _only_one: only_one })),
         Err(error) => {
-            let error = anyhow!(error);
-            warn!("servers are told nothing of the last link, everything else goes on: {error:#}");
+            let error = Error::from(error).in_a_line().to_string();
+            warn!("servers are told nothing of the last link, everything else goes on: {error}");
             None
         }
     }
@@ -115,8 +116,8 @@ pub(crate) fn check_cgroups(config: &Config) -> Result<()> {
         let cannot = || format!("`{key}`: {} is no cgroup (version 2) that can be used", path.display());
         match statfs(path) {
             Err(Errno::ENOENT) if key == "excluded_cgroups" => {}
-            found if found.with_context(cannot)?.filesystem_type() != CGROUP2_SUPER_MAGIC => {
-                bail!("{}: it is on another file system", cannot())
+            found if found.doing(cannot())?.filesystem_type() != CGROUP2_SUPER_MAGIC => {
+                return Err(Error::Refused(format!("{}: it is on another file system", cannot())));
             }
             _ => {}
         }
@@ -247,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_cgroup_that_is_none_is_named_with_its_key_and_why() {
-        let said = |config: &Config| format!("{:#}", check_cgroups(config).expect_err("it is none"));
+        let said = |config: &Config| check_cgroups(config).expect_err("it is none").in_a_line().to_string();
         let config = Config { cgroup: Some("/sys/fs/cgroup/no-such.slice".into()), ..Config::default() };
         let expected = "`cgroup`: /sys/fs/cgroup/no-such.slice is no cgroup (version 2) that can be used: ENOENT: No such file or directory";
         assert_eq!(said(&config), expected);

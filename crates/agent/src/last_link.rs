@@ -225,7 +225,7 @@ impl LastLink {
         if let Err(error) = reporter.set(claim(said, told_s)) {
             self.tell_at = now;
             if let Some(more) = self.trouble_log.may_say(now) {
-                warn!("what servers are told of the last link lapses: {error:#}{more}");
+                warn!("what servers are told of the last link lapses: {}{more}", error.in_a_line());
             }
         }
     }
@@ -241,7 +241,7 @@ impl LastLink {
         let Some(reporter) = self.reporter.take() else { return };
         match reporter.counters() {
             Ok(counters) => self.totals.add(&counters),
-            Err(error) => warn!("what was told of the last link is not counted: {error:#}"),
+            Err(error) => warn!("what was told of the last link is not counted: {}", error.in_a_line()),
         }
     }
 }
@@ -389,12 +389,12 @@ mod tests {
     struct Told(Rc<RefCell<Vec<Claim>>>);
 
     impl LinkReporter for Told {
-        fn set(&mut self, claim: Claim) -> anyhow::Result<()> {
+        fn set(&mut self, claim: Claim) -> crate::error::Result<()> {
             self.0.borrow_mut().push(claim);
             Ok(())
         }
 
-        fn counters(&self) -> anyhow::Result<ReportCounters> {
+        fn counters(&self) -> crate::error::Result<ReportCounters> {
             Ok(ReportCounters { offered: 3, ..ReportCounters::default() })
         }
     }

@@ -45,6 +45,7 @@
 mod agent;
 mod clock;
 mod config;
+mod error;
 mod event_loop;
 mod group;
 mod hearing;
@@ -67,7 +68,8 @@ pub mod status;
 mod wifi;
 
 pub use config::{BeaconConfig, Config, LastLinkConfig, Mode};
-pub use event_loop::{Orders, Reload, run_on, run_on_with};
+pub use error::Error;
+pub use event_loop::{Orders, Read, Reload, run_on, run_on_with};
 pub use interface::Interface;
 pub use last_link::{describe_last_link, describe_reports};
 pub use log::LogWriter;
@@ -82,7 +84,7 @@ use std::sync::atomic::AtomicBool;
 ///
 /// # Errors
 /// As [`run_on`].
-pub fn run(config: &Config, stop: &AtomicBool) -> anyhow::Result<ExitSummary> {
+pub fn run(config: &Config, stop: &AtomicBool) -> Result<ExitSummary, Error> {
     run_with(config, &Orders::until(stop))
 }
 
@@ -90,6 +92,6 @@ pub fn run(config: &Config, stop: &AtomicBool) -> anyhow::Result<ExitSummary> {
 ///
 /// # Errors
 /// As [`run_on`].
-pub fn run_with(config: &Config, orders: &Orders<'_>) -> anyhow::Result<ExitSummary> {
+pub fn run_with(config: &Config, orders: &Orders<'_>) -> Result<ExitSummary, Error> {
     run_on_with(config, orders, &mut kernel_stack::load)
 }

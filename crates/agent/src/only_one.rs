@@ -4,15 +4,15 @@
 //! Only root, or the agent's own user, can write in that folder or open the file, so nobody else can take the lock. The kernel lets
 //! it go whatever ends its holder: a file that a killed agent has left behind means nothing. An agent that stops in order removes it.
 
+use crate::error::{Doing, Error, Result};
 use crate::interface::Interface;
 use crate::status::FOLDER;
-use anyhow::{Context, Result, anyhow, bail};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::libc::O_NOFOLLOW;
 use nix::unistd::geteuid;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -41,13 +41,16 @@ impl OnlyOne {
             Task::Report => ("report", "reports the last link of"),
         };
         let unsure = || format!("cannot make sure that no other agent {does} {}", interface.name);
-        let namespace = fs::metadata("/proc/thread-self/ns/net").with_context(unsure)?.ino();
+        let namespace = fs::metadata("/proc/thread-self/ns/net").doing(unsure())?.ino();
         let folder = Path::new(FOLDER);
-        make_folder(folder).with_context(unsure)?;
+        make_folder(folder).doing(unsure())?;
         let file = folder.join(format!("{name}-{namespace}-{}.lock", interface.index));
-        match lock(&file).with_context(unsure)? {
+        match lock(&file).doing(format_args!("cannot lock {}", file.display())).doing(unsure())? {
             Ok(lock) => Ok(Self { file, _lock: lock }),
-            Err(holder) => bail!("another agent{holder} {does} {} already: stop it first", interface.name),
+            Err(holder) => {
+                let who = format!("another agent{holder} {does} {} already: stop it first", interface.name);
+                Err(Error::Refused(who))
+            }
         }
     }
 }
@@ -63,25 +66,26 @@ impl Drop for OnlyOne {
 pub(crate) fn make_folder(folder: &Path) -> Result<()> {
     match DirBuilder::new().mode(0o755).create(folder) {
         // Whatever the umask.
-        Ok(()) => fs::set_permissions(folder, Permissions::from_mode(0o755))?,
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(anyhow!(error).context(format!("cannot make the folder {}", folder.display()))),
+        Ok(()) => fs::set_permissions(folder, Permissions::from_mode(0o755)),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        made => made,
     }
-    let found = fs::symlink_metadata(folder)?;
+    .doing(format_args!("cannot make the folder {}", folder.display()))?;
+    let found = fs::symlink_metadata(folder).doing(format_args!("cannot look at the folder {}", folder.display()))?;
     let is_ours = found.uid() == 0 || found.uid() == geteuid().as_raw();
     if !found.is_dir() || !is_ours || found.mode() & 0o022 != 0 {
-        bail!(
+        return Err(Error::Refused(format!(
             "{} must be a folder of root's that nobody else can write in, and it has mode {:o} and belongs to user {}: remove it",
             folder.display(),
             found.mode() & 0o7777,
             found.uid()
-        );
+        )));
     }
     Ok(())
 }
 
 /// Locks the file; or else says who has, for a message.
-fn lock(path: &Path) -> Result<Result<Flock<File>, String>> {
+fn lock(path: &Path) -> io::Result<Result<Flock<File>, String>> {
     loop {
         let open = OpenOptions::new()
             .read(true)
@@ -91,15 +95,14 @@ fn lock(path: &Path) -> Result<Result<Flock<File>, String>> {
             .mode(0o600)
             .custom_flags(O_NOFOLLOW)
             .open(path);
-        let file = open.with_context(|| format!("cannot open {}", path.display()))?;
-        let mut lock = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        let mut lock = match Flock::lock(open?, FlockArg::LockExclusiveNonblock) {
             Ok(lock) => lock,
             Err((mut file, Errno::EWOULDBLOCK)) => {
                 let mut holder = String::new();
                 let _ = file.read_to_string(&mut holder);
                 return Ok(Err(holder.trim().parse().map_or(String::new(), |pid: u32| format!(" (process {pid})"))));
             }
-            Err((_, error)) => return Err(error).with_context(|| format!("cannot lock {}", path.display())),
+            Err((_, error)) => return Err(error.into()),
         };
         let locked = lock.metadata()?;
         // Who held it before may have removed it, and somebody else made another of that name.

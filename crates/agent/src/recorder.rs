@@ -8,10 +8,10 @@
 
 use crate::clock;
 use crate::config::Config;
+use crate::error::{Doing, Result};
 use crate::lines::Lines;
 use crate::log_limit::LogLimit;
 use crate::record::Event;
-use anyhow::{Context, Result, bail};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::libc::{ENXIO, O_NONBLOCK};
 use std::fs::{self, File, OpenOptions};
@@ -64,11 +64,11 @@ impl Recorder {
         let Some(path) = config.record.as_deref() else { return Ok(None) };
         let sink = if path == Path::new("-") {
             // A descriptor of its own: what waits in a write holds no lock that others need.
-            io::stdout().as_fd().try_clone_to_owned().map(|stdout| Sink::Stream(stdout.into())).map_err(Into::into)
+            io::stdout().as_fd().try_clone_to_owned().map(|stdout| Sink::Stream(stdout.into()))
         } else {
             Sink::open(path, config.record_limit_mib << 20)
         };
-        let sink = sink.with_context(|| format!("cannot write the record to {}", path.display()))?;
+        let sink = sink.doing(format_args!("cannot write the record to {}", path.display()))?;
         Self::spawn(sink).map(Some)
     }
 
@@ -82,7 +82,7 @@ impl Recorder {
         thread::Builder::new()
             .name("lasthop-record".to_owned())
             .spawn(write)
-            .context("cannot start the thread that writes the record")?;
+            .doing("cannot start the thread that writes the record")?;
         Ok(Self { lines, log_limit: LogLimit::each_minute() })
     }
 
@@ -143,9 +143,11 @@ fn write_lines(mut sink: Sink, lines: &Lines) {
 }
 
 impl Sink {
-    fn open(path: &Path, limit_bytes: u64) -> Result<Self> {
+    fn open(path: &Path, limit_bytes: u64) -> io::Result<Self> {
         let file = match append_to(path) {
-            Err(error) if error.raw_os_error() == Some(ENXIO) => bail!("nobody has opened this pipe to read it"),
+            Err(error) if error.raw_os_error() == Some(ENXIO) => {
+                return Err(io::Error::other("nobody has opened this pipe to read it"));
+            }
             file => file?,
         };
         if !file.metadata()?.is_file() {
@@ -329,7 +331,7 @@ mod tests {
         let fifo = folder.path().join("fifo");
         nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("made");
         let config = Config { record: Some(fifo.clone()), ..Config::default() };
-        let error = format!("{:#}", Recorder::open(&config).expect_err("nobody reads it"));
+        let error = Recorder::open(&config).expect_err("nobody reads it").in_a_line().to_string();
         assert_eq!(
             error,
             format!("cannot write the record to {}: nobody has opened this pipe to read it", fifo.display())

@@ -9,10 +9,10 @@
 //! can steal beacons by that: the kernel gives broadcasts and multicasts to every socket that is bound for them.)
 
 use crate::config::BeaconConfig;
+use crate::error::{Doing, Error, Result};
 use crate::interface::Interface;
 use crate::log_limit::LogLimit;
 use crate::port::Taken;
-use anyhow::{Context, Result, ensure};
 use lasthop_units::{Span, Time};
 use nix::errno::Errno;
 use nix::libc;
@@ -109,7 +109,7 @@ impl Sockets {
         }
         // Networks without IPv6, or without IPv4, are as they should be: that is told once, and not as a warning.
         let hears = self.families.iter().any(|family| family.open.is_some());
-        let as_it_should_be = hears && !missing.iter().any(|(_, error)| error.is::<Taken>());
+        let as_it_should_be = hears && !missing.iter().any(|(_, error)| is_taken(error));
         let log_limit = if as_it_should_be { &mut self.half_deaf_log } else { &mut self.deaf_log };
         if missing.is_empty() {
             return;
@@ -117,9 +117,9 @@ impl Sockets {
         if let Some(more) = log_limit.may_say(now) {
             for (name, error) in missing {
                 if as_it_should_be {
-                    info!("peers are not heard over {name}: {error:#}");
+                    info!("peers are not heard over {name}: {}", error.in_a_line());
                 } else {
-                    warn!("peers are not heard over {name}, trying again: {error:#}{more}");
+                    warn!("peers are not heard over {name}, trying again: {}{more}", error.in_a_line());
                 }
             }
         }
@@ -182,13 +182,16 @@ impl Sockets {
 
 impl Family {
     fn refresh(&mut self, now: Time, interface: &Interface, port: u16) -> Result<()> {
-        ensure!(interface.up, "{} is down", interface.name);
+        if !interface.up {
+            return Err(Error::Refused(format!("{} is down", interface.name)));
+        }
         let destination = match self.name {
             IPV4 => interface.broadcast.map(|to| SocketAddr::from(SocketAddrV4::new(to, port))),
             _ if !interface.has_ipv6_link_local => None,
             _ => Some(SocketAddrV6::new(GROUP, port, 0, interface.index).into()),
         };
-        let destination = destination.with_context(|| format!("{} has no {} address", interface.name, self.name))?;
+        let destination =
+            destination.ok_or_else(|| Error::Refused(format!("{} has no {} address", interface.name, self.name)))?;
         if !self.open.as_ref().is_some_and(|open| open.is_for(interface, destination)) {
             self.open = None; // before the new one, which may need the same port
             self.open = Some(match Open::new(interface, destination)? {
@@ -199,12 +202,17 @@ impl Family {
                     if let (Ok(_), Some(more)) = (&beside, self.taken_log.may_say(now)) {
                         warn!("{taken}, so peers are heard over {} by a raw socket: end that process{more}", self.name);
                     }
-                    beside.map_err(|error| anyhow::Error::new(taken).context(format!("{error:#}")))?
+                    beside.or_else(|error| Err(taken).doing(format_args!("{}", error.in_a_line())))?
                 }
             });
         }
         Ok(())
     }
+}
+
+/// Whether another process has the port.
+fn is_taken(error: &Error) -> bool {
+    matches!(error, Error::Failed { source, .. } if source.is::<Taken>())
 }
 
 impl Open {
@@ -223,7 +231,7 @@ impl Open {
     fn beside(interface: &Interface, destination: SocketAddr) -> Result<Self> {
         let socket = UdpSocket::from(make(interface, destination, SockType::Datagram, None)?);
         if destination.is_ipv6() {
-            socket.set_multicast_loop_v6(false).context("cannot switch IPV6_MULTICAST_LOOP off")?;
+            socket.set_multicast_loop_v6(false).doing("cannot switch IPV6_MULTICAST_LOOP off")?;
         }
         let raw = make(interface, destination, SockType::Raw, Some(SockProtocol::Udp))?;
         only_port(&raw, destination)?;
@@ -259,15 +267,15 @@ impl Open {
 fn make(interface: &Interface, to: SocketAddr, kind: SockType, protocol: Option<SockProtocol>) -> Result<OwnedFd> {
     let family = if to.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-    let socket: OwnedFd = socket(family, kind, flags, protocol).context("cannot make a UDP socket")?;
+    let socket: OwnedFd = socket(family, kind, flags, protocol).doing("cannot make a UDP socket")?;
     let device = || format!("cannot bind a UDP socket to {}", interface.name);
-    setsockopt(&socket, sockopt::BindToDevice, &OsString::from(&interface.name)).with_context(device)?;
-    setsockopt(&socket, sockopt::ReuseAddr, &true).context("cannot set SO_REUSEADDR")?;
-    setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER_BYTES).context("cannot set SO_RCVBUF")?;
+    setsockopt(&socket, sockopt::BindToDevice, &OsString::from(&interface.name)).doing(device())?;
+    setsockopt(&socket, sockopt::ReuseAddr, &true).doing("cannot set SO_REUSEADDR")?;
+    setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER_BYTES).doing("cannot set SO_RCVBUF")?;
     match to {
-        SocketAddr::V4(_) => setsockopt(&socket, sockopt::Broadcast, &true).context("cannot set SO_BROADCAST")?,
+        SocketAddr::V4(_) => setsockopt(&socket, sockopt::Broadcast, &true).doing("cannot set SO_BROADCAST")?,
         SocketAddr::V6(_) if kind == SockType::Datagram => {
-            setsockopt(&socket, sockopt::Ipv6V6Only, &true).context("cannot set IPV6_V6ONLY")?
+            setsockopt(&socket, sockopt::Ipv6V6Only, &true).doing("cannot set IPV6_V6ONLY")?
         }
         // A raw socket has one family anyway, and refuses the option.
         SocketAddr::V6(_) => {}
@@ -304,7 +312,7 @@ fn only_port(raw: &OwnedFd, to: SocketAddr) -> Result<()> {
     ];
     // The kernel copies it.
     let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-    setsockopt(raw, AttachFilter, &filter).context("cannot set SO_ATTACH_FILTER")
+    setsockopt(raw, AttachFilter, &filter).doing("cannot set SO_ATTACH_FILTER")
 }
 
 /// `None`: the address is taken.
@@ -315,7 +323,7 @@ fn bind_to(socket: &OwnedFd, to: SocketAddr) -> Result<Option<()>> {
     };
     match bound {
         Err(Errno::EADDRINUSE) => Ok(None),
-        bound => bound.map(Some).with_context(|| format!("cannot bind a UDP socket to {to}")),
+        bound => bound.map(Some).doing(format_args!("cannot bind a UDP socket to {to}")),
     }
 }
 
@@ -323,8 +331,8 @@ fn bind_to(socket: &OwnedFd, to: SocketAddr) -> Result<Option<()>> {
 fn join(socket: &UdpSocket, interface: &Interface, destination: SocketAddr) -> Result<()> {
     if destination.is_ipv6() {
         let join = || format!("cannot join {GROUP} on {}", interface.name);
-        socket.join_multicast_v6(&GROUP, interface.index).with_context(join)?;
-        socket.set_multicast_loop_v6(false).context("cannot switch IPV6_MULTICAST_LOOP off")?;
+        socket.join_multicast_v6(&GROUP, interface.index).doing(join())?;
+        socket.set_multicast_loop_v6(false).doing("cannot switch IPV6_MULTICAST_LOOP off")?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! The kernel's TCP as the agent sees it: what can be observed, applied, and told to servers.
 
 use crate::config::{Config, Mode};
+use crate::error::Result;
 use crate::interface::Interface;
 use lasthop_laws::bound::Bound;
 use lasthop_units::Span;
@@ -18,13 +19,13 @@ pub trait Stack {
     ///
     /// # Errors
     /// If they cannot be walked.
-    fn adopt(&mut self) -> anyhow::Result<u64>;
+    fn adopt(&mut self) -> Result<u64>;
 
     /// Looks again for what the configuration names by its path, the cgroups; whether [`Stack::adopt`] has to follow.
     ///
     /// # Errors
     /// If the kernel cannot be told.
-    fn refresh(&mut self) -> anyhow::Result<bool> {
+    fn refresh(&mut self) -> Result<bool> {
         Ok(false)
     }
 
@@ -32,30 +33,25 @@ pub trait Stack {
     ///
     /// # Errors
     /// If they cannot be walked.
-    fn sample(&mut self) -> anyhow::Result<Vec<SocketSample>>;
+    fn sample(&mut self) -> Result<Vec<SocketSample>>;
 
     /// Changes of state since the last call; how many were lost.
     ///
     /// # Errors
     /// If they cannot be read.
-    fn poll_state_changes(&mut self, each: &mut dyn FnMut(StateChange)) -> anyhow::Result<u64>;
+    fn poll_state_changes(&mut self, each: &mut dyn FnMut(StateChange)) -> Result<u64>;
 
     /// Sets or takes away bounds: for connections to come and for those listed. They hold for `lease` from now.
     ///
     /// # Errors
     /// If the kernel does not take them.
-    fn set_bounds(
-        &mut self,
-        new_flows: Option<Bound>,
-        flows: &[(u64, Option<Bound>)],
-        lease: Span,
-    ) -> anyhow::Result<()>;
+    fn set_bounds(&mut self, new_flows: Option<Bound>, flows: &[(u64, Option<Bound>)], lease: Span) -> Result<()>;
 
     /// Gives the sockets their own congestion control back; to how many.
     ///
     /// # Errors
     /// If they cannot be walked.
-    fn release(&mut self) -> anyhow::Result<u64>;
+    fn release(&mut self) -> Result<u64>;
 }
 
 /// What tells servers about the last link, in the connections that are opened from now on. Dropping it ends that.
@@ -64,13 +60,13 @@ pub trait LinkReporter {
     ///
     /// # Errors
     /// If the kernel does not take it.
-    fn set(&mut self, claim: Claim) -> anyhow::Result<()>;
+    fn set(&mut self, claim: Claim) -> Result<()>;
 
     /// Totals since it was loaded.
     ///
     /// # Errors
     /// If the kernel does not say.
-    fn counters(&self) -> anyhow::Result<ReportCounters>;
+    fn counters(&self) -> Result<ReportCounters>;
 }
 
 /// A stack, ready to use.
@@ -85,4 +81,4 @@ pub struct Loaded {
 
 /// Makes the stack for an interface: at the start, and again when the interface has been replaced by another one, or the
 /// configuration by one that asks for another stack.
-pub type Loader<'a> = dyn FnMut(&Config, &Interface, Mode) -> anyhow::Result<Loaded> + 'a;
+pub type Loader<'a> = dyn FnMut(&Config, &Interface, Mode) -> Result<Loaded> + 'a;

@@ -5,8 +5,8 @@
 //! interface takes its place.
 
 use crate::config::Mode;
+use crate::error::{Doing, Result};
 use crate::only_one::make_folder;
-use anyhow::{Context, Result};
 use lasthop_policy::PolicyName;
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, socket};
@@ -186,7 +186,7 @@ impl StatusSocket {
         let process = std::process::id();
         let unnamed = folder.join(format!(".{interface}-{process}"));
         let _ = fs::remove_file(&unnamed);
-        let listener = UnixListener::bind(&unnamed).with_context(binding)?;
+        let listener = UnixListener::bind(&unnamed).doing(binding())?;
         let names = [format!("agent-{interface}.sock"), format!("agent-{interface}-{process}.sock")];
         let mut named = Err(ErrorKind::AlreadyExists.into());
         for path in names.map(|name| folder.join(name)) {
@@ -198,8 +198,8 @@ impl StatusSocket {
             }
         }
         let _ = fs::remove_file(&unnamed);
-        let socket = Self { listener, path: named.with_context(binding)?, interface: interface.to_owned() };
-        socket.listener.set_nonblocking(true).with_context(binding)?;
+        let socket = Self { listener, path: named.doing(binding())?, interface: interface.to_owned() };
+        socket.listener.set_nonblocking(true).doing(binding())?;
         Ok(socket)
     }
 
@@ -266,21 +266,21 @@ fn remove_stale(folder: &Path) {
 /// # Errors
 /// If the folder cannot be read.
 pub fn ask_agents(folder: &Path) -> Result<Vec<Result<Status>>> {
-    let sockets = sockets(folder).with_context(|| format!("cannot look for agents in {}", folder.display()))?;
+    let sockets = sockets(folder).doing(format_args!("cannot look for agents in {}", folder.display()))?;
     let ask = |path: PathBuf| {
         let asking = || format!("the agent at {} does not answer", path.display());
-        let mut stream = match connect(&path) {
+        let stream = match connect(&path) {
             Err(error) if [ErrorKind::ConnectionRefused, ErrorKind::NotFound].contains(&error.kind()) => return None,
-            connected => connected.with_context(asking),
+            connected => connected,
         };
-        let status = stream.as_mut().map_err(|error| anyhow::anyhow!("{error:#}")).and_then(|stream| {
+        let status = stream.and_then(|stream| {
             let mut line = String::new();
-            stream.set_nonblocking(false).with_context(asking)?;
-            stream.set_read_timeout(Some(ANSWERED_WITHIN)).with_context(asking)?;
-            stream.take(LINE_BYTES_MOST).read_to_string(&mut line).with_context(asking)?;
-            serde_json::from_str(&line).with_context(asking)
+            stream.set_nonblocking(false)?;
+            stream.set_read_timeout(Some(ANSWERED_WITHIN))?;
+            stream.take(LINE_BYTES_MOST).read_to_string(&mut line)?;
+            Ok(serde_json::from_str(&line)?)
         });
-        Some(status)
+        Some(status.doing(asking()))
     };
     Ok(sockets.into_iter().filter_map(ask).collect())
 }

@@ -3,8 +3,8 @@
 //!
 //! Only asked, never told anything. A wired interface, and a kernel without Wi-Fi, have nothing to say.
 
+use crate::error::{Doing, Result};
 use crate::interface::Interface;
-use anyhow::{Context, Result, bail};
 use lasthop_lastlink::{self, Bss, Modulation, PhyRate};
 use lasthop_units::Rate;
 use netlink_packet_core::{
@@ -18,6 +18,7 @@ use netlink_sys::{Socket, SocketAddr};
 use nix::errno::Errno;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::io;
 use tracing::warn;
 use wl_nl80211::{
     Nl80211Attr, Nl80211Command, Nl80211InterfaceType, Nl80211Message, Nl80211RateInfo, Nl80211StationBssParam,
@@ -227,7 +228,7 @@ impl Wifi {
     /// Where nl80211 cannot be asked, every interface is taken for a wired one, and one warning says so.
     pub(crate) fn open() -> Self {
         let nl80211 = Nl80211::open().unwrap_or_else(|error| {
-            warn!("nothing is known of Wi-Fi: {error:#}");
+            warn!("nothing is known of Wi-Fi: {}", error.in_a_line());
             None
         });
         Self { nl80211, radio: Radio::None }
@@ -261,12 +262,12 @@ impl Wifi {
 impl Nl80211 {
     /// `None`: this kernel has no Wi-Fi.
     fn open() -> Result<Option<Self>> {
-        let mut socket = Socket::new(NETLINK_GENERIC).context("cannot open generic netlink")?;
-        socket.bind_auto().context("cannot bind generic netlink")?;
-        socket.connect(&SocketAddr::new(0, 0)).context("cannot connect to generic netlink")?;
+        let mut socket = Socket::new(NETLINK_GENERIC).doing("cannot open generic netlink")?;
+        socket.bind_auto().doing("cannot bind generic netlink")?;
+        socket.connect(&SocketAddr::new(0, 0)).doing("cannot connect to generic netlink")?;
         let mut nl80211 = Self { socket, family: 0, sequence: 0 };
         let ask = GenlCtrl { cmd: GenlCtrlCmd::GetFamily, nlas: vec![GenlCtrlAttrs::FamilyName("nl80211".to_owned())] };
-        let answers = nl80211.ask(GenlMessage::from_payload(ask), NLM_F_ACK).context("cannot look for nl80211")?;
+        let answers = nl80211.ask(GenlMessage::from_payload(ask), NLM_F_ACK).doing("cannot look for nl80211")?;
         let id = answers.iter().flat_map(|answer| &answer.payload.nlas).find_map(|attribute| match attribute {
             GenlCtrlAttrs::FamilyId(id) => Some(*id),
             _ => None,
@@ -288,12 +289,12 @@ impl Nl80211 {
         let attributes = vec![Nl80211Attr::IfIndex(interface_index)];
         let mut message = GenlMessage::from_payload(Nl80211Message { cmd, attributes });
         message.set_resolved_family_id(self.family);
-        let answers = self.ask(message, flags).with_context(|| format!("nl80211 does not answer to {cmd:?}"))?;
+        let answers = self.ask(message, flags).doing(format_args!("nl80211 does not answer to {cmd:?}"))?;
         Ok(answers.into_iter().map(|answer| answer.payload).collect())
     }
 
     /// Sends a request and takes the answers to it; none if there is no such thing.
-    fn ask<F>(&mut self, request: GenlMessage<F>, flags: u16) -> Result<Vec<GenlMessage<F>>>
+    fn ask<F>(&mut self, request: GenlMessage<F>, flags: u16) -> io::Result<Vec<GenlMessage<F>>>
     where
         F: fmt::Debug,
         GenlMessage<F>: NetlinkSerializable + NetlinkDeserializable,
@@ -318,15 +319,15 @@ impl Nl80211 {
 }
 
 /// Takes the messages of a datagram; whether they are the last.
-fn read<F>(datagram: &[u8], sequence: u32, answers: &mut Vec<GenlMessage<F>>) -> Result<bool>
+fn read<F>(datagram: &[u8], sequence: u32, answers: &mut Vec<GenlMessage<F>>) -> io::Result<bool>
 where
     F: fmt::Debug,
     GenlMessage<F>: NetlinkDeserializable,
 {
     let mut rest = datagram;
     while !rest.is_empty() {
-        let message = NetlinkMessage::<GenlMessage<F>>::deserialize(rest)?;
-        let length = usize::try_from(message.header.length)?.next_multiple_of(4);
+        let message = NetlinkMessage::<GenlMessage<F>>::deserialize(rest).map_err(io::Error::other)?;
+        let length = (message.header.length as usize).next_multiple_of(4);
         rest = rest.get(length.max(1)..).unwrap_or_default();
         if message.header.sequence_number != sequence {
             continue; // the end of a former conversation
@@ -338,9 +339,9 @@ where
                 let errno = Errno::from_raw(-error.raw_code());
                 let nothing =
                     error.code.is_none() || matches!(errno, Errno::ENOENT | Errno::ENODEV | Errno::EOPNOTSUPP);
-                return if nothing { Ok(true) } else { Err(error.to_io().into()) };
+                return if nothing { Ok(true) } else { Err(error.to_io()) };
             }
-            other => bail!("an unexpected message: {other:?}"),
+            other => return Err(io::Error::other(format!("an unexpected message: {other:?}"))),
         }
     }
     Ok(false)

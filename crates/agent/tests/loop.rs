@@ -211,7 +211,7 @@ fn changes_of_state_are_recorded() {
 #[test]
 fn an_interface_that_does_not_exist_is_named() {
     let (summary, _) = Running::start(config("lh-nosuch0", "none"), fake(Vec::new())).stop();
-    let error = format!("{:#}", summary.expect_err("there is none"));
+    let error = summary.expect_err("there is none").in_a_line().to_string();
     assert!(error.contains("lh-nosuch0"), "{error}");
 }
 

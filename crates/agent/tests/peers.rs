@@ -294,7 +294,7 @@ fn without_a_name_the_interface_of_the_default_route_is_taken() {
     let mut unnamed = with(true, false);
     unnamed.interface = None;
     let (summary, _) = Running::start_on(&a, unnamed.clone(), busy()).stop();
-    let error = format!("{:#}", summary.expect_err("there is no default route"));
+    let error = summary.expect_err("there is no default route").in_a_line().to_string();
     assert!(error.contains("--interface"), "{error}");
     a.ip("route add default via 10.77.0.2");
     let tcp = busy();

@@ -82,9 +82,9 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode> {
     let reloads = notify.is_heard() || file.is_some() && !has_terminal();
     let stop = if reloads { stop_on_signals_but_hangup(&hangup)? } else { stop_on_signals()? };
     say_what_was_read(arguments, file.as_deref(), &config);
-    let read = || match configured_file(arguments)? {
-        Some(file) => self::config(arguments, Some(&file)),
-        None => bail!("there is no file to read"),
+    let read = || -> Result<Config, Box<dyn std::error::Error + Send + Sync>> {
+        let file = configured_file(arguments)?.ok_or("there is no file to read")?;
+        Ok(self::config(arguments, Some(&file))?)
     };
     let orders = Orders {
         stop: &stop,
@@ -140,7 +140,7 @@ fn status(folder: &Path, json: bool) -> Result<ExitCode> {
                 outcome = ExitCode::SUCCESS;
                 crate::say(&if json { serde_json::to_string(&status)? } else { status.to_string() })?;
             }
-            Err(error) => crate::tell(format_args!("lasthop: {error:#}")),
+            Err(error) => crate::tell(format_args!("lasthop: {}", error.in_a_line())),
         }
     }
     Ok(outcome)

@@ -8,7 +8,7 @@ use lasthop_agent::record::Event;
 use lasthop_agent::stack::{
     Claim, CongestionState, LinkReporter, Loaded, ReportCounters, SocketSample, Stack, StateChange,
 };
-use lasthop_agent::{Config, ExitSummary, Interface, Mode, Orders, Reload};
+use lasthop_agent::{Config, Error, ExitSummary, Interface, Mode, Orders, Reload};
 use lasthop_laws::bound::Bound;
 use lasthop_policy::PolicyName;
 use lasthop_units::{Bytes, Span};
@@ -171,15 +171,17 @@ impl Stack for FakeStack {
         self.1.as_deref()
     }
 
-    fn adopt(&mut self) -> anyhow::Result<u64> {
+    fn adopt(&mut self) -> Result<u64, Error> {
         self.fake().adoptions += 1;
         Ok(1)
     }
 
-    fn sample(&mut self) -> anyhow::Result<Vec<SocketSample>> {
+    fn sample(&mut self) -> Result<Vec<SocketSample>, Error> {
         let mut fake = self.fake();
         fake.asked += 1;
-        anyhow::ensure!(!fake.fails, "the kernel does not answer");
+        if fake.fails {
+            return Err(Error::Refused("the kernel does not answer".to_owned()));
+        }
         let stall = std::mem::take(&mut fake.stalls);
         for sample in &mut fake.samples {
             sample.acked += Bytes::new(1); // makes progress
@@ -190,7 +192,7 @@ impl Stack for FakeStack {
         Ok(samples)
     }
 
-    fn poll_state_changes(&mut self, each: &mut dyn FnMut(StateChange)) -> anyhow::Result<u64> {
+    fn poll_state_changes(&mut self, each: &mut dyn FnMut(StateChange)) -> Result<u64, Error> {
         self.fake().state_changes.drain(..).for_each(each);
         Ok(0)
     }
@@ -200,12 +202,12 @@ impl Stack for FakeStack {
         new_flows: Option<Bound>,
         flows: &[(u64, Option<Bound>)],
         lease: Span,
-    ) -> anyhow::Result<()> {
+    ) -> Result<(), Error> {
         self.fake().bounds.push(Applied { new_flows, flows: flows.to_vec(), lease });
         Ok(())
     }
 
-    fn release(&mut self) -> anyhow::Result<u64> {
+    fn release(&mut self) -> Result<u64, Error> {
         self.fake().releases += 1;
         Ok(1)
     }
@@ -221,14 +223,16 @@ impl FakeReporter {
 }
 
 impl LinkReporter for FakeReporter {
-    fn set(&mut self, claim: Claim) -> anyhow::Result<()> {
+    fn set(&mut self, claim: Claim) -> Result<(), Error> {
         let mut fake = self.0.lock().expect("no test panics with it");
-        anyhow::ensure!(!fake.refuses_claims, "the kernel does not take it");
+        if fake.refuses_claims {
+            return Err(Error::Refused("the kernel does not take it".to_owned()));
+        }
         fake.claims.push(claim);
         Ok(())
     }
 
-    fn counters(&self) -> anyhow::Result<ReportCounters> {
+    fn counters(&self) -> Result<ReportCounters, Error> {
         Ok(ReportCounters { offered: 7, answered: 5, ..ReportCounters::default() })
     }
 }
@@ -284,7 +288,7 @@ pub struct Running {
     /// What it reads when it is to read its configuration again; an error is what is wrong with it.
     again: Arc<Mutex<Result<Config, String>>>,
     reload: Arc<AtomicBool>,
-    thread: Option<JoinHandle<anyhow::Result<ExitSummary>>>,
+    thread: Option<JoinHandle<Result<ExitSummary, Error>>>,
     record: PathBuf,
     folder: tempfile::TempDir,
 }
@@ -304,7 +308,9 @@ impl Running {
             let mut loader = |_: &Config, interface: &Interface, mode: Mode| {
                 let mut of_test = fake.lock().expect("no test panics with it");
                 of_test.loaded_for.push((interface.name.clone(), mode));
-                anyhow::ensure!(!of_test.refuses.contains(&mode), "another agent does that already");
+                if of_test.refuses.contains(&mode) {
+                    return Err(Error::Refused("another agent does that already".to_owned()));
+                }
                 drop(of_test);
                 let name = (mode == Mode::Control).then(|| "lasthop".to_owned());
                 Ok(Loaded {
@@ -315,7 +321,7 @@ impl Running {
             };
             let read = || {
                 let again: Result<Config, String> = again_of_thread.lock().expect("no test panics with it").clone();
-                again.map_err(|error: String| anyhow::anyhow!(error))
+                again.map_err(Into::into)
             };
             let orders = Orders {
                 reload: Some(Reload { asked: &reload_of_thread, read: &read }),
@@ -368,7 +374,7 @@ impl Running {
         })
     }
 
-    pub fn stop(mut self) -> (anyhow::Result<ExitSummary>, Vec<Event>) {
+    pub fn stop(mut self) -> (Result<ExitSummary, Error>, Vec<Event>) {
         self.stop.store(true, Ordering::Relaxed);
         let summary = self.thread.take().expect("stopped once").join().expect("the agent did not panic");
         (summary, self.events())
