@@ -568,10 +568,17 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Retracts what servers were told, puts the sockets back as they were and says what was done.
-    pub(crate) fn stop(mut self) -> Result<Totals> {
-        let retracted = self.last_link.as_mut().and_then(|last_link| last_link.retract(clock::monotonic()));
+    /// Retracts what servers were told; whether connections are to have the time to say so.
+    pub(crate) fn retract(&mut self, now: Time) -> bool {
+        let Some(last_link) = &mut self.last_link else { return false };
+        let retracted = last_link.retract(now);
+        let is_heard = retracted.is_some() && last_link.is_heard();
         self.record_report(retracted);
+        is_heard
+    }
+
+    /// Puts the sockets back as they were and says what was done.
+    pub(crate) fn stop(mut self) -> Result<Totals> {
         let restored = match &mut self.stack {
             Some(stack) => stack.release(),
             None => Ok(0),

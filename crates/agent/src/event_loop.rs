@@ -22,6 +22,8 @@ const REFRESH: Span = Span::from_secs(2);
 const STALLED: Span = Span::from_secs(10);
 /// The order to stop is obeyed within this, even if no signal interrupts the wait.
 const LONGEST_WAIT: Span = Span::from_millis(500);
+/// How long the agent's connections have at its end to retract what they have told: some round trips of those that are busy.
+const RETRACTED_WITHIN: Span = Span::from_millis(500);
 
 /// What a running agent is told, and whom it tells.
 pub struct Orders<'a> {
@@ -109,6 +111,14 @@ pub fn run_on_with<'a>(config: &Config, orders: &Orders<'_>, loader: &'a mut Loa
         agent.hearing.receive(clock::monotonic());
     }
     orders.notify.stopping();
+    let mut now = clock::monotonic();
+    let end = if agent.retract(now) { now + RETRACTED_WITHIN } else { now };
+    while now < end {
+        wait(&agent, now, end - now)?;
+        now = clock::monotonic();
+        agent.hearing.receive(now);
+        agent.answer_status(now);
+    }
     agent.stop()
 }
 

@@ -12,12 +12,7 @@ use lasthop_lastlink::{Estimator, FlowSight, Medium, Said, Settings, Sight};
 use lasthop_peers::group::Label;
 use lasthop_units::{Probability, Rate, Span, Time};
 use std::fmt;
-use std::thread;
-use std::time::Duration;
 use tracing::{info, warn};
-
-/// How long the agent's connections have at its end to retract what they have told: some round trips of those that are busy.
-const RETRACTED_WITHIN: Duration = Duration::from_millis(500);
 
 /// What servers are told, and what it comes from.
 pub(crate) struct LastLink {
@@ -144,16 +139,17 @@ impl LastLink {
         reported
     }
 
-    /// The agent stops: retracts what servers were told, and waits a moment for connections that are busy to say so. What the others
-    /// have told runs out by itself.
+    /// The agent is to stop: retracts what servers were told. Connections that are busy say so in a moment, and what the others have
+    /// told runs out by itself.
     pub(crate) fn retract(&mut self, now: Time) -> Option<LinkReported> {
         let said = self.estimator.on_link_lost();
-        let retracted = self.say(now, said, ReportCause::Stopped);
-        let is_heard = |reporter: &dyn LinkReporter| reporter.counters().is_ok_and(|counters| counters.answered > 0);
-        if retracted.is_some() && self.reporter.as_deref().is_some_and(is_heard) {
-            thread::sleep(RETRACTED_WITHIN);
-        }
-        retracted
+        self.say(now, said, ReportCause::Stopped)
+    }
+
+    /// Whether a server hears what is said.
+    pub(crate) fn is_heard(&self) -> bool {
+        let counters = self.reporter.as_ref().map(|reporter| reporter.counters());
+        counters.is_some_and(|counters| counters.is_ok_and(|counters| counters.answered > 0))
     }
 
     /// Says in the log why servers are told nothing, or not what is given; once, until that is otherwise.

@@ -5,7 +5,7 @@ mod show;
 use crate::say;
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
-use lasthop_kernel::laws::{Clients, Counters, Error, Found, Heard, Heuristics, Pinned, Pins, Prefix, VERSION};
+use lasthop_kernel::laws::{Clients, Counters, Error, Found, Handles, Heard, Heuristics, Pins, Prefix, VERSION};
 use lasthop_laws::{LawName, Parameter, Parameters, Unit};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -179,7 +179,7 @@ fn load(laws: &[LawName], settings: &[Setting]) -> Result<()> {
 }
 
 /// Warns that old kernels cannot prepare sockets that already listen.
-fn warn_of_listeners(pinned: &Pinned) -> Result<()> {
+fn warn_of_listeners(pinned: &Handles) -> Result<()> {
     let failed = pinned.heard()?.listeners_failed;
     if failed > 0 {
         crate::tell(format_args!(

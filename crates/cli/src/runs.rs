@@ -94,7 +94,7 @@ impl Common {
                 bail!("simulated hosts are never late: --retries is for --hosts kernel")
             }
             Habitat::Simulated => Ok(lasthop_sim::check(scenario)?),
-            Habitat::Kernel => lasthop_lab::check(scenario, self.traffic.source()),
+            Habitat::Kernel => Ok(lasthop_lab::check(scenario, self.traffic.source())?),
         }
     }
 
@@ -317,7 +317,7 @@ fn one_run(
                 || lasthop_lab::run(scenario, &lasthop_lab::Options { traffic, build: build(), stop, progress: &at });
             let again = |result: &RunResult| tell_again(&scenario.name, result);
             let done = until_not_late(common.retries, |(result, _)| result, once, again);
-            done.map(|outcome| outcome.map(|(outcome, _)| outcome))
+            done.map(|outcome| outcome.map(|(outcome, _)| outcome)).map_err(anyhow::Error::from)
         }
     };
     progress.finish();

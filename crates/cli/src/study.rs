@@ -62,9 +62,12 @@ const MOST_MEANT: usize = 3;
 /// `lasthop study`.
 pub(crate) fn study(arguments: &StudyArguments) -> Result<ExitCode> {
     let stop = stop_on_signals()?;
-    let check = |scenario: &Scenario, hosts: HostsKind| match hosts {
-        HostsKind::Simulated => Ok(lasthop_sim::check(scenario)?),
-        HostsKind::Kernel => lasthop_lab::check(scenario, lasthop_lab::TrafficSource::Own),
+    let check = |scenario: &Scenario, hosts: HostsKind| -> Result<()> {
+        match hosts {
+            HostsKind::Simulated => lasthop_sim::check(scenario)?,
+            HostsKind::Kernel => lasthop_lab::check(scenario, lasthop_lab::TrafficSource::Own)?,
+        }
+        Ok(())
     };
     let run = |scenario: &Scenario, hosts: HostsKind, progress: &Progress| -> Result<Option<RunResult>> {
         let started = Instant::now();

@@ -46,20 +46,20 @@ pub enum Error {
         source: io::Error,
     },
     /// The programs could not be loaded.
-    #[error("loading the BPF programs: {source}\n{log}")]
+    #[error("loading the BPF programs: {error}\n{log}")]
     Load {
         /// The kernel's error.
-        source: io::Error,
+        error: io::Error,
         /// The last lines of libbpf and of the verifier.
         log: String,
     },
     /// A loaded program could not be attached.
-    #[error("attaching {what}: {source}{log}")]
+    #[error("attaching {what}: {error}{log}")]
     Attach {
         /// To what it was to be attached.
         what: &'static str,
         /// The kernel's error.
-        source: io::Error,
+        error: io::Error,
         /// The last lines of libbpf, or nothing.
         log: String,
     },
@@ -106,7 +106,7 @@ impl Error {
         move |error| {
             let lines = crate::log::tail();
             let log = if lines.is_empty() { lines } else { format!("\n{lines}") };
-            Self::Attach { what, source: io_error(&error), log }
+            Self::Attach { what, error: io_error(&error), log }
         }
     }
 }

@@ -79,7 +79,7 @@ pub(crate) fn load(mode: Mode, variant: Variant, settings: &Settings) -> Result<
     log::start();
     configure(mode, variant, settings)
         .and_then(OpenObject::load)
-        .map_err(|error| Error::Load { source: io_error(&error), log: log::tail() })
+        .map_err(|error| Error::Load { error: io_error(&error), log: log::tail() })
 }
 
 /// Loads what `mode` needs, attaches to the cgroup what is attached there, and takes it all back: nothing is registered,

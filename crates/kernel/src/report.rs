@@ -127,7 +127,7 @@ fn load(settings: &ReportSettings) -> Result<Object, Error> {
     log::start();
     configure(settings)
         .and_then(OpenObject::load)
-        .map_err(|error| Error::Load { source: io_error(&error), log: log::tail() })
+        .map_err(|error| Error::Load { error: io_error(&error), log: log::tail() })
 }
 
 impl Reporter {

@@ -2,7 +2,7 @@
 
 use crate::say;
 use anyhow::Result;
-use lasthop_kernel::laws::{Error, Heuristics, Pinned, Pins, SocketState, Value};
+use lasthop_kernel::laws::{Error, Handles, Heuristics, Pins, SocketState, Value};
 use lasthop_laws::{Applied, LawName, Parameters, is_of_the_other_base};
 use lasthop_units::{Probability, Rate, Span};
 use serde_json::json;
@@ -13,7 +13,7 @@ use std::os::unix::fs::MetadataExt as _;
 
 pub(super) fn show(law: Option<LawName>, as_json: bool) -> Result<()> {
     let pins = Pins::find();
-    let mut found: Vec<(LawName, Pinned)> = Vec::new();
+    let mut found: Vec<(LawName, Handles)> = Vec::new();
     match law {
         Some(law) => found.push((law, pins.get(law)?)),
         None => {

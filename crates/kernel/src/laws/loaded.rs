@@ -17,6 +17,7 @@ use libbpf_rs::{ErrorKind, Link, MapCore, MapHandle, Object, ObjectBuilder, Open
 use std::ffi::c_char;
 use std::io;
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use zerocopy::IntoBytes as _;
@@ -127,9 +128,9 @@ pub(crate) enum Walk {
     Pinned(PathBuf),
 }
 
-/// The shared parts of a law in the kernel.
+/// A law in the kernel, which this process has loaded or which is pinned.
 #[derive(Debug)]
-pub(crate) struct Handles {
+pub struct Handles {
     pub(crate) law: LawName,
     pub(crate) name: String,
     pub(crate) parameters: MapHandle,
@@ -140,21 +141,30 @@ pub(crate) struct Handles {
 }
 
 impl Handles {
-    pub(crate) fn last_link(&self) -> Result<&LastLink, Error> {
-        self.last_link.as_deref().ok_or(Error::HearsNothing { law: self.law })
+    /// The law.
+    pub fn law(&self) -> LawName {
+        self.law
     }
 
-    pub(crate) fn parameters(&self) -> Result<Parameters, Error> {
+    /// The name under which sockets can choose it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it is told.
+    ///
+    /// # Errors
+    /// If the kernel does not say.
+    pub fn parameters(&self) -> Result<Parameters, Error> {
         let values = object::read(&self.parameters).map_err(KernelError::exchange("reading a law's parameters"))?;
         Ok(Parameters::from_values(values))
     }
 
-    pub(crate) fn set_parameters(&self, parameters: &Parameters) -> Result<(), Error> {
-        Ok(object::write(&self.parameters, parameters.values())
-            .map_err(KernelError::exchange("setting a law's parameters"))?)
-    }
-
-    pub(crate) fn counters(&self) -> Result<Counters, Error> {
+    /// Totals since loading.
+    ///
+    /// # Errors
+    /// If the kernel does not say.
+    pub fn counters(&self) -> Result<Counters, Error> {
         let counts: LawCounts =
             object::read(&self.counters).map_err(KernelError::exchange("reading a law's counters"))?;
         Ok(Counters {
@@ -170,7 +180,36 @@ impl Handles {
         })
     }
 
-    pub(crate) fn sockets(&self) -> Result<Vec<SocketState>, Error> {
+    /// What clients said.
+    ///
+    /// # Errors
+    /// If the law hears nothing ([`LawName::hears_reports`]), or the kernel does not say.
+    pub fn heard(&self) -> Result<Heard, Error> {
+        self.last_link()?.heard()
+    }
+
+    /// What clients are permitted, what is looked at first first. Those of whom nothing is said are permitted all.
+    ///
+    /// # Errors
+    /// If the law hears nothing, or the kernel does not say.
+    pub fn permits(&self) -> Result<Vec<(Clients, Heuristics)>, Error> {
+        self.last_link()?.permits()
+    }
+
+    pub(crate) fn last_link(&self) -> Result<&LastLink, Error> {
+        self.last_link.as_deref().ok_or(Error::HearsNothing { law: self.law })
+    }
+
+    pub(crate) fn set_parameters(&self, parameters: &Parameters) -> Result<(), Error> {
+        Ok(object::write(&self.parameters, parameters.values())
+            .map_err(KernelError::exchange("setting a law's parameters"))?)
+    }
+
+    /// The sockets that have it now, in all network namespaces.
+    ///
+    /// # Errors
+    /// If the kernel cannot be asked to walk them.
+    pub fn sockets(&self) -> Result<Vec<SocketState>, Error> {
         let bytes = match &self.walk {
             Walk::Link(link) => object::read_all(link),
             Walk::Pinned(path) => std::fs::read(path),
@@ -263,7 +302,7 @@ impl Loaded {
         let kernel = Btf::from_vmlinux().map_err(KernelError::exchange("reading the kernel's BTF"))?;
         let mut object = configure(options, name, Variant::of(&kernel))
             .and_then(OpenObject::load)
-            .map_err(|error| KernelError::Load { source: io_error(&error), log: log::tail() })?;
+            .map_err(|error| KernelError::Load { error: io_error(&error), log: log::tail() })?;
         let handle = |name: &str| {
             MapHandle::try_from(&object::map(&object, name)).map_err(KernelError::exchange("looking at a law's maps"))
         };
@@ -291,54 +330,12 @@ impl Loaded {
         Ok(Some(Self { handles, registration, attached, object }))
     }
 
-    /// The law.
-    pub fn law(&self) -> LawName {
-        self.handles.law
-    }
-
-    /// The name under which sockets can choose it.
-    pub fn name(&self) -> &str {
-        &self.handles.name
-    }
-
-    /// What it is told.
-    ///
-    /// # Errors
-    /// If the kernel does not say.
-    pub fn parameters(&self) -> Result<Parameters, Error> {
-        self.handles.parameters()
-    }
-
     /// Tells it something else from now on.
     ///
     /// # Errors
     /// If the kernel refuses.
     pub fn set_parameters(&self, parameters: &Parameters) -> Result<(), Error> {
         self.handles.set_parameters(parameters)
-    }
-
-    /// Totals since loading.
-    ///
-    /// # Errors
-    /// If the kernel does not say.
-    pub fn counters(&self) -> Result<Counters, Error> {
-        self.handles.counters()
-    }
-
-    /// The sockets that have it now, in all network namespaces.
-    ///
-    /// # Errors
-    /// If the kernel cannot be asked to walk them.
-    pub fn sockets(&self) -> Result<Vec<SocketState>, Error> {
-        self.handles.sockets()
-    }
-
-    /// What clients said.
-    ///
-    /// # Errors
-    /// If the law hears nothing ([`LawName::hears_reports`]), or the kernel does not say.
-    pub fn heard(&self) -> Result<Heard, Error> {
-        self.handles.last_link()?.heard()
     }
 
     /// Permits connections these heuristics from their next report on.
@@ -356,6 +353,14 @@ impl Loaded {
     /// If the law hears nothing, or the kernel cannot be asked to walk its sockets.
     pub fn prepare_listeners(&self) -> Result<(), Error> {
         self.handles.last_link()?.prepare_listeners()
+    }
+}
+
+impl Deref for Loaded {
+    type Target = Handles;
+
+    fn deref(&self) -> &Handles {
+        &self.handles
     }
 }
 

@@ -21,8 +21,8 @@ mod pins;
 
 pub use fields::{Field, Value};
 pub use last_link::{Clients, Heard, Heuristics, Prefix};
-pub use loaded::{Counters, Loaded, Name, Options, SocketState};
-pub use pins::{DefaultOf, Found, Pinned, Pins, Unloaded};
+pub use loaded::{Counters, Handles, Loaded, Name, Options, SocketState};
+pub use pins::{DefaultOf, Found, Pins, Unloaded};
 
 use crate::probe::{self, Feature};
 use lasthop_laws::LawName;
@@ -140,11 +140,11 @@ pub enum Error {
     },
     /// No BPF file system is mounted, and none could be.
     #[error(
-        "no BPF file system is mounted, and mounting one at /sys/fs/bpf failed: {source}; try 'mount -t bpf bpf /sys/fs/bpf'"
+        "no BPF file system is mounted, and mounting one at /sys/fs/bpf failed: {error}; try 'mount -t bpf bpf /sys/fs/bpf'"
     )]
     NoFileSystem {
         /// Why not.
-        source: io::Error,
+        error: io::Error,
     },
     /// Somebody else could put something in the place of what is pinned.
     #[error(
@@ -174,14 +174,14 @@ pub enum Error {
         within: std::time::Duration,
     },
     /// Something in the BPF file system.
-    #[error("{doing} {}: {source}", path.display())]
+    #[error("{doing} {}: {error}", path.display())]
     Pin {
         /// What was being done.
         doing: &'static str,
         /// To what.
         path: PathBuf,
         /// Why not.
-        source: io::Error,
+        error: io::Error,
     },
     /// The kernel refused.
     #[error(transparent)]

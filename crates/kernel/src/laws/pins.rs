@@ -21,8 +21,8 @@
 //! Nobody but root may be able to put something else in a law's place, or to hold that lock. So the folder is root's and has mode
 //! 700, and one that is not root's, or that others can write in, is refused, as is one that others could rename.
 
-use super::last_link::{self, Clients, Heard, Heuristics, LastLink};
-use super::loaded::{Counters, Handles, Loaded, Name, Options, SocketState, Walk};
+use super::last_link::{self, Clients, Heuristics, LastLink};
+use super::loaded::{Handles, Loaded, Name, Options, Walk};
 use super::{Error, VERSION};
 use crate::layout::{self, About};
 use crate::object;
@@ -66,15 +66,9 @@ pub enum Found {
     /// holds it.
     Elsewhere,
     /// This version loaded it.
-    Pinned(Pinned),
+    Pinned(Handles),
     /// Another version loaded it, which may be taken away but not talked to.
     OtherVersion(String),
-}
-
-/// A law that is pinned.
-#[derive(Debug)]
-pub struct Pinned {
-    handles: Handles,
 }
 
 /// What [`Pins::unload`] did.
@@ -116,7 +110,7 @@ impl Pins {
             None => {
                 // Its own default is that everybody may make files there.
                 mount(Some("bpf"), USUAL, Some("bpf"), MsFlags::empty(), Some("mode=0700"))
-                    .map_err(|error| Error::NoFileSystem { source: error.into() })?;
+                    .map_err(|error| Error::NoFileSystem { error: error.into() })?;
                 PathBuf::from(USUAL)
             }
         };
@@ -201,15 +195,13 @@ impl Pins {
         } else {
             None
         };
-        Ok(Found::Pinned(Pinned {
-            handles: Handles {
-                law,
-                name: layout::unpadded_name(&about.name),
-                parameters: open("parameters")?,
-                counters: open("counters")?,
-                walk: Walk::Pinned(place.join("sockets")),
-                last_link,
-            },
+        Ok(Found::Pinned(Handles {
+            law,
+            name: layout::unpadded_name(&about.name),
+            parameters: open("parameters")?,
+            counters: open("counters")?,
+            walk: Walk::Pinned(place.join("sockets")),
+            last_link,
         }))
     }
 
@@ -217,7 +209,7 @@ impl Pins {
     ///
     /// # Errors
     /// If it is not loaded, or another version loaded it.
-    pub fn get(&self, law: LawName) -> Result<Pinned, Error> {
+    pub fn get(&self, law: LawName) -> Result<Handles, Error> {
         match self.look(law)? {
             Found::Pinned(pinned) => Ok(pinned),
             Found::Absent => Err(Error::NotLoaded { law }),
@@ -263,7 +255,7 @@ impl Pins {
             return Err(self.absent(law));
         }
         let _lock = self.lock()?;
-        change(&self.get(law)?.handles)
+        change(&self.get(law)?)
     }
 
     /// Makes listening sockets hear that have the law but listened before it was loaded, or before they got it, in all network
@@ -285,7 +277,7 @@ impl Pins {
     /// # Errors
     /// If this kernel or this user cannot, it is loaded already, its name is taken, or the kernel refuses. Nothing is
     /// changed then.
-    pub fn load(&self, law: LawName, parameters: Parameters) -> Result<Pinned, Error> {
+    pub fn load(&self, law: LawName, parameters: Parameters) -> Result<Handles, Error> {
         super::check()?;
         let lock = loop {
             match DirBuilder::new().mode(0o700).create(&self.folder) {
@@ -303,7 +295,7 @@ impl Pins {
         loaded
     }
 
-    fn load_locked(&self, law: LawName, parameters: Parameters) -> Result<Pinned, Error> {
+    fn load_locked(&self, law: LawName, parameters: Parameters) -> Result<Handles, Error> {
         self.tidy()?;
         match self.look(law)? {
             // who has the name may let it go: the kernel says
@@ -474,53 +466,6 @@ impl Pins {
     }
 }
 
-impl Pinned {
-    /// The name under which sockets can choose it.
-    pub fn name(&self) -> &str {
-        &self.handles.name
-    }
-
-    /// What it is told.
-    ///
-    /// # Errors
-    /// If the kernel does not say.
-    pub fn parameters(&self) -> Result<Parameters, Error> {
-        self.handles.parameters()
-    }
-
-    /// Totals since loading.
-    ///
-    /// # Errors
-    /// If the kernel does not say.
-    pub fn counters(&self) -> Result<Counters, Error> {
-        self.handles.counters()
-    }
-
-    /// The sockets that have it now, in all network namespaces.
-    ///
-    /// # Errors
-    /// If the kernel cannot be asked to walk them.
-    pub fn sockets(&self) -> Result<Vec<SocketState>, Error> {
-        self.handles.sockets()
-    }
-
-    /// What clients said.
-    ///
-    /// # Errors
-    /// If the law hears nothing ([`LawName::hears_reports`]), or the kernel does not say.
-    pub fn heard(&self) -> Result<Heard, Error> {
-        self.handles.last_link()?.heard()
-    }
-
-    /// What clients are permitted, what is looked at first first. Those of whom nothing is said are permitted all.
-    ///
-    /// # Errors
-    /// If the law hears nothing, or the kernel does not say.
-    pub fn permits(&self) -> Result<Vec<(Clients, Heuristics)>, Error> {
-        self.handles.last_link()?.permits()
-    }
-}
-
 /// The process that has locked this file: proc(5), /proc/locks.
 fn holder_of(file: &Metadata) -> Option<u32> {
     let (major, minor) = (nix::sys::stat::major(file.dev()), nix::sys::stat::minor(file.dev()));
@@ -533,8 +478,8 @@ fn holder_of(file: &Metadata) -> Option<u32> {
     })
 }
 
-fn pin_error(doing: &'static str, path: &Path, source: io::Error) -> Error {
-    Error::Pin { doing, path: path.to_owned(), source }
+fn pin_error(doing: &'static str, path: &Path, error: io::Error) -> Error {
+    Error::Pin { doing, path: path.to_owned(), error }
 }
 
 /// The BPF file system of this mount namespace, the usual place first.
