@@ -4,15 +4,20 @@ use lasthop_measure::mean;
 use lasthop_scenario::{
     CaseResult, CaseSummary, Comparison, DeliverySummary, Direction, Distribution, HostsKind, RunResult, Spread,
 };
+use serde::Serialize;
 
 /// One cell.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Cell {
     pub(crate) text: String,
-    /// The least and the greatest, where it is a mean over several seeds.
-    pub(crate) range: Option<String>,
+    /// The least and the greatest, where it is a mean over several seeds; or what is wrong.
+    pub(crate) small: Option<String>,
     /// Numbers stand at the right.
     pub(crate) is_number: bool,
+    /// How the page's style calls the verdict that it is.
+    pub(crate) verdict: Option<&'static str>,
+    /// On the page, of the case that it names.
+    pub(crate) colour: Option<String>,
 }
 
 const FLOW_HEADS: [&str; 13] = [
@@ -272,11 +277,11 @@ pub(crate) fn made_by(build: &lasthop_scenario::Build, hosts: HostsKind, kernel:
 }
 
 pub(crate) fn number(text: String) -> Cell {
-    Cell { text, range: None, is_number: true }
+    Cell { text, is_number: true, ..Cell::default() }
 }
 
 pub(crate) fn word(text: &str) -> Cell {
-    Cell { text: text.to_owned(), range: None, is_number: false }
+    Cell { text: text.to_owned(), ..Cell::default() }
 }
 
 fn yes_no(yes: bool) -> String {
@@ -310,6 +315,6 @@ fn starved(case: &CaseResult) -> Cell {
 
 fn with_range(spread: &Spread, show: fn(f64) -> String) -> Cell {
     let (least, greatest) = (show(spread.min), show(spread.max));
-    let range = (least != greatest).then(|| format!("{least}–{greatest}"));
-    Cell { range, ..number(show(spread.mean)) }
+    let small = (least != greatest).then(|| format!("{least}–{greatest}"));
+    Cell { small, ..number(show(spread.mean)) }
 }

@@ -1,110 +1,134 @@
-//! One page that holds everything: no script, no network, no other file.
+//! Pages that hold everything: no script, no network, no other file. What they look like is in `templates/`.
 
 use crate::CaseRun;
 use crate::cells::{self, Cell};
 use crate::figures::{self, Figure};
 use crate::style::{self, Look};
 use lasthop_scenario::{CaseResult, Comparison, RunResult, Scenario};
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use minijinja::{Environment, UndefinedBehavior};
+use serde::Serialize;
+use serde_json::{Value, json};
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
-const STYLE: &str = include_str!("page.css");
+static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(|| {
+    let mut environment = Environment::new();
+    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+    environment.set_syntax(syntax.expect("delimiters that there are"));
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    for (name, source) in [
+        ("page.css", include_str!("../templates/page.css")),
+        ("page.html", include_str!("../templates/page.html")),
+        ("parts.html", include_str!("../templates/parts.html")),
+        ("run.html", include_str!("../templates/run.html")),
+        ("comparison.html", include_str!("../templates/comparison.html")),
+        ("study.html", include_str!("../templates/study.html")),
+    ] {
+        environment.add_template(name, source).unwrap_or_else(|error| panic!("{name}: {error:#}"));
+    }
+    environment
+});
+
+/// What a template makes of this.
+pub(crate) fn render(template: &str, page: &Value) -> String {
+    let made = TEMPLATES.get_template(template).and_then(|template| template.render(Serde(page)));
+    made.unwrap_or_else(|error| panic!("{template} and what it is given belong together: {error:#}"))
+}
+
+/// What `parts.html` draws as a table.
+#[derive(Serialize)]
+pub(crate) struct Table {
+    heads: Vec<String>,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl Table {
+    pub(crate) fn new(heads: &[impl AsRef<str>], rows: Vec<Vec<Cell>>) -> Self {
+        Self { heads: heads.iter().map(|head| head.as_ref().to_owned()).collect(), rows }
+    }
+}
 
 /// The page of one run.
 pub(crate) fn run(result: &RunResult, figures: &[Figure]) -> String {
-    let mut page = begin(result.name());
-    let made_by = cells::made_by(&result.build, result.hosts_kind, result.kernel_release.as_deref());
-    let _ = writeln!(
-        page,
-        "<p class=\"by\">{} s, of which {} s of warm-up are left out; seed {}. {}.</p>",
-        figures::number(result.duration_s),
-        figures::number(result.warmup_s),
-        result.seed,
-        escape(&made_by)
-    );
-    invalid(&mut page, &result.invalid_reasons);
-    tiles(&mut page, result);
-    for (heads, rows) in cells::tables(result) {
-        table(&mut page, heads, &rows, &[]);
-    }
-    for figure in figures {
-        draw(&mut page, figure, 2);
-    }
-    let seed = result.seed;
     let hosts = hosts_word(result.hosts_kind);
-    how(&mut page, &result.scenario, &format!("lasthop run scenario.toml --hosts {hosts} --seed {seed} --out DIR"));
-    end(page)
+    let seed = result.seed;
+    render(
+        "run.html",
+        &json!({
+            "title": result.name(),
+            "duration_s": figures::number(result.duration_s),
+            "warmup_s": figures::number(result.warmup_s),
+            "seed": seed,
+            "made_by": cells::made_by(&result.build, result.hosts_kind, result.kernel_release.as_deref()),
+            "invalid_reasons": result.invalid_reasons,
+            "tiles": cells::headline(result),
+            "tables": tables(result),
+            "figures": figures,
+            "command": format!("lasthop run scenario.toml --hosts {hosts} --seed {seed} --out DIR"),
+            "scenario": scenario(&result.scenario),
+        }),
+    )
 }
 
 /// The page of a comparison; figures that set the cases side by side first, then each case for itself.
 pub(crate) fn comparison(comparison: &Comparison, runs: &[CaseRun], figures: &[Figure], folders: &[String]) -> String {
     let looks = style::cases(comparison);
-    let mut page = begin(comparison.name());
     let kernel = runs.first().and_then(|(_, run, _)| run.kernel_release.as_deref());
-    let made_by = cells::made_by(&comparison.build, comparison.hosts_kind, kernel);
-    let seeds: Vec<String> = comparison.seeds.iter().map(u64::to_string).collect();
-    let plural = if seeds.len() == 1 { "seed" } else { "means over the seeds" };
-    let _ = writeln!(
-        page,
-        "<p class=\"by\">{} cases; {plural} {}. {}.</p>",
-        comparison.cases.len(),
-        seeds.join(", "),
-        escape(&made_by)
-    );
-    let reasons: Vec<String> =
-        cells::invalid_cases(comparison).into_iter().map(|(case, reason)| format!("{case}: {reason}")).collect();
-    invalid(&mut page, &reasons);
-    for (heads, rows) in cells::case_tables(comparison) {
-        table(&mut page, heads, &rows, &looks);
+    let mut tables: Vec<Table> =
+        cells::case_tables(comparison).into_iter().map(|(heads, rows)| Table::new(heads, rows)).collect();
+    for table in &mut tables {
+        for (row, look) in table.rows.iter_mut().zip(&looks) {
+            row[1].colour = Some(look.colour.hex());
+        }
     }
-    if let Some(left_out) = cells::left_out(comparison) {
-        let _ = writeln!(page, "<p class=\"caption\">{}.</p>", escape(&left_out));
-    }
-    for figure in figures {
-        draw(&mut page, figure, 2);
-    }
-    page.push_str("<h2>Each case</h2>\n<div class=\"cases\">\n");
-    for (case, look) in comparison.cases.iter().zip(&looks) {
-        one_case(&mut page, case, look, runs, folders);
-    }
-    page.push_str("</div>\n");
-    how(&mut page, &comparison.scenario, &compare_command(comparison));
-    end(page)
+    let invalid = cells::invalid_cases(comparison).into_iter().map(|(case, reason)| format!("{case}: {reason}"));
+    let cases = comparison.cases.iter().zip(&looks).filter_map(|(case, look)| one_case(case, look, runs, folders));
+    render(
+        "comparison.html",
+        &json!({
+            "title": comparison.name(),
+            "cases_in_all": comparison.cases.len(),
+            "seeds": comparison.seeds,
+            "made_by": cells::made_by(&comparison.build, comparison.hosts_kind, kernel),
+            "invalid_reasons": invalid.collect::<Vec<_>>(),
+            "tables": tables,
+            "left_out": cells::left_out(comparison),
+            "figures": figures,
+            "cases": cases.collect::<Vec<_>>(),
+            "command": compare_command(comparison),
+            "scenario": scenario(&comparison.scenario),
+        }),
+    )
 }
 
-fn one_case(page: &mut String, case: &CaseResult, look: &Look, runs: &[CaseRun], folders: &[String]) {
-    let Some((at, (_, result, series))) = runs.iter().enumerate().find(|(_, (label, ..))| *label == case.label) else {
-        return;
-    };
+fn one_case(case: &CaseResult, look: &Look, runs: &[CaseRun], folders: &[String]) -> Option<Value> {
+    let (at, (_, result, series)) = runs.iter().enumerate().find(|(_, (label, ..))| *label == case.label)?;
+    let (seed, seeds) = (result.seed, case.runs.len());
     let jain = result.jain_index.map_or(String::new(), |index| format!(", Jain's index {index:.3}"));
-    let seed = if case.runs.len() > 1 { format!("seed {}: ", result.seed) } else { String::new() };
-    let _ = writeln!(
-        page,
-        "<details><summary>{}{}<span class=\"figures\">{seed}{:.2} Mb/s{jain}</span></summary>",
-        swatch(look),
-        escape(&case.label),
-        result.aggregate_goodput_mbps
-    );
-    let settings: Vec<String> = case.settings.iter().map(|set| format!("{}={}", set.key, set.value)).collect();
-    let folder = folders.get(at).map_or("", String::as_str);
-    let of =
-        if case.runs.len() > 1 { format!(" Seed {}, of {}.", result.seed, case.runs.len()) } else { String::new() };
-    let _ = writeln!(
-        page,
-        "<p class=\"by\">{}.{of} All its files are in <a href=\"{}/report.html\">{}</a>.</p>",
-        escape(&settings.join(", ")),
-        escape(folder),
-        escape(folder)
-    );
-    for (heads, rows) in cells::tables(result) {
-        table(page, heads, &rows, &[]);
-    }
+    let of_seed = if seeds > 1 { format!("seed {seed}: ") } else { String::new() };
     // The others stand side by side above.
-    for figure in
-        figures::of_run(result, series).iter().filter(|figure| ["cwnd", "states"].contains(&figure.name.as_ref()))
-    {
-        draw(page, figure, 3);
-    }
-    page.push_str("</details>\n");
+    let mut figures = figures::of_run(result, series);
+    figures.retain(|figure| ["cwnd", "states"].contains(&figure.name.as_ref()));
+    Some(json!({
+        "colour": look.colour.hex(),
+        "label": case.label,
+        "headline": format!("{of_seed}{:.2} Mb/s{jain}", result.aggregate_goodput_mbps),
+        "settings": settings(case).join(", "),
+        "of_seeds": if seeds > 1 { format!(" Seed {seed}, of {seeds}.") } else { String::new() },
+        "folder": folders.get(at).map_or("", String::as_str),
+        "tables": tables(result),
+        "figures": figures,
+    }))
+}
+
+fn tables(result: &RunResult) -> Vec<Table> {
+    cells::tables(result).into_iter().map(|(heads, rows)| Table::new(heads, rows)).collect()
+}
+
+fn settings(case: &CaseResult) -> Vec<String> {
+    case.settings.iter().map(|set| format!("{}={}", set.key, set.value)).collect()
 }
 
 fn compare_command(comparison: &Comparison) -> String {
@@ -114,8 +138,7 @@ fn compare_command(comparison: &Comparison) -> String {
     }
     if comparison.varied.is_empty() {
         for case in &comparison.cases {
-            let settings: Vec<String> = case.settings.iter().map(|set| format!("{}={}", set.key, set.value)).collect();
-            let _ = write!(command, " \\\n  --case '{}: {}'", case.label, settings.join(" "));
+            let _ = write!(command, " \\\n  --case '{}: {}'", case.label, settings(case).join(" "));
         }
     }
     if comparison.seeds.len() > 1 {
@@ -131,112 +154,8 @@ const fn hosts_word(kind: lasthop_scenario::HostsKind) -> &'static str {
     }
 }
 
-pub(crate) fn begin(title: &str) -> String {
-    let title = escape(title);
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
-         content=\"width=device-width, initial-scale=1\">\n<title>{title} · lasthop</title>\n<style>\n{STYLE}</style>\n\
-         </head>\n<body>\n<h1>{title}</h1>\n"
-    )
-}
-
-pub(crate) fn end(mut page: String) -> String {
-    page.push_str("</body>\n</html>\n");
-    page
-}
-
-pub(crate) fn invalid(page: &mut String, reasons: &[String]) {
-    if reasons.is_empty() {
-        return;
-    }
-    page.push_str("<div class=\"bad\" role=\"alert\"><strong>Not valid: do not use these figures.</strong>\n<ul>\n");
-    for reason in reasons {
-        let _ = writeln!(page, "<li>{}</li>", escape(reason));
-    }
-    page.push_str("</ul></div>\n");
-}
-
-fn tiles(page: &mut String, result: &RunResult) {
-    page.push_str("<dl class=\"tiles\">\n");
-    for (name, value) in cells::headline(result) {
-        let _ = writeln!(page, "<div><dt>{name}</dt><dd>{}</dd></div>", escape(&value));
-    }
-    page.push_str("</dl>\n");
-}
-
-/// A table; where there are looks, each row's second cell is a case and gets its colour.
-pub(crate) fn table(page: &mut String, heads: &[&str], rows: &[Vec<Cell>], looks: &[Look]) {
-    page.push_str("<div class=\"wide\"><table>\n<thead><tr>");
-    let first = rows.first();
-    for (column, head) in heads.iter().enumerate() {
-        let number = first.and_then(|row| row.get(column)).is_some_and(|cell| cell.is_number);
-        // What is parted with a hyphen for the terminal is whole here.
-        let _ = write!(page, "<th{}>{}</th>", class(number, false), escape(&head.replace("-\n", "")));
-    }
-    page.push_str("</tr></thead>\n<tbody>\n");
-    for (index, row) in rows.iter().enumerate() {
-        page.push_str("<tr>");
-        for (column, cell) in row.iter().enumerate() {
-            let look = looks.get(index).filter(|_| column == 1);
-            let swatch = look.map(swatch).unwrap_or_default();
-            let range =
-                cell.range.as_ref().map(|range| format!("<small>{}</small>", escape(range))).unwrap_or_default();
-            let class = class(cell.is_number, look.is_some());
-            let _ = write!(page, "<td{class}>{swatch}{}{range}</td>", escape(&cell.text));
-        }
-        page.push_str("</tr>\n");
-    }
-    page.push_str("</tbody></table></div>\n");
-}
-
-const fn class(number: bool, case: bool) -> &'static str {
-    match (number, case) {
-        (true, _) => " class=\"number\"",
-        (_, true) => " class=\"case\"",
-        _ => "",
-    }
-}
-
-fn swatch(look: &Look) -> String {
-    format!("<span class=\"swatch\" style=\"background:{}\"></span>", look.colour.hex())
-}
-
-pub(crate) fn draw(page: &mut String, figure: &Figure, level: u8) {
-    let _ = writeln!(page, "<figure>\n<h{level}>{}</h{level}>", escape(&figure.title));
-    let _ = writeln!(page, "<figcaption class=\"caption\">{}</figcaption>", escape(&figure.caption));
-    let _ = writeln!(page, "<div class=\"wide\">{}</div>\n</figure>", figure.svg);
-}
-
-fn how(page: &mut String, scenario: &serde_json::Value, command: &str) {
-    page.push_str("<h2>How to make it again</h2>\n");
-    page.push_str("<p class=\"caption\">With the scenario below as scenario.toml:</p>\n");
-    let _ = writeln!(page, "<pre>{}</pre>", escape(command));
-    self::scenario(page, scenario);
-}
-
-/// The scenario that a result carries, folded up.
-pub(crate) fn scenario(page: &mut String, scenario: &serde_json::Value) {
-    let toml = Scenario::from_json(scenario)
-        .map_or_else(|_| serde_json::to_string_pretty(scenario).unwrap_or_default(), |scenario| scenario.to_toml());
-    let _ = writeln!(
-        page,
-        "<details><summary>The scenario, defaults filled in</summary>\n<pre>{}</pre></details>",
-        escape(&toml)
-    );
-}
-
-/// Text that can stand between tags and in attributes.
-pub(crate) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            letter => escaped.push(letter),
-        }
-    }
-    escaped
+/// The scenario that a result carries, as a file that can be run again.
+pub(crate) fn scenario(scenario: &Value) -> String {
+    Scenario::from_json(scenario)
+        .map_or_else(|_| serde_json::to_string_pretty(scenario).unwrap_or_default(), |scenario| scenario.to_toml())
 }

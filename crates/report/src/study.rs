@@ -2,13 +2,14 @@
 
 use crate::cells::{self, Cell};
 use crate::figures::{self, Figure};
-use crate::html::{self, escape};
+use crate::html;
 use crate::tables::table;
 use lasthop_scenario::HostsKind;
 use lasthop_study::{
     CellResult, ClaimResult, ConditionResult, FigureResult, Found, Interval, LineResult, PanelResult, PointResult,
     StudyResult, Verdict,
 };
+use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 const NOTHING: &str = "–";
@@ -26,7 +27,6 @@ pub(crate) fn terminal(study: &StudyResult) -> String {
     for figure in &study.figures {
         for panel in &figure.panels {
             let (heads, rows) = points(figure, panel, study);
-            let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
             let _ = writeln!(text, "\n{}", panel_title(figure, panel));
             let _ = writeln!(text, "{}", table(&heads, &rows));
         }
@@ -43,9 +43,7 @@ pub(crate) fn terminal(study: &StudyResult) -> String {
         let _ = writeln!(text, "{}\n", table(&CLAIM_HEADS, &rows));
     }
     for matrix in &matrices {
-        let (heads, rows) = (matrix.heads(), matrix.rows());
-        let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
-        let _ = writeln!(text, "{}\n", table(&heads, &rows));
+        let _ = writeln!(text, "{}\n", table(&matrix.heads(), &matrix.rows()));
     }
     if matrices.iter().any(Matrix::is_unsure) {
         let _ = writeln!(text, "{QUESTION_MARK}\n");
@@ -59,7 +57,6 @@ pub(crate) fn terminal(study: &StudyResult) -> String {
     for claim in study.claims.iter().filter(|claim| !claim.cells.is_empty()) {
         let _ = writeln!(text, "\n{}: {}", claim_name(claim), cells_met(claim));
         let (heads, rows) = failing(claim);
-        let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
         if !rows.is_empty() {
             let _ = writeln!(text, "{}", table(&heads, &rows));
         }
@@ -78,59 +75,71 @@ pub(crate) fn terminal(study: &StudyResult) -> String {
 
 /// The study as a page of its own.
 pub(crate) fn page(study: &StudyResult, figures: &[Figure]) -> String {
-    let mut page = html::begin(&format!("{}: {}", study.name, study.title));
-    let made_by = cells::made_by(&study.build, study.hosts_kind, None);
-    let _ = writeln!(page, "<p>{}</p>", escape(&study.source));
-    let _ = writeln!(page, "<p class=\"by\">{}. {}.</p>", escape(&runs(study)), escape(&made_by));
-    if let Some(note) = &study.note {
-        for paragraph in note.split("\n\n") {
-            let _ = writeln!(page, "<p class=\"caption\">{}</p>", escape(paragraph));
-        }
-    }
-    html::invalid(&mut page, &study.invalid_reasons);
-    let class = if study.passed { "good" } else { "bad" };
-    let _ = writeln!(page, "<p class=\"{class}\"><strong>{}</strong></p>", escape(&outcome(study)));
-    for figure in figures {
-        html::draw(&mut page, figure, 2);
-    }
-    for said in searches(study) {
-        let _ = writeln!(page, "<p>{}</p>", escape(&said));
-    }
-    if !study.claims.is_empty() {
-        page.push_str("<h2>Claims</h2>\n");
-        // One claim by itself stands whole below.
-        for matrix in arranged(&study.claims).1.iter().filter(|matrix| matrix.claims.len() > 1) {
-            matrix.draw(&mut page);
-        }
-        for claim in firsts(&study.claims) {
-            let places: Vec<&ClaimResult> = study.claims.iter().filter(|other| other.id == claim.id).collect();
-            claim_block(&mut page, claim, &places);
-        }
-    }
-    page.push_str("<h2>Every point</h2>\n");
-    for figure in &study.figures {
-        let _ = writeln!(page, "<details><summary>{}</summary>", escape(&figure.title));
-        for panel in &figure.panels {
-            let (heads, rows) = points(figure, panel, study);
-            let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
-            if !panel.label.is_empty() {
-                let _ = writeln!(page, "<h3>{}</h3>", escape(&panel.label));
-            }
-            html::table(&mut page, &heads, &rows, &[]);
-        }
-        for (label, source) in sources(figure) {
-            let _ = writeln!(page, "<p class=\"caption\">{}: {}</p>", escape(&label), escape(&source));
-        }
-        page.push_str("</details>\n");
-    }
-    page.push_str("<p class=\"caption\">All of it, with the value of each seed, is in study.json; the means are in points.csv.</p>\n");
-    page.push_str("<h2>How to make it again</h2>\n");
-    let seeds = study.seeds.len();
+    // One claim by itself stands whole below.
+    let (_, matrices) = arranged(&study.claims);
+    let matrices = matrices.iter().filter(|matrix| matrix.claims.len() > 1).map(Matrix::in_page);
     let hosts = if study.hosts_kind == HostsKind::Kernel { " --hosts kernel" } else { "" };
-    let _ = writeln!(page, "<pre>lasthop study {}{hosts} --seeds {seeds} --out DIR</pre>", escape(&study.name));
-    let _ = writeln!(page, "<details><summary>The study</summary>\n<pre>{}</pre></details>", escape(&study.study));
-    html::scenario(&mut page, &study.scenario);
-    html::end(page)
+    html::render(
+        "study.html",
+        &json!({
+            "title": format!("{}: {}", study.name, study.title),
+            "source": study.source,
+            "runs": runs(study),
+            "made_by": cells::made_by(&study.build, study.hosts_kind, None),
+            "note": study.note.iter().flat_map(|note| note.split("\n\n")).collect::<Vec<_>>(),
+            "invalid_reasons": study.invalid_reasons,
+            "passed": study.passed,
+            "outcome": outcome(study),
+            "figures": figures,
+            "searches": searches(study),
+            "matrices": matrices.collect::<Vec<_>>(),
+            "question_mark": QUESTION_MARK,
+            "claims": firsts(&study.claims).into_iter().map(|claim| claim_in_page(claim, study)).collect::<Vec<_>>(),
+            "points": study.figures.iter().map(|figure| points_in_page(figure, study)).collect::<Vec<_>>(),
+            "command": format!("lasthop study {}{hosts} --seeds {} --out DIR", study.name, study.seeds.len()),
+            "study": study.study,
+            "scenario": html::scenario(&study.scenario),
+        }),
+    )
+}
+
+fn points_in_page(figure: &FigureResult, study: &StudyResult) -> Value {
+    let panel = |panel: &PanelResult| {
+        let (heads, rows) = points(figure, panel, study);
+        json!({ "label": panel.label, "heads": heads, "rows": rows })
+    };
+    json!({
+        "title": figure.title,
+        "panels": figure.panels.iter().map(panel).collect::<Vec<_>>(),
+        "sources": sources(figure),
+    })
+}
+
+/// A claim with all its places.
+fn claim_in_page(claim: &ClaimResult, study: &StudyResult) -> Value {
+    let places = || study.claims.iter().filter(|other| other.id == claim.id);
+    let row = |place: &ClaimResult| {
+        let mut row = place_row(place);
+        let verdict = row.last_mut().expect("the verdict");
+        verdict.verdict = Some(verdict_class(place.verdict));
+        verdict.small.clone_from(&place.problem);
+        row
+    };
+    let failing = |place: &ClaimResult| {
+        let (heads, rows) = failing(place);
+        let at = if place.at.is_empty() { String::new() } else { format!("{}: ", place.place()) };
+        json!({ "met": format!("{at}{}", cells_met(place)), "heads": heads, "rows": rows })
+    };
+    json!({
+        "text": claim.text,
+        "source": claim.source,
+        "id": claim.id,
+        "reading": claim.reading,
+        "value": claim.cells.is_empty().then_some(&claim.value),
+        "heads": &CLAIM_HEADS[1..],
+        "rows": places().map(row).collect::<Vec<_>>(),
+        "places": places().filter(|place| !place.cells.is_empty()).map(failing).collect::<Vec<_>>(),
+    })
 }
 
 /// Every measure of every point: a line each.
@@ -307,30 +316,17 @@ impl Matrix<'_> {
     fn rows(&self) -> Vec<Vec<Cell>> {
         let row = |index: usize| {
             let place = cells::word(&self.claims[0][index].place());
-            std::iter::once(place).chain(self.claims.iter().map(|places| cells::number(brief(places[index])))).collect()
+            let cell = |claim: &ClaimResult| {
+                let verdict = Some(verdict_class(claim.verdict));
+                Cell { verdict, ..cells::number(brief(claim)) }
+            };
+            std::iter::once(place).chain(self.claims.iter().map(|places| cell(places[index]))).collect()
         };
         (0..self.claims[0].len()).map(row).collect()
     }
 
-    fn draw(&self, page: &mut String) {
-        page.push_str("<div class=\"wide\"><table>\n<thead><tr>");
-        for (column, head) in self.heads().iter().enumerate() {
-            let class = if column > 0 { " class=\"number\"" } else { "" };
-            let _ = write!(page, "<th{class}>{}</th>", escape(head));
-        }
-        page.push_str("</tr></thead>\n<tbody>\n");
-        for index in 0..self.claims[0].len() {
-            let _ = write!(page, "<tr><td>{}</td>", escape(&self.claims[0][index].place()));
-            for places in &self.claims {
-                let class = verdict_class(places[index].verdict);
-                let _ = write!(page, "<td class=\"number verdict {class}\">{}</td>", escape(&brief(places[index])));
-            }
-            page.push_str("</tr>\n");
-        }
-        page.push_str("</tbody></table></div>\n");
-        if self.is_unsure() {
-            let _ = writeln!(page, "<p class=\"caption\">{QUESTION_MARK}</p>");
-        }
+    fn in_page(&self) -> Value {
+        json!({ "heads": self.heads(), "rows": self.rows(), "is_unsure": self.is_unsure() })
     }
 }
 
@@ -406,48 +402,6 @@ fn verdict(claim: &ClaimResult) -> String {
         Verdict::DoesNotHold => format!("does NOT hold{unsure}{required}"),
         Verdict::CannotBeJudged => format!("cannot be judged{required}"),
     }
-}
-
-fn claim_block(page: &mut String, claim: &ClaimResult, places: &[&ClaimResult]) {
-    let _ = writeln!(page, "<div class=\"claim\"><strong>{}</strong>", escape(&claim.text));
-    let _ = writeln!(page, "<p class=\"by\">{} · {}</p>", escape(&claim.source), escape(&claim.id));
-    let reading = claim.reading.as_ref().map_or(String::new(), |reading| format!("{} ", escape(reading)));
-    let number = if claim.cells.is_empty() {
-        format!("<code>{}</code>", escape(&claim.value))
-    } else {
-        "The share of the cells that meet every condition.".to_owned()
-    };
-    let _ = writeln!(page, "<p class=\"caption\">{reading}{number}</p>");
-    page.push_str("<div class=\"wide\"><table>\n<thead><tr>");
-    for (column, head) in CLAIM_HEADS.iter().enumerate().skip(1) {
-        let class = if column == 2 || column == 3 { " class=\"number\"" } else { "" };
-        let _ = write!(page, "<th{class}>{head}</th>");
-    }
-    page.push_str("</tr></thead>\n<tbody>\n");
-    for place in places {
-        page.push_str("<tr>");
-        for (column, cell) in place_row(place).iter().enumerate() {
-            let class = match (cell.is_number, column) {
-                (true, _) => "number".to_owned(),
-                (_, 4) => format!("verdict {}", verdict_class(place.verdict)),
-                _ => String::new(),
-            };
-            let problem = place.problem.as_ref().filter(|_| column == 4);
-            let problem = problem.map_or(String::new(), |problem| format!("<small>{}</small>", escape(problem)));
-            let _ = write!(page, "<td class=\"{class}\">{}{problem}</td>", escape(&cell.text));
-        }
-        page.push_str("</tr>\n");
-    }
-    page.push_str("</tbody></table></div>\n");
-    for place in places.iter().filter(|place| !place.cells.is_empty()) {
-        let (heads, rows) = failing(place);
-        let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
-        let at = if place.at.is_empty() { String::new() } else { format!("{}: ", place.place()) };
-        let _ = writeln!(page, "<details><summary>{}</summary>", escape(&format!("{at}{}", cells_met(place))));
-        html::table(page, &heads, &rows, &[]);
-        page.push_str("</details>\n");
-    }
-    page.push_str("</div>\n");
 }
 
 /// How many cells meet every condition, in a sentence.

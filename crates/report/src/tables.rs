@@ -60,11 +60,11 @@ fn headline(result: &RunResult) -> String {
 /// One rule, below the heads.
 const RULED: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
-pub(crate) fn table(heads: &[&str], rows: &[Vec<Cell>]) -> String {
+pub(crate) fn table(heads: &[impl AsRef<str>], rows: &[Vec<Cell>]) -> String {
     let mut table = Table::new();
-    table.load_style(RULED).set_header(heads);
+    table.load_style(RULED).set_header(heads.iter().map(AsRef::as_ref));
     for row in rows {
-        table.add_row(row.iter().map(|cell| match &cell.range {
+        table.add_row(row.iter().map(|cell| match &cell.small {
             Some(range) => format!("{} ({range})", cell.text),
             None => cell.text.clone(),
         }));

@@ -96,7 +96,7 @@ fn a_comparison_is_kept_with_each_of_its_runs() {
     }
     let page = text(&folder.path.join("report.html"));
     assert_self_contained(&page);
-    assert!(page.contains("--case &#39;agent, formula: hosts.0.policy=formula&#39;"));
+    assert!(page.contains("--case &#x27;agent, formula: hosts.0.policy=formula&#x27;"));
     let labels: Vec<&str> = comparison.cases.iter().map(|case| case.label.as_str()).collect();
     let seeds = comparison.seeds[0]..comparison.seeds[0] + comparison.seeds.len() as u64;
     assert_announced(&folder.path, &lasthop_report::comparison_files(&labels, seeds));
@@ -172,7 +172,7 @@ fn what_a_scenario_says_is_escaped() {
     result.invalid_reasons = vec![hostile.into()];
     lasthop_report::write_run(&folder.path, &result, &series).expect("a report");
     let page = text(&folder.path.join("report.html"));
-    assert!(!page.contains("<script") && page.contains("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; &amp;"));
+    assert!(!page.contains("<script") && page.contains("&lt;script&gt;alert(&#x27;x&#x27;)&lt;&#x2f;script&gt; &amp;"));
 }
 
 #[test]

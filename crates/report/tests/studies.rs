@@ -234,8 +234,8 @@ fn a_study_is_kept_and_comes_back() {
         assert!(!page.replace("http://www.w3.org/2000/svg", "").contains(outside), "{outside}");
     }
     assert!(page.contains("What this says of &lt;networks&gt; is nothing."));
-    assert!(page.contains("lasthop study somebody/fig-06 --seeds 5 --out DIR"));
-    assert!(page.contains("hayakawa eq. 4, from the 19 Mb/s of one terminal"));
+    assert!(page.contains("lasthop study somebody&#x2f;fig-06 --seeds 5 --out DIR"));
+    assert!(page.contains("hayakawa eq. 4, from the 19 Mb&#x2f;s of one terminal"));
 }
 
 #[test]

@@ -67,7 +67,7 @@ pub(crate) fn goodput_axis<'a>(groups: impl Iterator<Item = &'a [Bar]>) -> Axis 
 }
 
 /// A bar for each host, and their equal share.
-pub(crate) fn draw_goodput(canvas: &mut Canvas<'_>, panel: &Panel, bars: &[Bar]) {
+pub(crate) fn draw_goodput(canvas: &mut Canvas, panel: &Panel, bars: &[Bar]) {
     panel.draw_y(canvas, "goodput (Mb/s)");
     canvas.line((panel.left, panel.bottom()), (panel.right(), panel.bottom()), Pen::new(MUTED, 1.0));
     let space = panel.width / (bars.len() as f64 + 0.5);
@@ -153,7 +153,7 @@ pub(crate) fn summary(comparison: &Comparison, looks: &[Look]) -> Svg {
     })
 }
 
-fn draw_column(canvas: &mut Canvas<'_>, panel: &Panel, name: &str, means: &[Option<Mean>], looks: &[Look]) {
+fn draw_column(canvas: &mut Canvas, panel: &Panel, name: &str, means: &[Option<Mean>], looks: &[Look]) {
     canvas.text(name, panel.left, panel.top - 20.0, Ink::text(Beside::Start));
     for tick in panel.x.ticks(4) {
         let x = panel.x_at(tick);

@@ -1,13 +1,11 @@
 //! A sheet to draw on, in CSS pixels, and a rectangle of it with axes.
 //!
-//! Plotters' SVG backend counts in whole numbers, so everything is drawn twice as large and shown at half the size.
-//! Axes are placed by hand on the backend: only so is it certain that no label meets another.
+//! Everything is drawn twice as large and shown at half the size, so that whole numbers are exact enough.
+//! Axes are placed by hand: only so is it certain that no label meets another. What is left for a library are six elements of SVG,
+//! less than what it takes to call one.
 
 use crate::style::{Colour, GRID, INK, LIMIT, MUTED, PAPER, REFERENCES};
-use plotters::prelude::{DrawingBackend, IntoFont as _, RGBAColor, SVGBackend, ShapeStyle};
-use plotters::style::TextStyle;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-use std::fmt::Write as _;
+use std::fmt::{self, Display, Write as _};
 
 /// Width of every figure.
 pub(crate) const WIDTH: f64 = 960.0;
@@ -71,85 +69,115 @@ impl Pen {
 }
 
 /// A sheet.
-pub(crate) struct Canvas<'a> {
-    backend: SVGBackend<'a>,
+pub(crate) struct Canvas {
+    shapes: String,
 }
 
 /// Draws on an empty sheet, and gives it the title that is read aloud.
-pub(crate) fn draw(title: &str, height: f64, draw: impl FnOnce(&mut Canvas<'_>)) -> Svg {
-    let mut sheet = String::new();
-    let size = ((WIDTH * SCALE) as u32, (height * SCALE) as u32);
-    let mut canvas = Canvas { backend: SVGBackend::with_string(&mut sheet, size) };
+pub(crate) fn draw(title: &str, height: f64, draw: impl FnOnce(&mut Canvas)) -> Svg {
+    let mut canvas = Canvas { shapes: String::new() };
     draw(&mut canvas);
-    canvas.backend.present().expect(NEVER_FAILS);
-    drop(canvas);
-    // The sheet's own first and last line give way to ours.
-    let shapes = sheet.split_once(">\n").map_or("", |(_, shapes)| shapes);
-    let shapes = shapes.strip_suffix("</svg>\n").unwrap_or(shapes);
-    let mut text = String::new();
-    let _ = writeln!(
-        text,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {} {}\" \
-         role=\"img\" font-family=\"system-ui, sans-serif\">",
-        size.0, size.1,
-    );
-    let _ = writeln!(text, "<title>{}</title>", crate::html::escape(title));
-    let mut dashes = format!("[stroke=\"{}\"]{{stroke-dasharray:10 7}}", LIMIT.hex());
+    let shapes = canvas.shapes;
+    let mut dashes = format!(r#"[stroke="{}"]{{stroke-dasharray:10 7}}"#, LIMIT.hex());
     for (colour, dash) in REFERENCES.iter().filter(|(colour, _)| shapes.contains(&colour.hex())) {
-        let _ = write!(dashes, "[stroke=\"{}\"]{{stroke-dasharray:{dash}}}", colour.hex());
+        let _ = write!(dashes, r#"[stroke="{}"]{{stroke-dasharray:{dash}}}"#, colour.hex());
     }
-    let _ = writeln!(text, "<style>polyline{{stroke-linejoin:round}}{dashes}</style>");
-    let _ = writeln!(text, "<rect width=\"100%\" height=\"100%\" fill=\"{}\"/>", PAPER.hex());
-    text.push_str(shapes);
-    text.push_str("</svg>\n");
+    let (title, paper, box_width, box_height) = (Escaped(title), PAPER.hex(), units(WIDTH), units(height));
+    let text = format!(
+        r#"<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {box_width} {box_height}" role="img" font-family="system-ui, sans-serif">
+<title>{title}</title>
+<style>polyline{{stroke-linejoin:round}}{dashes}</style>
+<rect width="100%" height="100%" fill="{paper}"/>
+{shapes}</svg>
+"#
+    );
     Svg { text }
 }
 
-const NEVER_FAILS: &str = "drawing into a string cannot fail";
+impl Canvas {
+    fn add(&mut self, element: fmt::Arguments<'_>) {
+        let _ = writeln!(self.shapes, "{element}");
+    }
 
-impl Canvas<'_> {
     pub(crate) fn rectangle(&mut self, left: f64, top: f64, width: f64, height: f64, colour: Colour, opacity: f64) {
-        let style = shape(Pen { colour, width: 0.0, opacity });
-        let (from, to) = (point(left, top), point(left + width, top + height));
+        let (x, y, fill) = (units(left), units(top), colour.hex());
         // What is there at all must be seen: never thinner than one unit.
-        let to = (to.0.max(from.0 + 1), to.1.max(from.1 + 1));
-        self.backend.draw_rect(from, to, &style, true).expect(NEVER_FAILS);
+        let (width, height) = ((units(left + width) - x).max(1), (units(top + height) - y).max(1));
+        self.add(format_args!(
+            r#"<rect x="{x}" y="{y}" width="{width}" height="{height}" opacity="{opacity}" fill="{fill}" stroke="none"/>"#
+        ));
     }
 
     pub(crate) fn line(&mut self, from: (f64, f64), to: (f64, f64), pen: Pen) {
-        self.backend.draw_line(point(from.0, from.1), point(to.0, to.1), &shape(pen)).expect(NEVER_FAILS);
+        let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(units);
+        self.add(format_args!(r#"<line {pen} x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}"/>"#));
     }
 
     pub(crate) fn path(&mut self, points: &[(f64, f64)], pen: Pen) {
-        let points: Vec<(i32, i32)> = points.iter().map(|(x, y)| point(*x, *y)).collect();
-        self.backend.draw_path(points, &shape(pen)).expect(NEVER_FAILS);
+        self.add(format_args!(r#"<polyline fill="none" {pen} points="{}"/>"#, Points(points)));
     }
 
-    pub(crate) fn circle(&mut self, centre: (f64, f64), radius: f64, colour: Colour) {
-        let style = shape(Pen::new(colour, 0.0));
-        let radius = (radius * SCALE).round() as u32;
-        self.backend.draw_circle(point(centre.0, centre.1), radius, &style, true).expect(NEVER_FAILS);
+    pub(crate) fn circle(&mut self, (x, y): (f64, f64), radius: f64, colour: Colour) {
+        let ([cx, cy, r], fill) = ([x, y, radius].map(units), colour.hex());
+        self.add(format_args!(
+            r#"<circle cx="{cx}" cy="{cy}" r="{r}" opacity="1" fill="{fill}" stroke="none" stroke-width="0"/>"#
+        ));
     }
 
     /// A filled shape with these corners.
     pub(crate) fn polygon(&mut self, corners: &[(f64, f64)], colour: Colour) {
-        let corners: Vec<(i32, i32)> = corners.iter().map(|(x, y)| point(*x, *y)).collect();
-        self.backend.fill_polygon(corners, &shape(Pen::new(colour, 0.0))).expect(NEVER_FAILS);
+        let fill = colour.hex();
+        self.add(format_args!(r#"<polygon opacity="1" fill="{fill}" points="{}"/>"#, Points(corners)));
     }
 
     /// Text beside a point that is at half its height.
     pub(crate) fn text(&mut self, text: &str, x: f64, y: f64, ink: Ink) {
-        let across = match ink.beside {
-            Beside::Start => HPos::Left,
-            Beside::Middle => HPos::Center,
-            Beside::End => HPos::Right,
+        let anchor = match ink.beside {
+            Beside::Start => "start",
+            Beside::Middle => "middle",
+            Beside::End => "end",
         };
-        // The backend divides by 1.24 on the way out.
-        let font = ("inherit", ink.size * SCALE * 1.24).into_font();
-        let colour = rgba(ink.colour, 1.0);
-        let style = TextStyle::from(font).color(&colour).pos(Pos::new(across, VPos::Center));
-        self.backend.draw_text(text, &style, point(x, y)).expect(NEVER_FAILS);
+        let (x, y, size, fill, text) = (units(x), units(y), ink.size * SCALE, ink.colour.hex(), Escaped(text));
+        self.add(format_args!(
+            r#"<text x="{x}" y="{y}" dy="0.5ex" text-anchor="{anchor}" font-family="inherit" font-size="{size}" opacity="1" fill="{fill}">
+{text}
+</text>"#
+        ));
     }
+}
+
+impl Display for Pen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (opacity, stroke, width) = (self.opacity, self.colour.hex(), units(self.width));
+        write!(f, r#"opacity="{opacity}" stroke="{stroke}" stroke-width="{width}""#)
+    }
+}
+
+struct Points<'a>(&'a [(f64, f64)]);
+
+impl Display for Points<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|(x, y)| write!(f, "{},{} ", units(*x), units(*y)))
+    }
+}
+
+/// Text that can stand between tags.
+struct Escaped<'a>(&'a str);
+
+impl Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|letter| match letter {
+            '&' => f.write_str("&amp;"),
+            '<' => f.write_str("&lt;"),
+            '>' => f.write_str("&gt;"),
+            letter => f.write_char(letter),
+        })
+    }
+}
+
+/// CSS pixels in the sheet's own units.
+fn units(pixels: f64) -> i32 {
+    (pixels * SCALE).round() as i32
 }
 
 /// About how wide a text is; sans-serif letters are some 0.55 of their size.
@@ -164,19 +192,6 @@ pub(crate) fn fitted(text: &str, size: f64, width: f64) -> String {
     }
     let letters = (width / (size * 0.56)).floor() as usize;
     text.chars().take(letters.saturating_sub(1)).chain(['…']).collect()
-}
-
-fn point(x: f64, y: f64) -> (i32, i32) {
-    ((x * SCALE).round() as i32, (y * SCALE).round() as i32)
-}
-
-fn shape(pen: Pen) -> ShapeStyle {
-    let stroke_width = (pen.width * SCALE).round() as u32;
-    ShapeStyle { color: rgba(pen.colour, pen.opacity), filled: true, stroke_width }
-}
-
-fn rgba(colour: Colour, opacity: f64) -> RGBAColor {
-    RGBAColor(colour.0, colour.1, colour.2, opacity)
 }
 
 /// How numbers become places on an axis.
@@ -302,7 +317,7 @@ impl Panel {
     }
 
     /// Grid and numbers of the upright axis, its name above.
-    pub(crate) fn draw_y(&self, canvas: &mut Canvas<'_>, name: &str) {
+    pub(crate) fn draw_y(&self, canvas: &mut Canvas, name: &str) {
         for tick in self.y.ticks((self.height / 34.0) as usize) {
             let y = self.y_at(tick);
             canvas.line((self.left, y), (self.right(), y), Pen::new(GRID, 1.0));
@@ -313,7 +328,7 @@ impl Panel {
     }
 
     /// Base line and numbers of the level axis, its name below.
-    pub(crate) fn draw_x(&self, canvas: &mut Canvas<'_>, name: &str) {
+    pub(crate) fn draw_x(&self, canvas: &mut Canvas, name: &str) {
         canvas.line((self.left, self.bottom()), (self.right(), self.bottom()), Pen::new(MUTED, 1.0));
         for tick in self.x.ticks((self.width / 80.0) as usize) {
             let x = self.x_at(tick);

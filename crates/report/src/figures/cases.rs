@@ -59,7 +59,7 @@ pub(crate) fn draw_cases(rows: &[Row], policies: Vec<Look>) -> Option<Svg> {
     }))
 }
 
-fn draw_row(canvas: &mut Canvas<'_>, row: &Row, left: &Panel, right: &Panel) {
+fn draw_row(canvas: &mut Canvas, row: &Row, left: &Panel, right: &Panel) {
     draw_warmup(canvas, left, row.rtt.warmup_s);
     if let Some(look) = &row.rtt.title {
         draw_title(canvas, left, look, ABOVE);

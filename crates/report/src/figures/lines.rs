@@ -94,7 +94,7 @@ impl TimeFigure<'_> {
         (Axis::Linear { from: 0.0, to: duration }, y)
     }
 
-    fn draw_panel(&self, canvas: &mut Canvas<'_>, panel: &Panel, data: &TimePanel) {
+    fn draw_panel(&self, canvas: &mut Canvas, panel: &Panel, data: &TimePanel) {
         draw_warmup(canvas, panel, data.warmup_s);
         if let Some(look) = &data.title {
             draw_title(canvas, panel, look, ABOVE);
@@ -122,7 +122,7 @@ impl TimeFigure<'_> {
 }
 
 /// The lines of a panel, then its limits on top.
-pub(crate) fn draw_lines(canvas: &mut Canvas<'_>, panel: &Panel, data: &TimePanel) {
+pub(crate) fn draw_lines(canvas: &mut Canvas, panel: &Panel, data: &TimePanel) {
     let (width, opacity) = if data.lines.len() > 3 { (1.25, 0.8) } else { (1.5, 1.0) };
     for line in &data.lines {
         for part in &line.parts {
@@ -134,7 +134,7 @@ pub(crate) fn draw_lines(canvas: &mut Canvas<'_>, panel: &Panel, data: &TimePane
     }
 }
 
-fn draw_part(canvas: &mut Canvas<'_>, panel: &Panel, part: &[(f64, f64)], pen: Pen) {
+fn draw_part(canvas: &mut Canvas, panel: &Panel, part: &[(f64, f64)], pen: Pen) {
     let points: Vec<(f64, f64)> = part.iter().map(|(x, y)| panel.at(*x, *y)).collect();
     match points.as_slice() {
         [] => {}
@@ -144,7 +144,7 @@ fn draw_part(canvas: &mut Canvas<'_>, panel: &Panel, part: &[(f64, f64)], pen: P
 }
 
 /// The warm-up, which no figure of the result counts, as a shade.
-pub(crate) fn draw_warmup(canvas: &mut Canvas<'_>, panel: &Panel, warmup_s: f64) {
+pub(crate) fn draw_warmup(canvas: &mut Canvas, panel: &Panel, warmup_s: f64) {
     let width = panel.x_at(warmup_s) - panel.left;
     if width > 0.0 {
         canvas.rectangle(panel.left, panel.top, width, panel.height, SHADE, 1.0);
@@ -152,7 +152,7 @@ pub(crate) fn draw_warmup(canvas: &mut Canvas<'_>, panel: &Panel, warmup_s: f64)
 }
 
 /// The name of a panel with its colour, so high above it.
-pub(crate) fn draw_title(canvas: &mut Canvas<'_>, panel: &Panel, look: &Look, above: f64) {
+pub(crate) fn draw_title(canvas: &mut Canvas, panel: &Panel, look: &Look, above: f64) {
     let (left, y) = (panel.left - MARGIN_LEFT, panel.top - above - 4.0);
     canvas.rectangle(left, y - 5.0, 10.0, 10.0, look.colour, 1.0);
     let label = fitted(&look.label, 13.0, panel.right() - left - 18.0);
@@ -215,7 +215,7 @@ pub(crate) fn legend_height(entries: &[Entry]) -> f64 {
     legend_rows(entries) as f64 * LEGEND_ROW
 }
 
-pub(crate) fn draw_legend(canvas: &mut Canvas<'_>, entries: &[Entry]) {
+pub(crate) fn draw_legend(canvas: &mut Canvas, entries: &[Entry]) {
     for (entry, (row, left)) in entries.iter().zip(placed(entries)) {
         let y = (row as f64 + 0.5) * LEGEND_ROW;
         let right = left + entry.swatch();

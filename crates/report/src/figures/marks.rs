@@ -190,7 +190,7 @@ fn upright_axis(figure: &FigureResult, panel: &PanelResult, own: bool) -> Axis {
 }
 
 fn draw_panel(
-    canvas: &mut Canvas<'_>,
+    canvas: &mut Canvas,
     panel: &Panel,
     figure: &FigureResult,
     data: &PanelResult,
@@ -236,7 +236,7 @@ fn draw_panel(
     }
 }
 
-fn draw_level_axis(canvas: &mut Canvas<'_>, panel: &Panel, figure: &FigureResult, levels: &Levels) {
+fn draw_level_axis(canvas: &mut Canvas, panel: &Panel, figure: &FigureResult, levels: &Levels) {
     let name = if panel.x.is_log() { format!("{}, log scale", figure.x_label) } else { figure.x_label.clone() };
     let Some(words) = &levels.0 else {
         return panel.draw_x(canvas, &name);
@@ -262,7 +262,7 @@ fn place(panel: &Panel, mark: &MarkResult, levels: &Levels, shift: f64) -> Optio
 }
 
 /// What is known beforehand of each word, over the width of its marks.
-fn draw_at_words(canvas: &mut Canvas<'_>, panel: &Panel, line: &LineResult, levels: &Levels, pen: Pen) {
+fn draw_at_words(canvas: &mut Canvas, panel: &Panel, line: &LineResult, levels: &Levels, pen: Pen) {
     for mark in &line.marks {
         let end = |shift: f64| place(panel, mark, levels, shift);
         if let (Some(from), Some(to)) = (end(-0.7 * SPREAD), end(0.7 * SPREAD)) {
@@ -272,7 +272,7 @@ fn draw_at_words(canvas: &mut Canvas<'_>, panel: &Panel, line: &LineResult, leve
 }
 
 /// Parted where there is nothing.
-fn draw_line(canvas: &mut Canvas<'_>, panel: &Panel, line: &LineResult, levels: &Levels, pen: Pen) {
+fn draw_line(canvas: &mut Canvas, panel: &Panel, line: &LineResult, levels: &Levels, pen: Pen) {
     let places: Vec<Option<(f64, f64)>> = line.marks.iter().map(|mark| place(panel, mark, levels, 0.0)).collect();
     for part in places.split(Option::is_none) {
         let points: Vec<(f64, f64)> = part.iter().flatten().copied().collect();
@@ -282,7 +282,7 @@ fn draw_line(canvas: &mut Canvas<'_>, panel: &Panel, line: &LineResult, levels: 
     }
 }
 
-fn draw_interval(canvas: &mut Canvas<'_>, panel: &Panel, mark: &MarkResult, place: f64, pen: Pen) {
+fn draw_interval(canvas: &mut Canvas, panel: &Panel, mark: &MarkResult, place: f64, pen: Pen) {
     let Some(interval) = mark.ci95 else { return };
     let x = panel.x_at(place);
     let (low, high) = (panel.y_at(interval.low), panel.y_at(interval.high));
@@ -297,7 +297,7 @@ fn draw_interval(canvas: &mut Canvas<'_>, panel: &Panel, mark: &MarkResult, plac
 }
 
 /// A mark around a point.
-pub(crate) fn draw_marker(canvas: &mut Canvas<'_>, at: (f64, f64), marker: Marker, colour: style::Colour) {
+pub(crate) fn draw_marker(canvas: &mut Canvas, at: (f64, f64), marker: Marker, colour: style::Colour) {
     let r = RADIUS;
     let corners = |offsets: &[(f64, f64)]| -> Vec<(f64, f64)> {
         offsets.iter().map(|(x, y)| (at.0 + x * r, at.1 + y * r)).collect()

@@ -16,6 +16,7 @@ use crate::style::{self, Colour, FlowLooks, Look};
 use lasthop_scenario::{Comparison, FlowSample, FlowSeries, RunResult, Series};
 use lasthop_study::StudyResult;
 use lines::{Legend, Line, TimeFigure, TimePanel};
+use serde::Serialize;
 use std::borrow::Cow;
 use thin::thin;
 
@@ -23,7 +24,7 @@ use thin::thin;
 const MOST_POINTS: usize = 40_000;
 
 /// A figure.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct Figure {
     /// The file's name without its ending.
     pub(crate) name: Cow<'static, str>,

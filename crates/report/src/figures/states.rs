@@ -53,7 +53,7 @@ fn hosts(run: &RunResult) -> usize {
 }
 
 fn draw_strip(
-    canvas: &mut Canvas<'_>,
+    canvas: &mut Canvas,
     panel: &Panel,
     (top, height): (f64, f64),
     series: &FlowSeries,
