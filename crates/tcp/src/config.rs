@@ -3,7 +3,6 @@
 use lasthop_laws::SlowStart;
 use lasthop_units::{Bytes, Span};
 use std::fmt;
-use std::str::FromStr;
 
 /// How one end of a connection behaves. SACK, timestamps and window scaling are used if both ends have them; the
 /// smaller `mss` counts.
@@ -178,36 +177,6 @@ impl RtoEstimator {
             Self::Linux => "linux",
         }
     }
-}
-
-macro_rules! named {
-    ($type:ty) => {
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(self.as_str())
-            }
-        }
-
-        impl FromStr for $type {
-            type Err = UnknownName;
-
-            fn from_str(name: &str) -> Result<Self, UnknownName> {
-                let unknown = || UnknownName { name: name.to_owned(), known: Self::ALL.map(Self::as_str).to_vec() };
-                Self::ALL.into_iter().find(|known| known.as_str() == name).ok_or_else(unknown)
-            }
-        }
-    };
-}
-
-named!(Recovery);
-named!(RtoEstimator);
-
-/// An unknown name.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown name {name:?}: expected one of {list}", list = known.join(", "))]
-pub struct UnknownName {
-    name: String,
-    known: Vec<&'static str>,
 }
 
 impl Config {
@@ -388,19 +357,5 @@ mod tests {
         assert_eq!(error.to_string(), "rto_min = 200 s: above 0 s, and at most rto_max");
         let config = Config { mss: Bytes::new(0), ..Config::linux_modern() };
         assert_eq!(config.validate().map_err(|error| error.key), Err("mss"));
-    }
-
-    #[test]
-    fn names_are_read_as_they_are_written() {
-        for recovery in Recovery::ALL {
-            assert_eq!(recovery.to_string().parse(), Ok(recovery));
-        }
-        for estimator in RtoEstimator::ALL {
-            assert_eq!(estimator.to_string().parse(), Ok(estimator));
-        }
-        assert_eq!(
-            "reno".parse::<RtoEstimator>().expect_err("there is none").to_string(),
-            r#"unknown name "reno": expected one of rfc6298, linux"#
-        );
     }
 }

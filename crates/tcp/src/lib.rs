@@ -63,7 +63,7 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-pub use config::{Config, ConfigError, DelayedAck, Recovery, RtoEstimator, Tsq, UnknownName};
+pub use config::{Config, ConfigError, DelayedAck, Recovery, RtoEstimator, Tsq};
 pub use endpoint::Endpoint;
 pub use info::{CongestionState, Info};
 pub use segment::{Offer, SackBlocks, Segment, Timestamps};

@@ -140,7 +140,7 @@ fn rate_halving_sends_for_every_other_ack() {
 #[test]
 fn prr_spreads_the_reduction_over_the_round_trip() {
     for recovery in [Recovery::Prr, Recovery::PrrCrb] {
-        assert_eq!(one_loss(recovery, 11), "NNR-N-N-N-N-N-N--NN", "{recovery}");
+        assert_eq!(one_loss(recovery, 11), "NNR-N-N-N-N-N-N--NN", "{recovery:?}");
     }
     // RFC 9937 excludes from RecoverFS the two that were SACKed before. ceil(11 d / 20) for d = ACK - 2 is 1 2 2 3 3 4
     // 4 5 5 6 7 7 8 8 9 9, and at ACK 19 the pipe is ssthresh.
@@ -152,7 +152,7 @@ fn prr_spreads_the_reduction_over_the_round_trip() {
 fn whichever_the_recovery_the_same_amount_is_sent() {
     for recovery in [Recovery::Rfc6675, Recovery::Prr, Recovery::PrrCrb, Recovery::PrrRfc9937] {
         let sent = one_loss(recovery, 11);
-        assert_eq!(sent.chars().filter(|sent| *sent != '-').count(), 11, "{recovery}: {sent}");
+        assert_eq!(sent.chars().filter(|sent| *sent != '-').count(), 11, "{recovery:?}: {sent}");
     }
 }
 

@@ -270,10 +270,10 @@ fn each_segment_is_delivered_once_without_sack_as_well() {
         let mut solo = Solo::new(&without_sack(recovery), 10);
         for duplicate in 1..=9 {
             solo.ack(100, 0, &[]);
-            assert_eq!(solo.info().delivered_segments, duplicate, "{recovery}");
+            assert_eq!(solo.info().delivered_segments, duplicate, "{recovery:?}");
         }
         solo.ack(200, 10, &[]);
-        assert_eq!(solo.info().delivered_segments, 10, "{recovery}");
+        assert_eq!(solo.info().delivered_segments, 10, "{recovery:?}");
     }
 }
 
@@ -347,7 +347,7 @@ fn rate_halving_does_not_raise_the_window_at_its_end() {
         solo.ack(200, 0, &[15..22]);
         solo.ack(200, 14, &[15..22]);
         solo.ack(210, 22, &[]);
-        assert_eq!((solo.state(), solo.info().cwnd_segments), (CongestionState::Open, window), "{recovery}");
+        assert_eq!((solo.state(), solo.info().cwnd_segments), (CongestionState::Open, window), "{recovery:?}");
     }
 }
 
@@ -376,12 +376,12 @@ fn without_sack_a_new_recovery_needs_an_ack_beyond_the_last_one() {
         for _ in 0..4 {
             solo.ack(210, point, &[]);
         }
-        assert_eq!((solo.info().retransmits, solo.state()), (1, CongestionState::Disorder), "{recovery}");
+        assert_eq!((solo.info().retransmits, solo.state()), (1, CongestionState::Disorder), "{recovery:?}");
         solo.ack(300, point + 1, &[]);
         for _ in 0..3 {
             solo.ack(310, point + 1, &[]);
         }
-        assert_eq!((solo.info().retransmits, solo.state()), (2, CongestionState::Recovery), "{recovery}");
+        assert_eq!((solo.info().retransmits, solo.state()), (2, CongestionState::Recovery), "{recovery:?}");
     }
 }
 
@@ -630,7 +630,7 @@ fn under_a_bound_the_fast_retransmission_may_go() {
         solo.end.set_bound(Bound::at_most(4).leased(at(0), Span::from_secs(10)));
         assert_eq!(solo.ack(100, 0, &[1..2]), []);
         assert_eq!(solo.ack(100, 0, &[1..3]), []);
-        assert_eq!(solo.ack(100, 0, &[1..4]), [0], "{recovery}");
+        assert_eq!(solo.ack(100, 0, &[1..4]), [0], "{recovery:?}");
         assert_eq!(solo.ack(100, 0, &[1..5]), []);
     }
 }

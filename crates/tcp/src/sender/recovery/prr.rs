@@ -96,7 +96,7 @@ mod tests {
                 pipe = pipe + count - 1;
             }
             // "sent:  N N R   N   N   N   N   N   N     N N" from ACK 3 on
-            assert_eq!(sent, [3, 5, 7, 9, 11, 13, 15, 18, 19], "{recovery}");
+            assert_eq!(sent, [3, 5, 7, 9, 11, 13, 15, 18, 19], "{recovery:?}");
         }
     }
 
@@ -169,7 +169,7 @@ mod tests {
                     pipe += send(&mut prr, recovery, 1, pipe, false, ssthresh);
                     prop_assert!(pipe <= flight);
                 }
-                prop_assert!(pipe <= ssthresh && pipe + losses + 1 >= ssthresh, "{recovery}: {pipe}, {ssthresh}");
+                prop_assert!(pipe <= ssthresh && pipe + losses + 1 >= ssthresh, "{recovery:?}: {pipe}, {ssthresh}");
             }
         }
 
