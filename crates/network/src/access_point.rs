@@ -213,9 +213,9 @@ impl<P: Clone> AccessPoint<P> {
 
     pub(crate) fn observe(&self, place: Place, now: Time) -> Observed {
         match (place, &self.access) {
-            (Place::Host(host), Access::Wifi(medium)) => Observed::of(medium.host_queue(host.index()), place, now),
-            (Place::Host(host), Access::Wired(access)) => Observed::of(access.host_queue(host.index()), place, now),
-            (Place::AccessPoint, Access::Wifi(medium)) => Observed::of(medium.access_point_queue(), place, now),
+            (Place::Host(host), Access::Wifi(medium)) => medium.host_queue(host.index()).observe(place, now),
+            (Place::Host(host), Access::Wired(access)) => access.host_queue(host.index()).observe(place, now),
+            (Place::AccessPoint, Access::Wifi(medium)) => medium.access_point_queue().observe(place, now),
             (Place::AccessPoint, Access::Wired(access)) => access.down().observe(place, now),
             (Place::PathUp, _) => self.up.observe(place, now),
             (Place::PathDown, _) => self.down.observe(place, now),

@@ -320,6 +320,12 @@ impl HostConfig {
 }
 
 impl LinksConfig {
+    /// Which link leads from each node towards each other.
+    pub(crate) fn routes(&self) -> Routes {
+        let ends: Vec<_> = self.links.iter().map(|link| link.ends).collect();
+        Routes::new(self.nodes, &ends)
+    }
+
     fn validate(&self, hosts: usize) -> Result<(), ConfigError> {
         let nodes = || format!("nodes 0 to {}", self.nodes - 1);
         check(self.attached.len() == hosts, "attached", || {
@@ -338,7 +344,7 @@ impl LinksConfig {
             link.forth.validate(&format!("{field}.forth"))?;
             link.back.validate(&format!("{field}.back"))?;
         }
-        let unreachable = Routes::new(self).unreachable();
+        let unreachable = self.routes().unreachable();
         check(unreachable.is_none(), "links", || {
             let node = unreachable.unwrap_or_default();
             (

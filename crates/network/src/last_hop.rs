@@ -24,7 +24,6 @@
 
 use crate::config::{AccessConfig, Config, HostConfig, Topology, WifiConfig};
 use crate::packet::NodeId;
-use crate::routes::Routes;
 use crate::wifi::{PhyRate, alone};
 use lasthop_units::{Probability, Rate};
 
@@ -56,7 +55,7 @@ impl Config {
                     Some(node) => node,
                     None => links.attached[id.index()],
                 };
-                let direction = Routes::new(links).last(node(server), node(host));
+                let direction = links.routes().last(node(server), node(host));
                 let link = &links.links[direction / 2];
                 let direction = if direction.is_multiple_of(2) { link.forth } else { link.back };
                 LastHop { bandwidth: direction.rate, loss: direction.loss }

@@ -271,7 +271,7 @@ impl<P> Link<P> {
                 booked.book(now);
                 Observed { queue: booked.lengths.statistics(place, now), drops: booked.drops }
             }
-            Service::Queue(transmitter) => Observed::of(&transmitter.queue, place, now),
+            Service::Queue(transmitter) => transmitter.queue.observe(place, now),
         }
     }
 

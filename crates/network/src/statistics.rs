@@ -4,7 +4,6 @@
 //! warm-up) and takes bounded memory: queue lengths are kept as one total of time per length.
 
 use crate::packet::NodeId;
-use crate::queue::Queue;
 use lasthop_units::{Bytes, Rate, Span, Time};
 
 /// Where packets wait and get lost.
@@ -215,12 +214,6 @@ impl Statistics {
 pub(crate) struct Observed {
     pub(crate) queue: QueueStatistics,
     pub(crate) drops: [u64; Cause::ALL.len()],
-}
-
-impl Observed {
-    pub(crate) fn of<P>(queue: &Queue<P>, place: Place, now: Time) -> Self {
-        Self { queue: queue.lengths().statistics(place, now), drops: Cause::ALL.map(|cause| queue.drops(cause)) }
-    }
 }
 
 /// The time that a queue has spent at each length.

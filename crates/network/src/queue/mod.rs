@@ -7,7 +7,7 @@ mod packet_queue;
 
 use crate::packet::{Departure, Packet};
 use crate::random::Streams;
-use crate::statistics::{Cause, LengthOverTime};
+use crate::statistics::{Cause, LengthOverTime, Observed, Place};
 pub(crate) use fifo::Fifo;
 pub(crate) use fq_codel::FqCodel;
 pub use fq_codel::FqCodelConfig;
@@ -140,17 +140,15 @@ impl<P> Queue<P> {
         }
     }
 
-    pub(crate) fn drops(&self, cause: Cause) -> u64 {
+    /// What was observed of this queue, which stands at `place`.
+    pub(crate) fn observe(&self, place: Place, now: Time) -> Observed {
+        let observe = |lengths: &LengthOverTime, drops: &dyn Fn(Cause) -> u64| Observed {
+            queue: lengths.statistics(place, now),
+            drops: Cause::ALL.map(drops),
+        };
         match self {
-            Self::Fifo(queue) => queue.drops(cause),
-            Self::FqCodel(queue) => queue.drops(cause),
-        }
-    }
-
-    pub(crate) fn lengths(&self) -> &LengthOverTime {
-        match self {
-            Self::Fifo(queue) => queue.lengths(),
-            Self::FqCodel(queue) => queue.lengths(),
+            Self::Fifo(queue) => observe(queue.lengths(), &|cause| queue.drops(cause)),
+            Self::FqCodel(queue) => observe(queue.lengths(), &|cause| queue.drops(cause)),
         }
     }
 
