@@ -29,6 +29,8 @@ pub(crate) struct AccessPoint<P> {
     turnarounds: Option<Box<Turnarounds<P>>>,
     /// Reused: what one event of the medium delivers to MACs.
     received: Vec<Delivery<P>>,
+    /// Reused: what one event of the medium brings up to the access point.
+    arrived: Vec<Packet<P>>,
     /// Whether hosts have round-trip times of their own.
     has_lanes: bool,
     server_reports: bool,
@@ -83,6 +85,7 @@ impl<P: Clone> AccessPoint<P> {
             down,
             turnarounds,
             received: Vec::new(),
+            arrived: Vec::new(),
             has_lanes,
             server_reports: false,
         }
@@ -136,19 +139,19 @@ impl<P: Clone> AccessPoint<P> {
             *clock = now;
             *events += 1;
             if access == now {
-                let packet = match (&mut self.access, &mut self.turnarounds) {
-                    (Access::Wifi(medium), None) => medium.step(now, outcome),
+                match (&mut self.access, &mut self.turnarounds) {
+                    (Access::Wifi(medium), None) => medium.step(now, &mut self.arrived, outcome),
                     (Access::Wifi(medium), Some(turnarounds)) => {
                         let Outcome { deliveries, departed } = outcome;
-                        let packet = medium.step(now, &mut Outcome { deliveries: &mut self.received, departed });
+                        let mut outcome = Outcome { deliveries: &mut self.received, departed };
+                        medium.step(now, &mut self.arrived, &mut outcome);
                         deliveries.extend(self.received.drain(..).filter_map(|delivery| turnarounds.take(delivery)));
-                        packet
                     }
-                    (Access::Wired(access), _) => access.step(now, outcome),
-                };
-                if let Some(packet) = packet {
-                    self.forward(now, packet);
+                    (Access::Wired(access), _) => self.arrived.extend(access.step(now, outcome)),
                 }
+                let mut arrived = std::mem::take(&mut self.arrived);
+                arrived.drain(..).for_each(|packet| self.forward(now, packet));
+                self.arrived = arrived;
             } else if up == now {
                 if let Step::Arrived(packet) = self.up.step(now) {
                     outcome.deliveries.push(Delivery { at: now, to: NodeId(self.hosts as u16), packet });
