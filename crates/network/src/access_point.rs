@@ -149,9 +149,11 @@ impl<P: Clone> AccessPoint<P> {
                     }
                     (Access::Wired(access), _) => self.arrived.extend(access.step(now, outcome)),
                 }
-                let mut arrived = std::mem::take(&mut self.arrived);
-                arrived.drain(..).for_each(|packet| self.forward(now, packet));
-                self.arrived = arrived;
+                if !self.arrived.is_empty() {
+                    let mut arrived = std::mem::take(&mut self.arrived);
+                    arrived.drain(..).for_each(|packet| self.forward(now, packet));
+                    self.arrived = arrived;
+                }
             } else if up == now {
                 if let Step::Arrived(packet) = self.up.step(now) {
                     outcome.deliveries.push(Delivery { at: now, to: NodeId(self.hosts as u16), packet });

@@ -58,7 +58,7 @@ pub(crate) struct Mode {
     timing: Timing,
     /// What a frame has beyond its IP packet.
     overhead_bytes: u64,
-    /// Frames begin at multiples of it.
+    /// Frames begin at multiples of it, a power of two.
     alignment_bytes: u64,
     /// What a PPDU may hold, unless its only frame is larger.
     pub(crate) most_bytes: u64,
@@ -174,7 +174,7 @@ impl Mode {
 
     /// Where a frame begins that follows so many bytes.
     pub(crate) fn aligned(&self, bytes: u64) -> u64 {
-        bytes.next_multiple_of(self.alignment_bytes)
+        (bytes + self.alignment_bytes - 1) & !(self.alignment_bytes - 1)
     }
 
     /// A PPDU of so many bytes, with the protection before it.

@@ -61,6 +61,7 @@ pub(crate) struct Medium<P> {
     directions: Vec<[Direction<P>; 2]>,
     /// When receivers do not wait any more for what is missing before frames that they hold: of each station up, then down.
     deadlines: Schedule,
+    next_deadline: Time,
     most_frames: usize,
     rts_threshold: Option<Bytes>,
     broadcast_mode: ModeId,
@@ -161,6 +162,7 @@ impl<P: Clone> Medium<P> {
             error_streams,
             directions: hosts.iter().enumerate().map(directions).collect(),
             deadlines: Schedule::new(2 * hosts.len()),
+            next_deadline: Time::MAX,
             most_frames: if standard.aggregates() { config.aggregate_frames.into() } else { 1 },
             rts_threshold: config.rts_threshold,
             broadcast_mode: config.broadcast_rate.unwrap_or(lowest_basic).into(),
@@ -199,17 +201,14 @@ impl<P: Clone> Medium<P> {
 
     /// When something happens next; [`Time::MAX`] for never.
     pub(crate) fn next_event(&self) -> Time {
-        self.next_on_air().min(self.deadlines.first_at())
+        self.next_on_air().min(self.next_deadline)
     }
 
     /// Lets the next event happen, which is due at `now`; what has come up to the access point joins `arrived`.
     pub(crate) fn step(&mut self, now: Time, arrived: &mut Vec<Packet<P>>, outcome: &mut Outcome<'_, P>) {
         debug_assert_eq!(self.next_event(), now, "a medium steps when it has an event");
-        if self.next_on_air() > now {
-            self.on_deadline(now, arrived, outcome);
-            return;
-        }
         match self.phase {
+            _ if self.next_on_air() > now => self.on_deadline(now, arrived, outcome),
             Phase::Silent => self.on_seized(now),
             Phase::Frames(_) if self.on_air.len() > 1 => self.on_collision_over(now, outcome),
             Phase::Frames(_) => match self.on_air[0].link {
@@ -368,7 +367,7 @@ impl<P: Clone> Medium<P> {
     fn on_data_over(&mut self, now: Time, link: Link, arrived: &mut Vec<Packet<P>>, outcome: &mut Outcome<'_, P>) {
         let frame = self.on_air[0];
         if self.receive(frame, link, now, &mut go_on(now, link, arrived, outcome)) {
-            self.watch(link);
+            self.watch(now, link);
             self.phase = Phase::Response(now + frame.response(self.times.mode(frame.mode)));
         } else {
             self.on_error(now, frame, link, outcome);
@@ -403,23 +402,27 @@ impl<P: Clone> Medium<P> {
         let link = Link { station: due / 2, way: due % 2 };
         let recipient = &mut self.directions[link.station][link.way].recipient;
         recipient.on_deadline(go_on(now, link, arrived, outcome));
-        self.watch(link);
+        self.watch(now, link);
     }
 
-    /// Sets the deadline of what the link's receiver holds.
-    fn watch(&mut self, link: Link) {
-        self.deadlines.set(2 * link.station + link.way, self.directions[link.station][link.way].recipient.deadline());
+    /// Sets the deadline of what the link's receiver holds, which is over if that has waited behind something else until now.
+    fn watch(&mut self, now: Time, link: Link) {
+        let deadline = self.directions[link.station][link.way].recipient.deadline();
+        if deadline < Time::MAX || self.next_deadline < Time::MAX {
+            self.deadlines.set(2 * link.station + link.way, deadline.max(now));
+            self.next_deadline = self.deadlines.first_at();
+        }
     }
 
     fn on_response_over(&mut self, now: Time, outcome: &mut Outcome<'_, P>) {
         let frame = self.on_air[0];
         let link = frame.link.expect("only unicast frames are answered");
-        let mode = *self.times.mode(frame.mode);
         let responder = self.receiver_of(link);
         if happens(self.response_error_rate, &mut self.error_streams[responder]) {
+            let waits = [(frame.sender, now + self.times.mode(frame.mode).eifs)];
             self.account_error(now);
             self.fail(now, frame, outcome);
-            self.resume(now + self.times.space, &[(frame.sender, now + mode.eifs)]);
+            self.resume(now + self.times.space, &waits);
             return;
         }
         if frame.is_rts {
@@ -456,11 +459,11 @@ impl<P: Clone> Medium<P> {
     }
 
     fn on_error(&mut self, now: Time, frame: Transmission, link: Link, outcome: &mut Outcome<'_, P>) {
-        let mode = *self.times.mode(frame.mode);
+        let mode = self.times.mode(frame.mode);
+        self.reserved_until = now + frame.response(mode);
+        let waits = [(frame.sender, now + mode.timeout + self.times.space), (self.receiver_of(link), now + mode.eifs)];
         self.account_error(now);
         self.fail(now, frame, outcome);
-        self.reserved_until = now + frame.response(&mode);
-        let waits = [(frame.sender, now + mode.timeout + self.times.space), (self.receiver_of(link), now + mode.eifs)];
         self.resume(self.reserved_until + self.times.space, &waits);
     }
 

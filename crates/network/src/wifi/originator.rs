@@ -154,6 +154,15 @@ impl<P> Originator<P> {
             self.request_due = false;
         }
         let mut number = 0;
+        // Mostly that is all.
+        while let Some(frame) = self.frames.front().filter(|frame| is_answered && frame.packet.is_none()) {
+            done(frame, Fate::Acknowledged);
+            self.frames.pop_front();
+            number += 1;
+        }
+        if self.frames.is_empty() {
+            return;
+        }
         let mut given_up = false;
         self.frames.retain_mut(|frame| {
             number += 1;
