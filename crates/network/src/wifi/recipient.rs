@@ -114,3 +114,165 @@ impl<P> Recipient<P> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::{Destination, NodeId};
+    use crate::queue::{Queue, QueueConfig};
+    use crate::random::Streams;
+    use crate::wifi::airtime::{AirTimes, ModeId};
+    use crate::wifi::originator::{Fate, Originator};
+    use crate::{Standard, WifiConfig};
+    use lasthop_units::Bytes;
+    use proptest::prelude::*;
+
+    fn ms(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    fn packet(payload: u16) -> Packet<u16> {
+        Packet { from: NodeId(0), to: Destination::Node(NodeId(1)), size: Bytes::new(1500), flow: 0, id: 0, payload }
+    }
+
+    /// Receives these frames at a time, numbered from where the counting of sequence numbers is about to begin anew.
+    fn receive(recipient: &mut Recipient<u16>, now: Time, frames: &[u16]) -> Vec<u16> {
+        let mut gone_on = Vec::new();
+        for &frame in frames {
+            let taken = recipient.receive(now, number(frame), packet(frame), |packet| gone_on.push(packet.payload));
+            if taken.is_err() {
+                gone_on.push(1000 + frame);
+            }
+        }
+        gone_on
+    }
+
+    fn number(frame: u16) -> Sequence {
+        Sequence::FIRST.plus(4090 + frame)
+    }
+
+    fn recipient(window: u16) -> Recipient<u16> {
+        Recipient { expected: number(0), ..Recipient::new(window) }
+    }
+
+    #[test]
+    fn what_is_missing_holds_back_what_is_behind_it_across_the_modulus() {
+        // Frame 6 has sequence number 0.
+        let mut recipient = recipient(64);
+        assert_eq!(receive(&mut recipient, ms(0), &[0, 1, 3, 4, 7]), [0, 1]);
+        assert_eq!((recipient.packets_inside(), recipient.deadline()), (3, ms(100)));
+        assert_eq!(receive(&mut recipient, ms(3), &[2]), [2, 3, 4]);
+        assert_eq!(receive(&mut recipient, ms(5), &[5, 6]), [5, 6, 7]);
+        assert_eq!((recipient.packets_inside(), recipient.deadline()), (0, Time::MAX));
+    }
+
+    #[test]
+    fn past_the_window_it_moves_and_what_it_has_left_behind_comes_too_late() {
+        let mut recipient = recipient(4);
+        assert_eq!(receive(&mut recipient, ms(0), &[1, 3]), []);
+        // 5 makes it 2 to 5: 1 goes on, 2 is waited for. 7 makes it 4 to 7: 3 goes on, and 4 is missing.
+        assert_eq!(receive(&mut recipient, ms(1), &[5]), [1]);
+        assert_eq!(receive(&mut recipient, ms(2), &[7]), [3]);
+        assert_eq!(receive(&mut recipient, ms(3), &[2]), [1002]);
+        assert_eq!(receive(&mut recipient, ms(3), &[4, 6]), [4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn a_request_moves_the_window_on_and_never_back() {
+        let mut recipient = recipient(64);
+        receive(&mut recipient, ms(0), &[1, 2, 4]);
+        let mut gone_on = Vec::new();
+        recipient.on_request(number(1), |packet| gone_on.push(packet.payload));
+        assert_eq!(gone_on, [1, 2]);
+        recipient.on_request(number(0), |packet| gone_on.push(packet.payload));
+        recipient.on_request(number(10), |packet| gone_on.push(packet.payload));
+        assert_eq!((gone_on, recipient.expected), (vec![1, 2, 4], number(10)));
+    }
+
+    #[test]
+    fn after_100_ms_what_is_held_goes_on_without_what_is_missing() {
+        let mut recipient = recipient(64);
+        receive(&mut recipient, ms(0), &[5]);
+        receive(&mut recipient, ms(40), &[2, 3]);
+        // The first that is held says when.
+        assert_eq!(recipient.deadline(), ms(140));
+        let mut gone_on = Vec::new();
+        recipient.on_deadline(|packet| gone_on.push(packet.payload));
+        assert_eq!((gone_on, recipient.deadline()), (vec![2, 3], ms(100)));
+        assert_eq!(receive(&mut recipient, ms(141), &[1, 4]), [1001, 4, 5]);
+    }
+
+    #[test]
+    fn without_block_ack_nothing_is_held_and_repeats_are_known() {
+        let mut recipient = recipient(1);
+        assert_eq!(receive(&mut recipient, ms(0), &[0, 1, 3000, 3000]), [0, 1, 3000, 4000]);
+        assert_eq!(recipient.packets_inside(), 0);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Both ends over a lossy link, further than sequence numbers go: each packet goes on once, in order, or is lost as its
+        /// sender or its receiver says.
+        #[test]
+        fn no_packet_is_lost_doubled_or_overtaken(
+            window in prop_oneof![Just(1_u16), Just(64), Just(256)],
+            most_frames in 1..80_usize,
+            retry_limit in 0..4_u8,
+            // Of each round: new packets, frames lost of eight, whether the response is lost, whether 100 ms pass.
+            rounds in prop::collection::vec((0..120_u16, 0..6_u8, prop::bool::weighted(0.1), prop::bool::weighted(0.05)), 150),
+            mut luck: u64,
+        ) {
+            let times = AirTimes::new(&WifiConfig::new(Standard::Ax));
+            let mode = times.mode(ModeId::of_mcs(11));
+            let mut queue = Queue::new(QueueConfig::fifo(60_000), Streams::new(1), "");
+            let (mut originator, mut recipient) = (Originator::new(window), Recipient::new(window));
+            let most_frames = if window == 1 { 1 } else { most_frames };
+            let (mut now, mut offered, mut lost, mut gone_on) = (Time::ZERO, 0, Vec::new(), Vec::new());
+            for (new, errors, response_is_lost, time_passes) in rounds {
+                for _ in 0..new {
+                    queue.push(now, packet(offered)).unwrap();
+                    offered += 1;
+                }
+                if time_passes && recipient.deadline() < Time::MAX {
+                    now = now.max(recipient.deadline());
+                    recipient.on_deadline(|packet| gone_on.push(packet.payload));
+                }
+                let mut filling = originator.fill(mode, most_frames);
+                queue.take(now, None, &mut filling);
+                let frames = filling.content.frames;
+                prop_assert!(frames <= most_frames);
+                let newest = originator.sent(frames).last().map(|frame| frame.sequence);
+                prop_assert!(newest.is_none_or(|newest| newest.since(originator.start()) < window));
+                let mut is_received = frames == 0;
+                if frames == 0 {
+                    recipient.on_request(originator.start(), |packet| gone_on.push(packet.payload));
+                }
+                for frame in originator.sent(frames) {
+                    luck = luck.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    if (luck >> 61) < errors.into() {
+                        continue;
+                    }
+                    is_received = true;
+                    let Some(packet) = frame.packet.take() else { continue };
+                    if let Err(late) = recipient.receive(now, frame.sequence, packet, |packet| gone_on.push(packet.payload)) {
+                        lost.push(late.payload);
+                    }
+                }
+                let mut done = 0;
+                originator.settle(frames, is_received && !response_is_lost, retry_limit, |frame, fate| {
+                    done += 1;
+                    if fate == Fate::GivenUp {
+                        lost.extend(frame.packet.as_ref().map(|packet| packet.payload));
+                    }
+                });
+                queue.release(now, done);
+                let inside = queue.waiting() + originator.packets_inside() + recipient.packets_inside();
+                prop_assert_eq!(inside + gone_on.len() + lost.len(), usize::from(offered));
+                now += Span::from_millis(1);
+            }
+            prop_assert!(gone_on.is_sorted_by(|one, other| one < other), "in order, none twice");
+            prop_assert!(lost.iter().all(|lost| gone_on.binary_search(lost).is_err()));
+        }
+    }
+}
