@@ -88,15 +88,19 @@ impl<P> Fifo<P> {
             if !load.fits(packet.size) {
                 break;
             }
-            if place == 0 {
-                let gone = self.gone;
+            let goes_on = if place == 0 {
                 // What is behind it comes to the front.
-                load.take(gone, self.take_first());
+                let gone = self.gone;
+                load.take(gone, self.take_first())
             } else {
-                load.take(self.gone + place as u64, slot.take().expect("a packet was there"));
+                let packet = slot.take().expect("a packet was there");
                 self.waiting -= 1;
                 self.in_service += 1;
                 place += 1;
+                load.take(self.gone + place as u64 - 1, packet)
+            };
+            if !goes_on {
+                break;
             }
         }
     }
@@ -167,9 +171,10 @@ mod tests {
             size.get() <= self.0
         }
 
-        fn take(&mut self, age: u64, packet: Packet<u32>) {
+        fn take(&mut self, age: u64, packet: Packet<u32>) -> bool {
             self.0 -= packet.size.get();
             self.1.push((age, packet.payload));
+            true
         }
     }
 

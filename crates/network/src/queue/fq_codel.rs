@@ -184,8 +184,10 @@ impl<P> FqCodel<P> {
                 return;
             }
             let (came_at, packet) = self.chosen.remove(place).expect("it has this place");
-            load.take(came_at.as_nanos(), packet);
             self.in_service += 1;
+            if !load.take(came_at.as_nanos(), packet) {
+                return;
+            }
         }
         let before = self.len();
         'lists: for place in 0..self.new_flows.len() + self.old_flows.len() {
@@ -199,8 +201,10 @@ impl<P> FqCodel<P> {
                 }
                 let (came_at, packet) = self.dequeue_from(index, now).expect("there is a first packet");
                 if goes_there(&packet) {
-                    load.take(came_at.as_nanos(), packet);
                     self.in_service += 1;
+                    if !load.take(came_at.as_nanos(), packet) {
+                        break 'lists;
+                    }
                 } else {
                     self.chosen.push_back((came_at, packet));
                 }

@@ -49,8 +49,8 @@ pub(crate) trait Load<P> {
     /// Whether a packet of this size may come next.
     fn fits(&self, size: Bytes) -> bool;
 
-    /// Takes a packet, with its place in the queue's order.
-    fn take(&mut self, age: u64, packet: Packet<P>);
+    /// Takes a packet, with its place in the queue's order; whether one more could be taken.
+    fn take(&mut self, age: u64, packet: Packet<P>) -> bool;
 }
 
 /// A queue of either discipline.

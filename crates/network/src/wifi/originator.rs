@@ -153,34 +153,33 @@ impl<P> Originator<P> {
         if is_answered && frames == 0 {
             self.request_due = false;
         }
-        let mut number = 0;
-        // Mostly that is all.
+        let mut failed = frames;
         while let Some(frame) = self.frames.front().filter(|frame| is_answered && frame.packet.is_none()) {
             done(frame, Fate::Acknowledged);
             self.frames.pop_front();
-            number += 1;
+            failed = failed.saturating_sub(1);
         }
-        if self.frames.is_empty() {
-            return;
+        let fate = |frame: &Frame<P>| match frame.failures {
+            _ if is_answered && frame.packet.is_none() => Some(Fate::Acknowledged),
+            failures if retry_limit > 0 && failures >= retry_limit => Some(Fate::GivenUp),
+            _ => None,
+        };
+        let mut any_done = false;
+        for (number, frame) in self.frames.iter_mut().enumerate() {
+            frame.failures = frame.failures.saturating_add(u8::from(number < failed));
+            any_done |= fate(frame).is_some();
         }
         let mut given_up = false;
-        self.frames.retain_mut(|frame| {
-            number += 1;
-            if is_answered && frame.packet.is_none() {
-                done(frame, Fate::Acknowledged);
-                return false;
-            }
-            if number > frames {
-                return true;
-            }
-            frame.failures = frame.failures.saturating_add(1);
-            if retry_limit == 0 || frame.failures < retry_limit {
-                return true;
-            }
-            done(frame, Fate::GivenUp);
-            given_up = true;
-            false
-        });
+        if any_done {
+            self.frames.retain(|frame| {
+                let fate = fate(frame);
+                if let Some(fate) = fate {
+                    done(frame, fate);
+                    given_up |= fate == Fate::GivenUp;
+                }
+                fate.is_none()
+            });
+        }
         self.request_due |= given_up && self.window > 1;
     }
 }
@@ -227,12 +226,13 @@ impl<P> Load<P> for Filling<'_, P> {
         originator.next.since(originator.start()) < originator.window && self.has_room(size)
     }
 
-    fn take(&mut self, age: u64, packet: Packet<P>) {
+    fn take(&mut self, age: u64, packet: Packet<P>) -> bool {
         let originator = &mut self.originator;
         let (departure, is_to_all) = (packet.departure(), packet.to == Destination::Broadcast);
         let sequence = originator.next;
         originator.next = sequence.plus(1);
         originator.frames.push_back(Frame { sequence, packet: Some(packet), departure, is_to_all, age, failures: 0 });
         self.add_frame();
+        self.content.frames < self.most_frames
     }
 }

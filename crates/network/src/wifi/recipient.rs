@@ -76,6 +76,9 @@ impl<P> Recipient<P> {
 
     /// When what is held goes on though something is missing; [`Time::MAX`] if nothing is held.
     pub(super) fn deadline(&self) -> Time {
+        if self.held.is_empty() {
+            return Time::MAX;
+        }
         self.held.iter().flatten().next().map_or(Time::MAX, |&(came_at, _)| came_at + TIMEOUT)
     }
 
