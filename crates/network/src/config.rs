@@ -276,6 +276,14 @@ impl Config {
         Self { hosts, topology, changes: Vec::new() }
     }
 
+    /// Whether its hosts are on Wi-Fi whose transmissions carry several packets: 802.11n and later.
+    pub const fn aggregates(&self) -> bool {
+        match &self.topology {
+            Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } => wifi.standard.aggregates(),
+            _ => false,
+        }
+    }
+
     /// Whether the network can be built.
     ///
     /// # Errors
@@ -320,9 +328,6 @@ impl HostConfig {
             let field = format!("{field}.rate");
             let none = |why: &str| check(false, &field, || (rate.to_string(), format!("none, for {why}")));
             match topology {
-                Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } if wifi.standard.aggregates() => {
-                    none("hosts of 802.11n and later have an MCS")
-                }
                 Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } => {
                     wifi.check_rate(&field, rate, &wifi.rates())
                 }
@@ -331,11 +336,11 @@ impl HostConfig {
             }?;
         }
         if let Some(mcs) = self.mcs {
-            let accepted = match topology {
-                Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } => wifi.mcss(),
-                _ => Vec::new(),
-            };
-            check_mcs(&format!("{field}.mcs"), mcs, &accepted)?;
+            let field = format!("{field}.mcs");
+            match topology {
+                Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } => wifi.check_mcs(&field, mcs),
+                _ => check(false, &field, || (mcs.to_string(), "none, for only hosts on Wi-Fi have an MCS".into())),
+            }?;
         }
         if let Some(errors) = self.frame_error_rate {
             let on_wifi = matches!(topology, Topology::AccessPoint { access: AccessConfig::Wifi(_), .. });
@@ -417,12 +422,22 @@ impl WifiConfig {
     /// Whether a station's rate is one of these.
     pub(crate) fn check_rate(&self, field: &str, rate: Rate, accepted: &[PhyRate]) -> Result<(), ConfigError> {
         let known = PhyRate::from_rate(rate).is_some_and(|rate| accepted.contains(&rate));
-        check(known, field, || (rate.to_string(), list(accepted)))
+        check(known && !self.standard.aggregates(), field, || {
+            let none = "none, for hosts of 802.11n and later have an MCS";
+            (rate.to_string(), if self.standard.aggregates() { none.into() } else { list(accepted) })
+        })
     }
 
-    /// The MCSs that stations of this medium can send at; none before 802.11n.
-    fn mcss(&self) -> Vec<u8> {
-        Modulation::mcss(self.standard, self.modulation.width, self.modulation.spatial_streams).collect()
+    /// Whether a station's MCS is one of the standard's.
+    pub(crate) fn check_mcs(&self, field: &str, mcs: u8) -> Result<(), ConfigError> {
+        let Modulation { width, spatial_streams, .. } = self.modulation;
+        let mut accepted = Modulation::mcss(self.standard, width, spatial_streams);
+        check(accepted.any(|accepted| accepted == mcs), field, || {
+            let accepted = Modulation::mcss(self.standard, width, spatial_streams).map(|mcs| mcs.to_string());
+            let accepted = accepted.collect::<Vec<_>>().join(", ");
+            let none = "none, for only hosts of 802.11n and later have an MCS";
+            (mcs.to_string(), if accepted.is_empty() { none.into() } else { accepted })
+        })
     }
 
     fn validate(&self) -> Result<(), ConfigError> {
@@ -433,10 +448,10 @@ impl WifiConfig {
                 (self.aggregate_frames.to_string(), format!("1 to {} frames", limits.window))
             })?;
             check((MIN_MAX_PPDU..=MAX_PPDU).contains(&self.max_ppdu), "access.max_ppdu", || {
-                (self.max_ppdu.to_string(), format!("{MIN_MAX_PPDU} to {MAX_PPDU}"))
+                (in_us(self.max_ppdu), format!("{} to {}", in_us(MIN_MAX_PPDU), in_us(MAX_PPDU)))
             })?;
             check(self.rate_control == RateControl::Fixed, "access.rate_control", || {
-                (format!("{:?}", self.rate_control), "Fixed, for hosts of 802.11n and later have an MCS".into())
+                (format!("\"{:?}\"", self.rate_control).to_lowercase(), "\"fixed\"".into())
             })?;
         }
         let least = self.standard.window(self.rate).min;
@@ -447,7 +462,8 @@ impl WifiConfig {
             || (window.to_string(), format!("one less than a power of 2, from {least} to 1023")),
         )?;
         check(self.standard != Standard::Bg || self.rts_threshold.is_none(), "access.rts_threshold", || {
-            ("set".into(), "none, for 802.11bg protects its frames by CTS-to-self".into())
+            let bytes = self.rts_threshold.map_or(String::new(), |bytes| bytes.to_string());
+            (bytes, "none, for 802.11bg protects its frames by CTS-to-self".into())
         })?;
         let rates = self.rates();
         let one_of = |field: &str, rate: PhyRate, accepted: &[PhyRate]| {
@@ -473,10 +489,10 @@ impl WifiConfig {
         })?;
         let intervals = Modulation::guard_intervals(self.standard);
         check(intervals.contains(&guard_interval), "access.modulation.guard_interval", || {
-            let accepted: Vec<_> = intervals.iter().map(|interval| interval.span().to_string()).collect();
-            (guard_interval.span().to_string(), accepted.join(", "))
+            let accepted: Vec<_> = intervals.iter().map(|interval| in_us(interval.span())).collect();
+            (in_us(guard_interval.span()), accepted.join(", "))
         })?;
-        check_mcs("access.modulation.mcs", mcs, &self.mcss())
+        self.check_mcs("access.modulation.mcs", mcs)
     }
 }
 
@@ -510,20 +526,16 @@ pub(crate) fn check(
     Err(ConfigError { field: field.to_owned(), value, accepted })
 }
 
-fn check_mcs(field: &str, mcs: u8, accepted: &[u8]) -> Result<(), ConfigError> {
-    check(accepted.contains(&mcs), field, || {
-        let numbers: Vec<_> = accepted.iter().map(u8::to_string).collect();
-        let none = "none, for only hosts of 802.11n and later have an MCS";
-        (mcs.to_string(), if numbers.is_empty() { none.to_owned() } else { numbers.join(", ") })
-    })
-}
-
 fn check_queue(field: &str, packets: usize) -> Result<(), ConfigError> {
     check(packets >= 1, field, || (packets.to_string(), "1 packet or more".into()))
 }
 
 pub(crate) fn check_rate(field: &str, rate: Rate) -> Result<(), ConfigError> {
     check(rate > Rate::ZERO, field, || (rate.to_string(), "more than 0 Mb/s".into()))
+}
+
+fn in_us(span: Span) -> String {
+    format!("{} us", span.as_nanos() as f64 / 1e3)
 }
 
 fn list(rates: &[PhyRate]) -> String {

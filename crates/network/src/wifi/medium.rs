@@ -38,7 +38,7 @@ use super::backoff::Contention;
 use super::constants::{ContentionWindow, PhyRate, Standard};
 use super::direction::{Controllers, DOWN, Direction, Link, UP};
 use super::originator::{Content, Fate};
-use super::rate_control::RateSet;
+use super::rate_control::{Controller, RateSet};
 use crate::config::{HostConfig, WifiConfig, WifiRules};
 use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
 use crate::queue::{Queue, QueueConfig};
@@ -192,7 +192,17 @@ impl<P: Clone> Medium<P> {
     }
 
     /// From now on a station is like this; the frame on the air ends at its rate.
-    pub(crate) fn change_station(&mut self, station: usize, rate: Option<Rate>, errors: Option<Probability>) {
+    pub(crate) fn change_station(
+        &mut self,
+        station: usize,
+        rate: Option<Rate>,
+        mcs: Option<u8>,
+        errors: Option<Probability>,
+    ) {
+        if let Some(mcs) = mcs {
+            let mode = ModeId::of_mcs(mcs);
+            self.directions[station].iter_mut().for_each(|direction| direction.controller = Controller::fixed(mode));
+        }
         if let Some(highest) = rate.map(|rate| PhyRate::from_rate(rate).expect("a checked change has a PHY rate")) {
             self.directions[station].iter_mut().for_each(|direction| direction.new_highest = Some(highest));
         }
