@@ -22,8 +22,7 @@
 //!                                  +---- after a CTS ------------------------------+
 //! ```
 //!
-//! The access point sends to the receiver of its oldest packet, queued or to be sent again, and after a transmission without response to
-//! the same one.
+//! Where the next transmission goes: `sender`.
 //!
 //! After ACKTimeout a sender waits a whole DIFS, as 802.11-2020 §10.23.2.4 says for EDCA; §10.3.4.3 leaves it open for DCF.
 //!
@@ -33,18 +32,20 @@
 //! References: 802.11-2020 §10.3 (DCF), §10.6.6.5.2 (rate of responses), §10.23.2 (EDCA), §10.25 (Block Ack), §18 (ERP); G. Bianchi:
 //! Performance analysis of the IEEE 802.11 distributed coordination function, IEEE JSAC 18(3), 2000.
 
+use super::air_use::{AirMeter, AirUse};
 use super::airtime::{AirTimes, Mode, ModeId};
 use super::backoff::Contention;
 use super::constants::{ContentionWindow, PhyRate, Standard};
 use super::direction::{Controllers, DOWN, Direction, Link, UP};
 use super::originator::{Content, Fate};
 use super::rate_control::{Controller, RateSet};
+use super::sender::Sender;
 use crate::config::{HostConfig, WifiConfig, WifiRules};
 use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
 use crate::queue::{Queue, QueueConfig};
 use crate::random::{Streams, happens};
 use crate::schedule::Schedule;
-use crate::statistics::{AirTime, Cause, StationStatistics, Statistics};
+use crate::statistics::{Cause, StationStatistics, Statistics};
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use rand_chacha::ChaCha8Rng;
 
@@ -79,25 +80,11 @@ pub(crate) struct Medium<P> {
     waits: Vec<(usize, Time)>,
     /// Until when stations that hear all are told to defer by the last frame's duration field.
     reserved_until: Time,
-    air: AirTime,
-    air_since: Time,
+    air: AirMeter,
     /// That of the frames with packets to all stations.
     to_all: Span,
     collisions: u64,
     broadcasts: u64,
-}
-
-#[derive(Clone, Debug)]
-struct Sender<P> {
-    queue: Queue<P>,
-    /// How many transmissions in a row had no response.
-    failures: u8,
-    /// Where the next transmission goes, if that is settled: a repeat, or a Block Ack Request.
-    next: Option<Link>,
-    /// The access point: stations to which frames are to be sent again.
-    unfinished: Vec<usize>,
-    /// Whether it wants to hear of its packets that have left the queue.
-    reports: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -135,7 +122,7 @@ impl<P: Clone> Medium<P> {
             let stream = |purpose: &str| streams.stream(&format!("wifi/{purpose}/{name}"));
             contenders.push((window, stream("backoff")));
             let queue = Queue::new(queue, streams, &format!("wifi/fq-codel/{name}"));
-            senders.push(Sender { queue, failures: 0, next: None, unfinished: Vec::new(), reports: false });
+            senders.push(Sender::new(queue));
             error_streams.push(stream("frame-error"));
         };
         for (index, host) in hosts.iter().enumerate() {
@@ -175,8 +162,7 @@ impl<P: Clone> Medium<P> {
             rules: config.rules,
             phase: Phase::Silent,
             reserved_until: Time::ZERO,
-            air: AirTime::default(),
-            air_since: Time::ZERO,
+            air: AirMeter::new(Time::ZERO),
             to_all: Span::ZERO,
             collisions: 0,
             broadcasts: 0,
@@ -250,8 +236,7 @@ impl<P: Clone> Medium<P> {
     }
 
     pub(crate) fn report(&self, now: Time, statistics: &mut Statistics) {
-        statistics.air = self.air;
-        *self.air_use().of(&mut statistics.air) += now.saturating_since(self.air_since);
+        statistics.air = self.air.until(now, self.air_use());
         statistics.collisions = self.collisions;
         statistics.broadcasts = self.broadcasts;
         statistics.to_all = self.to_all;
@@ -264,8 +249,7 @@ impl<P: Clone> Medium<P> {
     }
 
     pub(crate) fn reset_statistics(&mut self, now: Time) {
-        self.air = AirTime::default();
-        self.air_since = now;
+        self.air = AirMeter::new(now);
         self.to_all = Span::ZERO;
         self.collisions = 0;
         self.broadcasts = 0;
@@ -278,7 +262,7 @@ impl<P: Clone> Medium<P> {
         self.senders[sender].queue.push(now, packet)?;
         if was_idle {
             if self.phase == Phase::Silent && !self.contention.is_backlogged() {
-                self.account(now);
+                self.air.book(now, self.air_use());
             }
             if self.senses_idle_before_acknowledgement(now, sender) {
                 self.contention.on_frame_without_backoff(sender);
@@ -299,7 +283,7 @@ impl<P: Clone> Medium<P> {
     }
 
     fn on_seized(&mut self, now: Time) {
-        self.account(now);
+        self.air.book(now, self.air_use());
         self.on_air.clear();
         let mut sending = std::mem::take(&mut self.sending);
         self.contention.seize(now, &mut sending);
@@ -312,7 +296,7 @@ impl<P: Clone> Medium<P> {
 
     /// Puts what the sender has to send on the air, from `start` on, which may be a little after `now`.
     fn begin(&mut self, now: Time, sender: usize, start: Time) {
-        let link = self.next_link(now, sender);
+        let link = self.senders[sender].next_link(now, sender, &self.directions);
         let (mode, content) = match link {
             Some(link) => self.fill(now, sender, link),
             None => {
@@ -334,29 +318,6 @@ impl<P: Clone> Medium<P> {
             Phase::Frames(until) => Phase::Frames(until.max(end)),
             Phase::Silent | Phase::Response(_) => Phase::Frames(end),
         };
-    }
-
-    /// Where the sender's next transmission goes; `None` for a broadcast.
-    fn next_link(&mut self, now: Time, sender: usize) -> Option<Link> {
-        if sender < self.directions.len() {
-            return Some(Link { station: sender, way: UP });
-        }
-        let Sender { queue, next, unfinished, .. } = &mut self.senders[sender];
-        if next.is_some() {
-            return *next;
-        }
-        let age = |&station: &usize| (self.directions[station][DOWN].originator.age(), station);
-        let oldest = unfinished.iter().map(age).min();
-        let down = |station| Some(Link { station, way: DOWN });
-        if let Some((_, station)) = oldest.filter(|_| queue.waiting() == 0) {
-            return down(station);
-        }
-        let (age, head) = queue.head(now);
-        match (oldest, head.to) {
-            (Some((oldest, station)), _) if oldest < Some(age) => down(station),
-            (_, Destination::Node(station)) => down(station.index()),
-            (_, Destination::Broadcast) => None,
-        }
     }
 
     /// What goes in the next transmission on this link, and in which mode.
@@ -430,7 +391,7 @@ impl<P: Clone> Medium<P> {
         let responder = self.receiver_of(link);
         if happens(self.response_error_rate, &mut self.error_streams[responder]) {
             let waits = [(frame.sender, now + self.times.mode(frame.mode).eifs)];
-            self.account_error(now);
+            self.air.book(now, AirUse::Error);
             self.fail(now, frame, outcome);
             self.resume(now + self.times.space, &waits);
             return;
@@ -442,14 +403,14 @@ impl<P: Clone> Medium<P> {
             self.phase = Phase::Frames(end);
             return;
         }
-        self.account(now);
+        self.air.book(now, self.air_use());
         self.to_all += frame.content.share_to_all(now - frame.end);
         self.settle(now, frame, link, true, outcome);
         self.resume(now + self.times.space, &[]);
     }
 
     fn on_broadcast_over(&mut self, now: Time, outcome: &mut Outcome<'_, P>) {
-        self.account(now);
+        self.air.book(now, self.air_use());
         let Transmission { sender, mode, .. } = self.on_air[0];
         let eifs = self.times.mode(mode).eifs;
         let packet = self.senders[sender].queue.pop(now);
@@ -472,13 +433,13 @@ impl<P: Clone> Medium<P> {
         let mode = self.times.mode(frame.mode);
         self.reserved_until = now + frame.response(mode);
         let waits = [(frame.sender, now + mode.timeout + self.times.space), (self.receiver_of(link), now + mode.eifs)];
-        self.account_error(now);
+        self.air.book(now, AirUse::Error);
         self.fail(now, frame, outcome);
         self.resume(self.reserved_until + self.times.space, &waits);
     }
 
     fn on_collision_over(&mut self, now: Time, outcome: &mut Outcome<'_, P>) {
-        self.account(now);
+        self.air.book(now, self.air_use());
         self.collisions += 1;
         let mut eifs = Span::ZERO;
         let mut waits = std::mem::take(&mut self.waits);
@@ -546,13 +507,8 @@ impl<P: Clone> Medium<P> {
             originator.give_up_request();
         }
         let is_unfinished = originator.age().is_some();
-        sender.next = ((is_unfinished && !is_answered) || originator.is_request_due()).then_some(link);
-        if link.way == DOWN {
-            sender.unfinished.retain(|&station| station != link.station);
-            if is_unfinished {
-                sender.unfinished.push(link.station);
-            }
-        }
+        let is_repeated = (is_unfinished && !is_answered) || originator.is_request_due();
+        sender.settle(link, is_repeated, is_unfinished);
         if is_answered || gives_up {
             self.finish(frame.sender);
         } else {
@@ -599,19 +555,6 @@ impl<P: Clone> Medium<P> {
         }
     }
 
-    /// Books the time since the last call as that of a transmission without acknowledgement.
-    fn account_error(&mut self, now: Time) {
-        self.air.error += now - self.air_since;
-        self.air_since = now;
-    }
-
-    /// Books the time since the last call on what the air was used for.
-    fn account(&mut self, now: Time) {
-        let air_use = self.air_use();
-        *air_use.of(&mut self.air) += now - self.air_since;
-        self.air_since = now;
-    }
-
     fn air_use(&self) -> AirUse {
         match self.phase {
             Phase::Silent if self.contention.is_backlogged() => AirUse::Contention,
@@ -621,35 +564,6 @@ impl<P: Clone> Medium<P> {
             Phase::Frames(_) if self.on_air[0].link.is_none() => AirUse::Broadcast,
             Phase::Frames(_) => AirUse::Success,
         }
-    }
-}
-
-/// What the air is used for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum AirUse {
-    Idle,
-    Contention,
-    Success,
-    Broadcast,
-    Collision,
-}
-
-impl AirUse {
-    fn of(self, air: &mut AirTime) -> &mut Span {
-        match self {
-            Self::Idle => &mut air.idle,
-            Self::Contention => &mut air.contention,
-            Self::Success => &mut air.success,
-            Self::Broadcast => &mut air.broadcast,
-            Self::Collision => &mut air.collision,
-        }
-    }
-}
-
-impl<P> Sender<P> {
-    /// Whether it has nothing to send.
-    fn is_idle(&self) -> bool {
-        self.queue.is_empty() && self.next.is_none()
     }
 }
 

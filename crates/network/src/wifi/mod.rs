@@ -3,8 +3,10 @@
 //!
 //! `constants` and `modulation` (what the standard fixes), `airtime` (how long frames take), `alone` (what one station gets), `backoff` (who may
 //! send when), `rate_control` (in which mode), `originator` and `recipient` (the ends of a link: which frames go together and again, in which
-//! order they go on), `direction` (both of them, and what is counted), `medium` (the exchange of frames that ties them together).
+//! order they go on), `direction` (both of them, and what is counted), `sender` (where the next transmission goes), `air_use` (what the time is
+//! used for), `medium` (the exchange of frames that ties them together).
 
+mod air_use;
 mod airtime;
 mod alone;
 mod backoff;
@@ -15,6 +17,7 @@ mod modulation;
 mod originator;
 mod rate_control;
 mod recipient;
+mod sender;
 mod wheel;
 
 pub(crate) use alone::alone;
