@@ -1,24 +1,30 @@
 //! From the counters of the network and the agents to the parts of a result.
 
-use lasthop_network::{AirTime, Cause, Drops, LinkStatistics, Place, StationStatistics, Statistics, Way};
+use lasthop_network::{
+    AirTime, Cause, Drops, LinkStatistics, Place, StationStatistics, Statistics, Way, WifiLinkStatistics,
+};
 use lasthop_scenario::{
     AccessResult, HostPolicyResult, LinkResult, PoliciesResult, Scenario, StationResult, place_name,
 };
 use lasthop_units::{Rate, Span};
 use std::collections::BTreeMap;
 
-/// The access point's part, from what the network counted after the warm-up. All figures are 0 without an access point.
-pub fn access(statistics: &Statistics) -> AccessResult {
+/// From what the network counted after the warm-up. Where there is no access point its figures are 0. `aggregates`: whether a
+/// transmission may carry several packets.
+pub fn access(statistics: &Statistics, aggregates: bool) -> AccessResult {
     let dropped = |chosen: &dyn Fn(&Drops) -> bool| {
         statistics.drops.iter().filter(|drops| chosen(drops)).map(|drops| drops.count).sum()
     };
     let queue = statistics.queues.iter().find(|queue| queue.place == Place::AccessPoint);
+    let frames = |link: &WifiLinkStatistics| aggregates.then(|| link.frames as f64 / link.transmissions.max(1) as f64);
     let station = |station: &StationStatistics| StationResult {
         host: station.node.0,
         up_phy_rate_mbps: station.up.mean_phy_rate.as_mbps(),
         down_phy_rate_mbps: station.down.mean_phy_rate.as_mbps(),
         up_retries: station.up.retries,
         down_retries: station.down.retries,
+        up_aggregate_frames: frames(&station.up),
+        down_aggregate_frames: frames(&station.down),
     };
     AccessResult {
         downlink_drops: dropped(&|drops| {
@@ -28,7 +34,7 @@ pub fn access(statistics: &Statistics) -> AccessResult {
         downlink_queue_p95: queue.map_or(0.0, |queue| queue.p95_packets as f64),
         downlink_queue_max: queue.map_or(0, |queue| queue.max_packets as u64),
         uplink_drops: dropped(&|drops| matches!((drops.place, drops.cause), (Place::Host(_), Cause::QueueFull))),
-        retry_drops: dropped(&|drops| drops.cause == Cause::RetryLimit),
+        retry_drops: dropped(&|drops| matches!(drops.cause, Cause::RetryLimit | Cause::TooLate)),
         path_drops: dropped(&|drops| matches!(drops.place, Place::PathUp | Place::PathDown | Place::Link { .. })),
         collisions: statistics.collisions,
         retries: statistics.retries,

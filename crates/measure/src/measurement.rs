@@ -221,7 +221,7 @@ impl<'a> Measurement<'a> {
             let meters: Vec<&DeliveryMeter> = of_kind.map(|flow| &flow.deliveries).collect();
             (!meters.is_empty()).then(|| delivered(meters, self.end))
         };
-        let access = access(finished.statistics);
+        let access = access(finished.statistics, self.scenario.network().aggregates());
         let mut result = RunResult {
             schema_version: SCHEMA_VERSION,
             scenario: self.scenario.to_json(),

@@ -23,8 +23,12 @@ fn main() {
     }
     let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
     println!("{:42} {:>10} {:>10} {:>9} {:>9} {:>8}", "", "packets/s", "events/s", "ns/event", "ns/hop", "s per s");
-    let cases: [Case; 10] = [
+    let cases: [Case; 14] = [
         ("802.11g, saturated, 10 stations", || saturated(10)),
+        ("802.11n, saturated, 10 stations", || aggregating(Standard::N, 0.0)),
+        ("802.11ac, saturated, 10 stations", || aggregating(Standard::Ac, 0.0)),
+        ("802.11ac, the same, 5 % errors", || aggregating(Standard::Ac, 0.05)),
+        ("802.11ax, saturated, 10 stations", || aggregating(Standard::Ax, 0.0)),
         ("802.11g, 10 stations, paths of their own", own_paths),
         ("802.11g, saturated, 50 stations", || saturated(50)),
         ("802.11g, saturated, 200 stations", || saturated(200)),
@@ -114,6 +118,16 @@ fn drive(network: &mut Network<Payload>, end: Time, mut react: impl FnMut(&mut N
 
 fn saturated(stations: u16) -> Run {
     saturated_among(stations, stations)
+}
+
+/// Ten stations that send as long A-MPDUs as they may.
+fn aggregating(standard: Standard, errors: f64) -> Run {
+    let mut config = access_point_config(10);
+    config.hosts.fill(HostConfig::new(600));
+    let Topology::AccessPoint { access, .. } = &mut config.topology else { unreachable!("an access point") };
+    let frame_error_rate = Probability::new(errors).expect("a probability");
+    *access = AccessConfig::Wifi(WifiConfig { frame_error_rate, ..WifiConfig::new(standard) });
+    upload(10, Network::new(&config, 1).expect("a network"), 10)
 }
 
 /// Ten stations whose round-trip times are drawn anew each second.

@@ -29,6 +29,8 @@ pub(crate) struct AccessPoint<P> {
     turnarounds: Option<Box<Turnarounds<P>>>,
     /// Reused: what one event of the medium delivers to MACs.
     received: Vec<Delivery<P>>,
+    /// Reused: what one event of the medium brings up to the access point.
+    arrived: Vec<Packet<P>>,
     /// Whether hosts have round-trip times of their own.
     has_lanes: bool,
     server_reports: bool,
@@ -83,6 +85,7 @@ impl<P: Clone> AccessPoint<P> {
             down,
             turnarounds,
             received: Vec::new(),
+            arrived: Vec::new(),
             has_lanes,
             server_reports: false,
         }
@@ -102,8 +105,8 @@ impl<P: Clone> AccessPoint<P> {
                 }
             }
             (Changed::Wired { rate, delay }, Access::Wired(access)) => access.change(rate, delay),
-            (Changed::Station { host, rate, frame_error_rate }, Access::Wifi(medium)) => {
-                medium.change_station(host, rate, frame_error_rate);
+            (Changed::Station { host, rate, mcs, frame_error_rate }, Access::Wifi(medium)) => {
+                medium.change_station(host, rate, mcs, frame_error_rate);
             }
             (what, _) => unreachable!("a checked network has what {what:?} is about"),
         }
@@ -136,18 +139,20 @@ impl<P: Clone> AccessPoint<P> {
             *clock = now;
             *events += 1;
             if access == now {
-                let packet = match (&mut self.access, &mut self.turnarounds) {
-                    (Access::Wifi(medium), None) => medium.step(now, outcome),
+                match (&mut self.access, &mut self.turnarounds) {
+                    (Access::Wifi(medium), None) => medium.step(now, &mut self.arrived, outcome),
                     (Access::Wifi(medium), Some(turnarounds)) => {
                         let Outcome { deliveries, departed } = outcome;
-                        let packet = medium.step(now, &mut Outcome { deliveries: &mut self.received, departed });
+                        let mut outcome = Outcome { deliveries: &mut self.received, departed };
+                        medium.step(now, &mut self.arrived, &mut outcome);
                         deliveries.extend(self.received.drain(..).filter_map(|delivery| turnarounds.take(delivery)));
-                        packet
                     }
-                    (Access::Wired(access), _) => access.step(now, outcome),
-                };
-                if let Some(packet) = packet {
-                    self.forward(now, packet);
+                    (Access::Wired(access), _) => self.arrived.extend(access.step(now, outcome)),
+                }
+                if !self.arrived.is_empty() {
+                    let mut arrived = std::mem::take(&mut self.arrived);
+                    arrived.drain(..).for_each(|packet| self.forward(now, packet));
+                    self.arrived = arrived;
                 }
             } else if up == now {
                 if let Step::Arrived(packet) = self.up.step(now) {
@@ -213,9 +218,9 @@ impl<P: Clone> AccessPoint<P> {
 
     pub(crate) fn observe(&self, place: Place, now: Time) -> Observed {
         match (place, &self.access) {
-            (Place::Host(host), Access::Wifi(medium)) => Observed::of(medium.host_queue(host.index()), place, now),
-            (Place::Host(host), Access::Wired(access)) => Observed::of(access.host_queue(host.index()), place, now),
-            (Place::AccessPoint, Access::Wifi(medium)) => Observed::of(medium.access_point_queue(), place, now),
+            (Place::Host(host), Access::Wifi(medium)) => medium.host_queue(host.index()).observe(place, now),
+            (Place::Host(host), Access::Wired(access)) => access.host_queue(host.index()).observe(place, now),
+            (Place::AccessPoint, Access::Wifi(medium)) => medium.access_point_queue().observe(place, now),
             (Place::AccessPoint, Access::Wired(access)) => access.down().observe(place, now),
             (Place::PathUp, _) => self.up.observe(place, now),
             (Place::PathDown, _) => self.down.observe(place, now),

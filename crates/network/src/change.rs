@@ -7,7 +7,7 @@
 //! | a rate | what is being sent goes on at the rate that it began with; what waits goes at the new one |
 //! | a delay | what has been sent arrives when it would have; where the delay falls, what is sent later arrives right behind it |
 //! | a probability of loss | whether what is being sent is lost is decided when it has been sent, by the new probability |
-//! | a station's PHY rate | the frame on the air goes on; what is sent next, a retry too, goes at the new rate; rate control begins anew below it |
+//! | a station's PHY rate or MCS | the frame on the air goes on; what is sent next, a retry too, goes at the new rate; rate control begins anew below it |
 //! | a station's frame error rate | the frame on the air ends by the new one |
 //!
 //! A direction of a link that ever changes chooses its next packet when it is free, as FQ-CoDel does: two events for
@@ -65,9 +65,11 @@ pub enum Changed {
     Station {
         /// The host.
         host: usize,
-        /// Its own PHY rate (the highest, with rate control) in both directions. In 802.11bg an 802.11b station stays one,
+        /// 802.11b and 802.11g: its own PHY rate (the highest, with rate control) in both directions. In 802.11bg an 802.11b station stays one,
         /// and no other becomes one.
         rate: Option<Rate>,
+        /// 802.11n and later: its own MCS in both directions.
+        mcs: Option<u8>,
         /// Its own frame error rate in both directions.
         frame_error_rate: Option<Probability>,
     },
@@ -144,11 +146,12 @@ impl Changed {
                 wired.delay = delay.unwrap_or(wired.delay);
             }
             (
-                Self::Station { host, rate, frame_error_rate },
+                Self::Station { host, rate, mcs, frame_error_rate },
                 Topology::AccessPoint { access: AccessConfig::Wifi(_), .. },
             ) => {
                 let host = &mut config.hosts[host];
                 host.rate = rate.or(host.rate);
+                host.mcs = mcs.or(host.mcs);
                 host.frame_error_rate = frame_error_rate.or(host.frame_error_rate);
             }
             (what, _) => panic!("this network has nothing that {what:?} is about"),
@@ -174,10 +177,11 @@ impl Changed {
                 rate.map_or(Ok(()), |rate| check_rate(&rate_field, rate))
             }
             (Self::Wired { .. }, _) => missing("a wired access", "a station, or the path"),
-            (Self::Station { host, rate, .. }, Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. }) => {
+            (Self::Station { host, rate, mcs, .. }, Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. }) => {
                 check(host < config.hosts.len(), &format!("{field}.host"), || {
                     (format!("host {host}"), format!("hosts 0 to {}", config.hosts.len() - 1))
                 })?;
+                mcs.map_or(Ok(()), |mcs| wifi.check_mcs(&format!("{field}.mcs"), mcs))?;
                 rate.map_or(Ok(()), |rate| {
                     let now = config.hosts[host].rate.and_then(PhyRate::from_rate).unwrap_or(wifi.rate);
                     wifi.check_new_rate(&rate_field, now, rate)
@@ -243,7 +247,7 @@ mod tests {
     }
 
     fn station(host: usize, mbps: f64) -> Changed {
-        Changed::Station { host, rate: Some(Rate::from_mbps(mbps)), frame_error_rate: None }
+        Changed::Station { host, rate: Some(Rate::from_mbps(mbps)), mcs: None, frame_error_rate: None }
     }
 
     #[test]

@@ -3,9 +3,13 @@
 use crate::change::Change;
 use crate::queue::{Discipline, QueueConfig};
 use crate::routes::Routes;
-use crate::wifi::{PhyRate, RateControl, RateSet, Standard};
-use lasthop_units::{Probability, Rate, Span};
+use crate::wifi::{Modulation, OFDM_WINDOW, PhyRate, RateControl, RateSet, Standard};
+use lasthop_units::{Bytes, Probability, Rate, Span};
 use std::fmt;
+
+/// aPPDUMaxTime, and the least that may be set in its place.
+const MAX_PPDU: Span = Span::from_micros(5484);
+const MIN_MAX_PPDU: Span = Span::from_micros(300);
 
 /// A network: hosts, and what connects them.
 #[derive(Clone, PartialEq, Debug)]
@@ -38,9 +42,11 @@ pub struct HostConfig {
     /// The host's transmit queue in packets with the one in service, at least 1. Not with links: there a host's packets wait in
     /// the queue of the link that they take first.
     pub queue_packets: usize,
-    /// The host's own PHY rate (the highest, with rate control) in both directions; `None` = the access's. Wi-Fi only.
-    /// In 802.11bg a host with a DSSS rate (1, 2, 5.5 or 11 Mb/s) is an 802.11b station.
+    /// The host's own PHY rate (the highest, with rate control) in both directions; `None` = the access's. 802.11b and 802.11g
+    /// only. In 802.11bg a host with a DSSS rate (1, 2, 5.5 or 11 Mb/s) is an 802.11b station.
     pub rate: Option<Rate>,
+    /// The host's own MCS in both directions; `None` = the access's. 802.11n and later only.
+    pub mcs: Option<u8>,
     /// The probability that a data frame from this host or to it is received with an error; `None` = the access's. Wi-Fi only.
     pub frame_error_rate: Option<Probability>,
     /// The round-trip time of this host's path, instead of the one that all share. Not with links.
@@ -59,6 +65,7 @@ impl HostConfig {
         Self {
             queue_packets,
             rate: None,
+            mcs: None,
             frame_error_rate: None,
             path: None,
             turnaround: (Span::ZERO, Span::ZERO),
@@ -140,25 +147,38 @@ pub enum AccessConfig {
 pub struct WifiConfig {
     /// Which PHY and which protection.
     pub standard: Standard,
-    /// The PHY rate of unicast data frames; with rate control the highest one and the first one tried.
+    /// 802.11b and 802.11g: the PHY rate of unicast data frames; with rate control the highest one and the first one tried.
     pub rate: PhyRate,
-    /// Who chooses the PHY rate.
+    /// 802.11n and later: how data is sent.
+    pub modulation: Modulation,
+    /// Who chooses the PHY rate. 802.11n and later: fixed.
     pub rate_control: RateControl,
     /// What the rate control chooses from. 802.11b stations always choose from the DSSS rates.
     pub rate_set: RateSet,
     /// The access point's downlink queue. Default: drop-tail, 100 packets.
     pub access_point_queue: QueueConfig,
-    /// The probability that a data frame that is alone on the air is received with an error, whatever its size and rate.
-    /// Default 0.
+    /// How many frames an A-MPDU holds at most, 1 to the window of Block Ack: 64, in 802.11ax 256. The default is the window.
+    pub aggregate_frames: u16,
+    /// How long an A-MPDU takes at most, 300 us to 5484 us (aPPDUMaxTime, the default).
+    pub max_ppdu: Span,
+    /// An RTS asks for a CTS before unicast transmissions with more bytes than this; `None` = never, the default. Not in
+    /// 802.11bg, which has CTS-to-self.
+    pub rts_threshold: Option<Bytes>,
+    /// The access point's CWmax: one less than a power of 2, from its CWmin to 1023. Default: 1023; in 802.11n and later 63, as
+    /// hostapd has it for best effort. Stations have 1023.
+    pub access_point_window: u32,
+    /// The probability that a data frame that is alone on the air is received with an error, whatever its size and rate; of an
+    /// A-MPDU each frame by itself. Default 0.
     pub frame_error_rate: Probability,
+    /// The probability that a response that is alone on the air (ACK, Block Ack, CTS) is lost. Default 0.
+    pub response_error_rate: Probability,
     /// How many times a unicast frame is sent at most; 0 = without end. Default 7 (dot11ShortRetryLimit).
     pub retry_limit: u8,
     /// Short DSSS preambles (but at 1 Mb/s). Default: long ones, as an access point must with one old station around.
     pub short_preamble: bool,
     /// 802.11bg: the DSSS rate of the CTS-to-self. Default 2 Mb/s, the highest basic DSSS rate.
     pub protection_rate: PhyRate,
-    /// The rate of broadcast frames; `None` = the lowest one of the basic set: 6 Mb/s for 802.11g over the OFDM rates, else
-    /// 1 Mb/s.
+    /// The rate of broadcast frames; `None` = the lowest one of the basic set: 1 Mb/s where DSSS rates are in use, else 6 Mb/s.
     pub broadcast_rate: Option<PhyRate>,
     /// What models of the medium do not agree on. Default: [`WifiRules::default`].
     pub rules: WifiRules,
@@ -176,14 +196,24 @@ pub struct WifiRules {
 }
 
 impl WifiConfig {
-    /// The defaults of a standard: its highest rate, fixed, over the OFDM rates where it has them.
+    /// The defaults of a standard: its highest rate, fixed, over the OFDM rates where it has them; [`Modulation::new`].
     pub const fn new(standard: Standard) -> Self {
+        let limits = standard.aggregate_limits();
         Self {
             standard,
             rate: match standard {
                 Standard::B => PhyRate::Mbps11,
-                Standard::G | Standard::Bg => PhyRate::Mbps54,
+                _ => PhyRate::Mbps54,
             },
+            modulation: Modulation::new(standard),
+            aggregate_frames: match limits {
+                Some(limits) => limits.window,
+                None => 1,
+            },
+            max_ppdu: MAX_PPDU,
+            rts_threshold: None,
+            access_point_window: if limits.is_some() { 63 } else { OFDM_WINDOW.max },
+            response_error_rate: Probability::ZERO,
             rate_control: RateControl::Fixed,
             rate_set: RateSet::Ofdm,
             access_point_queue: QueueConfig::fifo(100),
@@ -246,6 +276,14 @@ impl Config {
         Self { hosts, topology, changes: Vec::new() }
     }
 
+    /// Whether its hosts are on Wi-Fi whose transmissions carry several packets: 802.11n and later.
+    pub const fn aggregates(&self) -> bool {
+        match &self.topology {
+            Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } => wifi.standard.aggregates(),
+            _ => false,
+        }
+    }
+
     /// Whether the network can be built.
     ///
     /// # Errors
@@ -297,6 +335,13 @@ impl HostConfig {
                 Topology::Links(_) => none("hosts on a node send at the rates of its links"),
             }?;
         }
+        if let Some(mcs) = self.mcs {
+            let field = format!("{field}.mcs");
+            match topology {
+                Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } => wifi.check_mcs(&field, mcs),
+                _ => check(false, &field, || (mcs.to_string(), "none, for only hosts on Wi-Fi have an MCS".into())),
+            }?;
+        }
         if let Some(errors) = self.frame_error_rate {
             let on_wifi = matches!(topology, Topology::AccessPoint { access: AccessConfig::Wifi(_), .. });
             check(on_wifi, &format!("{field}.frame_error_rate"), || {
@@ -320,6 +365,12 @@ impl HostConfig {
 }
 
 impl LinksConfig {
+    /// Which link leads from each node towards each other.
+    pub(crate) fn routes(&self) -> Routes {
+        let ends: Vec<_> = self.links.iter().map(|link| link.ends).collect();
+        Routes::new(self.nodes, &ends)
+    }
+
     fn validate(&self, hosts: usize) -> Result<(), ConfigError> {
         let nodes = || format!("nodes 0 to {}", self.nodes - 1);
         check(self.attached.len() == hosts, "attached", || {
@@ -338,7 +389,7 @@ impl LinksConfig {
             link.forth.validate(&format!("{field}.forth"))?;
             link.back.validate(&format!("{field}.back"))?;
         }
-        let unreachable = Routes::new(self).unreachable();
+        let unreachable = self.routes().unreachable();
         check(unreachable.is_none(), "links", || {
             let node = unreachable.unwrap_or_default();
             (
@@ -357,12 +408,13 @@ impl DirectionConfig {
 }
 
 impl WifiConfig {
-    /// The rates that stations of this medium can send data at.
+    /// The rates that stations of this medium can send at, beside its MCSs.
     pub(crate) fn rates(&self) -> Vec<PhyRate> {
         let possible = |rate: &PhyRate| match self.standard {
             Standard::B => !rate.is_ofdm(),
             Standard::G => rate.is_ofdm() || self.rate_set == RateSet::All,
             Standard::Bg => true,
+            Standard::N | Standard::Ac | Standard::Ax => rate.is_ofdm(),
         };
         PhyRate::ALL.into_iter().filter(possible).collect()
     }
@@ -370,11 +422,49 @@ impl WifiConfig {
     /// Whether a station's rate is one of these.
     pub(crate) fn check_rate(&self, field: &str, rate: Rate, accepted: &[PhyRate]) -> Result<(), ConfigError> {
         let known = PhyRate::from_rate(rate).is_some_and(|rate| accepted.contains(&rate));
-        check(known, field, || (rate.to_string(), list(accepted)))
+        check(known && !self.standard.aggregates(), field, || {
+            let none = "none, for hosts of 802.11n and later have an MCS";
+            (rate.to_string(), if self.standard.aggregates() { none.into() } else { list(accepted) })
+        })
+    }
+
+    /// Whether a station's MCS is one of the standard's.
+    pub(crate) fn check_mcs(&self, field: &str, mcs: u8) -> Result<(), ConfigError> {
+        let Modulation { width, spatial_streams, .. } = self.modulation;
+        let mut accepted = Modulation::mcss(self.standard, width, spatial_streams);
+        check(accepted.any(|accepted| accepted == mcs), field, || {
+            let accepted = Modulation::mcss(self.standard, width, spatial_streams).map(|mcs| mcs.to_string());
+            let accepted = accepted.collect::<Vec<_>>().join(", ");
+            let none = "none, for only hosts of 802.11n and later have an MCS";
+            (mcs.to_string(), if accepted.is_empty() { none.into() } else { accepted })
+        })
     }
 
     fn validate(&self) -> Result<(), ConfigError> {
         self.access_point_queue.validate("access.access_point_queue")?;
+        if let Some(limits) = self.standard.aggregate_limits() {
+            self.validate_modulation()?;
+            check((1..=limits.window).contains(&self.aggregate_frames), "access.aggregate_frames", || {
+                (self.aggregate_frames.to_string(), format!("1 to {} frames", limits.window))
+            })?;
+            check((MIN_MAX_PPDU..=MAX_PPDU).contains(&self.max_ppdu), "access.max_ppdu", || {
+                (in_us(self.max_ppdu), format!("{} to {}", in_us(MIN_MAX_PPDU), in_us(MAX_PPDU)))
+            })?;
+            check(self.rate_control == RateControl::Fixed, "access.rate_control", || {
+                (format!("\"{:?}\"", self.rate_control).to_lowercase(), "\"fixed\"".into())
+            })?;
+        }
+        let least = self.standard.window(self.rate).min;
+        let window = self.access_point_window;
+        check(
+            (window + 1).is_power_of_two() && (least..=1023).contains(&window),
+            "access.access_point_window",
+            || (window.to_string(), format!("one less than a power of 2, from {least} to 1023")),
+        )?;
+        check(self.standard != Standard::Bg || self.rts_threshold.is_none(), "access.rts_threshold", || {
+            let bytes = self.rts_threshold.map_or(String::new(), |bytes| bytes.to_string());
+            (bytes, "none, for 802.11bg protects its frames by CTS-to-self".into())
+        })?;
         let rates = self.rates();
         let one_of = |field: &str, rate: PhyRate, accepted: &[PhyRate]| {
             check(accepted.contains(&rate), field, || (rate.to_string(), list(accepted)))
@@ -385,6 +475,24 @@ impl WifiConfig {
         }
         let dsss: Vec<_> = PhyRate::ALL.into_iter().filter(|rate| !rate.is_ofdm()).collect();
         one_of("access.protection_rate", self.protection_rate, &dsss)
+    }
+
+    fn validate_modulation(&self) -> Result<(), ConfigError> {
+        let Modulation { mcs, spatial_streams, width, guard_interval } = self.modulation;
+        let widths = Modulation::widths(self.standard);
+        check(widths.contains(&width), "access.modulation.width", || {
+            let accepted: Vec<_> = widths.iter().map(|width| format!("{} MHz", width.mhz())).collect();
+            (format!("{} MHz", width.mhz()), accepted.join(", "))
+        })?;
+        check((1..=4).contains(&spatial_streams), "access.modulation.spatial_streams", || {
+            (spatial_streams.to_string(), "1 to 4".into())
+        })?;
+        let intervals = Modulation::guard_intervals(self.standard);
+        check(intervals.contains(&guard_interval), "access.modulation.guard_interval", || {
+            let accepted: Vec<_> = intervals.iter().map(|interval| in_us(interval.span())).collect();
+            (in_us(guard_interval.span()), accepted.join(", "))
+        })?;
+        self.check_mcs("access.modulation.mcs", mcs)
     }
 }
 
@@ -424,6 +532,10 @@ fn check_queue(field: &str, packets: usize) -> Result<(), ConfigError> {
 
 pub(crate) fn check_rate(field: &str, rate: Rate) -> Result<(), ConfigError> {
     check(rate > Rate::ZERO, field, || (rate.to_string(), "more than 0 Mb/s".into()))
+}
+
+fn in_us(span: Span) -> String {
+    format!("{} us", span.as_nanos() as f64 / 1e3)
 }
 
 fn list(rates: &[PhyRate]) -> String {

@@ -16,16 +16,17 @@
 //! bandwidth = 8 L (1 - loss) / sum over i < r of p^i T_i
 //! ```
 //!
-//! which at 54 Mb/s without errors is 30.5 Mb/s. Of acknowledgements that go up meanwhile, and of other
+//! which at 54 Mb/s without errors is 30.5 Mb/s. In 802.11n and later an A-MPDU of K packets takes the place of the frame, as many as the
+//! limits allow; p^K takes that of p, a received A-MPDU brings K (1 - p) / (1 - p^K) packets, and windows that wait for
+//! repeats are left out. Of acknowledgements that go up meanwhile, and of other
 //! stations, it knows nothing, as their owner does not.
 //!
 //! References: G. Bianchi: Performance analysis of the IEEE 802.11 distributed coordination function, IEEE JSAC 18(3), 2000,
 //! with one station.
 
-use crate::config::{AccessConfig, Config, HostConfig, Topology, WifiConfig};
+use crate::config::{AccessConfig, Config, Topology};
 use crate::packet::NodeId;
-use crate::routes::Routes;
-use crate::wifi::{PhyRate, alone};
+use crate::wifi::alone;
 use lasthop_units::{Probability, Rate};
 
 /// A host's own link, in the direction to the host.
@@ -46,7 +47,8 @@ impl Config {
     pub fn last_hop(&self, host: NodeId, server: NodeId) -> LastHop {
         match &self.topology {
             Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } => {
-                wifi_last_hop(wifi, &self.hosts[host.index()])
+                let (bandwidth, loss) = alone(wifi, &self.hosts[host.index()]);
+                LastHop { bandwidth, loss }
             }
             Topology::AccessPoint { access: AccessConfig::Wired(wired), .. } => {
                 LastHop { bandwidth: wired.rate, loss: Probability::ZERO }
@@ -56,17 +58,11 @@ impl Config {
                     Some(node) => node,
                     None => links.attached[id.index()],
                 };
-                let direction = Routes::new(links).last(node(server), node(host));
+                let direction = links.routes().last(node(server), node(host));
                 let link = &links.links[direction / 2];
                 let direction = if direction.is_multiple_of(2) { link.forth } else { link.back };
                 LastHop { bandwidth: direction.rate, loss: direction.loss }
             }
         }
     }
-}
-
-fn wifi_last_hop(wifi: &WifiConfig, host: &HostConfig) -> LastHop {
-    let rate = host.rate.and_then(PhyRate::from_rate).unwrap_or(wifi.rate);
-    let (bandwidth, loss) = alone(wifi, rate, host.frame_error_rate.unwrap_or(wifi.frame_error_rate));
-    LastHop { bandwidth, loss }
 }

@@ -18,7 +18,7 @@
 //!
 //! What a packet costs does not depend on how many others there are, nor on how many stations or links are idle.
 //!
-//! The parts: `packet`, `queue` (drop-tail, FQ-CoDel), `link` (wired), `wired` (a wired last hop), [`wifi`] (DCF),
+//! The parts: `packet`, `queue` (drop-tail, FQ-CoDel), `link` (wired), `wired` (a wired last hop), [`wifi`] (DCF, aggregation),
 //! `access_point` with `turnaround` and `host_path`, `links` with `routes` and `schedule`, `topology` (the verbs), `change` (what is different from some
 //! moment on), `last_hop` (what a host could know of its own), `statistics`, [`random`]. What
 //! each models and leaves out stands at the top of its file.
@@ -86,4 +86,4 @@ pub use statistics::{
     WifiLinkStatistics,
 };
 pub use topology::Network;
-pub use wifi::{PhyRate, RateControl, RateSet, Standard};
+pub use wifi::{ChannelWidth, GuardInterval, Modulation, PhyRate, RateControl, RateSet, Standard};

@@ -271,7 +271,7 @@ impl<P> Link<P> {
                 booked.book(now);
                 Observed { queue: booked.lengths.statistics(place, now), drops: booked.drops }
             }
-            Service::Queue(transmitter) => Observed::of(&transmitter.queue, place, now),
+            Service::Queue(transmitter) => transmitter.queue.observe(place, now),
         }
     }
 
@@ -311,7 +311,7 @@ impl<P> Link<P> {
         let Service::Queue(transmitter) = &mut self.service else { return };
         if transmitter.sent_at.is_none() && !transmitter.queue.is_empty() {
             transmitter.busy.start(now);
-            let size = transmitter.queue.head(now).size;
+            let size = transmitter.queue.head(now).1.size;
             transmitter.sent_at = Some(now + self.rate.transmission_time(size));
         }
     }

@@ -64,7 +64,7 @@ impl<P: Clone> Links<P> {
             hosts,
             schedule: Schedule::new(directions.len()),
             directions,
-            routes: Routes::new(config),
+            routes: config.routes(),
             node_of: config.attached.iter().copied().chain(0..config.nodes).map(|node| node as u16).collect(),
             away,
             reports: vec![false; hosts + config.nodes],

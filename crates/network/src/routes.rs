@@ -6,7 +6,6 @@
 //!
 //! Leaves out: weights, changes in time, several ways for one goal.
 
-use crate::config::LinksConfig;
 use std::collections::VecDeque;
 
 /// For each node and goal, the direction (link 2k forth, 2k + 1 back) to take.
@@ -23,12 +22,11 @@ pub(crate) struct Routes {
 const NONE: u32 = u32::MAX;
 
 impl Routes {
-    /// The routes of links whose ends are nodes of the configuration.
-    pub(crate) fn new(config: &LinksConfig) -> Self {
-        let nodes = config.nodes;
+    /// The routes of so many nodes over links with these ends, which are nodes.
+    pub(crate) fn new(nodes: usize, links: &[(usize, usize)]) -> Self {
         // By node: its links in their order, as the direction away from it and the node there.
         let mut away = vec![Vec::new(); nodes];
-        for (link, ends) in config.links.iter().map(|link| link.ends).enumerate() {
+        for (link, ends) in links.iter().enumerate() {
             away[ends.0].push((2 * link as u32, ends.1));
             away[ends.1].push((2 * link as u32 + 1, ends.0));
         }
@@ -54,7 +52,7 @@ impl Routes {
                 next[node * nodes + goal] = closer.expect("somebody reached it").0;
             }
         }
-        let ends = config.links.iter().flat_map(|link| [link.ends.1, link.ends.0]).collect();
+        let ends = links.iter().flat_map(|&(one, other)| [other, one]).collect();
         Self { nodes, next, ends }
     }
 
@@ -81,21 +79,6 @@ impl Routes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{DirectionConfig, LinkConfig, LossAt};
-    use crate::queue::QueueConfig;
-    use lasthop_units::{Probability, Rate, Span};
-
-    fn routes(nodes: usize, ends: &[(usize, usize)]) -> Routes {
-        let direction = DirectionConfig {
-            rate: Rate::from_mbps(1.0),
-            delay: Span::ZERO,
-            queue: QueueConfig::fifo(1),
-            loss: Probability::ZERO,
-            loss_at: LossAt::AfterQueue,
-        };
-        let link = |&ends| LinkConfig { ends, forth: direction, back: direction };
-        Routes::new(&LinksConfig { nodes, attached: Vec::new(), links: ends.iter().map(link).collect() })
-    }
 
     /// The nodes on the way.
     fn way(routes: &Routes, ends: &[(usize, usize)], from: usize, to: usize) -> Vec<usize> {
@@ -112,7 +95,7 @@ mod tests {
     fn the_fewest_links_win() {
         // A ring of five: 0 to 2 over 1, 0 to 3 over 4.
         let ends = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)];
-        let routes = routes(5, &ends);
+        let routes = Routes::new(5, &ends);
         assert_eq!(way(&routes, &ends, 0, 2), [0, 1, 2]);
         assert_eq!(way(&routes, &ends, 0, 3), [0, 4, 3]);
         assert_eq!(way(&routes, &ends, 3, 0), [3, 4, 0]);
@@ -123,7 +106,7 @@ mod tests {
     fn of_equals_the_link_that_stands_first_wins() {
         // A ring of four, and the first link once more: both ways from 0 to 2 have two links.
         let ends = [(0, 3), (0, 1), (1, 2), (2, 3), (0, 3)];
-        let routes = routes(4, &ends);
+        let routes = Routes::new(4, &ends);
         assert_eq!(way(&routes, &ends, 0, 2), [0, 3, 2], "0-3 stands before 0-1");
         assert_eq!(way(&routes, &ends, 2, 0), [2, 1, 0], "1-2 stands before 2-3");
         assert_eq!(routes.next(0, 3), 0, "the first of two links between the same nodes");
@@ -132,6 +115,6 @@ mod tests {
 
     #[test]
     fn a_node_without_a_way_is_named() {
-        assert_eq!(routes(5, &[(0, 1), (2, 3), (1, 4)]).unreachable(), Some(2));
+        assert_eq!(Routes::new(5, &[(0, 1), (2, 3), (1, 4)]).unreachable(), Some(2));
     }
 }

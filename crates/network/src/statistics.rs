@@ -4,7 +4,6 @@
 //! warm-up) and takes bounded memory: queue lengths are kept as one total of time per length.
 
 use crate::packet::NodeId;
-use crate::queue::Queue;
 use lasthop_units::{Bytes, Rate, Span, Time};
 
 /// Where packets wait and get lost.
@@ -51,12 +50,21 @@ pub enum Cause {
     Collision,
     /// CoDel dropped it to keep the delay down.
     CoDel,
+    /// It came when its receiver did not wait for it any more (802.11n and later).
+    TooLate,
 }
 
 impl Cause {
     /// All causes, in order.
-    pub const ALL: [Self; 6] =
-        [Self::QueueFull, Self::RetryLimit, Self::RandomLoss, Self::FrameError, Self::Collision, Self::CoDel];
+    pub const ALL: [Self; 7] = [
+        Self::QueueFull,
+        Self::RetryLimit,
+        Self::RandomLoss,
+        Self::FrameError,
+        Self::Collision,
+        Self::CoDel,
+        Self::TooLate,
+    ];
 }
 
 /// Packets lost at one place for one reason.
@@ -79,13 +87,14 @@ pub struct AirTime {
     pub idle: Span,
     /// Silence while a frame waits: inter-frame spaces and backoff.
     pub contention: Span,
-    /// Unicast frames that were acknowledged, from the preamble (or the CTS-to-self) to the end of the acknowledgement.
+    /// Transmissions that were acknowledged, wholly or in part, from the preamble (or the CTS-to-self, or the RTS) to the end of
+    /// the acknowledgement.
     pub success: Span,
     /// Frames of the access point to all stations.
     pub broadcast: Span,
     /// Frames that overlap, from the first one's start to the last one's end.
     pub collision: Span,
-    /// Frames that were alone on the air and yet received with an error.
+    /// Transmissions that were alone on the air and yet not acknowledged.
     pub error: Span,
 }
 
@@ -114,20 +123,24 @@ pub struct QueueStatistics {
     pub max_packets: usize,
 }
 
-/// What one direction between a station and the access point has seen: data frames, not acknowledgements.
+/// What one direction between a station and the access point has seen: data, not acknowledgements.
+///
+/// A transmission carries one frame in 802.11b and 802.11g, one or more in 802.11n and later.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct WifiLinkStatistics {
-    /// The PHY rate that the next frame would be sent at.
+    /// The PHY rate that the next transmission would have.
     pub phy_rate: Rate,
     /// Mean PHY rate over all unicast transmissions; zero if there was none.
     pub mean_phy_rate: Rate,
-    /// Unicast transmissions, the first of each frame and its retries.
+    /// Unicast transmissions, first ones and repeats; an RTS without CTS counts as one.
     pub transmissions: u64,
-    /// Transmissions of a frame that had failed before.
+    /// Frames in these transmissions.
+    pub frames: u64,
+    /// Frames that had failed before, each time that they were sent.
     pub retries: u64,
     /// Transmissions that collided.
     pub collided: u64,
-    /// Transmissions that were alone on the air and received with an error.
+    /// Frames that were alone on the air and received with an error, each time.
     pub errors: u64,
     /// Frames that were acknowledged.
     pub acknowledged: u64,
@@ -176,14 +189,15 @@ pub struct Statistics {
     pub utilization: f64,
     /// Collisions, whatever the number of frames in each.
     pub collisions: u64,
-    /// Transmissions of frames that had failed before, of all stations and the access point.
+    /// Frames that had failed before, each time that they were sent, of all stations and the access point.
     pub retries: u64,
     /// Unicast transmissions of all stations and the access point.
     pub transmissions: u64,
     /// Frames that the access point sent to all stations.
     pub broadcasts: u64,
     /// How long frames with packets to all stations took, each transmission with its acknowledgement: on their way to the
-    /// access point and from there. Of a collision the frame's own time, so frames that collide may count twice.
+    /// access point and from there. Of a collision the frame's own time, so frames that collide may count twice; of an A-MPDU
+    /// their share of the bytes.
     pub to_all: Span,
     /// Lost packets by place and cause, in this order; only what has happened.
     pub drops: Vec<Drops>,
@@ -215,12 +229,6 @@ impl Statistics {
 pub(crate) struct Observed {
     pub(crate) queue: QueueStatistics,
     pub(crate) drops: [u64; Cause::ALL.len()],
-}
-
-impl Observed {
-    pub(crate) fn of<P>(queue: &Queue<P>, place: Place, now: Time) -> Self {
-        Self { queue: queue.lengths().statistics(place, now), drops: Cause::ALL.map(|cause| queue.drops(cause)) }
-    }
 }
 
 /// The time that a queue has spent at each length.

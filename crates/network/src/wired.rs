@@ -155,7 +155,7 @@ impl<P: Clone> WiredAccess<P> {
             && let Some(host) = self.turns.pop_front()
         {
             self.busy.start(now);
-            self.in_service = Some((host, now + self.rate.transmission_time(self.hosts[host].head(now).size)));
+            self.in_service = Some((host, now + self.rate.transmission_time(self.hosts[host].head(now).1.size)));
         }
     }
 }

@@ -160,7 +160,10 @@ fn a_wired_access_changes_both_ways() {
 
 fn station(at_us: u64, host: usize, mbps: Option<f64>, errors: Option<f64>) -> Change {
     let frame_error_rate = errors.map(|errors| Probability::new(errors).unwrap());
-    Change { at: us(at_us), what: Changed::Station { host, rate: mbps.map(Rate::from_mbps), frame_error_rate } }
+    Change {
+        at: us(at_us),
+        what: Changed::Station { host, rate: mbps.map(Rate::from_mbps), mcs: None, frame_error_rate },
+    }
 }
 
 /// ```text

@@ -4,8 +4,8 @@ mod common;
 
 use common::{access_and_path, access_point};
 use lasthop_network::{
-    AccessConfig, Cause, Config, Delivery, Destination, Discipline, FqCodelConfig, HostConfig, HostPath, Network,
-    NodeId, Packet, PathConfig, PhyRate, Place, QueueConfig, RateControl, RateSet, Standard, WifiConfig,
+    AccessConfig, Cause, Config, Delivery, Destination, Discipline, FqCodelConfig, HostConfig, HostPath, Modulation,
+    Network, NodeId, Packet, PathConfig, PhyRate, Place, QueueConfig, RateControl, RateSet, Standard, WifiConfig,
     WiredAccessConfig,
 };
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
@@ -43,8 +43,8 @@ fn wifi_configs() -> impl Strategy<Value = WifiConfig> {
         Just(RateControl::Aarf),
         Just(RateControl::Minstrel)
     ];
-    let errors = prop_oneof![Just(0.0), 0.0..0.6];
-    (standards, controls, any::<bool>(), queues(), errors, 1..9_u8, any::<bool>()).prop_map(
+    let errors = prop_oneof![Just(0.0), 0.0..0.6].boxed();
+    let older = (standards, controls, any::<bool>(), queues(), errors.clone(), 1..9_u8, any::<bool>()).prop_map(
         |(standard, rate_control, all_rates, queue, errors, retry_limit, short_preamble)| WifiConfig {
             rate_control,
             rate_set: if all_rates { RateSet::All } else { RateSet::Ofdm },
@@ -55,7 +55,24 @@ fn wifi_configs() -> impl Strategy<Value = WifiConfig> {
             protection_rate: PhyRate::Mbps11,
             ..WifiConfig::new(standard)
         },
-    )
+    );
+    let standards = prop_oneof![Just(Standard::N), Just(Standard::Ac), Just(Standard::Ax)];
+    let limits =
+        (prop_oneof![1..5_u16, 1..65_u16], 300..5485_u64, prop_oneof![Just(None), (0..4000_u64).prop_map(Some)]);
+    let later = (standards, 0..8_u8, limits, queues(), errors, 0.0..0.3, 1..9_u8).prop_map(
+        |(standard, mcs, (frames, max_ppdu, rts_threshold), queue, errors, response_errors, retry_limit)| WifiConfig {
+            modulation: Modulation { mcs, ..Modulation::new(standard) },
+            aggregate_frames: frames,
+            max_ppdu: Span::from_micros(max_ppdu),
+            rts_threshold: rts_threshold.map(Bytes::new),
+            access_point_queue: queue,
+            frame_error_rate: Probability::new(errors).unwrap(),
+            response_error_rate: Probability::new(response_errors).unwrap(),
+            retry_limit,
+            ..WifiConfig::new(standard)
+        },
+    );
+    prop_oneof![older, later]
 }
 
 fn access_configs() -> impl Strategy<Value = AccessConfig> {
@@ -178,6 +195,9 @@ fn least_time(config: &Config, packet: &Packet<usize>) -> Span {
     let rtt = shortest.unwrap_or(path.rtt).min(path.rtt);
     let path = path.rate.transmission_time(packet.size) + rtt / 2;
     let access = match access {
+        AccessConfig::Wifi(wifi) if wifi.standard.aggregates() => {
+            wifi.modulation.rate(wifi.standard).transmission_time(packet.size)
+        }
         AccessConfig::Wifi(wifi) => wifi.rate.rate().transmission_time(packet.size),
         AccessConfig::Wired(wired) => wired.rate.transmission_time(packet.size),
     };
@@ -218,7 +238,7 @@ proptest! {
         let lost = |causes: &[Cause]| -> u64 {
             statistics.drops.iter().filter(|drops| causes.contains(&drops.cause)).map(|drops| drops.count).sum()
         };
-        let whole = lost(&[Cause::QueueFull, Cause::RetryLimit, Cause::RandomLoss, Cause::CoDel]);
+        let whole = lost(&[Cause::QueueFull, Cause::RetryLimit, Cause::RandomLoss, Cause::CoDel, Cause::TooLate]);
         let unicast = packets.iter().zip(&copies).filter(|((_, packet), _)| packet.to != Destination::Broadcast);
         let lost_unicast = unicast.filter(|(_, copies)| **copies == 0).count() as u64;
         prop_assert!(copies.iter().zip(&packets).all(|(&copies, (_, packet))| copies <= audience(packet) as u64));
@@ -251,6 +271,18 @@ proptest! {
         for delivery in &deliveries {
             let (offered, packet) = &packets[delivery.packet.payload];
             prop_assert!(delivery.at >= *offered + least_time(&config, packet));
+        }
+    }
+
+    #[test]
+    fn packets_of_a_flow_arrive_in_order(config in configs(), seed: u64, offers in offers()) {
+        let (_, deliveries) = drive(&config, seed, &offers, &[]);
+        let mut last = std::collections::HashMap::new();
+        for Delivery { to, packet, .. } in deliveries {
+            if packet.to != Destination::Broadcast {
+                let before = last.insert((packet.from, to, packet.flow), packet.payload);
+                prop_assert!(before.is_none_or(|before| before < packet.payload), "{:?} before {:?}", before, packet);
+            }
         }
     }
 

@@ -7,8 +7,8 @@ use crate::scenario::HostBlock;
 use crate::wiring::Wiring;
 use lasthop_keys::{Document, Path, key};
 use lasthop_network::{
-    AccessConfig, Config, ConfigError, DirectionConfig, HostConfig, LinkConfig, LinksConfig, PathConfig, PhyRate,
-    Topology, WifiConfig, WifiRules, WiredAccessConfig,
+    AccessConfig, Config, ConfigError, DirectionConfig, HostConfig, LinkConfig, LinksConfig, Modulation, PathConfig,
+    PhyRate, Standard, Topology, WifiConfig, WifiRules, WiredAccessConfig,
 };
 use lasthop_units::{Rate, Span};
 
@@ -31,9 +31,15 @@ pub(crate) fn network(
         }
         _ => links(keys, hosts, wiring),
     };
-    let on_wifi = matches!(topology, Topology::AccessPoint { access: AccessConfig::Wifi(_), .. });
+    let standard = match &topology {
+        Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } => Some(wifi.standard),
+        _ => None,
+    };
+    let on_wifi = standard.is_some();
+    let aggregates = standard.is_some_and(Standard::aggregates);
     let host = |block: &HostBlock| HostConfig {
-        rate: block.kind.rate.filter(|_| on_wifi),
+        rate: block.kind.rate.filter(|_| on_wifi && !aggregates),
+        mcs: block.kind.mcs.filter(|_| aggregates),
         frame_error_rate: block.kind.frame_error_rate.filter(|_| on_wifi),
         path: block.kind.path,
         turnaround: if on_wifi { block.kind.turnaround } else { (Span::ZERO, Span::ZERO) },
@@ -89,8 +95,25 @@ fn access(document: &Document, access: &AccessKeys) -> Result<AccessConfig, Scen
         })
     };
     let broadcast_rate = access.broadcast_rate_mbps.map(|rate| phy_rate(key!(AccessKeys, broadcast_rate_mbps), rate));
+    let usual = WifiConfig::new(access.standard);
+    let rate = match access.standard.aggregates() {
+        true => usual.rate,
+        false => phy_rate(key!(AccessKeys, rate_mbps), access.rate_mbps)?,
+    };
+    let modulation = Modulation {
+        mcs: access.mcs.unwrap_or(usual.modulation.mcs),
+        spatial_streams: access.spatial_streams.unwrap_or(usual.modulation.spatial_streams),
+        width: access.channel_width_mhz.unwrap_or(usual.modulation.width),
+        guard_interval: access.guard_interval_us.unwrap_or(usual.modulation.guard_interval),
+    };
     Ok(AccessConfig::Wifi(WifiConfig {
-        rate: phy_rate(key!(AccessKeys, rate_mbps), access.rate_mbps)?,
+        rate,
+        modulation,
+        aggregate_frames: access.aggregate_frames.unwrap_or(usual.aggregate_frames),
+        max_ppdu: access.max_ppdu_us.unwrap_or(usual.max_ppdu),
+        rts_threshold: access.rts_threshold_bytes,
+        access_point_window: access.access_point_cw_max.unwrap_or(usual.access_point_window),
+        response_error_rate: access.response_error_rate.unwrap_or(usual.response_error_rate),
         rate_control: access.rate_control,
         rate_set: access.rate_set,
         access_point_queue: queue,
@@ -103,7 +126,7 @@ fn access(document: &Document, access: &AccessKeys) -> Result<AccessConfig, Scen
             idle_before_acknowledgement: access.before_acknowledgement,
             difs_after_collision: access.after_collision,
         },
-        ..WifiConfig::new(access.standard)
+        ..usual
     }))
 }
 
@@ -135,14 +158,21 @@ fn in_words_of_the_file(
         "turnaround" => "turnaround_us",
         "broadcast_rate" => "broadcast_rate_mbps",
         "protection_rate" => "protection_rate_mbps",
+        "modulation.mcs" => "mcs",
+        "modulation.width" => "channel_width_mhz",
+        "modulation.spatial_streams" => "spatial_streams",
+        "modulation.guard_interval" => "guard_interval_us",
+        "max_ppdu" => "max_ppdu_us",
+        "rts_threshold" => "rts_threshold_bytes",
+        "access_point_window" => "access_point_cw_max",
         "access_point_queue.packets" | "queue.packets" => "queue_packets",
         same => same,
     };
     let path = path.key(key);
-    // A rate of the file that was right until the command line chose another standard.
+    // A rate or a modulation of the file that was right until the command line chose another standard.
     let standard = Path::top(key!(ScenarioKeys, access)).key(key!(AccessKeys, standard));
-    if key.ends_with("rate_mbps") && document.override_of(&path).is_none() && document.override_of(&standard).is_some()
-    {
+    let goes_with_it = key.ends_with("rate_mbps") || key.ends_with("mcs") || field.starts_with("modulation");
+    if goes_with_it && document.override_of(&path).is_none() && document.override_of(&standard).is_some() {
         let line = document.line_of(&path).1.map_or(String::new(), |line| format!(" (line {line} of the file)"));
         let problem = format!("{path} is {}{line}, which does not go with it", error.value);
         return document.error(&standard, problem, format!("with {path} set as well, to {}", error.accepted));

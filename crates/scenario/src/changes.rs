@@ -14,7 +14,7 @@ impl Part {
             Self::Link => &["rate_mbps", "back_rate_mbps", "delay_ms", "back_delay_ms", "loss", "back_loss"],
             Self::Path => &["rate_mbps", "rtt_ms", "loss"],
             Self::Access => &["rate_mbps", "delay_ms"],
-            Self::Hosts => &["rate_mbps", "frame_error_rate"],
+            Self::Hosts => &["rate_mbps", "mcs", "frame_error_rate"],
         }
     }
 
@@ -58,7 +58,8 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn read(&self, topology: &Topology, hosts: usize) -> Result<Vec<Changed>, ScenarioError> {
-        let &ChangeKeys { of, rate_mbps: rate, delay_ms: delay, rtt_ms: rtt, loss, frame_error_rate, .. } = self.block;
+        let &ChangeKeys { of, rate_mbps: rate, delay_ms: delay, rtt_ms: rtt, loss, mcs, frame_error_rate, .. } =
+            self.block;
         self.check_keys(of)?;
         let access = match (of, topology) {
             (Part::Link, _) => return self.link(),
@@ -71,7 +72,7 @@ impl Reader<'_> {
         };
         Ok(match (of, access) {
             (Part::Hosts, access) => {
-                let station = |host| Changed::Station { host, rate, frame_error_rate };
+                let station = |host| Changed::Station { host, rate, mcs, frame_error_rate };
                 let chosen = self.hosts(hosts)?.into_iter().map(station);
                 chosen.filter(|_| matches!(access, AccessConfig::Wifi(_))).collect()
             }

@@ -188,7 +188,7 @@ pub struct AccessResult {
     pub downlink_queue_max: u64,
     /// Packets that found their host's transmit queue full.
     pub uplink_drops: u64,
-    /// Frames that a station or the access point gave up after the last retry.
+    /// Frames that a station or the access point gave up after the last retry, or that came when their receiver no longer waited.
     pub retry_drops: u64,
     /// Packets lost on the path to and from the servers, or on links: queues were full, or at random.
     pub path_drops: u64,
@@ -246,10 +246,16 @@ pub struct StationResult {
     pub up_phy_rate_mbps: f64,
     /// Mean PHY rate of the data frames to it; 0 if there were none.
     pub down_phy_rate_mbps: f64,
-    /// Its transmissions beyond a frame's first.
+    /// Its frames that were sent again, each time.
     pub up_retries: u64,
-    /// The access point's transmissions to it beyond a frame's first.
+    /// The access point's frames to it that were sent again, each time.
     pub down_retries: u64,
+    /// 802.11n and later: how many packets its transmissions carried on the mean; 0 if there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up_aggregate_frames: Option<f64>,
+    /// The same of the access point's transmissions to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub down_aggregate_frames: Option<f64>,
 }
 
 /// What the agents of all hosts did.

@@ -70,6 +70,8 @@ pub struct HostKind {
     pub queue_packets: usize,
     /// PHY rate where it differs from the access's; Wi-Fi only.
     pub rate: Option<Rate>,
+    /// MCS where it differs from the access's; Wi-Fi of 802.11n and later only.
+    pub mcs: Option<u8>,
     /// Frame error rate where it differs from the access's; Wi-Fi only.
     pub frame_error_rate: Option<Probability>,
     /// Its own path to the servers where that differs from the one that all share; with an access point only.
@@ -328,6 +330,7 @@ fn host_blocks(document: &Document, keys: &ScenarioKeys, wiring: &Wiring) -> Res
             node: host.node.clone(),
             queue_packets: host.queue_packets,
             rate: host.rate_mbps,
+            mcs: host.mcs,
             frame_error_rate: host.frame_error_rate,
             path,
             turnaround: host.turnaround_us,

@@ -67,6 +67,33 @@ fn keys_of_the_medium_have_no_effect_on_a_wire() {
 }
 
 #[test]
+fn keys_of_aggregates_and_of_rates_have_no_effect_with_the_others_standard() {
+    let ac = "access.standard=802.11ac";
+    let uploads = UPLOADS.replace("rate_mbps = 54\n", "");
+    for (settings, key, why) in [
+        (
+            "access.mcs=3",
+            "access.mcs",
+            "standard is \"802.11g\", and it is for \"802.11n\", \"802.11ac\", \"802.11ax\"",
+        ),
+        ("hosts.0.mcs=3", "hosts.0.mcs", "access.standard is \"802.11g\""),
+        (
+            "access.rate_mbps=54 access.standard=802.11ac",
+            "access.rate_mbps",
+            "standard is \"802.11ac\", and its rate is that of mcs",
+        ),
+        ("hosts.0.rate_mbps=6 access.standard=802.11ac", "hosts.0.rate_mbps", "access.standard is \"802.11ac\""),
+        ("access.preamble=short access.standard=802.11ac", "access.preamble", "standard is \"802.11ac\""),
+    ] {
+        let told = told(&uploads, &settings.split(' ').collect::<Vec<_>>());
+        let begin = format!("the command line: {key} has no effect here: {why}");
+        assert!(told.len() == 1 && told[0].starts_with(&begin), "{settings}: {told:?}");
+    }
+    assert_eq!(told(&uploads, &[ac, "access.mcs=3", "hosts.0.mcs=2", "access.rts_threshold_bytes=1"]), [""; 0]);
+    assert_eq!(told(&uploads, &["access.rts_threshold_bytes=1", "access.access_point_cw_max=63"]), [""; 0]);
+}
+
+#[test]
 fn keys_of_flows_stacks_and_links_follow_their_kind() {
     for (settings, key, why) in [
         ("hosts.0.flows.0.message_bytes=9", "hosts.0.flows.0.message_bytes", "kind is \"bulk\""),
@@ -104,6 +131,8 @@ fn defaults_that_are_spelt_out_are_not_named() {
         let whole = scenario(UPLOADS, overrides).to_toml();
         assert_eq!(told(&whole, &[]), [""; 0]);
     }
+    let whole = scenario(&UPLOADS.replace("rate_mbps = 54\n", ""), &["access.standard=802.11ax"]).to_toml();
+    assert_eq!(told(&whole, &[]), [""; 0]);
 }
 
 #[test]

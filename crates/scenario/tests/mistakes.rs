@@ -323,6 +323,68 @@ fn a_link_joins_two_nodes_that_nothing_else_joins() {
 }
 
 #[test]
+fn a_standard_has_its_own_channels_and_mcss() {
+    let ac = "access.standard=802.11ac";
+    for (overrides, key, said) in [
+        (
+            vec!["access.standard=802.11n", "access.mcs=9"],
+            "access.mcs",
+            "9 cannot be here; accepted: 0, 1, 2, 3, 4, 5, 6, 7",
+        ),
+        (
+            vec!["access.standard=802.11n", "access.channel_width_mhz=80"],
+            "access.channel_width_mhz",
+            "80 MHz cannot be here; accepted: 20 MHz, 40 MHz",
+        ),
+        (
+            vec![ac, "access.channel_width_mhz=20", "access.mcs=9"],
+            "access.mcs",
+            "9 cannot be here; accepted: 0, 1, 2, 3, 4, 5, 6, 7, 8",
+        ),
+        (
+            vec![ac, "access.spatial_streams=3", "access.mcs=6"],
+            "access.mcs",
+            "6 cannot be here; accepted: 0, 1, 2, 3, 4, 5, 7, 8, 9",
+        ),
+        (
+            vec![ac, "access.guard_interval_us=1.6"],
+            "access.guard_interval_us",
+            "1.6 us cannot be here; accepted: 0.4 us, 0.8 us",
+        ),
+        (
+            vec![ac, "access.guard_interval_us=0.6"],
+            "access.guard_interval_us",
+            "0.6 us is no guard interval; accepted: 0.4, 0.8, 1.6, 3.2",
+        ),
+        (
+            vec![ac, "access.channel_width_mhz=60"],
+            "access.channel_width_mhz",
+            "60 MHz is no width of a channel; accepted: 20, 40, 80, 160",
+        ),
+        (
+            vec![ac, "access.aggregate_frames=65"],
+            "access.aggregate_frames",
+            "65 cannot be here; accepted: 1 to 64 frames",
+        ),
+        (vec![ac, "hosts.0.mcs=11"], "hosts[0].mcs", "11 cannot be here; accepted: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9"),
+        (
+            vec![ac, "access.access_point_cw_max=64"],
+            "access.access_point_cw_max",
+            "64 cannot be here; accepted: one less than a power of 2, from 15 to 1023",
+        ),
+        (vec![ac, "access.rate_control=arf"], "access.rate_control", "\"arf\" cannot be here; accepted: \"fixed\""),
+        (
+            vec!["access.standard=802.11bg", "access.rts_threshold_bytes=9"],
+            "access.rts_threshold_bytes",
+            "9 B cannot be here; accepted: none, for 802.11bg protects its frames by CTS-to-self",
+        ),
+    ] {
+        let message = with_overrides(&overrides).expect_err(said).to_string();
+        assert!(message.ends_with(&format!("{key}: {said}")), "{message}");
+    }
+}
+
+#[test]
 fn no_node_is_out_of_reach() {
     assert_eq!(
         linked_message("[[hosts]]", "[[links]]\nbetween = [\"X\", \"Y\"]\n[[hosts]]", &[]),
@@ -432,7 +494,7 @@ fn a_change_is_of_something_that_is_there() {
     );
     assert_eq!(
         change("hosts = [1]\nrtt_ms = 7"),
-        "good.toml:11: changes[0].rtt_ms: is nothing that changes with of = \"hosts\"; accepted: rate_mbps, \
+        "good.toml:11: changes[0].rtt_ms: is nothing that changes with of = \"hosts\"; accepted: rate_mbps, mcs, \
          frame_error_rate"
     );
     assert_eq!(

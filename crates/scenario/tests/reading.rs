@@ -4,8 +4,8 @@
 use lasthop_keys::{Kind, Preset, Section};
 use lasthop_laws::SlowStart;
 use lasthop_network::{
-    AccessConfig, Change, Changed, DirectionChange, DirectionConfig, HostPath, LinksConfig, LossAt, NodeId, PathConfig,
-    QueueConfig, RateControl, Standard, Topology, Way,
+    AccessConfig, Change, Changed, ChannelWidth, DirectionChange, DirectionConfig, GuardInterval, HostPath,
+    LinksConfig, LossAt, Modulation, NodeId, PathConfig, QueueConfig, RateControl, Standard, Topology, Way, WifiConfig,
 };
 use lasthop_policy::{PolicyName, PolicySettings};
 use lasthop_scenario::{AgentMode, Direction, Era, FlowSpec, Override, Scenario, TrafficKind, Vary};
@@ -64,6 +64,62 @@ fn the_shortest_scenario_is_one_upload_over_80211g() {
     let AccessConfig::Wifi(wifi) = access_and_path(&scenario).0 else { panic!("wifi") };
     assert_eq!((wifi.standard, wifi.rate_control), (Standard::G, RateControl::Fixed));
     assert_eq!((wifi.access_point_queue, wifi.retry_limit), (QueueConfig::fifo(100), 7));
+}
+
+fn wifi(overrides: &[&str]) -> (WifiConfig, serde_json::Value) {
+    let scenario = read("[[hosts]]\n", overrides);
+    let AccessConfig::Wifi(wifi) = access_and_path(&scenario).0 else { panic!("wifi") };
+    (wifi.clone(), scenario.to_json()["access"].clone())
+}
+
+#[test]
+fn a_standard_of_aggregates_brings_its_usual_channel() {
+    for (word, standard, rate_mbps) in
+        [("802.11n", Standard::N, 65.0), ("802.11ac", Standard::Ac, 390.0), ("802.11ax", Standard::Ax, 600.441176)]
+    {
+        let (read, json) = wifi(&[&format!("access.standard={word}")]);
+        assert_eq!(read, WifiConfig::new(standard));
+        assert_eq!(json["rate_mbps"], rate_mbps);
+    }
+    let (of_g, json) = wifi(&[]);
+    assert_eq!((of_g, json.get("mcs")), (WifiConfig::new(Standard::G), None));
+}
+
+#[test]
+fn keys_of_aggregates_are_read_in_their_units() {
+    let (wifi, json) = wifi(&[
+        "access.standard=802.11ac",
+        "access.channel_width_mhz=20",
+        "access.spatial_streams=2",
+        "access.guard_interval_us=0.4",
+        "access.aggregate_frames=32",
+        "access.max_ppdu_us=4000",
+        "access.rts_threshold_bytes=3000",
+        "access.access_point_cw_max=1023",
+        "access.response_error_rate=0.125",
+    ]);
+    // MCS 9 is not allowed over 20 MHz with two streams: 2 · 52 · 8 · 3/4 bits in 3.6 us.
+    let (width, guard_interval) = (ChannelWidth::Mhz20, GuardInterval::Ns400);
+    assert_eq!(wifi.modulation, Modulation { mcs: 8, spatial_streams: 2, width, guard_interval });
+    assert_eq!(json["rate_mbps"], 173.333333);
+    assert_eq!((wifi.aggregate_frames, wifi.max_ppdu), (32, Span::from_micros(4000)));
+    assert_eq!((wifi.rts_threshold, wifi.access_point_window), (Some(Bytes::new(3000)), 1023));
+    assert_eq!(wifi.response_error_rate.get(), 0.125);
+}
+
+#[test]
+fn a_far_station_has_an_mcs_or_a_rate_by_the_standard() {
+    let text = "[[hosts]]\nmcs = 2\nrate_mbps = 6\n[[hosts]]\n[[changes]]\nat_s = 3\nhosts = [1]\nmcs = 0\n";
+    let far = |scenario: &Scenario| {
+        let hosts = &scenario.network().hosts;
+        hosts.iter().map(|host| (host.mcs, host.rate.map(Rate::as_mbps))).collect::<Vec<_>>()
+    };
+    let scenario = read(text, &["access.standard=802.11ax"]);
+    assert_eq!(far(&scenario), [(Some(2), None), (None, None)]);
+    let moved = Changed::Station { host: 1, rate: None, mcs: Some(0), frame_error_rate: None };
+    assert_eq!(scenario.network().changes[0].what, moved);
+    let before = text.split("[[changes]]").next().unwrap();
+    assert_eq!(far(&read(before, &[])), [(None, Some(6.0)), (None, None)]);
 }
 
 #[test]
@@ -467,7 +523,8 @@ fn every_default_is_accepted_by_its_own_key() {
         for key in &section.keys {
             assert!(!key.meaning.is_empty() && !key.kind.accepted().is_empty(), "{}", key.name);
             let absent = matches!(key.default, Preset::Absent | Preset::Derived(..) | Preset::Required);
-            assert_eq!(key.default.value(&|_| Some("2012")).is_none(), absent);
+            let word = |key: &str| Some(if key == "standard" { "802.11ax" } else { "2012" });
+            assert_eq!(key.default.value(&word).is_none(), absent);
         }
     }
     // The defaults are completed without being checked; read back as a file they are.
@@ -590,9 +647,9 @@ frame_error_rate = 0.125
     let what = |scenario: &Scenario| scenario.network().changes.iter().map(|change| change.what).collect::<Vec<_>>();
     let half = Some(Probability::new(0.5).unwrap());
     let path = Changed::Path { rtt: Some(Span::from_millis(80)), rate: None, loss: half };
-    let slower = |host| Changed::Station { host, rate: Some(Rate::from_mbps(6.0)), frame_error_rate: None };
+    let slower = |host| Changed::Station { host, rate: Some(Rate::from_mbps(6.0)), mcs: None, frame_error_rate: None };
     let quarter = Some(Probability::new(0.25).unwrap());
-    let noisy = |host| Changed::Station { host, rate: None, frame_error_rate: quarter };
+    let noisy = |host| Changed::Station { host, rate: None, mcs: None, frame_error_rate: quarter };
     let scenario = read(text, &[]);
     assert_eq!(what(&scenario), [path, slower(2), slower(0), noisy(0), noisy(1), noisy(2)]);
     let own: Vec<_> = scenario.network().hosts.iter().map(|host| host.frame_error_rate.map(Probability::get)).collect();

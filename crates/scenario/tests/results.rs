@@ -113,7 +113,7 @@ fn a_comparison_comes_back_with_the_spread_over_its_seeds() {
 
 #[test]
 fn drops_are_told_by_where_and_why() {
-    let access = lasthop_measure::access(&statistics());
+    let access = lasthop_measure::access(&statistics(), true);
     assert_eq!((access.uplink_drops, access.downlink_drops, access.retry_drops), (1, 4, 10));
     assert_eq!((access.path_drops, access.broadcast_losses), (96, 16));
     assert_eq!((access.downlink_queue_mean, access.downlink_queue_p95, access.downlink_queue_max), (40.5, 99.0, 100));
@@ -144,6 +144,6 @@ fn without_an_access_point_its_figures_are_zero_and_losses_on_links_are_the_path
     let mut counted = statistics();
     counted.queues.clear();
     counted.drops = vec![lasthop_network::Drops { place: link, cause: lasthop_network::Cause::RandomLoss, count: 3 }];
-    let access = lasthop_measure::access(&counted);
+    let access = lasthop_measure::access(&counted, false);
     assert_eq!((access.downlink_queue_max, access.downlink_drops, access.path_drops), (0, 0, 3));
 }

@@ -472,8 +472,15 @@ fn whole_result() -> RunResult {
         message_ms: spread,
     };
     let deliveries = Some(DeliveryResult { delivered: 1, undelivered: 0, took_ms: spread });
-    let station =
-        StationResult { host: 0, up_phy_rate_mbps: 1.0, down_phy_rate_mbps: 1.0, up_retries: 0, down_retries: 0 };
+    let station = StationResult {
+        host: 0,
+        up_phy_rate_mbps: 1.0,
+        down_phy_rate_mbps: 1.0,
+        up_retries: 0,
+        down_retries: 0,
+        up_aggregate_frames: Some(1.0),
+        down_aggregate_frames: Some(1.0),
+    };
     let link = LinkResult {
         place: String::new(),
         from: String::new(),

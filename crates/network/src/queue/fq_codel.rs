@@ -16,8 +16,11 @@
 //! ```
 //!
 //! What is modelled: the discipline right above the transmitter, which asks it for the next packet when it begins to send
-//! that one. There is no device queue below (real devices hold some frames, which wait there in order). The one packet being
-//! sent is out of CoDel's hands but counts in length and limit, as it does in a `fifo`.
+//! that one. There is no device queue below (real devices hold some frames, which wait there in order). The packets being
+//! sent are out of CoDel's hands but count in length and limit, as they do in a `fifo`.
+//!
+//! A transmitter that sends several packets at once to one receiver gets the next packet and then more to the same receiver: from the
+//! new queues whose head goes there, then from the old ones, in order. They cost their queues credits, which then wait the longer.
 //!
 //! Leaves out: ECN, `ce_threshold`, the memory limit in bytes, filters. CoDel looks at the bytes of its own queue, as RFC 8289 and
 //! mac80211 have it, not at those of all together (`sch_fq_codel`).
@@ -25,9 +28,10 @@
 //! References: RFC 8290 §4.1 (enqueueing), §4.2 (dequeueing), §5.2 (parameters); RFC 8289 §5; T. Høiland-Jørgensen et al.: Ending the
 //! anomaly: achieving low latency and airtime fairness in WiFi, USENIX ATC 2017 (above Wi-Fi devices).
 
+use super::Load;
 use super::codel::{Codel, Setpoint};
 use super::packet_queue::{PacketQueue, frame_bytes};
-use crate::packet::{Departure, Packet};
+use crate::packet::{Departure, Destination, Packet};
 use crate::random::Streams;
 use crate::statistics::{Cause, LengthOverTime};
 use lasthop_units::{Bytes, Span, Time};
@@ -72,7 +76,10 @@ pub(crate) struct FqCodel<P> {
     old_flows: VecDeque<usize>,
     /// Packets in all flows.
     waiting: usize,
-    in_service: InService<P>,
+    /// Chosen to be sent next, with when they came. One, but for packets of other receivers that came out of queues for one.
+    chosen: VecDeque<(Time, Packet<P>)>,
+    /// Taken, and their transmitter is not done yet.
+    in_service: usize,
     lengths: LengthOverTime,
     drops: [u64; Cause::ALL.len()],
     /// Accepted packets that were dropped, if somebody takes note.
@@ -87,16 +94,6 @@ struct Flow<P> {
     codel: Codel,
 }
 
-/// The packet that the transmitter is at.
-#[derive(Clone, Debug)]
-enum InService<P> {
-    None,
-    /// Chosen: it is sent, again and again if need be.
-    Head(Packet<P>),
-    /// Handed on, and the transmitter is not done yet.
-    Taken,
-}
-
 impl<P> FqCodel<P> {
     /// An empty queue; `name` is that of its random stream, drawn from once.
     pub(crate) fn new(config: FqCodelConfig, limit: usize, streams: Streams, name: &str) -> Self {
@@ -109,7 +106,8 @@ impl<P> FqCodel<P> {
             new_flows: VecDeque::new(),
             old_flows: VecDeque::new(),
             waiting: 0,
-            in_service: InService::None,
+            chosen: VecDeque::new(),
+            in_service: 0,
             lengths: LengthOverTime::new(),
             drops: [0; Cause::ALL.len()],
             lost: None,
@@ -127,7 +125,12 @@ impl<P> FqCodel<P> {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.waiting + usize::from(!matches!(self.in_service, InService::None))
+        self.waiting() + self.in_service
+    }
+
+    /// How many packets no transmitter has taken.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting + self.chosen.len()
     }
 
     /// How many packets fit in without one being lost for it.
@@ -151,33 +154,70 @@ impl<P> FqCodel<P> {
         refused.map_or(Ok(()), Err)
     }
 
-    /// The packet being sent. If there is none, the next one is chosen now, and others are dropped on the way to it.
-    pub(crate) fn head(&mut self, now: Time) -> &Packet<P> {
-        if matches!(self.in_service, InService::None) {
+    /// The packet to be sent next and when it came. If none is chosen, one is now, and others are dropped on the way to it.
+    pub(crate) fn head(&mut self, now: Time) -> (u64, &Packet<P>) {
+        if self.chosen.is_empty() {
             let before = self.len();
-            self.in_service = InService::Head(self.dequeue(now));
+            let next = self.dequeue(now);
+            self.chosen.push_back(next);
             if self.len() != before {
                 self.lengths.change(now, self.len());
             }
         }
-        match &self.in_service {
-            InService::Head(packet) => packet,
-            _ => unreachable!("the head is taken only once"),
+        let (came_at, packet) = &self.chosen[0];
+        (came_at.as_nanos(), packet)
+    }
+
+    /// The head, with which the transmitter is done at once.
+    pub(crate) fn pop(&mut self, now: Time) -> Packet<P> {
+        self.head(now);
+        let (_, packet) = self.chosen.pop_front().expect("the head is chosen");
+        self.lengths.change(now, self.len());
+        packet
+    }
+
+    /// Takes what fits of the packets to this destination (`None`: to any), until one does not.
+    pub(crate) fn take(&mut self, now: Time, to: Option<Destination>, load: &mut impl Load<P>) {
+        let goes_there = |packet: &Packet<P>| to.is_none_or(|to| packet.to == to);
+        while let Some(place) = self.chosen.iter().position(|(_, packet)| goes_there(packet)) {
+            if !load.fits(self.chosen[place].1.size) {
+                return;
+            }
+            let (came_at, packet) = self.chosen.remove(place).expect("it has this place");
+            self.in_service += 1;
+            if !load.take(came_at.as_nanos(), packet) {
+                return;
+            }
+        }
+        let before = self.len();
+        'lists: for place in 0..self.new_flows.len() + self.old_flows.len() {
+            let index = match place.checked_sub(self.new_flows.len()) {
+                None => self.new_flows[place],
+                Some(place) => self.old_flows[place],
+            };
+            while let Some(first) = self.flows[index].queue.first().filter(|packet| goes_there(packet)) {
+                if !load.fits(first.size) {
+                    break 'lists;
+                }
+                let (came_at, packet) = self.dequeue_from(index, now).expect("there is a first packet");
+                if goes_there(&packet) {
+                    self.in_service += 1;
+                    if !load.take(came_at.as_nanos(), packet) {
+                        break 'lists;
+                    }
+                } else {
+                    self.chosen.push_back((came_at, packet));
+                }
+            }
+        }
+        if self.len() != before {
+            self.lengths.change(now, self.len());
         }
     }
 
-    /// The head, which counts until [`release`](Self::release).
-    pub(crate) fn take_head(&mut self) -> Packet<P> {
-        match std::mem::replace(&mut self.in_service, InService::Taken) {
-            InService::Head(packet) => packet,
-            _ => unreachable!("a transmitter takes the head that it has sent"),
-        }
-    }
-
-    /// The transmitter is done with the head that it took.
-    pub(crate) fn release(&mut self, now: Time) {
-        assert!(matches!(self.in_service, InService::Taken), "only a head that was taken is released");
-        self.in_service = InService::None;
+    /// The transmitter is done with so many of the packets that it took.
+    pub(crate) fn release(&mut self, now: Time, packets: usize) {
+        self.in_service = self.in_service.checked_sub(packets).expect("only what was taken is released");
         self.lengths.change(now, self.len());
     }
 
@@ -207,9 +247,7 @@ impl<P> FqCodel<P> {
         (((hash >> 32) * u64::from(self.config.flows)) >> 32) as usize
     }
 
-    fn dequeue(&mut self, now: Time) -> Packet<P> {
-        let setpoint = Setpoint { target: self.config.target, interval: self.config.interval };
-        let before = self.waiting;
+    fn dequeue(&mut self, now: Time) -> (Time, Packet<P>) {
         loop {
             let is_new = !self.new_flows.is_empty();
             let list = if is_new { &mut self.new_flows } else { &mut self.old_flows };
@@ -221,24 +259,33 @@ impl<P> FqCodel<P> {
                 self.old_flows.push_back(index);
                 continue;
             }
-            let (waiting, lost) = (&mut self.waiting, &mut self.lost);
-            let drop = |packet: Packet<P>| {
-                *waiting -= 1;
-                lost.iter_mut().for_each(|lost| lost.push(packet.departure()));
-            };
-            if let Some(packet) = flow.codel.dequeue(now, setpoint, &mut flow.queue, drop) {
-                self.drops[Cause::CoDel as usize] += (before - self.waiting) as u64;
-                self.waiting -= 1;
-                flow.credits -= credits(frame_bytes(&packet));
-                return packet;
+            if let Some(next) = self.dequeue_from(index, now) {
+                return next;
             }
+            let list = if is_new { &mut self.new_flows } else { &mut self.old_flows };
             list.pop_front();
             if is_new {
                 self.old_flows.push_back(index);
             } else {
-                flow.listed = false;
+                self.flows[index].listed = false;
             }
         }
+    }
+
+    /// What CoDel gives of a queue, for credits; `None` only if the queue is empty.
+    fn dequeue_from(&mut self, index: usize, now: Time) -> Option<(Time, Packet<P>)> {
+        let setpoint = Setpoint { target: self.config.target, interval: self.config.interval };
+        let flow = &mut self.flows[index];
+        let mut dropped = 0;
+        let drop = |packet: Packet<P>| {
+            dropped += 1;
+            self.lost.iter_mut().for_each(|lost| lost.push(packet.departure()));
+        };
+        let (came_at, packet) = flow.codel.dequeue(now, setpoint, &mut flow.queue, drop)?;
+        self.drops[Cause::CoDel as usize] += dropped as u64;
+        self.waiting -= dropped + 1;
+        flow.credits -= credits(frame_bytes(&packet));
+        Some((came_at, packet))
     }
 
     /// Drops from the flow with the most bytes; of two, from the one with the lower index. Gives the packet back that has just
@@ -297,10 +344,7 @@ mod tests {
     }
 
     fn pop(queue: &mut FqCodel<usize>, now: Time) -> Packet<usize> {
-        queue.head(now);
-        let packet = queue.take_head();
-        queue.release(now);
-        packet
+        queue.pop(now)
     }
 
     /// The flows of the next packets.
@@ -434,10 +478,10 @@ mod tests {
             pop(&mut queue, ms(millis));
         }
         assert_eq!((queue.len(), queue.drops(Cause::CoDel)), (195, 0));
-        assert_eq!(queue.head(ms(105)).payload, 106);
+        assert_eq!(queue.head(ms(105)).1.payload, 106);
         assert_eq!((queue.len(), queue.drops(Cause::CoDel)), (194, 1));
         // However often it is sent.
-        assert_eq!(queue.head(ms(400)).payload, 106);
+        assert_eq!(queue.head(ms(400)).1.payload, 106);
         assert_eq!((queue.len(), queue.drops(Cause::CoDel)), (194, 1));
         assert_eq!(pop(&mut queue, ms(400)).payload, 106);
     }
@@ -510,8 +554,8 @@ mod tests {
                         prop_assert!(!refused || queue.drops(Cause::QueueFull) == before + 1);
                     }
                     Operation::Choose if queue.len() > 0 => {
-                        let chosen = queue.head(now).payload;
-                        prop_assert_eq!(queue.head(now).payload, chosen);
+                        let chosen = queue.head(now).1.payload;
+                        prop_assert_eq!(queue.head(now).1.payload, chosen);
                     }
                     Operation::Send if queue.len() > 0 => {
                         let packet = pop(&mut queue, now);

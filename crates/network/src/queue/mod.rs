@@ -5,13 +5,13 @@ mod fifo;
 mod fq_codel;
 mod packet_queue;
 
-use crate::packet::{Departure, Packet};
+use crate::packet::{Departure, Destination, Packet};
 use crate::random::Streams;
-use crate::statistics::{Cause, LengthOverTime};
+use crate::statistics::{Cause, LengthOverTime, Observed, Place};
 pub(crate) use fifo::Fifo;
 pub(crate) use fq_codel::FqCodel;
 pub use fq_codel::FqCodelConfig;
-use lasthop_units::Time;
+use lasthop_units::{Bytes, Time};
 
 /// Which packet goes next, and which is lost.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
@@ -42,6 +42,15 @@ impl QueueConfig {
     pub fn fq_codel(packets: usize) -> Self {
         Self { discipline: Discipline::FqCodel(FqCodelConfig::default()), packets }
     }
+}
+
+/// What a transmitter takes packets into, to send them together.
+pub(crate) trait Load<P> {
+    /// Whether a packet of this size may come next.
+    fn fits(&self, size: Bytes) -> bool;
+
+    /// Takes a packet, with its place in the queue's order; whether one more could be taken.
+    fn take(&mut self, age: u64, packet: Packet<P>) -> bool;
 }
 
 /// A queue of either discipline.
@@ -88,35 +97,45 @@ impl<P> Queue<P> {
         }
     }
 
-    /// The packet being sent, or the one to be sent next: it stays so until it is taken.
-    pub(crate) fn head(&mut self, now: Time) -> &Packet<P> {
+    /// How many packets no transmitter has taken.
+    pub(crate) fn waiting(&self) -> usize {
+        match self {
+            Self::Fifo(queue) => queue.waiting(),
+            Self::FqCodel(queue) => queue.waiting(),
+        }
+    }
+
+    /// The packet that is next, with its place in the queue's order: it stays so until it is taken.
+    pub(crate) fn head(&mut self, now: Time) -> (u64, &Packet<P>) {
         match self {
             Self::Fifo(queue) => queue.head(),
             Self::FqCodel(queue) => queue.head(now),
         }
     }
 
-    /// The head, which counts until [`release`](Self::release).
-    pub(crate) fn take_head(&mut self) -> Packet<P> {
-        match self {
-            Self::Fifo(queue) => queue.take_head(),
-            Self::FqCodel(queue) => queue.take_head(),
-        }
-    }
-
-    /// The transmitter is done with the head that it took.
-    pub(crate) fn release(&mut self, now: Time) {
-        match self {
-            Self::Fifo(queue) => queue.release(now),
-            Self::FqCodel(queue) => queue.release(now),
-        }
-    }
-
     /// The head, with which the transmitter is done at once.
     pub(crate) fn pop(&mut self, now: Time) -> Packet<P> {
-        let packet = self.take_head();
-        self.release(now);
-        packet
+        match self {
+            Self::Fifo(queue) => queue.pop(now),
+            Self::FqCodel(queue) => queue.pop(now),
+        }
+    }
+
+    /// Takes what fits of the packets to this destination (`None`: to any), in order, until one does not. They count until they
+    /// are [released](Self::release).
+    pub(crate) fn take(&mut self, now: Time, to: Option<Destination>, load: &mut impl Load<P>) {
+        match self {
+            Self::Fifo(queue) => queue.take(to, load),
+            Self::FqCodel(queue) => queue.take(now, to, load),
+        }
+    }
+
+    /// The transmitter is done with so many of the packets that it took.
+    pub(crate) fn release(&mut self, now: Time, packets: usize) {
+        match self {
+            Self::Fifo(queue) => queue.release(now, packets),
+            Self::FqCodel(queue) => queue.release(now, packets),
+        }
     }
 
     /// From now on takes note of packets that are dropped after they were accepted; a drop-tail queue does not do that.
@@ -140,17 +159,15 @@ impl<P> Queue<P> {
         }
     }
 
-    pub(crate) fn drops(&self, cause: Cause) -> u64 {
+    /// What was observed of this queue, which stands at `place`.
+    pub(crate) fn observe(&self, place: Place, now: Time) -> Observed {
+        let observe = |lengths: &LengthOverTime, drops: &dyn Fn(Cause) -> u64| Observed {
+            queue: lengths.statistics(place, now),
+            drops: Cause::ALL.map(drops),
+        };
         match self {
-            Self::Fifo(queue) => queue.drops(cause),
-            Self::FqCodel(queue) => queue.drops(cause),
-        }
-    }
-
-    pub(crate) fn lengths(&self) -> &LengthOverTime {
-        match self {
-            Self::Fifo(queue) => queue.lengths(),
-            Self::FqCodel(queue) => queue.lengths(),
+            Self::Fifo(queue) => observe(queue.lengths(), &|cause| queue.drops(cause)),
+            Self::FqCodel(queue) => observe(queue.lengths(), &|cause| queue.drops(cause)),
         }
     }
 

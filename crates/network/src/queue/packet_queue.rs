@@ -30,6 +30,11 @@ impl<P> PacketQueue<P> {
         Some((arrival, packet))
     }
 
+    /// The oldest packet.
+    pub(crate) fn first(&self) -> Option<&Packet<P>> {
+        self.packets.front().map(|(_, packet)| packet)
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }

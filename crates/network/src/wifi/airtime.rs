@@ -1,80 +1,205 @@
 //! How long frames are on the air.
 //!
-//! - OFDM: 20 us of preamble and SIGNAL, symbols of 4 us that carry 16 service bits, the MPDU and 6 tail bits, and 6 us of
-//!   signal extension (802.11-2020 §17.3.2, §18.3.2).
-//! - DSSS and CCK: 192 us of long or 96 us of short preamble and header, then the MPDU's bits (802.11-2020 §16.2.2).
-//! - MPDU of data: 24 B of MAC header, 8 B of LLC/SNAP, the IP packet, 4 B of FCS. ACK and CTS: 14 B.
+//! ```text
+//! T = preamble + T_SYM ceil((overhead + 8 bytes) / bits per symbol) + signal extension
+//! ```
 //!
-//! Leaves out: QoS and encryption headers, fragmentation, the limit of 2304 B on an MSDU.
+//! - OFDM: 20 us of preamble and SIGNAL, symbols of 4 us, 16 service bits and 6 tail bits of overhead, and at 2.4 GHz 6 us of signal
+//!   extension (802.11-2020 §17.3.2, §18.3.2). HT, VHT and HE: the same with the preambles and symbols of `modulation`.
+//! - DSSS and CCK: 192 us of long or 96 us of short preamble and header, "symbols" of 1 us (802.11-2020 §16.2.2).
+//! - MPDU of data: 24 B of MAC header, 8 B of LLC/SNAP, the IP packet, 4 B of FCS. ACK and CTS 14 B, RTS 20 B.
+//! - 802.11n and later: 2 B of QoS more; each MPDU of an A-MPDU behind a delimiter of 4 B, and padded to a multiple of 4 B but for
+//!   the last. Compressed Block Ack 32 B, or 56 B for more than 64 frames; Block Ack Request 24 B.
+//!
+//! Leaves out: encryption headers, fragmentation, the limit of 2304 B on an MSDU, A-MSDUs, the least spacing of MPDUs.
 
-use super::constants::{PhyRate, SIFS, Standard};
-use lasthop_units::{Bytes, Span};
+use super::constants::{PhyRate, Standard};
+use super::modulation::Modulation;
+use crate::config::WifiConfig;
+use lasthop_units::{Bytes, Rate, Span};
 
 /// MAC header (24) + LLC/SNAP (8) + FCS (4).
 const DATA_OVERHEAD: u64 = 24 + 8 + 4;
+/// QoS control (2) and the delimiter of the subframe (4).
+const SUBFRAME_OVERHEAD: u64 = DATA_OVERHEAD + 2 + 4;
+/// Service (16) and tail (6).
+const OFDM_OVERHEAD_BITS: u64 = 16 + 6;
 /// An ACK or a CTS: frame control 2, duration 2, receiver 6, FCS 4.
 const CONTROL_BYTES: u64 = 14;
+/// As a CTS, with the transmitter's address (6).
+const RTS_BYTES: u64 = 20;
+/// As an RTS, with 2 of BAR control and 2 of starting sequence.
+const BLOCK_ACK_REQUEST_BYTES: u64 = 24;
+/// A Block Ack: the same and a bit for each frame of the window.
+const BLOCK_ACK_BYTES: u64 = BLOCK_ACK_REQUEST_BYTES;
 
-/// The durations that do not depend on the packet, worked out once.
+/// A way to send data, by its place in [`AirTimes`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ModeId(u8);
+
+impl ModeId {
+    /// The mode of an MCS of the configuration's channel and streams.
+    pub(crate) const fn of_mcs(mcs: u8) -> Self {
+        Self(PhyRate::ALL.len() as u8 + mcs)
+    }
+}
+
+impl From<PhyRate> for ModeId {
+    fn from(rate: PhyRate) -> Self {
+        Self(rate as u8)
+    }
+}
+
+/// How long things take if data is sent in this way.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct AirTimes {
-    short_preamble: bool,
-    /// By data rate: SIFS and the acknowledgement.
-    acknowledgement: [Span; PhyRate::ALL.len()],
-    /// By data rate: from the end of the data frame to when its sender knows that no acknowledgement comes.
-    acknowledgement_timeout: [Span; PhyRate::ALL.len()],
-    /// CTS-to-self and SIFS, before OFDM frames.
+pub(crate) struct Mode {
+    /// The rate of data bits.
+    pub(crate) rate: Rate,
+    timing: Timing,
+    /// What a frame has beyond its IP packet.
+    overhead_bytes: u64,
+    /// Frames begin at multiples of it, a power of two.
+    alignment_bytes: u64,
+    /// What a PPDU may hold, unless its only frame is larger.
+    pub(crate) most_bytes: u64,
+    /// What stands before each PPDU: CTS-to-self and SIFS.
     protection: Span,
-    /// DIFS.
-    pub(crate) difs: Span,
-    eifs_ofdm: Span,
-    eifs_dsss: Span,
+    /// SIFS and the ACK, which is as long as a CTS.
+    pub(crate) acknowledgement: Span,
+    /// SIFS and the Block Ack.
+    pub(crate) block_ack: Span,
+    pub(crate) request: Span,
+    pub(crate) rts: Span,
+    /// From the end of a frame to when its sender knows that no response comes.
+    pub(crate) timeout: Span,
+    /// EIFS after a frame that could not be received.
+    pub(crate) eifs: Span,
+}
+
+/// From bytes to time.
+#[derive(Clone, Copy, Debug)]
+struct Timing {
+    /// With the signal extension.
+    preamble: Span,
+    symbol: Span,
+    /// In thousandths, for CCK's 5.5 bits per microsecond.
+    millibits_per_symbol: u64,
+    overhead_bits: u64,
+}
+
+/// The modes of one medium, worked out once.
+#[derive(Clone, Debug)]
+pub(crate) struct AirTimes {
+    modes: Vec<Mode>,
+    pub(crate) sifs: Span,
+    /// The inter-frame space of data: DIFS or AIFS.
+    pub(crate) space: Span,
 }
 
 impl AirTimes {
-    pub(crate) fn new(standard: Standard, short_preamble: bool, protection_rate: PhyRate) -> Self {
-        let duration = |rate, bytes| frame(rate, bytes, short_preamble);
-        let difs = standard.difs();
-        let acknowledgement = PhyRate::ALL.map(|rate| SIFS + duration(rate.control_response(), CONTROL_BYTES));
-        // ACKTimeout = aSIFSTime + aSlotTime + aRxPHYStartDelay (802.11-2020 §10.3.2.11), where the last one is the preamble
-        // and the header of the response: 20 us of OFDM, 192 or 96 us of DSSS.
-        let acknowledgement_timeout =
-            PhyRate::ALL.map(|rate| SIFS + standard.slot() + preamble(rate.control_response(), short_preamble));
-        // EIFS = aSIFSTime + an ACK at the lowest mandatory rate of the frame's class + DIFS (802.11-2020 §10.3.2.3.7).
-        let eifs = |lowest| SIFS + duration(lowest, CONTROL_BYTES) + difs;
+    pub(crate) fn new(config: &WifiConfig) -> Self {
+        let standard = config.standard;
+        let mcss = 0..if standard.aggregates() { Modulation::MCSS } else { 0 };
+        let later = mcss.map(|mcs| Mode::later(config, Modulation { mcs, ..config.modulation }));
+        let modes = PhyRate::ALL.into_iter().map(|rate| Mode::legacy(config, rate)).chain(later);
+        Self { modes: modes.collect(), sifs: standard.sifs(), space: standard.space() }
+    }
+
+    pub(crate) fn mode(&self, id: ModeId) -> &Mode {
+        &self.modes[usize::from(id.0)]
+    }
+}
+
+impl Mode {
+    /// A rate of 802.11b or 802.11g.
+    fn legacy(config: &WifiConfig, rate: PhyRate) -> Self {
+        let protected = config.standard == Standard::Bg && rate.is_ofdm();
+        let cts = || Timing::legacy(config, config.protection_rate).duration(CONTROL_BYTES);
         Self {
-            short_preamble,
-            acknowledgement,
-            acknowledgement_timeout,
-            protection: match standard {
-                Standard::Bg => duration(protection_rate, CONTROL_BYTES) + SIFS,
-                Standard::B | Standard::G => Span::ZERO,
-            },
-            difs,
-            eifs_ofdm: eifs(PhyRate::Mbps6),
-            eifs_dsss: eifs(PhyRate::Mbps1),
+            protection: if protected { cts() + config.standard.sifs() } else { Span::ZERO },
+            ..Self::new(config, rate.rate(), Timing::legacy(config, rate), rate)
         }
     }
 
-    /// A data frame with an IP packet of this size, with the protection before it.
-    pub(crate) fn data(&self, rate: PhyRate, ip_packet: Bytes) -> Span {
-        let protection = if rate.is_ofdm() { self.protection } else { Span::ZERO };
-        protection + frame(rate, ip_packet.get() + DATA_OVERHEAD, self.short_preamble)
+    /// A mode of 802.11n or later.
+    fn later(config: &WifiConfig, modulation: Modulation) -> Self {
+        let standard = config.standard;
+        let bits_per_symbol = modulation.bits_per_symbol(standard);
+        let timing = Timing {
+            preamble: modulation.preamble(standard),
+            symbol: modulation.symbol(standard),
+            millibits_per_symbol: 1000 * bits_per_symbol,
+            overhead_bits: OFDM_OVERHEAD_BITS,
+        };
+        let symbols = config.max_ppdu.saturating_sub(timing.preamble).as_nanos() / timing.symbol.as_nanos();
+        let in_time = (symbols * bits_per_symbol).saturating_sub(OFDM_OVERHEAD_BITS) / 8;
+        let most_bytes = standard.aggregate_limits().map_or(0, |limits| limits.bytes);
+        Self {
+            overhead_bytes: SUBFRAME_OVERHEAD,
+            alignment_bytes: 4,
+            most_bytes: in_time.min(most_bytes),
+            ..Self::new(config, modulation.rate(standard), timing, modulation.reference_rate())
+        }
     }
 
-    /// SIFS and the acknowledgement of a data frame of this rate.
-    pub(crate) fn acknowledgement(&self, rate: PhyRate) -> Span {
-        self.acknowledgement[rate as usize]
+    /// A mode that is answered as frames of the rate `like` are.
+    fn new(config: &WifiConfig, rate: Rate, timing: Timing, like: PhyRate) -> Self {
+        let (sifs, slot, space) = (config.standard.sifs(), config.standard.slot(), config.standard.space());
+        let response = Timing::legacy(config, like.control_response());
+        let lowest = if like.is_ofdm() { PhyRate::Mbps6 } else { PhyRate::Mbps1 };
+        let window = config.standard.aggregate_limits().map_or(0, |limits| limits.window);
+        Self {
+            rate,
+            timing,
+            overhead_bytes: DATA_OVERHEAD,
+            alignment_bytes: 1,
+            most_bytes: u64::MAX,
+            protection: Span::ZERO,
+            acknowledgement: sifs + response.duration(CONTROL_BYTES),
+            block_ack: sifs + response.duration(BLOCK_ACK_BYTES + u64::from(window) / 8),
+            request: response.duration(BLOCK_ACK_REQUEST_BYTES),
+            rts: response.duration(RTS_BYTES),
+            // ACKTimeout = aSIFSTime + aSlotTime + aRxPHYStartDelay (802.11-2020 §10.3.2.11), where the last one is the preamble
+            // and the header of the response: 20 us of OFDM, 192 or 96 us of DSSS.
+            timeout: sifs + slot + preamble(like.control_response(), config.short_preamble),
+            // EIFS = aSIFSTime + an ACK at the lowest mandatory rate of the frame's class + DIFS (802.11-2020 §10.3.2.3.7).
+            eifs: sifs + Timing::legacy(config, lowest).duration(CONTROL_BYTES) + space,
+        }
     }
 
-    /// ACKTimeout after a data frame of this rate.
-    pub(crate) fn acknowledgement_timeout(&self, rate: PhyRate) -> Span {
-        self.acknowledgement_timeout[rate as usize]
+    /// What a frame with this IP packet takes in a PPDU, if no other one follows.
+    pub(crate) fn frame_bytes(&self, ip_packet: Bytes) -> u64 {
+        ip_packet.get() + self.overhead_bytes
     }
 
-    /// EIFS after a frame of this rate that could not be received.
-    pub(crate) fn eifs(&self, rate: PhyRate) -> Span {
-        if rate.is_ofdm() { self.eifs_ofdm } else { self.eifs_dsss }
+    /// Where a frame begins that follows so many bytes.
+    pub(crate) fn aligned(&self, bytes: u64) -> u64 {
+        (bytes + self.alignment_bytes - 1) & !(self.alignment_bytes - 1)
+    }
+
+    /// A PPDU of so many bytes, with the protection before it.
+    pub(crate) fn ppdu(&self, bytes: u64) -> Span {
+        self.protection + self.timing.duration(bytes)
+    }
+}
+
+impl Timing {
+    fn legacy(config: &WifiConfig, rate: PhyRate) -> Self {
+        let preamble = preamble(rate, config.short_preamble);
+        if rate.is_ofdm() {
+            Self {
+                preamble: preamble + config.standard.signal_extension(),
+                symbol: Span::from_micros(4),
+                millibits_per_symbol: 4 * rate.kbps(),
+                overhead_bits: OFDM_OVERHEAD_BITS,
+            }
+        } else {
+            Self { preamble, symbol: Span::from_micros(1), millibits_per_symbol: rate.kbps(), overhead_bits: 0 }
+        }
+    }
+
+    fn duration(&self, bytes: u64) -> Span {
+        self.preamble + self.symbol * (1000 * (self.overhead_bits + 8 * bytes)).div_ceil(self.millibits_per_symbol)
     }
 }
 
@@ -87,76 +212,120 @@ fn preamble(rate: PhyRate, short: bool) -> Span {
     }
 }
 
-fn frame(rate: PhyRate, mpdu_bytes: u64, short_preamble: bool) -> Span {
-    let preamble = preamble(rate, short_preamble);
-    if rate.is_ofdm() {
-        // T = 20 + 4 ceil((16 + 6 + 8 L) / N_DBPS) + 6 us, where N_DBPS = 4 us × rate.
-        let bits_per_symbol = 4 * rate.kbps() / 1000;
-        let symbols = (16 + 6 + 8 * mpdu_bytes).div_ceil(bits_per_symbol);
-        preamble + Span::from_micros(4 * symbols + 6)
-    } else {
-        // T = preamble + ceil(8 L / rate) us.
-        preamble + Span::from_micros((8 * mpdu_bytes * 1000).div_ceil(rate.kbps()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wifi::modulation::ChannelWidth;
 
     fn us(micros: u64) -> Span {
         Span::from_micros(micros)
     }
 
+    fn mode(config: &WifiConfig, rate: PhyRate) -> Mode {
+        *AirTimes::new(config).mode(rate.into())
+    }
+
+    /// A data frame with an IP packet of so many bytes.
+    fn data(config: &WifiConfig, rate: PhyRate, bytes: u64) -> Span {
+        let mode = mode(config, rate);
+        mode.ppdu(mode.frame_bytes(Bytes::new(bytes)))
+    }
+
     #[test]
     fn data_frames_take_what_the_standard_says() {
-        let g = AirTimes::new(Standard::G, false, PhyRate::Mbps2);
+        let g = WifiConfig::new(Standard::G);
         // 1500 + 36 = 1536 B = 12288 bits, 12310 with service and tail.
         // 54: 56.99 -> 57 symbols, 20 + 228 + 6. 24: 128.2 -> 129 symbols, 20 + 516 + 6. 6: 512.9 -> 513, 20 + 2052 + 6.
-        assert_eq!(g.data(PhyRate::Mbps54, Bytes::new(1500)), us(254));
-        assert_eq!(g.data(PhyRate::Mbps24, Bytes::new(1500)), us(542));
-        assert_eq!(g.data(PhyRate::Mbps6, Bytes::new(1500)), us(2078));
+        assert_eq!(data(&g, PhyRate::Mbps54, 1500), us(254));
+        assert_eq!(data(&g, PhyRate::Mbps24, 1500), us(542));
+        assert_eq!(data(&g, PhyRate::Mbps6, 1500), us(2078));
         // A TCP acknowledgement of 52 B: 88 B = 704 + 22 bits, 3.4 -> 4 symbols, 20 + 16 + 6.
-        assert_eq!(g.data(PhyRate::Mbps54, Bytes::new(52)), us(42));
+        assert_eq!(data(&g, PhyRate::Mbps54, 52), us(42));
         // 11 Mb/s: 12288 / 11 = 1117.1 -> 1118, with the long preamble 1310, with the short one 1214.
-        let b = AirTimes::new(Standard::B, false, PhyRate::Mbps2);
-        assert_eq!(b.data(PhyRate::Mbps11, Bytes::new(1500)), us(1310));
-        let short = AirTimes::new(Standard::B, true, PhyRate::Mbps2);
-        assert_eq!(short.data(PhyRate::Mbps11, Bytes::new(1500)), us(1214));
+        let b = WifiConfig::new(Standard::B);
+        assert_eq!(data(&b, PhyRate::Mbps11, 1500), us(1310));
+        let short = WifiConfig { short_preamble: true, ..b };
+        assert_eq!(data(&short, PhyRate::Mbps11, 1500), us(1214));
         // No short preamble at 1 Mb/s: 192 + 12288.
-        assert_eq!(short.data(PhyRate::Mbps1, Bytes::new(1500)), us(12480));
+        assert_eq!(data(&short, PhyRate::Mbps1, 1500), us(12480));
     }
 
     #[test]
     fn acknowledgements_timeouts_and_eifs() {
-        let g = AirTimes::new(Standard::G, false, PhyRate::Mbps2);
+        let g = WifiConfig::new(Standard::G);
         // 14 B = 112 + 22 bits. 24: 2 symbols, 34 us. 12: 3, 38 us. 6: 6, 50 us; each after SIFS 10.
-        assert_eq!(g.acknowledgement(PhyRate::Mbps54), us(10 + 34));
-        assert_eq!(g.acknowledgement(PhyRate::Mbps18), us(10 + 38));
-        assert_eq!(g.acknowledgement(PhyRate::Mbps9), us(10 + 50));
-        assert_eq!(g.acknowledgement_timeout(PhyRate::Mbps54), us(10 + 9 + 20));
-        assert_eq!(g.eifs(PhyRate::Mbps54), us(10 + 50 + 28));
-        let b = AirTimes::new(Standard::B, false, PhyRate::Mbps2);
+        assert_eq!(mode(&g, PhyRate::Mbps54).acknowledgement, us(10 + 34));
+        assert_eq!(mode(&g, PhyRate::Mbps18).acknowledgement, us(10 + 38));
+        assert_eq!(mode(&g, PhyRate::Mbps9).acknowledgement, us(10 + 50));
+        assert_eq!(mode(&g, PhyRate::Mbps9).timeout, us(10 + 9 + 20));
+        assert_eq!(mode(&g, PhyRate::Mbps54).eifs, us(10 + 50 + 28));
+        let b = WifiConfig::new(Standard::B);
         // 112 bits: 56 us at 2 Mb/s, 112 us at 1 Mb/s, after 192.
-        assert_eq!(b.acknowledgement(PhyRate::Mbps11), us(10 + 248));
-        assert_eq!(b.acknowledgement(PhyRate::Mbps1), us(10 + 304));
-        assert_eq!(b.acknowledgement_timeout(PhyRate::Mbps11), us(10 + 20 + 192));
-        assert_eq!(b.eifs(PhyRate::Mbps11), us(10 + 304 + 50));
+        assert_eq!(mode(&b, PhyRate::Mbps11).acknowledgement, us(10 + 248));
+        assert_eq!(mode(&b, PhyRate::Mbps1).acknowledgement, us(10 + 304));
+        assert_eq!(mode(&b, PhyRate::Mbps11).timeout, us(10 + 20 + 192));
+        assert_eq!(mode(&b, PhyRate::Mbps11).eifs, us(10 + 304 + 50));
     }
 
     #[test]
     fn protection_precedes_ofdm_frames_only() {
         // CTS 14 B. 11 Mb/s short: 96 + ceil(112 / 11) = 107, with SIFS 117. 2 Mb/s long: 192 + 56 = 248, 258. 2 short: 162.
-        for (rate, short, protection) in [
+        for (protection_rate, short_preamble, protection) in [
             (PhyRate::Mbps11, true, 117),
             (PhyRate::Mbps2, false, 258),
             (PhyRate::Mbps2, true, 162),
             (PhyRate::Mbps1, false, 314),
         ] {
-            let bg = AirTimes::new(Standard::Bg, short, rate);
-            assert_eq!(bg.data(PhyRate::Mbps54, Bytes::new(1500)), us(protection + 254));
+            let bg = WifiConfig { protection_rate, short_preamble, ..WifiConfig::new(Standard::Bg) };
+            assert_eq!(data(&bg, PhyRate::Mbps54, 1500), us(protection + 254));
         }
-        let bg = AirTimes::new(Standard::Bg, false, PhyRate::Mbps2);
-        assert_eq!(bg.data(PhyRate::Mbps11, Bytes::new(1500)), us(1310));
+        assert_eq!(data(&WifiConfig::new(Standard::Bg), PhyRate::Mbps11, 1500), us(1310));
+    }
+
+    fn later(standard: Standard, mcs: u8, width: ChannelWidth) -> Mode {
+        let modulation = Modulation { mcs, width, ..Modulation::new(standard) };
+        *AirTimes::new(&WifiConfig { modulation, ..WifiConfig::new(standard) }).mode(ModeId::of_mcs(mcs))
+    }
+
+    /// So many frames of 1500-byte packets.
+    fn aggregate(mode: &Mode, frames: u64) -> u64 {
+        let frame = mode.frame_bytes(Bytes::new(1500));
+        (frames - 1) * mode.aligned(frame) + frame
+    }
+
+    #[test]
+    fn aggregates_take_what_the_standards_say() {
+        // A packet of 1500 B is an MPDU of 1538 B, behind a delimiter 1542 B, padded 1544 B.
+        // HT20 MCS 7: one is 36 + 4 ceil((22 + 8 · 1542) / 260) = 36 + 4 · 48; 28 are 43230 B, 36 + 4 ceil(345862 / 260) = 36 + 4 · 1331.
+        let ht = later(Standard::N, 7, ChannelWidth::Mhz20);
+        assert_eq!([1, 28].map(|frames| ht.ppdu(aggregate(&ht, frames))), [us(228), us(5360)]);
+        // VHT80 MCS 9: 64 are 98814 B, 40 + 4 ceil(790534 / 1560) = 40 + 4 · 507.
+        let vht = later(Standard::Ac, 9, ChannelWidth::Mhz80);
+        assert_eq!(vht.ppdu(aggregate(&vht, 64)), us(2068));
+        // HE80 MCS 11: 256 are 395262 B, 44 + 13.6 ceil(3162118 / 8166) = 44 + 13.6 · 388.
+        let he = later(Standard::Ax, 11, ChannelWidth::Mhz80);
+        assert_eq!(he.ppdu(aggregate(&he, 256)), Span::from_nanos(5_320_800));
+    }
+
+    #[test]
+    fn a_ppdu_ends_by_time_or_by_bytes() {
+        // HT20 MCS 7: (5484 - 36) / 4 = 1362 symbols of 260 bits, less 22: 44262 B. MCS 15 is bound by the A-MPDU's 65535 B.
+        assert_eq!(later(Standard::N, 7, ChannelWidth::Mhz20).most_bytes, 44_262);
+        let modulation = Modulation { spatial_streams: 2, ..Modulation::new(Standard::N) };
+        let two_streams = WifiConfig { modulation, ..WifiConfig::new(Standard::N) };
+        assert_eq!(AirTimes::new(&two_streams).mode(ModeId::of_mcs(7)).most_bytes, 65_535);
+    }
+
+    #[test]
+    fn responses_go_at_basic_rates_of_802_11a() {
+        // 5 GHz, 20 + 4 ceil((22 + 8 L) / (4 rate)): ACK 28, 32, 44; Block Ack of 32 B 32, 44, 68, of 56 B 40; BAR 32; RTS 28.
+        let vht = |mcs| later(Standard::Ac, mcs, ChannelWidth::Mhz80);
+        assert_eq!([9, 3, 2, 1, 0].map(|mcs| vht(mcs).acknowledgement.as_micros() - 16), [28, 28, 32, 32, 44]);
+        assert_eq!([9, 2, 0].map(|mcs| vht(mcs).block_ack.as_micros() - 16), [32, 44, 68]);
+        assert_eq!([9, 2, 0].map(|mcs| vht(mcs).request.as_micros()), [32, 40, 56]);
+        assert_eq!([9, 2, 0].map(|mcs| vht(mcs).rts.as_micros()), [28, 36, 52]);
+        assert_eq!(later(Standard::Ax, 11, ChannelWidth::Mhz80).block_ack, us(16 + 40));
+        // SIFS 16, slot 9, 20 of preamble; SIFS 16, ACK at 6 Mb/s 44, AIFS 43.
+        assert_eq!((vht(9).timeout, vht(9).eifs), (us(45), us(103)));
     }
 }

@@ -1,10 +1,11 @@
 //! What the standard fixes for each PHY: rates, slot, inter-frame spaces, contention windows.
 //!
 //! Models 802.11b (HR/DSSS), 802.11g without old stations (ERP-OFDM with short slots) and 802.11g with 802.11b stations
-//! around (long slots, CTS-to-self before each OFDM frame).
+//! around (long slots, CTS-to-self before each OFDM frame), all at 2.4 GHz; 802.11n, 802.11ac and 802.11ax at 5 GHz, where
+//! nobody is older.
 //!
-//! References: 802.11-2020 §15 and §16 (DSSS, HR/DSSS), §17 (OFDM), §18 (ERP), §10.3.2.3 (inter-frame spaces),
-//! §10.3.7 (how they follow from the PHY's constants).
+//! References: 802.11-2020 §15 and §16 (DSSS, HR/DSSS), §17 (OFDM), §18 (ERP), §19 (HT), §21 (VHT), §10.3.2.3 (inter-frame
+//! spaces), §10.3.7 (how they follow from the PHY's constants), §10.23.2 (EDCA); 802.11ax-2021 §27 (HE).
 
 use lasthop_units::{Rate, Span};
 use std::fmt;
@@ -18,6 +19,12 @@ pub enum Standard {
     G,
     /// 802.11g beside 802.11b: ERP-OFDM with long slots, a CTS-to-self before each OFDM frame.
     Bg,
+    /// 802.11n (HT) at 5 GHz.
+    N,
+    /// 802.11ac (VHT).
+    Ac,
+    /// 802.11ax (HE) at 5 GHz, each transmission of one sender alone (no OFDMA, no multi-user MIMO).
+    Ax,
 }
 
 /// A PHY rate of 802.11b or 802.11g. Ordered by rate.
@@ -106,9 +113,6 @@ impl fmt::Display for PhyRate {
     }
 }
 
-/// aSIFSTime at 2.4 GHz, of both PHYs.
-pub(crate) const SIFS: Span = Span::from_micros(10);
-
 /// Contention window of a PHY, as the greatest number of slots to draw.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ContentionWindow {
@@ -123,26 +127,60 @@ pub(crate) const OFDM_WINDOW: ContentionWindow = ContentionWindow { min: 15, max
 /// aCWmin 31 of a station that knows only DSSS, aCWmax 1023.
 pub(crate) const DSSS_WINDOW: ContentionWindow = ContentionWindow { min: 31, max: 1023 };
 
+/// What an A-MPDU of a standard may hold at most.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct AggregateLimits {
+    /// The buffer of a Block Ack agreement in frames.
+    pub(crate) window: u16,
+    pub(crate) bytes: u64,
+}
+
 impl Standard {
-    /// aSlotTime: 9 us with short slots, else 20 us.
+    /// The largest A-MPDU, of a standard whose data frames are sent as one: 802.11n and later.
+    pub(crate) const fn aggregate_limits(self) -> Option<AggregateLimits> {
+        match self {
+            Self::B | Self::G | Self::Bg => None,
+            Self::N => Some(AggregateLimits { window: 64, bytes: 65_535 }),
+            Self::Ac => Some(AggregateLimits { window: 64, bytes: 1_048_575 }),
+            Self::Ax => Some(AggregateLimits { window: 256, bytes: 6_500_631 }),
+        }
+    }
+
+    /// Whether its data frames are sent as A-MPDUs under a Block Ack agreement: 802.11n and later.
+    pub const fn aggregates(self) -> bool {
+        self.aggregate_limits().is_some()
+    }
+
+    /// aSlotTime: 20 us with 802.11b stations around, else 9 us.
     pub(crate) const fn slot(self) -> Span {
         match self {
-            Self::G => Span::from_micros(9),
             Self::B | Self::Bg => Span::from_micros(20),
+            _ => Span::from_micros(9),
         }
+    }
+
+    /// aSIFSTime: 10 us at 2.4 GHz, 16 us at 5 GHz.
+    pub(crate) const fn sifs(self) -> Span {
+        if self.aggregates() { Span::from_micros(16) } else { Span::from_micros(10) }
+    }
+
+    /// What follows an OFDM frame at 2.4 GHz, to make up for the shorter SIFS.
+    pub(crate) const fn signal_extension(self) -> Span {
+        if self.aggregates() { Span::ZERO } else { Span::from_micros(6) }
     }
 
     /// aCCATime: how long a transmission is on the air before others sense it. 4 us of OFDM with short slots, else 15 us.
     pub(crate) const fn sensing(self) -> Span {
         match self {
-            Self::G => Span::from_micros(4),
             Self::B | Self::Bg => Span::from_micros(15),
+            _ => Span::from_micros(4),
         }
     }
 
-    /// DIFS = aSIFSTime + 2 aSlotTime.
-    pub(crate) fn difs(self) -> Span {
-        SIFS + self.slot() * 2
+    /// The inter-frame space of data: DIFS = aSIFSTime + 2 aSlotTime, or that of EDCA's best effort, aSIFSTime + AIFSN
+    /// aSlotTime with AIFSN 3.
+    pub(crate) fn space(self) -> Span {
+        self.sifs() + self.slot() * if self.aggregates() { 3 } else { 2 }
     }
 
     /// The contention window of a station that sends at this rate at most.
@@ -150,7 +188,7 @@ impl Standard {
         match self {
             Self::B => DSSS_WINDOW,
             Self::Bg if !highest.is_ofdm() => DSSS_WINDOW,
-            Self::Bg | Self::G => OFDM_WINDOW,
+            _ => OFDM_WINDOW,
         }
     }
 }
@@ -160,10 +198,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn difs_is_28_and_50_microseconds() {
-        assert_eq!(Standard::G.difs(), Span::from_micros(28));
-        assert_eq!(Standard::B.difs(), Span::from_micros(50));
-        assert_eq!(Standard::Bg.difs(), Span::from_micros(50));
+    fn data_waits_difs_or_aifs() {
+        // SIFS 10 and two slots of 9 or 20; SIFS 16 and three slots of 9.
+        for (standard, micros) in [(Standard::G, 28), (Standard::B, 50), (Standard::Bg, 50), (Standard::N, 43)] {
+            assert_eq!(standard.space(), Span::from_micros(micros), "{standard:?}");
+        }
     }
 
     #[test]

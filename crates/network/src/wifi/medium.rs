@@ -1,40 +1,52 @@
-//! The shared medium: frames, acknowledgements, collisions, errors, broadcast.
+//! The shared medium: transmissions, responses, collisions, errors, broadcast.
 //!
-//! Models one channel that all stations and the access point hear, under DCF with basic access (no RTS/CTS).
-//! 1. Who sends and when: `backoff`. One transmission that nobody overlaps is received, or with the frame error rate it is not.
-//! 2. A received unicast frame is acknowledged after SIFS; then all wait DIFS.
-//! 3. Frames that overlap are all lost. Once the air is silent, senders wait until ACKTimeout and then DIFS, the others EIFS
-//!    (or DIFS: [`WifiRules`]).
-//! 4. A frame received with an error: the sender waits ACKTimeout and DIFS, its receiver EIFS, the others (who heard its
-//!    duration field) until where the ACK would have ended, and DIFS.
-//! 5. A unicast frame is sent again until it is acknowledged or has been sent `retry_limit` times.
-//! 6. A broadcast goes from the station to the access point like any unicast frame, from there once, at a basic rate,
-//!    without ACK. Then who received it with an error waits EIFS, all others DIFS.
+//! Models one channel that all stations and the access point hear, under DCF, or EDCA's best effort.
+//! 1. Who sends and when: `backoff`. What is sent: a frame to one receiver, or an A-MPDU of several (`originator`).
+//! 2. A transmission that nobody overlaps is received, each of its frames or with the frame error rate not. If any was, the
+//!    receiver acknowledges after SIFS: a single frame by an ACK, more by a Block Ack. Then all wait the inter-frame space.
+//! 3. Before a long transmission an RTS asks for a CTS. Nothing overlaps what follows.
+//! 4. Transmissions that overlap are all lost. Once the air is silent, senders wait until ACKTimeout and then the space,
+//!    the others EIFS (or the space: [`WifiRules`]).
+//! 5. A transmission of which no frame was received: the sender waits ACKTimeout and the space, its receiver EIFS, the others (who
+//!    heard its duration field) until where the response would have ended, and the space.
+//! 6. A response that is lost: its addressee waits EIFS.
+//! 7. What was not acknowledged goes again, until it has been sent `retry_limit` times. So many transmissions in a row without any
+//!    response, or a response, set the contention window back.
+//! 8. A broadcast goes from the station to the access point like any unicast frame, from there once, at a basic rate,
+//!    without ACK. Then who received it with an error waits EIFS, all others the space.
 //!
 //! ```text
-//!   [silent] -- a timer ends --> [frames on the air] -- one, received --> [acknowledgement] --+
-//!      ^                              | several, an error, or a broadcast                     |
-//!      +------------------------------+-------------------------------------------------------+
+//!   [silent] -- a timer ends --> [frames on the air] -- one, received --> [response] --+
+//!      ^                           ^  | several, an error, or a broadcast   |     |     |
+//!      +---------------------------|--+-------------------------------------+     |     |
+//!                                  +---- after a CTS ------------------------------+
 //! ```
+//!
+//! Where the next transmission goes: `sender`.
 //!
 //! After ACKTimeout a sender waits a whole DIFS, as 802.11-2020 §10.23.2.4 says for EDCA; §10.3.4.3 leaves it open for DCF.
 //!
-//! Leaves out: capture, hidden stations, lost acknowledgements, RTS/CTS, fragments, power saving, beacons of the access
-//! point. A sender is done with a frame that it gives up at the end of the collision, not at ACKTimeout.
+//! Leaves out: capture, hidden stations, fragments, power saving, beacons of the access point, access categories. A sender is done
+//! with a frame that it gives up at the end of the collision, not at ACKTimeout. The agreements on Block Ack are there from the start.
 //!
-//! References: 802.11-2020 §10.3 (DCF), §10.6.6.5.2 (rate of responses), §18 (ERP); G. Bianchi: Performance analysis of the
-//! IEEE 802.11 distributed coordination function, IEEE JSAC 18(3), 2000.
+//! References: 802.11-2020 §10.3 (DCF), §10.6.6.5.2 (rate of responses), §10.23.2 (EDCA), §10.25 (Block Ack), §18 (ERP); G. Bianchi:
+//! Performance analysis of the IEEE 802.11 distributed coordination function, IEEE JSAC 18(3), 2000.
 
-use super::airtime::AirTimes;
+use super::air_use::{AirMeter, AirUse};
+use super::airtime::{AirTimes, Mode, ModeId};
 use super::backoff::Contention;
-use super::constants::{PhyRate, SIFS, Standard};
-use super::rate_control::{Controller, RateControl, RateSet};
+use super::constants::{ContentionWindow, PhyRate, Standard};
+use super::direction::{Controllers, DOWN, Direction, Link, UP};
+use super::originator::{Content, Fate};
+use super::rate_control::{Controller, RateSet};
+use super::sender::Sender;
 use crate::config::{HostConfig, WifiConfig, WifiRules};
-use crate::packet::{Delivery, Departure, Destination, NodeId, Outcome, Packet};
+use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
 use crate::queue::{Queue, QueueConfig};
 use crate::random::{Streams, happens};
-use crate::statistics::{AirTime, Cause, StationStatistics, Statistics, WifiLinkStatistics};
-use lasthop_units::{Probability, Rate, Span, Time};
+use crate::schedule::Schedule;
+use crate::statistics::{Cause, StationStatistics, Statistics};
+use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use rand_chacha::ChaCha8Rng;
 
 #[derive(Clone, Debug)]
@@ -47,10 +59,16 @@ pub(crate) struct Medium<P> {
     /// By sender: which of its frames are received with an error.
     error_streams: Vec<ChaCha8Rng>,
     /// By station: up, then down.
-    directions: Vec<[Direction; 2]>,
-    broadcast_rate: PhyRate,
+    directions: Vec<[Direction<P>; 2]>,
+    /// When receivers do not wait any more for what is missing before frames that they hold: of each station up, then down.
+    deadlines: Schedule,
+    next_deadline: Time,
+    most_frames: usize,
+    rts_threshold: Option<Bytes>,
+    broadcast_mode: ModeId,
     /// By station, both ways.
     frame_error_rates: Vec<Probability>,
+    response_error_rate: Probability,
     retry_limit: u8,
     rules: WifiRules,
     phase: Phase,
@@ -62,84 +80,35 @@ pub(crate) struct Medium<P> {
     waits: Vec<(usize, Time)>,
     /// Until when stations that hear all are told to defer by the last frame's duration field.
     reserved_until: Time,
-    air: AirTime,
-    air_since: Time,
+    air: AirMeter,
     /// That of the frames with packets to all stations.
     to_all: Span,
     collisions: u64,
     broadcasts: u64,
 }
 
-#[derive(Clone, Debug)]
-struct Sender<P> {
-    queue: Queue<P>,
-    /// How many times the head of the queue has been sent in vain.
-    failures: u8,
-    /// Whether it wants to hear of its packets that have left the queue.
-    reports: bool,
-}
-
-/// One direction between a station and the access point.
-#[derive(Clone, Debug)]
-struct Direction {
-    controller: Controller,
-    /// What takes the controller's place when the next transmission begins, and how often that has happened.
-    new_highest: Option<PhyRate>,
-    changes: u32,
-    counts: WifiLinkStatistics,
-    /// Sum over the transmissions' rates.
-    kbps_sum: u64,
-}
-
-/// How controllers are made.
-#[derive(Clone, Copy, Debug)]
-struct Controllers {
-    control: RateControl,
-    standard: Standard,
-    set: RateSet,
-    streams: Streams,
-}
-
-impl Controllers {
-    /// One that never goes above `highest`; the `number`th of its direction.
-    fn controller(&self, highest: PhyRate, station: usize, way: usize, number: u32) -> Controller {
-        Controller::new(self.control, self.standard, self.set, highest, || {
-            let way = ["up", "down"][way];
-            let number = if number == 0 { String::new() } else { format!("/{number}") };
-            self.streams.stream(&format!("wifi/minstrel/{station}/{way}{number}"))
-        })
-    }
-}
-
 #[derive(Clone, Copy, Debug)]
 struct Transmission {
     sender: usize,
-    departure: Departure,
-    end: Time,
-    rate: PhyRate,
+    mode: ModeId,
     /// The station at the other end, or `None` for a broadcast.
     link: Option<Link>,
-    /// Whether the packet is for all stations: on its way to the access point it has a link.
-    to_all: bool,
+    content: Content,
+    /// How long its data takes.
+    duration: Span,
+    /// An RTS is on the air, or its CTS; the data follows.
+    is_rts: bool,
+    /// When what is on the air ends.
+    end: Time,
 }
-
-/// A station's direction: where its counters are.
-#[derive(Clone, Copy, Debug)]
-struct Link {
-    station: usize,
-    way: usize,
-}
-
-const UP: usize = 0;
-const DOWN: usize = 1;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Silent,
-    /// Frames are on the air until then.
+    /// Data, or an RTS, is on the air until then.
     Frames(Time),
-    /// A frame has been received; its acknowledgement ends then.
-    Acknowledgement(Time),
+    /// It has been received; the response ends then.
+    Response(Time),
 }
 
 impl<P: Clone> Medium<P> {
@@ -149,32 +118,28 @@ impl<P: Clone> Medium<P> {
         let mut contenders = Vec::with_capacity(hosts.len() + 1);
         let mut senders = Vec::with_capacity(hosts.len() + 1);
         let mut error_streams = Vec::with_capacity(hosts.len() + 1);
-        let mut add = |name: &str, queue, highest| {
+        let mut add = |name: &str, queue, window| {
             let stream = |purpose: &str| streams.stream(&format!("wifi/{purpose}/{name}"));
-            contenders.push((standard.window(highest), stream("backoff")));
+            contenders.push((window, stream("backoff")));
             let queue = Queue::new(queue, streams, &format!("wifi/fq-codel/{name}"));
-            senders.push(Sender { queue, failures: 0, reports: false });
+            senders.push(Sender::new(queue));
             error_streams.push(stream("frame-error"));
         };
         for (index, host) in hosts.iter().enumerate() {
-            add(&index.to_string(), QueueConfig::fifo(host.queue_packets), highest(host));
+            add(&index.to_string(), QueueConfig::fifo(host.queue_packets), standard.window(highest(host)));
         }
-        add("access-point", config.access_point_queue, config.rate);
-        let controllers = Controllers { control: config.rate_control, standard, set: config.rate_set, streams };
-        let direction = |index: usize, host: &HostConfig, way: usize| Direction {
-            controller: controllers.controller(highest(host), index, way, 0),
-            new_highest: None,
-            changes: 0,
-            counts: WifiLinkStatistics::default(),
-            kbps_sum: 0,
+        let window = ContentionWindow { max: config.access_point_window, ..standard.window(config.rate) };
+        add("access-point", config.access_point_queue, window);
+        let controllers = Controllers::new(config, streams);
+        let directions = |(station, host): (usize, &HostConfig)| {
+            [UP, DOWN].map(|way| Direction::new(&controllers, Link { station, way }, highest(host), host))
         };
-        let directions = |(index, host): (usize, &HostConfig)| [UP, DOWN].map(|way| direction(index, host, way));
         let lowest_basic = match (standard, config.rate_set) {
-            (Standard::G, RateSet::Ofdm) => PhyRate::Mbps6,
-            _ => PhyRate::Mbps1,
+            (Standard::B | Standard::Bg, _) | (Standard::G, RateSet::All) => PhyRate::Mbps1,
+            _ => PhyRate::Mbps6,
         };
         Self {
-            times: AirTimes::new(standard, config.short_preamble, config.protection_rate),
+            times: AirTimes::new(config),
             contention: Contention::new(standard.slot(), standard.sensing(), contenders),
             on_air: Vec::with_capacity(senders.len()),
             sending: Vec::with_capacity(senders.len()),
@@ -183,17 +148,21 @@ impl<P: Clone> Medium<P> {
             senders,
             error_streams,
             directions: hosts.iter().enumerate().map(directions).collect(),
-            broadcast_rate: config.broadcast_rate.unwrap_or(lowest_basic),
+            deadlines: Schedule::new(2 * hosts.len()),
+            next_deadline: Time::MAX,
+            most_frames: if standard.aggregates() { config.aggregate_frames.into() } else { 1 },
+            rts_threshold: config.rts_threshold,
+            broadcast_mode: config.broadcast_rate.unwrap_or(lowest_basic).into(),
             frame_error_rates: hosts
                 .iter()
                 .map(|host| host.frame_error_rate.unwrap_or(config.frame_error_rate))
                 .collect(),
+            response_error_rate: config.response_error_rate,
             retry_limit: config.retry_limit,
             rules: config.rules,
             phase: Phase::Silent,
             reserved_until: Time::ZERO,
-            air: AirTime::default(),
-            air_since: Time::ZERO,
+            air: AirMeter::new(Time::ZERO),
             to_all: Span::ZERO,
             collisions: 0,
             broadcasts: 0,
@@ -209,7 +178,17 @@ impl<P: Clone> Medium<P> {
     }
 
     /// From now on a station is like this; the frame on the air ends at its rate.
-    pub(crate) fn change_station(&mut self, station: usize, rate: Option<Rate>, errors: Option<Probability>) {
+    pub(crate) fn change_station(
+        &mut self,
+        station: usize,
+        rate: Option<Rate>,
+        mcs: Option<u8>,
+        errors: Option<Probability>,
+    ) {
+        if let Some(mcs) = mcs {
+            let mode = ModeId::of_mcs(mcs);
+            self.directions[station].iter_mut().for_each(|direction| direction.controller = Controller::fixed(mode));
+        }
         if let Some(highest) = rate.map(|rate| PhyRate::from_rate(rate).expect("a checked change has a PHY rate")) {
             self.directions[station].iter_mut().for_each(|direction| direction.new_highest = Some(highest));
         }
@@ -218,38 +197,25 @@ impl<P: Clone> Medium<P> {
 
     /// When something happens next; [`Time::MAX`] for never.
     pub(crate) fn next_event(&self) -> Time {
-        match self.phase {
-            Phase::Silent => self.contention.next_access(),
-            Phase::Frames(until) | Phase::Acknowledgement(until) => until,
-        }
+        self.next_on_air().min(self.next_deadline)
     }
 
-    /// Lets the next event happen, which is due at `now`; gives the packet that has come up to the access point.
-    pub(crate) fn step(&mut self, now: Time, outcome: &mut Outcome<'_, P>) -> Option<Packet<P>> {
+    /// Lets the next event happen, which is due at `now`; what has come up to the access point joins `arrived`.
+    pub(crate) fn step(&mut self, now: Time, arrived: &mut Vec<Packet<P>>, outcome: &mut Outcome<'_, P>) {
         debug_assert_eq!(self.next_event(), now, "a medium steps when it has an event");
         match self.phase {
+            _ if self.next_on_air() > now => self.on_deadline(now, arrived, outcome),
             Phase::Silent => self.on_seized(now),
             Phase::Frames(_) if self.on_air.len() > 1 => self.on_collision_over(now, outcome),
-            Phase::Frames(_) => {
-                let frame = self.on_air[0];
-                let Some(link) = frame.link else {
-                    self.on_broadcast_over(now, outcome);
-                    return None;
-                };
-                if happens(self.frame_error_rates[link.station], &mut self.error_streams[frame.sender]) {
-                    self.on_error(now, frame, link, outcome);
-                    return None;
+            Phase::Frames(_) => match self.on_air[0].link {
+                Some(_) if self.on_air[0].is_rts => {
+                    self.phase = Phase::Response(now + self.times.mode(self.on_air[0].mode).acknowledgement);
                 }
-                self.phase = Phase::Acknowledgement(now + self.times.acknowledgement(frame.rate));
-                let packet = self.senders[frame.sender].queue.take_head();
-                if link.way == UP {
-                    return Some(packet);
-                }
-                outcome.deliveries.push(Delivery { at: now, to: NodeId(link.station as u16), packet });
-            }
-            Phase::Acknowledgement(_) => self.on_acknowledged(now, outcome),
+                Some(link) => self.on_data_over(now, link, arrived, outcome),
+                None => self.on_broadcast_over(now, outcome),
+            },
+            Phase::Response(_) => self.on_response_over(now, outcome),
         }
-        None
     }
 
     pub(crate) fn host_queue(&self, station: usize) -> &Queue<P> {
@@ -261,10 +227,8 @@ impl<P: Clone> Medium<P> {
     }
 
     pub(crate) fn packets_inside(&self) -> usize {
-        let queued: usize = self.senders.iter().map(|sender| sender.queue.len()).sum();
-        // A frame that has been received has gone on, and counts in its sender's queue until it has been acknowledged.
-        let twice = matches!(self.phase, Phase::Acknowledgement(_));
-        queued - usize::from(twice)
+        let waiting: usize = self.senders.iter().map(|sender| sender.queue.waiting()).sum();
+        waiting + self.directions.iter().flatten().map(Direction::packets_inside).sum::<usize>()
     }
 
     pub(crate) fn report_departures(&mut self, station: usize) {
@@ -272,13 +236,12 @@ impl<P: Clone> Medium<P> {
     }
 
     pub(crate) fn report(&self, now: Time, statistics: &mut Statistics) {
-        statistics.air = self.air;
-        *self.air_use().of(&mut statistics.air) += now.saturating_since(self.air_since);
+        statistics.air = self.air.until(now, self.air_use());
         statistics.collisions = self.collisions;
         statistics.broadcasts = self.broadcasts;
         statistics.to_all = self.to_all;
         for (station, ways) in self.directions.iter().enumerate() {
-            let [up, down] = [UP, DOWN].map(|way| ways[way].report());
+            let [up, down] = [UP, DOWN].map(|way| ways[way].report(&self.times));
             statistics.transmissions += up.transmissions + down.transmissions;
             statistics.retries += up.retries + down.retries;
             statistics.stations.push(StationStatistics { node: NodeId(station as u16), up, down });
@@ -286,25 +249,20 @@ impl<P: Clone> Medium<P> {
     }
 
     pub(crate) fn reset_statistics(&mut self, now: Time) {
-        self.air = AirTime::default();
-        self.air_since = now;
+        self.air = AirMeter::new(now);
         self.to_all = Span::ZERO;
         self.collisions = 0;
         self.broadcasts = 0;
         self.senders.iter_mut().for_each(|sender| sender.queue.reset_statistics(now));
-        for direction in self.directions.iter_mut().flatten() {
-            direction.counts = WifiLinkStatistics::default();
-            direction.kbps_sum = 0;
-        }
+        self.directions.iter_mut().flatten().for_each(Direction::reset_statistics);
     }
 
     fn offer(&mut self, now: Time, sender: usize, packet: Packet<P>) -> Result<(), Packet<P>> {
-        let queue = &mut self.senders[sender].queue;
-        let was_empty = queue.is_empty();
-        queue.push(now, packet)?;
-        if was_empty {
+        let was_idle = self.senders[sender].is_idle();
+        self.senders[sender].queue.push(now, packet)?;
+        if was_idle {
             if self.phase == Phase::Silent && !self.contention.is_backlogged() {
-                self.account(now);
+                self.air.book(now, self.air_use());
             }
             if self.senses_idle_before_acknowledgement(now, sender) {
                 self.contention.on_frame_without_backoff(sender);
@@ -318,18 +276,14 @@ impl<P: Clone> Medium<P> {
 
     /// By the rule of that name: in the SIFS after the reception of the frame that the sender is to acknowledge.
     fn senses_idle_before_acknowledgement(&self, now: Time, sender: usize) -> bool {
-        let Phase::Acknowledgement(_) = self.phase else { return false };
+        let Phase::Response(_) = self.phase else { return false };
         let frame = self.on_air[0];
-        let receiver = match frame.link {
-            Some(Link { way: UP, .. }) => self.directions.len(),
-            Some(Link { station, .. }) => station,
-            None => return false,
-        };
-        self.rules.idle_before_acknowledgement && sender == receiver && now < frame.end + SIFS
+        let receiver = frame.link.map(|link| self.receiver_of(link));
+        self.rules.idle_before_acknowledgement && receiver == Some(sender) && now < frame.end + self.times.sifs
     }
 
     fn on_seized(&mut self, now: Time) {
-        self.account(now);
+        self.air.book(now, self.air_use());
         self.on_air.clear();
         let mut sending = std::mem::take(&mut self.sending);
         self.contention.seize(now, &mut sending);
@@ -340,149 +294,240 @@ impl<P: Clone> Medium<P> {
         self.sending = sending;
     }
 
-    /// Puts the head of the sender's queue on the air, from `start` on, which may be a little after `now`.
+    /// Puts what the sender has to send on the air, from `start` on, which may be a little after `now`.
     fn begin(&mut self, now: Time, sender: usize, start: Time) {
-        let head = self.senders[sender].queue.head(now);
-        let link = if sender < self.directions.len() {
-            Some(Link { station: sender, way: UP })
-        } else {
-            match head.to {
-                Destination::Node(station) => Some(Link { station: station.index(), way: DOWN }),
-                Destination::Broadcast => None,
+        let link = self.senders[sender].next_link(now, sender, &self.directions);
+        let (mode, content) = match link {
+            Some(link) => self.fill(now, sender, link),
+            None => {
+                self.broadcasts += 1;
+                let size = self.senders[sender].queue.head(now).1.size;
+                let bytes = self.times.mode(self.broadcast_mode).frame_bytes(size);
+                (self.broadcast_mode, Content { frames: 1, bytes, to_all_bytes: bytes, retries: 0 })
             }
         };
-        let (size, departure, to_all) = (head.size, head.departure(), head.to == Destination::Broadcast);
-        let rate = if let Some(link) = link {
-            let direction = &mut self.directions[link.station][link.way];
-            if let Some(highest) = direction.new_highest.take() {
-                direction.changes += 1;
-                let number = direction.changes;
-                direction.controller = self.controllers.controller(highest, link.station, link.way, number);
-            }
-            let rate = direction.controller.next_rate();
-            direction.counts.transmissions += 1;
-            direction.counts.retries += u64::from(self.senders[sender].failures > 0);
-            direction.kbps_sum += rate.kbps();
-            rate
-        } else {
-            self.broadcasts += 1;
-            self.broadcast_rate
-        };
-        let end = start + self.times.data(rate, size);
-        if to_all {
-            self.to_all += end - start;
-        }
-        self.on_air.push(Transmission { sender, departure, end, rate, link, to_all });
+        let times = self.times.mode(mode);
+        let is_request = content.frames == 0;
+        let duration = if is_request { times.request } else { times.ppdu(content.bytes) };
+        let is_long = |threshold: Bytes| link.is_some() && !is_request && content.bytes > threshold.get();
+        let is_rts = self.rts_threshold.is_some_and(is_long);
+        let end = start + if is_rts { times.rts } else { duration };
+        self.to_all += content.share_to_all(end - start);
+        self.on_air.push(Transmission { sender, mode, link, content, duration, is_rts, end });
         self.phase = match self.phase {
             Phase::Frames(until) => Phase::Frames(until.max(end)),
-            Phase::Silent | Phase::Acknowledgement(_) => Phase::Frames(end),
+            Phase::Silent | Phase::Response(_) => Phase::Frames(end),
         };
     }
 
-    fn on_acknowledged(&mut self, now: Time, outcome: &mut Outcome<'_, P>) {
-        self.account(now);
-        let frame = self.on_air[0];
-        let link = frame.link.expect("only unicast frames are acknowledged");
+    /// What goes in the next transmission on this link, and in which mode.
+    fn fill(&mut self, now: Time, sender: usize, link: Link) -> (ModeId, Content) {
         let direction = &mut self.directions[link.station][link.way];
-        direction.controller.on_success(now);
-        direction.counts.acknowledged += 1;
-        if frame.to_all {
-            self.to_all += self.times.acknowledgement(frame.rate);
+        let id = direction.next_mode(&self.controllers, link);
+        let mode = self.times.mode(id);
+        let to = (link.way == DOWN).then_some(Destination::Node(NodeId(link.station as u16)));
+        let mut filling = direction.originator.fill(mode, self.most_frames);
+        self.senders[sender].queue.take(now, to, &mut filling);
+        let content = filling.content;
+        if content.frames > 0 {
+            direction.count(mode, content.frames, content.retries);
         }
-        self.senders[frame.sender].queue.release(now);
-        self.finish(frame.sender, frame.departure, outcome);
-        self.resume(now + self.times.difs, &[]);
+        (id, content)
+    }
+
+    fn on_data_over(&mut self, now: Time, link: Link, arrived: &mut Vec<Packet<P>>, outcome: &mut Outcome<'_, P>) {
+        let frame = self.on_air[0];
+        if self.receive(frame, link, now, &mut go_on(now, link, arrived, outcome)) {
+            self.watch(now, link);
+            self.phase = Phase::Response(now + frame.response(self.times.mode(frame.mode)));
+        } else {
+            self.on_error(now, frame, link, outcome);
+        }
+    }
+
+    /// The receiver takes in a transmission; whether there was anything to receive.
+    fn receive(&mut self, frame: Transmission, link: Link, now: Time, go_on: &mut impl FnMut(Packet<P>)) -> bool {
+        let errors = self.frame_error_rates[link.station];
+        let Direction { originator, recipient, counts, .. } = &mut self.directions[link.station][link.way];
+        if frame.content.frames == 0 {
+            recipient.on_request(originator.start(), go_on);
+            return true;
+        }
+        let (mut received, mut too_late) = (0, 0);
+        for sent in originator.sent(frame.content.frames) {
+            if happens(errors, &mut self.error_streams[frame.sender]) {
+                continue;
+            }
+            received += 1;
+            if let Some(packet) = sent.packet.take() {
+                too_late += u64::from(recipient.receive(now, sent.sequence, packet, &mut *go_on).is_err());
+            }
+        }
+        counts.errors += (frame.content.frames - received) as u64;
+        self.senders[frame.sender].queue.count_drops(Cause::TooLate, too_late);
+        received > 0
+    }
+
+    fn on_deadline(&mut self, now: Time, arrived: &mut Vec<Packet<P>>, outcome: &mut Outcome<'_, P>) {
+        let due = self.deadlines.first();
+        let link = Link { station: due / 2, way: due % 2 };
+        let recipient = &mut self.directions[link.station][link.way].recipient;
+        recipient.on_deadline(go_on(now, link, arrived, outcome));
+        self.watch(now, link);
+    }
+
+    /// Sets the deadline of what the link's receiver holds, which is over if that has waited behind something else until now.
+    fn watch(&mut self, now: Time, link: Link) {
+        let deadline = self.directions[link.station][link.way].recipient.deadline();
+        if deadline < Time::MAX || self.next_deadline < Time::MAX {
+            self.deadlines.set(2 * link.station + link.way, deadline.max(now));
+            self.next_deadline = self.deadlines.first_at();
+        }
+    }
+
+    fn on_response_over(&mut self, now: Time, outcome: &mut Outcome<'_, P>) {
+        let frame = self.on_air[0];
+        let link = frame.link.expect("only unicast frames are answered");
+        let responder = self.receiver_of(link);
+        if happens(self.response_error_rate, &mut self.error_streams[responder]) {
+            let waits = [(frame.sender, now + self.times.mode(frame.mode).eifs)];
+            self.air.book(now, AirUse::Error);
+            self.fail(now, frame, outcome);
+            self.resume(now + self.times.space, &waits);
+            return;
+        }
+        if frame.is_rts {
+            let end = now + self.times.sifs + frame.duration;
+            self.to_all += frame.content.share_to_all(end - frame.end);
+            self.on_air[0] = Transmission { is_rts: false, end, ..frame };
+            self.phase = Phase::Frames(end);
+            return;
+        }
+        self.air.book(now, self.air_use());
+        self.to_all += frame.content.share_to_all(now - frame.end);
+        self.settle(now, frame, link, true, outcome);
+        self.resume(now + self.times.space, &[]);
     }
 
     fn on_broadcast_over(&mut self, now: Time, outcome: &mut Outcome<'_, P>) {
-        self.account(now);
-        let Transmission { sender, rate, .. } = self.on_air[0];
+        self.air.book(now, self.air_use());
+        let Transmission { sender, mode, .. } = self.on_air[0];
+        let eifs = self.times.mode(mode).eifs;
         let packet = self.senders[sender].queue.pop(now);
         let mut waits = std::mem::take(&mut self.waits);
         for to in self.receivers(&packet) {
             if happens(self.frame_error_rates[to.index()], &mut self.error_streams[sender]) {
                 self.senders[sender].queue.count_drops(Cause::FrameError, 1);
-                waits.push((to.index(), now + self.times.eifs(rate)));
+                waits.push((to.index(), now + eifs));
             } else {
                 outcome.deliveries.push(Delivery { at: now, to, packet: packet.clone() });
             }
         }
-        self.finish(sender, packet.departure(), outcome);
-        self.resume(now + self.times.difs, &waits);
+        self.finish_broadcast(sender, &packet, outcome);
+        self.resume(now + self.times.space, &waits);
         waits.clear();
         self.waits = waits;
     }
 
     fn on_error(&mut self, now: Time, frame: Transmission, link: Link, outcome: &mut Outcome<'_, P>) {
-        self.air.error += now - self.air_since;
-        self.air_since = now;
-        self.directions[link.station][link.way].counts.errors += 1;
+        let mode = self.times.mode(frame.mode);
+        self.reserved_until = now + frame.response(mode);
+        let waits = [(frame.sender, now + mode.timeout + self.times.space), (self.receiver_of(link), now + mode.eifs)];
+        self.air.book(now, AirUse::Error);
         self.fail(now, frame, outcome);
-        self.reserved_until = now + self.times.acknowledgement(frame.rate);
-        let receiver = if link.way == UP { self.directions.len() } else { link.station };
-        let waits = [
-            (frame.sender, now + self.times.acknowledgement_timeout(frame.rate) + self.times.difs),
-            (receiver, now + self.times.eifs(frame.rate)),
-        ];
-        self.resume(self.reserved_until + self.times.difs, &waits);
+        self.resume(self.reserved_until + self.times.space, &waits);
     }
 
     fn on_collision_over(&mut self, now: Time, outcome: &mut Outcome<'_, P>) {
-        self.account(now);
+        self.air.book(now, self.air_use());
         self.collisions += 1;
         let mut eifs = Span::ZERO;
         let mut waits = std::mem::take(&mut self.waits);
         for index in 0..self.on_air.len() {
             let frame = self.on_air[index];
-            eifs = eifs.max(self.times.eifs(frame.rate));
-            if let Some(link) = frame.link {
-                self.directions[link.station][link.way].counts.collided += 1;
-                let timeout = frame.end + self.times.acknowledgement_timeout(frame.rate);
-                waits.push((frame.sender, timeout.max(now) + self.times.difs));
+            let mode = self.times.mode(frame.mode);
+            eifs = eifs.max(mode.eifs);
+            let known_at = if let Some(link) = frame.link {
+                self.directions[link.station][link.way].counts.collided += u64::from(frame.content.frames > 0);
+                now.max(frame.end + mode.timeout)
             } else {
-                waits.push((frame.sender, now + self.times.difs));
-            }
+                now
+            };
+            waits.push((frame.sender, known_at + self.times.space));
             self.fail(now, frame, outcome);
         }
-        let bystanders = if self.rules.difs_after_collision { self.times.difs } else { eifs };
+        let bystanders = if self.rules.difs_after_collision { self.times.space } else { eifs };
         self.resume(now + bystanders, &waits);
         waits.clear();
         self.waits = waits;
     }
 
-    /// The frame was not received: it is to be sent again, or given up.
+    /// The transmission had no response: what it held is to be sent again, or given up.
     fn fail(&mut self, now: Time, frame: Transmission, outcome: &mut Outcome<'_, P>) {
-        let Some(link) = frame.link else {
-            let access_point = &mut self.senders[frame.sender];
-            let packet = access_point.queue.pop(now);
-            let receivers = self.receivers(&packet).count() as u64;
-            self.senders[frame.sender].queue.count_drops(Cause::Collision, receivers);
-            self.finish(frame.sender, frame.departure, outcome);
+        if let Some(link) = frame.link {
+            self.settle(now, frame, link, false, outcome);
             return;
-        };
-        let direction = &mut self.directions[link.station][link.way];
+        }
+        let packet = self.senders[frame.sender].queue.pop(now);
+        let receivers = self.receivers(&packet).count() as u64;
+        self.senders[frame.sender].queue.count_drops(Cause::Collision, receivers);
+        self.finish_broadcast(frame.sender, &packet, outcome);
+    }
+
+    /// What becomes of the frames of a transmission that was answered or not, and of its sender.
+    fn settle(&mut self, now: Time, frame: Transmission, link: Link, is_answered: bool, outcome: &mut Outcome<'_, P>) {
+        let Direction { originator, controller, counts, .. } = &mut self.directions[link.station][link.way];
         let sender = &mut self.senders[frame.sender];
-        sender.failures = sender.failures.saturating_add(1);
-        let given_up = self.retry_limit > 0 && sender.failures >= self.retry_limit;
-        direction.controller.on_failure(now, given_up);
-        if given_up {
-            direction.counts.given_up += 1;
-            sender.queue.pop(now);
-            sender.queue.count_drops(Cause::RetryLimit, 1);
-            self.finish(frame.sender, frame.departure, outcome);
+        sender.failures = if is_answered { 0 } else { sender.failures.saturating_add(1) };
+        let gives_up = self.retry_limit > 0 && sender.failures >= self.retry_limit;
+        if is_answered {
+            controller.on_success(now);
+        } else {
+            controller.on_failure(now, gives_up);
+        }
+        let (mut done, mut lost) = (0, 0);
+        originator.settle(frame.content.frames, is_answered, self.retry_limit, |mpdu, fate| {
+            done += 1;
+            match fate {
+                Fate::Acknowledged => counts.acknowledged += 1,
+                Fate::GivenUp => {
+                    counts.given_up += 1;
+                    lost += u64::from(mpdu.packet.is_some());
+                }
+            }
+            if sender.reports {
+                outcome.departed.push(mpdu.departure);
+            }
+        });
+        if done > 0 {
+            sender.queue.release(now, done);
+            sender.queue.count_drops(Cause::RetryLimit, lost);
+        }
+        if gives_up && frame.content.frames == 0 {
+            originator.give_up_request();
+        }
+        let is_unfinished = originator.age().is_some();
+        let is_repeated = (is_unfinished && !is_answered) || originator.is_request_due();
+        sender.settle(link, is_repeated, is_unfinished);
+        if is_answered || gives_up {
+            self.finish(frame.sender);
         } else {
             self.contention.on_failure(frame.sender);
         }
     }
 
-    /// The sender is done with the head of its queue, one way or another.
-    fn finish(&mut self, sender: usize, departure: Departure, outcome: &mut Outcome<'_, P>) {
-        self.senders[sender].failures = 0;
+    fn finish_broadcast(&mut self, sender: usize, packet: &Packet<P>, outcome: &mut Outcome<'_, P>) {
         if self.senders[sender].reports {
-            outcome.departed.push(departure);
+            outcome.departed.push(packet.departure());
         }
+        self.finish(sender);
+    }
+
+    /// The sender begins with something new, one way or another.
+    fn finish(&mut self, sender: usize) {
+        self.senders[sender].failures = 0;
         self.contention.on_done(sender);
-        if self.senders[sender].queue.is_empty() {
+        if self.senders[sender].is_idle() {
             self.contention.on_empty(sender);
         }
     }
@@ -498,18 +543,23 @@ impl<P: Clone> Medium<P> {
         (0..self.directions.len()).map(|station| NodeId(station as u16)).filter(move |&station| station != from)
     }
 
-    /// Books the time since the last call on what the air was used for.
-    fn account(&mut self, now: Time) {
-        let air_use = self.air_use();
-        *air_use.of(&mut self.air) += now - self.air_since;
-        self.air_since = now;
+    /// The other end of a link.
+    fn receiver_of(&self, link: Link) -> usize {
+        if link.way == UP { self.directions.len() } else { link.station }
+    }
+
+    fn next_on_air(&self) -> Time {
+        match self.phase {
+            Phase::Silent => self.contention.next_access(),
+            Phase::Frames(until) | Phase::Response(until) => until,
+        }
     }
 
     fn air_use(&self) -> AirUse {
         match self.phase {
             Phase::Silent if self.contention.is_backlogged() => AirUse::Contention,
             Phase::Silent => AirUse::Idle,
-            Phase::Acknowledgement(_) => AirUse::Success,
+            Phase::Response(_) => AirUse::Success,
             Phase::Frames(_) if self.on_air.len() > 1 => AirUse::Collision,
             Phase::Frames(_) if self.on_air[0].link.is_none() => AirUse::Broadcast,
             Phase::Frames(_) => AirUse::Success,
@@ -517,35 +567,23 @@ impl<P: Clone> Medium<P> {
     }
 }
 
-/// What the air is used for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum AirUse {
-    Idle,
-    Contention,
-    Success,
-    Broadcast,
-    Collision,
-}
-
-impl AirUse {
-    fn of(self, air: &mut AirTime) -> &mut Span {
-        match self {
-            Self::Idle => &mut air.idle,
-            Self::Contention => &mut air.contention,
-            Self::Success => &mut air.success,
-            Self::Broadcast => &mut air.broadcast,
-            Self::Collision => &mut air.collision,
-        }
+impl Transmission {
+    /// SIFS and its response.
+    fn response(&self, mode: &Mode) -> Span {
+        if self.content.frames == 1 { mode.acknowledgement } else { mode.block_ack }
     }
 }
 
-impl Direction {
-    fn report(&self) -> WifiLinkStatistics {
-        let mean = self.kbps_sum * 1000 / self.counts.transmissions.max(1);
-        WifiLinkStatistics {
-            phy_rate: self.controller.rate().rate(),
-            mean_phy_rate: Rate::from_bps(mean),
-            ..self.counts
-        }
+/// Where packets go that have been received.
+fn go_on<P>(
+    now: Time,
+    link: Link,
+    arrived: &mut Vec<Packet<P>>,
+    outcome: &mut Outcome<'_, P>,
+) -> impl FnMut(Packet<P>) {
+    let to = NodeId(link.station as u16);
+    move |packet| match link.way {
+        UP => arrived.push(packet),
+        _ => outcome.deliveries.push(Delivery { at: now, to, packet }),
     }
 }

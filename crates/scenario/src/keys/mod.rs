@@ -8,11 +8,11 @@ use crate::scenario::{AgentMode, Era};
 use crate::traffic::Direction;
 use lasthop_keys::Preset::{Absent, Required};
 use lasthop_keys::{
-    Of, Presence, Preset, When, above, by_word, bytes, choice, derived, ends, flag, integer, integers, key, keys, kib,
-    mbps, milliseconds, name, node, number, probability, range, seconds, text, words,
+    Of, Presence, Preset, Problem, Takes, When, above, by_word, bytes, choice, derived, ends, flag, integer, integers,
+    key, keys, kib, mbps, milliseconds, name, node, number, probability, range, seconds, text, words,
 };
 use lasthop_laws::{LawName, SlowStart};
-use lasthop_network::{LossAt, QueueConfig, RateControl, RateSet, Standard};
+use lasthop_network::{ChannelWidth, GuardInterval, LossAt, Modulation, QueueConfig, RateControl, RateSet, Standard};
 use lasthop_policy::PolicySettings;
 use lasthop_tcp::{Recovery, RtoEstimator};
 use lasthop_units::{Bytes, Probability, Rate, Span};
@@ -52,26 +52,52 @@ keys! {
         /// are not looked at with "wired".
         kind: AccessKind = choice(AccessKind::WORDS), "wifi";
         /// *wifi* The timing of the medium; "802.11bg" is 802.11g beside 802.11b: ERP protection (CTS-to-self) and the long slot.
+        /// "802.11n", "802.11ac" and "802.11ax", at 5 GHz, send [A-MPDUs](../models/aggregation.md): the keys marked *n, ac, ax* are
+        /// theirs.
         standard: Standard = choice(&STANDARDS), "802.11g", when wifi();
-        /// *wifi:* the PHY rate of data frames in Mb/s (the highest, with rate control), one that the standard has; *wired:* the
-        /// link's rate.
-        rate_mbps: Rate = mbps(0.001, 100_000.0), derived("54; 11 with \"802.11b\"; 100 with \"wired\"", access_rate);
+        /// *n, ac, ax* Width of the channel in MHz: 20 or 40 with "802.11n", else 20, 40, 80 or 160.
+        channel_width_mhz: Option<ChannelWidth> = width(), later_standards([20, 80, 80]), when later();
+        /// *n, ac, ax* How many streams each transmission has.
+        spatial_streams: Option<u8> = integer::<u8>(1, 4), later_standards([1, 1, 1]), when later();
+        /// *n, ac, ax* Modulation and coding of each stream: up to 7, 9 or 11. "802.11ac" has no 9 over 20 MHz but with three streams;
+        /// with three none of 6 over 80 MHz, none of 9 over 160 MHz.
+        mcs: Option<u8> = integer::<u8>(0, 11), derived("the highest", highest_mcs), when later();
+        /// *n, ac, ax* Guard interval in microseconds: 0.4 or 0.8; with "802.11ax" 0.8, 1.6 or 3.2.
+        guard_interval_us: Option<GuardInterval> = guard_interval(), later_standards([0.8, 0.8, 0.8]), when later();
+        /// *n, ac, ax* How many packets a transmission carries at most; 256 with "802.11ax" only.
+        aggregate_frames: Option<u16> = integer::<u16>(1, 256), later_standards([64, 64, 256]), when later();
+        /// *n, ac, ax* How long a transmission takes at most, in microseconds. Linux drivers have some 4000.
+        max_ppdu_us: Option<Span> = microseconds(300.0, 5_484.0), later_standards([5_484.0, 5_484.0, 5_484.0]), when later();
+        /// *wifi* An RTS and a CTS precede transmissions of more bytes than this, headers included; without it, none. Not with
+        /// "802.11bg".
+        rts_threshold_bytes: Option<Bytes> = bytes(0, 6_500_631), Absent, when wifi();
+        /// *wifi* The access point's CWmax: one less than a power of 2. Without it, 1023. With "802.11n" and later 63, as hostapd
+        /// sets it for best effort; stations have 1023.
+        access_point_cw_max: Option<u32> = integer::<u32>(15, 1_023), later_standards([63, 63, 63]), when wifi();
+        /// *wifi:* the PHY rate of data frames in Mb/s (the highest, with rate control), one that the standard has; with "802.11n" and
+        /// later the MCS says it; *wired:* the link's rate.
+        rate_mbps: Rate =
+            mbps(0.001, 100_000.0),
+            derived("54; 11 with \"802.11b\"; the MCS's with \"802.11n\" and later; 100 with \"wired\"", access_rate),
+            when vec![When::Not(rate_in_vain)];
         /// *wifi* Who chooses the PHY rate: nobody, a station that falls back after failures (ARF, AARF), or one that counts which
-        /// rates get through (Minstrel).
+        /// rates get through (Minstrel). With "802.11n" and later: nobody.
         rate_control: RateControl = choice(&RATE_CONTROLS), "fixed", when wifi();
         /// *wifi* The rates that rate control may use: "ofdm" 6 to 54 Mb/s, or "all", from 1 Mb/s on.
-        rate_set: RateSet = choice(&[("ofdm", RateSet::Ofdm), ("all", RateSet::All)]), "ofdm", when wifi();
+        rate_set: RateSet = choice(&[("ofdm", RateSet::Ofdm), ("all", RateSet::All)]), "ofdm", when earlier();
         /// The access point's downlink queue in packets; *wired:* that of the link down; upwards the hosts take turns from their
         /// own.
         queue_packets: usize = integer(1, 100_000), 100;
         /// The discipline of that queue: drop-tail, or FQ-CoDel with the parameters of RFC 8290.
         queue: Queue = choice(&QUEUES), "fifo";
-        /// *wifi* Probability that a data frame is lost to noise, each transmission for itself.
+        /// *wifi* Probability that a data frame is lost to noise, each transmission for itself; of an A-MPDU each frame for itself.
         frame_error_rate: Probability = probability(), 0.0, when wifi();
+        /// *wifi* Probability that a response (ACK, Block Ack, CTS) is lost to noise; without it, none is.
+        response_error_rate: Option<Probability> = probability(), Absent, when wifi();
         /// *wifi* How many times a frame is sent at most (dot11ShortRetryLimit); 0 is without end.
         retry_limit: u8 = integer(0, 255), 7, when wifi();
         /// *wifi* Preamble of the 802.11b rates.
-        preamble: bool = choice(&[("long", false), ("short", true)]), "long", when wifi();
+        preamble: bool = choice(&[("long", false), ("short", true)]), "long", when earlier();
         /// *wifi* Rate of the CTS-to-self of "802.11bg" in Mb/s: 1, 2, 5.5 or 11.
         protection_rate_mbps: Rate = mbps(0.001, 100_000.0), 2.0, when [wifi(), is("standard", ["802.11bg"])].concat();
         /// *wifi* Rate of frames to all stations in Mb/s, such as beacons of the agents; without it the lowest basic rate: 6 with
@@ -160,6 +186,8 @@ keys! {
         loss: Option<Probability> = probability(), Absent;
         /// *link* The same back.
         back_loss: Option<Probability> = probability(), Absent;
+        /// *hosts* The stations' MCS, both ways; with "802.11n" and later.
+        mcs: Option<u8> = integer::<u8>(0, 11), Absent;
         /// *hosts* The probability that a data frame from the station or to it is lost to noise.
         frame_error_rate: Option<Probability> = probability(), Absent;
     }
@@ -188,8 +216,10 @@ keys! {
         /// The send buffer of each connection in KiB: the upper end of the kernel's autotuning.
         send_buffer_kib: Bytes = kib(8, 1_048_576), by_era(1_024, 4_096);
         /// *wifi* PHY rate of this host's data frames in Mb/s, both ways, where it differs from `access.rate_mbps`: a station far
-        /// from the access point. With "802.11bg" a host at 1, 2, 5.5 or 11 is an 802.11b station.
-        rate_mbps: Option<Rate> = mbps(0.001, 100_000.0), Absent, when station();
+        /// from the access point. With "802.11bg" a host at 1, 2, 5.5 or 11 is an 802.11b station. Not with "802.11n" and later.
+        rate_mbps: Option<Rate> = mbps(0.001, 100_000.0), Absent, when station_of(EARLIER);
+        /// *wifi* MCS of this host's data frames, both ways, where it differs from `access.mcs`. With "802.11n" and later.
+        mcs: Option<u8> = integer::<u8>(0, 11), Absent, when station_of(LATER);
         /// *wifi* Probability that a data frame from this host or to it is lost to noise, where it differs from
         /// `access.frame_error_rate`.
         frame_error_rate: Option<Probability> = probability(), Absent, when station();
@@ -383,8 +413,17 @@ words! {
 /// A queue of so many packets.
 pub(crate) type Queue = fn(usize) -> QueueConfig;
 
-const STANDARDS: [(&str, Standard); 3] =
-    [("802.11b", Standard::B), ("802.11g", Standard::G), ("802.11bg", Standard::Bg)];
+const STANDARDS: [(&str, Standard); 6] = [
+    ("802.11b", Standard::B),
+    ("802.11g", Standard::G),
+    ("802.11bg", Standard::Bg),
+    ("802.11n", Standard::N),
+    ("802.11ac", Standard::Ac),
+    ("802.11ax", Standard::Ax),
+];
+/// Those with a frame in a transmission, and those with A-MPDUs.
+const EARLIER: [&str; 3] = ["802.11b", "802.11g", "802.11bg"];
+const LATER: [&str; 3] = ["802.11n", "802.11ac", "802.11ax"];
 const RATE_CONTROLS: [(&str, RateControl); 4] = [
     ("fixed", RateControl::Fixed),
     ("arf", RateControl::Arf),
@@ -398,7 +437,7 @@ const SLOW_STARTS: [(&str, SlowStart); 3] =
     [("standard", SlowStart::Standard), ("hystart", SlowStart::HyStart), ("hystart++", SlowStart::HyStartPlusPlus)];
 
 /// A number, or a range of numbers, of which so many are a second.
-fn spans(to: f64, per_second: f64) -> lasthop_keys::Takes<(Span, Span)> {
+fn spans(to: f64, per_second: f64) -> Takes<(Span, Span)> {
     range(to).map(move |(from, to)| (Span::from_secs_f64(from / per_second), Span::from_secs_f64(to / per_second)))
 }
 
@@ -406,14 +445,69 @@ fn by_era<T: Into<Preset>>(y2012: T, modern: T) -> Preset {
     by_word(key!(HostKeys, era), [("2012", y2012), ("modern", modern)])
 }
 
+fn microseconds(from: f64, to: f64) -> Takes<Span> {
+    number(from, to).map(|micros| Span::from_secs_f64(micros / 1e6))
+}
+
+fn width() -> Takes<ChannelWidth> {
+    integer(20, 160).and_then(|mhz: u32| {
+        ChannelWidth::from_mhz(mhz)
+            .ok_or_else(|| Problem::new(format!("{mhz} MHz is no width of a channel"), "20, 40, 80, 160"))
+    })
+}
+
+fn guard_interval() -> Takes<GuardInterval> {
+    microseconds(0.4, 3.2).and_then(|span| {
+        let problem = || format!("{} us is no guard interval", span.as_nanos() as f64 / 1e3);
+        GuardInterval::from_span(span).ok_or_else(|| Problem::new(problem(), "0.4, 0.8, 1.6, 3.2"))
+    })
+}
+
+/// What goes with 802.11n, 802.11ac and 802.11ax; nothing with the others.
+fn later_standards<T: Into<Preset>>(presets: [T; 3]) -> Preset {
+    let [n, ac, ax] = presets;
+    by_word(key!(AccessKeys, standard), [(LATER[0], n), (LATER[1], ac), (LATER[2], ax)])
+}
+
+/// The highest MCS of a standard of A-MPDUs over the channel with the streams.
+fn highest_mcs(access: &Table) -> Option<Value> {
+    let standard = standard(access)?;
+    let width = ChannelWidth::from_mhz(whole(access, key!(AccessKeys, channel_width_mhz))?)?;
+    let streams = whole(access, key!(AccessKeys, spatial_streams))?;
+    Modulation::mcss(standard, width, streams).last().map(|mcs| Value::Integer(mcs.into()))
+}
+
 /// The PHY or link rate that goes with the kind of access.
 fn access_rate(access: &Table) -> Option<Value> {
+    let by_mcs = || {
+        let guard_interval = Span::from_secs_f64(access.get(key!(AccessKeys, guard_interval_us))?.as_float()? / 1e6);
+        let modulation = Modulation {
+            mcs: whole(access, key!(AccessKeys, mcs))?,
+            spatial_streams: whole(access, key!(AccessKeys, spatial_streams))?,
+            width: ChannelWidth::from_mhz(whole(access, key!(AccessKeys, channel_width_mhz))?)?,
+            guard_interval: GuardInterval::from_span(guard_interval)?,
+        };
+        Some(modulation.rate(standard(access)?).as_mbps())
+    };
     let rate = match (word(access, key!(AccessKeys, kind))?, word(access, key!(AccessKeys, standard))?) {
         ("wired", _) => 100.0,
         (_, "802.11b") => 11.0,
-        _ => 54.0,
+        _ => by_mcs().unwrap_or(54.0),
     };
     Some(Value::Float(rate))
+}
+
+/// The MCS says it in 802.11n and later.
+fn rate_in_vain(access: &Table, _file: &Table) -> Option<String> {
+    let standard = word(access, key!(AccessKeys, standard)).filter(|standard| LATER.contains(standard))?;
+    let is_wifi = word(access, key!(AccessKeys, kind)) == Some(AccessKind::Wifi.as_str());
+    let is_another = access.get(key!(AccessKeys, rate_mbps)) != access_rate(access).as_ref();
+    (is_wifi && is_another).then(|| format!("standard is \"{standard}\", and its rate is that of mcs"))
+}
+
+fn standard(access: &Table) -> Option<Standard> {
+    let word = word(access, key!(AccessKeys, standard))?;
+    STANDARDS.into_iter().find(|(standard, _)| *standard == word).map(|(_, standard)| standard)
 }
 
 /// What a block of changes is about, by its other keys.
@@ -439,6 +533,10 @@ fn changes_in_vain(change: &Table, file: &Table) -> Option<String> {
     vain.then(|| format!("it changes \"{of}\", and access.kind is \"{access}\""))
 }
 
+fn whole<T: TryFrom<i64>>(table: &Table, key: &str) -> Option<T> {
+    T::try_from(table.get(key)?.as_integer()?).ok()
+}
+
 fn word<'a>(table: &'a Table, key: &str) -> Option<&'a str> {
     table.get(key)?.as_str()
 }
@@ -452,8 +550,23 @@ fn wifi() -> Vec<When> {
     vec![When::Is(Of::Top("access"), "kind", vec!["wifi"])]
 }
 
+/// Wi-Fi of 802.11b and 802.11g.
+fn earlier() -> Vec<When> {
+    [wifi(), is(key!(AccessKeys, standard), EARLIER)].concat()
+}
+
+/// Wi-Fi of 802.11n and later.
+fn later() -> Vec<When> {
+    [wifi(), is(key!(AccessKeys, standard), LATER)].concat()
+}
+
 fn station() -> Vec<When> {
     [vec![When::No("links")], wifi()].concat()
+}
+
+/// A station of Wi-Fi of one of these standards.
+fn station_of(standards: [&'static str; 3]) -> Vec<When> {
+    [station(), vec![When::Is(Of::Top("access"), key!(AccessKeys, standard), standards.into())]].concat()
 }
 
 /// The host's agent decides.

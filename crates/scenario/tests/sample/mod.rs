@@ -57,7 +57,7 @@ pub(crate) fn run(goodputs: [f64; 2], rtt_samples_ms: &[f64]) -> RunResult {
         messages: None,
         transfers: None,
         utilization: 0.875,
-        access: lasthop_measure::access(&statistics()),
+        access: lasthop_measure::access(&statistics(), true),
         links: links(),
         flows: vec![flow(0, goodputs[0]), flow(1, goodputs[1])],
         convergence: Vec::new(),

@@ -1,18 +1,18 @@
 //! Always the configured rate.
 
-use crate::wifi::constants::PhyRate;
+use crate::wifi::airtime::ModeId;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fixed {
-    rate: PhyRate,
+    mode: ModeId,
 }
 
 impl Fixed {
-    pub(super) fn new(rate: PhyRate) -> Self {
-        Self { rate }
+    pub(super) const fn new(mode: ModeId) -> Self {
+        Self { mode }
     }
 
-    pub(super) fn rate(&self) -> PhyRate {
-        self.rate
+    pub(super) const fn mode(self) -> ModeId {
+        self.mode
     }
 }

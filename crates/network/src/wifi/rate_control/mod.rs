@@ -9,6 +9,7 @@ mod arf;
 mod fixed;
 mod minstrel;
 
+use super::airtime::ModeId;
 use super::constants::{PhyRate, Standard};
 use aarf::Aarf;
 use arf::Arf;
@@ -58,7 +59,7 @@ impl Controller {
         stream: impl FnOnce() -> ChaCha8Rng,
     ) -> Self {
         match control {
-            RateControl::Fixed => Self::Fixed(Fixed::new(highest)),
+            RateControl::Fixed => Self::fixed(highest.into()),
             RateControl::Arf => Self::Arf(Arf::new(Ladder::new(standard, set, highest))),
             RateControl::Aarf => Self::Aarf(Aarf::new(Ladder::new(standard, set, highest))),
             RateControl::Minstrel => {
@@ -68,21 +69,26 @@ impl Controller {
         }
     }
 
-    /// The rate that the next frame would be sent at, if it is not for sampling.
-    pub(crate) fn rate(&self) -> PhyRate {
+    /// A controller of always the same mode.
+    pub(crate) const fn fixed(mode: ModeId) -> Self {
+        Self::Fixed(Fixed::new(mode))
+    }
+
+    /// The mode that the next frame would be sent in, if it is not for sampling.
+    pub(crate) fn mode(&self) -> ModeId {
         match self {
-            Self::Fixed(fixed) => fixed.rate(),
-            Self::Arf(arf) => arf.rate(),
-            Self::Aarf(aarf) => aarf.rate(),
-            Self::Minstrel(minstrel) => minstrel.rate(),
+            Self::Fixed(fixed) => fixed.mode(),
+            Self::Arf(arf) => arf.rate().into(),
+            Self::Aarf(aarf) => aarf.rate().into(),
+            Self::Minstrel(minstrel) => minstrel.rate().into(),
         }
     }
 
-    /// A transmission begins: its rate. Either [`on_success`](Self::on_success) or [`on_failure`](Self::on_failure) follows.
-    pub(crate) fn next_rate(&mut self) -> PhyRate {
+    /// A transmission begins: its mode. Either [`on_success`](Self::on_success) or [`on_failure`](Self::on_failure) follows.
+    pub(crate) fn next_mode(&mut self) -> ModeId {
         match self {
-            Self::Minstrel(minstrel) => minstrel.next_rate(),
-            _ => self.rate(),
+            Self::Minstrel(minstrel) => minstrel.next_rate().into(),
+            _ => self.mode(),
         }
     }
 

@@ -1,0 +1,116 @@
+//! One direction between a station and the access point: both of its ends, its rate, what it counts.
+
+use super::airtime::{AirTimes, Mode, ModeId};
+use super::constants::{PhyRate, Standard};
+use super::originator::Originator;
+use super::rate_control::{Controller, RateControl, RateSet};
+use super::recipient::Recipient;
+use crate::config::{HostConfig, WifiConfig};
+use crate::random::Streams;
+use crate::statistics::WifiLinkStatistics;
+use lasthop_units::Rate;
+
+/// From the station, and to it.
+pub(super) const UP: usize = 0;
+pub(super) const DOWN: usize = 1;
+
+/// A station's direction: where its state is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Link {
+    pub(super) station: usize,
+    pub(super) way: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Direction<P> {
+    pub(super) originator: Originator<P>,
+    pub(super) recipient: Recipient<P>,
+    pub(super) controller: Controller,
+    /// What takes the controller's place when the next transmission begins, and how often that has happened.
+    pub(super) new_highest: Option<PhyRate>,
+    changes: u32,
+    pub(super) counts: WifiLinkStatistics,
+    /// Sum over the transmissions' rates.
+    kbps_sum: u64,
+}
+
+/// How controllers are made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Controllers {
+    control: RateControl,
+    standard: Standard,
+    set: RateSet,
+    mcs: u8,
+    streams: Streams,
+}
+
+impl Controllers {
+    pub(super) const fn new(config: &WifiConfig, streams: Streams) -> Self {
+        let WifiConfig { standard, rate_control: control, rate_set: set, .. } = *config;
+        Self { control, standard, set, mcs: config.modulation.mcs, streams }
+    }
+
+    /// One that never goes above `highest`; the `number`th of its direction.
+    fn controller(&self, highest: PhyRate, link: Link, number: u32) -> Controller {
+        Controller::new(self.control, self.standard, self.set, highest, || {
+            let way = ["up", "down"][link.way];
+            let number = if number == 0 { String::new() } else { format!("/{number}") };
+            self.streams.stream(&format!("wifi/minstrel/{}/{way}{number}", link.station))
+        })
+    }
+}
+
+impl<P> Direction<P> {
+    /// An idle one of a station that sends at this rate at most; of 802.11n and later at the MCS of its own, or of all.
+    pub(super) fn new(controllers: &Controllers, link: Link, highest: PhyRate, host: &HostConfig) -> Self {
+        let limits = controllers.standard.aggregate_limits();
+        let window = limits.map_or(1, |limits| limits.window);
+        Self {
+            originator: Originator::new(window),
+            recipient: Recipient::new(window),
+            controller: match limits {
+                Some(_) => Controller::fixed(ModeId::of_mcs(host.mcs.unwrap_or(controllers.mcs))),
+                None => controllers.controller(highest, link, 0),
+            },
+            new_highest: None,
+            changes: 0,
+            counts: WifiLinkStatistics::default(),
+            kbps_sum: 0,
+        }
+    }
+
+    /// A transmission begins: the mode of its data.
+    pub(super) fn next_mode(&mut self, controllers: &Controllers, link: Link) -> ModeId {
+        if let Some(highest) = self.new_highest.take() {
+            self.changes += 1;
+            self.controller = controllers.controller(highest, link, self.changes);
+        }
+        self.controller.next_mode()
+    }
+
+    /// A transmission of so many frames was begun.
+    pub(super) fn count(&mut self, mode: &Mode, frames: usize, retries: usize) {
+        self.counts.transmissions += 1;
+        self.counts.frames += frames as u64;
+        self.counts.retries += retries as u64;
+        self.kbps_sum += mode.rate.as_bps() / 1000;
+    }
+
+    pub(super) fn packets_inside(&self) -> usize {
+        self.originator.packets_inside() + self.recipient.packets_inside()
+    }
+
+    pub(super) fn report(&self, times: &AirTimes) -> WifiLinkStatistics {
+        let mean = self.kbps_sum * 1000 / self.counts.transmissions.max(1);
+        WifiLinkStatistics {
+            phy_rate: times.mode(self.controller.mode()).rate,
+            mean_phy_rate: Rate::from_bps(mean),
+            ..self.counts
+        }
+    }
+
+    pub(super) fn reset_statistics(&mut self) {
+        self.counts = WifiLinkStatistics::default();
+        self.kbps_sum = 0;
+    }
+}

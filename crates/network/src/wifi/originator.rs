@@ -1,0 +1,238 @@
+//! The sending end of a link: which frames are sent together, and again.
+//!
+//! Frames (MPDUs) get sequence numbers when they are taken from the queue, and stay here until their sender knows that they were
+//! received, or gives them up.
+//! 1. A PPDU holds the oldest frames that are here, in order, then new ones: as many as its limits allow, and none that
+//!    lies a window or more past the oldest one.
+//! 2. A response acknowledges all that the receiver has by then. What it does not acknowledge, and all of a PPDU without a response,
+//!    has failed, and goes again unless that was its last transmission.
+//! 3. After a frame was given up a Block Ack Request tells the receiver not to wait for it. It is a PPDU without frames.
+//!
+//! A link without Block Ack (802.11b, 802.11g) has a window of one: a PPDU of one frame, which is sent until it is acknowledged or
+//! given up, and no requests.
+//!
+//! References: 802.11-2020 §10.3.2.14 (sequence numbers), §10.25 (Block Ack), §10.12 (A-MPDU).
+
+use super::airtime::Mode;
+use crate::packet::{Departure, Destination, Packet};
+use crate::queue::Load;
+use lasthop_units::{Bytes, Span};
+use std::collections::VecDeque;
+
+/// A sequence number, modulo 4096.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) struct Sequence(u16);
+
+impl Sequence {
+    const MODULUS: u16 = 4096;
+
+    /// That of a link's first frame.
+    pub(super) const FIRST: Self = Self(0);
+
+    /// The one that is so many further on.
+    pub(super) const fn plus(self, count: u16) -> Self {
+        Self((self.0 + count) % Self::MODULUS)
+    }
+
+    /// How many further on it is than `other`, 0..=4095.
+    pub(super) const fn since(self, other: Self) -> u16 {
+        (self.0 + Self::MODULUS - other.0) % Self::MODULUS
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Originator<P> {
+    /// How far a frame may lie past the oldest one, with that one; 1 without Block Ack.
+    window: u16,
+    /// That of the next new frame.
+    next: Sequence,
+    /// In order of sequence.
+    frames: VecDeque<Frame<P>>,
+    request_due: bool,
+}
+
+/// A frame that was taken from the queue.
+#[derive(Clone, Debug)]
+pub(super) struct Frame<P> {
+    pub(super) sequence: Sequence,
+    /// `None` once the receiver has it.
+    pub(super) packet: Option<Packet<P>>,
+    pub(super) departure: Departure,
+    is_to_all: bool,
+    /// Its place in the queue's order.
+    age: u64,
+    failures: u8,
+}
+
+/// What one PPDU holds.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Content {
+    /// So many of the oldest frames; none: a Block Ack Request.
+    pub(super) frames: usize,
+    pub(super) bytes: u64,
+    /// Of these, those of frames to all stations.
+    pub(super) to_all_bytes: u64,
+    /// Frames that had failed before.
+    pub(super) retries: usize,
+}
+
+/// What has become of a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Fate {
+    Acknowledged,
+    GivenUp,
+}
+
+impl Content {
+    /// The part of a time that goes to frames to all stations.
+    pub(super) fn share_to_all(self, time: Span) -> Span {
+        if self.to_all_bytes == 0 { Span::ZERO } else { time * self.to_all_bytes / self.bytes }
+    }
+}
+
+impl<P> Originator<P> {
+    /// One that has sent nothing yet.
+    pub(super) const fn new(window: u16) -> Self {
+        Self { window, next: Sequence::FIRST, frames: VecDeque::new(), request_due: false }
+    }
+
+    /// The oldest frame, or the next one if there is none: where the receiver's window begins by the sender's knowledge.
+    pub(super) fn start(&self) -> Sequence {
+        self.frames.front().map_or(self.next, |frame| frame.sequence)
+    }
+
+    /// When the oldest frame came, in the queue's order.
+    pub(super) fn age(&self) -> Option<u64> {
+        self.frames.front().map(|frame| frame.age)
+    }
+
+    pub(super) const fn is_request_due(&self) -> bool {
+        self.request_due
+    }
+
+    /// The request was given up: the receiver will find out by itself.
+    pub(super) const fn give_up_request(&mut self) {
+        self.request_due = false;
+    }
+
+    /// Packets that nobody else has.
+    pub(super) fn packets_inside(&self) -> usize {
+        self.frames.iter().filter(|frame| frame.packet.is_some()).count()
+    }
+
+    /// Begins a PPDU of this mode and so many frames at most, with the frames that are here; nothing but a request if that is
+    /// due.
+    pub(super) fn fill<'a>(&'a mut self, mode: &'a Mode, most_frames: usize) -> Filling<'a, P> {
+        let mut filling = Filling {
+            content: Content::default(),
+            end: 0,
+            is_full: self.request_due,
+            mode,
+            most_frames,
+            originator: self,
+        };
+        while filling.content.frames < filling.originator.frames.len() && !filling.is_full {
+            filling.add_frame();
+        }
+        filling
+    }
+
+    /// The frames of a PPDU that holds so many.
+    pub(super) fn sent(&mut self, frames: usize) -> impl Iterator<Item = &mut Frame<P>> {
+        self.frames.iter_mut().take(frames)
+    }
+
+    /// A PPDU of so many frames was answered or not; each is sent so often at most (0 = without end). Tells what is done with.
+    pub(super) fn settle(
+        &mut self,
+        frames: usize,
+        is_answered: bool,
+        retry_limit: u8,
+        mut done: impl FnMut(&Frame<P>, Fate),
+    ) {
+        if is_answered && frames == 0 {
+            self.request_due = false;
+        }
+        let mut failed = frames;
+        while let Some(frame) = self.frames.front().filter(|frame| is_answered && frame.packet.is_none()) {
+            done(frame, Fate::Acknowledged);
+            self.frames.pop_front();
+            failed = failed.saturating_sub(1);
+        }
+        let fate = |frame: &Frame<P>| match frame.failures {
+            _ if is_answered && frame.packet.is_none() => Some(Fate::Acknowledged),
+            failures if retry_limit > 0 && failures >= retry_limit => Some(Fate::GivenUp),
+            _ => None,
+        };
+        let mut any_done = false;
+        for (number, frame) in self.frames.iter_mut().enumerate() {
+            frame.failures = frame.failures.saturating_add(u8::from(number < failed));
+            any_done |= fate(frame).is_some();
+        }
+        let mut given_up = false;
+        if any_done {
+            self.frames.retain(|frame| {
+                let fate = fate(frame);
+                if let Some(fate) = fate {
+                    done(frame, fate);
+                    given_up |= fate == Fate::GivenUp;
+                }
+                fate.is_none()
+            });
+        }
+        self.request_due |= given_up && self.window > 1;
+    }
+}
+
+/// A PPDU that is being put together.
+#[derive(Debug)]
+pub(super) struct Filling<'a, P> {
+    pub(super) content: Content,
+    /// Where the next frame would begin.
+    end: u64,
+    is_full: bool,
+    mode: &'a Mode,
+    most_frames: usize,
+    originator: &'a mut Originator<P>,
+}
+
+impl<P> Filling<'_, P> {
+    fn has_room(&self, size: Bytes) -> bool {
+        let frames = self.content.frames;
+        let in_bytes = frames == 0 || self.end + self.mode.frame_bytes(size) <= self.mode.most_bytes;
+        !self.is_full && frames < self.most_frames && in_bytes
+    }
+
+    /// Adds the first frame that is not in the PPDU, if there is room.
+    fn add_frame(&mut self) {
+        let frame = &self.originator.frames[self.content.frames];
+        let size = frame.departure.size;
+        if !self.has_room(size) {
+            self.is_full = true;
+            return;
+        }
+        let bytes = self.mode.frame_bytes(size);
+        self.content.frames += 1;
+        self.content.bytes = self.end + bytes;
+        self.content.to_all_bytes += if frame.is_to_all { bytes } else { 0 };
+        self.content.retries += usize::from(frame.failures > 0);
+        self.end = self.mode.aligned(self.content.bytes);
+    }
+}
+
+impl<P> Load<P> for Filling<'_, P> {
+    fn fits(&self, size: Bytes) -> bool {
+        let originator = &self.originator;
+        originator.next.since(originator.start()) < originator.window && self.has_room(size)
+    }
+
+    fn take(&mut self, age: u64, packet: Packet<P>) -> bool {
+        let originator = &mut self.originator;
+        let (departure, is_to_all) = (packet.departure(), packet.to == Destination::Broadcast);
+        let sequence = originator.next;
+        originator.next = sequence.plus(1);
+        originator.frames.push_back(Frame { sequence, packet: Some(packet), departure, is_to_all, age, failures: 0 });
+        self.add_frame();
+        self.content.frames < self.most_frames
+    }
+}

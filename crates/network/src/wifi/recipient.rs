@@ -1,0 +1,281 @@
+//! The receiving end of a link: frames go on in the order in which they were sent.
+//!
+//! ```text
+//!    expected             expected + window - 1
+//!      |  .  #  #  .  #  .  .  |                    # held, . missing
+//! ```
+//!
+//! 1. A frame that is expected goes on at once, and with it those held right behind it. One further on is held.
+//! 2. One past the window moves the window: what it leaves behind goes on, without what is missing there. A Block Ack Request
+//!    does the same.
+//! 3. What has been held for 100 ms goes on, without what is missing before it (Linux's HT_RX_REORDER_BUF_TIMEOUT).
+//! 4. What lies before the window comes too late, and is lost.
+//!
+//! With a window of one nothing is ever held: that is a link without Block Ack, whose receiver only looks for repeats.
+//!
+//! References: 802.11-2020 §10.25.6 (recipient's behaviour); Linux, net/mac80211/rx.c (read for the facts, not copied).
+
+use super::originator::Sequence;
+use crate::packet::Packet;
+use lasthop_units::{Span, Time};
+use std::collections::VecDeque;
+
+const TIMEOUT: Span = Span::from_millis(100);
+
+#[derive(Clone, Debug)]
+pub(super) struct Recipient<P> {
+    window: u16,
+    expected: Sequence,
+    /// From the expected frame on, with when they came; the last one is there.
+    held: VecDeque<Option<(Time, Packet<P>)>>,
+}
+
+impl<P> Recipient<P> {
+    /// One that has received nothing yet.
+    pub(super) const fn new(window: u16) -> Self {
+        Self { window, expected: Sequence::FIRST, held: VecDeque::new() }
+    }
+
+    /// Takes in a frame that it has not received before; gives it back if it comes too late.
+    pub(super) fn receive(
+        &mut self,
+        now: Time,
+        sequence: Sequence,
+        packet: Packet<P>,
+        mut go_on: impl FnMut(Packet<P>),
+    ) -> Result<(), Packet<P>> {
+        if self.is_past(sequence) {
+            return Err(packet);
+        }
+        let past = (sequence.since(self.expected) + 1).saturating_sub(self.window);
+        if past > 0 {
+            self.skip(past, &mut go_on);
+        }
+        let offset = usize::from(sequence.since(self.expected));
+        if offset == 0 {
+            self.expected = sequence.plus(1);
+            self.held.pop_front();
+            go_on(packet);
+            self.let_go(go_on);
+            return Ok(());
+        }
+        if self.held.len() <= offset {
+            self.held.resize_with(offset + 1, || None);
+        }
+        debug_assert!(self.held[offset].is_none(), "a packet is received once");
+        self.held[offset] = Some((now, packet));
+        Ok(())
+    }
+
+    /// The window begins there, if not further on.
+    pub(super) fn on_request(&mut self, start: Sequence, go_on: impl FnMut(Packet<P>)) {
+        if !self.is_past(start) {
+            self.skip(start.since(self.expected), go_on);
+        }
+    }
+
+    /// When what is held goes on though something is missing; [`Time::MAX`] if nothing is held.
+    pub(super) fn deadline(&self) -> Time {
+        if self.held.is_empty() {
+            return Time::MAX;
+        }
+        self.held.iter().flatten().next().map_or(Time::MAX, |&(came_at, _)| came_at + TIMEOUT)
+    }
+
+    /// The deadline is over.
+    pub(super) fn on_deadline(&mut self, go_on: impl FnMut(Packet<P>)) {
+        let missing = self.held.iter().take_while(|held| held.is_none()).count();
+        self.skip(missing as u16, go_on);
+    }
+
+    pub(super) fn packets_inside(&self) -> usize {
+        self.held.iter().flatten().count()
+    }
+
+    /// Whether it lies before the window. A sender repeats nothing that lies more than a window before its newest frame.
+    fn is_past(&self, sequence: Sequence) -> bool {
+        (1..=self.window).contains(&self.expected.since(sequence))
+    }
+
+    /// So many are not waited for any more.
+    fn skip(&mut self, count: u16, mut go_on: impl FnMut(Packet<P>)) {
+        self.expected = self.expected.plus(count);
+        let left_behind = usize::from(count).min(self.held.len());
+        self.held.drain(..left_behind).flatten().for_each(|(_, packet)| go_on(packet));
+        self.let_go(go_on);
+    }
+
+    /// Those that nothing is missing before.
+    fn let_go(&mut self, mut go_on: impl FnMut(Packet<P>)) {
+        while let Some(held) = self.held.pop_front() {
+            let Some((_, packet)) = held else {
+                self.held.push_front(None);
+                break;
+            };
+            self.expected = self.expected.plus(1);
+            go_on(packet);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::{Destination, NodeId};
+    use crate::queue::{Queue, QueueConfig};
+    use crate::random::Streams;
+    use crate::wifi::airtime::{AirTimes, ModeId};
+    use crate::wifi::originator::{Fate, Originator};
+    use crate::{Standard, WifiConfig};
+    use lasthop_units::Bytes;
+    use proptest::prelude::*;
+
+    fn ms(millis: u64) -> Time {
+        Time::ZERO + Span::from_millis(millis)
+    }
+
+    fn packet(payload: u16) -> Packet<u16> {
+        Packet { from: NodeId(0), to: Destination::Node(NodeId(1)), size: Bytes::new(1500), flow: 0, id: 0, payload }
+    }
+
+    /// Receives these frames at a time, numbered from where the counting of sequence numbers is about to begin anew.
+    fn receive(recipient: &mut Recipient<u16>, now: Time, frames: &[u16]) -> Vec<u16> {
+        let mut gone_on = Vec::new();
+        for &frame in frames {
+            let taken = recipient.receive(now, number(frame), packet(frame), |packet| gone_on.push(packet.payload));
+            if taken.is_err() {
+                gone_on.push(1000 + frame);
+            }
+        }
+        gone_on
+    }
+
+    fn number(frame: u16) -> Sequence {
+        Sequence::FIRST.plus(4090 + frame)
+    }
+
+    fn recipient(window: u16) -> Recipient<u16> {
+        Recipient { expected: number(0), ..Recipient::new(window) }
+    }
+
+    #[test]
+    fn what_is_missing_holds_back_what_is_behind_it_across_the_modulus() {
+        // Frame 6 has sequence number 0.
+        let mut recipient = recipient(64);
+        assert_eq!(receive(&mut recipient, ms(0), &[0, 1, 3, 4, 7]), [0, 1]);
+        assert_eq!((recipient.packets_inside(), recipient.deadline()), (3, ms(100)));
+        assert_eq!(receive(&mut recipient, ms(3), &[2]), [2, 3, 4]);
+        assert_eq!(receive(&mut recipient, ms(5), &[5, 6]), [5, 6, 7]);
+        assert_eq!((recipient.packets_inside(), recipient.deadline()), (0, Time::MAX));
+    }
+
+    #[test]
+    fn past_the_window_it_moves_and_what_it_has_left_behind_comes_too_late() {
+        let mut recipient = recipient(4);
+        assert_eq!(receive(&mut recipient, ms(0), &[1, 3]), []);
+        // 5 makes it 2 to 5: 1 goes on, 2 is waited for. 7 makes it 4 to 7: 3 goes on, and 4 is missing.
+        assert_eq!(receive(&mut recipient, ms(1), &[5]), [1]);
+        assert_eq!(receive(&mut recipient, ms(2), &[7]), [3]);
+        assert_eq!(receive(&mut recipient, ms(3), &[2]), [1002]);
+        assert_eq!(receive(&mut recipient, ms(3), &[4, 6]), [4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn a_request_moves_the_window_on_and_never_back() {
+        let mut recipient = recipient(64);
+        receive(&mut recipient, ms(0), &[1, 2, 4]);
+        let mut gone_on = Vec::new();
+        recipient.on_request(number(1), |packet| gone_on.push(packet.payload));
+        assert_eq!(gone_on, [1, 2]);
+        recipient.on_request(number(0), |packet| gone_on.push(packet.payload));
+        recipient.on_request(number(10), |packet| gone_on.push(packet.payload));
+        assert_eq!((gone_on, recipient.expected), (vec![1, 2, 4], number(10)));
+    }
+
+    #[test]
+    fn after_100_ms_what_is_held_goes_on_without_what_is_missing() {
+        let mut recipient = recipient(64);
+        receive(&mut recipient, ms(0), &[5]);
+        receive(&mut recipient, ms(40), &[2, 3]);
+        // The first that is held says when.
+        assert_eq!(recipient.deadline(), ms(140));
+        let mut gone_on = Vec::new();
+        recipient.on_deadline(|packet| gone_on.push(packet.payload));
+        assert_eq!((gone_on, recipient.deadline()), (vec![2, 3], ms(100)));
+        assert_eq!(receive(&mut recipient, ms(141), &[1, 4]), [1001, 4, 5]);
+    }
+
+    #[test]
+    fn without_block_ack_nothing_is_held_and_repeats_are_known() {
+        let mut recipient = recipient(1);
+        assert_eq!(receive(&mut recipient, ms(0), &[0, 1, 3000, 3000]), [0, 1, 3000, 4000]);
+        assert_eq!(recipient.packets_inside(), 0);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Both ends over a lossy link, further than sequence numbers go: each packet goes on once, in order, or is lost as its
+        /// sender or its receiver says.
+        #[test]
+        fn no_packet_is_lost_doubled_or_overtaken(
+            window in prop_oneof![Just(1_u16), Just(64), Just(256)],
+            most_frames in 1..80_usize,
+            retry_limit in 0..4_u8,
+            // Of each round: new packets, frames lost of eight, whether the response is lost, whether 100 ms pass.
+            rounds in prop::collection::vec((0..120_u16, 0..6_u8, prop::bool::weighted(0.1), prop::bool::weighted(0.05)), 150),
+            mut luck: u64,
+        ) {
+            let times = AirTimes::new(&WifiConfig::new(Standard::Ax));
+            let mode = times.mode(ModeId::of_mcs(11));
+            let mut queue = Queue::new(QueueConfig::fifo(60_000), Streams::new(1), "");
+            let (mut originator, mut recipient) = (Originator::new(window), Recipient::new(window));
+            let most_frames = if window == 1 { 1 } else { most_frames };
+            let (mut now, mut offered, mut lost, mut gone_on) = (Time::ZERO, 0, Vec::new(), Vec::new());
+            for (new, errors, response_is_lost, time_passes) in rounds {
+                for _ in 0..new {
+                    queue.push(now, packet(offered)).unwrap();
+                    offered += 1;
+                }
+                if time_passes && recipient.deadline() < Time::MAX {
+                    now = now.max(recipient.deadline());
+                    recipient.on_deadline(|packet| gone_on.push(packet.payload));
+                }
+                let mut filling = originator.fill(mode, most_frames);
+                queue.take(now, None, &mut filling);
+                let frames = filling.content.frames;
+                prop_assert!(frames <= most_frames);
+                let newest = originator.sent(frames).last().map(|frame| frame.sequence);
+                prop_assert!(newest.is_none_or(|newest| newest.since(originator.start()) < window));
+                let mut is_received = frames == 0;
+                if frames == 0 {
+                    recipient.on_request(originator.start(), |packet| gone_on.push(packet.payload));
+                }
+                for frame in originator.sent(frames) {
+                    luck = luck.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    if (luck >> 61) < errors.into() {
+                        continue;
+                    }
+                    is_received = true;
+                    let Some(packet) = frame.packet.take() else { continue };
+                    if let Err(late) = recipient.receive(now, frame.sequence, packet, |packet| gone_on.push(packet.payload)) {
+                        lost.push(late.payload);
+                    }
+                }
+                let mut done = 0;
+                originator.settle(frames, is_received && !response_is_lost, retry_limit, |frame, fate| {
+                    done += 1;
+                    if fate == Fate::GivenUp {
+                        lost.extend(frame.packet.as_ref().map(|packet| packet.payload));
+                    }
+                });
+                queue.release(now, done);
+                let inside = queue.waiting() + originator.packets_inside() + recipient.packets_inside();
+                prop_assert_eq!(inside + gone_on.len() + lost.len(), usize::from(offered));
+                now += Span::from_millis(1);
+            }
+            prop_assert!(gone_on.is_sorted_by(|one, other| one < other), "in order, none twice");
+            prop_assert!(lost.iter().all(|lost| gone_on.binary_search(lost).is_err()));
+        }
+    }
+}

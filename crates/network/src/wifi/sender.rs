@@ -1,0 +1,66 @@
+//! A station or the access point as a sender: its queue, and where its next transmission goes.
+
+use super::direction::{DOWN, Direction, Link, UP};
+use crate::packet::Destination;
+use crate::queue::Queue;
+use lasthop_units::Time;
+
+#[derive(Clone, Debug)]
+pub(super) struct Sender<P> {
+    pub(super) queue: Queue<P>,
+    /// How many transmissions in a row had no response.
+    pub(super) failures: u8,
+    /// Where the next transmission goes, if that is settled: a repeat, or a Block Ack Request.
+    pub(super) next: Option<Link>,
+    /// The access point: stations to which frames are to be sent again.
+    unfinished: Vec<usize>,
+    /// Whether it wants to hear of its packets that have left the queue.
+    pub(super) reports: bool,
+}
+
+impl<P> Sender<P> {
+    /// One with nothing to send.
+    pub(super) const fn new(queue: Queue<P>) -> Self {
+        Self { queue, failures: 0, next: None, unfinished: Vec::new(), reports: false }
+    }
+
+    /// Whether it has nothing to send.
+    pub(super) fn is_idle(&self) -> bool {
+        self.queue.is_empty() && self.next.is_none()
+    }
+
+    /// Where the next transmission of the sender of this number goes; `None` for a broadcast. The access point's goes to the
+    /// receiver of its oldest packet, queued or to be sent again.
+    pub(super) fn next_link(&mut self, now: Time, number: usize, directions: &[[Direction<P>; 2]]) -> Option<Link> {
+        if number < directions.len() {
+            return Some(Link { station: number, way: UP });
+        }
+        if self.next.is_some() {
+            return self.next;
+        }
+        let down = |station| Some(Link { station, way: DOWN });
+        let age = |&station: &usize| (directions[station][DOWN].originator.age(), station);
+        let oldest = self.unfinished.iter().map(age).min();
+        if let Some((_, station)) = oldest.filter(|_| self.queue.waiting() == 0) {
+            return down(station);
+        }
+        let (age, head) = self.queue.head(now);
+        match (oldest, head.to) {
+            (Some((oldest, station)), _) if oldest < Some(age) => down(station),
+            (_, Destination::Node(station)) => down(station.index()),
+            (_, Destination::Broadcast) => None,
+        }
+    }
+
+    /// A transmission on this link is over. `is_repeated`: what comes next goes there as well. `is_unfinished`: frames are to be
+    /// sent again there.
+    pub(super) fn settle(&mut self, link: Link, is_repeated: bool, is_unfinished: bool) {
+        self.next = is_repeated.then_some(link);
+        if link.way == DOWN {
+            self.unfinished.retain(|&station| station != link.station);
+            if is_unfinished {
+                self.unfinished.push(link.station);
+            }
+        }
+    }
+}
