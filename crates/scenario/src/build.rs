@@ -2,7 +2,7 @@
 
 use crate::ScenarioError;
 use crate::changes::changes;
-use crate::keys::{AccessKeys, AccessKind, ScenarioKeys};
+use crate::keys::{AccessKeys, AccessKind, HostKeys, ScenarioKeys};
 use crate::scenario::HostBlock;
 use crate::wiring::Wiring;
 use lasthop_keys::{Document, Path, key};
@@ -153,20 +153,18 @@ fn in_words_of_the_file(
         },
     };
     let key = match field {
-        "rate" => "rate_mbps",
-        "path" => "path_rtt_ms",
-        "turnaround" => "turnaround_us",
-        "broadcast_rate" => "broadcast_rate_mbps",
-        "protection_rate" => "protection_rate_mbps",
-        "modulation.mcs" => "mcs",
-        "modulation.width" => "channel_width_mhz",
-        "modulation.spatial_streams" => "spatial_streams",
-        "modulation.guard_interval" => "guard_interval_us",
-        "max_ppdu" => "max_ppdu_us",
-        "rts_threshold" => "rts_threshold_bytes",
-        "access_point_window" => "access_point_cw_max",
-        "access_point_queue.packets" | "queue.packets" => "queue_packets",
-        same => same,
+        "rate" => key!(AccessKeys, rate_mbps),
+        "path" => key!(HostKeys, path_rtt_ms),
+        "broadcast_rate" => key!(AccessKeys, broadcast_rate_mbps),
+        "protection_rate" => key!(AccessKeys, protection_rate_mbps),
+        "modulation.mcs" => key!(AccessKeys, mcs),
+        "modulation.width" => key!(AccessKeys, channel_width_mhz),
+        "modulation.spatial_streams" => key!(AccessKeys, spatial_streams),
+        "modulation.guard_interval" => key!(AccessKeys, guard_interval_us),
+        "max_ppdu" => key!(AccessKeys, max_ppdu_us),
+        "rts_threshold" => key!(AccessKeys, rts_threshold_bytes),
+        "access_point_window" => key!(AccessKeys, access_point_cw_max),
+        in_its_range => in_its_range,
     };
     let path = path.key(key);
     // A rate or a modulation of the file that was right until the command line chose another standard.

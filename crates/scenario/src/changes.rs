@@ -9,22 +9,25 @@ use lasthop_units::Time;
 
 impl Part {
     /// What may change there.
-    const fn changing(self) -> &'static [&'static str] {
+    fn changing(self) -> Vec<&'static str> {
+        let (rate, delay, loss) = (key!(ChangeKeys, rate_mbps), key!(ChangeKeys, delay_ms), key!(ChangeKeys, loss));
+        let back = [key!(ChangeKeys, back_rate_mbps), key!(ChangeKeys, back_delay_ms), key!(ChangeKeys, back_loss)];
         match self {
-            Self::Link => &["rate_mbps", "back_rate_mbps", "delay_ms", "back_delay_ms", "loss", "back_loss"],
-            Self::Path => &["rate_mbps", "rtt_ms", "loss"],
-            Self::Access => &["rate_mbps", "delay_ms"],
-            Self::Hosts => &["rate_mbps", "mcs", "frame_error_rate"],
+            Self::Link => [[rate, delay, loss], back].concat(),
+            Self::Path => vec![rate, key!(ChangeKeys, rtt_ms), loss],
+            Self::Access => vec![rate, delay],
+            Self::Hosts => vec![rate, key!(ChangeKeys, mcs), key!(ChangeKeys, frame_error_rate)],
         }
     }
 
     /// What else a block about it may have.
-    const fn telling(self) -> &'static [&'static str] {
-        match self {
-            Self::Link => &["at_s", "of", "between"],
-            Self::Hosts => &["at_s", "of", "hosts"],
-            Self::Path | Self::Access => &["at_s", "of"],
-        }
+    fn telling(self) -> Vec<&'static str> {
+        let which = match self {
+            Self::Link => Some(key!(ChangeKeys, between)),
+            Self::Hosts => Some(key!(ChangeKeys, hosts)),
+            Self::Path | Self::Access => None,
+        };
+        [key!(ChangeKeys, at_s), key!(ChangeKeys, of)].into_iter().chain(which).collect()
     }
 }
 

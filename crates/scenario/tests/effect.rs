@@ -1,5 +1,6 @@
 //! Keys that are set in vain.
 
+use lasthop_keys::{Kind, Of, Section, When};
 use lasthop_scenario::{Override, Scenario, ineffective_keys};
 use std::path::{Path, PathBuf};
 
@@ -133,6 +134,70 @@ fn defaults_that_are_spelt_out_are_not_named() {
     }
     let whole = scenario(&UPLOADS.replace("rate_mbps = 54\n", ""), &["access.standard=802.11ax"]).to_toml();
     assert_eq!(told(&whole, &[]), [""; 0]);
+}
+
+/// Each section with the one around it.
+fn sections(
+    of: &'static Section,
+    around: Option<&'static Section>,
+) -> Vec<(&'static Section, Option<&'static Section>)> {
+    let inside = of.children.iter().flat_map(|child| sections(child.section, Some(of)));
+    std::iter::once((of, around)).chain(inside).collect()
+}
+
+#[test]
+fn conditions_are_about_keys_and_words_of_the_format() {
+    let top = Scenario::section();
+    let mut count = 0;
+    for (section, around) in sections(top, None) {
+        for when in section.keys.iter().flat_map(|key| &key.when) {
+            let (table, other, words) = match when {
+                When::Is(of, other, words) | When::IsNot(of, other, words) => {
+                    let table = match of {
+                        Of::Same => Some(section),
+                        Of::Around => around,
+                        Of::Top(name) => top.child(name).map(|child| child.section),
+                    };
+                    (table, *other, &words[..])
+                }
+                When::Given(other) | When::NotGiven(other) => (Some(section), *other, &[][..]),
+                When::No(table) => {
+                    assert!(top.child(table).is_some(), "{when:?}");
+                    continue;
+                }
+                When::Not(_) => continue,
+            };
+            let key = table.and_then(|table| table.key(other)).unwrap_or_else(|| panic!("{when:?} is about no key"));
+            if matches!(when, When::Given(_) | When::NotGiven(_)) {
+                continue;
+            }
+            let known = match &key.kind {
+                Kind::Choice(known) => &known[..],
+                Kind::Flag => &["true", "false"],
+                // A law of lasthop, or another that a kernel has.
+                Kind::Name => words,
+                other => panic!("{when:?} is about {other:?}"),
+            };
+            assert!(words.iter().all(|word| known.contains(word)), "{when:?}");
+            count += 1;
+        }
+    }
+    assert!(count > 80, "{count}");
+}
+
+/// The guide marks such keys with the words that they are for: `*wifi*`, `*fixed*`.
+#[test]
+fn every_key_that_the_guide_marks_has_a_condition() {
+    let headings = ["[access]", "[[hosts]]", "[hosts.tcp]", "[[hosts.flows]]"];
+    for (heading, section) in Scenario::section().walk().into_iter().filter(|(of, _)| headings.contains(&of.as_str())) {
+        for key in section.keys.iter().filter(|key| key.meaning.starts_with('*')) {
+            // "*wifi:* this; *wired:* that" is for both; of links, what is missing is an error.
+            let (mark, _) = key.meaning[1..].split_once('*').expect("a mark has an end");
+            if !mark.ends_with(':') && mark != "links" && (mark != "bulk" || key.name == "transfer_kib") {
+                assert!(!key.when.is_empty(), "{heading}: {}", key.name);
+            }
+        }
+    }
 }
 
 #[test]
