@@ -9,7 +9,6 @@
 //! whether anybody is still behind it, and that one takes it off, for which it needs CAP_SYS_ADMIN. It can do that for sockets of
 //! its own network namespace only, so an orphan of another one is left. So is one of another pid namespace, where we cannot tell
 //! who lives.
-#![allow(unsafe_code)] // libbpf-rs has no attachment without a link, and no query of one
 
 use crate::error::{CGROUP_PROGRAMS_MAX, Error};
 use crate::layout::{self, Settings};
@@ -42,6 +41,7 @@ impl Attachment {
     pub(crate) fn new(cgroup: File, program: BorrowedFd<'_>) -> io::Result<Self> {
         let program = program.try_clone_to_owned()?;
         // SAFETY: both descriptors are open; the call takes no pointers.
+        #[allow(unsafe_code)]
         let result = unsafe {
             libbpf_sys::bpf_prog_attach(
                 program.as_raw_fd(),
@@ -70,6 +70,7 @@ impl Attachment {
         let mut before = SigSet::empty();
         pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), Some(&mut before))?;
         // SAFETY: the child of a process with several threads may only call what is safe in signal handlers; `Watch::run` does.
+        #[allow(unsafe_code)]
         let forked = unsafe { fork() };
         if let Ok(ForkResult::Child) = forked {
             watch.run();
@@ -112,6 +113,7 @@ impl Watch {
         kept.sort_unstable();
         let mut buffer = [0u8; 64];
         // SAFETY: system calls with numbers of descriptors, a name that ends with a zero, and a buffer with its length.
+        #[allow(unsafe_code)]
         unsafe {
             libc::prctl(libc::PR_SET_NAME, c"lasthop-guard".as_ptr());
             // Everything else: nobody is to wait for this process to close a pipe, nor for a lock that it inherited.
@@ -143,6 +145,7 @@ impl Drop for Attachment {
 
 fn detach(cgroup: &File, program: &OwnedFd) {
     // SAFETY: both descriptors are open; the call takes no pointers. It fails only if the program is not there any more.
+    #[allow(unsafe_code)]
     unsafe {
         libbpf_sys::bpf_prog_detach2(program.as_raw_fd(), cgroup.as_raw_fd(), libbpf_sys::BPF_CGROUP_SOCK_OPS);
     }
@@ -207,6 +210,7 @@ fn query(cgroup: &File) -> Option<([u32; CGROUP_PROGRAMS_MAX], usize)> {
     let mut ids = [0u32; CGROUP_PROGRAMS_MAX];
     let mut count = CGROUP_PROGRAMS_MAX as u32;
     // SAFETY: `ids` has room for `count` numbers, which the kernel lowers to how many it wrote.
+    #[allow(unsafe_code)]
     let result = unsafe {
         libbpf_sys::bpf_prog_query(
             cgroup.as_raw_fd(),
@@ -225,6 +229,7 @@ fn attached(cgroup: &File) -> Vec<OwnedFd> {
     let Some((ids, count)) = query(cgroup) else { return Vec::new() };
     let programs = ids.iter().take(count).filter_map(|&id| {
         // SAFETY: takes a number, gives a descriptor or a negative error.
+        #[allow(unsafe_code)]
         descriptor(unsafe { libbpf_sys::bpf_prog_get_fd_by_id(id) })
     });
     programs
@@ -243,6 +248,7 @@ fn owner(program: &OwnedFd) -> Option<Settings> {
     let mut value = [0u8; size_of::<Settings>()];
     let key = 0u32;
     // SAFETY: the key of a section is one u32, and its value was just seen to have the size of `value`.
+    #[allow(unsafe_code)]
     let result =
         unsafe { libbpf_sys::bpf_map_lookup_elem(map.as_raw_fd(), (&raw const key).cast(), value.as_mut_ptr().cast()) };
     check(result).ok()?;
@@ -255,10 +261,12 @@ fn map_of(program: &OwnedFd, wanted: impl Fn(&bpf_map_info) -> bool) -> Option<O
     let info = program_info(program, &mut maps)?;
     maps.iter().take(info.nr_map_ids as usize).find_map(|&id| {
         // SAFETY: takes a number, gives a descriptor or a negative error.
+        #[allow(unsafe_code)]
         let map = descriptor(unsafe { libbpf_sys::bpf_map_get_fd_by_id(id) })?;
         let mut info = bpf_map_info::default();
         let mut length = size_of::<bpf_map_info>() as u32;
         // SAFETY: `info` has `length` bytes.
+        #[allow(unsafe_code)]
         let result =
             unsafe { libbpf_sys::bpf_obj_get_info_by_fd(map.as_raw_fd(), (&raw mut info).cast(), &raw mut length) };
         (check(result).is_ok() && wanted(&info)).then_some(map)
@@ -270,6 +278,7 @@ fn program_info(program: &OwnedFd, maps: &mut [u32]) -> Option<bpf_prog_info> {
         bpf_prog_info { nr_map_ids: maps.len() as u32, map_ids: maps.as_mut_ptr() as u64, ..Default::default() };
     let mut length = size_of::<bpf_prog_info>() as u32;
     // SAFETY: `info` has `length` bytes, and `map_ids` room for `nr_map_ids` numbers.
+    #[allow(unsafe_code)]
     let result =
         unsafe { libbpf_sys::bpf_obj_get_info_by_fd(program.as_raw_fd(), (&raw mut info).cast(), &raw mut length) };
     check(result).ok().map(|()| info)
@@ -277,6 +286,7 @@ fn program_info(program: &OwnedFd, maps: &mut [u32]) -> Option<bpf_prog_info> {
 
 fn descriptor(result: i32) -> Option<OwnedFd> {
     // SAFETY: a descriptor that was just opened for us is nobody else's.
+    #[allow(unsafe_code)]
     (result >= 0).then(|| unsafe { OwnedFd::from_raw_fd(result) })
 }
 
