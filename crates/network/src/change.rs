@@ -17,7 +17,7 @@
 //! stations.
 
 use crate::config::{
-    AccessConfig, Config, ConfigError, DirectionConfig, LinksConfig, PathConfig, Topology, WifiConfig, check,
+    About, AccessConfig, Config, ConfigError, DirectionConfig, LinksConfig, PathConfig, Topology, WifiConfig, check,
     check_rate,
 };
 use crate::statistics::Way;
@@ -125,7 +125,7 @@ impl Config {
 
     pub(crate) fn validate_changes(&self) -> Result<(), ConfigError> {
         for (index, change) in self.changes.iter().enumerate() {
-            change.what.validate(&format!("changes[{index}]"), self)?;
+            change.what.validate(self).map_err(ConfigError::of(About::Change(index)))?;
         }
         Ok(())
     }
@@ -158,33 +158,32 @@ impl Changed {
         }
     }
 
-    fn validate(&self, field: &str, config: &Config) -> Result<(), ConfigError> {
+    fn validate(&self, config: &Config) -> Result<(), ConfigError> {
         let missing = |what: &str, accepted: &str| {
-            check(false, field, || (format!("about {what}, which this network does not have"), accepted.to_owned()))
+            check(false, "", || (format!("about {what}, which this network does not have"), accepted.to_owned()))
         };
-        let rate_field = format!("{field}.rate");
         match (*self, &config.topology) {
             (Self::Link { link, to, .. }, Topology::Links(links)) => {
-                check(link < links.links.len(), &format!("{field}.link"), || {
+                check(link < links.links.len(), "link", || {
                     (format!("link {link}"), format!("links 0 to {}", links.links.len() - 1))
                 })?;
-                to.rate.map_or(Ok(()), |rate| check_rate(&rate_field, rate))
+                to.rate.map_or(Ok(()), |rate| check_rate("rate", rate))
             }
             (Self::Link { .. }, Topology::AccessPoint { .. }) => missing("a link", "the path, the access or a station"),
             (_, Topology::Links(_)) => missing("an access point or its path", "links"),
-            (Self::Path { rate, .. }, _) => rate.map_or(Ok(()), |rate| check_rate(&rate_field, rate)),
+            (Self::Path { rate, .. }, _) => rate.map_or(Ok(()), |rate| check_rate("rate", rate)),
             (Self::Wired { rate, .. }, Topology::AccessPoint { access: AccessConfig::Wired(_), .. }) => {
-                rate.map_or(Ok(()), |rate| check_rate(&rate_field, rate))
+                rate.map_or(Ok(()), |rate| check_rate("rate", rate))
             }
             (Self::Wired { .. }, _) => missing("a wired access", "a station, or the path"),
             (Self::Station { host, rate, mcs, .. }, Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. }) => {
-                check(host < config.hosts.len(), &format!("{field}.host"), || {
+                check(host < config.hosts.len(), "host", || {
                     (format!("host {host}"), format!("hosts 0 to {}", config.hosts.len() - 1))
                 })?;
-                mcs.map_or(Ok(()), |mcs| wifi.check_mcs(&format!("{field}.mcs"), mcs))?;
+                mcs.map_or(Ok(()), |mcs| wifi.check_mcs("mcs", mcs))?;
                 rate.map_or(Ok(()), |rate| {
                     let now = config.hosts[host].rate.and_then(PhyRate::from_rate).unwrap_or(wifi.rate);
-                    wifi.check_new_rate(&rate_field, now, rate)
+                    wifi.check_new_rate(now, rate)
                 })
             }
             (Self::Station { .. }, _) => missing("a station of Wi-Fi", "a wired access, or the path"),
@@ -212,11 +211,11 @@ impl LinksConfig {
 
 impl WifiConfig {
     /// Whether a station of the rate `now` may get this one.
-    fn check_new_rate(&self, field: &str, now: PhyRate, rate: Rate) -> Result<(), ConfigError> {
+    fn check_new_rate(&self, now: PhyRate, rate: Rate) -> Result<(), ConfigError> {
         // Beside 802.11g an 802.11b station has another contention window, and other rates to choose from.
         let of_its_kind = |other: &PhyRate| self.standard != Standard::Bg || other.is_ofdm() == now.is_ofdm();
         let accepted: Vec<PhyRate> = self.rates().into_iter().filter(of_its_kind).collect();
-        self.check_rate(field, rate, &accepted)
+        self.check_rate(rate, &accepted)
     }
 }
 

@@ -254,7 +254,9 @@ pub struct PathConfig {
 /// A network that cannot be.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConfigError {
-    /// The field, as a path from [`Config`] (`hosts[3].rate`), or from its topology (`access.rate`).
+    /// Which part of the network it is about.
+    pub about: About,
+    /// The field of that part, as a path from it: `queue.packets`; empty where it is about all of it.
     pub field: String,
     /// What it said.
     pub value: String,
@@ -262,9 +264,42 @@ pub struct ConfigError {
     pub accepted: String,
 }
 
+/// A part of a network.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum About {
+    /// All of it.
+    Network,
+    /// A host, by its number.
+    Host(usize),
+    /// What the hosts share.
+    Access,
+    /// The path behind it.
+    Path,
+    /// A link, by its number.
+    Link(usize),
+    /// A change, by its place in [`Config::changes`].
+    Change(usize),
+}
+
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is {}; accepted: {}", self.field, self.value, self.accepted)
+        match self.about {
+            About::Network => Ok(()),
+            About::Host(host) => write!(f, "hosts[{host}]"),
+            About::Access => f.write_str("access"),
+            About::Path => f.write_str("path"),
+            About::Link(link) => write!(f, "links[{link}]"),
+            About::Change(change) => write!(f, "changes[{change}]"),
+        }?;
+        let dot = if self.about == About::Network || self.field.is_empty() { "" } else { "." };
+        write!(f, "{dot}{} is {}; accepted: {}", self.field, self.value, self.accepted)
+    }
+}
+
+impl ConfigError {
+    /// The same of a part of the network.
+    pub(crate) fn of(about: About) -> impl Fn(Self) -> Self {
+        move |error| Self { about, ..error }
     }
 }
 
@@ -303,60 +338,65 @@ impl Config {
         check((1..=most).contains(&hosts), "hosts", || (format!("{hosts} hosts"), format!("1 to {most} hosts")))?;
         match &self.topology {
             Topology::AccessPoint { access, path } => {
-                match access {
-                    AccessConfig::Wifi(wifi) => wifi.validate()?,
-                    AccessConfig::Wired(wired) => {
-                        wired.queue.validate("access.queue")?;
-                        check_rate("access.rate", wired.rate)?;
-                    }
-                }
-                check_queue("path.queue_packets", path.queue_packets)?;
-                check_rate("path.rate", path.rate)?;
+                access.validate().map_err(ConfigError::of(About::Access))?;
+                let path_can_be =
+                    check_queue("queue_packets", path.queue_packets).and_then(|()| check_rate("rate", path.rate));
+                path_can_be.map_err(ConfigError::of(About::Path))?;
             }
             Topology::Links(links) => links.validate(hosts)?,
         }
         let numbered = self.hosts.iter().enumerate();
-        numbered.into_iter().try_for_each(|(index, host)| host.validate(&format!("hosts[{index}]"), &self.topology))?;
+        numbered
+            .into_iter()
+            .try_for_each(|(index, host)| host.validate(&self.topology).map_err(ConfigError::of(About::Host(index))))?;
         self.validate_changes()
     }
 }
 
+impl AccessConfig {
+    fn validate(&self) -> Result<(), ConfigError> {
+        match self {
+            Self::Wifi(wifi) => wifi.validate(),
+            Self::Wired(wired) => {
+                wired.queue.validate("queue")?;
+                check_rate("rate", wired.rate)
+            }
+        }
+    }
+}
+
 impl HostConfig {
-    fn validate(&self, field: &str, topology: &Topology) -> Result<(), ConfigError> {
-        check_queue(&format!("{field}.queue_packets"), self.queue_packets)?;
+    fn validate(&self, topology: &Topology) -> Result<(), ConfigError> {
+        check_queue("queue_packets", self.queue_packets)?;
         if let Some(rate) = self.rate {
-            let field = format!("{field}.rate");
-            let none = |why: &str| check(false, &field, || (rate.to_string(), format!("none, for {why}")));
+            let none = |why: &str| check(false, "rate", || (rate.to_string(), format!("none, for {why}")));
             match topology {
-                Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } => {
-                    wifi.check_rate(&field, rate, &wifi.rates())
-                }
+                Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } => wifi.check_rate(rate, &wifi.rates()),
                 Topology::AccessPoint { .. } => none("the hosts behind a wired access share its rate"),
                 Topology::Links(_) => none("hosts on a node send at the rates of its links"),
             }?;
         }
         if let Some(mcs) = self.mcs {
-            let field = format!("{field}.mcs");
             match topology {
-                Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } => wifi.check_mcs(&field, mcs),
-                _ => check(false, &field, || (mcs.to_string(), "none, for only hosts on Wi-Fi have an MCS".into())),
+                Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } => wifi.check_mcs("mcs", mcs),
+                _ => check(false, "mcs", || (mcs.to_string(), "none, for only hosts on Wi-Fi have an MCS".into())),
             }?;
         }
         if let Some(errors) = self.frame_error_rate {
             let on_wifi = matches!(topology, Topology::AccessPoint { access: AccessConfig::Wifi(_), .. });
-            check(on_wifi, &format!("{field}.frame_error_rate"), || {
+            check(on_wifi, "frame_error_rate", || {
                 (errors.get().to_string(), "none, for only Wi-Fi has frames".into())
             })?;
         }
         let (shortest, longest) = self.turnaround;
-        check(shortest <= longest, &format!("{field}.turnaround"), || {
+        check(shortest <= longest, "turnaround", || {
             (format!("{shortest} to {longest}"), "the shorter one, then the longer one".into())
         })?;
         if let Some(HostPath { rtt: (shortest, longest), .. }) = self.path {
-            check(shortest <= longest, &format!("{field}.path.rtt"), || {
+            check(shortest <= longest, "path.rtt", || {
                 (format!("{shortest} to {longest}"), "the shorter one, then the longer one".into())
             })?;
-            check(matches!(topology, Topology::AccessPoint { .. }), &format!("{field}.path"), || {
+            check(matches!(topology, Topology::AccessPoint { .. }), "path", || {
                 (format!("{shortest} to {longest}"), "none, for the delays of links are theirs".into())
             })?;
         }
@@ -381,13 +421,12 @@ impl LinksConfig {
         }
         check(self.links.len() <= 32_768, "links", || (format!("{} links", self.links.len()), "at most 32768".into()))?;
         for (index, link) in self.links.iter().enumerate() {
-            let field = format!("links[{index}]");
             let (one, other) = link.ends;
-            check(one < self.nodes && other < self.nodes && one != other, &format!("{field}.ends"), || {
+            let ends = check(one < self.nodes && other < self.nodes && one != other, "ends", || {
                 (format!("nodes {one} and {other}"), format!("two different ones of {}", nodes()))
-            })?;
-            link.forth.validate(&format!("{field}.forth"))?;
-            link.back.validate(&format!("{field}.back"))?;
+            });
+            let directions = || link.forth.validate("forth").and_then(|()| link.back.validate("back"));
+            ends.and_then(|()| directions()).map_err(ConfigError::of(About::Link(index)))?;
         }
         let unreachable = self.routes().unreachable();
         check(unreachable.is_none(), "links", || {
@@ -420,9 +459,9 @@ impl WifiConfig {
     }
 
     /// Whether a station's rate is one of these.
-    pub(crate) fn check_rate(&self, field: &str, rate: Rate, accepted: &[PhyRate]) -> Result<(), ConfigError> {
+    pub(crate) fn check_rate(&self, rate: Rate, accepted: &[PhyRate]) -> Result<(), ConfigError> {
         let known = PhyRate::from_rate(rate).is_some_and(|rate| accepted.contains(&rate));
-        check(known && !self.standard.aggregates(), field, || {
+        check(known && !self.standard.aggregates(), "rate", || {
             let none = "none, for hosts of 802.11n and later have an MCS";
             (rate.to_string(), if self.standard.aggregates() { none.into() } else { list(accepted) })
         })
@@ -441,27 +480,25 @@ impl WifiConfig {
     }
 
     fn validate(&self) -> Result<(), ConfigError> {
-        self.access_point_queue.validate("access.access_point_queue")?;
+        self.access_point_queue.validate("access_point_queue")?;
         if let Some(limits) = self.standard.aggregate_limits() {
             self.validate_modulation()?;
-            check((1..=limits.window).contains(&self.aggregate_frames), "access.aggregate_frames", || {
+            check((1..=limits.window).contains(&self.aggregate_frames), "aggregate_frames", || {
                 (self.aggregate_frames.to_string(), format!("1 to {} frames", limits.window))
             })?;
-            check((MIN_MAX_PPDU..=MAX_PPDU).contains(&self.max_ppdu), "access.max_ppdu", || {
+            check((MIN_MAX_PPDU..=MAX_PPDU).contains(&self.max_ppdu), "max_ppdu", || {
                 (in_us(self.max_ppdu), format!("{} to {}", in_us(MIN_MAX_PPDU), in_us(MAX_PPDU)))
             })?;
-            check(self.rate_control == RateControl::Fixed, "access.rate_control", || {
+            check(self.rate_control == RateControl::Fixed, "rate_control", || {
                 (format!("\"{:?}\"", self.rate_control).to_lowercase(), "\"fixed\"".into())
             })?;
         }
         let least = self.standard.window(self.rate).min;
         let window = self.access_point_window;
-        check(
-            (window + 1).is_power_of_two() && (least..=1023).contains(&window),
-            "access.access_point_window",
-            || (window.to_string(), format!("one less than a power of 2, from {least} to 1023")),
-        )?;
-        check(self.standard != Standard::Bg || self.rts_threshold.is_none(), "access.rts_threshold", || {
+        check((window + 1).is_power_of_two() && (least..=1023).contains(&window), "access_point_window", || {
+            (window.to_string(), format!("one less than a power of 2, from {least} to 1023"))
+        })?;
+        check(self.standard != Standard::Bg || self.rts_threshold.is_none(), "rts_threshold", || {
             let bytes = self.rts_threshold.map_or(String::new(), |bytes| bytes.to_string());
             (bytes, "none, for 802.11bg protects its frames by CTS-to-self".into())
         })?;
@@ -469,30 +506,30 @@ impl WifiConfig {
         let one_of = |field: &str, rate: PhyRate, accepted: &[PhyRate]| {
             check(accepted.contains(&rate), field, || (rate.to_string(), list(accepted)))
         };
-        one_of("access.rate", self.rate, &rates)?;
+        one_of("rate", self.rate, &rates)?;
         if let Some(rate) = self.broadcast_rate {
-            one_of("access.broadcast_rate", rate, &rates)?;
+            one_of("broadcast_rate", rate, &rates)?;
         }
         let dsss: Vec<_> = PhyRate::ALL.into_iter().filter(|rate| !rate.is_ofdm()).collect();
-        one_of("access.protection_rate", self.protection_rate, &dsss)
+        one_of("protection_rate", self.protection_rate, &dsss)
     }
 
     fn validate_modulation(&self) -> Result<(), ConfigError> {
         let Modulation { mcs, spatial_streams, width, guard_interval } = self.modulation;
         let widths = Modulation::widths(self.standard);
-        check(widths.contains(&width), "access.modulation.width", || {
+        check(widths.contains(&width), "modulation.width", || {
             let accepted: Vec<_> = widths.iter().map(|width| format!("{} MHz", width.mhz())).collect();
             (format!("{} MHz", width.mhz()), accepted.join(", "))
         })?;
-        check((1..=4).contains(&spatial_streams), "access.modulation.spatial_streams", || {
+        check((1..=4).contains(&spatial_streams), "modulation.spatial_streams", || {
             (spatial_streams.to_string(), "1 to 4".into())
         })?;
         let intervals = Modulation::guard_intervals(self.standard);
-        check(intervals.contains(&guard_interval), "access.modulation.guard_interval", || {
+        check(intervals.contains(&guard_interval), "modulation.guard_interval", || {
             let accepted: Vec<_> = intervals.iter().map(|interval| in_us(interval.span())).collect();
             (in_us(guard_interval.span()), accepted.join(", "))
         })?;
-        self.check_mcs("access.modulation.mcs", mcs)
+        self.check_mcs("modulation.mcs", mcs)
     }
 }
 
@@ -523,7 +560,7 @@ pub(crate) fn check(
         return Ok(());
     }
     let (value, accepted) = value_and_accepted();
-    Err(ConfigError { field: field.to_owned(), value, accepted })
+    Err(ConfigError { about: About::Network, field: field.to_owned(), value, accepted })
 }
 
 fn check_queue(field: &str, packets: usize) -> Result<(), ConfigError> {
@@ -576,7 +613,7 @@ mod tests {
     #[test]
     fn a_dsss_rate_in_pure_g_needs_the_whole_rate_set() {
         let mut wifi = WifiConfig { rate: PhyRate::Mbps11, ..WifiConfig::new(Standard::G) };
-        assert_eq!(config(AccessConfig::Wifi(wifi.clone())).validate().unwrap_err().field, "access.rate");
+        assert_eq!(config(AccessConfig::Wifi(wifi.clone())).validate().unwrap_err().field, "rate");
         wifi.rate_set = RateSet::All;
         assert_eq!(config(AccessConfig::Wifi(wifi)).validate(), Ok(()));
     }
@@ -588,6 +625,6 @@ mod tests {
         let mut config = config(AccessConfig::Wired(wired));
         assert_eq!(config.validate(), Ok(()));
         config.hosts[0].rate = Some(Rate::from_mbps(10.0));
-        assert_eq!(config.validate().unwrap_err().field, "hosts[0].rate");
+        assert_eq!(config.validate().unwrap_err().about, About::Host(0));
     }
 }

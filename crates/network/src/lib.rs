@@ -75,7 +75,7 @@ mod wired;
 
 pub use change::{Change, Changed, DirectionChange};
 pub use config::{
-    AccessConfig, Config, ConfigError, DirectionConfig, HostConfig, HostPath, LinkConfig, LinksConfig, LossAt,
+    About, AccessConfig, Config, ConfigError, DirectionConfig, HostConfig, HostPath, LinkConfig, LinksConfig, LossAt,
     PathConfig, Topology, WifiConfig, WifiRules, WiredAccessConfig,
 };
 pub use last_hop::LastHop;

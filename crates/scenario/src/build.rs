@@ -7,8 +7,8 @@ use crate::scenario::HostBlock;
 use crate::wiring::Wiring;
 use lasthop_keys::{Document, Path, key};
 use lasthop_network::{
-    AccessConfig, Config, ConfigError, DirectionConfig, HostConfig, LinkConfig, LinksConfig, Modulation, PathConfig,
-    PhyRate, Standard, Topology, WifiConfig, WifiRules, WiredAccessConfig,
+    About, AccessConfig, Config, ConfigError, DirectionConfig, HostConfig, LinkConfig, LinksConfig, Modulation,
+    PathConfig, PhyRate, Standard, Topology, WifiConfig, WifiRules, WiredAccessConfig,
 };
 use lasthop_units::{Rate, Span};
 
@@ -51,7 +51,7 @@ pub(crate) fn network(
     let config = Config { changes, ..Config::new(hosts_config, topology) };
     match config.validate() {
         Ok(()) => Ok(config),
-        Err(error) => Err(in_words_of_the_file(document, hosts, &of_block, &error)),
+        Err(error) => Err(in_words_of_the_file(document, hosts, wiring, &of_block, &error)),
     }
 }
 
@@ -136,22 +136,19 @@ fn access(document: &Document, access: &AccessKeys) -> Result<AccessConfig, Scen
 fn in_words_of_the_file(
     document: &Document,
     hosts: &[HostBlock],
+    wiring: &Wiring,
     change_blocks: &[usize],
     error: &ConfigError,
 ) -> ScenarioError {
-    let numbered = |list: &str| {
-        let (index, field) = error.field.strip_prefix(list)?.strip_prefix('[')?.split_once("].")?;
-        Some((index.parse::<usize>().ok()?, field))
+    let part = match error.about {
+        About::Network => Path::default(),
+        About::Host(host) => Path::top(key!(ScenarioKeys, hosts)).index(block_of(hosts, host)),
+        About::Access => Path::top(key!(ScenarioKeys, access)),
+        About::Path => Path::top(key!(ScenarioKeys, path)),
+        About::Link(link) => Path::top(key!(ScenarioKeys, links)).index(wiring.links[link].block),
+        About::Change(change) => Path::top(key!(ScenarioKeys, changes)).index(change_blocks[change]),
     };
-    let host = numbered("hosts").map(|(index, field)| ("hosts", block_of(hosts, index), field));
-    let change = || numbered("changes").map(|(index, field)| ("changes", change_blocks[index], field));
-    let (path, field) = match host.or_else(change) {
-        Some((list, block, field)) => (Path::default().key(list).index(block), field),
-        None => match error.field.split_once('.') {
-            Some((section, field)) => (Path::default().key(section), field),
-            None => (Path::default(), error.field.as_str()),
-        },
-    };
+    let field = error.field.as_str();
     let key = match field {
         "rate" => key!(AccessKeys, rate_mbps),
         "path" => key!(HostKeys, path_rtt_ms),
@@ -166,7 +163,7 @@ fn in_words_of_the_file(
         "access_point_window" => key!(AccessKeys, access_point_cw_max),
         in_its_range => in_its_range,
     };
-    let path = path.key(key);
+    let path = part.key(key);
     // A rate or a modulation of the file that was right until the command line chose another standard.
     let standard = Path::top(key!(ScenarioKeys, access)).key(key!(AccessKeys, standard));
     let goes_with_it = key.ends_with("rate_mbps") || key.ends_with("mcs") || field.starts_with("modulation");
