@@ -8,10 +8,10 @@ use crate::space::{Coordinate, Level, Selection, Space, Words, fixed, joined, ti
 use crate::statistics::Interval;
 use crate::{Claim, ClaimedNumber, Condition, Criterion, Figure, Study, met};
 use lasthop_measure::mean;
-use lasthop_scenario::{Build, HostsKind, RunResult, SCHEMA_VERSION};
+use lasthop_scenario::{Build, HostsKind, InvalidKind, RunResult, SCHEMA_VERSION};
 use lasthop_scenario::{ResultFile, is_zero};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What a study came to. The field names are the keys of `study.json`.
@@ -54,6 +54,9 @@ pub struct StudyResult {
     /// Why not, in words; empty if they are.
     #[serde(default)]
     pub invalid_reasons: Vec<String>,
+    /// What kinds of reasons these are; left out where there is none.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub invalid_kinds: BTreeSet<InvalidKind>,
     /// Runs that were done again because the machine had been too busy for real time; those that count are the last ones.
     /// Kernel hosts only.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -290,6 +293,7 @@ impl StudyResult {
             claims,
             valid: runs.iter().all(|run| run.valid),
             invalid_reasons: invalid_reasons(study, &of_point),
+            invalid_kinds: runs.iter().flat_map(|run| run.invalid_kinds.iter().copied()).collect(),
             repeated_runs: *repeated_runs,
             simulated_s: runs.iter().map(|run| run.duration_s).sum(),
             run_wall_s: runs.iter().map(|run| run.wall_s).sum(),
