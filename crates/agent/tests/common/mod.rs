@@ -4,10 +4,10 @@
 pub mod process;
 pub mod stranger;
 
-use lasthop_agent::record::Event;
-use lasthop_agent::stack::{
-    Claim, CongestionState, LinkReporter, Loaded, ReportCounters, SocketSample, Stack, StateChange,
+use lasthop_agent::host_tcp::{
+    Claim, CongestionState, HostTcp, LinkReporter, Loaded, ReportCounters, SocketSample, StateChange,
 };
+use lasthop_agent::record::Event;
 use lasthop_agent::{Config, Error, ExitSummary, Interface, Mode, Orders, Reload};
 use lasthop_laws::bound::Bound;
 use lasthop_policy::PolicyName;
@@ -90,7 +90,7 @@ impl Host {
     }
 
     /// Runs `ip` or `tc` in the namespace.
-    fn command(&self, program: &'static str, arguments: &str) {
+    pub fn command(&self, program: &'static str, arguments: &str) {
         let arguments = arguments.to_owned();
         self.run(move || {
             let status = Command::new(program).args(arguments.split_whitespace()).status().expect("iproute2 is there");
@@ -144,7 +144,7 @@ pub struct Fake {
     pub asked: usize,
     pub stalls: Duration,
     pub loaded_for: Vec<(String, Mode)>,
-    /// Modes for which no stack can be loaded.
+    /// Modes for which no programs can be loaded.
     pub refuses: Vec<Mode>,
     pub adoptions: usize,
     pub bounds: Vec<Applied>,
@@ -164,15 +164,15 @@ pub struct Applied {
 
 pub type SharedFake = Arc<Mutex<Fake>>;
 
-struct FakeStack(SharedFake, Option<String>);
+struct FakeTcp(SharedFake, Option<String>);
 
-impl FakeStack {
+impl FakeTcp {
     fn fake(&self) -> std::sync::MutexGuard<'_, Fake> {
         self.0.lock().expect("no test panics with it")
     }
 }
 
-impl Stack for FakeStack {
+impl HostTcp for FakeTcp {
     fn congestion_control(&self) -> Option<&str> {
         self.1.as_deref()
     }
@@ -243,7 +243,7 @@ impl LinkReporter for FakeReporter {
     }
 }
 
-impl Drop for FakeStack {
+impl Drop for FakeTcp {
     fn drop(&mut self) {
         self.fake().dropped += 1;
     }
@@ -320,7 +320,7 @@ impl Running {
                 drop(of_test);
                 let name = (mode == Mode::Control).then(|| "lasthop".to_owned());
                 Ok(Loaded {
-                    stack: Box::new(FakeStack(Arc::clone(&fake), name)),
+                    tcp: Box::new(FakeTcp(Arc::clone(&fake), name)),
                     mode,
                     reporter: FakeReporter::load(&fake),
                 })
