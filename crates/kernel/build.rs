@@ -43,7 +43,7 @@ fn main() {
         }
     };
     compile("lasthop.bpf.c", "lasthop.bpf.o", &[]);
-    compile("report.bpf.c", "report.bpf.o", &[]);
+    compile("link_report.bpf.c", "link_report.bpf.o", &[]);
     let mut objects = String::from("&[\n");
     for law in of_laws("OBJECTS").split(' ') {
         let [law, number, hears] = law.split(':').collect::<Vec<_>>()[..] else { panic!("no law: {law:?}") };

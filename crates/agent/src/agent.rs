@@ -6,14 +6,14 @@ use crate::error::{Doing, Error, Result};
 use crate::event_loop::Read;
 use crate::group::group;
 use crate::hearing::Hearing;
+use crate::host_tcp::{HostTcp, Loaded, Loader, SocketSample, StateChange};
 use crate::interface::Interface;
-use crate::kernel_stack;
+use crate::kernel_tcp;
 use crate::last_link::{LastLink, flow_sight};
 use crate::log_limit::LogLimit;
 use crate::record::{Enabled, Event, FlowRecord, Joined, LinkReported, Ready, ReportCause, State, Tick, Totals};
 use crate::recorder::Recorder;
 use crate::reload::{self, Changes};
-use crate::stack::{Loaded, Loader, SocketSample, Stack, StateChange};
 use crate::status::{Status, StatusSocket};
 use crate::wifi::Wifi;
 use lasthop_lastlink::FlowSight;
@@ -39,7 +39,7 @@ pub(crate) struct Agent<'a> {
     interface: Interface,
     wifi: Wifi,
     /// `None`: the interface was replaced, and the programs could not be loaded for the new one yet.
-    stack: Option<Box<dyn Stack>>,
+    tcp: Option<Box<dyn HostTcp>>,
     mode: Mode,
     governor: Governor,
     adopt_again_at: Time,
@@ -77,7 +77,7 @@ struct Glance {
 }
 
 impl<'a> Agent<'a> {
-    /// Loads the stack, adopts the sockets that exist, and says that it is ready.
+    /// Loads what controls TCP, adopts the sockets that exist, and says that it is ready.
     pub(crate) fn start(config: &Config, status: Option<&Path>, loader: &'a mut Loader<'a>) -> Result<Self> {
         let interface = Interface::find(config.interface.as_deref()).ok_or_else(|| {
             Error::Refused(match &config.interface {
@@ -95,7 +95,7 @@ impl<'a> Agent<'a> {
         let mut hearing = Hearing::new(&config.beacon)?;
         hearing.be_silent(config.mode == Mode::Observe);
         let recorder = Recorder::open(config)?;
-        let Loaded { stack, mode, reporter } = loader(config, &interface, wanted_mode(config))?;
+        let Loaded { tcp, mode, reporter } = loader(config, &interface, wanted_mode(config))?;
         let mut last_link = LastLink::new(config);
         if let Some(last_link) = &mut last_link {
             last_link.attach(reporter);
@@ -105,7 +105,7 @@ impl<'a> Agent<'a> {
             loader,
             interface,
             wifi: Wifi::open(),
-            stack: Some(stack),
+            tcp: Some(tcp),
             mode,
             governor: Governor::new(policy(config, mode), mode == Mode::Control),
             adopt_again_at: Time::ZERO,
@@ -133,24 +133,24 @@ impl<'a> Agent<'a> {
     }
 
     fn adopt(&mut self) -> Result<()> {
-        if let (Mode::Control, Some(stack)) = (self.mode, &mut self.stack) {
+        if let (Mode::Control, Some(tcp)) = (self.mode, &mut self.tcp) {
             self.adopt_again_at = clock::monotonic() + ADOPT_AGAIN;
-            stack.adopt().doing("cannot take over the sockets that are already open")?;
+            tcp.adopt().doing("cannot take over the sockets that are already open")?;
         }
         Ok(())
     }
 
-    /// Has the stack look again for what is named by path, and the open sockets follow.
+    /// Has the programs look again for what is named by path, and the open sockets follow.
     fn follow(&mut self, now: Time) -> Result<()> {
-        let Some(stack) = &mut self.stack else { return Ok(()) };
-        let others = stack.refresh().doing("cannot look for the cgroups of the configuration")?;
+        let Some(tcp) = &mut self.tcp else { return Ok(()) };
+        let others = tcp.refresh().doing("cannot look for the cgroups of the configuration")?;
         if others || now >= self.adopt_again_at { self.adopt() } else { Ok(()) }
     }
 
     fn say_ready(&mut self) {
         self.open_status();
         let Self { interface, wifi, mode, config, .. } = self;
-        let congestion_control = self.stack.as_ref().and_then(|stack| stack.congestion_control()).map(str::to_owned);
+        let congestion_control = self.tcp.as_ref().and_then(|tcp| tcp.congestion_control()).map(str::to_owned);
         info!("ready on {}: mode {mode}, policy {}", interface.name, config.policy.policy);
         if let Some(link) = wifi.link() {
             info!("{link}");
@@ -184,7 +184,7 @@ impl<'a> Agent<'a> {
         let replaced = found.index != self.interface.index;
         self.interface = found;
         self.follow_group(now);
-        if replaced || self.stack.is_none() {
+        if replaced || self.tcp.is_none() {
             self.reload(now);
         } else if let Err(error) = self.follow(now)
             && let Some(more) = self.trouble_log.may_say(now)
@@ -253,7 +253,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Loads the stack for the interface as it is now.
+    /// Loads what controls TCP for the interface as it is now.
     fn reload(&mut self, now: Time) {
         match self.load() {
             Ok(()) => self.say_ready(),
@@ -269,15 +269,15 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Undoes what the stack did, and loads one for the configuration and the interface. Where that fails there is none.
+    /// Undoes what was done to TCP, and loads one for the configuration and the interface. Where that fails there is none.
     fn load(&mut self) -> Result<()> {
-        self.stack = None; // undoes what was done on the old interface before anything is done on the new one
+        self.tcp = None; // undoes what was done on the old interface before anything is done on the new one
         if let Some(last_link) = &mut self.last_link {
             last_link.detach();
         }
         self.governor.forget_flows();
-        let Loaded { stack, mode, reporter } = (self.loader)(&self.config, &self.interface, wanted_mode(&self.config))?;
-        self.stack = Some(stack);
+        let Loaded { tcp, mode, reporter } = (self.loader)(&self.config, &self.interface, wanted_mode(&self.config))?;
+        self.tcp = Some(tcp);
         if let Some(last_link) = &mut self.last_link {
             last_link.attach(reporter);
         }
@@ -285,7 +285,7 @@ impl<'a> Agent<'a> {
         self.governor.restart(policy(&self.config, mode), mode == Mode::Control);
         let adopted = self.adopt();
         if adopted.is_err() {
-            self.stack = None;
+            self.tcp = None;
         }
         adopted
     }
@@ -308,7 +308,7 @@ impl<'a> Agent<'a> {
     fn take_over(&mut self, now: Time, read: &Read<'_>) -> Result<()> {
         let new = read().map_err(Error::Reload)?;
         new.validate()?;
-        kernel_stack::check_cgroups(&new)?;
+        kernel_tcp::check_cgroups(&new)?;
         let changes = Changes::between(&self.config, &new);
         let hearing = changes.touch(&["beacon"]).then(|| Hearing::new(&new.beacon)).transpose()?;
         let new = reload::in_force(&self.config, &new);
@@ -374,16 +374,16 @@ impl<'a> Agent<'a> {
         self.report = Report::default();
         self.glance = Glance::default();
         self.sights.clear();
-        let Some(stack) = self.stack.as_mut() else { return Ok(()) };
+        let Some(tcp) = self.tcp.as_mut() else { return Ok(()) };
         let recorder = &mut self.recorder;
         self.totals.state_changes_lost +=
-            stack.poll_state_changes(&mut |StateChange { at, cookie, from, to, .. }| {
+            tcp.poll_state_changes(&mut |StateChange { at, cookie, from, to, .. }| {
                 if let Some(recorder) = recorder {
                     let (from, to) = (format!("{from:?}"), format!("{to:?}"));
                     recorder.write(&Event::State(State { t_ns: at.as_nanos(), cookie, from, to }));
                 }
             })?;
-        let mut samples = stack.sample()?;
+        let mut samples = tcp.sample()?;
         // A walk over a table that changes meanwhile may meet a socket twice. The policy must not.
         let mut met = BTreeSet::new();
         samples.retain(|sample| met.insert(sample.cookie));
@@ -444,7 +444,7 @@ impl<'a> Agent<'a> {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             interface: interface.name.clone(),
-            loaded: self.stack.is_some(),
+            loaded: self.tcp.is_some(),
             mode: *mode,
             policy: config.policy.policy,
             access_point: hearing.label().map(ToString::to_string),
@@ -490,7 +490,7 @@ impl<'a> Agent<'a> {
 
     /// For the service manager.
     pub(crate) fn in_a_line(&self) -> String {
-        let loaded = if self.stack.is_some() { "" } else { ", not loaded" };
+        let loaded = if self.tcp.is_some() { "" } else { ", not loaded" };
         format!("mode {}, policy {}, on {}{loaded}", self.mode, self.config.policy.policy, self.interface.name)
     }
 
@@ -502,10 +502,10 @@ impl<'a> Agent<'a> {
     /// Hands the decision to the kernel, in mode control; when its lease ends.
     fn apply(&mut self, now: Time, turn: &Turn) -> Result<Time> {
         let lease = self.config.lease();
-        let Some(stack) = self.stack.as_mut().filter(|_| self.mode == Mode::Control) else { return Ok(now) };
+        let Some(tcp) = self.tcp.as_mut().filter(|_| self.mode == Mode::Control) else { return Ok(now) };
         let bounds: Vec<(u64, Option<Bound>)> = turn.bounds.iter().map(|(flow, bound)| (flow.0, *bound)).collect();
         let until = clock::monotonic().saturating_add(lease);
-        stack.set_bounds(turn.new_flows, &bounds, lease).doing("cannot hand the bounds to the kernel")?;
+        tcp.set_bounds(turn.new_flows, &bounds, lease).doing("cannot hand the bounds to the kernel")?;
         self.governor.on_applied(turn);
         Ok(until)
     }
@@ -579,11 +579,11 @@ impl<'a> Agent<'a> {
 
     /// Puts the sockets back as they were and says what was done.
     pub(crate) fn stop(mut self) -> Result<Totals> {
-        let restored = match &mut self.stack {
-            Some(stack) => stack.release(),
+        let restored = match &mut self.tcp {
+            Some(tcp) => tcp.release(),
             None => Ok(0),
         };
-        self.stack = None;
+        self.tcp = None;
         self.totals.last_link = self.last_link.as_mut().map(LastLink::totals);
         self.totals.sockets_restored = *restored.as_ref().unwrap_or(&0);
         self.totals.bounds_changed = self.governor.counts().bounds_changed;

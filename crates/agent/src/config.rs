@@ -5,8 +5,9 @@ use lasthop_keys::{
     Document, DocumentError, Keys, Override, Part, Presence, Preset, Problem, Section, Takes, choice, flag, integer,
     key, keys, line, number, texts, words,
 };
+use lasthop_laws::bound::LEASE;
 use lasthop_peers::beacon;
-use lasthop_policy::{LEASE, PolicyName, PolicySettings, TICK};
+use lasthop_policy::{PolicyName, PolicySettings, TICK};
 use lasthop_units::Span;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -4,9 +4,9 @@ use crate::agent::Agent;
 use crate::clock::{self, Suspension};
 use crate::config::Config;
 use crate::error::{Doing, Result};
+use crate::host_tcp::Loader;
 use crate::notify::Notify;
 use crate::record::Totals;
-use crate::stack::Loader;
 use lasthop_units::{Span, Time};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -55,7 +55,7 @@ impl<'a> Orders<'a> {
     }
 }
 
-/// Runs the agent on a given stack until `stop` is set: for tests and benches, and what [`crate::run`] is made of.
+/// Runs the agent on a given TCP until `stop` is set: for tests and benches, and what [`crate::run`] is made of.
 ///
 /// # Errors
 /// As [`run_on_with`].
@@ -66,7 +66,7 @@ pub fn run_on<'a>(config: &Config, stop: &AtomicBool, loader: &'a mut Loader<'a>
 /// The same with further orders.
 ///
 /// # Errors
-/// What makes it impossible to start: the configuration, the interface, the stack, the record. And at the end, if not
+/// What makes it impossible to start: the configuration, the interface, the programs, the record. And at the end, if not
 /// every socket could be put back. In between nothing does.
 pub fn run_on_with<'a>(config: &Config, orders: &Orders<'_>, loader: &'a mut Loader<'a>) -> Result<Totals> {
     config.validate()?;

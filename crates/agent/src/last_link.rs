@@ -2,11 +2,11 @@
 
 use crate::config::{Config, LastLinkConfig};
 use crate::group::group;
+use crate::host_tcp::{Claim, LinkReporter, ReportCounters, SocketSample};
 use crate::interface::Interface;
 use crate::log_limit::LogLimit;
 use crate::medium;
 use crate::record::{LinkReported, LinkTotals, ReportCause};
-use crate::stack::{Claim, LinkReporter, ReportCounters, SocketSample};
 use crate::wifi::{Radio, WifiLink};
 use lasthop_lastlink::{Estimator, FlowSight, Medium, Said, Settings, Sight};
 use lasthop_peers::group::Label;
@@ -24,7 +24,7 @@ pub(crate) struct LastLink {
     /// The interface as last looked at; `None`: it is down, gone, or a radio without an access point.
     link: Option<Link>,
     /// Where this is, if the given values do not hold there.
-    away: Option<Place>,
+    away: Option<AccessPoint>,
     /// Whether servers were told anything by this reporter.
     has_told: bool,
     silence: Option<Silence>,
@@ -43,7 +43,7 @@ struct Link {
 
 /// An access point by its name; `None`: not known yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Place(Option<Label>);
+struct AccessPoint(Option<Label>);
 
 /// Why servers are told less than the configuration has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ enum Silence {
     /// The interface is down, gone, or a radio without an access point.
     Down,
     /// The given values hold behind the first, and this is the second.
-    Away(String, Place),
+    Away(String, AccessPoint),
     /// What is not given is not known yet.
     Unmeasured,
 }
@@ -118,7 +118,7 @@ impl LastLink {
         }
         let here = self.config.access_point.as_ref();
         let is_there = here.is_none_or(|name| label.is_some_and(|label| *name == label.to_string()));
-        self.away = (!is_there).then(|| Place(label.cloned()));
+        self.away = (!is_there).then(|| AccessPoint(label.cloned()));
         self.estimator.set_settings(settings(&self.config, self.tick, is_there));
         None
     }
@@ -247,7 +247,7 @@ impl fmt::Display for Silence {
         let nothing_yet = "servers are told nothing of the last link yet";
         match self {
             Self::Down => write!(f, "{nothing_yet}: the interface is down, or has no access point"),
-            Self::Away(there, Place(here)) => {
+            Self::Away(there, AccessPoint(here)) => {
                 let here = here.as_ref().map_or_else(
                     || "it is not known yet what this is".to_owned(),
                     |here| format!("this is \"{here}\""),

@@ -49,8 +49,9 @@ mod error;
 mod event_loop;
 mod group;
 mod hearing;
+pub mod host_tcp;
 mod interface;
-mod kernel_stack;
+mod kernel_tcp;
 mod last_link;
 mod lines;
 mod log;
@@ -63,7 +64,6 @@ pub mod record;
 mod recorder;
 mod reload;
 mod sockets;
-pub mod stack;
 pub mod status;
 mod wifi;
 
@@ -93,5 +93,5 @@ pub fn run(config: &Config, stop: &AtomicBool) -> Result<ExitSummary, Error> {
 /// # Errors
 /// As [`run_on`].
 pub fn run_with(config: &Config, orders: &Orders<'_>) -> Result<ExitSummary, Error> {
-    run_on_with(config, orders, &mut kernel_stack::load)
+    run_on_with(config, orders, &mut kernel_tcp::load)
 }

@@ -5,8 +5,8 @@ mod common;
 
 use common::process::{self, AgentProcess, ONE_AT_A_TIME};
 use common::{Host, Running, SharedFake, fake, root, two_hosts, wait_for};
+use lasthop_agent::host_tcp::Claim;
 use lasthop_agent::record::{Event, LinkReported, LinkTotals, ReportCause};
-use lasthop_agent::stack::Claim;
 use lasthop_agent::{Config, LastLinkConfig, Mode};
 use lasthop_kernel::laws;
 use lasthop_lastlink::Source;
@@ -305,11 +305,7 @@ fn a_download_that_fills_its_path_is_measured() {
     }
     let _alone = ONE_AT_A_TIME.lock();
     let (a, b) = two_hosts();
-    b.run(|| {
-        let line = "qdisc add dev last root tbf rate 20mbit burst 8k limit 200k";
-        let status = std::process::Command::new("tc").args(line.split_whitespace()).status();
-        assert!(status.expect("iproute2 is there").success(), "tc {line}");
-    });
+    b.command("tc", "qdisc replace dev last root tbf rate 20mbit burst 8k limit 200k");
     let listener = b.run(|| TcpListener::bind("10.77.0.2:5001").expect("a port"));
     let agent = AgentProcess::start(&a, Mode::Observe, &format!("tick_ms = 100\n{SETTINGS}"));
     let mut receiving = a.run(|| TcpStream::connect("10.77.0.2:5001").expect("a connection"));

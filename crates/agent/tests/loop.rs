@@ -5,8 +5,8 @@ mod common;
 
 use common::{Running, fake, sample, wait_for};
 use lasthop_agent::Mode;
+use lasthop_agent::host_tcp::{CongestionState, StateChange};
 use lasthop_agent::record::Event;
-use lasthop_agent::stack::{CongestionState, StateChange};
 use lasthop_laws::bound::Bound;
 use lasthop_units::{Span, Time};
 use std::time::Duration;
@@ -129,7 +129,7 @@ fn a_socket_that_a_walk_meets_twice_counts_once_and_keeps_its_latch() {
 
 #[test]
 fn connections_of_another_control_are_not_bounded_and_those_that_are_gone_are_forgotten() {
-    let alien = lasthop_agent::stack::SocketSample { controlled: false, ..sample(8, 100, 100) };
+    let alien = lasthop_agent::host_tcp::SocketSample { controlled: false, ..sample(8, 100, 100) };
     let fake = fake(vec![sample(7, 100, 100), alien]);
     let agent = Running::start(config("lo", "fixed"), fake.clone());
     agent.wait_for_tick("both", |tick| tick.flows.len() == 2);

@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
     let agent = format!("mode {mode}, policy {}{from}", policy.policy);
     let configured = config.as_ref().and_then(|config| config.interface.as_deref());
     let Looked { interface, link, reports } = look(arguments.interface.as_deref().or(configured), config.as_ref());
-    let can_report = match lasthop_kernel::report::check() {
+    let can_report = match lasthop_kernel::link_report::check() {
         Ok(()) => "servers can be told ([last_link] report = true)".to_owned(),
         Err(error) => error.to_string(),
     };

@@ -10,6 +10,7 @@ mod common;
 
 use common::{can_run, lasthop, result, say, valid_run};
 use lasthop_scenario::RunResult;
+use std::process::Child;
 
 const SEEDS: u64 = 5;
 /// Runs of kernel hosts at most.
@@ -29,15 +30,13 @@ type Figures = fn(&RunResult) -> (f64, f64);
 /// than `tolerance`, relative to the kernel's, the median of three or of five, for what disturbs the hosts' own threads is not
 /// all seen in a run's lateness. `told` names the figures.
 fn compare_in(scenario: &str, settings: &[String], of: Figures, tolerance: (f64, f64), told: &str) {
-    let arguments = ["run", scenario, "--json"].into_iter();
-    let arguments: Vec<&str> =
-        arguments.chain(settings.iter().flat_map(|setting| ["--set", setting.as_str()])).collect();
-    let simulated: Vec<(f64, f64)> = (1..=SEEDS)
-        .map(|seed| {
-            let output = lasthop(&arguments).args(["--seed", &seed.to_string()]).output().expect("the command starts");
-            of(&result(&output))
-        })
-        .collect();
+    let settings = settings.iter().flat_map(|setting| ["--set", setting.as_str()]);
+    let arguments: Vec<&str> = ["run", scenario, "--json"].into_iter().chain(settings).collect();
+    let start =
+        |seed: u64| lasthop(&arguments).args(["--seed", &seed.to_string()]).spawn().expect("the command starts");
+    let all_at_once: Vec<Child> = (1..=SEEDS).map(start).collect();
+    let simulated = all_at_once.into_iter().map(|run| of(&result(&run.wait_with_output().expect("it ends"))));
+    let simulated: Vec<(f64, f64)> = simulated.collect();
     let mean = |figure: fn(&(f64, f64)) -> f64| simulated.iter().map(figure).sum::<f64>() / SEEDS as f64;
     let ours = (mean(|figures| figures.0), mean(|figures| figures.1));
     let mut runs: Vec<(f64, f64)> = Vec::new();
@@ -70,8 +69,8 @@ fn compare(hosts: u32, rtt_ms: u32, policy: &str) {
         format!("hosts.0.policy={policy}"),
         "hosts.0.queue_packets=300".into(),
         "hosts.0.send_buffer_kib=4096".into(),
-        "duration_s=30".into(),
-        "warmup_s=10".into(),
+        "duration_s=20".into(),
+        "warmup_s=8".into(),
     ];
     let of = |result: &RunResult| (result.aggregate_goodput_mbps, result.rtt_ms.expect("it was measured").p50);
     let told = format!("{hosts} hosts, {rtt_ms} ms, {policy}: Mb/s and ms");
@@ -80,7 +79,7 @@ fn compare(hosts: u32, rtt_ms: u32, policy: &str) {
 
 /// Behind the access point with ARF and a constant window: goodput and median round trip, and both habitats' hosts take the
 /// same time to answer. What they take decides the goodput (docs/results/validation.md).
-fn compare_bounded(hosts: u32, rtt_ms: u32, rates: &str, segments: u32) {
+fn compare_bounded(hosts: u32, rtt_ms: u32, rates: &str, segments: u32, measured_s: u32) {
     if !can_run() {
         return;
     }
@@ -92,8 +91,8 @@ fn compare_bounded(hosts: u32, rtt_ms: u32, rates: &str, segments: u32) {
         "hosts.0.policy=fixed".into(),
         format!("hosts.0.bound_segments={segments}"),
         "hosts.0.send_buffer_kib=4096".into(),
-        "duration_s=30".into(),
-        "warmup_s=10".into(),
+        format!("duration_s={}", 8 + measured_s),
+        "warmup_s=8".into(),
     ];
     let of = |result: &RunResult| (result.aggregate_goodput_mbps, result.rtt_ms.expect("it was measured").p50);
     let told = format!("{hosts} hosts, {rtt_ms} ms, ARF, {rates}, {segments} segments: Mb/s and ms");
@@ -156,15 +155,16 @@ fn ten_uploads_with_the_formula() {
 
 #[test]
 fn ten_uploads_with_arf_and_two_segments() {
-    compare_bounded(10, 4, "ofdm", 2);
+    compare_bounded(10, 4, "ofdm", 2, 12);
 }
 
 #[test]
 fn ten_uploads_with_arf_and_eight_segments() {
-    compare_bounded(10, 4, "ofdm", 8);
+    compare_bounded(10, 4, "ofdm", 8, 12);
 }
 
 #[test]
 fn five_uploads_with_arf_over_all_rates_and_four_segments() {
-    compare_bounded(5, 4, "all", 4);
+    // At 1 Mb/s packets are few: over the seeds the goodput varies by 15 % in 20 s.
+    compare_bounded(5, 4, "all", 4, 22);
 }

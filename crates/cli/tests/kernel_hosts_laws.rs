@@ -58,7 +58,7 @@ fn ucc_gets_half_as_much_again_as_reno_at_1_and_2_percent_of_loss() {
         return;
     }
     for loss in ["0.01", "0.02"] {
-        let goodput = |law| dumbbell([law, law], loss, 25).map(|result| result.aggregate_goodput_mbps);
+        let goodput = |law| dumbbell([law, law], loss, 15).map(|result| result.aggregate_goodput_mbps);
         let (Some(ucc), Some(reno)) = (goodput("ucc"), goodput("newreno")) else { return };
         println!("loss {loss}: ucc {ucc} Mb/s, reno {reno} Mb/s, {:.2}", ucc / reno);
         assert!(ucc >= 1.5 * reno, "loss {loss}: ucc {ucc} Mb/s, reno {reno} Mb/s");
@@ -70,7 +70,7 @@ fn ucc_shares_fairly_with_reno_where_nothing_is_lost_at_random() {
     if !can_run() {
         return;
     }
-    let Some(result) = dumbbell(["ucc", "newreno"], "0", 40) else { return };
+    let Some(result) = dumbbell(["ucc", "newreno"], "0", 25) else { return };
     println!("{:?}", result.flows.iter().map(|flow| flow.goodput_mbps).collect::<Vec<_>>());
     assert!(result.jain_index.is_some_and(|jain| jain >= 0.9), "{:?}", result.jain_index);
     assert!(result.aggregate_goodput_mbps > 8.0, "{}", result.aggregate_goodput_mbps);

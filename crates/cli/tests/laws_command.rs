@@ -343,9 +343,9 @@ fn what_a_client_says_is_shown_in_words() {
                 ip("addr add 10.0.0.2/24 dev c0");
                 ip("link set c0 up");
                 let index = nix::net::if_::if_nametoindex("c0").expect("c0");
-                let options = lasthop_kernel::report::Options::new(index).expect("cgroup2");
-                let mut reporter = lasthop_kernel::report::Reporter::load(&options).expect("loaded");
-                let claim = lasthop_kernel::report::Claim {
+                let options = lasthop_kernel::link_report::Options::new(index).expect("cgroup2");
+                let mut reporter = lasthop_kernel::link_report::Reporter::load(&options).expect("loaded");
+                let claim = lasthop_kernel::link_report::Claim {
                     bandwidth_kbps: Some(8000),
                     error_ppm: Some(32_000),
                     validity_s: 600,

@@ -7,7 +7,7 @@
 mod support;
 
 use lasthop_kernel::laws::{Loaded, Name, Options};
-use lasthop_kernel::report::{Claim, Options as ReporterOptions, Reporter};
+use lasthop_kernel::link_report::{Claim, Options as ReporterOptions, Reporter};
 use lasthop_kernel::{Kernel, Mode};
 use lasthop_laws::{LawName, Parameters};
 use lasthop_units::Span;

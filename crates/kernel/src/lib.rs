@@ -9,7 +9,7 @@
 //!    [`Kernel::set_bounds`] bounds the windows and the pacing rates under a lease.
 //! 5. [`Kernel::release`], or dropping it, gives the sockets their own control back and unloads everything.
 //!
-//! Beside that, and independent of it: [`laws`] loads our own congestion controls, [`report`] tells servers of a client's last link.
+//! Beside that, and independent of it: [`laws`] loads our own congestion controls, [`link_report`] tells servers of a client's last link.
 //!
 //! Nothing outlives the loader but what fails open: without it a lease lapses and the sockets run plain CUBIC. No
 //! sysctl is ever set, nothing is pinned. Sockets of other network namespaces and other interfaces are never touched.
@@ -22,12 +22,12 @@ mod error;
 mod kernel;
 pub mod laws;
 mod layout;
+pub mod link_report;
 mod log;
 mod mode;
 mod namespace;
 mod object;
 mod probe;
-pub mod report;
 mod sample;
 mod tcp_info;
 

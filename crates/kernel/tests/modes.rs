@@ -246,13 +246,13 @@ fn a_cgroup_that_is_full_is_said_to_be_so_with_the_limit() {
     std::fs::create_dir(&cgroup).expect("root may");
     let (count, errors) = net.a.run(|| {
         let index = nix::net::if_::if_nametoindex("a0").expect("a0");
-        let report = lasthop_kernel::report::Options {
+        let report = lasthop_kernel::link_report::Options {
             cgroup: cgroup.clone(),
-            ..lasthop_kernel::report::Options::new(index).expect("cgroup2")
+            ..lasthop_kernel::link_report::Options::new(index).expect("cgroup2")
         };
         let mut reporters = Vec::new();
         let refused = loop {
-            match lasthop_kernel::report::Reporter::load(&report) {
+            match lasthop_kernel::link_report::Reporter::load(&report) {
                 Ok(reporter) => reporters.push(reporter),
                 Err(error) => break error,
             }

@@ -272,11 +272,7 @@ fn rate_now(config: &lasthop_network::Config, node: NodeId) -> Rate {
         Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } => wifi.rate.rate(),
         Topology::AccessPoint { access: AccessConfig::Wired(wired), .. } => wired.rate,
         Topology::Links(links) => {
-            // Nodes of the network are the hosts, then the nodes that links join.
-            let node = match node.index().checked_sub(config.hosts.len()) {
-                Some(node) => node,
-                None => links.attached[node.index()],
-            };
+            let node = links.seat(node);
             let away = links.links.iter().filter_map(|link| match link.ends {
                 (from, _) if from == node => Some(link.forth.rate),
                 (_, from) if from == node => Some(link.back.rate),

@@ -42,6 +42,10 @@ pub struct Bound {
 /// No limit slows a sender down to less than this: 4000 bytes per second.
 pub const LEAST_PACING_RATE: Rate = from_bytes_per_second(c::LH_MIN_PACING_RATE as u64);
 
+/// How long a bound holds without renewal: three ticks of the policies, so that it expires within 2 s of the last one of a killed
+/// agent. The agent's `lease_ms` says otherwise.
+pub const LEASE: Span = Span::from_millis(1500);
+
 /// What a law wants, and the state in which it wants it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LawWindow {
@@ -165,7 +169,6 @@ mod tests {
     use proptest::prelude::*;
 
     const SET_AT: Time = Time::from_nanos(1_000);
-    const LEASE: Span = Span::from_millis(1500);
 
     fn window(bound: Bound, law: LawWindow) -> u32 {
         bound.leased(SET_AT, LEASE).window(SET_AT, law)

@@ -1,6 +1,6 @@
 //! Runs beside each other: the arithmetic of `comparison.json`.
 
-use crate::figures::mean;
+use crate::quantiles::mean;
 use lasthop_scenario::{
     Build, Case, CaseResult, CaseSummary, Comparison, DeliveryResult, DeliverySummary, HostsKind, RunResult,
     SCHEMA_VERSION, Scenario, Setting, Spread, Varied, Vary,

@@ -8,7 +8,7 @@
 //! A message that is still on its way at the end may be on time. It is not counted at all while it has waited for less
 //! than the fastest delivery of its connection.
 
-use crate::figures::distribution;
+use crate::quantiles::distribution;
 use lasthop_scenario::DeliveryResult;
 use lasthop_units::{Span, Time};
 

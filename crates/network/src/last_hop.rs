@@ -54,11 +54,7 @@ impl Config {
                 LastHop { bandwidth: wired.rate, loss: Probability::ZERO }
             }
             Topology::Links(links) => {
-                let node = |id: NodeId| match id.index().checked_sub(self.hosts.len()) {
-                    Some(node) => node,
-                    None => links.attached[id.index()],
-                };
-                let direction = links.routes().last(node(server), node(host));
+                let direction = links.routes().last(links.seat(server), links.seat(host));
                 let link = &links.links[direction / 2];
                 let direction = if direction.is_multiple_of(2) { link.forth } else { link.back };
                 LastHop { bandwidth: direction.rate, loss: direction.loss }

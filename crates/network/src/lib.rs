@@ -62,6 +62,7 @@ mod host_path;
 mod last_hop;
 mod link;
 mod links;
+mod nodes;
 mod packet;
 mod queue;
 pub mod random;

@@ -65,7 +65,7 @@ impl<P: Clone> Links<P> {
             schedule: Schedule::new(directions.len()),
             directions,
             routes: config.routes(),
-            node_of: config.attached.iter().copied().chain(0..config.nodes).map(|node| node as u16).collect(),
+            node_of: (0..network.nodes()).map(|node| config.seat(NodeId(node as u16)) as u16).collect(),
             away,
             reports: vec![false; hosts + config.nodes],
         }

@@ -41,17 +41,15 @@ impl<P: Clone> Network<P> {
     pub fn new(config: &Config, seed: u64) -> Result<Self, ConfigError> {
         config.validate()?;
         let streams = Streams::new(seed);
-        let hosts = config.hosts.len();
-        let (parts, nodes) = match &config.topology {
+        let parts = match &config.topology {
             Topology::AccessPoint { access, path } => {
-                let parts = AccessPoint::new(access, path, config, streams);
-                (Parts::AccessPoint(Box::new(parts)), hosts + 1)
+                Parts::AccessPoint(Box::new(AccessPoint::new(access, path, config, streams)))
             }
-            Topology::Links(links) => (Parts::Links(Box::new(Links::new(links, config, streams))), hosts + links.nodes),
+            Topology::Links(links) => Parts::Links(Box::new(Links::new(links, config, streams))),
         };
         let mut network = Self {
             clock: Time::ZERO,
-            nodes,
+            nodes: config.nodes(),
             parts,
             changes: config.changes_in_order().into(),
             early: Vec::new(),

@@ -41,9 +41,6 @@ use lasthop_units::{Bytes, Rate, Span, Time};
 
 /// The time between two decisions (hayakawa: "The communication situation is checked approximately every 0.5 seconds").
 pub const TICK: Span = Span::from_millis(500);
-/// How long a bound holds without renewal: three ticks, so that it expires within 2 s of the last one of a killed
-/// agent.
-pub const LEASE: Span = Span::from_millis(1500);
 
 /// Settings of policies that compute a share of the bandwidth.
 const SHARE: &[&str] = &["bandwidth_max_mbps", "segment_bytes", "maximum_terminals"];

@@ -515,8 +515,8 @@ mod tests {
     fn a_field_with_a_comma_or_a_quote_is_quoted() {
         assert_eq!(field("ARF"), "ARF");
         assert_eq!(
-            field("max(flows[direction=up, host=1].goodput_mbps)"),
-            "\"max(flows[direction=up, host=1].goodput_mbps)\""
+            field("max(flows(direction='up', host=1).goodput_mbps)"),
+            "\"max(flows(direction='up', host=1).goodput_mbps)\""
         );
         assert_eq!(field("a \"b\""), "\"a \"\"b\"\"\"");
     }

@@ -8,8 +8,8 @@ use crate::traffic::{FlowBlock, FlowSpec, drawn, flow_blocks};
 use crate::wiring::Wiring;
 use lasthop_keys::{Document, Given, IneffectiveKey, Keys as _, Override, Path, Section, key, words};
 use lasthop_laws::Choice;
+use lasthop_network::HostPath;
 use lasthop_network::random::Streams;
-use lasthop_network::{HostPath, NodeId};
 use lasthop_policy::PolicySettings;
 use lasthop_units::{Probability, Rate, Span, Time};
 use toml::Table;
@@ -222,9 +222,6 @@ impl Scenario {
     /// `stop/host-H/flow-F` of the seed, F counted within the host, so that a host more or a flow more moves no other's.
     pub fn expanded_hosts(&self) -> Vec<HostSpec> {
         let streams = Streams::new(self.seed);
-        let node = |number: usize| {
-            NodeId(u16::try_from(self.network.hosts.len() + number).expect("far less nodes than 65536"))
-        };
         let mut hosts: Vec<HostSpec> = Vec::new();
         let mut flow_id = 0;
         for (block_index, block) in self.hosts.iter().enumerate() {
@@ -241,7 +238,7 @@ impl Scenario {
                         host.flows.push(FlowSpec {
                             id: flow_id,
                             host: index,
-                            server: node(server),
+                            server: self.network.beside_hosts(server),
                             direction: flows.direction,
                             kind: flows.kind,
                             start: drawn(flows.start, stream("start")),

@@ -97,7 +97,7 @@ impl Agent {
         let turn = self.governor.on_tick(now, samples, &peers);
         self.governor.on_applied(&turn); // simulated TCP takes every bound
         self.report = turn.report;
-        self.new_flows = turn.new_flows.map(|bound| (bound, now + lasthop_policy::LEASE));
+        self.new_flows = turn.new_flows.map(|bound| (bound, now + lasthop_laws::bound::LEASE));
         turn.bounds
     }
 

@@ -537,7 +537,7 @@ impl<'a> Simulation<'a> {
             // A closed connection has no bound any more.
             let Some(&connection) = connections.get(&id) else { continue };
             let ends = self.connections[connection].ends.as_mut().expect("it was seen");
-            let lease = lasthop_policy::LEASE;
+            let lease = lasthop_laws::bound::LEASE;
             ends[NEAR].set_bound(bound.unwrap_or_default().leased(now, lease));
             if self.connections[connection].writer == NEAR {
                 let until = if bound.is_some() { now + lease } else { now };

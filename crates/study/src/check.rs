@@ -1,8 +1,10 @@
 //! Whether what a study computes can be computed: every expression is evaluated once with made-up results, before anything
 //! runs. That tells what does not exist, and which measures are looked at.
 
-use crate::expression::{Figures, Formula, Scope};
-use crate::measure::{Kind, Measure};
+use crate::expression::{Figures, Scope};
+use crate::formula::Formula;
+use crate::measure::Measure;
+use crate::problem::Kind;
 use crate::search::Search;
 use crate::space::{Space, fixed};
 use crate::{Claim, ClaimedNumber, Condition};

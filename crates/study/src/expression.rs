@@ -1,53 +1,28 @@
-//! What claims and formulas compute.
+//! What claims compute: expressions with functions that look at results.
 //!
-//! An expression is one of MiniJinja: numbers, `+ - * / **`, comparisons, and calls with named arguments. The names of axes
-//! that have one value for the whole expression (a claim's `each`) are variables. The functions are those of
-//! [`FUNCTIONS`]; there are no others. A selection is made by naming axes: `at("jain_index", n=10)`.
+//! The names of axes that have one value for the whole expression (a claim's `each`) are variables. A selection is made by naming
+//! axes: `at("jain_index", n=10)`.
 
-use crate::measure::{Kind, Measure, Problem};
+use crate::formula::{Call, Formula, Function, PLAIN};
+use crate::measure::Measure;
+use crate::problem::Problem;
 use crate::space::{CASE, Curve, Level, Selection, Space, joined};
 use crate::statistics::{correlation, exponent, trend};
 use lasthop_keys::nearest;
-use minijinja::value::{Kwargs, Object, Rest, Value, ValueKind, ValueOrKwargs};
-use minijinja::{Environment, Error, ErrorKind, Expression, State, UndefinedBehavior};
-use std::collections::{BTreeMap, BTreeSet};
-use std::error::Error as _;
+use minijinja::value::{Object, ObjectRepr, Value, ValueKind};
+use minijinja::{Error, State};
 use std::fmt;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
-/// An expression, compiled when it was read.
-#[derive(Clone, Debug)]
-pub struct Formula {
-    text: String,
-    compiled: Arc<Expression<'static, 'static>>,
-    /// Every name in it, in whatever branch it stands.
-    names: BTreeSet<String>,
-}
-
-/// A function of expressions.
+/// A function that looks at results.
 #[derive(Debug)]
-pub struct Function {
-    /// As it is called.
-    pub name: &'static str,
-    /// With its arguments.
-    pub call: &'static str,
-    /// What it gives.
-    pub meaning: &'static str,
-    run: Run,
+struct Look {
+    function: Function,
+    run: fn(&Scope, &Call) -> Result<Value, Problem>,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Run {
-    /// Looks at results.
-    Look(fn(&Scope, &Call) -> Result<Value, Problem>),
-    /// Makes one number of numbers and lists of them.
-    Reduce(fn(&[f64]) -> Option<f64>),
-    /// Makes a number of a number.
-    Map(fn(f64) -> f64),
-}
-
-/// Every function. Those that look at results are not for formulas.
-pub const FUNCTIONS: &[Function] = &[
+/// They are for claims and searches, not for measures and formulas.
+const LOOKS: &[Look] = &[
     look(
         "at",
         "at(measure, axis=value, …)",
@@ -102,21 +77,6 @@ pub const FUNCTIONS: &[Function] = &[
         "The value of the axis at which the measure is least.",
         argmin,
     ),
-    reduce(
-        "deviation",
-        "deviation(list, …)",
-        "The greatest distance from 1: of `ratios`, the largest relative deviation.",
-        |numbers| greatest(&numbers.iter().map(|number| (number - 1.0).abs()).collect::<Vec<_>>()),
-    ),
-    reduce("min", "min(list or number, …)", "The least.", |numbers| numbers.iter().copied().reduce(lesser)),
-    reduce("max", "max(list or number, …)", "The greatest.", greatest),
-    reduce("sum", "sum(list or number, …)", "The sum.", |numbers| Some(numbers.iter().sum())),
-    reduce("mean", "mean(list or number, …)", "The mean.", lasthop_measure::mean),
-    map("abs", "abs(number)", "The magnitude.", f64::abs),
-    map("sqrt", "sqrt(number)", "The square root.", f64::sqrt),
-    map("cbrt", "cbrt(number)", "The cube root.", f64::cbrt),
-    map("exp", "exp(number)", "e to that power.", f64::exp),
-    map("ln", "ln(number)", "The natural logarithm.", f64::ln),
 ];
 
 const fn look(
@@ -124,30 +84,13 @@ const fn look(
     call: &'static str,
     meaning: &'static str,
     run: fn(&Scope, &Call) -> Result<Value, Problem>,
-) -> Function {
-    Function { name, call, meaning, run: Run::Look(run) }
+) -> Look {
+    Look { function: Function { name, call, meaning }, run }
 }
 
-const fn reduce(
-    name: &'static str,
-    call: &'static str,
-    meaning: &'static str,
-    run: fn(&[f64]) -> Option<f64>,
-) -> Function {
-    Function { name, call, meaning, run: Run::Reduce(run) }
-}
-
-const fn map(name: &'static str, call: &'static str, meaning: &'static str, run: fn(f64) -> f64) -> Function {
-    Function { name, call, meaning, run: Run::Map(run) }
-}
-
-/// Not a number stays not a number.
-fn lesser(a: f64, b: f64) -> f64 {
-    if a.is_nan() || a < b { a } else { b }
-}
-
-fn greatest(numbers: &[f64]) -> Option<f64> {
-    numbers.iter().copied().reduce(|a, b| if a.is_nan() || a > b { a } else { b })
+/// Every function of expressions; first those that look at results, which are for claims and searches alone.
+pub fn functions() -> impl Iterator<Item = &'static Function> {
+    LOOKS.iter().map(|look| &look.function).chain(PLAIN.iter().map(|plain| &plain.function))
 }
 
 /// Gives a measure at a point.
@@ -161,20 +104,39 @@ pub(crate) struct Scope {
     pub(crate) figures: Arc<Figures>,
 }
 
-/// How a function was called.
-struct Call {
-    function: &'static Function,
-    positional: Vec<Value>,
-    named: BTreeMap<String, Value>,
-}
-
 impl fmt::Debug for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Scope").field("selection", &self.selection).finish_non_exhaustive()
     }
 }
 
-impl Object for Scope {}
+/// A function that looks at the results of this scope.
+#[derive(Debug)]
+struct Looking {
+    look: &'static Look,
+    scope: Scope,
+}
+
+impl Object for Looking {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Plain
+    }
+
+    fn call(self: &Arc<Self>, _: &mut State<'_, '_>, arguments: &[Value]) -> Result<Value, Error> {
+        let call = Call::new(&self.look.function, arguments.iter().cloned())?;
+        Ok((self.look.run)(&self.scope, &call)?)
+    }
+}
+
+impl Formula {
+    /// A number over results.
+    pub(crate) fn evaluate(&self, scope: &Scope) -> Result<f64, Problem> {
+        let looking = |look: &'static Look| {
+            (look.function.name.to_owned(), Value::from_object(Looking { look, scope: scope.clone() }))
+        };
+        self.with(variables(&scope.space, &scope.selection).into_iter().chain(LOOKS.iter().map(looking)).collect())
+    }
+}
 
 /// What a reference says at a point; `None` if it is not about that point.
 pub(crate) fn reference_at(space: &Space, reference: usize, point: usize) -> Result<Option<f64>, Problem> {
@@ -185,7 +147,7 @@ pub(crate) fn reference_at(space: &Space, reference: usize, point: usize) -> Res
     match &reference.curve {
         Curve::Formula(formula) => {
             let variables = space.coordinates(point).into_iter().map(|at| (at.axis, value_of(&at.value))).collect();
-            formula.run(variables, None).map(Some)
+            formula.with(variables).map(Some)
         }
         Curve::Points { x, points } => {
             let level = &space.dimensions[*x].levels[space.levels_at(point)[*x]];
@@ -195,7 +157,7 @@ pub(crate) fn reference_at(space: &Space, reference: usize, point: usize) -> Res
 }
 
 /// The axes that have one value in the whole selection.
-fn variables(space: &Space, selection: &Selection) -> BTreeMap<String, Value> {
+fn variables(space: &Space, selection: &Selection) -> Vec<(String, Value)> {
     let one = |(dimension, allowed): (usize, &Option<Vec<usize>>)| match allowed.as_deref() {
         Some([level]) => {
             let dimension = &space.dimensions[dimension];
@@ -213,166 +175,7 @@ fn value_of(level: &Level) -> Value {
     }
 }
 
-/// Where functions find the scope among the variables; no name of an axis.
-const SCOPE: &str = "the scope";
-
-static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
-    let mut environment = Environment::empty();
-    environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    for function in FUNCTIONS {
-        environment.add_function(function.name, move |state: &State<'_, '_>, given: Rest<ValueOrKwargs>| {
-            let scope = state.lookup(SCOPE);
-            let scope = scope.as_ref().and_then(|scope| scope.downcast_object_ref::<Scope>());
-            // It comes back as it is: see `theirs`.
-            let wrap = |problem: Problem| Error::new(ErrorKind::InvalidOperation, "").with_source(problem);
-            Call::new(function, given).and_then(|call| call.run(scope)).map_err(wrap)
-        });
-    }
-    environment
-});
-
-impl Formula {
-    /// Compiles it.
-    pub(crate) fn new(text: String) -> Result<Self, Problem> {
-        let compiled = ENVIRONMENT.compile_expression_owned(text.clone()).map_err(|error| theirs(&error, &text))?;
-        let names = compiled.undeclared_variables(false).into_iter().collect();
-        Ok(Self { text, compiled: Arc::new(compiled), names })
-    }
-
-    /// As written.
-    pub fn as_str(&self) -> &str {
-        &self.text
-    }
-
-    /// A number over results.
-    pub(crate) fn evaluate(&self, scope: &Scope) -> Result<f64, Problem> {
-        self.run(variables(&scope.space, &scope.selection), Some(scope))
-    }
-
-    /// A number that depends on nothing.
-    pub(crate) fn constant(&self) -> Result<f64, Problem> {
-        self.run(BTreeMap::new(), None)
-    }
-
-    fn run(&self, mut variables: BTreeMap<String, Value>, scope: Option<&Scope>) -> Result<f64, Problem> {
-        self.check_names(&variables, scope.is_some())?;
-        if let Some(scope) = scope {
-            variables.insert(SCOPE.to_owned(), Value::from_object(scope.clone()));
-        }
-        let outcome = self.compiled.eval(Value::from_object(variables)).map_err(|error| theirs(&error, &self.text))?;
-        if outcome.kind() != ValueKind::Number {
-            let problem = format!("`{self}` gives {outcome}, which is no number");
-            return Err(Problem::new(problem, "an expression that gives a number"));
-        }
-        f64::try_from(outcome).ok().filter(|number| number.is_finite()).ok_or_else(|| not_finite(&self.text))
-    }
-
-    /// Every name in it must be a function or a variable.
-    fn check_names(&self, variables: &BTreeMap<String, Value>, looks: bool) -> Result<(), Problem> {
-        let functions = FUNCTIONS.iter().filter(|function| looks || !matches!(function.run, Run::Look(_)));
-        let known: Vec<&str> =
-            variables.keys().map(String::as_str).chain(functions.map(|function| function.name)).collect();
-        match self.names.iter().find(|name| !known.contains(&name.as_str())) {
-            None => Ok(()),
-            Some(name) => Err(Problem::unknown(format!("there is no function or variable {name} here"), name, &known)),
-        }
-    }
-}
-
-impl fmt::Display for Formula {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-fn not_finite(expression: &str) -> Problem {
-    let problem = format!("`{expression}` gives no finite number");
-    Problem { kind: Kind::NotFinite, ..Problem::new(problem, "an expression that gives a finite number") }
-}
-
-/// An error of the library, in the words of a study; what a function of ours has said comes back as it was.
-fn theirs(error: &Error, expression: &str) -> Problem {
-    if let Some(ours) = error.source().and_then(|source| source.downcast_ref::<Problem>()) {
-        return ours.clone();
-    }
-    let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
-    // A division by 0, and what overflows: the library has one kind for these and for operands of the wrong type.
-    if detail.starts_with("unable to calculate") {
-        return not_finite(expression);
-    }
-    Problem::new(
-        format!("`{expression}` cannot be computed: {detail}"),
-        "an expression such as at(\"jain_index\", n=10) / at(\"jain_index\", n=1)",
-    )
-}
-
 impl Call {
-    fn new(function: &'static Function, given: Rest<ValueOrKwargs>) -> Result<Self, Problem> {
-        let (mut positional, mut named) = (Vec::new(), BTreeMap::new());
-        for value in given.into_values() {
-            if !value.is_kwargs() {
-                positional.push(value);
-                continue;
-            }
-            let arguments = Kwargs::try_from(value).map_err(|error| Problem::new(error.to_string(), function.call))?;
-            for name in arguments.args() {
-                let value = arguments.get(name).map_err(|error| Problem::new(error.to_string(), function.call))?;
-                named.insert(name.to_owned(), value);
-            }
-        }
-        Ok(Self { function, positional, named })
-    }
-
-    fn run(&self, scope: Option<&Scope>) -> Result<Value, Problem> {
-        let plain = || if self.named.is_empty() { Ok(()) } else { Err(self.wrong("takes no named argument")) };
-        match (self.function.run, scope) {
-            (Run::Look(run), Some(scope)) => run(scope, self),
-            (Run::Look(_), None) => Err(self.wrong("cannot be used here")),
-            (Run::Reduce(reduce), _) => {
-                plain()?;
-                let numbers = self.numbers()?;
-                reduce(&numbers).map(Value::from).ok_or_else(|| self.wrong("was given nothing"))
-            }
-            (Run::Map(map), _) => {
-                plain()?;
-                match (self.positional.as_slice(), self.numbers()?.as_slice()) {
-                    ([only], [number]) if only.is_number() => Ok(Value::from(map(*number))),
-                    _ => Err(self.wrong("takes one number")),
-                }
-            }
-        }
-    }
-
-    fn wrong(&self, problem: &str) -> Problem {
-        Problem::new(format!("{}() {problem}", self.function.name), self.function.call)
-    }
-
-    /// The positional arguments, lists taken apart.
-    fn numbers(&self) -> Result<Vec<f64>, Problem> {
-        let mut numbers = Vec::new();
-        for value in &self.positional {
-            match value.kind() {
-                ValueKind::Number => numbers.push(value.clone()),
-                ValueKind::Seq => numbers.extend(value.try_iter().map_err(|_| self.wrong("was given something else"))?),
-                _ => return Err(self.wrong("takes numbers and lists of them")),
-            }
-        }
-        let number = |value: Value| match value.kind() {
-            ValueKind::Number => f64::try_from(value).map_err(|_| self.wrong("takes numbers and lists of them")),
-            _ => Err(self.wrong("takes numbers and lists of them")),
-        };
-        numbers.into_iter().map(number).collect()
-    }
-
-    /// The positional argument of this number, a text.
-    fn text(&self, index: usize) -> Result<&str, Problem> {
-        self.positional.get(index).and_then(Value::as_str).ok_or_else(|| self.wrong("takes names between quotes"))
-    }
-
-    fn exactly(&self, positional: usize) -> Result<(), Problem> {
-        if self.positional.len() == positional { Ok(()) } else { Err(self.wrong("has other arguments")) }
-    }
-
     fn measure(&self) -> Result<Measure, Problem> {
         Measure::parse(self.text(0)?)
     }

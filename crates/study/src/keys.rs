@@ -1,8 +1,8 @@
 //! Every key of a study file: the declaration from which the reader, its messages, the tables of `docs/guide/study*.md` and the
 //! JSON Schema come.
 
-use crate::expression::{FUNCTIONS, Formula};
-use crate::measure;
+use crate::expression::functions;
+use crate::formula::Formula;
 use lasthop_keys::Preset::{Absent, Required};
 use lasthop_keys::{
     Presence, Problem, Takes, above, choice, derived, flag, integer, keys, number, other, shown, text, wrong_type,
@@ -258,7 +258,7 @@ fn axis() -> Takes<String> {
     const ACCEPTED: &str = "a word of 1 to 24 of a-z, 0-9 and _, beginning with a letter";
     let own = ["case", "not", "and", "or", "is", "in", "if", "else", "true", "false", "none"];
     word(ACCEPTED, 24, '_').and_then(move |name| {
-        let is_own = own.contains(&name.as_str()) || FUNCTIONS.iter().any(|function| function.name == name);
+        let is_own = own.contains(&name.as_str()) || functions().any(|function| function.name == name);
         match name.starts_with(|letter: char| letter.is_ascii_lowercase()) {
             false => Err(Problem::new(format!("\"{name}\" does not begin with a letter"), ACCEPTED)),
             true if is_own => {
@@ -267,11 +267,4 @@ fn axis() -> Takes<String> {
             true => Ok(name),
         }
     })
-}
-
-impl From<measure::Problem> for Problem {
-    fn from(problem: measure::Problem) -> Self {
-        let measure::Problem { problem, accepted, did_you_mean, .. } = problem;
-        Self { problem, accepted, did_you_mean }
-    }
 }

@@ -21,27 +21,32 @@ pub mod parallel;
 
 mod check;
 mod expression;
+mod formula;
 mod keys;
 mod measure;
+mod measured;
+mod part;
 mod plan;
+mod problem;
 mod reading;
 mod result;
 mod run;
 mod search;
 mod space;
 mod statistics;
+mod verdict;
 
-pub use expression::{FUNCTIONS, Formula, Function};
+pub use expression::functions;
+pub use formula::{Formula, Function};
 pub use measure::{Measure, label_of};
+pub use measured::MeasureResult;
 pub use plan::PlannedRun;
-pub use result::{
-    AxisResult, CellResult, ClaimResult, ConditionResult, FigureResult, LineResult, MarkResult, MeasureResult,
-    PanelResult, PointResult, StudyResult, Verdict,
-};
+pub use result::{AxisResult, FigureResult, LineResult, MarkResult, PanelResult, PointResult, StudyResult};
 pub use run::{AtOnce, Outcome, RunError, RunOne, run_in_turn, until_not_late};
 pub use search::{Found, Hunt, Tried};
 pub use space::{Coordinate, Level};
 pub use statistics::Interval;
+pub use verdict::{CellResult, ClaimResult, ConditionResult, Criterion, Verdict};
 
 use lasthop_keys::DocumentError;
 use lasthop_scenario::HostsKind;
@@ -173,49 +178,6 @@ pub struct Condition {
     pub value: Formula,
     /// When it is met.
     pub criterion: Criterion,
-}
-
-/// The number of each of these, and whether all of them are met; what cannot be computed meets nothing.
-fn met(conditions: &[Condition], number: impl Fn(&Formula) -> Option<f64>) -> (Vec<Option<f64>>, bool) {
-    let numbers: Vec<Option<f64>> = conditions.iter().map(|condition| number(&condition.value)).collect();
-    let holds =
-        |(condition, number): (&Condition, &Option<f64>)| condition.criterion.judge(*number, None) == Verdict::Holds;
-    let all = conditions.iter().zip(&numbers).all(holds);
-    (numbers, all)
-}
-
-/// When a claim holds: every bound that is there must be kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Criterion {
-    /// Not below this.
-    pub at_least: Option<f64>,
-    /// Not above this.
-    pub at_most: Option<f64>,
-    /// This near to the paper's number, relative to it.
-    pub within: Option<f64>,
-}
-
-impl Criterion {
-    /// What this number, `None` if it cannot be computed, comes to beside that of the paper.
-    pub fn judge(&self, number: Option<f64>, paper: Option<f64>) -> Verdict {
-        let (low, high) = self.range(paper);
-        match number {
-            Some(number) if (low..=high).contains(&number) => Verdict::Holds,
-            Some(_) => Verdict::DoesNotHold,
-            None => Verdict::CannotBeJudged,
-        }
-    }
-
-    /// The least and the greatest value with which the claim holds.
-    pub fn range(&self, paper: Option<f64>) -> (f64, f64) {
-        let near = self
-            .within
-            .zip(paper)
-            .map(|(within, paper)| (paper - (within * paper).abs(), paper + (within * paper).abs()));
-        let low = self.at_least.unwrap_or(f64::NEG_INFINITY).max(near.map_or(f64::NEG_INFINITY, |(low, _)| low));
-        let high = self.at_most.unwrap_or(f64::INFINITY).min(near.map_or(f64::INFINITY, |(_, high)| high));
-        (low, high)
-    }
 }
 
 /// Why a study cannot be run as written.

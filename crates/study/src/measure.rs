@@ -1,137 +1,39 @@
-//! A measure: one number of a result, by its path in `result.json`.
+//! A measure: one number of a result, by an expression over `result.json`.
 //!
 //! ```text
 //! aggregate_goodput_mbps                        a number
 //! rtt_ms.mean                                   a number in a table
 //! access.air_shares.collision
 //! mean(flows.goodput_mbps)                      of a list, one number: mean, min, max, sum, median, count or jain
-//! mean(flows[block=1].goodput_mbps)             of those flows only that belong to hosts of the second [[hosts]] block
-//! max(flows[direction=down, policy=none].rtt_ms.p95)
-//! max(flows[kind=interactive].message_ms.p95)
+//! mean(flows(block=1).goodput_mbps)             of those flows only that belong to hosts of the second [[hosts]] block
+//! max(flows(direction="down", policy="none").rtt_ms.p95)
 //! policies.hosts[0].terminals_max               of one element, counted from 0
 //! search.value                                  of a point that was found by search: the value, and
 //! search.met, search.tried                      whether it meets the conditions (1 or 0), and how many were tried
+//! flows[0].goodput_mbps / flows[1].goodput_mbps
 //! ```
 //!
-//! A filter compares a field with a word or a number; `block` is the `[[hosts]]` block of the element's host.
+//! The expressions are those of [`crate::formula`], what they see is a [`Part`].
 //!
-//! *What it leaves out*: anything that is in no result, such as a value at a moment; arithmetic, which claims have.
+//! *What it leaves out*: anything that is in no result, such as a value at a moment.
 
+use crate::formula::{Formula, PLAIN};
+use crate::part::Part;
+use crate::problem::{Kind, Problem};
 use crate::search::Found;
-use lasthop_keys::nearest;
-use lasthop_measure::{jain_index, mean, quantile};
-use lasthop_scenario::Direction;
 use lasthop_scenario::{
-    AccessResult, Build, FlowResult, HostPolicyResult, HostsKind, LastLinkResult, Lateness, LinkResult, PoliciesResult,
-    RunResult, SCHEMA_VERSION, StationResult,
+    AccessResult, Build, ChangeKind, ConvergenceResult, DeliveryResult, Direction, FlowResult, HostPolicyResult,
+    HostsKind, LastLinkResult, Lateness, LinkResult, PoliciesResult, RunResult, SCHEMA_VERSION, StateShares,
+    StationResult,
 };
-use lasthop_scenario::{ChangeKind, ConvergenceResult, DeliveryResult, StateShares};
-use serde_json::Value;
+use minijinja::value::Value;
+use serde_json::{Value as Json, json};
 use std::fmt;
 use std::sync::LazyLock;
 
 /// One number of a result.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Measure {
-    text: String,
-    source: Source,
-}
-
-/// What the number is of.
-#[derive(Clone, Debug, PartialEq)]
-enum Source {
-    /// The result of a run.
-    Run { reduce: Option<Reduce>, steps: Vec<Step> },
-    /// What a search found, by its place among [`OF_SEARCHES`].
-    Search(usize),
-}
-
-type OfSearch = fn(&Found) -> f64;
-
-/// The numbers of a search.
-const OF_SEARCHES: [(&str, OfSearch); 3] = [
-    ("search.value", |found| found.value),
-    ("search.met", |found| if found.met { 1.0 } else { 0.0 }),
-    ("search.tried", |found| found.tried.len() as f64),
-];
-
-/// Many numbers to one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reduce {
-    Mean,
-    Min,
-    Max,
-    Sum,
-    Median,
-    Count,
-    Jain,
-}
-
-const REDUCES: [(&str, Reduce); 7] = [
-    ("mean", Reduce::Mean),
-    ("min", Reduce::Min),
-    ("max", Reduce::Max),
-    ("sum", Reduce::Sum),
-    ("median", Reduce::Median),
-    ("count", Reduce::Count),
-    ("jain", Reduce::Jain),
-];
-
-#[derive(Clone, Debug, PartialEq)]
-struct Step {
-    name: String,
-    pick: Pick,
-}
-
-/// Which elements of a list.
-#[derive(Clone, Debug, PartialEq)]
-enum Pick {
-    All,
-    One(usize),
-    Those(Vec<(String, String)>),
-}
-
-/// What is wrong with a measure or an expression, and what is accepted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
-    pub(crate) kind: Kind,
-    pub(crate) problem: String,
-    pub(crate) accepted: String,
-    pub(crate) did_you_mean: Option<String>,
-}
-
-/// What kind of problem it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// It can never be right.
-    Wrong,
-    /// It is no finite number, and with other figures may well be one.
-    NotFinite,
-}
-
-impl Problem {
-    pub(crate) fn new(problem: impl Into<String>, accepted: impl Into<String>) -> Self {
-        Self { kind: Kind::Wrong, problem: problem.into(), accepted: accepted.into(), did_you_mean: None }
-    }
-
-    /// There is no such name among those that there are.
-    pub(crate) fn unknown(problem: impl Into<String>, name: &str, known: &[&str]) -> Self {
-        let did_you_mean = nearest(name, known).map(str::to_owned);
-        Self { did_you_mean, ..Self::new(problem, known.join(", ")) }
-    }
-}
-
-impl std::error::Error for Problem {}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.problem)?;
-        if let Some(meant) = &self.did_you_mean {
-            write!(f, "; did you mean {meant}?")?;
-        }
-        write!(f, "; accepted: {}", self.accepted)
-    }
-}
+#[derive(Clone, Debug)]
+pub struct Measure(Formula);
 
 /// How measures that everybody knows are called beside an axis and above a column.
 const LABELS: &[(&str, &str)] = &[
@@ -162,134 +64,97 @@ const LABELS: &[(&str, &str)] = &[
     ("sum(flows.retransmits)", "segments sent again"),
 ];
 
+/// A result that has everything, and what searches have: it says which measures there are.
+static EXAMPLE: LazyLock<Part> = LazyLock::new(|| {
+    let found = Found { key: String::new(), value: 1.0, met: true, tried: Vec::new() };
+    Part::whole(json_of(&whole_result(), Some(&found)), true)
+});
+
+const ACCEPTED: &str = "the path of a number in result.json such as rtt_ms.mean, or mean(flows(block=0).goodput_mbps)";
+
 impl Measure {
     /// Reads a measure, and finds out whether results have it.
     pub(crate) fn parse(text: &str) -> Result<Self, Problem> {
-        let text = text.trim();
-        if text.starts_with("search.") {
-            return Self::of_search(text);
+        if let Some(today) = respelled(text) {
+            return Err(Problem::new(format!("{text} picks elements of a list in brackets"), today));
         }
-        let (reduce, path) = match text.strip_suffix(')').and_then(|text| text.split_once('(')) {
-            Some((word, path)) => (Some(reduce(word.trim())?), path.trim()),
-            None => (None, text),
-        };
-        let steps = steps(path)?;
-        check(text, reduce, &steps)?;
-        Ok(Self { text: text.to_owned(), source: Source::Run { reduce, steps } })
-    }
-
-    fn of_search(text: &str) -> Result<Self, Problem> {
-        let names = OF_SEARCHES.map(|(name, _)| name);
-        let place = names.iter().position(|name| *name == text);
-        place
-            .map(|place| Self { text: text.to_owned(), source: Source::Search(place) })
-            .ok_or_else(|| Problem::unknown(format!("there is no {text} of a search"), text, &names))
+        let syntax = |problem: Problem| Problem { accepted: ACCEPTED.to_owned(), ..problem };
+        let formula = Formula::new(text.trim().to_owned()).map_err(syntax)?;
+        if let Some(name) = formula.unknown_name(|name| EXAMPLE.has(name)) {
+            let known: Vec<&str> =
+                EXAMPLE.names().into_iter().chain(PLAIN.iter().map(|plain| plain.function.name)).collect();
+            return Err(Problem::unknown(format!("there is no {name} in a result"), name, &known));
+        }
+        match formula.of(Value::from_object(EXAMPLE.clone())) {
+            Err(problem) if problem.kind != Kind::NotFinite => Err(problem),
+            _ => Ok(Self(formula)),
+        }
     }
 
     /// As written.
     pub fn as_str(&self) -> &str {
-        &self.text
+        self.0.as_str()
     }
 
     /// As it stands beside an axis, with its unit.
     pub fn label(&self) -> String {
-        label_of(&self.text).to_owned()
+        label_of(self.as_str()).to_owned()
     }
 
     /// Whether it is of what a search found, and not of a run.
     pub(crate) fn is_of_searches(&self) -> bool {
-        matches!(self.source, Source::Search(_))
+        self.0.names(SEARCH)
     }
 
     /// Of one result; an error if it has no such number.
     pub(crate) fn of(&self, run: &RunResult) -> Result<f64, String> {
-        self.of_run(&WholeRun::new(run), None)
+        self.of_run(&WholeRun::new(run, None))
     }
 
-    /// Of one run of a point, and of the search that found the point, if one did.
-    pub(crate) fn of_run(&self, run: &WholeRun, found: Option<&Found>) -> Result<f64, String> {
-        let (reduce, steps) = match &self.source {
-            Source::Run { reduce, steps } => (*reduce, steps),
-            Source::Search(place) => {
-                let number = found.map(OF_SEARCHES[*place].1);
-                return number.ok_or_else(|| format!("{self} is of points that are found by search"));
-            }
-        };
-        let found = walk(&run.whole, steps, &run.blocks, "").map_err(|no| no.problem)?;
-        let numbers = found.iter().map(|(path, value)| number(path, value)).collect::<Result<Vec<f64>, String>>();
-        let number = match reduce {
-            None => numbers?.first().copied(),
-            // How many there are can be told of anything.
-            Some(Reduce::Count) => Some(found.len() as f64),
-            Some(reduce) => reduced(reduce, &numbers?),
-        };
-        match number {
-            Some(number) if number.is_finite() => Ok(number),
-            Some(number) => Err(format!("{self} is {number}")),
-            None => Err(format!("{self} is of nothing: the result has none of these")),
+    /// Of one run of a point.
+    pub(crate) fn of_run(&self, run: &WholeRun) -> Result<f64, String> {
+        match self.0.unknown_name(|name| run.0.has(name)) {
+            Some(SEARCH) => return Err(format!("{self} is of points that are found by search")),
+            Some(name) => return Err(format!("{name} has no value in this result")),
+            None => {}
         }
+        self.0.of(Value::from_object(run.0.clone())).map_err(|problem| match problem.kind {
+            Kind::Nothing => format!("{self} is of nothing: the result has none of these"),
+            Kind::Wrong | Kind::NotFinite => problem.problem,
+        })
     }
 }
+
+impl PartialEq for Measure {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+/// Where expressions find what a search found.
+const SEARCH: &str = "search";
 
 /// A result as measures look at it: several of them are taken of each.
-pub(crate) struct WholeRun {
-    whole: Value,
-    blocks: Vec<usize>,
-}
+pub(crate) struct WholeRun(Part);
 
 impl WholeRun {
-    pub(crate) fn new(run: &RunResult) -> Self {
-        Self { whole: serde_json::to_value(run).expect("a result is plain data"), blocks: blocks(run) }
+    /// Of a run, and of the search that found its point, if one did.
+    pub(crate) fn new(run: &RunResult, found: Option<&Found>) -> Self {
+        Self(Part::whole(json_of(run, found), false))
     }
+}
+
+fn json_of(run: &RunResult, found: Option<&Found>) -> Json {
+    let mut whole = serde_json::to_value(run).expect("a result is plain data");
+    if let Some(Found { value, met, tried, .. }) = found {
+        whole[SEARCH] = json!({ "value": value, "met": u8::from(*met), "tried": tried.len() });
+    }
+    whole
 }
 
 impl fmt::Display for Measure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-/// Follows the path in a result that has everything.
-fn check(text: &str, reduce: Option<Reduce>, steps: &[Step]) -> Result<(), Problem> {
-    static WHOLE: LazyLock<Value> =
-        LazyLock::new(|| serde_json::to_value(whole_result()).expect("a result is plain data"));
-    let mut at = &*WHOLE;
-    let mut path = String::new();
-    let mut many = false;
-    for step in steps {
-        let table = at.as_object().ok_or_else(|| {
-            Problem::new(format!("{path} in a result has no parts"), format!("{path} without .{}", step.name))
-        })?;
-        at = table.get(&step.name).ok_or_else(|| unknown(&path, step, table))?;
-        path = joined(&path, &step.name);
-        at = match (at, &step.pick) {
-            (Value::Array(elements), pick) => {
-                many |= !matches!(pick, Pick::One(_));
-                let element = elements.first().expect("the result that has everything has one of each");
-                check_filter(&path, pick, element)?;
-                element
-            }
-            (_, Pick::All) => at,
-            _ => {
-                return Err(Problem::new(format!("{path} in a result is no list"), format!("{path} without [...]")));
-            }
-        };
-    }
-    let counts = reduce == Some(Reduce::Count);
-    match at {
-        Value::Object(table) if !counts => {
-            let parts: Vec<String> = table.keys().map(|key| joined(&path, key)).collect();
-            Err(Problem::new(format!("{path} in a result is a table, not a number"), parts.join(", ")))
-        }
-        Value::Number(_) | Value::Object(_) => match (many, reduce) {
-            (true, None) => {
-                let ways: Vec<String> = REDUCES.iter().map(|(word, _)| format!("{word}({text})")).collect();
-                Err(Problem::new(format!("{text} is a number of each of several"), ways.join(", ")))
-            }
-            (false, Some(_)) => Err(Problem::new(format!("{path} is one number already"), path.clone())),
-            _ => Ok(()),
-        },
-        _ => Err(Problem::new(format!("{path} in a result is no number"), "the path of a number in result.json")),
+        f.write_str(self.as_str())
     }
 }
 
@@ -298,153 +163,29 @@ pub fn label_of(measure: &str) -> &str {
     LABELS.iter().find(|(known, _)| *known == measure).map_or(measure, |(_, label)| label)
 }
 
-fn reduce(word: &str) -> Result<Reduce, Problem> {
-    let words: Vec<&str> = REDUCES.iter().map(|(word, _)| *word).collect();
-    let known = REDUCES.iter().find(|(known, _)| *known == word).map(|(_, reduce)| *reduce);
-    known.ok_or_else(|| Problem::unknown(format!("{word} is no way to make one number of several"), word, &words))
-}
-
-/// The steps of `flows[block=1].goodput_mbps`; dots inside brackets do not part steps.
-fn steps(path: &str) -> Result<Vec<Step>, Problem> {
-    const ACCEPTED: &str = "dotted paths in result.json such as rtt_ms.mean, or mean(flows[block=0].goodput_mbps)";
-    let mut parts: Vec<String> = vec![String::new()];
-    let mut inside = false;
-    for letter in path.chars() {
-        match letter {
-            '[' => inside = true,
-            ']' => inside = false,
-            _ => {}
-        }
-        if letter == '.' && !inside {
-            parts.push(String::new());
-        } else if let Some(part) = parts.last_mut() {
-            part.push(letter);
-        }
-    }
-    let step = |part: &String| {
-        let wrong = || Problem::new(format!("\"{path}\" is no path"), ACCEPTED);
-        let (name, pick) = match part.split_once('[') {
-            None => (part.trim(), Pick::All),
-            Some((name, rest)) => (name.trim(), pick(rest.strip_suffix(']').ok_or_else(wrong)?).ok_or_else(wrong)?),
-        };
-        let legal = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-        if name.is_empty() || !name.chars().all(legal) {
-            return Err(wrong());
-        }
-        Ok(Step { name: name.to_owned(), pick })
-    };
-    parts.iter().map(step).collect()
-}
-
-fn pick(inside: &str) -> Option<Pick> {
-    let inside = inside.trim();
-    if inside == "*" {
-        return Some(Pick::All);
-    }
-    if let Ok(index) = inside.parse() {
-        return Some(Pick::One(index));
-    }
-    let conditions = inside.split(',').map(|condition| {
+/// A measure as it was written once, `flows[direction=up]`, in today's spelling; `None` if it has nothing of that.
+fn respelled(text: &str) -> Option<String> {
+    let condition = |condition: &str| {
         let (field, word) = condition.split_once('=')?;
-        let (field, word) = (field.trim(), word.trim().trim_matches('"'));
-        (!field.is_empty() && !word.is_empty()).then(|| (field.to_owned(), word.to_owned()))
-    });
-    conditions.collect::<Option<Vec<_>>>().map(Pick::Those)
-}
-
-fn check_filter(path: &str, pick: &Pick, element: &Value) -> Result<(), Problem> {
-    let Pick::Those(conditions) = pick else { return Ok(()) };
-    let plain = |value: &Value| value.is_string() || value.is_number();
-    let mut fields: Vec<&str> = element
-        .as_object()
-        .map(|table| table.iter().filter(|(_, value)| plain(value)).map(|(field, _)| field.as_str()).collect())
-        .unwrap_or_default();
-    if fields.contains(&"host") {
-        fields.push("block");
-    }
-    match conditions.iter().find(|(field, _)| !fields.contains(&field.as_str())) {
-        None => Ok(()),
-        Some((field, _)) => Err(Problem::unknown(format!("{path} cannot be picked by {field}"), field, &fields)),
-    }
-}
-
-fn unknown(path: &str, step: &Step, table: &serde_json::Map<String, Value>) -> Problem {
-    let usable = |(key, value): &(&String, &Value)| {
-        !value.is_string() && !value.is_boolean() && !["scenario", "schema_version"].contains(&key.as_str())
+        let word = word.trim().trim_matches(['"', '\'']);
+        let word = if word.parse::<f64>().is_ok() { word.to_owned() } else { format!("\"{word}\"") };
+        Some(format!("{}={word}", field.trim()))
     };
-    let names: Vec<&str> = table.iter().filter(usable).map(|(key, _)| key.as_str()).collect();
-    let within = if path.is_empty() { "a result".to_owned() } else { format!("{path} of a result") };
-    let accepted: Vec<String> = names.iter().map(|name| joined(path, name)).collect();
-    let did_you_mean = nearest(&step.name, &names).map(|name| joined(path, name));
-    Problem { did_you_mean, ..Problem::new(format!("there is no {} in {within}", step.name), accepted.join(", ")) }
-}
-
-fn joined(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
-}
-
-/// The `[[hosts]]` block of each host, by its number.
-fn blocks(run: &RunResult) -> Vec<usize> {
-    let counts = run.scenario["hosts"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let count = |block: &Value| block["count"].as_u64().unwrap_or(1) as usize;
-    counts.iter().enumerate().flat_map(|(index, block)| std::iter::repeat_n(index, count(block))).collect()
-}
-
-/// Every value at the end of the path, each with the path to it.
-fn walk<'a>(
-    value: &'a Value,
-    steps: &[Step],
-    blocks: &[usize],
-    path: &str,
-) -> Result<Vec<(String, &'a Value)>, Problem> {
-    let Some((step, rest)) = steps.split_first() else { return Ok(vec![(path.to_owned(), value)]) };
-    let here = joined(path, &step.name);
-    let none = || Problem::new(format!("{here} has no value in this result"), "");
-    let inner = value.get(&step.name).filter(|inner| !inner.is_null()).ok_or_else(none)?;
-    let Value::Array(elements) = inner else { return walk(inner, rest, blocks, &here) };
-    let mut found = Vec::new();
-    for (index, element) in elements.iter().enumerate() {
-        let picked = match &step.pick {
-            Pick::All => true,
-            Pick::One(wanted) => *wanted == index,
-            Pick::Those(conditions) => conditions.iter().all(|(field, word)| meets(element, field, word, blocks)),
+    let (mut today, mut rest, mut is_of_before) = (String::new(), text, false);
+    while let Some((before, (inside, after))) =
+        rest.split_once('[').and_then(|(before, after)| Some((before, after.split_once(']')?)))
+    {
+        let conditions = inside.split(',').map(condition).collect::<Option<Vec<String>>>();
+        is_of_before |= conditions.is_some() || inside.trim() == "*";
+        today += before;
+        today += &match conditions {
+            Some(conditions) => format!("({})", conditions.join(", ")),
+            None if inside.trim() == "*" => String::new(),
+            None => format!("[{inside}]"),
         };
-        if picked {
-            found.extend(walk(element, rest, blocks, &format!("{here}[{index}]"))?);
-        }
+        rest = after;
     }
-    Ok(found)
-}
-
-fn meets(element: &Value, field: &str, word: &str, blocks: &[usize]) -> bool {
-    if field == "block" {
-        let host = element["host"].as_u64().and_then(|host| blocks.get(host as usize));
-        return host.is_some_and(|block| word.parse() == Ok(*block));
-    }
-    match &element[field] {
-        Value::String(text) => text == word,
-        Value::Number(number) => number.as_f64() == word.parse().ok(),
-        _ => false,
-    }
-}
-
-fn number(path: &str, value: &Value) -> Result<f64, String> {
-    value.as_f64().ok_or_else(|| format!("{path} has no value in this result"))
-}
-
-fn reduced(reduce: Reduce, numbers: &[f64]) -> Option<f64> {
-    if numbers.is_empty() {
-        return None;
-    }
-    match reduce {
-        Reduce::Mean => mean(numbers),
-        Reduce::Min => Some(numbers.iter().copied().fold(f64::INFINITY, f64::min)),
-        Reduce::Max => Some(numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
-        Reduce::Sum => Some(numbers.iter().sum()),
-        Reduce::Median => quantile(numbers, 0.5),
-        Reduce::Count => Some(numbers.len() as f64),
-        Reduce::Jain => jain_index(numbers),
-    }
+    is_of_before.then(|| today + rest)
 }
 
 /// A result in which nothing is missing, to check paths against.
@@ -499,7 +240,7 @@ fn whole_result() -> RunResult {
     let host = HostPolicyResult { control_enabled_at_s: Some(1.0), ..HostPolicyResult::default() };
     RunResult {
         schema_version: SCHEMA_VERSION,
-        scenario: Value::Null,
+        scenario: json!({ "hosts": [{}] }),
         hosts_kind: HostsKind::Simulated,
         seed: 1,
         build: Build::default(),
@@ -553,7 +294,7 @@ mod tests {
     /// Two hosts of a first block that upload 4 and 6 Mb/s, one of a second that downloads 2.
     fn run() -> RunResult {
         let mut run = whole_result();
-        run.scenario = serde_json::json!({ "hosts": [{ "count": 2 }, { "count": 1 }] });
+        run.scenario = json!({ "hosts": [{ "count": 2 }, { "count": 1 }] });
         let flow =
             |host: u16, direction, goodput_mbps| FlowResult { host, direction, goodput_mbps, ..run.flows[0].clone() };
         run.flows = vec![flow(0, Direction::Up, 4.0), flow(1, Direction::Up, 6.0), flow(2, Direction::Down, 2.0)];
@@ -577,15 +318,15 @@ mod tests {
             assert_eq!(of(&format!("{reduce}(flows.goodput_mbps)"), &run()), Ok(value), "{reduce}");
         }
         // (4 + 6 + 2)² / (3 · (16 + 36 + 4)) = 144/168.
-        assert!((of("jain(flows[*].goodput_mbps)", &run()).expect("an index") - 6.0 / 7.0).abs() < 1e-12);
+        assert!((of("jain(flows.goodput_mbps)", &run()).expect("an index") - 6.0 / 7.0).abs() < 1e-12);
     }
 
     #[test]
     fn flows_are_picked_by_block_and_by_what_they_are() {
-        assert_eq!(of("mean(flows[block=0].goodput_mbps)", &run()), Ok(5.0));
-        assert_eq!(of("sum(flows[block=1].goodput_mbps)", &run()), Ok(2.0));
-        assert_eq!(of("mean(flows[direction=up, host=1].goodput_mbps)", &run()), Ok(6.0));
-        let nothing = of("mean(flows[block=7].goodput_mbps)", &run()).expect_err("no such block");
+        assert_eq!(of("mean(flows(block=0).goodput_mbps)", &run()), Ok(5.0));
+        assert_eq!(of("sum(flows(block=1).goodput_mbps)", &run()), Ok(2.0));
+        assert_eq!(of("mean(flows(direction='up', host=1).goodput_mbps)", &run()), Ok(6.0));
+        let nothing = of("mean(flows(block=7).goodput_mbps)", &run()).expect_err("no such block");
         assert!(nothing.contains("of nothing"), "{nothing}");
     }
 
@@ -611,20 +352,50 @@ mod tests {
         let message = refused("access.downlink_drop");
         assert!(message.contains("did you mean access.downlink_drops?"), "{message}");
         assert!(refused("rtt_ms").contains("accepted: rtt_ms.max, rtt_ms.mean"), "{}", refused("rtt_ms"));
-        assert!(refused("events.p50").contains("events in a result has no parts"));
+        assert!(refused("events.p50").contains("`events.p50` asks a number or a word for a part of it"));
+        assert!(refused("mean(flows.events.p50)").contains("there is no events in flows of a result"));
+        assert!(refused("mean(flows.id.p50)").contains("flows.id in a result has no parts"));
         assert!(refused("hosts_kind").contains("no number") && refused("valid").contains("no number"));
     }
 
     #[test]
     fn a_list_needs_a_way_to_one_number_and_a_number_needs_none() {
         let message = refused("flows.goodput_mbps");
-        assert!(message.contains("accepted: mean(flows.goodput_mbps)"), "{message}");
-        assert!(refused("mean(jain_index)").contains("one number already"));
-        assert!(refused("average(flows.goodput_mbps)").contains("accepted: mean, min, max"));
-        assert!(refused("mean(flows[flow=2].goodput_mbps)").contains("cannot be picked by flow"));
+        assert!(message.contains("accepted: mean(flows.goodput_mbps), min(flows.goodput_mbps)"), "{message}");
+        assert!(
+            refused("mean(flows)")
+                .contains("flows in a result is a table, not a number; accepted: flows.block, flows.controlled_share")
+        );
+        assert!(refused("average(flows.goodput_mbps)").contains("mean, min, max"));
+        assert!(refused("at('jain_index')").contains("there is no at in a result"));
+        assert!(refused("mean(flows(flow=2).goodput_mbps)").contains("cannot be picked by flow"));
         assert!(refused("rtt_ms[0].mean").contains("no list"));
-        for nonsense in ["", "rtt_ms..mean", "flows[", "mean(flows[block].goodput_mbps)", "a b"] {
-            assert!(refused(nonsense).contains("is no path"), "{nonsense}");
+        assert!(refused("flows(3).events").contains("flows() takes fields and their values"));
+        assert!(refused("mean(flows(direction=up).goodput_mbps)").contains("there is no up in a result"));
+        for nonsense in ["", "rtt_ms..mean", "flows[", "a b"] {
+            let message = refused(nonsense);
+            assert!(message.contains("cannot be computed") && message.contains("accepted: the path of"), "{message}");
+        }
+    }
+
+    #[test]
+    fn measures_are_expressions() {
+        assert_eq!(of("flows[1].goodput_mbps / flows[0].goodput_mbps", &run()), Ok(1.5));
+        assert_eq!(of("count(flows(direction='up'))", &run()), Ok(2.0));
+        assert_eq!(of("1 if jain_index > 0.9 else 0", &run()), Ok(1.0));
+        assert_eq!(of("1 / starved_flows", &run()), Err("`1 / starved_flows` gives no finite number".into()));
+    }
+
+    #[test]
+    fn the_spelling_of_before_is_refused_with_todays() {
+        for (before, today) in [
+            ("mean(flows[direction=up, block=1].rtt_ms.p95)", "mean(flows(direction=\"up\", block=1).rtt_ms.p95)"),
+            ("jain(flows[*].goodput_mbps)", "jain(flows.goodput_mbps)"),
+            ("sum(links[place=\"link_0_back\"].queue_drops)", "sum(links(place=\"link_0_back\").queue_drops)"),
+        ] {
+            let problem = Measure::parse(before).expect_err(before);
+            assert_eq!(problem.accepted, today);
+            Measure::parse(today).unwrap_or_else(|no| panic!("{today}: {no}"));
         }
     }
 

@@ -3,7 +3,8 @@
 use crate::measure::Measure;
 use crate::search::{Hunt, Search, Tried};
 use crate::space::{CASE, Coordinate, fixed, joined};
-use crate::{Formula, Setting, Study, StudyError, expression, met};
+use crate::verdict::met;
+use crate::{Formula, Setting, Study, StudyError, expression};
 use lasthop_keys::{Path, line_of_key};
 use lasthop_measure::mean;
 use lasthop_scenario::Override;

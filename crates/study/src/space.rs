@@ -1,6 +1,6 @@
 //! The points of a study: every combination of the values of its axes.
 
-use crate::expression::Formula;
+use crate::formula::Formula;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

@@ -36,7 +36,7 @@ fn study_table(heading: &str, section: &Section) -> String {
 
 fn function_table() -> String {
     let mut text = String::from("| function | gives |\n| --- | --- |\n");
-    for function in study::FUNCTIONS {
+    for function in study::functions() {
         let _ = writeln!(text, "| `{}` | {} |", function.call, function.meaning);
     }
     text

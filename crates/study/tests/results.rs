@@ -264,9 +264,11 @@ fn a_run_that_is_not_valid_is_told_with_its_point_and_seed() {
     let mut runs = results(&study, 3);
     runs[4].valid = false;
     runs[4].invalid_reasons = vec!["late".into()];
+    runs[4].invalid_kinds = [InvalidKind::Late].into();
     let result = StudyResult::new(&study, HostsKind::Kernel, Build::default(), &runs.clone().into());
     assert!(!result.valid);
     assert_eq!(result.invalid_reasons, ["fixed, delay=4, n=2, seed 2: late"]);
+    assert_eq!(result.invalid_kinds, [InvalidKind::Late].into());
 }
 
 #[test]

@@ -4,10 +4,10 @@
 pub mod process;
 pub mod stranger;
 
-use lasthop_agent::record::Event;
-use lasthop_agent::stack::{
-    Claim, CongestionState, LinkReporter, Loaded, ReportCounters, SocketSample, Stack, StateChange,
+use lasthop_agent::host_tcp::{
+    Claim, CongestionState, HostTcp, LinkReporter, Loaded, ReportCounters, SocketSample, StateChange,
 };
+use lasthop_agent::record::Event;
 use lasthop_agent::{Config, Error, ExitSummary, Interface, Mode, Orders, Reload};
 use lasthop_laws::bound::Bound;
 use lasthop_policy::PolicyName;
@@ -36,7 +36,7 @@ pub fn root() -> bool {
 }
 
 /// How long what must happen may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_secs(45);
 
 /// Looks every 20 ms until `found` has something; panics when patience ends.
 pub fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
@@ -86,10 +86,15 @@ impl Host {
     }
 
     pub fn ip(&self, arguments: &str) {
+        self.command("ip", arguments);
+    }
+
+    /// Runs `ip` or `tc` in the namespace.
+    pub fn command(&self, program: &'static str, arguments: &str) {
         let arguments = arguments.to_owned();
         self.run(move || {
-            let status = Command::new("ip").args(arguments.split_whitespace()).status().expect("iproute2 is there");
-            assert!(status.success(), "ip {arguments}");
+            let status = Command::new(program).args(arguments.split_whitespace()).status().expect("iproute2 is there");
+            assert!(status.success(), "{program} {arguments}");
         });
     }
 
@@ -119,12 +124,13 @@ pub fn join(a: &Host, b: &Host) {
     join_by(a, "last", "10.77.0.1/24", b, "10.77.0.2/24");
 }
 
-/// A cable from the interface with this name to the other host's `last`.
+/// A cable of 100 Mb/s from the interface with this name to the other host's `last`: an upload leaves the processors to the agents.
 pub fn join_by(a: &Host, interface: &str, address: &str, b: &Host, address_of_b: &str) {
     a.ip(&format!("link add {interface} type veth peer name last netns {}", b.namespace()));
     for (host, interface, address) in [(a, interface, address), (b, "last", address_of_b)] {
         host.ip(&format!("address add {address} dev {interface}"));
         host.ip(&format!("link set {interface} up"));
+        host.command("tc", &format!("qdisc add dev {interface} root tbf rate 100mbit burst 128k latency 20ms"));
         host.ip("link set lo up");
     }
 }
@@ -138,7 +144,7 @@ pub struct Fake {
     pub asked: usize,
     pub stalls: Duration,
     pub loaded_for: Vec<(String, Mode)>,
-    /// Modes for which no stack can be loaded.
+    /// Modes for which no programs can be loaded.
     pub refuses: Vec<Mode>,
     pub adoptions: usize,
     pub bounds: Vec<Applied>,
@@ -158,15 +164,15 @@ pub struct Applied {
 
 pub type SharedFake = Arc<Mutex<Fake>>;
 
-struct FakeStack(SharedFake, Option<String>);
+struct FakeTcp(SharedFake, Option<String>);
 
-impl FakeStack {
+impl FakeTcp {
     fn fake(&self) -> std::sync::MutexGuard<'_, Fake> {
         self.0.lock().expect("no test panics with it")
     }
 }
 
-impl Stack for FakeStack {
+impl HostTcp for FakeTcp {
     fn congestion_control(&self) -> Option<&str> {
         self.1.as_deref()
     }
@@ -237,7 +243,7 @@ impl LinkReporter for FakeReporter {
     }
 }
 
-impl Drop for FakeStack {
+impl Drop for FakeTcp {
     fn drop(&mut self) {
         self.fake().dropped += 1;
     }
@@ -314,7 +320,7 @@ impl Running {
                 drop(of_test);
                 let name = (mode == Mode::Control).then(|| "lasthop".to_owned());
                 Ok(Loaded {
-                    stack: Box::new(FakeStack(Arc::clone(&fake), name)),
+                    tcp: Box::new(FakeTcp(Arc::clone(&fake), name)),
                     mode,
                     reporter: FakeReporter::load(&fake),
                 })

@@ -51,11 +51,6 @@ pub fn result(output: &Output) -> RunResult {
     RunResult::from_json(&String::from_utf8_lossy(&output.stdout)).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-/// Whether these reasons are the machine's lateness alone. An agent that does not stop in time is none of them.
-pub fn only_late(reasons: &[String]) -> bool {
-    !reasons.is_empty() && reasons.iter().all(|reason| reason.contains(" late"))
-}
-
 /// Does `once` until the machine does not disturb it, which `once` tells with the reasons why a run was not valid. `None`
 /// where it was disturbed each time: such a machine cannot run this test, which is skipped.
 pub fn undisturbed<T>(mut once: impl FnMut() -> Result<T, Vec<String>>) -> Option<T> {

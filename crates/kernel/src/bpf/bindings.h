@@ -5,4 +5,4 @@
 #include "bound.h"
 #include "intf.h"
 #include "law_intf.h"
-#include "report_intf.h"
+#include "link_report_intf.h"

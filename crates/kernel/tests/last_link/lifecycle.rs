@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn the_programs_can_be_tried_and_nobody_reports_afterwards() {
     needs_root!();
-    lasthop_kernel::report::check().unwrap_or_else(|error| panic!("{error}"));
+    lasthop_kernel::link_report::check().unwrap_or_else(|error| panic!("{error}"));
     let net = Net::direct();
     let law = law();
     let listener = listener(&net.b, B4, law.name());

@@ -11,7 +11,7 @@ mod sockets;
 mod support;
 
 use lasthop_kernel::laws::{Clients, Heard, Heuristics, Loaded, Name, Options, SocketState, Value};
-use lasthop_kernel::report::{Claim, Counters, Options as ReporterOptions, Reporter};
+use lasthop_kernel::link_report::{Claim, Counters, Options as ReporterOptions, Reporter};
 use lasthop_laws::LinkReport;
 use lasthop_laws::option::{self, Flags};
 use lasthop_laws::{LawName, Parameters};

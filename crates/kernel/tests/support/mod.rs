@@ -20,7 +20,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// How long something that must happen may take on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(180);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Whether to go on: says why not, and fails where skipping is forbidden.
 pub fn may_run() -> bool {

@@ -1,8 +1,8 @@
 //! Bars: goodput of each host, and the headline figures of each case.
 
+use super::axis::Axis;
 use super::canvas::{
-    Axis, Beside, Canvas, Ink, MARGIN_LEFT, MARGIN_RIGHT, Panel, Pen, SMALL, Svg, WIDTH, draw, fitted, number,
-    text_width,
+    Beside, Canvas, Ink, MARGIN_LEFT, MARGIN_RIGHT, Panel, Pen, SMALL, Svg, WIDTH, draw, fitted, number, text_width,
 };
 use super::lines::{Entry, draw_legend, legend_height};
 use crate::style::{Colour, FlowLooks, GRID, INK, LIMIT, Look, MUTED};

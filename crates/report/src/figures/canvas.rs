@@ -4,6 +4,7 @@
 //! Axes are placed by hand: only so is it certain that no label meets another. What is left for a library are six elements of SVG,
 //! less than what it takes to call one.
 
+use super::axis::Axis;
 use crate::style::{Colour, GRID, INK, LIMIT, MUTED, PAPER, REFERENCES};
 use std::fmt::{self, Display, Write as _};
 
@@ -194,96 +195,6 @@ pub(crate) fn fitted(text: &str, size: f64, width: f64) -> String {
     text.chars().take(letters.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// How numbers become places on an axis.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Axis {
-    /// Equal steps.
-    Linear {
-        /// At the beginning.
-        from: f64,
-        /// At the end.
-        to: f64,
-    },
-    /// Equal ratios; both ends are above 0.
-    Log {
-        /// At the beginning.
-        from: f64,
-        /// At the end.
-        to: f64,
-    },
-}
-
-impl Axis {
-    /// From 0 to a round number that is not below `highest`.
-    pub(crate) fn from_zero(highest: f64, ticks: usize) -> Self {
-        let highest = if highest > 0.0 { highest } else { 1.0 };
-        let step = step_for(highest, ticks);
-        Self::Linear { from: 0.0, to: (highest / step - 1e-9).ceil() * step }
-    }
-
-    /// Around these numbers, which are above 0: by ratios where they span more than a decade, else from 0.
-    pub(crate) fn around(lowest: f64, highest: f64, ticks: usize) -> Self {
-        if lowest > 0.0 && highest / lowest > 10.0 {
-            Self::Log { from: round_down(lowest), to: round_up(highest) }
-        } else {
-            Self::from_zero(highest, ticks)
-        }
-    }
-
-    /// Where a number is, 0 at the beginning and 1 at the end; not outside.
-    pub(crate) fn place(self, number: f64) -> f64 {
-        let place = match self {
-            Self::Linear { from, to } => (number - from) / (to - from),
-            Self::Log { from, to } => (number.max(from) / from).ln() / (to / from).ln(),
-        };
-        place.clamp(0.0, 1.0)
-    }
-
-    /// Round numbers on the axis, at most about so many.
-    pub(crate) fn ticks(self, at_most: usize) -> Vec<f64> {
-        match self {
-            Self::Linear { from, to } => {
-                let step = step_for(to - from, at_most);
-                let first = (from / step - 1e-9).ceil() as i64;
-                let last = (to / step + 1e-9).floor() as i64;
-                (first..=last).map(|count| count as f64 * step).collect()
-            }
-            Self::Log { from, to } => {
-                let decades = from.log10().floor() as i32..=to.log10().ceil() as i32;
-                let of = |factors: &'static [f64]| -> Vec<f64> {
-                    let all = decades.clone().flat_map(|decade| factors.iter().map(move |f| f * 10_f64.powi(decade)));
-                    all.filter(|tick| (from * 0.999..=to * 1.001).contains(tick)).collect()
-                };
-                let fits = |ticks: &Vec<f64>| ticks.len() <= at_most + 2;
-                [of(&[1.0, 2.0, 5.0]), of(&[1.0, 3.0])].into_iter().find(fits).unwrap_or_else(|| of(&[1.0]))
-            }
-        }
-    }
-
-    pub(crate) const fn is_log(self) -> bool {
-        matches!(self, Self::Log { .. })
-    }
-}
-
-/// 1, 2 or 5 times a power of ten, so that at most about `ticks` steps make up the range.
-fn step_for(range: f64, ticks: usize) -> f64 {
-    let rough = range / ticks.max(1) as f64;
-    let decade = 10_f64.powf(rough.log10().floor());
-    let factor = [1.0, 2.0, 5.0, 10.0].into_iter().find(|factor| factor * decade >= rough * 0.999).unwrap_or(10.0);
-    factor * decade
-}
-
-fn round_down(number: f64) -> f64 {
-    let decade = 10_f64.powf(number.log10().floor());
-    [5.0, 2.0, 1.0].into_iter().map(|factor| factor * decade).find(|round| *round <= number * 1.001).unwrap_or(decade)
-}
-
-fn round_up(number: f64) -> f64 {
-    let decade = 10_f64.powf(number.log10().floor());
-    let round = [1.0, 2.0, 5.0, 10.0].into_iter().map(|factor| factor * decade);
-    round.into_iter().find(|round| *round >= number * 0.999).unwrap_or(10.0 * decade)
-}
-
 /// A rectangle with axes.
 #[derive(Clone, Copy)]
 pub(crate) struct Panel {
@@ -373,23 +284,6 @@ pub(crate) fn number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ticks_are_round_and_reach_both_ends() {
-        assert_eq!(Axis::from_zero(19.3, 5), Axis::Linear { from: 0.0, to: 20.0 });
-        assert_eq!(Axis::from_zero(19.3, 5).ticks(5), [0.0, 5.0, 10.0, 15.0, 20.0]);
-        assert_eq!(Axis::from_zero(0.0, 5).ticks(5).last(), Some(&1.0));
-        assert_eq!(Axis::Log { from: 200.0, to: 10_000.0 }.ticks(6), [200.0, 500.0, 1e3, 2e3, 5e3, 1e4]);
-        assert_eq!(Axis::Log { from: 200.0, to: 20_000.0 }.ticks(4), [300.0, 1e3, 3e3, 1e4]);
-    }
-
-    #[test]
-    fn a_wide_span_is_drawn_by_ratios() {
-        assert_eq!(Axis::around(256.0, 12_500.0, 5), Axis::Log { from: 200.0, to: 20_000.0 });
-        assert_eq!(Axis::around(256.0, 480.0, 5), Axis::Linear { from: 0.0, to: 500.0 });
-        // 200 to 20000 are two decades: 2000 is in the middle.
-        assert!((Axis::Log { from: 200.0, to: 20_000.0 }.place(2_000.0) - 0.5).abs() < 1e-12);
-    }
 
     #[test]
     fn numbers_have_no_digits_that_say_nothing() {

@@ -1,8 +1,9 @@
 //! Before and after: each case of a comparison in a row, the round trips of its connections over time, and beside them a bar
 //! for the goodput of each host. All rows have the same axes.
 
+use super::axis::Axis;
 use super::bars::{Bar, EQUAL_SHARE, draw_goodput, goodput_axis};
-use super::canvas::{Axis, Beside, Canvas, Ink, MARGIN_LEFT, MARGIN_RIGHT, Panel, SMALL, Svg, WIDTH, draw, fitted};
+use super::canvas::{Beside, Canvas, Ink, MARGIN_LEFT, MARGIN_RIGHT, Panel, SMALL, Svg, WIDTH, draw, fitted};
 use super::lines::{Entry, TimePanel, draw_legend, draw_lines, draw_title, draw_warmup, legend_height};
 use crate::style::{Look, SHADE};
 

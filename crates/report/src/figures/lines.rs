@@ -1,7 +1,8 @@
 //! Something over time: round trips, windows, queues. One panel for a run, several with the same axes for a comparison.
 
+use super::axis::Axis;
 use super::canvas::{
-    Axis, Beside, Canvas, Ink, MARGIN_LEFT, MARGIN_RIGHT, Panel, Pen, SMALL, Svg, WIDTH, draw, fitted, text_width,
+    Beside, Canvas, Ink, MARGIN_LEFT, MARGIN_RIGHT, Panel, Pen, SMALL, Svg, WIDTH, draw, fitted, text_width,
 };
 use super::marks::draw_marker;
 use crate::style::{Colour, INK, LIMIT, Look, MUTED, Marker, REFERENCES, SHADE, host};

@@ -1,7 +1,8 @@
 //! Marks with confidence intervals, joined by lines: the figures of studies.
 
+use super::axis::Axis;
 use super::canvas::{
-    Axis, Beside, Canvas, Ink, MARGIN_LEFT, MARGIN_RIGHT, Panel, Pen, SMALL, Svg, WIDTH, draw, fitted, text_width,
+    Beside, Canvas, Ink, MARGIN_LEFT, MARGIN_RIGHT, Panel, Pen, SMALL, Svg, WIDTH, draw, fitted, text_width,
 };
 use super::lines::{Entry, draw_legend, legend_height};
 use crate::style::{self, GRID, INK, Look, MUTED, Marker, PAPER};

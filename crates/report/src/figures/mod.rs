@@ -1,5 +1,6 @@
 //! The figures of a run, a comparison and a study, made from their results and series and from nothing else.
 
+mod axis;
 mod bars;
 mod canvas;
 mod cases;

@@ -1,6 +1,7 @@
 //! Which congestion-avoidance state each connection is in, over time: one strip for each.
 
-use super::canvas::{Axis, Beside, Canvas, Ink, MARGIN_RIGHT, Panel, SMALL, Svg, WIDTH, draw};
+use super::axis::Axis;
+use super::canvas::{Beside, Canvas, Ink, MARGIN_RIGHT, Panel, SMALL, Svg, WIDTH, draw};
 use super::lines::{Entry, draw_legend, legend_height};
 use crate::style::{Look, STATES, UNKNOWN_STATE};
 use lasthop_scenario::{FlowSeries, RunResult};

@@ -1,7 +1,8 @@
 //! Aggregate goodput against round-trip time: one point for each case, the best towards the top left.
 
+use super::axis::Axis;
 use super::bars::Mean;
-use super::canvas::{Axis, Beside, Ink, MARGIN_LEFT, Panel, Pen, SMALL, Svg, WIDTH, draw, fitted, text_width};
+use super::canvas::{Beside, Ink, MARGIN_LEFT, Panel, Pen, SMALL, Svg, WIDTH, draw, fitted, text_width};
 use crate::style::{GRID, INK, Look, PAPER};
 use lasthop_scenario::{CaseResult, Comparison};
 

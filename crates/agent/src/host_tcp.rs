@@ -6,12 +6,12 @@ use crate::interface::Interface;
 use lasthop_laws::bound::Bound;
 use lasthop_units::Span;
 
-pub use lasthop_kernel::report::{Claim, Counters as ReportCounters};
+pub use lasthop_kernel::link_report::{Claim, Counters as ReportCounters};
 pub use lasthop_kernel::{CongestionState, SocketSample, StateChange};
 
 /// What can be observed of a host's TCP, and applied to it. Dropping it undoes everything that is left to undo.
-pub trait Stack {
-    /// The name of our congestion control; `None`: this stack is only observed.
+pub trait HostTcp {
+    /// The name of our congestion control; `None`: sockets are only observed.
     fn congestion_control(&self) -> Option<&str>;
 
     /// Takes over the sockets that exist and are not under our control yet; how many. Gives back those that no longer
@@ -21,7 +21,7 @@ pub trait Stack {
     /// If they cannot be walked.
     fn adopt(&mut self) -> Result<u64>;
 
-    /// Looks again for what the configuration names by its path, the cgroups; whether [`Stack::adopt`] has to follow.
+    /// Looks again for what the configuration names by its path, the cgroups; whether [`HostTcp::adopt`] has to follow.
     ///
     /// # Errors
     /// If the kernel cannot be told.
@@ -69,16 +69,16 @@ pub trait LinkReporter {
     fn counters(&self) -> Result<ReportCounters>;
 }
 
-/// A stack, ready to use.
+/// A host's TCP, ready to be observed and controlled.
 pub struct Loaded {
-    /// The stack.
-    pub stack: Box<dyn Stack>,
+    /// How.
+    pub tcp: Box<dyn HostTcp>,
     /// What it can do: the mode that was asked for, or a lesser one.
     pub mode: Mode,
     /// What tells servers about the last link; `None`: that is not configured, or cannot be done here.
     pub reporter: Option<Box<dyn LinkReporter>>,
 }
 
-/// Makes the stack for an interface: at the start, and again when the interface has been replaced by another one, or the
-/// configuration by one that asks for another stack.
+/// Loads what observes and controls TCP on an interface: at the start, and again when the interface has been replaced by another one, or the
+/// configuration by one that asks for other programs.
 pub type Loader<'a> = dyn FnMut(&Config, &Interface, Mode) -> Result<Loaded> + 'a;

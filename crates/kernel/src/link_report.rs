@@ -12,7 +12,7 @@
 //!
 //! Only sockets of the network namespace in which it was loaded, whose packets leave by the interface, and that are opened from
 //! here. Connections that exist when it is loaded are left alone: the option is negotiated by the SYN. The option and every
-//! middlebox that may be between: `docs/models/link-report.md`; the programs: `bpf/report.bpf.c`.
+//! middlebox that may be between: `docs/models/link-report.md`; the programs: `bpf/link_report.bpf.c`.
 
 use crate::error::{Error, io_error};
 use crate::kernel::{check_interface, monotonic_ns, open_cgroup};
@@ -27,7 +27,7 @@ use std::os::fd::AsRawFd as _;
 use std::path::PathBuf;
 use zerocopy::IntoBytes as _;
 
-static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/report.bpf.o"));
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/link_report.bpf.o"));
 
 /// What of the kernel a reporter needs. Whether it can write TCP options (Linux 5.10) only loading tells.
 const NEEDED: [Feature; 4] = [Feature::Privilege, Feature::KernelBtf, Feature::Cgroup2, Feature::SocketOperations];

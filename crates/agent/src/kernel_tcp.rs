@@ -1,12 +1,12 @@
-//! The stack of this machine: the programs of [`kernel`], in the best mode that this kernel allows.
+//! The TCP of this machine's kernel: the programs of [`kernel`], in the best mode that this kernel allows.
 
 use crate::config::{Config, Mode};
 use crate::error::{Doing, Error, Result};
+use crate::host_tcp::{Claim, HostTcp, LinkReporter, Loaded, ReportCounters, SocketSample, StateChange};
 use crate::interface::Interface;
 use crate::only_one::{OnlyOne, Task};
-use crate::stack::{Claim, LinkReporter, Loaded, ReportCounters, SocketSample, Stack, StateChange};
-use lasthop_kernel::report::Reporter;
-use lasthop_kernel::{Kernel, Options, report};
+use lasthop_kernel::link_report::Reporter;
+use lasthop_kernel::{Kernel, Options, link_report};
 use lasthop_laws::bound::Bound;
 use lasthop_units::Span;
 use nix::errno::Errno;
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use tracing::{info, warn};
 
-struct KernelStack {
+struct KernelTcp {
     kernel: Kernel,
     /// How often the kernel had refused to limit a pacing rate when we last said so.
     unpaced: u64,
@@ -65,11 +65,10 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
         };
         warn!("the kernel cannot do all that mode {wanted} needs, so {instead}. What is missing: {reason}");
     }
-    let mut stack =
-        KernelStack { kernel, unpaced: 0, missing: Vec::new(), warned: BTreeSet::new(), _only_one: only_one };
-    stack.refresh()?;
+    let mut tcp = KernelTcp { kernel, unpaced: 0, missing: Vec::new(), warned: BTreeSet::new(), _only_one: only_one };
+    tcp.refresh()?;
     Ok(Loaded {
-        stack: Box::new(stack),
+        tcp: Box::new(tcp),
         mode: what_remains(wanted, mode),
         reporter: config.last_link.report.then(|| reporter(config, interface, only_reporter)).flatten(),
     })
@@ -78,8 +77,8 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
 /// What tells servers about the last link; `None`, and a warning: this kernel cannot.
 fn reporter(config: &Config, interface: &Interface, only_one: Option<OnlyOne>) -> Option<Box<dyn LinkReporter>> {
     let load = || {
-        let found = report::Options::new(interface.index)?;
-        Reporter::load(&report::Options { cgroup: config.cgroup.clone().unwrap_or(found.cgroup.clone()), ..found })
+        let found = link_report::Options::new(interface.index)?;
+        Reporter::load(&link_report::Options { cgroup: config.cgroup.clone().unwrap_or(found.cgroup.clone()), ..found })
     };
     match load() {
         Ok(reporter) => Some(Box::new(KernelReporter { reporter, _only_one: only_one })),
@@ -172,7 +171,7 @@ fn options(
     })
 }
 
-impl Stack for KernelStack {
+impl HostTcp for KernelTcp {
     fn congestion_control(&self) -> Option<&str> {
         Some(self.kernel.name()).filter(|name| !name.is_empty())
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * report - a client reports its last link to its servers, in a TCP option (laws/include/link_report.h).
+ * link_report - a client reports its last link to its servers, in a TCP option (laws/include/link_report.h).
  *
  *        connect   SYN with the report          unless SYNs with it to that destination were lost lately
  *        SYN lost  SYN without it               a middlebox may drop unknown options: a destination where it happens
@@ -31,7 +31,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "option.h"
-#include "report_intf.h"
+#include "link_report_intf.h"
 
 const volatile struct lh_report_settings settings SEC(".rodata.settings") = {};
 

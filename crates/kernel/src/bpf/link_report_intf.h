@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * report_intf.h - the declarations that report.bpf.c and its loader share. build.rs makes src/layout.rs of it, the same
+ * link_report_intf.h - the declarations that link_report.bpf.c and its loader share. build.rs makes src/layout.rs of it, the same
  * in Rust. No implicit padding. Times on CLOCK_MONOTONIC.
  */
-#ifndef LASTHOP_REPORT_INTF_H
-#define LASTHOP_REPORT_INTF_H
+#ifndef LASTHOP_LINK_REPORT_INTF_H
+#define LASTHOP_LINK_REPORT_INTF_H
 
 enum {
 	LH_REMEMBERED_MAX = 4096, /* destinations; the least recently used one is dropped first */
@@ -44,4 +44,4 @@ struct lh_reporter_counters {
 	__u64 failed; /* connections for which the kernel had no memory */
 };
 
-#endif /* LASTHOP_REPORT_INTF_H */
+#endif /* LASTHOP_LINK_REPORT_INTF_H */

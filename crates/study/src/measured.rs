@@ -1,0 +1,74 @@
+//! Every measure that a study keeps, of every run.
+
+use crate::measure::{Measure, WholeRun};
+use crate::search::Found;
+use crate::statistics::Interval;
+use lasthop_measure::mean;
+use lasthop_scenario::RunResult;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A measure at a point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MeasureResult {
+    /// As the study names it.
+    pub measure: String,
+    /// One for each seed; `None` where a run has no such number.
+    pub values: Vec<Option<f64>>,
+    /// Their mean; `None` unless every run has one.
+    pub mean: Option<f64>,
+    /// Where the true mean lies with 95 % confidence; `None` with fewer than two seeds.
+    pub ci95: Option<Interval>,
+}
+
+/// Every measure that is kept, of every run.
+pub(crate) struct Measured {
+    measures: Vec<Measure>,
+    /// By measure, point and seed.
+    values: Vec<Vec<Vec<Result<f64, String>>>>,
+}
+
+impl Measured {
+    pub(crate) fn of(measures: &[Measure], of_point: &[&[RunResult]], searches: &BTreeMap<usize, Found>) -> Self {
+        let mut values = vec![vec![Vec::new(); of_point.len()]; measures.len()];
+        for (point, runs) in of_point.iter().enumerate() {
+            for run in runs.iter().map(|run| WholeRun::new(run, searches.get(&point))) {
+                for (measure, values) in measures.iter().zip(&mut values) {
+                    values[point].push(measure.of_run(&run));
+                }
+            }
+        }
+        Self { measures: measures.to_vec(), values }
+    }
+
+    fn values(&self, point: usize, measure: &Measure) -> Option<&[Result<f64, String>]> {
+        let index = self.measures.iter().position(|kept| kept == measure)?;
+        Some(&self.values[index][point])
+    }
+
+    /// The mean over the seeds, all or without one.
+    pub(crate) fn mean(&self, point: usize, measure: &Measure, without: Option<usize>) -> Result<f64, String> {
+        // A measure that only one branch of an expression looks at may not have been known when the study was read.
+        let values =
+            self.values(point, measure).ok_or_else(|| format!("{measure} was not kept; name it in measures"))?;
+        let kept = values.iter().enumerate().filter(|(seed, _)| Some(*seed) != without).map(|(_, value)| value.clone());
+        let kept = kept.collect::<Result<Vec<f64>, String>>()?;
+        mean(&kept).ok_or_else(|| format!("{measure} is of no run"))
+    }
+
+    pub(crate) fn result(&self, point: usize, measure: &Measure) -> MeasureResult {
+        let values: Vec<Option<f64>> =
+            self.values(point, measure).unwrap_or_default().iter().map(|value| value.clone().ok()).collect();
+        let all: Option<Vec<f64>> = values.iter().copied().collect();
+        MeasureResult {
+            measure: measure.as_str().to_owned(),
+            mean: all.as_deref().and_then(mean),
+            ci95: all.as_deref().and_then(Interval::of_mean),
+            values,
+        }
+    }
+
+    pub(crate) fn seeds(&self) -> usize {
+        self.values.first().and_then(|points| points.first()).map_or(0, Vec::len)
+    }
+}

@@ -1,0 +1,262 @@
+//! Whether claims hold: when, what came out, and how sure that is.
+
+use crate::expression::{Figures, Scope};
+use crate::formula::Formula;
+use crate::measure::Measure;
+use crate::measured::Measured;
+use crate::problem::Problem;
+use crate::space::{Coordinate, Selection, Space, fixed, joined};
+use crate::statistics::Interval;
+use crate::{Claim, ClaimedNumber, Condition};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// When a claim holds: every bound that is there must be kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Criterion {
+    /// Not below this.
+    pub at_least: Option<f64>,
+    /// Not above this.
+    pub at_most: Option<f64>,
+    /// This near to the paper's number, relative to it.
+    pub within: Option<f64>,
+}
+
+impl Criterion {
+    /// What this number, `None` if it cannot be computed, comes to beside that of the paper.
+    pub fn judge(&self, number: Option<f64>, paper: Option<f64>) -> Verdict {
+        let (low, high) = self.range(paper);
+        match number {
+            Some(number) if (low..=high).contains(&number) => Verdict::Holds,
+            Some(_) => Verdict::DoesNotHold,
+            None => Verdict::CannotBeJudged,
+        }
+    }
+
+    /// The least and the greatest value with which the claim holds.
+    pub fn range(&self, paper: Option<f64>) -> (f64, f64) {
+        let near = self
+            .within
+            .zip(paper)
+            .map(|(within, paper)| (paper - (within * paper).abs(), paper + (within * paper).abs()));
+        let low = self.at_least.unwrap_or(f64::NEG_INFINITY).max(near.map_or(f64::NEG_INFINITY, |(low, _)| low));
+        let high = self.at_most.unwrap_or(f64::INFINITY).min(near.map_or(f64::INFINITY, |(_, high)| high));
+        (low, high)
+    }
+}
+
+/// What came out for a claim.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClaimResult {
+    /// Short; unique together with `at`.
+    pub id: String,
+    /// In the words of its source.
+    pub text: String,
+    /// Where it is from.
+    pub source: String,
+    /// How the words are read as a number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reading: Option<String>,
+    /// Where it was judged; empty if once for the whole study.
+    pub at: Vec<Coordinate>,
+    /// The expression; empty where the number is the share of the cells that meet the conditions.
+    pub value: String,
+    /// What a cell must meet; empty where the number is that of an expression.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<ConditionResult>,
+    /// Every cell, in the order of the axes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cells: Vec<CellResult>,
+    /// The number that the source prints.
+    pub paper: Option<f64>,
+    /// When it holds.
+    #[serde(flatten)]
+    pub criterion: Criterion,
+    /// Whether the study fails where it does not hold.
+    pub required: bool,
+    /// What came out; `None` if it cannot be computed.
+    pub ours: Option<f64>,
+    /// Where it lies with 95 % confidence; `None` with fewer than two seeds.
+    pub ci95: Option<Interval>,
+    /// Whether it holds.
+    pub verdict: Verdict,
+    /// Whether the whole interval is on the side of the verdict; `false` without an interval.
+    pub clear: bool,
+    /// Why it cannot be judged, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// What every cell of a claim must meet.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ConditionResult {
+    /// What its number is called.
+    pub label: String,
+    /// The expression.
+    pub value: String,
+    /// When it is met.
+    #[serde(flatten)]
+    pub criterion: Criterion,
+}
+
+/// One cell of a claim.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellResult {
+    /// Where it is.
+    pub at: Vec<Coordinate>,
+    /// The number of each condition; `None` if it cannot be computed.
+    pub numbers: Vec<Option<f64>>,
+    /// Whether every condition is met; one whose number cannot be computed is not.
+    pub met: bool,
+}
+
+/// Whether a claim holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It does.
+    Holds,
+    /// It does not.
+    DoesNotHold,
+    /// Something that it looks at has no value.
+    CannotBeJudged,
+}
+
+impl Verdict {
+    /// For a reader.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::DoesNotHold => "does not hold",
+            Self::CannotBeJudged => "cannot be judged",
+        }
+    }
+}
+
+impl ClaimResult {
+    /// Whether the study has not passed because of it: it could not be judged, or is required and does not hold.
+    pub fn fails(&self) -> bool {
+        match self.verdict {
+            Verdict::Holds => false,
+            Verdict::DoesNotHold => self.required,
+            Verdict::CannotBeJudged => true,
+        }
+    }
+
+    /// Where it was judged, in words.
+    pub fn place(&self) -> String {
+        joined(&self.at)
+    }
+
+    /// The least and the greatest value with which it holds.
+    pub fn range(&self) -> (f64, f64) {
+        self.criterion.range(self.paper)
+    }
+}
+
+impl CellResult {
+    /// Where it is, in words.
+    pub fn place(&self) -> String {
+        joined(&self.at)
+    }
+}
+
+/// The number of each of these, and whether all of them are met; what cannot be computed meets nothing.
+pub(crate) fn met(conditions: &[Condition], number: impl Fn(&Formula) -> Option<f64>) -> (Vec<Option<f64>>, bool) {
+    let numbers: Vec<Option<f64>> = conditions.iter().map(|condition| number(&condition.value)).collect();
+    let holds =
+        |(condition, number): (&Condition, &Option<f64>)| condition.criterion.judge(*number, None) == Verdict::Holds;
+    let all = conditions.iter().zip(&numbers).all(holds);
+    (numbers, all)
+}
+
+/// A claim at each of its places.
+pub(crate) fn judge_all(space: &Arc<Space>, claim: &Claim, measured: &Arc<Measured>) -> Vec<ClaimResult> {
+    let places = space.combinations(&claim.selection, &claim.each);
+    places.iter().map(|levels| judge(space, claim, levels, measured)).collect()
+}
+
+fn judge(space: &Arc<Space>, claim: &Claim, levels: &[usize], measured: &Arc<Measured>) -> ClaimResult {
+    let selection = fixed(&claim.selection, &claim.each, levels);
+    let point = space.select(&selection).first().copied().unwrap_or(0);
+    let evaluate = |without: Option<usize>| {
+        let look = Look { space, measured, without };
+        match &claim.value {
+            ClaimedNumber::Expression(value) => {
+                look.evaluate(value, &selection).map(|number| (number, Vec::new())).map_err(|problem| problem.problem)
+            }
+            ClaimedNumber::Share { cells, conditions } => {
+                let cells = look.cells(cells, conditions, &selection);
+                let met = cells.iter().filter(|cell| cell.met).count();
+                Ok((met as f64 / cells.len() as f64, cells))
+            }
+        }
+    };
+    let (outcome, cells) = evaluate(None).map_or_else(|no| (Err(no), Vec::new()), |(ours, cells)| (Ok(ours), cells));
+    let seeds = measured.seeds();
+    let without = (0..seeds).map(|seed| evaluate(Some(seed)).ok().map(|(ours, _)| ours)).collect::<Option<Vec<f64>>>();
+    let ci95 = match (&outcome, without) {
+        (Ok(ours), Some(without)) if seeds > 1 => Interval::jackknife(*ours, &without),
+        _ => None,
+    };
+    let (low, high) = claim.criterion.range(claim.paper);
+    let verdict = claim.criterion.judge(outcome.as_ref().ok().copied(), claim.paper);
+    let clear = ci95.is_some_and(|interval| match verdict {
+        Verdict::Holds => interval.low >= low && interval.high <= high,
+        Verdict::DoesNotHold => interval.high < low || interval.low > high,
+        Verdict::CannotBeJudged => false,
+    });
+    let (value, conditions) = match &claim.value {
+        ClaimedNumber::Expression(value) => (value.to_string(), Vec::new()),
+        ClaimedNumber::Share { conditions, .. } => (String::new(), conditions.iter().map(told).collect()),
+    };
+    ClaimResult {
+        id: claim.id.clone(),
+        text: claim.text.clone(),
+        source: claim.source.clone(),
+        reading: claim.reading.clone(),
+        at: space.coordinates_of(point, &claim.each),
+        value,
+        conditions,
+        cells,
+        paper: claim.paper,
+        criterion: claim.criterion,
+        required: claim.required,
+        ours: outcome.as_ref().ok().copied(),
+        ci95,
+        verdict,
+        clear,
+        problem: outcome.err(),
+    }
+}
+
+fn told(condition: &Condition) -> ConditionResult {
+    let Condition { label, value, criterion } = condition;
+    ConditionResult { label: label.clone(), value: value.to_string(), criterion: *criterion }
+}
+
+/// The means over the seeds, all or without one.
+struct Look<'a> {
+    space: &'a Arc<Space>,
+    measured: &'a Arc<Measured>,
+    without: Option<usize>,
+}
+
+impl Look<'_> {
+    fn evaluate(&self, formula: &Formula, selection: &Selection) -> Result<f64, Problem> {
+        let (measured, without) = (Arc::clone(self.measured), self.without);
+        let figures: Arc<Figures> = Arc::new(move |point, measure: &Measure| measured.mean(point, measure, without));
+        formula.evaluate(&Scope { space: Arc::clone(self.space), selection: selection.clone(), figures })
+    }
+
+    /// Every combination of the values of these dimensions, with the number of each condition.
+    fn cells(&self, dimensions: &[usize], conditions: &[Condition], selection: &Selection) -> Vec<CellResult> {
+        let cell = |levels: Vec<usize>| {
+            let selection = fixed(selection, dimensions, &levels);
+            let (numbers, met) = met(conditions, |formula| self.evaluate(formula, &selection).ok());
+            let point = self.space.select(&selection).first().copied().unwrap_or(0);
+            CellResult { at: self.space.coordinates_of(point, dimensions), numbers, met }
+        };
+        self.space.combinations(selection, dimensions).into_iter().map(cell).collect()
+    }
+}
