@@ -55,7 +55,7 @@ impl Kind {
         match self {
             Self::Text(most) => json!({"type": "string", "minLength": 1, "maxLength": most}),
             Self::Line(most) => {
-                json!({"type": "string", "minLength": 1, "maxLength": most, "pattern": "^[^\\p{Cc}]*$"})
+                json!({"type": "string", "minLength": 1, "maxLength": most, "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"})
             }
             Self::Texts => json!({"type": "array", "items": {"type": "string"}}),
             Self::Name => json!({"type": "string", "pattern": "^[a-z0-9_-]{1,15}$"}),
