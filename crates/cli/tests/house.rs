@@ -32,7 +32,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 const PURE: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("keys", &["serde", "serde_json", "strsim", "thiserror", "toml"]),
-    ("laws", &["cc", "serde", "thiserror", "zerocopy"]),
+    ("laws", &["bindgen", "cc", "clang-sys", "serde", "thiserror", "zerocopy"]),
     ("peers", &["hmac", "sha2", "thiserror"]),
     ("policy", &["serde"]),
     ("lastlink", &["serde"]),
