@@ -20,7 +20,7 @@ use crate::error::{Doing, Result};
 use crate::hosts::Hosts;
 use crate::shaper::Station;
 use crate::tun::MTU;
-use lasthop_network::{Delivery, Departure, Network, NodeId, Packet, Place, Statistics};
+use lasthop_network::{Delivery, Departure, Network, NodeId, Packet, QueueId, Statistics};
 use lasthop_units::{Bytes, Span, Time};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -76,7 +76,7 @@ pub(crate) struct Report {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueueSample {
     pub(crate) at: Time,
-    pub(crate) place: Place,
+    pub(crate) place: QueueId,
     pub(crate) packets: usize,
 }
 
@@ -146,7 +146,7 @@ pub(crate) struct RealTime<'a> {
     /// One for each end: what the shaper wants to know.
     stations: &'a [Station],
     /// Where queue lengths are sampled.
-    places: Vec<Place>,
+    places: Vec<QueueId>,
     clock: Clock,
     epoll: Epoll,
     /// Devices that may have a packet: set by epoll (edge-triggered), cleared by a read that finds none.
@@ -184,10 +184,10 @@ impl<'a> RealTime<'a> {
             for end in in_model() {
                 network.report_departures(hosts.plan.node(end));
             }
-            network.places()
+            network.queues()
         } else {
-            let of_hosts = in_model().map(|host| Place::Host(NodeId(host as u16)));
-            [Place::AccessPoint, Place::PathUp, Place::PathDown].into_iter().chain(of_hosts).collect()
+            let of_hosts = in_model().map(|host| QueueId::Host(NodeId(host as u16)));
+            [QueueId::AccessPoint, QueueId::PathUp, QueueId::PathDown].into_iter().chain(of_hosts).collect()
         };
         let nodes = (0..stations.len()).map(|end| hosts.plan.node(end).index() + 1).max().unwrap_or(0);
         Ok(Self {
@@ -356,7 +356,7 @@ impl<'a> RealTime<'a> {
             let node = self.hosts.plan.node(end);
             let offered = self.offered[node.index()];
             let backlog = if end < self.hosts.queues_in_devices {
-                self.network.queue_packets(Place::Host(node)) as u64
+                self.network.queue_packets(QueueId::Host(node)) as u64
             } else {
                 offered - self.departed[node.index()]
             };

@@ -1,7 +1,7 @@
 //! From the counters of the network and the agents to the parts of a result.
 
 use lasthop_network::{
-    AirTime, Cause, Drops, LinkStatistics, Place, StationStatistics, Statistics, Way, WifiLinkStatistics,
+    AirTime, Cause, Drops, LinkStatistics, QueueId, StationStatistics, Statistics, Way, WifiLinkStatistics,
 };
 use lasthop_scenario::{
     AccessResult, HostPolicyResult, LinkResult, PoliciesResult, Scenario, StationResult, place_name,
@@ -15,7 +15,7 @@ pub fn access(statistics: &Statistics, aggregates: bool) -> AccessResult {
     let dropped = |chosen: &dyn Fn(&Drops) -> bool| {
         statistics.drops.iter().filter(|drops| chosen(drops)).map(|drops| drops.count).sum()
     };
-    let queue = statistics.queues.iter().find(|queue| queue.place == Place::AccessPoint);
+    let queue = statistics.queues.iter().find(|queue| queue.place == QueueId::AccessPoint);
     let frames = |link: &WifiLinkStatistics| aggregates.then(|| link.frames as f64 / link.transmissions.max(1) as f64);
     let station = |station: &StationStatistics| StationResult {
         host: station.node.0,
@@ -28,14 +28,14 @@ pub fn access(statistics: &Statistics, aggregates: bool) -> AccessResult {
     };
     AccessResult {
         downlink_drops: dropped(&|drops| {
-            matches!((drops.place, drops.cause), (Place::AccessPoint, Cause::QueueFull | Cause::CoDel))
+            matches!((drops.place, drops.cause), (QueueId::AccessPoint, Cause::QueueFull | Cause::CoDel))
         }),
         downlink_queue_mean: queue.map_or(0.0, |queue| queue.mean_packets),
         downlink_queue_p95: queue.map_or(0.0, |queue| queue.p95_packets as f64),
         downlink_queue_max: queue.map_or(0, |queue| queue.max_packets as u64),
-        uplink_drops: dropped(&|drops| matches!((drops.place, drops.cause), (Place::Host(_), Cause::QueueFull))),
+        uplink_drops: dropped(&|drops| matches!((drops.place, drops.cause), (QueueId::Host(_), Cause::QueueFull))),
         retry_drops: dropped(&|drops| matches!(drops.cause, Cause::RetryLimit | Cause::TooLate)),
-        path_drops: dropped(&|drops| matches!(drops.place, Place::PathUp | Place::PathDown | Place::Link { .. })),
+        path_drops: dropped(&|drops| matches!(drops.place, QueueId::PathUp | QueueId::PathDown | QueueId::Link { .. })),
         collisions: statistics.collisions,
         retries: statistics.retries,
         broadcast_losses: dropped(&|drops| matches!(drops.cause, Cause::FrameError | Cause::Collision)),
@@ -55,12 +55,12 @@ pub fn access(statistics: &Statistics, aggregates: bool) -> AccessResult {
 /// If the statistics belong to another network.
 pub fn links(scenario: &Scenario, statistics: &Statistics) -> Vec<LinkResult> {
     let lasthop_network::Topology::Links(config) = &scenario.network().topology else { return Vec::new() };
-    let dropped = |place: Place, chosen: fn(Cause) -> bool| {
+    let dropped = |place: QueueId, chosen: fn(Cause) -> bool| {
         let drops = statistics.drops.iter().filter(|drops| drops.place == place && chosen(drops.cause));
         drops.map(|drops| drops.count).sum()
     };
     let directions = statistics.links.iter().filter_map(|counted| match counted.place {
-        Place::Link { link, way } => Some((counted, config.links[usize::from(link)].ends, way)),
+        QueueId::Link { link, way } => Some((counted, config.links[usize::from(link)].ends, way)),
         _ => None,
     });
     let result = |(counted, (one, other), way): (&LinkStatistics, (usize, usize), Way)| {

@@ -13,7 +13,7 @@ use crate::fairness::{jain_index, starved_flows};
 use crate::flow_meter::FlowMeter;
 use crate::quantiles::distribution;
 use lasthop_laws::Applied;
-use lasthop_network::{Place, Statistics};
+use lasthop_network::{QueueId, Statistics};
 use lasthop_policy::PolicyName;
 use lasthop_scenario::{
     AccessResult, AgentMode, Build, FlowResult, FlowSample, FlowSpec, HostPolicyResult, HostSpec, HostsKind,
@@ -205,7 +205,7 @@ impl<'a> Measurement<'a> {
     }
 
     /// The length of a queue.
-    pub fn on_queue(&mut self, at: Time, place: Place, packets: usize) {
+    pub fn on_queue(&mut self, at: Time, place: QueueId, packets: usize) {
         if let Some(series) = &mut self.series {
             let sample = QueueSample { t_s: at.as_secs_f64(), place: place_name(place), packets: packets as u32 };
             series.queues.push(sample);

@@ -13,7 +13,7 @@ use crate::link::{Link, Step};
 use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
 use crate::queue::QueueConfig;
 use crate::random::Streams;
-use crate::statistics::{Observed, Place, Statistics};
+use crate::statistics::{Observed, QueueId, Statistics};
 use crate::turnaround::Turnarounds;
 use crate::wifi::Medium;
 use crate::wired::WiredAccess;
@@ -190,20 +190,20 @@ impl<P: Clone> AccessPoint<P> {
         }
     }
 
-    pub(crate) fn places(&self) -> impl Iterator<Item = Place> + use<P> {
-        let hosts = (0..self.hosts).map(|host| Place::Host(NodeId(host as u16)));
-        hosts.chain([Place::AccessPoint, Place::PathUp, Place::PathDown])
+    pub(crate) fn queues(&self) -> impl Iterator<Item = QueueId> + use<P> {
+        let hosts = (0..self.hosts).map(|host| QueueId::Host(NodeId(host as u16)));
+        hosts.chain([QueueId::AccessPoint, QueueId::PathUp, QueueId::PathDown])
     }
 
-    pub(crate) fn len(&self, place: Place, now: Time) -> usize {
+    pub(crate) fn len(&self, place: QueueId, now: Time) -> usize {
         match (place, &self.access) {
-            (Place::Host(host), Access::Wifi(medium)) => medium.host_queue(host.index()).len(),
-            (Place::Host(host), Access::Wired(access)) => access.host_queue(host.index()).len(),
-            (Place::AccessPoint, Access::Wifi(medium)) => medium.access_point_queue().len(),
-            (Place::AccessPoint, Access::Wired(access)) => access.down().len(now),
-            (Place::PathUp, _) => self.up.len(now),
-            (Place::PathDown, _) => self.down.len(now),
-            (Place::Link { .. }, _) => panic!("{place:?} is no place of this network"),
+            (QueueId::Host(host), Access::Wifi(medium)) => medium.host_queue(host.index()).len(),
+            (QueueId::Host(host), Access::Wired(access)) => access.host_queue(host.index()).len(),
+            (QueueId::AccessPoint, Access::Wifi(medium)) => medium.access_point_queue().len(),
+            (QueueId::AccessPoint, Access::Wired(access)) => access.down().len(now),
+            (QueueId::PathUp, _) => self.up.len(now),
+            (QueueId::PathDown, _) => self.down.len(now),
+            (QueueId::Link { .. }, _) => panic!("{place:?} is no place of this network"),
         }
     }
 
@@ -216,15 +216,15 @@ impl<P: Clone> AccessPoint<P> {
         }
     }
 
-    pub(crate) fn observe(&self, place: Place, now: Time) -> Observed {
+    pub(crate) fn observe(&self, place: QueueId, now: Time) -> Observed {
         match (place, &self.access) {
-            (Place::Host(host), Access::Wifi(medium)) => medium.host_queue(host.index()).observe(place, now),
-            (Place::Host(host), Access::Wired(access)) => access.host_queue(host.index()).observe(place, now),
-            (Place::AccessPoint, Access::Wifi(medium)) => medium.access_point_queue().observe(place, now),
-            (Place::AccessPoint, Access::Wired(access)) => access.down().observe(place, now),
-            (Place::PathUp, _) => self.up.observe(place, now),
-            (Place::PathDown, _) => self.down.observe(place, now),
-            (Place::Link { .. }, _) => panic!("{place:?} is no place of this network"),
+            (QueueId::Host(host), Access::Wifi(medium)) => medium.host_queue(host.index()).observe(place, now),
+            (QueueId::Host(host), Access::Wired(access)) => access.host_queue(host.index()).observe(place, now),
+            (QueueId::AccessPoint, Access::Wifi(medium)) => medium.access_point_queue().observe(place, now),
+            (QueueId::AccessPoint, Access::Wired(access)) => access.down().observe(place, now),
+            (QueueId::PathUp, _) => self.up.observe(place, now),
+            (QueueId::PathDown, _) => self.down.observe(place, now),
+            (QueueId::Link { .. }, _) => panic!("{place:?} is no place of this network"),
         }
     }
 
@@ -239,7 +239,7 @@ impl<P: Clone> AccessPoint<P> {
 
     /// Adds what the parts have counted; gives how long the access was busy.
     pub(crate) fn report(&self, now: Time, statistics: &mut Statistics) -> Span {
-        for (place, link) in [(Place::PathUp, &self.up), (Place::PathDown, &self.down)] {
+        for (place, link) in [(QueueId::PathUp, &self.up), (QueueId::PathDown, &self.down)] {
             statistics.links.push(link.statistics(place, now, statistics.elapsed));
         }
         match &self.access {

@@ -83,7 +83,7 @@ pub use last_hop::LastHop;
 pub use packet::{Delivery, Departure, Destination, NodeId, Packet};
 pub use queue::{Discipline, FqCodelConfig, QueueConfig};
 pub use statistics::{
-    AirTime, Cause, Drops, LinkStatistics, Place, QueueStatistics, StationStatistics, Statistics, Way,
+    AirTime, Cause, Drops, LinkStatistics, QueueId, QueueStatistics, StationStatistics, Statistics, Way,
     WifiLinkStatistics,
 };
 pub use topology::Network;

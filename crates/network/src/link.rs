@@ -22,7 +22,7 @@ use crate::host_path::Lanes;
 use crate::packet::{Departure, Packet};
 use crate::queue::{Discipline, Queue};
 use crate::random::{Streams, happens};
-use crate::statistics::{Cause, LengthOverTime, LinkStatistics, Observed, Place};
+use crate::statistics::{Cause, LengthOverTime, LinkStatistics, Observed, QueueId};
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use rand_chacha::ChaCha8Rng;
 use std::collections::VecDeque;
@@ -264,7 +264,7 @@ impl<P> Link<P> {
         }
     }
 
-    pub(crate) fn observe(&self, place: Place, now: Time) -> Observed {
+    pub(crate) fn observe(&self, place: QueueId, now: Time) -> Observed {
         match &self.service {
             Service::Timetable(timetable) => {
                 let mut booked = timetable.clone();
@@ -275,7 +275,7 @@ impl<P> Link<P> {
         }
     }
 
-    pub(crate) fn statistics(&self, place: Place, now: Time, elapsed: Span) -> LinkStatistics {
+    pub(crate) fn statistics(&self, place: QueueId, now: Time, elapsed: Span) -> LinkStatistics {
         let sent = match &self.service {
             Service::Timetable(timetable) => {
                 let due = timetable.departures.iter().take_while(|departure| departure.at <= now);
@@ -574,7 +574,7 @@ mod tests {
         assert_eq!(link.offer(ms(1), packet(3)), Err(packet(3)));
         assert_eq!((link.len(ms(1)), link.room(ms(1))), (1, 1));
         assert_eq!(link.offer_from_outside(ms(1), packet(4), false), Ok(Taken::Queued));
-        assert_eq!(link.observe(Place::PathUp, ms(1)).drops[Cause::QueueFull as usize], 1);
+        assert_eq!(link.observe(QueueId::PathUp, ms(1)).drops[Cause::QueueFull as usize], 1);
     }
 
     #[test]
@@ -600,7 +600,7 @@ mod tests {
         link.reset_statistics(Time::ZERO + Span::from_micros(500));
         assert_eq!(link.busy_time(ms(1)), Span::from_micros(500));
         assert_eq!(link.busy_time(ms(9)), Span::from_micros(1500));
-        let statistics = link.statistics(Place::PathUp, ms(9), Span::from_millis(10));
+        let statistics = link.statistics(QueueId::PathUp, ms(9), Span::from_millis(10));
         assert_eq!((statistics.packets, statistics.data, statistics.utilization), (2, Bytes::new(3000), 0.15));
     }
 
@@ -609,7 +609,7 @@ mod tests {
         let mut link = link(1.0, LossAt::AfterQueue);
         link.offer(Time::ZERO, packet(1)).unwrap();
         assert_eq!(link.next_event(), ms(1));
-        let lost = |link: &Link<u32>, now| link.observe(Place::PathUp, now).drops[Cause::RandomLoss as usize];
+        let lost = |link: &Link<u32>, now| link.observe(QueueId::PathUp, now).drops[Cause::RandomLoss as usize];
         let just_before = Time::from_nanos(999_999);
         assert_eq!((link.len(just_before), link.packets_inside(), lost(&link, just_before)), (1, 1, 0));
         assert_eq!(link.step(ms(1)), Step::Lost);
@@ -624,7 +624,7 @@ mod tests {
             assert_eq!(link.offer(Time::ZERO, packet(number)), Ok(Taken::LostBeforeQueue));
         }
         assert_eq!((link.len(Time::ZERO), link.busy_time(ms(5)), link.next_event()), (0, Span::ZERO, Time::MAX));
-        assert_eq!(link.observe(Place::PathUp, ms(5)).drops[Cause::RandomLoss as usize], 5);
+        assert_eq!(link.observe(QueueId::PathUp, ms(5)).drops[Cause::RandomLoss as usize], 5);
     }
 
     proptest! {
@@ -661,8 +661,8 @@ mod tests {
                 prop_assert_eq!(taken, plain.offer_from_outside(now, packet, number % 2 == 0));
                 prop_assert_eq!((fast.len(now), fast.room(now)), (plain.len(now), plain.room(now)));
                 prop_assert_eq!(fast.packets_inside(), plain.packets_inside());
-                prop_assert_eq!(fast.observe(Place::PathUp, now), plain.observe(Place::PathUp, now));
-                let statistics = |link: &Link<u32>| link.statistics(Place::PathUp, now, now - since);
+                prop_assert_eq!(fast.observe(QueueId::PathUp, now), plain.observe(QueueId::PathUp, now));
+                let statistics = |link: &Link<u32>| link.statistics(QueueId::PathUp, now, now - since);
                 prop_assert_eq!(statistics(&fast), statistics(&plain));
             }
             prop_assert_eq!(arrivals(run(&mut fast, Time::MAX)), arrivals(run(&mut plain, Time::MAX)));

@@ -16,7 +16,7 @@ use crate::packet::{Delivery, Departure, Destination, NodeId, Outcome, Packet};
 use crate::random::Streams;
 use crate::routes::Routes;
 use crate::schedule::Schedule;
-use crate::statistics::{Observed, Place, Statistics, Way};
+use crate::statistics::{Observed, QueueId, Statistics, Way};
 use lasthop_units::{Span, Time};
 
 #[derive(Clone, Debug)]
@@ -147,11 +147,11 @@ impl<P: Clone> Links<P> {
         }
     }
 
-    pub(crate) fn places(&self) -> impl Iterator<Item = Place> + use<P> {
+    pub(crate) fn queues(&self) -> impl Iterator<Item = QueueId> + use<P> {
         (0..self.directions.len()).map(place)
     }
 
-    pub(crate) fn len(&self, place: Place, now: Time) -> usize {
+    pub(crate) fn len(&self, place: QueueId, now: Time) -> usize {
         self.link(place).len(now)
     }
 
@@ -162,7 +162,7 @@ impl<P: Clone> Links<P> {
         away.map(|&index| self.directions[index].link.room(now)).min().expect("each node has a link")
     }
 
-    pub(crate) fn observe(&self, place: Place, now: Time) -> Observed {
+    pub(crate) fn observe(&self, place: QueueId, now: Time) -> Observed {
         self.link(place).observe(place, now)
     }
 
@@ -214,16 +214,16 @@ impl<P: Clone> Links<P> {
         }
     }
 
-    fn link(&self, place: Place) -> &Link<P> {
+    fn link(&self, place: QueueId) -> &Link<P> {
         match place {
-            Place::Link { link, way } => &self.directions[2 * usize::from(link) + way as usize].link,
+            QueueId::Link { link, way } => &self.directions[2 * usize::from(link) + way as usize].link,
             _ => panic!("{place:?} is no place of this network"),
         }
     }
 }
 
 /// The place of the direction with this number.
-fn place(direction: usize) -> Place {
+fn place(direction: usize) -> QueueId {
     let way = if direction.is_multiple_of(2) { Way::Forth } else { Way::Back };
-    Place::Link { link: (direction / 2) as u16, way }
+    QueueId::Link { link: (direction / 2) as u16, way }
 }

@@ -6,9 +6,9 @@
 use crate::packet::NodeId;
 use lasthop_units::{Bytes, Rate, Span, Time};
 
-/// Where packets wait and get lost.
+/// Which queue: packets wait in it, and get lost in it or on the way from it to the next.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Place {
+pub enum QueueId {
     /// A host's own transmit queue and the way from there to the access point.
     Host(NodeId),
     /// The access point's downlink queue and the way from there to the hosts.
@@ -71,7 +71,7 @@ impl Cause {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Drops {
     /// Where.
-    pub place: Place,
+    pub place: QueueId,
     /// Why.
     pub cause: Cause,
     /// How many; never zero.
@@ -114,7 +114,7 @@ impl AirTime {
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct QueueStatistics {
     /// Which queue.
-    pub place: Place,
+    pub place: QueueId,
     /// Mean length in packets, weighted by time.
     pub mean_packets: f64,
     /// The length in packets that was not exceeded for 95 % of the time.
@@ -163,7 +163,7 @@ pub struct StationStatistics {
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct LinkStatistics {
     /// Which direction of which link.
-    pub place: Place,
+    pub place: QueueId,
     /// Packets sent, those that were lost after the queue among them.
     pub packets: u64,
     /// Their sizes together.
@@ -211,7 +211,7 @@ pub struct Statistics {
 
 impl Statistics {
     /// Packets lost at this place for this reason.
-    pub fn dropped(&self, place: Place, cause: Cause) -> u64 {
+    pub fn dropped(&self, place: QueueId, cause: Cause) -> u64 {
         self.drops.iter().find(|drops| drops.place == place && drops.cause == cause).map_or(0, |drops| drops.count)
     }
 
@@ -219,7 +219,7 @@ impl Statistics {
     ///
     /// # Panics
     /// If the network has no such place.
-    pub fn queue(&self, place: Place) -> QueueStatistics {
+    pub fn queue(&self, place: QueueId) -> QueueStatistics {
         *self.queues.iter().find(|queue| queue.place == place).expect("the place belongs to this network")
     }
 }
@@ -261,7 +261,7 @@ impl LengthOverTime {
         self.max = self.length;
     }
 
-    pub(crate) fn statistics(&self, place: Place, now: Time) -> QueueStatistics {
+    pub(crate) fn statistics(&self, place: QueueId, now: Time) -> QueueStatistics {
         let current = u128::from(now.saturating_since(self.since).as_nanos());
         let at = |length: usize| u128::from(self.nanos_at[length]) + if length == self.length { current } else { 0 };
         let lengths = 0..self.nanos_at.len();
@@ -301,13 +301,13 @@ mod tests {
         lengths.change(at(90), 1);
         lengths.change(at(94), 7);
         // 90 ns at 0, 4 ns at 1, 6 ns at 7: mean (4 + 42) / 100 = 0.46; 94 % of the time it was at most 1, so p95 is 7.
-        let queue = lengths.statistics(Place::AccessPoint, at(100));
+        let queue = lengths.statistics(QueueId::AccessPoint, at(100));
         assert_eq!((queue.mean_packets, queue.p95_packets, queue.max_packets), (0.46, 7, 7));
         // Half a nanosecond's share less at 7 and it is 1: 90, 5, 5.
         let mut lengths = LengthOverTime::new();
         lengths.change(at(90), 1);
         lengths.change(at(95), 7);
-        assert_eq!(lengths.statistics(Place::AccessPoint, at(100)).p95_packets, 1);
+        assert_eq!(lengths.statistics(QueueId::AccessPoint, at(100)).p95_packets, 1);
     }
 
     #[test]
@@ -315,7 +315,7 @@ mod tests {
         let mut lengths = LengthOverTime::new();
         lengths.change(Time::from_nanos(10), 3);
         lengths.reset(Time::from_nanos(50));
-        let queue = lengths.statistics(Place::PathUp, Time::from_nanos(60));
+        let queue = lengths.statistics(QueueId::PathUp, Time::from_nanos(60));
         assert_eq!((queue.mean_packets, queue.p95_packets, queue.max_packets), (3.0, 3, 3));
     }
 }

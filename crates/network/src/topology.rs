@@ -6,7 +6,7 @@ use crate::config::{Config, ConfigError, Topology};
 use crate::links::Links;
 use crate::packet::{Delivery, Departure, Destination, NodeId, Outcome, Packet};
 use crate::random::Streams;
-use crate::statistics::{AirTime, Cause, Drops, Observed, Place, Statistics};
+use crate::statistics::{AirTime, Cause, Drops, Observed, QueueId, Statistics};
 use lasthop_units::{Bytes, Span, Time};
 use std::collections::VecDeque;
 
@@ -155,7 +155,7 @@ impl<P: Clone> Network<P> {
     ///
     /// # Panics
     /// If there is no such place.
-    pub fn queue_packets(&self, place: Place) -> usize {
+    pub fn queue_packets(&self, place: QueueId) -> usize {
         match &self.parts {
             Parts::AccessPoint(parts) => parts.len(place, self.clock),
             Parts::Links(parts) => parts.len(place, self.clock),
@@ -172,11 +172,11 @@ impl<P: Clone> Network<P> {
         inside_parts + self.early.len()
     }
 
-    /// All places where packets wait, in order.
-    pub fn places(&self) -> Vec<Place> {
+    /// All queues, in order.
+    pub fn queues(&self) -> Vec<QueueId> {
         match &self.parts {
-            Parts::AccessPoint(parts) => parts.places().collect(),
-            Parts::Links(parts) => parts.places().collect(),
+            Parts::AccessPoint(parts) => parts.queues().collect(),
+            Parts::Links(parts) => parts.queues().collect(),
         }
     }
 
@@ -200,7 +200,7 @@ impl<P: Clone> Network<P> {
             stations: Vec::new(),
             links: Vec::new(),
         };
-        for place in self.places() {
+        for place in self.queues() {
             let Observed { queue, drops } = match &self.parts {
                 Parts::AccessPoint(parts) => parts.observe(place, now),
                 Parts::Links(parts) => parts.observe(place, now),

@@ -4,8 +4,8 @@ mod common;
 
 use common::{access_point, hosts, instant_path, packet, run, us, wifi};
 use lasthop_network::{
-    AccessConfig, Cause, Config, Destination, Drops, Network, NodeId, Packet, PathConfig, Place, QueueConfig, Standard,
-    WifiConfig, WiredAccessConfig,
+    AccessConfig, Cause, Config, Destination, Drops, Network, NodeId, Packet, PathConfig, QueueConfig, QueueId,
+    Standard, WifiConfig, WiredAccessConfig,
 };
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 
@@ -25,7 +25,7 @@ fn a_full_transmit_queue_gives_the_packet_back_and_counts_it() {
     let results: Vec<_> = (0..6).map(|_| network.offer(Time::ZERO, packet(0, 2, 1500, ())).is_ok()).collect();
     assert_eq!(results, [true, true, true, true, false, false]);
     assert_eq!((network.room(NodeId(0)), network.room(NodeId(1))), (0, 4));
-    let here = Place::Host(NodeId(0));
+    let here = QueueId::Host(NodeId(0));
     assert_eq!(network.statistics(us(0)).drops, [Drops { place: here, cause: Cause::QueueFull, count: 2 }]);
     assert_eq!(run(&mut network, us(10_000)).len(), 4);
 }
@@ -40,7 +40,7 @@ fn packets_for_a_slow_medium_are_lost_at_the_access_point() {
     }
     assert_eq!(run(&mut network, us(100_000)).len(), 10);
     let drops = network.statistics(us(100_000)).drops;
-    assert_eq!(drops, [Drops { place: Place::AccessPoint, cause: Cause::QueueFull, count: 20 }]);
+    assert_eq!(drops, [Drops { place: QueueId::AccessPoint, cause: Cause::QueueFull, count: 20 }]);
 }
 
 #[test]
@@ -54,12 +54,12 @@ fn packets_for_a_slow_path_are_lost_in_front_of_it() {
         network.offer(Time::ZERO, packet(0, 1, 1500, ())).unwrap();
     }
     assert_eq!(run(&mut network, us(100_000)).len(), 6);
-    assert_eq!(network.statistics(us(100_000)).dropped(Place::PathUp, Cause::QueueFull), 14);
+    assert_eq!(network.statistics(us(100_000)).dropped(QueueId::PathUp, Cause::QueueFull), 14);
     // Down: the same queue is the server's transmit queue.
     let mut network = Network::new(&wired(1, 20, path), 1).unwrap();
     let accepted = (0..20).filter(|_| network.offer(Time::ZERO, packet(1, 0, 1500, ())).is_ok()).count();
     assert_eq!((accepted, network.room(NodeId(1))), (5, 0));
-    assert_eq!(network.statistics(us(0)).dropped(Place::PathDown, Cause::QueueFull), 15);
+    assert_eq!(network.statistics(us(0)).dropped(QueueId::PathDown, Cause::QueueFull), 15);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn the_path_loses_at_random_towards_the_server_only() {
     }
     let end = us(10_000_000);
     let received = run(&mut network, end);
-    let lost = network.statistics(end).dropped(Place::PathUp, Cause::RandomLoss);
+    let lost = network.statistics(end).dropped(QueueId::PathUp, Cause::RandomLoss);
     // Binomial(10000, 0.1): mean 1000, standard deviation 30; five of them.
     assert!((850..=1150).contains(&lost), "{lost}");
     let up = received.iter().filter(|delivery| delivery.to == NodeId(1)).count() as u64;
@@ -105,7 +105,7 @@ fn a_broadcast_with_errors_is_lost_for_those_who_got_it_wrong() {
     // From the server, so for all 5: sent once each, no matter how many got it.
     let statistics = network.statistics(us(10_000_000));
     assert_eq!(statistics.broadcasts, 100);
-    assert_eq!(received + statistics.dropped(Place::AccessPoint, Cause::FrameError), 500);
+    assert_eq!(received + statistics.dropped(QueueId::AccessPoint, Cause::FrameError), 500);
     // Binomial(500, 0.5): 250, deviation 11.2.
     assert!((194..=306).contains(&received), "{received}");
 }
@@ -119,7 +119,7 @@ fn a_broadcast_that_collides_is_lost_for_all() {
     let received = run(&mut network, us(10_000));
     let statistics = network.statistics(us(10_000));
     assert_eq!((received.len(), statistics.collisions, statistics.retries), (1, 1, 1));
-    assert_eq!(statistics.dropped(Place::AccessPoint, Cause::Collision), 3);
+    assert_eq!(statistics.dropped(QueueId::AccessPoint, Cause::Collision), 3);
 }
 
 #[test]
@@ -154,10 +154,10 @@ fn queues_are_measured_over_time_from_the_reset_on() {
         network.offer(Time::ZERO, packet(0, 1, 1500, ())).unwrap();
     }
     run(&mut network, us(480));
-    let queue = network.statistics(us(480)).queue(Place::Host(NodeId(0)));
+    let queue = network.statistics(us(480)).queue(QueueId::Host(NodeId(0)));
     assert_eq!((queue.mean_packets, queue.p95_packets, queue.max_packets), (0.75, 2, 2));
     network.reset_statistics(us(480));
-    let queue = network.statistics(us(960)).queue(Place::Host(NodeId(0)));
+    let queue = network.statistics(us(960)).queue(QueueId::Host(NodeId(0)));
     assert_eq!((queue.mean_packets, queue.p95_packets, queue.max_packets), (0.0, 0, 0));
     assert_eq!(network.statistics(us(960)).elapsed, Span::from_micros(480));
 }

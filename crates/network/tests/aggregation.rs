@@ -6,7 +6,7 @@
 mod common;
 
 use common::{packet, saturate, wifi};
-use lasthop_network::{Network, NodeId, Place, QueueConfig, Standard, StationStatistics, WifiConfig};
+use lasthop_network::{Network, NodeId, QueueConfig, QueueId, Standard, StationStatistics, WifiConfig};
 use lasthop_units::{Bytes, Probability, Span, Time};
 
 /// A full A-MPDU of a standard's usual channel, in microseconds.
@@ -232,7 +232,7 @@ fn the_access_points_window_gives_it_a_larger_share() {
                     network.offer(now, packet(station, 10, 1500, ())).unwrap();
                 }
             }
-            for number in network.queue_packets(Place::AccessPoint) as u16..1000 {
+            for number in network.queue_packets(QueueId::AccessPoint) as u16..1000 {
                 network.offer(now, packet(10, number % 10, 1500, ())).unwrap();
             }
         }

@@ -9,7 +9,7 @@ mod common;
 
 use common::{packet, run, us, wifi};
 use lasthop_network::random::Streams;
-use lasthop_network::{Cause, Network, NodeId, Place, Standard, WifiConfig};
+use lasthop_network::{Cause, Network, NodeId, QueueId, Standard, WifiConfig};
 use lasthop_units::{Bytes, Probability, Span, Time};
 use rand::Rng;
 
@@ -93,7 +93,7 @@ fn after_a_lost_block_ack_all_goes_again_and_none_of_it_comes_twice() {
     let came: Vec<_> = deliveries.iter().map(|delivery| delivery.packet.payload).collect();
     assert_eq!(came, ['A', 'B', 'C']);
     assert_eq!(deliveries[2].at, us(744) + Span::from_nanos(240));
-    let host = Place::Host(NodeId(0));
+    let host = QueueId::Host(NodeId(0));
     assert_eq!((network.queue_packets(host), network.packets_inside()), (2, 0), "their sender does not know it yet");
     assert_eq!((received(&mut network), network.queue_packets(host)), (Vec::new(), 0));
     let up = network.statistics(us(1_000_000)).stations[0].up;
@@ -113,7 +113,7 @@ fn the_receiver_is_told_of_what_is_given_up() {
     let received = timeline(&mut network, &[(0, 'A'), (0, 'B'), (0, 'C'), (1000, 'D')]);
     assert_eq!(received, [(933, 'A'), (1627, 'C'), (2063, 'D')]);
     let statistics = network.statistics(us(1_000_000));
-    assert_eq!(statistics.dropped(Place::Host(NodeId(0)), Cause::RetryLimit), 1);
+    assert_eq!(statistics.dropped(QueueId::Host(NodeId(0)), Cause::RetryLimit), 1);
     assert_eq!((statistics.stations[0].up.given_up, statistics.stations[0].up.acknowledged), (1, 3));
 }
 

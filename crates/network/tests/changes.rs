@@ -5,13 +5,13 @@ mod common;
 use common::{access_point, hosts, instant_path, packet, run, us, wifi};
 use lasthop_network::{
     AccessConfig, Cause, Change, Changed, Config, Delivery, Destination, DirectionChange, DirectionConfig, HostConfig,
-    HostPath, LinkConfig, LinksConfig, LossAt, Network, NodeId, PathConfig, Place, QueueConfig, RateControl, Standard,
-    Topology, Way, WifiConfig, WiredAccessConfig,
+    HostPath, LinkConfig, LinksConfig, LossAt, Network, NodeId, PathConfig, QueueConfig, QueueId, RateControl,
+    Standard, Topology, Way, WifiConfig, WiredAccessConfig,
 };
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use proptest::prelude::*;
 
-const FORTH: Place = Place::Link { link: 0, way: Way::Forth };
+const FORTH: QueueId = QueueId::Link { link: 0, way: Way::Forth };
 
 /// A host on node 0, a link of 8 Mb/s and 10 ms to node 1, where 1000 bytes take 1 ms, and room for 100 packets.
 fn one_link(changes: Vec<Change>) -> Config {
@@ -285,7 +285,7 @@ fn what_a_station_alone_gets_is_what_its_last_hop_says() {
         let ratio = measured / expected.bandwidth.as_mbps();
         // Some 4000 frames at least, with a standard deviation of a frame's time below its mean: 1.6 %, three of them.
         assert!((0.95..=1.05).contains(&ratio), "{mbps} {errors}: {measured} of {expected:?}");
-        let given_up = network.statistics(end).dropped(Place::AccessPoint, Cause::RetryLimit) as f64;
+        let given_up = network.statistics(end).dropped(QueueId::AccessPoint, Cause::RetryLimit) as f64;
         let loss = given_up / (given_up + received as f64);
         assert!((loss - expected.loss.get()).abs() < 0.03, "{mbps} {errors}: {loss} of {expected:?}");
     }

@@ -5,7 +5,7 @@ mod common;
 use common::{hosts, packet, run, us};
 use lasthop_network::{
     Cause, Config, Delivery, Departure, Destination, DirectionConfig, Discipline, Drops, FqCodelConfig, HostConfig,
-    LinkConfig, LinksConfig, LossAt, Network, NodeId, Packet, Place, QueueConfig, Topology, Way,
+    LinkConfig, LinksConfig, LossAt, Network, NodeId, Packet, QueueConfig, QueueId, Topology, Way,
 };
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use proptest::prelude::*;
@@ -43,8 +43,8 @@ const N3: u16 = 2 + 3;
 const FORTH: Way = Way::Forth;
 const BACK: Way = Way::Back;
 
-fn place(link: u16, way: Way) -> Place {
-    Place::Link { link, way }
+fn place(link: u16, way: Way) -> QueueId {
+    QueueId::Link { link, way }
 }
 
 fn arrivals(deliveries: &[Delivery<u32>]) -> Vec<(Time, u16, u32)> {
@@ -466,7 +466,7 @@ proptest! {
         let Topology::Links(links) = &config.topology else { unreachable!("these networks have links") };
         let statistics = network.statistics(Time::ZERO);
         for carried in &statistics.links {
-            let Place::Link { link, way } = carried.place else { unreachable!("these networks have links") };
+            let QueueId::Link { link, way } = carried.place else { unreachable!("these networks have links") };
             let LinkConfig { forth, back, .. } = links.links[usize::from(link)];
             let rate = if way == FORTH { forth.rate } else { back.rate };
             let together = rate.transmission_time(carried.data);

@@ -5,7 +5,7 @@ mod common;
 use common::{access_and_path, access_point};
 use lasthop_network::{
     AccessConfig, Cause, Config, Delivery, Destination, Discipline, FqCodelConfig, HostConfig, HostPath, Modulation,
-    Network, NodeId, Packet, PathConfig, PhyRate, Place, QueueConfig, RateControl, RateSet, Standard, WifiConfig,
+    Network, NodeId, Packet, PathConfig, PhyRate, QueueConfig, QueueId, RateControl, RateSet, Standard, WifiConfig,
     WiredAccessConfig,
 };
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
@@ -145,19 +145,19 @@ fn packets(config: &Config, offers: &[Offer]) -> Vec<(Time, Packet<usize>)> {
         .collect()
 }
 
-fn places(config: &Config) -> Vec<(Place, usize)> {
+fn places(config: &Config) -> Vec<(QueueId, usize)> {
     let (access, path) = access_and_path(config);
     let hosts = config.hosts.iter().enumerate();
-    let mut places: Vec<_> = hosts.map(|(host, at)| (Place::Host(NodeId(host as u16)), at.queue_packets)).collect();
+    let mut places: Vec<_> = hosts.map(|(host, at)| (QueueId::Host(NodeId(host as u16)), at.queue_packets)).collect();
     places.push((
-        Place::AccessPoint,
+        QueueId::AccessPoint,
         match access {
             AccessConfig::Wifi(wifi) => wifi.access_point_queue.packets,
             AccessConfig::Wired(wired) => wired.queue.packets,
         },
     ));
-    places.push((Place::PathUp, path.queue_packets));
-    places.push((Place::PathDown, path.queue_packets));
+    places.push((QueueId::PathUp, path.queue_packets));
+    places.push((QueueId::PathDown, path.queue_packets));
     places
 }
 

@@ -3,7 +3,7 @@
 use lasthop_network::random::Streams;
 use lasthop_network::{
     Cause, Config, Destination, DirectionConfig, HostConfig, LinkConfig, LinksConfig, LossAt, Network, NodeId, Packet,
-    Place, QueueConfig, QueueStatistics, Topology, Way,
+    QueueConfig, QueueId, QueueStatistics, Topology, Way,
 };
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use rand::Rng;
@@ -36,7 +36,7 @@ fn poisson(load: f64, room: usize) -> (QueueStatistics, f64) {
         deliveries.clear();
     }
     let statistics = network.statistics(now);
-    let place = Place::Link { link: 0, way: Way::Forth };
+    let place = QueueId::Link { link: 0, way: Way::Forth };
     (statistics.queue(place), statistics.dropped(place, Cause::QueueFull) as f64 / PACKETS as f64)
 }
 

@@ -10,7 +10,7 @@ mod common;
 use common::{access_point, hosts, instant_path};
 use lasthop_network::{
     AccessConfig, Cause, Config, Destination, DirectionConfig, LinkConfig, LinksConfig, LossAt, Network, NodeId,
-    Packet, Place, QueueConfig, Standard, Statistics, Topology, WifiConfig, WiredAccessConfig,
+    Packet, QueueConfig, QueueId, Standard, Statistics, Topology, WifiConfig, WiredAccessConfig,
 };
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use std::collections::VecDeque;
@@ -227,8 +227,8 @@ fn a_bulk_flow_leaves_a_standing_queue_near_target_and_still_fills_the_link() {
         };
         let (delay, rate, statistics) = measure(QueueConfig::fq_codel(1000));
         assert!(delay < 5.0 && rate > 9.0, "{rtt_ms} ms: {delay} ms, {rate} Mb/s");
-        assert_eq!(statistics.dropped(Place::AccessPoint, Cause::QueueFull), 0);
-        assert!(statistics.dropped(Place::AccessPoint, Cause::CoDel) > 0);
+        assert_eq!(statistics.dropped(QueueId::AccessPoint, Cause::QueueFull), 0);
+        assert!(statistics.dropped(QueueId::AccessPoint, Cause::CoDel) > 0);
         let (fifo_delay, ..) = measure(QueueConfig::fifo(100));
         assert!(fifo_delay > 5.0 * delay, "{rtt_ms} ms: {fifo_delay} ms");
     }
@@ -242,7 +242,7 @@ fn a_small_overload_that_does_not_react_is_dropped_at_about_target() {
     let delay = flows[0].mean_delay_ms() - 1.0;
     println!("{delay:.1} ms of queue, {:?}", statistics.drops);
     assert!((4.0..10.0).contains(&delay), "{delay} ms");
-    let dropped = statistics.dropped(Place::AccessPoint, Cause::CoDel);
+    let dropped = statistics.dropped(QueueId::AccessPoint, Cause::CoDel);
     // 60 s × 1000 × (1 / 0.99 - 1) = 606.
     assert!((570..=640).contains(&dropped), "{dropped} dropped");
     let (flows, _) = run(wired, QueueConfig::fifo(100), overload());
@@ -294,7 +294,7 @@ fn a_flow_that_reacts_to_nothing_harms_itself() {
     println!("{rates:?} Mb/s, {:?}", statistics.drops);
     // A third of 11.9 Mb/s each; drops cost the reacting ones some of it.
     assert!(rates[..2].iter().all(|rate| *rate > 0.8 * 11.9 / 3.0), "{rates:?}");
-    assert!(statistics.dropped(Place::AccessPoint, Cause::QueueFull) > 0);
+    assert!(statistics.dropped(QueueId::AccessPoint, Cause::QueueFull) > 0);
     assert_eq!(fair[3].delays.len(), 3000, "the sparse flow loses nothing");
     let (fifo, _) = run(wired, QueueConfig::fifo(200), flows());
     println!("drop-tail: {:?} Mb/s", fifo.iter().map(Flow::mbps).collect::<Vec<_>>());

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{packet, saturate, wifi};
-use lasthop_network::{Network, NodeId, PhyRate, Place, QueueConfig, RateControl, Standard, WifiConfig};
+use lasthop_network::{Network, NodeId, PhyRate, QueueConfig, QueueId, RateControl, Standard, WifiConfig};
 use lasthop_units::{Span, Time};
 
 const STATIONS: [usize; 8] = [5, 10, 15, 20, 25, 30, 40, 50];
@@ -194,7 +194,7 @@ fn frames_up_per_frame_down(stations: u16, bytes_down: u64) -> f64 {
                 network.offer(now, packet(station, stations, 1500, ())).unwrap();
             }
         }
-        for number in network.queue_packets(Place::AccessPoint) as u16..1000 {
+        for number in network.queue_packets(QueueId::AccessPoint) as u16..1000 {
             network.offer(now, packet(stations, number % stations, bytes_down, ())).unwrap();
         }
     }

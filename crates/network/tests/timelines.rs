@@ -8,7 +8,7 @@ mod common;
 
 use common::{packet, run, us, wifi};
 use lasthop_network::random::Streams;
-use lasthop_network::{Cause, Destination, Network, NodeId, PhyRate, Place, RateSet, Standard, WifiConfig};
+use lasthop_network::{Cause, Destination, Network, NodeId, PhyRate, QueueId, RateSet, Standard, WifiConfig};
 use lasthop_units::{Probability, Rate, Span, Time};
 use rand::Rng;
 
@@ -199,11 +199,11 @@ fn a_frame_is_given_up_after_as_many_transmissions_as_the_limit_says() {
     let mut network = Network::new(&wifi(1, 10, unlucky), 3).unwrap();
     network.offer(Time::ZERO, packet(0, 1, 1500, ())).unwrap();
     assert_eq!(run(&mut network, Time::from_nanos(931_999)), []);
-    assert_eq!(network.queue_packets(Place::Host(NodeId(0))), 1);
+    assert_eq!(network.queue_packets(QueueId::Host(NodeId(0))), 1);
     assert_eq!(run(&mut network, us(932)), []);
-    assert_eq!(network.queue_packets(Place::Host(NodeId(0))), 0);
+    assert_eq!(network.queue_packets(QueueId::Host(NodeId(0))), 0);
     let statistics = network.statistics(us(1000));
-    assert_eq!(statistics.dropped(Place::Host(NodeId(0)), Cause::RetryLimit), 1);
+    assert_eq!(statistics.dropped(QueueId::Host(NodeId(0)), Cause::RetryLimit), 1);
     let up = statistics.stations[0].up;
     assert_eq!((up.transmissions, up.retries, up.errors, up.acknowledged, up.given_up), (3, 2, 3, 0, 1));
     // On the air 3 × 254 us, all in vain; 67 + 9 + 67 + 27 us of waiting; then nothing to send.

@@ -204,14 +204,14 @@ impl QueueSeries {
 
 /// What results and series call a queue: `access_point`, `host_3`, `path_up`, `path_down`, `link_2_forth`, `link_2_back`.
 /// Links are counted from 0, each of a block of several for itself.
-pub fn place_name(place: lasthop_network::Place) -> String {
+pub fn place_name(place: lasthop_network::QueueId) -> String {
     match place {
-        lasthop_network::Place::Host(node) => format!("host_{}", node.0),
-        lasthop_network::Place::AccessPoint => "access_point".into(),
-        lasthop_network::Place::PathUp => "path_up".into(),
-        lasthop_network::Place::PathDown => "path_down".into(),
-        lasthop_network::Place::Link { link, way: lasthop_network::Way::Forth } => format!("link_{link}_forth"),
-        lasthop_network::Place::Link { link, way: lasthop_network::Way::Back } => format!("link_{link}_back"),
+        lasthop_network::QueueId::Host(node) => format!("host_{}", node.0),
+        lasthop_network::QueueId::AccessPoint => "access_point".into(),
+        lasthop_network::QueueId::PathUp => "path_up".into(),
+        lasthop_network::QueueId::PathDown => "path_down".into(),
+        lasthop_network::QueueId::Link { link, way: lasthop_network::Way::Forth } => format!("link_{link}_forth"),
+        lasthop_network::QueueId::Link { link, way: lasthop_network::Way::Back } => format!("link_{link}_back"),
     }
 }
 

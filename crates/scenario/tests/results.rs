@@ -140,7 +140,7 @@ fn each_direction_of_a_link_is_told_by_its_nodes() {
 
 #[test]
 fn without_an_access_point_its_figures_are_zero_and_losses_on_links_are_the_paths() {
-    let link = lasthop_network::Place::Link { link: 0, way: lasthop_network::Way::Forth };
+    let link = lasthop_network::QueueId::Link { link: 0, way: lasthop_network::Way::Forth };
     let mut counted = statistics();
     counted.queues.clear();
     counted.drops = vec![lasthop_network::Drops { place: link, cause: lasthop_network::Cause::RandomLoss, count: 3 }];

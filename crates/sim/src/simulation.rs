@@ -381,7 +381,7 @@ impl<'a> Simulation<'a> {
             let counts = flow.counts();
             self.measurement.on_sample(now, number, counts.received, seen(flow, &counts).as_ref());
         }
-        for place in self.network.places() {
+        for place in self.network.queues() {
             self.measurement.on_queue(now, place, self.network.queue_packets(place));
         }
     }

@@ -7,7 +7,7 @@ mod packet_queue;
 
 use crate::packet::{Departure, Destination, Packet};
 use crate::random::Streams;
-use crate::statistics::{Cause, LengthOverTime, Observed, Place};
+use crate::statistics::{Cause, LengthOverTime, Observed, QueueId};
 pub(crate) use fifo::Fifo;
 pub(crate) use fq_codel::FqCodel;
 pub use fq_codel::FqCodelConfig;
@@ -160,7 +160,7 @@ impl<P> Queue<P> {
     }
 
     /// What was observed of this queue, which stands at `place`.
-    pub(crate) fn observe(&self, place: Place, now: Time) -> Observed {
+    pub(crate) fn observe(&self, place: QueueId, now: Time) -> Observed {
         let observe = |lengths: &LengthOverTime, drops: &dyn Fn(Cause) -> u64| Observed {
             queue: lengths.statistics(place, now),
             drops: Cause::ALL.map(drops),

@@ -112,7 +112,7 @@ pub(crate) fn run(scenario: &Scenario) -> (RunResult, Series) {
         queue = (queue + (towards - queue) * 0.3 + (draws.next() - 0.5) * 30.0).clamp(0.0, 100.0);
         series.queues.push(QueueSample {
             t_s,
-            place: place_name(lasthop_network::Place::AccessPoint),
+            place: place_name(lasthop_network::QueueId::AccessPoint),
             packets: queue as u32,
         });
         series.queues.push(QueueSample { t_s, place: "host_0".into(), packets: flows[0].cwnd as u32 });

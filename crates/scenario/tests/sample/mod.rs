@@ -2,8 +2,8 @@
 #![allow(dead_code, reason = "each test takes what it needs")]
 
 use lasthop_network::{
-    AirTime, Cause, Destination, Drops, Network, NodeId, Packet, Place, QueueStatistics, StationStatistics, Statistics,
-    WifiLinkStatistics,
+    AirTime, Cause, Destination, Drops, Network, NodeId, Packet, QueueId, QueueStatistics, StationStatistics,
+    Statistics, WifiLinkStatistics,
 };
 use lasthop_scenario::{
     Build, Comparison, Direction, FlowResult, HostPolicyResult, HostsKind, LastLinkResult, Lateness, LinkResult,
@@ -115,15 +115,15 @@ pub(crate) fn comparison() -> Comparison {
 
 /// What a network might have counted.
 pub(crate) fn statistics() -> Statistics {
-    let host = Place::Host(NodeId(0));
+    let host = QueueId::Host(NodeId(0));
     let drops = [
         (host, Cause::QueueFull, 1),
         (host, Cause::RetryLimit, 2),
-        (Place::AccessPoint, Cause::QueueFull, 4),
-        (Place::AccessPoint, Cause::RetryLimit, 8),
-        (Place::AccessPoint, Cause::FrameError, 16),
-        (Place::PathUp, Cause::RandomLoss, 32),
-        (Place::PathDown, Cause::QueueFull, 64),
+        (QueueId::AccessPoint, Cause::QueueFull, 4),
+        (QueueId::AccessPoint, Cause::RetryLimit, 8),
+        (QueueId::AccessPoint, Cause::FrameError, 16),
+        (QueueId::PathUp, Cause::RandomLoss, 32),
+        (QueueId::PathDown, Cause::QueueFull, 64),
     ];
     let up = WifiLinkStatistics { mean_phy_rate: Rate::from_mbps(48.0), retries: 5, ..WifiLinkStatistics::default() };
     Statistics {
@@ -138,7 +138,7 @@ pub(crate) fn statistics() -> Statistics {
         to_all: Span::from_millis(250),
         drops: drops.map(|(place, cause, count)| Drops { place, cause, count }).to_vec(),
         queues: vec![QueueStatistics {
-            place: Place::AccessPoint,
+            place: QueueId::AccessPoint,
             mean_packets: 40.5,
             p95_packets: 99,
             max_packets: 100,

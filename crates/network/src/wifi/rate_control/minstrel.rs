@@ -113,15 +113,15 @@ struct RateState {
 /// The frame being sent, or sent again.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
-    chain: [Place; 4],
+    chain: [Attempts; 4],
     place: usize,
     /// Transmissions at this place.
     tries: u8,
 }
 
-/// One place in the retry chain.
+/// One step of the retry chain: a rate, and how often it is tried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Place {
+struct Attempts {
     rate: u8,
     tries: u8,
 }
@@ -216,13 +216,13 @@ impl Minstrel {
         self.most_probable = most_probable as u8;
     }
 
-    fn choose_chain(&mut self) -> [Place; 4] {
+    fn choose_chain(&mut self) -> [Attempts; 4] {
         let place = |rate: u8| {
             let state = &self.rates[usize::from(rate)];
-            Place { rate, tries: if self.protected { state.retries_protected } else { state.retries_now } }
+            Attempts { rate, tries: if self.protected { state.retries_protected } else { state.retries_now } }
         };
         let [best, second] = self.best;
-        let lowest = Place { rate: 0, tries: MAX_RETRY };
+        let lowest = Attempts { rate: 0, tries: MAX_RETRY };
         let mut chain = [place(best), place(second), place(self.most_probable), lowest];
         if let Some((at, sample)) = self.choose_sample() {
             chain[at] = sample;
@@ -231,7 +231,7 @@ impl Minstrel {
     }
 
     /// The rate to sample with this frame, and at which place in the chain.
-    fn choose_sample(&mut self) -> Option<(usize, Place)> {
+    fn choose_sample(&mut self) -> Option<(usize, Attempts)> {
         self.packets += 1;
         let percent = if self.protected { LOOKAROUND_PROTECTED_PERCENT } else { LOOKAROUND_PERCENT };
         let due = self.packets * percent / 100 - self.samples;
@@ -266,7 +266,7 @@ impl Minstrel {
         self.last_was_sample = true;
         let tries =
             if self.protected { state.retries_protected.min(state.retries_now).max(2) } else { state.retries_now };
-        Some((at, Place { rate, tries }))
+        Some((at, Attempts { rate, tries }))
     }
 
     fn next_of_the_table(&mut self) -> u8 {
@@ -426,7 +426,7 @@ mod tests {
     }
 
     /// The retry chain in Mb/s and transmissions.
-    fn chain(minstrel: &Minstrel, chain: [Place; 4]) -> [(u64, u8); 4] {
+    fn chain(minstrel: &Minstrel, chain: [Attempts; 4]) -> [(u64, u8); 4] {
         chain.map(|place| (minstrel.rates[usize::from(place.rate)].rate.kbps() / 1000, place.tries))
     }
 
@@ -727,10 +727,10 @@ mod tests {
         let mut minstrel = measured([0, 50, 50, 50, 50, 50, 50, 50]);
         minstrel.protected = true;
         minstrel.sample_table[0] = vec![0, 7, 1, 2, 3, 4, 5, 6];
-        assert_eq!(minstrel.choose_sample(), Some((0, Place { rate: 0, tries: 2 })));
+        assert_eq!(minstrel.choose_sample(), Some((0, Attempts { rate: 0, tries: 2 })));
         minstrel.last_was_sample = false;
         minstrel.samples = 0;
-        assert_eq!(minstrel.choose_sample(), Some((0, Place { rate: 7, tries: 6 })));
+        assert_eq!(minstrel.choose_sample(), Some((0, Attempts { rate: 7, tries: 6 })));
     }
 
     #[test]
