@@ -23,7 +23,8 @@ fn main() {
     let bindings = bindings(&functions).expect("headers that compile");
     bindings.write_to_file(out_dir.join("bindings.rs")).expect("OUT_DIR can be written");
     let mut compiler = cc::Build::new();
-    compiler.include("include").std("gnu11").extra_warnings(true).warnings_into_errors(true);
+    // -fwrapv: a signed sum wraps here, too, as it does for BPF.
+    compiler.include("include").std("gnu11").flag("-fwrapv").extra_warnings(true).warnings_into_errors(true);
     compiler.clone().include(&crate_dir).file(functions).compile("lasthop_laws");
 
     // as C, whatever its name; it is not compiled

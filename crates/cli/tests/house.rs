@@ -34,7 +34,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("keys", &["serde", "serde_json", "strsim", "thiserror", "toml"]),
     ("laws", &["bindgen", "cc", "clang-sys", "serde", "thiserror", "zerocopy"]),
     ("peers", &["hmac", "sha2", "thiserror"]),
-    ("policy", &["serde"]),
+    ("policy", &["serde", "toml"]),
     ("lastlink", &["serde"]),
     ("network", &["rand", "rand_chacha", "sha2", "thiserror"]),
     ("tcp", &["thiserror"]),

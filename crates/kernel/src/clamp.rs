@@ -244,10 +244,13 @@ fn named(kept: &[c_char], name: &str) -> bool {
 
 /// What a program says of its owner: of our sections only the settings have their size.
 fn owner(program: &OwnedFd) -> Option<Settings> {
-    let map = map_of(program, |info| info.value_size as usize == size_of::<Settings>())?;
+    let map = map_of(program, |info| {
+        let of_a_section = info.type_ == libbpf_sys::BPF_MAP_TYPE_ARRAY && info.key_size == 4;
+        of_a_section && info.value_size as usize == size_of::<Settings>()
+    })?;
     let mut value = [0u8; size_of::<Settings>()];
     let key = 0u32;
-    // SAFETY: the key of a section is one u32, and its value was just seen to have the size of `value`.
+    // SAFETY: the map was just seen to be an array, whose key is one u32, with values of the size of `value`.
     #[allow(unsafe_code)]
     let result =
         unsafe { libbpf_sys::bpf_map_lookup_elem(map.as_raw_fd(), (&raw const key).cast(), value.as_mut_ptr().cast()) };

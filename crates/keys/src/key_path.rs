@@ -110,7 +110,7 @@ pub fn line_of_key(text: &str, key: &Path) -> Option<usize> {
 }
 
 /// The line of a byte of a text, counted from 1.
-pub fn line_of(text: &str, at: usize) -> usize {
+pub(crate) fn line_of(text: &str, at: usize) -> usize {
     1 + text.as_bytes()[..at.min(text.len())].iter().filter(|byte| **byte == b'\n').count()
 }
 

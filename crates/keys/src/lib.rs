@@ -31,6 +31,15 @@
 //! ```
 //!
 //! What depends on several keys is the reader's to check, by [`Document::error`].
+//!
+//! ```text
+//!   text --TOML--> table --overrides--> table --check against the Section--> Document (every key known, in range, and there)
+//!                                                                               | Part: one table of it, with its place
+//!                                                                               v
+//!                                                             struct: each key by its Takes (a Kind, and a conversion)
+//! ```
+//!
+//! [`Preset`] says what a key is when left out, [`When`] when it is looked at, [`Presence`] when a table is there.
 #![deny(clippy::disallowed_methods)]
 
 mod declare;
@@ -54,7 +63,7 @@ pub use declare::{conditions, kind_of, meaning, plain};
 pub use document::Document;
 pub use effect::{COMMAND_LINE, Given, IneffectiveKey, ineffective_keys};
 pub use error::{DocumentError, KeyError, Problem};
-pub use key_path::{Path, line_of, line_of_key, nearest, shown, wrong_type};
+pub use key_path::{Path, line_of_key, nearest, shown, wrong_type};
 pub use kind::Kind;
 pub use overrides::{Case, Override, Vary};
 pub use section::{Child, Key, Of, Presence, Preset, Section, When, by_word, derived};

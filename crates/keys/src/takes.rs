@@ -30,7 +30,7 @@ impl<T: 'static> Takes<T> {
     }
 }
 
-/// What these words say, where `read` tells what is wrong with a value that is not that.
+/// Any value that `read` accepts; its error says what is wrong with another. `accepted` says in words what it accepts.
 pub fn other<T>(accepted: &'static str, read: impl Fn(&Value) -> Result<T, String> + 'static) -> Takes<T> {
     let read = move |value: &Value| read(value).map_err(|problem| Problem::new(problem, accepted));
     Takes { kind: Kind::Other(accepted), read: Box::new(read) }

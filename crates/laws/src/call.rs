@@ -6,8 +6,8 @@ macro_rules! safe {
     ($(fn $name:ident($($argument:ident: $type:ty),+) $(-> $result:ty)?;)+) => {$(
         pub(crate) fn $name($($argument: $type),+) $(-> $result)? {
             // SAFETY: the compiler holds these types against those that bindgen has read. Every pointer comes from a reference
-            // and is not kept; the C code reads what is const, writes the rest and nothing else, and every value of every
-            // member is allowed.
+            // and is not kept; the C code reads what is const and writes the rest, nothing else. Signed sums wrap (build.rs),
+            // and the callers check what C divides by.
             #[allow(unsafe_code)]
             unsafe {
                 crate::c::$name($($argument),+)

@@ -29,7 +29,11 @@ impl Cubic {
     }
 
     /// `cubictcp_cong_avoid()` at `now` in jiffies, of a window that limits the sender.
+    ///
+    /// # Panics
+    /// If [`Cubic::begin`] has not set `hz`, or the window has no segment: CUBIC divides by them.
     pub fn grow(&mut self, acked: &Acked, now: u32, window: &mut Window) {
+        assert!(self.hz > 0 && window.cwnd_segments > 0, "CUBIC divides by hz and by the window");
         call::lh_cubic_grow(self, acked, now, window);
     }
 

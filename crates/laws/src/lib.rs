@@ -151,7 +151,11 @@ impl Law {
     }
 
     /// An ACK arrived: grows the window if the flags allow it; may set ssthresh to end slow start.
+    ///
+    /// # Panics
+    /// If the window has no segment: laws divide by it.
     pub fn on_acked(&mut self, event: &Acked, window: &mut Window) {
+        assert!(window.cwnd_segments > 0, "a window has at least one segment");
         call::lh_law_acked(&mut self.raw, self.parameters.raw(), event, window);
     }
 

@@ -28,7 +28,7 @@ pub use comparison::{CaseResult, CaseSummary, Comparison, DeliverySummary, Setti
 pub use error::ResultError;
 pub use last_link::{Knowledge, LastLink};
 pub use lasthop_keys::{
-    COMMAND_LINE, Case, DocumentError as ScenarioError, IneffectiveKey, KeyError, Override, Vary, nearest_names,
+    COMMAND_LINE, Case, DocumentError as ScenarioError, IneffectiveKey, Override, Vary, nearest_names,
 };
 pub use memory::MemoryEstimate;
 pub use result::{

@@ -188,7 +188,7 @@ impl Handles {
         self.last_link()?.heard()
     }
 
-    /// What clients are permitted, what is looked at first first. Those of whom nothing is said are permitted all.
+    /// What clients are permitted, in the order in which the kernel looks. A client that no entry names is permitted all.
     ///
     /// # Errors
     /// If the law hears nothing, or the kernel does not say.

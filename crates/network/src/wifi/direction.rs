@@ -26,8 +26,9 @@ pub(super) struct Direction<P> {
     pub(super) originator: Originator<P>,
     pub(super) recipient: Recipient<P>,
     pub(super) controller: Controller,
-    /// What takes the controller's place when the next transmission begins, and how often that has happened.
+    /// The highest rate from the next transmission on, with a controller that begins anew.
     pub(super) new_highest: Option<PhyRate>,
+    /// How often that has happened.
     changes: u32,
     pub(super) counts: WifiLinkStatistics,
     /// Sum over the transmissions' rates.

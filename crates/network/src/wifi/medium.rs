@@ -10,8 +10,8 @@
 //! 5. A transmission of which no frame was received: the sender waits ACKTimeout and the space, its receiver EIFS, the others (who
 //!    heard its duration field) until where the response would have ended, and the space.
 //! 6. A response that is lost: its addressee waits EIFS.
-//! 7. What was not acknowledged goes again, until it has been sent `retry_limit` times. So many transmissions in a row without any
-//!    response, or a response, set the contention window back.
+//! 7. What was not acknowledged goes again, until it has been sent `retry_limit` times. The contention window is set back by a
+//!    response, and after `retry_limit` transmissions in a row without one.
 //! 8. A broadcast goes from the station to the access point like any unicast frame, from there once, at a basic rate,
 //!    without ACK. Then who received it with an error waits EIFS, all others the space.
 //!
