@@ -34,6 +34,8 @@ pub(crate) struct AccessPoint<P> {
     /// Whether hosts have round-trip times of their own.
     has_lanes: bool,
     server_reports: bool,
+    /// When the earliest of the parts has its next event.
+    next: Time,
 }
 
 #[derive(Clone, Debug)]
@@ -88,6 +90,7 @@ impl<P: Clone> AccessPoint<P> {
             arrived: Vec::new(),
             has_lanes,
             server_reports: false,
+            next: Time::MAX,
         }
     }
 
@@ -110,35 +113,32 @@ impl<P: Clone> AccessPoint<P> {
             }
             (what, _) => unreachable!("a checked network has what {what:?} is about"),
         }
+        self.next = self.earliest();
     }
 
     /// Puts a packet into its sender's transmit queue, after all that is due.
     pub(crate) fn offer(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
         let from = packet.from.index();
-        if from == self.hosts {
-            return self.down.offer_from_outside(now, packet, self.server_reports).map(drop);
-        }
-        match &mut self.access {
+        let taken = match &mut self.access {
+            _ if from == self.hosts => self.down.offer_from_outside(now, packet, self.server_reports).map(drop),
             Access::Wifi(medium) => medium.offer_up(now, from, packet),
             Access::Wired(access) => access.offer_up(now, from, packet),
-        }
+        };
+        self.next = self.earliest();
+        taken
     }
 
     pub(crate) fn next_event(&self) -> Time {
-        self.next_access_event().min(self.up.next_event()).min(self.down.next_event()).min(self.next_host_event())
+        self.next
     }
 
-    /// Runs what is due up to `until`, and counts it; gives when something is due next.
+    /// Runs what is due up to `until`, and counts it.
     pub(crate) fn run(&mut self, until: Time, clock: &mut Time, events: &mut u64, outcome: &mut Outcome<'_, P>) {
-        loop {
-            let (access, up, down) = (self.next_access_event(), self.up.next_event(), self.down.next_event());
-            let now = access.min(up).min(down).min(self.next_host_event());
-            if now > until || now == Time::MAX {
-                break;
-            }
+        while self.next <= until && self.next < Time::MAX {
+            let now = self.next;
             *clock = now;
             *events += 1;
-            if access == now {
+            if self.next_access_event() == now {
                 match (&mut self.access, &mut self.turnarounds) {
                     (Access::Wifi(medium), None) => medium.step(now, &mut self.arrived, outcome),
                     (Access::Wifi(medium), Some(turnarounds)) => {
@@ -154,11 +154,11 @@ impl<P: Clone> AccessPoint<P> {
                     arrived.drain(..).for_each(|packet| self.forward(now, packet));
                     self.arrived = arrived;
                 }
-            } else if up == now {
+            } else if self.up.next_event() == now {
                 if let Step::Arrived(packet) = self.up.step(now) {
                     outcome.deliveries.push(Delivery { at: now, to: NodeId(self.hosts as u16), packet });
                 }
-            } else if down == now {
+            } else if self.down.next_event() == now {
                 match self.down.step(now) {
                     Step::Arrived(packet) => {
                         if let Access::Wired(access) = &mut self.access {
@@ -173,6 +173,7 @@ impl<P: Clone> AccessPoint<P> {
             } else if let Some(turnarounds) = &mut self.turnarounds {
                 outcome.deliveries.push(turnarounds.step());
             }
+            self.next = self.earliest();
         }
     }
 
@@ -258,6 +259,11 @@ impl<P: Clone> AccessPoint<P> {
             Access::Wifi(medium) => medium.reset_statistics(now),
             Access::Wired(access) => access.reset_statistics(now),
         }
+    }
+
+    fn earliest(&self) -> Time {
+        let access = self.next_access_event();
+        access.min(self.up.next_event()).min(self.down.next_event()).min(self.next_host_event())
     }
 
     fn next_access_event(&self) -> Time {

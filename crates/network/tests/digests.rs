@@ -195,7 +195,7 @@ fn bursts_through_an_access_point_go_as_they_went() {
             "802.11ax",
             config(5, fq_codel(30, noisy(Standard::Ax, RateControl::Fixed, RateSet::Ofdm))),
             200,
-            "24837 f2c8daef4b194286",
+            "24951 c56f9abb5707ebc4",
         ),
         ("many", config(60, noisy(Standard::G, RateControl::Fixed, RateSet::Ofdm)), 500, "7910 f37b54bd1344bd40"),
         ("many, slow", config(200, slow), 2500, "11722 b6628552d9e7ee38"),

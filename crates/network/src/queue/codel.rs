@@ -52,22 +52,22 @@ pub(crate) struct Codel {
 }
 
 impl Codel {
-    /// The next packet to send and when it came, after what is to be dropped before it. `None` only if the queue is empty.
+    /// The next packet to send, after what is to be dropped before it. `None` only if the queue is empty.
     pub(crate) fn dequeue<P>(
         &mut self,
         now: Time,
         setpoint: Setpoint,
         queue: &mut PacketQueue<P>,
         mut drop: impl FnMut(Packet<P>),
-    ) -> Option<(Time, Packet<P>)> {
+    ) -> Option<Packet<P>> {
         // An empty queue needs no dropping = false as in the RFC: nothing is dropped before `first_above` has been set again.
-        let (mut head, mut ok_to_drop) = self.dodequeue(now, setpoint, queue)?;
+        let (mut packet, mut ok_to_drop) = self.dodequeue(now, setpoint, queue)?;
         if self.dropping {
             self.dropping = ok_to_drop;
             while self.dropping && now >= self.drop_next {
-                drop(head.1);
+                drop(packet);
                 self.count = self.count.saturating_add(1);
-                (head, ok_to_drop) = self.dodequeue(now, setpoint, queue).expect(NEVER_THE_LAST);
+                (packet, ok_to_drop) = self.dodequeue(now, setpoint, queue).expect(NEVER_THE_LAST);
                 if ok_to_drop {
                     self.drop_next = control_law(self.drop_next, setpoint.interval, self.count);
                 } else {
@@ -75,8 +75,8 @@ impl Codel {
                 }
             }
         } else if ok_to_drop {
-            drop(head.1);
-            (head, _) = self.dodequeue(now, setpoint, queue).expect(NEVER_THE_LAST);
+            drop(packet);
+            (packet, _) = self.dodequeue(now, setpoint, queue).expect(NEVER_THE_LAST);
             self.dropping = true;
             let delta = self.count - self.last_count;
             let recent = now.saturating_since(self.drop_next) < setpoint.interval * MEMORY_INTERVALS;
@@ -84,7 +84,7 @@ impl Codel {
             self.drop_next = control_law(now, setpoint.interval, self.count);
             self.last_count = self.count;
         }
-        Some(head)
+        Some(packet)
     }
 
     /// So many packets were lost for want of room: a reason to drop more often from now on, as in Linux.
@@ -92,23 +92,18 @@ impl Codel {
         self.count = self.count.saturating_add(packets);
     }
 
-    /// The head with when it came, and whether it may be dropped.
-    fn dodequeue<P>(
-        &mut self,
-        now: Time,
-        setpoint: Setpoint,
-        queue: &mut PacketQueue<P>,
-    ) -> Option<((Time, Packet<P>), bool)> {
+    /// The head, and whether it may be dropped.
+    fn dodequeue<P>(&mut self, now: Time, setpoint: Setpoint, queue: &mut PacketQueue<P>) -> Option<(Packet<P>, bool)> {
         let Some((arrival, packet)) = queue.pop() else {
             self.first_above = None;
             return None;
         };
         if now.saturating_since(arrival) < setpoint.target || queue.bytes() <= MAX_PACKET_BYTES {
             self.first_above = None;
-            return Some(((arrival, packet), false));
+            return Some((packet, false));
         }
         let first_above = *self.first_above.get_or_insert(now + setpoint.interval);
-        Some(((arrival, packet), now >= first_above))
+        Some((packet, now >= first_above))
     }
 }
 
@@ -236,7 +231,7 @@ mod tests {
         let mut queue = queue(Time::ZERO, 2000, 1500);
         assert_eq!(drops(&mut codel, &mut queue, 0, 106), [105]);
         let mut dropped = Vec::new();
-        let packet = codel.dequeue(ms(430), SETPOINT, &mut queue, |packet| dropped.push(packet.payload)).unwrap().1;
+        let packet = codel.dequeue(ms(430), SETPOINT, &mut queue, |packet| dropped.push(packet.payload)).unwrap();
         // 0..=104 were sent, 105 was dropped and 106 sent.
         assert_eq!((dropped, packet.payload), (vec![107, 108, 109, 110, 111], 112));
     }

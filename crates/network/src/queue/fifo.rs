@@ -4,7 +4,8 @@
 //! full queue is lost. A packet counts until its transmitter is done with it (the last bit sent over a wire, the
 //! acknowledgement received over the air), so those in service are part of the length and of the limit.
 //!
-//! A transmitter that sends several packets at once to one receiver takes them out of the middle, and leaves gaps.
+//! A transmitter claims packets, several at once if it likes, to one receiver from among those to others; each stays in its place until
+//! it has reached the receiver.
 //!
 //! Leaves out: limits in bytes, packet lifetimes, priorities.
 
@@ -16,23 +17,33 @@ use std::collections::VecDeque;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Fifo<P> {
-    /// In order, with gaps where packets were taken; the first is none.
-    packets: VecDeque<Option<Packet<P>>>,
-    /// How many places were before the first.
-    gone: u64,
+    /// In order; the first one has a packet.
+    slots: VecDeque<Slot<P>>,
+    /// The place of the first one, counted from the queue's beginning.
+    first: u64,
+    /// The place of the first that is not claimed, or of the next to come.
+    head: u64,
     waiting: usize,
-    /// Taken, and their transmitter is not done yet.
+    /// Claimed, and their transmitter is not done yet.
     in_service: usize,
     limit: usize,
     lengths: LengthOverTime,
     drops: [u64; Cause::ALL.len()],
 }
 
+#[derive(Clone, Debug)]
+struct Slot<P> {
+    /// `None` once the packet was taken.
+    packet: Option<Packet<P>>,
+    is_claimed: bool,
+}
+
 impl<P> Fifo<P> {
     pub(crate) fn new(limit: usize) -> Self {
         Self {
-            packets: VecDeque::new(),
-            gone: 0,
+            slots: VecDeque::new(),
+            first: 0,
+            head: 0,
             waiting: 0,
             in_service: 0,
             limit,
@@ -59,7 +70,7 @@ impl<P> Fifo<P> {
             self.count_drops(Cause::QueueFull, 1);
             return Err(packet);
         }
-        self.packets.push_back(Some(packet));
+        self.slots.push_back(Slot { packet: Some(packet), is_claimed: false });
         self.waiting += 1;
         self.lengths.change(now, self.len());
         Ok(())
@@ -67,60 +78,69 @@ impl<P> Fifo<P> {
 
     /// The packet to be sent next, and its place.
     pub(crate) fn head(&self) -> (u64, &Packet<P>) {
-        (self.gone, self.packets.front().and_then(Option::as_ref).expect(NEVER_EMPTY))
+        let slot = self.slots.get((self.head - self.first) as usize);
+        (self.head, slot.and_then(|slot| slot.packet.as_ref()).expect(NOT_EMPTY))
     }
 
     /// The head, with which the transmitter is done at once.
     pub(crate) fn pop(&mut self, now: Time) -> Packet<P> {
-        let packet = self.take_first();
+        let place = self.head;
+        self.slots.get_mut((place - self.first) as usize).expect(NOT_EMPTY).is_claimed = true;
+        self.on_claimed(1);
+        let packet = self.take(place);
         self.release(now, 1);
         packet
     }
 
-    /// Takes what fits of the packets to this destination (`None`: to any), until one does not.
-    pub(crate) fn take(&mut self, to: Option<Destination>, load: &mut impl Load<P>) {
-        let mut place = 0;
-        while let Some(slot) = self.packets.get_mut(place) {
-            let Some(packet) = slot.as_ref().filter(|packet| to.is_none_or(|to| packet.to == to)) else {
-                place += 1;
-                continue;
-            };
-            if !load.fits(packet.size) {
-                break;
+    /// Claims what fits of the packets to this destination (`None`: to any), until one does not.
+    #[inline]
+    pub(crate) fn claim(&mut self, to: Option<Destination>, load: &mut impl Load<P>) {
+        let mut claimed = 0;
+        let mut index = (self.head - self.first) as usize;
+        while let Some(slot) = self.slots.get_mut(index) {
+            if let Some(packet) = &slot.packet
+                && !slot.is_claimed
+                && to.is_none_or(|to| packet.to == to)
+            {
+                if !load.fits(packet.size) {
+                    break;
+                }
+                slot.is_claimed = true;
+                claimed += 1;
+                if !load.add(self.first + index as u64, packet) {
+                    break;
+                }
             }
-            let goes_on = if place == 0 {
-                // What is behind it comes to the front.
-                let gone = self.gone;
-                load.take(gone, self.take_first())
-            } else {
-                let packet = slot.take().expect("a packet was there");
-                self.waiting -= 1;
-                self.in_service += 1;
-                place += 1;
-                load.take(self.gone + place as u64 - 1, packet)
-            };
-            if !goes_on {
-                break;
-            }
+            index += 1;
         }
+        self.on_claimed(claimed);
     }
 
-    /// The transmitter is done with so many of the packets that it took.
+    /// Takes out a packet that was claimed, and still counts.
+    #[inline]
+    pub(crate) fn take(&mut self, place: u64) -> Packet<P> {
+        let packet = self.slots[(place - self.first) as usize].packet.take().expect("a packet is taken once");
+        while self.slots.front().is_some_and(|slot| slot.packet.is_none()) {
+            self.slots.pop_front();
+            self.first += 1;
+        }
+        packet
+    }
+
+    /// The transmitter is done with so many of the packets that it claimed.
+    #[inline]
     pub(crate) fn release(&mut self, now: Time, packets: usize) {
-        self.in_service = self.in_service.checked_sub(packets).expect("only what was taken is released");
+        self.in_service = self.in_service.checked_sub(packets).expect("only what was claimed is released");
         self.lengths.change(now, self.len());
     }
 
-    fn take_first(&mut self) -> Packet<P> {
-        let packet = self.packets.pop_front().flatten().expect(NEVER_EMPTY);
-        self.gone += 1;
-        while let Some(None) = self.packets.front() {
-            self.packets.pop_front();
-            self.gone += 1;
+    #[inline]
+    fn on_claimed(&mut self, packets: usize) {
+        self.waiting -= packets;
+        self.in_service += packets;
+        while self.slots.get((self.head - self.first) as usize).is_some_and(|slot| slot.is_claimed) {
+            self.head += 1;
         }
-        self.waiting -= 1;
-        self.in_service += 1;
-        packet
     }
 
     /// Counts drops at this place, wherever the packets went meanwhile.
@@ -142,7 +162,7 @@ impl<P> Fifo<P> {
     }
 }
 
-const NEVER_EMPTY: &str = "a transmitter asks only a queue that has packets for it";
+const NOT_EMPTY: &str = "a transmitter asks only a queue that has a packet for it";
 
 #[cfg(test)]
 mod tests {
@@ -163,19 +183,25 @@ mod tests {
         assert_eq!((queue.len(), queue.room(), queue.drops(Cause::QueueFull)), (2, 0, 1));
     }
 
-    /// Takes packets up to so many bytes.
-    struct UpTo(u64, Vec<(u64, u32)>);
+    /// Claims packets up to so many bytes.
+    struct UpTo(u64, Vec<u64>);
 
     impl Load<u32> for UpTo {
         fn fits(&self, size: Bytes) -> bool {
             size.get() <= self.0
         }
 
-        fn take(&mut self, age: u64, packet: Packet<u32>) -> bool {
+        fn add(&mut self, place: u64, packet: &Packet<u32>) -> bool {
             self.0 -= packet.size.get();
-            self.1.push((age, packet.payload));
+            self.1.push(place);
             true
         }
+    }
+
+    fn claim(queue: &mut Fifo<u32>, to: Option<Destination>, bytes: u64) -> Vec<u64> {
+        let mut load = UpTo(bytes, Vec::new());
+        queue.claim(to, &mut load);
+        load.1
     }
 
     #[test]
@@ -183,26 +209,27 @@ mod tests {
         let mut queue = Fifo::new(2);
         queue.push(Time::ZERO, packet(1)).unwrap();
         queue.push(Time::ZERO, packet(2)).unwrap();
-        queue.take(None, &mut UpTo(3000, Vec::new()));
+        assert_eq!(claim(&mut queue, None, 3000), [0, 1]);
         assert_eq!((queue.len(), queue.room(), queue.waiting()), (2, 0, 0));
+        assert_eq!([queue.take(1), queue.take(0)], [packet(2), packet(1)]);
         queue.release(Time::from_nanos(5), 2);
         assert_eq!((queue.len(), queue.room()), (0, 2));
     }
 
     #[test]
-    fn packets_of_one_destination_are_taken_from_among_others() {
+    fn packets_of_one_destination_are_claimed_from_among_others() {
         let mut queue = Fifo::new(10);
         let to = |node| Destination::Node(NodeId(node));
         for (payload, node) in [(0, 1), (1, 2), (2, 1), (3, 2), (4, 1), (5, 2)] {
             queue.push(Time::ZERO, Packet { to: to(node), ..packet(payload) }).unwrap();
         }
-        let mut load = UpTo(3000, Vec::new());
-        queue.take(Some(to(2)), &mut load);
-        assert_eq!(load.1, [(1, 1), (3, 3)], "the third one does not fit");
+        assert_eq!(claim(&mut queue, Some(to(2)), 3000), [1, 3], "the third one does not fit");
         assert_eq!((queue.head().0, queue.head().1.payload, queue.waiting()), (0, 0, 4));
-        let mut load = UpTo(9000, Vec::new());
-        queue.take(Some(to(1)), &mut load);
-        assert_eq!(load.1, [(0, 0), (2, 2), (4, 4)]);
+        assert_eq!(queue.take(3).payload, 3);
+        assert_eq!(claim(&mut queue, Some(to(1)), 9000), [0, 2, 4]);
         assert_eq!((queue.head().0, queue.head().1.payload, queue.len()), (5, 5, 6));
+        assert_eq!([2, 0, 4, 1].map(|place| queue.take(place).payload), [2, 0, 4, 1]);
+        queue.release(Time::ZERO, 5);
+        assert_eq!((queue.pop(Time::ZERO).payload, queue.len()), (5, 0));
     }
 }

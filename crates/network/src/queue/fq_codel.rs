@@ -76,9 +76,12 @@ pub(crate) struct FqCodel<P> {
     old_flows: VecDeque<usize>,
     /// Packets in all flows.
     waiting: usize,
-    /// Chosen to be sent next, with when they came. One, but for packets of other receivers that came out of queues for one.
-    chosen: VecDeque<(Time, Packet<P>)>,
-    /// Taken, and their transmitter is not done yet.
+    /// Chosen to be sent next, numbered. One, but for packets of other receivers that came out of queues for one.
+    chosen: VecDeque<(u64, Packet<P>)>,
+    choices: u64,
+    /// Claimed by the transmitter, and not taken out yet.
+    claimed: VecDeque<(u64, Packet<P>)>,
+    /// Claimed, and the transmitter is not done yet.
     in_service: usize,
     lengths: LengthOverTime,
     drops: [u64; Cause::ALL.len()],
@@ -107,6 +110,8 @@ impl<P> FqCodel<P> {
             old_flows: VecDeque::new(),
             waiting: 0,
             chosen: VecDeque::new(),
+            choices: 0,
+            claimed: VecDeque::new(),
             in_service: 0,
             lengths: LengthOverTime::new(),
             drops: [0; Cause::ALL.len()],
@@ -128,7 +133,7 @@ impl<P> FqCodel<P> {
         self.waiting() + self.in_service
     }
 
-    /// How many packets no transmitter has taken.
+    /// How many packets no transmitter has claimed.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting + self.chosen.len()
     }
@@ -154,18 +159,18 @@ impl<P> FqCodel<P> {
         refused.map_or(Ok(()), Err)
     }
 
-    /// The packet to be sent next and when it came. If none is chosen, one is now, and others are dropped on the way to it.
+    /// The packet to be sent next, and which choice it was. If none is chosen, one is now, and others are dropped on the way to it.
     pub(crate) fn head(&mut self, now: Time) -> (u64, &Packet<P>) {
         if self.chosen.is_empty() {
             let before = self.len();
             let next = self.dequeue(now);
-            self.chosen.push_back(next);
+            self.choose(next);
             if self.len() != before {
                 self.lengths.change(now, self.len());
             }
         }
-        let (came_at, packet) = &self.chosen[0];
-        (came_at.as_nanos(), packet)
+        let (number, packet) = &self.chosen[0];
+        (*number, packet)
     }
 
     /// The head, with which the transmitter is done at once.
@@ -176,37 +181,33 @@ impl<P> FqCodel<P> {
         packet
     }
 
-    /// Takes what fits of the packets to this destination (`None`: to any), until one does not.
-    pub(crate) fn take(&mut self, now: Time, to: Option<Destination>, load: &mut impl Load<P>) {
+    /// Claims what fits of the packets to this destination (`None`: to any), until one does not.
+    pub(crate) fn claim(&mut self, now: Time, to: Option<Destination>, load: &mut impl Load<P>) {
         let goes_there = |packet: &Packet<P>| to.is_none_or(|to| packet.to == to);
-        while let Some(place) = self.chosen.iter().position(|(_, packet)| goes_there(packet)) {
-            if !load.fits(self.chosen[place].1.size) {
-                return;
-            }
-            let (came_at, packet) = self.chosen.remove(place).expect("it has this place");
-            self.in_service += 1;
-            if !load.take(came_at.as_nanos(), packet) {
-                return;
-            }
-        }
         let before = self.len();
-        'lists: for place in 0..self.new_flows.len() + self.old_flows.len() {
-            let index = match place.checked_sub(self.new_flows.len()) {
-                None => self.new_flows[place],
-                Some(place) => self.old_flows[place],
-            };
-            while let Some(first) = self.flows[index].queue.first().filter(|packet| goes_there(packet)) {
-                if !load.fits(first.size) {
-                    break 'lists;
+        'full: {
+            while let Some(place) = self.chosen.iter().position(|(_, packet)| goes_there(packet)) {
+                if !load.fits(self.chosen[place].1.size) || !self.claim_chosen(place, load) {
+                    break 'full;
                 }
-                let (came_at, packet) = self.dequeue_from(index, now).expect("there is a first packet");
-                if goes_there(&packet) {
-                    self.in_service += 1;
-                    if !load.take(came_at.as_nanos(), packet) {
-                        break 'lists;
+            }
+            for place in 0..self.new_flows.len() + self.old_flows.len() {
+                let index = match place.checked_sub(self.new_flows.len()) {
+                    None => self.new_flows[place],
+                    Some(place) => self.old_flows[place],
+                };
+                while let Some(first) = self.flows[index].queue.first().filter(|packet| goes_there(packet)) {
+                    if !load.fits(first.size) {
+                        break 'full;
                     }
-                } else {
-                    self.chosen.push_back((came_at, packet));
+                    let packet = self.dequeue_from(index, now).expect("there is a first packet");
+                    let is_meant = goes_there(&packet);
+                    self.choose(packet);
+                    let last = self.chosen.len() - 1;
+                    // Behind those that were dropped it may be larger.
+                    if is_meant && (!load.fits(self.chosen[last].1.size) || !self.claim_chosen(last, load)) {
+                        break 'full;
+                    }
                 }
             }
         }
@@ -215,9 +216,15 @@ impl<P> FqCodel<P> {
         }
     }
 
-    /// The transmitter is done with so many of the packets that it took.
+    /// Takes out a packet that was claimed, and still counts.
+    pub(crate) fn take(&mut self, number: u64) -> Packet<P> {
+        let place = self.claimed.iter().position(|(claimed, _)| *claimed == number);
+        place.and_then(|place| self.claimed.remove(place)).expect("a packet that was claimed is taken once").1
+    }
+
+    /// The transmitter is done with so many of the packets that it claimed.
     pub(crate) fn release(&mut self, now: Time, packets: usize) {
-        self.in_service = self.in_service.checked_sub(packets).expect("only what was taken is released");
+        self.in_service = self.in_service.checked_sub(packets).expect("only what was claimed is released");
         self.lengths.change(now, self.len());
     }
 
@@ -247,7 +254,21 @@ impl<P> FqCodel<P> {
         (((hash >> 32) * u64::from(self.config.flows)) >> 32) as usize
     }
 
-    fn dequeue(&mut self, now: Time) -> (Time, Packet<P>) {
+    fn choose(&mut self, packet: Packet<P>) {
+        self.chosen.push_back((self.choices, packet));
+        self.choices += 1;
+    }
+
+    /// Claims one of the chosen packets; whether one more could be added.
+    fn claim_chosen(&mut self, place: usize, load: &mut impl Load<P>) -> bool {
+        let (number, packet) = self.chosen.remove(place).expect("one of the chosen");
+        let goes_on = load.add(number, &packet);
+        self.claimed.push_back((number, packet));
+        self.in_service += 1;
+        goes_on
+    }
+
+    fn dequeue(&mut self, now: Time) -> Packet<P> {
         loop {
             let is_new = !self.new_flows.is_empty();
             let list = if is_new { &mut self.new_flows } else { &mut self.old_flows };
@@ -273,7 +294,7 @@ impl<P> FqCodel<P> {
     }
 
     /// What CoDel gives of a queue, for credits; `None` only if the queue is empty.
-    fn dequeue_from(&mut self, index: usize, now: Time) -> Option<(Time, Packet<P>)> {
+    fn dequeue_from(&mut self, index: usize, now: Time) -> Option<Packet<P>> {
         let setpoint = Setpoint { target: self.config.target, interval: self.config.interval };
         let flow = &mut self.flows[index];
         let mut dropped = 0;
@@ -281,11 +302,11 @@ impl<P> FqCodel<P> {
             dropped += 1;
             self.lost.iter_mut().for_each(|lost| lost.push(packet.departure()));
         };
-        let (came_at, packet) = flow.codel.dequeue(now, setpoint, &mut flow.queue, drop)?;
+        let packet = flow.codel.dequeue(now, setpoint, &mut flow.queue, drop)?;
         self.drops[Cause::CoDel as usize] += dropped as u64;
         self.waiting -= dropped + 1;
         flow.credits -= credits(frame_bytes(&packet));
-        Some((came_at, packet))
+        Some(packet)
     }
 
     /// Drops from the flow with the most bytes; of two, from the one with the lower index. Gives the packet back that has just

@@ -44,13 +44,13 @@ impl QueueConfig {
     }
 }
 
-/// What a transmitter takes packets into, to send them together.
+/// What a transmitter claims packets for, to send them together.
 pub(crate) trait Load<P> {
     /// Whether a packet of this size may come next.
     fn fits(&self, size: Bytes) -> bool;
 
-    /// Takes a packet, with its place in the queue's order; whether one more could be taken.
-    fn take(&mut self, age: u64, packet: Packet<P>) -> bool;
+    /// Adds a packet, which stands at this place of the queue's order; whether one more could be added.
+    fn add(&mut self, place: u64, packet: &Packet<P>) -> bool;
 }
 
 /// A queue of either discipline.
@@ -97,7 +97,7 @@ impl<P> Queue<P> {
         }
     }
 
-    /// How many packets no transmitter has taken.
+    /// How many packets no transmitter has claimed.
     pub(crate) fn waiting(&self) -> usize {
         match self {
             Self::Fifo(queue) => queue.waiting(),
@@ -105,7 +105,7 @@ impl<P> Queue<P> {
         }
     }
 
-    /// The packet that is next, with its place in the queue's order: it stays so until it is taken.
+    /// The packet that is next, with its place in the queue's order: it stays so until it is claimed.
     pub(crate) fn head(&mut self, now: Time) -> (u64, &Packet<P>) {
         match self {
             Self::Fifo(queue) => queue.head(),
@@ -121,16 +121,27 @@ impl<P> Queue<P> {
         }
     }
 
-    /// Takes what fits of the packets to this destination (`None`: to any), in order, until one does not. They count until they
+    /// Claims what fits of the packets to this destination (`None`: to any), in order, until one does not. They count until they
     /// are [released](Self::release).
-    pub(crate) fn take(&mut self, now: Time, to: Option<Destination>, load: &mut impl Load<P>) {
+    #[inline]
+    pub(crate) fn claim(&mut self, now: Time, to: Option<Destination>, load: &mut impl Load<P>) {
         match self {
-            Self::Fifo(queue) => queue.take(to, load),
-            Self::FqCodel(queue) => queue.take(now, to, load),
+            Self::Fifo(queue) => queue.claim(to, load),
+            Self::FqCodel(queue) => queue.claim(now, to, load),
         }
     }
 
-    /// The transmitter is done with so many of the packets that it took.
+    /// Takes out a packet that was claimed, and still counts.
+    #[inline]
+    pub(crate) fn take(&mut self, place: u64) -> Packet<P> {
+        match self {
+            Self::Fifo(queue) => queue.take(place),
+            Self::FqCodel(queue) => queue.take(place),
+        }
+    }
+
+    /// The transmitter is done with so many of the packets that it claimed.
+    #[inline]
     pub(crate) fn release(&mut self, now: Time, packets: usize) {
         match self {
             Self::Fifo(queue) => queue.release(now, packets),

@@ -28,6 +28,7 @@ impl AirMeter {
     }
 
     /// Books the time since the last call on this.
+    #[inline]
     pub(super) fn book(&mut self, now: Time, air_use: AirUse) {
         *air_use.of(&mut self.booked) += now - self.since;
         self.since = now;

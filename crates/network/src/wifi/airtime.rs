@@ -105,6 +105,7 @@ impl AirTimes {
         Self { modes: modes.collect(), sifs: standard.sifs(), space: standard.space() }
     }
 
+    #[inline]
     pub(crate) fn mode(&self, id: ModeId) -> &Mode {
         &self.modes[usize::from(id.0)]
     }
@@ -178,6 +179,7 @@ impl Mode {
     }
 
     /// A PPDU of so many bytes, with the protection before it.
+    #[inline]
     pub(crate) fn ppdu(&self, bytes: u64) -> Span {
         self.protection + self.timing.duration(bytes)
     }
@@ -198,6 +200,7 @@ impl Timing {
         }
     }
 
+    #[inline]
     fn duration(&self, bytes: u64) -> Span {
         self.preamble + self.symbol * (1000 * (self.overhead_bits + 8 * bytes)).div_ceil(self.millibits_per_symbol)
     }

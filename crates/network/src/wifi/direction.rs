@@ -23,7 +23,7 @@ pub(super) struct Link {
 
 #[derive(Clone, Debug)]
 pub(super) struct Direction<P> {
-    pub(super) originator: Originator<P>,
+    pub(super) originator: Originator,
     pub(super) recipient: Recipient<P>,
     pub(super) controller: Controller,
     /// The highest rate from the next transmission on, with a controller that begins anew.
@@ -81,6 +81,7 @@ impl<P> Direction<P> {
     }
 
     /// A transmission begins: the mode of its data.
+    #[inline]
     pub(super) fn next_mode(&mut self, controllers: &Controllers, link: Link) -> ModeId {
         if let Some(highest) = self.new_highest.take() {
             self.changes += 1;
@@ -90,6 +91,7 @@ impl<P> Direction<P> {
     }
 
     /// A transmission of so many frames was begun.
+    #[inline]
     pub(super) fn count(&mut self, mode: &Mode, frames: usize, retries: usize) {
         self.counts.transmissions += 1;
         self.counts.frames += frames as u64;

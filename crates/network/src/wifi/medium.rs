@@ -327,7 +327,9 @@ impl<P: Clone> Medium<P> {
         let mode = self.times.mode(id);
         let to = (link.way == DOWN).then_some(Destination::Node(NodeId(link.station as u16)));
         let mut filling = direction.originator.fill(mode, self.most_frames);
-        self.senders[sender].queue.take(now, to, &mut filling);
+        if filling.has_room_for_more() {
+            self.senders[sender].queue.claim(now, to, &mut filling);
+        }
         let content = filling.content;
         if content.frames > 0 {
             direction.count(mode, content.frames, content.retries);
@@ -353,18 +355,21 @@ impl<P: Clone> Medium<P> {
             recipient.on_request(originator.start(), go_on);
             return true;
         }
+        let queue = &mut self.senders[frame.sender].queue;
         let (mut received, mut too_late) = (0, 0);
         for sent in originator.sent(frame.content.frames) {
             if happens(errors, &mut self.error_streams[frame.sender]) {
                 continue;
             }
             received += 1;
-            if let Some(packet) = sent.packet.take() {
+            if !sent.is_received {
+                sent.is_received = true;
+                let packet = queue.take(sent.place);
                 too_late += u64::from(recipient.receive(now, sent.sequence, packet, &mut *go_on).is_err());
             }
         }
         counts.errors += (frame.content.frames - received) as u64;
-        self.senders[frame.sender].queue.count_drops(Cause::TooLate, too_late);
+        queue.count_drops(Cause::TooLate, too_late);
         received > 0
     }
 
@@ -492,7 +497,10 @@ impl<P: Clone> Medium<P> {
                 Fate::Acknowledged => counts.acknowledged += 1,
                 Fate::GivenUp => {
                     counts.given_up += 1;
-                    lost += u64::from(mpdu.packet.is_some());
+                    if !mpdu.is_received {
+                        sender.queue.take(mpdu.place);
+                        lost += 1;
+                    }
                 }
             }
             if sender.reports {
@@ -506,7 +514,7 @@ impl<P: Clone> Medium<P> {
         if gives_up && frame.content.frames == 0 {
             originator.give_up_request();
         }
-        let is_unfinished = originator.age().is_some();
+        let is_unfinished = originator.place().is_some();
         let is_repeated = (is_unfinished && !is_answered) || originator.is_request_due();
         sender.settle(link, is_repeated, is_unfinished);
         if is_answered || gives_up {

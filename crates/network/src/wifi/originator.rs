@@ -1,7 +1,7 @@
 //! The sending end of a link: which frames are sent together, and again.
 //!
-//! Frames (MPDUs) get sequence numbers when they are taken from the queue, and stay here until their sender knows that they were
-//! received, or gives them up.
+//! Packets get sequence numbers, and are frames (MPDUs), when they are claimed from the queue. Frames stay here until their sender knows
+//! that they were received, or gives them up; packets stay in the queue until they are received.
 //! 1. A PPDU holds the oldest frames that are here, in order, then new ones: as many as its limits allow, and none that
 //!    lies a window or more past the oldest one.
 //! 2. A response acknowledges all that the receiver has by then. What it does not acknowledge, and all of a PPDU without a response,
@@ -41,26 +41,26 @@ impl Sequence {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Originator<P> {
+pub(super) struct Originator {
     /// How far a frame may lie past the oldest one, with that one; 1 without Block Ack.
     window: u16,
     /// That of the next new frame.
     next: Sequence,
     /// In order of sequence.
-    frames: VecDeque<Frame<P>>,
+    frames: VecDeque<Frame>,
     request_due: bool,
 }
 
-/// A frame that was taken from the queue.
-#[derive(Clone, Debug)]
-pub(super) struct Frame<P> {
+/// A frame whose packet was claimed from the queue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame {
     pub(super) sequence: Sequence,
-    /// `None` once the receiver has it.
-    pub(super) packet: Option<Packet<P>>,
+    /// Its packet's place in the queue.
+    pub(super) place: u64,
     pub(super) departure: Departure,
+    /// Whether the receiver has it.
+    pub(super) is_received: bool,
     is_to_all: bool,
-    /// Its place in the queue's order.
-    age: u64,
     failures: u8,
 }
 
@@ -85,12 +85,13 @@ pub(super) enum Fate {
 
 impl Content {
     /// The part of a time that goes to frames to all stations.
+    #[inline]
     pub(super) fn share_to_all(self, time: Span) -> Span {
         if self.to_all_bytes == 0 { Span::ZERO } else { time * self.to_all_bytes / self.bytes }
     }
 }
 
-impl<P> Originator<P> {
+impl Originator {
     /// One that has sent nothing yet.
     pub(super) const fn new(window: u16) -> Self {
         Self { window, next: Sequence::FIRST, frames: VecDeque::new(), request_due: false }
@@ -101,9 +102,9 @@ impl<P> Originator<P> {
         self.frames.front().map_or(self.next, |frame| frame.sequence)
     }
 
-    /// When the oldest frame came, in the queue's order.
-    pub(super) fn age(&self) -> Option<u64> {
-        self.frames.front().map(|frame| frame.age)
+    /// The place of the oldest frame's packet in the queue.
+    pub(super) fn place(&self) -> Option<u64> {
+        self.frames.front().map(|frame| frame.place)
     }
 
     pub(super) const fn is_request_due(&self) -> bool {
@@ -115,52 +116,53 @@ impl<P> Originator<P> {
         self.request_due = false;
     }
 
-    /// Packets that nobody else has.
+    /// How many packets the receiver does not have.
     pub(super) fn packets_inside(&self) -> usize {
-        self.frames.iter().filter(|frame| frame.packet.is_some()).count()
+        self.frames.iter().filter(|frame| !frame.is_received).count()
     }
 
     /// Begins a PPDU of this mode and so many frames at most, with the frames that are here; nothing but a request if that is
     /// due.
-    pub(super) fn fill<'a>(&'a mut self, mode: &'a Mode, most_frames: usize) -> Filling<'a, P> {
-        let mut filling = Filling {
-            content: Content::default(),
-            end: 0,
-            is_full: self.request_due,
-            mode,
-            most_frames,
-            originator: self,
-        };
-        while filling.content.frames < filling.originator.frames.len() && !filling.is_full {
-            filling.add_frame();
+    #[inline]
+    pub(super) fn fill<'a>(&'a mut self, mode: &'a Mode, most_frames: usize) -> Filling<'a> {
+        let is_full = self.request_due;
+        let mut filling = Filling { content: Content::default(), end: 0, is_full, mode, most_frames, originator: self };
+        while let Some(&frame) = filling.originator.frames.get(filling.content.frames) {
+            if !filling.has_room(frame.departure.size) {
+                filling.is_full = true;
+                break;
+            }
+            filling.include(frame);
         }
         filling
     }
 
     /// The frames of a PPDU that holds so many.
-    pub(super) fn sent(&mut self, frames: usize) -> impl Iterator<Item = &mut Frame<P>> {
+    #[inline]
+    pub(super) fn sent(&mut self, frames: usize) -> impl Iterator<Item = &mut Frame> {
         self.frames.iter_mut().take(frames)
     }
 
     /// A PPDU of so many frames was answered or not; each is sent so often at most (0 = without end). Tells what is done with.
+    #[inline]
     pub(super) fn settle(
         &mut self,
         frames: usize,
         is_answered: bool,
         retry_limit: u8,
-        mut done: impl FnMut(&Frame<P>, Fate),
+        mut done: impl FnMut(&Frame, Fate),
     ) {
         if is_answered && frames == 0 {
             self.request_due = false;
         }
         let mut failed = frames;
-        while let Some(frame) = self.frames.front().filter(|frame| is_answered && frame.packet.is_none()) {
+        while let Some(frame) = self.frames.front().filter(|frame| is_answered && frame.is_received) {
             done(frame, Fate::Acknowledged);
             self.frames.pop_front();
             failed = failed.saturating_sub(1);
         }
-        let fate = |frame: &Frame<P>| match frame.failures {
-            _ if is_answered && frame.packet.is_none() => Some(Fate::Acknowledged),
+        let fate = |frame: &Frame| match frame.failures {
+            _ if is_answered && frame.is_received => Some(Fate::Acknowledged),
             failures if retry_limit > 0 && failures >= retry_limit => Some(Fate::GivenUp),
             _ => None,
         };
@@ -186,32 +188,34 @@ impl<P> Originator<P> {
 
 /// A PPDU that is being put together.
 #[derive(Debug)]
-pub(super) struct Filling<'a, P> {
+pub(super) struct Filling<'a> {
     pub(super) content: Content,
     /// Where the next frame would begin.
     end: u64,
     is_full: bool,
     mode: &'a Mode,
     most_frames: usize,
-    originator: &'a mut Originator<P>,
+    originator: &'a mut Originator,
 }
 
-impl<P> Filling<'_, P> {
+impl Filling<'_> {
+    #[inline]
     fn has_room(&self, size: Bytes) -> bool {
         let frames = self.content.frames;
         let in_bytes = frames == 0 || self.end + self.mode.frame_bytes(size) <= self.mode.most_bytes;
         !self.is_full && frames < self.most_frames && in_bytes
     }
 
-    /// Adds the first frame that is not in the PPDU, if there is room.
-    fn add_frame(&mut self) {
-        let frame = &self.originator.frames[self.content.frames];
-        let size = frame.departure.size;
-        if !self.has_room(size) {
-            self.is_full = true;
-            return;
-        }
-        let bytes = self.mode.frame_bytes(size);
+    /// Whether any frame could be added.
+    #[inline]
+    pub(super) fn has_room_for_more(&self) -> bool {
+        !self.is_full && self.content.frames < self.most_frames
+    }
+
+    /// Includes a frame that there is room for.
+    #[inline]
+    fn include(&mut self, frame: Frame) {
+        let bytes = self.mode.frame_bytes(frame.departure.size);
         self.content.frames += 1;
         self.content.bytes = self.end + bytes;
         self.content.to_all_bytes += if frame.is_to_all { bytes } else { 0 };
@@ -220,19 +224,22 @@ impl<P> Filling<'_, P> {
     }
 }
 
-impl<P> Load<P> for Filling<'_, P> {
+impl<P> Load<P> for Filling<'_> {
+    #[inline]
     fn fits(&self, size: Bytes) -> bool {
         let originator = &self.originator;
         originator.next.since(originator.start()) < originator.window && self.has_room(size)
     }
 
-    fn take(&mut self, age: u64, packet: Packet<P>) -> bool {
+    #[inline]
+    fn add(&mut self, place: u64, packet: &Packet<P>) -> bool {
         let originator = &mut self.originator;
         let (departure, is_to_all) = (packet.departure(), packet.to == Destination::Broadcast);
         let sequence = originator.next;
         originator.next = sequence.plus(1);
-        originator.frames.push_back(Frame { sequence, packet: Some(packet), departure, is_to_all, age, failures: 0 });
-        self.add_frame();
+        let frame = Frame { sequence, place, departure, is_received: false, is_to_all, failures: 0 };
+        originator.frames.push_back(frame);
+        self.include(frame);
         self.content.frames < self.most_frames
     }
 }

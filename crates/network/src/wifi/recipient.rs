@@ -37,6 +37,7 @@ impl<P> Recipient<P> {
     }
 
     /// Takes in a frame that it has not received before; gives it back if it comes too late.
+    #[inline]
     pub(super) fn receive(
         &mut self,
         now: Time,
@@ -75,6 +76,7 @@ impl<P> Recipient<P> {
     }
 
     /// When what is held goes on though something is missing; [`Time::MAX`] if nothing is held.
+    #[inline]
     pub(super) fn deadline(&self) -> Time {
         if self.held.is_empty() {
             return Time::MAX;
@@ -242,7 +244,7 @@ mod tests {
                     recipient.on_deadline(|packet| gone_on.push(packet.payload));
                 }
                 let mut filling = originator.fill(mode, most_frames);
-                queue.take(now, None, &mut filling);
+                queue.claim(now, None, &mut filling);
                 let frames = filling.content.frames;
                 prop_assert!(frames <= most_frames);
                 let newest = originator.sent(frames).last().map(|frame| frame.sequence);
@@ -257,7 +259,10 @@ mod tests {
                         continue;
                     }
                     is_received = true;
-                    let Some(packet) = frame.packet.take() else { continue };
+                    if std::mem::replace(&mut frame.is_received, true) {
+                        continue;
+                    }
+                    let packet = queue.take(frame.place);
                     if let Err(late) = recipient.receive(now, frame.sequence, packet, |packet| gone_on.push(packet.payload)) {
                         lost.push(late.payload);
                     }
@@ -265,8 +270,8 @@ mod tests {
                 let mut done = 0;
                 originator.settle(frames, is_received && !response_is_lost, retry_limit, |frame, fate| {
                     done += 1;
-                    if fate == Fate::GivenUp {
-                        lost.extend(frame.packet.as_ref().map(|packet| packet.payload));
+                    if fate == Fate::GivenUp && !frame.is_received {
+                        lost.push(queue.take(frame.place).payload);
                     }
                 });
                 queue.release(now, done);

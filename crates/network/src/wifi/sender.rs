@@ -25,12 +25,14 @@ impl<P> Sender<P> {
     }
 
     /// Whether it has nothing to send.
+    #[inline]
     pub(super) fn is_idle(&self) -> bool {
         self.queue.is_empty() && self.next.is_none()
     }
 
     /// Where the next transmission of the sender of this number goes; `None` for a broadcast. The access point's goes to the
     /// receiver of its oldest packet, queued or to be sent again.
+    #[inline]
     pub(super) fn next_link(&mut self, now: Time, number: usize, directions: &[[Direction<P>; 2]]) -> Option<Link> {
         if number < directions.len() {
             return Some(Link { station: number, way: UP });
@@ -39,14 +41,14 @@ impl<P> Sender<P> {
             return self.next;
         }
         let down = |station| Some(Link { station, way: DOWN });
-        let age = |&station: &usize| (directions[station][DOWN].originator.age(), station);
-        let oldest = self.unfinished.iter().map(age).min();
+        let place = |&station: &usize| (directions[station][DOWN].originator.place(), station);
+        let oldest = self.unfinished.iter().map(place).min();
         if let Some((_, station)) = oldest.filter(|_| self.queue.waiting() == 0) {
             return down(station);
         }
-        let (age, head) = self.queue.head(now);
+        let (place, head) = self.queue.head(now);
         match (oldest, head.to) {
-            (Some((oldest, station)), _) if oldest < Some(age) => down(station),
+            (Some((oldest, station)), _) if oldest < Some(place) => down(station),
             (_, Destination::Node(station)) => down(station.index()),
             (_, Destination::Broadcast) => None,
         }
@@ -54,6 +56,7 @@ impl<P> Sender<P> {
 
     /// A transmission on this link is over. `is_repeated`: what comes next goes there as well. `is_unfinished`: frames are to be
     /// sent again there.
+    #[inline]
     pub(super) fn settle(&mut self, link: Link, is_repeated: bool, is_unfinished: bool) {
         self.next = is_repeated.then_some(link);
         if link.way == DOWN {

@@ -75,6 +75,7 @@ impl Controller {
     }
 
     /// The mode that the next frame would be sent in, if it is not for sampling.
+    #[inline]
     pub(crate) fn mode(&self) -> ModeId {
         match self {
             Self::Fixed(fixed) => fixed.mode(),
@@ -85,6 +86,7 @@ impl Controller {
     }
 
     /// A transmission begins: its mode. Either [`on_success`](Self::on_success) or [`on_failure`](Self::on_failure) follows.
+    #[inline]
     pub(crate) fn next_mode(&mut self) -> ModeId {
         match self {
             Self::Minstrel(minstrel) => minstrel.next_rate().into(),
