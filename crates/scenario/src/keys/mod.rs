@@ -479,30 +479,47 @@ fn highest_mcs(access: &Table) -> Option<Value> {
 
 /// The PHY or link rate that goes with the kind of access.
 fn access_rate(access: &Table) -> Option<Value> {
-    let by_mcs = || {
-        let guard_interval = Span::from_secs_f64(access.get(key!(AccessKeys, guard_interval_us))?.as_float()? / 1e6);
-        let modulation = Modulation {
-            mcs: whole(access, key!(AccessKeys, mcs))?,
-            spatial_streams: whole(access, key!(AccessKeys, spatial_streams))?,
-            width: ChannelWidth::from_mhz(whole(access, key!(AccessKeys, channel_width_mhz))?)?,
-            guard_interval: GuardInterval::from_span(guard_interval)?,
-        };
-        Some(modulation.rate(standard(access)?).as_mbps())
-    };
     let rate = match (word(access, key!(AccessKeys, kind))?, word(access, key!(AccessKeys, standard))?) {
         ("wired", _) => 100.0,
         (_, "802.11b") => 11.0,
-        _ => by_mcs().unwrap_or(54.0),
+        // Without a rate where the keys make no modulation: the mistake is told of them.
+        (_, standard) if LATER.contains(&standard) => rate_of_mcs(access).unwrap_or(54.0),
+        _ => 54.0,
     };
     Some(Value::Float(rate))
 }
 
+fn rate_of_mcs(access: &Table) -> Option<f64> {
+    let guard_interval = Span::from_secs_f64(access.get(key!(AccessKeys, guard_interval_us))?.as_float()? / 1e6);
+    let modulation = Modulation {
+        mcs: whole(access, key!(AccessKeys, mcs))?,
+        spatial_streams: whole(access, key!(AccessKeys, spatial_streams))?,
+        width: ChannelWidth::from_mhz(whole(access, key!(AccessKeys, channel_width_mhz))?)?,
+        guard_interval: GuardInterval::from_span(guard_interval)?,
+    };
+    Some(modulation.rate(standard(access)?).as_mbps())
+}
+
+/// The standard of a Wi-Fi access whose rate is that of its MCS.
+fn standard_with_mcs(access: &Table) -> Option<&str> {
+    let is_wifi = word(access, key!(AccessKeys, kind)) == Some(AccessKind::Wifi.as_str());
+    word(access, key!(AccessKeys, standard)).filter(|standard| is_wifi && LATER.contains(standard))
+}
+
 /// The MCS says it in 802.11n and later.
 fn rate_in_vain(access: &Table, _file: &Table) -> Option<String> {
-    let standard = word(access, key!(AccessKeys, standard)).filter(|standard| LATER.contains(standard))?;
-    let is_wifi = word(access, key!(AccessKeys, kind)) == Some(AccessKind::Wifi.as_str());
+    let standard = standard_with_mcs(access)?;
     let is_another = access.get(key!(AccessKeys, rate_mbps)) != access_rate(access).as_ref();
-    (is_wifi && is_another).then(|| format!("standard is \"{standard}\", and its rate is that of mcs"))
+    is_another.then(|| format!("standard is \"{standard}\", and its rate is that of mcs"))
+}
+
+/// Takes the rate out of a whole scenario where the MCS says it: read again with another MCS or another standard, it would be wrong.
+pub(crate) fn leave_out_rate_of_mcs(scenario: &mut Table) {
+    if let Some(Value::Table(access)) = scenario.get_mut(key!(ScenarioKeys, access))
+        && standard_with_mcs(access).is_some()
+    {
+        access.remove(key!(AccessKeys, rate_mbps));
+    }
 }
 
 fn standard(access: &Table) -> Option<Standard> {
