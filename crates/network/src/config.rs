@@ -157,7 +157,8 @@ pub struct WifiConfig {
     pub rate_set: RateSet,
     /// The access point's downlink queue. Default: drop-tail, 100 packets.
     pub access_point_queue: QueueConfig,
-    /// How many frames an A-MPDU holds at most, 1 to the window of Block Ack: 64, in 802.11ax 256. The default is the window.
+    /// How many frames an A-MPDU holds at most, 1 to the window of Block Ack: 64, in 802.11ax 256. The default is the window. 1 in
+    /// 802.11b and 802.11g.
     pub aggregate_frames: u16,
     /// How long an A-MPDU takes at most, 300 us to 5484 us (aPPDUMaxTime, the default).
     pub max_ppdu: Span,
@@ -492,6 +493,10 @@ impl WifiConfig {
             check(self.rate_control == RateControl::Fixed, "rate_control", || {
                 (format!("\"{:?}\"", self.rate_control).to_lowercase(), "\"fixed\"".into())
             })?;
+        } else {
+            check(self.aggregate_frames == 1, "aggregate_frames", || {
+                (self.aggregate_frames.to_string(), "1, for only 802.11n and later have A-MPDUs".into())
+            })?;
         }
         let least = self.standard.window(self.rate).min;
         let window = self.access_point_window;
@@ -616,6 +621,12 @@ mod tests {
         assert_eq!(config(AccessConfig::Wifi(wifi.clone())).validate().unwrap_err().field, "rate");
         wifi.rate_set = RateSet::All;
         assert_eq!(config(AccessConfig::Wifi(wifi)).validate(), Ok(()));
+    }
+
+    #[test]
+    fn only_802_11n_and_later_aggregate() {
+        let wifi = WifiConfig { aggregate_frames: 64, ..WifiConfig::new(Standard::G) };
+        assert_eq!(config(AccessConfig::Wifi(wifi)).validate().unwrap_err().field, "aggregate_frames");
     }
 
     #[test]
