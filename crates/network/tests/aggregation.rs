@@ -195,8 +195,10 @@ fn windows_wait_for_their_oldest_frame() {
         (Standard::Ac, 64, 0.1, 34.1),
         (Standard::Ac, 64, 0.3, 25.8),
         // 28 leave room in the window of 64 for more of them.
+        (Standard::N, 28, 0.0, 28.0),
         (Standard::N, 28, 0.1, 27.0),
         (Standard::N, 28, 0.3, 23.6),
+        (Standard::Ax, 256, 0.0, 256.0),
         (Standard::Ax, 256, 0.02, 147.1),
         (Standard::Ax, 256, 0.1, 109.7),
     ] {

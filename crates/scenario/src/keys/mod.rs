@@ -66,7 +66,8 @@ keys! {
         guard_interval_us: Option<GuardInterval> = guard_interval(), later_standards([0.8, 0.8, 0.8]), when later();
         /// *n, ac, ax* How many packets a transmission carries at most; 256 with "802.11ax" only.
         aggregate_frames: Option<u16> = integer::<u16>(1, 256), later_standards([64, 64, 256]), when later();
-        /// *n, ac, ax* How long a transmission takes at most, in microseconds. Linux drivers have some 4000.
+        /// *n, ac, ax* How long a transmission of several packets takes at most, in microseconds; a packet that takes longer goes
+        /// alone. Linux drivers have some 4000.
         max_ppdu_us: Option<Span> = microseconds(300.0, 5_484.0), later_standards([5_484.0, 5_484.0, 5_484.0]), when later();
         /// *wifi* An RTS and a CTS precede transmissions of more bytes than this, headers included; without it, none. Not with
         /// "802.11bg".
@@ -101,7 +102,7 @@ keys! {
         /// *wifi* Rate of the CTS-to-self of "802.11bg" in Mb/s: 1, 2, 5.5 or 11.
         protection_rate_mbps: Rate = mbps(0.001, 100_000.0), 2.0, when [wifi(), is("standard", ["802.11bg"])].concat();
         /// *wifi* Rate of frames to all stations in Mb/s, such as beacons of the agents; without it the lowest basic rate: 6 with
-        /// "802.11g" over "ofdm", else 1.
+        /// "802.11g" over "ofdm" and with "802.11n" and later, else 1.
         broadcast_rate_mbps: Option<Rate> = mbps(0.001, 100_000.0), Absent, when wifi();
         /// *wifi* How a station senses the medium in the SIFS before its own acknowledgement: an answer that it queues then draws a
         /// backoff ("busy"), or goes a DIFS after the acknowledgement without one ("idle", as in ns-3). It matters with
