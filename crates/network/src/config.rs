@@ -3,7 +3,7 @@
 use crate::change::Change;
 use crate::queue::{Discipline, QueueConfig};
 use crate::routes::Routes;
-use crate::wifi::{Modulation, OFDM_WINDOW, PhyRate, RateControl, RateSet, Standard};
+use crate::wifi::{Modulation, OFDM_WINDOW, PhyRate, RateControl, RateSet, SHORT_WINDOW, Standard};
 use lasthop_units::{Bytes, Probability, Rate, Span};
 use std::fmt;
 
@@ -157,8 +157,8 @@ pub struct WifiConfig {
     pub rate_set: RateSet,
     /// The access point's downlink queue. Default: drop-tail, 100 packets.
     pub access_point_queue: QueueConfig,
-    /// How many frames an A-MPDU holds at most, 1 to the window of Block Ack: 64, in 802.11ax 256. The default is the window. 1 in
-    /// 802.11b and 802.11g.
+    /// How many frames an A-MPDU holds at most, 1 to 64, in 802.11ax 256, the default; 1 in 802.11b and 802.11g. In 802.11ax up to 64
+    /// also make the window of Block Ack 64, and the Block Ack shorter.
     pub aggregate_frames: u16,
     /// How long an A-MPDU takes at most, 300 us to 5484 us (aPPDUMaxTime, the default).
     pub max_ppdu: Span,
@@ -448,6 +448,15 @@ impl DirectionConfig {
 }
 
 impl WifiConfig {
+    /// The buffer of the agreements on Block Ack in frames: 64 unless A-MPDUs are longer, and 1 in 802.11b and 802.11g.
+    pub(crate) fn block_ack_window(&self) -> u16 {
+        match self.standard.aggregate_limits() {
+            Some(_) if self.aggregate_frames <= SHORT_WINDOW => SHORT_WINDOW,
+            Some(limits) => limits.window,
+            None => 1,
+        }
+    }
+
     /// The rates that stations of this medium can send at, beside its MCSs.
     pub(crate) fn rates(&self) -> Vec<PhyRate> {
         let possible = |rate: &PhyRate| match self.standard {

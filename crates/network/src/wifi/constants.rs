@@ -127,10 +127,13 @@ pub(crate) const OFDM_WINDOW: ContentionWindow = ContentionWindow { min: 15, max
 /// aCWmin 31 of a station that knows only DSSS, aCWmax 1023.
 pub(crate) const DSSS_WINDOW: ContentionWindow = ContentionWindow { min: 31, max: 1023 };
 
+/// The buffer of a Block Ack agreement in frames, but for the larger one of 802.11ax.
+pub(crate) const SHORT_WINDOW: u16 = 64;
+
 /// What an A-MPDU of a standard may hold at most.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct AggregateLimits {
-    /// The buffer of a Block Ack agreement in frames.
+    /// The largest buffer of a Block Ack agreement in frames.
     pub(crate) window: u16,
     pub(crate) bytes: u64,
 }
@@ -140,8 +143,8 @@ impl Standard {
     pub(crate) const fn aggregate_limits(self) -> Option<AggregateLimits> {
         match self {
             Self::B | Self::G | Self::Bg => None,
-            Self::N => Some(AggregateLimits { window: 64, bytes: 65_535 }),
-            Self::Ac => Some(AggregateLimits { window: 64, bytes: 1_048_575 }),
+            Self::N => Some(AggregateLimits { window: SHORT_WINDOW, bytes: 65_535 }),
+            Self::Ac => Some(AggregateLimits { window: SHORT_WINDOW, bytes: 1_048_575 }),
             Self::Ax => Some(AggregateLimits { window: 256, bytes: 6_500_631 }),
         }
     }

@@ -64,7 +64,8 @@ keys! {
         mcs: Option<u8> = integer::<u8>(0, 11), derived("the highest", highest_mcs), when later();
         /// *n, ac, ax* Guard interval in microseconds: 0.4 or 0.8; with "802.11ax" 0.8, 1.6 or 3.2.
         guard_interval_us: Option<GuardInterval> = guard_interval(), later_standards([0.8, 0.8, 0.8]), when later();
-        /// *n, ac, ax* How many packets a transmission carries at most; 256 with "802.11ax" only.
+        /// *n, ac, ax* How many packets a transmission carries at most; 256 with "802.11ax" only. Up to 64 there make the window of Block
+        /// Ack 64, as of a client that negotiates no more.
         aggregate_frames: Option<u16> = integer::<u16>(1, 256), later_standards([64, 64, 256]), when later();
         /// *n, ac, ax* How long a transmission of several packets takes at most, in microseconds; a packet that takes longer goes
         /// alone. Linux drivers have some 4000.
