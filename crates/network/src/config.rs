@@ -7,10 +7,6 @@ use crate::wifi::{Modulation, OFDM_WINDOW, PhyRate, RateControl, RateSet, SHORT_
 use lasthop_units::{Bytes, Probability, Rate, Span};
 use std::fmt;
 
-/// aPPDUMaxTime, and the least that may be set in its place.
-const MAX_PPDU: Span = Span::from_micros(5484);
-const MIN_MAX_PPDU: Span = Span::from_micros(300);
-
 /// A network: hosts, and what connects them.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
@@ -197,6 +193,11 @@ pub struct WifiRules {
 }
 
 impl WifiConfig {
+    /// aPPDUMaxTime: the most for [`WifiConfig::max_ppdu`].
+    pub const MAX_PPDU: Span = Span::from_micros(5484);
+    /// The least for [`WifiConfig::max_ppdu`].
+    pub const LEAST_MAX_PPDU: Span = Span::from_micros(300);
+
     /// The defaults of a standard: its highest rate, fixed, over the OFDM rates where it has them; [`Modulation::new`].
     pub const fn new(standard: Standard) -> Self {
         let limits = standard.aggregate_limits();
@@ -211,7 +212,7 @@ impl WifiConfig {
                 Some(limits) => limits.window,
                 None => 1,
             },
-            max_ppdu: MAX_PPDU,
+            max_ppdu: Self::MAX_PPDU,
             rts_threshold: None,
             access_point_window: if limits.is_some() { 63 } else { OFDM_WINDOW.max },
             response_error_rate: Probability::ZERO,
@@ -496,8 +497,8 @@ impl WifiConfig {
             check((1..=limits.window).contains(&self.aggregate_frames), "aggregate_frames", || {
                 (self.aggregate_frames.to_string(), format!("1 to {} frames", limits.window))
             })?;
-            check((MIN_MAX_PPDU..=MAX_PPDU).contains(&self.max_ppdu), "max_ppdu", || {
-                (in_us(self.max_ppdu), format!("{} to {}", in_us(MIN_MAX_PPDU), in_us(MAX_PPDU)))
+            check((Self::LEAST_MAX_PPDU..=Self::MAX_PPDU).contains(&self.max_ppdu), "max_ppdu", || {
+                (in_us(self.max_ppdu), format!("{} to {}", in_us(Self::LEAST_MAX_PPDU), in_us(Self::MAX_PPDU)))
             })?;
             check(self.rate_control == RateControl::Fixed, "rate_control", || {
                 (format!("\"{:?}\"", self.rate_control).to_lowercase(), "\"fixed\"".into())
@@ -535,8 +536,8 @@ impl WifiConfig {
             let accepted: Vec<_> = widths.iter().map(|width| format!("{} MHz", width.mhz())).collect();
             (format!("{} MHz", width.mhz()), accepted.join(", "))
         })?;
-        check((1..=4).contains(&spatial_streams), "modulation.spatial_streams", || {
-            (spatial_streams.to_string(), "1 to 4".into())
+        check((1..=Modulation::MOST_STREAMS).contains(&spatial_streams), "modulation.spatial_streams", || {
+            (spatial_streams.to_string(), format!("1 to {}", Modulation::MOST_STREAMS))
         })?;
         let intervals = Modulation::guard_intervals(self.standard);
         check(intervals.contains(&guard_interval), "modulation.guard_interval", || {
