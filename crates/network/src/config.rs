@@ -3,13 +3,9 @@
 use crate::change::Change;
 use crate::queue::{Discipline, QueueConfig};
 use crate::routes::Routes;
-use crate::wifi::{Modulation, OFDM_WINDOW, PhyRate, RateControl, RateSet, Standard};
+use crate::wifi::{Modulation, OFDM_WINDOW, PhyRate, RateControl, RateSet, SHORT_WINDOW, Standard};
 use lasthop_units::{Bytes, Probability, Rate, Span};
 use std::fmt;
-
-/// aPPDUMaxTime, and the least that may be set in its place.
-const MAX_PPDU: Span = Span::from_micros(5484);
-const MIN_MAX_PPDU: Span = Span::from_micros(300);
 
 /// A network: hosts, and what connects them.
 #[derive(Clone, PartialEq, Debug)]
@@ -157,7 +153,8 @@ pub struct WifiConfig {
     pub rate_set: RateSet,
     /// The access point's downlink queue. Default: drop-tail, 100 packets.
     pub access_point_queue: QueueConfig,
-    /// How many frames an A-MPDU holds at most, 1 to the window of Block Ack: 64, in 802.11ax 256. The default is the window.
+    /// How many frames an A-MPDU holds at most, 1 to 64, in 802.11ax 256, the default; 1 in 802.11b and 802.11g. In 802.11ax up to 64
+    /// also make the window of Block Ack 64, and the Block Ack shorter.
     pub aggregate_frames: u16,
     /// How long an A-MPDU takes at most, 300 us to 5484 us (aPPDUMaxTime, the default).
     pub max_ppdu: Span,
@@ -196,6 +193,11 @@ pub struct WifiRules {
 }
 
 impl WifiConfig {
+    /// aPPDUMaxTime: the most for [`WifiConfig::max_ppdu`].
+    pub const MAX_PPDU: Span = Span::from_micros(5484);
+    /// The least for [`WifiConfig::max_ppdu`].
+    pub const LEAST_MAX_PPDU: Span = Span::from_micros(300);
+
     /// The defaults of a standard: its highest rate, fixed, over the OFDM rates where it has them; [`Modulation::new`].
     pub const fn new(standard: Standard) -> Self {
         let limits = standard.aggregate_limits();
@@ -210,7 +212,7 @@ impl WifiConfig {
                 Some(limits) => limits.window,
                 None => 1,
             },
-            max_ppdu: MAX_PPDU,
+            max_ppdu: Self::MAX_PPDU,
             rts_threshold: None,
             access_point_window: if limits.is_some() { 63 } else { OFDM_WINDOW.max },
             response_error_rate: Probability::ZERO,
@@ -447,6 +449,15 @@ impl DirectionConfig {
 }
 
 impl WifiConfig {
+    /// The buffer of the agreements on Block Ack in frames: 64 unless A-MPDUs are longer, and 1 in 802.11b and 802.11g.
+    pub(crate) fn block_ack_window(&self) -> u16 {
+        match self.standard.aggregate_limits() {
+            Some(_) if self.aggregate_frames <= SHORT_WINDOW => SHORT_WINDOW,
+            Some(limits) => limits.window,
+            None => 1,
+        }
+    }
+
     /// The rates that stations of this medium can send at, beside its MCSs.
     pub(crate) fn rates(&self) -> Vec<PhyRate> {
         let possible = |rate: &PhyRate| match self.standard {
@@ -486,11 +497,15 @@ impl WifiConfig {
             check((1..=limits.window).contains(&self.aggregate_frames), "aggregate_frames", || {
                 (self.aggregate_frames.to_string(), format!("1 to {} frames", limits.window))
             })?;
-            check((MIN_MAX_PPDU..=MAX_PPDU).contains(&self.max_ppdu), "max_ppdu", || {
-                (in_us(self.max_ppdu), format!("{} to {}", in_us(MIN_MAX_PPDU), in_us(MAX_PPDU)))
+            check((Self::LEAST_MAX_PPDU..=Self::MAX_PPDU).contains(&self.max_ppdu), "max_ppdu", || {
+                (in_us(self.max_ppdu), format!("{} to {}", in_us(Self::LEAST_MAX_PPDU), in_us(Self::MAX_PPDU)))
             })?;
             check(self.rate_control == RateControl::Fixed, "rate_control", || {
                 (format!("\"{:?}\"", self.rate_control).to_lowercase(), "\"fixed\"".into())
+            })?;
+        } else {
+            check(self.aggregate_frames == 1, "aggregate_frames", || {
+                (self.aggregate_frames.to_string(), "1, for only 802.11n and later have A-MPDUs".into())
             })?;
         }
         let least = self.standard.window(self.rate).min;
@@ -521,8 +536,8 @@ impl WifiConfig {
             let accepted: Vec<_> = widths.iter().map(|width| format!("{} MHz", width.mhz())).collect();
             (format!("{} MHz", width.mhz()), accepted.join(", "))
         })?;
-        check((1..=4).contains(&spatial_streams), "modulation.spatial_streams", || {
-            (spatial_streams.to_string(), "1 to 4".into())
+        check((1..=Modulation::MOST_STREAMS).contains(&spatial_streams), "modulation.spatial_streams", || {
+            (spatial_streams.to_string(), format!("1 to {}", Modulation::MOST_STREAMS))
         })?;
         let intervals = Modulation::guard_intervals(self.standard);
         check(intervals.contains(&guard_interval), "modulation.guard_interval", || {
@@ -616,6 +631,12 @@ mod tests {
         assert_eq!(config(AccessConfig::Wifi(wifi.clone())).validate().unwrap_err().field, "rate");
         wifi.rate_set = RateSet::All;
         assert_eq!(config(AccessConfig::Wifi(wifi)).validate(), Ok(()));
+    }
+
+    #[test]
+    fn only_802_11n_and_later_aggregate() {
+        let wifi = WifiConfig { aggregate_frames: 64, ..WifiConfig::new(Standard::G) };
+        assert_eq!(config(AccessConfig::Wifi(wifi)).validate().unwrap_err().field, "aggregate_frames");
     }
 
     #[test]

@@ -6,20 +6,24 @@
 //! | wired access | the access's rate | 0 |
 //! | Wi-Fi | what one station alone gets of full packets | what is lost after the last retry |
 //!
-//! On Wi-Fi, p being the frame error rate and r the retry limit, of packets of L = 1500 bytes that wait at the access point while
-//! nobody else has anything to send:
+//! On Wi-Fi, of packets of L = 1500 bytes that wait at the access point while nobody else has anything to send, p being the frame
+//! error rate, r that of responses and m the retry limit:
 //!
 //! ```text
-//! T_i       = DIFS + slot · CW_i / 2 + data + (1 - p) (SIFS + ACK) + p ACKTimeout        transmission i = 0, 1, ..
+//! q         = 1 - p                                          that a transmission is received; (1 - r) (1 - p) with RTS
+//! f         = 1 - (1 - r) q                                  that it has no response
+//! T_i       = DIFS + slot · CW_i / 2 + data + (1 - p) (SIFS + ACK + r (EIFS - DIFS)) + p ACKTimeout
+//!                                                            transmission i = 0, 1, ..
+//! T_i       = DIFS + slot · CW_i / 2 + RTS + SIFS + CTS + r (EIFS - DIFS) + (1 - r) (SIFS + data + .. as above)      with RTS
 //! CW_i      = min(2^i (CWmin + 1) - 1, CWmax)
-//! loss      = p^r                                                                        0 without end of retries
-//! bandwidth = 8 L (1 - loss) / sum over i < r of p^i T_i
+//! loss      = (1 - q)^m                                      0 without end of retries
+//! bandwidth = 8 L (1 - loss) / sum over i < m of f^i T_i
 //! ```
 //!
-//! which at 54 Mb/s without errors is 30.5 Mb/s. In 802.11n and later an A-MPDU of K packets takes the place of the frame, as many as the
-//! limits allow; p^K takes that of p, a received A-MPDU brings K (1 - p) / (1 - p^K) packets, and windows that wait for
-//! repeats are left out. Of acknowledgements that go up meanwhile, and of other
-//! stations, it knows nothing, as their owner does not.
+//! which at 54 Mb/s without errors is 30.5 Mb/s, and 24.9 Mb/s with RTS. In 802.11n and later an A-MPDU of K packets takes the place of
+//! the frame: as many as the limits and the access point's queue allow. p^K takes the place of p in T_i and in f; what is received
+//! is each packet's share, which can miss a transmission that others get through. Windows that wait for repeats are left out. Of
+//! acknowledgements that go up meanwhile, and of other stations, it knows nothing, as their owner does not.
 //!
 //! References: G. Bianchi: Performance analysis of the IEEE 802.11 distributed coordination function, IEEE JSAC 18(3), 2000,
 //! with one station.

@@ -1,7 +1,7 @@
 //! Saturated stations that send A-MPDUs, against the theory and against plain arithmetic.
 //!
 //! UDP packets of 1472 B of payload, 1500 B with the IP header: MPDUs of 1538 B, subframes of 1544 B. 5 GHz: slot 9, SIFS 16, AIFS 43 us;
-//! Block Ack 32 us (of 256 frames 40), ACK and CTS 28, RTS 28. PPDUs of K frames take what `airtime`'s tests work out.
+//! Block Ack 32 us (of more than 64 frames 40), ACK and CTS 28, RTS 28. PPDUs of K frames take what `airtime`'s tests work out.
 
 mod common;
 
@@ -40,7 +40,12 @@ enum After {
 /// [bianchi00] with CWmin 15, six doublings and no end of repeats:
 /// tau = 2 / (1 + W + p W sum over i < 6 of (2 p)^i), p = 1 - (1 - tau)^(n - 1);
 /// S = P_s K payload / ((1 - P_tr) slot + P_s T_s + (P_tr - P_s) T_c), P_tr = 1 - (1 - tau)^n, P_s = n tau (1 - tau)^(n - 1).
-/// `again`: the probability that the sender of a success draws 0 and sends once more before the others count on, 1 / W or 0.
+/// With the post-success slot, which only the sender of a success can use, and does if it draws 0 [tinnirello10], B = 1 / W:
+/// payload / (1 - B) for payload, T_s / (1 - B) + slot for T_s, T_c + slot for T_c. Without: `again`, which is B, is 0.
+///
+/// - [bianchi00] G. Bianchi: Performance analysis of the IEEE 802.11 distributed coordination function. IEEE JSAC 18(3), 2000.
+/// - [tinnirello10] I. Tinnirello, G. Bianchi, Y. Xiao: Refinements on IEEE 802.11 distributed coordination function modeling
+///   approaches. IEEE Transactions on Vehicular Technology 59(3), 2010.
 fn bianchi(stations: usize, frames: u16, success: f64, collision: f64, again: f64) -> f64 {
     const WINDOW: f64 = 16.0;
     let n = stations as f64;
@@ -90,25 +95,31 @@ fn measured(stations: usize, standard: Standard, frames: u16, rts: bool, seconds
     ip_mbps * 1472.0 / 1500.0
 }
 
-/// The tolerances: alone it is exact, and what is left is the backoff's deviation. With others, ours lies between the variants or near
-/// EIFS, for those who collided come back before the bystanders; the theory's decoupling gives more at 20 and 30 stations.
+/// The probability of sending in the post-success slot: CWmin + 1 values to draw. And without that slot.
+const POST_SUCCESS: f64 = 1.0 / 16.0;
+const PLAIN: f64 = 0.0;
+
+/// The tolerances with the post-success slot: alone it is exact, and what is left is the backoff's deviation. With others, ours lies
+/// between the variants or near EIFS, for those who collided come back before the bystanders.
 fn tolerance(stations: usize) -> f64 {
     match stations {
         1 => 0.01,
         ..=10 => 0.015,
-        _ => 0.03,
+        _ => 0.02,
     }
 }
 
-fn check(name: &str, stations: usize, measured: f64, variants: [f64; 2]) {
-    let errors = variants.map(|theory| measured / theory - 1.0);
+/// Distances to the theory, EIFS or AIFS after collisions; gives that to the nearer one without the post-success slot.
+fn check(name: &str, stations: usize, measured: f64, theory: impl Fn(After, f64) -> f64) -> f64 {
+    let distances = |again| [After::Eifs, After::Aifs].map(|after| 100.0 * (measured / theory(after, again) - 1.0));
+    let [[eifs, aifs], [plain_eifs, plain_aifs]] = [POST_SUCCESS, PLAIN].map(distances);
     println!(
-        "{name}, n={stations}: {measured:.2} Mb/s, EIFS {:+.2} %, AIFS {:+.2} %",
-        100.0 * errors[0],
-        100.0 * errors[1]
+        "{name}, n={stations}: {measured:.2} Mb/s; with the post-success slot EIFS {eifs:+.2} %, AIFS {aifs:+.2} %; without \
+         {plain_eifs:+.2} %, {plain_aifs:+.2} %"
     );
-    let nearest = errors.iter().fold(f64::INFINITY, |nearest, error| error.abs().min(nearest));
-    assert!(nearest < tolerance(stations), "{name}, {stations} stations: {measured} Mb/s, theory {variants:?}");
+    let nearer = eifs.abs().min(aifs.abs());
+    assert!(nearer < 100.0 * tolerance(stations), "{name}, {stations} stations: {measured} Mb/s, {nearer} % away");
+    plain_eifs.abs().min(plain_aifs.abs()) / 100.0
 }
 
 const STATIONS: [usize; 6] = [1, 2, 5, 10, 20, 30];
@@ -118,9 +129,13 @@ fn check_mode(name: &str, mode: &Mode) {
     for rts in [false, true] {
         let name = format!("{name}{}", if rts { " with RTS" } else { "" });
         for stations in STATIONS {
-            let variants = [After::Eifs, After::Aifs]
-                .map(|after| theory(stations, frames, ppdu, block_ack, rts, after, 1.0 / 16.0));
-            check(&name, stations, measured(stations, standard, frames, rts, seconds), variants);
+            let measured = measured(stations, standard, frames, rts, seconds);
+            let plain = check(&name, stations, measured, |after, again| {
+                theory(stations, frames, ppdu, block_ack, rts, after, again)
+            });
+            // The theory without the slot has less at many stations; 802.11ax with 30 misses the 3 % that all others keep.
+            let most = if (standard, stations, rts) == (Standard::Ax, 30, false) { 0.04 } else { 0.03 };
+            assert!(plain < most, "{name}, {stations} stations: {measured} Mb/s, {plain} from the plain theory");
         }
     }
 }
@@ -173,14 +188,15 @@ fn short_aggregates_reach_what_bianchi_says() {
         ("VHT80", Standard::Ac, 32, 1056.0, 32.0),
         // 12358 / 8166 = 1.5; 197638 / 8166 = 24.2; 395270 / 8166 = 48.4.
         ("HE80", Standard::Ax, 1, 71.2, 28.0),
-        ("HE80", Standard::Ax, 16, 384.0, 40.0),
-        ("HE80", Standard::Ax, 32, 710.4, 40.0),
+        ("HE80", Standard::Ax, 16, 384.0, 32.0),
+        ("HE80", Standard::Ax, 32, 710.4, 32.0),
     ];
     for (name, standard, frames, ppdu, response) in cases {
         for stations in [1, 2, 10, 30] {
-            let variants = [After::Eifs, After::Aifs]
-                .map(|after| theory(stations, frames, ppdu, response, false, after, 1.0 / 16.0));
-            check(&format!("{name}, K={frames}"), stations, measured(stations, standard, frames, false, 20), variants);
+            let measured = measured(stations, standard, frames, false, 20);
+            check(&format!("{name}, K={frames}"), stations, measured, |after, again| {
+                theory(stations, frames, ppdu, response, false, after, again)
+            });
         }
     }
 }
@@ -195,8 +211,10 @@ fn windows_wait_for_their_oldest_frame() {
         (Standard::Ac, 64, 0.1, 34.1),
         (Standard::Ac, 64, 0.3, 25.8),
         // 28 leave room in the window of 64 for more of them.
+        (Standard::N, 28, 0.0, 28.0),
         (Standard::N, 28, 0.1, 27.0),
         (Standard::N, 28, 0.3, 23.6),
+        (Standard::Ax, 256, 0.0, 256.0),
         (Standard::Ax, 256, 0.02, 147.1),
         (Standard::Ax, 256, 0.1, 109.7),
     ] {

@@ -57,12 +57,15 @@ fn wifi_configs() -> impl Strategy<Value = WifiConfig> {
         },
     );
     let standards = prop_oneof![Just(Standard::N), Just(Standard::Ac), Just(Standard::Ax)];
-    let limits =
-        (prop_oneof![1..5_u16, 1..65_u16], 300..5485_u64, prop_oneof![Just(None), (0..4000_u64).prop_map(Some)]);
+    let limits = (
+        prop_oneof![1..5_u16, 1..=64_u16, 1..=256_u16],
+        300..5485_u64,
+        prop_oneof![Just(None), (0..4000_u64).prop_map(Some)],
+    );
     let later = (standards, 0..8_u8, limits, queues(), errors, 0.0..0.3, 1..9_u8).prop_map(
         |(standard, mcs, (frames, max_ppdu, rts_threshold), queue, errors, response_errors, retry_limit)| WifiConfig {
             modulation: Modulation { mcs, ..Modulation::new(standard) },
-            aggregate_frames: frames,
+            aggregate_frames: frames.min(WifiConfig::new(standard).aggregate_frames),
             max_ppdu: Span::from_micros(max_ppdu),
             rts_threshold: rts_threshold.map(Bytes::new),
             access_point_queue: queue,

@@ -96,7 +96,8 @@ fn access(document: &Document, access: &AccessKeys) -> Result<AccessConfig, Scen
     };
     let broadcast_rate = access.broadcast_rate_mbps.map(|rate| phy_rate(key!(AccessKeys, broadcast_rate_mbps), rate));
     let usual = WifiConfig::new(access.standard);
-    let rate = match access.standard.aggregates() {
+    let aggregates = access.standard.aggregates();
+    let rate = match aggregates {
         true => usual.rate,
         false => phy_rate(key!(AccessKeys, rate_mbps), access.rate_mbps)?,
     };
@@ -106,21 +107,22 @@ fn access(document: &Document, access: &AccessKeys) -> Result<AccessConfig, Scen
         width: access.channel_width_mhz.unwrap_or(usual.modulation.width),
         guard_interval: access.guard_interval_us.unwrap_or(usual.modulation.guard_interval),
     };
+    let protection_rate = phy_rate(key!(AccessKeys, protection_rate_mbps), access.protection_rate_mbps)?;
     Ok(AccessConfig::Wifi(WifiConfig {
         rate,
-        modulation,
-        aggregate_frames: access.aggregate_frames.unwrap_or(usual.aggregate_frames),
-        max_ppdu: access.max_ppdu_us.unwrap_or(usual.max_ppdu),
+        modulation: if aggregates { modulation } else { usual.modulation },
+        aggregate_frames: access.aggregate_frames.filter(|_| aggregates).unwrap_or(usual.aggregate_frames),
+        max_ppdu: access.max_ppdu_us.filter(|_| aggregates).unwrap_or(usual.max_ppdu),
         rts_threshold: access.rts_threshold_bytes,
         access_point_window: access.access_point_cw_max.unwrap_or(usual.access_point_window),
         response_error_rate: access.response_error_rate.unwrap_or(usual.response_error_rate),
         rate_control: access.rate_control,
-        rate_set: access.rate_set,
+        rate_set: if aggregates { usual.rate_set } else { access.rate_set },
         access_point_queue: queue,
         frame_error_rate: access.frame_error_rate,
         retry_limit: access.retry_limit,
-        short_preamble: access.preamble,
-        protection_rate: phy_rate(key!(AccessKeys, protection_rate_mbps), access.protection_rate_mbps)?,
+        short_preamble: access.preamble && !aggregates,
+        protection_rate: if access.standard == Standard::Bg { protection_rate } else { usual.protection_rate },
         broadcast_rate: broadcast_rate.transpose()?,
         rules: WifiRules {
             idle_before_acknowledgement: access.before_acknowledgement,

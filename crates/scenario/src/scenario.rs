@@ -1,7 +1,7 @@
 //! The typed scenario: what a run needs, with units.
 
 use crate::ScenarioError;
-use crate::keys::{FlowKeys, HostKeys, ScenarioKeys};
+use crate::keys::{FlowKeys, HostKeys, ScenarioKeys, leave_out_rate_of_mcs};
 use crate::last_link::LastLink;
 use crate::tcp_switches::{changed_switches, stack};
 use crate::traffic::{FlowBlock, FlowSpec, drawn, flow_blocks};
@@ -181,9 +181,12 @@ impl Scenario {
         serde_json::to_value(&self.table).expect("a checked scenario has finite numbers and text only")
     }
 
-    /// The whole scenario, defaults filled in, as a file that can be run again.
+    /// The whole scenario, defaults filled in, as a file that can be run again, and with other keys set. `access.rate_mbps` is not in
+    /// it where the MCS says it.
     pub fn to_toml(&self) -> String {
-        toml::to_string(&self.table).expect("a checked scenario is TOML")
+        let mut table = self.table.clone();
+        leave_out_rate_of_mcs(&mut table);
+        toml::to_string(&table).expect("a checked scenario is TOML")
     }
 
     /// The network that the packets of this scenario cross.

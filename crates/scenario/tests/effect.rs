@@ -2,6 +2,7 @@
 
 use lasthop_keys::{Kind, Of, Section, When};
 use lasthop_scenario::{Override, Scenario, ineffective_keys};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 const UPLOADS: &str = "duration_s = 20\n[access]\nrate_mbps = 54\n[path]\nrtt_ms = 20\n[[hosts]]\ncount = 3\n";
@@ -92,6 +93,40 @@ fn keys_of_aggregates_and_of_rates_have_no_effect_with_the_others_standard() {
     }
     assert_eq!(told(&uploads, &[ac, "access.mcs=3", "hosts.0.mcs=2", "access.rts_threshold_bytes=1"]), [""; 0]);
     assert_eq!(told(&uploads, &["access.rts_threshold_bytes=1", "access.access_point_cw_max=63"]), [""; 0]);
+}
+
+#[test]
+fn a_key_of_the_medium_that_is_told_as_without_effect_leaves_the_network_as_it_is() {
+    let uploads = UPLOADS.replace("rate_mbps = 54\n", "");
+    let mut told_of = BTreeSet::new();
+    for access in ["standard=802.11b", "standard=802.11g", "standard=802.11bg", "standard=802.11ac", "kind=wired"] {
+        let access = format!("access.{access}");
+        for setting in [
+            "access.channel_width_mhz=40",
+            "access.spatial_streams=2",
+            "access.mcs=3",
+            "access.guard_interval_us=0.4",
+            "access.aggregate_frames=32",
+            "access.max_ppdu_us=4000",
+            "access.rate_set=all",
+            "access.preamble=short",
+            "access.protection_rate_mbps=11",
+            "access.retry_limit=3",
+            "access.delay_ms=3",
+            "hosts.0.mcs=3",
+            "hosts.0.rate_mbps=11",
+            "hosts.0.frame_error_rate=0.1",
+        ] {
+            let overrides = [&access, setting].map(|text| Override::parse(text).unwrap());
+            // A rate of 802.11b is none of 802.11g's.
+            let Ok(set) = Scenario::from_toml("some.toml", &uploads, &overrides) else { continue };
+            let without = scenario(&uploads, &[&access]);
+            let is_told = !ineffective_keys([&set]).is_empty();
+            assert_eq!(set.network() == without.network(), is_told, "{access} {setting}");
+            told_of.extend(is_told.then_some(setting));
+        }
+    }
+    assert_eq!(told_of.len(), 14, "{told_of:?}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A scenario that cannot be run says where, what, and what would be accepted.
 
-use lasthop_scenario::{Override, Scenario, ScenarioError};
+use lasthop_scenario::{Override, Scenario, ScenarioError, ineffective_keys};
 
 const GOOD: &str = "\
 name = \"good\"
@@ -381,6 +381,27 @@ fn a_standard_has_its_own_channels_and_mcss() {
     ] {
         let message = with_overrides(&overrides).expect_err(said).to_string();
         assert!(message.ends_with(&format!("{key}: {said}")), "{message}");
+    }
+}
+
+#[test]
+fn a_scenario_of_aggregates_can_have_another_standard_or_mcs() {
+    let text = "\
+        [access]\nstandard = \"802.11ax\"\nchannel_width_mhz = 80\nspatial_streams = 2\nmcs = 9\nguard_interval_us = 0.8\n[[hosts]]\n";
+    let read = |text: &str, overrides: &[&str]| {
+        let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).unwrap()).collect();
+        Scenario::from_toml("x.toml", text, &overrides).unwrap_or_else(|error| panic!("{overrides:?}: {error}"))
+    };
+    let written = read(text, &[]).to_toml();
+    for text in [text, &written] {
+        for (standard, mbps) in [("802.11b", 11.0), ("802.11g", 54.0), ("802.11bg", 54.0)] {
+            let scenario = read(text, &[&format!("access.standard={standard}")]);
+            assert_eq!(scenario.to_json()["access"]["rate_mbps"], mbps, "{standard}");
+        }
+        // 2 · 980 · 8 · 3/4 bits in 13.6 us.
+        let slower = read(text, &["access.mcs=6"]);
+        assert_eq!(slower.to_json()["access"]["rate_mbps"], 648.529411, "{text}");
+        assert_eq!(ineffective_keys([&slower]), []);
     }
 }
 

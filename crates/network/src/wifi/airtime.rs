@@ -148,7 +148,6 @@ impl Mode {
         let (sifs, slot, space) = (config.standard.sifs(), config.standard.slot(), config.standard.space());
         let response = Timing::legacy(config, like.control_response());
         let lowest = if like.is_ofdm() { PhyRate::Mbps6 } else { PhyRate::Mbps1 };
-        let window = config.standard.aggregate_limits().map_or(0, |limits| limits.window);
         Self {
             rate,
             timing,
@@ -157,7 +156,7 @@ impl Mode {
             most_bytes: u64::MAX,
             protection: Span::ZERO,
             acknowledgement: sifs + response.duration(CONTROL_BYTES),
-            block_ack: sifs + response.duration(BLOCK_ACK_BYTES + u64::from(window) / 8),
+            block_ack: sifs + response.duration(BLOCK_ACK_BYTES + u64::from(config.block_ack_window()) / 8),
             request: response.duration(BLOCK_ACK_REQUEST_BYTES),
             rts: response.duration(RTS_BYTES),
             // ACKTimeout = aSIFSTime + aSlotTime + aRxPHYStartDelay (802.11-2020 §10.3.2.11), where the last one is the preamble
@@ -328,6 +327,9 @@ mod tests {
         assert_eq!([9, 2, 0].map(|mcs| vht(mcs).request.as_micros()), [32, 40, 56]);
         assert_eq!([9, 2, 0].map(|mcs| vht(mcs).rts.as_micros()), [28, 36, 52]);
         assert_eq!(later(Standard::Ax, 11, ChannelWidth::Mhz80).block_ack, us(16 + 40));
+        // A client of 802.11ax with the window of 64.
+        let short = WifiConfig { aggregate_frames: 64, ..WifiConfig::new(Standard::Ax) };
+        assert_eq!(AirTimes::new(&short).mode(ModeId::of_mcs(11)).block_ack, us(16 + 32));
         // SIFS 16, slot 9, 20 of preamble; SIFS 16, ACK at 6 Mb/s 44, AIFS 43.
         assert_eq!((vht(9).timeout, vht(9).eifs), (us(45), us(103)));
     }

@@ -7,7 +7,7 @@
 //! References: 802.11-2020 §15 and §16 (DSSS, HR/DSSS), §17 (OFDM), §18 (ERP), §19 (HT), §21 (VHT), §10.3.2.3 (inter-frame
 //! spaces), §10.3.7 (how they follow from the PHY's constants), §10.23.2 (EDCA); 802.11ax-2021 §27 (HE).
 
-use lasthop_units::{Rate, Span};
+use lasthop_units::{Bytes, Rate, Span};
 use std::fmt;
 
 /// Which PHY, and whether old stations are around.
@@ -127,22 +127,28 @@ pub(crate) const OFDM_WINDOW: ContentionWindow = ContentionWindow { min: 15, max
 /// aCWmin 31 of a station that knows only DSSS, aCWmax 1023.
 pub(crate) const DSSS_WINDOW: ContentionWindow = ContentionWindow { min: 31, max: 1023 };
 
+/// The buffer of a Block Ack agreement in frames, but for the larger one of 802.11ax.
+pub(crate) const SHORT_WINDOW: u16 = 64;
+
 /// What an A-MPDU of a standard may hold at most.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct AggregateLimits {
-    /// The buffer of a Block Ack agreement in frames.
+    /// The largest buffer of a Block Ack agreement in frames.
     pub(crate) window: u16,
     pub(crate) bytes: u64,
 }
 
 impl Standard {
+    /// The largest A-MPDU of all, that of 802.11ax.
+    pub const LARGEST_AMPDU: Bytes = Bytes::new(6_500_631);
+
     /// The largest A-MPDU, of a standard whose data frames are sent as one: 802.11n and later.
     pub(crate) const fn aggregate_limits(self) -> Option<AggregateLimits> {
         match self {
             Self::B | Self::G | Self::Bg => None,
-            Self::N => Some(AggregateLimits { window: 64, bytes: 65_535 }),
-            Self::Ac => Some(AggregateLimits { window: 64, bytes: 1_048_575 }),
-            Self::Ax => Some(AggregateLimits { window: 256, bytes: 6_500_631 }),
+            Self::N => Some(AggregateLimits { window: SHORT_WINDOW, bytes: 65_535 }),
+            Self::Ac => Some(AggregateLimits { window: SHORT_WINDOW, bytes: 1_048_575 }),
+            Self::Ax => Some(AggregateLimits { window: 256, bytes: Self::LARGEST_AMPDU.get() }),
         }
     }
 

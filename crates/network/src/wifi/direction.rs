@@ -42,13 +42,15 @@ pub(super) struct Controllers {
     standard: Standard,
     set: RateSet,
     mcs: u8,
+    /// Of Block Ack.
+    window: u16,
     streams: Streams,
 }
 
 impl Controllers {
-    pub(super) const fn new(config: &WifiConfig, streams: Streams) -> Self {
+    pub(super) fn new(config: &WifiConfig, streams: Streams) -> Self {
         let WifiConfig { standard, rate_control: control, rate_set: set, .. } = *config;
-        Self { control, standard, set, mcs: config.modulation.mcs, streams }
+        Self { control, standard, set, mcs: config.modulation.mcs, window: config.block_ack_window(), streams }
     }
 
     /// One that never goes above `highest`; the `number`th of its direction.
@@ -64,14 +66,13 @@ impl Controllers {
 impl<P> Direction<P> {
     /// An idle one of a station that sends at this rate at most; of 802.11n and later at the MCS of its own, or of all.
     pub(super) fn new(controllers: &Controllers, link: Link, highest: PhyRate, host: &HostConfig) -> Self {
-        let limits = controllers.standard.aggregate_limits();
-        let window = limits.map_or(1, |limits| limits.window);
+        let window = controllers.window;
         Self {
             originator: Originator::new(window),
             recipient: Recipient::new(window),
-            controller: match limits {
-                Some(_) => Controller::fixed(ModeId::of_mcs(host.mcs.unwrap_or(controllers.mcs))),
-                None => controllers.controller(highest, link, 0),
+            controller: match controllers.standard.aggregates() {
+                true => Controller::fixed(ModeId::of_mcs(host.mcs.unwrap_or(controllers.mcs))),
+                false => controllers.controller(highest, link, 0),
             },
             new_highest: None,
             changes: 0,

@@ -21,7 +21,7 @@ mod sender;
 mod wheel;
 
 pub(crate) use alone::alone;
-pub(crate) use constants::OFDM_WINDOW;
+pub(crate) use constants::{OFDM_WINDOW, SHORT_WINDOW};
 pub use constants::{PhyRate, Standard};
 pub(crate) use medium::Medium;
 pub use modulation::{ChannelWidth, GuardInterval, Modulation};

@@ -98,6 +98,8 @@ impl GuardInterval {
 }
 
 impl Modulation {
+    /// The most for [`Modulation::spatial_streams`].
+    pub const MOST_STREAMS: u8 = 4;
     /// As many MCSs as any standard has.
     pub(super) const MCSS: u8 = CODINGS.len() as u8;
 

@@ -4,8 +4,8 @@
 //! that they were received, or gives them up; packets stay in the queue until they are received.
 //! 1. A PPDU holds the oldest frames that are here, in order, then new ones: as many as its limits allow, and none that
 //!    lies a window or more past the oldest one.
-//! 2. A response acknowledges all that the receiver has by then. What it does not acknowledge, and all of a PPDU without a response,
-//!    has failed, and goes again unless that was its last transmission.
+//! 2. A Block Ack acknowledges all that the receiver has by then, an ACK the only frame of its PPDU. What a response does not
+//!    acknowledge of a PPDU, and all of one without a response, has failed, and goes again unless that was its last transmission.
 //! 3. After a frame was given up a Block Ack Request tells the receiver not to wait for it. It is a PPDU without frames.
 //!
 //! A link without Block Ack (802.11b, 802.11g) has a window of one: a PPDU of one frame, which is sent until it is acknowledged or
@@ -156,25 +156,34 @@ impl Originator {
             self.request_due = false;
         }
         let mut failed = frames;
-        while let Some(frame) = self.frames.front().filter(|frame| is_answered && frame.is_received) {
+        // How many of the oldest frames the response is about.
+        let mut answered = match frames {
+            _ if !is_answered => 0,
+            1 => 1,
+            _ => self.frames.len(),
+        };
+        while let Some(frame) = self.frames.front().filter(|frame| answered > 0 && frame.is_received) {
             done(frame, Fate::Acknowledged);
             self.frames.pop_front();
             failed = failed.saturating_sub(1);
+            answered -= 1;
         }
-        let fate = |frame: &Frame| match frame.failures {
-            _ if is_answered && frame.is_received => Some(Fate::Acknowledged),
+        let fate = |number: usize, frame: &Frame| match frame.failures {
+            _ if number < answered && frame.is_received => Some(Fate::Acknowledged),
             failures if retry_limit > 0 && failures >= retry_limit => Some(Fate::GivenUp),
             _ => None,
         };
         let mut any_done = false;
         for (number, frame) in self.frames.iter_mut().enumerate() {
             frame.failures = frame.failures.saturating_add(u8::from(number < failed));
-            any_done |= fate(frame).is_some();
+            any_done |= fate(number, frame).is_some();
         }
         let mut given_up = false;
         if any_done {
+            let mut number = 0;
             self.frames.retain(|frame| {
-                let fate = fate(frame);
+                let fate = fate(number, frame);
+                number += 1;
                 if let Some(fate) = fate {
                     done(frame, fate);
                     given_up |= fate == Fate::GivenUp;
@@ -241,5 +250,44 @@ impl<P> Load<P> for Filling<'_> {
         originator.frames.push_back(frame);
         self.include(frame);
         self.content.frames < self.most_frames
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::NodeId;
+    use crate::queue::{Queue, QueueConfig};
+    use crate::random::Streams;
+    use crate::wifi::airtime::{AirTimes, ModeId};
+    use crate::{Standard, WifiConfig};
+    use lasthop_units::Time;
+
+    #[test]
+    fn an_ack_is_about_the_one_frame_of_its_ppdu() {
+        let times = AirTimes::new(&WifiConfig::new(Standard::Ac));
+        let mode = times.mode(ModeId::of_mcs(9));
+        let mut queue = Queue::new(QueueConfig::fifo(3), Streams::new(1), "");
+        for id in 0..3 {
+            let to = Destination::Node(NodeId(1));
+            queue
+                .push(Time::ZERO, Packet { from: NodeId(0), to, size: Bytes::new(1500), flow: 0, id, payload: () })
+                .unwrap();
+        }
+        let mut originator = Originator::new(64);
+        let settle = |originator: &mut Originator, frames, is_answered| {
+            let mut acknowledged = 0;
+            originator.settle(frames, is_answered, 0, |_, fate| acknowledged += u32::from(fate == Fate::Acknowledged));
+            acknowledged
+        };
+        // The receiver has all three, and its Block Ack is lost.
+        queue.claim(Time::ZERO, None, &mut originator.fill(mode, 64));
+        originator.sent(3).for_each(|frame| frame.is_received = true);
+        assert_eq!(settle(&mut originator, 3, false), 0);
+        // The first one goes again alone: the ACK says nothing of the others. The next Block Ack does.
+        assert_eq!(originator.fill(mode, 1).content.frames, 1);
+        assert_eq!(settle(&mut originator, 1, true), 1);
+        assert_eq!(originator.fill(mode, 64).content.frames, 2);
+        assert_eq!(settle(&mut originator, 2, true), 2);
     }
 }

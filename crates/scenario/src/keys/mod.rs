@@ -12,7 +12,9 @@ use lasthop_keys::{
     key, keys, kib, mbps, milliseconds, name, node, number, probability, range, seconds, text, words,
 };
 use lasthop_laws::{LawName, SlowStart};
-use lasthop_network::{ChannelWidth, GuardInterval, LossAt, Modulation, QueueConfig, RateControl, RateSet, Standard};
+use lasthop_network::{
+    ChannelWidth, GuardInterval, LossAt, Modulation, QueueConfig, RateControl, RateSet, Standard, WifiConfig,
+};
 use lasthop_policy::PolicySettings;
 use lasthop_tcp::{Recovery, RtoEstimator};
 use lasthop_units::{Bytes, Probability, Rate, Span};
@@ -56,24 +58,38 @@ keys! {
         /// theirs.
         standard: Standard = choice(&STANDARDS), "802.11g", when wifi();
         /// *n, ac, ax* Width of the channel in MHz: 20 or 40 with "802.11n", else 20, 40, 80 or 160.
-        channel_width_mhz: Option<ChannelWidth> = width(), later_standards([20, 80, 80]), when later();
+        channel_width_mhz: Option<ChannelWidth> =
+            width(), later_standards(|usual| i64::from(usual.modulation.width.mhz())), when later();
         /// *n, ac, ax* How many streams each transmission has.
-        spatial_streams: Option<u8> = integer::<u8>(1, 4), later_standards([1, 1, 1]), when later();
+        spatial_streams: Option<u8> =
+            integer::<u8>(1, Modulation::MOST_STREAMS.into()),
+            later_standards(|usual| i64::from(usual.modulation.spatial_streams)),
+            when later();
         /// *n, ac, ax* Modulation and coding of each stream: up to 7, 9 or 11. "802.11ac" has no 9 over 20 MHz but with three streams;
         /// with three none of 6 over 80 MHz, none of 9 over 160 MHz.
         mcs: Option<u8> = integer::<u8>(0, 11), derived("the highest", highest_mcs), when later();
         /// *n, ac, ax* Guard interval in microseconds: 0.4 or 0.8; with "802.11ax" 0.8, 1.6 or 3.2.
-        guard_interval_us: Option<GuardInterval> = guard_interval(), later_standards([0.8, 0.8, 0.8]), when later();
-        /// *n, ac, ax* How many packets a transmission carries at most; 256 with "802.11ax" only.
-        aggregate_frames: Option<u16> = integer::<u16>(1, 256), later_standards([64, 64, 256]), when later();
-        /// *n, ac, ax* How long a transmission takes at most, in microseconds. Linux drivers have some 4000.
-        max_ppdu_us: Option<Span> = microseconds(300.0, 5_484.0), later_standards([5_484.0, 5_484.0, 5_484.0]), when later();
+        guard_interval_us: Option<GuardInterval> =
+            guard_interval(), later_standards(|usual| in_us(usual.modulation.guard_interval.span())), when later();
+        /// *n, ac, ax* How many packets a transmission carries at most; 256 with "802.11ax" only. Up to 64 there make the window of Block
+        /// Ack 64, as of a client that negotiates no more.
+        aggregate_frames: Option<u16> =
+            integer::<u16>(1, WifiConfig::new(Standard::Ax).aggregate_frames.into()),
+            later_standards(|usual| i64::from(usual.aggregate_frames)),
+            when later();
+        /// *n, ac, ax* How long a transmission of several packets takes at most, in microseconds; a packet that takes longer goes
+        /// alone. Linux drivers have some 4000.
+        max_ppdu_us: Option<Span> =
+            microseconds(in_us(WifiConfig::LEAST_MAX_PPDU), in_us(WifiConfig::MAX_PPDU)),
+            later_standards(|usual| in_us(usual.max_ppdu)),
+            when later();
         /// *wifi* An RTS and a CTS precede transmissions of more bytes than this, headers included; without it, none. Not with
         /// "802.11bg".
-        rts_threshold_bytes: Option<Bytes> = bytes(0, 6_500_631), Absent, when wifi();
+        rts_threshold_bytes: Option<Bytes> = bytes(0, Standard::LARGEST_AMPDU.get() as i64), Absent, when wifi();
         /// *wifi* The access point's CWmax: one less than a power of 2. Without it, 1023. With "802.11n" and later 63, as hostapd
         /// sets it for best effort; stations have 1023.
-        access_point_cw_max: Option<u32> = integer::<u32>(15, 1_023), later_standards([63, 63, 63]), when wifi();
+        access_point_cw_max: Option<u32> =
+            integer::<u32>(15, 1_023), later_standards(|usual| i64::from(usual.access_point_window)), when wifi();
         /// *wifi:* the PHY rate of data frames in Mb/s (the highest, with rate control), one that the standard has; with "802.11n" and
         /// later the MCS says it; *wired:* the link's rate.
         rate_mbps: Rate =
@@ -101,7 +117,7 @@ keys! {
         /// *wifi* Rate of the CTS-to-self of "802.11bg" in Mb/s: 1, 2, 5.5 or 11.
         protection_rate_mbps: Rate = mbps(0.001, 100_000.0), 2.0, when [wifi(), is("standard", ["802.11bg"])].concat();
         /// *wifi* Rate of frames to all stations in Mb/s, such as beacons of the agents; without it the lowest basic rate: 6 with
-        /// "802.11g" over "ofdm", else 1.
+        /// "802.11g" over "ofdm" and with "802.11n" and later, else 1.
         broadcast_rate_mbps: Option<Rate> = mbps(0.001, 100_000.0), Absent, when wifi();
         /// *wifi* How a station senses the medium in the SIFS before its own acknowledgement: an answer that it queues then draws a
         /// backoff ("busy"), or goes a DIFS after the acknowledgement without one ("idle", as in ns-3). It matters with
@@ -458,15 +474,20 @@ fn width() -> Takes<ChannelWidth> {
 
 fn guard_interval() -> Takes<GuardInterval> {
     microseconds(0.4, 3.2).and_then(|span| {
-        let problem = || format!("{} us is no guard interval", span.as_nanos() as f64 / 1e3);
+        let problem = || format!("{} us is no guard interval", in_us(span));
         GuardInterval::from_span(span).ok_or_else(|| Problem::new(problem(), "0.4, 0.8, 1.6, 3.2"))
     })
 }
 
-/// What goes with 802.11n, 802.11ac and 802.11ax; nothing with the others.
-fn later_standards<T: Into<Preset>>(presets: [T; 3]) -> Preset {
-    let [n, ac, ax] = presets;
-    by_word(key!(AccessKeys, standard), [(LATER[0], n), (LATER[1], ac), (LATER[2], ax)])
+/// What 802.11n, 802.11ac and 802.11ax usually have, as the network says; nothing with the others.
+fn later_standards<T: Into<Preset>>(usual: fn(WifiConfig) -> T) -> Preset {
+    let preset = |(word, standard): (&'static str, Standard)| (word, usual(WifiConfig::new(standard)));
+    let [.., n, ac, ax] = STANDARDS.map(preset);
+    by_word(key!(AccessKeys, standard), [n, ac, ax])
+}
+
+fn in_us(span: Span) -> f64 {
+    span.as_nanos() as f64 / 1e3
 }
 
 /// The highest MCS of a standard of A-MPDUs over the channel with the streams.
@@ -479,30 +500,47 @@ fn highest_mcs(access: &Table) -> Option<Value> {
 
 /// The PHY or link rate that goes with the kind of access.
 fn access_rate(access: &Table) -> Option<Value> {
-    let by_mcs = || {
-        let guard_interval = Span::from_secs_f64(access.get(key!(AccessKeys, guard_interval_us))?.as_float()? / 1e6);
-        let modulation = Modulation {
-            mcs: whole(access, key!(AccessKeys, mcs))?,
-            spatial_streams: whole(access, key!(AccessKeys, spatial_streams))?,
-            width: ChannelWidth::from_mhz(whole(access, key!(AccessKeys, channel_width_mhz))?)?,
-            guard_interval: GuardInterval::from_span(guard_interval)?,
-        };
-        Some(modulation.rate(standard(access)?).as_mbps())
-    };
     let rate = match (word(access, key!(AccessKeys, kind))?, word(access, key!(AccessKeys, standard))?) {
         ("wired", _) => 100.0,
         (_, "802.11b") => 11.0,
-        _ => by_mcs().unwrap_or(54.0),
+        // Without a rate where the keys make no modulation: the mistake is told of them.
+        (_, standard) if LATER.contains(&standard) => rate_of_mcs(access).unwrap_or(54.0),
+        _ => 54.0,
     };
     Some(Value::Float(rate))
 }
 
+fn rate_of_mcs(access: &Table) -> Option<f64> {
+    let guard_interval = Span::from_secs_f64(access.get(key!(AccessKeys, guard_interval_us))?.as_float()? / 1e6);
+    let modulation = Modulation {
+        mcs: whole(access, key!(AccessKeys, mcs))?,
+        spatial_streams: whole(access, key!(AccessKeys, spatial_streams))?,
+        width: ChannelWidth::from_mhz(whole(access, key!(AccessKeys, channel_width_mhz))?)?,
+        guard_interval: GuardInterval::from_span(guard_interval)?,
+    };
+    Some(modulation.rate(standard(access)?).as_mbps())
+}
+
+/// The standard of a Wi-Fi access whose rate is that of its MCS.
+fn standard_with_mcs(access: &Table) -> Option<&str> {
+    let is_wifi = word(access, key!(AccessKeys, kind)) == Some(AccessKind::Wifi.as_str());
+    word(access, key!(AccessKeys, standard)).filter(|standard| is_wifi && LATER.contains(standard))
+}
+
 /// The MCS says it in 802.11n and later.
 fn rate_in_vain(access: &Table, _file: &Table) -> Option<String> {
-    let standard = word(access, key!(AccessKeys, standard)).filter(|standard| LATER.contains(standard))?;
-    let is_wifi = word(access, key!(AccessKeys, kind)) == Some(AccessKind::Wifi.as_str());
+    let standard = standard_with_mcs(access)?;
     let is_another = access.get(key!(AccessKeys, rate_mbps)) != access_rate(access).as_ref();
-    (is_wifi && is_another).then(|| format!("standard is \"{standard}\", and its rate is that of mcs"))
+    is_another.then(|| format!("standard is \"{standard}\", and its rate is that of mcs"))
+}
+
+/// Takes the rate out of a whole scenario where the MCS says it: read again with another MCS or another standard, it would be wrong.
+pub(crate) fn leave_out_rate_of_mcs(scenario: &mut Table) {
+    if let Some(Value::Table(access)) = scenario.get_mut(key!(ScenarioKeys, access))
+        && standard_with_mcs(access).is_some()
+    {
+        access.remove(key!(AccessKeys, rate_mbps));
+    }
 }
 
 fn standard(access: &Table) -> Option<Standard> {
