@@ -206,7 +206,8 @@ impl Config {
         }
     }
 
-    /// Reads a file, or the defaults without one, with flags over it.
+    /// Reads a file, or the defaults without one, with flags over it. Each value of the file must be one that its key takes,
+    /// also where a flag is over it; what keys must be together holds for the whole.
     ///
     /// # Errors
     /// Names the file with the line, or the flag, the key, and what is accepted.
@@ -221,6 +222,8 @@ impl Config {
     }
 
     fn from_toml(file: &str, text: &str, flags: &[Override]) -> Result<Self, DocumentError> {
+        // A flag in its place does not make a wrong value of the file right.
+        Document::read(file, text, &[], Self::section())?;
         Self::read(&Document::read(file, text, flags, Self::section())?.top())
     }
 
@@ -429,6 +432,13 @@ mod tests {
             error,
             "`tick_ms=7` on agent.toml: tick_ms: 7 is out of range; accepted: a whole number from 50 to 10000"
         );
+        let flag = [Override::of_flag("--mode", "mode", "observe")];
+        let error = Config::from_toml("agent.toml", "mode = \"contrl\"", &flag).expect_err("no mode").to_string();
+        assert!(error.starts_with("agent.toml:1: mode: \"contrl\" is not one of the words"), "{error}");
+        // What the file lacks may come from the command line.
+        let flag = [Override::of_flag("--bound-segments", "policy.bound_segments", 7)];
+        let fixed = Config::from_toml("agent.toml", "policy.policy = \"fixed\"", &flag).expect("it is whole");
+        assert_eq!(fixed.policy.bound_segments, Some(7));
     }
 
     #[test]

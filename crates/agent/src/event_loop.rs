@@ -14,6 +14,7 @@ use nix::sys::time::TimeSpec;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tracing::error;
 
 /// Between two looks at the interface.
 const REFRESH: Span = Span::from_secs(2);
@@ -67,7 +68,7 @@ pub fn run_on<'a>(config: &Config, stop: &AtomicBool, loader: &'a mut Loader<'a>
 ///
 /// # Errors
 /// What makes it impossible to start: the configuration, the interface, the programs, the record. And at the end, if not
-/// every socket could be put back. In between nothing does.
+/// every socket could be put back. In between only that it cannot wait any longer: it stops in order then, too.
 pub fn run_on_with<'a>(config: &Config, orders: &Orders<'_>, loader: &'a mut Loader<'a>) -> Result<Totals> {
     config.validate()?;
     let mut agent = Agent::start(config, orders.status, loader)?;
@@ -76,6 +77,7 @@ pub fn run_on_with<'a>(config: &Config, orders: &Orders<'_>, loader: &'a mut Loa
     let mut next_refresh = next_tick + REFRESH;
     let mut suspension = Suspension::new(clock::suspended());
     let mut seen = next_tick;
+    let mut waited = Ok(());
 
     while !orders.stop.load(Ordering::Relaxed) {
         let mut now = clock::monotonic();
@@ -107,19 +109,26 @@ pub fn run_on_with<'a>(config: &Config, orders: &Orders<'_>, loader: &'a mut Loa
         agent.answer_status(now);
         seen = now;
         let next = next_tick.min(agent.hearing.next_beacon_at(now)).min(next_refresh).min(now + LONGEST_WAIT);
-        wait(&agent, now, next.saturating_since(clock::monotonic()))?;
+        waited = wait(&agent, now, next.saturating_since(clock::monotonic()));
+        if waited.is_err() {
+            break;
+        }
         agent.hearing.receive(clock::monotonic());
     }
     orders.notify.stopping();
     let mut now = clock::monotonic();
     let end = if agent.retract(now) { now + RETRACTED_WITHIN } else { now };
-    while now < end {
-        wait(&agent, now, end - now)?;
+    while now < end && waited.is_ok() {
+        waited = wait(&agent, now, end - now);
         now = clock::monotonic();
         agent.hearing.receive(now);
         agent.answer_status(now);
     }
-    agent.stop()
+    if let Err(error) = &waited {
+        error!("the agent stops: {}", error.in_a_line());
+    }
+    let totals = agent.stop()?;
+    waited.map(|()| totals)
 }
 
 /// The tick after the one that was due at `due` and taken at `now`: on the grid, or if that is past already, a whole

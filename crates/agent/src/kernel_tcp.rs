@@ -51,7 +51,9 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
             }
             // A lesser mode may still work. Only now every feature is tried, which takes most of a second.
             Err(error @ (Load { .. } | Attach { .. } | Unsupported { .. })) => {
-                reason.get_or_insert_with(|| what_is_missing(mode).unwrap_or_else(|| error.to_string()));
+                reason.get_or_insert_with(|| {
+                    what_is_missing(mode).unwrap_or_else(|| Error::from(error).in_a_line().to_string())
+                });
             }
             Err(error) => return Err(error).doing(loading(interface)),
         }

@@ -148,18 +148,20 @@ fn status(folder: &Path, json: bool) -> Result<ExitCode> {
 
 /// The configuration: the file, if there is one, overridden by the flags.
 fn config(arguments: &AgentArguments, file: Option<&Path>) -> Result<Config> {
+    let text = |flag, key, value: &Option<String>| Some(Override::of_flag(flag, key, value.as_deref()?));
     let mode = arguments.mode.and_then(|mode| mode.to_possible_value());
     let flags = [
-        ("interface", arguments.interface.clone()),
-        ("record", arguments.record.clone()),
-        ("beacon.group_key_file", arguments.group_key_file.clone()),
-        ("policy.policy", arguments.policy.clone()),
-        ("policy.bound_segments", arguments.bound_segments.map(|segments| segments.to_string())),
-        ("policy.bound_pacing_mbps", arguments.bound_pacing_mbps.map(|mbps| mbps.to_string())),
-        ("mode", mode.map(|mode| mode.get_name().to_owned())),
+        text("--interface", "interface", &arguments.interface),
+        text("--record", "record", &arguments.record),
+        text("--group-key-file", "beacon.group_key_file", &arguments.group_key_file),
+        text("--policy", "policy.policy", &arguments.policy),
+        arguments.bound_segments.map(|number| Override::of_flag("--bound-segments", "policy.bound_segments", number)),
+        arguments
+            .bound_pacing_mbps
+            .map(|mbps| Override::of_flag("--bound-pacing-mbps", "policy.bound_pacing_mbps", mbps)),
+        mode.map(|mode| Override::of_flag("--mode", "mode", mode.get_name())),
     ];
-    let flags = flags.iter().filter_map(|(key, value)| Some(Override::parse(&format!("{key}={}", value.as_ref()?))));
-    let config = Config::load(file, &flags.collect::<Result<Vec<_>, _>>()?)?;
+    let config = Config::load(file, &flags.into_iter().flatten().collect::<Vec<_>>())?;
     // In a file they may wait for the policy that they are for; here they can only be meant for it.
     let of_fixed = [
         ("--bound-segments", arguments.bound_segments.is_some()),

@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
     };
     let laws = match lasthop_kernel::laws::check() {
         Ok(()) => "can be loaded into the kernel, for any program: lasthop laws load".to_owned(),
-        Err(error) => error.to_string(),
+        Err(error) => format!("{:#}", anyhow::Error::from(error)),
     };
     let Config { mode, policy, .. } = config.clone().unwrap_or_default();
     let from = match (&file, &arguments.config) {
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
     let Looked { interface, link, reports } = look(arguments.interface.as_deref().or(configured), config.as_ref());
     let can_report = match lasthop_kernel::link_report::check() {
         Ok(()) => "servers can be told ([last_link] report = true)".to_owned(),
-        Err(error) => error.to_string(),
+        Err(error) => format!("{:#}", anyhow::Error::from(error)),
     };
     let reports = reports.map_or(String::new(), |reports| format!("\nreports    {reports}"));
     crate::say(&format!(

@@ -209,7 +209,7 @@ fn unload(laws: &[LawName], force: bool) -> Result<()> {
             }
             Err(Error::NotLoaded { .. }) if all => {}
             // goes on with the other laws
-            Err(error) => refused.push(format!("cannot unload {law}: {error}")),
+            Err(error) => refused.push(format!("cannot unload {law}: {:#}", anyhow::Error::from(error))),
         }
     }
     if !refused.is_empty() {

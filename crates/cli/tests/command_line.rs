@@ -206,6 +206,18 @@ fn a_wrong_configuration_of_the_agent_is_named_with_its_key() {
 
 #[test]
 fn a_bound_that_no_policy_looks_at_is_refused_with_the_policy_that_does() {
+    // A flag is shown as it was typed.
+    refused(
+        &lasthop(&["agent", "--no-config", "--policy", "fromula"]),
+        &["`--policy fromula`", "did you mean", "formula"],
+    );
+    for number in ["nan", "inf", "-1"] {
+        let flag = format!("--bound-pacing-mbps={number}");
+        refused(
+            &lasthop(&["agent", "--no-config", &flag]),
+            &[&format!("`--bound-pacing-mbps {number}"), "accepted: a number"],
+        );
+    }
     refused(&lasthop(&["agent", "--bound-segments", "64"]), &["--bound-segments", "--policy fixed", "lasthop"]);
     let with_formula = ["agent", "--policy", "formula", "--bound-pacing-mbps", "2"];
     refused(&lasthop(&with_formula), &["--bound-pacing-mbps", "--policy fixed", "formula"]);

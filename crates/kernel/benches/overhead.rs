@@ -157,7 +157,7 @@ fn time_per_ack_of_laws(checks: &mut Checks) {
         let before = loaded_programs();
         let parameters = Parameters::of(law);
         let options = Options { name: Name::Private, ..Options::new(law, parameters) };
-        let loaded = Loaded::load(&options).unwrap_or_else(|error| panic!("{law}: {error}"));
+        let loaded = Loaded::load(&options).unwrap_or_else(|error| panic!("{law}: {error:?}"));
         let total = per_ack(law.as_str(), "law_", "law_cong_contro", &before, || {
             transfer(&net, Some(loaded.name()));
         });
@@ -215,10 +215,10 @@ fn time_per_report(checks: &mut Checks) {
     let before = loaded_programs();
     let parameters = Parameters::of(LawName::Lastlink);
     let options = Options { name: Name::Private, ..Options::new(LawName::Lastlink, parameters) };
-    let law = Loaded::load(&options).unwrap_or_else(|error| panic!("{error}"));
+    let law = Loaded::load(&options).unwrap_or_else(|error| panic!("{error:?}"));
     let mut reporter = net.a.run(|| {
         let index = nix::net::if_::if_nametoindex("a0").expect("a0 exists");
-        Reporter::load(&ReporterOptions::new(index).expect("cgroup2")).unwrap_or_else(|error| panic!("{error}"))
+        Reporter::load(&ReporterOptions::new(index).expect("cgroup2")).unwrap_or_else(|error| panic!("{error:?}"))
     });
     net.b.run(|| std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", law.name()).expect("not restricted"));
     let (quiet, _) = download(&net, &law, &mut reporter, &before, false);

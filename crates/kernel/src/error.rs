@@ -4,7 +4,7 @@ use crate::mode::Mode;
 use std::io;
 use std::path::PathBuf;
 
-/// Why the kernel could not be told, or asked, something. Each message says what was being done to what.
+/// Why the kernel could not be told, or asked, something. Each message says what was being done to what, and the sources say why it failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A mode was asked for that this kernel, or this user, cannot have.
@@ -46,22 +46,18 @@ pub enum Error {
         source: io::Error,
     },
     /// The programs could not be loaded.
-    #[error("loading the BPF programs: {error}\n{log}")]
+    #[error("loading the BPF programs")]
     Load {
-        /// The kernel's error.
-        error: io::Error,
-        /// The last lines of libbpf and of the verifier.
-        log: String,
+        /// The kernel's error, and below it the last lines of libbpf and of the verifier.
+        source: io::Error,
     },
     /// A loaded program could not be attached.
-    #[error("attaching {what}: {error}{log}")]
+    #[error("attaching {what}")]
     Attach {
         /// To what it was to be attached.
         what: &'static str,
-        /// The kernel's error.
-        error: io::Error,
-        /// The last lines of libbpf, or nothing.
-        log: String,
+        /// The kernel's error, and below it the last lines of libbpf, if there are any.
+        source: io::Error,
     },
     /// The cgroup has as many programs as the kernel lets it have.
     #[error(
@@ -86,6 +82,13 @@ pub enum Error {
 pub(crate) const CGROUP_PROGRAMS_MAX: usize = 64;
 
 impl Error {
+    /// The message and its sources, each behind a colon.
+    pub(crate) fn in_a_line(&self) -> String {
+        let first: &dyn std::error::Error = self;
+        let messages = std::iter::successors(Some(first), |error| error.source()).map(ToString::to_string);
+        messages.collect::<Vec<_>>().join(": ")
+    }
+
     /// Of a program on a cgroup.
     pub(crate) fn attach_to_cgroup(error: libbpf_rs::Error) -> Self {
         if error.kind() == libbpf_rs::ErrorKind::TooBig {
@@ -102,13 +105,19 @@ impl Error {
         move |source| Self::Exchange { doing, source }
     }
 
-    pub(crate) fn attach(what: &'static str) -> impl FnOnce(libbpf_rs::Error) -> Self {
-        move |error| {
-            let lines = crate::log::tail();
-            let log = if lines.is_empty() { lines } else { format!("\n{lines}") };
-            Self::Attach { what, error: io_error(&error), log }
-        }
+    pub(crate) fn load(error: libbpf_rs::Error) -> Self {
+        Self::Load { source: with_log(&error) }
     }
+
+    pub(crate) fn attach(what: &'static str) -> impl FnOnce(libbpf_rs::Error) -> Self {
+        move |error| Self::Attach { what, source: with_log(&error) }
+    }
+}
+
+/// The same as of [`io_error`], and below it what libbpf has said last.
+fn with_log(error: &libbpf_rs::Error) -> io::Error {
+    let (error, log) = (io_error(error), crate::log::tail());
+    if log.is_empty() { error } else { io::Error::new(error.kind(), format!("{error}\n{log}")) }
 }
 
 /// The whole chain of what libbpf-rs says, in one standard error of the same kind.

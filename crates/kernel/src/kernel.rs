@@ -238,7 +238,7 @@ impl Kernel {
         let cgroup = open_cgroup(&options.cgroup)?;
         let program = object::program(&self.object, new);
         if self.mode == Mode::Clamp {
-            let failed = |what| move |error| Error::Attach { what, error, log: String::new() };
+            let failed = |what| move |source| Error::Attach { what, source };
             let attached = clamp::Attachment::new(cgroup, program.as_fd()).map_err(|source| {
                 let full = source.raw_os_error() == Some(nix::libc::E2BIG);
                 if full { Error::TooManyPrograms } else { failed("sockops of a cgroup")(source) }

@@ -14,7 +14,7 @@
 //! here. Connections that exist when it is loaded are left alone: the option is negotiated by the SYN. The option and every
 //! middlebox that may be between: `docs/models/link-report.md`; the programs: `bpf/link_report.bpf.c`.
 
-use crate::error::{Error, io_error};
+use crate::error::Error;
 use crate::kernel::{check_interface, monotonic_ns, open_cgroup};
 use crate::layout::{Claimed, Claims, ReportCounts, ReportSettings};
 use crate::log;
@@ -125,9 +125,7 @@ fn check_features() -> Result<(), Error> {
 
 fn load(settings: &ReportSettings) -> Result<Object, Error> {
     log::start();
-    configure(settings)
-        .and_then(OpenObject::load)
-        .map_err(|error| Error::Load { error: io_error(&error), log: log::tail() })
+    configure(settings).and_then(OpenObject::load).map_err(Error::load)
 }
 
 impl Reporter {

@@ -77,9 +77,7 @@ fn wanted(program: &str, mode: Mode, variant: Variant) -> bool {
 /// Loads what `mode` needs; nothing is attached yet.
 pub(crate) fn load(mode: Mode, variant: Variant, settings: &Settings) -> Result<Object, Error> {
     log::start();
-    configure(mode, variant, settings)
-        .and_then(OpenObject::load)
-        .map_err(|error| Error::Load { error: io_error(&error), log: log::tail() })
+    configure(mode, variant, settings).and_then(OpenObject::load).map_err(Error::load)
 }
 
 /// Loads what `mode` needs, attaches to the cgroup what is attached there, and takes it all back: nothing is registered,

@@ -162,7 +162,7 @@ pub fn probe() -> Support {
             (true, Ok(kernel)) => {
                 let tried = object::attempt(mode, Variant::of(&kernel), &cgroup2_root().unwrap_or_default());
                 tried.map_or_else(
-                    |error| Outcome::Missing(format!("{}: {error}", feature.description())),
+                    |error| Outcome::Missing(format!("{}: {}", feature.description(), error.in_a_line())),
                     |()| Outcome::Present,
                 )
             }

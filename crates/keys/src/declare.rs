@@ -3,8 +3,7 @@
 use crate::document::Document;
 use crate::error::DocumentError;
 use crate::key_path::Path;
-use crate::kind::Kind;
-use crate::section::{Section, When};
+use crate::section::{Key, Preset, Section, When};
 use crate::takes::Takes;
 use toml::{Table, Value};
 
@@ -59,17 +58,24 @@ pub struct Part<'a> {
 
 /// A field of a key: of its type where there always is a value, an `Option` where the key may be absent.
 pub trait Slot<T> {
+    /// Whether it is an `Option`.
+    const MAY_BE_ABSENT: bool;
+
     /// The field; `None`: there is no value.
     fn fill(value: Option<T>) -> Self;
 }
 
 impl<T> Slot<T> for T {
+    const MAY_BE_ABSENT: bool = false;
+
     fn fill(value: Option<T>) -> Self {
         value.expect("a key that may be absent is an Option")
     }
 }
 
 impl<T> Slot<T> for Option<T> {
+    const MAY_BE_ABSENT: bool = true;
+
     fn fill(value: Self) -> Self {
         value
     }
@@ -145,10 +151,24 @@ impl Part<'_> {
     }
 }
 
-/// What a field of this type takes.
+/// The key of a field of this type.
+///
+/// # Panics
+/// If it has to be an `Option` for its default and is none, or is one and always has a value.
 #[doc(hidden)]
-pub fn kind_of<F: Slot<T>, T>(takes: Takes<T>) -> Kind {
-    takes.kind
+pub fn key_of<F: Slot<T>, T>(
+    name: &'static str,
+    takes: Takes<T>,
+    default: Preset,
+    meaning: &'static str,
+    when: Vec<When>,
+) -> Key {
+    match default {
+        Preset::Value(_) | Preset::Required => assert!(!F::MAY_BE_ABSENT, "{name} always has a value: no Option"),
+        _ if default.can_be_none() => assert!(F::MAY_BE_ABSENT, "{name} may be absent: an Option"),
+        _ => {}
+    }
+    Key { name, kind: takes.kind, default, meaning, when, may_wait: false }
 }
 
 /// An identifier without the mark of one that is a word of Rust's.
@@ -205,14 +225,13 @@ macro_rules! keys {
                 static SECTION: std::sync::LazyLock<$crate::Section> = std::sync::LazyLock::new(|| {
                     #[allow(unused_mut, reason = "not every table has all parts")]
                     let mut section = $crate::Section {
-                        keys: vec![$($crate::Key {
-                            name: $crate::plain(stringify!($key)),
-                            kind: $crate::kind_of::<$type, _>($takes),
-                            default: $crate::Preset::from($default),
-                            meaning: const { $crate::meaning(concat!($($meaning),+)) },
-                            when: $crate::conditions([$($when)?]),
-                            may_wait: false,
-                        }),*],
+                        keys: vec![$($crate::key_of::<$type, _>(
+                            $crate::plain(stringify!($key)),
+                            $takes,
+                            $crate::Preset::from($default),
+                            const { $crate::meaning(concat!($($meaning),+)) },
+                            $crate::conditions([$($when)?]),
+                        )),*],
                         children: vec![$($($crate::Child {
                             name: $crate::plain(stringify!($child)),
                             section: <$table as $crate::Tables>::section(),

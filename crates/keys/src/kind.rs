@@ -90,7 +90,10 @@ impl Kind {
     }
 
     /// The value in the one form that typed keys are read from: numbers as floats, whole numbers as integers.
-    pub(crate) fn check(&self, value: Value) -> Result<Value, Problem> {
+    ///
+    /// # Errors
+    /// If it is not what the key takes.
+    pub fn check(&self, value: Value) -> Result<Value, Problem> {
         let problem = |problem: String| {
             let did_you_mean = match (self, &value) {
                 (Self::Choice(words), Value::String(word)) => nearest(word, words).map(|word| format!("\"{word}\"")),

@@ -59,7 +59,7 @@ pub use serde;
 
 pub use declare::{Keys, Part, Slot, Tables};
 #[doc(hidden)]
-pub use declare::{conditions, kind_of, meaning, plain};
+pub use declare::{conditions, key_of, meaning, plain};
 pub use document::Document;
 pub use effect::{COMMAND_LINE, Given, IneffectiveKey, ineffective_keys};
 pub use error::{DocumentError, KeyError, Problem};

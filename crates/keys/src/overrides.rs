@@ -5,7 +5,7 @@ use crate::key_path::{Step, steps};
 use std::fmt;
 use toml::Value;
 
-/// One `key=value` of the command line.
+/// One `key=value` of the command line, or the flag that stands for one. It is shown as such.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Override {
     /// The steps of the key.
@@ -14,6 +14,8 @@ pub struct Override {
     pub(crate) value: Value,
     /// The value as typed.
     pub(crate) raw: String,
+    /// The flag that stands for it, if one does: `--policy`.
+    flag: Option<String>,
 }
 
 /// One key with the values it takes in turn.
@@ -57,7 +59,17 @@ impl Override {
             path: vec![Step::Key("seed".into())],
             value: i64::try_from(seed).map_or_else(|_| Value::String(seed.to_string()), Value::Integer),
             raw: seed.to_string(),
+            flag: None,
         }
+    }
+
+    /// What a flag of its own sets: messages show the flag, `--policy fixed`, and not the key.
+    ///
+    /// # Panics
+    /// If the key has an empty part.
+    pub fn of_flag(flag: &str, key: &str, value: impl Into<Value>) -> Self {
+        let change = Self::of(key, &value.into()).expect("the key of a flag has no empty part");
+        Self { flag: Some(flag.to_owned()), ..change }
     }
 
     /// The override that a file holds as a key and a TOML value.
@@ -86,13 +98,16 @@ impl Override {
         if path.iter().any(|step| matches!(step, Step::Key(name) if name.is_empty())) {
             return Err(nonsense(text, "its key has an empty part; accepted: dotted keys such as hosts.0.policy"));
         }
-        Ok(Self { path, value: read(raw), raw: raw.to_owned() })
+        Ok(Self { path, value: read(raw), raw: raw.to_owned(), flag: None })
     }
 }
 
 impl fmt::Display for Override {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}={}", self.key(), self.raw)
+        match &self.flag {
+            Some(flag) => write!(f, "{flag} {}", self.raw),
+            None => write!(f, "{}={}", self.key(), self.raw),
+        }
     }
 }
 

@@ -160,6 +160,15 @@ impl Preset {
         }
     }
 
+    /// Whether it says itself that there may be no value.
+    pub(crate) fn can_be_none(&self) -> bool {
+        match self {
+            Self::Absent => true,
+            Self::ByWord(_, presets) => presets.iter().any(|(_, preset)| preset.can_be_none()),
+            Self::Value(_) | Self::Derived(..) | Self::Required => false,
+        }
+    }
+
     /// In words, for the guide.
     pub fn describe(&self) -> String {
         match self {

@@ -75,7 +75,11 @@ pub fn range(to: f64) -> Takes<(f64, f64)> {
 }
 
 /// A whole number in `from..=to`.
+///
+/// # Panics
+/// If its type does not hold both.
 pub fn integer<T: TryFrom<i64> + 'static>(from: i64, to: i64) -> Takes<T> {
+    assert_holds::<T>(from, to);
     Takes::new(Kind::Integer { from, to }, whole)
 }
 
@@ -134,18 +138,32 @@ pub fn ends() -> Takes<[String; 2]> {
 }
 
 /// A list of up to 64 whole numbers in `from..=to`.
+///
+/// # Panics
+/// If their type does not hold both.
 pub fn integers<T: TryFrom<i64> + 'static>(from: i64, to: i64) -> Takes<Vec<T>> {
+    assert_holds::<T>(from, to);
     Takes::new(Kind::Integers { from, to, columns: 1 }, |value| {
         value.as_array().into_iter().flatten().map(whole).collect()
     })
 }
 
 /// A list of up to 64 rows of so many whole numbers in `from..=to`.
+///
+/// # Panics
+/// If their type does not hold both.
 pub fn rows<T: TryFrom<i64> + 'static, const N: usize>(from: i64, to: i64) -> Takes<Vec<[T; N]>> {
+    assert_holds::<T>(from, to);
     let row = |row: &Value| std::array::from_fn(|column| whole(&row[column]));
     Takes::new(Kind::Integers { from, to, columns: N }, move |value| {
         value.as_array().into_iter().flatten().map(row).collect()
     })
+}
+
+/// Holds where the section is made, and not first where a user writes the number that the type cannot hold.
+fn assert_holds<T: TryFrom<i64>>(from: i64, to: i64) {
+    let holds = [from, to].into_iter().all(|end| T::try_from(end).is_ok());
+    assert!(holds, "a whole number from {from} to {to} is no {}", std::any::type_name::<T>());
 }
 
 fn whole<T: TryFrom<i64>>(value: &Value) -> T {

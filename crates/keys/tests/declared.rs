@@ -165,3 +165,30 @@ fn a_key_that_nothing_looks_at_is_named() {
     let told = "map.toml:3: road.watered has no effect here: paved is \"asphalt\", and it is for \"gravel\"";
     assert_eq!(ineffective(&format!("{text}\"asphalt\"")), [told]);
 }
+
+#[test]
+fn a_declaration_whose_types_do_not_fit_panics_where_it_is_made_and_not_where_a_file_is_read() {
+    keys! {
+        struct TooNarrow {
+            /// A number that its type does not hold.
+            narrow: u8 = integer(1, 300), 1;
+        }
+        struct Forgotten {
+            /// A key that may be absent, and no Option.
+            forgotten: u8 = integer(1, 9), Absent;
+        }
+        struct Needless {
+            /// A key that always has a value, and an Option.
+            needless: Option<u8> = integer::<u8>(1, 9), 1;
+        }
+    }
+    for (section, said) in [
+        (TooNarrow::section as fn() -> _, "a whole number from 1 to 300 is no u8"),
+        (Forgotten::section, "forgotten may be absent: an Option"),
+        (Needless::section, "needless always has a value: no Option"),
+    ] {
+        let panic = std::panic::catch_unwind(section).expect_err(said);
+        let told = panic.downcast_ref::<String>().map_or("", String::as_str);
+        assert_eq!(told, said);
+    }
+}

@@ -525,11 +525,33 @@ fn every_default_is_accepted_by_its_own_key() {
             let absent = matches!(key.default, Preset::Absent | Preset::Derived(..) | Preset::Required);
             let word = |key: &str| Some(if key == "standard" { "802.11ax" } else { "2012" });
             assert_eq!(key.default.value(&word).is_none(), absent);
+            // The defaults, of every word, are completed without being checked: they are in the form that is read.
+            for value in values(&key.default) {
+                assert_eq!(key.kind.check(value.clone()).as_ref(), Ok(value), "{}", key.name);
+            }
         }
     }
-    // The defaults are completed without being checked; read back as a file they are.
+    for standard in words("[access]", "standard") {
+        for era in words("[[hosts]]", "era") {
+            read("[[hosts]]\n", &[&format!("access.standard={standard}"), &format!("hosts.0.era={era}")]);
+        }
+    }
     let scenario = read("[[hosts]]\n", &[]);
     read(&scenario.to_toml(), &[]);
+}
+
+/// Every value that a default can be.
+fn values(preset: &Preset) -> Vec<&toml::Value> {
+    match preset {
+        Preset::Value(value) => vec![value],
+        Preset::ByWord(_, presets) => presets.iter().flat_map(|(_, preset)| values(preset)).collect(),
+        Preset::Derived(..) | Preset::Absent | Preset::Required => Vec::new(),
+    }
+}
+
+fn words(heading: &str, key: &str) -> Vec<&'static str> {
+    let Kind::Choice(words) = &section(heading).key(key).expect("a key").kind else { panic!("{key} is no choice") };
+    words.clone()
 }
 
 #[test]

@@ -39,6 +39,8 @@ fn mistakes_do_not() {
         "[[hosts]]\n[[changes]]\nrtt_ms = 4",
         "[[hosts]]\nwindow_rows = [[0, 1]]",
         "hosts = 3",
+        "[[hosts]]\ncongestion_control = \"New Reno\"",
+        "[[links]]\nends = [\"a b\", \"c\"]\n[[hosts]]",
     ] {
         assert!(!told(text).is_empty(), "{text}");
         assert!(Scenario::from_toml("test.toml", text, &[]).is_err(), "{text}");

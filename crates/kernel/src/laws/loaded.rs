@@ -3,7 +3,7 @@
 use super::fields::{Field, decode};
 use super::last_link::{Attached, Clients, Heard, Heuristics, LastLink};
 use super::{Error, VERSION};
-use crate::error::{Error as KernelError, io_error};
+use crate::error::Error as KernelError;
 use crate::kernel::Cookie;
 use crate::layout::{self, About, Flow, FlowRecord, LawCounts};
 use crate::log;
@@ -300,9 +300,8 @@ impl Loaded {
         }
         log::start();
         let kernel = Btf::from_vmlinux().map_err(KernelError::exchange("reading the kernel's BTF"))?;
-        let mut object = configure(options, name, Variant::of(&kernel))
-            .and_then(OpenObject::load)
-            .map_err(|error| KernelError::Load { error: io_error(&error), log: log::tail() })?;
+        let mut object =
+            configure(options, name, Variant::of(&kernel)).and_then(OpenObject::load).map_err(KernelError::load)?;
         let handle = |name: &str| {
             MapHandle::try_from(&object::map(&object, name)).map_err(KernelError::exchange("looking at a law's maps"))
         };

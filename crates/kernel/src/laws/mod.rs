@@ -140,11 +140,11 @@ pub enum Error {
     },
     /// No BPF file system is mounted, and none could be.
     #[error(
-        "no BPF file system is mounted, and mounting one at /sys/fs/bpf failed: {error}; try 'mount -t bpf bpf /sys/fs/bpf'"
+        "no BPF file system is mounted (try 'mount -t bpf bpf /sys/fs/bpf'), and mounting one at /sys/fs/bpf failed"
     )]
     NoFileSystem {
         /// Why not.
-        error: io::Error,
+        source: io::Error,
     },
     /// Somebody else could put something in the place of what is pinned.
     #[error(
@@ -174,14 +174,14 @@ pub enum Error {
         within: std::time::Duration,
     },
     /// Something in the BPF file system.
-    #[error("{doing} {}: {error}", path.display())]
+    #[error("{doing} {}", path.display())]
     Pin {
         /// What was being done.
         doing: &'static str,
         /// To what.
         path: PathBuf,
         /// Why not.
-        error: io::Error,
+        source: io::Error,
     },
     /// The kernel refused.
     #[error(transparent)]

@@ -110,7 +110,7 @@ impl Pins {
             None => {
                 // Its own default is that everybody may make files there.
                 mount(Some("bpf"), USUAL, Some("bpf"), MsFlags::empty(), Some("mode=0700"))
-                    .map_err(|error| Error::NoFileSystem { error: error.into() })?;
+                    .map_err(|error| Error::NoFileSystem { source: error.into() })?;
                 PathBuf::from(USUAL)
             }
         };
@@ -478,8 +478,8 @@ fn holder_of(file: &Metadata) -> Option<u32> {
     })
 }
 
-fn pin_error(doing: &'static str, path: &Path, error: io::Error) -> Error {
-    Error::Pin { doing, path: path.to_owned(), error }
+fn pin_error(doing: &'static str, path: &Path, source: io::Error) -> Error {
+    Error::Pin { doing, path: path.to_owned(), source }
 }
 
 /// The BPF file system of this mount namespace, the usual place first.

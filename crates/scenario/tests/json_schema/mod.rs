@@ -1,6 +1,7 @@
 //! As much of JSON Schema as our schemas use.
-#![allow(unreachable_pub, dead_code)] // two crates have tests with it
+#![allow(unreachable_pub, dead_code)] // three crates have tests with it
 
+use regex::Regex;
 use serde_json::Value;
 
 /// What the schema has against the value; empty where it accepts it.
@@ -30,7 +31,10 @@ pub fn violations(schema: &Value, value: &Value, at: &str) -> Vec<String> {
             "exclusiveMinimum" => value.as_f64().is_none_or(|value| value > number(rule)),
             "minLength" | "minItems" => length().is_nan() || length() >= number(rule),
             "maxLength" | "maxItems" => length().is_nan() || length() <= number(rule),
-            "pattern" => true,
+            "pattern" => {
+                let pattern = Regex::new(rule.as_str().expect("a pattern")).expect("a regular expression");
+                value.as_str().is_none_or(|text| pattern.is_match(text))
+            }
             "required" => {
                 let names = rule.as_array().expect("a list").iter().map(|name| name.as_str().expect("a name"));
                 value.as_object().is_none_or(|table| names.into_iter().all(|name| table.contains_key(name)))
