@@ -70,7 +70,7 @@ fn ucc_shares_fairly_with_reno_where_nothing_is_lost_at_random() {
     if !can_run() {
         return;
     }
-    let Some(result) = dumbbell(["ucc", "newreno"], "0", 25) else { return };
+    let Some(result) = dumbbell(["ucc", "newreno"], "0", 40) else { return };
     println!("{:?}", result.flows.iter().map(|flow| flow.goodput_mbps).collect::<Vec<_>>());
     assert!(result.jain_index.is_some_and(|jain| jain >= 0.9), "{:?}", result.jain_index);
     assert!(result.aggregate_goodput_mbps > 8.0, "{}", result.aggregate_goodput_mbps);
