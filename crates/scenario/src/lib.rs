@@ -26,7 +26,8 @@ mod wiring;
 
 pub use comparison::{CaseResult, CaseSummary, Comparison, DeliverySummary, Setting, Spread, Varied};
 pub use error::ResultError;
-pub use last_link::{Knowledge, LastLink};
+pub use keys::{AgentMode, Direction, Era, Knowledge};
+pub use last_link::LastLink;
 pub use lasthop_keys::{
     COMMAND_LINE, Case, DocumentError as ScenarioError, IneffectiveKey, Override, Vary, nearest_names,
 };
@@ -37,6 +38,6 @@ pub use result::{
     SCHEMA_VERSION, StateShares, StationResult,
 };
 pub use result_file::{ResultFile, is_zero};
-pub use scenario::{AgentMode, Era, HostBlock, HostKind, HostSpec, MAX_FLOWS, MAX_HOSTS, Scenario, ineffective_keys};
+pub use scenario::{HostBlock, HostKind, HostSpec, MAX_FLOWS, MAX_HOSTS, Scenario, ineffective_keys};
 pub use series::{CONGESTION_STATES, FlowSample, FlowSeries, QueueSample, QueueSeries, Series, place_name};
-pub use traffic::{Direction, FlowBlock, FlowSpec, TrafficKind};
+pub use traffic::{FlowBlock, FlowSpec, TrafficKind};

@@ -9,7 +9,8 @@
 //! *What it leaves out*: what does not grow with the length of the run, but for a constant for each connection; pages, figures
 //! and what Parquet takes while files are written, beyond one copy of the series.
 
-use crate::scenario::{AgentMode, Scenario};
+use crate::keys::AgentMode;
+use crate::scenario::Scenario;
 use crate::traffic::TrafficKind;
 use lasthop_policy::PolicyName;
 

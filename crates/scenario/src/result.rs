@@ -1,7 +1,7 @@
 //! The result of one run: `result.json`.
 
+use crate::keys::Direction;
 use crate::result_file::{ResultFile, is_zero};
-use crate::traffic::Direction;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 

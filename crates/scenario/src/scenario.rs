@@ -1,15 +1,15 @@
 //! The typed scenario: what a run needs, with units.
 
 use crate::ScenarioError;
-use crate::keys::{FlowKeys, HostKeys, ScenarioKeys, leave_out_rate_of_mcs};
+use crate::keys::{AgentMode, Era, FlowKeys, HostKeys, Knowledge, ScenarioKeys, leave_out_rate_of_mcs};
 use crate::last_link::LastLink;
 use crate::tcp_switches::{changed_switches, stack};
 use crate::traffic::{FlowBlock, FlowSpec, drawn, flow_blocks};
 use crate::wiring::Wiring;
-use lasthop_keys::{Document, Given, IneffectiveKey, Keys as _, Override, Path, Section, key, words};
-use lasthop_laws::Choice;
-use lasthop_network::HostPath;
+use lasthop_keys::{Document, Given, IneffectiveKey, Keys as _, Override, Path, Section, key};
+use lasthop_laws::{Choice, LinkReport};
 use lasthop_network::random::Streams;
+use lasthop_network::{HostPath, NodeId};
 use lasthop_policy::PolicySettings;
 use lasthop_units::{Probability, Rate, Span, Time};
 use toml::Table;
@@ -107,28 +107,6 @@ pub struct HostSpec {
     pub flows: Vec<FlowSpec>,
 }
 
-words! {
-    /// Which stack's defaults a host has.
-    pub enum Era {
-        /// No TCP small queues, no pacing, no RACK, big device queues.
-        Y2012 = "2012",
-        /// Linux today.
-        Modern = "modern",
-    }
-
-    /// What a host's agent does.
-    pub enum AgentMode {
-        /// There is none.
-        Off = "off",
-        /// It looks.
-        Observe = "observe",
-        /// It looks and decides, and changes nothing.
-        Advise = "advise",
-        /// It controls.
-        Control = "control",
-    }
-}
-
 /// The keys that have no effect in any of these runs: see [`lasthop_keys::ineffective_keys`].
 pub fn ineffective_keys<'a>(runs: impl IntoIterator<Item = &'a Scenario>) -> Vec<IneffectiveKey> {
     lasthop_keys::ineffective_keys(runs.into_iter().map(|run| &run.given[..]))
@@ -200,6 +178,33 @@ impl Scenario {
         moments.sort_unstable();
         moments.dedup();
         moments
+    }
+
+    /// What the host tells the server of this connection, from when on, by time; the first from the start of the run. Empty if it
+    /// says nothing, or what is not known before the run.
+    pub fn link_reports(&self, host: &HostSpec, flow: &FlowSpec) -> Vec<(Time, LinkReport)> {
+        let Some(link) = host.kind.last_link.filter(|link| link.knowledge != Knowledge::Measured) else {
+            return Vec::new();
+        };
+        let network = self.network();
+        let mut changes: Vec<Time> = network.changes.iter().map(|change| change.at).collect();
+        changes.sort_unstable();
+        let truth = |at: Time| network.at(at).last_hop(NodeId(host.index), flow.server);
+        let mut reports = vec![(Time::ZERO, link.says(truth(Time::ZERO)))];
+        for at in changes {
+            reports.push((at + link.delay, link.says(truth(at))));
+        }
+        // Changes of the beginning, of one moment, or of something else.
+        let mut told: Vec<(Time, LinkReport)> = Vec::with_capacity(reports.len());
+        for (at, report) in reports {
+            if told.last().is_some_and(|(before, _)| *before == at) {
+                told.pop();
+            }
+            if told.last().is_none_or(|(_, before)| *before != report) {
+                told.push((at, report));
+            }
+        }
+        told
     }
 
     /// When something is to change that does not, because the run is over by then.

@@ -1,8 +1,7 @@
 //! From the keys of `[hosts.tcp]` to the switches of a stack.
 
 use crate::ScenarioError;
-use crate::keys::{HostKeys, ScenarioKeys, SmallQueues, TcpKeys};
-use crate::scenario::Era;
+use crate::keys::{Era, HostKeys, ScenarioKeys, SmallQueues, TcpKeys};
 use lasthop_keys::{Document, Keys as _, Path, key};
 use lasthop_tcp::{Config, ConfigError, DelayedAck, Tsq};
 use toml::Value;

@@ -1,8 +1,8 @@
 //! What hosts and servers send: the blocks `[[hosts.flows]]`, and the single connections that they make.
 
 use crate::ScenarioError;
-use crate::keys::{FlowKeys, Traffic};
-use lasthop_keys::{Document, Path, key, words};
+use crate::keys::{Direction, FlowKeys, Traffic};
+use lasthop_keys::{Document, Path, key};
 use lasthop_network::NodeId;
 use lasthop_units::{Bytes, Span, Time};
 use rand::{Rng, RngExt as _};
@@ -42,16 +42,6 @@ pub struct FlowSpec {
     /// When its application writes for the last time, later than `start`; what has been written by then is still sent, and
     /// the connection closed. `None` = never; it may lie behind the end of the run.
     pub stop: Option<Time>,
-}
-
-words! {
-    /// Who sends the data of a connection.
-    pub enum Direction {
-        /// The host.
-        Up = "up",
-        /// The server.
-        Down = "down",
-    }
 }
 
 /// What the application of a connection sends. Times called means are those of exponential distributions.

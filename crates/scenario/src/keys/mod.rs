@@ -2,10 +2,10 @@
 //! mistakes, the tables of `docs/guide/scenario*.md` and the JSON Schema come.
 
 mod laws;
+mod words;
 
-use crate::last_link::Knowledge;
-use crate::scenario::{AgentMode, Era};
-use crate::traffic::Direction;
+pub use words::{AgentMode, Direction, Era, Knowledge};
+
 use lasthop_keys::Preset::{Absent, Required};
 use lasthop_keys::{
     Of, Presence, Preset, Problem, Takes, When, above, by_word, bytes, choice, derived, ends, flag, integer, integers,
