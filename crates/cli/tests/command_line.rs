@@ -334,8 +334,11 @@ fn nonsense_in_a_study_is_named_with_its_line_and_what_is_accepted() {
         &study(&format!("{good}{vary}")),
         &["odd.toml:8: vary[0].values[0]", "hosts.0.cont=1", "did you mean hosts[0].count?"],
     );
-    let claim = "[[claims]]\nid = \"c\"\ntext = \"t\"\nsource = \"s\"\nvalue = 'at(\"jain\")'\nat_most = 1\n";
-    refused(&study(&format!("{good}{claim}")), &["odd.toml:9: claims[0].value", "no jain in a result", "jain_index"]);
+    let claim = "[[claims]]\nid = \"c\"\ntext = \"t\"\nsource = \"s\"\nvalue = 'at(\"jain_indx\")'\nat_most = 1\n";
+    refused(
+        &study(&format!("{good}{claim}")),
+        &["odd.toml:9: claims[0].value", "no jain_indx in a result", "did you mean jain_index?"],
+    );
 }
 
 #[test]
