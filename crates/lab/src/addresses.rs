@@ -1,18 +1,18 @@
-//! Who has which address, which node of the network model that is, and which port a flow has.
+//! The addresses of hosts and servers, their nodes in the network model, and the ports of flows.
 
 use lasthop_network::{Destination, NodeId};
 use std::net::Ipv4Addr;
 
-/// A flow's client is bound to this port plus the flow's number, so that the server knows which flow it accepts.
+/// A flow's client is bound to this port plus the flow's index. From the port the server recognises the flow.
 pub(crate) const FIRST_CLIENT_PORT: u16 = 10_000;
 
-/// The addresses of all hosts and servers, who together are the *ends*: hosts first, then servers.
+/// The addresses of all hosts and servers, together the *ends*: hosts first, then servers.
 ///
-/// A host is a node of the model of its own. Several servers may be one node of the model: an address tells them apart.
+/// Each host is a separate node of the model. Several servers may share a node; their addresses distinguish them.
 #[derive(Clone, Debug)]
 pub(crate) struct AddressPlan {
     hosts: u16,
-    /// By number of the server: the node at which it is.
+    /// The node of each server, by its index.
     servers: Vec<NodeId>,
 }
 
@@ -42,7 +42,7 @@ impl AddressPlan {
         }
     }
 
-    /// Where a packet goes, from the header of IPv4 (RFC 791 §3.1); `None` if no end has the address.
+    /// The destination of a packet, from its IPv4 header (RFC 791 §3.1); `None` if no end has the address.
     pub(crate) fn destination(&self, packet: &[u8]) -> Option<Destination> {
         let to = destination_address(packet)?;
         if to == Self::BROADCAST || to.is_broadcast() || to.is_multicast() {
@@ -53,10 +53,10 @@ impl AddressPlan {
         host.or_else(server).map(Destination::Node)
     }
 
-    /// The end that gets a packet that the model has delivered to `node`.
+    /// The end that receives a packet delivered to `node`.
     ///
     /// # Panics
-    /// If the packet is for a server and none has its address: [`AddressPlan::destination`] lets no such packet in.
+    /// If the packet is for a server and none has its address. [`AddressPlan::destination`] excludes such packets.
     pub(crate) fn end(&self, node: NodeId, packet: &[u8]) -> usize {
         if node.0 < self.hosts {
             return node.index();
@@ -66,12 +66,12 @@ impl AddressPlan {
     }
 }
 
-/// The port to which a flow's client is bound.
+/// The port of a flow's client.
 pub(crate) fn client_port(flow: u16) -> u16 {
     FIRST_CLIENT_PORT + flow
 }
 
-/// The flow whose client is bound to this port; `None` for a port of nobody's.
+/// The flow of a client port; `None` below the range of client ports.
 pub(crate) fn flow_of_port(port: u16) -> Option<usize> {
     port.checked_sub(FIRST_CLIENT_PORT).map(usize::from)
 }
@@ -135,7 +135,7 @@ mod tests {
             assert_eq!(plan.destination(&packet), Some(Destination::Node(plan.node(end))));
             assert_eq!(plan.end(plan.node(end), &packet), end);
         }
-        // What a host gets is for whoever it is addressed to, a broadcast too.
+        // A packet at a host's node goes to that host, even a broadcast.
         assert_eq!(plan.end(NodeId(1), &header([10, 77, 255, 255])), 1);
     }
 

@@ -1,7 +1,7 @@
 //! The agents: the same `lasthop agent` that a user installs, one process in each host's namespace.
 //!
-//! An agent gets its configuration from a file in memory and writes its record to a pipe. It dies with the laboratory
-//! (PR_SET_PDEATHSIG), whatever ends that; see [`crate::process`].
+//! An agent reads its configuration from a file in memory and writes its record to a pipe. It dies with the laboratory
+//! in every case (PR_SET_PDEATHSIG); see [`crate::process`].
 
 use crate::addresses::flow_of_port;
 use crate::clock::Clock;
@@ -28,29 +28,29 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long an agent may take to load its programs on a busy machine.
+/// The time limit for an agent to load its programs on a busy machine.
 const READY_WITHIN: Duration = Duration::from_secs(120);
-/// So many agents load their programs at the same time: more would only take turns on the cores.
+/// The number of agents loading their programs in parallel. More would only compete for the cores.
 const AT_ONCE: usize = 4;
-/// How long an agent may take to put the sockets back and stop on a busy machine.
+/// The time limit for an agent to restore the sockets and stop on a busy machine.
 const STOPPED_WITHIN: Duration = Duration::from_secs(30);
 
-/// What one agent did.
+/// The record of one agent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AgentReport {
     pub(crate) host: u16,
     pub(crate) policy: String,
-    /// Limits by flow, in the order of time.
+    /// Limits by flow, in order of time.
     pub(crate) intervals: Vec<(usize, Interval)>,
     pub(crate) beacons: Beacons,
     pub(crate) terminals_max: u32,
     pub(crate) enabled_at: Option<Time>,
     pub(crate) bounds_changed: u64,
-    /// How late its latest decision was.
+    /// The greatest lateness of a decision.
     pub(crate) late: Span,
-    /// When it said that it had stopped.
+    /// The time of its stop, by its own report.
     pub(crate) stopped: Option<Time>,
-    /// How it failed, if it did.
+    /// The error, if it failed.
     pub(crate) failed: Option<String>,
 }
 
@@ -62,21 +62,21 @@ pub(crate) struct Agents {
 struct Running {
     host: u16,
     policy: PolicyName,
-    /// Whether it is to bound windows.
+    /// Whether it should bound windows.
     controls: bool,
     process: Process,
     lines: Receiver<String>,
     ready_by: Instant,
-    /// What it could not do here, if it is to control and cannot.
+    /// The missing capability, if it should control and cannot.
     lesser: Option<String>,
 }
 
 impl Agents {
-    /// Starts the agents of all hosts that have one, a few at a time, and waits until each says that it is ready. `None`
-    /// if `stop` is set before that.
+    /// Starts the agents of all hosts, a few at a time, and waits until each is ready. `None` if `stop` is set before
+    /// that.
     ///
     /// # Errors
-    /// If one does not become ready; it has said why on standard error.
+    /// If an agent does not become ready. It has given the reason on standard error.
     pub(crate) fn start(
         scenario: &Scenario,
         hosts: &[HostSpec],
@@ -103,7 +103,7 @@ impl Agents {
         Ok(Some(Self { agents }))
     }
 
-    /// Stops the agents in order and reads what they recorded.
+    /// Stops the agents properly and reads their records.
     pub(crate) fn stop(self, clock: Clock) -> Vec<AgentReport> {
         for agent in &self.agents {
             let _ = kill(Pid::from_raw(agent.process.0.id() as i32), Signal::SIGTERM);
@@ -115,14 +115,14 @@ impl Agents {
 impl Running {
     fn spawn(scenario: &Scenario, host: &HostSpec, namespace: &Namespace) -> Result<Self> {
         let config = config_file(scenario, host)?;
-        // This very program, even if its file has been replaced meanwhile.
+        // This same program, even if its file has been replaced since.
         let mut command = Command::new("/proc/self/exe");
         command.arg0("lasthop");
-        // The number of the descriptor is the same in the child.
+        // The child has the descriptor under the same number.
         let config_path = format!("/proc/self/fd/{}", config.as_raw_fd());
         command.args(["agent", "--config", &config_path, "--interface", INTERFACE, "--record", "-", "--no-status"]);
         if std::env::var_os("RUST_LOG").is_none() {
-            // Twenty agents on one terminal: only what must be looked at. What they decide is in the record.
+            // Twenty agents share one terminal, so only warnings appear. Their decisions are in the record.
             command.env("RUST_LOG", "warn");
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
@@ -144,7 +144,7 @@ impl Running {
         Ok(Self { host: host.index, policy, controls, process, lines, ready_by, lesser: None })
     }
 
-    /// `false` if `stop` is set before the agent is ready.
+    /// Returns `false` if `stop` is set before the agent is ready.
     fn wait_until_ready(&mut self, stop: &AtomicBool) -> Result<bool> {
         let host = self.host;
         let line = loop {
@@ -206,12 +206,12 @@ impl Running {
     }
 }
 
-/// Whether an agent runs there: one that decides or looks, or one that only reports the host's last link.
+/// Whether the host has an agent: to decide, to observe, or only to report the host's last link.
 fn has_agent(host: &HostSpec) -> bool {
     host.kind.agent != AgentMode::Off || host.kind.last_link.is_some()
 }
 
-/// Refuses a run whose agents this machine has no room for.
+/// Refuses a run with more agents than this machine has room for.
 ///
 /// # Errors
 /// If there are more than Linux allows, with the numbers.
@@ -229,13 +229,13 @@ pub(crate) fn check_room(scenario: &Scenario, hosts: &[HostSpec]) -> Result<()> 
     Ok(())
 }
 
-/// How many programs the host's agent attaches to the root of the cgroups.
+/// The number of programs that the host's agent attaches to the root cgroup.
 fn programs(scenario: &Scenario, host: &HostSpec) -> usize {
     let controls = host.kind.agent == AgentMode::Control && host.kind.policy.policy != PolicyName::None;
     usize::from(controls) + usize::from(has_agent(host) && last_link(scenario, host).report)
 }
 
-/// What the agent is to say of the host's last link: what a simulated host would, or what it measures.
+/// The agent's reports of the host's last link: a simulated host's values, or measured ones.
 fn last_link(scenario: &Scenario, host: &HostSpec) -> lasthop_agent::LastLinkConfig {
     let (Some(link), Some(flow)) = (host.kind.last_link, host.flows.first()) else {
         return lasthop_agent::LastLinkConfig::default();
@@ -254,12 +254,12 @@ fn last_link(scenario: &Scenario, host: &HostSpec) -> lasthop_agent::LastLinkCon
     }
 }
 
-/// The agent's configuration in a file without a name.
+/// The agent's configuration in an unnamed file.
 fn config_file(scenario: &Scenario, host: &HostSpec) -> Result<File> {
     let config = lasthop_agent::Config {
         interface: Some(INTERFACE.to_owned()),
         mode: match host.kind.agent {
-            // It is there to report the last link.
+            // With `Off`, it only reports the last link.
             AgentMode::Off | AgentMode::Observe => lasthop_agent::Mode::Observe,
             AgentMode::Advise => lasthop_agent::Mode::Advise,
             AgentMode::Control => lasthop_agent::Mode::Control,
@@ -268,7 +268,7 @@ fn config_file(scenario: &Scenario, host: &HostSpec) -> Result<File> {
         beacon: lasthop_agent::BeaconConfig { ipv6: false, ..lasthop_agent::BeaconConfig::default() },
         last_link: last_link(scenario, host),
         policy: host.kind.policy.clone(),
-        // Nobody else is in its namespace, and the laboratory leaves no file.
+        // The agent is alone in its namespace, and the laboratory leaves no file.
         lock: false,
         ..lasthop_agent::Config::default()
     };
@@ -280,13 +280,13 @@ fn config_file(scenario: &Scenario, host: &HostSpec) -> Result<File> {
 }
 
 impl AgentReport {
-    /// An agent that decides later than this has let the bounds lapse that it set at its last decision.
+    /// The maximum valid lateness of a decision. A later agent has let the bounds of its previous decision expire.
     pub(crate) fn late_most() -> Span {
-        let config = lasthop_agent::Config::default(); // of which config_file() changes neither
+        let config = lasthop_agent::Config::default(); // config_file() keeps its lease and tick
         config.lease() - config.tick()
     }
 
-    /// Takes in one line of the record.
+    /// Adds one line of the record.
     fn add(&mut self, event: Event, clock: Clock) {
         match event {
             Event::Ready(_) | Event::State(_) | Event::Joined(_) | Event::LastLink(_) => {}
@@ -307,7 +307,7 @@ impl AgentReport {
         self.beacons = tick.beacons;
         self.terminals_max = self.terminals_max.max(tick.terminals);
         if from > Time::ZERO {
-            // Before the run starts, agents that load their programs hold each other up.
+            // Before the run starts, agents that load their programs delay each other.
             self.late = self.late.max(Span::from_nanos(tick.late_ns));
         }
         for flow in &tick.flows {
@@ -349,7 +349,7 @@ mod tests {
         let bound = r#"{"min_segments":1,"max_segments":48,"max_pacing_mbps":2.5}"#;
         report.add(tick(3_000, 10_007, bound, "9000", "2500"), clock);
         report.add(tick(6_000, 10_007, "null", "null", "2500"), clock);
-        // Not one of the laboratory's flows.
+        // A connection that is not one of the laboratory's flows.
         report.add(tick(6_500, 443, bound, "9000", "2000"), clock);
         let at = Time::from_nanos;
         let held = Interval {

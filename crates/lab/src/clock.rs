@@ -1,16 +1,16 @@
-//! The one clock of a real-time run, and what is done when.
+//! The single clock of a real-time run, and its schedule.
 
 use lasthop_units::{Span, Time};
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 
-/// CLOCK_MONOTONIC, the clock of the kernel's leases and of the agents, with the start of the run as its zero.
+/// CLOCK_MONOTONIC, relative to the start of the run. The kernel's leases and the agents use the same clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     start_ns: u64,
 }
 
-/// When a run does what, since its start.
+/// The times of a run, since its start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Schedule {
     pub(crate) warmup: Span,
@@ -19,12 +19,12 @@ pub(crate) struct Schedule {
 }
 
 impl Clock {
-    /// A clock that shows zero now.
+    /// A clock that starts at zero now.
     pub(crate) fn start() -> Self {
         Self::started_at_monotonic_ns(monotonic_ns())
     }
 
-    /// A clock that showed zero when CLOCK_MONOTONIC stood there.
+    /// A clock that was zero at this reading of CLOCK_MONOTONIC.
     pub(crate) fn started_at_monotonic_ns(start_ns: u64) -> Self {
         Self { start_ns }
     }
@@ -34,12 +34,12 @@ impl Clock {
         Time::from_nanos(monotonic_ns() - self.start_ns)
     }
 
-    /// Where a reading of CLOCK_MONOTONIC lies on the time line of the run; the start for anything before.
+    /// Converts a reading of CLOCK_MONOTONIC to run time. Readings before the start give the start.
     pub(crate) fn at_monotonic_ns(self, monotonic_ns: u64) -> Time {
         Time::from_nanos(monotonic_ns.saturating_sub(self.start_ns))
     }
 
-    /// How long it is until `time`; zero if it has passed.
+    /// The time left until `time`; zero if it has passed.
     pub(crate) fn until(self, time: Time) -> Span {
         time.saturating_since(self.now())
     }

@@ -1,57 +1,57 @@
-//! Why there is no run with kernel hosts.
+//! Errors of runs with kernel hosts.
 
 use std::fmt::Display;
 use std::io;
 
-/// Why a scenario cannot be run with kernel hosts, or its run has failed. Each message says what was being done to what.
+/// A scenario cannot run with kernel hosts, or its run has failed. Each message names the action and its object.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The scenario asks for what kernel hosts, or this source of traffic, cannot do.
+    /// The scenario needs a feature that kernel hosts, or this traffic source, lack.
     #[error("{key}: {reason}")]
     Scenario {
         /// The key of the scenario.
         key: String,
-        /// What it asks for, and what can do that.
+        /// Its value, and the alternative that supports it.
         reason: String,
     },
     /// The network model does not take the scenario.
     #[error("the network model does not take this scenario")]
     Network(#[from] lasthop_network::ConfigError),
-    /// This machine, or this user, cannot have so much, or such hosts.
+    /// This machine or user lacks the resources or the permissions.
     #[error("{0}")]
     Machine(String),
-    /// What runs in a host, an agent or iperf3, has not begun as it should.
+    /// A process in a host, an agent or iperf3, has not started properly.
     #[error("{0}")]
     Child(String),
-    /// A law of ours could not be loaded, or looked at.
+    /// One of our laws could not be loaded or read.
     #[error("{doing}")]
     Law {
-        /// What was being done.
+        /// The action.
         doing: String,
-        /// Why it failed.
+        /// The reason.
         source: lasthop_kernel::laws::Error,
     },
     /// A host or a server could not be set up.
     #[error("cannot set up {what}")]
     End {
-        /// Which one.
+        /// The host or server.
         what: String,
-        /// Why.
+        /// The reason.
         source: Box<Self>,
     },
-    /// The operating system has refused something.
+    /// The operating system has refused a request.
     #[error("{doing}")]
     System {
-        /// What was being done.
+        /// The action.
         doing: String,
-        /// Its error.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Says of what failed what was being done.
+/// Adds the failed action to an error.
 pub(crate) trait Doing<T> {
     /// `what`, as in "cannot open rtnetlink".
     fn doing(self, what: impl Display) -> Result<T>;

@@ -1,7 +1,7 @@
-//! The hosts and the servers: a namespace, a TUN device and the stack's settings for each.
+//! The hosts and servers: each has a namespace, a TUN device and stack settings.
 //!
-//! Both ends of a connection have the stack of its host, as with simulated hosts. So there is a server for each stack, and each law
-//! that hears what clients say, at each node where connections end: one for most scenarios.
+//! As with simulated hosts, both ends of a connection have the host's stack. At each node where connections end, there
+//! is thus one server for each stack and each law that uses clients' reports. Most scenarios need only one server.
 
 use crate::addresses::AddressPlan;
 use crate::error::{Doing, Error, Result};
@@ -16,17 +16,16 @@ use lasthop_units::Bytes;
 use std::fs;
 use std::path::Path;
 
-/// Packets that a device holds for the medium's loop where the loop empties it at every turn. What the network cannot carry
-/// is dropped in the model's own queue, so this is only there to ride out a late turn. What is dropped here all the same
-/// makes the run not valid.
+/// The queue of a device that the medium's loop empties at every turn. The network's own drops happen in the model's
+/// queue, so this one only covers a late turn. A drop here invalidates the run.
 const UNREAD_PACKETS: u32 = 10_000;
 
-/// Packets dropped by full devices since they were made.
+/// Packets dropped by full devices since their creation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DeviceDrops {
-    /// Of all devices together that are their hosts' transmit queues.
+    /// Drops of the devices that are hosts' transmit queues.
     pub(crate) queued: u64,
-    /// Of all others.
+    /// Drops of all other devices.
     pub(crate) unread: u64,
 }
 
@@ -34,46 +33,46 @@ pub(crate) struct DeviceDrops {
 #[derive(Clone, Debug)]
 pub(crate) struct Servers {
     pub(crate) specs: Vec<ServerSpec>,
-    /// By connection, in the order of the hosts: its server.
+    /// The server of each connection, in the order of the hosts.
     pub(crate) of_flow: Vec<u16>,
 }
 
 /// One server.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ServerSpec {
-    /// Where it is.
+    /// Its node.
     node: NodeId,
     stack: Stack,
-    /// A law that its listener must have before the first SYN, so that it hears what clients say of their last links.
+    /// The law that its listener needs before the first SYN, to use clients' reports of their last links.
     hears: Option<Choice>,
-    /// Of its hosts, on links; behind an access point servers are of today, with large buffers.
+    /// On links, those of its hosts. Behind an access point, servers are modern, with large buffers.
     habits: Option<Habits>,
 }
 
-/// What a host has beside the switches of `[hosts.tcp]`.
+/// The settings of a host besides the switches of `[hosts.tcp]`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Habits {
     era: Era,
     send_buffer: Bytes,
 }
 
-/// Everybody who sends or receives.
+/// All ends.
 pub(crate) struct Hosts {
-    /// Of the hosts by their index, then of the servers.
+    /// The namespaces of the hosts by index, then of the servers.
     pub(crate) namespaces: Vec<Namespace>,
-    /// In the same order.
+    /// The devices in the same order.
     pub(crate) devices: Vec<Tun>,
     pub(crate) plan: AddressPlan,
-    /// How many of the first devices are their hosts' transmit queues: those of all hosts, or with links none.
+    /// How many devices, from the first on, are their hosts' transmit queues: those of all hosts, or none on links.
     pub(crate) queues_in_devices: usize,
     hosts: usize,
 }
 
 impl Servers {
-    /// The servers that these hosts of the scenario talk to.
+    /// The servers of these hosts.
     ///
     /// # Errors
-    /// If there are more than have addresses.
+    /// If there are more than the available addresses.
     pub(crate) fn of(scenario: &Scenario, hosts: &[HostSpec]) -> Result<Self> {
         let on_links = has_links(scenario);
         let (mut specs, mut of_flow) = (Vec::new(), Vec::new());
@@ -94,17 +93,17 @@ impl Servers {
 }
 
 impl ServerSpec {
-    /// Whether TCP small queues are to hold here.
+    /// Whether TCP small queues apply here.
     pub(crate) fn is_modern(&self) -> bool {
         self.habits.is_some_and(|habits| habits.era == Era::Modern)
     }
 }
 
 impl Hosts {
-    /// Makes all hosts and the servers.
+    /// Creates all hosts and servers.
     ///
     /// # Errors
-    /// If the caller may not, or the kernel lacks something; the message says which.
+    /// If the caller has no permission or the kernel lacks a feature. The message says which.
     pub(crate) fn new(scenario: &Scenario, hosts: &[HostSpec], servers: &Servers) -> Result<Self> {
         let ends = hosts.len() + servers.specs.len();
         let (mut namespaces, mut devices) = (Vec::with_capacity(ends), Vec::with_capacity(ends));
@@ -131,7 +130,7 @@ impl Hosts {
         Ok(Self { namespaces, devices, plan, queues_in_devices, hosts: hosts.len() })
     }
 
-    /// The namespaces of the hosts, by their index.
+    /// The namespaces of the hosts, by index.
     pub(crate) fn hosts(&self) -> &[Namespace] {
         &self.namespaces[..self.hosts]
     }
@@ -141,7 +140,7 @@ impl Hosts {
         &self.namespaces[self.hosts..]
     }
 
-    /// Packets that the kernels have dropped because their device's queue was full.
+    /// Packets dropped by the kernel because their device's queue was full.
     pub(crate) fn device_drops(&self) -> Result<DeviceDrops> {
         let (queues, others) = self.namespaces.split_at(self.queues_in_devices);
         let dropped = |namespaces: &[Namespace]| -> Result<u64> {
@@ -151,7 +150,7 @@ impl Hosts {
     }
 }
 
-/// Whether hosts sit on nodes with links, and not behind an access point.
+/// Whether hosts are on nodes with links instead of behind an access point.
 pub(crate) fn has_links(scenario: &Scenario) -> bool {
     matches!(scenario.network().topology, Topology::Links(_))
 }
@@ -167,7 +166,7 @@ fn host_device(spec: &HostSpec, on_links: bool) -> Result<Tun> {
     let stack = stack_of(&spec.kind);
     stack.set_sysctls()?;
     let queue_packets = match spec.kind.era {
-        // The host's queue is that of its link, in the model.
+        // The host's queue is its link's, in the model.
         _ if on_links => UNREAD_PACKETS,
         Era::Y2012 => u32::try_from(spec.kind.queue_packets).unwrap_or(u32::MAX),
         // The queue is in the model; see the shaper.
@@ -205,8 +204,8 @@ impl Habits {
         let at_first = most.min(16384);
         sysctl("ipv4/tcp_wmem", &format!("{} {at_first} {most}", at_first.min(4096)))?;
         if self.era == Era::Y2012 {
-            // Tail loss probes came with Linux 3.10. RACK cannot be turned off any more (it is the only loss detection
-            // since 6.17). Pacing is off with every law that does not ask for it: the device has a plain queue.
+            // Tail loss probes came with Linux 3.10. RACK cannot be turned off: it is the only loss detection since
+            // 6.17. The device has a plain queue, so pacing is off unless the law asks for it.
             sysctl("ipv4/tcp_early_retrans", "0")?;
             sysctl("ipv4/tcp_limit_output_bytes", "1073741824")?;
         }
@@ -214,7 +213,7 @@ impl Habits {
     }
 }
 
-/// Nothing but what the scenario asks for goes on the air, and no connection learns from an earlier one.
+/// Keeps all other traffic off the air, and stops connections from learning from earlier ones.
 fn quiet() -> Result<()> {
     for key in ["ipv6/conf/all/disable_ipv6", "ipv6/conf/default/disable_ipv6"] {
         match sysctl(key, "1") {

@@ -1,8 +1,8 @@
-//! `iperf3` instead of the laboratory's own traffic: the same flows, sent and received by a program that others know.
+//! `iperf3` instead of the laboratory's own traffic: the same flows, with a widely known program.
 //!
-//! One client and one server process for each flow. Their data sockets are borrowed (pidfd_getfd(2), Linux 5.6) and read
-//! with `TCP_INFO` as our own would be; what the receiver got is the kernel's `tcpi_bytes_received`. The processes are killed at the
-//! end, and their connections are then reset as ours are.
+//! Each flow has a client and a server process. The laboratory borrows their data sockets (pidfd_getfd(2), Linux 5.6)
+//! and reads `TCP_INFO` as from its own. The received bytes are the kernel's `tcpi_bytes_received`. At the end the
+//! processes are killed, and their connections are reset as ours are.
 
 use crate::addresses::{AddressPlan, client_port};
 use crate::clock::{Clock, Schedule};
@@ -26,10 +26,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const FIRST_SERVER_PORT: u16 = 5201;
-/// How long a server may take until it listens.
+/// The time limit for a server to listen.
 const LISTENING_WITHIN: Duration = Duration::from_secs(60);
 
-/// All flows of a run, their servers listening.
+/// All flows of a run, with their servers listening.
 pub(crate) struct Iperf3<'a> {
     flows: Vec<Flow<'a>>,
 }
@@ -53,10 +53,10 @@ struct Sockets {
     receiver: OwnedFd,
 }
 
-/// Whether iperf3 can be the traffic of this scenario.
+/// Checks whether iperf3 can be the traffic of this scenario.
 ///
 /// # Errors
-/// The first key that asks for what lasthop's own sockets alone can do.
+/// The first key that needs lasthop's own sockets.
 pub(crate) fn check(scenario: &Scenario) -> Result<()> {
     for (block, host) in scenario.hosts.iter().enumerate() {
         if host.flows.is_empty() {
@@ -88,7 +88,7 @@ impl<'a> Iperf3<'a> {
     /// Starts the servers.
     ///
     /// # Errors
-    /// If iperf3 is not installed, or a server does not come up. [`check`] has accepted the scenario.
+    /// If iperf3 is not installed or a server does not start. [`check`] has accepted the scenario.
     pub(crate) fn prepare(plans: Vec<FlowPlan>, hosts: &'a Hosts) -> Result<Self> {
         let server = |plan: &FlowPlan| &hosts.servers()[usize::from(plan.server)];
         let mut flows = Vec::with_capacity(plans.len());
@@ -178,7 +178,7 @@ impl Flow<'_> {
         let server = AddressPlan::server(self.plan.server).to_string();
         let host = AddressPlan::host(self.plan.host).to_string();
         let (port, client) = (server_port(self.number).to_string(), client_port(self.number).to_string());
-        // Longer than the run, whose end is ours to tell.
+        // Longer than the run. The laboratory ends it.
         let seconds = (end.as_secs_f64().ceil() + 10.0).to_string();
         let mut arguments = vec!["--client", &server, "--port", &port, "--bind", &host, "--cport", &client];
         arguments.extend(["--congestion", &self.plan.congestion_control, "--time", &seconds]);
@@ -203,7 +203,7 @@ impl Flow<'_> {
             let port = client_port(self.number);
             let near = sockets_of(client).find(|socket| local_port(socket.as_fd()) == Some(port))?;
             let far = sockets_of(&self.server).find(|socket| peer_port(socket.as_fd()) == Some(port))?;
-            // If we are killed, so are they.
+            // If this process is killed, so are they.
             self.reset_when_killed();
             self.sockets = Some(match self.plan.direction {
                 Direction::Up => Sockets { sender: near, receiver: far },
@@ -217,7 +217,8 @@ impl Flow<'_> {
         Some(info)
     }
 
-    /// Of all sockets of both processes, the control connection's too. What is no socket, or one of nothing, does not matter.
+    /// Prepares all sockets of both processes for a reset, the control connection's too. Errors on other descriptors do
+    /// not matter.
     fn reset_when_killed(&self) {
         for process in self.client.iter().chain([&self.server]) {
             for socket in sockets_of(process) {
@@ -264,7 +265,7 @@ fn spawn(namespace: &Namespace, arguments: &[&str]) -> Result<Process> {
     Process::spawn(command, namespace, None).doing("cannot start iperf3 (is it installed? 'apt-get install iperf3')")
 }
 
-/// Whether somebody listens on the port in the calling thread's namespace (/proc/net/tcp and tcp6, state 0A).
+/// Whether a socket listens on the port in the calling thread's namespace (/proc/net/tcp and tcp6, state 0A).
 fn listens(port: u16) -> Result<bool> {
     let local = format!(":{port:04X}");
     for table in ["tcp", "tcp6"] {

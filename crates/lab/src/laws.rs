@@ -1,7 +1,7 @@
-//! Our own laws on kernel hosts: loaded for the run, under names that nobody else has, with the hosts' parameters.
+//! Our own laws on kernel hosts: loaded for the run, with unique names and the hosts' parameters.
 //!
-//! They are this process's: what a user has loaded with `lasthop laws` is not touched, two runs do not meet, and nothing is
-//! left when the run ends, or is killed.
+//! They belong to this process. They do not affect a user's laws (`lasthop laws`) or another run's. None remains after
+//! the run, even if it is killed.
 
 use crate::addresses::flow_of_port;
 use crate::error::{Error, Result};
@@ -15,17 +15,17 @@ pub(crate) struct Laws {
     loaded: Vec<(Choice, Loaded)>,
 }
 
-/// What a host's congestion control is in the kernel, if it is a law that we bring; NewReno and CUBIC are the kernel's.
+/// The law to load for a host's congestion control, if any. NewReno and CUBIC are the kernel's.
 pub(crate) fn of(kind: &HostKind) -> Option<Choice> {
     kind.law.filter(|choice| choice.name.is_for_the_kernel())
 }
 
-/// The host's law, if it hears what clients say of their last links.
+/// The host's law, if it uses clients' reports of their last links.
 pub(crate) fn hears(kind: &HostKind) -> Option<Choice> {
     of(kind).filter(|choice| choice.name.hears_reports())
 }
 
-/// What a server's law has made of a client's reports, at one moment.
+/// The state that a server's law has derived from a client's reports, at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinkSample {
     pub(crate) at: Time,
@@ -35,10 +35,10 @@ pub(crate) struct LinkSample {
 }
 
 impl Laws {
-    /// Loads what these hosts need.
+    /// Loads the laws of these hosts.
     ///
     /// # Errors
-    /// If this kernel cannot; the message says what is missing.
+    /// If this kernel cannot. The message says which feature is missing.
     pub(crate) fn load(hosts: &[HostSpec]) -> Result<Self> {
         let mut laws = Self { loaded: Vec::new() };
         for host in hosts {
@@ -53,10 +53,10 @@ impl Laws {
         Ok(laws)
     }
 
-    /// Looks at the sockets of all laws that hear, and adds those of flows.
+    /// Reads the sockets of all laws that use reports, and adds samples of the flows' sockets.
     ///
     /// # Errors
-    /// If the kernel cannot be asked to walk them.
+    /// If the kernel's walk of the sockets fails.
     pub(crate) fn sample(&self, at: Time, samples: &mut Vec<LinkSample>) -> Result<()> {
         for (_, law) in self.loaded.iter().filter(|(_, law)| law.law().hears_reports()) {
             let doing = || "cannot look at the sockets of a law".to_owned();
@@ -79,7 +79,7 @@ impl Laws {
     }
 }
 
-/// What the law has made of reports; `None`: it has heard none.
+/// The state derived from reports; `None` if there were none.
 fn applied(fields: &[Field]) -> Option<Applied> {
     Applied::from_state(|name| match fields.iter().find(|field| field.name == name)?.value {
         Value::Number(number) => u64::try_from(number).ok(),

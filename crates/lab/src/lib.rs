@@ -1,8 +1,8 @@
 //! Kernel hosts in real time: the kernel's own TCP through the network model.
 //!
-//! Every host is a network namespace with a TUN device, so its TCP is the kernel's; so is every server, behind the wired path
-//! or on a node of `[[links]]`. One loop carries the packets through the same model of the network that simulated hosts
-//! use, against the wall clock. A host with a policy runs the agent, the very program that a user installs.
+//! Every host is a network namespace with a TUN device, so its TCP is the kernel's. The same holds for every server,
+//! behind the wired path or on a node of `[[links]]`. One loop carries the packets in real time through the network
+//! model that simulated hosts use. A host with a policy runs the agent, the same program that a user installs.
 //!
 //! ```text
 //!   host 0: TCP - TUN --+                                     +-- TUN - TCP :server
@@ -11,14 +11,16 @@
 //!   each with its agent-+
 //! ```
 //!
-//! or nodes and links in any shape instead of what is between the brackets.
+//! With `[[links]]`, nodes and links of any topology replace the part in brackets.
 //!
-//! Nothing of it outlives the process: namespaces have no names, TUN devices belong to open files, agents die with their
-//! parent, and nothing is pinned. There is nothing to clean up, not even after `kill -9`.
+//! Nothing outlives the process, not even after `kill -9`. Namespaces have no names, TUN devices belong to open files,
+//! agents die with their parent, and nothing is pinned.
 //!
-//! *What it leaves out*: hosts share one kernel, so its boot-time switches (HZ, the delayed-ACK timer, CUBIC's module
-//! parameters) are the same for all; RACK cannot be turned off on Linux 6.17 and later, so `era = "2012"` has it; a
-//! host's CPU is never the bottleneck it may be on a phone.
+//! *What it leaves out*:
+//!
+//! - Hosts share one kernel and therefore its boot-time switches: HZ, the delayed-ACK timer, CUBIC's module parameters.
+//! - RACK cannot be turned off on Linux 6.17 and later, so `era = "2012"` has it.
+//! - A host's CPU is never the bottleneck, as it may be on a phone.
 
 mod addresses;
 mod agents;
@@ -61,12 +63,12 @@ use tracing::warn;
 use traffic::{FlowPlan, Traffic};
 pub use tun::INTERFACE;
 
-/// How often a run is looked after.
+/// The interval of the watch over a run.
 const WATCH_EVERY: Duration = Duration::from_millis(20);
-/// How often the sockets of laws that hear reports are looked at.
+/// The sampling interval of the sockets of laws that use reports.
 const LINKS_EVERY: Span = Span::from_millis(200);
 
-/// Who sends and receives.
+/// The source of the traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrafficSource {
     /// The laboratory's own sockets.
@@ -75,23 +77,23 @@ pub enum TrafficSource {
     Iperf3,
 }
 
-/// What a run needs beside its scenario.
+/// The options of a run.
 pub struct Options<'a> {
-    /// Who sends and receives.
+    /// The source of the traffic.
     pub traffic: TrafficSource,
-    /// Which build this is, for the result.
+    /// The build, for the result.
     pub build: Build,
-    /// Ends the run early when it is set.
+    /// Once set, ends the run early.
     pub stop: &'a AtomicBool,
     /// Called about ten times a second with the time on the scenario's clock.
     pub progress: &'a (dyn Fn(Span) + Sync),
 }
 
-/// Runs a scenario with kernel hosts, in real time; `None` if `stop` ended it early.
+/// Runs a scenario with kernel hosts in real time; `None` if `stop` ended it early.
 ///
 /// # Errors
-/// If the caller is not root, the kernel lacks something that the scenario needs, or an agent does not start. Whatever
-/// was made is gone when this returns.
+/// If the caller is not root, if the kernel lacks a feature that the scenario needs, or if an agent does not start. All
+/// resources have been released by then.
 pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResult, Series)>> {
     check(scenario, options.traffic)?;
     let started = Instant::now();
@@ -139,11 +141,12 @@ pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResu
     Ok(Some(measured.into_outcome()))
 }
 
-/// Whether kernel hosts can run this scenario here, as far as that can be told without making anything.
+/// Checks whether kernel hosts can run this scenario here, as far as possible without creating anything.
 ///
 /// # Errors
-/// If the scenario asks for what simulated hosts alone can do, or for what this source of traffic cannot, the caller is not
-/// root, the process may not open enough files, or the kernel does not offer a congestion control.
+/// - The scenario needs a feature of simulated hosts, or one that this traffic source lacks.
+/// - The caller is not root, or the process may not open enough files.
+/// - The kernel lacks a congestion control.
 pub fn check(scenario: &Scenario, traffic: TrafficSource) -> Result<()> {
     if let Some((key, what)) = simulated_only(scenario) {
         return Err(Error::Scenario { key, reason: format!("kernel hosts cannot run {what}; --hosts simulated can") });
@@ -180,7 +183,8 @@ pub fn check(scenario: &Scenario, traffic: TrafficSource) -> Result<()> {
         }
     }
     let servers = Servers::of(scenario, &specs)?;
-    // A namespace, a device, an rtnetlink socket and the agent's pipe and configuration; two ends of each flow.
+    // Per host or server: a namespace, a device, an rtnetlink socket, the agent's pipe and its configuration. Per flow:
+    // two ends.
     let needed = (5 * (specs.len() + servers.specs.len()) + 2 * servers.of_flow.len() + 50) as u64;
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).doing("cannot read RLIMIT_NOFILE")?;
     if most < needed {
@@ -191,10 +195,10 @@ pub fn check(scenario: &Scenario, traffic: TrafficSource) -> Result<()> {
     setrlimit(Resource::RLIMIT_NOFILE, most, most).doing("cannot raise RLIMIT_NOFILE")
 }
 
-/// The first key that asks for what only simulated hosts can do, with what it asks for.
+/// The first key that needs a feature of simulated hosts alone, with its value.
 fn simulated_only(scenario: &Scenario) -> Option<(String, String)> {
     let written = scenario.to_json();
-    // The driver's ring holds fewer packets than an aggregate, so aggregates would be that short.
+    // The driver's ring holds fewer packets than an aggregate and would cap the aggregates.
     if let Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } = &scenario.network().topology
         && wifi.standard.aggregates()
     {
@@ -233,7 +237,7 @@ fn simulated_only(scenario: &Scenario) -> Option<(String, String)> {
     None
 }
 
-/// The flows of a run, whoever sends them.
+/// The flows of a run, from either source.
 enum Flows<'a> {
     Own(Traffic),
     Iperf3(Iperf3<'a>),
@@ -255,8 +259,8 @@ impl<'a> Flows<'a> {
     }
 }
 
-/// The scenario's network; behind an access point a station of 2012 keeps its transmit queue in the kernel, one of today in
-/// the model.
+/// The network of the scenario. Behind an access point, a station of era 2012 has its transmit queue in the kernel, and
+/// a modern one in the model.
 fn medium_config(scenario: &Scenario, specs: &[HostSpec]) -> lasthop_network::Config {
     let mut config = scenario.network().clone();
     if has_links(scenario) {
@@ -270,7 +274,7 @@ fn medium_config(scenario: &Scenario, specs: &[HostSpec]) -> lasthop_network::Co
     config
 }
 
-/// The highest rate at which the network could ever take packets of an end at this node.
+/// The highest rate at which the network can ever take packets from an end at this node.
 fn highest_rate(config: &lasthop_network::Config, node: NodeId) -> Rate {
     let changed = config.changes.iter().map(|change| config.at(change.at));
     changed.map(|config| rate_now(&config, node)).fold(rate_now(config, node), Rate::max)
@@ -311,15 +315,15 @@ fn flow_plans(specs: &[HostSpec], servers: &Servers, laws: &Laws) -> Vec<FlowPla
     flows.zip(&servers.of_flow).map(plan).collect()
 }
 
-/// What was seen while a run went on.
+/// Observations during a run.
 struct Watched {
-    /// After the warm-up, to [`WATCH_EVERY`].
+    /// After the warm-up, with a resolution of [`WATCH_EVERY`].
     device_drops: DeviceDrops,
-    /// What servers' laws made of clients' reports, every [`LINKS_EVERY`].
+    /// The state that servers' laws derived from clients' reports, every [`LINKS_EVERY`].
     links: Vec<LinkSample>,
 }
 
-/// Watches over a run: tells its progress, ends it when asked to, counts what the devices drop, and looks at the laws.
+/// Watches over a run: reports progress, ends it on request, counts device drops, and samples the laws.
 fn watch(
     hosts: &Hosts,
     laws: &Laws,
@@ -355,7 +359,7 @@ fn watch(
     Ok(Watched { device_drops, links })
 }
 
-/// Runs one thread's work; however it ends, the others end too.
+/// Runs one thread's work. Its end, even by a panic, ends the others.
 fn ending<T>(over: &AtomicBool, work: impl FnOnce() -> T) -> T {
     struct Over<'a>(&'a AtomicBool);
     impl Drop for Over<'_> {

@@ -1,4 +1,4 @@
-//! From what was measured to the result and its series.
+//! Converts the measurements to the result and its series.
 
 use crate::agents::AgentReport;
 use crate::hosts::{DeviceDrops, has_links};
@@ -14,17 +14,17 @@ use lasthop_scenario::{
 use lasthop_units::Time;
 use std::time::Duration;
 
-/// A run whose deliveries were later than this, 99 of 100, is not valid: it is the resolution of the TCP timestamps and
-/// a quarter of the shortest path that scenarios use.
+/// The maximum 99th percentile of delivery lateness in a valid run. It is the resolution of TCP timestamps, and a
+/// quarter of the scenarios' shortest path.
 const LATE_P99_US: u64 = 1_000;
-/// A run with one delivery later than this is not valid: the kernel's shortest retransmission timeout (TCP_RTO_MIN), so
-/// that the delay alone could have made a sender time out.
+/// The maximum delivery lateness in a valid run: the kernel's minimum retransmission timeout (TCP_RTO_MIN). A longer
+/// delay alone could have caused a timeout.
 const LATE_MAX_US: u64 = 200_000;
 
-/// So many flows that failed are told one by one.
+/// The maximum number of failed flows to report individually.
 const TOLD_FLOWS: usize = 3;
 
-/// All that one run produced.
+/// All output of one run.
 pub(crate) struct Measured<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) hosts: &'a [HostSpec],
@@ -32,9 +32,9 @@ pub(crate) struct Measured<'a> {
     pub(crate) medium: real_time::Report,
     pub(crate) traffic: traffic::Report,
     pub(crate) agents: Vec<AgentReport>,
-    /// Dropped by full devices after the warm-up.
+    /// Packets dropped by full devices after the warm-up.
     pub(crate) device_drops: DeviceDrops,
-    /// What servers' laws made of clients' reports, in the order of time.
+    /// The state that servers' laws derived from clients' reports, in order of time.
     pub(crate) links: Vec<LinkSample>,
     pub(crate) wall: Duration,
 }
@@ -90,7 +90,7 @@ impl Measured<'_> {
             build: self.build.clone(),
             flows: self.traffic.flows.iter().enumerate().map(counted).collect(),
             statistics: &self.medium.statistics,
-            // A station of 2012 has its queue, and so its drops, in the device.
+            // A station of era 2012 has its queue, and therefore its drops, in the device.
             device_drops: self.device_drops.queued,
             policies: self.deciding_agents().map(policy_result).collect(),
             events: self.medium.events,
@@ -103,7 +103,7 @@ impl Measured<'_> {
         self.hosts.iter().flat_map(|host| host.flows.iter().map(move |flow| (host, flow)))
     }
 
-    /// Those that the scenario asks for; not those that are there for nothing but to report a last link.
+    /// The agents requested by the scenario, without those that only report a last link.
     fn deciding_agents(&self) -> impl Iterator<Item = &AgentReport> {
         self.agents.iter().filter(|agent| self.hosts[usize::from(agent.host)].kind.agent != AgentMode::Off)
     }
@@ -112,8 +112,8 @@ impl Measured<'_> {
         Time::ZERO + self.scenario.warmup
     }
 
-    /// The limits of each flow over time; a download is sent by the server, which no agent limits: a
-    /// limit on the host's end is one on what it would send.
+    /// The limits of each upload over time. A download's sender is the server, which no agent limits; a limit at the
+    /// host's end would apply to the host's own data.
     fn tell_bounds(&self, measurement: &mut Measurement<'_>) {
         let is_up: Vec<bool> = self.flows().map(|(_, flow)| flow.direction == Direction::Up).collect();
         for agent in &self.agents {
@@ -127,13 +127,13 @@ impl Measured<'_> {
         }
     }
 
-    /// What the law of a flow's server last made of the client's reports until then.
+    /// The last state that the flow's server law derived from the client's reports by this time.
     fn link_at(&self, flow: usize, at: Time) -> Option<&Applied> {
         let until = &self.links[..self.links.partition_point(|sample| sample.at <= at)];
         until.iter().rfind(|sample| sample.flow == flow).map(|sample| &sample.applied)
     }
 
-    /// What it made of them after the warm-up.
+    /// The last link's effect on the flow after the warm-up.
     fn last_link(&self, flow: usize, end: Time) -> Option<LastLinkResult> {
         let last = self.link_at(flow, end)?;
         let warm = self.link_at(flow, self.warmup_end());
@@ -145,7 +145,7 @@ impl Measured<'_> {
         })
     }
 
-    /// What a reader should know that does not make the run invalid.
+    /// Notes for the reader that do not invalidate the run.
     fn notes(&self) -> Vec<String> {
         let unconnected = self.traffic.flows.iter().filter(|flow| flow.unconnected).count();
         let of = self.traffic.flows.len();

@@ -1,7 +1,7 @@
-//! Network namespaces that belong to nobody but this process.
+//! Private network namespaces of this process.
 //!
-//! None of them has a name: a namespace lives as long as one of our file descriptors or one of our child processes, so
-//! the kernel itself removes it, with the TUN device in it, when the laboratory ends, even by `kill -9`.
+//! They have no names. A namespace lives as long as one of our file descriptors or child processes. When the laboratory
+//! ends, even by `kill -9`, the kernel therefore removes it with its TUN device.
 
 use crate::error::{Doing, Result};
 use nix::sched::{CloneFlags, setns, unshare};
@@ -9,8 +9,8 @@ use std::fs::{self, File};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::thread;
 
-/// The kernel's hash of established connections is scanned by every socket iterator; a host here has few sockets, and
-/// with the default size each walk of an agent would cost 2.6 ms instead of 0.1 ms.
+/// Every socket iterator scans the kernel's hash of established connections. A host here has few sockets; with the
+/// default size each walk of an agent would take 2.6 ms instead of 0.1 ms.
 const ESTABLISHED_HASH_ENTRIES: &str = "1024";
 
 /// One network namespace.
@@ -20,16 +20,16 @@ pub(crate) struct Namespace {
 }
 
 impl Namespace {
-    /// Makes a namespace in which nothing exists but a loopback device.
+    /// Makes a namespace with only a loopback device.
     ///
     /// # Errors
     /// If the caller may not make namespaces (CAP_SYS_ADMIN).
     pub(crate) fn new() -> Result<Self> {
         on_a_thread_of_its_own(|| {
-            // The size of a namespace's hash is taken from the namespace in which it is made, so there is one between.
+            // A namespace takes its hash size from the namespace that creates it, hence an intermediate one.
             unshare(CloneFlags::CLONE_NEWNET)
                 .doing("cannot make a network namespace (are you root, or is CAP_SYS_ADMIN missing?)")?;
-            // Kernels before 6.1 have one hash for all namespaces and no such file: slower walks, nothing else.
+            // Kernels before 6.1 lack this file and share one hash: the walks are slower, with no other effect.
             let _ = fs::write("/proc/sys/net/ipv4/tcp_child_ehash_entries", ESTABLISHED_HASH_ENTRIES);
             unshare(CloneFlags::CLONE_NEWNET).doing("cannot make a network namespace")?;
             let file = File::open("/proc/thread-self/ns/net").doing("cannot open the new network namespace")?;
@@ -37,11 +37,11 @@ impl Namespace {
         })
     }
 
-    /// Runs `inside` on a thread that is in this namespace: sockets it makes and files under `/proc/sys/net` it opens
-    /// are this namespace's for good.
+    /// Runs `inside` on a thread in this namespace. Its sockets and its files under `/proc/sys/net` keep belonging to
+    /// this namespace.
     ///
     /// # Errors
-    /// If the namespace cannot be entered, or those of `inside`.
+    /// If the namespace cannot be entered. Also the errors of `inside`.
     pub(crate) fn run<T: Send>(&self, inside: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         on_a_thread_of_its_own(|| {
             setns(&self.file, CloneFlags::CLONE_NEWNET).doing("cannot enter a host's network namespace")?;
@@ -56,7 +56,7 @@ impl AsFd for Namespace {
     }
 }
 
-/// A thread that has changed its namespace must not go on to do anything else.
+/// A thread that has changed its namespace must not do anything else.
 fn on_a_thread_of_its_own<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     thread::scope(|scope| scope.spawn(work).join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

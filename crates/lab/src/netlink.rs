@@ -1,4 +1,4 @@
-//! The few requests of rtnetlink that give a TUN device its address, its route and its queue.
+//! The rtnetlink requests that configure a TUN device's address, route and queue.
 
 use crate::error::{Doing, Result};
 use lasthop_units::{Bytes, Rate};
@@ -17,7 +17,7 @@ use netlink_sys::{Socket, SocketAddr};
 use std::io;
 use std::net::Ipv4Addr;
 
-/// A connection to rtnetlink of the namespace in which it was opened.
+/// An rtnetlink connection to the namespace that opened it.
 pub(crate) struct Netlink {
     socket: Socket,
     sequence: u32,
@@ -31,7 +31,7 @@ impl Netlink {
         Ok(Self { socket, sequence: 0 })
     }
 
-    /// Brings the link up with a transmit queue of so many packets.
+    /// Brings the link up with a transmit queue of `queue_packets`.
     pub(crate) fn bring_up(&mut self, interface_index: u32, queue_packets: u32) -> Result<()> {
         let mut message = LinkMessage::default();
         message.header.index = interface_index;
@@ -41,7 +41,7 @@ impl Netlink {
         self.request(RouteNetlinkMessage::SetLink(message), 0).doing("cannot bring a TUN device up")
     }
 
-    /// Gives the link an address, with the broadcast address that goes with its prefix.
+    /// Gives the link an address, with its prefix's broadcast address.
     pub(crate) fn add_address(&mut self, interface_index: u32, address: Ipv4Addr, prefix_length: u8) -> Result<()> {
         let mut message = AddressMessage::default();
         message.header.family = AddressFamily::Inet;
@@ -57,7 +57,7 @@ impl Netlink {
             .doing(format_args!("cannot give a TUN device the address {address}/{prefix_length}"))
     }
 
-    /// Sends everything that has no better route through the link; `metrics` say what its connections are like.
+    /// Adds a default route through the link, with these `metrics` for its connections.
     pub(crate) fn add_default_route(&mut self, interface_index: u32, metrics: Vec<RouteMetric>) -> Result<()> {
         let mut message = RouteMessage::default();
         message.header.address_family = AddressFamily::Inet;
@@ -73,18 +73,17 @@ impl Netlink {
             .doing("cannot add a default route through a TUN device")
     }
 
-    /// Gives the link a first-in-first-out queueing discipline. The system's default might be fq, which paces every
-    /// connection.
+    /// Gives the link a FIFO queueing discipline. The system's default might be fq, which paces every connection.
     pub(crate) fn queue_plainly(&mut self, interface_index: u32) -> Result<()> {
         self.set_queueing(interface_index, "pfifo", Vec::new(), NLM_F_CREATE | NLM_F_REPLACE)
             .doing("cannot set the queueing discipline of a TUN device")
     }
 
-    /// Puts a token bucket in front of the link, or changes the one that is there: `rate`, a bucket of `burst`, a queue
-    /// of `limit` (tc-tbf(8)).
+    /// Puts a token bucket before the link, or changes the existing one (tc-tbf(8)). It has rate `rate`, a bucket of
+    /// `burst` and a queue of `limit`.
     pub(crate) fn shape(&mut self, interface_index: u32, rate: Rate, burst: Bytes, limit: Bytes) -> Result<()> {
         let options = token_bucket(rate, burst, limit);
-        // Replaces what was there before; a token bucket of the same handle is changed and keeps its queue.
+        // Replaces the previous discipline. A token bucket with the same handle is changed and keeps its queue.
         self.set_queueing(interface_index, "tbf", options, NLM_F_CREATE | NLM_F_REPLACE)
             .doing("cannot set the token bucket of a TUN device (the kernel needs CONFIG_NET_SCH_TBF)")
     }
@@ -123,13 +122,14 @@ impl Netlink {
 fn token_bucket(rate: Rate, burst: Bytes, limit: Bytes) -> Vec<TcOption> {
     const TCA_TBF_PARMS: u16 = 1;
     const TCA_TBF_BURST: u16 = 6;
-    /// With a link layer the kernel computes transmission times itself and needs no rate table.
+    /// With a link layer, the kernel computes transmission times itself and needs no rate table.
     const TC_LINKLAYER_ETHERNET: u8 = 1;
 
     let bytes_per_second = u32::try_from(rate.as_bps() / 8).unwrap_or(u32::MAX);
     let mut options = Vec::with_capacity(36);
     for bytes_per_second in [bytes_per_second, 0] {
-        // struct tc_ratespec: cell_log, linklayer, overhead, cell_align, mpu, rate; the second is the (absent) peak rate.
+        // struct tc_ratespec: cell_log, linklayer, overhead, cell_align, mpu, rate. The second is the peak rate
+        // (absent).
         options.extend([0, TC_LINKLAYER_ETHERNET, 0, 0, 0, 0, 0, 0]);
         options.extend(bytes_per_second.to_ne_bytes());
     }

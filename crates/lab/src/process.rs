@@ -1,4 +1,4 @@
-//! Child processes that run in a host's namespace and never outlive the laboratory.
+//! Child processes in a host's namespace. They never outlive the laboratory.
 
 use crate::namespace::Namespace;
 use nix::sched::{CloneFlags, setns};
@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 
-/// A child that is killed with this value, and by the kernel when the thread that started it is gone.
+/// A child process, killed when this value is dropped. The kernel also kills it when its parent thread ends.
 pub(crate) struct Process(pub(crate) Child);
 
 impl Process {
@@ -18,14 +18,14 @@ impl Process {
     pub(crate) fn spawn(mut command: Command, namespace: &Namespace, inherited: Option<RawFd>) -> io::Result<Self> {
         let inside = namespace.as_fd().as_raw_fd();
         let parent = Pid::this();
-        // SAFETY: between fork and exec only system calls that are async-signal-safe: prctl, getppid, setns and fcntl;
-        // the descriptors are open in the parent, which waits for the exec.
+        // SAFETY: between fork and exec there are only async-signal-safe system calls: prctl, getppid, setns and fcntl.
+        // The descriptors are open in the parent, which waits for the exec.
         #[allow(unsafe_code)]
         unsafe {
             command.pre_exec(move || {
                 set_pdeathsig(Signal::SIGKILL)?;
                 if getppid() != parent {
-                    // Killed between the fork and the line above.
+                    // The parent died between the fork and the line above.
                     return Err(io::ErrorKind::Interrupted.into());
                 }
                 setns(BorrowedFd::borrow_raw(inside), CloneFlags::CLONE_NEWNET)?;
@@ -42,7 +42,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Where it has been waited for already, neither does anything.
+        // After an earlier wait, neither has any effect.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,19 +1,19 @@
-//! The network model in real time: reads packets from the hosts' TUN devices, carries them through the model, writes
-//! them to the device of whoever they are for.
+//! The network model in real time. It reads packets from the hosts' TUN devices, carries them through the model, and
+//! writes them to the destination's device.
 //!
-//! The model runs on logical time. A packet's next event is computed from the time for which its last one was
-//! scheduled, not from when this loop woke: inside the model, lateness does not add up. It enters at the two ends: a
-//! packet may be written to its host late, and a packet that a host sends while the loop is late enters the model late.
-//! Both are recorded: every delivery, and the latest waking.
+//! The model runs on logical time. A packet's next event follows from the scheduled time of its last one, not from the
+//! loop's waking time. Lateness therefore does not accumulate inside the model. It enters at the two ends: the loop may
+//! write a packet to its host late, or read a host's packet late. Both are recorded: the lateness of every delivery,
+//! and the latest waking.
 //!
-//! A host's answer is in the model only when this loop has been woken, has written the packet, the kernel has processed it,
-//! and the answer has been read. That is the machine's own part of the host's turnaround: measured, reported, and taken off
-//! the delay by which the model makes up the rest (`hosts.turnaround_us`).
+//! A host's answer takes time to reach the model: the loop wakes, writes the packet, the kernel processes it, and the
+//! loop reads the answer. This is the machine's own part of the host's turnaround. It is measured, reported, and
+//! subtracted from the delay that the model adds for the rest (`hosts.turnaround_us`).
 //!
-//! Behind an access point a host's own transmit queue is in the kernel: the loop reads a host's device only while the
-//! model's small queue for that host ([`RING_PACKETS`], a driver's ring) has room, so the packets of a station that must
-//! wait for the air wait in the device, which drops at its tail, as in the phones of 2012. On links a host's queue is that
-//! of its first link, in the model, and every device is read at every turn.
+//! Behind an access point, a host's transmit queue is in the kernel. The model has only a small queue for that host
+//! ([`RING_PACKETS`], a driver's ring). The loop reads the host's device only while that queue has room. A station's
+//! packets therefore wait for the air in the device, which drops at its tail, as in the phones of 2012. On links, a
+//! host's queue is its first link's, in the model, and the loop reads every device at every turn.
 
 use crate::clock::{Clock, Schedule};
 use crate::error::{Doing, Result};
@@ -33,26 +33,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tracing::warn;
 
-/// Frames that a station's driver holds ready beside the one on the air. Two would do for the next frame to be there
-/// when the last one ends; four keep it so when the loop is a little late.
+/// Frames that a station's driver holds ready in addition to the one on the air. Two would suffice for the next frame
+/// to be ready at the end of the last. Four also cover a slightly late loop.
 pub(crate) const RING_PACKETS: usize = 4;
 
-/// How long the loop sleeps at most, so that it sees a request to stop.
+/// The loop's maximum sleep, so that it notices a request to stop.
 const LONGEST_SLEEP: Span = Span::from_millis(20);
 
-/// How long the loop may work without a sleep before it gives up its preference: less than the kernel's own brake on
-/// real-time threads, 0.95 s in each second, which would stop it for 50 ms.
+/// The loop's maximum work without a sleep before it gives up its priority. The kernel limits real-time threads to 0.95
+/// s in each second, and would stop the loop for 50 ms.
 const LONGEST_WORK: Span = Span::from_millis(500);
 
 /// Packets read from one device before the loop looks at the time again.
 const READS_IN_A_ROW: usize = 16;
 
-/// From so many answers on, what the machine takes by itself is known.
+/// The number of answers needed to estimate the machine's own turnaround.
 const ENOUGH_ANSWERS: u64 = 100;
-/// How often that is looked at, which takes some tens of microseconds.
+/// The interval of that estimate, which takes some tens of microseconds.
 const LOOK_EVERY: Span = Span::from_secs(1);
 
-/// What the loop measured.
+/// The measurements of the loop.
 #[derive(Debug)]
 pub(crate) struct Report {
     /// The model's own figures, without the warm-up.
@@ -60,11 +60,11 @@ pub(crate) struct Report {
     /// Queue lengths over time, the warm-up included.
     pub(crate) queues: Vec<QueueSample>,
     pub(crate) lateness: Histogram,
-    /// From when a packet was due at a host to when the model had the host's answer.
+    /// From a packet's due time at a host to the arrival of the host's answer in the model.
     pub(crate) turnaround: Histogram,
-    /// Packets for an address that no node has (the kernel's own chatter), not carried.
+    /// Packets to an unknown address (the kernel's own traffic), not carried.
     pub(crate) unroutable: u64,
-    /// Packets that a host's kernel would not take.
+    /// Packets that a host's kernel rejected.
     pub(crate) refused: u64,
     /// Events that the model processed.
     pub(crate) events: u64,
@@ -83,14 +83,14 @@ pub(crate) struct QueueSample {
 /// Times in microseconds.
 #[derive(Clone, Debug)]
 pub(crate) struct Histogram {
-    /// How often each was seen; the last entry counts all that were longer still.
+    /// The count of each value. The last entry counts all longer times.
     counts: Vec<u64>,
     recorded: u64,
     max_us: u64,
 }
 
 impl Histogram {
-    /// Past this a time is counted as longer than anything that a percentile should tell apart: 65 ms.
+    /// Longer times are not distinguished: 65 ms exceeds every percentile of interest.
     const COUNTED_US: usize = 1 << 16;
 
     fn new() -> Self {
@@ -103,17 +103,17 @@ impl Histogram {
         self.raise_max(time);
     }
 
-    /// Without counting it.
+    /// Raises the maximum without counting the time.
     fn raise_max(&mut self, time: Span) {
         self.max_us = self.max_us.max(time.as_micros());
     }
 
-    /// How many were recorded.
+    /// The number of recorded times.
     pub(crate) fn count(&self) -> u64 {
         self.recorded
     }
 
-    /// The microseconds that so many of a thousand did not exceed; 0 if there were none.
+    /// This permille quantile in microseconds; 0 without recorded times.
     pub(crate) fn permille_us(&self, permille: u64) -> u64 {
         let wanted = (self.count() * permille).div_ceil(1000);
         let mut reached = 0;
@@ -130,10 +130,10 @@ impl Histogram {
     }
 }
 
-/// A packet that a host was given while it had nothing to send: what it sends next may be the answer.
+/// A packet delivered to a host with nothing to send. The host's next packet may be the answer.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
-    /// When the packet was due.
+    /// The due time of the packet.
     at: Time,
     /// The loop's turn.
     turn: u64,
@@ -143,22 +143,23 @@ struct Asked {
 pub(crate) struct RealTime<'a> {
     network: Network<Arc<[u8]>>,
     hosts: &'a Hosts,
-    /// One for each end: what the shaper wants to know.
+    /// One for each end, as input to the shaper.
     stations: &'a [Station],
-    /// Where queue lengths are sampled.
+    /// The queues whose lengths are sampled.
     places: Vec<QueueId>,
     clock: Clock,
     epoll: Epoll,
-    /// Devices that may have a packet: set by epoll (edge-triggered), cleared by a read that finds none.
+    /// Devices that may have a packet. Set by epoll (edge-triggered), cleared when a read finds none.
     readable: Vec<bool>,
-    /// By node: packets that the model took from it, and of a node that reports departures those that have left its queue.
+    /// By node: the packets accepted by the model. For nodes that report departures, `departed` counts those that have
+    /// left the queue.
     offered: Vec<u64>,
     departed: Vec<u64>,
     departures: Vec<Departure>,
     deliveries: Vec<Delivery<Arc<[u8]>>>,
     queues: Vec<QueueSample>,
     lateness: Histogram,
-    /// By host; of each the oldest packet that is not answered.
+    /// By host: the oldest unanswered packet.
     asked: Vec<Option<Asked>>,
     turnaround: Histogram,
     turn: u64,
@@ -167,7 +168,7 @@ pub(crate) struct RealTime<'a> {
 }
 
 impl<'a> RealTime<'a> {
-    /// Puts the model between the devices of the hosts and servers, who have a station each.
+    /// Puts the model between the devices of the hosts and servers. Each of these has a station.
     pub(crate) fn new(
         mut network: Network<Arc<[u8]>>,
         hosts: &'a Hosts,
@@ -260,7 +261,8 @@ impl<'a> RealTime<'a> {
             let now = self.clock.now();
             if sleep.is_zero() {
                 if preferred && now.saturating_since(slept) > LONGEST_WORK {
-                    // Lateness will say that the scenario is too much for this machine; the machine must stay usable.
+                    // The result's lateness will show that this machine cannot run the scenario. The machine must stay
+                    // usable.
                     preferred = false;
                     be_ordinary();
                 }
@@ -272,7 +274,8 @@ impl<'a> RealTime<'a> {
                 self.readable[event.data() as usize] = true;
             }
         }
-        // By the clock, not by who ended the loop: the traffic may have seen the end first and told everybody to stop.
+        // By the clock, as another thread may have ended the loop: the traffic may reach the end first and stop all
+        // threads.
         let complete = self.clock.now() >= end;
         let now = self.clock.now().min(end);
         self.deliver(now)?;
@@ -289,7 +292,7 @@ impl<'a> RealTime<'a> {
         })
     }
 
-    /// Runs the model up to `now` and hands over what arrived.
+    /// Runs the model up to `now` and writes the deliveries to their devices.
     fn deliver(&mut self, now: Time) -> Result<()> {
         self.network.advance(now, &mut self.deliveries);
         for delivery in self.deliveries.drain(..) {
@@ -313,15 +316,15 @@ impl<'a> RealTime<'a> {
         self.departures.drain(..).for_each(|departure| self.departed[departure.node.index()] += 1);
     }
 
-    /// Reads from every device that has a packet and room in the model. Whether one of them has more.
+    /// Reads from every device with a packet and room in the model. Returns whether one of them has more.
     fn collect(&mut self) -> Result<bool> {
         let mut more = false;
         let mut buffer = [0; MTU];
         for end in 0..self.hosts.devices.len() {
             let node = self.hosts.plan.node(end);
             let mut reads = 0;
-            // The queue of a server, and on links of a host, is the model's own, which drops at its tail; a station's is
-            // its device.
+            // The model has the queues of servers, and on links those of hosts, and drops at their tails. A station's
+            // queue is its device.
             while self.readable[end] && (end >= self.hosts.queues_in_devices || self.network.room(node) > 0) {
                 if reads == READS_IN_A_ROW {
                     more = true;
@@ -334,7 +337,7 @@ impl<'a> RealTime<'a> {
                     break;
                 };
                 let now = self.clock.now();
-                // The kernel answers while it is given the packet, so that the answer is there at the next turn.
+                // The kernel answers during the write of the packet, so the answer is ready at the next turn.
                 let asked = self.asked.get_mut(end).and_then(Option::take);
                 if let Some(asked) = asked.filter(|asked| asked.turn + 1 >= self.turn) {
                     self.turnaround.record(now.saturating_since(asked.at));
@@ -346,11 +349,11 @@ impl<'a> RealTime<'a> {
                 };
                 let size = Bytes::new(length as u64);
                 let packet = Packet { from: node, to, size, flow: flow_of(packet), id: 0, payload: Arc::from(packet) };
-                // A refusal is a drop at the tail of the node's queue, which the model counts.
+                // A rejected packet is a drop at the tail of the node's queue, counted by the model.
                 self.offered[node.index()] += u64::from(self.network.offer(now, packet).is_ok());
             }
         }
-        // An offer may have let packets depart.
+        // Offers may cause departures.
         self.count_departures();
         for (end, station) in self.stations.iter().enumerate().filter(|(_, station)| station.queues_in_model()) {
             let node = self.hosts.plan.node(end);
@@ -372,7 +375,8 @@ impl<'a> RealTime<'a> {
     }
 }
 
-/// The packet's flow: FNV-1a over protocol, addresses and, of TCP and UDP, ports. `packet` is a whole header of IPv4 at least.
+/// The packet's flow: FNV-1a over protocol and addresses, and for TCP and UDP over the ports. `packet` has at least a
+/// whole IPv4 header.
 fn flow_of(packet: &[u8]) -> u32 {
     const OFFSET_BASIS: u32 = 0x811c_9dc5;
     const PRIME: u32 = 0x0100_0193;
@@ -387,22 +391,23 @@ fn flow_of(packet: &[u8]) -> u32 {
     bytes.fold(OFFSET_BASIS, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(PRIME))
 }
 
-/// Asks the kernel to run this thread as soon as its sleep is over: no timer slack (prctl(2), PR_SET_TIMERSLACK), and
-/// before every ordinary thread (sched(7), SCHED_FIFO). With three busy processes on two cores, 99 % of the deliveries were
-/// up to 0.1 ms late so, and up to 11 ms with a nice value of -15. Whether the thread is preferred now.
+/// Asks the kernel to run this thread as soon as its sleep ends; returns whether it has priority now. It has no timer
+/// slack (prctl(2), PR_SET_TIMERSLACK) and precedes every ordinary thread (sched(7), SCHED_FIFO). Measured with three
+/// busy processes on two cores, 99 % of the deliveries were at most 0.1 ms late. With a nice value of -15 they were up
+/// to 11 ms late.
 fn be_woken_exactly() -> bool {
-    // Both are refused in some containers. Lateness is measured anyway.
+    // Some containers refuse both. Lateness is measured anyway.
     let _ = set_timerslack(1);
     schedule(libc::SCHED_FIFO, 1)
 }
 
-/// Gives the preference up: a thread that never sleeps would starve the rest of the machine.
+/// Gives up the priority: a thread that never sleeps would starve the rest of the machine.
 fn be_ordinary() {
     warn!("the medium cannot keep up with this scenario in real time; it goes on as an ordinary thread");
     schedule(libc::SCHED_OTHER, 0);
 }
 
-/// Gives the calling thread a policy and its priority; whether it may have them.
+/// Sets the scheduling policy and priority of the calling thread. Returns whether the kernel allows them.
 fn schedule(policy: libc::c_int, sched_priority: libc::c_int) -> bool {
     let priority = libc::sched_param { sched_priority };
     // SAFETY: 0 is the calling thread, and the parameter outlives the call.
@@ -412,7 +417,7 @@ fn schedule(policy: libc::c_int, sched_priority: libc::c_int) -> bool {
     }
 }
 
-/// Waits for readable devices at most `timeout`, to the nanosecond, which an epoll instance alone cannot.
+/// Waits at most `timeout` for readable devices, with nanosecond resolution, which epoll itself lacks.
 fn wait(epoll: &Epoll, events: &mut [EpollEvent], timeout: Span) -> nix::Result<usize> {
     let mut waiting = [PollFd::new(epoll.0.as_fd(), PollFlags::POLLIN)];
     match ppoll(&mut waiting, Some(TimeSpec::from_duration(Duration::from_nanos(timeout.as_nanos()))), None) {
@@ -426,7 +431,7 @@ fn wait(epoll: &Epoll, events: &mut [EpollEvent], timeout: Span) -> nix::Result<
 mod tests {
     use super::*;
 
-    /// The first 20 bytes of an IPv4 packet from nobody to 10.77.0.2.
+    /// The first 20 bytes of an IPv4 packet from 0.0.0.0 to 10.77.0.2.
     fn header() -> Vec<u8> {
         let mut header = vec![0; 20];
         header[0] = 0x45;
@@ -447,7 +452,8 @@ mod tests {
         assert_eq!(tcp, packet(6, [1, 2, 3, 4], 9));
         assert_ne!(tcp, packet(17, [1, 2, 3, 4], 0));
         assert_ne!(tcp, packet(6, [1, 2, 3, 5], 0));
-        // ICMP has no ports: all between the same two addresses is one flow. Neither has a header without its payload.
+        // ICMP has no ports: all ICMP between two addresses is one flow. A header without its payload has no ports,
+        // either.
         assert_eq!(packet(1, [1, 2, 3, 4], 0), packet(1, [1, 2, 3, 5], 0));
         let mut cut = header();
         cut[9] = 6;

@@ -1,18 +1,20 @@
-//! Today's stack on a TUN device: back-pressure from the station's queue to its TCP.
+//! A modern stack on a TUN device: back-pressure from the station's queue to its TCP.
 //!
-//! A Wi-Fi driver of today takes a few frames at a time, so that packets wait in the queueing discipline, where TCP small
-//! queues can count them and keep a sender from piling up more than a few milliseconds' worth (`era = "modern"`). A TUN
-//! device gives no such signal: it takes every packet at once and forgets whose it was. So a token bucket stands before
-//! the device, and this thread keeps its rate at what the medium really serves the station:
+//! A modern Wi-Fi driver takes only a few frames at a time, so packets wait in the queueing discipline. There TCP small
+//! queues count them and limit a sender to a few milliseconds of data (`era = "modern"`). A TUN device has no such
+//! back-pressure: it takes every packet at once and forgets its socket. This module therefore puts a token bucket
+//! before the device. Its thread sets the bucket's rate to the station's actual service rate:
 //!
 //! ```text
 //! every TICK, for each station:  rate = served rate + (TARGET - backlog) * MTU / HORIZON
 //!                                rate = 2 * rate                          if the station ran dry
 //! ```
 //!
-//! clamped between LOWEST and twice the rate of the access, or on links of the fastest link at the node. The model's queue for the station then holds about TARGET frames, as a driver would, and
-//! the rest waits where the kernel sees it. What this leaves out: a real driver's limit is exact, this one follows with
-//! a lag of a few ticks.
+//! The rate stays between LOWEST and twice the access rate, or on links twice the rate of the node's fastest link. The
+//! station's queue in the model then holds about TARGET frames, as a driver would. The other packets wait in the
+//! kernel.
+//!
+//! *What it leaves out*: a real driver's limit is exact; this one lags by a few ticks.
 
 use crate::error::{Doing, Result};
 use crate::namespace::Namespace;
@@ -24,17 +26,17 @@ use std::thread;
 
 const TICK: Span = Span::from_millis(10);
 const HORIZON: Span = Span::from_millis(50);
-/// Frames that the station's queue in the model should hold.
+/// The target length of the station's queue in the model, in frames.
 const TARGET: f64 = 4.0;
 const LOWEST_MBPS: f64 = 0.5;
-/// The bucket: two frames may go at once.
+/// The bucket: two frames may leave at once.
 const BURST: Bytes = Bytes::new(2 * (MTU as u64 + 14));
-/// What the queueing discipline holds; TCP small queues stay far below.
+/// The capacity of the queueing discipline. TCP small queues stay far below it.
 const LIMIT: Bytes = Bytes::new(1000 * (MTU as u64 + 14));
-/// A change of the rate below this share is not worth a request to the kernel.
+/// The smallest relative rate change that justifies a request to the kernel.
 const DEAD_BAND: f64 = 0.05;
 
-/// What the medium tells of one station's queue; written by the medium's loop, read by the shaper.
+/// The state of one station's queue. The medium's loop writes it and the shaper reads it.
 #[derive(Debug, Default)]
 pub(crate) struct Station {
     queues_in_model: bool,
@@ -43,7 +45,7 @@ pub(crate) struct Station {
 }
 
 impl Station {
-    /// A station whose queue is in the model, or in its device.
+    /// A station with its queue in the model, or else in its device.
     pub(crate) fn new(queues_in_model: bool) -> Self {
         Self { queues_in_model, ..Self::default() }
     }
@@ -53,7 +55,7 @@ impl Station {
         self.queues_in_model
     }
 
-    /// The loop's report: how many packets wait, and how many have gone since the start.
+    /// Called by the loop: the packets waiting, and the packets served since the start.
     pub(crate) fn report(&self, backlog: u64, served: u64) {
         self.backlog_packets.store(backlog, Ordering::Relaxed);
         self.served_packets.store(served, Ordering::Relaxed);
@@ -77,8 +79,7 @@ pub(crate) struct Shaper<'a> {
 }
 
 impl<'a> Shaper<'a> {
-    /// Puts a token bucket before each device, open up to twice the rate at which the network could take its packets at best,
-    /// which is no limit.
+    /// Puts a token bucket before each device. Its initial rate is twice the network's maximum, which is no limit.
     ///
     /// # Errors
     /// If the kernel has no tbf.
@@ -96,7 +97,7 @@ impl<'a> Shaper<'a> {
         Ok(Self { buckets: stations.into_iter().map(bucket).collect::<Result<_>>()? })
     }
 
-    /// Follows the medium until `stop` is set.
+    /// Adjusts the rates until `stop` is set.
     pub(crate) fn run(mut self, stop: &AtomicBool) -> Result<()> {
         while !stop.load(Ordering::Relaxed) {
             thread::sleep(std::time::Duration::from_nanos(TICK.as_nanos()));

@@ -1,4 +1,4 @@
-//! What the kernel tells of a TCP connection: `TCP_INFO`.
+//! The kernel's information about a TCP connection: `TCP_INFO`.
 
 use lasthop_units::{Bytes, Span};
 use std::io;
@@ -13,7 +13,7 @@ pub(crate) struct TcpInfo {
     pub(crate) ssthresh_segments: Option<u32>,
     /// `None` before the first sample.
     pub(crate) srtt: Option<Span>,
-    /// The smallest of the kernel's window (`net.ipv4.tcp_min_rtt_wlen`, 300 s); `None` before the first sample.
+    /// The minimum over the kernel's window (`net.ipv4.tcp_min_rtt_wlen`, 300 s); `None` before the first sample.
     pub(crate) min_rtt: Option<Span>,
     /// TCP_CA_Open to TCP_CA_Loss: 0 to 4.
     pub(crate) ca_state: u8,
@@ -22,9 +22,9 @@ pub(crate) struct TcpInfo {
     pub(crate) retransmits: u32,
     /// Retransmission timeouts; `None` where the kernel does not count them (before 6.7).
     pub(crate) timeouts: Option<u32>,
-    /// What has arrived here in order.
+    /// Bytes received here in order.
     pub(crate) received: Bytes,
-    /// What the other side has acknowledged.
+    /// Bytes acknowledged by the peer.
     pub(crate) acked: Bytes,
 }
 
@@ -43,7 +43,7 @@ impl TcpInfo {
             srtt: span(raw.tcpi_rtt),
             min_rtt: span(raw.tcpi_min_rtt),
             ca_state: raw.tcpi_ca_state,
-            // tcp_packets_in_flight(): sent, less those that left the network, plus those sent again.
+            // tcp_packets_in_flight(): sent, minus those that left the network, plus those retransmitted.
             in_flight_segments: (raw.tcpi_unacked + raw.tcpi_retrans).saturating_sub(raw.tcpi_sacked + raw.tcpi_lost),
             unsent_bytes: raw.tcpi_notsent_bytes,
             retransmits: raw.tcpi_total_retrans,

@@ -1,13 +1,13 @@
-//! Which switches of `[hosts.tcp]` a kernel has, and how they are turned.
+//! The switches of `[hosts.tcp]` available in a kernel, and how to set them.
 //!
-//! | where | switches |
-//! | --- | --- |
-//! | sysctls of the namespace | `sack`, `timestamps`, `window_scaling`, `f_rto`, `slow_start_after_idle` |
-//! | metrics of the route | `mss_bytes` (advmss), `initial_window_segments` (initcwnd), `rto_min_ms` (rto_min), `delayed_ack_segments = 1` (quickack) |
-//! | options of the sockets | `pacing` (SO_MAX_PACING_RATE), `nagle` (TCP_NODELAY), `receive_buffer_kib` (SO_RCVBUF, TCP_WINDOW_CLAMP) |
+//! - Sysctls of the namespace: `sack`, `timestamps`, `window_scaling`, `f_rto`, `slow_start_after_idle`.
+//! - Metrics of the route: `mss_bytes` (advmss), `initial_window_segments` (initcwnd), `rto_min_ms` (rto_min),
+//!   `delayed_ack_segments = 1` (quickack).
+//! - Options of the sockets: `pacing` (SO_MAX_PACING_RATE), `nagle` (TCP_NODELAY), `receive_buffer_kib` (SO_RCVBUF,
+//!   TCP_WINDOW_CLAMP).
 //!
-//! Both ends of a connection have a namespace with these settings. A switch that is as its era has it is not touched: the
-//! kernel's defaults stand for the era's. A value that only says what every kernel of today does anyway is accepted.
+//! Both ends of a connection have a namespace with these settings. A switch with its era's value is not touched: the
+//! kernel's defaults stand for the era's. A value that every modern kernel has anyway is accepted.
 
 use crate::error::{Doing, Result};
 use lasthop_scenario::{Era, HostKind};
@@ -18,7 +18,7 @@ use nix::sys::socket::sockopt::{RcvBufForce, SetStruct, TcpNoDelay};
 use std::fs;
 use std::os::fd::OwnedFd;
 
-/// The switches that differ from the era's.
+/// The switches that differ from the era's values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Stack {
     sack: Option<bool>,
@@ -30,11 +30,11 @@ pub(crate) struct Stack {
     initial_window_segments: Option<u32>,
     rto_min_ms: Option<u32>,
     quick_acks: bool,
-    /// Those that only a socket has.
+    /// The switches that only a socket has.
     pub(crate) sockets: SocketOptions,
 }
 
-/// The switches that are turned at each socket.
+/// The switches set at each socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SocketOptions {
     paced: bool,
@@ -42,23 +42,23 @@ pub(crate) struct SocketOptions {
     receive_buffer: Option<Bytes>,
 }
 
-/// A switch that a kernel does not have.
+/// A switch, or a value of it, that kernels do not support.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
     /// The key of `[hosts.tcp]`.
     pub(crate) switch: &'static str,
-    /// What kernel hosts accept there.
+    /// The value that kernel hosts accept.
     pub(crate) accepted: &'static str,
 }
 
-/// Below the kernel's TCP_MIN_MSS (net/tcp.h) headers dominate; above is what fits into a device's packets.
+/// Below the kernel's TCP_MIN_MSS (net/tcp.h) headers dominate. The upper end fits into a device's packets.
 const MSS: std::ops::RangeInclusive<u64> = 88..=1460;
 
 impl Stack {
-    /// The stack of such a host, and of the servers that it talks to.
+    /// The stack of a host of this kind, and of its servers.
     ///
     /// # Errors
-    /// The first switch that a kernel does not have, or not with this value.
+    /// The first switch, or value of a switch, that kernels do not support.
     pub(crate) fn of(kind: &HostKind) -> Result<Self, Refused> {
         let (tcp, today) = (&kind.tcp, Era::Modern.stack());
         let mut stack = Self::default();
@@ -89,13 +89,13 @@ impl Stack {
                 "pacing" => stack.sockets.paced = tcp.pacing,
                 "nagle" => stack.sockets.no_delay = !tcp.nagle,
                 "receive_buffer_kib" => stack.sockets.receive_buffer = Some(tcp.receive_buffer),
-                // What every kernel of today does, in either era.
+                // The behaviour of every modern kernel, in either era.
                 "timestamp_granularity_ms" => accept(tcp.timestamp_granularity == today.timestamp_granularity, "1")?,
                 "recovery" => accept(tcp.recovery == today.recovery, "\"prr-rfc9937\"")?,
                 "rescue" => accept(tcp.rescue == today.rescue, "false")?,
                 "fack" => accept(tcp.fack == today.fack, "false")?,
                 "sack_compression" => accept(tcp.sack_compression == today.sack_compression, "true")?,
-                // HyStart is CUBIC's alone in the kernel, and cannot be turned off for one namespace.
+                // In the kernel, only CUBIC has HyStart, and one namespace cannot turn it off.
                 "slow_start" => {
                     let standard = tcp.slow_start == lasthop_laws::SlowStart::Standard;
                     let cubic = kind.kernel_congestion_control() == "cubic";
@@ -107,7 +107,7 @@ impl Stack {
         Ok(stack)
     }
 
-    /// Turns the switches of the namespace of the calling thread.
+    /// Sets the switches of the calling thread's namespace.
     pub(crate) fn set_sysctls(&self) -> Result<()> {
         let flags = [
             ("ipv4/tcp_sack", self.sack, "1"),
@@ -124,9 +124,9 @@ impl Stack {
         Ok(())
     }
 
-    /// The metrics of the one route by which everything leaves.
+    /// The metrics of the default route, the only one.
     pub(crate) fn route_metrics(&self) -> Vec<RouteMetric> {
-        /// `1 << RTAX_RTO_MIN` (linux/rtnetlink.h): the kernel looks at an rto_min only where it is locked.
+        /// `1 << RTAX_RTO_MIN` (linux/rtnetlink.h): the kernel uses an rto_min only if it is locked.
         const LOCK_RTO_MIN: u32 = 1 << 13;
 
         let rto_min = self.rto_min_ms.map(|ms| [RouteMetric::Lock(LOCK_RTO_MIN), RouteMetric::RtoMin(ms)]);
@@ -140,7 +140,7 @@ impl Stack {
 }
 
 impl SocketOptions {
-    /// Sets what a new socket is to have.
+    /// Sets the options of a new socket.
     pub(crate) fn on_new(self, socket: &OwnedFd) -> Result<()> {
         if self.paced {
             setsockopt(socket, MaxPacingRate, &(u64::MAX >> 1)).doing("cannot turn pacing on (SO_MAX_PACING_RATE)")?;
@@ -149,8 +149,8 @@ impl SocketOptions {
             setsockopt(socket, TcpNoDelay, &true).doing("cannot turn Nagle's algorithm off (TCP_NODELAY)")?;
         }
         if let Some(window) = self.receive_buffer {
-            // Much more memory than the window needs, so that TCP_WINDOW_CLAMP alone is the limit; a size that is set is
-            // no longer tuned by the kernel. The kernel doubles what it is given (socket(7)).
+            // Much more memory than the window needs, so that TCP_WINDOW_CLAMP alone is the limit. The kernel stops
+            // tuning a buffer with a set size. It doubles the value given (socket(7)).
             let memory = usize::try_from(window.get()).unwrap_or(usize::MAX).saturating_mul(4).clamp(1 << 16, 1 << 30);
             setsockopt(socket, RcvBufForce, &memory).doing("cannot set a receive buffer (SO_RCVBUFFORCE)")?;
             clamp_window(socket, window).doing("cannot limit a receive window (TCP_WINDOW_CLAMP)")?;
@@ -158,17 +158,17 @@ impl SocketOptions {
         Ok(())
     }
 
-    /// Sets again what the kernel changes when the first segments arrive: it then learns how much memory they take,
-    /// and computes the limit of the window anew from the size of the buffer.
+    /// Sets again an option that the kernel changes when the first segments arrive. It then learns their memory use and
+    /// recomputes the window limit from the buffer size.
     pub(crate) fn on_first_data(self, socket: &OwnedFd) {
         if let Some(window) = self.receive_buffer {
-            // A connection that has just been reset takes no option; its end is told elsewhere.
+            // A connection that has just been reset takes no option. Its end is reported elsewhere.
             let _ = clamp_window(socket, window);
         }
     }
 }
 
-/// Sets a key under /proc/sys/net of the namespace of the calling thread.
+/// Sets a key under /proc/sys/net in the calling thread's namespace.
 pub(crate) fn sysctl(key: &str, value: &str) -> Result<()> {
     fs::write(format!("/proc/sys/net/{key}"), value).doing(format_args!("cannot set net/{key} to {value}"))
 }

@@ -1,11 +1,11 @@
-//! The laboratory's own traffic: bulk TCP up and down through the hosts' kernels, and what `TCP_INFO` says of it.
+//! The laboratory's own traffic: bulk TCP up and down through the hosts' kernels, with its `TCP_INFO`.
 //!
-//! Every socket is made in its host's namespace before the run starts and connected at the flow's start time. The sender
-//! writes zeroes as fast as its kernel takes them, without end, until its stop, or so many; then it closes, and what is
-//! written is still sent. The receiver counts and discards. One thread serves all flows and reads `TCP_INFO` of every sender
-//! at a fixed interval.
+//! Every socket is created in its host's namespace before the run and connects at the flow's start time. The sender
+//! writes zeroes as fast as its kernel takes them: without end, until its stop, or up to a transfer's size. Then it
+//! closes, and the kernel still sends the buffered data. The receiver counts and discards. One thread serves all flows
+//! and reads `TCP_INFO` of every sender at a fixed interval.
 //!
-//! A socket that is closed resets its connection ([`reset_when_closed`]), so that none outlives the run, or the process.
+//! Closing a socket resets its connection ([`reset_when_closed`]), so none outlives the run or the process.
 
 use crate::addresses::{AddressPlan, FIRST_CLIENT_PORT, flow_of_port};
 use crate::clock::{Clock, Schedule};
@@ -28,31 +28,31 @@ use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Where servers listen.
+/// The port of the servers' listeners.
 const SERVER_PORT: u16 = 5001;
-/// What one write offers: iperf's default for TCP.
+/// The size of a write: iperf's default for TCP.
 const WRITE_BYTES: usize = 128 * 1024;
-/// What one read takes at most.
+/// The maximum size of a read.
 const READ_BYTES: usize = 1024 * 1024;
 
-/// One flow that is to run.
+/// The plan of one flow.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowPlan {
     pub(crate) host: u16,
-    /// Its number among the servers.
+    /// The index of its server.
     pub(crate) server: u16,
     pub(crate) direction: Direction,
-    /// A name that the kernel offers.
+    /// A congestion control that the kernel offers.
     pub(crate) congestion_control: String,
-    /// Whether the server's listener must have it, too: a law that hears what comes with a SYN.
+    /// Whether the server's listener needs it, too: the law uses reports that come with a SYN.
     pub(crate) hears: bool,
-    /// Of the sockets at both ends.
+    /// Options of the sockets at both ends.
     pub(crate) options: SocketOptions,
     /// When the client connects.
     pub(crate) start: Time,
-    /// When the application writes for the last time; `None` = never.
+    /// The application's last write; `None` means no stop.
     pub(crate) stop: Option<Time>,
-    /// How much it writes; `None` = it always has more.
+    /// The size of the transfer; `None` means an endless flow.
     pub(crate) transfer: Option<Bytes>,
 }
 
@@ -63,36 +63,37 @@ pub(crate) struct FlowSample {
     /// Index into the plans.
     pub(crate) flow: usize,
     pub(crate) info: TcpInfo,
-    /// What the receiving application has got since the connection began.
+    /// Bytes received by the application since the connection began.
     pub(crate) received: Bytes,
 }
 
-/// How one flow went, without the warm-up.
+/// The outcome of one flow, without the warm-up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FlowReport {
-    /// What the receiving application got.
+    /// Bytes received by the application.
     pub(crate) received: Bytes,
     pub(crate) retransmits: u32,
     pub(crate) timeouts: Option<u32>,
-    /// Why the flow ended before the run did.
+    /// The reason, if the flow ended before the run.
     pub(crate) failed: Option<String>,
-    /// The server has not seen the end of its handshake: where acknowledgements are lost, that happens.
+    /// The server has not seen the end of its handshake. This happens when acknowledgements are lost.
     pub(crate) unconnected: bool,
-    /// Of a flow that writes only so much: what became of it.
+    /// The delivery of a transfer; empty for an endless flow.
     pub(crate) transfer: DeliveryMeter,
 }
 
-/// How the traffic went.
+/// The outcome of the traffic.
 #[derive(Clone, Debug)]
 pub(crate) struct Report {
     /// By flow, in the order of the plans.
     pub(crate) flows: Vec<FlowReport>,
     pub(crate) samples: Vec<FlowSample>,
-    /// How late the latest reading was, and so whatever else was to be done: writing, reading, starting a flow.
+    /// The greatest lateness of a reading. Other work of this thread was at most as late: writing, reading, starting a
+    /// flow.
     pub(crate) late: Span,
 }
 
-/// What a flow has counted so far: kept once at the end of the warm-up, and again at the end.
+/// A flow's counters, taken at the end of the warm-up and at the end of the run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counted {
     pub(crate) received: Bytes,
@@ -106,7 +107,7 @@ impl Counted {
         Self { received, retransmits, timeouts: info.and_then(|info| info.timeouts) }
     }
 
-    /// What came after `warmup`.
+    /// The counters since `warmup`.
     pub(crate) fn since(self, warmup: Self, failed: Option<String>) -> FlowReport {
         FlowReport {
             received: self.received - warmup.received,
@@ -122,11 +123,11 @@ impl Counted {
 /// All flows of a run, ready to start.
 pub(crate) struct Traffic {
     plans: Vec<FlowPlan>,
-    /// By number of the server.
+    /// By index of the server.
     listeners: Vec<TcpListener>,
     flows: Vec<Flow>,
     epoll: Epoll,
-    /// What is sent; and where the kernel would put what is received, if it were not told to discard it.
+    /// The data to send. Also the buffer for received data, which the kernel is told to discard.
     zeroes: Vec<u8>,
 }
 
@@ -134,13 +135,13 @@ struct Flow {
     client: OwnedFd,
     server: Option<OwnedFd>,
     started: bool,
-    /// What the sender may still write.
+    /// The bytes left to write.
     unwritten: u64,
     /// Whether the sender has closed.
     closed: bool,
-    /// Whether the receiver has read to the end.
+    /// Whether the receiver has reached the end of the stream.
     ended: bool,
-    /// When the last byte of a transfer was read.
+    /// The time of reading a transfer's last byte.
     transferred: Option<Time>,
     received: Bytes,
     in_warmup: Counted,
@@ -148,7 +149,7 @@ struct Flow {
     failed: Option<String>,
 }
 
-/// Which socket an epoll event is about.
+/// The socket of an epoll event.
 #[derive(Clone, Copy)]
 enum Token {
     Listener(usize),
@@ -157,15 +158,15 @@ enum Token {
 }
 
 impl Traffic {
-    /// Makes the sockets: every client in its host's namespace, a listener in each server's.
+    /// Creates the sockets: every client in its host's namespace, a listener in each server's.
     ///
     /// # Errors
-    /// If a socket cannot be made or does not take its congestion control ([`crate::check`] looks for that before).
+    /// If a socket cannot be created or rejects its congestion control ([`crate::check`] checks for that in advance).
     pub(crate) fn prepare(plans: Vec<FlowPlan>, hosts: &Hosts) -> Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("cannot make an epoll instance")?;
         let mut listeners = Vec::with_capacity(hosts.servers().len());
         for (number, server) in (0..).zip(hosts.servers()) {
-            // Accepted sockets inherit the options, and so does what the answer to a SYN offers.
+            // Accepted sockets inherit the options. The answer to a SYN has them, too.
             let of_server = plans.iter().find(|plan| plan.server == number);
             let listener = server.run(|| {
                 let listener = tcp_socket(AddressPlan::server(number), SERVER_PORT)?;
@@ -192,7 +193,7 @@ impl Traffic {
             let client = hosts.hosts()[usize::from(plan.host)].run(|| {
                 let client = tcp_socket(AddressPlan::host(plan.host), port)?;
                 plan.options.on_new(&client)?;
-                // Also for a download, whose sender is the server: an unknown name is found before the run starts.
+                // Also for a download, whose sender is the server: an unknown name must fail before the run.
                 set_congestion_control(&client, &plan.congestion_control)?;
                 Ok(client)
             })?;
@@ -216,7 +217,7 @@ impl Traffic {
     /// Runs the flows until the schedule's end, or until `stop` is set.
     ///
     /// # Errors
-    /// If the laboratory itself fails; a flow that fails is reported and the others go on.
+    /// If the laboratory itself fails. A failed flow is reported, and the others continue.
     pub(crate) fn run(mut self, clock: Clock, schedule: Schedule, stop: &AtomicBool) -> Result<Report> {
         let end = Time::ZERO + schedule.end;
         let mut warm = Some(Time::ZERO + schedule.warmup);
@@ -296,7 +297,7 @@ impl Traffic {
         }
     }
 
-    /// Closes what has to stop now; what is not connected yet, as soon as it is.
+    /// Closes the flows due to stop. A flow not yet connected closes once it is.
     fn stop_due(&mut self, now: Time) {
         for (flow, plan) in self.flows.iter_mut().zip(&self.plans) {
             let due = plan.stop.is_some_and(|stop| now >= stop);
@@ -335,7 +336,8 @@ impl Traffic {
         }
     }
 
-    /// An event on one side of a flow: the side that `sends_in` this direction sends, the other receives.
+    /// Handles an event on the end of a flow that sends in direction `sends_in`. If the flow's direction differs, that
+    /// end receives.
     fn serve(&mut self, number: usize, sends_in: Direction, clock: Clock) {
         let (flow, plan) = (&mut self.flows[number], &self.plans[number]);
         let socket = match sends_in {
@@ -375,7 +377,7 @@ impl Traffic {
             flow.failed = Some(format!("the connection ended: {error}"));
         }
         if flow.ended {
-            // What it counted last; a connection that is over is not sampled any more.
+            // The final counters. A finished connection is not sampled again.
             flow.last_info = flow.sender(plan).and_then(|sender| TcpInfo::read(sender.as_fd()).ok()).or(flow.last_info);
         }
     }
@@ -386,7 +388,7 @@ impl Traffic {
         }
     }
 
-    /// Reads every sender that there is.
+    /// Reads every sender that exists.
     fn read_senders(&mut self) -> Vec<(usize, TcpInfo)> {
         let mut read = Vec::with_capacity(self.flows.len());
         for (number, (flow, plan)) in self.flows.iter_mut().zip(&self.plans).enumerate() {
@@ -403,7 +405,7 @@ impl Traffic {
 }
 
 impl Flow {
-    /// The end that sends, if it is there.
+    /// The sending end, if it exists.
     fn sender(&self, plan: &FlowPlan) -> Option<&OwnedFd> {
         match plan.direction {
             Direction::Up => Some(&self.client),
@@ -411,7 +413,7 @@ impl Flow {
         }
     }
 
-    /// When it has something to do by itself: to start, or to stop.
+    /// The time of its next action of its own: to start or to stop.
     fn next_at(&self, plan: &FlowPlan) -> Option<Time> {
         if self.started { plan.stop.filter(|_| !self.closed && self.server.is_some()) } else { Some(plan.start) }
     }
@@ -441,7 +443,7 @@ impl Token {
     }
 }
 
-/// What became of a flow that writes only so much, whose last byte was read at `read_at`; nothing of one without end.
+/// The delivery of a transfer, whose last byte was read at `read_at`. Empty for an endless flow.
 fn delivery(plan: &FlowPlan, read_at: Option<Time>, warm: Time) -> DeliveryMeter {
     let mut meter = DeliveryMeter::default();
     match (plan.transfer, read_at) {
@@ -463,9 +465,9 @@ fn tcp_socket(address: Ipv4Addr, port: u16) -> Result<OwnedFd> {
     Ok(socket)
 }
 
-/// The connection ends with the last descriptor of its socket (`SO_LINGER` with no time, socket(7)), and so does one that a
-/// listener accepts. Otherwise the kernel would go on sending what is in the buffer, to nobody, and so keep the namespace and the
-/// congestion control for minutes.
+/// The connection ends with the last descriptor of its socket (`SO_LINGER` with zero time, socket(7)). Connections
+/// accepted by a listener inherit this. Otherwise the kernel would retransmit the buffered data for minutes, and keep
+/// the namespace and the congestion control.
 pub(crate) fn reset_when_closed(socket: &OwnedFd) -> Result<()> {
     setsockopt(socket, Linger, &libc::linger { l_onoff: 1, l_linger: 0 }).doing("cannot set SO_LINGER of a socket")
 }
@@ -475,13 +477,13 @@ fn set_congestion_control(socket: &OwnedFd, name: &str) -> Result<()> {
         .doing(format_args!("cannot choose the congestion control \"{name}\""))
 }
 
-/// Those that this kernel offers, without the agents' own.
+/// The congestion controls of this kernel, without the agents' own.
 pub(crate) fn offered_congestion_controls() -> Vec<String> {
     let names = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
     names.split_whitespace().filter(|name| !name.starts_with("lasthop")).map(str::to_owned).collect()
 }
 
-/// Writes as much as the kernel takes, and at most what is `unwritten`.
+/// Writes as much as the kernel takes, at most `unwritten` bytes.
 fn send_all(socket: &OwnedFd, zeroes: &[u8], unwritten: &mut u64) -> nix::Result<()> {
     while *unwritten > 0 {
         let offered = usize::try_from(*unwritten).unwrap_or(usize::MAX).min(zeroes.len());
@@ -490,7 +492,7 @@ fn send_all(socket: &OwnedFd, zeroes: &[u8], unwritten: &mut u64) -> nix::Result
                 if *unwritten < u64::MAX {
                     *unwritten -= sent as u64;
                 }
-                // A partial write: the buffer is full, and epoll tells when it is not.
+                // A partial write: the buffer is full, and epoll reports when it has room.
                 if sent < offered {
                     return Ok(());
                 }
@@ -503,13 +505,14 @@ fn send_all(socket: &OwnedFd, zeroes: &[u8], unwritten: &mut u64) -> nix::Result
     Ok(())
 }
 
-/// Writes no more: what is in the buffer is still sent. A connection that is broken cannot be closed, and tells so elsewhere.
+/// Stops writing; the kernel still sends the buffered data. Closing a broken connection fails, and its error is
+/// reported elsewhere.
 fn close(sender: &OwnedFd) {
     let _ = socket::shutdown(sender.as_raw_fd(), Shutdown::Write);
 }
 
-/// Takes and discards whatever has arrived (MSG_TRUNC: the kernel does not even copy it, tcp(7)), and tells whether that was
-/// the end.
+/// Reads and discards all data available (with MSG_TRUNC the kernel does not copy them, tcp(7)). Also returns whether
+/// this was the end of the stream.
 fn receive_all(socket: &OwnedFd, unused: &mut [u8]) -> nix::Result<(Bytes, bool)> {
     let mut total = Bytes::ZERO;
     loop {
@@ -538,7 +541,7 @@ mod tests {
         let end = Counted { received: Bytes::new(350), retransmits: 45, timeouts: Some(2) };
         let report = end.since(warmup, None);
         assert_eq!((report.received, report.retransmits, report.timeouts), (Bytes::new(250), 2, Some(0)));
-        // A flow that began after the warm-up.
+        // A flow that starts after the warm-up.
         let report = end.since(Counted::default(), None);
         assert_eq!((report.retransmits, report.timeouts), (45, Some(2)));
     }
@@ -564,13 +567,13 @@ mod tests {
         };
         assert_eq!(took(&plan, Some(secs(9))), (0, 0, None));
         assert_eq!(took(&plan, Some(secs(10))), (1, 0, Some(8_000.0)));
-        // To the end of the run.
+        // Until the end of the run.
         assert_eq!(took(&plan, None), (0, 1, Some(28_000.0)));
         assert_eq!(took(&FlowPlan { transfer: None, ..plan }, None), (0, 0, None));
     }
 
-    /// Two hosts at A, the second with its era's stack; an upload and a download of each. Who has no model between the
-    /// devices has no delay, so that a few thousand segments take no time.
+    /// Two hosts at A, the second with its era's stack, with an upload and a download each. Without a model between the
+    /// devices there is no delay, so a few thousand segments take no time.
     #[test]
     fn both_ends_of_a_connection_have_the_stack_that_its_host_asks_for() {
         const TIMESTAMPS: u8 = 1;
@@ -620,9 +623,9 @@ mod tests {
             let options = info.tcpi_options & (TIMESTAMPS | SACK | WINDOW_SCALING);
             if plan.host == 0 {
                 assert_eq!((info.tcpi_snd_mss, options), (1000, TIMESTAMPS | WINDOW_SCALING), "{said}");
-                // The floor is under the variance; without a delay there is nearly nothing else.
+                // The floor applies to the variance term. Without a delay the other term is almost nothing.
                 assert!((800_000..1_200_000).contains(&info.tcpi_rto), "{said}");
-                // In units of 2^scale bytes at most 40 KiB, once the handshake's window has been used up.
+                // At most 40 KiB, in units of 2^scale bytes, once the handshake's window has been used up.
                 assert!((36_000..=40_960).contains(&info.tcpi_snd_wnd), "{said}");
             } else {
                 assert_eq!((info.tcpi_snd_mss, options), (1448, TIMESTAMPS | SACK | WINDOW_SCALING), "{said}");
@@ -631,14 +634,15 @@ mod tests {
             }
         }
 
-        // Nobody carries anything any more, and the senders have data in their buffers: the kernel would send it again for minutes.
+        // Packets are no longer carried, and the senders have buffered data. The kernel would retransmit them for
+        // minutes.
         let connections = || hosts.namespaces.iter().map(connections).sum::<usize>();
         assert!(connections() >= 2 * traffic.flows.len());
         drop(traffic);
         assert_eq!(connections(), 0);
     }
 
-    /// The rows of the namespace's /proc/net/tcp, but for connections in TIME_WAIT (06), which hold nothing.
+    /// The rows of the namespace's /proc/net/tcp, without connections in TIME_WAIT (06), which hold nothing.
     fn connections(namespace: &crate::namespace::Namespace) -> usize {
         let table = namespace
             .run(|| std::fs::read_to_string("/proc/thread-self/net/tcp").doing("cannot read /proc/net/tcp"))
@@ -646,7 +650,7 @@ mod tests {
         table.lines().skip(1).filter(|row| row.split_whitespace().nth(3) != Some("06")).count()
     }
 
-    /// Gives each packet to whoever it is for, without any network between.
+    /// Gives each packet to its destination, without a network in between.
     fn carry_at_once(hosts: &Hosts, over: &AtomicBool) {
         let mut buffer = [0; crate::tun::MTU];
         while !over.load(Ordering::Relaxed) {

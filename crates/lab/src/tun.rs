@@ -1,4 +1,4 @@
-//! TUN devices: what a host believes to be its network interface, read and written by the medium.
+//! TUN devices: the network interfaces of the hosts. The medium reads and writes their packets.
 
 use crate::error::{Doing, Result};
 use crate::netlink::Netlink;
@@ -9,31 +9,31 @@ use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// The name of the interface in every host's namespace.
+/// The interface name in every host's namespace.
 pub const INTERFACE: &str = "lh0";
 
-/// The largest IP packet that a device hands over: without IFF_VNET_HDR the kernel segments before the device.
+/// The largest IP packet of a device. Without IFF_VNET_HDR the kernel segments before the device.
 pub(crate) const MTU: usize = 1500;
 
-/// How a device is set up.
+/// The settings of a device.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) address: Ipv4Addr,
     pub(crate) prefix_length: u8,
-    /// Packets that the kernel keeps for us while we do not read; past that it drops the newest.
+    /// Packets that the kernel queues until we read them. Beyond that it drops the newest.
     pub(crate) queue_packets: u32,
-    /// Of the default route.
+    /// The metrics of the default route.
     pub(crate) metrics: Vec<RouteMetric>,
 }
 
-/// One TUN device, up, with an address and a default route; gone with its file descriptor.
+/// A TUN device, up, with an address and a default route. It disappears with its file descriptor.
 #[derive(Debug)]
 pub(crate) struct Tun {
     file: File,
 }
 
 impl Tun {
-    /// Makes the device in the namespace of the calling thread.
+    /// Creates the device in the calling thread's namespace.
     ///
     /// # Errors
     /// If there is no /dev/net/tun, or the caller may not use it (CAP_NET_ADMIN).
@@ -55,7 +55,7 @@ impl Tun {
         Ok(Self { file })
     }
 
-    /// Takes the oldest packet that the host has sent; `None` if there is none.
+    /// Reads the oldest packet from the host; `None` if there is none.
     pub(crate) fn read(&self, buffer: &mut [u8; MTU]) -> io::Result<Option<usize>> {
         match (&self.file).read(buffer) {
             Ok(length) => Ok(Some(length)),
@@ -64,7 +64,7 @@ impl Tun {
         }
     }
 
-    /// Gives the host a packet. `false` if the kernel would not take it (it drops malformed packets).
+    /// Writes a packet to the host. Returns `false` if the kernel rejects it (it drops malformed packets).
     pub(crate) fn write(&self, packet: &[u8]) -> io::Result<bool> {
         match (&self.file).write(packet) {
             Ok(_) => Ok(true),
@@ -80,7 +80,7 @@ impl AsFd for Tun {
     }
 }
 
-/// TUNSETIFF: turns the open file into the device [`INTERFACE`], IP packets without a header of our own.
+/// TUNSETIFF: turns the open file into the device [`INTERFACE`], with IP packets without a header of our own.
 fn attach(file: &File) -> nix::Result<()> {
     nix::ioctl_write_ptr_bad!(tun_set_iff, libc::TUNSETIFF, libc::ifreq);
 

@@ -1,4 +1,4 @@
-//! What stands in the cells of tables, the same in the terminal and on the page.
+//! Table cells, the same in the terminal and on the page.
 
 use lasthop_measure::mean;
 use lasthop_scenario::{
@@ -10,13 +10,13 @@ use serde::Serialize;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Cell {
     pub(crate) text: String,
-    /// The least and the greatest, where it is a mean over several seeds; or what is wrong.
+    /// For a mean over several seeds, the minimum and maximum; or the problem.
     pub(crate) small: Option<String>,
-    /// Numbers stand at the right.
+    /// Numbers are aligned to the right.
     pub(crate) is_number: bool,
-    /// How the page's style calls the verdict that it is.
+    /// The style class of a verdict on the page.
     pub(crate) verdict: Option<&'static str>,
-    /// On the page, of the case that it names.
+    /// The colour of the named case on the page.
     pub(crate) colour: Option<String>,
 }
 
@@ -51,7 +51,7 @@ const CASE_HEADS: [&str; 12] = [
     "valid",
 ];
 
-/// Where there is no shared last hop: each direction of each link that carried something.
+/// Without a shared last hop: each direction of each link that carried data.
 const LINK_HEADS: [&str; 8] = [
     "link",
     "sent\nMb/s",
@@ -63,11 +63,11 @@ const LINK_HEADS: [&str; 8] = [
     "random\nlosses",
 ];
 
-/// Where applications wait for what they send: from writing a message or a transfer to reading its last byte.
+/// For messages and transfers: the delay from the write to the reading of the last byte.
 const MESSAGE_HEADS: [&str; 9] =
     ["flow", "host", "what", "deliv-\nered", "never\ndelivered", "delay min\nms", "mean\nms", "p95\nms", "max\nms"];
 
-/// The same of all such flows of a case.
+/// The same over all such flows of a case.
 const CASE_MESSAGE_HEADS: [&str; 6] =
     ["#", "case", "messages\ndelivered", "never\ndelivered", "delay mean\nms", "delay p95\nms"];
 const CASE_TRANSFER_HEADS: [&str; 6] =
@@ -106,12 +106,12 @@ pub(crate) fn headline(result: &RunResult) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// How many flows Jain's index and starved flows are of.
+/// The number of flows that Jain's index and the starved flows count.
 fn busy_flows(result: &RunResult) -> usize {
     result.flows.iter().filter(|flow| flow.always_busy).count()
 }
 
-/// Which flows Jain's index and starved flows of a comparison are of, where some are left out.
+/// Names the flows that a comparison's Jain's index and starved flows count, if they leave some out.
 pub(crate) fn left_out(comparison: &Comparison) -> Option<String> {
     let runs = || comparison.cases.iter().flat_map(|case| &case.runs);
     let first = runs().next().map(|run| (busy_flows(run), run.flows.len()))?;
@@ -123,7 +123,7 @@ pub(crate) fn left_out(comparison: &Comparison) -> Option<String> {
     })
 }
 
-/// The tables of a run: its connections, then links and messages where there are any.
+/// The tables of a run: its connections, then its links and messages, if any.
 pub(crate) fn tables(result: &RunResult) -> Vec<(&'static [&'static str], Vec<Vec<Cell>>)> {
     let tables = [
         (&FLOW_HEADS[..], flow_rows(result)),
@@ -189,8 +189,7 @@ fn flow_rows(result: &RunResult) -> Vec<Vec<Cell>> {
     rows.collect()
 }
 
-/// The tables of a comparison, each with a row for every case: the headline figures, then messages and transfers where there
-/// are any.
+/// The tables of a comparison, with a row for each case: the headline figures, then messages and transfers, if any.
 pub(crate) fn case_tables(comparison: &Comparison) -> Vec<(&'static [&'static str], Vec<Vec<Cell>>)> {
     let mut tables = vec![(&CASE_HEADS[..], case_rows(comparison))];
     let messages = delivery_rows(comparison, |summary| summary.messages.as_ref());
@@ -200,7 +199,7 @@ pub(crate) fn case_tables(comparison: &Comparison) -> Vec<(&'static [&'static st
     tables
 }
 
-/// What was delivered in each case, and how long that took; `None` where no case has any.
+/// The messages and transfers delivered in each case, with their delays; `None` if no case has any.
 fn delivery_rows(comparison: &Comparison, of: fn(&CaseSummary) -> Option<&DeliverySummary>) -> Option<Vec<Vec<Cell>>> {
     let spread = |spread: Option<Spread>, show: fn(f64) -> String| {
         spread.map_or_else(|| number(NOTHING.to_owned()), |spread| with_range(&spread, show))
@@ -223,7 +222,7 @@ fn delivery_rows(comparison: &Comparison, of: fn(&CaseSummary) -> Option<&Delive
 fn case_rows(comparison: &Comparison) -> Vec<Vec<Cell>> {
     let row = |(index, case): (usize, &CaseResult)| {
         let summary = &case.summary;
-        // The least and the greatest stand with the three figures that are compared; more would not fit a line.
+        // Only the three compared figures have their range. A line has no room for more.
         let spread = |spread: Option<Spread>, show: fn(f64) -> String| {
             spread.map_or_else(|| number(NOTHING.to_owned()), |spread| with_range(&spread, show))
         };
@@ -248,7 +247,7 @@ fn case_rows(comparison: &Comparison) -> Vec<Vec<Cell>> {
     comparison.cases.iter().enumerate().map(row).collect()
 }
 
-/// Each case that has a run that is not valid, with its seed and why.
+/// The cases with an invalid run, with its seed and the reason.
 pub(crate) fn invalid_cases(comparison: &Comparison) -> Vec<(String, String)> {
     let mut reasons = Vec::new();
     for case in &comparison.cases {
@@ -260,7 +259,7 @@ pub(crate) fn invalid_cases(comparison: &Comparison) -> Vec<(String, String)> {
     reasons
 }
 
-/// Where and by what a result was made.
+/// The host and build of a result.
 pub(crate) fn made_by(build: &lasthop_scenario::Build, hosts: HostsKind, kernel: Option<&str>) -> String {
     let commit = match (&build.commit, build.dirty) {
         (Some(commit), true) => format!(", commit {commit} with changes"),
@@ -292,7 +291,7 @@ fn jain(index: Option<f64>) -> String {
     index.map_or(NOTHING.to_owned(), |index| format!("{index:.3}"))
 }
 
-/// Whole milliseconds where a fraction says nothing.
+/// Milliseconds, rounded to whole ones from 100 ms on.
 fn milliseconds(ms: f64) -> String {
     if ms >= 100.0 { format!("{ms:.0}") } else { format!("{ms:.1}") }
 }
@@ -301,12 +300,12 @@ fn percent(share: f64) -> String {
     format!("{:.0}", share * 100.0)
 }
 
-/// A count, or the mean of several.
+/// A count, or a mean of counts.
 fn count(count: f64) -> String {
     if count.fract() == 0.0 || count >= 100.0 { format!("{count:.0}") } else { format!("{count:.1}") }
 }
 
-/// So many starved flows, of those that are counted.
+/// The number of starved flows out of those counted.
 fn starved(case: &CaseResult) -> Cell {
     let busy: Vec<f64> = case.runs.iter().map(|run| busy_flows(run) as f64).collect();
     let of = mean(&busy).unwrap_or(0.0);

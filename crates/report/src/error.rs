@@ -1,8 +1,8 @@
-//! What can go wrong while a report is written or its files are read.
+//! Errors in writing a report or reading its files.
 
 use std::path::PathBuf;
 
-/// Why a file of a report cannot be written or read.
+/// A file of a report cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// The file or folder cannot be written.
@@ -10,7 +10,7 @@ pub enum ReportError {
     Write {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The series cannot be written.
@@ -18,7 +18,7 @@ pub enum ReportError {
     WriteSeries {
         /// The file.
         path: PathBuf,
-        /// What the format's library said.
+        /// The Parquet library's error.
         source: parquet::errors::ParquetError,
     },
     /// The file cannot be read.
@@ -26,7 +26,7 @@ pub enum ReportError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The series cannot be read.
@@ -34,15 +34,15 @@ pub enum ReportError {
     ReadSeries {
         /// The file.
         path: PathBuf,
-        /// What the format's library said.
+        /// The Parquet library's error.
         source: parquet::errors::ParquetError,
     },
-    /// The series is of another version or lacks a column.
+    /// The series has another version or lacks a column.
     #[error("cannot use the series {}: {message}", path.display())]
     Series {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and what is accepted.
+        /// The problem, with the accepted alternative.
         message: String,
     },
     /// A result file cannot be used.
@@ -50,7 +50,7 @@ pub enum ReportError {
     Result {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: lasthop_scenario::ResultError,
     },
 }

@@ -1,4 +1,4 @@
-//! Pages that hold everything: no script, no network, no other file. What they look like is in `templates/`.
+//! Self-contained pages: no script, no network, no other file. `templates/` defines their appearance.
 
 use crate::CaseRun;
 use crate::cells::{self, Cell};
@@ -31,13 +31,13 @@ static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(|| {
     environment
 });
 
-/// What a template makes of this.
+/// The output of a template for this page.
 pub(crate) fn render(template: &str, page: &Value) -> String {
     let made = TEMPLATES.get_template(template).and_then(|template| template.render(Serde(page)));
     made.unwrap_or_else(|error| panic!("{template} and what it is given belong together: {error:#}"))
 }
 
-/// What `parts.html` draws as a table.
+/// A table for `parts.html`.
 #[derive(Serialize)]
 pub(crate) struct Table {
     heads: Vec<String>,
@@ -72,7 +72,7 @@ pub(crate) fn run(result: &RunResult, figures: &[Figure]) -> String {
     )
 }
 
-/// The page of a comparison; figures that set the cases side by side first, then each case for itself.
+/// The page of a comparison: first the figures that compare the cases, then each case.
 pub(crate) fn comparison(comparison: &Comparison, runs: &[CaseRun], figures: &[Figure], folders: &[String]) -> String {
     let looks = style::cases(comparison);
     let kernel = runs.first().and_then(|(_, run, _)| run.kernel_release.as_deref());
@@ -108,7 +108,7 @@ fn one_case(case: &CaseResult, look: &Look, runs: &[CaseRun], folders: &[String]
     let (seed, seeds) = (result.seed, case.runs.len());
     let jain = result.jain_index.map_or(String::new(), |index| format!(", Jain's index {index:.3}"));
     let of_seed = if seeds > 1 { format!("seed {seed}: ") } else { String::new() };
-    // The others stand side by side above.
+    // The comparison above already has the other figures.
     let mut figures = figures::of_run(result, series);
     figures.retain(|figure| ["cwnd", "states"].contains(&figure.name.as_ref()));
     Some(json!({
@@ -154,7 +154,7 @@ const fn hosts_word(kind: lasthop_scenario::HostsKind) -> &'static str {
     }
 }
 
-/// The scenario that a result carries, as a file that can be run again.
+/// A result's scenario, as a file that can run again.
 pub(crate) fn scenario(scenario: &Value) -> String {
     Scenario::from_json(scenario)
         .map_or_else(|_| serde_json::to_string_pretty(scenario).unwrap_or_default(), |scenario| scenario.to_toml())

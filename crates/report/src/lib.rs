@@ -1,16 +1,16 @@
-//! Figures, tables and series files, made from results and from nothing else.
+//! Figures, tables and series files, made only from results.
 //!
-//! - [`write_run`] keeps one run in a folder: `result.json`, `scenario.toml`, `series.parquet`, `queues.parquet`,
+//! - [`write_run`] writes one run to a folder: `result.json`, `scenario.toml`, `series.parquet`, `queues.parquet`,
 //!   `figures/*.svg` and one self-contained `report.html`.
-//! - [`write_comparison`] keeps several: `comparison.json`, the figures that set them side by side, `report.html`, and
+//! - [`write_comparison`] writes several runs: `comparison.json`, the figures that compare them, `report.html`, and
 //!   each run as above in `cases/`.
-//! - [`write_study`] keeps a study: `study.json`, `points.csv`, its figures and `report.html`.
-//! - [`run_files`], [`comparison_files`] and [`study_files`] say beforehand which files these may be.
-//! - [`read_run`] and [`read_comparison`] read such a folder again, so that figures can be made anew without a run.
+//! - [`write_study`] writes a study: `study.json`, `points.csv`, its figures and `report.html`.
+//! - [`run_files`], [`comparison_files`] and [`study_files`] list the possible files in advance.
+//! - [`read_run`] and [`read_comparison`] read such a folder, so that figures can be remade without a run.
 //! - [`tables`]: the same figures as text for the terminal.
 //!
-//! *What it leaves out*: figures over more than one run of a case but for the headline figures; there the first seed
-//! stands for the case, and the caption says so.
+//! *What it leaves out*: figures over several runs of a case, except the headline figures. The others show the first
+//! seed, and their captions say so.
 
 pub mod series_file;
 pub mod tables;
@@ -42,17 +42,17 @@ pub const STUDY_FILE: &str = "study.json";
 pub const POINTS_FILE: &str = "points.csv";
 /// The page in each of these folders.
 pub const REPORT_FILE: &str = "report.html";
-/// The scenario of a run, defaults filled in, as a file that can be run again.
+/// The scenario of a run, defaults filled in, as a file that can run again.
 pub const SCENARIO_FILE: &str = "scenario.toml";
 
-/// The files that [`write_run`] may write, as paths from its folder.
+/// The files that [`write_run`] may write, relative to its folder.
 pub fn run_files() -> Vec<String> {
     let files = [RESULT_FILE, SCENARIO_FILE, series_file::FLOWS_FILE, series_file::QUEUES_FILE, REPORT_FILE];
     files.map(str::to_owned).into_iter().chain(figures::OF_RUN.iter().map(|name| figure_file(name))).collect()
 }
 
-/// The files that [`write_comparison`] may write of cases with these labels, `seeds` runs each from this seed on, as paths from
-/// its folder.
+/// The files that [`write_comparison`] may write, relative to its folder. The cases have these labels and `seeds` runs
+/// each, from this seed on.
 pub fn comparison_files(labels: &[&str], seeds: std::ops::Range<u64>) -> Vec<String> {
     let several = seeds.end - seeds.start > 1;
     let folders = labels.iter().enumerate().flat_map(|(index, label)| {
@@ -63,21 +63,21 @@ pub fn comparison_files(labels: &[&str], seeds: std::ops::Range<u64>) -> Vec<Str
     [COMPARISON_FILE, REPORT_FILE].map(str::to_owned).into_iter().chain(figures).chain(of_runs).collect()
 }
 
-/// The files that [`write_study`] may write, as paths from its folder.
+/// The files that [`write_study`] may write, relative to its folder.
 pub fn study_files(study: &Study) -> Vec<String> {
     let figures = study.figures.iter().enumerate();
     let figures = figures.map(|(index, figure)| figure_file(&figures::name_in_study(index, &figure.title)));
     [STUDY_FILE, POINTS_FILE, REPORT_FILE].map(str::to_owned).into_iter().chain(figures).collect()
 }
 
-/// Keeps one run in `folder`, which is made if it is not there. Files of the same names are replaced.
+/// Writes one run to `folder`, which is created if missing. Replaces files of the same names.
 ///
 /// # Errors
-/// If a file cannot be written; the message names it.
+/// If a file cannot be written. The message names it.
 pub fn write_run(folder: &Path, result: &RunResult, series: &Series) -> Result<(), ReportError> {
     make(folder)?;
     write(&folder.join(RESULT_FILE), &result.to_json())?;
-    // A result of another version may have keys that this one does not know; then its result.json has them.
+    // A result of another version may have keys unknown here. They remain in its result.json.
     if let Ok(scenario) = Scenario::from_json(&result.scenario) {
         write(&folder.join(SCENARIO_FILE), &scenario.to_toml())?;
     }
@@ -87,11 +87,11 @@ pub fn write_run(folder: &Path, result: &RunResult, series: &Series) -> Result<(
     write(&folder.join(REPORT_FILE), &html::run(result, &figures))
 }
 
-/// Keeps a comparison in `folder`, which is made if it is not there: `runs` are all runs of all cases with the labels
-/// of their cases. Files of the same names are replaced.
+/// Writes a comparison to `folder`, which is created if missing. `runs` are all runs of all cases, with the labels of
+/// their cases. Replaces files of the same names.
 ///
 /// # Errors
-/// If a file cannot be written; the message names it.
+/// If a file cannot be written. The message names it.
 pub fn write_comparison(folder: &Path, comparison: &Comparison, runs: &[CaseRun]) -> Result<(), ReportError> {
     make(folder)?;
     write(&folder.join(COMPARISON_FILE), &comparison.to_json())?;
@@ -104,10 +104,10 @@ pub fn write_comparison(folder: &Path, comparison: &Comparison, runs: &[CaseRun]
     write(&folder.join(REPORT_FILE), &html::comparison(comparison, runs, &figures, &folders))
 }
 
-/// Keeps a study in `folder`, which is made if it is not there. Files of the same names are replaced.
+/// Writes a study to `folder`, which is created if missing. Replaces files of the same names.
 ///
 /// # Errors
-/// If a file cannot be written; the message names it.
+/// If a file cannot be written. The message names it.
 pub fn write_study(folder: &Path, study: &StudyResult) -> Result<(), ReportError> {
     make(folder)?;
     write(&folder.join(STUDY_FILE), &study.to_json())?;
@@ -117,29 +117,29 @@ pub fn write_study(folder: &Path, study: &StudyResult) -> Result<(), ReportError
     write(&folder.join(REPORT_FILE), &study::page(study, &figures))
 }
 
-/// Reads what [`write_study`] kept.
+/// Reads the output of [`write_study`].
 ///
 /// # Errors
-/// If it cannot be read or is of another schema version; the message names it.
+/// If it cannot be read or has another schema version. The message names it.
 pub fn read_study(folder: &Path) -> Result<StudyResult, ReportError> {
     let path = folder.join(STUDY_FILE);
     StudyResult::load(&path).map_err(|source| ReportError::Result { path, source })
 }
 
-/// Reads what [`write_run`] kept.
+/// Reads the output of [`write_run`].
 ///
 /// # Errors
-/// If a file cannot be read or is of another schema version; the message names it.
+/// If a file cannot be read or has another schema version. The message names it.
 pub fn read_run(folder: &Path) -> Result<(RunResult, Series), ReportError> {
     let path = folder.join(RESULT_FILE);
     let result = RunResult::load(&path).map_err(|source| ReportError::Result { path, source })?;
     Ok((result, series_file::read(folder)?))
 }
 
-/// Reads what [`write_comparison`] kept.
+/// Reads the output of [`write_comparison`].
 ///
 /// # Errors
-/// If a file cannot be read or is of another schema version; the message names it.
+/// If a file cannot be read or has another schema version. The message names it.
 pub fn read_comparison(folder: &Path) -> Result<(Comparison, Vec<CaseRun>), ReportError> {
     let path = folder.join(COMPARISON_FILE);
     let comparison = Comparison::load(&path).map_err(|source| ReportError::Result { path, source })?;
@@ -153,7 +153,7 @@ pub fn read_comparison(folder: &Path) -> Result<(Comparison, Vec<CaseRun>), Repo
     Ok((comparison, runs))
 }
 
-/// The folder of one run inside that of its comparison: `cases/1-policy-none`, with the seed where there are several.
+/// The folder of one run inside its comparison: `cases/1-policy-none`, with the seed if there are several.
 fn case_folder(comparison: &Comparison, label: &str, seed: u64) -> String {
     let number = comparison.cases.iter().position(|case| case.label == label).map_or(0, |index| index + 1);
     numbered_folder(number, label, (comparison.seeds.len() > 1).then_some(seed))
@@ -164,12 +164,12 @@ fn numbered_folder(number: usize, label: &str, seed: Option<u64>) -> String {
     format!("cases/{number}-{}{seed}", file_name(label))
 }
 
-/// Where a figure is.
+/// The path of a figure.
 fn figure_file(name: &str) -> String {
     format!("figures/{name}.svg")
 }
 
-/// Words that can be part of a file's name: `Total, 4 ms` is `total-4-ms`.
+/// A label as part of a file name: `Total, 4 ms` becomes `total-4-ms`.
 pub(crate) fn file_name(text: &str) -> String {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '-' };
     let words: Vec<String> = text

@@ -1,9 +1,9 @@
 //! The series as Parquet: `series.parquet` (connections) and `queues.parquet` (queues), compressed with zstd.
 //!
-//! Each file's own metadata say which run it belongs to: `lasthop.schema_version`, `lasthop.scenario` (its name),
-//! `lasthop.seed`, `lasthop.version`, `lasthop.commit`. The columns are those of [`FlowSeries`] and [`QueueSeries`].
+//! Each file's metadata identify its run: `lasthop.schema_version`, `lasthop.scenario` (its name), `lasthop.seed`,
+//! `lasthop.version`, `lasthop.commit`. The columns are those of [`FlowSeries`] and [`QueueSeries`].
 //!
-//! Written and read with the column interface of the `parquet` crate; Arrow would bring thirty crates for nothing more.
+//! The files use the column interface of the `parquet` crate. Arrow would add thirty dependencies and nothing we need.
 
 use crate::error::ReportError;
 use lasthop_scenario::{FlowSeries, QueueSeries, RunResult, SCHEMA_VERSION, Series};
@@ -20,9 +20,9 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The connections' file in the folder of a run.
+/// The series of the connections, in the folder of a run.
 pub const FLOWS_FILE: &str = "series.parquet";
-/// The queues' file in the folder of a run.
+/// The series of the queues, in the folder of a run.
 pub const QUEUES_FILE: &str = "queues.parquet";
 
 const VERSION_KEY: &str = "lasthop.schema_version";
@@ -55,10 +55,10 @@ const QUEUES_SCHEMA: &str = "message queues {
     required int32 packets (integer(32, false));
 }";
 
-/// Writes both files of a run into a folder that exists.
+/// Writes both files of a run into an existing folder.
 ///
 /// # Errors
-/// If a file cannot be written; the message names it.
+/// If a file cannot be written. The message names it.
 pub fn write(folder: &Path, result: &RunResult, series: &Series) -> Result<(), ReportError> {
     write_file(&folder.join(FLOWS_FILE), FLOWS_SCHEMA, result, |columns| write_flows(columns, &series.flows))?;
     write_file(&folder.join(QUEUES_FILE), QUEUES_SCHEMA, result, |columns| write_queues(columns, &series.queues))
@@ -67,7 +67,7 @@ pub fn write(folder: &Path, result: &RunResult, series: &Series) -> Result<(), R
 /// Reads both files of a run.
 ///
 /// # Errors
-/// If a file cannot be read, or is of another schema version; the message names it.
+/// If a file cannot be read or has another schema version. The message names it.
 pub fn read(folder: &Path) -> Result<Series, ReportError> {
     let flows = read_file(&folder.join(FLOWS_FILE), FLOWS_SCHEMA, read_flows)?;
     let queues = read_file(&folder.join(QUEUES_FILE), QUEUES_SCHEMA, read_queues)?;
@@ -155,7 +155,7 @@ fn optional<T: DataType>(columns: &mut Columns<'_>, values: &[Option<T::T>]) -> 
     column.close()
 }
 
-/// Parquet keeps unsigned numbers in signed ones of the same bits.
+/// Parquet stores unsigned integers as signed ones with the same bits.
 fn signed(values: &[u32]) -> Vec<i32> {
     values.iter().map(|value| value.cast_signed()).collect()
 }
@@ -168,7 +168,7 @@ fn signed_options(values: &[Option<u32>]) -> Vec<Option<i32>> {
     values.iter().map(|value| value.map(u32::cast_signed)).collect()
 }
 
-/// The columns of a file, from the first to the last.
+/// The columns of a file, read in order.
 struct ColumnsIn {
     file: SerializedFileReader<File>,
     next: usize,

@@ -1,4 +1,4 @@
-//! What a study looks like in tables, on the page and in `points.csv`.
+//! A study in tables, on the page and in `points.csv`.
 
 use crate::cells::{self, Cell};
 use crate::figures::{self, Figure};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 const NOTHING: &str = "–";
-/// More lines than this do not fit beside each other on a terminal.
+/// The maximum number of lines side by side on a terminal.
 const MOST_COLUMNS: usize = 6;
 
 const CLAIM_HEADS: [&str; 6] = ["claim", "where", "paper", "ours", "holds if", "verdict"];
@@ -73,9 +73,9 @@ pub(crate) fn terminal(study: &StudyResult) -> String {
     text
 }
 
-/// The study as a page of its own.
+/// The study as a self-contained page.
 pub(crate) fn page(study: &StudyResult, figures: &[Figure]) -> String {
-    // One claim by itself stands whole below.
+    // Single claims appear in full below.
     let (_, matrices) = arranged(&study.claims);
     let matrices = matrices.iter().filter(|matrix| matrix.claims.len() > 1).map(Matrix::in_page);
     let hosts = if study.hosts_kind == HostsKind::Kernel { " --hosts kernel" } else { "" };
@@ -142,7 +142,7 @@ fn claim_in_page(claim: &ClaimResult, study: &StudyResult) -> Value {
     })
 }
 
-/// Every measure of every point: a line each.
+/// Every measure of every point, one line each.
 pub(crate) fn csv(study: &StudyResult) -> String {
     let mut text = String::new();
     let axes = study.axes.iter().map(|axis| axis.axis.as_str());
@@ -168,7 +168,7 @@ pub(crate) fn csv(study: &StudyResult) -> String {
     text
 }
 
-/// Quoted where it must be (RFC 4180).
+/// Quoted if necessary (RFC 4180).
 fn field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
@@ -186,7 +186,7 @@ fn runs(study: &StudyResult) -> String {
     format!("{} × {} = {}{confidence}{repeated}", of(points, "point"), of(seeds, "seed"), of(runs, "run"))
 }
 
-/// What became of the claims, in a sentence.
+/// The verdicts on the claims, in a sentence.
 fn outcome(study: &StudyResult) -> String {
     let count = |wanted: fn(&ClaimResult) -> bool| study.claims.iter().filter(|claim| wanted(claim)).count();
     let required = count(|claim| claim.required);
@@ -216,7 +216,7 @@ fn panel_title(figure: &FigureResult, panel: &PanelResult) -> String {
     format!("{}{place}: {}", figure.title, figure.y_label)
 }
 
-/// The points of a panel: a column for each line, or a row for each where they are many.
+/// The points of a panel: a column for each line, or a row for each if there are many lines.
 fn points(figure: &FigureResult, panel: &PanelResult, study: &StudyResult) -> (Vec<String>, Vec<Vec<Cell>>) {
     let lines: Vec<&LineResult> = panel.lines.iter().chain(&panel.references).collect();
     let levels: Vec<String> =
@@ -258,22 +258,22 @@ fn sources(figure: &FigureResult) -> Vec<(String, String)> {
     sources
 }
 
-/// Of each claim the first of its places.
+/// The first place of each claim.
 fn firsts(claims: &[ClaimResult]) -> Vec<&ClaimResult> {
     let first = |(index, claim): (usize, &ClaimResult)| claims[..index].iter().all(|other| other.id != claim.id);
     claims.iter().enumerate().filter(|(index, claim)| first((*index, claim))).map(|(_, claim)| claim).collect()
 }
 
-/// Claims that are judged at the same places, with one number and one verdict for each.
+/// Claims judged at the same places, with one number and one verdict for each.
 struct Matrix<'a> {
     /// By claim, then by place.
     claims: Vec<Vec<&'a ClaimResult>>,
 }
 
-/// A claim that is judged at so many places is easier to read beside others that are judged there as well.
+/// A claim with at least this number of places goes into a matrix, with other claims judged there.
 const MANY_PLACES: usize = 4;
 
-/// The claims with few places one by one, and those with many as matrices.
+/// The claims with few places individually, the others as matrices.
 fn arranged(claims: &[ClaimResult]) -> (Vec<&ClaimResult>, Vec<Matrix<'_>>) {
     let mut single = Vec::new();
     let mut matrices: Vec<Matrix<'_>> = Vec::new();
@@ -302,7 +302,7 @@ impl Matrix<'_> {
         self.claims.iter().flatten().any(|claim| brief(claim).ends_with('?'))
     }
 
-    /// The claims, each with what makes it hold.
+    /// The claims, each with its criterion.
     fn heads(&self) -> Vec<String> {
         let head = |places: &Vec<&ClaimResult>| {
             let claim = places[0];
@@ -395,7 +395,7 @@ fn limits(at_least: Option<f64>, at_most: Option<f64>) -> Option<String> {
 
 fn verdict(claim: &ClaimResult) -> String {
     let required = if claim.required { " (required)" } else { "" };
-    // An interval that reaches to the other side could have come out otherwise with other seeds.
+    // The interval crosses a bound: other seeds could have given another verdict.
     let unsure = if claim.ci95.is_some() && !claim.clear { ", not clearly" } else { "" };
     match claim.verdict {
         Verdict::Holds => format!("holds{unsure}{required}"),
@@ -404,7 +404,7 @@ fn verdict(claim: &ClaimResult) -> String {
     }
 }
 
-/// How many cells meet every condition, in a sentence.
+/// The number of cells that meet every condition, in a sentence.
 fn cells_met(claim: &ClaimResult) -> String {
     let met = claim.cells.iter().filter(|cell| cell.met).count();
     let all = claim.cells.len();
@@ -412,7 +412,7 @@ fn cells_met(claim: &ClaimResult) -> String {
     format!("{met} of {all} cells meet every condition{others}")
 }
 
-/// The cells that do not meet every condition: a row for each, with all its numbers.
+/// The cells that fail a condition: a row for each, with all its numbers.
 fn failing(claim: &ClaimResult) -> (Vec<String>, Vec<Vec<Cell>>) {
     let head = |condition: &ConditionResult| {
         let criterion = &condition.criterion;
@@ -434,7 +434,7 @@ fn failing(claim: &ClaimResult) -> (Vec<String>, Vec<Vec<Cell>>) {
     (heads, claim.cells.iter().filter(|cell| !cell.met).map(row).collect())
 }
 
-/// What was found by search: a sentence for each case.
+/// The outcomes of the searches: a sentence for each case.
 fn searches(study: &StudyResult) -> Vec<String> {
     let case_of = |point: &PointResult| point.at.first().map_or(String::new(), |at| at.value.to_string());
     let mut cases: Vec<(String, Vec<(&PointResult, &Found)>)> = Vec::new();
@@ -464,7 +464,7 @@ fn searches(study: &StudyResult) -> Vec<String> {
     cases.into_iter().map(said).collect()
 }
 
-/// A number with the digits that its interval leaves it.
+/// A number and its interval, with the same decimals.
 fn with_interval(number: f64, interval: Option<Interval>) -> String {
     match interval {
         Some(interval) => {
@@ -480,7 +480,7 @@ fn with_interval(number: f64, interval: Option<Interval>) -> String {
     }
 }
 
-/// A number with four digits that say something, or all of a whole one.
+/// A number with about four significant digits, or all digits of a larger whole part.
 fn figure(number: f64) -> String {
     let digits = match number.abs() {
         0.0 => return "0".to_owned(),

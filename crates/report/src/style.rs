@@ -1,8 +1,8 @@
-//! One label, one colour and one marker for each thing that figures and tables show.
+//! One label, one colour and one marker for each item of figures and tables.
 //!
-//! The categorical colours are those of M. Okabe and K. Ito, *Color Universal Design*, 2008, told apart with every
-//! common colour blindness; hosts without a kind of their own take steps of viridis, which is ordered in lightness as
-//! well.
+//! The categorical colours come from M. Okabe and K. Ito, *Color Universal Design*, 2008. They remain distinct with
+//! every common form of colour blindness. If all connections are of one kind, many hosts take steps of viridis, which
+//! also rises in lightness.
 
 pub(crate) use lasthop_laws::Marker;
 
@@ -13,7 +13,7 @@ use lasthop_scenario::{CaseResult, Comparison, FlowResult, RunResult};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Colour(pub(crate) u8, pub(crate) u8, pub(crate) u8);
 
-/// How a thing is called and drawn.
+/// The label and colour of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Look {
     pub(crate) label: String,
@@ -26,7 +26,7 @@ impl Colour {
     }
 }
 
-/// Text and axes. The page has its own tones of these six for a dark background.
+/// Text and axes. The page has its own variants of these six for a dark background.
 pub(crate) const INK: Colour = Colour(0x1F, 0x29, 0x33);
 /// Labels of axes.
 pub(crate) const MUTED: Colour = Colour(0x5B, 0x67, 0x75);
@@ -46,21 +46,21 @@ const VERMILLION: Colour = Colour(0xD5, 0x5E, 0x00);
 const PURPLE: Colour = Colour(0xCC, 0x79, 0xA7);
 const ORANGE: Colour = Colour(0xE6, 0x9F, 0x00);
 const SKY: Colour = Colour(0x56, 0xB4, 0xE9);
-/// Of P. Tol's muted scheme, as the next two, for what the seven do not reach.
+/// This and the next two are from P. Tol's muted scheme. They extend the seven above.
 const WINE: Colour = Colour(0x88, 0x22, 0x55);
 const OLIVE: Colour = Colour(0x99, 0x99, 0x33);
 const ROSE: Colour = Colour(0xCC, 0x66, 0x77);
 
-/// For what has no colour of its own, in this order.
+/// Colours of items without their own, in this order.
 const CATEGORIES: [Colour; 10] = [BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, GREY, WINE, OLIVE, ROSE];
-/// So many hosts have a category each, more have steps of a scale.
+/// Up to this number, each host has a category. More hosts take steps of a scale.
 const MOST_HOST_CATEGORIES: usize = 7;
 
-/// The markers of the lines, one for each of the first seven of [`CATEGORIES`], then again.
+/// The markers of lines, one for each of the first seven of [`CATEGORIES`]. Then they repeat.
 const MARKERS: [Marker; 7] =
     [Marker::Circle, Marker::Square, Marker::Triangle, Marker::Diamond, Marker::Down, Marker::Ring, Marker::Frame];
 
-/// Theory and published points, each with its dashes; not the colour of anything else.
+/// Theory and published points, each with its dashes. Nothing else uses these colours.
 pub(crate) const REFERENCES: [(Colour, &str); 4] = [
     (Colour(0x11, 0x18, 0x27), "10 7"),
     (Colour(0x4B, 0x55, 0x63), "3 6"),
@@ -68,7 +68,7 @@ pub(crate) const REFERENCES: [(Colour, &str); 4] = [
     (Colour(0x6B, 0x72, 0x80), "22 8"),
 ];
 
-/// Policies, and congestion controls that are not ours, by the names that studies give them: the same in every figure.
+/// Policies, and congestion controls other than ours, under their names in studies: the same in every figure.
 const NAMED: [(&[&str], Colour, Marker); 10] = [
     (&["bbr"], WINE, Marker::Square),
     (&["none", "no policy"], GREY, Marker::Circle),
@@ -82,14 +82,14 @@ const NAMED: [(&[&str], Colour, Marker); 10] = [
     (&["keceli"], OLIVE, Marker::Down),
 ];
 
-/// What a thing of this name looks like in every figure.
+/// The colour and marker of this name in every figure.
 fn named(name: &str) -> Option<(Colour, Marker)> {
     let name = name.to_lowercase();
     let other = NAMED.iter().find(|(names, ..)| names.contains(&name.as_str()));
     law(&name).or(other.map(|(_, colour, marker)| (*colour, *marker)))
 }
 
-/// What a law looks like, by its name or its label in small letters; "reno" is the kernel's name of NewReno.
+/// The colour and marker of a law, by its name or lower-case label; "reno" is the kernel's name of NewReno.
 fn law(name: &str) -> Option<(Colour, Marker)> {
     let name = if name == "reno" { "newreno" } else { name };
     let law = LawName::ALL.into_iter().find(|law| law.as_str() == name || law.label().to_lowercase() == name)?;
@@ -110,14 +110,14 @@ fn law(name: &str) -> Option<(Colour, Marker)> {
     Some((colour, marker))
 }
 
-/// The categories that none of these has.
+/// The categories not taken.
 fn free_categories(taken: &[Colour]) -> impl Iterator<Item = Colour> + use<> {
     let taken = taken.to_vec();
     CATEGORIES.into_iter().filter(move |colour| !taken.contains(colour))
 }
 
-/// How the lines of a study are drawn: what has a name as ever, the others in their order with what is free; only where
-/// there are more lines than colours, colours meet other markers.
+/// The styles of a study's lines. Known names have their fixed style, and the others take the free colours in order.
+/// Only beyond the number of colours do colours repeat, with other markers.
 pub(crate) fn lines(labels: &[&str]) -> Vec<(Look, Marker)> {
     let taken: Vec<(Colour, Marker)> = labels.iter().filter_map(|label| named(label)).collect();
     let colours: Vec<Colour> = taken.iter().map(|(colour, _)| *colour).collect();
@@ -135,12 +135,12 @@ pub(crate) fn lines(labels: &[&str]) -> Vec<(Look, Marker)> {
     looks.collect()
 }
 
-/// How the references of a study are drawn, by their place among all references.
+/// The style of a study's reference, by its index among all references.
 pub(crate) fn reference(index: usize, label: &str) -> Look {
     Look { label: label.to_owned(), colour: REFERENCES[index % REFERENCES.len()].0 }
 }
 
-/// viridis from 0.2 to 0.85: neither end is lost on white or on black.
+/// viridis from 0.2 to 0.85: both ends are visible on white and on black.
 const RAMP: [Colour; 5] = [
     Colour(0x41, 0x44, 0x87),
     Colour(0x2A, 0x78, 0x8E),
@@ -149,7 +149,7 @@ const RAMP: [Colour; 5] = [
     Colour(0xA5, 0xDB, 0x36),
 ];
 
-/// The congestion-avoidance states, by their numbers.
+/// The congestion-avoidance states, by the kernel's numbers.
 pub(crate) const STATES: [(&str, Colour); 5] = [
     ("0 Open", Colour(0xD5, 0xE3, 0xEE)),
     ("1 Disorder", SKY),
@@ -158,10 +158,11 @@ pub(crate) const STATES: [(&str, Colour); 5] = [
     ("4 Loss", VERMILLION),
 ];
 
-/// A state of a number that the kernel does not have.
+/// For a state number unknown to the kernel.
 pub(crate) const UNKNOWN_STATE: Colour = GREY;
 
-/// How a policy is called and drawn, by its name in the scenario; one without a colour of its own has the one that none has.
+/// The label and colour of a policy, by its name in the scenario. Policies without a colour of their own share one that
+/// no other policy has.
 pub(crate) fn policy(name: &str) -> Look {
     let label = match name {
         "none" => "no policy",
@@ -171,7 +172,7 @@ pub(crate) fn policy(name: &str) -> Look {
     Look { label: label.to_owned(), colour: named(name).map_or(ROSE, |(colour, _)| colour) }
 }
 
-/// Every policy that decides for a connection of these cases.
+/// Every policy of a connection in these cases.
 pub(crate) fn policies(comparison: &Comparison) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for flow in comparison.cases.iter().flat_map(|case| &case.runs).flat_map(|run| &run.flows) {
@@ -182,8 +183,9 @@ pub(crate) fn policies(comparison: &Comparison) -> Vec<String> {
     names
 }
 
-/// How the cases of a comparison are drawn. Where they differ in their policies, a case whose hosts all have one policy has
-/// the colour of that policy, which two cases may share; the others have what is free. Else each has a colour of its own.
+/// The styles of a comparison's cases. If they differ in policy, a case with one policy for all hosts has that policy's
+/// colour, which several cases may share. The other cases take the free colours. If they do not differ, each case has
+/// its own colour.
 pub(crate) fn cases(comparison: &Comparison) -> Vec<Look> {
     let policies = policies(comparison);
     let by_policy = policies.len() > 1;
@@ -205,7 +207,7 @@ fn only_policy(run: &RunResult) -> Option<String> {
     run.flows.iter().all(|flow| flow.policy == first.policy).then(|| first.policy.clone())
 }
 
-/// How the connections of one run are drawn: by kind where there are several kinds, else each host by its number.
+/// The styles of one run's connections: by kind if there are several, else by host number.
 pub(crate) struct FlowLooks {
     kinds: Vec<(String, Look)>,
     hosts: usize,
@@ -222,14 +224,14 @@ impl FlowLooks {
         }
         let hosts = run.flows.iter().map(|flow| usize::from(flow.host) + 1).max().unwrap_or(0);
         let mut kinds = shortened(kinds);
-        // Kinds that differ in their policy or their congestion control only look as that does everywhere.
+        // Kinds that differ only in policy or congestion control have the usual colours of these.
         let labels: Vec<String> = kinds.iter().map(|(_, look)| look.label.clone()).collect();
         let looks = lines(&labels.iter().map(String::as_str).collect::<Vec<_>>());
         kinds.iter_mut().zip(looks).for_each(|((_, look), (drawn, _))| look.colour = drawn.colour);
         Self { kinds, hosts }
     }
 
-    /// Whether a colour stands for a kind of connection and not for a host.
+    /// Whether colours stand for kinds of connections and not for hosts.
     pub(crate) fn by_kind(&self) -> bool {
         self.kinds.len() > 1
     }
@@ -242,7 +244,7 @@ impl FlowLooks {
         self.kinds.iter().find(|(known, _)| *known == kind).map_or(GREY, |(_, look)| look.colour)
     }
 
-    /// What a figure explains; `Err` with the number of hosts where colours are a scale.
+    /// The entries of a legend; `Err` with the number of hosts if colours form a scale.
     pub(crate) fn legend(&self) -> Result<Vec<Look>, usize> {
         if self.by_kind() {
             return Ok(self.kinds.iter().map(|(_, look)| look.clone()).collect());
@@ -255,7 +257,7 @@ impl FlowLooks {
     }
 }
 
-/// Hosts by number: categories while they last, else steps of the ramp.
+/// The colour of a host by number: a category if there are enough, else a step of the ramp.
 pub(crate) fn host(index: usize, hosts: usize) -> Colour {
     if hosts <= MOST_HOST_CATEGORIES {
         CATEGORIES[index % CATEGORIES.len()]
@@ -279,7 +281,7 @@ fn kind(flow: &FlowResult) -> String {
     format!("{direction} · {} · {}", flow.congestion_control, policy(&flow.policy).label)
 }
 
-/// Leaves out of each kind what all have in common.
+/// Removes the parts common to all kinds.
 fn shortened(mut kinds: Vec<(String, Look)>) -> Vec<(String, Look)> {
     let parts: Vec<Vec<String>> =
         kinds.iter().map(|(kind, _)| kind.split(" · ").map(str::to_owned).collect()).collect();
@@ -336,7 +338,7 @@ mod tests {
         for (index, (look, _)) in looks[..CATEGORIES.len()].iter().enumerate() {
             assert!(looks[..index].iter().all(|(other, _)| other.colour != look.colour), "{}", look.label);
         }
-        // Where nothing has a name: the first two categories.
+        // Without known names: the first two categories.
         let (first, second) = (&lines(&["a", "b"])[0], &lines(&["a", "b"])[1]);
         assert_eq!((first.0.colour, first.1, second.0.colour), (BLUE, Marker::Circle, VERMILLION));
     }

@@ -1,11 +1,11 @@
-//! Tables of plain text, for the terminal.
+//! Plain-text tables for the terminal.
 
 use crate::cells::{self, Cell};
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 use lasthop_scenario::{Comparison, RunResult};
 use std::fmt::Write as _;
 
-/// One run: the headline, then a row for each connection, and for each link and flow of messages where there are any.
+/// One run: the headline, a row for each connection, then rows for links and messages, if any.
 pub fn run(result: &RunResult) -> String {
     let mut text = headline(result);
     let tables: Vec<String> = cells::tables(result).iter().map(|(heads, rows)| table(heads, rows)).collect();
@@ -13,8 +13,8 @@ pub fn run(result: &RunResult) -> String {
     text
 }
 
-/// Several runs: a row for each case, and of each table of messages and transfers where there are any; where a case ran with
-/// several seeds, the mean with the least and the greatest.
+/// Several runs: a row for each case, then the tables of messages and transfers, if any. With several seeds, a cell has
+/// the mean, the minimum and the maximum.
 pub fn comparison(comparison: &Comparison) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "{}", comparison.name());
@@ -34,7 +34,7 @@ pub fn comparison(comparison: &Comparison) -> String {
     text
 }
 
-/// A study: the points of its figures, then its claims, each with the paper's number, ours and what became of it.
+/// A study: the points of its figures, then its claims, each with the paper's number, ours and the verdict.
 pub fn study(result: &lasthop_study::StudyResult) -> String {
     crate::study::terminal(result)
 }
@@ -44,7 +44,7 @@ fn headline(result: &RunResult) -> String {
     let _ = writeln!(text, "{}", result.name());
     let figures: Vec<String> =
         cells::headline(result).into_iter().map(|(name, value)| format!("{name} {value}")).collect();
-    // Two lines of figures: a terminal is not much wider than a page.
+    // Two lines of figures: a terminal is hardly wider than a page.
     for line in figures.chunks(figures.len().div_ceil(2)) {
         let _ = writeln!(text, "{}", line.join(" · "));
     }
@@ -57,7 +57,7 @@ fn headline(result: &RunResult) -> String {
     text
 }
 
-/// One rule, below the heads.
+/// Draws a single rule, below the heads.
 const RULED: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
 pub(crate) fn table(heads: &[impl AsRef<str>], rows: &[Vec<Cell>]) -> String {

@@ -1,5 +1,5 @@
-//! Whether what a study computes can be computed: every expression is evaluated once with made-up results, before anything
-//! runs. That tells what does not exist, and which measures are looked at.
+//! Checks a study's expressions before any run: evaluates each once with made-up results. This finds unknown names, and
+//! lists the measures in use.
 
 use crate::expression::{Figures, Scope};
 use crate::formula::Formula;
@@ -11,7 +11,7 @@ use crate::{Claim, ClaimedNumber, Condition};
 use lasthop_keys::{Document, DocumentError, Path};
 use std::sync::{Arc, Mutex};
 
-/// The measures that are looked at, each once.
+/// The measures in use, each once.
 #[derive(Clone, Default)]
 pub(crate) struct Kept(Arc<Mutex<Vec<Measure>>>);
 
@@ -28,7 +28,7 @@ impl Kept {
     }
 }
 
-/// Every claim, at each of its places and cells.
+/// Evaluates every claim at each of its places and cells.
 pub(crate) fn check_claims(
     document: &Document,
     space: &Arc<Space>,
@@ -38,7 +38,7 @@ pub(crate) fn check_claims(
     let look = kept.clone();
     let figures: Arc<Figures> = Arc::new(move |point, measure: &Measure| {
         look.add(measure);
-        // Never twice the same, so that no difference of two is 0.
+        // All values differ, so that no difference of two is 0.
         Ok(1.0 + point as f64 / 1_024.0)
     });
     for (index, claim) in claims.iter().enumerate() {
@@ -58,7 +58,7 @@ pub(crate) fn check_claims(
     Ok(())
 }
 
-/// Every search, at each of its points: it sees the point that it is about, and no other.
+/// Evaluates every search at each of its points. It sees that point alone.
 pub(crate) fn check_searches(
     document: &Document,
     space: &Arc<Space>,

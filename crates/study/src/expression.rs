@@ -1,7 +1,7 @@
-//! What claims compute: expressions with functions that look at results.
+//! Expressions of claims: with functions of results.
 //!
-//! The names of axes that have one value for the whole expression (a claim's `each`) are variables. A selection is made by naming
-//! axes: `at("jain_index", n=10)`.
+//! An axis with one value for the whole expression (a claim's `each`) is a variable. Named arguments select points:
+//! `at("jain_index", n=10)`.
 
 use crate::formula::{Call, Formula, Function, PLAIN};
 use crate::measure::Measure;
@@ -14,14 +14,14 @@ use minijinja::{Error, State};
 use std::fmt;
 use std::sync::Arc;
 
-/// A function that looks at results.
+/// A function of results.
 #[derive(Debug)]
 struct Look {
     function: Function,
     run: fn(&Scope, &Call) -> Result<Value, Problem>,
 }
 
-/// They are for claims and searches, not for measures and formulas.
+/// Functions for claims and searches, not for measures and formulas.
 const LOOKS: &[Look] = &[
     look(
         "at",
@@ -88,15 +88,15 @@ const fn look(
     Look { function: Function { name, call, meaning }, run }
 }
 
-/// Every function of expressions; first those that look at results, which are for claims and searches alone.
+/// Every function of expressions. The functions of results, for claims and searches alone, come first.
 pub fn functions() -> impl Iterator<Item = &'static Function> {
     LOOKS.iter().map(|look| &look.function).chain(PLAIN.iter().map(|plain| &plain.function))
 }
 
-/// Gives a measure at a point.
+/// Looks up a measure at a point.
 pub(crate) type Figures = dyn Fn(usize, &Measure) -> Result<f64, String> + Send + Sync;
 
-/// What an expression can see.
+/// The results and points visible to an expression.
 #[derive(Clone)]
 pub(crate) struct Scope {
     pub(crate) space: Arc<Space>,
@@ -110,7 +110,7 @@ impl fmt::Debug for Scope {
     }
 }
 
-/// A function that looks at the results of this scope.
+/// A function of this scope's results.
 #[derive(Debug)]
 struct Looking {
     look: &'static Look,
@@ -129,7 +129,7 @@ impl Object for Looking {
 }
 
 impl Formula {
-    /// A number over results.
+    /// The value of an expression over results.
     pub(crate) fn evaluate(&self, scope: &Scope) -> Result<f64, Problem> {
         let looking = |look: &'static Look| {
             (look.function.name.to_owned(), Value::from_object(Looking { look, scope: scope.clone() }))
@@ -138,7 +138,7 @@ impl Formula {
     }
 }
 
-/// What a reference says at a point; `None` if it is not about that point.
+/// The value of a reference at a point; `None` if it does not cover that point.
 pub(crate) fn reference_at(space: &Space, reference: usize, point: usize) -> Result<Option<f64>, Problem> {
     let reference = &space.references[reference];
     if !space.includes(&reference.selection, point) {
@@ -156,7 +156,7 @@ pub(crate) fn reference_at(space: &Space, reference: usize, point: usize) -> Res
     }
 }
 
-/// The axes that have one value in the whole selection.
+/// The axes with a single value in the whole selection.
 fn variables(space: &Space, selection: &Selection) -> Vec<(String, Value)> {
     let one = |(dimension, allowed): (usize, &Option<Vec<usize>>)| match allowed.as_deref() {
         Some([level]) => {
@@ -180,7 +180,7 @@ impl Call {
         Measure::parse(self.text(0)?)
     }
 
-    /// The selection with the named arguments, which take the place of what it says of the same axes.
+    /// The selection narrowed by the named arguments. They override its values of the same axes.
     fn selection(&self, scope: &Scope) -> Result<Selection, Problem> {
         let mut selection = scope.selection.clone();
         for (name, value) in &self.named {
@@ -213,7 +213,7 @@ impl Call {
         }
     }
 
-    /// A measure along the axis that the second argument names, with one point at each of its values.
+    /// A measure along the axis named by the second argument, with one point at each axis value.
     fn along(&self, scope: &Scope) -> Result<Vec<(Level, f64)>, Problem> {
         self.exactly(2)?;
         let (measure, axis) = (self.measure()?, dimension(&scope.space, self.text(1)?)?);
@@ -284,7 +284,7 @@ fn over(scope: &Scope, call: &Call) -> Result<Value, Problem> {
     Ok(Value::from(figures.collect::<Result<Vec<f64>, _>>()?))
 }
 
-/// What the references of this label say at a point.
+/// The values of the references with this label at a point.
 fn referred(space: &Space, label: &str, point: usize) -> Result<Option<f64>, Problem> {
     let mut labels: Vec<&str> = space.references.iter().map(|reference| reference.label.as_str()).collect();
     labels.dedup();
@@ -342,7 +342,7 @@ fn correlation_over(scope: &Scope, call: &Call) -> Result<Value, Problem> {
     let (one, other) = (call.measure()?, Measure::parse(call.text(1)?)?);
     let pair = |point| Ok((scope.figure(point, &one)?, scope.figure(point, &other)?));
     let pairs = call.points(scope)?.into_iter().map(pair).collect::<Result<Vec<_>, Problem>>()?;
-    // With figures that never change there is none, which is no fault of the expression.
+    // Constant figures have none, without any error in the expression.
     Ok(Value::from(correlation(&pairs).unwrap_or(f64::NAN)))
 }
 
@@ -351,7 +351,7 @@ fn trend_along(scope: &Scope, call: &Call) -> Result<Value, Problem> {
     trend(&figures).map(Value::from).ok_or_else(|| call.wrong("looks at one point only"))
 }
 
-/// The points along an axis whose values are numbers.
+/// The points along a numeric axis.
 fn numbered(scope: &Scope, call: &Call) -> Result<Vec<(f64, f64)>, Problem> {
     let number = |(level, y)| match level {
         Level::Number(x) => Ok((x, y)),
@@ -446,7 +446,7 @@ mod tests {
         assert_eq!(value("sum(over('aggregate_goodput_mbps', case='ARF')) - 1"), 29.0);
         assert_eq!(value("min(3, over('aggregate_goodput_mbps'))"), 3.0);
         assert_eq!(value("mean(over('aggregate_goodput_mbps', case='ARF')) ** 2"), 56.25);
-        // Whole numbers divide as numbers do.
+        // Whole numbers divide as real numbers.
         assert_eq!(value("1 / 2"), 0.5);
     }
 
@@ -470,7 +470,7 @@ mod tests {
         assert_eq!(value("trend('starved_flows', 'n', case='ARF')"), 0.0);
         assert_eq!(value("argmax('aggregate_goodput_mbps', 'n', case='ARF')"), 1.0);
         assert_eq!(value("argmin('aggregate_goodput_mbps', 'n', case='ARF', n=[1, 2, 5])"), 5.0);
-        // From 20 at 1 to 10 at 10 the slope between the ends alone is −log10(2).
+        // From 20 at 1 to 10 at 10 the slope between the endpoints is −log10(2).
         let ends = value("exponent('aggregate_goodput_mbps', 'n', case='fixed', n=[1, 10])");
         assert!((ends + 2.0_f64.log10()).abs() < 1e-12, "{ends}");
     }

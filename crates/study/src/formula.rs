@@ -1,8 +1,8 @@
-//! Expressions: what measures, claims and formulas compute.
+//! Expressions of measures, claims and formulas.
 //!
-//! They are those of MiniJinja: numbers, `+ - * / **`, comparisons, `… if … else …`, and calls. What is written without quotes is a
-//! variable or one of the functions of [`PLAIN`], which make a number of numbers; whoever evaluates an expression says which
-//! variables there are. No file, no loop.
+//! They are MiniJinja's: numbers, `+ - * / **`, comparisons, `… if … else …` and calls, without files or loops. An
+//! unquoted name is a variable, or a function of [`PLAIN`] that computes a number from numbers. The evaluating code
+//! defines the variables.
 
 use crate::part::Part;
 use crate::problem::{Kind, Problem};
@@ -14,27 +14,27 @@ use std::error::Error as _;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-/// An expression, compiled when it was read.
+/// A compiled expression.
 #[derive(Clone, Debug)]
 pub struct Formula {
     text: String,
     compiled: Arc<Expression<'static, 'static>>,
-    /// Every name in it, in whatever branch it stands.
+    /// Every name in it, in all branches.
     names: BTreeSet<String>,
 }
 
 /// A function of expressions.
 #[derive(Debug)]
 pub struct Function {
-    /// As it is called.
+    /// Its name.
     pub name: &'static str,
-    /// With its arguments.
+    /// Its name with its arguments.
     pub call: &'static str,
-    /// What it gives.
+    /// Its value, in words.
     pub meaning: &'static str,
 }
 
-/// A function that looks at nothing but its arguments.
+/// A function of its arguments alone.
 #[derive(Debug)]
 pub(crate) struct Plain {
     pub(crate) function: Function,
@@ -43,15 +43,15 @@ pub(crate) struct Plain {
 
 #[derive(Clone, Copy, Debug)]
 enum Run {
-    /// Makes one number of numbers and lists of them; none of an empty list.
+    /// One number from numbers and lists of them; `None` for an empty list.
     Reduce(fn(&[f64]) -> Option<f64>),
-    /// How many there are, of whatever.
+    /// The number of elements of any kind.
     Count,
-    /// Makes a number of a number.
+    /// A number from a number.
     Map(fn(f64) -> f64),
 }
 
-/// The functions of every expression.
+/// The functions available in every expression.
 pub(crate) const PLAIN: &[Plain] = &[
     reduce("mean", "mean(list or number, …)", "The mean.", mean),
     reduce("min", "min(list or number, …)", "The least.", |numbers| numbers.iter().copied().reduce(lesser)),
@@ -92,7 +92,7 @@ const fn map(name: &'static str, call: &'static str, meaning: &'static str, run:
     plain(name, call, meaning, Run::Map(run))
 }
 
-/// Not a number stays not a number.
+/// NaN stays NaN.
 fn lesser(a: f64, b: f64) -> f64 {
     if a.is_nan() || a < b { a } else { b }
 }
@@ -101,7 +101,7 @@ fn greatest(numbers: &[f64]) -> Option<f64> {
     numbers.iter().copied().reduce(|a, b| if a.is_nan() || a > b { a } else { b })
 }
 
-/// The names of the functions that make one number of several.
+/// The names of the functions that reduce several numbers to one.
 fn reduces() -> Vec<&'static str> {
     let reduces = PLAIN.iter().filter(|plain| !matches!(plain.run, Run::Map(_)));
     reduces.map(|plain| plain.function.name).collect()
@@ -120,14 +120,14 @@ static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
 });
 
 impl Formula {
-    /// Compiles it.
+    /// Compiles an expression.
     pub(crate) fn new(text: String) -> Result<Self, Problem> {
         let compiled = ENVIRONMENT.compile_expression_owned(text.clone()).map_err(|error| theirs(&error, &text))?;
         let names = compiled.undeclared_variables(false).into_iter().collect();
         Ok(Self { text, compiled: Arc::new(compiled), names })
     }
 
-    /// As written.
+    /// Its text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -138,17 +138,17 @@ impl Formula {
         self.names.iter().map(String::as_str).find(|name| !is_plain(name) && !is_known(name))
     }
 
-    /// Whether it looks at this variable.
+    /// Whether it uses this variable.
     pub(crate) fn names(&self, variable: &str) -> bool {
         self.names.contains(variable)
     }
 
-    /// A number that depends on nothing.
+    /// The value of a constant expression.
     pub(crate) fn constant(&self) -> Result<f64, Problem> {
         self.with(Vec::new())
     }
 
-    /// A number that depends on these variables, and functions, alone.
+    /// The value of an expression in these variables and functions alone.
     pub(crate) fn with(&self, variables: Vec<(String, Value)>) -> Result<f64, Problem> {
         if let Some(name) = self.unknown_name(|name| variables.iter().any(|(known, _)| known == name)) {
             let plain = PLAIN.iter().map(|plain| plain.function.name);
@@ -158,7 +158,7 @@ impl Formula {
         self.of(Value::from_object(variables.into_iter().collect::<BTreeMap<String, Value>>()))
     }
 
-    /// A number that depends on what the context has.
+    /// The value of an expression in the names of the context.
     pub(crate) fn of(&self, context: Value) -> Result<f64, Problem> {
         let outcome = self.compiled.eval(context).map_err(|error| theirs(&error, &self.text))?;
         if let Some(part) = outcome.downcast_object_ref::<Part>() {
@@ -196,14 +196,14 @@ fn not_finite(expression: &str) -> Problem {
     Problem { kind: Kind::NotFinite, ..Problem::new(problem, "an expression that gives a finite number") }
 }
 
-/// An error of the library, in the words of a study; what a function of ours has said comes back as it was.
+/// Rephrases an error of the library in a study's terms. An error of our own functions comes back unchanged.
 fn theirs(error: &Error, expression: &str) -> Problem {
     if let Some(ours) = error.source().and_then(|source| source.downcast_ref::<Problem>()) {
         return ours.clone();
     }
     let detail = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
-    // A division by 0, and what overflows. The library has one kind for these and for operands of the wrong type, and does not
-    // say which operands: its words are all that tells them apart. A test holds them.
+    // Division by 0 and overflow. The library has one error kind for these and for operands of the wrong type, without
+    // the operands. Only its wording distinguishes them; a test checks that wording.
     if detail.starts_with("unable to calculate") {
         return not_finite(expression);
     }
@@ -213,7 +213,7 @@ fn theirs(error: &Error, expression: &str) -> Problem {
     )
 }
 
-/// How a function was called.
+/// The call of a function.
 pub(crate) struct Call {
     function: &'static Function,
     pub(crate) positional: Vec<Value>,
@@ -263,7 +263,7 @@ impl Call {
         Problem::new(format!("{}() {problem}", self.function.name), self.function.call)
     }
 
-    /// The positional arguments, lists taken apart.
+    /// The positional arguments, lists flattened.
     fn numbers(&self) -> Result<Vec<f64>, Problem> {
         let mut numbers = Vec::new();
         for value in &self.positional {
@@ -282,7 +282,7 @@ impl Call {
         numbers.into_iter().map(number).collect()
     }
 
-    /// The positional argument of this number, a text.
+    /// The positional argument at this index, a text.
     pub(crate) fn text(&self, index: usize) -> Result<&str, Problem> {
         self.positional.get(index).and_then(Value::as_str).ok_or_else(|| self.wrong("takes names between quotes"))
     }

@@ -1,5 +1,5 @@
-//! Every key of a study file: the declaration from which the reader, its messages, the tables of `docs/guide/study*.md` and the
-//! JSON Schema come.
+//! The declaration of every key of a study file. From it come the reader, its messages, the tables of
+//! `docs/guide/study*.md` and the JSON Schema.
 
 use crate::expression::functions;
 use crate::formula::Formula;
@@ -10,16 +10,16 @@ use lasthop_keys::{
 use lasthop_scenario::HostsKind;
 use toml::{Table, Value};
 
-/// What `set` takes.
+/// Accepted by `set`.
 const SET: &str =
     "keys of a scenario with their values, as after --set, such as path.rtt_ms = 4 or \"hosts.*.era\" = \"modern\"";
-/// What `y` takes.
+/// Accepted by `y`.
 pub(crate) const MEASURES: &str = "a number of a result, such as aggregate_goodput_mbps, rtt_ms.p95 or mean(flows.goodput_mbps), or a list of such numbers";
-/// What `measures` takes.
+/// Accepted by `measures`.
 pub(crate) const LIST_OF_MEASURES: &str = "a list of numbers of a result, as for figures.y";
-/// What `where` takes.
+/// Accepted by `where`.
 const WHERE: &str = "the names of axes, each with a value or a list of its values, such as { delay = 256 }";
-/// What `cells` and `each` take.
+/// Accepted by `cells` and `each`.
 const AXES: &str = "a list of names of axes, or \"case\"";
 
 keys! {

@@ -1,20 +1,21 @@
-//! A study: a figure or table of a paper as data. Scenarios, what varies, seeds, figures, and claims with their source.
+//! A study: a figure or table of a paper as data. It holds scenarios, axes, seeds, figures, and claims with their
+//! source.
 //!
-//! - [`Study`]: `studies/<paper>/<figure>.toml`, checked against its keys ([`Study::section`]). Its [`Study::plan`] gives the runs.
-//! - [`StudyResult`]: `study.json`, made of the study and the results of those runs: every point with its mean over the
-//!   seeds and a 95 % confidence interval ([`Interval`]), the figures' lines, and for each claim what came out.
-//! - [`Measure`]: how figures and claims name one number of a result.
+//! - [`Study`]: `studies/<paper>/<figure>.toml`, checked against its keys ([`Study::section`]). Its [`Study::plan`]
+//!   gives the runs.
+//! - [`StudyResult`]: `study.json`, made from the study and its runs' results. It has the mean and 95 % confidence
+//!   interval ([`Interval`]) of every point, the figures' lines, and the verdict on each claim.
+//! - [`Measure`]: the name of one number of a result, for figures and claims.
 //!
-//! Everything that can be wrong in a study is found when it is read, before anything runs: expressions are evaluated once
-//! with made-up results, so that a function, an axis, a value of an axis or a measure that does not exist is told with its
-//! line. What cannot be known before (a measure that has no value in some run) makes the claim "cannot be judged", which
-//! is never taken for "holds".
+//! Reading a study finds every error that can be known before a run. It evaluates each expression once with made-up
+//! results. An unknown function, axis, axis value or measure is reported with its line. A measure may still lack a
+//! value in some run; the claim then "cannot be judged", which never counts as "holds".
 //!
-//! Expressions are those of MiniJinja (numbers, `+ - * / **`, calls with named arguments); no file, no loop.
+//! Expressions are MiniJinja's (numbers, `+ - * / **`, calls with named arguments), without files or loops.
 //!
-//! - [`Study::run_at_once`] and [`run_in_turn`]: the runs themselves, given what runs a scenario.
+//! - [`Study::run_at_once`] and [`run_in_turn`] do the runs; the caller supplies the function that runs a scenario.
 //!
-//! *What it leaves out*: habitats, which the caller brings. Values at a moment of a run: claims are about whole runs.
+//! *What it leaves out*: habitats, which the caller supplies. Values at a moment of a run: claims are about whole runs.
 #![forbid(unsafe_code)]
 
 pub mod parallel;
@@ -55,46 +56,46 @@ use search::Search;
 use space::{Selection, Space};
 use std::sync::Arc;
 
-/// A study that can be run: read and checked.
+/// A study, read and checked.
 #[derive(Clone, Debug)]
 pub struct Study {
     /// The folder and the file without its ending: `hayakawa/fig-06`.
     pub name: String,
-    /// What it shows, in one line.
+    /// Its subject, in one line.
     pub title: String,
     /// The paper and figure, or the standard and clause.
     pub source: String,
-    /// What a reader of the report should know.
+    /// Notes for the reader of the report.
     pub note: Option<String>,
-    /// Each point runs with so many seeds.
+    /// The number of seeds of each point.
     pub seeds: u64,
-    /// What runs it, if nothing else is said.
+    /// The default habitat.
     pub hosts: HostsKind,
-    /// The whole file.
+    /// The text of the whole file.
     pub text: String,
-    /// What to draw.
+    /// The figures.
     pub figures: Vec<Figure>,
-    /// What is claimed.
+    /// The claims.
     pub claims: Vec<Claim>,
     file: String,
     base: Base,
-    /// In every run.
+    /// The overrides of every run.
     set: Vec<Setting>,
-    /// In every run, whatever else is set there; from the command line.
+    /// The command line's overrides of every run, on top of the others.
     overrides: Vec<Override>,
-    /// For each value of each axis of the space.
+    /// The overrides for each value of each axis.
     settings: Vec<Vec<Vec<Setting>>>,
-    /// For each case; empty without cases.
+    /// The overrides of each case; empty without cases.
     searches: Vec<Option<Search>>,
     space: Arc<Space>,
-    /// What to keep of each point.
+    /// The measures kept of each point.
     measures: Vec<Measure>,
 }
 
-/// The scenario before anything is changed.
+/// The scenario before any override.
 #[derive(Clone, Debug)]
 struct Base {
-    /// What messages call it.
+    /// Its name in messages.
     file: String,
     text: String,
     /// Whether it stands in the study file itself, under `[scenario]`.
@@ -109,29 +110,29 @@ struct Setting {
     key: String,
 }
 
-/// What to draw.
+/// A figure.
 #[derive(Clone, Debug)]
 pub struct Figure {
-    /// What it shows.
+    /// Its title.
     pub title: String,
-    /// The measures along the upright axis, at least one, each with what the legend calls it.
+    /// The measures along the vertical axis, at least one, each with its name in the legend.
     pub y: Vec<(Measure, String)>,
-    /// What stands beside that axis.
+    /// The label of the vertical axis.
     pub y_label: String,
-    /// Whether the level axis has equal steps for equal ratios.
+    /// Whether the horizontal axis is logarithmic.
     pub log_x: bool,
-    /// The same of the upright axis.
+    /// Whether the vertical axis is logarithmic.
     pub log_y: bool,
-    /// Dimension of the space along the level axis.
+    /// The dimension along the horizontal axis.
     x: usize,
-    /// Dimension with one panel for each value.
+    /// The dimension with one panel for each value.
     panels: Option<usize>,
     selection: Selection,
-    /// Its references, by their places in the space.
+    /// Its references, by their index in the space.
     references: Vec<usize>,
 }
 
-/// A statement, and what makes it hold.
+/// A claim and its bounds.
 #[derive(Clone, Debug)]
 pub struct Claim {
     /// Short and unique.
@@ -140,27 +141,27 @@ pub struct Claim {
     pub text: String,
     /// Where it is from.
     pub source: String,
-    /// How the words are read as a number.
+    /// The interpretation of the words as a number.
     pub reading: Option<String>,
-    /// The number that is claimed something about.
+    /// The number claimed about.
     pub value: ClaimedNumber,
     /// The number that the source prints.
     pub paper: Option<f64>,
-    /// When it holds.
+    /// The bounds.
     pub criterion: Criterion,
-    /// Whether the study fails where it does not hold.
+    /// Whether the study fails if the claim does not hold.
     pub required: bool,
-    /// Dimensions for each value of which it is judged by itself.
+    /// The dimensions along which it is judged separately at each value.
     each: Vec<usize>,
     selection: Selection,
 }
 
-/// Where the number of a claim comes from.
+/// The source of a claim's number.
 #[derive(Clone, Debug)]
 pub enum ClaimedNumber {
     /// An expression.
     Expression(Formula),
-    /// The share of the cells at which every condition is met.
+    /// The share of cells that meet every condition.
     Share {
         /// Dimensions; every combination of their values is a cell.
         cells: Vec<usize>,
@@ -169,37 +170,37 @@ pub enum ClaimedNumber {
     },
 }
 
-/// One of several numbers that must be right together: at a cell of a claim, or for a value that a search tries.
+/// One of several conditions that must hold together: at a cell of a claim, or for a value of a search.
 #[derive(Clone, Debug)]
 pub struct Condition {
-    /// What tables call its number.
+    /// The name of its number in tables.
     pub label: String,
     /// The expression.
     pub value: Formula,
-    /// When it is met.
+    /// The bounds.
     pub criterion: Criterion,
 }
 
 /// Why a study cannot be run as written.
 #[derive(Debug, thiserror::Error)]
 pub enum StudyError {
-    /// The file cannot be read, is not TOML, or has a key or value that cannot be.
+    /// The file cannot be read or is not TOML, or a key or value is invalid.
     #[error(transparent)]
     File(#[from] DocumentError),
-    /// Its scenario cannot be run, even before anything varies.
+    /// Its scenario cannot run, even before anything varies.
     #[error("{place}: {reason}")]
     Base {
-        /// The file of the study, and the key that sets what is wrong.
+        /// The study's file and the key at fault.
         place: String,
         /// Why.
         reason: lasthop_scenario::ScenarioError,
     },
-    /// The scenario of one of its points cannot be run.
+    /// The scenario of a point cannot run.
     #[error("{place}: with {at}: {reason}")]
     Scenario {
-        /// The file of the study, and the key that sets what is wrong.
+        /// The study's file and the key at fault.
         place: String,
-        /// Which point: `n=10, delay=4`.
+        /// The point: `n=10, delay=4`.
         at: String,
         /// Why.
         reason: lasthop_scenario::ScenarioError,
@@ -207,17 +208,17 @@ pub enum StudyError {
 }
 
 impl Study {
-    /// What is kept of each point.
+    /// The measures kept of each point.
     pub fn measures(&self) -> &[Measure] {
         &self.measures
     }
 
-    /// Whether there is a case that is found by search.
+    /// Whether a case is found by search.
     pub fn is_searched(&self) -> bool {
         self.searches.iter().any(Option::is_some)
     }
 
-    /// How many points there are: each runs with each seed.
+    /// The number of points. Each runs with each seed.
     pub fn points(&self) -> usize {
         self.space.points()
     }

@@ -13,9 +13,9 @@
 //! flows[0].goodput_mbps / flows[1].goodput_mbps
 //! ```
 //!
-//! The expressions are those of [`crate::formula`], what they see is a [`Part`].
+//! The expressions are those of [`crate::formula`]; they see a [`Part`].
 //!
-//! *What it leaves out*: anything that is in no result, such as a value at a moment.
+//! *What it leaves out*: numbers absent from results, such as a value at a moment.
 
 use crate::formula::{Formula, PLAIN};
 use crate::part::Part;
@@ -35,7 +35,7 @@ use std::sync::LazyLock;
 #[derive(Clone, Debug)]
 pub struct Measure(Formula);
 
-/// How measures that everybody knows are called beside an axis and above a column.
+/// Labels of common measures, for axes and column headings.
 const LABELS: &[(&str, &str)] = &[
     ("aggregate_goodput_mbps", "aggregate goodput (Mb/s)"),
     ("mean(flows.goodput_mbps)", "mean goodput of a connection (Mb/s)"),
@@ -64,7 +64,7 @@ const LABELS: &[(&str, &str)] = &[
     ("sum(flows.retransmits)", "segments sent again"),
 ];
 
-/// A result that has everything, and what searches have: it says which measures there are.
+/// A result with every measure, and the fields of a search. It defines which measures exist.
 static EXAMPLE: LazyLock<Part> = LazyLock::new(|| {
     let found = Found { key: String::new(), value: 1.0, met: true, tried: Vec::new() };
     Part::whole(json_of(&whole_result(), Some(&found)), true)
@@ -73,7 +73,7 @@ static EXAMPLE: LazyLock<Part> = LazyLock::new(|| {
 const ACCEPTED: &str = "the path of a number in result.json such as rtt_ms.mean, or mean(flows(block=0).goodput_mbps)";
 
 impl Measure {
-    /// Reads a measure, and finds out whether results have it.
+    /// Reads a measure and checks that results have it.
     pub(crate) fn parse(text: &str) -> Result<Self, Problem> {
         if let Some(today) = respelled(text) {
             return Err(Problem::new(format!("{text} picks elements of a list in brackets"), today));
@@ -96,22 +96,22 @@ impl Measure {
         self.0.as_str()
     }
 
-    /// As it stands beside an axis, with its unit.
+    /// Its axis label, with the unit.
     pub fn label(&self) -> String {
         label_of(self.as_str()).to_owned()
     }
 
-    /// Whether it is of what a search found, and not of a run.
+    /// Whether it is a number of a search and not of a run.
     pub(crate) fn is_of_searches(&self) -> bool {
         self.0.names(SEARCH)
     }
 
-    /// Of one result; an error if it has no such number.
+    /// Its value in one result; an error if the result has no such number.
     pub(crate) fn of(&self, run: &RunResult) -> Result<f64, String> {
         self.of_run(&WholeRun::new(run, None))
     }
 
-    /// Of one run of a point.
+    /// Its value in one run of a point.
     pub(crate) fn of_run(&self, run: &WholeRun) -> Result<f64, String> {
         match self.0.unknown_name(|name| run.0.has(name)) {
             Some(SEARCH) => return Err(format!("{self} is of points that are found by search")),
@@ -131,14 +131,14 @@ impl PartialEq for Measure {
     }
 }
 
-/// Where expressions find what a search found.
+/// The name of a search's outcome in expressions.
 const SEARCH: &str = "search";
 
-/// A result as measures look at it: several of them are taken of each.
+/// A result converted once for several measures.
 pub(crate) struct WholeRun(Part);
 
 impl WholeRun {
-    /// Of a run, and of the search that found its point, if one did.
+    /// The result of a run, and of the search that found its point, if any.
     pub(crate) fn new(run: &RunResult, found: Option<&Found>) -> Self {
         Self(Part::whole(json_of(run, found), false))
     }
@@ -158,12 +158,12 @@ impl fmt::Display for Measure {
     }
 }
 
-/// How a measure stands beside an axis, by its text.
+/// The axis label of a measure, by its text.
 pub fn label_of(measure: &str) -> &str {
     LABELS.iter().find(|(known, _)| *known == measure).map_or(measure, |(_, label)| label)
 }
 
-/// A measure as it was written once, `flows[direction=up]`, in today's spelling; `None` if it has nothing of that.
+/// Converts the old spelling `flows[direction=up]` to today's; `None` if the text is not in the old spelling.
 fn respelled(text: &str) -> Option<String> {
     let condition = |condition: &str| {
         let (field, word) = condition.split_once('=')?;
@@ -188,7 +188,7 @@ fn respelled(text: &str) -> Option<String> {
     is_of_before.then(|| today + rest)
 }
 
-/// A result in which nothing is missing, to check paths against.
+/// A complete result, to check paths against.
 fn whole_result() -> RunResult {
     let spread = lasthop_measure::distribution(&[1.0]);
     let flow = FlowResult {
@@ -340,7 +340,7 @@ mod tests {
         run.rtt_ms = None;
         assert_eq!(of("rtt_ms.mean", &run), Err("rtt_ms has no value in this result".into()));
         run.utilization = f64::NAN;
-        // JSON has no such number; what cannot be written cannot be read either.
+        // JSON has no such number. It cannot be read either.
         assert!(of("utilization", &run).is_err());
     }
 

@@ -1,4 +1,4 @@
-//! Every measure that a study keeps, of every run.
+//! The values of every kept measure in every run.
 
 use crate::measure::{Measure, WholeRun};
 use crate::search::Found;
@@ -11,17 +11,17 @@ use std::collections::BTreeMap;
 /// A measure at a point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasureResult {
-    /// As the study names it.
+    /// Its text in the study.
     pub measure: String,
-    /// One for each seed; `None` where a run has no such number.
+    /// One value for each seed; `None` if the run has no such number.
     pub values: Vec<Option<f64>>,
-    /// Their mean; `None` unless every run has one.
+    /// Their mean; `None` unless every run has a value.
     pub mean: Option<f64>,
-    /// Where the true mean lies with 95 % confidence; `None` with fewer than two seeds.
+    /// The 95 % confidence interval of the mean; `None` with fewer than two seeds.
     pub ci95: Option<Interval>,
 }
 
-/// Every measure that is kept, of every run.
+/// The values of every kept measure in every run.
 pub(crate) struct Measured {
     measures: Vec<Measure>,
     /// By measure, point and seed.
@@ -46,9 +46,9 @@ impl Measured {
         Some(&self.values[index][point])
     }
 
-    /// The mean over the seeds, all or without one.
+    /// The mean over all seeds, or without one of them.
     pub(crate) fn mean(&self, point: usize, measure: &Measure, without: Option<usize>) -> Result<f64, String> {
-        // A measure that only one branch of an expression looks at may not have been known when the study was read.
+        // Reading the study may have missed a measure that only one branch of an expression uses.
         let values =
             self.values(point, measure).ok_or_else(|| format!("{measure} was not kept; name it in measures"))?;
         let kept = values.iter().enumerate().filter(|(seed, _)| Some(*seed) != without).map(|(_, value)| value.clone());

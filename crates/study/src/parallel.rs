@@ -1,15 +1,15 @@
-//! Many runs at once, on all cores, with results that do not depend on how many there are.
+//! Parallel runs on all cores. The results do not depend on the number of cores.
 
 use std::num::NonZero;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Does `work` on every item, on up to `jobs` threads at once, and gives the results in the order of the items. One thread
-/// does its items in their order.
+/// Does `work` on every item, on up to `jobs` threads. The results are in the order of the items. One thread does its
+/// items in order.
 ///
 /// # Panics
-/// If `work` does.
+/// If `work` panics.
 pub fn in_order<T: Sync, R: Send>(items: &[T], jobs: NonZero<usize>, work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let results: Mutex<Vec<Option<R>>> = Mutex::new(items.iter().map(|_| None).collect());
@@ -30,7 +30,7 @@ pub fn in_order<T: Sync, R: Send>(items: &[T], jobs: NonZero<usize>, work: impl 
     results.into_iter().map(|result| result.expect("every item was worked on")).collect()
 }
 
-/// As many as this machine can run at once.
+/// The number of runs that this machine can do in parallel.
 pub fn all_cores() -> NonZero<usize> {
     thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN)
 }
@@ -42,7 +42,7 @@ mod tests {
     #[test]
     fn results_come_in_the_order_of_the_items_for_any_number_of_threads() {
         let items: Vec<u64> = (0..100).collect();
-        // Later items are done sooner.
+        // Later items finish sooner.
         let slow_square = |item: &u64| {
             (0..(100 - item) * 1_000).for_each(|round| {
                 std::hint::black_box(round);

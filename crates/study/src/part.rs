@@ -1,4 +1,4 @@
-//! A result as expressions see it.
+//! The view of a result in expressions.
 //!
 //! ```text
 //! rtt_ms.mean                             a number in a table
@@ -7,7 +7,7 @@
 //! policies.hosts[0].terminals_max         of one element, counted from 0
 //! ```
 //!
-//! Whatever belongs to a host has the field `block` as well: the place of its `[[hosts]]` block.
+//! Every part with a host also has the field `block`: the index of its `[[hosts]]` block.
 
 use crate::problem::Problem;
 use minijinja::value::{Enumerator, Kwargs, Object, ObjectRepr, Value};
@@ -19,12 +19,12 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct Whole {
     value: Json,
-    /// It is the example against which expressions are checked: it has one element of each list, which stands for all, and what
-    /// it lacks no result has.
+    /// Whether this is the example for checking expressions. It has one element of each list, which stands for all. A
+    /// field missing here exists in no result.
     is_example: bool,
 }
 
-/// A part of a result, or the same part of each of several elements of a list.
+/// A part of a result, or the same part of several elements of a list.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     of: Arc<Whole>,
@@ -34,7 +34,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// The whole of a result, which has `search` beside what is measured if a search found it.
+    /// A whole result. After a search it has `search` beside the measurements.
     pub(crate) fn whole(mut value: Json, is_example: bool) -> Self {
         let table = value.as_object_mut().expect("a result is a table");
         let scenario = table.remove("scenario").unwrap_or_default();
@@ -47,7 +47,7 @@ impl Part {
         self.first().is_some_and(|value| value.get(name).is_some())
     }
 
-    /// The names of what is inside that are numbers, tables or lists.
+    /// The names of the numbers, tables and lists inside.
     pub(crate) fn names(&self) -> Vec<&str> {
         let usable = |(key, value): (_, &Json)| {
             (!value.is_string() && !value.is_boolean() && key != "schema_version").then_some(key)
@@ -56,7 +56,7 @@ impl Part {
         table.filter_map(|(key, value)| usable((key.as_str(), value))).collect()
     }
 
-    /// What an expression says that comes to this and should be a number.
+    /// The error for an expression that yields this part instead of a number.
     pub(crate) fn is_no_number(&self, expression: &str, reduces: &[&str]) -> Problem {
         if self.first().is_some_and(Json::is_object) {
             let path = self.path();
@@ -75,7 +75,7 @@ impl Part {
         self.of.value.pointer(self.at.first()?)
     }
 
-    /// As a reader writes it; without places in lists where one element stands for all.
+    /// The path in a reader's notation, without list indices where one element stands for all.
     fn path_of(&self, pointer: &str) -> String {
         pointer.split('/').skip(1).fold(String::new(), |path, step| match step.parse::<usize>() {
             Ok(_) if self.of.is_example => path,
@@ -128,7 +128,7 @@ impl Part {
         Ok(Self { of: Arc::clone(&self.of), at: vec![pointer.clone()], is_list: false }.into_value())
     }
 
-    /// Those elements that have these fields.
+    /// The elements with these field values.
     fn those(&self, wanted: &Kwargs) -> Result<Value, Problem> {
         let mut part = self.clone();
         for name in wanted.args() {
@@ -168,7 +168,7 @@ impl Object for Part {
 
     fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
         let value = match (key.as_str(), key.as_usize()) {
-            // A function, then.
+            // Not a field: perhaps a function.
             (Some(name), _) if self.is_whole() && !self.has(name) => return None,
             (Some(name), _) => self.inside(name),
             (None, Some(place)) if self.is_list => self.element(place),
@@ -195,7 +195,7 @@ impl Object for Part {
     }
 }
 
-/// A number, always as one with a fraction, or a word.
+/// A number, always as a float, a word or a flag.
 fn plain(value: &Json) -> Option<Value> {
     match value {
         Json::Number(number) => number.as_f64().map(Value::from),
@@ -216,7 +216,7 @@ fn blocks(scenario: &Json) -> Vec<usize> {
     counts.iter().enumerate().flat_map(|(index, block)| std::iter::repeat_n(index, count(block))).collect()
 }
 
-/// Gives whatever has a `host` its `block` too.
+/// Adds `block` to everything with a `host`.
 fn add_blocks(value: &mut Json, blocks: &[usize]) {
     match value {
         Json::Array(elements) => elements.iter_mut().for_each(|element| add_blocks(element, blocks)),

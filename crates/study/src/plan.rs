@@ -1,4 +1,4 @@
-//! From the points of a study to the scenarios that are run.
+//! Derives the scenarios to run from the points of a study.
 
 use crate::measure::Measure;
 use crate::search::{Hunt, Search, Tried};
@@ -16,29 +16,30 @@ use toml::Value;
 /// One run of a study.
 #[derive(Clone, Debug)]
 pub struct PlannedRun {
-    /// Which point, counted from 0; the last axis changes fastest.
+    /// The index of the point, from 0; the last axis changes fastest.
     pub point: usize,
     /// The point in words: `ARF, n=10, delay=4`; empty where nothing varies.
     pub label: String,
-    /// With the seed of this run; where the point's case is found by search, with the least value that is tried.
+    /// The scenario with the seed of this run. In a case found by search it has the minimum of the search.
     pub scenario: Scenario,
-    /// Whether it is: then what runs is [`Study::candidate`].
+    /// Whether the case is found by search. The run then uses [`Study::candidate`].
     pub searched: bool,
 }
 
 impl Study {
-    /// The same study with these overrides in every run, on top of all that it sets itself.
+    /// The same study with these overrides in every run, on top of its own.
     #[must_use]
     pub fn with_overrides(self, overrides: Vec<Override>) -> Self {
         Self { overrides, ..self }
     }
 
-    /// Every run, each point with so many seeds, checked: the runs of a point stand together, in the order of their seeds.
+    /// Every run, checked, with this number of seeds for each point. The runs of a point are adjacent, in the order of
+    /// their seeds.
     ///
     /// # Errors
-    /// If the scenario of a point cannot be run; the message names the line of the study or of the scenario that is wrong.
+    /// If the scenario of a point cannot run. The message names the line of the study or scenario at fault.
     pub fn plan(&self, seeds: u64) -> Result<Vec<PlannedRun>, StudyError> {
-        // What is wrong with the scenario itself is told without a point.
+        // Errors of the scenario itself are reported without a point.
         let base = self.base()?;
         let mut runs = Vec::new();
         for point in 0..self.space.points() {
@@ -55,8 +56,8 @@ impl Study {
         Ok(runs)
     }
 
-    /// The points whose case is found by search. Those that try the same scenarios, because only what they look for differs,
-    /// stand together, so that each scenario need be run once.
+    /// The points found by search, in families. The points of a family try the same scenarios, with different
+    /// objectives, so each scenario runs only once.
     pub fn searched_points(&self) -> Vec<Vec<usize>> {
         let mut families: Vec<Vec<usize>> = Vec::new();
         let tries = |point: usize| {
@@ -92,7 +93,7 @@ impl Study {
         Hunt::new(self.search(point).expect("a point that is found by search"))
     }
 
-    /// What a search tries at a point.
+    /// The scenario with this value of a search at a point.
     ///
     /// # Errors
     /// As [`Study::plan`].
@@ -104,7 +105,7 @@ impl Study {
         self.at_point(point, seed, Some((search, value)))
     }
 
-    /// What came out of that, in one run for each seed.
+    /// The outcome of this value, from its runs with each seed.
     ///
     /// # Panics
     /// If the point's case is not found by search.
@@ -149,7 +150,7 @@ impl Study {
         self.changed(&changes).map_err(|error| self.in_words_of_the_study(error, &settings, &at))
     }
 
-    /// The scenario with what is set in every run, without what varies.
+    /// The scenario with the overrides of every run, without those of the axes.
     ///
     /// # Errors
     /// As [`Study::plan`].
@@ -160,7 +161,7 @@ impl Study {
         self.changed(&changes).map_err(|error| self.in_words_of_the_study(error, &settings, &[]))
     }
 
-    /// The keys that have no effect in any of these runs, with their places in the study.
+    /// The keys without effect in any of these runs, with their places in the study.
     pub fn ineffective_keys(&self, runs: &[PlannedRun]) -> Vec<IneffectiveKey> {
         let mut keys = ineffective_keys(runs.iter().map(|run| &run.scenario));
         let settings = || self.set.iter().chain(self.settings.iter().flatten().flatten());
@@ -181,7 +182,7 @@ impl Study {
         Scenario::from_toml(&self.base.file, &self.base.text, changes)
     }
 
-    /// The scenario names overrides and its own lines; the writer of a study knows the lines of the study.
+    /// The scenario's messages name overrides and its own lines; an author of a study knows the study's lines.
     fn in_words_of_the_study(&self, mut error: ScenarioError, settings: &[&Setting], at: &[Coordinate]) -> StudyError {
         let mut place = self.file.clone();
         let culprit = match &error {
@@ -197,7 +198,7 @@ impl Study {
         if let (ScenarioError::Key(key), true) = (&mut error, self.base.inline)
             && key.set_by.is_none()
         {
-            // Its own text was made from the table [scenario]; the line is that of the study.
+            // The scenario text comes from the table [scenario]; the line is the study's.
             let path = Path::inside("scenario", &key.key);
             key.line = line_of_key(&self.text, &path);
             key.key = path.to_string();

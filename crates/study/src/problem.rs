@@ -1,9 +1,9 @@
-//! What is wrong with something in a study, and what is accepted.
+//! Errors in a study, with the accepted alternatives.
 
 use lasthop_keys::nearest;
 use std::fmt;
 
-/// What is wrong with a measure or an expression, and what is accepted.
+/// An error in a measure or an expression, with the accepted alternatives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(crate) kind: Kind,
@@ -12,14 +12,14 @@ pub(crate) struct Problem {
     pub(crate) did_you_mean: Option<String>,
 }
 
-/// What kind of problem it is.
+/// The kind of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// It can never be right.
+    /// Invalid with any figures.
     Wrong,
-    /// It is no finite number, and with other figures may well be one.
+    /// Not a finite number here, but perhaps with other figures.
     NotFinite,
-    /// It is of an empty list.
+    /// A reduction of an empty list.
     Nothing,
 }
 
@@ -28,7 +28,7 @@ impl Problem {
         Self { kind: Kind::Wrong, problem: problem.into(), accepted: accepted.into(), did_you_mean: None }
     }
 
-    /// There is no such name among those that there are.
+    /// The problem of an unknown name; suggests the nearest known one.
     pub(crate) fn unknown(problem: impl Into<String>, name: &str, known: &[&str]) -> Self {
         let did_you_mean = nearest(name, known).map(str::to_owned);
         Self { did_you_mean, ..Self::new(problem, known.join(", ")) }
@@ -54,7 +54,7 @@ impl From<Problem> for lasthop_keys::Problem {
     }
 }
 
-/// For the engine of expressions, which gives it back as it is: see [`crate::formula::Formula`].
+/// For the expression engine, which returns it unchanged: see [`crate::formula::Formula`].
 impl From<Problem> for minijinja::Error {
     fn from(problem: Problem) -> Self {
         Self::new(minijinja::ErrorKind::InvalidOperation, "").with_source(problem)

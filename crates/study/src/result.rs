@@ -1,4 +1,4 @@
-//! What a study came to: `study.json`.
+//! The result of a study: `study.json`.
 
 use crate::expression::reference_at;
 use crate::measure::Measure;
@@ -15,109 +15,109 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What a study came to. The field names are the keys of `study.json`.
+/// The result of a study. The field names are the keys of `study.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StudyResult {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
     /// The folder and the file without its ending: `hayakawa/fig-06`.
     pub name: String,
-    /// What it shows, in one line.
+    /// Its subject, in one line.
     pub title: String,
     /// The paper and figure, or the standard and clause.
     pub source: String,
-    /// What a reader should know.
+    /// Notes for the reader.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The whole text of the study's file.
+    /// The text of the whole study file.
     pub study: String,
-    /// The scenario with what is set in every run, defaults filled in: [`lasthop_scenario::Scenario::to_json`].
+    /// The scenario with the overrides of every run, defaults filled in: [`lasthop_scenario::Scenario::to_json`].
     pub scenario: serde_json::Value,
-    /// Which habitat the runs ran in.
+    /// The habitat of the runs.
     pub hosts_kind: HostsKind,
-    /// Which build of lasthop wrote this.
+    /// The build of lasthop that wrote this.
     #[serde(flatten)]
     pub build: Build,
-    /// The seeds that each point ran with.
+    /// The seeds of each point.
     pub seeds: Vec<u64>,
-    /// What varied, the cases first; the last changes fastest.
+    /// The axes, the cases first; the last changes fastest.
     pub axes: Vec<AxisResult>,
     /// Every point, in the order of the axes.
     pub points: Vec<PointResult>,
-    /// What is drawn.
+    /// The figures.
     pub figures: Vec<FigureResult>,
-    /// What came out for each claim; one that is judged at several places stands once for each.
+    /// The verdicts on the claims. A claim judged at several places has one entry for each.
     pub claims: Vec<ClaimResult>,
-    /// Whether every claim could be judged, and every required one holds.
+    /// Whether every claim could be judged and every required one holds.
     pub passed: bool,
     /// Whether every run is valid.
     pub valid: bool,
-    /// Why not, in words; empty if they are.
+    /// The reasons why not, in words; empty if all are valid.
     #[serde(default)]
     pub invalid_reasons: Vec<String>,
-    /// What kinds of reasons these are; left out where there is none.
+    /// The kinds of these reasons; omitted if there are none.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub invalid_kinds: BTreeSet<InvalidKind>,
-    /// Runs that were done again because the machine had been too busy for real time; those that count are the last ones.
+    /// The number of repeated runs: the machine had been too busy for real time. Only the last repetition counts.
     /// Kernel hosts only.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub repeated_runs: u64,
     /// Seconds of all runs on the scenario's clock.
     pub simulated_s: f64,
-    /// Seconds that the runs took on the wall clock, added up over all cores.
+    /// Wall-clock seconds of the runs, summed over all cores.
     pub run_wall_s: f64,
 }
 
 /// One axis, or the cases.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AxisResult {
-    /// What figures and claims call it; "case".
+    /// Its name in figures and claims; "case" for the cases.
     pub axis: String,
-    /// With its unit.
+    /// Its label, with the unit.
     pub label: String,
-    /// What varied, as after `--set`; empty of the cases.
+    /// The varied keys, as after `--set`; empty for the cases.
     pub keys: Vec<String>,
-    /// What it took in turn.
+    /// Its values.
     pub values: Vec<Level>,
 }
 
-/// One point: all runs that differ in the seed only.
+/// One point: all runs that differ only in the seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PointResult {
     /// The value of each axis.
     pub at: Vec<Coordinate>,
-    /// What its search found, where its case is found by search.
+    /// The outcome of its search, if its case is found by search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<Found>,
-    /// What was kept.
+    /// The measures kept.
     pub measures: Vec<MeasureResult>,
 }
 
 /// A figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FigureResult {
-    /// What it shows.
+    /// Its title.
     pub title: String,
-    /// Beside the level axis.
+    /// The label of the horizontal axis.
     pub x_label: String,
-    /// The measures along the upright axis, one or several with commas between them.
+    /// The measures along the vertical axis, separated by commas.
     pub y: String,
-    /// Beside the upright axis.
+    /// The label of the vertical axis.
     pub y_label: String,
-    /// Whether the level axis has equal steps for equal ratios.
+    /// Whether the horizontal axis is logarithmic.
     pub log_x: bool,
-    /// The same of the upright axis.
+    /// Whether the vertical axis is logarithmic.
     pub log_y: bool,
-    /// At least one.
+    /// The panels, at least one.
     pub panels: Vec<PanelResult>,
 }
 
 /// One panel of a figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PanelResult {
-    /// Empty where there is one only.
+    /// Its title; empty for a single panel.
     pub label: String,
-    /// Ours.
+    /// Our lines.
     pub lines: Vec<LineResult>,
     /// Theory and published points.
     pub references: Vec<LineResult>,
@@ -126,23 +126,23 @@ pub struct PanelResult {
 /// One line of a figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LineResult {
-    /// In the legend; may be empty where there is one only.
+    /// The name in the legend; may be empty for a single line.
     pub label: String,
-    /// Of a reference: where it is from.
+    /// The source of a reference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// In the order of the axis.
+    /// The points, in the order of the axis.
     pub marks: Vec<MarkResult>,
 }
 
 /// One point of a line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MarkResult {
-    /// Along the level axis.
+    /// The horizontal coordinate.
     pub x: Level,
-    /// Along the upright axis; `None` where some run has no such number.
+    /// The vertical coordinate; `None` if a run has no such number.
     pub y: Option<f64>,
-    /// Where the true mean lies with 95 % confidence.
+    /// The 95 % confidence interval of the mean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ci95: Option<Interval>,
 }
@@ -150,11 +150,11 @@ pub struct MarkResult {
 impl ResultFile for StudyResult {}
 
 impl StudyResult {
-    /// Of a study and what its runs came to.
+    /// The result of a study, from its runs' results.
     ///
     /// # Panics
-    /// If there are not as many results as points times seeds, or none at all; if the study's scenario cannot be read,
-    /// which its plan would have told.
+    /// If the number of results is not points times seeds, or is 0. Also if the study's scenario cannot be read, which
+    /// its plan would have reported.
     pub fn new(study: &Study, hosts_kind: HostsKind, build: Build, outcome: &Outcome) -> Self {
         let Outcome { runs, searches, repeated_runs } = outcome;
         let points = study.points();
@@ -202,7 +202,7 @@ impl StudyResult {
 }
 
 impl PointResult {
-    /// Where it is, in words.
+    /// The values of its axes, in words.
     pub fn place(&self) -> String {
         joined(&self.at)
     }
@@ -222,7 +222,7 @@ fn invalid_reasons(study: &Study, of_point: &[&[RunResult]]) -> Vec<String> {
 fn drawn(study: &Study, figure: &Figure, measured: &Measured) -> FigureResult {
     let space = &study.space;
     let panel_of: Vec<usize> = figure.panels.into_iter().collect();
-    // One line for each combination of what is neither along the axis nor a panel of its own.
+    // One line for each combination of the dimensions that are neither along the axis nor panels.
     let of_lines: Vec<usize> =
         (0..space.dimensions.len()).filter(|of| *of != figure.x && !panel_of.contains(of)).collect();
     let panels = space.combinations(&figure.selection, &panel_of).into_iter().map(|levels| {
@@ -272,7 +272,7 @@ fn marks(space: &Space, figure: &Figure, points: &[usize], measure: &Measure, me
     points.iter().map(mark).collect()
 }
 
-/// Every reference in one panel, each line once: the same may be said of several cases.
+/// Every reference in one panel, each line once: several cases may share one.
 fn all_referred(space: &Space, figure: &Figure, selection: &Selection, of_lines: &[usize]) -> Vec<LineResult> {
     let mut lines: Vec<LineResult> = Vec::new();
     for line in figure.references.iter().flat_map(|of| referred(space, figure, *of, selection, of_lines)) {
@@ -283,14 +283,14 @@ fn all_referred(space: &Space, figure: &Figure, selection: &Selection, of_lines:
     lines
 }
 
-/// A reference in one panel: one line, or one for each combination where it differs between them.
+/// A reference in one panel: one line, or one for each combination with different values.
 fn referred(space: &Space, figure: &Figure, of: usize, selection: &Selection, of_lines: &[usize]) -> Vec<LineResult> {
     let reference = &space.references[of];
     let mut lines: Vec<(String, Vec<MarkResult>)> = Vec::new();
     for levels in space.combinations(selection, of_lines) {
         let points = space.select(&fixed(selection, of_lines, &levels));
         let mark = |point: &usize| {
-            // It was computed at every point when the study was read.
+            // Reading the study computed it at every point.
             let y = reference_at(space, of, *point).ok().flatten()?;
             Some(MarkResult { x: x_of(space, figure, *point), y: Some(y), ci95: None })
         };
@@ -300,7 +300,7 @@ fn referred(space: &Space, figure: &Figure, of: usize, selection: &Selection, of
             lines.push((place.unwrap_or_default(), marks));
         }
     }
-    // Where it is the same for all, nobody needs to be told for which.
+    // A line common to all combinations needs no name for them.
     let one = lines.len() == 1;
     let line = |(place, marks): (String, Vec<MarkResult>)| {
         let label = &reference.label;

@@ -1,4 +1,4 @@
-//! Runs what a study asks for: on all cores, or one after the other in real time. What a run is, the caller says.
+//! The runs of a study: on all cores, or sequentially in real time. The caller defines a run.
 
 use crate::parallel::in_order;
 use crate::{Found, PlannedRun, Study, StudyError};
@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What all runs of a study came to.
+/// The results of all runs of a study.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// In the order of the plan.
     pub runs: Vec<RunResult>,
-    /// By point: what was found; the runs there are those with that value.
+    /// The outcome of the search, by point. The runs of such a point have the value found.
     pub searches: BTreeMap<usize, Found>,
-    /// Runs that were done again because the machine was too busy for real time.
+    /// The number of repeated runs: the machine was too busy for real time.
     pub repeated_runs: u64,
 }
 
@@ -24,18 +24,18 @@ impl From<Vec<RunResult>> for Outcome {
     }
 }
 
-/// Why there is no outcome. A study is judged by all of its runs.
+/// Why there is no outcome. The verdict on a study needs all its runs.
 #[derive(Debug)]
 pub enum RunError<E> {
-    /// It was stopped.
+    /// The study was stopped.
     Interrupted,
-    /// What a search tries cannot be run.
+    /// A scenario of a search cannot run.
     Study(StudyError),
     /// A run failed.
     Run {
-        /// Which one, in words.
+        /// The run, in words.
         place: String,
-        /// How.
+        /// The error.
         error: E,
     },
 }
@@ -43,40 +43,40 @@ pub enum RunError<E> {
 /// Runs a scenario; `None` if it was stopped.
 pub type RunOne<'a, E> = &'a (dyn Fn(&Scenario) -> Result<Option<RunResult>, E> + Sync);
 
-/// How runs go on at once.
+/// The execution of parallel runs.
 pub struct AtOnce<'a, E> {
-    /// Runs one.
+    /// Does one run.
     pub run: RunOne<'a, E>,
-    /// So many at a time.
+    /// The number of parallel runs.
     pub jobs: NonZero<usize>,
-    /// Nothing more is begun when it is set.
+    /// Once set, no new run starts.
     pub stop: &'a AtomicBool,
     /// Called when a run of the plan is done.
     pub done: &'a (dyn Fn() + Sync),
 }
 
-/// What one thread does in one go: a run of the plan, or the searches of points that try the same scenarios.
+/// One thread's unit of work: a run of the plan, or the searches of a family of points.
 struct Job {
-    /// Of its first run in the plan.
+    /// The index of its first run in the plan.
     place: usize,
     points: Option<Vec<usize>>,
 }
 
-/// The runs of one job, each with its place in the plan, and what its searches found.
+/// The runs of one job, each with its index in the plan, and the outcomes of its searches.
 type Done = (Vec<(usize, RunResult)>, Vec<(usize, Found)>);
 
 impl Study {
-    /// Every run of this plan, whatever the number of threads.
+    /// Does every run of this plan, with any number of threads.
     ///
     /// # Errors
-    /// Of the first run in the order of the plan that failed, or if it was stopped.
+    /// The first error in the order of the plan, or that the study was stopped.
     ///
     /// # Panics
-    /// If the plan is of another study.
+    /// If the plan belongs to another study.
     pub fn run_at_once<E: Send>(&self, planned: &[PlannedRun], how: &AtOnce<'_, E>) -> Result<Outcome, RunError<E>> {
         let seeds = planned.len() / self.points();
         let families = self.searched_points();
-        // In the order of the plan; a family where its first point stands.
+        // In the order of the plan. A family stands at its first point.
         let job = |(place, run): (usize, &PlannedRun)| match run.searched {
             false => Some(Job { place, points: None }),
             true if !place.is_multiple_of(seeds) => None,
@@ -88,7 +88,7 @@ impl Study {
         let jobs: Vec<Job> = planned.iter().enumerate().filter_map(job).collect();
         let failed = AtomicBool::new(false);
         let outcomes = in_order(&jobs, how.jobs, |job| -> Result<Done, RunError<E>> {
-            // After a failure nothing more is begun.
+            // After a failure no new run starts.
             if how.stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed) {
                 return Err(RunError::Interrupted);
             }
@@ -103,7 +103,7 @@ impl Study {
         });
         let mut runs: Vec<Option<RunResult>> = planned.iter().map(|_| None).collect();
         let mut searches = BTreeMap::new();
-        // What was not begun because of a failure does not hide it.
+        // Runs not started because of a failure must not hide it.
         let (left_out, finished): (Vec<_>, Vec<_>) =
             outcomes.into_iter().partition(|outcome| matches!(outcome, Err(RunError::Interrupted)));
         for outcome in finished.into_iter().chain(left_out) {
@@ -115,8 +115,8 @@ impl Study {
         Ok(Outcome { runs, searches, repeated_runs: 0 })
     }
 
-    /// Searches at these points, which try the same scenarios: each is run once, with each seed of `first`, the plan of the
-    /// first of them.
+    /// Searches at these points, which share their scenarios. Each scenario runs once with each seed of `first`, the
+    /// plan of the first point.
     fn search_all<E>(&self, points: &[usize], first: &[PlannedRun], run: RunOne<'_, E>) -> Result<Done, RunError<E>> {
         // By value.
         let mut known: Vec<(f64, Vec<RunResult>)> = Vec::new();
@@ -149,11 +149,11 @@ fn run_one<E>(run: RunOne<'_, E>, scenario: &Scenario, place: impl Fn() -> Strin
     run(scenario).map_err(|error| RunError::Run { place: place(), error })?.ok_or(RunError::Interrupted)
 }
 
-/// One after the other, in real time: `run` is told which run it is, in words. Runs that were late only are done again, `retries`
-/// times at most each; `again` is told before.
+/// Does the runs sequentially, in real time. `run` gets the name of the run. A run invalid only for lateness is
+/// repeated up to `retries` times; `again` is called before each repetition.
 ///
 /// # Errors
-/// Of the first run that failed, or if it was stopped.
+/// The first error of a run, or that the study was stopped.
 pub fn run_in_turn<E>(
     planned: &[PlannedRun],
     retries: u64,
@@ -173,12 +173,12 @@ pub fn run_in_turn<E>(
     Ok(outcome)
 }
 
-/// Does a run until its result is not late, and again `retries` times at most: a machine that is busy for a moment costs time and no
-/// result. What came out last, and how often it was done again; `again` is told before. `None` if it was stopped. A result that is
-/// not valid for another reason is not tried again.
+/// Repeats a run until its result is not late, at most `retries` times. A briefly busy machine then costs time but no
+/// result. Returns the last result and the number of repetitions; `again` is called before each. `None` if stopped. A
+/// result invalid for another reason is not repeated.
 ///
 /// # Errors
-/// As `run`.
+/// Those of `run`.
 pub fn until_not_late<T, E>(
     retries: u64,
     result_of: impl Fn(&T) -> &RunResult,
@@ -197,7 +197,7 @@ pub fn until_not_late<T, E>(
     }
 }
 
-/// Which run that is, in words.
+/// The name of the run, in words.
 fn place(planned: &PlannedRun) -> String {
     let seed = format!("seed {}", planned.scenario.seed);
     if planned.label.is_empty() { seed } else { format!("at {}, {seed}", planned.label) }

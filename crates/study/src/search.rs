@@ -1,77 +1,77 @@
-//! A case that is found by search: the value of a key with which something is greatest, under conditions.
+//! A case found by search: the value of a key that maximises an expression under conditions.
 //!
-//! 1. Coarsely: from the least value upwards, each the double of the one before, and the greatest. A whole range of orders of
-//!    magnitude takes some ten values.
-//! 2. Finely: halfway (of the logarithms) between the best value so far and the further of the two next that were tried, again
-//!    and again until both are within `precision` of it, or of whole numbers next to it.
+//! 1. Coarse: doubles the value from the minimum upwards, and adds the maximum. Several orders of magnitude take some
+//!    ten values.
+//! 2. Fine: tries the geometric mean of the best value so far and the further of its two neighbours. It repeats until
+//!    both neighbours are within `precision`, or are adjacent whole numbers.
 //!
-//! A value that meets the conditions is better than one that does not; of two that are alike in that the one with the
-//! greater maximised number is better, and of two that are alike in that too the smaller value. What comes out depends on the
-//! results only, never on how many runs go on at once.
+//! A value that meets the conditions beats one that does not. The next criteria are the greater maximised number, then
+//! the smaller value. The outcome depends on the results alone, never on the number of parallel runs.
 //!
-//! *What it leaves out*: a second hill. What is maximised must rise to one summit and fall from there, and the values that
-//! meet the conditions must lie together; where between two coarse values there is a better one than both, and neither of
-//! them is the best, it is not found. All values that were tried stand in `study.json`.
+//! *What it leaves out*: a second maximum. The maximised number must be unimodal, and the admissible values must be
+//! contiguous. The search misses a better value between two coarse values if neither of them is the best. `study.json`
+//! records every value tried.
 
 use crate::{Condition, Formula};
 use serde::{Deserialize, Serialize};
 
-/// What a case looks for.
+/// The search of a case.
 #[derive(Clone, Debug)]
 pub(crate) struct Search {
-    /// What is searched, as after `--set`.
+    /// The searched key, as after `--set`.
     pub(crate) key: String,
-    /// The least value that is tried; above 0.
+    /// The minimum; above 0.
     pub(crate) from: f64,
-    /// The greatest.
+    /// The maximum.
     pub(crate) to: f64,
     /// Whether the values are whole numbers.
     pub(crate) whole: bool,
-    /// The neighbours of the value that is found are no further than this, relative to it.
+    /// The greatest relative distance to the neighbours of the value found.
     pub(crate) precision: f64,
-    /// The expression that is to be as great as can be.
+    /// The expression to maximise.
     pub(crate) maximise: Formula,
-    /// What the value should meet.
+    /// The conditions on the value.
     pub(crate) conditions: Vec<Condition>,
     /// The place in the study file, for messages.
     pub(crate) line: Option<usize>,
     pub(crate) path: String,
 }
 
-/// What a search found at a point. The field names are the keys of `study.json`.
+/// The outcome of a search at a point. The field names are the keys of `study.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Found {
-    /// What was searched, as after `--set`.
+    /// The searched key, as after `--set`.
     pub key: String,
-    /// The value with which the point ran.
+    /// The value of the point's runs.
     pub value: f64,
-    /// Whether it meets every condition; if not, no value that was tried does, and it is the best without them.
+    /// Whether it meets every condition. If not, no tried value does, and this is the best regardless of the
+    /// conditions.
     pub met: bool,
     /// Every value that was tried, ascending.
     pub tried: Vec<Tried>,
 }
 
-/// A value that a search tried.
+/// A tried value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tried {
     /// The value.
     pub value: f64,
-    /// What is maximised; `None` if it cannot be computed.
+    /// The maximised number; `None` if it cannot be computed.
     pub maximised: Option<f64>,
     /// The number of each condition.
     pub conditions: Vec<Option<f64>>,
-    /// Whether it meets them all.
+    /// Whether it meets every condition.
     pub met: bool,
 }
 
-/// A search that is going on: it says what to try next, and is told what came out.
+/// A search in progress: it asks for values one by one and takes their results.
 #[derive(Clone, Debug)]
 pub struct Hunt {
     key: String,
     to: f64,
     whole: bool,
     precision: f64,
-    /// What is still to be tried coarsely, the next one last.
+    /// The coarse values left, the next one last.
     coarse: Vec<f64>,
     /// Ascending.
     tried: Vec<Tried>,
@@ -93,26 +93,26 @@ impl Hunt {
         }
     }
 
-    /// What is searched, as after `--set`.
+    /// The searched key, as after `--set`.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// The next value to try; `None` when it is found.
+    /// The next value to try; `None` when the search is over.
     ///
-    /// The same until [`Self::on_tried`] is told about it.
+    /// It stays the same until [`Self::on_tried`] has its result.
     pub fn next(&self) -> Option<f64> {
         self.coarse.last().copied().or_else(|| self.finer())
     }
 
-    /// What came out with the value that was to be tried.
+    /// Takes the result of the value that [`Self::next`] asked for.
     pub fn on_tried(&mut self, tried: Tried) {
         self.coarse.pop();
         let place = self.tried.partition_point(|other| other.value < tried.value);
         self.tried.insert(place, tried);
     }
 
-    /// What was found.
+    /// The value found and all values tried.
     ///
     /// # Panics
     /// If nothing was tried.
@@ -130,7 +130,7 @@ impl Hunt {
             .reduce(|best, index| if better(&self.tried[index], &self.tried[best]) { index } else { best })
     }
 
-    /// A value between the best one and the neighbour that is further from it.
+    /// A value between the best one and its further neighbour.
     fn finer(&self) -> Option<f64> {
         let best = self.best()?;
         let here = self.tried[best].value;
@@ -141,7 +141,7 @@ impl Hunt {
         gaps.into_iter().find_map(|(low, high)| self.between(low, high))
     }
 
-    /// The middle of the two logarithms, unless they are near enough.
+    /// The geometric mean, unless the two are near enough.
     fn between(&self, low: f64, high: f64) -> Option<f64> {
         if high / low <= 1.0 + self.precision {
             return None;
@@ -170,7 +170,7 @@ mod tests {
         })
     }
 
-    /// What it finds, and the values in the order in which they were tried.
+    /// The value found, and the values in the order of the trials.
     fn goes(mut hunt: Hunt, of: impl Fn(f64) -> (Option<f64>, bool)) -> (Found, Vec<f64>) {
         let mut order = Vec::new();
         while let Some(value) = hunt.next() {
@@ -197,11 +197,11 @@ mod tests {
 
     #[test]
     fn the_edge_of_what_meets_the_conditions_is_found() {
-        // More is better, but only up to 77 is it met.
+        // More is better, but the condition holds only up to 77.
         let (found, order) = goes(hunt(2.0, 2000.0, true, 0.0), |value| (Some(value), value <= 77.0));
         assert_eq!((found.value, found.met), (77.0, true));
         assert!(order.len() <= 11 + 12, "{order:?}");
-        // To 5 %: what is found is within 5 % of the next that was tried, which does not meet them.
+        // With 5 % precision, the value found is within 5 % of a neighbour that fails the condition.
         let (found, order) = goes(hunt(2.0, 2000.0, true, 0.05), |value| (Some(value), value <= 77.0));
         assert!((74.0..=77.0).contains(&found.value), "{}", found.value);
         assert!(order.len() <= 11 + 10, "{order:?}");
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn of_values_that_are_alike_the_smallest_is_found() {
-        // From 100 on nothing changes any more.
+        // Constant from 100 on.
         let (found, _) = goes(hunt(1.0, 1000.0, true, 0.0), |value| (Some(value.min(100.0)), true));
         assert_eq!(found.value, 100.0);
     }

@@ -1,13 +1,13 @@
-//! The points of a study: every combination of the values of its axes.
+//! The points of a study: all combinations of its axes' values.
 
 use crate::formula::Formula;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What the cases are called where axes are named.
+/// The name of the cases among the axes.
 pub(crate) const CASE: &str = "case";
 
-/// One value of an axis, as figures and claims call it.
+/// A value of an axis, under its name in figures and claims.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Level {
@@ -31,12 +31,12 @@ pub struct Coordinate {
 pub(crate) struct Dimension {
     pub(crate) name: String,
     pub(crate) label: String,
-    /// What varies, as after `--set`; none of the cases.
+    /// The varied keys, as after `--set`; empty for the cases.
     pub(crate) keys: Vec<String>,
     pub(crate) levels: Vec<Level>,
 }
 
-/// All axes, the cases first, and what is known of their points beforehand.
+/// All axes, the cases first, and the references.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Space {
     pub(crate) dimensions: Vec<Dimension>,
@@ -54,13 +54,13 @@ pub(crate) struct Reference {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Curve {
-    /// At these values of a dimension.
+    /// Values along a dimension.
     Points { x: usize, points: Vec<(Level, f64)> },
-    /// An expression over the names of the dimensions.
+    /// An expression in the names of the dimensions.
     Formula(Formula),
 }
 
-/// The levels that are allowed of each dimension; `None`: all.
+/// The allowed levels of each dimension; `None` allows all.
 pub(crate) type Selection = Vec<Option<Vec<usize>>>;
 
 impl fmt::Display for Level {
@@ -74,7 +74,7 @@ impl fmt::Display for Level {
 
 impl fmt::Display for Coordinate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A case needs no name before it.
+        // A case needs no axis name.
         if self.axis == CASE { write!(f, "{}", self.value) } else { write!(f, "{}={}", self.axis, self.value) }
     }
 }
@@ -84,7 +84,7 @@ pub(crate) fn joined(coordinates: &[Coordinate]) -> String {
     coordinates.iter().map(Coordinate::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether a number with a unit is enough, or what it is of stands before it.
+/// Whether a number with a unit also needs the name of its axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Words {
     /// `ARF, 4 ms, terminals 10`: a legend has little room.
@@ -93,13 +93,13 @@ pub(crate) enum Words {
     All,
 }
 
-/// The same for people, by the axes' labels.
+/// A point in words, with the axes' labels.
 pub(crate) fn titled(space: &Space, coordinates: &[Coordinate], words: Words) -> String {
     let title = |coordinate: &Coordinate| {
         let dimension = space.dimensions.iter().find(|dimension| dimension.name == coordinate.axis);
         let label = dimension.map_or(coordinate.axis.as_str(), |dimension| dimension.label.as_str());
         match &coordinate.value {
-            // A word says by itself what it is.
+            // A word explains itself.
             Level::Text(word) => word.clone(),
             Level::Number(number) => match label.strip_suffix(')').and_then(|label| label.rsplit_once(" (")) {
                 Some((_, unit)) if words == Words::Few => format!("{number} {unit}"),
@@ -112,7 +112,7 @@ pub(crate) fn titled(space: &Space, coordinates: &[Coordinate], words: Words) ->
 }
 
 impl Level {
-    /// Whether the two are the same value; numbers that differ in the last digits are.
+    /// Whether the two values are equal, up to rounding.
     pub(crate) fn is(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Number(a), Self::Number(b)) => (a - b).abs() <= 1e-9 * a.abs().max(b.abs()),
@@ -138,7 +138,7 @@ impl Dimension {
 }
 
 impl Space {
-    /// How many points there are; one where nothing varies.
+    /// The number of points; one if nothing varies.
     pub(crate) fn points(&self) -> usize {
         self.dimensions.iter().map(|dimension| dimension.levels.len()).product()
     }
@@ -160,7 +160,7 @@ impl Space {
         self.coordinates_of(point, &dimensions)
     }
 
-    /// The same of some dimensions.
+    /// The name and value of some dimensions at a point.
     pub(crate) fn coordinates_of(&self, point: usize, dimensions: &[usize]) -> Vec<Coordinate> {
         let levels = self.levels_at(point);
         let coordinate = |dimension: &usize| Coordinate {
@@ -190,7 +190,7 @@ impl Space {
             .all(|(allowed, level)| allowed.as_ref().is_none_or(|allowed| allowed.contains(&level)))
     }
 
-    /// The points of a selection, in their order.
+    /// The points of a selection, in order.
     pub(crate) fn select(&self, selection: &Selection) -> Vec<usize> {
         let every = self.dimensions.iter().enumerate().fold(vec![0], |points, (of, dimension)| {
             let mut levels = self.allowed(selection, of);
@@ -203,12 +203,12 @@ impl Space {
         every
     }
 
-    /// The levels of a dimension that a selection allows.
+    /// The levels of a dimension in a selection.
     pub(crate) fn allowed(&self, selection: &Selection, dimension: usize) -> Vec<usize> {
         selection[dimension].clone().unwrap_or_else(|| (0..self.dimensions[dimension].levels.len()).collect())
     }
 
-    /// Every combination of the levels that a selection allows of these dimensions; one without levels for none.
+    /// Every combination of these dimensions' levels in a selection. For no dimensions: one empty combination.
     pub(crate) fn combinations(&self, selection: &Selection, dimensions: &[usize]) -> Vec<Vec<usize>> {
         dimensions.iter().fold(vec![Vec::new()], |combinations, dimension| {
             let levels = self.allowed(selection, *dimension);

@@ -1,16 +1,16 @@
-//! Means over seeds, and how sure they are.
+//! Means over seeds and their confidence intervals.
 //!
-//! A mean x̄ of n runs with the standard deviation s lies in x̄ ± t·s/√n, where t is the 97.5 % quantile of Student's t with
-//! n − 1 degrees of freedom: 95 of 100 such intervals hold the true mean. Runs that differ in the seed only are independent,
-//! which is what this asks for.
+//! The 95 % confidence interval of the mean x̄ of n runs with standard deviation s is x̄ ± t·s/√n. Here t is the 97.5 %
+//! quantile of Student's t with n − 1 degrees of freedom. The runs must be independent, as runs with different seeds
+//! are.
 //!
-//! What is computed from several means, such as their ratio, gets its interval by the jackknife (tukey58): it is computed
-//! again with each seed left out in turn; of the values θ(i) that come out, the standard error is
-//! √((n − 1)/n · Σ(θ(i) − θ̄)²). For one mean that is s/√n exactly. All points of a study run with the same seeds and a
-//! seed is left out of all points at once, so that what two points owe to the same draws cancels, as it should.
+//! Functions of several means, such as their ratio, get their interval by the jackknife (tukey58). It recomputes the
+//! value with each seed left out in turn. From these values θ(i), the standard error is √((n − 1)/n · Σ(θ(i) − θ̄)²).
+//! For a single mean this is exactly s/√n. All points of a study share the seeds, and a seed is left out of all points
+//! at once. Variation common to two points therefore cancels.
 //!
-//! *What it leaves out*: the bias that the jackknife could also correct; other levels than 95 %; the greatest or the least
-//! of several figures, and a trend, are no smooth functions of them, so their intervals are only a hint.
+//! *What it leaves out*: the jackknife's bias correction, and levels other than 95 %. The maximum, the minimum and the
+//! trend of several figures are not smooth functions of them, so their intervals are only approximate.
 //!
 //! References: tukey58 = J. W. Tukey, *Bias and confidence in not-quite large samples*, The Annals of Mathematical Statistics
 //! 29(2), 1958; efron81 = B. Efron, C. Stein, *The jackknife estimate of variance*, The Annals of Statistics 9(3), 1981.
@@ -19,7 +19,7 @@ use lasthop_measure::mean;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
-/// Where the true value lies with 95 % confidence.
+/// A 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The lower end.
@@ -29,7 +29,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Of the mean of these figures; `None` of fewer than two, which say nothing of how far apart they are.
+    /// The interval of the mean of these figures; `None` for fewer than two.
     pub fn of_mean(figures: &[f64]) -> Option<Self> {
         let centre = mean(figures)?;
         let squares: f64 = figures.iter().map(|figure| (figure - centre).powi(2)).sum();
@@ -38,7 +38,7 @@ impl Interval {
         Some(Self::around(centre, (squares / freedom / figures.len() as f64).sqrt(), freedom))
     }
 
-    /// Of a value that was computed from all seeds, given what comes out without each of them in turn; `None` of fewer
+    /// The interval of a value computed from all seeds, given the value without each seed in turn. `None` for fewer
     /// than two.
     pub fn jackknife(value: f64, without: &[f64]) -> Option<Self> {
         let centre = mean(without)?;
@@ -47,7 +47,7 @@ impl Interval {
         Some(Self::around(value, (squares * freedom / without.len() as f64).sqrt(), freedom))
     }
 
-    /// Half its width.
+    /// Half the width.
     pub fn half(&self) -> f64 {
         (self.high - self.low) / 2.0
     }
@@ -58,13 +58,13 @@ impl Interval {
     }
 }
 
-/// The 97.5 % quantile of Student's t: an interval with 2.5 % on either side.
+/// The 97.5 % quantile of Student's t: 2.5 % on either side of the interval.
 fn student_t_97_5(freedom: f64) -> f64 {
     StudentsT::new(0.0, 1.0, freedom).expect("at least one degree of freedom").inverse_cdf(0.975)
 }
 
-/// Kendall's τ of these figures against their order: the share of pairs that rise less the share that fall. 1 where each
-/// is greater than all before it, −1 where each is less; `None` of fewer than two.
+/// Kendall's τ of these figures against their order: the share of rising pairs minus the share of falling pairs. It is
+/// 1 for increasing figures and −1 for decreasing ones; `None` for fewer than two.
 pub(crate) fn trend(figures: &[f64]) -> Option<f64> {
     let pairs = figures.len() * figures.len().saturating_sub(1) / 2;
     let of_pair = |(at, later): (usize, &f64)| {
@@ -76,8 +76,8 @@ pub(crate) fn trend(figures: &[f64]) -> Option<f64> {
     (pairs > 0).then(|| figures.iter().enumerate().map(of_pair).sum::<f64>() / pairs as f64)
 }
 
-/// The exponent b of the power law y = a·x^b nearest to these points: the least-squares slope of ln y over ln x. `None` of
-/// fewer than two different x; not a number where one of them is not above 0.
+/// The exponent b of the power law y = a·x^b: the least-squares slope of ln y over ln x. `None` for fewer than two
+/// different x; NaN if an x or y is not above 0.
 pub(crate) fn exponent(points: &[(f64, f64)]) -> Option<f64> {
     let logs: Vec<(f64, f64)> = points.iter().map(|(x, y)| (x.ln(), y.ln())).collect();
     let x_mean = mean(&logs.iter().map(|(x, _)| *x).collect::<Vec<_>>())?;
@@ -87,8 +87,8 @@ pub(crate) fn exponent(points: &[(f64, f64)]) -> Option<f64> {
     (spread != 0.0).then(|| both / spread)
 }
 
-/// Pearson's r of these pairs: 1 or −1 on a line, 0 without any linear relation. `None` of fewer than two, or where one of the
-/// two never changes.
+/// Pearson's r of these pairs: ±1 on a line, 0 without a linear relation. `None` for fewer than two pairs, or if x or y
+/// is constant.
 pub(crate) fn correlation(pairs: &[(f64, f64)]) -> Option<f64> {
     let x_mean = mean(&pairs.iter().map(|(x, _)| *x).collect::<Vec<_>>())?;
     let y_mean = mean(&pairs.iter().map(|(_, y)| *y).collect::<Vec<_>>())?;
@@ -105,7 +105,7 @@ mod tests {
         (a - b).abs() < by
     }
 
-    /// Quantiles as printed in every table of Student's t, two-sided 95 %.
+    /// Quantiles from the usual tables of Student's t, two-sided 95 %.
     #[test]
     fn the_quantiles_are_those_of_the_printed_tables() {
         for (freedom, printed) in
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_ratio_whose_ends_move_together_is_sure() {
-        // 1, 2, 3 over 2, 4, 6: whichever seed is left out, the ratio of the means is a half.
+        // 1, 2, 3 over 2, 4, 6: without any of the seeds the ratio of the means is still a half.
         assert_eq!(
             Interval::jackknife(0.5, &[2.5 / 5.0, 2.0 / 4.0, 1.5 / 3.0]),
             Some(Interval { low: 0.5, high: 0.5 })

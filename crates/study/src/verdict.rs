@@ -1,4 +1,4 @@
-//! Whether claims hold: when, what came out, and how sure that is.
+//! Verdicts on claims: their bounds, their numbers and their confidence.
 
 use crate::expression::{Figures, Scope};
 use crate::formula::Formula;
@@ -11,19 +11,19 @@ use crate::{Claim, ClaimedNumber, Condition};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// When a claim holds: every bound that is there must be kept.
+/// The bounds of a claim. It holds within all the bounds given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Criterion {
-    /// Not below this.
+    /// The minimum.
     pub at_least: Option<f64>,
-    /// Not above this.
+    /// The maximum.
     pub at_most: Option<f64>,
-    /// This near to the paper's number, relative to it.
+    /// The greatest relative deviation from the paper's number.
     pub within: Option<f64>,
 }
 
 impl Criterion {
-    /// What this number, `None` if it cannot be computed, comes to beside that of the paper.
+    /// The verdict on this number, given the paper's. The number is `None` if it cannot be computed.
     pub fn judge(&self, number: Option<f64>, paper: Option<f64>) -> Verdict {
         let (low, high) = self.range(paper);
         match number {
@@ -33,7 +33,7 @@ impl Criterion {
         }
     }
 
-    /// The least and the greatest value with which the claim holds.
+    /// The minimum and maximum for the claim to hold.
     pub fn range(&self, paper: Option<f64>) -> (f64, f64) {
         let near = self
             .within
@@ -45,23 +45,23 @@ impl Criterion {
     }
 }
 
-/// What came out for a claim.
+/// The verdict on a claim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClaimResult {
-    /// Short; unique together with `at`.
+    /// Short. Unique in combination with `at`.
     pub id: String,
     /// In the words of its source.
     pub text: String,
     /// Where it is from.
     pub source: String,
-    /// How the words are read as a number.
+    /// The interpretation of the words as a number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reading: Option<String>,
-    /// Where it was judged; empty if once for the whole study.
+    /// The place of judgement; empty if judged once for the whole study.
     pub at: Vec<Coordinate>,
-    /// The expression; empty where the number is the share of the cells that meet the conditions.
+    /// The expression; empty if the number is a share of cells.
     pub value: String,
-    /// What a cell must meet; empty where the number is that of an expression.
+    /// The conditions on a cell; empty if the number is an expression's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<ConditionResult>,
     /// Every cell, in the order of the axes.
@@ -69,32 +69,32 @@ pub struct ClaimResult {
     pub cells: Vec<CellResult>,
     /// The number that the source prints.
     pub paper: Option<f64>,
-    /// When it holds.
+    /// The bounds.
     #[serde(flatten)]
     pub criterion: Criterion,
-    /// Whether the study fails where it does not hold.
+    /// Whether the study fails if the claim does not hold.
     pub required: bool,
-    /// What came out; `None` if it cannot be computed.
+    /// Our number; `None` if it cannot be computed.
     pub ours: Option<f64>,
-    /// Where it lies with 95 % confidence; `None` with fewer than two seeds.
+    /// Its 95 % confidence interval; `None` with fewer than two seeds.
     pub ci95: Option<Interval>,
     /// Whether it holds.
     pub verdict: Verdict,
-    /// Whether the whole interval is on the side of the verdict; `false` without an interval.
+    /// Whether the whole interval supports the verdict; `false` without an interval.
     pub clear: bool,
     /// Why it cannot be judged, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
-/// What every cell of a claim must meet.
+/// A condition on every cell of a claim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConditionResult {
-    /// What its number is called.
+    /// The name of its number.
     pub label: String,
     /// The expression.
     pub value: String,
-    /// When it is met.
+    /// The bounds.
     #[serde(flatten)]
     pub criterion: Criterion,
 }
@@ -102,28 +102,28 @@ pub struct ConditionResult {
 /// One cell of a claim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellResult {
-    /// Where it is.
+    /// The values of its axes.
     pub at: Vec<Coordinate>,
     /// The number of each condition; `None` if it cannot be computed.
     pub numbers: Vec<Option<f64>>,
-    /// Whether every condition is met; one whose number cannot be computed is not.
+    /// Whether every condition is met. A number that cannot be computed meets none.
     pub met: bool,
 }
 
-/// Whether a claim holds.
+/// The verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// It does.
+    /// The claim holds.
     Holds,
-    /// It does not.
+    /// The claim does not hold.
     DoesNotHold,
-    /// Something that it looks at has no value.
+    /// A number in it has no value.
     CannotBeJudged,
 }
 
 impl Verdict {
-    /// For a reader.
+    /// The verdict in words.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Holds => "holds",
@@ -134,7 +134,7 @@ impl Verdict {
 }
 
 impl ClaimResult {
-    /// Whether the study has not passed because of it: it could not be judged, or is required and does not hold.
+    /// Whether it makes the study fail: it cannot be judged, or is required and does not hold.
     pub fn fails(&self) -> bool {
         match self.verdict {
             Verdict::Holds => false,
@@ -143,25 +143,25 @@ impl ClaimResult {
         }
     }
 
-    /// Where it was judged, in words.
+    /// The place of judgement, in words.
     pub fn place(&self) -> String {
         joined(&self.at)
     }
 
-    /// The least and the greatest value with which it holds.
+    /// The minimum and maximum for the claim to hold.
     pub fn range(&self) -> (f64, f64) {
         self.criterion.range(self.paper)
     }
 }
 
 impl CellResult {
-    /// Where it is, in words.
+    /// The values of its axes, in words.
     pub fn place(&self) -> String {
         joined(&self.at)
     }
 }
 
-/// The number of each of these, and whether all of them are met; what cannot be computed meets nothing.
+/// The number of each condition, and whether all are met. A number that cannot be computed meets none.
 pub(crate) fn met(conditions: &[Condition], number: impl Fn(&Formula) -> Option<f64>) -> (Vec<Option<f64>>, bool) {
     let numbers: Vec<Option<f64>> = conditions.iter().map(|condition| number(&condition.value)).collect();
     let holds =
@@ -170,7 +170,7 @@ pub(crate) fn met(conditions: &[Condition], number: impl Fn(&Formula) -> Option<
     (numbers, all)
 }
 
-/// A claim at each of its places.
+/// Judges a claim at each of its places.
 pub(crate) fn judge_all(space: &Arc<Space>, claim: &Claim, measured: &Arc<Measured>) -> Vec<ClaimResult> {
     let places = space.combinations(&claim.selection, &claim.each);
     places.iter().map(|levels| judge(space, claim, levels, measured)).collect()
@@ -235,7 +235,7 @@ fn told(condition: &Condition) -> ConditionResult {
     ConditionResult { label: label.clone(), value: value.to_string(), criterion: *criterion }
 }
 
-/// The means over the seeds, all or without one.
+/// Expressions over the means of all seeds, or of all but one.
 struct Look<'a> {
     space: &'a Arc<Space>,
     measured: &'a Arc<Measured>,

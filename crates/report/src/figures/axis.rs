@@ -1,33 +1,33 @@
-//! An axis: where a number is on it, and which round numbers stand beside it.
+//! An axis: the positions of numbers on it, and its ticks.
 
-/// How numbers become places on an axis.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Axis {
-    /// Equal steps.
+    /// A linear scale.
     Linear {
-        /// At the beginning.
+        /// The number at the beginning.
         from: f64,
-        /// At the end.
+        /// The number at the end.
         to: f64,
     },
-    /// Equal ratios; both ends are above 0.
+    /// A logarithmic scale; both ends are above 0.
     Log {
-        /// At the beginning.
+        /// The number at the beginning.
         from: f64,
-        /// At the end.
+        /// The number at the end.
         to: f64,
     },
 }
 
 impl Axis {
-    /// From 0 to a round number that is not below `highest`.
+    /// From 0 to a round number of at least `highest`.
     pub(crate) fn from_zero(highest: f64, ticks: usize) -> Self {
         let highest = if highest > 0.0 { highest } else { 1.0 };
         let step = step_for(highest, ticks);
         Self::Linear { from: 0.0, to: (highest / step - 1e-9).ceil() * step }
     }
 
-    /// Around these numbers, which are above 0: by ratios where they span more than a decade, else from 0.
+    /// Around these numbers, all above 0: logarithmic if they span more than a decade, else linear from 0.
     pub(crate) fn around(lowest: f64, highest: f64, ticks: usize) -> Self {
         if lowest > 0.0 && highest / lowest > 10.0 {
             Self::Log { from: round_down(lowest), to: round_up(highest) }
@@ -36,7 +36,7 @@ impl Axis {
         }
     }
 
-    /// Where a number is, 0 at the beginning and 1 at the end; not outside.
+    /// The position of a number: 0 at the beginning, 1 at the end, clamped to the axis.
     pub(crate) fn place(self, number: f64) -> f64 {
         let place = match self {
             Self::Linear { from, to } => (number - from) / (to - from),
@@ -45,7 +45,7 @@ impl Axis {
         place.clamp(0.0, 1.0)
     }
 
-    /// Round numbers on the axis, at most about so many.
+    /// Round numbers on the axis, about `at_most` at most.
     pub(crate) fn ticks(self, at_most: usize) -> Vec<f64> {
         match self {
             Self::Linear { from, to } => {
@@ -71,7 +71,7 @@ impl Axis {
     }
 }
 
-/// 1, 2 or 5 times a power of ten, so that at most about `ticks` steps make up the range.
+/// 1, 2 or 5 times a power of ten: the range then has about `ticks` steps at most.
 fn step_for(range: f64, ticks: usize) -> f64 {
     let rough = range / ticks.max(1) as f64;
     let decade = 10_f64.powf(rough.log10().floor());

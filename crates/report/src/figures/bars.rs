@@ -1,4 +1,4 @@
-//! Bars: goodput of each host, and the headline figures of each case.
+//! Bars: the goodput of each host, and the headline figures of each case.
 
 use super::axis::Axis;
 use super::canvas::{
@@ -10,17 +10,17 @@ use lasthop_measure::mean;
 use lasthop_scenario::{CaseResult, Comparison, FlowResult, RunResult};
 use lasthop_study::Interval;
 
-/// Goodput of a host and how it is drawn.
+/// The goodput of a host and its colour.
 pub(crate) struct Bar {
     host: u16,
     goodput_mbps: f64,
     colour: Colour,
 }
 
-/// The dashed line.
+/// The label of the dashed line.
 pub(crate) const EQUAL_SHARE: &str = "equal share";
 
-/// Goodput of each host of one run.
+/// The goodput of each host of one run.
 pub(crate) fn goodput_of_run(run: &RunResult) -> Option<Svg> {
     let looks = FlowLooks::of(run);
     let mut entries: Vec<Entry> = match looks.legend() {
@@ -28,7 +28,7 @@ pub(crate) fn goodput_of_run(run: &RunResult) -> Option<Svg> {
         _ => Vec::new(),
     };
     entries.push(Entry::Limit(EQUAL_SHARE.to_owned()));
-    // Colours that stand for hosts say no more than the numbers below the bars: here all are one.
+    // Bars have host numbers below, so colours by host would add nothing. All bars then share one colour.
     let plain = crate::style::host(0, 1);
     let bars = bars(run, |flow| if looks.by_kind() { looks.colour(flow) } else { plain });
     if bars.is_empty() {
@@ -61,12 +61,12 @@ pub(crate) fn bars(run: &RunResult, colour: impl Fn(&FlowResult) -> Colour) -> V
     bars
 }
 
-/// The axis that has room for all of these.
+/// An axis with room for all these bars.
 pub(crate) fn goodput_axis<'a>(groups: impl Iterator<Item = &'a [Bar]>) -> Axis {
     Axis::from_zero(groups.flatten().map(|bar| bar.goodput_mbps).fold(0.0, f64::max), 8)
 }
 
-/// A bar for each host, and their equal share.
+/// Draws a bar for each host, and the equal share.
 pub(crate) fn draw_goodput(canvas: &mut Canvas, panel: &Panel, bars: &[Bar]) {
     panel.draw_y(canvas, "goodput (Mb/s)");
     canvas.line((panel.left, panel.bottom()), (panel.right(), panel.bottom()), Pen::new(MUTED, 1.0));
@@ -101,7 +101,7 @@ const COLUMNS: [Column; 3] = [
     Column { name: "RTT, 95th percentile (ms)", highest: None, figure: |run| run.rtt_ms.map(|rtt| rtt.p95) },
 ];
 
-/// The mean of a figure over the seeds of a case, and where the true mean is with 95 % confidence: as in studies.
+/// The mean of a figure over the seeds of a case, with its 95 % confidence interval, as in studies.
 #[derive(Clone, Copy)]
 pub(crate) struct Mean {
     pub(crate) value: f64,
@@ -110,19 +110,19 @@ pub(crate) struct Mean {
 }
 
 impl Mean {
-    /// `None` where no run has the figure. Without an interval, of one seed, both ends are the mean.
+    /// `None` if no run has the figure. With a single seed there is no interval, and both ends are the mean.
     pub(crate) fn of(case: &CaseResult, figure: fn(&RunResult) -> Option<f64>) -> Option<Self> {
         let figures: Vec<f64> = case.runs.iter().filter_map(figure).collect();
         let value = mean(&figures)?;
         let interval = Interval::of_mean(&figures);
-        // Two seeds that differ much have an interval of many times their mean: it may end outside the axes.
+        // Two very different seeds give an interval of many times their mean. It may extend beyond the axes.
         let (low, high) = interval.map_or((value, value), |interval| (interval.low, interval.high));
         Some(Self { value, low: low.max(0.0), high: high.min(3.0 * value) })
     }
 }
 
-/// Aggregate goodput, Jain's index and the 95 % quantile of the RTT, one row for each case; where a case ran with
-/// several seeds, a whisker over the 95 % confidence interval.
+/// Aggregate goodput, Jain's index and the 95th percentile of the RTT, one row for each case. With several seeds,
+/// whiskers show the 95 % confidence intervals.
 pub(crate) fn summary(comparison: &Comparison, looks: &[Look]) -> Svg {
     const ROW: f64 = 30.0;
     const TOP: f64 = 34.0;

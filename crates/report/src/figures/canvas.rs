@@ -1,8 +1,7 @@
-//! A sheet to draw on, in CSS pixels, and a rectangle of it with axes.
+//! A canvas in CSS pixels, and a rectangle on it with axes.
 //!
-//! Everything is drawn twice as large and shown at half the size, so that whole numbers are exact enough.
-//! Axes are placed by hand: only so is it certain that no label meets another. What is left for a library are six elements of SVG,
-//! less than what it takes to call one.
+//! Drawings are twice as large as shown, so that whole numbers are precise enough. Axes are placed by hand; only this
+//! guarantees that labels do not overlap. That leaves a library six SVG elements to write, less work than calling one.
 
 use super::axis::Axis;
 use crate::style::{Colour, GRID, INK, LIMIT, MUTED, PAPER, REFERENCES};
@@ -12,7 +11,7 @@ use std::fmt::{self, Display, Write as _};
 pub(crate) const WIDTH: f64 = 960.0;
 const SCALE: f64 = 2.0;
 
-/// Room for the numbers of the upright axis.
+/// Room for the tick labels of the vertical axis.
 pub(crate) const MARGIN_LEFT: f64 = 48.0;
 pub(crate) const MARGIN_RIGHT: f64 = 14.0;
 
@@ -26,18 +25,18 @@ pub(crate) struct Svg {
     pub(crate) text: String,
 }
 
-/// Where text stands beside its point.
+/// The alignment of a text to its point.
 #[derive(Clone, Copy)]
 pub(crate) enum Beside {
-    /// Begins there.
+    /// The text begins at the point.
     Start,
-    /// Its middle is there.
+    /// The text is centred on the point.
     Middle,
-    /// Ends there.
+    /// The text ends at the point.
     End,
 }
 
-/// What a text looks like.
+/// The style of a text.
 #[derive(Clone, Copy)]
 pub(crate) struct Ink {
     pub(crate) size: f64,
@@ -55,7 +54,7 @@ impl Ink {
     }
 }
 
-/// What a line looks like.
+/// The style of a line.
 #[derive(Clone, Copy)]
 pub(crate) struct Pen {
     pub(crate) colour: Colour,
@@ -69,12 +68,12 @@ impl Pen {
     }
 }
 
-/// A sheet.
+/// A canvas.
 pub(crate) struct Canvas {
     shapes: String,
 }
 
-/// Draws on an empty sheet, and gives it the title that is read aloud.
+/// Draws on an empty canvas. The title is for screen readers.
 pub(crate) fn draw(title: &str, height: f64, draw: impl FnOnce(&mut Canvas)) -> Svg {
     let mut canvas = Canvas { shapes: String::new() };
     draw(&mut canvas);
@@ -102,7 +101,7 @@ impl Canvas {
 
     pub(crate) fn rectangle(&mut self, left: f64, top: f64, width: f64, height: f64, colour: Colour, opacity: f64) {
         let (x, y, fill) = (units(left), units(top), colour.hex());
-        // What is there at all must be seen: never thinner than one unit.
+        // Every shape must be visible: at least one unit wide and high.
         let (width, height) = ((units(left + width) - x).max(1), (units(top + height) - y).max(1));
         self.add(format_args!(
             r#"<rect x="{x}" y="{y}" width="{width}" height="{height}" opacity="{opacity}" fill="{fill}" stroke="none"/>"#
@@ -125,13 +124,13 @@ impl Canvas {
         ));
     }
 
-    /// A filled shape with these corners.
+    /// A filled polygon with these corners.
     pub(crate) fn polygon(&mut self, corners: &[(f64, f64)], colour: Colour) {
         let fill = colour.hex();
         self.add(format_args!(r#"<polygon opacity="1" fill="{fill}" points="{}"/>"#, Points(corners)));
     }
 
-    /// Text beside a point that is at half its height.
+    /// Text beside a point at half its height.
     pub(crate) fn text(&mut self, text: &str, x: f64, y: f64, ink: Ink) {
         let anchor = match ink.beside {
             Beside::Start => "start",
@@ -162,7 +161,7 @@ impl Display for Points<'_> {
     }
 }
 
-/// Text that can stand between tags.
+/// Text escaped for use between tags.
 struct Escaped<'a>(&'a str);
 
 impl Display for Escaped<'_> {
@@ -176,17 +175,17 @@ impl Display for Escaped<'_> {
     }
 }
 
-/// CSS pixels in the sheet's own units.
+/// CSS pixels in the units of the canvas.
 fn units(pixels: f64) -> i32 {
     (pixels * SCALE).round() as i32
 }
 
-/// About how wide a text is; sans-serif letters are some 0.55 of their size.
+/// The approximate width of a text. Sans-serif letters are some 0.55 of their size wide.
 pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * 0.56
 }
 
-/// The text, cut to a width.
+/// The text, truncated to a width.
 pub(crate) fn fitted(text: &str, size: f64, width: f64) -> String {
     if text_width(text, size) <= width {
         return text.to_owned();
@@ -227,7 +226,7 @@ impl Panel {
         self.left + self.width
     }
 
-    /// Grid and numbers of the upright axis, its name above.
+    /// Draws the grid, tick labels and name of the vertical axis.
     pub(crate) fn draw_y(&self, canvas: &mut Canvas, name: &str) {
         for tick in self.y.ticks((self.height / 34.0) as usize) {
             let y = self.y_at(tick);
@@ -238,7 +237,7 @@ impl Panel {
         canvas.text(&name, self.left - MARGIN_LEFT, self.top - 14.0, Ink::label(Beside::Start));
     }
 
-    /// Base line and numbers of the level axis, its name below.
+    /// Draws the base line, tick labels and name of the horizontal axis.
     pub(crate) fn draw_x(&self, canvas: &mut Canvas, name: &str) {
         canvas.line((self.left, self.bottom()), (self.right(), self.bottom()), Pen::new(MUTED, 1.0));
         for tick in self.x.ticks((self.width / 80.0) as usize) {
@@ -250,7 +249,7 @@ impl Panel {
     }
 }
 
-/// A number as one would write it beside an axis: no more digits than it needs, thousands parted.
+/// A number as a tick label: the fewest digits needed, with separated thousands.
 pub(crate) fn number(value: f64) -> String {
     let magnitude = value.abs();
     if magnitude > 0.0 && magnitude < 9.99e-4 {

@@ -1,5 +1,5 @@
-//! Before and after: each case of a comparison in a row, the round trips of its connections over time, and beside them a bar
-//! for the goodput of each host. All rows have the same axes.
+//! Before and after: one row for each case of a comparison. It shows the round trips of its connections over time and,
+//! beside them, the goodput of each host as bars. All rows share their axes.
 
 use super::axis::Axis;
 use super::bars::{Bar, EQUAL_SHARE, draw_goodput, goodput_axis};
@@ -7,27 +7,27 @@ use super::canvas::{Beside, Canvas, Ink, MARGIN_LEFT, MARGIN_RIGHT, Panel, SMALL
 use super::lines::{Entry, TimePanel, draw_legend, draw_lines, draw_title, draw_warmup, legend_height};
 use crate::style::{Look, SHADE};
 
-/// Above the plots of a row: its title, then the names of the upright axes.
+/// Above the plots of a row: its title, then the names of the vertical axes.
 const ABOVE: f64 = 30.0;
 const TITLE: f64 = 24.0;
 const HEIGHT: f64 = 140.0;
-/// Below them: numbers and names of the level axes.
+/// Below the plots: tick labels and names of the horizontal axes.
 const BELOW: f64 = 44.0;
-/// Of the plot of round trips.
+/// Width of the plot of round trips.
 const LEFT_WIDTH: f64 = 540.0;
-/// Columns that a line in it may have.
+/// Maximum columns of a line in that plot.
 pub(crate) const COLUMNS: usize = 400;
 
 /// One case.
 pub(crate) struct Row {
-    /// Its round trips.
+    /// The round trips.
     pub(crate) rtt: TimePanel,
     pub(crate) bars: Vec<Bar>,
-    /// Its headline in a few words.
+    /// The headline in a few words.
     pub(crate) headline: String,
 }
 
-/// `policies`: what the colours mean, where the labels of the rows do not say it.
+/// Draws the rows. The legend explains `policies`, unless the row titles do.
 pub(crate) fn draw_cases(rows: &[Row], policies: Vec<Look>) -> Option<Svg> {
     if rows.iter().all(|row| row.rtt.lines.is_empty() && row.bars.is_empty()) {
         return None;
@@ -73,7 +73,7 @@ fn draw_row(canvas: &mut Canvas, row: &Row, left: &Panel, right: &Panel) {
     draw_goodput(canvas, right, &row.bars);
 }
 
-/// By ratios where round trips differ by more than a decade.
+/// Logarithmic if the round trips span more than a decade.
 fn rtt_axes(rows: &[Row]) -> (Axis, Axis) {
     let duration = rows.iter().map(|row| row.rtt.duration_s).fold(1e-3, f64::max);
     let heights = || {

@@ -1,4 +1,4 @@
-//! Something over time: round trips, windows, queues. One panel for a run, several with the same axes for a comparison.
+//! Quantities over time: round trips, windows, queues. One panel for a run, several with shared axes for a comparison.
 
 use super::axis::Axis;
 use super::canvas::{
@@ -7,17 +7,17 @@ use super::canvas::{
 use super::marks::draw_marker;
 use crate::style::{Colour, INK, LIMIT, Look, MUTED, Marker, REFERENCES, SHADE, host};
 
-/// Above a panel: its title, then the name of its upright axis.
+/// Above a panel: its title, then the name of its vertical axis.
 const ABOVE: f64 = 30.0;
 const TITLE: f64 = 22.0;
-/// Below a panel: numbers and name of the level axis.
+/// Below a panel: tick labels and name of the horizontal axis.
 const BELOW: f64 = 46.0;
 const LEGEND_ROW: f64 = 20.0;
 
 /// One line over time.
 pub(crate) struct Line {
     pub(crate) colour: Colour,
-    /// Parted where there is nothing.
+    /// Interrupted where there are no data.
     pub(crate) parts: Vec<Vec<(f64, f64)>>,
 }
 
@@ -26,29 +26,29 @@ pub(crate) struct TimePanel {
     /// The case, in a comparison.
     pub(crate) title: Option<Look>,
     pub(crate) lines: Vec<Line>,
-    /// Limits, dashed, on top.
+    /// Limits, drawn dashed on top.
     pub(crate) limits: Vec<Vec<(f64, f64)>>,
     pub(crate) duration_s: f64,
     pub(crate) warmup_s: f64,
 }
 
-/// What the colours of the lines mean.
+/// The meaning of the lines' colours.
 pub(crate) enum Legend {
     Nothing,
     Looks(Vec<Look>),
-    /// So many hosts, by number.
+    /// This number of hosts, by number.
     Hosts(usize),
 }
 
-/// What all panels of a figure share.
+/// The common properties of a figure's panels.
 pub(crate) struct TimeFigure<'a> {
     pub(crate) title: &'a str,
     /// With its unit: "RTT (ms)".
     pub(crate) y_name: &'a str,
     pub(crate) legend: Legend,
-    /// What the dashed lines are, if there are any.
+    /// The meaning of the dashed lines, if any.
     pub(crate) limit_name: Option<&'a str>,
-    /// Whether ratios matter more than differences where the numbers span more than a decade.
+    /// Whether the axis is logarithmic when the numbers span more than a decade.
     pub(crate) by_ratio: bool,
 }
 
@@ -122,7 +122,7 @@ impl TimeFigure<'_> {
     }
 }
 
-/// The lines of a panel, then its limits on top.
+/// Draws the lines of a panel, then its limits on top.
 pub(crate) fn draw_lines(canvas: &mut Canvas, panel: &Panel, data: &TimePanel) {
     let (width, opacity) = if data.lines.len() > 3 { (1.25, 0.8) } else { (1.5, 1.0) };
     for line in &data.lines {
@@ -144,7 +144,7 @@ fn draw_part(canvas: &mut Canvas, panel: &Panel, part: &[(f64, f64)], pen: Pen) 
     }
 }
 
-/// The warm-up, which no figure of the result counts, as a shade.
+/// Shades the warm-up, which the result leaves out.
 pub(crate) fn draw_warmup(canvas: &mut Canvas, panel: &Panel, warmup_s: f64) {
     let width = panel.x_at(warmup_s) - panel.left;
     if width > 0.0 {
@@ -152,7 +152,7 @@ pub(crate) fn draw_warmup(canvas: &mut Canvas, panel: &Panel, warmup_s: f64) {
     }
 }
 
-/// The name of a panel with its colour, so high above it.
+/// Draws the name of a panel with its colour, this high above it.
 pub(crate) fn draw_title(canvas: &mut Canvas, panel: &Panel, look: &Look, above: f64) {
     let (left, y) = (panel.left - MARGIN_LEFT, panel.top - above - 4.0);
     canvas.rectangle(left, y - 5.0, 10.0, 10.0, look.colour, 1.0);
@@ -191,7 +191,7 @@ impl Entry {
     }
 }
 
-/// The entry and where it begins.
+/// The entries with their positions.
 fn placed(entries: &[Entry]) -> Vec<(usize, f64)> {
     let (mut row, mut left) = (0, 0.0);
     entries

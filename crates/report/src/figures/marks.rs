@@ -12,12 +12,12 @@ use lasthop_study::{FigureResult, Level, LineResult, MarkResult, PanelResult};
 const TITLE: f64 = 22.0;
 const ABOVE: f64 = 30.0;
 const BELOW: f64 = 50.0;
-/// From the middle of a mark to its edge.
+/// The radius of a mark.
 const RADIUS: f64 = 4.0;
-/// A line with more marks than this is drawn without them: they would cover it.
+/// The maximum number of marks on a line. A line with more is drawn without marks, which would cover it.
 const MOST_MARKERS: usize = 40;
 
-/// How the lines of a figure are drawn, the same in all panels.
+/// The styles of a figure's lines, the same in all panels.
 struct Looks {
     lines: Vec<(Look, Marker)>,
     references: Vec<Look>,
@@ -48,7 +48,7 @@ pub(crate) fn draw_figure(figure: &FigureResult, hosts: HostsKind) -> Svg {
                 width: cell - MARGIN_LEFT - MARGIN_RIGHT,
                 height,
                 x,
-                // A panel may have another scale: a table of rates from 1 to 54 Mb/s shows nothing of the lowest otherwise.
+                // Each panel may have its own scale. On a common one, rates from 1 to 54 Mb/s would hide the lowest.
                 y: upright_axis(figure, data, columns == 3),
             };
             draw_panel(canvas, &panel, figure, data, &looks, &levels);
@@ -91,10 +91,10 @@ impl Looks {
     }
 }
 
-/// Where a level is along the axis: numbers by their value, words one after the other.
+/// The position of a level along the axis: numbers by value, words in sequence.
 struct Levels(Option<Vec<String>>);
 
-/// Of the room of a word, what the marks of all lines at it take.
+/// The fraction of a word's width that the marks of all lines share.
 const SPREAD: f64 = 0.5;
 
 impl Levels {
@@ -102,7 +102,7 @@ impl Levels {
         self.0.is_some()
     }
 
-    /// How far beside its word the mark of a line stands, so that the marks of several lines do not cover each other.
+    /// The offset of a line's mark from its word. It keeps the marks of several lines apart.
     fn shift(&self, line: usize, lines: usize) -> f64 {
         if self.are_words() { ((line as f64 + 0.5) / lines as f64 - 0.5) * SPREAD } else { 0.0 }
     }
@@ -158,7 +158,7 @@ fn lines_of(panels: &[PanelResult]) -> impl Iterator<Item = &LineResult> {
     panels.iter().flat_map(|panel| panel.lines.iter().chain(&panel.references))
 }
 
-/// Whether these measures are at most 1 by what they are.
+/// Whether these measures are at most 1 by definition.
 fn is_share(measures: &str) -> bool {
     measures.split(", ").all(|measure| {
         let name = measure.rsplit('.').next().unwrap_or(measure);
@@ -174,7 +174,7 @@ fn upright_axis(figure: &FigureResult, panel: &PanelResult, own: bool) -> Axis {
     };
     let numbers: Vec<f64> = lines_of(panels).flat_map(|line| &line.marks).flat_map(of_mark).collect();
     let (_, greatest) = ends(numbers.iter().copied());
-    // What a share cannot be has no place on its axis: an interval around it ends there too.
+    // The axis of a share is 0 to 1. Intervals are cut off there.
     let drawn = lines_of(panels).flat_map(|line| &line.marks).filter_map(|mark| mark.y).fold(0.0, f64::max);
     if is_share(&figure.y) && !figure.log_y && drawn > 0.5 && drawn <= 1.0 {
         return Axis::Linear { from: 0.0, to: 1.0 };
@@ -223,7 +223,7 @@ fn draw_panel(
     for (index, line) in data.lines.iter().enumerate() {
         let (look, marker) = looks.line(&line.label);
         let shift = levels.shift(index, data.lines.len());
-        // Words have no order: a line from one to the next would say that there is something between them.
+        // Words have no order, so no line joins their marks: it would suggest values in between.
         if !levels.are_words() {
             draw_line(canvas, panel, line, levels, Pen { colour: look.colour, width: 1.5, opacity: 0.85 });
         }
@@ -246,7 +246,7 @@ fn draw_level_axis(canvas: &mut Canvas, panel: &Panel, figure: &FigureResult, le
     canvas.line((panel.left, bottom), (panel.right(), bottom), Pen::new(MUTED, 1.0));
     let room = panel.width / words.len() as f64;
     let widest = words.iter().map(|word| text_width(word, SMALL)).fold(1.0, f64::max);
-    // Where they do not fit beside each other every other one is lower.
+    // If they do not fit beside each other, every other one is lower.
     let lower = if widest + 8.0 > room { 12.0 } else { 0.0 };
     for (index, word) in words.iter().enumerate() {
         let x = panel.x_at(index as f64 + 0.5);
@@ -262,7 +262,7 @@ fn place(panel: &Panel, mark: &MarkResult, levels: &Levels, shift: f64) -> Optio
     mark.y.map(|y| panel.at(levels.place(&mark.x) + shift, y))
 }
 
-/// What is known beforehand of each word, over the width of its marks.
+/// Draws a reference at each word, across the width of its marks.
 fn draw_at_words(canvas: &mut Canvas, panel: &Panel, line: &LineResult, levels: &Levels, pen: Pen) {
     for mark in &line.marks {
         let end = |shift: f64| place(panel, mark, levels, shift);
@@ -272,7 +272,7 @@ fn draw_at_words(canvas: &mut Canvas, panel: &Panel, line: &LineResult, levels: 
     }
 }
 
-/// Parted where there is nothing.
+/// Draws a line, interrupted where there are no data.
 fn draw_line(canvas: &mut Canvas, panel: &Panel, line: &LineResult, levels: &Levels, pen: Pen) {
     let places: Vec<Option<(f64, f64)>> = line.marks.iter().map(|mark| place(panel, mark, levels, 0.0)).collect();
     for part in places.split(Option::is_none) {
@@ -287,7 +287,7 @@ fn draw_interval(canvas: &mut Canvas, panel: &Panel, mark: &MarkResult, place: f
     let Some(interval) = mark.ci95 else { return };
     let x = panel.x_at(place);
     let (low, high) = (panel.y_at(interval.low), panel.y_at(interval.high));
-    // Within the mark it could not be seen.
+    // Too short to be visible behind the mark.
     if low - high < 2.0 {
         return;
     }
@@ -297,7 +297,7 @@ fn draw_interval(canvas: &mut Canvas, panel: &Panel, mark: &MarkResult, place: f
     }
 }
 
-/// A mark around a point.
+/// Draws a mark around a point.
 pub(crate) fn draw_marker(canvas: &mut Canvas, at: (f64, f64), marker: Marker, colour: style::Colour) {
     let r = RADIUS;
     let corners = |offsets: &[(f64, f64)]| -> Vec<(f64, f64)> {

@@ -1,4 +1,4 @@
-//! The figures of a run, a comparison and a study, made from their results and series and from nothing else.
+//! The figures of a run, a comparison and a study, made only from their results and series.
 
 mod axis;
 mod bars;
@@ -21,31 +21,31 @@ use serde::Serialize;
 use std::borrow::Cow;
 use thin::thin;
 
-/// Points over all lines of a figure; it bounds the size of the file.
+/// Maximum points over all lines of a figure. It bounds the size of the file.
 const MOST_POINTS: usize = 40_000;
 
 /// A figure.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Figure {
-    /// The file's name without its ending.
+    /// The file name without its extension.
     pub(crate) name: Cow<'static, str>,
     pub(crate) title: Cow<'static, str>,
-    /// One line that says what to look for.
+    /// One line for the reader: the feature to look for.
     pub(crate) caption: String,
     pub(crate) svg: String,
 }
 
-/// The names of the figures that [`of_run`] may make.
+/// The names of the figures that [`of_run`] can make.
 pub(crate) const OF_RUN: &[&str] = &["goodput", "goodput-over-time", "rtt", "cwnd", "states", "queue"];
-/// The names of the figures that [`of_comparison`] may make.
+/// The names of the figures that [`of_comparison`] can make.
 pub(crate) const OF_COMPARISON: &[&str] = &["before-and-after", "summary", "tradeoff", "queue"];
 
-/// The name of a figure of a study, counted from 0.
+/// The name of a study's figure, counted from 0.
 pub(crate) fn name_in_study(index: usize, title: &str) -> String {
     format!("{}-{}", index + 1, crate::file_name(title))
 }
 
-/// Every figure of one run that its series have something for.
+/// Every figure of one run for which its series have data.
 pub(crate) fn of_run(run: &RunResult, series: &Series) -> Vec<Figure> {
     let mut figures = Vec::new();
     figures.extend(bars::goodput_of_run(run).map(|svg| Figure {
@@ -68,7 +68,7 @@ pub(crate) fn of_run(run: &RunResult, series: &Series) -> Vec<Figure> {
     figures
 }
 
-/// What the bars of figures with means over seeds are; nothing of one seed.
+/// Explains the bars in figures of means over seeds; with one seed there are none.
 fn bars_of(seeds: usize) -> String {
     match seeds {
         0 | 1 => "One seed: there are no confidence intervals.".to_owned(),
@@ -76,7 +76,7 @@ fn bars_of(seeds: usize) -> String {
     }
 }
 
-/// The figures that set the cases of a comparison side by side; what is over time, of a case with several seeds the first.
+/// The figures that compare the cases. Of a case with several seeds, figures over time show the first.
 pub(crate) fn of_comparison(comparison: &Comparison, runs: &[CaseRun]) -> Vec<Figure> {
     let looks = style::cases(comparison);
     let seeds = bars_of(comparison.seeds.len());
@@ -103,7 +103,7 @@ pub(crate) fn of_comparison(comparison: &Comparison, runs: &[CaseRun]) -> Vec<Fi
     figures
 }
 
-/// Colours stand for policies where the cases differ in them, else for cases.
+/// Colours stand for policies if the cases differ in them, else for cases.
 fn before_and_after(comparison: &Comparison, runs: &[Shown<'_>], one: &str) -> Option<Figure> {
     let policies = style::policies(comparison);
     let by_policy = policies.len() > 1;
@@ -132,7 +132,7 @@ fn before_and_after(comparison: &Comparison, runs: &[Shown<'_>], one: &str) -> O
     })
 }
 
-/// What a run came to, in a line.
+/// The outcome of a run in one line.
 fn headline(run: &RunResult) -> String {
     let goodput = format!("{:.1} Mb/s in all", run.aggregate_goodput_mbps);
     let rtt = run.rtt_ms.map(|rtt| format!("RTT p95 {} ms", number(rtt.p95.round())));
@@ -140,7 +140,7 @@ fn headline(run: &RunResult) -> String {
     [Some(goodput), rtt, jain].into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
-/// The figures that a study asks for.
+/// The figures of a study.
 pub(crate) fn of_study(study: &StudyResult) -> Vec<Figure> {
     let interval = bars_of(study.seeds.len());
     let figure = |(index, figure): (usize, &lasthop_study::FigureResult)| Figure {
@@ -186,7 +186,7 @@ fn legend(looks: &FlowLooks) -> Legend {
     }
 }
 
-/// How many columns each of so many lines may have in a panel of this width.
+/// The columns available to each of `lines` lines in a panel of this width.
 fn columns(lines: usize, width: usize) -> usize {
     (MOST_POINTS / (4 * lines.max(1))).clamp(60, width)
 }
@@ -218,7 +218,7 @@ fn rtt_of_run(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
     })
 }
 
-/// Between two points of goodput over time: single samples jump from nothing to everything.
+/// Averaging interval of goodput over time. Single samples jump between nothing and everything.
 const GOODPUT_STEP_S: f64 = 1.0;
 
 fn goodput_over_time(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
@@ -251,7 +251,7 @@ fn goodput_over_time(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
     })
 }
 
-/// Means over steps of [`GOODPUT_STEP_S`], each in its middle.
+/// Means over intervals of [`GOODPUT_STEP_S`], each at the middle of its interval.
 fn means(samples: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
     let mut steps: Vec<(f64, f64, f64)> = Vec::new();
     for (t_s, value) in samples {
@@ -297,7 +297,7 @@ fn windows(run: &RunResult, series: &FlowSeries) -> Option<Figure> {
     })
 }
 
-/// A sentence on the limits of the pacing rate that were in force, if there were any.
+/// A sentence on the limits in force on the pacing rate, if any.
 fn pacing_limits(series: &FlowSeries) -> String {
     let limits = || series.bound_pacing_mbps.iter().flatten().copied();
     let Some(least) = limits().reduce(f64::min) else { return String::new() };
@@ -309,7 +309,7 @@ fn pacing_limits(series: &FlowSeries) -> String {
     }
 }
 
-/// The least and the greatest upper limit in force at each moment; one line where the two are always the same.
+/// The minimum and maximum upper limit in force at each moment. If the two always agree, one line.
 fn limits(run: &RunResult, series: &FlowSeries, columns: usize) -> Vec<Vec<(f64, f64)>> {
     let mut moments: Vec<(f64, Option<(f64, f64)>)> = Vec::new();
     for row in 0..series.len() {

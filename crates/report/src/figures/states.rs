@@ -1,4 +1,4 @@
-//! Which congestion-avoidance state each connection is in, over time: one strip for each.
+//! The congestion-avoidance state of each connection over time, one strip for each.
 
 use super::axis::Axis;
 use super::canvas::{Beside, Canvas, Ink, MARGIN_RIGHT, Panel, SMALL, Svg, WIDTH, draw};
@@ -6,9 +6,9 @@ use super::lines::{Entry, draw_legend, legend_height};
 use crate::style::{Look, STATES, UNKNOWN_STATE};
 use lasthop_scenario::{FlowSeries, RunResult};
 
-/// Room for the names of connections.
+/// Width for the names of connections.
 const NAMES: f64 = 84.0;
-/// Over all strips; it bounds the size of the file.
+/// Maximum cells over all strips. It bounds the size of the file.
 const MOST_CELLS: usize = 12_000;
 
 pub(crate) fn states(run: &RunResult, series: &FlowSeries) -> Option<Svg> {
@@ -69,7 +69,7 @@ fn draw_strip(
     }
 }
 
-/// The most severe state of each column; a column without a sample has that of the one before.
+/// The most severe state in each column. A column without a sample repeats the one before.
 fn most_severe(panel: &Panel, series: &FlowSeries, flow: u32, columns: usize) -> Vec<Option<u8>> {
     let mut severest: Vec<Option<u8>> = vec![None; columns];
     let mut last = None;

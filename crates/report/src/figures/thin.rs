@@ -1,7 +1,7 @@
-//! Long series, thinned to what a figure can show.
+//! Thins long series to the resolution of a figure.
 
-/// One line through these points, which are in the order of `x`, parted where `y` is missing; in each of `columns`
-/// equal parts of the range only the first, the least, the greatest and the last point are kept, so no peak is lost.
+/// One line through these points, in the order of `x`, with gaps at missing `y`. Each of `columns` equal parts of the
+/// range keeps only its first, least, greatest and last point. No peak is lost.
 pub(crate) fn thin(
     points: impl Iterator<Item = (f64, Option<f64>)>,
     range: (f64, f64),

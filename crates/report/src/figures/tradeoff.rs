@@ -1,4 +1,4 @@
-//! Aggregate goodput against round-trip time: one point for each case, the best towards the top left.
+//! Aggregate goodput against round-trip time: one point for each case. The best cases are at the top left.
 
 use super::axis::Axis;
 use super::bars::Mean;
@@ -8,10 +8,10 @@ use lasthop_scenario::{CaseResult, Comparison};
 
 const ROW: f64 = 24.0;
 
-/// Of the circle around a number.
+/// Radius of the circle around a number.
 const RADIUS: f64 = 9.0;
 
-/// Where the number of each point stands: on it, or as near as it does not cover another number.
+/// The position of each point's number: on the point, or the nearest place without another number.
 fn numbers_beside(places: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let apart = 2.0 * RADIUS + 3.0;
     let mut taken: Vec<(f64, f64)> = Vec::new();
@@ -29,14 +29,14 @@ fn numbers_beside(places: &[(f64, f64)]) -> Vec<(f64, f64)> {
     taken
 }
 
-/// `None` where no case has an RTT.
+/// `None` if no case has an RTT.
 pub(crate) fn tradeoff(comparison: &Comparison, looks: &[Look]) -> Option<Svg> {
     let point = |(index, case): (usize, &CaseResult)| {
         let rtt = Mean::of(case, |run| run.rtt_ms.map(|rtt| rtt.p95))?;
         Some((index, rtt, Mean::of(case, |run| Some(run.aggregate_goodput_mbps))?))
     };
     let points: Vec<(usize, Mean, Mean)> = comparison.cases.iter().enumerate().filter_map(point).collect();
-    // An interval may reach below every round trip that there was: the axis follows the means.
+    // An interval may extend below every measured round trip, so the axis follows the means.
     let lowest = points.iter().map(|(_, rtt, _)| rtt.low.max(0.8 * rtt.value)).fold(f64::INFINITY, f64::min);
     let slowest = points.iter().map(|(_, rtt, _)| rtt.high).fold(0.0, f64::max);
     let most = points.iter().map(|(.., goodput)| goodput.high).fold(0.0, f64::max);

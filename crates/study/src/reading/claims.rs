@@ -1,4 +1,4 @@
-//! Claims, what is searched, and the conditions of both.
+//! Reads claims, searches and their conditions.
 
 use super::space::{dimensions, selection, setting};
 use crate::keys::{ClaimKeys, ConditionKeys, SearchKeys};
@@ -8,7 +8,7 @@ use crate::{Claim, ClaimedNumber, Condition, Criterion};
 use lasthop_keys::{Document, DocumentError, Keys, Path, key};
 use toml::Value;
 
-/// Numbers that are not whole are never searched more finely, relative to them: a search would not end.
+/// The finest relative precision of a search over fractional numbers. A finer search would not end.
 const LEAST_PRECISION: f64 = 1e-6;
 
 pub(super) fn claims(document: &Document, blocks: Vec<ClaimKeys>, space: &Space) -> Result<Vec<Claim>, DocumentError> {
@@ -31,7 +31,7 @@ pub(super) fn claims(document: &Document, blocks: Vec<ClaimKeys>, space: &Space)
     Ok(claims)
 }
 
-/// An expression, or the share of the cells that meet conditions.
+/// Reads an expression, or the share of cells that meet conditions.
 fn claimed_number(
     document: &Document,
     keys: &mut ClaimKeys,
@@ -64,7 +64,7 @@ fn claimed_number(
     Ok(ClaimedNumber::Share { cells, conditions })
 }
 
-/// What is searched in a case.
+/// Reads the search of a case.
 pub(super) fn search(document: &Document, keys: SearchKeys, here: &Path) -> Result<Search, DocumentError> {
     let SearchKeys { key, from: (from, from_whole), to: (to, to_whole), precision, maximise, conditions } = keys;
     let fail = |key: &str, problem: String| Err(document.refuse::<SearchKeys>(here, key, problem));
@@ -78,14 +78,14 @@ pub(super) fn search(document: &Document, keys: SearchKeys, here: &Path) -> Resu
     if precision < LEAST_PRECISION && !whole {
         return fail(key!(SearchKeys, precision), format!("{precision} is out of range"));
     }
-    // Whether it is a key at all; whether the scenario has it is told with the first point.
+    // Checks only that the key exists. The first point tells whether the scenario has it.
     setting(document, &here.key(key!(SearchKeys, key)), &key, &Value::Integer(1))?;
     let conditions = self::conditions(document, conditions, here)?;
     let (line, path) = (document.line_of(here).1, here.to_string());
     Ok(Search { key, from, to, whole, precision, maximise, conditions, line, path })
 }
 
-/// What must be right together, in the table `around`.
+/// Reads the conditions in the table `around`, which must hold together.
 fn conditions(document: &Document, blocks: Vec<ConditionKeys>, around: &Path) -> Result<Vec<Condition>, DocumentError> {
     let mut conditions: Vec<Condition> = Vec::new();
     for (index, keys) in blocks.into_iter().enumerate() {

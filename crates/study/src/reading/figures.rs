@@ -1,4 +1,4 @@
-//! Figures, and what they are compared with.
+//! Reads figures and their references.
 
 use super::measure;
 use super::space::{dimension, level_of, selection};
@@ -47,7 +47,7 @@ pub(super) fn figures(
     Ok(figures)
 }
 
-/// What is along the upright axis of a figure, and what the legend calls it: empty where it is one measure only.
+/// The label of a figure's vertical axis and each measure's name in the legend. The name is empty for a single measure.
 fn upright(document: &Document, here: &Path, keys: &FigureKeys) -> Result<Vec<(Measure, String)>, DocumentError> {
     let fail = |key: &str, problem: String| Err(document.refuse::<FigureKeys>(here, key, problem));
     let path = here.key(key!(FigureKeys, y));
@@ -146,7 +146,7 @@ fn as_number(value: &Value) -> Option<f64> {
     number.is_finite().then_some(number)
 }
 
-/// The reference that was added last: a number at every point that it is about, and the only one of its label there.
+/// Checks the latest reference: a number at each of its points, and a unique label there.
 fn check_reference(document: &Document, here: &Path, space: &Space) -> Result<(), DocumentError> {
     let this = space.references.len() - 1;
     let label = &space.references[this].label;

@@ -1,4 +1,4 @@
-//! From the text of a study to what it means.
+//! Reads the text of a study into a [`Study`].
 
 mod claims;
 mod figures;
@@ -25,8 +25,8 @@ impl Study {
     /// Reads `studies/<paper>/<figure>.toml` and the scenario that it names.
     ///
     /// # Errors
-    /// If a file cannot be read, is not TOML, or has a key or value that cannot be; the message names the line and what is
-    /// accepted.
+    /// If a file cannot be read or is not TOML, or if a key or value is invalid. The message names the line and the
+    /// accepted values.
     pub fn load(path: &std::path::Path) -> Result<Self, StudyError> {
         let text = std::fs::read_to_string(path).map_err(|source| DocumentError::Read {
             what: "study",
@@ -37,7 +37,7 @@ impl Study {
         Self::from_toml(&path.display().to_string(), &text, &|scenario| std::fs::read_to_string(folder.join(scenario)))
     }
 
-    /// Reads the text of a study; `file` is what messages call it, `scenario` reads the file that it names.
+    /// Reads the text of a study. Messages call it `file`; `scenario` reads the file that the study names.
     ///
     /// # Errors
     /// As [`Study::load`].

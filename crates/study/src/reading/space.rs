@@ -1,4 +1,4 @@
-//! What varies: cases, axes, what each of their values sets, and the part of all points that something is about.
+//! Reads the parameter space: cases, axes, the overrides of each axis value, and selections of points.
 
 use super::claims::search;
 use crate::Setting;
@@ -9,7 +9,7 @@ use lasthop_keys::{Document, DocumentError, Path, Problem, key, nearest, shown};
 use lasthop_scenario::Override;
 use toml::{Table, Value};
 
-/// So many points at most: a mistake in a list of values must not fill the memory.
+/// The maximum number of points. A mistake in a list of values must not exhaust the memory.
 const MOST_POINTS: usize = 10_000;
 
 pub(super) fn cases(
@@ -68,7 +68,7 @@ pub(super) fn axes(
     Ok(())
 }
 
-/// What one value of an axis sets.
+/// Reads the overrides of one axis value.
 fn of_value(document: &Document, keys: &[String], path: &Path, value: &Value) -> Result<Vec<Setting>, DocumentError> {
     match (keys, value.as_array()) {
         ([only], _) => Ok(vec![setting(document, path, only, value)?]),
@@ -82,7 +82,7 @@ fn of_value(document: &Document, keys: &[String], path: &Path, value: &Value) ->
     }
 }
 
-/// What the values of an axis are called.
+/// Reads the names of an axis's values.
 fn levels(document: &Document, axis: &VaryKeys, here: &Path) -> Result<Vec<Level>, DocumentError> {
     let fail = |key: &str, problem: String| Err(document.refuse::<VaryKeys>(here, key, problem));
     let several = axis.key.len() > 1;
@@ -123,7 +123,7 @@ pub(super) fn level_of(value: &Value) -> Level {
     }
 }
 
-/// The tables of `[set]`, which stands at `path`, flat: `path.rtt_ms = 4`, `"hosts.*.era" = "modern"`.
+/// Flattens the tables of `[set]` at `path`: `path.rtt_ms = 4`, `"hosts.*.era" = "modern"`.
 pub(super) fn flat_settings(
     document: &Document,
     set: Option<Table>,
@@ -164,7 +164,7 @@ pub(super) fn setting(document: &Document, path: &Path, key: &str, value: &Value
     }
 }
 
-/// What `where`, which stands at `path`, leaves of the points.
+/// The points that the filter `where` at `path` selects.
 pub(super) fn selection(
     document: &Document,
     path: &Path,
@@ -188,7 +188,7 @@ pub(super) fn selection(
     Ok(selection)
 }
 
-/// The dimension that the key at `path` names.
+/// The dimension named by the key at `path`.
 pub(super) fn dimension(document: &Document, path: &Path, space: &Space, name: &str) -> Result<usize, DocumentError> {
     space.dimension(name).ok_or_else(|| {
         let names = space.names();
@@ -199,7 +199,7 @@ pub(super) fn dimension(document: &Document, path: &Path, space: &Space, name: &
     })
 }
 
-/// The dimensions that the list at `path` names, each once.
+/// The dimensions listed by the key at `path`, without repetition.
 pub(super) fn dimensions(
     document: &Document,
     path: &Path,
