@@ -28,8 +28,8 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use tracing::{info, warn};
 
-/// New connections are taken over as they are made. This is for those whose route has come to the interface later, or
-/// has left it.
+/// New connections are taken over as they are made. Later walks find those whose route has moved to or from the
+/// interface.
 const ADOPT_AGAIN: Span = Span::from_secs(10);
 
 /// The agent between two events.
@@ -38,7 +38,7 @@ pub(crate) struct Agent<'a> {
     loader: &'a mut Loader<'a>,
     interface: Interface,
     wifi: Wifi,
-    /// `None`: the interface was replaced, and the programs could not be loaded for the new one yet.
+    /// `None`: the interface was replaced and the programs are not loaded for the new one yet.
     tcp: Option<Box<dyn HostTcp>>,
     mode: Mode,
     governor: Governor,
@@ -72,12 +72,12 @@ struct Glance {
     enabled_at: Option<Time>,
     reason: Option<String>,
     bounds: Vec<Bound>,
-    /// What the policy makes of this host.
+    /// How the policy describes this host.
     state: PolicyState,
 }
 
 impl<'a> Agent<'a> {
-    /// Loads what controls TCP, adopts the sockets that exist, and says that it is ready.
+    /// Loads the TCP programs, adopts the existing sockets and reports readiness.
     pub(crate) fn start(config: &Config, status: Option<&Path>, loader: &'a mut Loader<'a>) -> Result<Self> {
         let interface = Interface::find(config.interface.as_deref()).ok_or_else(|| {
             Error::Refused(match &config.interface {
@@ -140,7 +140,7 @@ impl<'a> Agent<'a> {
         Ok(())
     }
 
-    /// Has the programs look again for what is named by path, and the open sockets follow.
+    /// Has the programs resolve configured paths again; the open sockets follow.
     fn follow(&mut self, now: Time) -> Result<()> {
         let Some(tcp) = &mut self.tcp else { return Ok(()) };
         let others = tcp.refresh().doing("cannot look for the cgroups of the configuration")?;
@@ -167,7 +167,7 @@ impl<'a> Agent<'a> {
         self.record(&Event::Ready(ready));
     }
 
-    /// Looks whether the interface is still the same, and what addresses it has.
+    /// Checks whether the interface is still the same, and reads its addresses.
     pub(crate) fn refresh(&mut self, now: Time) {
         let found = Interface::find(self.config.interface.as_deref());
         self.hearing.refresh(now, found.as_ref());
@@ -194,7 +194,7 @@ impl<'a> Agent<'a> {
         self.look_at_link(now, true);
     }
 
-    /// Looks what the interface's link is like, if it is there.
+    /// Reads the state of the interface's link, if the interface exists.
     fn look_at_link(&mut self, now: Time, is_there: bool) {
         let Self { interface, wifi, hearing, last_link, .. } = self;
         let interface = is_there.then_some(&*interface);
@@ -203,7 +203,7 @@ impl<'a> Agent<'a> {
         self.record_report(reported);
     }
 
-    /// Looks which access point this is.
+    /// Determines the access point.
     fn follow_group(&mut self, now: Time) {
         if let Err(error) = self.wifi.refresh(self.interface.index)
             && let Some(more) = self.trouble_log.may_say(now)
@@ -219,7 +219,7 @@ impl<'a> Agent<'a> {
         let moved = self.hearing.label().is_some();
         self.hearing.join(now, label.clone());
         if moved {
-            // What is remembered of the connections' RTTs and of the peers is of another place. The connections stay.
+            // RTTs and peers belong to the old place. The connections stay.
             info!("behind another access point now: {label}");
             self.totals.roamed += 1;
             self.governor.restart(policy(&self.config, self.mode), self.mode == Mode::Control);
@@ -231,7 +231,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// The machine was suspended: nobody knows where it is now.
+    /// The machine was suspended and may have moved.
     pub(crate) fn on_resumed(&mut self, now: Time, suspended: Span) {
         info!("the machine was suspended for {suspended}: peers and decisions begin anew");
         self.totals.resumed += 1;
@@ -241,7 +241,7 @@ impl<'a> Agent<'a> {
         self.forget_link(now, ReportCause::Resumed);
     }
 
-    /// What was seen of the last link is of another place, or may be.
+    /// Forgets what it saw of the last link: it may belong to another place.
     fn forget_link(&mut self, now: Time, cause: ReportCause) {
         let reported = self.last_link.as_mut().and_then(|last_link| last_link.on_moved(now, cause));
         self.record_report(reported);
@@ -253,7 +253,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Loads what controls TCP for the interface as it is now.
+    /// Loads the TCP programs for the interface in its present state.
     fn reload(&mut self, now: Time) {
         match self.load() {
             Ok(()) => self.say_ready(),
@@ -269,9 +269,9 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Undoes what was done to TCP, and loads one for the configuration and the interface. Where that fails there is none.
+    /// Undoes the changes to TCP, then loads the programs again. `None` if that fails.
     fn load(&mut self) -> Result<()> {
-        self.tcp = None; // undoes what was done on the old interface before anything is done on the new one
+        self.tcp = None; // undo on the old interface before loading on the new one
         if let Some(last_link) = &mut self.last_link {
             last_link.detach();
         }
@@ -290,8 +290,8 @@ impl<'a> Agent<'a> {
         adopted
     }
 
-    /// Takes the configuration that `read` gives, as far as a running agent can; says what it does now. What is wrong with it is
-    /// logged, and changes nothing.
+    /// Applies the configuration that `read` gives, as far as a running agent can, and logs the result. An invalid
+    /// configuration is logged and changes nothing.
     pub(crate) fn on_reload(&mut self, now: Time, read: &Read<'_>) -> String {
         match self.take_over(now, read) {
             Ok(()) => self.in_a_line(),
@@ -344,13 +344,12 @@ impl<'a> Agent<'a> {
         Ok(())
     }
 
-    /// Tells the peers what was seen at the last tick, if it is time to.
+    /// Sends the last tick's observations to the peers when a beacon is due.
     pub(crate) fn poll_beacon(&mut self, now: Time) {
         self.hearing.poll_send(now, self.report);
     }
 
-    /// Observes, decides and applies. Whatever goes wrong is logged, and left to the next tick; the leases of the
-    /// bounds run on meanwhile.
+    /// Observes, decides and applies. Errors are logged and left to the next tick; the leases of the bounds run on.
     pub(crate) fn on_tick(&mut self, now: Time, late: Span) {
         self.totals.ticks += 1;
         if late > Span::from_nanos(self.config.tick().as_nanos() / 2) {
@@ -370,7 +369,7 @@ impl<'a> Agent<'a> {
     }
 
     fn observe_and_apply(&mut self, now: Time, late: Span) -> Result<()> {
-        // What was true at an earlier tick is not told to the peers if nothing can be seen now.
+        // If nothing can be seen now, peers are not told an earlier tick's observations.
         self.report = Report::default();
         self.glance = Glance::default();
         self.sights.clear();
@@ -384,7 +383,7 @@ impl<'a> Agent<'a> {
                 }
             })?;
         let mut samples = tcp.sample()?;
-        // A walk over a table that changes meanwhile may meet a socket twice. The policy must not.
+        // A walk over a changing table may return a socket twice. The policy needs each once.
         let mut met = BTreeSet::new();
         samples.retain(|sample| met.insert(sample.cookie));
         if self.last_link.is_some() {
@@ -435,7 +434,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// What this agent does now.
+    /// The agent's present state.
     fn status(&self, now: Time) -> Status {
         let Self { glance, interface, mode, hearing, config, .. } = self;
         let windows = || glance.bounds.iter().map(|bound| bound.max_segments).filter(|most| *most > 0);
@@ -463,19 +462,19 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Answers who asks what this agent does.
+    /// Answers status requests.
     pub(crate) fn answer_status(&self, now: Time) {
         if let Some(socket) = &self.status {
             socket.answer(|| serde_json::to_string(&self.status(now)).expect("a status is JSON") + "\n");
         }
     }
 
-    /// What to wait for beside the peers.
+    /// The descriptors to wait for, apart from those of the peers.
     pub(crate) fn status_descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.status.as_ref().map(StatusSocket::descriptor)
     }
 
-    /// Makes the socket of this interface, if there is to be one. Without it everything else goes on.
+    /// Opens this interface's status socket, if configured. A failure stops nothing else.
     fn open_status(&mut self) {
         let Some(folder) = &self.status_folder else { return };
         if self.status.as_ref().is_some_and(|status| status.is_for(&self.interface.name)) {
@@ -499,7 +498,7 @@ impl<'a> Agent<'a> {
         self.config.tick()
     }
 
-    /// Hands the decision to the kernel, in mode control; when its lease ends.
+    /// In mode control, hands the decision to the kernel with the end of its lease.
     fn apply(&mut self, now: Time, turn: &Turn) -> Result<Time> {
         let lease = self.config.lease();
         let Some(tcp) = self.tcp.as_mut().filter(|_| self.mode == Mode::Control) else { return Ok(now) };
@@ -568,7 +567,7 @@ impl<'a> Agent<'a> {
         }
     }
 
-    /// Retracts what servers were told; whether connections are to have the time to say so.
+    /// Retracts the reports to servers. Returns whether the connections need time to send the retraction.
     pub(crate) fn retract(&mut self, now: Time) -> bool {
         let Some(last_link) = &mut self.last_link else { return false };
         let retracted = last_link.retract(now);
@@ -577,7 +576,7 @@ impl<'a> Agent<'a> {
         is_heard
     }
 
-    /// Puts the sockets back as they were and says what was done.
+    /// Gives the sockets their own congestion control back and writes the totals.
     pub(crate) fn stop(mut self) -> Result<Totals> {
         let restored = match &mut self.tcp {
             Some(tcp) => tcp.release(),
@@ -621,7 +620,7 @@ fn flow_sample(sample: &SocketSample) -> FlowSample {
     }
 }
 
-/// With the policy `none` there is nothing to apply, so nothing in the kernel is touched.
+/// The policy `none` applies nothing, so it changes nothing in the kernel.
 fn wanted_mode(config: &Config) -> Mode {
     if config.policy.policy == PolicyName::None { Mode::Observe } else { config.mode }
 }

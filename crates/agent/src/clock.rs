@@ -1,46 +1,45 @@
-//! The clocks: the monotonic one for ticks and leases, the wall clock for beacons only, and the one that goes on in suspend to
-//! see that there was one.
+//! The clocks: the monotonic one for ticks and leases, the wall clock for beacons. A third runs on in suspend and so
+//! reveals a suspension.
 
 use lasthop_units::{Span, Time};
 use nix::time::{ClockId, clock_gettime};
 
-/// CLOCK_MONOTONIC: the one that the kernel's programs compare leases with. Stands still while the machine is suspended.
+/// CLOCK_MONOTONIC, by which the kernel's programs check leases. It stops while the machine is suspended.
 pub(crate) fn monotonic() -> Time {
     Time::from_nanos(nanoseconds(ClockId::CLOCK_MONOTONIC))
 }
 
-/// ns since 1970-01-01 UTC, as far as this machine knows.
+/// ns since 1970-01-01 UTC, by this machine's clock.
 pub(crate) fn wall_ns() -> u64 {
     nanoseconds(ClockId::CLOCK_REALTIME)
 }
 
-/// CLOCK_BOOTTIME − CLOCK_MONOTONIC: how long the machine has been suspended since it was switched on.
+/// CLOCK_BOOTTIME − CLOCK_MONOTONIC: total time in suspend since boot.
 pub(crate) fn suspended() -> Span {
     loop {
         let before = nanoseconds(ClockId::CLOCK_MONOTONIC);
         let boot = nanoseconds(ClockId::CLOCK_BOOTTIME);
-        // A thread that gets no CPU in between would see a suspension that is none.
+        // A thread preempted between the two readings would see a suspension that never was.
         if nanoseconds(ClockId::CLOCK_MONOTONIC) - before < 100_000_000 {
             return Span::from_nanos(boot.saturating_sub(before));
         }
     }
 }
 
-/// Notices that the machine has been suspended.
+/// Detects suspensions of the machine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Suspension {
-    /// [`suspended`] when it was looked at last.
+    /// [`suspended`] at the last check.
     seen: Span,
 }
 
 impl Suspension {
-    /// Suspensions from now on.
+    /// Detects suspensions from now on.
     pub(crate) const fn new(suspended: Span) -> Self {
         Self { seen: suspended }
     }
 
-    /// How long the machine was suspended since the last call, if it was for more than a second; less leaves no trace. (NTP
-    /// steers both clocks alike.)
+    /// Time in suspend since the last call, if over a second. Less is ignored. (NTP steers both clocks alike.)
     pub(crate) fn since_last(&mut self, suspended: Span) -> Option<Span> {
         let gap = suspended.saturating_sub(std::mem::replace(&mut self.seen, suspended));
         (gap > Span::from_secs(1)).then_some(gap)
@@ -66,7 +65,7 @@ mod tests {
         assert_eq!(suspension.since_last(seconds(130)), Some(seconds(30)));
         assert_eq!(suspension.since_last(seconds(130)), None);
         assert_eq!(suspension.since_last(seconds(131)), None);
-        // A time namespace may not change it, but should it: backwards is nothing.
+        // A time namespace must not change it. If it does go back, nothing is reported.
         assert_eq!(suspension.since_last(seconds(5)), None);
         assert_eq!(suspension.since_last(seconds(7)), Some(seconds(2)));
     }

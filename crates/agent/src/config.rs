@@ -116,7 +116,7 @@ fn path() -> Takes<PathBuf> {
     line(4_096).map(PathBuf::from)
 }
 
-/// IFNAMSIZ is 16 with the terminating zero.
+/// IFNAMSIZ is 16, including the terminating zero.
 fn interface() -> Takes<String> {
     line(15).and_then(|name| match name.contains('/') || name.contains(char::is_whitespace) {
         true => Err(Problem::new(format!("\"{name}\" cannot be that"), "the name of an interface, 1 to 15 characters")),
@@ -124,7 +124,7 @@ fn interface() -> Takes<String> {
     })
 }
 
-/// A scenario's hosts have no policy where none is named.
+/// In scenarios, hosts without a policy of their own have none.
 fn name_the_policy(config: &mut Section) {
     static POLICY: LazyLock<Section> = LazyLock::new(|| {
         let mut policy = PolicySettings::section().clone();
@@ -187,15 +187,15 @@ impl Default for LastLinkConfig {
 }
 
 impl Config {
-    /// What decides where no policy is named: the one that needs no number of the access point. (A scenario's hosts have none.)
+    /// The default policy: it needs no parameter of the access point. (A scenario's hosts default to none.)
     pub const POLICY: PolicyName = PolicyName::Lasthop;
-    /// The file that is read where none is named.
+    /// The default file.
     pub const FILE: &str = "/etc/lasthop/agent.toml";
 
-    /// The file to read: the one that is `named`, else `standard` if it is there.
+    /// The file to read: `named`, else `standard` if that exists.
     ///
     /// # Errors
-    /// If it cannot be said whether `standard` is there.
+    /// If the existence of `standard` cannot be determined.
     pub fn file(named: Option<&Path>, standard: &Path) -> Result<Option<PathBuf>, DocumentError> {
         if let Some(named) = named {
             return Ok(Some(named.to_owned()));
@@ -206,11 +206,11 @@ impl Config {
         }
     }
 
-    /// Reads a file, or the defaults without one, with flags over it. Each value of the file must be one that its key takes,
-    /// also where a flag is over it; what keys must be together holds for the whole.
+    /// Reads a file, or the defaults without one, and applies the flags. Every value in the file must be valid, even
+    /// under a flag. Conditions between keys are checked on the result.
     ///
     /// # Errors
-    /// Names the file with the line, or the flag, the key, and what is accepted.
+    /// Names the file and line, or the flag; the key; and the accepted values.
     pub fn load(file: Option<&Path>, flags: &[Override]) -> Result<Self, DocumentError> {
         match file {
             None => Self::from_toml("the defaults", "", flags),
@@ -222,15 +222,15 @@ impl Config {
     }
 
     fn from_toml(file: &str, text: &str, flags: &[Override]) -> Result<Self, DocumentError> {
-        // A flag in its place does not make a wrong value of the file right.
+        // A flag does not excuse a wrong value in the file.
         Document::read(file, text, &[], Self::section())?;
         Self::read(&Document::read(file, text, flags, Self::section())?.top())
     }
 
-    /// Whether every value is one that a file may have.
+    /// Whether a file may have every one of these values.
     ///
     /// # Errors
-    /// The first that is not, with its dotted key and what is accepted.
+    /// The first invalid value, with its dotted key and the accepted values.
     pub fn validate(&self) -> Result<(), DocumentError> {
         Keys::validate(self, "the configuration")
     }
@@ -240,7 +240,7 @@ impl Config {
         Span::from_millis(self.tick_ms)
     }
 
-    /// How long a bound holds if it is not renewed.
+    /// Duration of a bound without renewal.
     pub fn lease(&self) -> Span {
         Span::from_millis(self.lease_ms)
     }
@@ -251,10 +251,11 @@ fn cannot_read(path: &Path, source: std::io::Error) -> DocumentError {
 }
 
 impl LastLinkConfig {
-    /// The least of [`LastLinkConfig::validity_s`]: a report is renewed four times in it, and 2 s before it lapses at the latest.
+    /// The minimum of [`LastLinkConfig::validity_s`]. A report is renewed four times in it, the last at least 2 s
+    /// before its end.
     pub const LEAST_VALIDITY_S: u32 = 8;
 
-    /// Whether something is given that need not be measured.
+    /// Whether some value is configured and need not be measured.
     pub(crate) const fn has_numbers(&self) -> bool {
         self.bandwidth_mbps.is_some() || self.packet_error_rate.is_some()
     }
@@ -288,7 +289,7 @@ mod tests {
         for text in ["", "mode = \"advise\"", "[policy]", "[last_link]\nreport = true"] {
             assert_eq!(policy(text).policy, PolicyName::Lasthop, "{text}");
         }
-        // Each policy leaves the keys of the others alone.
+        // A policy accepts the keys of the others.
         let of_formula = "[policy]\nbandwidth_max_mbps = 15.0\nenable_ratio = 2.0";
         assert_eq!(policy(of_formula).policy, PolicyName::Lasthop);
         let named = policy(&format!("{of_formula}\npolicy = \"formula\""));
@@ -304,7 +305,7 @@ mod tests {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/agent.toml");
         let packaged = Config::load(Some(&path), &[]).expect("the packaged configuration is valid");
         assert_eq!(packaged, Config::default());
-        // Every commented key is one that exists, with its default.
+        // Every commented key exists and shows its default.
         let text = fs::read_to_string(&path).expect("it was read a moment ago");
         let uncommented: String = text
             .lines()
@@ -435,7 +436,7 @@ mod tests {
         let flag = [Override::of_flag("--mode", "mode", "observe")];
         let error = Config::from_toml("agent.toml", "mode = \"contrl\"", &flag).expect_err("no mode").to_string();
         assert!(error.starts_with("agent.toml:1: mode: \"contrl\" is not one of the words"), "{error}");
-        // What the file lacks may come from the command line.
+        // The command line may supply a key that the file lacks.
         let flag = [Override::of_flag("--bound-segments", "policy.bound_segments", 7)];
         let fixed = Config::from_toml("agent.toml", "policy.policy = \"fixed\"", &flag).expect("it is whole");
         assert_eq!(fixed.policy.bound_segments, Some(7));

@@ -1,36 +1,36 @@
-//! Why the agent cannot do something.
+//! The agent's errors.
 
 use lasthop_keys::DocumentError;
 use std::error::Error as Cause;
 use std::fmt::{self, Display};
 
-/// Why the agent does not start, or something that it does now and then has failed. With its causes: [`Error::in_a_line`].
+/// Why the agent cannot start, or why one of its periodic tasks failed. [`Error::in_a_line`] adds the causes.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The configuration is not accepted.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] DocumentError),
-    /// The configuration cannot be read again ([`crate::Reload`]).
+    /// The configuration cannot be reread ([`crate::Reload`]).
     #[error(transparent)]
     Reload(Box<dyn Cause + Send + Sync>),
-    /// The kernel could not be told, or asked, something.
+    /// A kernel operation failed.
     #[error(transparent)]
     Kernel(#[from] lasthop_kernel::Error),
-    /// Something is not as it must be, or another agent does the same; the message says what to do.
+    /// A precondition does not hold, or another agent runs. The message gives the remedy.
     #[error("{0}")]
     Refused(String),
-    /// Something has failed.
+    /// An operation failed.
     #[error("{doing}")]
     Failed {
-        /// What could not be done, to what.
+        /// The operation and its object.
         doing: String,
-        /// Why.
+        /// The cause.
         source: Box<dyn Cause + Send + Sync>,
     },
 }
 
 impl Error {
-    /// The message and its causes, each behind a colon.
+    /// The message and its causes, separated by colons.
     pub fn in_a_line(&self) -> impl Display + '_ {
         struct Line<'a>(&'a Error);
 
@@ -51,7 +51,7 @@ impl Error {
 
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Says of what failed what could not be done.
+/// Adds the failed operation to an error.
 pub(crate) trait Doing<T> {
     /// `what`, as in "cannot open generic netlink".
     fn doing(self, what: impl Display) -> Result<T>;

@@ -1,4 +1,4 @@
-//! One thread that waits: for datagrams, for the next tick, for the next beacon, for who asks for its status, for orders.
+//! One thread that waits for datagrams, ticks, beacons, status requests and orders.
 
 use crate::agent::Agent;
 use crate::clock::{self, Suspension};
@@ -16,47 +16,47 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tracing::error;
 
-/// Between two looks at the interface.
+/// Time between two checks of the interface.
 const REFRESH: Span = Span::from_secs(2);
-/// A loop that has not come round for longer was stopped: what waits in its sockets is not the present. Longer than a busy
-/// machine leaves it without a CPU.
+/// A longer gap between two rounds means that the agent was stopped. The datagrams in its sockets are stale then. The
+/// value exceeds the delays of a busy machine.
 const STALLED: Span = Span::from_secs(10);
-/// The order to stop is obeyed within this, even if no signal interrupts the wait.
+/// The longest delay of a stop when no signal interrupts the wait.
 const LONGEST_WAIT: Span = Span::from_millis(500);
-/// How long the agent's connections have at its end to retract what they have told: some round trips of those that are busy.
+/// At the end, the connections' time to retract their reports: a few round trips of busy connections.
 const RETRACTED_WITHIN: Span = Span::from_millis(500);
 
-/// What a running agent is told, and whom it tells.
+/// A running agent's inputs from outside, and its service manager.
 pub struct Orders<'a> {
     /// Set: stop in order.
     pub stop: &'a AtomicBool,
-    /// Who has it read its configuration again; `None`: nobody.
+    /// The request to reread the configuration; `None`: there is no such request.
     pub reload: Option<Reload<'a>>,
-    /// The folder where `lasthop agent status` looks for its socket ([`crate::status::FOLDER`]); `None`: there is no socket.
+    /// The folder in which `lasthop agent status` looks for the socket ([`crate::status::FOLDER`]); `None`: no socket.
     pub status: Option<&'a Path>,
     /// The service manager.
     pub notify: Notify,
 }
 
-/// Reads a configuration, or says why it cannot.
+/// Reads a configuration, or explains the failure.
 pub type Read<'a> = dyn Fn() -> Result<Config, Box<dyn std::error::Error + Send + Sync>> + 'a;
 
-/// How a configuration is read again.
+/// How to reread the configuration.
 pub struct Reload<'a> {
     /// Set: read it. The agent clears it.
     pub asked: &'a AtomicBool,
-    /// The configuration as it is now. An error is logged and changes nothing.
+    /// Gives the present configuration. An error is logged and changes nothing.
     pub read: &'a Read<'a>,
 }
 
 impl<'a> Orders<'a> {
-    /// Nothing but to run until `stop` is set.
+    /// No orders except `stop`.
     pub fn until(stop: &'a AtomicBool) -> Self {
         Self { stop, reload: None, status: None, notify: Notify::default() }
     }
 }
 
-/// Runs the agent on a given TCP until `stop` is set: for tests and benches, and what [`crate::run`] is made of.
+/// Runs the agent on a given TCP until `stop` is set, for tests and benches. [`crate::run`] builds on it.
 ///
 /// # Errors
 /// As [`run_on_with`].
@@ -64,11 +64,11 @@ pub fn run_on<'a>(config: &Config, stop: &AtomicBool, loader: &'a mut Loader<'a>
     run_on_with(config, &Orders::until(stop), loader)
 }
 
-/// The same with further orders.
+/// The same, with further orders.
 ///
 /// # Errors
-/// What makes it impossible to start: the configuration, the interface, the programs, the record. And at the end, if not
-/// every socket could be put back. In between only that it cannot wait any longer: it stops in order then, too.
+/// The configuration, the interface, the programs or the record prevent the start. Or, at the end, some socket could
+/// not be restored. A failed wait also stops the agent in order.
 pub fn run_on_with<'a>(config: &Config, orders: &Orders<'_>, loader: &'a mut Loader<'a>) -> Result<Totals> {
     config.validate()?;
     let mut agent = Agent::start(config, orders.status, loader)?;
@@ -131,8 +131,8 @@ pub fn run_on_with<'a>(config: &Config, orders: &Orders<'_>, loader: &'a mut Loa
     waited.map(|()| totals)
 }
 
-/// The tick after the one that was due at `due` and taken at `now`: on the grid, or if that is past already, a whole
-/// tick from now.
+/// The tick after the one due at `due` and taken at `now`: the next on the grid. If that is past, a whole tick from
+/// `now`.
 fn following(due: Time, tick: Span, now: Time) -> Time {
     let next = due + tick;
     if next > now { next } else { now + tick }

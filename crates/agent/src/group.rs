@@ -1,11 +1,11 @@
-//! Which access point this host is behind, as far as it can tell: its peers are those that say the same.
+//! The access point of this host, as far as the host can tell. Its peers claim the same one.
 
 use crate::interface::Interface;
 use crate::wifi::Radio;
 use lasthop_peers::group::Label;
 
-/// The label of the interface's access point: the configured name, else the BSSID, else the default route's next hop. `None`: the
-/// interface is down, has no address yet, or its radio no access point, which says nothing about where it will be.
+/// The label of the interface's access point: the configured name, else the BSSID, else the default route's next hop.
+/// `None`: the interface is down, has no address, or its radio has no access point. Its next place is then unknown.
 pub(crate) fn group(interface: &Interface, radio: &Radio, name: Option<&str>) -> Option<Label> {
     let is_away = !interface.up || !(interface.broadcast.is_some() || interface.has_ipv6_link_local);
     match (name, radio) {

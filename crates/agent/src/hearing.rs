@@ -1,4 +1,4 @@
-//! Telling peers about this host, and hearing them.
+//! Beacons: sending this host's and receiving the peers'.
 
 use crate::clock;
 use crate::config::BeaconConfig;
@@ -21,21 +21,22 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use tracing::{debug, warn};
 
-/// When more arrives than is looked at, the sockets are left alone for so long, and the kernel drops the rest.
+/// After a flood the sockets rest for this long, and the kernel drops the excess.
 const DEAF_AFTER_A_FLOOD: Span = Span::from_millis(100);
-/// In one go; what else is waiting has to wait for the tick, if one is due.
+/// Datagrams per round. The rest wait for the next round if a tick is due.
 const DATAGRAMS_AT_ONCE: usize = 256;
-/// What the sockets hold when nobody reads is less: two buffers of some 250.
+/// More than unread sockets hold: two buffers of some 250.
 const WAITING_AT_MOST: usize = 2048;
-/// A wall clock that falls back by more than this makes us another sender: the old one's timestamps are used up.
+/// After a larger backward step of the wall clock this host takes a new identity: the old one has used up its
+/// timestamps.
 const CLOCK_FELL_BACK_NS: u64 = 5_000_000_000;
 
-/// This host's ear and voice.
+/// This host's sender and receiver of beacons.
 #[derive(Debug)]
 pub(crate) struct Hearing {
     sockets: Sockets,
     ear: Ear,
-    /// The access point; `None`: not known yet.
+    /// The access point; `None`: unknown as yet.
     label: Option<Label>,
     cadence: Cadence,
     base_interval: Span,
@@ -48,12 +49,12 @@ pub(crate) struct Hearing {
     unsent: u64,
 }
 
-/// What is made of the datagrams that arrive, wherever they come from.
+/// The state that datagrams of all sockets share.
 #[derive(Debug)]
 struct Ear {
     receiver: Receiver,
     table: PeerTable,
-    /// Of this host: who speaks from them is this agent, or another user of the machine.
+    /// This host's addresses. A datagram from them comes from this agent or another user of the machine.
     own_addresses: Vec<IpAddr>,
     deaf_until: Time,
     log_limit: LogLimit,
@@ -67,7 +68,7 @@ struct Clocks {
 }
 
 impl Hearing {
-    /// Reads the group key, if there is one. Opens no socket yet.
+    /// Reads the group key, if configured. Opens no socket yet.
     pub(crate) fn new(config: &BeaconConfig) -> Result<Self> {
         let key = config.group_key_file.as_deref().map(read_key).transpose()?;
         let limits = Limits { age_out: Span::from_millis(config.age_out_ms), ..Limits::default() };
@@ -87,7 +88,8 @@ impl Hearing {
         })
     }
 
-    /// Says nothing from now on, or does again. Who is silent hears over IPv4 only: joining an IPv6 group would be told to the network.
+    /// Stops or resumes sending. A silent host receives over IPv4 only, because joining an IPv6 group would be
+    /// announced to the network.
     pub(crate) fn be_silent(&mut self, is_silent: bool) {
         self.is_silent = is_silent;
         self.sockets.want_ipv6(self.wants_ipv6 && !is_silent);
@@ -99,13 +101,12 @@ impl Hearing {
         self.sockets.refresh(now, interface);
     }
 
-    /// The access point, as far as it is known.
+    /// The access point, if known.
     pub(crate) const fn label(&self) -> Option<&Label> {
         self.label.as_ref()
     }
 
-    /// Speaks to and hears those behind this access point from now on; those behind the last one are forgotten, and do not
-    /// know this host again.
+    /// Switches to the group behind this access point. It forgets the old peers and announces itself as a new host.
     pub(crate) fn join(&mut self, now: Time, label: Label) {
         self.ear.receiver.set_group(label.id());
         self.label = Some(label);
@@ -113,13 +114,13 @@ impl Hearing {
         self.begin_anew(now);
     }
 
-    /// Forgets the peers, and speaks as a host that has just come.
+    /// Forgets the peers, and announces itself as a new host.
     pub(crate) fn begin_anew(&mut self, now: Time) {
         self.ear.table.forget_all();
         self.cadence = Cadence::new(self.base_interval, now, rand::random());
     }
 
-    /// Throws away what has arrived while nobody listened: it would be taken for the present.
+    /// Discards the datagrams of a pause, which would pass for current.
     pub(crate) fn discard_waiting(&mut self) {
         let Self { sockets, ear, .. } = self;
         sockets.receive(WAITING_AT_MOST, |_, _| {
@@ -128,7 +129,7 @@ impl Hearing {
         });
     }
 
-    /// When the next beacon is due, as it looks now.
+    /// When the next beacon is due, by present knowledge.
     pub(crate) fn next_beacon_at(&mut self, now: Time) -> Time {
         if self.is_silent {
             return Time::MAX;
@@ -136,11 +137,11 @@ impl Hearing {
         self.cadence.due_at(self.ear.table.crowd(now), self.sockets.open())
     }
 
-    /// Says `report` to all peers if it is time to.
+    /// Sends `report` to all peers when a beacon is due.
     pub(crate) fn poll_send(&mut self, now: Time, report: Report) {
         let (others, datagrams) = (self.ear.table.crowd(now), self.sockets.open());
         if datagrams == 0 || self.is_silent {
-            // Nothing is said, and nobody could have answered.
+            // Without beacons nobody could have answered.
             self.cadence = Cadence::new(self.base_interval, now, rand::random());
             return;
         }
@@ -155,7 +156,7 @@ impl Hearing {
         self.unsent += unsent;
     }
 
-    /// Hears what has arrived.
+    /// Receives the datagrams that have arrived.
     pub(crate) fn receive(&mut self, now: Time) {
         let Self { sockets, ear, sender, .. } = self;
         if !ear.is_deaf(now) {
@@ -166,17 +167,17 @@ impl Hearing {
         }
     }
 
-    /// What to wait for: nothing, for a moment after a flood.
+    /// The descriptors to wait for; after a flood, none for a while.
     pub(crate) fn descriptors(&self, now: Time) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.sockets.descriptors().filter(move |_| !self.ear.is_deaf(now))
     }
 
-    /// The peers of the moment.
+    /// The present peers.
     pub(crate) fn neighbourhood(&mut self, now: Time) -> Neighbourhood {
         self.ear.table.neighbourhood(now)
     }
 
-    /// Goes on with the counts of the one whose place this takes.
+    /// Continues the counts of the predecessor.
     pub(crate) fn count_on(&mut self, before: &Self) {
         self.sent += before.sent;
         self.unsent += before.unsent;
@@ -193,7 +194,7 @@ impl Hearing {
         }
     }
 
-    /// What was not heard, by cause.
+    /// Rejected datagrams by cause.
     pub(crate) const fn rejections(&self) -> &Rejections {
         self.ear.table.rejections()
     }
@@ -206,12 +207,12 @@ impl Ear {
         Self { receiver, table, own_addresses: Vec::new(), deaf_until: Time::ZERO, log_limit: LogLimit::each_minute() }
     }
 
-    /// Whether the sockets are left alone for now.
+    /// Whether the sockets rest after a flood.
     fn is_deaf(&self, now: Time) -> bool {
         now < self.deaf_until
     }
 
-    /// Takes one datagram; `false` if the others have to wait, or are lost. `own` is this host's identity.
+    /// Takes one datagram. Returns `false` if the others must wait or are lost. `own` is this host's identity.
     fn on_datagram(&mut self, clocks: Clocks, own: PeerId, from: SocketAddr, datagram: &[u8]) -> bool {
         let now = clocks.now;
         if self.table.on_datagram(now).is_err() {
@@ -220,7 +221,7 @@ impl Ear {
         }
         if let Err(cause) = self.hear(clocks, own, from.ip(), datagram) {
             debug!("a datagram of {} bytes from {from} is not heard: {cause}", datagram.len());
-            // What somebody on this network or this host can set right.
+            // Somebody on this network or this host can fix these.
             if matches!(cause, Reject::Tag | Reject::Unauthenticated | Reject::NoKey | Reject::Stale | Reject::Version)
                 && let Some(more) = self.log_limit.may_say(now)
             {
@@ -239,17 +240,18 @@ impl Ear {
     ) -> Result<(), Reject> {
         let Self { receiver, table, own_addresses, .. } = self;
         if own_addresses.contains(&from) {
-            return Ok(()); // a broadcast comes back to its sender, whoever on this host that is
+            return Ok(()); // a broadcast returns to its sender, which may be any process here
         }
         let beacon = receiver.on_datagram(wall_ns, datagram).map_err(|cause| table.reject(cause))?;
         if beacon.sender == own {
-            return Ok(()); // its own, from an address that is not known yet
+            return Ok(()); // its own, from an address not known yet
         }
         table.on_report(now, from, beacon.sender, beacon.interval, beacon.report)
     }
 }
 
-/// Above the last one, whatever the wall clock does; with a new identity if that would lead too far from it.
+/// The next timestamp: above the last one, despite clock steps. A new identity if that would stray too far from the
+/// clock.
 fn next_timestamp(wall_ns: u64, sender: &mut PeerId, last_timestamp_ns: &mut u64) -> u64 {
     if wall_ns.saturating_add(CLOCK_FELL_BACK_NS) < *last_timestamp_ns {
         *sender = PeerId(rand::random());
@@ -307,7 +309,7 @@ mod tests {
         assert_eq!(next(100 * SECOND), (100 * SECOND, true));
         assert_eq!(next(100 * SECOND), (100 * SECOND + 1, true)); // twice in the same nanosecond
         assert_eq!(next(98 * SECOND), (100 * SECOND + 2, true)); // set back by two seconds
-        assert_eq!(next(50 * SECOND), (50 * SECOND, false)); // set back by 50 s: another sender
+        assert_eq!(next(50 * SECOND), (50 * SECOND, false)); // set back by 50 s: a new identity
     }
 
     #[test]
@@ -317,7 +319,7 @@ mod tests {
         let mut ear = Ear::new(key(), Limits::default());
         let (mut sender, mut last) = (PeerId(7), 0);
         let mut second = 0_u64;
-        // Both speak of the same true time; each clock is so many seconds off.
+        // Both report the same true time. Each clock is some seconds off.
         let mut hears = |speaker_off: i64, hearer_off: i64| {
             second += 1;
             let wall = |off: i64| (1_800_000_000 + second).checked_add_signed(off).expect("a date") * SECOND;
@@ -327,15 +329,15 @@ mod tests {
             ear.hear(clocks, PeerId(1), IpAddr::from([10, 77, 0, 2]), &datagram)
         };
         assert_eq!(hears(0, 0), Ok(()));
-        // The speaker's clock forth by an hour and back again, and back by an hour and forth again.
+        // The sender's clock steps an hour forward and back, then an hour back and forward.
         for off in [3600, -3600] {
             assert_eq!(hears(off, 0), Err(Reject::Stale));
             assert_eq!(hears(0, 0), Ok(()));
-            // The same with the hearer's.
+            // The receiver's clock does the same.
             assert_eq!(hears(0, off), Err(Reject::Stale));
             assert_eq!(hears(0, 0), Ok(()));
         }
-        // Steps of a few seconds are not noticed.
+        // Steps of a few seconds go unnoticed.
         for off in [3, 0, -4, 0, 20, 0, -20, 0] {
             assert_eq!(hears(off, 0), Ok(()), "{off} s");
             assert_eq!(hears(0, off), Ok(()), "{off} s");
@@ -351,7 +353,7 @@ mod tests {
         };
         let at = |milliseconds| Time::ZERO + Span::from_millis(milliseconds);
         let noise = b"LHOP and so on";
-        // 2000 a second are looked at, and as many may come at once. Then the sockets are left alone for 100 ms.
+        // The limit is 2000 a second, and a burst may have as many. Then the sockets rest for 100 ms.
         assert!((0..2000).all(|_| takes(&mut ear, at(0), noise)));
         assert!(!ear.is_deaf(at(0)));
         assert!(!takes(&mut ear, at(0), noise));

@@ -1,4 +1,4 @@
-//! The kernel's TCP as the agent sees it: what can be observed, applied, and told to servers.
+//! The agent's view of the kernel's TCP: what it observes, applies and tells servers.
 
 use crate::config::{Config, Mode};
 use crate::error::Result;
@@ -9,19 +9,19 @@ use lasthop_units::Span;
 pub use lasthop_kernel::link_report::{Claim, Counters as ReportCounters};
 pub use lasthop_kernel::{CongestionState, SocketSample, StateChange};
 
-/// What can be observed of a host's TCP, and applied to it. Dropping it undoes everything that is left to undo.
+/// Observes and controls a host's TCP. Dropping it undoes every remaining change.
 pub trait HostTcp {
     /// The name of our congestion control; `None`: sockets are only observed.
     fn congestion_control(&self) -> Option<&str>;
 
-    /// Takes over the sockets that exist and are not under our control yet; how many. Gives back those that no longer
-    /// leave by the managed interface.
+    /// Takes over the existing sockets that are not under our control yet. Gives back those that have left the managed
+    /// interface. Returns how many it took over.
     ///
     /// # Errors
     /// If they cannot be walked.
     fn adopt(&mut self) -> Result<u64>;
 
-    /// Looks again for what the configuration names by its path, the cgroups; whether [`HostTcp::adopt`] has to follow.
+    /// Resolves the configured cgroup paths again. Returns whether [`HostTcp::adopt`] has to follow.
     ///
     /// # Errors
     /// If the kernel cannot be told.
@@ -35,50 +35,50 @@ pub trait HostTcp {
     /// If they cannot be walked.
     fn sample(&mut self) -> Result<Vec<SocketSample>>;
 
-    /// Changes of state since the last call; how many were lost.
+    /// Changes of state since the last call, and how many were lost.
     ///
     /// # Errors
     /// If they cannot be read.
     fn poll_state_changes(&mut self, each: &mut dyn FnMut(StateChange)) -> Result<u64>;
 
-    /// Sets or takes away bounds: for connections to come and for those listed. They hold for `lease` from now.
+    /// Sets or removes bounds, for future connections and for those listed. They hold for `lease` from now.
     ///
     /// # Errors
-    /// If the kernel does not take them.
+    /// If the kernel refuses them.
     fn set_bounds(&mut self, new_flows: Option<Bound>, flows: &[(u64, Option<Bound>)], lease: Span) -> Result<()>;
 
-    /// Gives the sockets their own congestion control back; to how many.
+    /// Gives the sockets their own congestion control back. Returns how many.
     ///
     /// # Errors
     /// If they cannot be walked.
     fn release(&mut self) -> Result<u64>;
 }
 
-/// What tells servers about the last link, in the connections that are opened from now on. Dropping it ends that.
+/// Tells servers about the last link, in connections opened from now on. Dropping it ends that.
 pub trait LinkReporter {
-    /// Claims this from now on.
+    /// Makes this claim from now on.
     ///
     /// # Errors
-    /// If the kernel does not take it.
+    /// If the kernel refuses it.
     fn set(&mut self, claim: Claim) -> Result<()>;
 
-    /// Totals since it was loaded.
+    /// Totals since loading.
     ///
     /// # Errors
-    /// If the kernel does not say.
+    /// If the kernel does not answer.
     fn counters(&self) -> Result<ReportCounters>;
 }
 
 /// A host's TCP, ready to be observed and controlled.
 pub struct Loaded {
-    /// How.
+    /// The observer and controller.
     pub tcp: Box<dyn HostTcp>,
-    /// What it can do: the mode that was asked for, or a lesser one.
+    /// Its mode: the configured one, or a lesser one.
     pub mode: Mode,
-    /// What tells servers about the last link; `None`: that is not configured, or cannot be done here.
+    /// The reporter of the last link; `None`: not configured, or impossible here.
     pub reporter: Option<Box<dyn LinkReporter>>,
 }
 
-/// Loads what observes and controls TCP on an interface: at the start, and again when the interface has been replaced by another one, or the
-/// configuration by one that asks for other programs.
+/// Loads the programs for an interface at the start. It loads them again for a replaced interface, or for a
+/// configuration that needs other programs.
 pub type Loader<'a> = dyn FnMut(&Config, &Interface, Mode) -> Result<Loaded> + 'a;

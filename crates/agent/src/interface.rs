@@ -1,4 +1,4 @@
-//! The managed interface: which one, and how its network can be reached.
+//! The managed interface: its choice, and how to reach its network.
 
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::{InterfaceFlags, if_nametoindex};
@@ -6,22 +6,22 @@ use nix::sys::socket::SockaddrStorage;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// An interface as it is now.
+/// The present state of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     /// Its name.
     pub name: String,
-    /// Its index; another one when it has been removed and come back.
+    /// Its index, which changes when it is removed and comes back.
     pub index: u32,
     /// Up and running.
     pub up: bool,
-    /// Where an IPv4 broadcast goes; `None`: it has no IPv4 address.
+    /// The IPv4 broadcast address; `None`: it has no IPv4 address.
     pub broadcast: Option<Ipv4Addr>,
-    /// Whether it has an IPv6 link-local address, the source of its multicasts.
+    /// Whether it has an IPv6 link-local address, the source address of its multicasts.
     pub has_ipv6_link_local: bool,
-    /// The addresses that a process of this host may send from: all of the host's, but of the link-local ones only this interface's.
+    /// Source addresses of this host's processes. Of the link-local ones, only this interface's.
     pub own_addresses: Vec<IpAddr>,
-    /// The next hop of its default route, IPv4's before IPv6's; `None`: it has none, or one without a next hop.
+    /// The next hop of its default route, IPv4's before IPv6's; `None`: no default route, or no next hop.
     pub gateway: Option<IpAddr>,
 }
 
@@ -30,12 +30,12 @@ pub struct Interface {
 struct DefaultRoute {
     metric: u32,
     interface: String,
-    /// `None`: everything is on the link.
+    /// `None`: every destination is on the link.
     gateway: Option<IpAddr>,
 }
 
 impl Interface {
-    /// The interface with this name, or else the one of the default route; `None`: there is no such thing now.
+    /// The interface with this name, or else the one of the default route; `None`: absent now.
     pub fn find(name: Option<&str>) -> Option<Self> {
         match name {
             Some(name) => Self::with_name(name.to_owned()),
@@ -83,8 +83,8 @@ impl Interface {
     }
 }
 
-/// Where to broadcast: the address that is set, else that of the network (an interface that is point-to-point by its
-/// flags, such as a TUN device, has none set), else the limited broadcast.
+/// The broadcast address: the configured one, else the network's, else the limited broadcast. A point-to-point
+/// interface, such as a TUN device, has none configured.
 fn broadcast(address: Ipv4Addr, netmask: Option<Ipv4Addr>, set: Option<Ipv4Addr>) -> Ipv4Addr {
     let netmask = netmask.map_or(u32::MAX, u32::from);
     match set {
@@ -94,14 +94,14 @@ fn broadcast(address: Ipv4Addr, netmask: Option<Ipv4Addr>, set: Option<Ipv4Addr>
     }
 }
 
-/// Of IPv4, and of IPv6.
+/// The default routes of IPv4 and of IPv6.
 fn default_routes() -> [Vec<DefaultRoute>; 2] {
-    // Of the calling thread: /proc/net is the network namespace of the process's first thread.
+    // The calling thread's: /proc/net would show the network namespace of the process's first thread.
     let read = |file: &str| fs::read_to_string(format!("/proc/thread-self/net/{file}")).unwrap_or_default();
     [in_ipv4_table(&read("route")), in_ipv6_table(&read("ipv6_route"))]
 }
 
-/// IPv4's before IPv6's; of several with the same metric always the same.
+/// IPv4's before IPv6's. Among equal metrics the choice is stable.
 fn lowest_metric(routes: impl IntoIterator<Item = Vec<DefaultRoute>>) -> Option<DefaultRoute> {
     let lowest = |routes: Vec<DefaultRoute>| routes.into_iter().min_by_key(|route| (route.metric, route.gateway));
     routes.into_iter().find_map(lowest)
@@ -134,7 +134,7 @@ fn in_ipv6_table(table: &str) -> Vec<DefaultRoute> {
     table.lines().filter_map(default).collect()
 }
 
-/// The name, if the route is up, does not reject, and does not lead to the host itself.
+/// The interface's name. The route must be up, must not reject, and must not lead to the host itself.
 fn usable(flags: &str, name: &str) -> Option<String> {
     const RTF_UP: u32 = 0x1;
     const RTF_REJECT: u32 = 0x200;

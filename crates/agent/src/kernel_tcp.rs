@@ -1,4 +1,4 @@
-//! The TCP of this machine's kernel: the programs of [`kernel`], in the best mode that this kernel allows.
+//! The TCP of this machine's kernel: the programs of [`kernel`], in the best mode possible here.
 
 use crate::config::{Config, Mode};
 use crate::error::{Doing, Error, Result};
@@ -17,18 +17,18 @@ use tracing::{info, warn};
 
 struct KernelTcp {
     kernel: Kernel,
-    /// How often the kernel had refused to limit a pacing rate when we last said so.
+    /// Refused pacing limits at the last warning.
     unpaced: u64,
-    /// Cgroups of the configuration that were not there when we last looked.
+    /// Configured cgroups that were absent at the last check.
     missing: Vec<PathBuf>,
-    /// Of these, which have been warned of.
+    /// Those already warned of.
     warned: BTreeSet<PathBuf>,
     /// Held while this agent controls the interface.
     _only_one: Option<OnlyOne>,
 }
 
-/// Loads the programs for `interface`. Where the kernel cannot do what was asked for, one warning says what is missing,
-/// and what is done instead.
+/// Loads the programs for `interface`. If the kernel cannot run the configured mode, one warning names the missing
+/// features and the mode used.
 pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Result<Loaded> {
     use lasthop_kernel::Error::{Attach, Load, TooManyPrograms, Unsupported};
 
@@ -49,7 +49,7 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
             Err(error @ TooManyPrograms) => {
                 reason.get_or_insert_with(|| error.to_string());
             }
-            // A lesser mode may still work. Only now every feature is tried, which takes most of a second.
+            // A lesser mode may still work. The full probe takes most of a second, so it runs only now.
             Err(error @ (Load { .. } | Attach { .. } | Unsupported { .. })) => {
                 reason.get_or_insert_with(|| {
                     what_is_missing(mode).unwrap_or_else(|| Error::from(error).in_a_line().to_string())
@@ -76,7 +76,7 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
     })
 }
 
-/// What tells servers about the last link; `None`, and a warning: this kernel cannot.
+/// Loads the reporter of the last link; `None`, with a warning, if this kernel cannot report.
 fn reporter(config: &Config, interface: &Interface, only_one: Option<OnlyOne>) -> Option<Box<dyn LinkReporter>> {
     let load = || {
         let found = link_report::Options::new(interface.index)?;
@@ -108,10 +108,10 @@ impl LinkReporter for KernelReporter {
     }
 }
 
-/// Names the key of a cgroup that cannot be one. An excluded one may come later, as a service's does when that starts.
+/// Names the key of an invalid cgroup. An excluded cgroup may be absent: a service makes its own when it starts.
 pub(crate) fn check_cgroups(config: &Config) -> Result<()> {
     let excluded = config.excluded_cgroups.iter().map(|path| ("excluded_cgroups", path));
-    // Where cgroup2 is hidden (`ip netns exec`) nothing is controlled, and that is warned of.
+    // Where cgroup2 is hidden (`ip netns exec`), nothing is controlled, with a warning.
     let only = config.cgroup.iter().filter(|_| lasthop_kernel::sees_cgroups()).map(|path| ("cgroup", path));
     for (key, path) in only.chain(excluded) {
         let cannot = || format!("`{key}`: {} is no cgroup (version 2) that can be used", path.display());
@@ -133,14 +133,14 @@ fn warn_of_unknown_controls(names: &[String]) {
     }
 }
 
-/// The features that `mode` misses; `None` if all seem to be there, and yet the kernel refuses.
+/// The features that `mode` misses; `None` if none is missing and the kernel still refuses.
 fn what_is_missing(mode: lasthop_kernel::Mode) -> Option<String> {
     let support = lasthop_kernel::probe();
     let missing: Vec<&str> = support.missing_for(mode).collect();
     (!missing.is_empty()).then(|| missing.join("; "))
 }
 
-/// What of the kernel serves the agent's mode, best first.
+/// The kernel's modes that serve the agent's mode, best first.
 const fn modes_for(wanted: Mode) -> &'static [lasthop_kernel::Mode] {
     match wanted {
         Mode::Control => &[lasthop_kernel::Mode::Control, lasthop_kernel::Mode::Clamp, lasthop_kernel::Mode::Observe],
@@ -148,7 +148,7 @@ const fn modes_for(wanted: Mode) -> &'static [lasthop_kernel::Mode] {
     }
 }
 
-/// The agent's mode when this much of the kernel is loaded.
+/// The agent's mode for the kernel mode that was loaded.
 const fn what_remains(wanted: Mode, loaded: lasthop_kernel::Mode) -> Mode {
     match (wanted, loaded) {
         (Mode::Control, lasthop_kernel::Mode::Observe | lasthop_kernel::Mode::Nothing) => Mode::Advise,
@@ -257,7 +257,7 @@ mod tests {
         let expected =
             "`excluded_cgroups`: /proc is no cgroup (version 2) that can be used: it is on another file system";
         assert_eq!(said(&config), expected);
-        // A service that does not run has no cgroup; its sockets are left alone once it does.
+        // A stopped service has no cgroup. Its sockets are left alone once it runs.
         let later = vec!["/sys/fs/cgroup/no-such.service".into()];
         assert!(check_cgroups(&Config { excluded_cgroups: later, ..Config::default() }).is_ok());
         assert!(check_cgroups(&Config::default()).is_ok());

@@ -1,4 +1,4 @@
-//! Telling servers about this host's own link: looks at it, and hands what the estimators make of it to the kernel.
+//! Telling servers about this host's own link: observes it and hands the estimates to the kernel.
 
 use crate::config::{Config, LastLinkConfig};
 use crate::group::group;
@@ -14,21 +14,21 @@ use lasthop_units::{Probability, Rate, Span, Time};
 use std::fmt;
 use tracing::{info, warn};
 
-/// What servers are told, and what it comes from.
+/// The report to servers, and its inputs.
 pub(crate) struct LastLink {
     config: LastLinkConfig,
     tick: Span,
     estimator: Estimator,
-    /// `None`: this kernel cannot, or has not been asked yet.
+    /// `None`: unsupported by this kernel, or not loaded yet.
     reporter: Option<Box<dyn LinkReporter>>,
-    /// The interface as last looked at; `None`: it is down, gone, or a radio without an access point.
+    /// The interface at the last check; `None`: down, gone, or a radio without an access point.
     link: Option<Link>,
-    /// Where this is, if the given values do not hold there.
+    /// The present access point, if the configured values do not hold there.
     away: Option<AccessPoint>,
-    /// Whether servers were told anything by this reporter.
+    /// Whether this reporter has told servers anything.
     has_told: bool,
     silence: Option<Silence>,
-    /// What the kernel does not know yet, or has to be told again.
+    /// A report to hand to the kernel, new or repeated.
     tell_at: Time,
     totals: LinkTotals,
     news_log: LogLimit,
@@ -41,7 +41,7 @@ struct Link {
     medium: Medium,
 }
 
-/// An access point by its name; `None`: not known yet.
+/// An access point by its name; `None`: unknown as yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct AccessPoint(Option<Label>);
 
@@ -50,14 +50,14 @@ struct AccessPoint(Option<Label>);
 enum Silence {
     /// The interface is down, gone, or a radio without an access point.
     Down,
-    /// The given values hold behind the first, and this is the second.
+    /// The configured values hold behind the first, and this is the second.
     Away(String, AccessPoint),
-    /// What is not given is not known yet.
+    /// The values to be measured are not known yet.
     Unmeasured,
 }
 
 impl LastLink {
-    /// `None`: servers are not to be told.
+    /// `None`: not configured.
     pub(crate) fn new(config: &Config) -> Option<Self> {
         let tick = config.tick();
         let config = &config.last_link;
@@ -80,13 +80,13 @@ impl LastLink {
         })
     }
 
-    /// Tells this part of the kernel from now on, and the last one nothing more.
+    /// Reports through this part of the kernel from now on. The former one is retracted.
     pub(crate) fn attach(&mut self, reporter: Option<Box<dyn LinkReporter>>) {
         self.detach();
         self.reporter = reporter;
     }
 
-    /// The interface is another one: nothing of the last one holds.
+    /// The interface was replaced: no observation of the old one holds.
     pub(crate) fn detach(&mut self) {
         self.count();
         self.reporter = None;
@@ -96,7 +96,7 @@ impl LastLink {
         self.tell_at = Time::MAX;
     }
 
-    /// Looks at the interface again, and where it leads; what servers are told now, if it is something else.
+    /// Checks the interface and its access point. Returns the new report to servers if it has changed.
     pub(crate) fn on_refresh(
         &mut self,
         now: Time,
@@ -123,13 +123,13 @@ impl LastLink {
         None
     }
 
-    /// The host is elsewhere, or may be.
+    /// The host has moved, or may have.
     pub(crate) fn on_moved(&mut self, now: Time, cause: ReportCause) -> Option<LinkReported> {
         self.estimator.forget();
         self.look(now, &[], cause)
     }
 
-    /// Looks at what the connections do; what servers are told now, if it is something else.
+    /// Observes the connections. Returns the new report to servers if it has changed.
     pub(crate) fn on_tick(&mut self, now: Time, flows: &[FlowSight]) -> Option<LinkReported> {
         let reported = self.look(now, flows, ReportCause::Estimate);
         if now >= self.tell_at {
@@ -139,27 +139,27 @@ impl LastLink {
         reported
     }
 
-    /// The agent is to stop: retracts what servers were told. Connections that are busy say so in a moment, and what the others have
-    /// told runs out by itself.
+    /// Retracts the reports because the agent stops. Busy connections send the retraction at once. The reports of the
+    /// others expire.
     pub(crate) fn retract(&mut self, now: Time) -> Option<LinkReported> {
         let said = self.estimator.on_link_lost();
         self.say(now, said, ReportCause::Stopped)
     }
 
-    /// Whether a server hears what is said.
+    /// Whether servers are told at all.
     pub(crate) fn is_heard(&self) -> bool {
         let counters = self.reporter.as_ref().map(|reporter| reporter.counters());
         counters.is_some_and(|counters| counters.is_ok_and(|counters| counters.answered > 0))
     }
 
-    /// Says in the log why servers are told nothing, or not what is given; once, until that is otherwise.
+    /// Logs why servers are told nothing, or not the configured values; once per reason.
     fn explain(&mut self, now: Time) {
         let silence = self.silence();
         if silence == self.silence {
             return;
         }
         self.silence = silence;
-        // That something is told no longer has been said already.
+        // The retraction has been logged already.
         if let Some(silence) = &self.silence
             && (!self.has_told || matches!(silence, Silence::Away(..)))
             && let Some(more) = self.news_log.may_say(now)
@@ -212,7 +212,8 @@ impl LastLink {
         })
     }
 
-    /// Hands to the kernel what it is to tell, and when again: in good time before that lapses, or at the next tick if it failed.
+    /// Hands the report to the kernel and sets the time of its renewal: well before it lapses. After a failure, the
+    /// next tick.
     fn tell(&mut self, now: Time) {
         let Some(reporter) = &mut self.reporter else { return };
         let said = self.estimator.said();
@@ -226,13 +227,13 @@ impl LastLink {
         }
     }
 
-    /// What was done so far.
+    /// The totals up to now.
     pub(crate) fn totals(&mut self) -> LinkTotals {
         self.count();
         self.totals.clone()
     }
 
-    /// Takes what the reporter has counted, once.
+    /// Adds the reporter's counters, once.
     fn count(&mut self) {
         let Some(reporter) = self.reporter.take() else { return };
         match reporter.counters() {
@@ -279,7 +280,7 @@ impl LinkTotals {
     }
 }
 
-/// Away from the access point that they are of, the given values do not hold.
+/// The configured values do not hold away from their access point.
 fn settings(config: &LastLinkConfig, tick: Span, is_there: bool) -> Settings {
     Settings {
         bandwidth: config.bandwidth_mbps.filter(|_| is_there).map(Rate::from_mbps),
@@ -291,11 +292,11 @@ fn settings(config: &LastLinkConfig, tick: Span, is_there: bool) -> Settings {
     }
 }
 
-/// Rounded down. The kernel tells what is left of a claim's validity, as the power of two below: that is `told_s` until it is claimed
-/// again, a quarter of that later and at a tick.
+/// Rounded down. The kernel rounds the remaining validity of a claim down to a power of two. That stays `told_s` until
+/// the renewal, a quarter of it and a tick later.
 fn claim(said: &Said, told_s: u32) -> Claim {
     let kbps = |rate: Rate| u32::try_from(rate.as_bps() / 1000).unwrap_or(u32::MAX);
-    // A share that is a whole number of ppm stays one.
+    // A share of whole ppm is kept exactly.
     let ppm = |share: Probability| (share.get() * 1e6 + 1e-6) as u32;
     Claim {
         bandwidth_kbps: said.report.bandwidth.map(kbps),
@@ -304,12 +305,12 @@ fn claim(said: &Said, told_s: u32) -> Claim {
     }
 }
 
-/// What a report can say: a power of two, the configured one or the next below.
+/// The validity in a report: the configured one, or the next lower power of two.
 const fn told_s(config: &LastLinkConfig) -> u32 {
     1 << config.validity_s.ilog2()
 }
 
-/// What the estimators make use of.
+/// The input of the estimators.
 pub(crate) fn flow_sight(sample: &SocketSample) -> FlowSight {
     FlowSight {
         id: sample.cookie,
@@ -325,7 +326,7 @@ pub(crate) fn flow_sight(sample: &SocketSample) -> FlowSight {
     }
 }
 
-/// What is known of the interface's link without having looked at its traffic, in words.
+/// The knowledge of the interface's link before its traffic is observed, in words.
 pub fn describe_last_link(interface: &Interface, wifi: Option<&WifiLink>) -> String {
     match wifi.map_or_else(|| medium::medium(interface), |link| Medium::Wifi(link.radio())) {
         Medium::Wifi(radio) => match radio.carries() {
@@ -341,7 +342,7 @@ pub fn describe_last_link(interface: &Interface, wifi: Option<&WifiLink>) -> Str
     }
 }
 
-/// What an agent with this configuration would tell servers of the interface's link, where it is now, in words.
+/// The report of an agent with this configuration, at the interface's present place, in words.
 pub fn describe_reports(config: &Config, interface: &Interface, wifi: Option<&WifiLink>) -> String {
     let radio = wifi.map_or(Radio::None, |link| Radio::Associated(link.clone()));
     let here = group(interface, &radio, config.beacon.group.as_deref());
@@ -395,7 +396,7 @@ mod tests {
         }
     }
 
-    /// A laptop on Wi-Fi that is looked at every two seconds.
+    /// A laptop on Wi-Fi that is observed every two seconds.
     struct Laptop {
         last_link: LastLink,
         told: Told,
@@ -452,16 +453,16 @@ mod tests {
     #[test]
     fn a_radio_is_told_of_until_it_is_alone_or_may_be_elsewhere() {
         let mut laptop = Laptop::new();
-        // The first look is where counting begins, and then it takes three.
+        // Counting begins at the first observation; the estimate needs three more.
         assert!((0..3).all(|_| laptop.listen().is_none()) && laptop.last_told().is_none());
         let reported = laptop.listen().expect("news");
         assert_eq!((reported.bandwidth_source, reported.cause), (Some(Source::Radio), ReportCause::Estimate));
         assert_eq!(laptop.last_told(), Some(Some(CARRIED)));
-        // It is told again every 8 s, a quarter of 32 s, without being news.
+        // It is renewed every 8 s, a quarter of 32 s, without a new event.
         assert!((0..8).all(|_| laptop.listen().is_none()));
         assert_eq!(laptop.told.0.borrow().len(), 3);
 
-        // No access point; and when there is one again, it has to be believed anew.
+        // No access point. Once it is back, the estimate has to be earned again.
         let reported = laptop.look(|_| Radio::Alone).expect("news");
         assert_eq!((reported.bandwidth_mbps, reported.cause), (None, ReportCause::LinkLost));
         assert_eq!(laptop.last_told(), Some(None));
@@ -544,7 +545,7 @@ mod tests {
         for (validity_s, told) in [(8, 8), (15, 8), (32, 32), (63, 32), (32_768, 32_768)] {
             let told_s = told_s(&LastLinkConfig { validity_s, ..LastLinkConfig::default() });
             let claimed_s = claim(&Said::NOTHING, told_s).validity_s;
-            // From the claim until it is made again and 2 s more.
+            // From the claim to 2 s after its renewal.
             let left = [claimed_s, claimed_s - told_s / 4 - 2];
             assert_eq!((told_s, left.map(|left| 1 << left.ilog2())), (told, [told; 2]), "{validity_s}");
         }
@@ -555,7 +556,7 @@ mod tests {
         let mut laptop = Laptop::new();
         while laptop.listen().is_none() {}
         laptop.last_link.detach();
-        assert!(laptop.listen().is_none()); // nobody to tell
+        assert!(laptop.listen().is_none()); // no kernel part to report through
         let another = Told::default();
         laptop.last_link.attach(Some(Box::new(another.clone())));
         while laptop.listen().is_none() {}
@@ -576,7 +577,7 @@ mod tests {
         };
         let claimed = |bps, share| {
             let Claim { bandwidth_kbps, error_ppm, validity_s } = claim(&said(bps, share), 32);
-            // 32 s are left until 18 s later: it is claimed again after 8 s, or a tick more.
+            // 32 s are left until 18 s later. The renewal comes after 8 s, or a tick more.
             assert_eq!(validity_s, 50);
             (bandwidth_kbps, error_ppm)
         };

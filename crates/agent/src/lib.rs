@@ -1,6 +1,5 @@
-//! The daemon on each host. Every 0.5 s it observes the host's TCP connections, hears what its peers behind the same
-//! access point report, lets the policy decide, and applies what was decided. It decides nothing itself: that is
-//! [`lasthop_policy`]'s.
+//! The daemon on each host. Every 0.5 s it observes the host's TCP connections and reads the reports of its peers
+//! behind the same access point. [`lasthop_policy`] decides; the agent applies the decision.
 //!
 //! ```text
 //!   every 0.5 s   sockets ──> observe ──> decide (policy)  ──> bounds with a lease of 1.5 s ──> kernel
@@ -15,30 +14,40 @@
 //!
 //! | | |
 //! | --- | --- |
-//! | the agent is killed, hangs or loses the kernel's ear | the bounds lapse with their lease, within 2 s, and TCP is as it was |
-//! | it is stopped in order | what servers were told is retracted, and the sockets get their own congestion control back |
-//! | the machine is suspended | ticks and leases stand still with it, and go on where they were; peers and what the policy remembers are forgotten, as they may have been elsewhere |
-//! | the host roams to another access point | peers and what the policy remembers are forgotten; connections stay, bounded by what is decided anew |
-//! | the agent is stopped (SIGSTOP) and goes on | bounds had lapsed; what waited to be heard is thrown away |
-//! | the wall clock is set | no decision depends on it; set back by more than 5 s, the host speaks as another one |
-//! | a tick is late (the machine is overloaded, or a virtual one was stopped) | it is counted, and everything is applied anew; missed ticks are not made up for |
-//! | an excluded cgroup is missing, or made anew | it is looked for every 2 s, and what it has open by then is given back |
-//! | the configuration is to be read again (SIGHUP) | what can hold at once does; what is not accepted changes nothing |
-//! | at the start the interface or the cgroup is missing, the group key cannot be read, or another agent does the same there | the agent says so and does not start |
-//! | the interface is down, or has no address yet | the agent goes on and looks again every 2 s |
+//! | the agent is killed, hangs or can no longer reach the kernel | the bounds lapse with their lease, within 2 s, and
+//! TCP is as before |
+//! | it is stopped in order | the reports to servers are retracted, and the sockets get their own congestion control
+//! back |
+//! | the machine is suspended | ticks and leases stand still and then go on; peers and the policy's memory are
+//! forgotten, as the host may have moved |
+//! | the host roams to another access point | peers and the policy's memory are forgotten; connections stay, with newly
+//! decided bounds |
+//! | the agent is stopped (SIGSTOP) and goes on | bounds had lapsed; waiting datagrams are discarded |
+//! | the wall clock is set | no decision depends on it; after a step back of more than 5 s the host takes a new
+//! identity |
+//! | a tick is late (the machine is overloaded, or a virtual one was stopped) | it is counted, and everything is
+//! applied anew; missed ticks are skipped |
+//! | an excluded cgroup is missing, or made anew | it is checked every 2 s, and its open sockets are given back |
+//! | the configuration is to be read again (SIGHUP) | changes take effect at once where possible; an invalid file
+//! changes nothing |
+//! | at the start the interface or the cgroup is missing, the group key cannot be read, or another agent does the same
+//! there | the agent reports it and does not start |
+//! | the interface is down, or has no address yet | the agent goes on and checks again every 2 s |
 //! | the interface is replaced (unplugged, or the default route moves) | the programs are loaded anew for the new one |
-//! | another process has the UDP port | peers are heard by a raw socket, and the process is named |
+//! | another process has the UDP port | a raw socket receives the beacons, and the log names the process |
 //! | the kernel lacks a feature | one warning that names it, and the best mode that still works |
-//! | servers cannot be told of the last link | one warning, and everything else goes on |
-//! | the link is down, or the host roams, or was suspended | what servers were told of it is retracted, but for what is configured and still holds |
-//! | nobody reads the record, or its disk is full | lines are left out and counted, and it goes on with a whole line |
-//! | nobody reads the log | lines are left out and counted; nothing waits for them |
+//! | reports to servers are impossible | one warning, and everything else goes on |
+//! | the link is down, or the host roams, or was suspended | reports to servers are retracted, except configured values
+//! that still hold |
+//! | nobody reads the record, or its disk is full | lines are dropped and counted, and later ones start on a whole line
+//! |
+//! | nobody reads the log | lines are dropped and counted; nothing waits for them |
 //!
 //! # Modes
 //!
-//! `observe` and `advise` change nothing in the kernel; nor does `control` with the policy `none`. Beacons are sent in
-//! every mode but `observe`, so that peers count this host right. Reports of the last link, which are off by default, are made
-//! in every mode.
+//! `observe` and `advise` change nothing in the kernel; nor does `control` with the policy `none`. Every mode but
+//! `observe` sends beacons, so that peers count this host. Reports of the last link are off by default.
+//! If configured, every mode makes them.
 //!
 //! Ticks and leases go by CLOCK_MONOTONIC, beacons carry the wall clock.
 
@@ -88,7 +97,7 @@ pub fn run(config: &Config, stop: &AtomicBool) -> Result<ExitSummary, Error> {
     run_with(config, &Orders::until(stop))
 }
 
-/// The same with further orders.
+/// The same, with further orders.
 ///
 /// # Errors
 /// As [`run_on`].

@@ -1,5 +1,5 @@
-//! Lines that wait for a thread that writes them. The queue is bounded by bytes: whoever has a line never waits, and a reader that
-//! has stopped reading costs lines, which are counted, and no more memory than that.
+//! Lines that wait for a writing thread. The queue is bounded in bytes. Its callers never wait: when the reader stops,
+//! lines are dropped and counted.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -18,14 +18,14 @@ struct Waiting {
     lines: VecDeque<Box<[u8]>>,
     bytes: usize,
     left_out: u64,
-    /// Nothing is taken in any more.
+    /// No more lines are accepted.
     closed: bool,
     /// The writer has ended.
     ended: bool,
 }
 
 impl Lines {
-    /// Holds lines of `most_bytes` together; a longer one only if nothing else waits.
+    /// Holds lines of `most_bytes` together. A longer line fits only into an empty queue.
     pub(crate) fn new(most_bytes: usize) -> Self {
         Self { most_bytes, waiting: Mutex::default(), changed: Condvar::new() }
     }
@@ -34,7 +34,7 @@ impl Lines {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues a line; `false` if there is no room, and it is left out.
+    /// Queues a line; `false`: there is no room, and the line is dropped.
     pub(crate) fn push(&self, line: Vec<u8>) -> bool {
         let line = line.into_boxed_slice();
         let mut waiting = self.waiting();
@@ -47,7 +47,7 @@ impl Lines {
         true
     }
 
-    /// Queues the last line, whether there is room or not, and takes in no more.
+    /// Queues the last line regardless of room, and closes the queue.
     pub(crate) fn push_last(&self, line: Vec<u8>) {
         let mut waiting = self.waiting();
         if !waiting.closed {
@@ -63,13 +63,13 @@ impl Lines {
         self.changed.notify_all();
     }
 
-    /// Takes in no more lines; those that wait are still written.
+    /// Closes the queue; waiting lines are still written.
     pub(crate) fn close(&self) {
         self.waiting().closed = true;
         self.changed.notify_all();
     }
 
-    /// The next line, waited for; `None`: there will be no more.
+    /// Waits for the next line; `None`: the queue is closed and empty.
     pub(crate) fn take(&self) -> Option<Box<[u8]>> {
         let waiting = self.waiting();
         let idle = |waiting: &mut Waiting| waiting.lines.is_empty() && !waiting.closed;
@@ -79,23 +79,23 @@ impl Lines {
         Some(line)
     }
 
-    /// Counts a line that was taken and could not be written.
+    /// Counts a line that was queued but could not be written.
     pub(crate) fn lose(&self) {
         self.waiting().left_out += 1;
     }
 
-    /// Lines that were not written, since the beginning.
+    /// Lines dropped since the beginning.
     pub(crate) fn left_out(&self) -> u64 {
         self.waiting().left_out
     }
 
-    /// Bytes that wait.
+    /// Bytes waiting.
     #[cfg(test)]
     pub(crate) fn bytes(&self) -> usize {
         self.waiting().bytes
     }
 
-    /// The writer says that it ends: nothing that waits, or comes, will be written.
+    /// The writer ends: no waiting or later line will be written.
     pub(crate) fn end(&self) {
         let mut waiting = self.waiting();
         (waiting.closed, waiting.ended) = (true, true);
@@ -110,7 +110,7 @@ impl Lines {
         self.waiting().ended
     }
 
-    /// Waits so long for the writer to end; whether it did.
+    /// Waits for the writer to end, at most this long. Returns whether it did.
     pub(crate) fn wait_for_end(&self, within: Duration) -> bool {
         let waiting = self.waiting();
         let goes_on = |waiting: &mut Waiting| !waiting.ended;

@@ -1,6 +1,6 @@
-//! Where log lines go: to standard error, by a thread of its own. Whoever logs never waits and never fails, whatever becomes of
-//! the reader: a pipe that nobody reads, a terminal that is gone, a disk that is full. What cannot be written is left out, and how
-//! much that was is told once there is somebody to tell.
+//! The log: to standard error, by a thread of its own. Logging never waits and never fails, even if the reader stalls,
+//! the terminal is gone or the disk is full. Lines that cannot be written are dropped, and their number is logged
+//! later.
 
 use crate::lines::Lines;
 use std::fs::File;
@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// Lines that wait for a reader: some two thousand.
+/// Bytes that may wait for a reader: some two thousand lines.
 const QUEUE_BYTES: usize = 256 * 1024;
-/// At the end, the reader has this long to take what is left.
+/// At the end, the reader's time to take the remaining lines.
 const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
 
-/// Takes lines, one for each call of [`Write::write`], and never waits or fails. Its clones are the same log.
+/// Takes one line per call of [`Write::write`], and never waits or fails. Its clones are the same log.
 #[derive(Clone, Debug)]
 pub struct LogWriter {
     lines: Arc<Lines>,
@@ -27,7 +27,7 @@ impl LogWriter {
     /// # Errors
     /// If the thread that writes it cannot be started.
     pub fn to_stderr() -> io::Result<Self> {
-        // A descriptor of its own: what waits in a write holds no lock that others need.
+        // A descriptor of its own: a blocked write holds no lock that others need.
         Self::spawn(File::from(io::stderr().as_fd().try_clone_to_owned()?))
     }
 
@@ -42,7 +42,7 @@ impl LogWriter {
         Ok(Self { lines })
     }
 
-    /// Writes what is left, but waits at most a second for a reader that does not read. Later lines are left out.
+    /// Writes the remaining lines, waiting at most a second for the reader. Later lines are dropped.
     pub fn finish(&self) {
         self.lines.close();
         self.lines.wait_for_end(LAST_WORDS_WITHIN);
@@ -72,7 +72,7 @@ fn write_lines(mut sink: impl Write, lines: &Lines) {
                 (told, is_whole) = (told + left_out, true);
             }
         }
-        // Its end may be missing: what it was written to was full (ENOSPC), or its reader went away (EPIPE).
+        // The line may be cut: its target was full (ENOSPC), or its reader gone (EPIPE).
         if sink.write_all(&line).is_err() {
             lines.lose();
             is_whole = false;
@@ -89,7 +89,7 @@ mod tests {
     fn a_reader_that_stalls_and_reads_again_is_told_how_many_lines_it_has_missed() {
         let (reader, writer) = io::pipe().expect("a pipe");
         let mut log = LogWriter::spawn(writer).expect("a thread");
-        // The pipe holds 64 KiB and the queue 256: 10,000 lines of 100 bytes are too many. None of this waits.
+        // The pipe holds 64 KiB and the queue 256: 10,000 lines of 100 bytes do not fit. No call waits.
         for number in 0..10_000 {
             log.write_all(format!("{number:>99}\n").as_bytes()).expect("it never fails");
         }

@@ -1,4 +1,4 @@
-//! Repeated log lines, rate-limited: so many at once, then so many per minute, and the count of those left out.
+//! Rate limit for repeated log lines: a burst, then a number per minute, with the count of those dropped.
 
 use lasthop_units::{Span, Time};
 
@@ -23,7 +23,7 @@ impl LogLimit {
         Self { burst, period, period_begin: Time::ZERO, said: 0, left_out: 0 }
     }
 
-    /// `Some` if a line may be written now, with what to append to it: empty, or how many were left out before it.
+    /// `Some` if a line may be written now, with its suffix: empty, or the number dropped before it.
     pub(crate) fn may_say(&mut self, now: Time) -> Option<String> {
         if self.said > 0 && now.saturating_since(self.period_begin) >= self.period {
             self.said = 0;

@@ -1,4 +1,4 @@
-//! What the managed interface is where it is no radio, and what has gone through it: for the estimators of its link.
+//! The type and the counters of a managed interface without a radio, for the estimators of its link.
 
 use crate::clock;
 use crate::interface::Interface;
@@ -10,24 +10,24 @@ use std::path::Path;
 
 /// linux/if_arp.h.
 const ARPHRD_ETHER: &str = "1";
-/// Destination, source, type. An interface counts them with each packet.
+/// Destination, source, type. An interface counts these octets with each packet.
 const ETHERNET_HEADER_BYTES: u64 = 14;
-/// What looks like Ethernet and is a phone or a modem: its speed is that of the USB port, or none.
+/// Phones and modems look like Ethernet, but report the speed of the USB port, or none.
 const TETHERING_DRIVERS: [&str; 7] =
     ["cdc_ether", "cdc_mbim", "cdc_ncm", "huawei_cdc_ncm", "ipheth", "qmi_wwan", "rndis_host"];
 
-/// What kind of interface this is: wired, or nothing that we know.
+/// The kind of interface: wired, or unknown to us.
 pub(crate) fn medium(interface: &Interface) -> Medium {
     of_device(Path::new("/sys/class/net"), interface, hardware_address(&interface.name).as_deref())
 }
 
-/// Looks into `classes`, which may be another network namespace's: so name, index and address must all agree.
+/// Reads `classes`, which may belong to another network namespace: so name, index and address must all agree.
 fn of_device(classes: &Path, interface: &Interface, address: Option<&str>) -> Medium {
     let folder = classes.join(&interface.name);
     let read = |file: &str| fs::read_to_string(folder.join(file)).map(|text| text.trim().to_owned()).ok();
     let is_ours = read("ifindex").is_some_and(|index| index == interface.index.to_string())
         && address.is_some_and(|address| read("address").as_deref() == Some(address));
-    // A device of its own, and no bridge, VLAN, bond, modem or radio.
+    // A device of its own, not a bridge, VLAN, bond, modem or radio.
     let is_cable = read("type").as_deref() == Some(ARPHRD_ETHER)
         && folder.join("device").exists()
         && !folder.join("phy80211").exists()
@@ -37,7 +37,7 @@ fn of_device(classes: &Path, interface: &Interface, address: Option<&str>) -> Me
     if !is_ours || !is_cable || TETHERING_DRIVERS.contains(&driver) {
         return Medium::Unknown;
     }
-    // In Mb/s; -1, or an error, where it is not known.
+    // In Mb/s; -1 or an error if unknown.
     let speed = read("speed").and_then(|speed| speed.parse::<u32>().ok()).filter(|mbps| *mbps > 0 && *mbps < 1 << 31);
     Medium::Wired { speed: speed.map(|mbps| Rate::from_bps(u64::from(mbps) * 1_000_000)) }
 }
@@ -52,11 +52,11 @@ fn hardware_address(name: &str) -> Option<String> {
     octets.iter().any(|octet| *octet != 0).then(|| written.join(":"))
 }
 
-/// What has gone through the interface; `None`: the kernel does not say.
+/// The interface's counters; `None`: unavailable.
 pub(crate) fn counters(name: &str) -> Option<Counters> {
     let has_header = hardware_address(name).is_some();
     let after = clock::monotonic();
-    // Of the calling thread, see `interface`.
+    // The calling thread's, see `interface`.
     let table = fs::read_to_string("/proc/thread-self/net/dev").ok()?;
     let before = clock::monotonic();
     let line = table.lines().find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix(':'))?;
@@ -64,7 +64,7 @@ pub(crate) fn counters(name: &str) -> Option<Counters> {
     Some(Counters { after, before, ..counts })
 }
 
-/// Received: bytes packets errs drop fifo frame compressed multicast; then what was sent.
+/// Received: bytes packets errs drop fifo frame compressed multicast; then sent.
 fn in_line(line: &str, header_bytes: u64) -> Option<Counters> {
     let columns: Vec<u64> = line.split_whitespace().map(|column| column.parse().ok()).collect::<Option<_>>()?;
     let [bytes, packets, errors, _, _, frame, ..] = columns[..] else { return None };
@@ -73,7 +73,7 @@ fn in_line(line: &str, header_bytes: u64) -> Option<Counters> {
         before: lasthop_units::Time::ZERO,
         received: Bytes::new(bytes.saturating_sub(packets.saturating_mul(header_bytes))),
         received_packets: packets,
-        // Lengths, overruns, checksums and alignment; what is dropped for want of memory is in the other alone.
+        // Length, overrun, checksum and alignment errors. Drops for want of memory are in the other counter only.
         damaged: frame.min(errors),
     })
 }
@@ -96,7 +96,7 @@ mod tests {
         }
     }
 
-    /// The class folder of a card with these files changed; an empty text takes one away.
+    /// A card's class folder with these files changed; an empty text removes a file.
     fn seen_with(changes: &[(&str, &str)]) -> Medium {
         let classes = tempfile::tempdir().expect("a folder");
         let folder = classes.path().join("eth0");

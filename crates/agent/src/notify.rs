@@ -1,4 +1,5 @@
-//! Telling the service manager how the agent is: sd_notify(3), as `Type=notify-reload` in systemd.service(5) asks for.
+//! Reports the agent's state to the service manager: sd_notify(3), as required by `Type=notify-reload` in
+//! systemd.service(5).
 
 use crate::clock;
 use std::env;
@@ -8,12 +9,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use tracing::debug;
 
-/// The service manager's ear.
+/// The service manager's socket.
 #[derive(Debug, Default)]
 pub struct Notify(Option<(UnixDatagram, SocketAddr)>);
 
 impl Notify {
-    /// The service manager that has started this process and set `NOTIFY_SOCKET`; without one, nobody is told.
+    /// The service manager that started this process and set `NOTIFY_SOCKET`. Without one, every call does nothing.
     pub fn from_environment() -> Self {
         env::var_os("NOTIFY_SOCKET").map_or_else(Self::default, |address| Self::to(&address))
     }
@@ -41,7 +42,7 @@ impl Notify {
         self.send(&format!("READY=1\nSTATUS={status}"));
     }
 
-    /// Between this and [`Notify::ready`] the configuration is read again.
+    /// The configuration is being reread, until [`Notify::ready`].
     pub(crate) fn reloading(&self) {
         self.send(&format!("RELOADING=1\nMONOTONIC_USEC={}", clock::monotonic().as_nanos() / 1000));
     }
@@ -50,7 +51,7 @@ impl Notify {
         self.send("STOPPING=1");
     }
 
-    /// Never waits: a service manager that does not listen is none of the agent's troubles.
+    /// Never waits: an absent service manager must not disturb the agent.
     fn send(&self, text: &str) {
         if let Some((socket, address)) = &self.0
             && let Err(error) = socket.send_to_addr(text.as_bytes(), address)

@@ -1,8 +1,9 @@
-//! Two agents that control the same connections would undo each other's work, and of two that report the same link the last word
-//! would count. So whoever does either holds a lock on a file in `/run/lasthop`, named by the network namespace and the interface.
+//! One agent per interface. Two agents that control the same connections would undo each other's work. Two that report
+//! the same link would overwrite each other. So each holds a lock on a file in `/run/lasthop`, named by network
+//! namespace and interface.
 //!
-//! Only root, or the agent's own user, can write in that folder or open the file, so nobody else can take the lock. The kernel lets
-//! it go whatever ends its holder: a file that a killed agent has left behind means nothing. An agent that stops in order removes it.
+//! Only root or the agent's own user can write in that folder or open the file, so nobody else can take the lock. The
+//! kernel releases it when its holder ends. So the file of a killed agent means nothing; an orderly stop removes it.
 
 use crate::error::{Doing, Error, Result};
 use crate::interface::Interface;
@@ -16,14 +17,14 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// What only one agent may do on an interface.
+/// An exclusive task on an interface.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Task {
     Control,
     Report,
 }
 
-/// Held while this agent does it.
+/// Held while this agent has the task.
 #[derive(Debug)]
 pub(crate) struct OnlyOne {
     file: PathBuf,
@@ -34,7 +35,7 @@ impl OnlyOne {
     /// Takes the lock for the interface, which is in the calling thread's network namespace.
     ///
     /// # Errors
-    /// If another agent holds it, which is named, or it cannot be told.
+    /// If another agent holds it (the error names it), or the lock's state is unknown.
     pub(crate) fn take(task: Task, interface: &Interface) -> Result<Self> {
         let (name, does) = match task {
             Task::Control => ("control", "controls"),
@@ -57,15 +58,15 @@ impl OnlyOne {
 
 impl Drop for OnlyOne {
     fn drop(&mut self) {
-        // Before the lock goes: whoever opened the file meanwhile sees that it is no longer the one of that name.
+        // Before the lock is released: a process that has opened the file meanwhile sees that it was unlinked.
         let _ = fs::remove_file(&self.file);
     }
 }
 
-/// Makes the folder if there is none, and looks whether others could meddle in it.
+/// Makes the folder if it is absent, and checks that only its owner can change it.
 pub(crate) fn make_folder(folder: &Path) -> Result<()> {
     match DirBuilder::new().mode(0o755).create(folder) {
-        // Whatever the umask.
+        // Independent of the umask.
         Ok(()) => fs::set_permissions(folder, Permissions::from_mode(0o755)),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
         made => made,
@@ -84,7 +85,7 @@ pub(crate) fn make_folder(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Locks the file; or else says who has, for a message.
+/// Locks the file, or else names the holder for a message.
 fn lock(path: &Path) -> io::Result<Result<Flock<File>, String>> {
     loop {
         let open = OpenOptions::new()
@@ -105,7 +106,7 @@ fn lock(path: &Path) -> io::Result<Result<Flock<File>, String>> {
             Err((_, error)) => return Err(error.into()),
         };
         let locked = lock.metadata()?;
-        // Who held it before may have removed it, and somebody else made another of that name.
+        // The former holder may have removed the file, and another process may have made a new one.
         if fs::metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (locked.dev(), locked.ino())) {
             lock.set_len(0)?;
             writeln!(lock, "{}", std::process::id())?;

@@ -1,18 +1,18 @@
-//! Who has a UDP port that this agent wants.
+//! Finds the process that has a UDP port wanted by this agent.
 
 use std::fmt;
 use std::fs;
 use std::path::Path;
 
-/// A UDP port of this network namespace is taken. Who has it is looked for when this is displayed, by the thread that displays it: that
-/// walks through the descriptors of all processes, so only what is said is displayed.
+/// A UDP port of this network namespace is taken. Display looks for the owner in the displaying thread. That walks the
+/// descriptors of all processes, so it happens only on display.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
     port: u16,
 }
 
 impl Taken {
-    /// This port is.
+    /// The port that is taken.
     pub(crate) const fn new(port: u16) -> Self {
         Self { port }
     }
@@ -21,7 +21,7 @@ impl Taken {
     fn by(self) -> String {
         let port = self.port;
         let sockets = ["udp", "udp6"].into_iter().flat_map(|table| {
-            // Of the calling thread: /proc/net is the network namespace of the process's first thread.
+            // The calling thread's: /proc/net would show the network namespace of the process's first thread.
             sockets_of(&fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default(), port)
         });
         let own = std::process::id();
@@ -56,7 +56,7 @@ fn sockets_of(table: &str, port: u16) -> Vec<(u32, u64)> {
     table.lines().skip(1).filter_map(socket).collect()
 }
 
-/// The process that has the socket, and its name; `None` without the right to look into it.
+/// The process that has the socket, and its name; `None` without permission to inspect it.
 fn process_with(inode: u64) -> Option<(u32, String)> {
     let wanted = format!("socket:[{inode}]");
     let has = |process: &Path| {

@@ -1,7 +1,6 @@
-//! What the agent records: JSON lines, one event each, for whoever reads them while it runs (the laboratory, `jq`).
+//! The agent's record: JSON lines, one event each, readable while it runs (by the laboratory or `jq`).
 //!
-//! The first line is `ready`, the last `stopped`. Times are CLOCK_MONOTONIC. How the lines are written, and what becomes of those
-//! that cannot be: the module `recorder`.
+//! The first line is `ready`, the last `stopped`. Times are CLOCK_MONOTONIC. The module `recorder` writes the lines.
 
 use crate::config::Mode;
 use crate::wifi::WifiLink;
@@ -19,13 +18,13 @@ use std::fmt;
 pub enum Event {
     /// The programs are loaded and the existing sockets adopted.
     Ready(Ready),
-    /// What was seen and decided at one tick.
+    /// Observations and decisions of one tick.
     Tick(Tick),
     /// A connection's congestion state changed.
     State(State),
     /// The host is behind another access point.
     Joined(Joined),
-    /// Servers are told something else of the last link.
+    /// The report to servers has changed.
     LastLink(LinkReported),
     /// The agent has stopped in order: the last line.
     Stopped(Totals),
@@ -34,17 +33,17 @@ pub enum Event {
 /// See [`Event::Ready`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ready {
-    /// When.
+    /// Time of the event.
     pub t_ns: u64,
     /// The managed interface.
     pub interface: String,
     /// The name of our congestion control in the kernel; `None`: nothing is changed.
     pub congestion_control: Option<String>,
-    /// The mode in which the agent runs, which is a lesser one than asked for where the kernel cannot do it.
+    /// The mode in which the agent runs. It is lesser than configured if the kernel lacks a feature.
     pub mode: Mode,
     /// The policy.
     pub policy: PolicyName,
-    /// The access point: [`lasthop_peers::group::Label`] in words; `None`: not known yet.
+    /// The access point: [`lasthop_peers::group::Label`] in words; `None`: unknown as yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
     /// The agent's version.
@@ -54,9 +53,9 @@ pub struct Ready {
 /// See [`Event::Tick`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tick {
-    /// When the tick began.
+    /// Start of the tick.
     pub t_ns: u64,
-    /// How late it began.
+    /// Delay of the start.
     pub late_ns: u64,
     /// Hosts with busy connections behind the access point, this one included.
     pub terminals: u32,
@@ -64,38 +63,38 @@ pub struct Tick {
     pub flows: Vec<FlowRecord>,
     /// Messages between agents, since the start.
     pub beacons: Beacons,
-    /// The interface's link to its access point, as it was within the last 2 s; `None`: it is not wireless, or not associated.
+    /// The interface's link to its access point, at most 2 s old; `None`: not wireless, or not associated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wifi: Option<WifiLink>,
-    /// What the policy makes of this host in mode `control`; `None`: it shows nothing, or another mode. Earlier agents called it
-    /// `lasthop`.
+    /// The policy's view of this host in mode `control`; `None`: the policy has none, or another mode. Earlier agents
+    /// called it `lasthop`.
     #[serde(default, alias = "lasthop", skip_serializing_if = "Option::is_none")]
     pub policy_state: Option<PolicyState>,
 }
 
-/// What a policy makes of this host.
+/// The policy's view of this host.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PolicyState {
-    /// What each host may send, payload; `None`: this one is not controlled.
+    /// The fair sending rate per host, payload; `None`: this host is not controlled.
     pub common_rate_mbps: Option<f64>,
-    /// What this host gets, payload; `None`: the policy does not say.
+    /// This host's goodput, payload; `None`: the policy does not report it.
     pub delivered_mbps: Option<f64>,
-    /// RTT − lowest RTT, the mean over its busy connections; `None`: none is busy.
+    /// RTT − lowest RTT, averaged over its busy connections; `None`: none is busy.
     pub excess_us: Option<u64>,
-    /// It does without control on purpose: to see what is delivered then, or because control cost more than it gave.
+    /// It has left control on purpose, to measure the goodput without it, or because control cost more than it gained.
     pub free: bool,
-    /// It finds that control costs more than it gives.
+    /// It judges that control costs more than it gains.
     pub harmed: bool,
 }
 
 /// One connection at a tick.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowRecord {
-    /// The kernel's number for the socket, never given twice until a reboot.
+    /// The kernel's number for the socket, unique until a reboot.
     pub cookie: u64,
     /// Own address and port.
     pub local: String,
-    /// The other side's.
+    /// Peer address and port.
     pub remote: String,
     /// Its congestion control.
     pub congestion_control: String,
@@ -115,49 +114,49 @@ pub struct FlowRecord {
     pub in_flight_segments: u32,
     /// Written by the application and not sent.
     pub unsent_bytes: u64,
-    /// Retransmitted segments, since it began.
+    /// Retransmitted segments since the start of the connection.
     pub retransmits: u64,
     /// The kernel's delivery rate.
     pub delivery_rate_mbps: Option<f64>,
-    /// Acknowledged, since it began.
+    /// Bytes acknowledged since the start of the connection.
     pub acked_bytes: u64,
     /// Largest payload of a segment.
     pub mss_bytes: u64,
     /// Sending now, as `lasthop_policy::activity` defines it.
     pub busy: bool,
-    /// The limits set at this tick, and in force until `bound_until_ns` if they are not renewed.
+    /// The limits set at this tick. Without renewal they last until `bound_until_ns`.
     pub bound: Option<Bound>,
     /// End of their lease.
     pub bound_until_ns: Option<u64>,
     /// In mode `advise`: the limits that would have been set.
     pub advised: Option<Bound>,
-    /// Whether the policy has it under control.
+    /// Whether the policy controls it.
     pub enabled: bool,
-    /// Since when.
+    /// Start of that control.
     pub enabled_at_ns: Option<u64>,
-    /// Why the policy decided as it did.
+    /// The policy's reason.
     pub reason: String,
 }
 
 /// Messages between agents, since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Beacons {
-    /// Sent; each address family counts.
+    /// Sent, counted per address family.
     pub sent: u64,
-    /// Could not be sent.
+    /// Failed to send.
     pub unsent: u64,
-    /// Heard from peers.
+    /// Received from peers.
     pub heard: u64,
-    /// Not heard, for any cause.
+    /// Received but rejected, for any cause.
     pub rejected: u64,
 }
 
 /// See [`Event::State`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
-    /// When.
+    /// Time of the change.
     pub t_ns: u64,
-    /// Which connection.
+    /// The connection.
     pub cookie: u64,
     /// `Open`, `Disorder`, `Cwr`, `Recovery` or `Loss`.
     pub from: String,
@@ -168,7 +167,7 @@ pub struct State {
 /// See [`Event::Joined`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Joined {
-    /// When it was noticed.
+    /// Time of detection.
     pub t_ns: u64,
     /// The access point, as in [`Ready`].
     pub group: String,
@@ -177,27 +176,27 @@ pub struct Joined {
 /// See [`Event::LastLink`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkReported {
-    /// When.
+    /// Time of the change.
     pub t_ns: u64,
     /// The link's bandwidth towards this host; `None`: unknown.
     pub bandwidth_mbps: Option<f64>,
-    /// Where that comes from.
+    /// Source of the bandwidth.
     pub bandwidth_source: Option<Source>,
-    /// The share of packets that it loses by itself; `None`: unknown.
+    /// The share of packets that the link itself loses; `None`: unknown.
     pub error_rate: Option<f64>,
-    /// Where that comes from.
+    /// Source of the loss share.
     pub error_rate_source: Option<Source>,
-    /// For how long it is valid, if it is not told again.
+    /// Validity without renewal.
     pub validity_s: u32,
-    /// Why now.
+    /// Reason for the change.
     pub cause: ReportCause,
 }
 
-/// Why servers are told something else.
+/// Reason for a new report to servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReportCause {
-    /// An estimate has come, changed, or ended for want of evidence.
+    /// An estimate has appeared, changed, or expired for want of evidence.
     Estimate,
     /// The host is behind another access point.
     Roamed,
@@ -209,12 +208,12 @@ pub enum ReportCause {
     Stopped,
 }
 
-/// What servers were told of the last link, and what came of it; the last ten are in connections and segments.
+/// Reports of the last link and their effect. The last ten fields count connections and segments.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkTotals {
-    /// How often they were told something else.
+    /// Changed reports.
     pub changed: u64,
-    /// How often that nothing is known any more.
+    /// Retractions.
     pub retracted: u64,
     /// SYNs with the option.
     pub offered: u64,
@@ -222,56 +221,56 @@ pub struct LinkTotals {
     pub answered: u64,
     /// Connections whose server does not.
     pub unanswered: u64,
-    /// Of those, connections on whose way something has changed the option.
+    /// Of those, connections on whose path the option was altered.
     pub mangled: u64,
     /// Connections whose server asked for the report again.
     pub asked_again: u64,
     /// Segments with the option after the handshake.
     pub sent: u64,
-    /// SYNs and segments that had no room for it.
+    /// SYNs and segments without room for it.
     pub no_room: u64,
-    /// SYNs that got lost with the option and were sent again without.
+    /// SYNs lost with the option and resent without.
     pub sent_again: u64,
-    /// Connections without the option, because their destination had not answered one that had.
+    /// Connections without the option, because their destination had left an earlier one unanswered.
     pub avoided: u64,
-    /// Connections for which the kernel had no memory.
+    /// Connections without it for lack of kernel memory.
     pub failed: u64,
 }
 
-/// What the agent did from start to stop.
+/// The agent's totals from start to stop.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Totals {
-    /// When it stopped.
+    /// Time of the stop.
     pub t_ns: u64,
     /// Decisions.
     pub ticks: u64,
-    /// Decisions that began more than half a tick late: the machine was overloaded, or a virtual one stopped. (While a
-    /// machine is suspended its clock stands still.)
+    /// Decisions that began more than half a tick late, because the machine was overloaded or a virtual one was
+    /// stopped. (Suspension does not count: the clock stands still.)
     pub late_ticks: u64,
     /// Messages between agents.
     pub beacons: Beacons,
-    /// Those not heard, by cause.
+    /// Rejected messages, by cause.
     pub rejected_by_cause: BTreeMap<String, u64>,
-    /// How often the limits of a connection were set, changed or taken away.
+    /// Limits set, changed or removed, over all connections.
     pub bounds_changed: u64,
-    /// Connections that the policy had come under control, or would have in mode `advise`.
+    /// Connections that came under the policy's control, or would have in mode `advise`.
     pub flows_enabled: u64,
-    /// When each of them did; at most the first [`Totals::ENABLED_KEPT`].
+    /// When each of them came under control; at most the first [`Totals::ENABLED_KEPT`].
     pub enabled: Vec<Enabled>,
-    /// How often the host came behind another access point.
+    /// Changes of the access point.
     #[serde(default)]
     pub roamed: u64,
-    /// How often the machine had been suspended.
+    /// Suspensions of the machine.
     #[serde(default)]
     pub resumed: u64,
-    /// What servers were told of the last link; `None`: that is not configured.
+    /// Reports of the last link to servers; `None`: not configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_link: Option<LinkTotals>,
-    /// Sockets that got their own congestion control back at the end.
+    /// Sockets restored to their own congestion control at the end.
     pub sockets_restored: u64,
-    /// Changes of state that the kernel had no room to report.
+    /// Changes of state that the kernel dropped for lack of room.
     pub state_changes_lost: u64,
-    /// Lines of this record that were left out, because they were not read in time or could not be written.
+    /// Lines dropped from this record, unread in time or unwritable.
     pub lines_left_out: u64,
     /// The process's CPU time, in user and kernel mode.
     pub cpu_s: f64,
@@ -282,9 +281,9 @@ pub struct Totals {
 /// When a connection came under control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Enabled {
-    /// Which connection.
+    /// The connection.
     pub cookie: u64,
-    /// When.
+    /// Time of the change.
     pub t_ns: u64,
 }
 
@@ -302,7 +301,7 @@ impl From<lasthop_policy::PolicyState> for PolicyState {
 }
 
 impl Totals {
-    /// So many entries are kept in `enabled`.
+    /// The most entries in `enabled`.
     pub const ENABLED_KEPT: usize = 1000;
 }
 

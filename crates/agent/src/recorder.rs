@@ -1,10 +1,10 @@
-//! Writes the record's lines by a thread of its own, so that a slow disk or a reader that has stopped reading delays no decision.
+//! Writes the record's lines by a thread of its own, so that a slow disk or a stalled reader delays no decision.
 //!
-//! What does not fit into its queue is left out and counted. So is what cannot be written; a file then ends with a whole line, and
-//! goes on once there is room again. When a pipe's reader is gone, the agent goes on without.
+//! Lines that do not fit into its queue, or cannot be written, are dropped and counted. A file then ends with a whole
+//! line and continues once there is room. When a pipe's reader is gone, the agent goes on without a record.
 //!
-//! A file that would grow beyond its limit becomes FILE.1, in the place of an earlier one, and FILE begins anew. Whoever removes or
-//! renames FILE (logrotate) gets a new one within a second.
+//! A file at its size limit becomes FILE.1, replacing an earlier one, and FILE begins anew. After FILE is removed or
+//! renamed (logrotate), a new one appears within a second.
 
 use crate::clock;
 use crate::config::Config;
@@ -24,46 +24,46 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tracing::warn;
 
-/// Lines that wait to be written, together: some 4 s of 1000 connections.
+/// Bytes that may wait to be written: some 4 s of 1000 connections.
 const QUEUE_BYTES: usize = 4 << 20;
-/// At the end, the reader has this long to take what is left.
+/// At the end, the reader's time to take the remaining lines.
 const LAST_WORDS_WITHIN: Duration = Duration::from_secs(3);
 
-/// Between two looks whether the file is still the one of that name.
+/// Time between two checks that the path still leads to the open file.
 const LOOK_EACH: Duration = Duration::from_secs(1);
 
-/// Hands lines to the thread that writes them.
+/// Hands lines to the writing thread.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     lines: Arc<Lines>,
     log_limit: LogLimit,
 }
 
-/// Where the lines go.
+/// The target of the lines.
 #[derive(Debug)]
 enum Sink {
-    /// A pipe, a terminal, a device: what was written cannot be taken back.
+    /// A pipe, a terminal or a device: written bytes cannot be taken back.
     Stream(File),
     File(Limited),
 }
 
-/// A regular file, its size limited.
+/// A regular file of limited size.
 #[derive(Debug)]
 struct Limited {
     path: PathBuf,
     limit_bytes: u64,
     /// `None`: it was renamed or removed, and the next one is not open yet.
     file: Option<File>,
-    /// When somebody last looked whether it is still the one of that name.
+    /// Time of the last check of the path.
     looked_at: Instant,
 }
 
 impl Recorder {
-    /// Opens the record that is configured, to write at its end; `None`: none is. For `-` the standard output.
+    /// Opens the configured record, to append to it; `None`: none is configured. For `-` the standard output.
     pub(crate) fn open(config: &Config) -> Result<Option<Self>> {
         let Some(path) = config.record.as_deref() else { return Ok(None) };
         let sink = if path == Path::new("-") {
-            // A descriptor of its own: what waits in a write holds no lock that others need.
+            // A descriptor of its own: a blocked write holds no lock that others need.
             io::stdout().as_fd().try_clone_to_owned().map(|stdout| Sink::Stream(stdout.into()))
         } else {
             Sink::open(path, config.record_limit_mib << 20)
@@ -96,12 +96,12 @@ impl Recorder {
         }
     }
 
-    /// Lines that were left out.
+    /// Lines dropped.
     pub(crate) fn left_out(&self) -> u64 {
         self.lines.left_out()
     }
 
-    /// Writes what is left and this last line, but does not wait for ever for a reader that does not read.
+    /// Writes the remaining lines and this last one. Waits a limited time for a stalled reader.
     pub(crate) fn finish(self, last: &Event) {
         self.lines.push_last(line(last));
         if !self.lines.wait_for_end(LAST_WORDS_WITHIN) {
@@ -171,7 +171,7 @@ impl Limited {
             Some(file) if !self.is_time_to_look() || is_named(&file, &self.path) => file,
             _ => append_to(&self.path)?,
         };
-        // Asked each time: somebody may have cut it.
+        // Read each time: another process may have truncated it.
         let mut before = file.metadata()?.len();
         let is_full = |length: u64| length > 0 && length.saturating_add(line.len() as u64) > self.limit_bytes;
         if is_full(before) && !is_named(&file, &self.path) {
@@ -189,7 +189,7 @@ impl Limited {
         }
         let written = file.write_all(line);
         if written.is_err() {
-            // No half line stays behind; a shorter file needs no room.
+            // Leave no half line. Truncating a file needs no room.
             let _ = file.set_len(before);
         }
         self.file = Some(file);
@@ -211,7 +211,7 @@ impl Limited {
     }
 }
 
-/// Whether this open file is the one at the path. Where that cannot be told, it is taken to be.
+/// Whether this open file is the one at the path; assumed true if that cannot be determined.
 fn is_named(file: &File, path: &Path) -> bool {
     match (file.metadata(), fs::metadata(path)) {
         (Ok(open), Ok(there)) => (open.dev(), open.ino()) == (there.dev(), there.ino()),
@@ -220,15 +220,15 @@ fn is_named(file: &File, path: &Path) -> bool {
     }
 }
 
-/// It names everybody that this host talks to: nobody else may read a file that is made here.
+/// The record names every host that this one talks to, so only the owner may read a new file.
 fn append_to(path: &Path) -> io::Result<File> {
-    // Without O_NONBLOCK opening a FIFO waits for its reader.
+    // Without O_NONBLOCK, opening a FIFO waits for its reader.
     let file = OpenOptions::new().create(true).append(true).mode(0o600).custom_flags(O_NONBLOCK).open(path)?;
     fcntl(&file, FcntlArg::F_SETFL(OFlag::O_APPEND))?;
     Ok(file)
 }
 
-/// Whoever wrote before may have been killed within a line.
+/// An earlier writer may have been killed within a line.
 fn end_last_line(path: &Path, mut file: &File) -> io::Result<()> {
     if file.metadata()?.len() == 0 {
         return Ok(());
@@ -301,7 +301,7 @@ mod tests {
     fn a_reader_that_does_not_read_delays_nobody_and_costs_no_more_memory_than_the_queue() {
         let (reader, writer) = io::pipe().expect("a pipe");
         let mut recorder = to_pipe(writer);
-        // As long as the line of a tick with 1000 connections, 500 bytes each; 100 of them are 50 MB.
+        // As long as a tick's line with 1000 connections of 500 bytes each. 100 such lines are 50 MB.
         let long = |cookie| Event::State(State { t_ns: 4, cookie, from: "x".repeat(500_000), to: String::new() });
         for cookie in 0..100 {
             recorder.write(&long(cookie));
@@ -309,7 +309,7 @@ mod tests {
         }
         // The queue has room for eight of them, and one is being written.
         assert!((91..=92).contains(&recorder.left_out()), "{} left out", recorder.left_out());
-        // The last line is queued all the same, for a reader that goes on.
+        // The last line is queued regardless, in case the reader resumes.
         let read = thread::spawn(move || {
             let mut lines = BufReader::new(reader).lines().map(|line| line.expect("text"));
             lines.by_ref().last()
@@ -370,7 +370,7 @@ mod tests {
         assert_eq!(read("record.jsonl"), (1020..=1024).collect::<Vec<_>>());
     }
 
-    /// The file, as if the last look at its name had been long ago.
+    /// The file, as if its path had last been checked long ago.
     fn long_ago(sink: &mut Sink) -> &mut Limited {
         let Sink::File(file) = sink else { panic!("a regular file") };
         file.looked_at = Instant::now().checked_sub(LOOK_EACH).expect("the machine has run for longer");
@@ -412,16 +412,16 @@ mod tests {
         assert!(!folder.path().join("record.jsonl.1").exists());
     }
 
-    /// A disk of this test's own.
+    /// A disk for this test alone.
     struct Disk(tempfile::TempDir);
 
     impl Disk {
-        /// Only root can have one: says that the test is skipped, or fails if it must not be.
+        /// Only root can make one. Otherwise it reports the skipped test, or fails if skipping is forbidden.
         fn new(bytes: u32) -> Option<Self> {
             if !nix::unistd::geteuid().is_root() {
                 let required = std::env::var_os("LASTHOP_REQUIRE_ROOT_TESTS").is_some_and(|value| value == "1");
                 assert!(!required, "LASTHOP_REQUIRE_ROOT_TESTS=1, but this is not root");
-                // Past the test harness, which would keep it to itself.
+                // Bypasses the test harness, which captures output.
                 let _ = writeln!(io::stderr(), "skipped: a disk of its own needs root");
                 return None;
             }
@@ -454,7 +454,7 @@ mod tests {
             }
             assert!(done());
         };
-        // 42 KB of lines: more than the 24 KiB that are free, less than the disk. A page of it ends within a line.
+        // 42 KB of lines: more than the free 24 KiB, less than the disk. A page of it ends within a line.
         for cookie in 0..600 {
             recorder.write(&state(cookie));
         }
@@ -466,7 +466,7 @@ mod tests {
         until(&|| written() > full);
         recorder.finish(&state(5001));
         let text = fs::read_to_string(&path).expect("there");
-        let cookies = cookies(&text); // whole lines all
+        let cookies = cookies(&text); // whole lines only
         assert_eq!(cookies[cookies.len() - 2..], [5000, 5001]);
         assert!(cookies.is_sorted());
     }

@@ -1,23 +1,23 @@
-//! Reading the configuration again: which keys have changed, and which of them a running agent can follow.
+//! Rereading the configuration: the changed keys, and those of them that a running agent can follow.
 
 use crate::config::Config;
 use lasthop_keys::{Document, Keys as _};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Keys, and tables, of what is opened or claimed at the start.
+/// Keys and tables of resources that are opened or claimed at the start.
 const AT_RESTART: [&str; 5] = ["interface", "record", "record_limit_mib", "lock", "last_link"];
 
-/// Keys with another value than before, by their dotted names.
+/// The dotted names of keys with another value than before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
-    /// Those that hold from now on.
+    /// Keys that take effect now.
     pub(crate) live: Vec<String>,
-    /// Those that hold after a restart.
+    /// Keys that take effect after a restart.
     pub(crate) at_restart: Vec<String>,
 }
 
 impl Changes {
-    /// From the configuration in force to the one that was read.
+    /// Compares the configuration in force with the new one.
     pub(crate) fn between(old: &Config, new: &Config) -> Self {
         let (old, new) = (keys(old), keys(new));
         let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
@@ -26,14 +26,14 @@ impl Changes {
         Self { live, at_restart }
     }
 
-    /// Whether one of these keys, or one of these tables, holds another value from now on.
+    /// Whether one of these keys or tables has another value from now on.
     pub(crate) fn touch(&self, names: &[&str]) -> bool {
         let is_one = |key: &String| names.iter().any(|name| key == name || key.starts_with(&format!("{name}.")));
         self.live.iter().any(is_one)
     }
 }
 
-/// What a running agent goes on with: all that was read, but for the keys that need a restart.
+/// The configuration of a running agent after a reload: the new one, with the old values of keys that need a restart.
 pub(crate) fn in_force(old: &Config, new: &Config) -> Config {
     let [old, mut new] = [old, new].map(table);
     for name in AT_RESTART {
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(changes.live, ["beacon.group", "mode"]);
         assert_eq!(changes.at_restart, ["interface", "last_link.report"]);
         assert!(changes.touch(&["mode"]) && changes.touch(&["beacon"]) && !changes.touch(&["policy", "cgroup"]));
-        // Back again, which is a change as well, though the keys are absent then.
+        // Setting it back is a change too, although the keys are absent then.
         assert_eq!(Changes::between(&new, &old), changes);
     }
 

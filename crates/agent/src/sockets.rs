@@ -1,12 +1,12 @@
-//! The UDP sockets over which hosts hear each other: IPv4 broadcast and IPv6 link-local multicast on one interface.
+//! The UDP sockets for beacons: IPv4 broadcast and IPv6 link-local multicast on one interface.
 //!
-//! Both are bound to the interface and to the broadcast address or the group itself, so that nothing sent to the host's
-//! own address is heard, and nothing from beyond the next router. An interface that is down, has no address yet or is
-//! gone is no error: what is missing is opened by a later [`Sockets::refresh`].
+//! Both are bound to the interface and to the broadcast or group address. So they receive no unicast, and nothing from
+//! beyond the next router. An interface that is down, without an address or gone is no error: a later
+//! [`Sockets::refresh`] opens the missing socket.
 //!
-//! Any user may bind a UDP port. Where another process has ours and does not share it, a raw socket hears the same datagrams, as
-//! the kernel gives it a copy of each, and beacons leave from some other port. (The UDP sockets share theirs, SO_REUSEADDR. Nobody
-//! can steal beacons by that: the kernel gives broadcasts and multicasts to every socket that is bound for them.)
+//! Any user may bind a UDP port. If another process has ours and does not share it, a raw socket receives a copy of
+//! each datagram, and beacons leave from another port. (The UDP sockets share their port, SO_REUSEADDR. Beacons cannot
+//! be stolen by that: the kernel delivers broadcasts and multicasts to every bound socket.)
 
 use crate::config::BeaconConfig;
 use crate::error::{Doing, Error, Result};
@@ -30,9 +30,9 @@ pub const GROUP: Ipv6Addr = Ipv6Addr::new(0xff12, 0, 0, 0, 0, 0, 0x6c68, 0x6f70)
 
 const IPV4: &str = "IPv4";
 const IPV6: &str = "IPv6";
-/// What the kernel may keep for us: some 250 beacons. More at once than that is a flood, and is better lost.
+/// Receive buffer: some 250 beacons. A larger burst is a flood, better lost.
 const RECEIVE_BUFFER_BYTES: usize = 128 * 1024;
-/// Longer than any beacon, so that one that is too long is seen to be.
+/// Longer than any beacon, so that an overlong datagram is recognised.
 const DATAGRAM_BYTES: usize = 128;
 /// An IPv4 header with every option, and a UDP header.
 const HEADERS_BYTES: usize = 60 + UDP_HEADER_BYTES;
@@ -58,16 +58,16 @@ struct Family {
 
 #[derive(Debug)]
 struct Open {
-    /// Sends, and hears if nothing else does.
+    /// Sends, and receives unless a raw socket does.
     socket: UdpSocket,
-    /// Where another process has the port: a raw socket, whose datagrams begin with their headers.
+    /// Used if another process has the port. A raw socket's datagrams begin with their headers.
     raw: Option<UdpSocket>,
     interface_index: u32,
     destination: SocketAddr,
 }
 
 impl Sockets {
-    /// None open yet.
+    /// No socket open yet.
     pub(crate) fn new(config: &BeaconConfig) -> Self {
         let family = |name, wanted| Family {
             name,
@@ -84,7 +84,7 @@ impl Sockets {
         }
     }
 
-    /// Joins the IPv6 group only where `joins` is set: the kernel tells the network who does (MLD).
+    /// Joins the IPv6 group only if `joins` is set, because the kernel announces members to the network (MLD).
     pub(crate) fn want_ipv6(&mut self, joins: bool) {
         let [_, ipv6] = &mut self.families;
         ipv6.wanted = joins;
@@ -93,7 +93,7 @@ impl Sockets {
         }
     }
 
-    /// Opens what is missing and closes what belongs to an interface or an address that is gone.
+    /// Opens missing sockets, and closes those of a lost interface or address.
     pub(crate) fn refresh(&mut self, now: Time, interface: Option<&Interface>) {
         let port = self.port;
         let mut missing = Vec::new();
@@ -107,7 +107,7 @@ impl Sockets {
                 missing.push((family.name, error));
             }
         }
-        // Networks without IPv6, or without IPv4, are as they should be: that is told once, and not as a warning.
+        // Networks may lack IPv6 or IPv4: that is logged once, and not as a warning.
         let hears = self.families.iter().any(|family| family.open.is_some());
         let as_it_should_be = hears && !missing.iter().any(|(_, error)| is_taken(error));
         let log_limit = if as_it_should_be { &mut self.half_deaf_log } else { &mut self.deaf_log };
@@ -125,7 +125,7 @@ impl Sockets {
         }
     }
 
-    /// Sends over each address family what `datagram` makes; how many were sent, and how many could not be.
+    /// Sends the datagram from `datagram` over each address family. Returns how many were sent and how many failed.
     pub(crate) fn send(&mut self, now: Time, mut datagram: impl FnMut() -> Vec<u8>) -> (u64, u64) {
         let (mut sent, mut unsent) = (0, 0);
         for family in &mut self.families {
@@ -146,7 +146,7 @@ impl Sockets {
         (sent, unsent)
     }
 
-    /// Hands every datagram that waits to `each`, until it returns false or `most` have been taken.
+    /// Hands every waiting datagram to `each`, until it returns false or `most` have been taken.
     pub(crate) fn receive(&self, most: usize, mut each: impl FnMut(SocketAddr, &[u8]) -> bool) {
         let mut buffer = [0; HEADERS_BYTES + DATAGRAM_BYTES];
         let mut taken = 0;
@@ -162,19 +162,19 @@ impl Sockets {
                         }
                     }
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    // Nothing more; or an error of the interface (ENETDOWN), which the next refresh sees.
+                    // No more datagrams; or an error of the interface (ENETDOWN), which the next refresh handles.
                     Err(_) => break,
                 }
             }
         }
     }
 
-    /// How many address families a beacon goes out over.
+    /// How many address families a beacon is sent over.
     pub(crate) fn open(&self) -> usize {
         self.families.iter().filter(|family| family.open.is_some()).count()
     }
 
-    /// What to wait for.
+    /// The descriptors to wait for.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.families.iter().filter_map(|family| family.open.as_ref()).map(|open| open.hears().as_fd())
     }
@@ -193,7 +193,7 @@ impl Family {
         let destination =
             destination.ok_or_else(|| Error::Refused(format!("{} has no {} address", interface.name, self.name)))?;
         if !self.open.as_ref().is_some_and(|open| open.is_for(interface, destination)) {
-            self.open = None; // before the new one, which may need the same port
+            self.open = None; // close first: the new one may need the same port
             self.open = Some(match Open::new(interface, destination)? {
                 Some(open) => open,
                 None => {
@@ -227,7 +227,7 @@ impl Open {
         Ok(Some(Self { socket, raw: None, interface_index: interface.index, destination }))
     }
 
-    /// Hears what comes to the port beside the process that has it, and sends from another.
+    /// Receives on the port beside its owner, and sends from another port.
     fn beside(interface: &Interface, destination: SocketAddr) -> Result<Self> {
         let socket = UdpSocket::from(make(interface, destination, SockType::Datagram, None)?);
         if destination.is_ipv6() {
@@ -236,7 +236,7 @@ impl Open {
         let raw = make(interface, destination, SockType::Raw, Some(SockProtocol::Udp))?;
         only_port(&raw, destination)?;
         bind_to(&raw, destination)?;
-        // std has no type for raw sockets; this one receives, which is the same for both.
+        // std has no type for raw sockets. This one receives, which is the same for both.
         let raw = UdpSocket::from(raw);
         join(&raw, interface, destination)?;
         Ok(Self { socket, raw: Some(raw), interface_index: interface.index, destination })
@@ -246,13 +246,13 @@ impl Open {
         self.raw.as_ref().unwrap_or(&self.socket)
     }
 
-    /// What was received, without the headers that a raw socket gives; `None`: it is for another port. (A raw socket's checksum
-    /// is nobody's: what the link let pass damaged is looked at as from a stranger.)
+    /// The payload, without the headers from a raw socket; `None`: for another port. (Raw sockets check no checksum. A
+    /// datagram damaged on the link counts as a stranger's.)
     fn datagram<'a>(&self, received: &'a [u8]) -> Option<&'a [u8]> {
         if self.raw.is_none() {
             return Some(received);
         }
-        // raw(7): the IPv4 header is included, whose length is in words of four bytes. RFC 3542 §3: that of IPv6 is not.
+        // raw(7): IPv4 includes its header, with a length in words of four bytes. RFC 3542 §3: IPv6 does not.
         let skip = if self.destination.is_ipv4() { usize::from(*received.first()? & 0x0f) * 4 } else { 0 };
         let udp = received.get(skip..)?;
         let (header, payload) = udp.split_at_checked(UDP_HEADER_BYTES)?;
@@ -283,7 +283,7 @@ fn make(interface: &Interface, to: SocketAddr, kind: SockType, protocol: Option<
     Ok(socket)
 }
 
-/// A classic BPF program that looks at each packet before it is queued: socket(7).
+/// A classic BPF program that filters packets before they are queued: socket(7).
 #[derive(Clone, Copy, Debug)]
 struct AttachFilter;
 
@@ -295,10 +295,10 @@ nix::setsockopt_impl!(
     sockopt::SetStruct<'_, libc::sock_fprog>
 );
 
-/// Has the kernel drop what comes to other ports, which would wake the agent for nothing.
+/// Has the kernel drop packets to other ports, which would wake the agent needlessly.
 fn only_port(raw: &OwnedFd, to: SocketAddr) -> Result<()> {
     let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
-    // The packet begins as it does in `Open::datagram`: IPv4 with its header, whose length goes into X; IPv6 without.
+    // The packet begins as in `Open::datagram`: IPv4 with its header, whose length goes into X; IPv6 without.
     let header = match to {
         SocketAddr::V4(_) => step(libc::BPF_LDX | libc::BPF_B | libc::BPF_MSH, 0, 0, 0),
         SocketAddr::V6(_) => step(libc::BPF_LDX | libc::BPF_W | libc::BPF_IMM, 0, 0, 0),
@@ -327,7 +327,7 @@ fn bind_to(socket: &OwnedFd, to: SocketAddr) -> Result<Option<()>> {
     }
 }
 
-/// Hears the group, if that is where beacons go.
+/// Joins the group, if beacons go there.
 fn join(socket: &UdpSocket, interface: &Interface, destination: SocketAddr) -> Result<()> {
     if destination.is_ipv6() {
         let join = || format!("cannot join {GROUP} on {}", interface.name);

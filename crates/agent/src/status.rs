@@ -1,8 +1,8 @@
-//! What the agent does now, for whoever asks: a Unix socket in `/run/lasthop` that says one line of JSON to each who connects.
+//! The agent's status: a Unix socket in `/run/lasthop` that sends one line of JSON to each client.
 //!
-//! The agent never waits for who asks: a line fits into the buffer of a fresh socket, and is left out where it does not. The
-//! socket goes when the agent stops in order. One that a killed agent has left refuses connections, and the next agent of the
-//! interface takes its place.
+//! The agent never waits for a client: a line fits into the buffer of a fresh socket, and is dropped otherwise. An
+//! orderly stop removes the socket. The socket of a killed agent refuses connections, and the interface's next agent
+//! replaces it.
 
 use crate::config::Mode;
 use crate::error::{Doing, Result};
@@ -21,67 +21,68 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tracing::debug;
 
-/// Where agents put their sockets. Root makes the folder, and only root may write into it.
+/// The folder of the agents' sockets. Root makes it, and only root may write into it.
 pub const FOLDER: &str = "/run/lasthop";
 
-/// So many are answered each time the agent comes round.
+/// Clients answered per round of the loop.
 const ANSWERED_AT_ONCE: usize = 4;
-/// No status is longer.
+/// The most bytes of a status.
 const LINE_BYTES_MOST: u64 = 64 * 1024;
-/// An agent that is stopped (SIGSTOP) does not answer.
+/// Timeout: a stopped agent (SIGSTOP) does not answer.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(2);
 
-/// What an agent does now.
+/// An agent's present state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// Of the agent.
+    /// The agent's version.
     pub version: String,
-    /// Its process.
+    /// The agent's process id.
     pub pid: u32,
     /// The managed interface.
     pub interface: String,
-    /// Whether it can see and control connections now; not while it cannot work on the interface, as its log says, and tries again.
+    /// Whether it can see and control connections now. `false`: it cannot use the interface, logs the reason and
+    /// retries.
     #[serde(default = "is_loaded")]
     pub loaded: bool,
-    /// The mode in which it runs, which is a lesser one than asked for where the kernel cannot do it.
+    /// The mode in which it runs. It is lesser than configured if the kernel lacks a feature.
     pub mode: Mode,
-    /// What decides.
+    /// The policy.
     pub policy: PolicyName,
-    /// The access point in words; `None`: not known yet.
+    /// The access point in words; `None`: unknown as yet.
     pub access_point: Option<String>,
-    /// Other agents that are heard.
+    /// Other agents heard.
     pub peers: u32,
-    /// Hosts with something to send, this one included where it has.
+    /// Hosts with data to send, including this one if it has.
     pub terminals: u32,
     /// TCP connections on the interface.
     pub connections: u32,
-    /// Those that are sending.
+    /// Connections that are sending.
     pub busy: u32,
-    /// For how long connections have been under control, in s; in mode advise: would have been. `None`: none is.
+    /// Time since connections came under control, in s; in mode advise: would have come. `None`: none is.
     pub control_since_s: Option<f64>,
-    /// Why the policy decides as it does, of the first connection that is sending; `None`: none is.
+    /// The policy's reason for the first sending connection; `None`: none is sending.
     pub reason: Option<String>,
-    /// What each host may send, payload, where the policy has such a rate; `None`: not controlled.
+    /// The fair sending rate per host, payload, if the policy has one; `None`: not controlled.
     pub common_rate_mbps: Option<f64>,
-    /// Connections with a limit; in mode advise: that would have one.
+    /// Connections with a limit; in mode advise, those that would have one.
     pub bounded: u32,
-    /// The least and the largest of their limits of the window, in segments; `None`: none has one.
+    /// The least and the largest of their window limits, in segments; `None`: none has one.
     pub window_segments: Option<[u32; 2]>,
-    /// The same of their limits of the pacing rate, in Mb/s.
+    /// The least and the largest of their pacing limits, in Mb/s.
     pub pacing_mbps: Option<[f64; 2]>,
-    /// What this host gets, payload, in mode control; `None`: not known, or nothing is sent.
+    /// This host's goodput, payload, in mode control; `None`: unknown, or nothing is sent.
     pub delivered_mbps: Option<f64>,
-    /// The same: what it got while free of control and congested; `None`: not known yet.
+    /// This host's goodput, payload, while uncontrolled and congested; `None`: unknown as yet.
     pub free_mbps: Option<f64>,
 }
 
-/// Agents before this key said nothing of it.
+/// Agents older than this key did not report it.
 const fn is_loaded() -> bool {
     true
 }
 
 impl Status {
-    /// What the host gets under control over what it got while free; `None`: not under control, or one of both is not known.
+    /// Goodput under control over goodput without; `None`: not under control, or one of the two is unknown.
     pub fn gain_ratio(&self) -> Option<f64> {
         self.control_since_s?;
         Some(self.delivered_mbps? / self.free_mbps?)
@@ -135,7 +136,7 @@ impl Status {
     }
 }
 
-/// A time in words.
+/// A duration in words.
 struct Spell(f64);
 
 impl fmt::Display for Spell {
@@ -162,7 +163,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// The agent's end.
+/// The agent's end of the socket.
 #[derive(Debug)]
 pub(crate) struct StatusSocket {
     listener: UnixListener,
@@ -171,18 +172,18 @@ pub(crate) struct StatusSocket {
 }
 
 impl StatusSocket {
-    /// `agent-IF.sock` in this folder, which is made if it is absent. Where an agent that lives has it (of another network
-    /// namespace, or one that only observes), `agent-IF-PID.sock`.
+    /// `agent-IF.sock` in this folder, which is made if absent. If a living agent has that name (another network
+    /// namespace, or an observer), `agent-IF-PID.sock`.
     pub(crate) fn open(folder: &Path, interface: &str) -> Result<Self> {
         make_folder(folder)?;
-        // Who has the lock may remove what is stale. Nobody waits for it.
+        // Only the lock's holder may remove stale sockets. Nobody waits for the lock.
         if let Ok(lock) = File::open(folder).map(|folder| Flock::lock(folder, FlockArg::LockExclusiveNonblock))
             && lock.is_ok()
         {
             remove_stale(folder);
         }
         let binding = || format!("cannot make a socket in {}", folder.display());
-        // It gets its name once it listens: no socket of that name refuses connections unless its agent is gone.
+        // It gets its name once it listens. So a socket of that name refuses connections only if its agent is gone.
         let process = std::process::id();
         let unnamed = folder.join(format!(".{interface}-{process}"));
         let _ = fs::remove_file(&unnamed);
@@ -207,7 +208,7 @@ impl StatusSocket {
         self.interface == interface
     }
 
-    /// Answers those who wait, without waiting for them.
+    /// Answers the waiting clients, without waiting for them.
     pub(crate) fn answer(&self, line: impl Fn() -> String) {
         for _ in 0..ANSWERED_AT_ONCE {
             let Ok((mut asks, _)) = self.listener.accept() else { return };
@@ -218,7 +219,7 @@ impl StatusSocket {
         }
     }
 
-    /// What to wait for.
+    /// The descriptor to wait for.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.listener.as_fd()
     }
@@ -230,7 +231,7 @@ impl Drop for StatusSocket {
     }
 }
 
-/// The sockets of agents in this folder; none where there is no folder.
+/// The agents' sockets in this folder; none if there is no folder.
 fn sockets(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
@@ -244,7 +245,7 @@ fn sockets(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(sockets)
 }
 
-/// Connects without waiting: where more wait already than are queued (a stopped agent), that is `WouldBlock`.
+/// Connects without waiting. A full queue (of a stopped agent) is `WouldBlock`.
 fn connect(path: &Path) -> std::io::Result<UnixStream> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
@@ -252,7 +253,7 @@ fn connect(path: &Path) -> std::io::Result<UnixStream> {
     Ok(socket.into())
 }
 
-/// Removes what killed agents have left: their sockets refuse connections.
+/// Removes the sockets of killed agents, which refuse connections.
 fn remove_stale(folder: &Path) {
     for path in sockets(folder).unwrap_or_default() {
         if connect(&path).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused) {
@@ -261,7 +262,7 @@ fn remove_stale(folder: &Path) {
     }
 }
 
-/// What each agent of this machine does, by its socket; or why one does not say. What killed agents have left is passed over.
+/// Each agent's status by its socket, or the error. Sockets of killed agents are skipped.
 ///
 /// # Errors
 /// If the folder cannot be read.
@@ -329,7 +330,7 @@ mod tests {
         let gain = |status: Status| status.to_string().lines().nth(4).expect("five lines").to_owned();
         assert_eq!(gain(Status { free_mbps: None, ..status() }), "  gain     not known yet; 2.40 Mb/s now");
         assert_eq!(gain(Status { free_mbps: None, delivered_mbps: None, ..status() }), "  gain     not known yet");
-        // While it is free nothing is gained.
+        // Without control there is no gain to show.
         let free = Status { control_since_s: None, ..status() };
         assert_eq!(gain(free), "  gain     not known yet; 2.40 Mb/s now, 2.00 Mb/s while free");
         let observed = Status { mode: Mode::Observe, control_since_s: None, ..status() };
@@ -341,7 +342,7 @@ mod tests {
         assert!(advised.to_string().contains("; 2 of 5 connections would be bounded, windows"), "{advised}");
     }
 
-    /// Answers as an agent does, until all of these have asked.
+    /// Answers as an agent does, until all of these clients have asked.
     fn asked(sockets: &[&StatusSocket], folder: &Path) -> Vec<Status> {
         std::thread::scope(|scope| {
             let asks = scope.spawn(|| ask_agents(folder).expect("the folder is there"));
@@ -395,7 +396,7 @@ mod tests {
         let socket = StatusSocket::open(&folder, "wlan0").expect("a socket");
         let waiting: Vec<_> =
             (0..20).map(|_| UnixStream::connect(folder.join("agent-wlan0.sock")).expect("a connection")).collect();
-        // More than a socket's buffer holds: the rest is left out.
+        // More than a socket's buffer holds: the rest is dropped.
         let long = "x".repeat(4 << 20);
         for _ in 0..=waiting.len() / ANSWERED_AT_ONCE {
             socket.answer(|| long.clone());

@@ -1,7 +1,7 @@
-//! What a wireless interface knows of its link: the access point, the signal, the rate, the retries. From nl80211, the kernel's
-//! interface to Wi-Fi over generic netlink (linux/nl80211.h).
+//! State of a wireless interface's link: access point, signal, rate, retries. From nl80211, the kernel's interface to
+//! Wi-Fi over generic netlink (linux/nl80211.h).
 //!
-//! Only asked, never told anything. A wired interface, and a kernel without Wi-Fi, have nothing to say.
+//! Read only. A wired interface, or a kernel without Wi-Fi, gives no link.
 
 use crate::error::{Doing, Result};
 use crate::interface::Interface;
@@ -25,12 +25,12 @@ use wl_nl80211::{
     Nl80211StationInfo,
 };
 
-/// The name of an access point's radio.
+/// The BSSID of an access point's radio.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Bssid([u8; 6]);
 
-/// What is known of the link of a wireless interface that is associated.
+/// The link of an associated wireless interface.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WifiLink {
     /// The access point.
@@ -43,52 +43,52 @@ pub struct WifiLink {
     pub signal_dbm: Option<i8>,
     /// PHY rate of the last data frame to the access point, in Mb/s.
     pub tx_bitrate_mbps: Option<f64>,
-    /// How that was sent.
+    /// The modulation of that frame.
     pub tx_modulation: Option<Modulation>,
     /// PHY rate of the last data frame from the access point, in Mb/s.
     pub rx_bitrate_mbps: Option<f64>,
-    /// How that was sent.
+    /// The modulation of that frame.
     pub rx_modulation: Option<Modulation>,
-    /// What the driver expects to get through to the access point, in Mb/s.
+    /// The driver's expected throughput to the access point, in Mb/s.
     pub expected_throughput_mbps: Option<f64>,
-    /// Whether frames have to be announced to 802.11b.
+    /// Whether frames need protection from 802.11b stations.
     pub cts_protection: Option<bool>,
-    /// Whether slots are 9 µs long, and not 20.
+    /// Whether slots are 9 µs long instead of 20.
     pub short_slots: Option<bool>,
     /// Data frames sent to the access point, since the association.
     pub tx_packets: Option<u32>,
     /// Transmissions that were repeated, since the association.
     pub tx_retries: Option<u32>,
-    /// Frames that were given up, since the association.
+    /// Frames given up, since the association.
     pub tx_failed: Option<u32>,
-    /// Data frames that came from the access point, since the association.
+    /// Data frames received from the access point, since the association.
     pub rx_packets: Option<u32>,
-    /// MPDUs heard from it, since the association.
+    /// MPDUs received from it, since the association.
     pub rx_mpdus: Option<u32>,
-    /// MPDUs heard from it with a wrong checksum, since the association.
+    /// MPDUs received from it with a wrong checksum, since the association.
     pub rx_fcs_errors: Option<u32>,
 }
 
-/// What an interface is to Wi-Fi.
+/// The role of an interface in Wi-Fi.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum Radio {
-    /// Nothing: it is wired, or no station of an access point.
+    /// None: it is wired, or not a station.
     #[default]
     None,
-    /// A station that has no access point now.
+    /// A station without an access point now.
     Alone,
     /// A station of this access point.
     Associated(WifiLink),
 }
 
-/// The eye on the managed interface's radio.
+/// Reads the managed interface's radio.
 #[derive(Default)]
 pub(crate) struct Wifi {
     nl80211: Option<Nl80211>,
     radio: Radio,
 }
 
-/// A connection to nl80211 of the network namespace in which it was opened.
+/// A connection to nl80211, in the network namespace where it was opened.
 struct Nl80211 {
     socket: Socket,
     family: u16,
@@ -166,10 +166,10 @@ impl fmt::Display for WifiLink {
 }
 
 impl WifiLink {
-    /// The link of this interface as it is now; `None`: it is not wireless, or not associated.
+    /// The interface's present link; `None`: not wireless, or not associated.
     ///
     /// # Errors
-    /// Why the kernel does not answer.
+    /// If the kernel does not answer.
     pub fn read(interface: &Interface) -> Result<Option<Self>> {
         let radio = match Nl80211::open()? {
             Some(mut nl80211) => nl80211.radio(interface.index)?,
@@ -181,7 +181,7 @@ impl WifiLink {
         })
     }
 
-    /// A link of which no more is known than the access point.
+    /// A link of which only the access point is known.
     pub(crate) const fn of(bssid: Bssid) -> Self {
         Self {
             bssid,
@@ -204,7 +204,7 @@ impl WifiLink {
         }
     }
 
-    /// What the estimators make use of.
+    /// The input of the estimators.
     pub(crate) fn radio(&self) -> lasthop_lastlink::Radio {
         let phy = |mbps: Option<f64>, modulation: Option<Modulation>| {
             Some(PhyRate { rate: Rate::from_mbps(mbps?), modulation: modulation? })
@@ -225,7 +225,7 @@ impl WifiLink {
 }
 
 impl Wifi {
-    /// Where nl80211 cannot be asked, every interface is taken for a wired one, and one warning says so.
+    /// If nl80211 cannot be asked, every interface counts as wired, with one warning.
     pub(crate) fn open() -> Self {
         let nl80211 = Nl80211::open().unwrap_or_else(|error| {
             warn!("nothing is known of Wi-Fi: {}", error.in_a_line());
@@ -234,10 +234,10 @@ impl Wifi {
         Self { nl80211, radio: Radio::None }
     }
 
-    /// Looks again.
+    /// Reads the radio again.
     ///
     /// # Errors
-    /// Why the kernel does not answer; what was known before is kept.
+    /// If the kernel does not answer; the previous state is kept.
     pub(crate) fn refresh(&mut self, interface_index: u32) -> Result<()> {
         if let Some(nl80211) = &mut self.nl80211 {
             self.radio = nl80211.radio(interface_index)?;
@@ -245,7 +245,7 @@ impl Wifi {
         Ok(())
     }
 
-    /// What was seen last.
+    /// The state at the last reading.
     pub(crate) const fn radio(&self) -> &Radio {
         &self.radio
     }
@@ -275,7 +275,7 @@ impl Nl80211 {
         Ok(id.map(|family| Self { family, ..nl80211 }))
     }
 
-    /// What the interface with this index is to Wi-Fi.
+    /// The Wi-Fi role of the interface with this index.
     fn radio(&mut self, interface_index: u32) -> Result<Radio> {
         let interface = self.about(Nl80211Command::GetInterface, interface_index, NLM_F_ACK)?;
         if !interface.iter().any(is_station) {
@@ -293,7 +293,7 @@ impl Nl80211 {
         Ok(answers.into_iter().map(|answer| answer.payload).collect())
     }
 
-    /// Sends a request and takes the answers to it; none if there is no such thing.
+    /// Sends a request and reads its answers; none if the object is absent.
     fn ask<F>(&mut self, request: GenlMessage<F>, flags: u16) -> io::Result<Vec<GenlMessage<F>>>
     where
         F: fmt::Debug,
@@ -309,7 +309,7 @@ impl Nl80211 {
         self.socket.send(&bytes, 0)?;
         let mut answers = Vec::new();
         loop {
-            // The kernel answers within the call to send: what is to come is there already.
+            // The kernel answers within the call to send, so all answers are already there.
             let (datagram, _) = self.socket.recv_from_full()?;
             if read(&datagram, self.sequence, &mut answers)? {
                 return Ok(answers);
@@ -318,7 +318,7 @@ impl Nl80211 {
     }
 }
 
-/// Takes the messages of a datagram; whether they are the last.
+/// Parses the messages of a datagram. Returns whether they are the last.
 fn read<F>(datagram: &[u8], sequence: u32, answers: &mut Vec<GenlMessage<F>>) -> io::Result<bool>
 where
     F: fmt::Debug,
@@ -330,7 +330,7 @@ where
         let length = (message.header.length as usize).next_multiple_of(4);
         rest = rest.get(length.max(1)..).unwrap_or_default();
         if message.header.sequence_number != sequence {
-            continue; // the end of a former conversation
+            continue; // the end of an earlier conversation
         }
         match message.payload {
             NetlinkPayload::InnerMessage(answer) => answers.push(answer),
@@ -351,7 +351,7 @@ fn is_station(interface: &Nl80211Message) -> bool {
     interface.attributes.contains(&Nl80211Attr::IfType(Nl80211InterfaceType::Station))
 }
 
-/// What the two answers say together; of an interface that is a station, its only station is the access point.
+/// Combines the two answers. A station interface has one station: its access point.
 fn link(interface: &[Nl80211Message], stations: &[Nl80211Message]) -> Option<WifiLink> {
     let station = stations.first()?;
     let bssid = station.attributes.iter().find_map(|attribute| match attribute {
@@ -373,7 +373,7 @@ fn link(interface: &[Nl80211Message], stations: &[Nl80211Message]) -> Option<Wif
     for fact in facts.flatten() {
         match fact {
             Nl80211StationInfo::SignalAvg(dbm) => link.signal_dbm = Some(*dbm),
-            // A driver without an average has at least the last one.
+            // A driver without an average has at least the last value.
             Nl80211StationInfo::Signal(dbm) => link.signal_dbm = link.signal_dbm.or(Some(*dbm)),
             Nl80211StationInfo::TxBitrate(rate) => {
                 link.tx_bitrate_mbps = bitrate_mbps(rate);
@@ -402,7 +402,7 @@ fn link(interface: &[Nl80211Message], stations: &[Nl80211Message]) -> Option<Wif
     Some(link)
 }
 
-/// The kernel's unit is 100 kb/s; the field of 16 bits is there for old programs, and not above 6.5 Gb/s.
+/// The kernel's unit is 100 kb/s. The 16-bit field is for old programs and ends at 6.5 Gb/s.
 fn bitrate_mbps(rate: &[Nl80211RateInfo]) -> Option<f64> {
     let wide = rate.iter().find_map(|part| match part {
         Nl80211RateInfo::Bitrate32(tenths) => Some(*tenths),
@@ -415,7 +415,7 @@ fn bitrate_mbps(rate: &[Nl80211RateInfo]) -> Option<f64> {
     wide.or(narrow).map(|tenths| f64::from(tenths) / 10.0)
 }
 
-/// What has an MCS is 802.11n or later; below that, 802.11b's rates are its own.
+/// A rate with an MCS is 802.11n or later. Below that, 802.11b's rates are its own.
 fn modulation(rate: &[Nl80211RateInfo], mbps: f64) -> Modulation {
     let has_mcs = rate.iter().any(|part| {
         matches!(
@@ -442,7 +442,7 @@ mod tests {
 
     const SEQUENCE: u32 = 0x5bd0_d09c;
 
-    /// The answers in datagrams as they come from the kernel, written in hex.
+    /// The answers in datagrams as the kernel sends them, in hex.
     fn answers(datagrams: &[&str]) -> (Vec<Nl80211Message>, bool) {
         let mut answers = Vec::new();
         let mut last = false;
@@ -457,7 +457,8 @@ mod tests {
         (answers.into_iter().map(|answer: GenlMessage<Nl80211Message>| answer.payload).collect(), last)
     }
 
-    /// NL80211_CMD_NEW_INTERFACE of an associated station: header, generic header, attributes; then the acknowledgement.
+    /// NL80211_CMD_NEW_INTERFACE of an associated station: header, generic header, attributes; then the
+    /// acknowledgement.
     const INTERFACE: &[&str] = &[
         "60 00 00 00 1c 00 00 00 9c d0 d0 5b 00 00 00 00  07 01 00 00 \
          08 00 03 00 03 00 00 00  0b 00 04 00 77 6c 70 32 73 30 00 00 \
@@ -467,8 +468,8 @@ mod tests {
         "24 00 00 00 02 00 00 00 9c d0 d0 5b 00 00 00 00  00 00 00 00  1c 00 00 00 1c 00 05 00 9c d0 d0 5b 00 00 00 00",
     ];
 
-    /// NL80211_CMD_NEW_STATION as Linux 4.18 sends it (header and order as `iw --debug dev wlan0 station dump` shows them,
-    /// shortened to some attributes), then NLMSG_DONE.
+    /// NL80211_CMD_NEW_STATION as Linux 4.18 sends it (header and order as `iw --debug dev wlan0 station dump` shows
+    /// them, shortened to some attributes), then NLMSG_DONE.
     const STATION: &[&str] = &[
         "98 00 00 00 1c 00 02 00 9c d0 d0 5b 00 00 00 00  13 01 00 00 \
          08 00 03 00 03 00 00 00  0a 00 06 00 a4 2b 8c 0a 0b 0c 00 00  08 00 2e 00 07 00 00 00 \
@@ -507,9 +508,9 @@ mod tests {
         );
     }
 
-    /// A station's attributes beside the address, of a driver that tells what it receives: NL80211_STA_INFO_RX_PACKETS, RX_BITRATE
-    /// (VHT, two streams, 80 MHz), TX_BITRATE (24 Mb/s, as after a roam), BSS_PARAM, EXPECTED_THROUGHPUT, RX_DROP_MISC, RX_MPDUS,
-    /// FCS_ERROR_COUNT.
+    /// A station's attributes beside the address, from a driver that counts received frames:
+    /// NL80211_STA_INFO_RX_PACKETS, RX_BITRATE (VHT, two streams, 80 MHz), TX_BITRATE (24 Mb/s, as after a roam),
+    /// BSS_PARAM, EXPECTED_THROUGHPUT, RX_DROP_MISC, RX_MPDUS, FCS_ERROR_COUNT.
     const RECEIVING: &str = "b8 00 00 00 1c 00 02 00 9c d0 d0 5b 00 00 00 00  13 01 00 00 \
          08 00 03 00 03 00 00 00  0a 00 06 00 a4 2b 8c 0a 0b 0c 00 00  08 00 2e 00 07 00 00 00 \
          88 00 15 00 \

@@ -1,14 +1,15 @@
-//! The attachment of mode Clamp, and what takes it off when its loader is killed.
+//! The attachment of mode Clamp, and its removal when its loader is killed.
 //!
-//! A clamp set on a socket has no lease; the program that lifts it must go on when the loader is killed. So it is attached
-//! without a link, which would end with the loader. A child of the loader, the [`Guard`], waits for the loader's end and then
-//! takes off the program and the clamps, of idle sockets too. It needs no more rights than the loader had.
+//! A clamp set on a socket has no lease, so the program that lifts it must survive a killed loader. It is therefore
+//! attached without a link, which would end with the loader. A child of the loader, the [`Guard`], waits for the
+//! loader's end. It then removes the program and all clamps, even on idle sockets. It needs no more rights than the
+//! loader had.
 //!
-//! Where both are killed at once the program stays as an orphan: it goes on lifting clamps as their leases end, and costs a map
-//! look-up at each handshake. What it says about its owner (`owner_pid` and so on in its settings) tells the next loader
-//! whether anybody is still behind it, and that one takes it off, for which it needs CAP_SYS_ADMIN. It can do that for sockets of
-//! its own network namespace only, so an orphan of another one is left. So is one of another pid namespace, where we cannot tell
-//! who lives.
+//! If both are killed at once, the program stays as an orphan. It still lifts clamps as their leases end, and costs a
+//! map look-up at each handshake. Its settings name its owner (`owner_pid` and so on). The next loader finds from them
+//! that the owner is gone and removes the orphan, which takes CAP_SYS_ADMIN. It leaves orphans of other network
+//! namespaces, as it can only reach sockets of its own. It also leaves those of other pid namespaces, as it cannot tell
+//! if their owners live.
 
 use crate::error::{CGROUP_PROGRAMS_MAX, Error};
 use crate::layout::{self, Settings};
@@ -30,7 +31,7 @@ use std::os::unix::fs::MetadataExt;
 const BPF_F_ALLOW_MULTI: u32 = 2;
 const PROGRAM_NAME: &str = "clamp_new";
 
-/// Our program on a cgroup; taken off when dropped.
+/// Our program on a cgroup, removed on drop.
 #[derive(Debug)]
 pub(crate) struct Attachment {
     cgroup: File,
@@ -56,8 +57,8 @@ impl Attachment {
 }
 
 impl Attachment {
-    /// Starts what takes this off, and the clamps by reading the walk `release`, once this process has ended. The calling thread is
-    /// in the network namespace of the clamped sockets.
+    /// Starts the guard. After this process ends, the guard removes the program, and then the clamps by reading the
+    /// walk `release`. The calling thread is in the network namespace of the clamped sockets.
     pub(crate) fn guard(&self, release: BorrowedFd<'_>) -> io::Result<Guard> {
         let (ended, alive) = pipe2(OFlag::O_CLOEXEC)?;
         let watch = Watch {
@@ -66,10 +67,11 @@ impl Attachment {
             program: self.program.as_raw_fd(),
             release: release.as_raw_fd(),
         };
-        // A service manager tells every process of a service to end; this one still has to work then.
+        // A service manager signals every process of a service to end. The guard must still work then.
         let mut before = SigSet::empty();
         pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), Some(&mut before))?;
-        // SAFETY: the child of a process with several threads may only call what is safe in signal handlers; `Watch::run` does.
+        // SAFETY: the child of a process with several threads may only call async-signal-safe functions, like
+        // `Watch::run`.
         #[allow(unsafe_code)]
         let forked = unsafe { fork() };
         if let Ok(ForkResult::Child) = forked {
@@ -83,11 +85,11 @@ impl Attachment {
     }
 }
 
-/// A process that waits for the end of this one, and cleans up then. Dropping it ends it, and nothing is done.
+/// A process that waits for the end of this one and then cleans up. Dropping it ends it without any cleanup.
 #[derive(Debug)]
 pub(crate) struct Guard {
     child: Pid,
-    /// The kernel closes it when this process ends, however it does.
+    /// The kernel closes it at any end of this process.
     _alive: OwnedFd,
 }
 
@@ -98,7 +100,7 @@ impl Drop for Guard {
     }
 }
 
-/// What the guard needs: open descriptors.
+/// The guard's open descriptors.
 struct Watch {
     ended: i32,
     cgroup: i32,
@@ -107,7 +109,7 @@ struct Watch {
 }
 
 impl Watch {
-    /// The guard's life. Allocates nothing and takes no lock: other threads may have held one at the fork.
+    /// The guard's main function. Allocates nothing and takes no lock: other threads may have held one at the fork.
     fn run(&self) -> ! {
         let mut kept = [self.ended, self.cgroup, self.program, self.release];
         kept.sort_unstable();
@@ -116,7 +118,7 @@ impl Watch {
         #[allow(unsafe_code)]
         unsafe {
             libc::prctl(libc::PR_SET_NAME, c"lasthop-guard".as_ptr());
-            // Everything else: nobody is to wait for this process to close a pipe, nor for a lock that it inherited.
+            // Close all others: nobody should wait for this process to close a pipe or release an inherited lock.
             let mut from = 0;
             for descriptor in kept {
                 if descriptor > from {
@@ -144,14 +146,14 @@ impl Drop for Attachment {
 }
 
 fn detach(cgroup: &File, program: &OwnedFd) {
-    // SAFETY: both descriptors are open; the call takes no pointers. It fails only if the program is not there any more.
+    // SAFETY: both descriptors are open; the call takes no pointers. It fails only if the program is gone already.
     #[allow(unsafe_code)]
     unsafe {
         libbpf_sys::bpf_prog_detach2(program.as_raw_fd(), cgroup.as_raw_fd(), libbpf_sys::BPF_CGROUP_SOCK_OPS);
     }
 }
 
-/// Adds who we are to the settings.
+/// Adds the owner to the settings.
 pub(crate) fn owned(settings: Settings) -> Settings {
     let owner_pid = std::process::id();
     Settings {
@@ -162,18 +164,18 @@ pub(crate) fn owned(settings: Settings) -> Settings {
     }
 }
 
-/// Takes off what loaders of this network namespace that are gone have left on the cgroup, and their clamps.
+/// Removes programs of dead loaders of this network namespace from the cgroup, and their clamps.
 pub(crate) fn remove_orphans(cgroup: &File, namespace: &Namespace) {
     for program in attached(cgroup) {
         let Some(owner) = owner(&program) else { continue };
         if owner.netns_inum == namespace.inum() && gone(&owner) {
-            // What cannot be removed goes on lifting its clamps by itself.
+            // A program that cannot be removed goes on lifting its clamps by itself.
             let _ = remove(&program, cgroup, namespace);
         }
     }
 }
 
-/// Takes a program of mode Clamp off the cgroup, so that it sets no more clamps, then its clamps off the sockets.
+/// Removes a program of mode Clamp from the cgroup, so that it sets no more clamps, then its clamps from the sockets.
 fn remove(program: &OwnedFd, cgroup: &File, namespace: &Namespace) -> Result<(), Error> {
     let doing = "taking off the clamps of a loader that is gone";
     let Some(former) = map_of(program, |info| named(&info.name, FORMER)) else { return Ok(()) };
@@ -188,7 +190,7 @@ fn gone(settings: &Settings) -> bool {
     pid_namespace() == Some(settings.owner_pidns) && started(settings.owner_pid) != Some(settings.owner_start)
 }
 
-/// When a process started, in clock ticks since the machine did; none if there is no such process.
+/// A process's start time, in clock ticks since boot; `None` if there is no such process.
 fn started(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // proc(5): field 22, counted behind the name in parentheses, which is field 2
@@ -199,13 +201,13 @@ fn pid_namespace() -> Option<u32> {
     u32::try_from(std::fs::metadata("/proc/self/ns/pid").ok()?.ino()).ok()
 }
 
-/// How many more programs like ours the cgroup takes, whoever's the others are; `None` if the kernel does not say.
+/// How many more programs of this type the cgroup takes, counting everybody's; `None` if the kernel does not say.
 pub(crate) fn room(cgroup: &File) -> Option<usize> {
     let (_, count) = query(cgroup)?;
     Some(CGROUP_PROGRAMS_MAX.saturating_sub(count))
 }
 
-/// The numbers of the programs on the cgroup, and how many there are.
+/// The ids of the programs on the cgroup, and how many there are.
 fn query(cgroup: &File) -> Option<([u32; CGROUP_PROGRAMS_MAX], usize)> {
     let mut ids = [0u32; CGROUP_PROGRAMS_MAX];
     let mut count = CGROUP_PROGRAMS_MAX as u32;
@@ -237,12 +239,12 @@ fn attached(cgroup: &File) -> Vec<OwnedFd> {
         .collect()
 }
 
-/// Whether a name that the kernel keeps, cut to 15 letters, is this short one.
+/// Whether the kernel's name, cut to 15 letters, is this short one.
 fn named(kept: &[c_char], name: &str) -> bool {
     name.bytes().chain([0]).zip(kept).all(|(ours, &theirs)| ours == theirs as u8)
 }
 
-/// What a program says of its owner: of our sections only the settings have their size.
+/// A program's settings, with its owner: the only section of ours of that size.
 fn owner(program: &OwnedFd) -> Option<Settings> {
     let map = map_of(program, |info| {
         let of_a_section = info.type_ == libbpf_sys::BPF_MAP_TYPE_ARRAY && info.key_size == 4;
@@ -258,7 +260,7 @@ fn owner(program: &OwnedFd) -> Option<Settings> {
     layout::first(&value)
 }
 
-/// The first of a program's maps that is as wanted.
+/// The first matching map of a program.
 fn map_of(program: &OwnedFd, wanted: impl Fn(&bpf_map_info) -> bool) -> Option<OwnedFd> {
     let mut maps = [0u32; 64];
     let info = program_info(program, &mut maps)?;
@@ -288,7 +290,7 @@ fn program_info(program: &OwnedFd, maps: &mut [u32]) -> Option<bpf_prog_info> {
 }
 
 fn descriptor(result: i32) -> Option<OwnedFd> {
-    // SAFETY: a descriptor that was just opened for us is nobody else's.
+    // SAFETY: the descriptor was just opened for us and has no other owner.
     #[allow(unsafe_code)]
     (result >= 0).then(|| unsafe { OwnedFd::from_raw_fd(result) })
 }

@@ -1,35 +1,35 @@
-//! What can go wrong between us and the kernel.
+//! Errors between us and the kernel.
 
 use crate::mode::Mode;
 use std::io;
 use std::path::PathBuf;
 
-/// Why the kernel could not be told, or asked, something. Each message says what was being done to what, and the sources say why it failed.
+/// Why a kernel operation failed. Each message names the operation and its object; the sources give the cause.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A mode was asked for that this kernel, or this user, cannot have.
+    /// The mode is unavailable on this kernel or to this user.
     #[error("mode {mode:?} is not possible here: {reason}")]
     Unsupported {
         /// The mode asked for.
         mode: Mode,
-        /// The missing features, each with what has it.
+        /// The missing features, each with its kernel version or option.
         reason: String,
     },
-    /// The last link cannot be reported by this kernel, or this user.
+    /// The last link cannot be reported on this kernel or by this user.
     #[error("the last link cannot be reported here: {reason}")]
     Reporting {
-        /// The missing features, each with what has it.
+        /// The missing features, each with its kernel version or option.
         reason: String,
     },
-    /// The managed interface cannot be one.
+    /// The interface cannot be managed.
     #[error("interface {index} cannot be managed: {reason}")]
     Interface {
         /// Its index in this network namespace.
         index: u32,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// More, or longer, entries than the programs have room for.
+    /// An option has more or longer entries than the programs can hold.
     #[error("{what}: {reason}")]
     TooMuch {
         /// The option.
@@ -42,7 +42,7 @@ pub enum Error {
     Cgroup {
         /// Its directory.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         source: io::Error,
     },
     /// The programs could not be loaded.
@@ -54,42 +54,42 @@ pub enum Error {
     /// A loaded program could not be attached.
     #[error("attaching {what}")]
     Attach {
-        /// To what it was to be attached.
+        /// The target of the attachment.
         what: &'static str,
         /// The kernel's error, and below it the last lines of libbpf, if there are any.
         source: io::Error,
     },
-    /// The cgroup has as many programs as the kernel lets it have.
+    /// The cgroup has the most programs that the kernel allows.
     #[error(
         "the cgroup has {CGROUP_PROGRAMS_MAX} socket programs already, and Linux lets it have no more (BPF_CGROUP_MAX_PROGS): so many \
          agents can control or report at the same time on one machine. Stop others first"
     )]
     TooManyPrograms,
-    /// Every name that we would take is in use.
+    /// All our names are taken.
     #[error("all 64 names lasthop, lasthop.2, ... are taken by other agents on this kernel")]
     NoName,
-    /// Reading or writing what the programs share with us.
+    /// Access to the maps of the programs failed.
     #[error("{doing}")]
     Exchange {
-        /// What was being done.
+        /// The operation.
         doing: &'static str,
         /// The kernel's error.
         source: io::Error,
     },
 }
 
-/// A cgroup takes so many programs of a kind: BPF_CGROUP_MAX_PROGS of the kernel's include/linux/bpf-cgroup.h.
+/// The most programs of one type on a cgroup: BPF_CGROUP_MAX_PROGS of the kernel's include/linux/bpf-cgroup.h.
 pub(crate) const CGROUP_PROGRAMS_MAX: usize = 64;
 
 impl Error {
-    /// The message and its sources, each behind a colon.
+    /// The message and its sources, separated by colons.
     pub(crate) fn in_a_line(&self) -> String {
         let first: &dyn std::error::Error = self;
         let messages = std::iter::successors(Some(first), |error| error.source()).map(ToString::to_string);
         messages.collect::<Vec<_>>().join(": ")
     }
 
-    /// Of a program on a cgroup.
+    /// A failure to attach a program to a cgroup.
     pub(crate) fn attach_to_cgroup(error: libbpf_rs::Error) -> Self {
         if error.kind() == libbpf_rs::ErrorKind::TooBig {
             return Self::TooManyPrograms;
@@ -114,13 +114,13 @@ impl Error {
     }
 }
 
-/// The same as of [`io_error`], and below it what libbpf has said last.
+/// Like [`io_error`], with libbpf's last messages below.
 fn with_log(error: &libbpf_rs::Error) -> io::Error {
     let (error, log) = (io_error(error), crate::log::tail());
     if log.is_empty() { error } else { io::Error::new(error.kind(), format!("{error}\n{log}")) }
 }
 
-/// The whole chain of what libbpf-rs says, in one standard error of the same kind.
+/// libbpf-rs's whole error chain, as one standard error of the same kind.
 pub(crate) fn io_error(error: &libbpf_rs::Error) -> io::Error {
     use libbpf_rs::ErrorKind;
     let kind = match error.kind() {

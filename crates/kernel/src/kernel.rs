@@ -1,4 +1,4 @@
-//! The loaded programs and everything one can ask of them.
+//! The loaded programs: their control and their data.
 
 use crate::clamp;
 use crate::error::Error;
@@ -21,23 +21,24 @@ use zerocopy::IntoBytes as _;
 /// A socket's number; see [`SocketSample::cookie`].
 pub type Cookie = u64;
 
-/// What to load, and for whom.
+/// The mode, and the sockets that it applies to.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The managed interface, in the network namespace of the thread that calls [`Kernel::load`].
     pub interface_index: u32,
-    /// The cgroup (version 2) whose new sockets are looked at: the root, to see those of all.
+    /// The cgroup (version 2) whose new sockets are observed; the root covers all.
     pub cgroup: PathBuf,
-    /// Only sockets of this cgroup and of those below are controlled; `None`: of all. Followed by its path, as the next.
+    /// Only sockets of this cgroup and its descendants are controlled; `None`: all. The path is followed, like those of
+    /// `excluded_cgroups`.
     pub only_cgroup: Option<PathBuf>,
-    /// Cgroups whose sockets are left alone, with all cgroups below; at most 256. One that does not exist is looked for again
-    /// by [`Kernel::follow_cgroups`].
+    /// Cgroups whose sockets are left alone, with their descendants; at most 256. [`Kernel::follow_cgroups`] looks
+    /// again for missing ones.
     pub excluded_cgroups: Vec<PathBuf>,
     /// Congestion controls that are not replaced; at most 64.
     pub leave: Vec<String>,
-    /// What to use.
+    /// The mode.
     pub mode: Mode,
-    /// Behave as on a kernel before 6.10, which tells a congestion control neither the ACK nor its flags. For tests.
+    /// Imitates a kernel before 6.10, which passes neither the ACK nor its flags to a congestion control. For tests.
     pub derive_flags: bool,
 }
 
@@ -66,59 +67,60 @@ impl Options {
     }
 }
 
-/// What [`Kernel::adopt`] found.
+/// The result of [`Kernel::adopt`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Adopted {
-    /// Sockets that are controlled from now on.
+    /// Sockets newly controlled.
     pub adopted: u64,
     /// Sockets that were controlled already.
     pub already: u64,
-    /// Sockets that keep theirs: on the `leave` list, another agent's, or changed by their application after us.
+    /// Sockets left with their control: it is on the `leave` list, another agent's, or the application's later choice.
     pub left: u64,
-    /// Sockets given back because they no longer leave by the managed interface.
+    /// Sockets given back after leaving the managed interface.
     pub restored: u64,
-    /// Sockets that the kernel would not change.
+    /// Sockets that the kernel refused to change.
     pub failed: u64,
 }
 
-/// What [`Kernel::release`] did.
+/// The result of [`Kernel::release`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Released {
-    /// Sockets that have their former congestion control again.
+    /// Sockets restored to their former congestion control.
     pub restored: u64,
-    /// Sockets that would not take it; they keep running plain CUBIC until they close.
+    /// Sockets that could not be restored; they run plain CUBIC until they close.
     pub failed: u64,
 }
 
 /// Totals since loading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// New connections adopted when they were opened from here.
+    /// New connections adopted when this host opened them.
     pub adopted_at_connect: u64,
-    /// New connections adopted when they were accepted.
+    /// New connections adopted when this host accepted them.
     pub adopted_at_accept: u64,
-    /// New connections that the kernel would not change.
+    /// New connections that the kernel refused to change.
     pub refused: u64,
-    /// Reductions of a window whose beginning the kernel skipped telling us, and that were put right at the next ACK.
+    /// Window reductions whose start the kernel did not report, corrected at the next ACK.
     pub repaired: u64,
-    /// Connections adopted alive.
+    /// Established connections adopted.
     pub adopted_alive: u64,
     /// Connections given back.
     pub restored: u64,
     /// Changes of the congestion state seen.
     pub state_changes: u64,
-    /// Of those, how many found the ring full and were not told.
+    /// Of those, the ones lost to a full ring.
     pub state_changes_lost: u64,
-    /// How often the kernel would not limit a pacing rate, or lift the limit, in [`Mode::Clamp`].
+    /// Refusals of the kernel to set or lift a pacing limit, in [`Mode::Clamp`].
     pub unpaced: u64,
 }
 
-/// What [`Kernel::follow_cgroups`] found.
+/// The result of [`Kernel::follow_cgroups`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cgroups {
-    /// Another cgroup is limited to, or excluded, than at the call before: [`Kernel::adopt`] has the open sockets follow.
+    /// The included or an excluded cgroup has changed since the last call. [`Kernel::adopt`] applies it to the open
+    /// sockets.
     pub changed: bool,
-    /// Paths that lead to no cgroup now.
+    /// Paths without a cgroup now.
     pub missing: Vec<PathBuf>,
 }
 
@@ -131,7 +133,7 @@ pub struct Kernel {
     bounds: Bounds,
     only_cgroup: Option<PathBuf>,
     excluded_cgroups: Vec<PathBuf>,
-    /// What the programs were told of both, by number.
+    /// The programs' settings for both, as cgroup ids.
     cgroups: BTreeMap<u64, u8>,
     told_lost: u64,
     last_counts: Counts,
@@ -139,7 +141,7 @@ pub struct Kernel {
     object: Object,
 }
 
-/// What is attached. What is `None` is not attached, any more or in this mode.
+/// The attachments. `None`: not used in this mode, or detached.
 #[derive(Default)]
 struct Links {
     new_sockets: Option<Link>,
@@ -152,7 +154,7 @@ struct Links {
     control: Option<Link>,
 }
 
-/// The flows with an entry of their own, and when it lapses.
+/// The flows with an entry of their own, and the end of its lease.
 #[derive(Default)]
 struct Bounds {
     control: Control,
@@ -160,11 +162,11 @@ struct Bounds {
 }
 
 impl Kernel {
-    /// Loads and attaches what the mode needs. From here on new connections are adopted.
+    /// Loads and attaches the programs of the mode. New connections are adopted from then on.
     ///
     /// # Errors
-    /// If the mode is impossible here, the interface is missing or the loopback one, `cgroup` does not exist, there are too many
-    /// excluded ones, or the kernel refuses.
+    /// If the mode is impossible here, the interface is missing or the loopback one, `cgroup` does not exist, there are
+    /// too many excluded cgroups, or the kernel refuses.
     pub fn load(options: &Options) -> Result<Self, Error> {
         let kernel = probe::require(options.mode)?;
         let namespace = Namespace::current().map_err(Error::exchange_io("looking at our network namespace"))?;
@@ -254,8 +256,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// The name under which our control is registered, "lasthop" or "lasthop.2" and so on; empty but in
-    /// [`Mode::Control`].
+    /// The registered name of our control: "lasthop", "lasthop.2" and so on. Empty except in [`Mode::Control`].
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -265,8 +266,8 @@ impl Kernel {
         self.mode
     }
 
-    /// Adopts the sockets of the managed interface that exist already, and gives back those that no longer leave by it.
-    /// Does nothing in [`Mode::Observe`].
+    /// Adopts the existing sockets of the managed interface, and gives back those that have left it. Does nothing in
+    /// [`Mode::Observe`].
     ///
     /// # Errors
     /// If the kernel cannot be asked to walk its sockets.
@@ -281,17 +282,17 @@ impl Kernel {
         })
     }
 
-    /// Looks which cgroups the paths of `only_cgroup` and `excluded_cgroups` lead to now: a service that is started again has
-    /// another one. Where the first leads to none, no socket is controlled.
+    /// Resolves the paths of `only_cgroup` and `excluded_cgroups` again: a restarted service has a new cgroup. If
+    /// `only_cgroup` has none, no socket is controlled.
     ///
     /// # Errors
-    /// If the programs cannot be told.
+    /// If the programs' settings cannot be written.
     pub fn follow_cgroups(&mut self) -> Result<Cgroups, Error> {
         let mut found = BTreeMap::new();
         let mut missing = Vec::new();
         let excluded = self.excluded_cgroups.iter().map(|path| (path, layout::LH_CGROUP_EXCLUDED as u8));
         for (path, is) in self.only_cgroup.iter().map(|path| (path, layout::LH_CGROUP_WITHIN as u8)).chain(excluded) {
-            // The number of a cgroup's directory is the cgroup's number.
+            // The inode number of a cgroup's directory is the cgroup's id.
             match std::fs::metadata(path) {
                 Ok(directory) => *found.entry(directory.ino()).or_default() |= is,
                 Err(_) => missing.push(path.clone()),
@@ -316,8 +317,7 @@ impl Kernel {
         Ok(Cgroups { changed, missing })
     }
 
-    /// All TCP sockets of our namespace that leave by the managed interface, but listening ones and those past their
-    /// end.
+    /// All TCP sockets of our namespace on the managed interface, except listening and closing ones.
     ///
     /// # Errors
     /// If the kernel cannot be asked to walk its sockets.
@@ -327,8 +327,8 @@ impl Kernel {
         Ok(sample::samples(&bytes.and_then(|bytes| bytes).map_err(Error::exchange_io("walking the sockets"))?))
     }
 
-    /// Hands every change of state since the previous call to `f`, oldest first. Returns how many more there were that
-    /// found no room.
+    /// Hands every change of state since the previous call to `f`, oldest first. Returns how many more were lost for
+    /// lack of room.
     ///
     /// # Errors
     /// If the ring cannot be read.
@@ -352,16 +352,17 @@ impl Kernel {
         Ok(lost - std::mem::replace(&mut self.told_lost, lost))
     }
 
-    /// Bounds the windows and the pacing rates for the time of `lease` from now, on `CLOCK_MONOTONIC`. In [`Mode::Clamp`] a lower
-    /// bound does nothing, and a pacing rate is at most 34 Gb/s. A connection's first ten segments are not paced.
+    /// Bounds the windows and the pacing rates for the duration `lease` from now, on `CLOCK_MONOTONIC`. In
+    /// [`Mode::Clamp`] a lower bound has no effect, and a pacing rate is at most 34 Gb/s. A connection's first ten
+    /// segments are not paced.
     ///
-    /// `flows` are the flows with a bound of their own: `None` says that a flow has none, whatever the default. All
-    /// others, among them those that open until the next call, have `new_flows`. An entry that is not given again stays
-    /// until its lease ends, then the default holds for that flow. Does nothing in [`Mode::Observe`].
+    /// `flows` lists the flows with an entry of their own: `None` exempts a flow from the default. All others, and
+    /// those opened before the next call, get `new_flows`. An entry that is not renewed stays until its lease ends;
+    /// then the default applies. Does nothing in [`Mode::Observe`].
     ///
     /// # Errors
-    /// If there are more than 65,536 flows with a bound of their own (the first ones have theirs then, and the default
-    /// is set), or the kernel refuses.
+    /// If more than 65,536 flows have a bound of their own, or the kernel refuses. With too many flows, the first get
+    /// their bounds and the default is set.
     pub fn set_bounds(
         &mut self,
         new_flows: Option<Bound>,
@@ -380,7 +381,7 @@ impl Kernel {
         let next = control.generation.checked_add(1).unwrap_or(2);
         control.defaults[(next & 1) as usize] = limit(new_flows);
         let map = object::map(&self.object, ".data.control");
-        // First the default that nobody reads yet, then the number that makes them read it.
+        // First write the default that nobody reads yet, then the number that selects it.
         object::write(&map, control).map_err(Error::exchange("setting the default bound"))?;
         control.generation = next;
         object::write(&map, control).map_err(Error::exchange("setting the default bound"))?;
@@ -392,7 +393,7 @@ impl Kernel {
         let lapse_ns = &mut self.bounds.lapse_ns;
         let (mut keys, mut values) = (Vec::new(), Vec::new());
         let mut refused = 0;
-        // What has lapsed goes first: it makes room.
+        // Remove lapsed entries first, to make room.
         let mut lapsed = Vec::new();
         lapse_ns.retain(|cookie, &mut lapses| {
             if lapses <= now_ns {
@@ -430,17 +431,17 @@ impl Kernel {
         Ok(())
     }
 
-    /// Gives every socket its own congestion control back and unloads everything. Doing it twice does nothing more.
+    /// Gives every socket its own congestion control back and unloads everything. A second call does nothing.
     ///
     /// # Errors
-    /// If the kernel cannot be asked to walk its sockets; everything is unloaded all the same, and the sockets run plain
-    /// CUBIC from then on.
+    /// If the kernel cannot be asked to walk its sockets. Everything is unloaded even so, and the sockets run plain
+    /// CUBIC.
     pub fn release(&mut self) -> Result<Released, Error> {
-        // No new ones first, else one could slip in behind the walk.
+        // First stop adopting, or a new socket could slip in behind the walk.
         self.links.new_sockets = None;
         self.links.new_clamps = None;
         let done = self.walk(|links| links.release.as_ref());
-        // Unregistered last: until here a socket could still be given back to a control that exists.
+        // Unregister last: until here sockets could return to a registered control.
         let Links { sample, adopt, release, state_changes, control, .. } = &mut self.links;
         for link in [sample, adopt, release, state_changes, control] {
             *link = None;
@@ -450,7 +451,7 @@ impl Kernel {
         Ok(Released { restored: done.walk_restored, failed: done.walk_failed })
     }
 
-    /// Totals since loading; what was last known, if the kernel does not tell.
+    /// Totals since loading; the last known ones if the kernel does not answer.
     pub fn counters(&self) -> Counters {
         let counts = self.counts().unwrap_or(self.last_counts);
         Counters {
@@ -470,7 +471,7 @@ impl Kernel {
         object::read(&object::map(&self.object, ".bss.counters")).map_err(Error::exchange("reading the counters"))
     }
 
-    /// Runs an iterator that writes nothing, and tells what it counted.
+    /// Runs an iterator without output, and returns its counts.
     fn walk(&mut self, which: impl Fn(&Links) -> Option<&Link>) -> Result<Counts, Error> {
         let before = self.counts()?;
         let Some(link) = which(&self.links) else { return Ok(Counts::default()) };
@@ -491,7 +492,7 @@ impl Kernel {
 
 impl Drop for Kernel {
     fn drop(&mut self) {
-        // Nobody is left to tell; the sockets fail open.
+        // No error can be reported here; the sockets fail open.
         let _ = self.release();
     }
 }
@@ -519,7 +520,7 @@ fn register(variant: Variant, settings: Settings) -> Result<(Object, String, Opt
             .attach_struct_ops();
         match attached {
             Ok(link) => return Ok((object, name, Some(link))),
-            // somebody was faster
+            // the name was taken meanwhile
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(Error::attach("the list of congestion controls")(error)),
         }

@@ -1,5 +1,5 @@
-//! What programs and loader tell each other: the structs of `bpf/*intf.h`, made from the headers by build.rs, so the two
-//! cannot differ. zerocopy's derives refuse a struct that has padding.
+//! The structs shared by programs and loader: those of `bpf/*intf.h`, generated from the headers by build.rs, so the
+//! two cannot differ. zerocopy's derives refuse a struct that has padding.
 
 /// As bindgen writes it, with C's names and comments.
 #[allow(dead_code, non_camel_case_types, non_upper_case_globals, unreachable_pub, missing_docs, clippy::all)]
@@ -22,7 +22,7 @@ use zerocopy::{FromBytes, IntoBytes};
 /// A congestion control's name in the kernel, zero-padded.
 pub(crate) type Name = [c_char; LH_NAME_LENGTH as usize];
 
-/// The most cgroups that can be excluded: the map has room for them and for the one that control is limited to.
+/// The most excluded cgroups: the map holds these and the one that control is limited to.
 pub(crate) const EXCLUDED_CGROUPS_MAX: usize = bindings::LH_CGROUPS_MAX as usize - 1;
 
 impl About {
@@ -40,12 +40,12 @@ impl About {
     }
 }
 
-/// The value at the start of `bytes`, or nothing if they are too few.
+/// The value at the start of `bytes`; `None` if they are too few.
 pub(crate) fn first<T: FromBytes>(bytes: &[u8]) -> Option<T> {
     T::read_from_prefix(bytes).ok().map(|(value, _)| value)
 }
 
-/// A name as the kernel keeps it, or nothing if it does not fit.
+/// A name as the kernel stores it; `None` if it does not fit.
 pub(crate) fn padded_name(name: &str) -> Option<Name> {
     let mut padded = [0u8; LH_NAME_LENGTH as usize];
     // the last byte stays zero

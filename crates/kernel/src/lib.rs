@@ -1,21 +1,23 @@
-//! The BPF programs and their safe loader: the one place where this project touches the kernel's TCP.
+//! The BPF programs and their safe loader: the only part of this project that touches the kernel's TCP.
 //!
 //! What it does, in order:
-//! 1. [`probe`] tells which of the kernel features it needs are there, and so the best [`Mode`].
-//! 2. [`Kernel::load`] loads the programs (`src/bpf/`), registers the congestion control `lasthop` (the kernel's own CUBIC
-//!    with its window bounded) and, from then on, gives it to new connections that leave by the managed interface.
+//! 1. [`probe`] finds the available kernel features, and so the best [`Mode`].
+//! 2. [`Kernel::load`] loads the programs (`src/bpf/`), registers the congestion control `lasthop` (the kernel's own
+//!    CUBIC with its window bounded) and, from then on, gives it to new connections that leave by the managed
+//!    interface.
 //! 3. [`Kernel::adopt`] gives it to connections that exist already.
 //! 4. Each tick: [`Kernel::sample`] reads every socket, [`Kernel::poll_state_changes`] what happened in between,
 //!    [`Kernel::set_bounds`] bounds the windows and the pacing rates under a lease.
 //! 5. [`Kernel::release`], or dropping it, gives the sockets their own control back and unloads everything.
 //!
-//! Beside that, and independent of it: [`laws`] loads our own congestion controls, [`link_report`] tells servers of a client's last link.
+//! Independent of these: [`laws`] loads our own congestion controls, and [`link_report`] reports a client's last link
+//! to servers.
 //!
-//! Nothing outlives the loader but what fails open: without it a lease lapses and the sockets run plain CUBIC. No
-//! sysctl is ever set, nothing is pinned. Sockets of other network namespaces and other interfaces are never touched.
+//! Anything that outlives the loader fails open: the lease lapses and the sockets run plain CUBIC. No sysctl is ever
+//! set, and these programs pin nothing. Sockets of other network namespaces and other interfaces are never touched.
 //!
-//! What it leaves out: it decides nothing (see the policies of `lasthop-policy`), and in [`Mode::Clamp`] it has no lower
-//! bound. The algorithm of the bound and how it was checked: `docs/models/bound.md`.
+//! Leaves out: decisions (see the policies of `lasthop-policy`), and a lower bound in [`Mode::Clamp`]. The algorithm of
+//! the bound and its verification: `docs/models/bound.md`.
 
 mod clamp;
 mod error;

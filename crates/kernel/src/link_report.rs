@@ -1,18 +1,18 @@
-//! The client's side of the last link: each TCP connection that is opened over one interface tells its server, in a TCP option,
-//! what the client claims of that interface's link. A server that does not know the option sees an ordinary connection.
+//! The client's side of the last link. Each TCP connection opened over one interface reports the claimed state of that
+//! interface's link to its server, in a TCP option. A server that does not know the option sees an ordinary connection.
 //!
 //! ```text
 //! Reporter::load()   programs attached; SYNs carry the option, with "unknown"
 //!          set()     new SYNs carry the claim; connections whose server answered send it on their next segments
-//!          drop      detached; what servers were told runs out by itself
+//!          drop      detached; claims already sent expire by themselves
 //! ```
 //!
-//! A claim is valid for a time and is not told after it, so a process that hangs does not go on claiming; whoever claims calls
-//! [`Reporter::set`] again before. Saying the same again only prolongs it: nothing is sent for that but renewals.
+//! A claim expires, so a process that hangs does not go on claiming. The process must call [`Reporter::set`] again in
+//! time. Setting the same claim again only prolongs it, and sends nothing but renewals.
 //!
-//! Only sockets of the network namespace in which it was loaded, whose packets leave by the interface, and that are opened from
-//! here. Connections that exist when it is loaded are left alone: the option is negotiated by the SYN. The option and every
-//! middlebox that may be between: `docs/models/link-report.md`; the programs: `bpf/link_report.bpf.c`.
+//! It covers only sockets of the network namespace of loading, opened from here, with packets that leave by the
+//! interface. Connections older than the load are left alone, as the SYN negotiates the option. The option and
+//! middleboxes: `docs/models/link-report.md`; the programs: `bpf/link_report.bpf.c`.
 
 use crate::error::Error;
 use crate::kernel::{check_interface, monotonic_ns, open_cgroup};
@@ -29,22 +29,22 @@ use zerocopy::IntoBytes as _;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/link_report.bpf.o"));
 
-/// What of the kernel a reporter needs. Whether it can write TCP options (Linux 5.10) only loading tells.
+/// The kernel features that a reporter needs. Only loading shows whether TCP options can be written (Linux 5.10).
 const NEEDED: [Feature; 4] = [Feature::Privilege, Feature::KernelBtf, Feature::Cgroup2, Feature::SocketOperations];
 
 /// `LH_ERROR_UNKNOWN`.
 const ERROR_UNKNOWN: u32 = u32::MAX;
-/// A claim is told as unknown in its last second; one that is prolonged in time never is.
+/// In its last second a claim is sent as unknown. A claim prolonged in time never gets there.
 const LAST_US: u64 = 2_000_000;
 
-/// For whom to report.
+/// The connections that report.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The interface whose link is reported, in the network namespace of the thread that calls [`Reporter::load`].
     pub interface_index: u32,
     /// The cgroup (version 2) whose sockets report.
     pub cgroup: PathBuf,
-    /// For how long no SYN has the option towards a destination to which two that had it got lost, and one without it did not.
+    /// How long SYNs to a destination omit the option, once two SYNs with it were lost and one without it was not.
     pub remember: Span,
 }
 
@@ -60,14 +60,14 @@ impl Options {
     }
 }
 
-/// What is claimed of the last link. The default claims nothing.
+/// A claim about the last link. The default claims nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Claim {
-    /// The bandwidth towards the client, of IP packets. 0 is as good as unknown.
+    /// The bandwidth towards the client, of IP packets. 0 means unknown.
     pub bandwidth_kbps: Option<u32>,
     /// The share of packets that the link loses for good, in millionths; at most 1,000,000.
     pub error_ppm: Option<u32>,
-    /// For how long from now, in seconds; told as a power of two below. Nothing is claimed for less than two.
+    /// Validity from now, in seconds; sent as the next lower power of two. Below two seconds nothing is claimed.
     pub validity_s: u32,
 }
 
@@ -78,21 +78,21 @@ pub struct Counters {
     pub offered: u64,
     /// Connections whose server knows the option.
     pub answered: u64,
-    /// Connections whose server does not, or a middlebox took the option or its answer away.
+    /// Connections whose server does not, or whose option or answer was removed by a middlebox.
     pub unanswered: u64,
-    /// Of those, connections whose SYN-ACK had the option, but as no server sends it.
+    /// Of those, connections whose SYN-ACK had the option in a form that no server sends.
     pub mangled: u64,
-    /// Of those answered, connections whose server asked for the report again: it had to send a SYN cookie.
+    /// Of those answered, connections whose server asked for the report again because it sent a SYN cookie.
     pub asked_again: u64,
     /// Segments with the option after the handshake.
     pub sent: u64,
-    /// SYNs that had no room for the option, and how often a report had to wait for a segment that has.
+    /// SYNs without room for the option, plus delays of a report for lack of room in a segment.
     pub no_room: u64,
-    /// SYNs that got lost with the option and were sent again without.
+    /// SYNs lost with the option and resent without.
     pub sent_again: u64,
-    /// Connections without the option, because SYNs that had it got lost to their destination.
+    /// Connections without the option, because SYNs with it to their destination were lost.
     pub avoided: u64,
-    /// Connections for which the kernel had no memory.
+    /// Connections without it for lack of kernel memory.
     pub failed: u64,
 }
 
@@ -105,10 +105,10 @@ pub struct Reporter {
     object: Object,
 }
 
-/// Whether this kernel takes the programs of a [`Reporter`]: they are loaded, attached to nothing, and gone again.
+/// Whether this kernel accepts the programs of a [`Reporter`]: loads them, attaches nothing, and unloads them.
 ///
 /// # Errors
-/// Why not.
+/// The reason against it.
 pub fn check() -> Result<(), Error> {
     check_features()?;
     load(&ReportSettings::default()).map(drop)
@@ -132,8 +132,8 @@ impl Reporter {
     /// Loads and attaches the programs. Nothing is claimed yet.
     ///
     /// # Errors
-    /// If this kernel or this user cannot, the interface is missing or the loopback one, the cgroup does not exist, or the
-    /// kernel refuses.
+    /// If this kernel or this user lacks a feature, the interface is missing or the loopback one, the cgroup does not
+    /// exist, or the kernel refuses.
     pub fn load(options: &Options) -> Result<Self, Error> {
         check_features()?;
         let namespace = Namespace::current().map_err(Error::exchange_io("looking at our network namespace"))?;
@@ -150,10 +150,10 @@ impl Reporter {
         Ok(Self { claims: Claims { generation: 1, ..Claims::default() }, _link: link, object })
     }
 
-    /// Claims something else from now on, or the same for longer.
+    /// Makes another claim from now on, or prolongs the same.
     ///
     /// # Errors
-    /// If the kernel refuses; then what was claimed before holds.
+    /// If the kernel refuses; then the former claim holds.
     pub fn set(&mut self, claim: Claim) -> Result<(), Error> {
         let now_us = monotonic_ns() / 1000;
         let claimed = Claimed {
@@ -168,7 +168,7 @@ impl Reporter {
         let next = if same { claims.generation } else { claims.generation.checked_add(1).unwrap_or(2) };
         claims.claims[(next & 1) as usize] = claimed;
         let map = object::map(&self.object, ".data.claims");
-        // First the claim that nobody reads yet, then the number that makes them read it.
+        // First write the claim that nobody reads yet, then the number that selects it.
         object::write(&map, &claims).map_err(Error::exchange("setting what is claimed of the last link"))?;
         claims.generation = next;
         object::write(&map, &claims).map_err(Error::exchange("setting what is claimed of the last link"))?;
@@ -179,7 +179,7 @@ impl Reporter {
     /// Totals since loading.
     ///
     /// # Errors
-    /// If the kernel does not say.
+    /// If the kernel does not answer.
     pub fn counters(&self) -> Result<Counters, Error> {
         let counts: ReportCounts = object::read(&object::map(&self.object, ".bss.counters"))
             .map_err(Error::exchange("reading the counters of the reporter"))?;

@@ -1,4 +1,4 @@
-//! What libbpf has to say: kept, not printed. The last lines go into the error when something fails.
+//! libbpf's messages: kept, not printed. Errors quote the last lines.
 
 use libbpf_rs::PrintLevel;
 use std::collections::VecDeque;
@@ -9,7 +9,7 @@ const KEPT: usize = 40;
 
 static LINES: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
 
-/// Routes libbpf's output here and forgets what was kept. libbpf has one output per process.
+/// Routes libbpf's output here and clears the kept lines. libbpf has one output per process.
 pub(crate) fn start() {
     libbpf_rs::set_print(Some((PrintLevel::Info, keep)));
     lines().clear();
@@ -21,7 +21,7 @@ pub(crate) fn tail() -> String {
 }
 
 fn lines() -> std::sync::MutexGuard<'static, VecDeque<String>> {
-    // A panic elsewhere while it was held leaves nothing half-done in a list of lines.
+    // A panic with the lock held leaves a list of lines intact.
     LINES.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 

@@ -1,14 +1,14 @@
-//! What the programs do to sockets.
+//! The effect of the programs on sockets.
 
 /// How much of the kernel is used, from most to least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// Our congestion control, with lower and upper bounds and limits of the pacing rate.
     Control,
-    /// The sockets' own congestion control, its window and pacing rate limited from above; no lower bound. See `bpf/clamp.h`
-    /// for what that cannot do.
+    /// The sockets' own congestion control, with its window and pacing rate limited from above; no lower bound.
+    /// `bpf/clamp.h` lists its limitations.
     Clamp,
-    /// Sockets are only looked at.
+    /// Sockets are only observed.
     Observe,
     /// Nothing is possible.
     Nothing,

@@ -1,4 +1,4 @@
-//! The network namespace that the loader acts in, whichever thread calls it later.
+//! The network namespace of the loader, independent of the calling thread.
 
 use nix::sched::{CloneFlags, setns};
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 
 const OWN: &str = "/proc/thread-self/ns/net";
 
-/// An open network namespace: while it is open, its number is not given to another.
+/// An open network namespace. While it is open, its number stays its own.
 #[derive(Debug)]
 pub(crate) struct Namespace {
     file: File,
@@ -15,19 +15,19 @@ pub(crate) struct Namespace {
 }
 
 impl Namespace {
-    /// That of the calling thread.
+    /// The calling thread's.
     pub(crate) fn current() -> io::Result<Self> {
         let file = File::open(OWN)?;
         let inum = inum(file.metadata()?.ino())?;
         Ok(Self { file, inum })
     }
 
-    /// The number by which the kernel knows it, also in BPF.
+    /// Its number in the kernel, also in BPF.
     pub(crate) fn inum(&self) -> u32 {
         self.inum
     }
 
-    /// Does `work` with the calling thread in this namespace, and moves the thread back if it had to be moved.
+    /// Does `work` with the calling thread in this namespace, and moves the thread back if needed.
     pub(crate) fn within<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
         let here = inum(std::fs::metadata(OWN)?.ino())?;
         if here == self.inum {
@@ -45,7 +45,7 @@ struct Back(File);
 
 impl Drop for Back {
     fn drop(&mut self) {
-        // Nobody could go on sensibly on a thread that is in the wrong namespace.
+        // No sensible work is possible on a thread in the wrong namespace.
         setns(&self.0, CloneFlags::CLONE_NEWNET)
             .expect("a thread can always return to the namespace that it came from");
     }

@@ -1,4 +1,4 @@
-//! The compiled programs: chosen for a mode, told their settings, loaded.
+//! The compiled programs: selected for a mode, configured, loaded.
 
 use crate::error::{Error, io_error};
 use crate::layout::{self, ControlOps, Name, Settings};
@@ -23,12 +23,12 @@ static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/lasthop.bpf.o")
 /// The map of our `struct tcp_congestion_ops`.
 pub(crate) const CONTROL_OPS: &str = "lasthop";
 
-/// The map of what each socket had.
+/// The map of each socket's former control.
 pub(crate) const FORMER: &str = "former";
-/// The walk that takes all clamps off.
+/// The walk that removes all clamps.
 pub(crate) const UNCLAMP: &str = "unclamp_existing";
 
-/// What is in the kernel or not, and changes what is loaded.
+/// Optional kernel features that change the set of programs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Variant {
     /// The tracepoint `tcp_cong_state_set` is there (since 5.19).
@@ -40,7 +40,7 @@ pub(crate) struct Variant {
 }
 
 impl Variant {
-    /// As the running kernel's BTF says.
+    /// From the running kernel's BTF.
     pub(crate) fn of(kernel: &Btf<'_>) -> Self {
         let state_changes = kernel.type_by_name::<libbpf_rs::btf::types::Typedef<'_>>("btf_trace_tcp_cong_state_set");
         let cgroup = kernel.type_by_name::<Struct<'_>>("sock_cgroup_data");
@@ -74,14 +74,14 @@ fn wanted(program: &str, mode: Mode, variant: Variant) -> bool {
     }
 }
 
-/// Loads what `mode` needs; nothing is attached yet.
+/// Loads the programs of `mode`; attaches nothing yet.
 pub(crate) fn load(mode: Mode, variant: Variant, settings: &Settings) -> Result<Object, Error> {
     log::start();
     configure(mode, variant, settings).and_then(OpenObject::load).map_err(Error::load)
 }
 
-/// Loads what `mode` needs, attaches to the cgroup what is attached there, and takes it all back: nothing is registered,
-/// and the namespace of number 0 that the programs are for does not exist.
+/// Loads the programs of `mode`, attaches those for the cgroup, and undoes it all. Nothing is registered, and the
+/// programs are for namespace number 0, which does not exist.
 pub(crate) fn attempt(mode: Mode, variant: Variant, cgroup: &Path) -> Result<(), Error> {
     let object = load(mode, variant, &Settings::default())?;
     if mode == Mode::Control {
@@ -92,7 +92,7 @@ pub(crate) fn attempt(mode: Mode, variant: Variant, cgroup: &Path) -> Result<(),
     Ok(())
 }
 
-/// Loads only the walk that takes clamps off, for the sockets that another loader's `former` map tells.
+/// Loads only the walk that removes clamps, for the sockets in another loader's `former` map.
 pub(crate) fn load_unclamp(former: BorrowedFd<'_>) -> libbpf_rs::Result<Object> {
     let variant = Variant { state_changes: false, flags_told: true, cgroups_told: true };
     let mut object = configure(Mode::Clamp, variant, &Settings::default())?;
@@ -114,7 +114,7 @@ fn configure(mode: Mode, variant: Variant, settings: &Settings) -> libbpf_rs::Re
         if name == "lasthop_cong_control_old" {
             old_cong_control = unloaded(&mut program);
         }
-        // libbpf decides by itself about the programs of a struct_ops map, from who is referenced there
+        // libbpf decides by itself about the programs of a struct_ops map, from the references in it
         if !name.starts_with("lasthop_") {
             program.set_autoload(wanted(&name, mode, variant));
         }
@@ -137,7 +137,8 @@ pub(crate) fn unexpected(what: &str) -> libbpf_rs::Error {
     libbpf_rs::Error::from(io::Error::other(format!("the compiled programs are not as expected: {what}")))
 }
 
-/// Names a congestion control before it is loaded; `old_cong_control`: what a kernel before 6.10 is to call on each ACK.
+/// Names a congestion control before it is loaded; `old_cong_control`: the function for each ACK on a kernel before
+/// 6.10.
 pub(crate) fn fill_in_control(
     map: &mut OpenMapMut<'_>,
     name: Name,
@@ -148,18 +149,18 @@ pub(crate) fn fill_in_control(
     let mut fill = |at: usize, bytes: &[u8]| ops[at..at + bytes.len()].copy_from_slice(bytes);
     fill(offset_of!(ControlOps, name), name.as_bytes());
     if let Some(program) = old_cong_control {
-        // before loading, libbpf keeps a pointer to its own `bpf_program` where the function will be
+        // before loading, libbpf keeps a pointer to its own `bpf_program` in place of the function
         fill(offset_of!(ControlOps, cong_control), program.as_bytes());
     }
     Ok(())
 }
 
-/// What stands for a program in a struct of functions until it is loaded.
+/// The placeholder of a program in a struct of functions until loading.
 pub(crate) fn unloaded(program: &mut OpenProgramMut<'_>) -> usize {
     program.as_libbpf_object().as_ptr() as usize
 }
 
-/// All that an iterator writes, in the calling thread's network namespace.
+/// The whole output of an iterator, in the calling thread's network namespace.
 pub(crate) fn read_all(link: &Link) -> io::Result<Vec<u8>> {
     let mut iterator = Iter::new(link).map_err(|error| io_error(&error))?;
     let mut bytes = Vec::with_capacity(1 << 16);
@@ -183,13 +184,13 @@ pub(crate) fn map<'o>(object: &'o Object, name: &str) -> Map<'o> {
     object.maps().find(|map| map.name() == OsStr::new(name)).unwrap_or_else(|| panic!("a map {name}"))
 }
 
-/// A value that is alone in its map, or section.
+/// The only value of its map or section.
 pub(crate) fn read<T: FromBytes>(map: &impl MapCore) -> libbpf_rs::Result<T> {
     let bytes = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
     layout::first(&bytes).ok_or_else(|| unexpected("a section is shorter than its value"))
 }
 
-/// Writes what [`read`] reads.
+/// Writes the value that [`read`] reads.
 pub(crate) fn write<T: IntoBytes + Immutable>(map: &impl MapCore, value: &T) -> libbpf_rs::Result<()> {
     map.update(&0u32.to_ne_bytes(), value.as_bytes(), MapFlags::ANY)
 }

@@ -1,4 +1,4 @@
-//! Which of the kernel's features that we need are there.
+//! The availability of the kernel features that we need.
 
 use crate::error::Error;
 use crate::mode::Mode;
@@ -9,11 +9,11 @@ use libbpf_rs::btf::types::{Func, Struct, Typedef};
 use std::fmt;
 use std::path::PathBuf;
 
-/// Why a mounted file system may not be seen: ip-netns(8) mounts /sys anew for the command that it runs.
+/// A reason for a hidden file system: ip-netns(8) mounts /sys anew for its command.
 pub(crate) const HIDDEN: &str =
     " ('ip netns exec' hides what is mounted below /sys; 'nsenter --net=/run/netns/NAME COMMAND' does not)";
 
-/// Something that the kernel has or has not.
+/// A kernel feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Feature {
     /// The right to load BPF programs.
@@ -30,30 +30,30 @@ pub enum Feature {
     SocketIteratorChanges,
     /// Congestion controls can be BPF programs.
     ControlPrograms,
-    /// They go away with the process that loaded them.
+    /// They go away with their loader's process.
     ControlLinks,
     /// They may call the kernel's CUBIC.
     CubicCalls,
-    /// Changes of the congestion state are told.
+    /// Changes of the congestion state are reported.
     StateChanges,
-    /// The programs that watch sockets load.
+    /// The programs that observe sockets load.
     ObserveLoads,
     /// The programs of the clamp load.
     ClampLoads,
-    /// Our congestion control and the programs that give it to sockets load, and attach to the cgroup.
+    /// The programs for our congestion control load, and attach to the cgroup.
     ControlLoads,
 }
 
-/// What was found of a [`Feature`].
+/// The availability of a [`Feature`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is there.
+    /// It is available.
     Present,
-    /// It is not; the message names it and what has it.
+    /// It is missing; the message names it and its kernel version or option.
     Missing(String),
 }
 
-/// What [`probe`] found.
+/// The result of [`probe`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Support {
     features: Vec<(Feature, Outcome)>,
@@ -77,7 +77,7 @@ impl Feature {
         Self::ControlLoads,
     ];
 
-    /// What it is and which kernel has it.
+    /// The feature, and the kernel that has it.
     pub fn description(self) -> &'static str {
         match self {
             Self::Privilege => "the right to load BPF programs (root, or CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN)",
@@ -96,7 +96,7 @@ impl Feature {
         }
     }
 
-    /// What to say where it is missing.
+    /// The message if it is missing.
     pub(crate) fn lack(self) -> String {
         let hint = if self == Self::Cgroup2 { HIDDEN } else { "" };
         format!("{}{hint}", self.description())
@@ -117,7 +117,7 @@ impl Feature {
 }
 
 impl Support {
-    /// Each feature with what was found, most fundamental first.
+    /// Each feature with its availability, most fundamental first.
     pub fn features(&self) -> impl Iterator<Item = (Feature, &Outcome)> {
         self.features.iter().map(|(feature, outcome)| (*feature, outcome))
     }
@@ -128,7 +128,7 @@ impl Support {
         [Mode::Control, Mode::Clamp, Mode::Observe].into_iter().find(possible).unwrap_or(Mode::Nothing)
     }
 
-    /// Why `mode` is not possible: a message for each feature that it misses.
+    /// Why `mode` is impossible: a message for each missing feature.
     pub fn missing_for(&self, mode: Mode) -> impl Iterator<Item = &str> {
         self.features.iter().filter_map(move |(feature, outcome)| match outcome {
             Outcome::Missing(message) if feature.needed_for(mode) => Some(message.as_str()),
@@ -149,7 +149,7 @@ impl fmt::Display for Support {
     }
 }
 
-/// Looks for every feature, and tries to load the programs of each mode that then seems possible. Takes some 0.1 s.
+/// Checks every feature, and tries to load the programs of each mode that seems possible. Takes some 0.1 s.
 pub fn probe() -> Support {
     let mut support = look();
     for (feature, mode) in [
@@ -173,7 +173,7 @@ pub fn probe() -> Support {
     support
 }
 
-/// Looks for the features that need no trying.
+/// Checks the features that need no trial load.
 fn look() -> Support {
     crate::log::start();
     let kernel = Btf::from_vmlinux().ok();
@@ -186,7 +186,7 @@ fn look() -> Support {
     Support { features: looked_for.map(|feature| (feature, outcome(feature))).collect() }
 }
 
-/// Which of these features, that need no trying, are missing.
+/// The missing ones among these features, which need no trial load.
 pub(crate) fn missing(features: &[Feature]) -> Vec<Feature> {
     crate::log::start();
     let kernel = Btf::from_vmlinux().ok();
@@ -225,13 +225,13 @@ fn present(feature: Feature, kernel: Option<&Btf<'_>>) -> bool {
         Feature::CubicCalls => has_function("cubictcp_cong_avoid") && kernel.is_some_and(cubic_leaves_room),
         Feature::ControlLinks => has_struct("bpf_struct_ops_link"),
         Feature::StateChanges => has_type("btf_trace_tcp_cong_state_set"),
-        // only loading tells
+        // only loading shows
         Feature::ObserveLoads | Feature::ClampLoads | Feature::ControlLoads => true,
     }
 }
 
-/// Whether our own state, behind the first 64 bytes, is clear of CUBIC's. A CUBIC in a module does not tell here; all
-/// that have the calls take 60 bytes or less.
+/// Whether our own state, behind the first 64 bytes, is clear of CUBIC's. CUBIC as a module cannot be checked here.
+/// Every kernel with these calls uses 60 bytes or less.
 fn cubic_leaves_room(kernel: &Btf<'_>) -> bool {
     kernel.type_by_name::<Struct<'_>>("bictcp").is_none_or(|cubic| cubic.size() <= 64)
 }
@@ -255,8 +255,8 @@ pub(crate) fn cgroup2_root() -> Option<PathBuf> {
     mounts_of("cgroup2").into_iter().next()
 }
 
-/// How many more agents can control on this machine, or report the last link: each attaches a program to the root of the cgroups,
-/// which takes 64, those of other programs included. `None` where that cannot be told.
+/// How many more agents can control on this machine, or report the last link. Each attaches a program to the root
+/// cgroup, which takes 64, counting everybody's. `None` if unknown.
 pub fn room_for_agents() -> Option<usize> {
     crate::clamp::room(&std::fs::File::open(cgroup2_root()?).ok()?)
 }
@@ -275,7 +275,7 @@ pub(crate) fn mounts_of(file_system: &str) -> Vec<PathBuf> {
     paths.map(|words| PathBuf::from(words[1].replace("\\040", " "))).collect()
 }
 
-/// Every congestion control that the kernel knows now, whatever the namespace.
+/// Every congestion control in the kernel, regardless of namespace.
 pub(crate) fn registered_controls() -> Vec<String> {
     let names = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
     names.split_whitespace().map(str::to_owned).collect()

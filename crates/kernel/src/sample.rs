@@ -1,4 +1,4 @@
-//! What the kernel tells about its sockets.
+//! The kernel's data on its sockets.
 
 use crate::layout::{self, Change, Endpoints, Record};
 use lasthop_laws::Bound;
@@ -48,9 +48,9 @@ pub struct SocketSample {
     pub srtt: Option<Span>,
     /// The smallest round-trip time of the kernel's window (5 minutes by default).
     pub min_rtt: Option<Span>,
-    /// The round-trip time of the newest segment acknowledged: without what the receiver waited for a second one.
+    /// The round-trip time of the newest acknowledged segment, without the receiver's wait for a second one.
     pub newest_rtt: Option<Span>,
-    /// The state of congestion control.
+    /// The state of its congestion control.
     pub state: CongestionState,
     /// Segments sent and neither acknowledged, nor SACKed, nor thought lost.
     pub in_flight_segments: u32,
@@ -62,11 +62,12 @@ pub struct SocketSample {
     pub retransmitted: Bytes,
     /// Segments with data sent so far, retransmissions among them.
     pub sent_segments: u64,
-    /// Retransmission timeouts so far; none where the kernel does not count them (before 6.7).
+    /// Retransmission timeouts so far; `None` if the kernel does not count them (before 6.7).
     pub timeouts: Option<u64>,
     /// The kernel's latest estimate of the delivery rate.
     pub delivery_rate: Option<Rate>,
-    /// The rate at which the kernel paces, or would if it paced, in bit/s of payload; none before there is a round-trip time.
+    /// The kernel's pacing rate, or its value if pacing were on, in bit/s of payload; `None` before the first RTT
+    /// sample.
     pub pacing_rate: Option<Rate>,
     /// The largest segment sent, without headers.
     pub mss: Bytes,
@@ -76,11 +77,11 @@ pub struct SocketSample {
     pub received: Bytes,
     /// Segments with data received so far.
     pub received_segments: u64,
-    /// Those of them that came out of order.
+    /// Of those, out-of-order ones.
     pub out_of_order_segments: u64,
-    /// The round-trip time as the receiver sees it: from an acknowledgement to the data that it lets come.
+    /// The receiver's estimate of the RTT: from an acknowledgement to the data that it permits.
     pub receive_rtt: Option<Span>,
-    /// Since the latest segment of either direction; at most 71 minutes.
+    /// Time since the latest segment in either direction; at most 71 minutes.
     pub idle: Span,
     /// The bound in force at this moment.
     pub bound: Option<Bound>,
@@ -91,9 +92,9 @@ pub struct SocketSample {
 /// A change of a socket's congestion state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateChange {
-    /// When, on `CLOCK_MONOTONIC`.
+    /// Time of the change, on `CLOCK_MONOTONIC`.
     pub at: Time,
-    /// Whose: see [`SocketSample::cookie`].
+    /// The socket: see [`SocketSample::cookie`].
     pub cookie: u64,
     /// The state before.
     pub from: CongestionState,
@@ -118,7 +119,7 @@ impl CongestionState {
     }
 }
 
-/// Every record in what an iterator wrote.
+/// Every record in the output of an iterator.
 pub(crate) fn samples(bytes: &[u8]) -> Vec<SocketSample> {
     bytes.chunks_exact(size_of::<Record>()).filter_map(layout::first).map(sample).collect()
 }

@@ -1,12 +1,12 @@
-//! What the kernel says of one connection: `TCP_INFO`.
+//! The kernel's state of one connection: `TCP_INFO`.
 
 use nix::libc;
 use std::io;
 use std::mem::{self, MaybeUninit};
 use std::os::fd::{AsFd, AsRawFd};
 
-/// `struct tcp_info` of a connected socket (linux/tcp.h), and how many bytes of it this kernel fills. An older one fills less, and
-/// what it does not fill is zero.
+/// `struct tcp_info` of a connected socket (linux/tcp.h), and how many bytes of it this kernel fills. An older kernel
+/// fills less; the rest is zero.
 ///
 /// # Errors
 /// If it is no TCP socket.

@@ -1,4 +1,4 @@
-//! The declaration of a table, and the struct that comes of it.
+//! The declaration of a table, and its struct.
 
 use crate::document::Document;
 use crate::error::DocumentError;
@@ -9,26 +9,26 @@ use toml::{Table, Value};
 
 /// A table of a file, as a struct.
 pub trait Keys: Sized {
-    /// The same as data.
+    /// The same table as data.
     fn section() -> &'static Section;
 
-    /// With nothing given: every key has its default.
+    /// All keys at their defaults.
     ///
     /// # Panics
-    /// If a key must be given.
+    /// If a key is mandatory.
     fn preset() -> Self {
         let document = Document::from_table("the defaults", Table::new(), Self::section());
         let keys = document.and_then(|document| Self::read(&document.top()));
         keys.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Whether every value is one that a file may have.
+    /// Whether a file may have every one of these values.
     ///
     /// # Errors
-    /// The first that is not, with its key and what is accepted; `what` is what the message calls the whole.
+    /// The first invalid value, with its key and the accepted values; `what` names the whole in the message.
     ///
     /// # Panics
-    /// If the struct does not serialize as the keys that it has.
+    /// If the struct does not serialize as its keys.
     fn validate(&self, what: &str) -> Result<(), DocumentError>
     where
         Self: serde::Serialize,
@@ -41,7 +41,7 @@ pub trait Keys: Sized {
     /// The keys of a table of a checked document.
     ///
     /// # Errors
-    /// If a value that its kind accepts will not do, or values do not go together.
+    /// If a conversion rejects a value, or the values contradict each other.
     fn read(part: &Part<'_>) -> Result<Self, DocumentError>;
 }
 
@@ -52,11 +52,11 @@ pub struct Part<'a> {
     pub document: &'a Document,
     /// The table.
     pub table: &'a Table,
-    /// Where it is.
+    /// Its place.
     pub path: Path,
 }
 
-/// A field of a key: of its type where there always is a value, an `Option` where the key may be absent.
+/// The field of a key: an `Option` if the key may be absent, else its type.
 pub trait Slot<T> {
     /// Whether it is an `Option`.
     const MAY_BE_ABSENT: bool;
@@ -81,15 +81,15 @@ impl<T> Slot<T> for Option<T> {
     }
 }
 
-/// A field of a table inside a table: a struct, an `Option` of it where it may be absent, a `Vec` of it for `[[name]]`.
+/// The field of an inner table: a struct, an `Option` of it if it may be absent, a `Vec` of it for `[[name]]`.
 pub trait Tables: Sized {
-    /// Whether there may be several.
+    /// Whether several are allowed.
     const REPEATED: bool = false;
 
-    /// What is in it.
+    /// Its keys and tables.
     fn section() -> &'static Section;
 
-    /// What stands there in a table of a checked document.
+    /// Its value in a table of a checked document.
     ///
     /// # Errors
     /// As [`Keys::read`].
@@ -139,7 +139,7 @@ impl Part<'_> {
     /// The value of a key.
     ///
     /// # Errors
-    /// If it will not do.
+    /// If the conversion rejects it.
     pub fn key<F: Slot<T>, T: 'static>(&self, name: &str, takes: &Takes<T>) -> Result<F, DocumentError> {
         let value = self.table.get(name).map(|value| (takes.read)(value)).transpose();
         value.map(F::fill).map_err(|problem| self.document.problem(&self.path.key(name), problem))
@@ -154,7 +154,7 @@ impl Part<'_> {
 /// The key of a field of this type.
 ///
 /// # Panics
-/// If it has to be an `Option` for its default and is none, or is one and always has a value.
+/// If its type and its default disagree: an `Option` is needed exactly if there may be no value.
 #[doc(hidden)]
 pub fn key_of<F: Slot<T>, T>(
     name: &'static str,
@@ -171,7 +171,7 @@ pub fn key_of<F: Slot<T>, T>(
     Key { name, kind: takes.kind, default, meaning, when, may_wait: false }
 }
 
-/// An identifier without the mark of one that is a word of Rust's.
+/// An identifier without the `r#` of a Rust keyword.
 #[doc(hidden)]
 pub const fn plain(identifier: &'static str) -> &'static str {
     match identifier.as_bytes() {
@@ -194,13 +194,13 @@ pub fn conditions<const N: usize>(of_key: [Vec<When>; N]) -> Vec<When> {
 
 /// Declares tables of a file, each as a struct that is [`Keys`](crate::Keys).
 ///
-/// - A key: `/// meaning`, `name: Type = what it takes, default when CONDITIONS;`. What it takes is a [`Takes`](crate::Takes),
-///   the default anything that is a [`Preset`](crate::Preset), and the type that of the former, or an `Option` of it where the
-///   default is none. The conditions are a `Vec` of [`When`](crate::When); without them the key is always looked at.
+/// - A key: `/// meaning`, `name: Type = TAKES, DEFAULT when CONDITIONS;`. `TAKES` is a [`Takes`](crate::Takes), and
+///   `DEFAULT` converts to a [`Preset`](crate::Preset). The type is that of `TAKES`, or an `Option` of it if there is
+///   no default. The conditions are a `Vec` of [`When`](crate::When); without them the key is always used.
 /// - `tables { /// meaning  name: Type, PRESENCE; }`: tables inside it, each a struct, an `Option` of one, or a `Vec`.
-/// - `with { /// meaning  field: Type; }`: structs whose keys stand in the same table.
-/// - `adjust FUNCTION;`: what is made of the section in the end, by a function of `&mut Section`.
-/// - `check FUNCTION;`: what the keys must be together, by a function of the struct and its [`Part`](crate::Part).
+/// - `with { /// meaning  field: Type; }`: structs with keys in the same table.
+/// - `adjust FUNCTION;`: a final change to the section, by a function of `&mut Section`.
+/// - `check FUNCTION;`: the conditions between keys, by a function of the struct and its [`Part`](crate::Part).
 #[macro_export]
 macro_rules! keys {
     ($(
@@ -277,7 +277,8 @@ macro_rules! key {
 
 /// Declares enums whose variants are words of a file: `Variant = "word"`.
 ///
-/// They are `Copy`, compared, shown and serialized by their words, and have `WORDS`, for [`choice`](crate::choice), and `as_str`.
+/// They are `Copy`, and compared, displayed and serialized by their words. They have `WORDS`, for
+/// [`choice`](crate::choice), and `as_str`.
 #[macro_export]
 macro_rules! words {
     ($(
@@ -292,7 +293,7 @@ macro_rules! words {
         }
 
         impl $name {
-            /// Every word, with what it means.
+            /// Every word with its variant.
             pub const WORDS: &'static [(&'static str, Self)] = &[$(($word, Self::$variant)),+];
 
             /// The word in the file.

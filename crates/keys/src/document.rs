@@ -1,4 +1,4 @@
-//! A text of keys: read, overridden, checked against its section and completed with what was left out.
+//! A text of keys: read, overridden, checked against its section, and completed with defaults.
 
 use crate::declare::{Keys, Part};
 use crate::error::{DocumentError, KeyError, Problem};
@@ -7,18 +7,18 @@ use crate::overrides::Override;
 use crate::section::{Child, Presence, Preset, Section};
 use toml::{Table, Value};
 
-/// A checked text: every key of it is known, has a value that the format accepts, and those left out are filled in.
+/// A checked text: every key is known and has an accepted value, and defaults are filled in.
 #[derive(Debug)]
 pub struct Document {
     /// All keys.
     pub table: Table,
-    /// What the file and the overrides have given, as they have given it; empty where there is no text.
+    /// The keys that the file and the overrides set, as written; empty if there is no text.
     pub(crate) given: Table,
     pub(crate) section: &'static Section,
     source: Source,
 }
 
-/// Where keys came from, for the messages.
+/// The sources of the keys, for the messages.
 #[derive(Debug)]
 struct Source {
     file: String,
@@ -27,10 +27,10 @@ struct Source {
 }
 
 impl Document {
-    /// Reads and checks. `file` is what messages call the text.
+    /// Reads and checks. `file` is the name of the text in messages.
     ///
     /// # Errors
-    /// If it is not TOML, or has a key or value that cannot be; the message names the line and what is accepted.
+    /// If it is not TOML, or has an unknown key or a wrong value. The message names the line and the accepted values.
     pub fn read(
         file: &str,
         text: &str,
@@ -46,7 +46,7 @@ impl Document {
         Self::check(source, table, section)
     }
 
-    /// Checks a table that has no text, such as the scenario inside a result.
+    /// Checks a table without a text, such as the scenario inside a result.
     ///
     /// # Errors
     /// As [`Document::read`].
@@ -54,7 +54,7 @@ impl Document {
         Self::check(Source { file: file.to_owned(), text: String::new(), overrides: Vec::new() }, table, section)
     }
 
-    /// The whole of it.
+    /// The table at the top.
     pub fn top(&self) -> Part<'_> {
         Part { document: self, table: &self.table, path: Path::default() }
     }
@@ -64,7 +64,7 @@ impl Document {
         self.problem(key, Problem::new(problem, accepted))
     }
 
-    /// An error about a key of the table at `table`, which says what the key takes.
+    /// An error about a key of the table at `table`, with the values that the key takes.
     pub fn refuse<K: Keys>(&self, table: &Path, key: &str, problem: impl Into<String>) -> DocumentError {
         let accepted = K::section().key(key).map_or_else(String::new, |key| key.kind.accepted());
         self.error(&table.key(key), problem, accepted)
@@ -80,7 +80,7 @@ impl Document {
         self.source.override_of(key)
     }
 
-    /// What messages call the text, and the line of the key in it.
+    /// The text's name in messages, and the line of the key.
     pub fn line_of(&self, key: &Path) -> (&str, Option<usize>) {
         (&self.source.file, line_of_key(&self.source.text, key))
     }
@@ -99,10 +99,10 @@ impl Source {
     fn error(&self, key: &Path, problem: Problem) -> DocumentError {
         let Problem { problem, accepted, did_you_mean } = problem;
         let mut line = line_of_key(&self.text, key);
-        // A table that the file lacks was made by an override of something in it.
+        // A table absent from the file was made by an override of one of its keys.
         let into = || self.overrides.iter().rev().find(|change| line.is_none() && change.reaches_into(key));
         let set_by = self.override_of(key).or_else(into).map(ToString::to_string);
-        // What is not there has no line; that of its table says where to put it.
+        // An absent key has no line. Its table's line shows where to add it.
         let mut around = key.clone();
         while line.is_none() && around.0.pop().is_some() {
             line = line_of_key(&self.text, &around);
@@ -117,12 +117,12 @@ impl Source {
 }
 
 impl Override {
-    /// Whether this override gave `key` its value.
+    /// Whether this override set `key`.
     fn touches(&self, key: &Path) -> bool {
         self.path.len() == key.0.len() && self.begins_with(key)
     }
 
-    /// Whether this override gave something inside the table `key` its value.
+    /// Whether this override set a key inside the table `key`.
     fn reaches_into(&self, key: &Path) -> bool {
         self.path.len() > key.0.len() && self.begins_with(key)
     }
@@ -171,7 +171,7 @@ fn apply(
     if !in_its_place.is_empty() && !table.contains_key(child.name) {
         return fail(format!("there are no [[{here}]]; accepted: keys of {}", in_its_place.join(" and ")));
     }
-    // Where the list is left out there is one block: the same that is filled in.
+    // An omitted list has one block: the one filled in here.
     let blocks = table.entry(child.name).or_insert_with(|| Value::Array(vec![Value::Table(Table::new())]));
     let blocks = blocks.as_array_mut().ok_or_else(|| wrong_shape(source, &here, child.repeated))?;
     let count = blocks.len();
@@ -206,14 +206,14 @@ fn wrong_shape(source: &Source, path: &Path, repeated: bool) -> DocumentError {
 }
 
 impl Section {
-    /// The headings of the tables that stand where this one does not.
+    /// The headings of the tables that exclude this one.
     fn instead_of(&self, name: &str) -> Vec<String> {
         let instead = |child: &&Child| matches!(child.presence, Presence::Unless(other) if other == name);
         self.children.iter().filter(instead).map(|child| format!("[{}]", child.name)).collect()
     }
 }
 
-/// A table with those around it, in which words are looked up.
+/// A table with those around it, for looking up words.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
     pub(crate) own: &'a Table,
@@ -221,13 +221,13 @@ pub(crate) struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    /// The word that a key has in this table, or in the next one around it that has the key.
+    /// The word of a key in this table, or in the nearest one around it that has the key.
     pub(crate) fn word(&self, key: &str) -> Option<&'a str> {
         self.own.get(key).map_or_else(|| self.around?.word(key), Value::as_str)
     }
 }
 
-/// Checks one table and fills in what was left out.
+/// Checks one table and fills in defaults.
 fn complete(
     source: &Source,
     section: &Section,

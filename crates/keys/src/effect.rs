@@ -1,4 +1,4 @@
-//! Keys that are set and change nothing: what a user believes to have said, and has not.
+//! Keys that are set without effect: a user relies on them in vain.
 
 use crate::document::{Document, Scope};
 use crate::key_path::Path;
@@ -7,7 +7,7 @@ use crate::section::{Key, Of, Section, When};
 use std::fmt;
 use toml::{Table, Value};
 
-/// A key that somebody has set, which nothing looks at.
+/// A key that is set and never used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IneffectiveKey {
     /// Where it was set: `scenarios/ten-uploads.toml:23`, or "the command line".
@@ -24,10 +24,10 @@ impl fmt::Display for IneffectiveKey {
     }
 }
 
-/// Where overrides are.
+/// The place of overrides.
 pub const COMMAND_LINE: &str = "the command line";
 
-/// A key that somebody has set.
+/// A key that is set.
 #[derive(Clone, Debug)]
 pub struct Given {
     key: String,
@@ -38,7 +38,7 @@ pub struct Given {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Effect {
     Some,
-    /// It is set to what it would be anyway.
+    /// It is set to its default.
     Default,
     None {
         set_in: String,
@@ -46,8 +46,8 @@ enum Effect {
     },
 }
 
-/// The keys that have no effect in any of these runs, in the order in which they are met; each once. A key that only some of the
-/// runs set counts where it is set. What is set to its default is not among them, nor is what a file has for runs that choose it
+/// The keys without effect in any of these runs, in order of first appearance, each once. A run counts only if it sets
+/// the key. Two kinds are excluded: keys set to their defaults, and keys that a file has for runs that choose them
 /// ([`Key::may_wait`]).
 pub fn ineffective_keys<'a>(runs: impl IntoIterator<Item = &'a [Given]>) -> Vec<IneffectiveKey> {
     let mut keys: Vec<(&Given, bool)> = Vec::new();
@@ -72,7 +72,7 @@ pub fn ineffective_keys<'a>(runs: impl IntoIterator<Item = &'a [Given]>) -> Vec<
 }
 
 impl Document {
-    /// Every key that the file or the command line sets, and whether anything looks at it.
+    /// Every key set by the file or the command line, and whether anything uses it.
     pub fn given(&self) -> Vec<Given> {
         let mut keys = Vec::new();
         let top = Scope { own: &self.table, around: None };
@@ -107,7 +107,7 @@ impl Document {
         }
     }
 
-    /// Why it has none, as an error.
+    /// The reason, as an error.
     fn effect(&self, key: &Key, scope: &Scope<'_>, on_command_line: bool) -> Result<Effect, String> {
         if scope.own.get(key.name) == key.default.value(&|word| scope.word(word)).as_ref() {
             return Ok(Effect::Default);
@@ -118,7 +118,7 @@ impl Document {
         key.when.iter().find_map(|when| self.why_not(when, scope)).map_or(Ok(Effect::Some), Err)
     }
 
-    /// Why the condition is not met; `None` if it is.
+    /// Why the condition fails; `None` if it holds.
     fn why_not(&self, when: &When, scope: &Scope<'_>) -> Option<String> {
         let is = |of: &Of, key: &str| {
             let (table, named) = match of {
@@ -146,7 +146,7 @@ impl Document {
         }
     }
 
-    /// Where a key was set. Looking for the line takes as long as reading the whole file.
+    /// Where a key was set. Finding the line requires reading the whole file.
     fn set_in(&self, path: &Path) -> String {
         if self.override_of(path).is_some() {
             return COMMAND_LINE.to_owned();

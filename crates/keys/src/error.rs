@@ -1,4 +1,4 @@
-//! What can be wrong with a file of keys.
+//! Errors in a file of keys.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,11 +9,11 @@ pub enum DocumentError {
     /// The file cannot be read.
     #[error("cannot read the {what} {}", path.display())]
     Read {
-        /// What the file is: "scenario".
+        /// The kind of file: "scenario".
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The text is not TOML.
@@ -23,54 +23,54 @@ pub enum DocumentError {
         file: String,
         /// Counted from 1.
         line: usize,
-        /// What the parser said.
+        /// The parser's error.
         message: String,
     },
-    /// A key has a value that cannot be, or is none that the format knows.
+    /// A key is unknown, or has a wrong value.
     #[error("{0}")]
     Key(Box<KeyError>),
-    /// An override of the command line that is not `key=value`, or whose key the format does not have.
+    /// An override on the command line is not `key=value`, or its key is unknown.
     #[error("`{text}`: {message}")]
     Override {
         /// As typed.
         text: String,
-        /// What is wrong, and what is accepted.
+        /// The problem, and the accepted values.
         message: String,
     },
 }
 
-/// A key that cannot be, or whose value cannot be.
+/// An unknown key, or one with a wrong value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyError {
-    /// The file that the key came from.
+    /// The key's file.
     pub file: String,
-    /// The line of the key, counted from 1; of the table around it where the key is not there; `None` where neither is.
+    /// The line of the key, counted from 1. For an absent key, the line of its table; `None` if that is absent too.
     pub line: Option<usize>,
     /// The override of the command line that set the key, if one did.
     pub set_by: Option<String>,
     /// Dotted: `hosts[0].flows[0].start_s`.
     pub key: String,
-    /// What is wrong with it: "-1 is out of range".
+    /// The problem: "-1 is out of range".
     pub problem: String,
-    /// What would be accepted.
+    /// The accepted values.
     pub accepted: String,
-    /// A key that the writer may have meant.
+    /// The key probably meant.
     pub did_you_mean: Option<String>,
 }
 
-/// What is wrong with a value, wherever that stands.
+/// The problem with a value, independent of its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
-    /// What would be accepted.
+    /// The accepted values.
     pub accepted: String,
-    /// What the writer may have meant.
+    /// The word probably meant.
     pub did_you_mean: Option<String>,
 }
 
 impl Problem {
-    /// A problem without a guess at what was meant.
+    /// A problem without a suggestion.
     pub fn new(problem: impl Into<String>, accepted: impl Into<String>) -> Self {
         Self { problem: problem.into(), accepted: accepted.into(), did_you_mean: None }
     }

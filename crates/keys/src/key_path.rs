@@ -1,4 +1,4 @@
-//! Where a key stands in a file, and how messages show it and its value.
+//! The place of a key in a file, and the display of keys and values in messages.
 
 use std::fmt::{self, Write as _};
 use toml::Value;
@@ -20,12 +20,12 @@ impl Path {
         Self([Step::Key(table.to_owned())].into_iter().chain(steps).collect())
     }
 
-    /// A key of the table that this is.
+    /// A key of this table.
     pub fn key(&self, name: &str) -> Self {
         self.then(Step::Key(name.to_owned()))
     }
 
-    /// An element of the list that this is, counted from 0.
+    /// An element of this list, counted from 0.
     pub fn index(&self, index: usize) -> Self {
         self.then(Step::Index(index))
     }
@@ -114,12 +114,12 @@ pub(crate) fn line_of(text: &str, at: usize) -> usize {
     1 + text.as_bytes()[..at.min(text.len())].iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// The name that the writer may have meant.
+/// The name that the writer probably meant.
 pub fn nearest<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
     crate::spelling::nearest_names(name, names, 1).first().copied()
 }
 
-/// What a value is, in words.
+/// A value's type, in words.
 fn type_name(value: &Value) -> &'static str {
     match value {
         Value::String(_) => "text",
@@ -132,12 +132,12 @@ fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// That a value is of a type that will not do: `3 is a whole number`.
+/// The message that a value has a wrong type: `3 is a whole number`.
 pub fn wrong_type(value: &Value) -> String {
     format!("{} is {}", shown(value), type_name(value))
 }
 
-/// A value as the writer would recognise it, cut where it is long.
+/// A value as the writer typed it, shortened if long.
 pub fn shown(value: &Value) -> String {
     let mut text = String::new();
     let _ = write!(text, "{value}");

@@ -1,20 +1,20 @@
-//! What a key takes, and whether a value is that.
+//! The kinds of values, and the check of a value against a kind.
 
 use crate::error::Problem;
 use crate::key_path::{nearest, shown, wrong_type};
 use toml::Value;
 
-/// What a key takes.
+/// The values that a key takes.
 #[derive(Clone, Debug)]
 pub enum Kind {
-    /// Any text of 1 to so many characters.
+    /// Any text from 1 to this many characters.
     Text(usize),
-    /// The same without control characters, 1 to so many bytes.
+    /// Text of 1 to this many bytes, without control characters.
     Line(usize),
     /// A list of texts.
     Texts,
-    /// The name of a congestion control: 1..=15 of a-z, 0-9, `_` and `-` (the kernel's TCP_CA_NAME_MAX is 16 with its
-    /// end).
+    /// The name of a congestion control: 1..=15 of a-z, 0-9, `_` and `-` (the kernel's TCP_CA_NAME_MAX is 16 with the
+    /// terminating zero).
     Name,
     /// A number in `from..=to`, or above `from` if `above`.
     Number {
@@ -22,7 +22,7 @@ pub enum Kind {
         from: f64,
         /// Highest accepted.
         to: f64,
-        /// Whether `from` itself is left out.
+        /// Whether `from` itself is excluded.
         above: bool,
     },
     /// A whole number in `from..=to`.
@@ -46,7 +46,7 @@ pub enum Kind {
     Node,
     /// A list of two names of nodes.
     Ends,
-    /// A list of up to 64 whole numbers in `from..=to`, or of rows of so many if `columns` is above 1.
+    /// A list of up to 64 whole numbers in `from..=to`; rows of numbers if `columns` is above 1.
     Integers {
         /// Lowest accepted.
         from: i64,
@@ -55,12 +55,12 @@ pub enum Kind {
         /// Numbers in a row.
         columns: usize,
     },
-    /// What these words say; whether a value is that is for its type to tell.
+    /// A description in words; the key's type checks the value.
     Other(&'static str),
 }
 
 impl Kind {
-    /// What is accepted, in words.
+    /// The accepted values, in words.
     pub fn accepted(&self) -> String {
         match self {
             Self::Text(most) => format!("text of 1 to {most} characters"),
@@ -84,15 +84,15 @@ impl Kind {
         }
     }
 
-    /// Whether the key takes text, so that `era=2012` on the command line means the text "2012".
+    /// Whether the key takes text. Then `era=2012` on the command line means the text "2012".
     pub const fn takes_text(&self) -> bool {
         matches!(self, Self::Text(_) | Self::Line(_) | Self::Name | Self::Node | Self::Choice(_))
     }
 
-    /// The value in the one form that typed keys are read from: numbers as floats, whole numbers as integers.
+    /// The value in the form from which typed keys are read: numbers as floats, whole numbers as integers.
     ///
     /// # Errors
-    /// If it is not what the key takes.
+    /// If the key does not take it.
     pub fn check(&self, value: Value) -> Result<Value, Problem> {
         let problem = |problem: String| {
             let did_you_mean = match (self, &value) {
@@ -166,7 +166,7 @@ fn is_node_name(name: &str) -> bool {
     (1..=32).contains(&name.len()) && name.bytes().all(legal)
 }
 
-/// The number that a value is, whole or not; NaN if it is none.
+/// The numeric value, whole or not; NaN if it is not a number.
 pub(crate) fn as_number(value: &Value) -> f64 {
     match value {
         Value::Integer(number) => *number as f64,

@@ -1,10 +1,10 @@
-//! What a user may type into a file: names of keys, kinds, ranges, defaults, docs; and the messages about mistakes.
+//! The keys of a user's file: names, kinds, ranges, defaults, docs; and the messages about mistakes.
 //!
 //! A table of a file is declared once, by [`keys!`]. That makes
 //!
 //! - a struct with a typed field for each key, whose doc comment is the key's meaning in the guide,
-//! - the same as data, a [`Section`]: from it come the check of a text, the defaults, the hints, the tables of the guide and
-//!   the JSON Schema for editors ([`Section::json_schema`]),
+//! - the same as data, a [`Section`]: from it come the check of a text, the defaults, the hints, the tables of the
+//!   guide and the JSON Schema for editors ([`Section::json_schema`]),
 //! - the reading of the struct from a text that has been checked.
 //!
 //! ```
@@ -30,7 +30,7 @@
 //! assert_eq!(error.to_string(), "path.toml:1: rtt_ms: -4 is out of range; accepted: a number from 0 to 60000");
 //! ```
 //!
-//! What depends on several keys is the reader's to check, by [`Document::error`].
+//! The reader checks conditions between keys and reports them by [`Document::error`].
 //!
 //! ```text
 //!   text --TOML--> table --overrides--> table --check against the Section--> Document (every key known, in range, and there)
@@ -39,7 +39,7 @@
 //!                                                             struct: each key by its Takes (a Kind, and a conversion)
 //! ```
 //!
-//! [`Preset`] says what a key is when left out, [`When`] when it is looked at, [`Presence`] when a table is there.
+//! [`Preset`] is the default of a key, [`When`] a condition of its use, [`Presence`] the condition of a table.
 #![deny(clippy::disallowed_methods)]
 
 mod declare;

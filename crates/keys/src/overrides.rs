@@ -5,20 +5,20 @@ use crate::key_path::{Step, steps};
 use std::fmt;
 use toml::Value;
 
-/// One `key=value` of the command line, or the flag that stands for one. It is shown as such.
+/// One `key=value` of the command line, or a flag for one. Messages show it as typed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Override {
     /// The steps of the key.
     pub(crate) path: Vec<Step>,
-    /// The value, read as TOML, or as text where it is none.
+    /// The value, read as TOML, or else as text.
     pub(crate) value: Value,
     /// The value as typed.
     pub(crate) raw: String,
-    /// The flag that stands for it, if one does: `--policy`.
+    /// The flag for this key, if it was used: `--policy`.
     flag: Option<String>,
 }
 
-/// One key with the values it takes in turn.
+/// One key with its values, taken in turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Vary {
     key: String,
@@ -30,9 +30,9 @@ pub struct Vary {
 pub struct Case {
     /// Short and unique among its siblings: `policy=none, rtt_ms=4`.
     pub label: String,
-    /// Each varied key, as typed, with its value in this case, as typed.
+    /// Each varied key and its value in this case, as typed.
     pub settings: Vec<(String, String)>,
-    /// To load the scenario with.
+    /// The overrides for loading the scenario.
     pub overrides: Vec<Override>,
 }
 
@@ -63,7 +63,7 @@ impl Override {
         }
     }
 
-    /// What a flag of its own sets: messages show the flag, `--policy fixed`, and not the key.
+    /// A setting by a dedicated flag: messages show the flag, `--policy fixed`, and not the key.
     ///
     /// # Panics
     /// If the key has an empty part.
@@ -72,7 +72,7 @@ impl Override {
         Self { flag: Some(flag.to_owned()), ..change }
     }
 
-    /// The override that a file holds as a key and a TOML value.
+    /// The override for a key and a TOML value in a file.
     ///
     /// # Errors
     /// If the key has an empty part.
@@ -112,10 +112,10 @@ impl fmt::Display for Override {
 }
 
 impl Vary {
-    /// Reads `key=a,b,c`; commas inside brackets or quotes do not part values.
+    /// Reads `key=a,b,c`; commas inside brackets or quotes do not separate values.
     ///
     /// # Errors
-    /// If it is no override, a value is empty, or one stands twice.
+    /// If it is no override, a value is empty, or one is repeated.
     pub fn parse(text: &str) -> Result<Self, DocumentError> {
         let (key, list) = split(text)?;
         let mut values: Vec<Override> = Vec::new();
@@ -141,7 +141,7 @@ impl Vary {
         self.values.iter().map(|value| value.raw.clone()).collect()
     }
 
-    /// Every combination; the last `Vary` changes fastest. One case without a setting if there is nothing to vary.
+    /// Every combination; the last `Vary` changes fastest. Without anything to vary, one case without settings.
     pub fn cases(varied: &[Self]) -> Vec<Case> {
         let mut cases = vec![Case { label: String::new(), settings: Vec::new(), overrides: Vec::new() }];
         for vary in varied {
@@ -163,7 +163,7 @@ impl Vary {
         cases
     }
 
-    /// The last part of the key, or all of it where another varied key ends alike.
+    /// The last part of the key; the whole key if another varied key has the same ending.
     fn short_name(&self, varied: &[Self]) -> &str {
         let last = |key: &'_ str| key.rsplit('.').next().map_or(0, str::len);
         let short = &self.key[self.key.len() - last(&self.key)..];
@@ -187,7 +187,7 @@ fn split(text: &str) -> Result<(&str, &str), DocumentError> {
     }
 }
 
-/// A value as TOML, or as text where it is none: `formula`, `802.11g`.
+/// A value as TOML, or else as text: `formula`, `802.11g`.
 fn read(raw: &str) -> Value {
     let document = format!("value = {raw}");
     match document.parse::<toml::Table>() {

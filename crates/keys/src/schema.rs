@@ -1,11 +1,11 @@
-//! A section as JSON Schema (draft 2020-12), by which an editor completes keys, shows their docs and underlines mistakes.
+//! A section as JSON Schema (draft 2020-12). Editors use it to complete keys, show their docs and underline mistakes.
 
 use crate::kind::Kind;
 use crate::section::{Key, Presence, Preset, Section};
 use serde_json::{Map, Value, json};
 
 impl Section {
-    /// The schema of a file with this table at its top. What depends on several keys is not in it.
+    /// The schema of a file with this table at its top. Conditions on several keys are left out.
     pub fn json_schema(&self, title: &str) -> Value {
         let mut schema = self.schema();
         schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");

@@ -12,20 +12,21 @@ pub struct Section {
     pub children: Vec<Child>,
 }
 
-/// One key: what it takes, what it is when left out, what it means.
+/// One key: its values, its default, its meaning.
 #[derive(Clone, Debug)]
 pub struct Key {
     /// As written in the file; the unit is the suffix.
     pub name: &'static str,
-    /// What it takes.
+    /// The values it takes.
     pub kind: Kind,
-    /// What it is when left out.
+    /// Its default.
     pub default: Preset,
     /// One or two sentences for the guide.
     pub meaning: &'static str,
-    /// What must be so for the key to be looked at: all of it. Empty where it always is, or is refused where it cannot be.
+    /// The conditions under which the key is used; all must hold. Empty if it is always used, or refused where it has
+    /// no use.
     pub when: Vec<When>,
-    /// Whether a file may have the key for runs that choose what looks at it.
+    /// Whether a file may set the key for those runs that choose to use it.
     pub may_wait: bool,
 }
 
@@ -34,71 +35,71 @@ pub struct Key {
 pub struct Child {
     /// As written in the file.
     pub name: &'static str,
-    /// What is in it.
+    /// Its keys and tables.
     pub section: &'static Section,
-    /// Whether there may be several: `[[name]]` instead of `[name]`.
+    /// Whether several are allowed: `[[name]]` instead of `[name]`.
     pub repeated: bool,
-    /// When it is there.
+    /// When it is present.
     pub presence: Presence,
     /// One or two sentences for the guide.
     pub meaning: &'static str,
 }
 
-/// When a table inside a table is there.
+/// When an inner table is present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// Always: where it is left out, all its keys are. Of several, one.
+    /// Always: without it, all its keys have their defaults. Of several, one.
     Always,
-    /// Where it is given.
+    /// If it is given.
     IfGiven,
-    /// It must be given; of several, at least one.
+    /// It is mandatory; of several, at least one.
     Required,
-    /// Where the table of this name beside it is not given; there it is refused.
+    /// Unless the sibling table of this name is given; then it is refused.
     Unless(&'static str),
-    /// Where it is given, or this key beside it is this word.
+    /// If it is given, or this sibling key has this word.
     With(&'static str, &'static str),
 }
 
-/// What a key is when left out.
+/// The default of a key.
 #[derive(Clone, Debug)]
 pub enum Preset {
     /// This value.
     Value(Value),
-    /// What goes with the word that a key has, of this table or of one around it.
+    /// The value for the word of another key, in this table or one around it.
     ByWord(&'static str, Vec<(&'static str, Self)>),
-    /// What follows from the other keys of the table, if anything does; the text says how, for the guide.
+    /// A value computed from the other keys of the table, if any. The text says how, for the guide.
     Derived(&'static str, fn(&Table) -> Option<Value>),
-    /// Nothing: the key may be absent.
+    /// None: the key is optional.
     Absent,
-    /// Nothing: the key must be given.
+    /// None: the key is mandatory.
     Required,
 }
 
-/// What must be so for a key to be looked at.
+/// A condition for a key to be used.
 #[derive(Clone, Debug)]
 pub enum When {
     /// A key is one of these words.
     Is(Of, &'static str, Vec<&'static str>),
-    /// A key is none of these.
+    /// A key is none of these words.
     IsNot(Of, &'static str, Vec<&'static str>),
-    /// Another key of the same table is there.
+    /// A sibling key is present.
     Given(&'static str),
-    /// Another key of the same table is not there.
+    /// A sibling key is absent.
     NotGiven(&'static str),
     /// The file has no table of this name.
     No(&'static str),
-    /// This finds no reason why not, in the key's own table and in the whole file.
+    /// A function of the key's own table and the whole file finds no reason against it.
     Not(fn(&Table, &Table) -> Option<String>),
 }
 
-/// Whose key it is.
+/// The table of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
-    /// The same table's.
+    /// The same table.
     Same,
-    /// That of the table around it.
+    /// The table around it.
     Around,
-    /// That of the table of this name at the top of the file.
+    /// The table of this name at the top of the file.
     Top(&'static str),
 }
 
@@ -121,12 +122,12 @@ impl Section {
         self.children.iter().find(|child| child.name == name)
     }
 
-    /// Every name that may stand in the table.
+    /// Every name allowed in the table.
     pub fn names(&self) -> Vec<&'static str> {
         self.keys.iter().map(|key| key.name).chain(self.children.iter().map(|child| child.name)).collect()
     }
 
-    /// This table and all inside it, each after the one around it, with its heading as it stands in the file: `[hosts.tcp]`.
+    /// This table and all inside it, outer before inner, with the headings of the file: `[hosts.tcp]`.
     pub fn walk(&self) -> Vec<(String, &Self)> {
         let mut all = vec![(String::new(), self)];
         self.walk_into("", &mut all);
@@ -148,7 +149,7 @@ impl Preset {
         Self::Value(Value::Array(Vec::new()))
     }
 
-    /// The value, if there is one that depends on nothing but words; `word` has that of a key.
+    /// The default, if it depends on words only; `word` gives a key's word.
     pub fn value<'a>(&self, word: &dyn Fn(&str) -> Option<&'a str>) -> Option<Value> {
         match self {
             Self::Value(value) => Some(value.clone()),
@@ -160,7 +161,7 @@ impl Preset {
         }
     }
 
-    /// Whether it says itself that there may be no value.
+    /// Whether the default itself can be none.
     pub(crate) fn can_be_none(&self) -> bool {
         match self {
             Self::Absent => true,
@@ -189,12 +190,12 @@ impl Preset {
     }
 }
 
-/// A default that goes with the word of another key.
+/// A default chosen by the word of another key.
 pub fn by_word<T: Into<Preset>, const N: usize>(key: &'static str, presets: [(&'static str, T); N]) -> Preset {
     Preset::ByWord(key, presets.map(|(word, preset)| (word, preset.into())).into())
 }
 
-/// A default that follows from the other keys of the table.
+/// A default computed from the other keys of the table.
 pub fn derived(words: &'static str, from: fn(&Table) -> Option<Value>) -> Preset {
     Preset::Derived(words, from)
 }

@@ -1,11 +1,11 @@
-//! What somebody may have meant who wrote a name that does not exist.
+//! Suggestions for a misspelt name.
 
-/// Names that are less alike are not what was meant; 1 is the same name.
+/// The lowest similarity of a suggestion; 1 is the same name.
 const ALIKE: f64 = 0.75;
-/// How alike a name is to one that it is a part of: `reno` to `newreno`.
+/// The similarity of a name to a longer one that contains it: `reno` to `newreno`.
 const PART: f64 = 0.8;
 
-/// Those of the names that are most like this one, the nearest first, at most so many; none where nothing is near.
+/// The most similar names, nearest first, up to a limit; none if nothing is near.
 pub fn nearest_names<'a>(name: &str, names: &[&'a str], most: usize) -> Vec<&'a str> {
     let alike = |known: &str| {
         let part = if name.len() > 2 && known.contains(name) { PART } else { 0.0 };
@@ -13,7 +13,7 @@ pub fn nearest_names<'a>(name: &str, names: &[&'a str], most: usize) -> Vec<&'a 
     };
     let mut near: Vec<(f64, &str)> = names.iter().map(|known| (alike(known), *known)).collect();
     near.retain(|(alike, _)| *alike > ALIKE);
-    // Where two are as near, the later one, as ever.
+    // Of two equally near, the later one.
     near.reverse();
     near.sort_by(|(one, _), (other, _)| other.total_cmp(one));
     near.into_iter().take(most).map(|(_, name)| name).collect()

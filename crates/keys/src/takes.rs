@@ -1,11 +1,11 @@
-//! What a key takes, with the type that comes of it.
+//! The values that a key takes, with their Rust type.
 
 use crate::error::Problem;
 use crate::kind::{Kind, as_number};
 use lasthop_units::{Bytes, Probability, Rate, Span};
 use toml::Value;
 
-/// What a key takes, and how its type is made of a value that is that.
+/// The values that a key takes, and their conversion to its type.
 pub struct Takes<T> {
     pub(crate) kind: Kind,
     pub(crate) read: Box<Read<T>>,
@@ -14,23 +14,23 @@ pub struct Takes<T> {
 type Read<T> = dyn Fn(&Value) -> Result<T, Problem>;
 
 impl<T: 'static> Takes<T> {
-    /// A kind, and what is made of a value that has been checked against it.
+    /// A kind, and the conversion of a checked value.
     pub fn new(kind: Kind, read: impl Fn(&Value) -> T + 'static) -> Self {
         Self { kind, read: Box::new(move |value| Ok(read(value))) }
     }
 
-    /// What is made of that in turn.
+    /// Applies a further conversion.
     pub fn map<U>(self, make: impl Fn(T) -> U + 'static) -> Takes<U> {
         self.and_then(move |value| Ok(make(value)))
     }
 
-    /// The same where not everything of the kind will do.
+    /// Applies a further conversion that may fail.
     pub fn and_then<U>(self, make: impl Fn(T) -> Result<U, Problem> + 'static) -> Takes<U> {
         Takes { kind: self.kind, read: Box::new(move |value| make((self.read)(value)?)) }
     }
 }
 
-/// Any value that `read` accepts; its error says what is wrong with another. `accepted` says in words what it accepts.
+/// Any value that `read` accepts; its error explains a rejection. `accepted` describes the accepted values.
 pub fn other<T>(accepted: &'static str, read: impl Fn(&Value) -> Result<T, String> + 'static) -> Takes<T> {
     let read = move |value: &Value| read(value).map_err(|problem| Problem::new(problem, accepted));
     Takes { kind: Kind::Other(accepted), read: Box::new(read) }
@@ -77,7 +77,7 @@ pub fn range(to: f64) -> Takes<(f64, f64)> {
 /// A whole number in `from..=to`.
 ///
 /// # Panics
-/// If its type does not hold both.
+/// If its type does not hold both bounds.
 pub fn integer<T: TryFrom<i64> + 'static>(from: i64, to: i64) -> Takes<T> {
     assert_holds::<T>(from, to);
     Takes::new(Kind::Integer { from, to }, whole)
@@ -98,7 +98,7 @@ pub fn flag() -> Takes<bool> {
     Takes::new(Kind::Flag, |value| value.as_bool().expect("a checked flag is true or false"))
 }
 
-/// One of these words, each with what it means.
+/// One of these words, each with its meaning.
 pub fn choice<T: Clone + 'static>(words: &[(&'static str, T)]) -> Takes<T> {
     let (words, meant): (Vec<_>, Vec<T>) = words.iter().cloned().unzip();
     Takes::new(Kind::Choice(words.clone()), move |value| {
@@ -140,7 +140,7 @@ pub fn ends() -> Takes<[String; 2]> {
 /// A list of up to 64 whole numbers in `from..=to`.
 ///
 /// # Panics
-/// If their type does not hold both.
+/// If their type does not hold both bounds.
 pub fn integers<T: TryFrom<i64> + 'static>(from: i64, to: i64) -> Takes<Vec<T>> {
     assert_holds::<T>(from, to);
     Takes::new(Kind::Integers { from, to, columns: 1 }, |value| {
@@ -148,10 +148,10 @@ pub fn integers<T: TryFrom<i64> + 'static>(from: i64, to: i64) -> Takes<Vec<T>> 
     })
 }
 
-/// A list of up to 64 rows of so many whole numbers in `from..=to`.
+/// A list of up to 64 rows of whole numbers in `from..=to`, each of the given length.
 ///
 /// # Panics
-/// If their type does not hold both.
+/// If their type does not hold both bounds.
 pub fn rows<T: TryFrom<i64> + 'static, const N: usize>(from: i64, to: i64) -> Takes<Vec<[T; N]>> {
     assert_holds::<T>(from, to);
     let row = |row: &Value| std::array::from_fn(|column| whole(&row[column]));
@@ -160,7 +160,7 @@ pub fn rows<T: TryFrom<i64> + 'static, const N: usize>(from: i64, to: i64) -> Ta
     })
 }
 
-/// Holds where the section is made, and not first where a user writes the number that the type cannot hold.
+/// Fails when the section is made, and not only when a user writes a number that does not fit the type.
 fn assert_holds<T: TryFrom<i64>>(from: i64, to: i64) {
     let holds = [from, to].into_iter().all(|end| T::try_from(end).is_ok());
     assert!(holds, "a whole number from {from} to {to} is no {}", std::any::type_name::<T>());

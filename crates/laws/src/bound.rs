@@ -1,8 +1,8 @@
-//! Limits put around the window and the pacing rate of any law, and their lease: the Rust face of `laws/bound.h`.
+//! Limits on any law's window and pacing rate, and their lease: the Rust face of `laws/bound.h`.
 //!
-//! The header is compiled for this machine and called, not translated: the simulator and the tests run the very source
-//! that the kernel runs. For what the limits mean, and the deliberate exceptions (timeout recovery, the first
-//! segment of a fast recovery, and the least pacing rate), see the header.
+//! The header is compiled for this machine and called, not translated: the simulator and the tests run the kernel's
+//! source. The header explains the limits and the deliberate exceptions: timeout recovery, the first segment of a fast
+//! recovery, and the least pacing rate.
 //!
 //! ```
 //! use lasthop_laws::bound::{Bound, LawWindow, LeasedBound};
@@ -16,7 +16,7 @@
 //! assert_eq!(leased.pacing_rate(set_at, Rate::from_mbps(25.0)), Rate::from_mbps(2.0));
 //! assert_eq!(leased.window(set_at + Span::from_millis(1500), law), 700); // nobody renewed the lease
 //! ```
-/// Limits that hold until a given time: past it they are as if they were not there.
+/// Limits with a lease: once it ends, they limit nothing.
 pub use crate::c::lh_bound as LeasedBound;
 use crate::{c, call};
 use lasthop_units::{Rate, Span, Time};
@@ -30,23 +30,26 @@ pub struct Bound {
     pub min_segments: u32,
     /// The window is cut to this. 0: no upper limit. Wins over a larger `min_segments`.
     pub max_segments: u32,
-    /// The pacing rate is cut to this, in bit/s of payload, retransmitted or not: eight times what Linux's `sk_pacing_rate`
-    /// counts. [`Rate::ZERO`]: no limit. Kept in whole bytes per second, of which it never is less than
-    /// [`LEAST_PACING_RATE`]. Beside it a window of 4 or more lets two segments go at once, so that the receiver acknowledges them
-    /// at once; with less each goes by itself, and waits for the next one to be acknowledged: for the RTT, a segment's time at
-    /// this rate more. Written as `max_pacing_mbps`, in Mb/s, and left out where there is no limit.
+    /// The pacing rate is cut to this, in bit/s of payload, retransmissions included: eight times Linux's
+    /// `sk_pacing_rate`. [`Rate::ZERO`]: no limit. Kept in whole bytes per second, never below [`LEAST_PACING_RATE`].
+    ///
+    /// With a window of 4 or more, two segments may leave together, so the receiver acknowledges them at once. With a
+    /// smaller window each segment leaves alone and waits for the previous ACK. That adds a segment's time at this rate
+    /// to the RTT.
+    ///
+    /// Written as `max_pacing_mbps`, in Mb/s, and omitted if there is no limit.
     #[serde(rename = "max_pacing_mbps", with = "as_mbps", default, skip_serializing_if = "is_zero")]
     pub max_pacing_rate: Rate,
 }
 
-/// No limit slows a sender down to less than this: 4000 bytes per second.
+/// The lowest pacing limit: 4000 bytes per second.
 pub const LEAST_PACING_RATE: Rate = from_bytes_per_second(c::LH_MIN_PACING_RATE as u64);
 
-/// How long a bound holds without renewal: three ticks of the policies, so that it expires within 2 s of the last one of a killed
-/// agent. The agent's `lease_ms` says otherwise.
+/// Duration of a bound without renewal: three ticks of the policies. So it expires within 2 s of a killed agent's last
+/// tick. The agent's `lease_ms` overrides it.
 pub const LEASE: Span = Span::from_millis(1500);
 
-/// What a law wants, and the state in which it wants it.
+/// The law's window, and the state of its connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LawWindow {
     /// The window that the law computed.
@@ -55,7 +58,7 @@ pub struct LawWindow {
     pub in_flight_segments: u32,
     /// The connection is in timeout recovery (the kernel's `TCP_CA_Loss`): the lower limit is off.
     pub in_loss: bool,
-    /// The first segment of a fast recovery has not been retransmitted yet: one beyond those in flight may go.
+    /// The first segment of a fast recovery has not been retransmitted yet. One segment beyond those in flight may go.
     pub force_retransmit: bool,
 }
 
@@ -65,7 +68,7 @@ impl Bound {
         Self { min_segments: 1, max_segments, max_pacing_rate: Rate::ZERO }
     }
 
-    /// These limits from `now` on, for as long as `lease`; for ever if that is past the end of the time line.
+    /// These limits from `now` on, for the duration `lease`; for ever if that exceeds the time line.
     pub const fn leased(self, now: Time, lease: Span) -> LeasedBound {
         LeasedBound {
             expires_ns: now.saturating_add(lease).as_nanos(),
@@ -77,18 +80,18 @@ impl Bound {
 }
 
 impl LeasedBound {
-    /// Whether the lease still runs at `now` and anything is limited. At the moment of its end it is over.
+    /// Whether the lease runs at `now` and anything is limited. At its end the lease is over.
     pub fn holds(&self, now: Time) -> bool {
         call::lh_bound_holds(self, now.as_nanos()) != 0
     }
 
-    /// Whether the upper limit holds back a window of this size: its law may not grow it, and is told so
+    /// Whether the upper limit holds back a window of this size. If so, the law must not grow it
     /// ([`Acked::HELD`](crate::Acked::HELD)).
     pub fn holds_back(&self, now: Time, cwnd_segments: u32) -> bool {
         self.max_segments != 0 && cwnd_segments >= self.max_segments && self.holds(now)
     }
 
-    /// The window of a law, limited. Never below 1.
+    /// A law's window, limited. Never below 1.
     pub fn window(&self, now: Time, law: LawWindow) -> u32 {
         let in_loss = if law.in_loss { c::LH_IN_LOSS } else { 0 };
         let force_retransmit = if law.force_retransmit { c::LH_FORCE_RETRANSMIT } else { 0 };
@@ -96,13 +99,13 @@ impl LeasedBound {
         call::lh_bound_window(self, now.as_nanos(), law.cwnd_segments, law.in_flight_segments, flags)
     }
 
-    /// The limit of the pacing rate that is in force at `now`; never less than [`LEAST_PACING_RATE`].
+    /// The pacing limit in force at `now`; never below [`LEAST_PACING_RATE`].
     pub fn pacing_limit(&self, now: Time) -> Option<Rate> {
         let limit = call::lh_bound_pacing_limit(self, now.as_nanos());
         (limit != 0).then(|| from_bytes_per_second(limit))
     }
 
-    /// The pacing rate of a law, limited; to the whole byte per second.
+    /// A law's pacing rate, limited, in whole bytes per second.
     pub fn pacing_rate(&self, now: Time, rate: Rate) -> Rate {
         from_bytes_per_second(call::lh_bound_pacing_rate(self, now.as_nanos(), rate.as_bps() / 8))
     }

@@ -1,4 +1,4 @@
-//! The headers of `include/` as Rust: what bindgen has made of them (build.rs), with C's names and comments.
+//! The headers of `include/` as Rust: bindgen's output (build.rs), with C's names and comments.
 #![allow(
     dead_code,
     missing_docs,

@@ -1,13 +1,13 @@
-//! The functions of the headers that are safe to call, for a reference says all that a pointer must be.
+//! Safe calls of the headers' functions: a reference guarantees all that a pointer must satisfy.
 
 use crate::c::*;
 
 macro_rules! safe {
     ($(fn $name:ident($($argument:ident: $type:ty),+) $(-> $result:ty)?;)+) => {$(
         pub(crate) fn $name($($argument: $type),+) $(-> $result)? {
-            // SAFETY: the compiler holds these types against those that bindgen has read. Every pointer comes from a reference
-            // and is not kept; the C code reads what is const and writes the rest, nothing else. Signed sums wrap (build.rs),
-            // and the callers check what C divides by.
+            // SAFETY: the compiler checks these types against bindgen's. Every pointer comes from a reference and is
+            // not kept. The C code reads const data and writes the rest, nothing else. Signed sums wrap (build.rs), and
+            // the callers check C's divisors.
             #[allow(unsafe_code)]
             unsafe {
                 crate::c::$name($($argument),+)

@@ -1,10 +1,10 @@
-//! What CDG decides by, step by step, so that each can be held against its formula: gradients, the state of the queue,
-//! the chance of a back-off. Whoever wants a congestion control wants [`Law`](super::Law).
+//! CDG's decisions step by step, to check each against its formula: gradients, state of the queue, back-off
+//! probability. For a congestion control use [`Law`](super::Law).
 
 pub use crate::c::lh_gradients as Gradients;
 use crate::{c, call};
 
-/// What the gradients say of the queue on the path.
+/// The state of the path's queue, inferred from the gradients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 #[allow(missing_docs)] // the names say it
@@ -17,20 +17,20 @@ pub enum Queue {
 }
 
 impl Gradients {
-    /// None yet; sums over `rounds` of them, 1 to 16.
+    /// No gradients yet. The sums cover `rounds` of them, 1 to 16.
     pub fn over(rounds: u32) -> Self {
         let mut gradients = Self::default();
         call::lh_gradients_init(&mut gradients, rounds);
         gradients
     }
 
-    /// A round with these RTTs, not 0; false if it has no gradient.
+    /// Adds a round with these RTTs, not 0. Returns false if it has no gradient.
     pub fn look(&mut self, min_us: u32, max_us: u32) -> bool {
         let mut latest = c::lh_gradient::default();
         call::lh_gradients_look(self, &c::lh_round { min_us, max_us }, &mut latest) != 0
     }
 
-    /// The next round has none.
+    /// The next round has no gradient.
     pub fn skip(&mut self) {
         call::lh_gradients_skip(self);
     }
@@ -44,12 +44,12 @@ impl Gradients {
 impl Queue {
     const ALL: [Self; 5] = [Self::Unknown, Self::Full, Self::Empty, Self::Rising, Self::Falling];
 
-    /// FreeBSD's rule: what a queue of this state is after a round with these sums.
+    /// FreeBSD's rule: the new state after a round, from the old state and these sums.
     pub fn after([min_us, max_us]: [i32; 2], before: Self) -> Self {
         Self::of(call::lh_cdg_queue(&c::lh_gradient { min_us, max_us }, before as u32))
     }
 
-    /// Linux's.
+    /// Linux's rule.
     pub fn after_in_linux([min_us, max_us]: [i32; 2], before: Self) -> Self {
         Self::of(call::lh_cdg_linux_queue(&c::lh_gradient { min_us, max_us }, before as u32))
     }

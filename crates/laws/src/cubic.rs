@@ -1,5 +1,5 @@
-//! Linux's CUBIC call by call, as the kernel makes the calls: so that `include/cubic.h` can be held against the kernel's
-//! own, number by number (`crates/kernel/tests/cubic.rs`). Whoever wants a congestion control wants [`Law`](super::Law).
+//! Linux's CUBIC call by call, as the kernel makes the calls. It serves to check `include/cubic.h` against the kernel's
+//! own, number by number (`crates/kernel/tests/cubic.rs`). For a congestion control use [`Law`](super::Law).
 
 use super::{Acked, Lost, SlowStart, Window, c, call};
 pub use crate::c::{lh_cubic as Cubic, lh_hystart as HyStart};
@@ -14,7 +14,7 @@ impl Cubic {
         cubic
     }
 
-    /// The state of its HyStart. Of HyStart++, which the kernel does not have, it says nothing.
+    /// The state of its HyStart; nothing about HyStart++, which the kernel lacks.
     pub fn hystart(&mut self) -> &mut HyStart {
         // SAFETY: both members of the union are plain integers, and HyStart's is not the longer one.
         #[allow(unsafe_code)]
@@ -58,10 +58,10 @@ pub fn cube_root(a: u64) -> u32 {
     call::lh_cube_root(a)
 }
 
-/// The kernel's `cubic_root()`, which is a little off. Panics below 2^31, where it is never needed.
+/// The kernel's `cubic_root()`, which is slightly inexact. Panics below 2^31, where CUBIC never calls it.
 pub fn approximate_cube_root(a: u64) -> u32 {
     assert!(a >= 1 << 31, "the cube root of {a} is never approximated");
-    // SAFETY: the C function takes a number that is as large as this.
+    // SAFETY: the C function takes a number of this range.
     #[allow(unsafe_code)]
     unsafe {
         c::lh_cubic_root(a)

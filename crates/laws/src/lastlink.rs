@@ -1,45 +1,46 @@
-//! What the law `lastlink` has made of a report: its state (`struct lh_lastlink` of `laws/lastlink.h`) in units.
+//! The state of the law `lastlink` (`struct lh_lastlink` of `laws/lastlink.h`), with units.
 
 use crate::c::lh_lastlink;
 use lasthop_units::{Probability, Rate, Time};
 
-/// What a law has heard of a client's last link, and made of it.
+/// A law's knowledge of a client's last link, and its use of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Applied {
     /// As last reported, whether or not it has expired. `None`: unknown.
     pub bandwidth: Option<Rate>,
     /// Likewise.
     pub error_rate: Option<Probability>,
-    /// When the report expires, on the clock of the law's events: the simulation's, in the kernel CLOCK_MONOTONIC.
+    /// Expiry of the report, on the clock of the law's events: the simulation's, or the kernel's CLOCK_MONOTONIC.
     pub expires: Time,
-    /// The heuristics that the server permits: [`Reported::PERMIT_MAX`](crate::Reported::PERMIT_MAX) and the others, or-ed.
+    /// The heuristics permitted by the server: [`Reported::PERMIT_MAX`](crate::Reported::PERMIT_MAX) and the others,
+    /// or-ed.
     pub permitted: u32,
     /// Cwnd_max at the latest ACK. `None`: no limit.
     pub cwnd_max_segments: Option<u32>,
-    /// What the window was set to at the beginning. `None`: what the stack begins with.
+    /// The initial window that was set. `None`: the stack's.
     pub initial_segments: Option<u32>,
     /// The highest rate of a round trip so far, counting payload. `None`: none was measured.
     pub achieved: Option<Rate>,
-    /// PLR leaves out so many of the segments sent: those that are forgotten.
+    /// Segments sent that PLR excludes as forgotten.
     pub past_segments: u32,
-    /// And so many of the retransmissions.
+    /// Retransmissions that PLR excludes.
     pub past_retransmits: u32,
     /// Loss events that did not reduce the window.
     pub ignored_losses: u32,
-    /// Loss events that did, by causes. Timeouts are only judged, and counted, with the parameter `timeouts_too`.
+    /// Loss events that did, by cause. Timeouts are judged and counted only with the parameter `timeouts_too`.
     pub heeded: Heeded,
 }
 
 /// Why loss events reduced the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Heeded {
-    /// There was no report, or none that counted for this.
+    /// There was no report, or none valid for this.
     pub without_report: u32,
-    /// PLR was above PER by more than chance makes likely.
+    /// PLR exceeded PER by more than chance makes likely.
     pub excess: u32,
     /// The round trip showed a queue (the parameter `queue_ratio`).
     pub queue: u32,
-    /// As many before it in a row as the parameter `ignored_max` were ignored.
+    /// The preceding `ignored_max` losses in a row were ignored.
     pub in_turn: u32,
 }
 
@@ -48,12 +49,12 @@ pub struct Heeded {
 pub struct LossCount {
     /// N_retr.
     pub retransmits: u32,
-    /// N_tx, retransmissions too.
+    /// N_tx, retransmissions included.
     pub segments_sent: u32,
 }
 
 impl Applied {
-    /// From the numbers of `struct lh_lastlink`, which `number` finds by their names there. `None`: it has heard no report.
+    /// From the numbers of `struct lh_lastlink`, which `number` looks up by name. `None`: no report received.
     pub fn from_state(number: impl Fn(&str) -> Option<u64>) -> Option<Self> {
         let word = |name: &str| number(name).and_then(|number| u32::try_from(number).ok()).unwrap_or(0);
         Self::of(&lh_lastlink {
@@ -76,7 +77,7 @@ impl Applied {
         })
     }
 
-    /// Of the state of the law. `None`: it has heard no report.
+    /// From the law's state. `None`: no report received.
     pub(crate) fn of(state: &lh_lastlink) -> Option<Self> {
         let some = |number: u32| Some(number).filter(|number| *number > 0);
         let rate = |kbps: u32| some(kbps).map(|kbps| Rate::from_bps(u64::from(kbps) * 1000));
@@ -100,13 +101,13 @@ impl Applied {
         })
     }
 
-    /// Loss events that reduced the window, whatever the cause.
+    /// Loss events that reduced the window, for any cause.
     pub const fn heeded_losses(&self) -> u32 {
         let Heeded { without_report, excess, queue, in_turn } = self.heeded;
         without_report.saturating_add(excess).saturating_add(queue).saturating_add(in_turn)
     }
 
-    /// PLR of a connection that has sent so many segments with data, `retransmits` of them retransmissions.
+    /// PLR of a connection that has sent `segments_sent` segments with data, `retransmits` of them retransmissions.
     pub const fn loss_count(&self, segments_sent: u32, retransmits: u32) -> LossCount {
         LossCount {
             retransmits: retransmits.saturating_sub(self.past_retransmits),
@@ -122,7 +123,8 @@ impl LossCount {
     }
 }
 
-/// Whether a number of `struct lh_lastlink` belongs to the base, NewReno or CUBIC, on which this connection is not built.
+/// Whether a number of `struct lh_lastlink` belongs to the base law (NewReno or CUBIC) that this connection does not
+/// use.
 pub fn is_of_the_other_base(name: &str, on_cubic: bool) -> bool {
     name.starts_with(if on_cubic { "newreno." } else { "cubic." })
 }
@@ -161,10 +163,10 @@ mod tests {
         assert_eq!((applied.cwnd_max_segments, applied.initial_segments), (None, Some(87)));
         assert_eq!((applied.ignored_losses, applied.heeded_losses()), (9, 15));
         assert_eq!(applied.heeded, Heeded { without_report: 1, excess: 2, queue: 4, in_turn: 8 });
-        // 4200 segments, 22 of them again: 6 of the 1200 that are not forgotten, 0.5 %
+        // 4200 segments, 22 of them retransmissions. Of the 1200 not forgotten, 6 are retransmissions, 0.5 %
         let count = applied.loss_count(4200, 22);
         assert_eq!((count, count.ratio()), (LossCount { retransmits: 6, segments_sent: 1200 }, Some(0.005)));
-        // the stack may have taken retransmissions back
+        // the stack may have undone retransmissions
         assert_eq!(applied.loss_count(4200, 10).retransmits, 0);
         assert_eq!(applied.loss_count(3000, 16).ratio(), None);
     }

@@ -1,10 +1,10 @@
-//! Congestion controls, and the bound around them: C headers in `include/`, which the kernel and the simulator both run, and
+//! Congestion controls, and the bound around them: C headers in `include/`, run by kernel and simulator alike, and
 //! their Rust face. [`bound`] is the limit around any law; the rest is the laws.
 //!
-//! A law is told what happens (an ACK, a loss, a timeout, a transmission, a needless reduction), grows the window and
-//! says the new ssthresh. The stack does the rest: it detects losses, reduces the window towards ssthresh, sets it to
-//! 1 after a timeout and restores it after a needless reduction. The headers are compiled for this machine and called,
-//! not translated: the simulator runs the very source that the kernel runs.
+//! A law receives events: an ACK, a loss, a timeout, a transmission, a needless reduction. It grows the window and sets
+//! the new ssthresh. The stack does the rest: it detects losses and reduces the window towards ssthresh. It sets the
+//! window to 1 after a timeout and restores it after a needless reduction. The headers are compiled for this machine
+//! and called, not translated.
 //!
 //! ```
 //! use lasthop_laws::{Acked, INFINITE_SSTHRESH, Law, LawName, Lost, Start, Window};
@@ -43,35 +43,35 @@ use std::fmt;
 /// The ssthresh of a connection that has seen no loss.
 pub const INFINITE_SSTHRESH: u32 = c::LH_INFINITE_SSTHRESH;
 
-/// A law with its parameters: what a connection is given.
+/// A law with its parameters: the choice for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Choice {
     /// The law.
     pub name: LawName,
-    /// What it is told.
+    /// Its parameters.
     pub parameters: Parameters,
-    /// What its random draws follow from, for the laws that draw: each connection should have its own.
+    /// The seed of its random draws, for the laws that draw. Each connection should have its own.
     pub seed: u32,
 }
 
 impl From<LawName> for Choice {
-    /// With the default parameters and the seed 0.
+    /// With the default parameters and seed 0.
     fn from(name: LawName) -> Self {
         Self { name, parameters: Parameters::of(name), seed: 0 }
     }
 }
 
-/// How the slow start of a connection is ended, other than by a loss. For NewReno and CUBIC: the others have what they
-/// were published with.
+/// What else than a loss ends the slow start of a connection. Only NewReno and CUBIC use it; the other laws keep their
+/// published exit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum SlowStart {
-    /// By a loss only: RFC 5681.
+    /// Only a loss: RFC 5681.
     #[default]
     Standard = c::LH_SLOW_START_STANDARD,
-    /// Linux's HyStart: by a long train of ACKs, or a risen RTT.
+    /// Linux's HyStart: a long train of ACKs, or a risen RTT.
     HyStart = c::LH_SLOW_START_HYSTART,
-    /// RFC 9406: by a risen RTT, after some rounds of slower growth.
+    /// RFC 9406: a risen RTT, after some rounds of slower growth.
     HyStartPlusPlus = c::LH_SLOW_START_HYSTART_PLUS_PLUS,
 }
 
@@ -83,27 +83,27 @@ impl SlowStart {
 impl Acked {
     /// Data were acknowledged and no reduction is under way.
     pub const MAY_GROW: u32 = c::LH_MAY_GROW;
-    /// The window, not the application or the receiver, limits what is in flight.
+    /// The window limits the data in flight, not the application or the receiver.
     pub const CWND_LIMITED: u32 = c::LH_CWND_LIMITED;
     /// `tsval` and `tsecr` are valid.
     pub const HAS_TIMESTAMP: u32 = c::LH_HAS_TIMESTAMP;
     /// The sender spreads its segments over the round trip.
     pub const PACED: u32 = c::LH_PACED;
-    /// An upper bound holds the window: the law does not grow it, and a law with a clock (CUBIC) stops it, so that the
-    /// window does not jump when the bound goes.
+    /// An upper bound holds the window, so the law does not grow it. A law with a clock (CUBIC) stops it, so that the
+    /// window does not jump when the bound ends.
     pub const HELD: u32 = c::LH_HELD;
     /// The first unacknowledged byte moved.
     pub const ADVANCED: u32 = c::LH_ADVANCED;
-    /// The stack reduces the window or recovers a loss.
+    /// The stack reduces the window or recovers from a loss.
     pub const IN_REDUCTION: u32 = c::LH_IN_REDUCTION;
 }
 
-/// How a connection begins. Its sequence numbers begin at 0.
+/// The start of a connection. Its sequence numbers begin at 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// Now.
+    /// The time now.
     pub now: Time,
-    /// How its slow start ends.
+    /// The exit from its slow start.
     pub slow_start: SlowStart,
     /// Tick of the clock behind [`Acked::tsval`] and [`Acked::tsecr`]; at least 1 us.
     pub timestamp_tick: Span,
@@ -125,7 +125,7 @@ pub struct Law {
 }
 
 impl Law {
-    /// The law of a connection that begins like this.
+    /// The law of a connection with this start.
     pub fn new(choice: impl Into<Choice>, start: Start) -> Self {
         let choice: Choice = choice.into();
         let mut raw = c::lh_law { _bindgen_opaque_blob: [0; _] };
@@ -140,12 +140,12 @@ impl Law {
         Self { name: choice.name, parameters: choice.parameters, raw }
     }
 
-    /// Which law it is.
+    /// The law's name.
     pub const fn name(&self) -> LawName {
         self.name
     }
 
-    /// Tells it something else from now on, as `lasthop laws set` does in the kernel. `parameters` must be of this law.
+    /// Changes its parameters, as `lasthop laws set` does in the kernel. `parameters` must be of this law.
     pub fn set_parameters(&mut self, parameters: Parameters) {
         self.parameters = parameters;
     }
@@ -159,34 +159,33 @@ impl Law {
         call::lh_law_acked(&mut self.raw, self.parameters.raw(), event, window);
     }
 
-    /// A reduction begins: sets ssthresh, nothing else.
+    /// A reduction begins: sets only ssthresh.
     pub fn on_lost(&mut self, event: &Lost, window: &mut Window) {
         call::lh_law_lost(&mut self.raw, self.parameters.raw(), event, window);
     }
 
-    /// A reduction without a loss begins, for ECN or a full queue of this host: sets ssthresh. No law tolerates it.
+    /// A reduction without a loss begins, for ECN or a full queue of this host: sets ssthresh. Every law reduces here.
     pub fn on_notified(&mut self, event: &Lost, window: &mut Window) {
         call::lh_law_notified(&mut self.raw, self.parameters.raw(), event, window);
     }
 
-    /// A retransmission timer fired, for the first time for this segment: sets ssthresh; the stack sets the window.
+    /// The first retransmission timeout of this segment: sets ssthresh. The stack sets the window.
     pub fn on_timed_out(&mut self, event: &Lost, window: &mut Window) {
         call::lh_law_timed_out(&mut self.raw, self.parameters.raw(), event, window);
     }
 
-    /// A client has said something of its last link: before anything was sent it may set the window and ssthresh. Nothing for
+    /// A client has reported its last link. Before the first data it may set the window and ssthresh. Does nothing for
     /// laws other than [`LawName::Lastlink`].
     pub fn on_reported(&mut self, event: &Reported, window: &mut Window) {
         call::lh_law_reported(&mut self.raw, self.parameters.raw(), event, window);
     }
 
-    /// What it has heard of the last link and made of it. `None`: it is another law than [`LawName::Lastlink`], or has heard
-    /// nothing.
+    /// The law's state of the last link. `None`: not [`LawName::Lastlink`], or no report yet.
     pub fn applied(&self) -> Option<Applied> {
         if self.name != LawName::Lastlink {
             return None;
         }
-        // SAFETY: the C function points into the law, which is lent for as long, at the state of the law that it is.
+        // SAFETY: the C function returns a pointer into the borrowed law, to the state of its own kind.
         #[allow(unsafe_code)]
         Applied::of(unsafe { &*c::lh_law_lastlink(&self.raw) })
     }
@@ -196,7 +195,7 @@ impl Law {
         call::lh_law_sent(&mut self.raw, event);
     }
 
-    /// The last reduction was needless; `window` is what the stack has restored.
+    /// The last reduction was needless; the stack has restored `window`.
     pub fn on_undone(&mut self, event: &Undone, window: &mut Window) {
         call::lh_law_undone(&mut self.raw, event, window);
     }

@@ -1,5 +1,5 @@
-//! The last link of a client, its own, over which everything reaches it: what the client says of it, and what the law
-//! `lastlink` ([`crate::LawName::Lastlink`]) made of that.
+//! A client's report of its last link, which carries all its traffic, and the state of the law `lastlink`
+//! ([`crate::LawName::Lastlink`]).
 //!
 //! ```
 //! use lasthop_laws::{LinkReport, Choice, INFINITE_SSTHRESH, Law, LawName, Reported, Start, Window};
@@ -24,29 +24,29 @@ use crate::c;
 pub use crate::c::lh_report as Reported;
 use lasthop_units::{Probability, Rate, Span};
 
-/// What a client says of its last link.
+/// A client's report of its last link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkReport {
-    /// How fast it carries IP packets towards the client. `None`: unknown.
+    /// Bandwidth of IP packets towards the client. `None`: unknown.
     pub bandwidth: Option<Rate>,
-    /// Which part of the packets it loses by errors, for good: after its own retransmissions. `None`: unknown.
+    /// The share of packets lost for good by errors, after the link's own retransmissions. `None`: unknown.
     pub error_rate: Option<Probability>,
-    /// For how long this holds, from when it is said.
+    /// Validity, from the time of sending.
     pub validity: Span,
 }
 
 impl LinkReport {
-    /// Nothing is known any more: what was said before does not hold.
+    /// A retraction: earlier reports no longer hold.
     pub const RETRACTION: Self = Self { bandwidth: None, error_rate: None, validity: Span::ZERO };
 }
 
 impl Reported {
-    /// Nothing is said of the error rate.
+    /// No error rate is reported.
     pub const ERROR_UNKNOWN: u32 = c::LH_ERROR_UNKNOWN;
     /// The server permits Max Cwnd Tuning.
     pub const PERMIT_MAX: u32 = c::LH_PERMIT_MAX;
-    /// The server permits Initial Cwnd & SSThresh Tuning. Not to be set where segments of the handshake were lost so that
-    /// the window has to begin with one segment (RFC 5681 §3.1).
+    /// The server permits Initial Cwnd & SSThresh Tuning. Must be clear if lost handshake segments make the window
+    /// begin with one segment (RFC 5681 §3.1).
     pub const PERMIT_INITIAL: u32 = c::LH_PERMIT_INITIAL;
     /// The server permits the packet error rate heuristic.
     pub const PERMIT_ERRORS: u32 = c::LH_PERMIT_ERRORS;
@@ -55,7 +55,7 @@ impl Reported {
 }
 
 impl Default for Reported {
-    /// Nothing is said.
+    /// Nothing is reported.
     fn default() -> Self {
         Self {
             now_us: 0,
@@ -72,7 +72,7 @@ impl Default for Reported {
 }
 
 impl From<LinkReport> for Reported {
-    /// The numbers rounded down, but for what the arithmetic of floats has lost. A bandwidth below 1 kb/s is none.
+    /// The numbers rounded down, with allowance for floating-point loss. A bandwidth below 1 kb/s is unknown.
     fn from(report: LinkReport) -> Self {
         let kbps = report.bandwidth.map_or(0, |rate| rate.as_bps() / 1000);
         Self {

@@ -1,16 +1,16 @@
-//! Which laws there are: what the headers of `include/laws.list` say of themselves.
+//! The list of laws, from the headers of `include/laws.list`.
 
 use crate::parameters::{Parameter, Unit};
 use std::fmt;
 use std::str::FromStr;
 
-/// What `build.rs` makes of the list: for each law its names, looks and parameters.
+/// For each law of the list, `build.rs` passes its names, looks and parameters.
 macro_rules! laws {
     ($({
         $law:ident, $name:ident, $label:literal, $colour:ident, $marker:ident, $where:ident, ($($doc:literal)+),
         $hears:literal, [$(($unit:ident $parameter:ident $from:literal $to:literal $preset:literal $($meaning:literal)+))*]
     })+) => {
-        /// A congestion control that we have.
+        /// A congestion control.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum LawName {
             $(#[doc = concat!($($doc),+)] $name,)+
@@ -38,7 +38,7 @@ macro_rules! laws {
                 match self { $(Self::$name => stringify!($law),)+ }
             }
 
-            /// The name in the kernel, where it is loaded for everybody: `lh_cdg_linux`.
+            /// The name in the kernel, loaded for everybody: `lh_cdg_linux`.
             pub const fn kernel_name(self) -> &'static str {
                 const {
                     $(assert!(
@@ -49,12 +49,12 @@ macro_rules! laws {
                 match self { $(Self::$name => concat!("lh_", stringify!($law)),)+ }
             }
 
-            /// What figures call it: `CDG (Linux)`.
+            /// The label in figures: `CDG (Linux)`.
             pub const fn label(self) -> &'static str {
                 match self { $(Self::$name => $label,)+ }
             }
 
-            /// What figures draw it with.
+            /// The look in figures.
             pub const fn look(self) -> (Colour, Marker) {
                 match self { $(Self::$name => (Colour::$colour, Marker::$marker),)+ }
             }
@@ -64,7 +64,7 @@ macro_rules! laws {
                 match self { $(Self::$name => matches!(Where::$where, Where::Everywhere),)+ }
             }
 
-            /// Whether it hears what clients report of their last links.
+            /// Whether it uses clients' reports of their last links.
             pub const fn hears_reports(self) -> bool {
                 match self { $(Self::$name => $hears,)+ }
             }
@@ -86,7 +86,7 @@ macro_rules! laws {
     };
 }
 
-/// What the name of a parameter has of its unit.
+/// The unit in a parameter's name.
 macro_rules! suffix {
     (Milliseconds) => {
         "_ms"
@@ -103,7 +103,7 @@ include!(concat!(env!("OUT_DIR"), "/laws.rs"));
 
 /// Where a law runs.
 enum Where {
-    /// On simulated hosts alone: the kernel has it already, or is not to have it.
+    /// On simulated hosts only: the kernel has it already, or is not meant to have it.
     Simulated,
     /// In the kernel too.
     Everywhere,
@@ -123,11 +123,11 @@ pub enum Colour {
     Wine,
     Olive,
     Rose,
-    /// Any that the others of a figure leave, with any marker.
+    /// Any colour left by the others of a figure, with any marker.
     Free,
 }
 
-/// The shape of a law's marks in figures, so that lines are told apart without colours as well.
+/// The shape of a law's marks in figures, to tell lines apart without colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // they are what they are called
 pub enum Marker {
@@ -150,7 +150,7 @@ impl LawName {
     }
 }
 
-/// A name of C's as others write it: with `-` for `_`.
+/// A C name in other files' spelling: with `-` for `_`.
 const fn hyphenated<const LENGTH: usize>(name: &str) -> [u8; LENGTH] {
     let mut bytes = [0; LENGTH];
     let mut at = 0;
@@ -168,7 +168,7 @@ impl fmt::Display for LawName {
     }
 }
 
-/// There is no law of that name.
+/// No law has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no law is called {0:?}; there are {list}", list = LawName::ALL.map(LawName::as_str).join(", "))]
 pub struct UnknownLaw(pub String);

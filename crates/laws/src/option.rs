@@ -1,4 +1,5 @@
-//! The TCP option that carries a link report: the Rust face of the codec in `laws/link_report.h`, which the kernel's programs use.
+//! The TCP option that carries a link report: the Rust face of the codec in `laws/link_report.h`, which the kernel's
+//! programs use.
 //!
 //! ```text
 //!  0               1               2               3
@@ -11,9 +12,9 @@
 //! +-------------------------------+
 //! ```
 //!
-//! Bandwidth (kbit/s) and error rate (millionths) are mantissa << exponent, 11 and 5 bits, rounded down by less than 1/1024, so
-//! that no more is claimed than is known; 0xffff is unknown. It is valid for 2^valid seconds. How it is negotiated and what the
-//! flags mean: `docs/models/link-report.md`.
+//! Bandwidth (kbit/s) and error rate (millionths) are mantissa << exponent, 11 and 5 bits. Both are rounded down by
+//! less than 1/1024; 0xffff is unknown. It is valid for 2^valid seconds. Negotiation and flags:
+//! `docs/models/link-report.md`.
 //!
 //! ```
 //! use lasthop_laws::{LinkReport, option::{self, Flags}};
@@ -35,19 +36,19 @@ use crate::c;
 use crate::{LinkReport, Reported};
 use lasthop_units::{Probability, Rate, Span};
 
-/// The length of the option. On the wire it takes 12, for options come in words of four.
+/// The length of the option. On the wire it takes 12, as options are padded to words of four.
 pub const OCTETS: usize = c::LH_REPORT_OCTETS as usize;
 
-/// What an option says besides.
+/// The flags of an option.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags {
-    /// It is a server's: it knows the option.
+    /// A server's answer: the option is known.
     pub answer: bool,
-    /// With `answer`: it has kept nothing of the SYN (it sent a SYN cookie), and wants the report again.
+    /// With `answer`: the server kept nothing of the SYN (it sent a SYN cookie) and wants the report again.
     pub resend: bool,
 }
 
-/// Why an option is not read.
+/// Why an option is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
     /// Another option, or another experiment with the same kind.
@@ -61,8 +62,8 @@ pub enum Unread {
     OtherVersion,
 }
 
-/// The option. A bandwidth below 1 kbit/s is told as unknown, one beyond 32 bits as the largest that there is; a validity below
-/// one second as one second.
+/// The option. A bandwidth below 1 kbit/s is encoded as unknown, one beyond 32 bits as the largest. A validity below
+/// one second becomes one second.
 pub fn encode(report: &LinkReport, flags: Flags) -> [u8; OCTETS] {
     let told = Reported::from(*report);
     let answer = if flags.answer { c::LH_REPORT_ANSWER } else { 0 };
@@ -76,10 +77,10 @@ pub fn encode(report: &LinkReport, flags: Flags) -> [u8; OCTETS] {
     option
 }
 
-/// Reads an option, from its kind on; what is behind the tenth octet is a later version's and not read.
+/// Reads an option, from its kind on. Octets past the tenth belong to later versions and are ignored.
 ///
 /// # Errors
-/// [`Unread`]: why it is none of ours, or none that makes sense.
+/// [`Unread`]: not ours, or invalid.
 pub fn parse(option: &[u8]) -> Result<(LinkReport, Flags), Unread> {
     let mut told = Reported::default();
     let length = u32::try_from(option.len()).unwrap_or(u32::MAX);
@@ -92,7 +93,7 @@ pub fn parse(option: &[u8]) -> Result<(LinkReport, Flags), Unread> {
         c::LH_REPORT_MALFORMED => return Err(Unread::Malformed),
         _ => return Err(Unread::OtherVersion),
     }
-    // SAFETY: one that is good has more octets than the fifth, which is all that is read.
+    // SAFETY: a valid option has more than five octets, and only the fifth is read.
     #[allow(unsafe_code)]
     let flags = unsafe { c::lh_report_flags(option.as_ptr()) };
     let error = f64::from(told.error_ppm) / 1e6;
@@ -131,7 +132,7 @@ mod tests {
             (Some(1), Some(0), [0x00, 0x20, 0x00, 0x00]),
             // 2047 << 0 = 0xffe0; 1 << 0
             (Some(2047), Some(1), [0xff, 0xe0, 0x00, 0x20]),
-            // 2048 = 1024 << 1 = 0x8001; 2049 is told as 2048
+            // 2048 = 1024 << 1 = 0x8001; 2049 is encoded as 2048
             (Some(2048), Some(2049), [0x80, 0x01, 0x80, 0x01]),
             // 54,000 = 1687.5 << 5, so 1687 = 0x697 -> 0xd2e5; 1,000,000 = 1953.1 << 9, so 1953 = 0x7a1 -> 0xf429
             (Some(54_000), Some(1_000_000), [0xd2, 0xe5, 0xf4, 0x29]),
@@ -149,7 +150,7 @@ mod tests {
         {
             assert_eq!(there_and_back(&report(Some(1), None, seconds)).validity, Span::from_secs(told), "{seconds}");
         }
-        // the high four bits are for later
+        // the high four bits are reserved
         let mut option = encode(&report(Some(1), None, 60), Flags::default());
         option[5] |= 0xf0;
         assert_eq!(parse(&option).map(|(report, _)| report.validity), Ok(Span::from_secs(32)));
@@ -187,7 +188,7 @@ mod tests {
                     0..4 => Err(Unread::NotOurs),
                     4..10 => Err(Unread::Malformed),
                     _ if said < 10 => Err(Unread::Malformed),
-                    // a later version's octets are behind ours
+                    // a later version's octets follow ours
                     _ => Ok(report(Some(5500), Some(5000), 32)),
                 };
                 assert_eq!(parse(&option).map(|(report, _)| report), expected, "{length} octets that say {said}");
@@ -253,7 +254,7 @@ mod tests {
             prop_assert!(read_ppm <= ppm && (ppm - read_ppm) * 1024 <= ppm, "{} for {}", read_ppm, ppm);
             let read_s = read.validity.as_nanos() / 1_000_000_000;
             prop_assert!(read_s <= seconds.min(32_768) && 2 * read_s > seconds.min(32_768));
-            // what was read is told exactly
+            // a decoded value is encoded exactly
             prop_assert_eq!(there_and_back(&read), read);
         }
 

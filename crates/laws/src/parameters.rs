@@ -1,5 +1,5 @@
-//! What a law can be told beforehand: one table for each law, from which scenarios, the command line and the guide take
-//! names, units, ranges and defaults. The order is that of the C struct.
+//! The parameters of each law: one table per law with names, units, ranges and defaults. Scenarios, the command line
+//! and the guide read it. The order is that of the C struct.
 
 use super::{LawName, c};
 
@@ -8,19 +8,19 @@ use super::{LawName, c};
 pub struct Parameter {
     /// In scenarios and on the command line; the unit is the suffix.
     pub name: &'static str,
-    /// How a number is handed to the law.
+    /// The law's encoding of the number.
     pub unit: Unit,
     /// Lowest accepted, in the unit of the name.
     pub from: f64,
     /// Highest accepted.
     pub to: f64,
-    /// What it is when left out.
+    /// Its default.
     pub default: f64,
-    /// What it does and where it comes from, for the guide.
+    /// Its effect and source, for the guide.
     pub meaning: &'static str,
 }
 
-/// What a law, which knows whole numbers only, makes of a number.
+/// The integer encoding of a number, as laws know whole numbers only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Milliseconds, in microseconds.
@@ -50,7 +50,7 @@ impl Unit {
 }
 
 impl Parameter {
-    /// What is accepted, in words.
+    /// The accepted values, in words.
     pub fn accepted(&self) -> String {
         match self.unit {
             Unit::Flag => "true, false".into(),
@@ -69,14 +69,14 @@ pub struct Parameters {
 /// A parameter that a law does not have, or cannot be set to.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ParameterError {
-    /// The law has no parameter of that name.
+    /// The law has no parameter of this name.
     #[error("{law} has no parameter {name:?}; it has {known}")]
     Unknown {
         /// The law.
         law: LawName,
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// All that it has.
+        /// Its parameters.
         known: String,
     },
     /// The value is out of range.
@@ -86,15 +86,15 @@ pub enum ParameterError {
         law: LawName,
         /// The parameter.
         name: &'static str,
-        /// What was asked for.
+        /// The requested value.
         value: f64,
-        /// What can be.
+        /// The accepted values.
         accepted: String,
     },
 }
 
 impl Parameters {
-    /// No law has more.
+    /// The most parameters of any law.
     pub const MAX: usize = c::LH_PARAMETERS_MAX as usize;
 
     /// The defaults of a law.
@@ -111,7 +111,7 @@ impl Parameters {
         &self.values
     }
 
-    /// Those that [`values`](Self::values) gave.
+    /// The inverse of [`values`](Self::values).
     pub const fn from_values(values: [u32; Self::MAX]) -> Self {
         Self { values }
     }
@@ -120,7 +120,7 @@ impl Parameters {
         zerocopy::transmute_ref!(&self.values)
     }
 
-    /// A parameter in the unit of its name; flags are 0 and 1. `None`: `law` has none of that name.
+    /// A parameter in the unit of its name; flags are 0 and 1. `None`: `law` has no such parameter.
     pub fn get(&self, law: LawName, name: &str) -> Option<f64> {
         let at = law.parameters().iter().position(|parameter| parameter.name == name)?;
         Some(f64::from(self.values[at]) / law.parameters()[at].unit.scale())
@@ -129,7 +129,7 @@ impl Parameters {
     /// Sets a parameter, in the unit of its name; flags are 0 and 1.
     ///
     /// # Errors
-    /// If `law` has no such parameter, or not of this value; nothing is changed then.
+    /// If `law` has no such parameter, or does not accept this value; then nothing changes.
     pub fn set(&mut self, law: LawName, name: &str, value: f64) -> Result<(), ParameterError> {
         let Some(at) = law.parameters().iter().position(|parameter| parameter.name == name) else {
             let names: Vec<&str> = law.parameters().iter().map(|parameter| parameter.name).collect();

@@ -1,10 +1,10 @@
 //! Hosts behind one access, and one server behind a path.
 //!
-//! Algorithm: each part (the access, the path up, the path down, the hosts) knows when its next event is; the earliest goes
-//! first, the parts in this order if they tie. A packet that comes up to the access point goes on by its destination: to the
-//! path (server), or back into the access point's downlink queue (another host, or all others).
+//! Algorithm: each part (the access, the path up, the path down, the hosts) knows the time of its next event. The
+//! earliest goes first; ties go in this order of parts. The access point forwards a packet by its destination: to the
+//! path (server), or into its own downlink queue (another host, or all others).
 //!
-//! Leaves out: the time that the access point needs to forward, other access points, several servers.
+//! Leaves out: the access point's forwarding time, other access points, several servers.
 
 use crate::change::{Changed, DirectionChange};
 use crate::config::{AccessConfig, Config, DirectionConfig, HostConfig, LossAt, PathConfig};
@@ -25,16 +25,16 @@ pub(crate) struct AccessPoint<P> {
     access: Access<P>,
     up: Link<P>,
     down: Link<P>,
-    /// What Wi-Fi hosts do before TCP has a packet; `None` where none takes any time.
+    /// Turnaround times of the Wi-Fi hosts; `None` if none takes any time.
     turnarounds: Option<Box<Turnarounds<P>>>,
-    /// Reused: what one event of the medium delivers to MACs.
+    /// Reused: one event's deliveries from the medium to MACs.
     received: Vec<Delivery<P>>,
-    /// Reused: what one event of the medium brings up to the access point.
+    /// Reused: one event's arrivals from the medium at the access point.
     arrived: Vec<Packet<P>>,
     /// Whether hosts have round-trip times of their own.
     has_lanes: bool,
     server_reports: bool,
-    /// When the earliest of the parts has its next event.
+    /// The time of the next event of any part.
     next: Time,
 }
 
@@ -45,7 +45,7 @@ enum Access<P> {
 }
 
 impl<P: Clone> AccessPoint<P> {
-    /// An idle access and path, which are to change as `network` says.
+    /// An idle access and path, prepared for the changes of `network`.
     pub(crate) fn new(access: &AccessConfig, path: &PathConfig, network: &Config, streams: Streams) -> Self {
         let hosts = &network.hosts;
         let access = match access {
@@ -94,7 +94,7 @@ impl<P: Clone> AccessPoint<P> {
         }
     }
 
-    /// From now on something is different.
+    /// Applies a change.
     pub(crate) fn change(&mut self, what: &Changed) {
         match (*what, &mut self.access) {
             (Changed::Path { rtt, rate, loss }, _) => {
@@ -116,7 +116,7 @@ impl<P: Clone> AccessPoint<P> {
         self.next = self.earliest();
     }
 
-    /// Puts a packet into its sender's transmit queue, after all that is due.
+    /// Puts a packet into its sender's transmit queue, after all due events.
     pub(crate) fn offer(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
         let from = packet.from.index();
         let taken = match &mut self.access {
@@ -132,7 +132,7 @@ impl<P: Clone> AccessPoint<P> {
         self.next
     }
 
-    /// Runs what is due up to `until`, and counts it.
+    /// Processes the events up to `until`, and counts them.
     pub(crate) fn run(&mut self, until: Time, clock: &mut Time, events: &mut u64, outcome: &mut Outcome<'_, P>) {
         while self.next <= until && self.next < Time::MAX {
             let now = self.next;
@@ -162,7 +162,7 @@ impl<P: Clone> AccessPoint<P> {
                 match self.down.step(now) {
                     Step::Arrived(packet) => {
                         if let Access::Wired(access) = &mut self.access {
-                            // What the access has sent until now, it has sent before this packet comes.
+                            // First book the access's transmissions up to this packet's arrival.
                             access.book_down(now);
                         }
                         self.forward(now, packet);
@@ -208,7 +208,7 @@ impl<P: Clone> AccessPoint<P> {
         }
     }
 
-    /// The room in the node's own transmit queue.
+    /// The free places in the node's own transmit queue.
     pub(crate) fn room(&self, node: NodeId, now: Time) -> usize {
         match (&self.access, node.index()) {
             (_, index) if index == self.hosts => self.down.room(now),
@@ -238,7 +238,7 @@ impl<P: Clone> AccessPoint<P> {
         inside_access + inside_hosts + self.up.packets_inside() + self.down.packets_inside()
     }
 
-    /// Adds what the parts have counted; gives how long the access was busy.
+    /// Adds the parts' counts. Returns the busy time of the access.
     pub(crate) fn report(&self, now: Time, statistics: &mut Statistics) -> Span {
         for (place, link) in [(QueueId::PathUp, &self.up), (QueueId::PathDown, &self.down)] {
             statistics.links.push(link.statistics(place, now, statistics.elapsed));
@@ -277,7 +277,7 @@ impl<P: Clone> AccessPoint<P> {
         self.turnarounds.as_ref().map_or(Time::MAX, |turnarounds| turnarounds.next_event())
     }
 
-    /// What the access point does with a packet that has come to it. A full queue counts the drop.
+    /// The access point forwards a packet. A full queue counts the drop.
     fn forward(&mut self, now: Time, packet: Packet<P>) {
         if packet.to == Destination::Node(NodeId(self.hosts as u16)) {
             let _taken = self.up.offer(now, packet);

@@ -1,20 +1,22 @@
-//! What is different from some moment on: a link that gets slower, a station that moves away.
+//! Changes of the network at given times: a link gets slower, a station moves away.
 //!
-//! A change happens before everything else of its moment. What has begun by then ends as it began:
+//! A change comes before all other events of its moment. Anything begun by then ends as it began:
 //!
-//! | changes | what is under way |
+//! | change | effect |
 //! | --- | --- |
-//! | a rate | what is being sent goes on at the rate that it began with; what waits goes at the new one |
-//! | a delay | what has been sent arrives when it would have; where the delay falls, what is sent later arrives right behind it |
-//! | a probability of loss | whether what is being sent is lost is decided when it has been sent, by the new probability |
-//! | a station's PHY rate or MCS | the frame on the air goes on; what is sent next, a retry too, goes at the new rate; rate control begins anew below it |
-//! | a station's frame error rate | the frame on the air ends by the new one |
+//! | a rate | the packet in transmission keeps its rate; waiting packets get the new one |
+//! | a delay | packets already sent keep their arrival times; after a shorter delay, later ones arrive right behind
+//! them |
+//! | a probability of loss | the loss of the packet in transmission is drawn at its end, with the new probability |
+//! | a station's PHY rate or MCS | the frame on the air goes on; the next one, even a retry, has the new rate; rate
+//! control restarts below it |
+//! | a station's frame error rate | the frame on the air already has the new one |
 //!
-//! A direction of a link that ever changes chooses its next packet when it is free, as FQ-CoDel does: two events for
-//! each packet, and what comes at the nanosecond at which another packet has been sent goes in the order of the links.
+//! A link direction with changes chooses its next packet when it is free, as FQ-CoDel does. It takes two events per
+//! packet. If a packet arrives in the nanosecond in which another has been sent, the order of the links decides.
 //!
-//! Leaves out: links that come and go (a loss of 1 carries nothing, and routes stay), queues that change, stations that become 802.11b
-//! stations.
+//! Leaves out: links that come and go (with a loss of 1 a link carries nothing, and routes stay); queues that change;
+//! stations that turn into 802.11b stations.
 
 use crate::config::{
     About, AccessConfig, Config, ConfigError, DirectionConfig, LinksConfig, PathConfig, Topology, WifiConfig, check,
@@ -24,30 +26,30 @@ use crate::statistics::Way;
 use crate::wifi::{PhyRate, Standard};
 use lasthop_units::{Probability, Rate, Span, Time};
 
-/// Something that is different from some moment on.
+/// A change at a given time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Change {
-    /// From when on.
+    /// Its time.
     pub at: Time,
-    /// What.
+    /// The change.
     pub what: Changed,
 }
 
-/// What is different. What is `None` stays as it is.
+/// The changed values. `None`: unchanged.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Changed {
     /// One direction of a link.
     Link {
         /// Its number in [`LinksConfig::links`].
         link: usize,
-        /// Which direction of it.
+        /// Its direction.
         way: Way,
-        /// How it is from now on.
+        /// Its new values.
         to: DirectionChange,
     },
     /// The path behind the access point.
     Path {
-        /// Its round-trip time, half each way; not that of hosts with a path of their own.
+        /// Its round-trip time, half each way; hosts with a path of their own keep theirs.
         rtt: Option<Span>,
         /// The rate of each direction.
         rate: Option<Rate>,
@@ -65,8 +67,8 @@ pub enum Changed {
     Station {
         /// The host.
         host: usize,
-        /// 802.11b and 802.11g: its own PHY rate (the highest, with rate control) in both directions. In 802.11bg an 802.11b station stays one,
-        /// and no other becomes one.
+        /// 802.11b and 802.11g: its own PHY rate in both directions; with rate control, the highest one. In 802.11bg an
+        /// 802.11b station stays one, and no other becomes one.
         rate: Option<Rate>,
         /// 802.11n and later: its own MCS in both directions.
         mcs: Option<u8>,
@@ -75,7 +77,7 @@ pub enum Changed {
     },
 }
 
-/// How a direction of a link is from some moment on. What is `None` stays as it is.
+/// New values of a link direction. `None`: unchanged.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct DirectionChange {
     /// Its rate, more than zero.
@@ -87,10 +89,10 @@ pub struct DirectionChange {
 }
 
 impl Config {
-    /// What this network is after all changes up to `at`, and that moment's own; without any changes left.
+    /// This network after all changes up to and including `at`, without the later ones.
     ///
     /// # Panics
-    /// If a change is about something that this network does not have: see [`Config::validate`].
+    /// If a change refers to a missing part of this network: see [`Config::validate`].
     pub fn at(&self, at: Time) -> Self {
         let mut config = Self { changes: Vec::new(), ..self.clone() };
         for change in self.changes_in_order().into_iter().filter(|change| change.at <= at) {
@@ -99,7 +101,7 @@ impl Config {
         config
     }
 
-    /// The changes by time; of one moment in the order of the configuration.
+    /// The changes by time, then in the order of the configuration.
     pub(crate) fn changes_in_order(&self) -> Vec<Change> {
         let mut changes = self.changes.clone();
         changes.sort_by_key(|change| change.at);
@@ -210,9 +212,9 @@ impl LinksConfig {
 }
 
 impl WifiConfig {
-    /// Whether a station of the rate `now` may get this one.
+    /// Whether a station with the rate `now` may get this one.
     fn check_new_rate(&self, now: PhyRate, rate: Rate) -> Result<(), ConfigError> {
-        // Beside 802.11g an 802.11b station has another contention window, and other rates to choose from.
+        // Beside 802.11g, an 802.11b station has another contention window and another set of rates.
         let of_its_kind = |other: &PhyRate| self.standard != Standard::Bg || other.is_ofdm() == now.is_ofdm();
         let accepted: Vec<PhyRate> = self.rates().into_iter().filter(of_its_kind).collect();
         self.check_rate(rate, &accepted)

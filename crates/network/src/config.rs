@@ -1,4 +1,4 @@
-//! What a network is made of.
+//! The configuration of a network.
 
 use crate::change::Change;
 use crate::queue::{Discipline, QueueConfig};
@@ -7,56 +7,56 @@ use crate::wifi::{Modulation, OFDM_WINDOW, PhyRate, RateControl, RateSet, SHORT_
 use lasthop_units::{Bytes, Probability, Rate, Span};
 use std::fmt;
 
-/// A network: hosts, and what connects them.
+/// A network: its hosts, and their connection.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
     /// The hosts; nodes 0..hosts. At least one, and with the other nodes at most 65535.
     pub hosts: Vec<HostConfig>,
-    /// What connects them.
+    /// The connection between the hosts.
     pub topology: Topology,
-    /// What is different from some moment on, in any order.
+    /// Changes at given times, in any order.
     pub changes: Vec<Change>,
 }
 
-/// What connects the hosts.
+/// The connection between the hosts.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Topology {
     /// All hosts behind one access, and one server behind a path.
     AccessPoint {
-        /// What the hosts share.
+        /// The shared last hop.
         access: AccessConfig,
-        /// What lies between the access point and the server, which is node `hosts.len()`.
+        /// The path between the access point and the server, which is node `hosts.len()`.
         path: PathConfig,
     },
-    /// Nodes with links between them; the hosts sit on nodes.
+    /// Nodes joined by links; each host is attached to a node.
     Links(LinksConfig),
 }
 
 /// One host. [`HostConfig::new`] gives the defaults.
 #[derive(Clone, PartialEq, Debug)]
 pub struct HostConfig {
-    /// The host's transmit queue in packets with the one in service, at least 1. Not with links: there a host's packets wait in
-    /// the queue of the link that they take first.
+    /// The host's transmit queue in packets, including the one in service; at least 1. Unused with links: there packets
+    /// wait in the queue of their first link.
     pub queue_packets: usize,
-    /// The host's own PHY rate (the highest, with rate control) in both directions; `None` = the access's. 802.11b and 802.11g
-    /// only. In 802.11bg a host with a DSSS rate (1, 2, 5.5 or 11 Mb/s) is an 802.11b station.
+    /// The host's own PHY rate in both directions (with rate control, the highest one); `None` = the access's. 802.11b
+    /// and 802.11g only. In 802.11bg a host with a DSSS rate (1, 2, 5.5 or 11 Mb/s) is an 802.11b station.
     pub rate: Option<Rate>,
     /// The host's own MCS in both directions; `None` = the access's. 802.11n and later only.
     pub mcs: Option<u8>,
-    /// The probability that a data frame from this host or to it is received with an error; `None` = the access's. Wi-Fi only.
+    /// The error probability of data frames to and from this host; `None` = the access's. Wi-Fi only.
     pub frame_error_rate: Option<Probability>,
-    /// The round-trip time of this host's path, instead of the one that all share. Not with links.
+    /// The round-trip time of this host's own path, instead of the shared one. Not with links.
     pub path: Option<HostPath>,
-    /// The shortest and the longest time from its MAC's reception of a packet to when it is delivered; see `turnaround.rs`. Drawn
-    /// uniformly for each packet; packets keep their order. Wi-Fi only, else looked past. Default: none.
+    /// The shortest and the longest time from reception at its MAC to delivery; see `turnaround.rs`. Drawn uniformly
+    /// for each packet; packets keep their order. Only Wi-Fi uses it. Default: none.
     pub turnaround: (Span, Span),
-    /// Whether [`Network::take_departed`](crate::Network::take_departed) tells when a packet of this host has left its transmit
-    /// queue.
+    /// Whether [`Network::take_departed`](crate::Network::take_departed) reports packets of this host that have left
+    /// its transmit queue.
     pub reports_departures: bool,
 }
 
 impl HostConfig {
-    /// A host with so many packets of transmit queue and nothing else of its own.
+    /// A host with this transmit queue, in packets, and no other settings of its own.
     pub const fn new(queue_packets: usize) -> Self {
         Self {
             queue_packets,
@@ -70,27 +70,27 @@ impl HostConfig {
     }
 }
 
-/// A path of a host's own: the rate, the queues and the loss are the shared path's, the round-trip time is not.
+/// A host's own path: it shares the rate, the queues and the loss of the common path, but not the round-trip time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HostPath {
     /// The shortest and the longest round-trip time without queues, half of it each way. Drawn uniformly.
     pub rtt: (Span, Span),
-    /// For how long a drawn one holds; [`Span::ZERO`] = for ever.
+    /// Duration of a drawn value; [`Span::ZERO`] = for ever.
     pub change_every: Span,
 }
 
-/// Nodes and the links between them. Hosts sit on nodes; node k is itself [`NodeId`](crate::NodeId) `hosts.len() + k`, so
-/// that a server can sit on any.
+/// Nodes joined by links. Each host is attached to a node. Node k is itself [`NodeId`](crate::NodeId) `hosts.len() +
+/// k`, so that any node can have a server.
 ///
-/// A packet takes a way with the fewest links; where there are several, each node sends it over the one that stands first in
-/// `links`. Hosts on one node reach each other at once, and a broadcast reaches only them.
+/// A packet takes a path with the fewest links. Among equals, each node uses the link that is first in `links`. Hosts
+/// on one node reach each other at once, and a broadcast reaches only them.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LinksConfig {
-    /// How many nodes; 2 to 1024, for each node knows the next link to each.
+    /// The number of nodes, 2 to 1024: each node stores the next link to each other node.
     pub nodes: usize,
-    /// The node that each host sits on.
+    /// The node of each host.
     pub attached: Vec<usize>,
-    /// The links; with them each node must reach each. At most 32768.
+    /// The links, which must connect all nodes. At most 32768.
     pub links: Vec<LinkConfig>,
 }
 
@@ -110,26 +110,26 @@ pub struct LinkConfig {
 pub struct DirectionConfig {
     /// The rate of IP bytes, more than zero.
     pub rate: Rate,
-    /// From when a packet has been sent to when it is there.
+    /// Propagation delay: from the end of transmission to arrival.
     pub delay: Span,
     /// The queue in front of the transmitter.
     pub queue: QueueConfig,
-    /// Random loss, each packet on its own.
+    /// Random loss, independent per packet.
     pub loss: Probability,
-    /// Where packets are lost.
+    /// The place of the loss.
     pub loss_at: LossAt,
 }
 
-/// Where a direction of a link loses packets.
+/// Where a link direction loses packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LossAt {
-    /// Before the queue: a lost packet takes no room in the queue and no time of the link.
+    /// Before the queue: a lost packet takes no room in the queue and no transmission time.
     BeforeQueue,
     /// After the queue: a transmission error.
     AfterQueue,
 }
 
-/// What the hosts share.
+/// The shared last hop.
 #[derive(Clone, PartialEq, Debug)]
 pub enum AccessConfig {
     /// One 802.11 medium with one access point.
@@ -141,64 +141,66 @@ pub enum AccessConfig {
 /// An 802.11 medium. [`WifiConfig::new`] gives the defaults.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WifiConfig {
-    /// Which PHY and which protection.
+    /// The PHY and its protection.
     pub standard: Standard,
-    /// 802.11b and 802.11g: the PHY rate of unicast data frames; with rate control the highest one and the first one tried.
+    /// 802.11b and 802.11g: the PHY rate of unicast data frames; with rate control, the highest rate and the first one
+    /// tried.
     pub rate: PhyRate,
-    /// 802.11n and later: how data is sent.
+    /// 802.11n and later: the modulation of data.
     pub modulation: Modulation,
-    /// Who chooses the PHY rate. 802.11n and later: fixed.
+    /// The rate control. 802.11n and later: fixed.
     pub rate_control: RateControl,
-    /// What the rate control chooses from. 802.11b stations always choose from the DSSS rates.
+    /// The rates for rate control. 802.11b stations always choose from the DSSS rates.
     pub rate_set: RateSet,
     /// The access point's downlink queue. Default: drop-tail, 100 packets.
     pub access_point_queue: QueueConfig,
-    /// How many frames an A-MPDU holds at most, 1 to 64, in 802.11ax 256, the default; 1 in 802.11b and 802.11g. In 802.11ax up to 64
-    /// also make the window of Block Ack 64, and the Block Ack shorter.
+    /// The most frames in an A-MPDU: 1 to 64; in 802.11ax to 256, the default; 1 in 802.11b and 802.11g. In 802.11ax, a
+    /// value up to 64 also makes the Block Ack window 64, and the Block Ack shorter.
     pub aggregate_frames: u16,
-    /// How long an A-MPDU takes at most, 300 us to 5484 us (aPPDUMaxTime, the default).
+    /// The longest A-MPDU, 300 us to 5484 us (aPPDUMaxTime, the default).
     pub max_ppdu: Span,
-    /// An RTS asks for a CTS before unicast transmissions with more bytes than this; `None` = never, the default. Not in
+    /// Unicast transmissions with more bytes than this are preceded by RTS and CTS; `None` = never, the default. Not in
     /// 802.11bg, which has CTS-to-self.
     pub rts_threshold: Option<Bytes>,
-    /// The access point's CWmax: one less than a power of 2, from its CWmin to 1023. Default: 1023; in 802.11n and later 63, as
-    /// hostapd has it for best effort. Stations have 1023.
+    /// The access point's CWmax: one less than a power of 2, from its CWmin to 1023. Default: 1023; in 802.11n and
+    /// later 63, hostapd's value for best effort. Stations have 1023.
     pub access_point_window: u32,
-    /// The probability that a data frame that is alone on the air is received with an error, whatever its size and rate; of an
-    /// A-MPDU each frame by itself. Default 0.
+    /// The error probability of a data frame without a collision, independent of size and rate. In an A-MPDU it applies
+    /// to each frame. Default 0.
     pub frame_error_rate: Probability,
-    /// The probability that a response that is alone on the air (ACK, Block Ack, CTS) is lost. Default 0.
+    /// The loss probability of a response without a collision (ACK, Block Ack, CTS). Default 0.
     pub response_error_rate: Probability,
-    /// How many times a unicast frame is sent at most; 0 = without end. Default 7 (dot11ShortRetryLimit).
+    /// The most transmissions of a unicast frame; 0 = no limit. Default 7 (dot11ShortRetryLimit).
     pub retry_limit: u8,
-    /// Short DSSS preambles (but at 1 Mb/s). Default: long ones, as an access point must with one old station around.
+    /// Short DSSS preambles (except at 1 Mb/s). Default: long ones, mandatory with one old station present.
     pub short_preamble: bool,
     /// 802.11bg: the DSSS rate of the CTS-to-self. Default 2 Mb/s, the highest basic DSSS rate.
     pub protection_rate: PhyRate,
-    /// The rate of broadcast frames; `None` = the lowest one of the basic set: 1 Mb/s where DSSS rates are in use, else 6 Mb/s.
+    /// The rate of broadcast frames; `None` = the lowest basic rate: 1 Mb/s if DSSS rates are in use, else 6 Mb/s.
     pub broadcast_rate: Option<PhyRate>,
-    /// What models of the medium do not agree on. Default: [`WifiRules::default`].
+    /// Rules on which models of the medium differ. Default: [`WifiRules::default`].
     pub rules: WifiRules,
 }
 
-/// Rules of the medium that the standard leaves open, or that other simulators read otherwise. The default is ours; ns-3 3.44
-/// has both the other way (docs/results/validation.md).
+/// Rules that the standard leaves open, or that other simulators read differently. ns-3 3.44 differs from our default
+/// in both (docs/results/validation.md).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct WifiRules {
-    /// Whether a station may take the medium for idle in the SIFS before its own acknowledgement. If so, an answer that it
-    /// queues then goes a DIFS after that acknowledgement, without backoff (ns-3's `ChannelAccessManager::NeedBackoffUponAccess`).
+    /// Whether a station may see the medium as idle in the SIFS before its own acknowledgement. If so, an answer queued
+    /// then is sent a DIFS after that acknowledgement, without backoff (ns-3's
+    /// `ChannelAccessManager::NeedBackoffUponAccess`).
     pub idle_before_acknowledgement: bool,
     /// Whether bystanders wait DIFS after a collision instead of EIFS (802.11-2020 §10.3.2.3.7).
     pub difs_after_collision: bool,
 }
 
 impl WifiConfig {
-    /// aPPDUMaxTime: the most for [`WifiConfig::max_ppdu`].
+    /// aPPDUMaxTime: the maximum of [`WifiConfig::max_ppdu`].
     pub const MAX_PPDU: Span = Span::from_micros(5484);
-    /// The least for [`WifiConfig::max_ppdu`].
+    /// The minimum of [`WifiConfig::max_ppdu`].
     pub const LEAST_MAX_PPDU: Span = Span::from_micros(300);
 
-    /// The defaults of a standard: its highest rate, fixed, over the OFDM rates where it has them; [`Modulation::new`].
+    /// The defaults of a standard: its highest rate, fixed; the OFDM rates if it has them; [`Modulation::new`].
     pub const fn new(standard: Standard) -> Self {
         let limits = standard.aggregate_limits();
         Self {
@@ -229,7 +231,7 @@ impl WifiConfig {
     }
 }
 
-/// A wired last hop: one link up that the hosts' queues take turns on, one link down.
+/// A wired last hop: one link up, which serves the hosts' queues in turn, and one link down.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WiredAccessConfig {
     /// The rate of each direction.
@@ -249,20 +251,20 @@ pub struct PathConfig {
     pub rate: Rate,
     /// Random loss towards the server.
     pub loss: Probability,
-    /// The queue of each direction in packets with the one in service, at least 1.
+    /// The queue of each direction in packets, including the one in service; at least 1.
     pub queue_packets: usize,
 }
 
-/// A network that cannot be.
+/// An invalid network.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConfigError {
-    /// Which part of the network it is about.
+    /// The part with the error.
     pub about: About,
-    /// The field of that part, as a path from it: `queue.packets`; empty where it is about all of it.
+    /// The field of that part, as a path: `queue.packets`; empty if the whole part is wrong.
     pub field: String,
-    /// What it said.
+    /// Its value.
     pub value: String,
-    /// What it may say.
+    /// The accepted values.
     pub accepted: String,
 }
 
@@ -273,7 +275,7 @@ pub enum About {
     Network,
     /// A host, by its number.
     Host(usize),
-    /// What the hosts share.
+    /// The shared last hop.
     Access,
     /// The path behind it.
     Path,
@@ -299,7 +301,7 @@ impl fmt::Display for ConfigError {
 }
 
 impl ConfigError {
-    /// The same of a part of the network.
+    /// The same error, as one about this part of the network.
     pub(crate) fn of(about: About) -> impl Fn(Self) -> Self {
         move |error| Self { about, ..error }
     }
@@ -308,12 +310,12 @@ impl ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Config {
-    /// A network of these hosts that never changes.
+    /// A network of these hosts without changes.
     pub const fn new(hosts: Vec<HostConfig>, topology: Topology) -> Self {
         Self { hosts, topology, changes: Vec::new() }
     }
 
-    /// Whether its hosts are on Wi-Fi whose transmissions carry several packets: 802.11n and later.
+    /// Whether its Wi-Fi transmissions carry several packets: 802.11n and later.
     pub const fn aggregates(&self) -> bool {
         match &self.topology {
             Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } => wifi.standard.aggregates(),
@@ -321,10 +323,10 @@ impl Config {
         }
     }
 
-    /// Whether the network can be built.
+    /// Checks whether the network can be built.
     ///
     /// # Errors
-    /// The first field that cannot be, and what it may say.
+    /// The first invalid field, and the accepted values.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let hosts = self.hosts.len();
         let others = match &self.topology {
@@ -407,7 +409,7 @@ impl HostConfig {
 }
 
 impl LinksConfig {
-    /// Which link leads from each node towards each other.
+    /// The next link from each node to each other.
     pub(crate) fn routes(&self) -> Routes {
         let ends: Vec<_> = self.links.iter().map(|link| link.ends).collect();
         Routes::new(self.nodes, &ends)
@@ -458,7 +460,7 @@ impl WifiConfig {
         }
     }
 
-    /// The rates that stations of this medium can send at, beside its MCSs.
+    /// The available PHY rates of this medium, apart from its MCSs.
     pub(crate) fn rates(&self) -> Vec<PhyRate> {
         let possible = |rate: &PhyRate| match self.standard {
             Standard::B => !rate.is_ofdm(),
@@ -469,7 +471,7 @@ impl WifiConfig {
         PhyRate::ALL.into_iter().filter(possible).collect()
     }
 
-    /// Whether a station's rate is one of these.
+    /// Whether a station's rate is available.
     pub(crate) fn check_rate(&self, rate: Rate, accepted: &[PhyRate]) -> Result<(), ConfigError> {
         let known = PhyRate::from_rate(rate).is_some_and(|rate| accepted.contains(&rate));
         check(known && !self.standard.aggregates(), "rate", || {

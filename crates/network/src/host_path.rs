@@ -1,11 +1,11 @@
-//! A path of its own for each host: round-trip times that differ and fluctuate.
+//! A path of its own for each host: different and varying round-trip times.
 //!
 //! 1. A host's round-trip time is constant for `change_every`, then drawn anew, uniformly from its range.
-//! 2. A packet gets half of what it is when the packet begins its way (has been sent by the path's transmitter): half up, half down.
-//! 3. Where the time falls, packets would overtake those before them of the same host and direction: they arrive right
-//!    behind them instead. Packets of different hosts overtake each other.
+//! 2. A packet gets half of the round-trip time at the end of its transmission: half up, half down.
+//! 3. After a decrease packets would overtake earlier ones of the same host and direction. Instead they arrive right
+//!    behind them. Packets of different hosts do overtake each other.
 //!
-//! Draw k is the k-th of the host's stream, whatever was sent until then, so that two runs have the same round-trip times.
+//! Draw k is the k-th of the host's stream, independent of traffic. So two runs have the same round-trip times.
 //!
 //! Leaves out: delays that drift or depend on each other.
 
@@ -17,19 +17,19 @@ use rand_chacha::ChaCha8Rng;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// One direction of the path, with a lane for each host and one for what is not for one host.
+/// One direction of the path, with a lane per host and one for broadcasts.
 #[derive(Clone, Debug)]
 pub(crate) struct Lanes<P> {
     way: LaneWay,
     lanes: Vec<Lane>,
-    /// When which packet arrives: time, number in the order of departure, place in `packets`.
+    /// Packets by time of arrival: time, number in the order of departure, place in `packets`.
     arrivals: BinaryHeap<Reverse<(Time, u64, u32)>>,
     packets: Vec<Option<Packet<P>>>,
     free: Vec<u32>,
     departed: u64,
 }
 
-/// Which way the packets go: by whom a packet's lane is chosen, and which half of the round trip it gets.
+/// The direction: it determines a packet's lane and its half of the round-trip time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LaneWay {
     /// From hosts to the server: the first half, rounded down.
@@ -51,17 +51,17 @@ pub(crate) enum RoundTrip {
     Constant(Span),
     /// Drawn for each interval.
     Drawn {
-        /// What it is drawn from and how often.
+        /// Its range and interval.
         path: HostPath,
-        /// The draws.
+        /// The random stream.
         stream: Box<ChaCha8Rng>,
-        /// The last interval that was asked for, and what was drawn for it.
+        /// The last interval queried, and its draw.
         last: Option<(u64, Span)>,
     },
 }
 
 impl RoundTrip {
-    /// What is drawn from a host's range, by a stream of its own.
+    /// Draws from a host's range, by a stream of its own.
     pub(crate) fn drawn(path: HostPath, stream: ChaCha8Rng) -> Self {
         Self::Drawn { path, stream: Box::new(stream), last: None }
     }
@@ -75,7 +75,7 @@ impl RoundTrip {
         match last {
             Some((last, rtt)) if *last == interval => *rtt,
             _ => {
-                // A draw is two of the stream's words of 32 bits.
+                // A draw takes two of the stream's 32-bit words.
                 stream.set_word_pos(2 * u128::from(interval));
                 let (shortest, longest) = path.rtt;
                 let choices = u128::from((longest - shortest).as_nanos()) + 1;
@@ -89,7 +89,7 @@ impl RoundTrip {
 }
 
 impl<P> Lanes<P> {
-    /// Lanes with these round-trip times: one for each host, and a last one for the broadcasts.
+    /// Lanes with these round-trip times: one per host, and a last one for the broadcasts.
     pub(crate) fn new(way: LaneWay, round_trips: Vec<RoundTrip>) -> Self {
         let lane = |round_trip| Lane { round_trip, last_arrival: Time::ZERO };
         Self {
@@ -102,7 +102,7 @@ impl<P> Lanes<P> {
         }
     }
 
-    /// From now on the hosts without a round-trip time of their own have this one.
+    /// Changes the round-trip time of hosts without their own.
     pub(crate) fn change_shared(&mut self, new: Span) {
         for lane in &mut self.lanes {
             if let RoundTrip::Constant(rtt) = &mut lane.round_trip {
@@ -111,7 +111,7 @@ impl<P> Lanes<P> {
         }
     }
 
-    /// Takes a packet that is or will have been sent at `sent`.
+    /// Takes a packet with the end of its transmission at `sent`, past or future.
     pub(crate) fn push(&mut self, sent: Time, packet: Packet<P>) {
         let host = match (self.way, packet.to) {
             (LaneWay::Up, _) => packet.from,
@@ -133,12 +133,12 @@ impl<P> Lanes<P> {
         self.departed += 1;
     }
 
-    /// When the next packet arrives; [`Time::MAX`] for never.
+    /// The next arrival; [`Time::MAX`] if there is none.
     pub(crate) fn next_arrival(&self) -> Time {
         self.arrivals.peek().map_or(Time::MAX, |Reverse((at, ..))| *at)
     }
 
-    /// The packet that arrives next.
+    /// Takes the packet with the next arrival.
     pub(crate) fn pop(&mut self) -> Packet<P> {
         let Reverse((_, _, place)) = self.arrivals.pop().expect("somebody has looked at it");
         self.free.push(place);
@@ -171,14 +171,14 @@ mod tests {
         let mut rtt = round_trip(10, 30, 100);
         let first = at(&mut rtt, 0);
         assert_eq!(at(&mut rtt, 99), first);
-        // 20 ms + 1 ns of choices: draw × 20000001 / 2^64 nanoseconds past 10 ms.
+        // 20 ms + 1 ns of values: draw × 20000001 / 2^64 nanoseconds above 10 ms.
         let mut stream = Streams::new(1).stream("path/rtt/0");
         for interval in 0..20 {
             let choice = (u128::from(stream.next_u64()) * 20_000_001) >> 64;
             let expected = Span::from_millis(10) + Span::from_nanos(choice as u64);
             assert_eq!(at(&mut rtt, interval * 100), expected, "interval {interval}");
         }
-        // Asking in another order, or not at all, changes nothing.
+        // The order of queries does not matter.
         assert_eq!(at(&mut rtt, 50), first);
         assert_eq!(at(&mut round_trip(10, 30, 100), 1900), at(&mut rtt, 1900));
     }
@@ -211,7 +211,8 @@ mod tests {
         let mut rtt = round_trip(10, 30, 1);
         let draws: Vec<f64> = (0..10_000).map(|millis| at(&mut rtt, millis).as_millis_f64()).collect();
         let mean = draws.iter().sum::<f64>() / 1e4;
-        // Uniform in 10..30: mean 20, standard deviation 20 / sqrt(12) = 5.77; of the mean 0.058; five of them.
+        // Uniform in 10..30: mean 20, standard deviation 20 / sqrt(12) = 5.77; of the mean 0.058. The tolerance is five
+        // of these.
         assert!((mean - 20.0).abs() < 0.29, "{mean}");
         assert!(draws.iter().all(|draw| (10.0..=30.0).contains(draw)));
         assert!(draws.iter().filter(|draw| **draw < 12.0).count() > 850, "a tenth is below 12");

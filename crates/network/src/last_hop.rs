@@ -1,13 +1,13 @@
-//! What a host's own link towards it is like: what its owner could know at best, without looking at any packet.
+//! The true state of a host's own link towards it: the best that its owner can know without observing packets.
 //!
 //! | network | bandwidth | loss |
 //! | --- | --- | --- |
 //! | links | the rate of the last link on the way from the server to the host, in that direction | its random loss |
 //! | wired access | the access's rate | 0 |
-//! | Wi-Fi | what one station alone gets of full packets | what is lost after the last retry |
+//! | Wi-Fi | one station's throughput alone, with full packets | loss after the last retry |
 //!
-//! On Wi-Fi, of packets of L = 1500 bytes that wait at the access point while nobody else has anything to send, p being the frame
-//! error rate, r that of responses and m the retry limit:
+//! On Wi-Fi, packets of L = 1500 bytes wait at the access point while nobody else has anything to send. p is the frame
+//! error rate, r that of responses, m the retry limit:
 //!
 //! ```text
 //! q         = 1 - p                                          that a transmission is received; (1 - r) (1 - p) with RTS
@@ -20,13 +20,13 @@
 //! bandwidth = 8 L (1 - loss) / sum over i < m of f^i T_i
 //! ```
 //!
-//! which at 54 Mb/s without errors is 30.5 Mb/s, and 24.9 Mb/s with RTS. In 802.11n and later an A-MPDU of K packets takes the place of
-//! the frame: as many as the limits and the access point's queue allow. p^K takes the place of p in T_i and in f; what is received
-//! is each packet's share, which can miss a transmission that others get through. Windows that wait for repeats are left out. Of
-//! acknowledgements that go up meanwhile, and of other stations, it knows nothing, as their owner does not.
+//! At 54 Mb/s without errors this is 30.5 Mb/s, and 24.9 Mb/s with RTS. In 802.11n and later an A-MPDU of K packets
+//! replaces the frame, with K from the limits and the access point's queue. p^K replaces p in T_i and in f. The packets
+//! received are each packet's own share, as a packet can miss a transmission that others survive. Windows that wait for
+//! repeats are left out. So are acknowledgements in the other direction, and other stations.
 //!
-//! References: G. Bianchi: Performance analysis of the IEEE 802.11 distributed coordination function, IEEE JSAC 18(3), 2000,
-//! with one station.
+//! References: G. Bianchi: Performance analysis of the IEEE 802.11 distributed coordination function, IEEE JSAC 18(3),
+//! 2000, with one station.
 
 use crate::config::{AccessConfig, Config, Topology};
 use crate::packet::NodeId;
@@ -36,15 +36,15 @@ use lasthop_units::{Probability, Rate};
 /// A host's own link, in the direction to the host.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LastHop {
-    /// In bytes of IP packets; [`Rate::ZERO`] where nothing comes through at all.
+    /// In bytes of IP packets; [`Rate::ZERO`] if nothing gets through.
     pub bandwidth: Rate,
     /// The probability that a packet is lost at random.
     pub loss: Probability,
 }
 
 impl Config {
-    /// The last hop of this host's packets from `server`, as the network is without any of the changes. [`Config::at`] has it
-    /// as it is at some time.
+    /// The last hop of this host's packets from `server`, before any change of the network. [`Config::at`] gives the
+    /// network at a later time.
     ///
     /// # Panics
     /// If there is no such host or no such node, or, with links, both sit on one node.

@@ -1,4 +1,4 @@
-//! Everything that carries packets: queues, wired links, the 802.11 medium, and the network made of them.
+//! All that carries packets: queues, wired links, the 802.11 medium, and networks of these.
 //!
 //! ```text
 //!  host 0 --[queue]--+                                  +--[queue]--> half rtt, loss -->+
@@ -6,22 +6,22 @@
 //!  host n --[queue]--+   or shared link  <--[queue]--   +<-- half rtt <--[queue]--------+
 //! ```
 //!
-//! or nodes with links between them, in any shape, on which the hosts sit ([`Topology`]).
+//! or nodes joined by links in any topology, with hosts attached ([`Topology`]).
 //!
-//! The network has no clock of its own. Whoever owns one (an event loop in virtual time, a real-time loop around
-//! kernel hosts) drives it with three verbs, [`Network::offer`], [`Network::next_wakeup`] and [`Network::advance`];
-//! event times are logical, so calling late moves no event.
+//! The network has no clock of its own. The caller's clock may be an event loop in virtual time, or a real-time loop
+//! around kernel hosts. It drives the network with three verbs, [`Network::offer`], [`Network::next_wakeup`] and
+//! [`Network::advance`]. Event times are logical, so a late call moves no event.
 //!
-//! Same configuration, same seed, same offers: identical deliveries. Events are ordered by (time, source), where the
-//! sources are, in this order, the access, the path upwards, the path downwards and the hosts' turnarounds, or the links in their
-//! order, forth before back; within a source, by when they were caused.
+//! Same configuration, same seed, same offers: identical deliveries. Events are ordered by (time, source). The sources
+//! are, in this order: the access, the path up, the path down and the hosts' turnarounds; or the links in their order,
+//! forth before back. Within a source, causes decide the order.
 //!
-//! What a packet costs does not depend on how many others there are, nor on how many stations or links are idle.
+//! The cost of a packet does not depend on other packets, nor on idle stations or links.
 //!
-//! The parts: `packet`, `queue` (drop-tail, FQ-CoDel), `link` (wired), `wired` (a wired last hop), [`wifi`] (DCF, aggregation),
-//! `access_point` with `turnaround` and `host_path`, `links` with `routes` and `schedule`, `topology` (the verbs), `change` (what is different from some
-//! moment on), `last_hop` (what a host could know of its own), `statistics`, [`random`]. What
-//! each models and leaves out stands at the top of its file.
+//! The parts: `packet`, `queue` (drop-tail, FQ-CoDel), `link` (wired), `wired` (a wired last hop), [`wifi`] (DCF,
+//! aggregation), `access_point` with `turnaround` and `host_path`, `links` with `routes` and `schedule`, `topology`
+//! (the verbs), `change` (changes at given times), `last_hop` (a host's knowledge of its own link), `statistics`,
+//! [`random`]. Each file begins with its model and its omissions.
 //!
 //! ```
 //! use lasthop_network::{
@@ -48,7 +48,8 @@
 //! while let Some(at) = network.next_wakeup() {
 //!     network.advance(at, &mut deliveries);
 //! }
-//! // The medium has been silent, so the station sends at once: 254 us at 54 Mb/s, then 12 us at 1 Gb/s and 2 ms of path.
+//! // The medium has been silent, so the station sends at once.
+//! // 254 us at 54 Mb/s, then 12 us at 1 Gb/s and 2 ms of path.
 //! assert_eq!(deliveries[0].at, Time::ZERO + Span::from_micros(254 + 12 + 2000));
 //! # Ok::<(), lasthop_network::ConfigError>(())
 //! ```

@@ -1,18 +1,20 @@
-//! A wired link, one direction of it: a queue, a transmitter of constant rate, random loss, a delay.
+//! One direction of a wired link: a queue, a transmitter of constant rate, random loss, a delay.
 //!
-//! 1. A packet that is to be lost before the queue is lost at once; it takes no room and no time.
-//! 2. Else it joins the queue, if there is room; the transmitter serves one packet at a time for size / rate.
-//! 3. A packet that is to be lost after the queue is lost now that it has been sent (a transmission error). The others arrive
-//!    after the delay.
+//! 1. A packet with a loss before the queue is lost at once; it takes no room and no time.
+//! 2. Any other joins the queue, if there is room; the transmitter serves one packet at a time for size / rate.
+//! 3. A packet with a loss after the queue is lost at the end of its transmission (a transmission error). The others
+//!    arrive after the delay.
 //!
-//! Losses are independent of each other. Behind one delay packets never overtake each other; with delays of their own
-//! (`host_path`) those of one host do not.
+//! Losses are independent. With a common delay, packets never overtake each other. With a delay per host (`host_path`),
+//! those of one host do not.
 //!
-//! In a drop-tail queue nothing that comes later changes when a packet is sent. So that is worked out when it joins, and the
-//! packet causes one event, its arrival or its loss; lengths are booked later, with the times at which they changed. A packet that
-//! comes at the very nanosecond at which another one has been sent still finds it in the queue; what is offered from outside
-//! comes after all that is due.
-//! Other disciplines, and links that change, choose when the transmitter is free: two events for each packet, sent and arrived.
+//! In a drop-tail queue later arrivals never change a packet's departure. So it is computed when the packet joins, and
+//! the packet causes one event: its arrival or its loss. Queue lengths are booked later, with the true times. In the
+//! nanosecond of a departure, the departing packet still counts as queued for arrivals. Packets offered from outside
+//! come after all due events.
+//!
+//! Other disciplines, and links that change, choose when the transmitter is free: two events per packet, sent and
+//! arrived.
 //!
 //! Leaves out: framing overhead (rates are rates of IP bytes, as a traffic shaper's), jitter, losses in bursts.
 
@@ -35,9 +37,9 @@ pub(crate) struct Link<P> {
     loss_stream: ChaCha8Rng,
     service: Service<P>,
     underway: Underway<P>,
-    /// Of packets that will be lost when they have been sent, or that somebody wants to hear of then; drop-tail only.
+    /// Packets with a loss or a departure to report at the end of transmission; drop-tail only.
     notices: VecDeque<Notice>,
-    /// The last size and how long it takes.
+    /// The last packet size and its transmission time.
     last_transmission: (Bytes, Span),
 }
 
@@ -47,19 +49,19 @@ enum Service<P> {
     Queue(Box<Transmitter<P>>),
 }
 
-/// A packet that will have been sent: one that is an event then.
+/// A packet whose end of transmission is an event.
 #[derive(Clone, Copy, Debug)]
 struct Notice {
     at: Time,
     departure: Departure,
-    /// It will be lost then. Else its sender wants to hear of it.
+    /// It is lost then. Otherwise its departure is reported.
     is_lost: bool,
 }
 
-/// What a link has done at one of its events.
+/// The outcome of a link's event.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step<P> {
-    /// This packet has come to the other end.
+    /// This packet has arrived at the other end.
     Arrived(Packet<P>),
     /// A packet has left the queue.
     Sent(Departure),
@@ -67,7 +69,7 @@ pub(crate) enum Step<P> {
     Lost,
 }
 
-/// What has become of a packet that was offered and not refused.
+/// The fate of an accepted packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Taken {
     Queued,
@@ -75,8 +77,8 @@ pub(crate) enum Taken {
 }
 
 impl<P> Link<P> {
-    /// An idle link, which may [change](Link::change) if `changes`. Its random streams are `name`/loss and, with FQ-CoDel,
-    /// `name`/fq-codel.
+    /// An idle link. It may [change](Link::change) only with `changes`. Its random streams are `name`/loss and, with
+    /// FQ-CoDel, `name`/fq-codel.
     pub(crate) fn new(config: &DirectionConfig, changes: bool, streams: Streams, name: &str) -> Self {
         let service = match config.queue.discipline {
             Discipline::Fifo if !changes => Service::Timetable(Timetable::new(config.queue.packets)),
@@ -97,15 +99,15 @@ impl<P> Link<P> {
         }
     }
 
-    /// The same link with a delay for each host instead of one for all.
+    /// The same link with a delay per host instead of one for all.
     pub(crate) fn with_lanes(self, lanes: Lanes<P>) -> Self {
         Self { underway: Underway::ByHost(Box::new(lanes)), ..self }
     }
 
-    /// From now on it is like this. What is being sent goes on as it began, what has been sent arrives when it would have.
+    /// Changes the link. The packet in transmission keeps its rate, and packets already sent keep their arrival times.
     ///
     /// # Panics
-    /// If the link was made as one that does not change, or has a delay for each host.
+    /// If the link was made without changes, or has a delay per host.
     pub(crate) fn change(&mut self, to: DirectionChange) {
         assert!(matches!(self.service, Service::Queue(_)), "a timetable is not made anew");
         self.rate = to.rate.unwrap_or(self.rate);
@@ -119,7 +121,7 @@ impl<P> Link<P> {
         }
     }
 
-    /// From now on the hosts without a round-trip time of their own have this one.
+    /// Changes the round-trip time of hosts without their own.
     ///
     /// # Panics
     /// If the link has one delay for all hosts.
@@ -128,7 +130,7 @@ impl<P> Link<P> {
         lanes.change_shared(rtt);
     }
 
-    /// Takes a packet in that comes from another part of the network.
+    /// Accepts a packet from another part of the network.
     pub(crate) fn offer(&mut self, now: Time, packet: Packet<P>) -> Result<Taken, Packet<P>> {
         if self.loss_at == LossAt::BeforeQueue && happens(self.loss, &mut self.loss_stream) {
             self.count_drop(Cause::RandomLoss);
@@ -158,8 +160,8 @@ impl<P> Link<P> {
         Ok(Taken::Queued)
     }
 
-    /// Takes a packet in that comes from outside the network, after all that is due. With `announced`, its leaving
-    /// the queue will be an event of its own.
+    /// Accepts a packet from outside the network, after all due events. With `announced`, its departure from the queue
+    /// is an event.
     pub(crate) fn offer_from_outside(
         &mut self,
         now: Time,
@@ -178,27 +180,27 @@ impl<P> Link<P> {
         Ok(taken)
     }
 
-    /// From now on takes note of packets that the queue drops after it has accepted them.
+    /// Starts recording packets that the queue drops after accepting them.
     pub(crate) fn note_lost(&mut self) {
         if let Service::Queue(transmitter) = &mut self.service {
             transmitter.queue.note_lost();
         }
     }
 
-    /// The packets that the queue has dropped after it had accepted them, since the last call, in order.
+    /// The packets that the queue has dropped after accepting them, since the last call, in order.
     pub(crate) fn take_lost(&mut self) -> impl Iterator<Item = Departure> {
         let transmitter = if let Service::Queue(transmitter) = &mut self.service { Some(transmitter) } else { None };
         transmitter.into_iter().flat_map(|transmitter| transmitter.queue.take_lost())
     }
 
-    /// Books all that has been sent until now, to the nanosecond.
+    /// Books all transmissions up to now, to the nanosecond.
     pub(crate) fn book(&mut self, now: Time) {
         if let Service::Timetable(timetable) = &mut self.service {
             timetable.book(now);
         }
     }
 
-    /// When something happens next; [`Time::MAX`] for never.
+    /// The time of the next event; [`Time::MAX`] if there is none.
     pub(crate) fn next_event(&self) -> Time {
         let arrival = self.underway.next_arrival();
         let sent = match &self.service {
@@ -208,7 +210,7 @@ impl<P> Link<P> {
         sent.map_or(arrival, |at| at.min(arrival))
     }
 
-    /// Lets the next event happen, which is due at `now`.
+    /// Processes the next event, due at `now`.
     pub(crate) fn step(&mut self, now: Time) -> Step<P> {
         debug_assert_eq!(self.next_event(), now, "a link steps when it has an event");
         if self.underway.next_arrival() == now {
@@ -233,7 +235,7 @@ impl<P> Link<P> {
         }
     }
 
-    /// Packets in the queue with the one in service.
+    /// Packets in the queue, including the one in service.
     pub(crate) fn len(&self, now: Time) -> usize {
         match &self.service {
             Service::Timetable(timetable) => timetable.len(now),
@@ -248,7 +250,7 @@ impl<P> Link<P> {
         }
     }
 
-    /// Packets that have been accepted and have neither arrived nor been lost.
+    /// Packets accepted, and neither arrived nor lost yet.
     pub(crate) fn packets_inside(&self) -> usize {
         match &self.service {
             Service::Timetable(_) => self.underway.len() + self.notices.iter().filter(|notice| notice.is_lost).count(),
@@ -306,7 +308,7 @@ impl<P> Link<P> {
         }
     }
 
-    /// Begins to send the next packet if the transmitter is free and there is one.
+    /// Starts sending the next packet if the transmitter is free and there is one.
     fn serve(&mut self, now: Time) {
         let Service::Queue(transmitter) = &mut self.service else { return };
         if transmitter.sent_at.is_none() && !transmitter.queue.is_empty() {
@@ -316,7 +318,7 @@ impl<P> Link<P> {
         }
     }
 
-    /// Packets of one direction mostly have one size.
+    /// Caches the last size: packets of one direction mostly have the same.
     fn transmission_time(&mut self, size: Bytes) -> Span {
         if self.last_transmission.0 != size {
             self.last_transmission = (size, self.rate.transmission_time(size));
@@ -325,15 +327,15 @@ impl<P> Link<P> {
     }
 }
 
-/// A drop-tail queue and its transmitter, as the times at which its packets will have been sent.
+/// A drop-tail queue and its transmitter, stored as departure times.
 #[derive(Clone, Debug)]
 struct Timetable {
     limit: usize,
-    /// Of the packets in the queue, and of those that have left it and are not booked yet.
+    /// Packets in the queue, and departed ones not booked yet.
     departures: VecDeque<Transmission>,
-    /// When the transmitter will be free.
+    /// When the transmitter becomes free.
     free_at: Time,
-    /// How long it has worked when it will be free; since the last reset.
+    /// Its total busy time by then, since the last reset.
     work: Span,
     lengths: LengthOverTime,
     drops: [u64; Cause::ALL.len()],
@@ -347,7 +349,7 @@ struct Transmission {
     is_lost: bool,
 }
 
-/// What a transmitter has sent.
+/// A transmitter's totals.
 #[derive(Clone, Copy, Default, Debug)]
 struct Sent {
     packets: u64,
@@ -373,7 +375,7 @@ impl Timetable {
         }
     }
 
-    /// Lets a packet join, and tells when it will have been sent.
+    /// Adds a packet. Returns its departure time.
     fn push(&mut self, now: Time, size: Bytes, transmission: Span, is_lost: bool) -> Time {
         self.free_at = self.free_at.max(now) + transmission;
         self.work += transmission;
@@ -382,14 +384,14 @@ impl Timetable {
         self.free_at
     }
 
-    /// Books what was sent until `now`.
+    /// Books departures until `now`.
     fn book(&mut self, now: Time) {
         while self.departures.front().is_some_and(|departure| departure.at <= now) {
             self.book_one();
         }
     }
 
-    /// Books what was sent before `now`.
+    /// Books departures before `now`.
     fn book_before(&mut self, now: Time) {
         while self.departures.front().is_some_and(|departure| departure.at < now) {
             self.book_one();
@@ -407,7 +409,7 @@ impl Timetable {
         self.departures.len() - self.departures.partition_point(|departure| departure.at <= now)
     }
 
-    /// The transmitter is never idle while there is work, so what is left of it is all ahead.
+    /// The transmitter is never idle with packets queued, so its remaining work lies entirely ahead.
     fn busy_time(&self, now: Time) -> Span {
         self.work - self.free_at.saturating_since(now)
     }
@@ -421,11 +423,11 @@ impl Timetable {
     }
 }
 
-/// A queue that chooses when its transmitter is free.
+/// A queue that chooses a packet when its transmitter is free.
 #[derive(Clone, Debug)]
 struct Transmitter<P> {
     queue: Queue<P>,
-    /// When the packet in service will have been sent.
+    /// The departure of the packet in service.
     sent_at: Option<Time>,
     busy: BusyTime,
     sent: Sent,
@@ -445,7 +447,7 @@ impl<P> Transmitter<P> {
     }
 }
 
-/// Packets between the queue and the other end; those that a drop-tail queue still has are among them.
+/// Packets between the queue and the other end, including those still in a drop-tail queue.
 #[derive(Clone, Debug)]
 enum Underway<P> {
     InOrder { delay: Span, packets: VecDeque<(Time, Packet<P>)> },
@@ -453,11 +455,11 @@ enum Underway<P> {
 }
 
 impl<P> Underway<P> {
-    /// Takes a packet that is or will have been sent at `sent`.
+    /// Takes a packet with the end of its transmission at `sent`, past or future.
     fn push(&mut self, sent: Time, packet: Packet<P>) {
         match self {
             Self::InOrder { delay, packets } => {
-                // Behind a delay that has fallen it would overtake.
+                // With a decreased delay it would overtake.
                 let before = packets.back().map_or(Time::ZERO, |(at, _)| *at);
                 packets.push_back((before.max(sent + *delay), packet));
             }
@@ -487,7 +489,7 @@ impl<P> Underway<P> {
     }
 }
 
-/// How long a transmitter was busy.
+/// A transmitter's busy time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct BusyTime {
     past: Span,
@@ -630,7 +632,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// The timetable against a drop-tail queue that is served packet by packet, event by event.
+        /// The timetable against a drop-tail queue served packet by packet, event by event.
         #[test]
         fn working_departures_out_on_arrival_changes_nothing(
             offers in prop::collection::vec((0..3_000_000_u64, 1..1500_u64), 0..60),

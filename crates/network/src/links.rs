@@ -1,13 +1,13 @@
-//! Nodes and the links between them: dumbbells, chains, any shape.
+//! Nodes joined by links: dumbbells, chains, any topology.
 //!
-//! A packet goes from its sender's node to its receiver's, link by link, as `routes` says; at each node it joins the queue of
-//! the next link in no time. Each direction of each link is a `link` of its own; whose event is next, a `schedule` tells.
-//! Directions whose events are due at the same time go in the order of the links, forth before back.
+//! A packet goes from its sender's node to its receiver's, link by link, by `routes`. At each node it joins the queue
+//! of the next link at once. Each direction of each link is a `link` of its own; a `schedule` finds the next event.
+//! Simultaneous events go in the order of the links, forth before back.
 //!
-//! Hosts on one node reach each other in no time, and a broadcast reaches the hosts on the sender's node only, as it would on
-//! one Ethernet.
+//! Hosts on one node reach each other at once. A broadcast reaches only the hosts on the sender's node, as on one
+//! Ethernet.
 //!
-//! Leaves out: the time that a node needs to forward, routes that change, broadcasts over links.
+//! Leaves out: forwarding time, changing routes, broadcasts over links.
 
 use crate::change::DirectionChange;
 use crate::config::{Config, LinksConfig};
@@ -26,11 +26,11 @@ pub(crate) struct Links<P> {
     directions: Vec<Direction<P>>,
     schedule: Schedule,
     routes: Routes,
-    /// The node on which each sender and receiver sits: hosts, then the nodes themselves.
+    /// The node of each sender and receiver: hosts, then the nodes themselves.
     node_of: Vec<u16>,
-    /// By node: the directions that lead away from it.
+    /// By node: its outgoing directions.
     away: Vec<Vec<usize>>,
-    /// By sender: whether it wants to hear of its packets' leaving the first queue.
+    /// By sender: whether to report departures of its packets from the first queue.
     reports: Vec<bool>,
 }
 
@@ -39,12 +39,12 @@ struct Direction<P> {
     link: Link<P>,
     from: u16,
     to: u16,
-    /// Whether senders on `from` want to hear what the queue drops after it has accepted it.
+    /// Whether to report packets of senders on `from` that the queue drops after accepting them.
     notes_lost: bool,
 }
 
 impl<P: Clone> Links<P> {
-    /// Idle links, which are to change as `network` says.
+    /// Idle links, prepared for the changes of `network`.
     pub(crate) fn new(config: &LinksConfig, network: &Config, streams: Streams) -> Self {
         let mut directions = Vec::with_capacity(2 * config.links.len());
         for (index, link) in config.links.iter().enumerate() {
@@ -71,7 +71,7 @@ impl<P: Clone> Links<P> {
         }
     }
 
-    /// Puts a packet into the queue of the first link on its way, after all that is due.
+    /// Puts a packet into the queue of its first link, after all due events.
     pub(crate) fn offer(
         &mut self,
         now: Time,
@@ -104,7 +104,7 @@ impl<P: Clone> Links<P> {
         Ok(())
     }
 
-    /// From now on one direction of a link is like this.
+    /// Changes one direction of a link.
     pub(crate) fn change(&mut self, link: usize, way: Way, to: DirectionChange) {
         self.directions[2 * link + way as usize].link.change(to);
     }
@@ -113,7 +113,7 @@ impl<P: Clone> Links<P> {
         self.schedule.first_at()
     }
 
-    /// Runs what is due up to `until`, and counts it.
+    /// Processes the events up to `until`, and counts them.
     pub(crate) fn run(&mut self, until: Time, clock: &mut Time, events: &mut u64, outcome: &mut Outcome<'_, P>) {
         loop {
             let now = self.schedule.first_at();
@@ -129,7 +129,7 @@ impl<P: Clone> Links<P> {
             let (from, to) = (direction.from, direction.to);
             match step {
                 Step::Arrived(packet) => self.arrived(now, to, packet, outcome),
-                // Links report all that they send where they do more than keep a timetable; here only the first link counts.
+                // Links without a timetable report every departure; here only the first link counts.
                 Step::Sent(departure) if self.node_of[departure.node.index()] == from => {
                     self.has_left(departure, outcome);
                 }
@@ -155,7 +155,7 @@ impl<P: Clone> Links<P> {
         self.link(place).len(now)
     }
 
-    /// The room in the queues of all links that begin at the node: in the fullest of them.
+    /// The free places in the fullest queue of the links that begin at the node.
     pub(crate) fn room(&self, node: NodeId, now: Time) -> usize {
         let node = self.node_of[node.index()];
         let away = self.away[usize::from(node)].iter();
@@ -170,7 +170,7 @@ impl<P: Clone> Links<P> {
         self.directions.iter().map(|direction| direction.link.packets_inside()).sum()
     }
 
-    /// Adds what the links have counted; gives how long the busiest was busy.
+    /// Adds the links' counts. Returns the busy time of the busiest.
     pub(crate) fn report(&self, now: Time, statistics: &mut Statistics) -> Span {
         for (index, direction) in self.directions.iter().enumerate() {
             statistics.links.push(direction.link.statistics(place(index), now, statistics.elapsed));
@@ -198,7 +198,7 @@ impl<P: Clone> Links<P> {
         self.tell_lost(index, outcome);
     }
 
-    /// Tells senders of packets that the queue has dropped after it had accepted them.
+    /// Reports packets that the queue has dropped after accepting them.
     fn tell_lost(&mut self, index: usize, outcome: &mut Outcome<'_, P>) {
         let direction = &mut self.directions[index];
         if direction.notes_lost {

@@ -1,11 +1,11 @@
-//! Which node of the network is which: the hosts are numbered first, from 0; after them comes the server behind the access point, or
-//! come the nodes that links join.
+//! Node numbers: first the hosts, from 0. After them comes the server behind the access point, or the nodes joined by
+//! links.
 
 use crate::config::{Config, LinksConfig, Topology};
 use crate::packet::NodeId;
 
 impl Config {
-    /// How many nodes there are.
+    /// The number of nodes.
     pub(crate) fn nodes(&self) -> usize {
         self.hosts.len()
             + match &self.topology {
@@ -14,8 +14,8 @@ impl Config {
             }
     }
 
-    /// The node that has this number among those that are no hosts: 0 is the server behind the access point, and with links `number` is
-    /// counted as in [`LinksConfig`].
+    /// The node with this number among those that are not hosts. 0 is the server behind the access point; with links,
+    /// `number` counts as in [`LinksConfig`].
     ///
     /// # Panics
     /// If there are 65536 nodes or more before it.
@@ -25,10 +25,10 @@ impl Config {
 }
 
 impl LinksConfig {
-    /// Where a node is among those that links join: a host sits on one of them, and every other node is one.
+    /// The position of a node among those joined by links: a host has the one it is attached to.
     ///
     /// # Panics
-    /// If it is a host that there is not.
+    /// If there is no such host.
     pub fn seat(&self, node: NodeId) -> usize {
         let hosts = self.attached.len();
         node.index().checked_sub(hosts).unwrap_or_else(|| self.attached[node.index()])

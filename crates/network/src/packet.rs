@@ -1,4 +1,4 @@
-//! Packets, who sends them and where they go.
+//! Packets, with their senders and receivers.
 
 use lasthop_units::{Bytes, Time};
 
@@ -13,36 +13,36 @@ impl NodeId {
     }
 }
 
-/// Where a packet goes.
+/// A packet's destination.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Destination {
     /// One node.
     Node(NodeId),
-    /// Every host behind the access point but the sender; never the server.
+    /// Every host behind the access point except the sender; never the server.
     Broadcast,
 }
 
 /// An IP packet. The model looks at its addresses, its size and its flow, never at its payload.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Packet<P> {
-    /// Who sends it.
+    /// The sender.
     pub from: NodeId,
-    /// Who is to get it.
+    /// The receiver.
     pub to: Destination,
     /// The IP packet's size with its IP header, 1..=65535 bytes.
     pub size: Bytes,
-    /// Which flow it belongs to, for queues that keep flows apart; any number that the packets of a flow share.
+    /// Its flow, for queues that separate flows: any number common to the packets of a flow.
     pub flow: u32,
-    /// What its sender knows it by; the model does not look at it. Its [`Departure`] says it again.
+    /// The sender's identifier; the model ignores it. Its [`Departure`] repeats it.
     pub id: u64,
-    /// Whatever the caller wants carried along.
+    /// The caller's data, carried along.
     pub payload: P,
 }
 
 /// A packet that has reached a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Delivery<P> {
-    /// The logical time of arrival: when the last bit of the packet was there.
+    /// The logical time of arrival of the packet's last bit.
     pub at: Time,
     /// The node it has reached.
     pub to: NodeId,
@@ -51,7 +51,7 @@ pub struct Delivery<P> {
 }
 
 impl<P> Packet<P> {
-    /// That it has left its sender's transmit queue.
+    /// Its departure from the sender's transmit queue.
     pub(crate) const fn departure(&self) -> Departure {
         Departure { node: self.from, flow: self.flow, id: self.id, size: self.size }
     }
@@ -59,10 +59,11 @@ impl<P> Packet<P> {
 
 /// A packet has left its sender's own transmit queue.
 ///
-/// Packets of one sender may overtake each other there: two links begin at its node, or flows have queues of their own.
+/// Packets of one sender may overtake each other there: two links may begin at its node, or flows may have queues of
+/// their own.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Departure {
-    /// Who sent it.
+    /// The sender.
     pub node: NodeId,
     /// [`Packet::flow`].
     pub flow: u32,
@@ -72,10 +73,10 @@ pub struct Departure {
     pub size: Bytes,
 }
 
-/// What comes out of the network while it runs.
+/// The network's output while it runs.
 #[derive(Debug)]
 pub(crate) struct Outcome<'a, P> {
     pub(crate) deliveries: &'a mut Vec<Delivery<P>>,
-    /// What has left its sender's own transmit queue, of those who want to know.
+    /// Departures from transmit queues, for the senders that asked for them.
     pub(crate) departed: &'a mut Vec<Departure>,
 }

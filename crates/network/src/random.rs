@@ -1,7 +1,7 @@
 //! Named random streams.
 //!
-//! One stream per source of randomness (the backoff of one station, the frame errors of another, the losses of the path),
-//! each derived from the run's seed and the stream's name. So adding one source moves no other, and two runs
+//! One stream per source of randomness (the backoff of one station, the frame errors of another, the losses of the
+//! path). Each is derived from the run's seed and the stream's name. So a new source changes no other, and two runs
 //! with the same seed draw the same numbers. The key of a stream's ChaCha8 is SHA-256(seed, little-endian ‖ name).
 
 use lasthop_units::Probability;
@@ -38,7 +38,7 @@ impl Streams {
     }
 }
 
-/// Whether an event of this probability happens this time. The certain and the impossible draw nothing.
+/// Draws whether an event of this probability happens. Probabilities 0 and 1 draw nothing.
 pub(crate) fn happens(probability: Probability, stream: &mut ChaCha8Rng) -> bool {
     if probability == Probability::ZERO {
         return false;

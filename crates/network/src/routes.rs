@@ -1,10 +1,10 @@
-//! Which link a packet takes next.
+//! The next link of a packet.
 //!
-//! From each node to each other: of the links that come one link closer to the goal, the first in the configuration.
-//! Distances count links; they come from one breadth-first search for each goal. So all ways are shortest ones, without loops,
-//! and with ties broken by the order of the links. The way back of a packet may be another one.
+//! From each node to each goal: of the links that lead one link closer, the first in the configuration. Distances count
+//! links and come from one breadth-first search per goal. So all paths are shortest and free of loops, and the order of
+//! the links breaks ties. The path back may differ.
 //!
-//! Leaves out: weights, changes in time, several ways for one goal.
+//! Leaves out: weights, changes in time, multipath.
 
 use std::collections::VecDeque;
 
@@ -18,11 +18,11 @@ pub(crate) struct Routes {
     ends: Vec<usize>,
 }
 
-/// There is no way, or none is needed.
+/// The goal is unreachable or already reached.
 const NONE: u32 = u32::MAX;
 
 impl Routes {
-    /// The routes of so many nodes over links with these ends, which are nodes.
+    /// The routes of `nodes` nodes over links with these ends.
     pub(crate) fn new(nodes: usize, links: &[(usize, usize)]) -> Self {
         // By node: its links in their order, as the direction away from it and the node there.
         let mut away = vec![Vec::new(); nodes];
@@ -56,7 +56,7 @@ impl Routes {
         Self { nodes, next, ends }
     }
 
-    /// The direction that leads on from `node` to `goal`, which are different and connected.
+    /// The outgoing direction from `node` to `goal`, which are different and connected.
     pub(crate) fn next(&self, node: usize, goal: usize) -> usize {
         self.next[node * self.nodes + goal] as usize
     }
@@ -80,7 +80,7 @@ impl Routes {
 mod tests {
     use super::*;
 
-    /// The nodes on the way.
+    /// The nodes on the path.
     fn way(routes: &Routes, ends: &[(usize, usize)], from: usize, to: usize) -> Vec<usize> {
         let mut way = vec![from];
         while way[way.len() - 1] != to {

@@ -1,19 +1,19 @@
-//! Who is next of many: a tournament.
+//! The next of many events: a tournament.
 //!
-//! Each contestant has a time; the earliest wins, of equals the one with the lowest number. A change of one time is one
-//! match for each doubling of the contestants, and fewer where the outcome stays.
+//! Each contestant has a time; the earliest wins, and ties go to the lowest number. An update replays one match per
+//! level of the tree, or fewer if a result stays the same.
 
 use lasthop_units::Time;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
-    /// A full tree: the players of match m are the winners of 2m and 2m + 1, and `matches[1]` is the final. The last row, which
-    /// begins at `width`, are the contestants themselves.
+    /// A full tree: the players of match m are the winners of 2m and 2m + 1, and `matches[1]` is the final. The last
+    /// row, from `width` on, holds the contestants themselves.
     matches: Vec<Entry>,
     width: usize,
 }
 
-/// A contestant's time, and below it its number: in this order they are compared.
+/// A contestant's time, and below it its number: compared in this order.
 type Entry = u128;
 
 fn entry(contestant: usize, at: Time) -> Entry {
@@ -21,7 +21,7 @@ fn entry(contestant: usize, at: Time) -> Entry {
 }
 
 impl Schedule {
-    /// So many contestants, none of whom is ever due.
+    /// This many contestants, none due.
     pub(crate) fn new(contestants: usize) -> Self {
         let width = contestants.next_power_of_two().max(2);
         let mut matches = vec![entry(0, Time::MAX); 2 * width];
@@ -34,17 +34,17 @@ impl Schedule {
         Self { matches, width }
     }
 
-    /// When the first one is due; [`Time::MAX`] for never.
+    /// The earliest time; [`Time::MAX`] if none is due.
     pub(crate) fn first_at(&self) -> Time {
         Time::from_nanos((self.matches[1] >> 32) as u64)
     }
 
-    /// Who is due first.
+    /// The contestant with the earliest time.
     pub(crate) fn first(&self) -> usize {
         self.matches[1] as u32 as usize
     }
 
-    /// From now on this one is due then.
+    /// Sets the time of a contestant.
     pub(crate) fn set(&mut self, contestant: usize, at: Time) {
         let mut game = self.width + contestant;
         let mut winner = entry(contestant, at);

@@ -1,12 +1,12 @@
-//! What the network counts and measures.
+//! The network's counts and measurements.
 //!
-//! Everything is cumulative since the run's start or the last [`reset`](crate::Network::reset_statistics) (the end of the
-//! warm-up) and takes bounded memory: queue lengths are kept as one total of time per length.
+//! Everything is cumulative since the run's start or the last [`reset`](crate::Network::reset_statistics) (the end of
+//! the warm-up) and takes bounded memory: queue lengths are kept as one total of time per length.
 
 use crate::packet::NodeId;
 use lasthop_units::{Bytes, Rate, Span, Time};
 
-/// Which queue: packets wait in it, and get lost in it or on the way from it to the next.
+/// A queue: packets wait in it, and get lost in it or on the way to the next.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum QueueId {
     /// A host's own transmit queue and the way from there to the access point.
@@ -35,7 +35,7 @@ pub enum Way {
     Back,
 }
 
-/// Why a packet was lost.
+/// A cause of packet loss.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Cause {
     /// The queue had no room.
@@ -44,13 +44,13 @@ pub enum Cause {
     RetryLimit,
     /// The random loss of the path or of a link.
     RandomLoss,
-    /// A broadcast frame that a receiver got with an error; counted once for each such receiver.
+    /// A broadcast frame received with an error; counted once per such receiver.
     FrameError,
-    /// A broadcast frame that collided; counted once for each receiver.
+    /// A broadcast frame that collided; counted once per receiver.
     Collision,
-    /// CoDel dropped it to keep the delay down.
+    /// CoDel dropped it to limit the delay.
     CoDel,
-    /// It came when its receiver did not wait for it any more (802.11n and later).
+    /// It came after its receiver had stopped waiting for it (802.11n and later).
     TooLate,
 }
 
@@ -70,31 +70,31 @@ impl Cause {
 /// Packets lost at one place for one reason.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Drops {
-    /// Where.
+    /// The place.
     pub place: QueueId,
-    /// Why.
+    /// The cause.
     pub cause: Cause,
-    /// How many; never zero.
+    /// The number; never zero.
     pub count: u64,
 }
 
-/// What the time on the air was used for; the parts add up to the elapsed time. All zero behind a wired access.
+/// Use of the air time; the parts add up to the elapsed time. All zero with a wired access.
 ///
-/// A transmission that is still on the air counts as what it would be if nothing else happened to it.
+/// A transmission still on the air is classified as if it ended undisturbed.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct AirTime {
-    /// Silence, and no frame waits anywhere.
+    /// Silence, and no frame waits.
     pub idle: Span,
     /// Silence while a frame waits: inter-frame spaces and backoff.
     pub contention: Span,
-    /// Transmissions that were acknowledged, wholly or in part, from the preamble (or the CTS-to-self, or the RTS) to the end of
-    /// the acknowledgement.
+    /// Transmissions that were acknowledged, wholly or in part, from the preamble (or the CTS-to-self, or the RTS) to
+    /// the end of the acknowledgement.
     pub success: Span,
-    /// Frames of the access point to all stations.
+    /// Broadcast frames of the access point.
     pub broadcast: Span,
     /// Frames that overlap, from the first one's start to the last one's end.
     pub collision: Span,
-    /// Transmissions that were alone on the air and yet not acknowledged.
+    /// Transmissions without a collision or an acknowledgement.
     pub error: Span,
 }
 
@@ -104,43 +104,43 @@ impl AirTime {
         self.idle + self.contention + self.busy()
     }
 
-    /// The time in which somebody sent.
+    /// The time with a transmission.
     pub fn busy(&self) -> Span {
         self.success + self.broadcast + self.collision + self.error
     }
 }
 
-/// How long a queue was, over time. The packet in service counts.
+/// A queue's length over time, including the packet in service.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct QueueStatistics {
     /// Which queue.
     pub place: QueueId,
     /// Mean length in packets, weighted by time.
     pub mean_packets: f64,
-    /// The length in packets that was not exceeded for 95 % of the time.
+    /// The length in packets not exceeded for 95 % of the time.
     pub p95_packets: usize,
     /// The greatest length in packets.
     pub max_packets: usize,
 }
 
-/// What one direction between a station and the access point has seen: data, not acknowledgements.
+/// Counts of one direction between a station and the access point: data, not acknowledgements.
 ///
 /// A transmission carries one frame in 802.11b and 802.11g, one or more in 802.11n and later.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct WifiLinkStatistics {
-    /// The PHY rate that the next transmission would have.
+    /// The PHY rate of the next transmission.
     pub phy_rate: Rate,
-    /// Mean PHY rate over all unicast transmissions; zero if there was none.
+    /// Mean PHY rate over all unicast transmissions; zero without any.
     pub mean_phy_rate: Rate,
     /// Unicast transmissions, first ones and repeats; an RTS without CTS counts as one.
     pub transmissions: u64,
     /// Frames in these transmissions.
     pub frames: u64,
-    /// Frames that had failed before, each time that they were sent.
+    /// Retransmitted frames, counted each time.
     pub retries: u64,
     /// Transmissions that collided.
     pub collided: u64,
-    /// Frames that were alone on the air and received with an error, each time.
+    /// Frames with an error but no collision, counted each time.
     pub errors: u64,
     /// Frames that were acknowledged.
     pub acknowledged: u64,
@@ -159,51 +159,51 @@ pub struct StationStatistics {
     pub down: WifiLinkStatistics,
 }
 
-/// What one direction of a wired link has carried.
+/// Traffic of one direction of a wired link.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct LinkStatistics {
     /// Which direction of which link.
     pub place: QueueId,
-    /// Packets sent, those that were lost after the queue among them.
+    /// Packets sent, including those lost after the queue.
     pub packets: u64,
-    /// Their sizes together.
+    /// Their total size.
     pub data: Bytes,
-    /// How long its transmitter was busy.
+    /// Busy time of its transmitter.
     pub busy: Span,
     /// The share of time in 0..=1 in which its transmitter was busy.
     pub utilization: f64,
 }
 
-/// All that the network has counted.
+/// All counts of the network.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Statistics {
     /// Time since the start or the last reset.
     pub elapsed: Span,
-    /// Events processed: transmissions begun and ended on the medium, packets that arrived at the end of a link, packets that
-    /// left a queue where that is an event.
+    /// Events processed: transmissions begun and ended on the medium, arrivals at the end of a link, and departures
+    /// from queues, if those are events.
     pub events: u64,
-    /// What the air was used for.
+    /// Use of the air time.
     pub air: AirTime,
-    /// The share of time in 0..=1 in which the access was busy: somebody sent (Wi-Fi), or the busier direction
-    /// carried data (wired). Of links: the busiest direction's.
+    /// The share of time in 0..=1 in which the access was busy: with a transmission (Wi-Fi), or with data in the busier
+    /// direction (wired). With links: the busiest direction's.
     pub utilization: f64,
-    /// Collisions, whatever the number of frames in each.
+    /// Collisions, regardless of the number of frames in each.
     pub collisions: u64,
-    /// Frames that had failed before, each time that they were sent, of all stations and the access point.
+    /// Retransmitted frames, counted each time, of all stations and the access point.
     pub retries: u64,
     /// Unicast transmissions of all stations and the access point.
     pub transmissions: u64,
-    /// Frames that the access point sent to all stations.
+    /// Broadcast frames of the access point.
     pub broadcasts: u64,
-    /// How long frames with packets to all stations took, each transmission with its acknowledgement: on their way to the
-    /// access point and from there. Of a collision the frame's own time, so frames that collide may count twice; of an A-MPDU
-    /// their share of the bytes.
+    /// Air time of broadcast packets, to the access point and from there, with acknowledgements. In a collision each
+    /// frame counts its own time, so colliding frames may count twice. In an A-MPDU they count their share of the
+    /// bytes.
     pub to_all: Span,
-    /// Lost packets by place and cause, in this order; only what has happened.
+    /// Lost packets by place and cause, in this order; only nonzero counts.
     pub drops: Vec<Drops>,
     /// All queues, by place.
     pub queues: Vec<QueueStatistics>,
-    /// All stations of a Wi-Fi access, by node; empty behind a wired one.
+    /// All stations of a Wi-Fi access, by node; empty with a wired one.
     pub stations: Vec<StationStatistics>,
     /// The directions of all links, by place: the path's two, or those of the topology's links.
     pub links: Vec<LinkStatistics>,
@@ -224,14 +224,14 @@ impl Statistics {
     }
 }
 
-/// What was observed at one place.
+/// The observations at one place.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Observed {
     pub(crate) queue: QueueStatistics,
     pub(crate) drops: [u64; Cause::ALL.len()],
 }
 
-/// The time that a queue has spent at each length.
+/// A queue's time at each length.
 #[derive(Clone, Debug)]
 pub(crate) struct LengthOverTime {
     nanos_at: Vec<u64>,
@@ -303,7 +303,7 @@ mod tests {
         // 90 ns at 0, 4 ns at 1, 6 ns at 7: mean (4 + 42) / 100 = 0.46; 94 % of the time it was at most 1, so p95 is 7.
         let queue = lengths.statistics(QueueId::AccessPoint, at(100));
         assert_eq!((queue.mean_packets, queue.p95_packets, queue.max_packets), (0.46, 7, 7));
-        // Half a nanosecond's share less at 7 and it is 1: 90, 5, 5.
+        // Half a nanosecond less at 7 makes it 1: 90, 5, 5.
         let mut lengths = LengthOverTime::new();
         lengths.change(at(90), 1);
         lengths.change(at(95), 7);

@@ -16,11 +16,11 @@ pub struct Network<P> {
     clock: Time,
     nodes: usize,
     parts: Parts<P>,
-    /// What is still to change, by time.
+    /// Future changes, by time.
     changes: VecDeque<Change>,
-    /// Deliveries that happened while a packet was taken in; the next [`advance`](Network::advance) hands them over.
+    /// Deliveries made while a packet was accepted; the next [`advance`](Network::advance) returns them.
     early: Vec<Delivery<P>>,
-    /// What [`take_departed`](Network::take_departed) has not taken yet, and since when that waits.
+    /// Departures not yet taken by [`take_departed`](Network::take_departed), and the time of the first.
     departed: Vec<Departure>,
     departed_at: Time,
     events: u64,
@@ -37,7 +37,7 @@ impl<P: Clone> Network<P> {
     /// An empty network at [`Time::ZERO`].
     ///
     /// # Errors
-    /// The first field of the configuration that cannot be, and what it may say.
+    /// The first invalid field of the configuration, and its accepted values.
     pub fn new(config: &Config, seed: u64) -> Result<Self, ConfigError> {
         config.validate()?;
         let streams = Streams::new(seed);
@@ -64,15 +64,15 @@ impl<P: Clone> Network<P> {
         Ok(network)
     }
 
-    /// Runs everything that is due up to `now`, then puts the packet into its sender's transmit queue.
+    /// Processes all events up to `now`, then puts the packet into its sender's transmit queue.
     ///
-    /// A `now` before an earlier call's counts as that call's: time does not go back.
+    /// A `now` before that of an earlier call counts as the latter: time does not go back.
     ///
     /// # Errors
     /// The packet, if the queue was full (which also counts as a drop).
     ///
     /// # Panics
-    /// If the sender or the receiver is no node of this network, or the size is not in 1..=65535 bytes.
+    /// If the sender or the receiver is not a node of this network, or the size is not in 1..=65535 bytes.
     pub fn offer(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
         self.check(&packet);
         let mut early = std::mem::take(&mut self.early);
@@ -87,8 +87,8 @@ impl<P: Clone> Network<P> {
         taken
     }
 
-    /// When [`advance`](Network::advance) has to be called next; in the past if deliveries wait to be handed over, or
-    /// departures to be taken. `None` = nothing will ever happen without an offer.
+    /// When to call [`advance`](Network::advance) next; in the past if deliveries or departures are waiting. `None` =
+    /// no event without an offer.
     pub fn next_wakeup(&self) -> Option<Time> {
         let early = self.early.first().map_or(Time::MAX, |delivery| delivery.at);
         let next = match &self.parts {
@@ -99,26 +99,26 @@ impl<P: Clone> Network<P> {
         (next < Time::MAX).then_some(next)
     }
 
-    /// Runs everything that is due up to `now`, in order of time, and appends what reached its receiver.
+    /// Processes all events up to `now`, in order of time, and appends the deliveries.
     pub fn advance(&mut self, now: Time, deliveries: &mut Vec<Delivery<P>>) {
         deliveries.append(&mut self.early);
         self.run(now, deliveries);
         self.note_departed();
     }
 
-    /// Appends what has left its sender's own transmit queue since the last call, sent or given up, in order, once for each
-    /// packet. Only of hosts with [`reports_departures`](crate::HostConfig::reports_departures), and of who
-    /// was named to [`report_departures`](Network::report_departures).
+    /// Appends departures from transmit queues since the last call, sent or given up, in order, once per packet. Covers
+    /// only hosts with [`reports_departures`](crate::HostConfig::reports_departures), and senders named to
+    /// [`report_departures`](Network::report_departures).
     ///
-    /// If there is one of these, take them after each [`advance`](Network::advance): as long as they wait,
+    /// If there is any such sender, call this after each [`advance`](Network::advance): while departures wait,
     /// [`next_wakeup`](Network::next_wakeup) lies in the past.
     pub fn take_departed(&mut self, departed: &mut Vec<Departure>) {
         departed.append(&mut self.departed);
         self.departed_at = Time::MAX;
     }
 
-    /// From now on [`take_departed`](Network::take_departed) tells of this sender's packets that are offered: of the server, say.
-    /// Each departure of such a packet is a time to wake up at, too.
+    /// Reports departures of this sender's future packets by [`take_departed`](Network::take_departed); of the server,
+    /// for instance. Each such departure is also a wakeup.
     ///
     /// # Panics
     /// If there is no such node.
@@ -130,16 +130,16 @@ impl<P: Clone> Network<P> {
         }
     }
 
-    /// From now on whoever stands in for the hosts takes this time by itself, for each packet: a turnaround is only as much longer
-    /// as it was drawn longer. Kernel hosts take some tens of microseconds, which the model must not add once more.
+    /// Deducts the real turnaround of stand-ins for the hosts: the model adds only the rest of each drawn value. Kernel
+    /// hosts take some tens of microseconds, which must not count twice.
     pub fn hosts_take(&mut self, time: Span) {
         if let Parts::AccessPoint(parts) = &mut self.parts {
             parts.hosts_take(time);
         }
     }
 
-    /// How many packets the node's own transmit queue can still take. With links: the fullest one of the queues that begin
-    /// at the node.
+    /// The free places in the node's own transmit queue. With links: in the fullest of the queues that begin at the
+    /// node.
     ///
     /// # Panics
     /// If there is no such node.
@@ -151,7 +151,7 @@ impl<P: Clone> Network<P> {
         }
     }
 
-    /// How many packets are in the queue at this place, with the one in service.
+    /// The packets in the queue at this place, including the one in service.
     ///
     /// # Panics
     /// If there is no such place.
@@ -162,8 +162,8 @@ impl<P: Clone> Network<P> {
         }
     }
 
-    /// How many packets are anywhere inside: accepted, not yet delivered and not lost. A broadcast counts once until it has
-    /// been sent to all; then once for each delivery that [`advance`](Network::advance) has not handed over yet.
+    /// Packets inside the network: accepted, neither delivered nor lost. A broadcast counts once until it has been sent
+    /// to all. Then each delivery not yet returned by [`advance`](Network::advance) counts once.
     pub fn packets_inside(&self) -> usize {
         let inside_parts = match &self.parts {
             Parts::AccessPoint(parts) => parts.packets_inside(),
@@ -180,8 +180,8 @@ impl<P: Clone> Network<P> {
         }
     }
 
-    /// What was counted until `now`, since the start or the last reset. Call [`advance`](Network::advance) to `now` first:
-    /// what is due has not happened before it is run.
+    /// The counts up to `now`, since the start or the last reset. Call [`advance`](Network::advance) to `now` first:
+    /// due events do not count until processed.
     pub fn statistics(&self, now: Time) -> Statistics {
         let now = now.max(self.clock);
         let elapsed = now - self.statistics_since;
@@ -219,7 +219,7 @@ impl<P: Clone> Network<P> {
         statistics
     }
 
-    /// Runs everything that is due up to `now` and begins to count anew: the end of the warm-up.
+    /// Processes all events up to `now` and resets the counts: the end of the warm-up.
     pub fn reset_statistics(&mut self, now: Time) {
         let mut early = std::mem::take(&mut self.early);
         self.run(now, &mut early);
@@ -246,7 +246,7 @@ impl<P: Clone> Network<P> {
     fn run(&mut self, until: Time, deliveries: &mut Vec<Delivery<P>>) {
         while let Some(&change) = self.changes.front().filter(|change| change.at <= until) {
             self.changes.pop_front();
-            // A change comes before everything else of its moment.
+            // A change comes before all other events of its moment.
             if let Some(before) = change.at.as_nanos().checked_sub(1) {
                 self.run_unchanged(Time::from_nanos(before), deliveries);
             }

@@ -1,13 +1,14 @@
-//! The time that a host takes between its MAC's reception of a packet and its TCP.
+//! A host's delay between its MAC and its TCP.
 //!
-//! A frame's payload passes interrupt moderation, a bus, a driver and the softirq before TCP sees it, and the answer passes most
-//! of these again. The sum of both ways is one delay here, in front of the host: drawn uniformly for each packet, and packets of
-//! one host keep their order. A host without a turnaround gets its packets at the end of the frame.
+//! A frame's payload passes interrupt moderation, a bus, a driver and the softirq before TCP sees it. The answer passes
+//! most of these again. The sum of both ways is one delay here, in front of the host. It is drawn uniformly for each
+//! packet, and packets of one host keep their order. A host without a turnaround gets its packets at the end of the
+//! frame.
 //!
-//! Why it matters: an answer that reaches its MAC within the inter-frame space goes without backoff (802.11-2020 §10.3.4.2);
-//! one that comes later contends like everybody (docs/results/validation.md).
+//! Why it matters: an answer that reaches its MAC within the inter-frame space is sent without backoff (802.11-2020
+//! §10.3.4.2). A later one contends as usual (docs/results/validation.md).
 //!
-//! Leaves out: packets that are handed over in bunches, which interrupt moderation and GRO do.
+//! Leaves out: batched delivery, as by interrupt moderation and GRO.
 
 use crate::config::HostConfig;
 use crate::packet::Delivery;
@@ -22,10 +23,10 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug)]
 pub(crate) struct Turnarounds<P> {
     hosts: Vec<Host<P>>,
-    /// When each host's first packet reaches its TCP.
+    /// Each host's next delivery to TCP.
     due: Schedule,
     inside: usize,
-    /// What the hosts take by themselves.
+    /// The real turnaround of the hosts, to be deducted.
     taken: Span,
 }
 
@@ -34,12 +35,12 @@ struct Host<P> {
     shortest: Span,
     longest: Span,
     stream: ChaCha8Rng,
-    /// Received by the MAC, and not yet with TCP; `at` is when it will be.
+    /// Received by the MAC, with delivery to TCP at `at`.
     underway: VecDeque<Delivery<P>>,
 }
 
 impl<P> Turnarounds<P> {
-    /// The turnarounds of these hosts; `None` where no host has one.
+    /// The turnarounds of these hosts; `None` if no host has one.
     pub(crate) fn new(hosts: &[HostConfig], streams: Streams) -> Option<Box<Self>> {
         if hosts.iter().all(|host| host.turnaround.1 == Span::ZERO) {
             return None;
@@ -54,17 +55,17 @@ impl<P> Turnarounds<P> {
         Some(Box::new(Self { hosts: hosts.iter().enumerate().map(host).collect(), due, inside: 0, taken: Span::ZERO }))
     }
 
-    /// From now on the hosts take this time of each turnaround by themselves.
+    /// Deducts this real turnaround of the hosts from now on.
     pub(crate) fn hosts_take(&mut self, time: Span) {
         self.taken = time;
     }
 
-    /// When the next packet reaches its host's TCP; [`Time::MAX`] for never.
+    /// The next delivery to a host's TCP; [`Time::MAX`] if there is none.
     pub(crate) fn next_event(&self) -> Time {
         self.due.first_at()
     }
 
-    /// Takes in what a MAC has received. Gives it back if its host takes no time.
+    /// Accepts a packet from a MAC. Returns it if its host takes no time.
     pub(crate) fn take(&mut self, mut delivery: Delivery<P>) -> Option<Delivery<P>> {
         let index = delivery.to.index();
         let host = &mut self.hosts[index];
@@ -81,7 +82,7 @@ impl<P> Turnarounds<P> {
         None
     }
 
-    /// Hands over the packet that is due next.
+    /// Delivers the next due packet.
     pub(crate) fn step(&mut self) -> Delivery<P> {
         let index = self.due.first();
         let host = &mut self.hosts[index];

@@ -1,8 +1,8 @@
-//! The wired last hop: hosts that share one link to an access router, and one link back.
+//! The wired last hop: hosts share one link to an access router, and one link back.
 //!
-//! Algorithm: upwards the hosts' own queues are served in turn, one packet each (round robin), by one transmitter of the
-//! access rate; downwards one drop-tail queue feeds a [`Link`] of the same rate. A broadcast goes up like any packet and
-//! comes back down once, for all hosts but its sender.
+//! Algorithm: upwards, one transmitter of the access rate serves the hosts' own queues round robin, one packet each.
+//! Downwards, one drop-tail queue feeds a [`Link`] of the same rate. A broadcast goes up like any packet and comes back
+//! down once, for all hosts except its sender.
 //!
 //! Leaves out: Ethernet framing and per-port links; give the rate of IP bytes.
 
@@ -18,11 +18,11 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug)]
 pub(crate) struct WiredAccess<P> {
     hosts: Vec<Queue<P>>,
-    /// By host: whether it wants to hear of its packets that have been sent.
+    /// By host: whether to report its departures.
     reports: Vec<bool>,
     rate: Rate,
     delay: Span,
-    /// Hosts with packets, in the order of their turns; the one in service is not among them.
+    /// Hosts with packets, in round-robin order, without the one in service.
     turns: VecDeque<usize>,
     in_service: Option<(usize, Time)>,
     underway: VecDeque<(Time, Packet<P>)>,
@@ -31,7 +31,7 @@ pub(crate) struct WiredAccess<P> {
 }
 
 impl<P: Clone> WiredAccess<P> {
-    /// An idle access, which may [change](WiredAccess::change) if `changes`.
+    /// An idle access. It may [change](WiredAccess::change) only with `changes`.
     pub(crate) fn new(config: &WiredAccessConfig, changes: bool, hosts: &[HostConfig], streams: Streams) -> Self {
         let WiredAccessConfig { rate, delay, queue } = *config;
         let down = DirectionConfig { rate, delay, queue, loss: Probability::ZERO, loss_at: LossAt::AfterQueue };
@@ -49,7 +49,7 @@ impl<P: Clone> WiredAccess<P> {
         }
     }
 
-    /// From now on both directions are like this; what is under way goes on as it began.
+    /// Changes both directions; the packets in transmission keep their rate.
     pub(crate) fn change(&mut self, rate: Option<Rate>, delay: Option<Span>) {
         self.rate = rate.unwrap_or(self.rate);
         self.delay = delay.unwrap_or(self.delay);
@@ -70,7 +70,7 @@ impl<P: Clone> WiredAccess<P> {
         self.down.offer(now, packet).map(drop)
     }
 
-    /// Books what the link down has sent until now.
+    /// Books the down link's transmissions up to now.
     pub(crate) fn book_down(&mut self, now: Time) {
         self.down.book(now);
     }
@@ -79,7 +79,7 @@ impl<P: Clone> WiredAccess<P> {
         self.next_up().min(self.down.next_event())
     }
 
-    /// Lets the next event happen, which is due at `now`; gives the packet that has come up to the access router.
+    /// Processes the next event, due at `now`. Returns the packet that has arrived at the access router.
     pub(crate) fn step(&mut self, now: Time, outcome: &mut Outcome<'_, P>) -> Option<Packet<P>> {
         if self.next_up() == now {
             return self.step_up(now, outcome);
@@ -140,7 +140,7 @@ impl<P: Clone> WiredAccess<P> {
         if self.reports[host] {
             outcome.departed.push(packet.departure());
         }
-        // Behind a delay that has fallen it would overtake.
+        // With a decreased delay it would overtake.
         let before = self.underway.back().map_or(Time::ZERO, |(at, _)| *at);
         self.underway.push_back((before.max(now + self.delay), packet));
         if !self.hosts[host].is_empty() {

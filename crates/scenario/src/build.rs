@@ -1,4 +1,4 @@
-//! From the keys to the network: the only place where that happens.
+//! From the keys to the network: the only place of this conversion.
 
 use crate::ScenarioError;
 use crate::changes::changes;
@@ -132,9 +132,9 @@ fn access(document: &Document, access: &AccessKeys) -> Result<AccessConfig, Scen
     }))
 }
 
-/// The network names its own fields and single hosts; the writer of the file knows keys and blocks.
+/// Translates errors: the network knows fields and single hosts, the file has keys and blocks.
 ///
-/// `change_blocks` are the blocks that the network's changes come from.
+/// `change_blocks` are the blocks of the network's changes.
 fn in_words_of_the_file(
     document: &Document,
     hosts: &[HostBlock],
@@ -166,7 +166,7 @@ fn in_words_of_the_file(
         in_its_range => in_its_range,
     };
     let path = part.key(key);
-    // A rate or a modulation of the file that was right until the command line chose another standard.
+    // A rate or a modulation of the file became wrong through another standard on the command line.
     let standard = Path::top(key!(ScenarioKeys, access)).key(key!(AccessKeys, standard));
     let goes_with_it = key.ends_with("rate_mbps") || key.ends_with("mcs") || field.starts_with("modulation");
     if goes_with_it && document.override_of(&path).is_none() && document.override_of(&standard).is_some() {
@@ -177,7 +177,7 @@ fn in_words_of_the_file(
     document.error(&path, format!("{} cannot be here", error.value), error.accepted.clone())
 }
 
-/// The block that the host of this number comes from.
+/// The block of the host with this number.
 fn block_of(hosts: &[HostBlock], index: usize) -> usize {
     let mut before = 0;
     hosts

@@ -1,4 +1,4 @@
-//! `[[changes]]`: what of the network is different from some moment on.
+//! `[[changes]]`: changes of the network at given times.
 
 use crate::ScenarioError;
 use crate::keys::{ChangeKeys, Part, ScenarioKeys};
@@ -8,7 +8,7 @@ use lasthop_network::{AccessConfig, Change, Changed, DirectionChange, Topology, 
 use lasthop_units::Time;
 
 impl Part {
-    /// What may change there.
+    /// The keys that may change there.
     fn changing(self) -> Vec<&'static str> {
         let (rate, delay, loss) = (key!(ChangeKeys, rate_mbps), key!(ChangeKeys, delay_ms), key!(ChangeKeys, loss));
         let back = [key!(ChangeKeys, back_rate_mbps), key!(ChangeKeys, back_delay_ms), key!(ChangeKeys, back_loss)];
@@ -20,7 +20,7 @@ impl Part {
         }
     }
 
-    /// What else a block about it may have.
+    /// Other keys of a block about it.
     fn telling(self) -> Vec<&'static str> {
         let which = match self {
             Self::Link => Some(key!(ChangeKeys, between)),
@@ -31,8 +31,8 @@ impl Part {
     }
 }
 
-/// The changes of a scenario, each with the number of its block. What is about stations is not looked at with a wired
-/// access, nor the other way round.
+/// The changes of a scenario, each with the number of its block. Changes of stations are ignored with a wired access,
+/// and vice versa.
 pub(crate) fn changes(
     document: &Document,
     blocks: &[ChangeKeys],
@@ -85,7 +85,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Refuses keys that do not go with what the block is about, and a block without any.
+    /// Refuses keys that do not fit the block's subject, and a block without any.
     fn check_keys(&self, of: Part) -> Result<(), ScenarioError> {
         let block = self.document.table[key!(ScenarioKeys, changes)][self.index].as_table();
         let keys: Vec<&str> = block.into_iter().flatten().map(|(key, _)| key.as_str()).collect();
@@ -132,7 +132,7 @@ impl Reader<'_> {
         Ok(changed.map(|(way, to)| Changed::Link { link, way, to }).collect())
     }
 
-    /// The hosts that the block is about.
+    /// The hosts of the block.
     fn hosts(&self, count: usize) -> Result<Vec<usize>, ScenarioError> {
         let Some(listed) = &self.block.hosts else { return Ok((0..count).collect()) };
         match listed.iter().find(|host| **host >= count) {

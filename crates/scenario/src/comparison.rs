@@ -1,24 +1,24 @@
-//! The results of several runs beside each other: `comparison.json`.
+//! The results of several runs, compared: `comparison.json`.
 
 use crate::result::{Build, HostsKind, RunResult};
 use crate::result_file::ResultFile;
 use serde::{Deserialize, Serialize};
 
-/// Several runs that differ in what was varied.
+/// Several runs with varied keys.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// [`crate::SCHEMA_VERSION`].
     pub schema_version: u32,
-    /// The scenario without what is varied: [`crate::Scenario::to_json`].
+    /// The scenario without the varied keys: [`crate::Scenario::to_json`].
     pub scenario: serde_json::Value,
-    /// Which habitat the runs ran in.
+    /// The habitat of the runs.
     pub hosts_kind: HostsKind,
-    /// Which build of lasthop wrote this.
+    /// The build of lasthop that wrote this.
     #[serde(flatten)]
     pub build: Build,
-    /// What was varied; the last changes fastest.
+    /// The varied keys; the last changes fastest.
     pub varied: Vec<Varied>,
-    /// The seeds that each case ran with.
+    /// The seeds of each case.
     pub seeds: Vec<u64>,
     /// The cases, in the order of their labels' values.
     pub cases: Vec<CaseResult>,
@@ -42,9 +42,9 @@ pub struct CaseResult {
     pub label: String,
     /// Each varied key with its value here.
     pub settings: Vec<Setting>,
-    /// Means over the runs, with the least and the greatest.
+    /// Means over the runs, with minimum and maximum.
     pub summary: CaseSummary,
-    /// One for each seed, whole.
+    /// One complete result per seed.
     pub runs: Vec<RunResult>,
 }
 
@@ -62,14 +62,14 @@ pub struct Setting {
 pub struct CaseSummary {
     /// Sum over all connections.
     pub aggregate_goodput_mbps: Spread,
-    /// Connections that Jain's index and `starved_flows` are of; `None` in files that do not have it, which counted all.
+    /// Connections covered by Jain's index and `starved_flows`; `None` in files without it, which counted all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fairness_flows: Option<Spread>,
-    /// Jain's index; `None` where no run has one.
+    /// Jain's index; `None` if no run has one.
     pub jain_index: Option<Spread>,
     /// Connections under 5 % of their fair share.
     pub starved_flows: Spread,
-    /// The least RTT of each run; `None` where none was measured.
+    /// The lowest RTT of each run; `None` if none was measured.
     pub rtt_min_ms: Option<Spread>,
     /// The mean RTT of each run.
     pub rtt_mean_ms: Option<Spread>,
@@ -81,24 +81,24 @@ pub struct CaseSummary {
     pub utilization: Spread,
     /// Share of the time in which an upper limit was in force.
     pub controlled_share: Spread,
-    /// The messages of interactive connections; `None` where the scenario has none of these.
+    /// The messages of interactive connections; `None` if the scenario has none of these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<DeliverySummary>,
-    /// Transfers; `None` where the scenario has none.
+    /// Transfers; `None` if the scenario has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfers: Option<DeliverySummary>,
 }
 
-/// What became of messages, or of transfers, over the runs of a case: [`crate::DeliveryResult`].
+/// The outcome of messages, or of transfers, over the runs of a case: [`crate::DeliveryResult`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeliverySummary {
-    /// Read to their end after the warm-up.
+    /// Completely read after the warm-up.
     pub delivered: Spread,
-    /// Never read to their end.
+    /// Never completely read.
     pub undelivered: Spread,
-    /// The mean time that they took in each run; `None` where no run has any.
+    /// The mean delivery time in each run; `None` if no run has any.
     pub mean_ms: Option<Spread>,
-    /// The 95 % quantile of that time in each run.
+    /// The 95 % quantile of the delivery time in each run.
     pub p95_ms: Option<Spread>,
 }
 
@@ -116,7 +116,7 @@ pub struct Spread {
 impl ResultFile for Comparison {}
 
 impl Comparison {
-    /// What the scenario shows, in one line.
+    /// The scenario's purpose, in one line.
     pub fn name(&self) -> &str {
         self.scenario["name"].as_str().unwrap_or("unnamed")
     }

@@ -1,4 +1,4 @@
-//! What can be wrong with a result file.
+//! Errors of a result file.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ pub enum ResultError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The text is no result.
@@ -18,10 +18,10 @@ pub enum ResultError {
     Format {
         /// Dotted: `flows[0].goodput_mbps`.
         key: String,
-        /// What the parser said.
+        /// The parser's error.
         message: String,
     },
-    /// The file was written by a version whose format this one does not know.
+    /// The file's version is unknown to this one.
     #[error("schema_version {found} is not known here; accepted: {known}")]
     Version {
         /// In the file.

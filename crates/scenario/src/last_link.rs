@@ -1,34 +1,34 @@
-//! `[hosts.last_link]`: what a host knows of its own link, and tells the servers.
+//! `[hosts.last_link]`: a host's knowledge of its own link, and its report to the servers.
 //!
-//! What is *true* comes from the network's configuration ([`lasthop_network::Config::last_hop`]), as it is at each time after the
-//! changes until then. What the host says of it may be biased, late, or made up.
+//! The *true* state comes from the network's configuration ([`lasthop_network::Config::last_hop`]), at each time with
+//! the changes until then. The host's report may be biased, late, or made up.
 
 use crate::keys::{Knowledge, LastLinkKeys};
 use lasthop_laws::LinkReport;
 use lasthop_network::LastHop;
 use lasthop_units::{Probability, Rate, Span};
 
-/// What a host tells servers of its own link.
+/// A host's report of its own link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LastLink {
-    /// What it knows.
+    /// The quantities that it knows.
     pub knowledge: Knowledge,
-    /// What it says instead of what is true, before the factor.
+    /// The bandwidth reported instead of the true one, before the factor.
     pub bandwidth: Option<Rate>,
-    /// Likewise.
+    /// The error rate reported instead of the true one, before the factor.
     pub error_rate: Option<Probability>,
-    /// It says so many times the bandwidth.
+    /// Factor on the reported bandwidth.
     pub bandwidth_factor: f64,
-    /// It says so many times the error rate, 1 at most.
+    /// Factor on the reported error rate, which is at most 1.
     pub error_factor: f64,
-    /// It says what was true so long ago.
+    /// Age of the reported state.
     pub delay: Span,
-    /// For how long a report holds.
+    /// Validity of a report.
     pub validity: Span,
 }
 
 impl LastLink {
-    /// What the keys of a host say; `None` if it says nothing.
+    /// From a host's keys; `None` if it reports nothing.
     pub(crate) fn of(keys: &LastLinkKeys) -> Option<Self> {
         keys.report.then_some(Self {
             knowledge: keys.knowledge,
@@ -41,7 +41,7 @@ impl LastLink {
         })
     }
 
-    /// What it says when this is true.
+    /// The report for this true state.
     pub(crate) fn says(&self, truth: LastHop) -> LinkReport {
         let bandwidth = self.bandwidth.unwrap_or(truth.bandwidth).as_bps() as f64 * self.bandwidth_factor;
         let error_rate = self.error_rate.unwrap_or(truth.loss).get() * self.error_factor;

@@ -1,12 +1,13 @@
-//! The formats: what goes into a run, and what comes out. Nothing runs here.
+//! The formats: a run's input and its output. Nothing runs here.
 //!
-//! - [`Scenario`]: `scenario.toml`, with the overrides of the command line ([`Override`], [`Vary`]) on top, checked
-//!   against its keys ([`Scenario::section`]) and built into a [`lasthop_network::Config`] and the hosts with their policies. This is
-//!   the only place where that happens, for every habitat.
-//! - [`RunResult`] and [`Comparison`]: `result.json` and `comparison.json`, as plain data. What computes them is `measure`.
-//! - [`Series`]: what was sampled during a run, as columns in memory.
+//! - [`Scenario`]: `scenario.toml`, with the overrides of the command line ([`Override`], [`Vary`]) on top. It is
+//!   checked against its keys ([`Scenario::section`]) and built into a [`lasthop_network::Config`] and the hosts with
+//!   their policies. This is the only place of that conversion, for every habitat.
+//! - [`RunResult`] and [`Comparison`]: `result.json` and `comparison.json`, as plain data. `measure` computes them.
+//! - [`Series`]: the samples of a run, as columns in memory.
 //!
-//! *What it leaves out*: the policies and congestion controls that nothing runs yet. A scenario that asks for them is refused, with what is accepted.
+//! *What it leaves out*: unimplemented policies and congestion controls. A scenario that asks for them is refused, with
+//! the accepted ones.
 
 pub mod result;
 pub mod series;

@@ -1,21 +1,24 @@
-//! How much memory a run needs for what it keeps until its end.
+//! The memory that a run needs for data kept until its end.
 //!
-//! Per sample (`duration_s` / `sample_ms`) and connection: a round trip, which counts after the warm-up and is copied for the
-//! quantiles of the connection and of all; what the receiver has, for the convergence; and with series a row of
-//! [`FlowSeries`](crate::FlowSeries). Per sample and queue, with series, a row of [`QueueSeries`](crate::QueueSeries). Per tick
-//! of an agent (0.5 s) and connection the limits in force. For each message its delay. Columns grow by doubling: what they hold is
-//! counted one and a half times, the mean of what they may take.
+//! Per sample (`duration_s` / `sample_ms`) and connection:
+//! - the round trip, which counts after the warm-up and is copied for the quantiles of the connection and of all;
+//! - the receiver's bytes, for the convergence;
+//! - with series, a row of [`FlowSeries`](crate::FlowSeries).
 //!
-//! *What it leaves out*: what does not grow with the length of the run, but for a constant for each connection; pages, figures
-//! and what Parquet takes while files are written, beyond one copy of the series.
+//! Per sample and queue, with series: a row of [`QueueSeries`](crate::QueueSeries). Per tick of an agent (0.5 s) and
+//! connection: the limits in force. Per message: its delay. Columns grow by doubling, so their contents count one and a
+//! half times, the mean of their possible sizes.
+//!
+//! *What it leaves out*: data that do not grow with the length of the run, except a constant per connection. Also
+//! pages, figures and Parquet's needs while files are written, beyond one copy of the series.
 
 use crate::keys::AgentMode;
 use crate::scenario::Scenario;
 use crate::traffic::TrafficKind;
 use lasthop_policy::PolicyName;
 
-/// Of a whole process, and of each connection, beside its samples: measured with 200 stations (docs/guide/simulator.md), and much
-/// of what queues may hold.
+/// Constants of a process and of each connection, without samples. Measured with 200 stations
+/// (docs/guide/simulator.md); includes much of the queues' contents.
 const BASE_BYTES: f64 = 16e6;
 const CONNECTION_BYTES: f64 = 50e3;
 /// A smoothed RTT, and its copies when quantiles are taken.
@@ -31,20 +34,20 @@ const BOUND_BYTES: f64 = 48.0;
 const MESSAGE_BYTES: f64 = 2.0 * 8.0;
 /// Between two ticks of an agent.
 const TICK_S: f64 = 0.5;
-/// What a column takes of what it holds.
+/// A column's size relative to its contents.
 const GROWTH: f64 = 1.5;
 
-/// What a run keeps in memory, in bytes; estimates within a factor of two.
+/// The memory of a run, in bytes; estimates within a factor of two.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MemoryEstimate {
-    /// While it runs and its series are written, without what `kept` counts.
+    /// During the run and the writing of its series, without `kept`.
     pub running: f64,
     /// Until its result is written: the series.
     pub kept: f64,
 }
 
 impl Scenario {
-    /// What a run of this scenario needs; `series`: whether the series are kept.
+    /// The needs of a run of this scenario; `series`: whether the series are kept.
     pub fn memory(&self, series: bool) -> MemoryEstimate {
         let duration_s = self.duration.as_secs_f64();
         let samples = duration_s / self.sample.as_secs_f64();
@@ -101,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_row_takes_what_is_counted_for_it() {
-        // Columns take no more than the row in which they stand together, aligned; a name of a queue is a text on the heap.
+        // Columns take no more than an aligned row; a queue's name is a text on the heap.
         assert!(std::mem::size_of::<FlowSample>() as f64 <= 1.2 * FLOW_ROW_BYTES);
         assert!(std::mem::size_of::<QueueSample>() as f64 + 24.0 <= 1.2 * QUEUE_ROW_BYTES);
     }

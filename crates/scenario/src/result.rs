@@ -11,90 +11,90 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// A note of runs with agents on `[[links]]`.
 pub const NO_PEERS_OVER_LINKS: &str = "links carry no broadcasts: the agents hear no peers";
 
-/// What one run came to. The field names are the keys of `result.json`; every figure leaves the warm-up out.
+/// The result of one run. The field names are the keys of `result.json`; every figure excludes the warm-up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
     /// The whole scenario, defaults filled in: [`crate::Scenario::to_json`].
     pub scenario: serde_json::Value,
-    /// Which habitat it ran in.
+    /// The habitat of the run.
     pub hosts_kind: HostsKind,
-    /// Every random draw follows from it.
+    /// The seed of every random draw.
     pub seed: u64,
-    /// Which build of lasthop wrote this.
+    /// The build of lasthop that wrote this.
     #[serde(flatten)]
     pub build: Build,
     /// Length of the run, the warm-up included.
     pub duration_s: f64,
-    /// Left out of every figure below.
+    /// Excluded from every figure below.
     pub warmup_s: f64,
-    /// Sum over all connections of what the receiving applications got.
+    /// Goodput, summed over all connections.
     pub aggregate_goodput_mbps: f64,
-    /// Connections that were [`FlowResult::always_busy`]; 0 in files that do not have it, which counted all.
+    /// Connections that were [`FlowResult::always_busy`]; 0 in files without it, which counted all.
     #[serde(default)]
     pub fairness_flows: u32,
-    /// Jain's index of their goodputs; `None` where none of them got anything, or there is none.
+    /// Jain's index of their goodputs; `None` if all goodputs are 0, or there are no connections.
     pub jain_index: Option<f64>,
     /// [`crate::measure::starved_flows`] of their goodputs.
     pub starved_flows: u32,
-    /// Smoothed RTT over the samples of all connections; `None` where none was measured.
+    /// Smoothed RTT over the samples of all connections; `None` if none was measured.
     pub rtt_ms: Option<Distribution>,
-    /// The messages of all interactive connections; `None` where the scenario has none of these.
+    /// The messages of all interactive connections; `None` if the scenario has none of these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages: Option<DeliveryResult>,
-    /// All transfers: of `transfers` connections, and of `bulk` ones that send only so much; `None` where there are none of these.
+    /// All transfers: of `transfers` connections, and of `bulk` ones with a limited size; `None` without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfers: Option<DeliveryResult>,
     /// Share of the time in which the shared medium or link was occupied, 0..=1.
     pub utilization: f64,
-    /// The shared last hop; without one, what happened on all links together.
+    /// The shared last hop; without one, the totals of all links.
     pub access: AccessResult,
     /// Each direction of each link of `[[links]]`; empty with a shared last hop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<LinkResult>,
     /// Each connection, in the order of their numbers.
     pub flows: Vec<FlowResult>,
-    /// How soon shares were equal after each change of who is busy; empty where nobody came or went.
+    /// How soon shares were equal after each change of the busy hosts; empty without such changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub convergence: Vec<ConvergenceResult>,
-    /// What the agents did.
+    /// The agents' totals.
     pub policies: PoliciesResult,
     /// `uname -r` of the machine; kernel hosts only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_release: Option<String>,
-    /// How long the run took on the wall clock.
+    /// Wall-clock time of the run.
     pub wall_s: f64,
-    /// Events of the whole run that the network model processed, and with simulated hosts the timers that fired.
+    /// Events of the network model in the whole run; with simulated hosts, also the timers.
     pub events: u64,
     /// Seconds of the run per second of the wall clock.
     pub simulated_s_per_wall_s: f64,
-    /// How late packets reached their hosts; kernel hosts only.
+    /// Lateness of packets at their hosts; kernel hosts only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness_us: Option<Lateness>,
-    /// What this machine took by itself of its hosts' turnaround: from when a packet was due at a host to when the model had the
+    /// This machine's own part of its hosts' turnaround: from a packet's due time at a host until the model had the
     /// host's answer. Kernel hosts behind an access point only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_turnaround_us: Option<Lateness>,
     /// False when something could have changed the result, such as lateness.
     pub valid: bool,
-    /// Why it is not valid, in words; empty when it is.
+    /// Why it is not valid, in words; empty if it is.
     #[serde(default)]
     pub invalid_reasons: Vec<String>,
-    /// What kinds of reasons these are; left out where there is none.
+    /// The kinds of these reasons; omitted if there is none.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub invalid_kinds: BTreeSet<InvalidKind>,
-    /// What else a reader should know, in words.
+    /// Further remarks, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// Which build of lasthop wrote a file.
+/// The build of lasthop that wrote a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Build {
-    /// As `lasthop --version` says it.
+    /// As printed by `lasthop --version`.
     pub version: String,
-    /// The commit it was built from, where that is known.
+    /// Its commit, if known.
     pub commit: Option<String>,
     /// Whether the work tree had changes on top of the commit.
     pub dirty: bool,
@@ -110,99 +110,100 @@ pub enum HostsKind {
     Kernel,
 }
 
-/// What one connection came to.
+/// The result of one connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowResult {
     /// Its number in the series.
     pub id: u32,
     /// The host at its near end.
     pub host: u16,
-    /// Who sent.
+    /// The sending side.
     pub direction: Direction,
-    /// What the application sent, as the scenario spells it: [`crate::TrafficKind::as_str`]; empty in files that do not have it.
+    /// The application's traffic, in the scenario's spelling: [`crate::TrafficKind::as_str`]; empty in files without
+    /// it.
     #[serde(default)]
     pub kind: String,
-    /// Its congestion control, as the scenario spells it.
+    /// Its congestion control, in the scenario's spelling.
     pub congestion_control: String,
     /// The policy of the host at its near end.
     pub policy: String,
-    /// Whether its application had something to send for at least 95 % of the time measured: a bulk or saturated one that began in the
-    /// warm-up, neither stopped before the end nor had all of a transfer read by then. Jain's index and starved connections
-    /// are of these alone.
+    /// Whether its application had data to send for at least 95 % of the time measured. That is a bulk or saturated one
+    /// that began in the warm-up, and neither stopped nor finished a transfer before the end. Jain's index and starved
+    /// connections cover only these.
     #[serde(default = "always")]
     pub always_busy: bool,
-    /// What the receiving application got, TCP headers excluded.
+    /// Goodput, TCP headers excluded.
     pub goodput_mbps: f64,
-    /// Smoothed RTT over those of its samples before which something new was acknowledged: a stalled connection measures
-    /// nothing. `None` where none was measured.
+    /// Smoothed RTT over samples with new acknowledgements since the previous one: a stalled connection measures
+    /// nothing. `None` if none was measured.
     pub rtt_ms: Option<Distribution>,
     /// Mean congestion window over its samples, in segments; `None` without any.
     pub cwnd_mean: Option<f64>,
-    /// Share of its samples in each congestion-avoidance state; 0 of each where there is none, as it never opened.
+    /// Share of its samples in each congestion-avoidance state; all 0 if it never opened.
     #[serde(default)]
     pub state_shares: StateShares,
-    /// Segments sent again.
+    /// Retransmitted segments.
     pub retransmits: u64,
-    /// Retransmission timeouts; `None` where the kernel does not count them (before Linux 6.7).
+    /// Retransmission timeouts; `None` if the kernel does not count them (before Linux 6.7).
     pub timeouts: Option<u64>,
     /// Share of the time in which an upper limit was in force, 0..=1.
     pub controlled_share: f64,
-    /// When it opened.
+    /// Time of opening.
     pub started_s: f64,
-    /// What the law `lastlink` at its sender made of the client's reports; `None` where it has heard none.
+    /// The state of the law `lastlink` at its sender; `None`: no report received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_link: Option<LastLinkResult>,
-    /// Messages or transfers that were read to their end after the warm-up; 0 where the application writes without end.
+    /// Messages or transfers completely read after the warm-up; 0 if the application writes without end.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub messages: u64,
-    /// Messages or transfers that were never read to their end.
+    /// Messages or transfers never completely read.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub undelivered: u64,
-    /// From writing a message or transfer to reading its last byte, of an undelivered one to the end of the run
+    /// From writing a message or transfer to reading its last byte. An undelivered one counts until the end of the run
     /// ([`DeliveryResult`]); `None` without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_ms: Option<Distribution>,
 }
 
-/// What a server's law made of what a client said of its own link.
+/// A server law's use of a client's reports of its own link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastLinkResult {
     /// Losses that did not reduce the window.
     pub ignored_losses: u64,
     /// Losses that did.
     pub heeded_losses: u64,
-    /// What the window began with, of its last connection; `None`: with what the stack has.
+    /// The initial window of its last connection; `None`: the stack's.
     pub initial_segments: Option<u32>,
 }
 
-/// What happened at the shared last hop.
+/// Totals of the shared last hop.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AccessResult {
     /// Packets that found the access point's downlink queue full.
     pub downlink_drops: u64,
     /// Mean length of that queue over time, in packets.
     pub downlink_queue_mean: f64,
-    /// For 95 % of the time it was not longer, in packets.
+    /// The 95 % quantile of its length over time, in packets.
     pub downlink_queue_p95: f64,
     /// Its greatest length, in packets.
     pub downlink_queue_max: u64,
     /// Packets that found their host's transmit queue full.
     pub uplink_drops: u64,
-    /// Frames that a station or the access point gave up after the last retry, or that came when their receiver no longer waited.
+    /// Frames given up after the last retry, or received after their receiver had stopped waiting.
     pub retry_drops: u64,
-    /// Packets lost on the path to and from the servers, or on links: queues were full, or at random.
+    /// Packets lost on the path to and from the servers, or on links, to full queues or at random.
     pub path_drops: u64,
-    /// Times that two or more stations sent at once.
+    /// Collisions.
     pub collisions: u64,
     /// Transmissions beyond a frame's first.
     pub retries: u64,
-    /// Frames to all stations that a receiver did not get, once for each such receiver.
+    /// Broadcast frames that a receiver missed, counted once per receiver.
     pub broadcast_losses: u64,
-    /// Where the time of the medium went, in shares of 0..=1 by outcome; empty on a wired link.
+    /// Shares of the medium's time by outcome, 0..=1; empty on a wired link.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub air_shares: BTreeMap<String, f64>,
-    /// The share of the medium's time, in 0..=1, in which packets to all stations were on the air, such as the agents'
-    /// beacons: each transmission of theirs, to the access point and from there, with its acknowledgement.
+    /// Share of the medium's time with broadcast packets on the air, such as the agents' beacons, 0..=1. It covers each
+    /// transmission, to the access point and from there, with its acknowledgement.
     #[serde(default)]
     pub to_all_share: f64,
     /// Each station of a Wi-Fi access; empty on a wired link.
@@ -210,7 +211,7 @@ pub struct AccessResult {
     pub stations: Vec<StationResult>,
 }
 
-/// What one direction of a link carried.
+/// Traffic of one direction of a link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkResult {
     /// [`crate::place_name`] of its queue.
@@ -219,15 +220,15 @@ pub struct LinkResult {
     pub from: String,
     /// The node where it ends.
     pub to: String,
-    /// What it sent, IP headers included, the packets lost after the queue too.
+    /// Rate sent, including IP headers, and including packets lost after the queue.
     pub sent_mbps: f64,
-    /// The packets of that.
+    /// Packets sent, including those lost after the queue.
     pub packets: u64,
     /// Share of the time in which its transmitter was busy, 0..=1.
     pub utilization: f64,
     /// Mean length of its queue over time, in packets.
     pub queue_mean: f64,
-    /// For 95 % of the time the queue was not longer, in packets.
+    /// The 95 % quantile of its length over time, in packets.
     pub queue_p95: f64,
     /// The queue's greatest length, in packets.
     pub queue_max: u64,
@@ -237,7 +238,7 @@ pub struct LinkResult {
     pub losses: u64,
 }
 
-/// What one station and the access point sent each other.
+/// Traffic between one station and the access point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StationResult {
     /// The host.
@@ -246,11 +247,11 @@ pub struct StationResult {
     pub up_phy_rate_mbps: f64,
     /// Mean PHY rate of the data frames to it; 0 if there were none.
     pub down_phy_rate_mbps: f64,
-    /// Its frames that were sent again, each time.
+    /// Its retransmitted frames, counted each time.
     pub up_retries: u64,
-    /// The access point's frames to it that were sent again, each time.
+    /// The access point's frames retransmitted to it, counted each time.
     pub down_retries: u64,
-    /// 802.11n and later: how many packets its transmissions carried on the mean; 0 if there were none.
+    /// 802.11n and later: mean packets per transmission; 0 if there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up_aggregate_frames: Option<f64>,
     /// The same of the access point's transmissions to it.
@@ -258,14 +259,14 @@ pub struct StationResult {
     pub down_aggregate_frames: Option<f64>,
 }
 
-/// What the agents of all hosts did.
+/// Totals of the agents of all hosts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PoliciesResult {
     /// Beacons sent by all.
     pub beacons_sent: u64,
-    /// Beacons that were heard and believed, by all.
+    /// Beacons received and accepted, by all.
     pub beacons_heard: u64,
-    /// Beacons that were heard and not believed, by all.
+    /// Beacons received and rejected, by all.
     pub beacons_rejected: u64,
     /// When the first connection came under control; `None`: none did.
     pub control_enabled_at_s: Option<f64>,
@@ -275,18 +276,18 @@ pub struct PoliciesResult {
     pub hosts: Vec<HostPolicyResult>,
 }
 
-/// What the agent of one host did.
+/// Totals of one host's agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostPolicyResult {
     /// The host.
     pub host: u16,
-    /// What its agent decided by.
+    /// Its policy.
     pub policy: String,
     /// Beacons it sent.
     pub beacons_sent: u64,
-    /// Beacons it heard and believed.
+    /// Beacons received and accepted.
     pub beacons_heard: u64,
-    /// Beacons it heard and did not believe.
+    /// Beacons received and rejected.
     pub beacons_rejected: u64,
     /// The most terminals it counted, itself included.
     pub terminals_max: u32,
@@ -296,7 +297,7 @@ pub struct HostPolicyResult {
     pub bounds_changed: u64,
 }
 
-/// How a measured quantity is spread; the unit is that of the field that holds it.
+/// The distribution of a measured quantity, in the unit of its field.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
     /// The least.
@@ -305,15 +306,15 @@ pub struct Distribution {
     pub mean: f64,
     /// The median.
     pub p50: f64,
-    /// 95 % are not above it.
+    /// The 95 % quantile.
     pub p95: f64,
-    /// 99 % are not above it.
+    /// The 99 % quantile.
     pub p99: f64,
     /// The greatest.
     pub max: f64,
 }
 
-/// How much of its time a connection is in each congestion-avoidance state: they add up to 1, or are 0 where it never opened.
+/// The share of a connection's time in each congestion-avoidance state. They add up to 1, or are 0 if it never opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StateShares {
     /// Nothing is amiss.
@@ -328,37 +329,37 @@ pub struct StateShares {
     pub loss: f64,
 }
 
-/// What became of the messages, or of the transfers, of one connection or of several. The field names are keys of
+/// The outcome of the messages, or of the transfers, of one connection or of several. The field names are keys of
 /// `result.json`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeliveryResult {
-    /// Read to their end after the warm-up.
+    /// Completely read after the warm-up.
     pub delivered: u64,
-    /// Never read to their end.
+    /// Never completely read.
     pub undelivered: u64,
-    /// From writing one to reading its last byte, in ms; of an undelivered one to the end of the run. `None` without any.
+    /// From writing one to reading its last byte, in ms; an undelivered one counts until the end of the run. `None`
+    /// without any.
     pub took_ms: Option<Distribution>,
 }
 
-/// What followed on one change of who is busy. The field names are keys of `result.json`.
+/// The effect of one change of the busy hosts. The field names are keys of `result.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConvergenceResult {
-    /// When it was.
+    /// Time of the change.
     pub at_s: f64,
-    /// What it was.
+    /// Kind of the change.
     pub kind: ChangeKind,
-    /// So many hosts were busy from then on.
+    /// Busy hosts from then on.
     pub busy_hosts: u32,
-    /// The next change, or the end of the run, came so much later.
+    /// Time until the next change or the end of the run.
     pub lasts_s: f64,
-    /// So long after it the windows begin in which all shares are equal; where they never are, as much as `lasts_s`.
+    /// Time until the windows in which all shares are equal begin; `lasts_s` if they never are.
     pub equal_after_s: f64,
-    /// Of the windows from then on until the next change, the share in which all shares are equal, 0..=1; 0 where they never
-    /// are.
+    /// The share of later windows, until the next change, in which all shares are equal, 0..=1; 0 if they never are.
     pub equal_share: f64,
 }
 
-/// What can make shares unequal.
+/// A change that can make shares unequal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeKind {
@@ -372,41 +373,41 @@ pub enum ChangeKind {
     Network,
 }
 
-/// What made a run not valid.
+/// A cause of an invalid run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum InvalidKind {
-    /// The machine was busy with something else, so that running it again may help.
+    /// The machine was busy otherwise, so another run may help.
     Late,
     /// Something failed.
     Failed,
 }
 
-/// How late packets reached the kernel hosts, or how long these took to answer, in microseconds.
+/// Lateness of packets at the kernel hosts, or of their answers, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lateness {
     /// The median.
     pub p50: f64,
-    /// 99 % were not later.
+    /// The 99 % quantile.
     pub p99: f64,
-    /// The greatest, or how late the loop woke at worst if that is more.
+    /// The maximum, or the loop's worst late wakeup if that is larger.
     pub max: f64,
 }
 
 impl ResultFile for RunResult {}
 
 impl RunResult {
-    /// What the scenario shows, in one line.
+    /// The scenario's purpose, in one line.
     pub fn name(&self) -> &str {
         self.scenario["name"].as_str().unwrap_or("unnamed")
     }
 
-    /// Whether it is not valid for no other reason than that the machine was busy.
+    /// Whether the busy machine is the only reason against its validity.
     pub fn is_only_late(&self) -> bool {
         !self.valid && self.invalid_kinds == BTreeSet::from([InvalidKind::Late])
     }
 
-    /// Sets the fields that follow from how long the run took on the wall clock.
+    /// Sets the fields computed from the wall-clock time of the run.
     pub fn took(&mut self, wall: std::time::Duration) {
         self.wall_s = wall.as_secs_f64();
         self.simulated_s_per_wall_s = if self.wall_s > 0.0 { self.duration_s / self.wall_s } else { 0.0 };

@@ -5,19 +5,19 @@ use crate::result::SCHEMA_VERSION;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// A result that is kept as a JSON file; its field `schema_version` is [`SCHEMA_VERSION`].
+/// A result stored as a JSON file; its field `schema_version` is [`SCHEMA_VERSION`].
 pub trait ResultFile: Serialize + DeserializeOwned {
     /// Reads the file.
     ///
     /// # Errors
-    /// If it cannot be read, is no such result, or is one of another schema version.
+    /// If it cannot be read, is no such result, or has another schema version.
     fn load(path: &std::path::Path) -> Result<Self, ResultError> {
         let text = std::fs::read_to_string(path);
         Self::from_json(&text.map_err(|source| ResultError::Read { path: path.to_owned(), source })?)
     }
 
-    /// Reads the text of the file. Looks at the version before anything else, so that a newer file is told as such and not
-    /// as a missing key.
+    /// Reads the text of the file. Checks the version first, so that a newer file is reported as such, and not as a
+    /// missing key.
     ///
     /// # Errors
     /// As [`ResultFile::load`].
@@ -45,7 +45,7 @@ pub trait ResultFile: Serialize + DeserializeOwned {
     }
 }
 
-/// For counts that are left out of a file where there is nothing to count.
+/// For counts omitted from a file if there is nothing to count.
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 pub const fn is_zero(number: &u64) -> bool {
     *number == 0

@@ -1,4 +1,4 @@
-//! The typed scenario: what a run needs, with units.
+//! The typed scenario: a run's input, with units.
 
 use crate::ScenarioError;
 use crate::keys::{AgentMode, Era, FlowKeys, HostKeys, Knowledge, ScenarioKeys, leave_out_rate_of_mcs};
@@ -14,10 +14,10 @@ use lasthop_policy::PolicySettings;
 use lasthop_units::{Probability, Rate, Span, Time};
 use toml::Table;
 
-/// All blocks together make at most so many hosts. Kernel hosts have one address of a /24 each, with some left for the access
-/// point; simulated ones have none, and the same limit.
+/// The most hosts of all blocks together. Each kernel host has an address of a /24, with some left for the access
+/// point. Simulated ones have no address, but the same limit.
 pub const MAX_HOSTS: usize = 250;
-/// All hosts together open at most so many connections.
+/// The most connections of all hosts together.
 pub const MAX_FLOWS: usize = 2_000;
 
 /// A scenario that can be run: read, checked, and complete.
@@ -30,15 +30,15 @@ pub const MAX_FLOWS: usize = 2_000;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What it shows, in one line.
+    /// Its purpose, in one line.
     pub name: String,
     /// Length of the run, the warm-up included.
     pub duration: Span,
-    /// Left out of every figure; shorter than `duration`.
+    /// Excluded from every figure; shorter than `duration`.
     pub warmup: Span,
-    /// Between two samples of the series.
+    /// Time between two samples of the series.
     pub sample: Span,
-    /// Every random draw follows from it.
+    /// The seed of every random draw.
     pub seed: u64,
     /// The kinds of hosts, as written.
     pub hosts: Vec<HostBlock>,
@@ -48,49 +48,49 @@ pub struct Scenario {
     network: lasthop_network::Config,
 }
 
-/// One `[[hosts]]` block: `count` hosts that are alike.
+/// One `[[hosts]]` block: `count` equal hosts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostBlock {
-    /// So many hosts.
+    /// The number of hosts.
     pub count: usize,
-    /// What each of them is.
+    /// The kind of each.
     pub kind: HostKind,
-    /// What each of them sends.
+    /// The traffic of each.
     pub flows: Vec<FlowBlock>,
 }
 
-/// What a host is.
+/// The kind of a host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostKind {
     /// The stack's defaults.
     pub era: Era,
-    /// The node that it sits on, as written; with links only.
+    /// Its node, as written; with links only.
     pub node: Option<String>,
     /// The host's own transmit queue.
     pub queue_packets: usize,
-    /// PHY rate where it differs from the access's; Wi-Fi only.
+    /// PHY rate if different from the access's; Wi-Fi only.
     pub rate: Option<Rate>,
-    /// MCS where it differs from the access's; Wi-Fi of 802.11n and later only.
+    /// MCS if different from the access's; Wi-Fi of 802.11n and later only.
     pub mcs: Option<u8>,
-    /// Frame error rate where it differs from the access's; Wi-Fi only.
+    /// Frame error rate if different from the access's; Wi-Fi only.
     pub frame_error_rate: Option<Probability>,
-    /// Its own path to the servers where that differs from the one that all share; with an access point only.
+    /// Its own path to the servers if different from the shared one; with an access point only.
     pub path: Option<HostPath>,
-    /// From its MAC's reception of a packet to its answer at the MAC: the shortest and the longest; Wi-Fi only.
+    /// The shortest and the longest time from reception at its MAC to its answer at the MAC; Wi-Fi only.
     pub turnaround: (Span, Span),
     /// The stack at both ends of its connections; valid.
     pub tcp: lasthop_tcp::Config,
-    /// The keys of `[hosts.tcp]` by which that stack differs from the era's, in the order of the format.
+    /// The keys of `[hosts.tcp]` that differ from the era's stack, in the order of the format.
     pub changed_switches: Vec<&'static str>,
-    /// As the format spells it; the kernel's name for it is [`HostKind::kernel_congestion_control`].
+    /// In the format's spelling; [`HostKind::kernel_congestion_control`] has the kernel's name.
     pub congestion_control: String,
-    /// The same with its parameters, if it is one of ours; else only a kernel can have it.
+    /// The same with its parameters, if it is one of ours; otherwise only a kernel can have it.
     pub law: Option<Choice>,
-    /// What it tells servers of its own link; `None`: nothing.
+    /// Its report of its own link; `None`: nothing.
     pub last_link: Option<LastLink>,
-    /// What its agent does.
+    /// Its agent's mode.
     pub agent: AgentMode,
-    /// What its agent decides by; valid.
+    /// Its agent's policy; valid.
     pub policy: PolicySettings,
 }
 
@@ -99,15 +99,15 @@ pub struct HostKind {
 pub struct HostSpec {
     /// Counted from 0 in the order of the blocks; the host's node in the network.
     pub index: u16,
-    /// The `[[hosts]]` block that it comes from.
+    /// Its `[[hosts]]` block.
     pub block: usize,
-    /// What it is.
+    /// Its kind.
     pub kind: HostKind,
     /// Its connections.
     pub flows: Vec<FlowSpec>,
 }
 
-/// The keys that have no effect in any of these runs: see [`lasthop_keys::ineffective_keys`].
+/// The keys without effect in any of these runs: see [`lasthop_keys::ineffective_keys`].
 pub fn ineffective_keys<'a>(runs: impl IntoIterator<Item = &'a Scenario>) -> Vec<IneffectiveKey> {
     lasthop_keys::ineffective_keys(runs.into_iter().map(|run| &run.given[..]))
 }
@@ -121,8 +121,8 @@ impl Scenario {
     /// Reads a scenario file, with overrides of the command line on top.
     ///
     /// # Errors
-    /// If the file cannot be read, is not TOML, or has a key or value that cannot be; the message names the line and
-    /// what is accepted.
+    /// If the file cannot be read, is not TOML, or has an unknown key or a wrong value. The message names the line and
+    /// the accepted values.
     pub fn load(path: &std::path::Path, overrides: &[Override]) -> Result<Self, ScenarioError> {
         let text = std::fs::read_to_string(path).map_err(|source| ScenarioError::Read {
             what: "scenario",
@@ -132,7 +132,7 @@ impl Scenario {
         Self::from_toml(&path.display().to_string(), &text, overrides)
     }
 
-    /// Reads the text of a scenario; `name` is what messages call it.
+    /// Reads the text of a scenario; `name` is its name in messages.
     ///
     /// # Errors
     /// As [`Scenario::load`].
@@ -140,7 +140,7 @@ impl Scenario {
         Self::from_document(name, Document::read(name, text, overrides, Self::section())?)
     }
 
-    /// Reads the scenario that a result carries.
+    /// Reads the scenario in a result.
     ///
     /// # Errors
     /// As [`Scenario::load`].
@@ -159,20 +159,20 @@ impl Scenario {
         serde_json::to_value(&self.table).expect("a checked scenario has finite numbers and text only")
     }
 
-    /// The whole scenario, defaults filled in, as a file that can be run again, and with other keys set. `access.rate_mbps` is not in
-    /// it where the MCS says it.
+    /// The whole scenario, with defaults and with other keys set, as a file that can be run again. Omits
+    /// `access.rate_mbps` if the MCS determines it.
     pub fn to_toml(&self) -> String {
         let mut table = self.table.clone();
         leave_out_rate_of_mcs(&mut table);
         toml::to_string(&table).expect("a checked scenario is TOML")
     }
 
-    /// The network that the packets of this scenario cross.
+    /// The network of this scenario.
     pub fn network(&self) -> &lasthop_network::Config {
         &self.network
     }
 
-    /// When the network changes by `[[changes]]`, ascending.
+    /// The times of `[[changes]]`, ascending.
     pub fn network_changes(&self) -> Vec<Time> {
         let mut moments: Vec<Time> = self.network.changes.iter().map(|change| change.at).collect();
         moments.sort_unstable();
@@ -180,8 +180,8 @@ impl Scenario {
         moments
     }
 
-    /// What the host tells the server of this connection, from when on, by time; the first from the start of the run. Empty if it
-    /// says nothing, or what is not known before the run.
+    /// The host's reports to the server of this connection, with their start times, in order; the first from the start
+    /// of the run. Empty if it reports nothing, or the reports are unknown before the run.
     pub fn link_reports(&self, host: &HostSpec, flow: &FlowSpec) -> Vec<(Time, LinkReport)> {
         let Some(link) = host.kind.last_link.filter(|link| link.knowledge != Knowledge::Measured) else {
             return Vec::new();
@@ -207,7 +207,7 @@ impl Scenario {
         told
     }
 
-    /// When something is to change that does not, because the run is over by then.
+    /// A change that never happens, because it lies beyond the end of the run.
     pub fn late_changes(&self) -> Vec<Time> {
         let at = self.network.changes.iter().map(|change| change.at);
         let mut late: Vec<Time> = at.filter(|at| *at >= Time::ZERO + self.duration).collect();
@@ -215,19 +215,19 @@ impl Scenario {
         late
     }
 
-    /// How many links there are, each of a block for itself.
+    /// The number of links, each of a multiple block counted separately.
     pub(crate) fn links(&self) -> usize {
         self.wiring.links.len()
     }
 
-    /// The names of the nodes that `[[links]]` joins, in the order in which the links name them: node N of them is node
-    /// hosts + N of the network. Empty without links.
+    /// The names of the nodes joined by `[[links]]`, in order of first mention. Node N of them is node hosts + N of the
+    /// network. Empty without links.
     pub fn node_names(&self) -> &[String] {
         &self.wiring.nodes
     }
 
-    /// Every host with its connections; moments are drawn from the streams `start/host-H/flow-F` and
-    /// `stop/host-H/flow-F` of the seed, F counted within the host, so that a host more or a flow more moves no other's.
+    /// Every host with its connections. Moments are drawn from the seed's streams `start/host-H/flow-F` and
+    /// `stop/host-H/flow-F`, F counted within the host. So another host or flow changes no existing draw.
     pub fn expanded_hosts(&self) -> Vec<HostSpec> {
         let streams = Streams::new(self.seed);
         let mut hosts: Vec<HostSpec> = Vec::new();
@@ -269,7 +269,7 @@ impl Scenario {
         if warmup_s >= duration_s {
             let (duration, warmup) =
                 (Path::top(key!(ScenarioKeys, duration_s)), Path::top(key!(ScenarioKeys, warmup_s)));
-            // The one that was changed last is the one to blame: an override of the duration, not the file's line.
+            // Blame the last change: an override of the duration, not the file's line.
             if document.override_of(&duration).is_some() && document.override_of(&warmup).is_none() {
                 let problem = format!("a run of {duration_s} s has nothing left after warmup_s = {warmup_s}");
                 return Err(document.error(&duration, problem, "a number above warmup_s"));
@@ -296,7 +296,7 @@ impl Scenario {
 }
 
 impl HostKind {
-    /// The congestion control's name in the kernel, where "newreno" is called "reno".
+    /// The congestion control's name in the kernel, which calls "newreno" "reno".
     pub fn kernel_congestion_control(&self) -> &str {
         if self.congestion_control == "newreno" { "reno" } else { &self.congestion_control }
     }

@@ -1,11 +1,11 @@
-//! What was sampled during a run, column by column, in memory.
+//! The samples of a run, column by column, in memory.
 
 use serde::{Deserialize, Serialize};
 
 /// The congestion-avoidance states of the kernel, in the order of their numbers 0..=4.
 pub const CONGESTION_STATES: [&str; 5] = ["Open", "Disorder", "CWR", "Recovery", "Loss"];
 
-/// Everything that was sampled during one run.
+/// All samples of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
     /// The connections.
@@ -19,7 +19,7 @@ pub struct Series {
 pub struct FlowSample {
     /// Seconds since the start of the run.
     pub t_s: f64,
-    /// Which connection.
+    /// The connection.
     pub flow: u32,
     /// The host at its near end.
     pub host: u16,
@@ -33,27 +33,27 @@ pub struct FlowSample {
     pub min_rtt_ms: Option<f64>,
     /// Index into [`CONGESTION_STATES`].
     pub state: u8,
-    /// Sent and not acknowledged.
+    /// Segments sent and not acknowledged.
     pub in_flight_segments: u32,
     /// Written by the application and not sent.
     pub unsent_bytes: u64,
-    /// Segments sent again, since the connection opened.
+    /// Retransmitted segments, since the connection opened.
     pub retransmits: u64,
-    /// What the receiving application got since the sample before.
+    /// Goodput since the last sample.
     pub goodput_mbps: f64,
-    /// The lower limit in force, if there is one.
+    /// The lower limit in force, if any.
     pub bound_min: Option<u32>,
-    /// The upper limit in force, if there is one.
+    /// The upper limit in force, if any.
     pub bound_max: Option<u32>,
-    /// The limit of the pacing rate in force, if there is one.
+    /// The limit of the pacing rate in force, if any.
     pub bound_pacing_mbps: Option<f64>,
-    /// The bandwidth that the client last reported of its own link; `None` where the sender has heard of none.
+    /// The bandwidth in the client's last report of its own link; `None`: no report has reached the sender.
     pub reported_bandwidth_mbps: Option<f64>,
-    /// The packet error rate that it last reported.
+    /// The packet error rate in that report.
     pub reported_error_rate: Option<f64>,
-    /// Where the law `lastlink` ends the growth of the window; `None`: nowhere.
+    /// The window at which the law `lastlink` stops growth; `None`: no limit.
     pub cwnd_max_segments: Option<u32>,
-    /// Losses that it has taken for errors of the last link, since the connection opened; `None` where it has heard no report.
+    /// Losses attributed to errors of the last link, since the connection opened; `None`: no report has reached it.
     pub ignored_losses: Option<u32>,
 }
 
@@ -89,7 +89,7 @@ pub struct QueueSample {
     pub t_s: f64,
     /// [`place_name`] of the queue.
     pub place: String,
-    /// How many packets wait there.
+    /// Packets waiting there.
     pub packets: u32,
 }
 
@@ -129,7 +129,7 @@ impl FlowSeries {
     /// The row of this number.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there is no such row.
     pub fn row(&self, row: usize) -> FlowSample {
         FlowSample {
             t_s: self.t_s[row],
@@ -202,8 +202,8 @@ impl QueueSeries {
     }
 }
 
-/// What results and series call a queue: `access_point`, `host_3`, `path_up`, `path_down`, `link_2_forth`, `link_2_back`.
-/// Links are counted from 0, each of a block of several for itself.
+/// A queue's name in results and series: `access_point`, `host_3`, `path_up`, `path_down`, `link_2_forth`,
+/// `link_2_back`. Links are counted from 0, each of a multiple block separately.
 pub fn place_name(place: lasthop_network::QueueId) -> String {
     match place {
         lasthop_network::QueueId::Host(node) => format!("host_{}", node.0),

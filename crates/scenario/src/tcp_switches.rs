@@ -19,7 +19,7 @@ impl Era {
 /// The stack of a host block.
 pub(crate) fn stack(document: &Document, host: &HostKeys, here: &Path) -> Result<Config, ScenarioError> {
     let tcp = &host.tcp;
-    // Every field stands here, none comes from a default: a switch that has no key must not compile.
+    // Every field is listed, without defaults: a switch without a key must not compile.
     let config = Config {
         mss: tcp.mss_bytes,
         initial_window_segments: tcp.initial_window_segments,
@@ -69,7 +69,7 @@ pub(crate) fn stack(document: &Document, host: &HostKeys, here: &Path) -> Result
     }
 }
 
-/// The switches of `[hosts.tcp]` in this host block that are not as its era has them.
+/// The switches of `[hosts.tcp]` in this host block that differ from its era's.
 pub(crate) fn changed_switches(document: &Document, block: usize) -> Vec<&'static str> {
     let host = &document.table[key!(ScenarioKeys, hosts)][block];
     let word = |key: &str| host.get(key).and_then(Value::as_str);
@@ -78,7 +78,7 @@ pub(crate) fn changed_switches(document: &Document, block: usize) -> Vec<&'stati
     keys.filter(|key| tcp.get(key.name) != key.default.value(&word).as_ref()).map(|key| key.name).collect()
 }
 
-/// The key of the switch that the stack complains about: each is in its range, but some do not go with others.
+/// The key of the switch in the stack's error: each value is in its range, but some contradict others.
 fn key_of(error: &ConfigError, host: &Path) -> Path {
     let key = match error.key {
         "send_buffer" => return host.key(key!(HostKeys, send_buffer_kib)),

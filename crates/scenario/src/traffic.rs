@@ -1,4 +1,4 @@
-//! What hosts and servers send: the blocks `[[hosts.flows]]`, and the single connections that they make.
+//! The traffic of hosts and servers: the blocks `[[hosts.flows]]`, and their connections.
 
 use crate::ScenarioError;
 use crate::keys::{Direction, FlowKeys, Traffic};
@@ -7,20 +7,20 @@ use lasthop_network::NodeId;
 use lasthop_units::{Bytes, Span, Time};
 use rand::{Rng, RngExt as _};
 
-/// One `[[hosts.flows]]` block: `count` connections of each host that are alike.
+/// One `[[hosts.flows]]` block: `count` equal connections of each host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowBlock {
-    /// So many connections from each host.
+    /// Connections from each host.
     pub count: usize,
-    /// Who sends.
+    /// The sending side.
     pub direction: Direction,
     /// The node of its server, as written; with links only.
     pub to: Option<String>,
-    /// What the application sends.
+    /// The application's traffic.
     pub kind: TrafficKind,
-    /// Opens at a moment of `start.0..start.1`; at `start.0` where the two are the same.
+    /// Opens at a moment of `start.0..start.1`; at `start.0` if the two are equal.
     pub start: (Span, Span),
-    /// The application falls silent at a moment of this range, which lies behind `start.1`; `None` = never.
+    /// The application stops at a moment of this range, which lies after `start.1`; `None` = never.
     pub stop: Option<(Span, Span)>,
 }
 
@@ -33,49 +33,49 @@ pub struct FlowSpec {
     pub host: u16,
     /// The node at its other end.
     pub server: NodeId,
-    /// Who sends.
+    /// The sending side.
     pub direction: Direction,
-    /// What the application sends.
+    /// The application's traffic.
     pub kind: TrafficKind,
-    /// When it opens.
+    /// Time of opening.
     pub start: Time,
-    /// When its application writes for the last time, later than `start`; what has been written by then is still sent, and
-    /// the connection closed. `None` = never; it may lie behind the end of the run.
+    /// Time of the application's last write, later than `start`. The data written by then are still sent, and the
+    /// connection closes. `None` = never; it may lie beyond the end of the run.
     pub stop: Option<Time>,
 }
 
-/// What the application of a connection sends. Times called means are those of exponential distributions.
+/// The traffic of a connection's application. Times called means are those of exponential distributions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrafficKind {
-    /// As much as goes.
+    /// Bulk data.
     Bulk {
-        /// Closes after so much; `None` = it always has more.
+        /// Closes after this much; `None` = unlimited.
         transfer: Option<Bytes>,
     },
-    /// As much as goes for a while, then nothing for a while, over one connection, beginning with as much as goes.
+    /// Bulk data and silence in turn, over one connection, starting with data.
     OnOff {
-        /// Mean length of a while with something to send; above 0.
+        /// Mean length of a period with data; above 0.
         on: Span,
-        /// Mean length of a while without.
+        /// Mean length of a silence.
         off: Span,
     },
-    /// Small messages, as a person who types, over one connection; the first one gap after the connection opens.
+    /// Small messages, like typing, over one connection. The first comes one gap after the connection opens.
     Interactive {
         /// Size of each, at least 1 byte.
         message: Bytes,
-        /// Mean gap between the beginnings of two; above 0. The application does not wait for answers.
+        /// Mean gap between two starts; above 0. The application does not wait for answers.
         gap: Span,
     },
-    /// One transfer after the other, each over a connection of its own.
+    /// Transfers in sequence, each over a connection of its own.
     Transfers {
         /// Size of each, at least 1 KiB.
         transfer: Bytes,
-        /// Mean pause between the end of one and the beginning of the next.
+        /// Mean pause between the end of one and the start of the next.
         off: Span,
     },
     /// UDP without any control: keeps the sender's transmit queue full.
     Saturated {
-        /// Size of the IP packet, its headers included, at least 28 bytes.
+        /// Size of the IP packet, including headers, at least 28 bytes.
         packet: Bytes,
     },
 }
@@ -92,12 +92,12 @@ impl TrafficKind {
         }
     }
 
-    /// Whether it sends as much as goes over one TCP connection, for a while or without end.
+    /// Whether it sends bulk data over one TCP connection, in periods or without end.
     pub const fn is_greedy(self) -> bool {
         matches!(self, Self::Bulk { .. } | Self::OnOff { .. })
     }
 
-    /// Whether it sends pieces of a given size, each of which takes its time.
+    /// Whether it sends pieces of a given size, with a completion time each.
     pub const fn is_transfer(self) -> bool {
         matches!(self, Self::Bulk { transfer: Some(_) } | Self::Transfers { .. })
     }
@@ -120,13 +120,13 @@ impl TrafficKind {
     }
 }
 
-/// A moment of the range, its end left out; the one moment that there is where both ends are the same.
+/// A moment of the range, excluding its end; if both ends are equal, that moment.
 pub(crate) fn drawn((from, to): (Span, Span), mut stream: impl Rng) -> Time {
     let (from, to) = (from.as_nanos(), to.as_nanos());
     Time::from_nanos(if from < to { stream.random_range(from..to) } else { from })
 }
 
-/// The flows of one host block, which stand in the list `here`.
+/// The flows of one host block, from the list `here`.
 pub(crate) fn flow_blocks(
     document: &Document,
     blocks: &[FlowKeys],

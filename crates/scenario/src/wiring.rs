@@ -1,16 +1,16 @@
-//! Named nodes and the links between them: from `[[links]]`, `hosts.node` and `flows.to` to numbers.
+//! Named nodes and links: from `[[links]]`, `hosts.node` and `flows.to` to numbers.
 //!
-//! A node is there as soon as a link names it; nodes are numbered in that order. In a block of several links or hosts that
-//! are alike, `#` in a name stands for the number within the block, from 1.
+//! A link's names create nodes, numbered in order of first mention. In a block of several equal links or hosts, `#` in
+//! a name stands for the number within the block, from 1.
 
 use crate::ScenarioError;
 use crate::keys::{LinkKeys, ScenarioKeys};
 use lasthop_keys::{Document, Path, Problem, key, nearest};
 
-/// At most so many links, all blocks together.
+/// The most links of all blocks together.
 pub(crate) const MAX_LINKS: usize = 1_000;
 
-/// The nodes and links of a checked scenario; none of either without `[[links]]`.
+/// The nodes and links of a checked scenario; both empty without `[[links]]`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wiring {
     /// The names of the nodes, by number.
@@ -22,9 +22,9 @@ pub(crate) struct Wiring {
 /// One link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Link {
-    /// The `[[links]]` block that it comes from.
+    /// Its `[[links]]` block.
     pub(crate) block: usize,
-    /// The numbers of its nodes, as `between` has them.
+    /// The numbers of its nodes, in the order of `between`.
     pub(crate) ends: (usize, usize),
 }
 
@@ -43,13 +43,13 @@ impl Wiring {
         self.links.is_empty()
     }
 
-    /// The number of the node that the name stands for in the `number`th of several that are alike, from 1.
+    /// The number of the node with this name, for the `number`th of several equal hosts or links, from 1.
     pub(crate) fn node(&self, name: &str, number: usize) -> Option<usize> {
         let name = numbered(name, number);
         self.nodes.iter().position(|node| *node == name)
     }
 
-    /// The link that joins the nodes of these names, and whether its first node is the first of them.
+    /// The link between the nodes of these names, and whether its first node is the first of them.
     pub(crate) fn link_between(&self, one: &str, other: &str) -> Option<(usize, bool)> {
         let ends = (self.node(one, 1)?, self.node(other, 1)?);
         let forth = self.links.iter().position(|link| link.ends == ends).map(|link| (link, true));
@@ -57,7 +57,7 @@ impl Wiring {
             .or_else(|| self.links.iter().position(|link| (link.ends.1, link.ends.0) == ends).map(|link| (link, false)))
     }
 
-    /// Refuses a name that is no node for one of `count` hosts, or that is there without links, or is not with them.
+    /// Refuses a name without a node for one of `count` hosts, a name without links, and links without a name.
     pub(crate) fn check(
         &self,
         document: &Document,
@@ -89,7 +89,7 @@ impl Wiring {
         }
     }
 
-    /// Refuses a connection of one of `count` hosts that does not leave the host's own node.
+    /// Refuses a connection of one of `count` hosts that stays on the host's own node.
     pub(crate) fn check_flow(
         &self,
         document: &Document,
@@ -144,7 +144,7 @@ impl Wiring {
         Ok(())
     }
 
-    /// The number of a node, which is new if no link has named it before.
+    /// The number of a node, new if no link has named it before.
     fn name(&mut self, name: String) -> usize {
         self.nodes.iter().position(|node| *node == name).unwrap_or_else(|| {
             self.nodes.push(name);

@@ -1,21 +1,21 @@
-//! A law's private state by the names of its C struct, as the object's own type information (BTF) tells them: what is
-//! added to a struct shows by itself.
+//! A law's private state by the names in its C struct, from the object's own type information (BTF). So new fields of a
+//! struct appear by themselves.
 
 use super::LawName;
 use libbpf_rs::HasSize;
 use libbpf_rs::btf::types::{Array, Composite, Int, IntEncoding, MemberAttr, Struct};
 use libbpf_rs::btf::{Btf, BtfKind, BtfType};
 
-/// One number, or row of numbers, of a law's state.
+/// A number or array of a law's state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// As in the C struct; members of members after a dot.
+    /// As in the C struct; nested members after a dot.
     pub name: String,
-    /// What it is now.
+    /// Its present value.
     pub value: Value,
 }
 
-/// What a [`Field`] is.
+/// The value of a [`Field`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     /// A number of any width.
@@ -74,7 +74,7 @@ fn flatten(btf: &Btf<'_>, kind: BtfType<'_>, name: &str, bytes: &[u8], fields: &
     }
 }
 
-/// In bytes; nothing for a bit field, which the laws have not.
+/// In bytes; `None` for bit fields, which the laws do not use.
 fn offset(attr: MemberAttr) -> Option<usize> {
     match attr {
         MemberAttr::Normal { offset } => Some(offset as usize / 8),

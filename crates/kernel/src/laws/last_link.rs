@@ -1,5 +1,5 @@
-//! What only the law of the last link has: it hears its clients' reports (`bpf/last_link.h`), and the server says which
-//! connections may use which of its heuristics.
+//! The specifics of the law `lastlink`: it receives clients' reports (`bpf/last_link.h`), and the server permits
+//! heuristics per connection.
 
 use super::Error;
 use super::loaded::Walk;
@@ -16,30 +16,30 @@ use std::os::fd::AsRawFd as _;
 use std::str::FromStr;
 use zerocopy::IntoBytes as _;
 
-/// Totals since loading of what clients said.
+/// Totals of the clients' reports since loading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Heard {
-    /// Listening sockets with the law, whose connections can be heard.
+    /// Listening sockets with the law, whose connections can receive reports.
     pub listeners: u64,
-    /// Listening sockets that the kernel would not change.
+    /// Listening sockets that the kernel refused to change.
     pub listeners_failed: u64,
-    /// Reports that came with a handshake.
+    /// Reports received with a handshake.
     pub at_accept: u64,
-    /// Reports on established connections.
+    /// Reports received on established connections.
     pub later: u64,
-    /// SYN-ACKs that told the client that its option is known.
+    /// SYN-ACKs that confirmed the option to the client.
     pub answered: u64,
-    /// Of those, SYN cookies: they asked for the report again.
+    /// Of those, SYN cookies, which asked for the report again.
     pub cookies: u64,
-    /// SYN-ACKs that had no room for the answer.
+    /// SYN-ACKs without room for the answer.
     pub no_room: u64,
-    /// Options that no client of ours sends: too short, with impossible values, or an answer.
+    /// Options that our clients never send: too short, with invalid values, or an answer.
     pub malformed: u64,
     /// Options of another version.
     pub other_version: u64,
     /// Reports of clients that are permitted nothing.
     pub not_permitted: u64,
-    /// Reports for which there was no memory.
+    /// Reports lost for lack of memory.
     pub storage_missing: u64,
 }
 
@@ -62,7 +62,7 @@ impl Heard {
     }
 }
 
-/// Heuristics that a connection may use, where the law's parameters have them on.
+/// Heuristics permitted to a connection, if the law's parameters enable them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heuristics(u32);
 
@@ -70,17 +70,17 @@ pub struct Heuristics(u32);
 const HEURISTICS: [(&str, u32); 3] = [("max_cwnd", 1), ("initial_window", 2), ("errors", 4)];
 
 impl Heuristics {
-    /// All of them: what is permitted where nothing is said.
+    /// All of them: the default.
     pub const ALL: Self = Self(7);
     /// None of them: the client's SYN is not even answered.
     pub const NONE: Self = Self(0);
 
-    /// Those of these bits, [`SocketState::fields`](super::SocketState::fields)' `permitted`.
+    /// From these bits, `permitted` of [`SocketState::fields`](super::SocketState::fields).
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits & Self::ALL.0)
     }
 
-    /// By their names, as the law's parameters have them.
+    /// By name, as in the law's parameters.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         HEURISTICS.into_iter().filter(move |(_, bit)| self.0 & bit != 0).map(|(name, _)| name)
     }
@@ -119,7 +119,7 @@ impl FromStr for Heuristics {
     }
 }
 
-/// Clients whose addresses begin alike.
+/// Clients with a common address prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Prefix {
     address: IpAddr,
@@ -148,7 +148,7 @@ impl Prefix {
         }
     }
 
-    /// As the programs have it: IPv4 mapped into IPv6.
+    /// As the programs store it: IPv4 mapped into IPv6.
     fn mapped(self) -> (Ipv6Addr, u32) {
         match self.address {
             IpAddr::V4(address) => (address.to_ipv6_mapped(), 96 + u32::from(self.bits)),
@@ -186,12 +186,13 @@ impl FromStr for Prefix {
     }
 }
 
-/// Which connections.
+/// A set of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Clients {
     /// Those of these clients.
     pub prefix: Prefix,
-    /// With this local port; with any. An entry for a port goes before all for any port, whatever their prefixes.
+    /// With this local port; `None`: any. An entry for a port takes precedence over any for all ports, regardless of
+    /// prefixes.
     pub port: Option<u16>,
 }
 
@@ -222,7 +223,7 @@ impl Clients {
     }
 }
 
-/// What the programs share, and what stays attached as long as this lives or is pinned.
+/// The shared maps, and the attachments that last as long as this lives or is pinned.
 #[derive(Debug)]
 pub(crate) struct LastLink {
     pub(crate) heard: MapHandle,
@@ -230,17 +231,17 @@ pub(crate) struct LastLink {
     pub(crate) prepare: Walk,
 }
 
-/// The rest of it, which only its loader has.
+/// The loader's own part.
 #[derive(Debug)]
 pub(crate) struct Attached {
     pub(crate) socket_operations: Link,
     pub(crate) release: Link,
 }
 
-/// The most entries of what clients are permitted.
+/// The most entries for permitted clients.
 const PERMITS_MAX: usize = layout::LH_PERMITS_MAX as usize;
 
-/// Files of the pins: maps, then links. What is attached to sockets goes first when a law is unloaded.
+/// Names of the pins: maps, then links. Unloading first removes the attachments to sockets.
 pub(crate) const HEARD: (&str, &str) = (".bss.heard", "heard");
 pub(crate) const PERMITS: (&str, &str) = ("permits", "permits");
 pub(crate) const SOCKET_OPERATIONS: &str = "socket_operations";
@@ -248,7 +249,7 @@ pub(crate) const PREPARE: &str = "prepare_listeners";
 pub(crate) const RELEASE: &str = "release_listeners";
 
 impl LastLink {
-    /// Attaches what is in the object of a law that hears reports.
+    /// Attaches the programs in the object of a law that receives reports.
     pub(crate) fn attach(law: LawName, object: &Object) -> Result<Option<(Self, Attached)>, Error> {
         if !law.hears_reports() {
             return Ok(None);
@@ -320,7 +321,7 @@ impl LastLink {
         Ok(permits)
     }
 
-    /// Makes the listening sockets of the calling thread's network namespace, that were there before the law, hear.
+    /// Enables reports on listening sockets older than the law, in the calling thread's network namespace.
     pub(crate) fn prepare_listeners(&self) -> Result<(), Error> {
         let walked = match &self.prepare {
             Walk::Link(link) => object::read_all(link),

@@ -1,4 +1,4 @@
-//! A law in the kernel, loaded by us or found pinned: what one can ask it and tell it.
+//! A law in the kernel, loaded by us or found pinned: its queries and changes.
 
 use super::fields::{Field, decode};
 use super::last_link::{Attached, Clients, Heard, Heuristics, LastLink};
@@ -22,29 +22,29 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use zerocopy::IntoBytes as _;
 
-/// The name under which a law is registered.
+/// The name of a registered law.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Name {
     /// [`LawName::kernel_name`].
     Own,
-    /// One that nobody else has: the beginning of the law's, and some letters.
+    /// A unique one: the beginning of the law's, and some letters.
     Private,
     /// This one; at most 15 letters.
     Given(String),
 }
 
-/// What to load.
+/// The law to load, with its parameters.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The law.
     pub law: LawName,
-    /// Under which name.
+    /// The name to register.
     pub name: Name,
-    /// What it is told.
+    /// Its parameters.
     pub parameters: Parameters,
-    /// Behave as on a kernel before 6.10, which tells a congestion control neither the ACK nor its flags. For tests.
+    /// Imitates a kernel before 6.10, which passes neither the ACK nor its flags to a congestion control. For tests.
     pub derive_flags: bool,
-    /// Behave as on a kernel that skips every second call that it may skip. For tests.
+    /// Imitates a kernel that skips every second call that it may skip. For tests.
     pub skip: bool,
 }
 
@@ -60,9 +60,9 @@ impl Options {
 pub struct Counters {
     /// Sockets that got the law.
     pub begun: u64,
-    /// Losses that the law was asked about, one for each recovery.
+    /// Losses reported to the law, one for each recovery.
     pub losses: u64,
-    /// Of those, how many left the window as it was.
+    /// Of those, the ones that left the window unchanged.
     pub tolerated: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
@@ -70,9 +70,9 @@ pub struct Counters {
     pub notified: u64,
     /// Reductions by the law itself, without a loss.
     pub back_offs: u64,
-    /// Reductions that turned out to be needless.
+    /// Needless reductions.
     pub undone: u64,
-    /// Events that the kernel skipped telling, put right at the next ACK.
+    /// Events that the kernel did not report, corrected at the next ACK.
     pub repaired: u64,
     /// Events without memory for the law's state: NewReno decided.
     pub storage_missing: u64,
@@ -83,13 +83,13 @@ pub struct Counters {
 pub struct SocketState {
     /// The kernel's number for the socket (`SO_COOKIE`).
     pub cookie: Cookie,
-    /// When it was looked at, on the clock by which the laws go: CLOCK_MONOTONIC, as in the first time namespace.
+    /// Time of the reading, on the clock of the laws: CLOCK_MONOTONIC, as in the first time namespace.
     pub at: Time,
-    /// Its network namespace: the number of `/proc/PID/ns/net`.
+    /// The inode number of its network namespace, `/proc/PID/ns/net`.
     pub netns: u32,
-    /// Its end.
+    /// Own address and port.
     pub local: SocketAddr,
-    /// The other end.
+    /// Peer address and port.
     pub remote: SocketAddr,
     /// The congestion window.
     pub cwnd_segments: u32,
@@ -105,7 +105,7 @@ pub struct SocketState {
     pub state: CongestionState,
     /// Segments with data sent so far, retransmissions too.
     pub segments_sent: u32,
-    /// Of those, how many were retransmissions.
+    /// Of those, retransmissions.
     pub retransmits: u32,
     /// As in [`Counters`], of this socket.
     pub losses: u32,
@@ -121,14 +121,14 @@ pub struct SocketState {
     pub fields: Vec<Field>,
 }
 
-/// Where the walk over the sockets is attached.
+/// The attachment of the walk over the sockets.
 #[derive(Debug)]
 pub(crate) enum Walk {
     Link(Link),
     Pinned(PathBuf),
 }
 
-/// A law in the kernel, which this process has loaded or which is pinned.
+/// A law in the kernel: loaded by this process, or pinned.
 #[derive(Debug)]
 pub struct Handles {
     pub(crate) law: LawName,
@@ -136,7 +136,7 @@ pub struct Handles {
     pub(crate) parameters: MapHandle,
     pub(crate) counters: MapHandle,
     pub(crate) walk: Walk,
-    /// Of a law that hears what clients report.
+    /// For a law that receives reports.
     pub(crate) last_link: Option<Box<LastLink>>,
 }
 
@@ -146,15 +146,15 @@ impl Handles {
         self.law
     }
 
-    /// The name under which sockets can choose it.
+    /// The name by which sockets choose it.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it is told.
+    /// Its parameters.
     ///
     /// # Errors
-    /// If the kernel does not say.
+    /// If the kernel does not answer.
     pub fn parameters(&self) -> Result<Parameters, Error> {
         let values = object::read(&self.parameters).map_err(KernelError::exchange("reading a law's parameters"))?;
         Ok(Parameters::from_values(values))
@@ -163,7 +163,7 @@ impl Handles {
     /// Totals since loading.
     ///
     /// # Errors
-    /// If the kernel does not say.
+    /// If the kernel does not answer.
     pub fn counters(&self) -> Result<Counters, Error> {
         let counts: LawCounts =
             object::read(&self.counters).map_err(KernelError::exchange("reading a law's counters"))?;
@@ -180,18 +180,18 @@ impl Handles {
         })
     }
 
-    /// What clients said.
+    /// The totals of clients' reports.
     ///
     /// # Errors
-    /// If the law hears nothing ([`LawName::hears_reports`]), or the kernel does not say.
+    /// If the law receives no reports ([`LawName::hears_reports`]), or the kernel does not answer.
     pub fn heard(&self) -> Result<Heard, Error> {
         self.last_link()?.heard()
     }
 
-    /// What clients are permitted, in the order in which the kernel looks. A client that no entry names is permitted all.
+    /// The permissions of clients, in the kernel's lookup order. A client without an entry is permitted everything.
     ///
     /// # Errors
-    /// If the law hears nothing, or the kernel does not say.
+    /// If the law receives no reports, or the kernel does not answer.
     pub fn permits(&self) -> Result<Vec<(Clients, Heuristics)>, Error> {
         self.last_link()?.permits()
     }
@@ -226,7 +226,7 @@ impl Handles {
     }
 }
 
-/// Of a law that was loaded, or is about to be.
+/// Parts of a law that is loaded, or about to be.
 fn object_of(law: LawName) -> &'static [u8] {
     super::object(law).expect("load() refuses what has no object")
 }
@@ -256,12 +256,12 @@ fn socket_state(law: LawName, btf: &Btf<'_>, record: FlowRecord, flow: &[u8]) ->
     })
 }
 
-/// A law that this process has loaded: registered until this is dropped.
+/// A law loaded by this process, and registered until this is dropped.
 #[derive(Debug)]
 pub struct Loaded {
     pub(crate) handles: Handles,
     pub(crate) registration: Link,
-    /// Of a law that hears what clients report.
+    /// For a law that receives reports.
     pub(crate) attached: Option<Attached>,
     // Last: everything above refers to it.
     pub(crate) object: Object,
@@ -319,7 +319,7 @@ impl Loaded {
             .attach_struct_ops();
         let registration = match registered {
             Ok(link) => link,
-            // somebody was faster
+            // the name was taken meanwhile
             Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),
             Err(error) => return Err(KernelError::attach("the list of congestion controls")(error).into()),
         };
@@ -329,7 +329,7 @@ impl Loaded {
         Ok(Some(Self { handles, registration, attached, object }))
     }
 
-    /// Tells it something else from now on.
+    /// Changes its parameters.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -340,16 +340,16 @@ impl Loaded {
     /// Permits connections these heuristics from their next report on.
     ///
     /// # Errors
-    /// If the law hears nothing, or the kernel refuses.
+    /// If the law receives no reports, or the kernel refuses.
     pub fn permit(&self, clients: &Clients, heuristics: Heuristics) -> Result<(), Error> {
         self.handles.last_link()?.permit(clients, heuristics)
     }
 
-    /// Makes the listening sockets of the calling thread's network namespace hear, that have the law and listened before it
-    /// was loaded or before they got it. Those that begin to listen with the law do by themselves.
+    /// Enables reports on listening sockets that listened before the law was loaded, or before they got it. Covers the
+    /// calling thread's network namespace. Later listeners with the law need no help.
     ///
     /// # Errors
-    /// If the law hears nothing, or the kernel cannot be asked to walk its sockets.
+    /// If the law receives no reports, or the kernel cannot be asked to walk its sockets.
     pub fn prepare_listeners(&self) -> Result<(), Error> {
         self.handles.last_link()?.prepare_listeners()
     }
@@ -367,10 +367,10 @@ fn taken(name: &str) -> Error {
     Error::NameTaken { name: name.to_owned(), place: PathBuf::from("this process") }
 }
 
-/// At most ten letters of the law's name, and four that change.
+/// At most ten letters of the law's name, and four random ones.
 fn private_name(law: LawName) -> String {
     use std::hash::{BuildHasher as _, Hasher as _};
-    // the one source of randomness in the standard library
+    // the only source of randomness in the standard library
     let mut number = std::collections::hash_map::RandomState::new().build_hasher().finish();
     let mut name: String = law.kernel_name().chars().take(10).collect();
     name.push('_');

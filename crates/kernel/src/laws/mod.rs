@@ -1,18 +1,18 @@
 //! Our own congestion controls in the kernel: the laws of `laws/include`, for any socket of this machine.
 //!
-//! A law that is loaded is in the kernel's list of congestion controls, and whoever may choose one may choose it: by
-//! `setsockopt(TCP_CONGESTION)`, as the default of a network namespace (`net.ipv4.tcp_congestion_control`), or for a route
-//! (`ip route ... congctl`). It is loaded in one of two ways:
+//! A loaded law is in the kernel's list of congestion controls. It is chosen as usual: by `setsockopt(TCP_CONGESTION)`,
+//! as the default of a network namespace (`net.ipv4.tcp_congestion_control`), or for a route (`ip route ... congctl`).
+//! It is loaded in one of two ways:
 //!
 //! - [`Loaded::load`]: until it is dropped, perhaps under a private name. Nothing is pinned, so nothing outlives the
-//!   process. What the laboratory does.
-//! - [`Pins::load`]: until [`Pins::unload`], whoever ends. Links and maps are pinned below `lasthop/` in a BPF file system.
-//!   What `lasthop laws` does.
+//!   process. The laboratory uses this.
+//! - [`Pins::load`]: until [`Pins::unload`], beyond the end of the process. Links and maps are pinned below `lasthop/`
+//!   in a BPF file system. `lasthop laws` uses this.
 //!
-//! Each law is loaded from an object of its own, with its own parameters, counters and state. Sockets keep a law that is
-//! unloaded until they end or get another; that is the kernel's way with all controls in BPF.
+//! Each law is loaded from an object of its own, with its own parameters, counters and state. After unloading, sockets
+//! keep the law until they end or get another, as with all controls in BPF.
 //!
-//! How a law lives with the kernel's recovery: `docs/models/laws-in-the-kernel.md`, and the top of `bpf/law.bpf.c`.
+//! How a law works with the kernel's recovery: `docs/models/laws-in-the-kernel.md`, and the top of `bpf/law.bpf.c`.
 
 mod fields;
 mod last_link;
@@ -29,25 +29,25 @@ use lasthop_laws::LawName;
 use std::io;
 use std::path::PathBuf;
 
-/// Which laws these are: the version of this crate, and a digest of their source. Laws of another version may mean something
-/// else by the same numbers.
+/// The version of the laws: that of this crate, with a digest of their source. Another version may use the same numbers
+/// with another meaning.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-", env!("LASTHOP_LAWS_SOURCE"));
 
 /// The objects, by [`LawName::identifier`].
 static OBJECTS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/objects.rs"));
 
-/// The programs of a law; none of one that is not [for the kernel](LawName::is_for_the_kernel).
+/// The programs of a law; none if it is not [for the kernel](LawName::is_for_the_kernel).
 fn object(law: LawName) -> Option<&'static [u8]> {
     OBJECTS.iter().find(|(of, _)| *of == law.identifier()).map(|(_, object)| *object)
 }
 
-/// What of the kernel the laws need.
+/// The kernel features that laws need.
 const NEEDED: [Feature; 4] = [Feature::Privilege, Feature::KernelBtf, Feature::ControlPrograms, Feature::ControlLinks];
 
-/// Whether laws can be loaded here, as far as that can be told without loading one.
+/// Whether laws can be loaded here, as far as can be determined without loading one.
 ///
 /// # Errors
-/// [`Error::Unsupported`], with what is missing.
+/// [`Error::Unsupported`], with the missing features.
 pub fn check() -> Result<(), Error> {
     let missing = probe::missing(&NEEDED);
     let reason = match missing.first() {
@@ -59,13 +59,13 @@ pub fn check() -> Result<(), Error> {
     Err(Error::Unsupported { reason })
 }
 
-/// Why a law could not be loaded, unloaded, looked at or changed.
+/// Why a law could not be loaded, unloaded, read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// This kernel, or this user, cannot.
+    /// This kernel or this user lacks something.
     #[error("laws cannot be loaded here: missing {reason}")]
     Unsupported {
-        /// The missing features, each with what has it.
+        /// The missing features, each with its kernel version or option.
         reason: String,
     },
     /// It is loaded already.
@@ -81,7 +81,7 @@ pub enum Error {
     OtherVersion {
         /// The law.
         law: LawName,
-        /// Which version.
+        /// The version that loaded it.
         theirs: String,
     },
     /// It is for simulated hosts only.
@@ -90,7 +90,7 @@ pub enum Error {
         /// The law.
         law: LawName,
     },
-    /// Somebody else has the name.
+    /// The name is taken.
     #[error(
         "the kernel has a congestion control {name} already, and it is not pinned in {}: it is held by another mount \
          namespace's BPF file system, or by a program that runs{}",
@@ -99,7 +99,7 @@ pub enum Error {
     NameTaken {
         /// The name.
         name: String,
-        /// Where it would be pinned.
+        /// Its place among the pins.
         place: PathBuf,
     },
     /// It is not loaded.
@@ -108,7 +108,7 @@ pub enum Error {
         /// The law.
         law: LawName,
     },
-    /// It is the default of network namespaces, whose new sockets would go on getting it.
+    /// It is the default of network namespaces: their new sockets would continue to get it.
     #[error(
         "{name} is the default congestion control of {}: new sockets there would go on getting it after it is \
              unloaded. Set another with 'sysctl net.ipv4.tcp_congestion_control' there first, or unload with --force",
@@ -117,10 +117,10 @@ pub enum Error {
     IsDefault {
         /// The name in the kernel.
         name: String,
-        /// Where.
+        /// The network namespaces.
         namespaces: Vec<DefaultOf>,
     },
-    /// It does not hear what clients report.
+    /// It does not receive clients' reports.
     #[error("{law} does not use what clients report: there is nothing to permit; lastlink does")]
     HearsNothing {
         /// The law.
@@ -129,24 +129,24 @@ pub enum Error {
     /// There is no room for another entry.
     #[error("there are {most} entries of what clients are permitted already; wider prefixes need fewer")]
     TooManyPermits {
-        /// How many there can be.
+        /// The maximum.
         most: usize,
     },
-    /// Nothing is said of these clients.
+    /// There is no entry for these clients.
     #[error("there is no entry for {clients}; 'lasthop laws list' shows those there are")]
     NoPermit {
-        /// Of whom.
+        /// The clients of the request.
         clients: Clients,
     },
-    /// No BPF file system is mounted, and none could be.
+    /// No BPF file system is mounted, and mounting one failed.
     #[error(
         "no BPF file system is mounted (try 'mount -t bpf bpf /sys/fs/bpf'), and mounting one at /sys/fs/bpf failed"
     )]
     NoFileSystem {
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
-    /// Somebody else could put something in the place of what is pinned.
+    /// Others could replace the pins.
     #[error(
         "{} must be a folder of root's that nobody else can write in, and it has mode {mode:o} and belongs to user {owner}. What is \
          there may be somebody else's work: look at it, and 'rm -r' it (or 'chown root' and 'chmod 700' it) as root",
@@ -155,12 +155,12 @@ pub enum Error {
     NotRoots {
         /// The folder.
         path: PathBuf,
-        /// Its owner's number.
+        /// Its owner's user id.
         owner: u32,
         /// Its mode.
         mode: u32,
     },
-    /// Somebody else holds the lock of the folder, and does not let it go.
+    /// Another process holds the lock of the folder and does not release it.
     #[error(
         "{holder} has locked {} for more than {within:?}: another 'lasthop laws' that hangs, or somebody who wants to hinder this; end it",
         folder.display()
@@ -168,19 +168,19 @@ pub enum Error {
     Locked {
         /// The folder.
         folder: PathBuf,
-        /// Who.
+        /// The holder.
         holder: String,
-        /// For how long it was tried.
+        /// How long it was tried.
         within: std::time::Duration,
     },
-    /// Something in the BPF file system.
+    /// An operation on the BPF file system failed.
     #[error("{doing} {}", path.display())]
     Pin {
-        /// What was being done.
+        /// The operation.
         doing: &'static str,
-        /// To what.
+        /// Its object.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
     /// The kernel refused.

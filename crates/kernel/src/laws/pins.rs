@@ -1,25 +1,25 @@
 //! Laws that stay loaded when the loader ends: pinned in a BPF file system.
 //!
 //! ```text
-//! /sys/fs/bpf/lasthop/hd/about        what it is, and which version loaded it
-//!                        parameters   what it is told
+//! /sys/fs/bpf/lasthop/hd/about        the law, and the version that loaded it
+//!                        parameters   its parameters
 //!                        counters     totals
 //!                        sockets      reading it walks the sockets that have the law
 //!                        link         its place in the kernel's list of congestion controls
 //!                lastlink/ has besides
-//!                        heard        totals of what clients said
-//!                        permits      what clients are permitted
-//!                        socket_operations    the programs that read and answer what clients say
-//!                        prepare_listeners    reading it makes listening sockets of the reader's namespace hear
+//!                        heard        totals of clients' reports
+//!                        permits      permissions of clients
+//!                        socket_operations    the programs that read and answer reports
+//!                        prepare_listeners    reading it enables reports on the reader's listening sockets
 //!                        release_listeners    the opposite
 //! ```
 //!
 //! A law is there wholly or not at all: it is built in a folder `loading-hd` and renamed, and it is renamed to
-//! `unloading-hd` before it is taken apart. Whoever changes anything holds a lock on the folder `lasthop`, so what is found
-//! half done under the lock was left by somebody who was killed, and is removed. The folder itself goes with the last law.
-//!
-//! Nobody but root may be able to put something else in a law's place, or to hold that lock. So the folder is root's and has mode
-//! 700, and one that is not root's, or that others can write in, is refused, as is one that others could rename.
+//! A law is present entirely or not at all. It is built in a folder `loading-hd`, which is then renamed. For removal it
+//! is renamed to `unloading-hd` and then taken apart. Every change holds a lock on the folder `lasthop`. So anything
+//! half done under the lock was left by a killed process, and is removed. The folder itself goes with the last law.
+//! Only root may replace a law or hold that lock. So the folder is root's, with mode 700. A folder is refused if others
+//! own it, can write in it, or could rename it.
 
 use super::last_link::{self, Clients, Heuristics, LastLink};
 use super::loaded::{Handles, Loaded, Name, Options, Walk};
@@ -41,51 +41,51 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Where a BPF file system usually is.
+/// The usual place of a BPF file system.
 const USUAL: &str = "/sys/fs/bpf";
 /// Our folder in it.
 const FOLDER: &str = "lasthop";
-/// How long the kernel may take to forget a link.
+/// Timeout for the kernel to forget a link.
 const UNREGISTERED_WITHIN: Duration = Duration::from_secs(5);
-/// How long another that changes something may take. Loading a law takes the tenth of a second.
+/// Timeout for the lock. Loading a law takes a tenth of a second.
 const LOCKED_WITHIN: Duration = Duration::from_secs(15);
 
-/// The pinned laws of this machine, or of this mount namespace where it has a BPF file system of its own.
+/// The pinned laws of this machine, or of this mount namespace if it has a BPF file system of its own.
 #[derive(Clone, Debug)]
 pub struct Pins {
     folder: PathBuf,
     prefix: String,
 }
 
-/// A law as it is found.
+/// The state of a law.
 #[derive(Debug)]
 pub enum Found {
     /// It is not loaded.
     Absent,
-    /// The kernel has its name, but it is not pinned here: it was loaded where another BPF file system is, or a program that runs
-    /// holds it.
+    /// The kernel has its name, but it is not pinned here. It was loaded with another BPF file system, or a running
+    /// process holds it.
     Elsewhere,
     /// This version loaded it.
     Pinned(Handles),
-    /// Another version loaded it, which may be taken away but not talked to.
+    /// Another version loaded it. It can be unloaded, but not changed.
     OtherVersion(String),
 }
 
-/// What [`Pins::unload`] did.
+/// The result of [`Pins::unload`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unloaded {
-    /// Sockets that go on with it until they end or get another; none known if another version had loaded it.
+    /// Sockets that keep it until they end or get another law. None are known if another version loaded it.
     pub sockets: Option<usize>,
 }
 
 /// A network namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefaultOf {
-    /// The number of its file.
+    /// The inode number of its file.
     pub inum: u64,
-    /// A file by which it can be entered.
+    /// A file for entering it.
     pub path: PathBuf,
-    /// Whether it is that of the calling thread.
+    /// Whether it is the calling thread's.
     pub own: bool,
 }
 
@@ -100,7 +100,7 @@ impl fmt::Display for DefaultOf {
 }
 
 impl Pins {
-    /// The laws pinned in the BPF file system of this mount namespace; it is mounted where there is none.
+    /// The laws pinned in the BPF file system of this mount namespace. Mounts one if there is none.
     ///
     /// # Errors
     /// If none can be mounted.
@@ -108,7 +108,7 @@ impl Pins {
         let root = match mounted() {
             Some(root) => root,
             None => {
-                // Its own default is that everybody may make files there.
+                // By default everybody may make files there.
                 mount(Some("bpf"), USUAL, Some("bpf"), MsFlags::empty(), Some("mode=0700"))
                     .map_err(|error| Error::NoFileSystem { source: error.into() })?;
                 PathBuf::from(USUAL)
@@ -117,14 +117,14 @@ impl Pins {
         Ok(Self { folder: root.join(FOLDER), prefix: String::new() })
     }
 
-    /// The same, and nothing is mounted: where there is no BPF file system no law is pinned.
+    /// The same, without mounting. Without a BPF file system no law is pinned.
     pub fn find() -> Self {
         let root = mounted().unwrap_or_else(|| PathBuf::from(USUAL));
         Self { folder: root.join(FOLDER), prefix: String::new() }
     }
 
-    /// In another folder of a BPF file system, with a letter or two before the names in the kernel: for tests, which must
-    /// not meet what the machine has loaded.
+    /// In another folder of a BPF file system, with a short prefix before the names in the kernel. For tests, which
+    /// must not collide with the machine's loaded laws.
     pub fn at(folder: PathBuf, prefix: &str) -> Self {
         Self { folder, prefix: prefix.to_owned() }
     }
@@ -138,7 +138,7 @@ impl Pins {
         format!("{}{}", self.prefix, law.kernel_name())
     }
 
-    /// Whether the kernel has the law, and not because of a folder of ours, nor of one that is half done.
+    /// Whether the kernel has the law for another reason than a folder of ours, complete or half done.
     fn is_elsewhere(&self, law: LawName) -> bool {
         let folders = [self.place(law), self.half_done("loading", law), self.half_done("unloading", law)];
         !folders.iter().any(|folder| folder.exists()) && is_registered(&self.name(law))
@@ -148,7 +148,7 @@ impl Pins {
         Error::NameTaken { name: self.name(law), place: self.folder.clone() }
     }
 
-    /// What to say of a law that is not pinned here.
+    /// The state of a law that is not pinned here.
     fn absent(&self, law: LawName) -> Error {
         if self.is_elsewhere(law) { self.elsewhere(law) } else { Error::NotLoaded { law } }
     }
@@ -161,10 +161,10 @@ impl Pins {
         self.folder.join(format!("{what}-{law}"))
     }
 
-    /// What there is of a law.
+    /// The state of a law.
     ///
     /// # Errors
-    /// If it is pinned but cannot be opened, or others could have changed what is pinned.
+    /// If it is pinned but cannot be opened, or others could have changed the pins.
     pub fn look(&self, law: LawName) -> Result<Found, Error> {
         self.check_owner()?;
         let place = self.place(law);
@@ -180,7 +180,7 @@ impl Pins {
             MapHandle::from_pinned_path(&path)
                 .map_err(|error| pin_error("opening", &path, crate::error::io_error(&error)))
         };
-        // one that cannot be read is of a version that wrote something else
+        // an unreadable one was written by another version
         let about: Option<About> =
             object::read(&open("about")?).ok().filter(|about: &About| about.magic == layout::LH_ABOUT_MAGIC);
         let Some(about) = about else { return Ok(Found::OtherVersion("of which nothing is known".into())) };
@@ -205,7 +205,7 @@ impl Pins {
         }))
     }
 
-    /// The law, which must have been loaded by this version.
+    /// The law, if this version loaded it.
     ///
     /// # Errors
     /// If it is not loaded, or another version loaded it.
@@ -218,10 +218,10 @@ impl Pins {
         }
     }
 
-    /// Tells the law something else from now on: what `change` makes of what it is told. Nobody else changes it meanwhile.
+    /// Changes the law's parameters by `change`, with the lock held.
     ///
     /// # Errors
-    /// If it is not loaded, another version loaded it, or the kernel refuses. Nothing is changed then.
+    /// If it is not loaded, another version loaded it, or the kernel refuses. Nothing changes then.
     pub fn change(&self, law: LawName, change: impl FnOnce(Parameters) -> Parameters) -> Result<(), Error> {
         self.changing(law, |handles| handles.set_parameters(&change(handles.parameters()?)))
     }
@@ -234,7 +234,7 @@ impl Pins {
         self.changing(law, |handles| handles.last_link()?.permit(clients, heuristics))
     }
 
-    /// Removes what [`Pins::permit`] said of exactly these.
+    /// Removes the entries of [`Pins::permit`] for exactly these connections.
     ///
     /// # Errors
     /// As [`Pins::change`]; and if the law hears nothing, or there is no such entry.
@@ -242,7 +242,8 @@ impl Pins {
         self.changing(law, |handles| handles.last_link()?.withdraw(clients))
     }
 
-    /// Removes all that [`Pins::permit`] said: all clients are permitted everything again. How many entries there were.
+    /// Removes all entries of [`Pins::permit`]: all clients are permitted everything again. Returns how many there
+    /// were.
     ///
     /// # Errors
     /// As [`Pins::change`]; and if the law hears nothing.
@@ -258,9 +259,9 @@ impl Pins {
         change(&self.get(law)?)
     }
 
-    /// Makes listening sockets hear that have the law but listened before it was loaded, or before they got it, in all network
-    /// namespaces that can be found. Those that begin to listen with the law do by themselves. Does nothing for a law that
-    /// hears nothing.
+    /// Enables reports on listening sockets that have the law but listened before it was loaded, or before they got it.
+    /// Covers every network namespace that can be found. Later listeners with the law need no help. Does nothing for a
+    /// law without reports.
     ///
     /// # Errors
     /// If it is not loaded or another version loaded it.
@@ -275,8 +276,8 @@ impl Pins {
     /// Loads a law for everybody, until [`Pins::unload`].
     ///
     /// # Errors
-    /// If this kernel or this user cannot, it is loaded already, its name is taken, or the kernel refuses. Nothing is
-    /// changed then.
+    /// If this kernel or this user cannot, it is loaded already, its name is taken, or the kernel refuses. Nothing
+    /// changes then.
     pub fn load(&self, law: LawName, parameters: Parameters) -> Result<Handles, Error> {
         super::check()?;
         let lock = loop {
@@ -298,7 +299,7 @@ impl Pins {
     fn load_locked(&self, law: LawName, parameters: Parameters) -> Result<Handles, Error> {
         self.tidy()?;
         match self.look(law)? {
-            // who has the name may let it go: the kernel says
+            // its present owner may release the name: the kernel decides
             Found::Absent | Found::Elsewhere => {}
             Found::Pinned(_) => return Err(Error::AlreadyLoaded { law }),
             Found::OtherVersion(theirs) => return Err(Error::OtherVersion { law, theirs }),
@@ -307,7 +308,7 @@ impl Pins {
         fs::create_dir(&staging).map_err(|source| pin_error("making", &staging, source))?;
         let pinned = self.load_into(law, parameters, &staging);
         if pinned.is_err() {
-            // what was registered is so no longer: its link is gone with what load_into() had
+            // it is no longer registered: load_into() has dropped its link
             remove(&staging)?;
         }
         pinned?;
@@ -348,10 +349,11 @@ impl Pins {
         pin(&mut loaded.registration, "link")
     }
 
-    /// Takes a law, of whatever version, out of the kernel's list. Sockets that have it go on with it.
+    /// Unregisters a law of any version. Sockets that have it keep it.
     ///
     /// # Errors
-    /// If it is not loaded, or, unless `even_if_default`, it is the default of a network namespace: nothing is changed then.
+    /// If it is not loaded, or if it is the default of a network namespace and `even_if_default` is false. Nothing
+    /// changes then.
     pub fn unload(&self, law: LawName, even_if_default: bool) -> Result<Unloaded, Error> {
         let Some(lock) = self.lock()? else { return Err(self.absent(law)) };
         let unloaded = self.unload_locked(law, even_if_default);
@@ -379,13 +381,13 @@ impl Pins {
         Ok(Unloaded { sockets })
     }
 
-    /// What loaders left that were killed in the midst of it, by the names of the folders.
+    /// Leftovers of killed loaders, by the names of the folders.
     pub fn leftovers(&self) -> Vec<PathBuf> {
         let half_done = |law| [self.half_done("loading", law), self.half_done("unloading", law)];
         LawName::for_the_kernel().flat_map(half_done).filter(|path| path.exists()).collect()
     }
 
-    /// Removes the leftovers. The caller holds the lock, so nobody is at work on them.
+    /// Removes the leftovers. The caller holds the lock, so nobody is using them.
     fn tidy(&self) -> Result<(), Error> {
         let leftovers = self.leftovers();
         for path in &leftovers {
@@ -399,7 +401,7 @@ impl Pins {
         Ok(())
     }
 
-    /// Alone with the folder; `None` where it is not there.
+    /// Locks the folder; `None` if it is absent.
     fn lock(&self) -> Result<Option<Flock<File>>, Error> {
         let deadline = Instant::now() + LOCKED_WITHIN;
         loop {
@@ -422,7 +424,7 @@ impl Pins {
                 Err((_, error)) => return Err(pin_error("locking", &self.folder, error.into())),
             };
             let locked = lock.metadata().map_err(|source| pin_error("reading", &self.folder, source))?;
-            // Who held it before may have removed the folder, and somebody else made another of that name.
+            // The former holder may have removed the folder, and another process may have made a new one.
             if fs::metadata(&self.folder).is_ok_and(|there| (there.dev(), there.ino()) == (locked.dev(), locked.ino()))
             {
                 return Ok(Some(lock));
@@ -430,8 +432,8 @@ impl Pins {
         }
     }
 
-    /// Refuses a folder that is not root's alone to change. One that is there and that others may open is closed to them, for whoever
-    /// opens it can lock it.
+    /// Refuses a folder that others can change. One that others can only open is closed to them, because opening it
+    /// suffices to lock it.
     fn check_owner(&self) -> Result<(), Error> {
         let looking = |path: &Path, source| pin_error("looking at", path, source);
         let folder = match fs::symlink_metadata(&self.folder) {
@@ -458,9 +460,9 @@ impl Pins {
         Ok(())
     }
 
-    /// Gives up the lock, and the folder if nothing is in it.
+    /// Releases the lock, and removes the folder if it is empty.
     fn leave(&self, lock: Flock<File>) {
-        // not empty, most of the time
+        // it rarely is
         let _ = fs::remove_dir(&self.folder);
         drop(lock);
     }
@@ -489,10 +491,10 @@ fn mounted() -> Option<PathBuf> {
     usual.or_else(|| mounts.into_iter().next())
 }
 
-/// Removes a law's folder: its link first, then what makes sockets hear, then, with that gone, what makes them stop.
+/// Removes a law's folder. The link goes first, then the enabling of listeners, and at last the disabling.
 fn remove(folder: &Path) -> Result<(), Error> {
     for file in ["link", last_link::SOCKET_OPERATIONS] {
-        // what could not be removed is tried again below
+        // a failed removal is tried again below
         let _ = fs::remove_file(folder.join(file));
     }
     let release = folder.join(last_link::RELEASE);
@@ -518,7 +520,7 @@ fn is_registered(name: &str) -> bool {
     probe::registered_controls().iter().any(|registered| registered == name)
 }
 
-/// The kernel takes a control off its list a moment after the last descriptor of its link is gone.
+/// The kernel unregisters a control shortly after the last descriptor of its link is closed.
 fn until_unregistered(name: &str) {
     let deadline = Instant::now() + UNREGISTERED_WITHIN;
     while is_registered(name) && Instant::now() < deadline {
@@ -526,15 +528,15 @@ fn until_unregistered(name: &str) {
     }
 }
 
-/// Reads a pinned walk, which says nothing, in every network namespace that can be found.
+/// Reads a pinned walk without output, in every network namespace that can be found.
 fn walk_everywhere(walk: &Path) {
     for namespace in namespaces() {
-        // one that ends meanwhile, or may not be entered, has no sockets that matter to us
+        // a namespace that ends meanwhile, or cannot be entered, has no sockets of concern
         let _ = within(&namespace, || fs::read(walk));
     }
 }
 
-/// The network namespaces that can be found by a process or a name, and have this default.
+/// The network namespaces with this default, among those found by a process or a name.
 fn namespaces_with_default(name: &str) -> Vec<DefaultOf> {
     let default_of =
         |namespace: &DefaultOf| within(namespace, || fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control"));
@@ -542,7 +544,7 @@ fn namespaces_with_default(name: &str) -> Vec<DefaultOf> {
     found.filter(|namespace| default_of(namespace).is_ok_and(|default| default.trim() == name)).collect()
 }
 
-/// The network namespaces that can be found by a process or a name.
+/// The network namespaces found by a process or a name.
 fn namespaces() -> Vec<DefaultOf> {
     const OWN: &str = "/proc/thread-self/ns/net";
     let own = fs::metadata(OWN).map(|found| found.ino()).unwrap_or_default();
@@ -560,7 +562,7 @@ fn namespaces() -> Vec<DefaultOf> {
     found.into_iter().map(|(inum, path)| DefaultOf { inum, path, own: inum == own }).collect()
 }
 
-/// Does `work` in a network namespace, on a thread of its own, which need not find back.
+/// Does `work` in a network namespace, on a thread of its own that need not return to the old one.
 fn within<T: Send>(namespace: &DefaultOf, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     let file = File::open(&namespace.path)?;
     std::thread::scope(|scope| {

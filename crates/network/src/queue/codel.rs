@@ -1,10 +1,12 @@
-//! CoDel: when to drop the head of a queue so that its standing delay stays near a target.
+//! CoDel: drops the head of a queue so that its standing delay stays near a target.
 //!
 //! A packet's sojourn is the time from its arrival to its departure from the queue. Everything happens at departures:
-//! 1. Sojourns of at least TARGET for a whole INTERVAL, with more than one packet's worth waiting: drop the head, take the next.
-//! 2. From then on the next drop is INTERVAL / sqrt(count) after the last, where count counts the drops (the control law).
-//! 3. A sojourn under TARGET, or nothing much left waiting, ends it. If it begins again within 16 INTERVALs, count goes on
-//!    with the drops that the last time needed beyond its start; else it begins at 1.
+//! 1. Sojourns of at least TARGET for a whole INTERVAL, with more than one packet's worth waiting: drop the head, take
+//!    the next.
+//! 2. From then on the next drop is INTERVAL / sqrt(count) after the last, where count counts the drops (the control
+//!    law).
+//! 3. A sojourn under TARGET, or a nearly empty queue, ends it. If it begins again within 16 INTERVALs, count resumes
+//!    with the number of drops beyond the last start; else it begins at 1.
 //!
 //! ```text
 //!            sojourn < TARGET, or at most MAXPACKET bytes wait
@@ -15,10 +17,10 @@
 //!                                                                   +---------+ drop_next += INTERVAL / sqrt(count)
 //! ```
 //!
-//! The square root is exact (the integer part of the quotient in nanoseconds); Linux approximates it by one Newton step per
-//! drop with 16 bits.
+//! The square root is exact (the integer part of the quotient in nanoseconds); Linux approximates it by one Newton step
+//! per drop with 16 bits.
 //!
-//! Leaves out: ECN. What would be marked is dropped.
+//! Leaves out: ECN. Packets are dropped instead of marked.
 //!
 //! Reference: RFC 8289 §5 (the pseudocode, here by its names), §4.4 (TARGET), §4.3 (INTERVAL).
 
@@ -26,9 +28,9 @@ use super::packet_queue::PacketQueue;
 use crate::packet::Packet;
 use lasthop_units::{Span, Time};
 
-/// MAXPACKET: 512 bytes in RFC 8289 §5.3, which would rather have the interface's MTU; ours is Ethernet's, as in Linux.
+/// MAXPACKET: 512 bytes in RFC 8289 §5.3, which prefers the interface's MTU; ours is Ethernet's, as in Linux.
 const MAX_PACKET_BYTES: u64 = 1514;
-/// How many INTERVALs after the last drop its rate is still a good start (RFC 8289 §5.5).
+/// The age in INTERVALs up to which the last drop rate is a good start (RFC 8289 §5.5).
 const MEMORY_INTERVALS: u64 = 16;
 
 /// TARGET and INTERVAL.
@@ -38,7 +40,7 @@ pub(crate) struct Setpoint {
     pub(crate) interval: Span,
 }
 
-/// What CoDel remembers of one queue.
+/// CoDel's state of one queue.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct Codel {
     dropping: bool,
@@ -46,13 +48,13 @@ pub(crate) struct Codel {
     count: u32,
     /// `count` when dropping began.
     last_count: u32,
-    /// When sojourns will have been above TARGET for an INTERVAL; `None` while they are not.
+    /// The time at which sojourns will have exceeded TARGET for an INTERVAL; `None` while they do not.
     first_above: Option<Time>,
     drop_next: Time,
 }
 
 impl Codel {
-    /// The next packet to send, after what is to be dropped before it. `None` only if the queue is empty.
+    /// The next packet to send, after any drops before it. `None` only if the queue is empty.
     pub(crate) fn dequeue<P>(
         &mut self,
         now: Time,
@@ -60,7 +62,7 @@ impl Codel {
         queue: &mut PacketQueue<P>,
         mut drop: impl FnMut(Packet<P>),
     ) -> Option<Packet<P>> {
-        // An empty queue needs no dropping = false as in the RFC: nothing is dropped before `first_above` has been set again.
+        // Unlike the RFC, an empty queue need not clear `dropping`: no drop happens before `first_above` is set again.
         let (mut packet, mut ok_to_drop) = self.dodequeue(now, setpoint, queue)?;
         if self.dropping {
             self.dropping = ok_to_drop;
@@ -87,7 +89,7 @@ impl Codel {
         Some(packet)
     }
 
-    /// So many packets were lost for want of room: a reason to drop more often from now on, as in Linux.
+    /// Packets were lost for want of room: drop more often from now on, as in Linux.
     pub(crate) fn on_overflow(&mut self, packets: u32) {
         self.count = self.count.saturating_add(packets);
     }
@@ -109,7 +111,8 @@ impl Codel {
 
 const NEVER_THE_LAST: &str = "CoDel drops a packet only while more than MAXPACKET bytes wait behind it";
 
-/// t + INTERVAL / sqrt(count) (RFC 8289 §5.6), rounded down to the nanosecond: floor(I / sqrt(c)) = isqrt(floor(I^2 / c)).
+/// t + INTERVAL / sqrt(count) (RFC 8289 §5.6), rounded down to the nanosecond:
+/// floor(I / sqrt(c)) = isqrt(floor(I^2 / c)).
 fn control_law(t: Time, interval: Span, count: u32) -> Time {
     let interval = u128::from(interval.as_nanos());
     let root = (interval * interval / u128::from(count)).isqrt();
@@ -137,7 +140,7 @@ mod tests {
         queue
     }
 
-    /// Takes a packet each millisecond from `from` until `to`; at which of them something was dropped.
+    /// Takes a packet each millisecond from `from` until `to`. Returns the times of drops.
     fn drops(codel: &mut Codel, queue: &mut PacketQueue<u64>, from: u64, to: u64) -> Vec<u64> {
         let mut dropped_at = Vec::new();
         for millis in from..to {
@@ -148,7 +151,8 @@ mod tests {
 
     #[test]
     fn the_control_law_divides_by_the_square_root() {
-        // 10^8 ns / sqrt(2) = 70710678.1..., / sqrt(3) = 57735026.9..., / 2, / sqrt(5) = 44721359.5..., / 3, / sqrt(10) = 31622776.6...
+        // 10^8 ns / sqrt(2) = 70710678.1..., / sqrt(3) = 57735026.9..., / 2, / sqrt(5) = 44721359.5..., / 3,
+        // / sqrt(10) = 31622776.6...
         let expected = [
             (1, 100_000_000),
             (2, 70_710_678),
@@ -168,9 +172,10 @@ mod tests {
 
     #[test]
     fn drops_begin_after_an_interval_above_target_and_follow_the_control_law() {
-        // All came at 0. At 5 ms the sojourn reaches TARGET; 100 ms later the first drop, the next INTERVAL / sqrt(1) after it.
-        // Then after the time that was due: 205, + 70.71 = 275.71, + 57.74 = 333.45, + 50 = 383.45, + 44.72 = 428.17,
-        // + 40.82 = 468.99, + 37.80 = 506.79; each at the first whole millisecond that is not before.
+        // All came at 0. At 5 ms the sojourn reaches TARGET; 100 ms later the first drop,
+        // the next INTERVAL / sqrt(1) after it. Then after the time that was due: 205, + 70.71 = 275.71,
+        // + 57.74 = 333.45, + 50 = 383.45, + 44.72 = 428.17, + 40.82 = 468.99, + 37.80 = 506.79;
+        // each at the first whole millisecond that is not before.
         let mut codel = Codel::default();
         let dropped_at = drops(&mut codel, &mut queue(Time::ZERO, 2000, 1500), 0, 507);
         assert_eq!(dropped_at, [105, 205, 276, 334, 384, 429, 469]);
@@ -181,7 +186,8 @@ mod tests {
         for (back_at, dropped_at) in [
             // 7 drops, 6 of them after the first: count = 6. 100 / sqrt(6) = 40.82: 2100 + 40.82, + 37.80 = 2178.62.
             (2000, [2100, 2141, 2179]),
-            // The next drop was due at 506.79; 2106 is within 16 INTERVALs of that. + 40.82 = 2146.82, + 37.80 = 2184.62.
+            // The next drop was due at 506.79; 2106 is within 16 INTERVALs of that. + 40.82 = 2146.82,
+            // + 37.80 = 2184.62.
             (2006, [2106, 2147, 2185]),
             // 2107 is not: it begins anew. + 100, + 70.71 = 2277.71.
             (2007, [2107, 2207, 2278]),
@@ -198,8 +204,8 @@ mod tests {
 
     #[test]
     fn one_packets_worth_is_never_dropped_however_old() {
-        // A packet leaves and another comes each millisecond, all of them 1 s old. MAXPACKET is 1514: one full frame behind the
-        // one that leaves is not yet a queue, two are.
+        // A packet leaves and another comes each millisecond, all of them 1 s old. MAXPACKET is 1514:
+        // one full frame behind the one that leaves is not yet a queue, two are.
         for (behind, first_drop) in [(1, None), (2, Some(100))] {
             let mut codel = Codel::default();
             let mut queue = queue(Time::ZERO, behind, 1500);
@@ -218,7 +224,8 @@ mod tests {
 
     #[test]
     fn losses_at_the_limit_count_as_drops() {
-        // 6 of them since the last time, and that is recent: count = 6, 100 / sqrt(6) = 40.82 after the first drop at 105 ms.
+        // 6 of them since the last time, and that is recent: count = 6,
+        // 100 / sqrt(6) = 40.82 after the first drop at 105 ms.
         let mut codel = Codel::default();
         codel.on_overflow(6);
         assert_eq!(drops(&mut codel, &mut queue(Time::ZERO, 2000, 1500), 0, 150), [105, 146]);

@@ -1,10 +1,10 @@
 //! The drop-tail queue.
 //!
-//! Models a queue of whole packets in front of a transmitter: first in, first out, a limit in packets, what comes to a
-//! full queue is lost. A packet counts until its transmitter is done with it (the last bit sent over a wire, the
-//! acknowledgement received over the air), so those in service are part of the length and of the limit.
+//! Models a queue of whole packets in front of a transmitter: first in, first out, a limit in packets, tail drop. A
+//! packet counts until its transmission is complete: the last bit sent over a wire, or the acknowledgement received
+//! over the air. So packets in service count in length and limit.
 //!
-//! A transmitter claims packets, several at once if it likes, to one receiver from among those to others; each stays in its place until
+//! A transmitter claims packets, possibly several at once, and to one receiver among others. Each keeps its place until
 //! it has reached the receiver.
 //!
 //! Leaves out: limits in bytes, packet lifetimes, priorities.
@@ -17,14 +17,14 @@ use std::collections::VecDeque;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Fifo<P> {
-    /// In order; the first one has a packet.
+    /// In order; the first slot holds a packet.
     slots: VecDeque<Slot<P>>,
-    /// The place of the first one, counted from the queue's beginning.
+    /// The place of the first slot, counted from the queue's beginning.
     first: u64,
-    /// The place of the first that is not claimed, or of the next to come.
+    /// The place of the first unclaimed packet, or of the next arrival.
     head: u64,
     waiting: usize,
-    /// Claimed, and their transmitter is not done yet.
+    /// Packets claimed whose transmission is not complete.
     in_service: usize,
     limit: usize,
     lengths: LengthOverTime,
@@ -33,7 +33,7 @@ pub(crate) struct Fifo<P> {
 
 #[derive(Clone, Debug)]
 struct Slot<P> {
-    /// `None` once the packet was taken.
+    /// `None` once the packet is taken.
     packet: Option<Packet<P>>,
     is_claimed: bool,
 }
@@ -64,7 +64,7 @@ impl<P> Fifo<P> {
         self.limit.saturating_sub(self.len())
     }
 
-    /// Queues the packet, or counts it as dropped and gives it back.
+    /// Queues the packet, or counts it as dropped and returns it.
     pub(crate) fn push(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
         if self.room() == 0 {
             self.count_drops(Cause::QueueFull, 1);
@@ -76,13 +76,13 @@ impl<P> Fifo<P> {
         Ok(())
     }
 
-    /// The packet to be sent next, and its place.
+    /// The next packet to send, and its place.
     pub(crate) fn head(&self) -> (u64, &Packet<P>) {
         let slot = self.slots.get((self.head - self.first) as usize);
         (self.head, slot.and_then(|slot| slot.packet.as_ref()).expect(NOT_EMPTY))
     }
 
-    /// The head, with which the transmitter is done at once.
+    /// Takes the head, with its transmission complete at once.
     pub(crate) fn pop(&mut self, now: Time) -> Packet<P> {
         let place = self.head;
         self.slots.get_mut((place - self.first) as usize).expect(NOT_EMPTY).is_claimed = true;
@@ -92,7 +92,7 @@ impl<P> Fifo<P> {
         packet
     }
 
-    /// Claims what fits of the packets to this destination (`None`: to any), until one does not.
+    /// Claims packets to this destination (`None`: any), until one does not fit.
     #[inline]
     pub(crate) fn claim(&mut self, to: Option<Destination>, load: &mut impl Load<P>) {
         let mut claimed = 0;
@@ -116,7 +116,7 @@ impl<P> Fifo<P> {
         self.on_claimed(claimed);
     }
 
-    /// Takes out a packet that was claimed, and still counts.
+    /// Takes out a claimed packet, which still counts.
     #[inline]
     pub(crate) fn take(&mut self, place: u64) -> Packet<P> {
         let packet = self.slots[(place - self.first) as usize].packet.take().expect("a packet is taken once");
@@ -127,7 +127,7 @@ impl<P> Fifo<P> {
         packet
     }
 
-    /// The transmitter is done with so many of the packets that it claimed.
+    /// Transmission of this many claimed packets is complete.
     #[inline]
     pub(crate) fn release(&mut self, now: Time, packets: usize) {
         self.in_service = self.in_service.checked_sub(packets).expect("only what was claimed is released");
@@ -143,7 +143,7 @@ impl<P> Fifo<P> {
         }
     }
 
-    /// Counts drops at this place, wherever the packets went meanwhile.
+    /// Reports drops under this place, regardless of where the packets went.
     pub(crate) fn count_drops(&mut self, cause: Cause, count: u64) {
         self.drops[cause as usize] += count;
     }
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!((queue.len(), queue.room(), queue.drops(Cause::QueueFull)), (2, 0, 1));
     }
 
-    /// Claims packets up to so many bytes.
+    /// Claims packets up to a number of bytes.
     struct UpTo(u64, Vec<u64>);
 
     impl Load<u32> for UpTo {

@@ -1,13 +1,12 @@
 //! FQ-CoDel: a queue for each flow, served in turn, each under CoDel.
 //!
-//! 1. A packet joins the queue that its flow hashes to, of `flows` queues. A queue that was in neither list joins the
-//!    new ones, with a quantum of credits.
-//! 2. More packets than the limit: from the head of the queue with the most bytes half of its bytes are dropped, `drop_batch`
-//!    packets at most.
-//! 3. The next packet is taken from the first of the new queues, or if there are none from the first of the old ones. One
-//!    without credits gets a quantum and goes to the end of the old ones instead; then the next is asked.
-//! 4. The queue gives its head after CoDel's drops (`codel`), which costs it as many credits as the frame has bytes.
-//! 5. A queue that has nothing to give goes to the end of the old ones if it was new, and out of the lists if it was old.
+//! 1. A packet joins one of `flows` queues, by the hash of its flow. A queue that was in neither list joins the new
+//!    ones, with a quantum of credits.
+//! 2. Above the limit, half of the bytes of the largest queue are dropped from its head, at most `drop_batch` packets.
+//! 3. The next packet comes from the first of the new queues, or without any from the first of the old ones. A queue
+//!    without credits gets a quantum and goes to the end of the old ones instead; then the next is tried.
+//! 4. The queue gives its head after CoDel's drops (`codel`), and pays the frame's bytes in credits.
+//! 5. An empty queue goes to the end of the old ones if it was new, and out of the lists if it was old.
 //!
 //! ```text
 //!    [in no list] -- packet --> [new] -- no credits, or empty --> [old] -- empty --> [in no list]
@@ -15,18 +14,19 @@
 //!                                                                  +--+ no credits: a quantum, to the end
 //! ```
 //!
-//! What is modelled: the discipline right above the transmitter, which asks it for the next packet when it begins to send
-//! that one. There is no device queue below (real devices hold some frames, which wait there in order). The packets being
-//! sent are out of CoDel's hands but count in length and limit, as they do in a `fifo`.
+//! The model is the discipline right above the transmitter, which asks for a packet when it begins to send it. There is
+//! no device queue below (real devices hold some frames, which wait there in order). CoDel no longer sees the packets
+//! in transmission, but they count in length and limit, as in a `fifo`.
 //!
-//! A transmitter that sends several packets at once to one receiver gets the next packet and then more to the same receiver: from the
-//! new queues whose head goes there, then from the old ones, in order. They cost their queues credits, which then wait the longer.
+//! A transmitter that sends several packets to one receiver gets the next packet and then more to the same receiver.
+//! They come from new queues whose head goes there, then from old ones, in order. Their queues pay credits, and wait
+//! the longer.
 //!
-//! Leaves out: ECN, `ce_threshold`, the memory limit in bytes, filters. CoDel looks at the bytes of its own queue, as RFC 8289 and
-//! mac80211 have it, not at those of all together (`sch_fq_codel`).
+//! Leaves out: ECN, `ce_threshold`, the memory limit in bytes, filters. CoDel uses the bytes of its own queue, as in
+//! RFC 8289 and mac80211, and not the total (`sch_fq_codel`).
 //!
-//! References: RFC 8290 §4.1 (enqueueing), §4.2 (dequeueing), §5.2 (parameters); RFC 8289 §5; T. Høiland-Jørgensen et al.: Ending the
-//! anomaly: achieving low latency and airtime fairness in WiFi, USENIX ATC 2017 (above Wi-Fi devices).
+//! References: RFC 8290 §4.1 (enqueueing), §4.2 (dequeueing), §5.2 (parameters); RFC 8289 §5; T. Høiland-Jørgensen et
+//! al.: Ending the anomaly: achieving low latency and airtime fairness in WiFi, USENIX ATC 2017 (above Wi-Fi devices).
 
 use super::Load;
 use super::codel::{Codel, Setpoint};
@@ -41,15 +41,16 @@ use std::collections::VecDeque;
 /// FQ-CoDel's parameters; the defaults are those of RFC 8290 §5.2.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct FqCodelConfig {
-    /// The standing delay that CoDel accepts. Default 5 ms.
+    /// CoDel's target for the standing delay. Default 5 ms.
     pub target: Span,
-    /// For how long it accepts a longer one: a round trip of the slower connections. More than zero. Default 100 ms.
+    /// CoDel's interval: how long it tolerates more than the target, a round trip of the slower connections. More than
+    /// zero. Default 100 ms.
     pub interval: Span,
-    /// How many bytes a queue may send when it is its turn, at least 1. Default 1514, a full frame.
+    /// Bytes that a queue may send per turn, at least 1. Default 1514, a full frame.
     pub quantum: Bytes,
-    /// How many queues the flows are hashed to, 1 to 65536. Default 1024.
+    /// The number of queues for hashed flows, 1 to 65536. Default 1024.
     pub flows: u32,
-    /// How many packets at most are dropped at once when the limit is reached, at least 1. Default 64.
+    /// The most packets dropped at once at the limit, at least 1. Default 64.
     pub drop_batch: u32,
 }
 
@@ -68,7 +69,7 @@ impl Default for FqCodelConfig {
 #[derive(Clone, Debug)]
 pub(crate) struct FqCodel<P> {
     config: FqCodelConfig,
-    /// Mixed into the hash, so that which flows share a queue is this run's luck.
+    /// Mixed into the hash, so that collisions of flows vary with the seed.
     salt: u64,
     limit: usize,
     flows: Vec<Flow<P>>,
@@ -76,16 +77,16 @@ pub(crate) struct FqCodel<P> {
     old_flows: VecDeque<usize>,
     /// Packets in all flows.
     waiting: usize,
-    /// Chosen to be sent next, numbered. One, but for packets of other receivers that came out of queues for one.
+    /// Packets chosen to be sent next, numbered. One, unless a claim for one receiver uncovered packets to others.
     chosen: VecDeque<(u64, Packet<P>)>,
     choices: u64,
     /// Claimed by the transmitter, and not taken out yet.
     claimed: VecDeque<(u64, Packet<P>)>,
-    /// Claimed, and the transmitter is not done yet.
+    /// Claimed, with transmission not complete.
     in_service: usize,
     lengths: LengthOverTime,
     drops: [u64; Cause::ALL.len()],
-    /// Accepted packets that were dropped, if somebody takes note.
+    /// Accepted packets that were dropped, if recorded.
     lost: Option<Vec<Departure>>,
 }
 
@@ -119,12 +120,12 @@ impl<P> FqCodel<P> {
         }
     }
 
-    /// From now on takes note of packets that are dropped after they were accepted.
+    /// Starts recording packets that are dropped after acceptance.
     pub(crate) fn note_lost(&mut self) {
         self.lost.get_or_insert_default();
     }
 
-    /// The packets that were dropped after they were accepted, since the last call, in order.
+    /// The packets dropped after acceptance since the last call, in order.
     pub(crate) fn take_lost(&mut self) -> impl Iterator<Item = Departure> {
         self.lost.iter_mut().flat_map(|lost| lost.drain(..))
     }
@@ -133,17 +134,17 @@ impl<P> FqCodel<P> {
         self.waiting() + self.in_service
     }
 
-    /// How many packets no transmitter has claimed.
+    /// The number of unclaimed packets.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting + self.chosen.len()
     }
 
-    /// How many packets fit in without one being lost for it.
+    /// The number of packets that fit in without a loss.
     pub(crate) fn room(&self) -> usize {
         self.limit.saturating_sub(self.len())
     }
 
-    /// Queues the packet; past the limit the fattest flow pays. The packet comes back if it was itself among the dropped.
+    /// Queues the packet. Above the limit the largest queue is cut. Returns the packet if it was among the dropped.
     pub(crate) fn push(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
         let index = self.hash(packet.flow);
         let flow = &mut self.flows[index];
@@ -159,7 +160,7 @@ impl<P> FqCodel<P> {
         refused.map_or(Ok(()), Err)
     }
 
-    /// The packet to be sent next, and which choice it was. If none is chosen, one is now, and others are dropped on the way to it.
+    /// The next packet to send, and the number of its choice. Without one, it chooses now, possibly dropping others.
     pub(crate) fn head(&mut self, now: Time) -> (u64, &Packet<P>) {
         if self.chosen.is_empty() {
             let before = self.len();
@@ -173,7 +174,7 @@ impl<P> FqCodel<P> {
         (*number, packet)
     }
 
-    /// The head, with which the transmitter is done at once.
+    /// Takes the head, with its transmission complete at once.
     pub(crate) fn pop(&mut self, now: Time) -> Packet<P> {
         self.head(now);
         let (_, packet) = self.chosen.pop_front().expect("the head is chosen");
@@ -181,7 +182,7 @@ impl<P> FqCodel<P> {
         packet
     }
 
-    /// Claims what fits of the packets to this destination (`None`: to any), until one does not.
+    /// Claims packets to this destination (`None`: any), until one does not fit.
     pub(crate) fn claim(&mut self, now: Time, to: Option<Destination>, load: &mut impl Load<P>) {
         let goes_there = |packet: &Packet<P>| to.is_none_or(|to| packet.to == to);
         let before = self.len();
@@ -204,7 +205,7 @@ impl<P> FqCodel<P> {
                     let is_meant = goes_there(&packet);
                     self.choose(packet);
                     let last = self.chosen.len() - 1;
-                    // Behind those that were dropped it may be larger.
+                    // After drops, the next packet may be larger.
                     if is_meant && (!load.fits(self.chosen[last].1.size) || !self.claim_chosen(last, load)) {
                         break 'full;
                     }
@@ -216,13 +217,13 @@ impl<P> FqCodel<P> {
         }
     }
 
-    /// Takes out a packet that was claimed, and still counts.
+    /// Takes out a claimed packet, which still counts.
     pub(crate) fn take(&mut self, number: u64) -> Packet<P> {
         let place = self.claimed.iter().position(|(claimed, _)| *claimed == number);
         place.and_then(|place| self.claimed.remove(place)).expect("a packet that was claimed is taken once").1
     }
 
-    /// The transmitter is done with so many of the packets that it claimed.
+    /// Transmission of this many claimed packets is complete.
     pub(crate) fn release(&mut self, now: Time, packets: usize) {
         self.in_service = self.in_service.checked_sub(packets).expect("only what was claimed is released");
         self.lengths.change(now, self.len());
@@ -245,7 +246,7 @@ impl<P> FqCodel<P> {
         self.lengths.reset(now);
     }
 
-    /// Which queue the flow belongs to: the finalizer of SplitMix64 over flow and salt, scaled to the number of queues.
+    /// The queue of a flow: the finalizer of SplitMix64 over flow and salt, scaled to the number of queues.
     fn hash(&self, flow: u32) -> usize {
         let mut hash = self.salt ^ u64::from(flow);
         hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -259,7 +260,7 @@ impl<P> FqCodel<P> {
         self.choices += 1;
     }
 
-    /// Claims one of the chosen packets; whether one more could be added.
+    /// Claims one of the chosen packets. Returns whether one more could be added.
     fn claim_chosen(&mut self, place: usize, load: &mut impl Load<P>) -> bool {
         let (number, packet) = self.chosen.remove(place).expect("one of the chosen");
         let goes_on = load.add(number, &packet);
@@ -293,7 +294,7 @@ impl<P> FqCodel<P> {
         }
     }
 
-    /// What CoDel gives of a queue, for credits; `None` only if the queue is empty.
+    /// The queue's next packet after CoDel, paid with credits; `None` only if the queue is empty.
     fn dequeue_from(&mut self, index: usize, now: Time) -> Option<Packet<P>> {
         let setpoint = Setpoint { target: self.config.target, interval: self.config.interval };
         let flow = &mut self.flows[index];
@@ -309,9 +310,9 @@ impl<P> FqCodel<P> {
         Some(packet)
     }
 
-    /// Drops from the flow with the most bytes; of two, from the one with the lower index. Gives the packet back that has just
-    /// joined the queue `joined`, if that is the one. The last packet of a queue goes only if it is alone there: so the queues
-    /// together are never emptied, and whoever is about to send will find a packet.
+    /// Drops from the queue with the most bytes; ties go to the lower index. Returns the packet that has just joined
+    /// the queue `joined`, if it is dropped. The last packet of a queue is dropped only if it is alone there. So the
+    /// queues are never all emptied, and the transmitter always finds a packet.
     fn drop_from_the_fattest(&mut self, joined: usize) -> Option<Packet<P>> {
         let listed = self.new_flows.iter().chain(&self.old_flows).copied();
         let fattest = listed.max_by_key(|&index| (self.flows[index].queue.bytes(), std::cmp::Reverse(index)));
@@ -354,7 +355,7 @@ mod tests {
         Packet { from: NodeId(0), to: Destination::Node(NodeId(1)), size: Bytes::new(bytes), flow, id: 0, payload }
     }
 
-    /// With queues enough that the flows 0 to 9 do not share one.
+    /// With enough queues that flows 0 to 9 do not collide.
     fn queue(limit: usize, config: FqCodelConfig) -> FqCodel<usize> {
         let queue = FqCodel::new(config, limit, Streams::new(1), "queue");
         let mut used: Vec<_> = (0..10).map(|flow| queue.hash(flow)).collect();
@@ -390,7 +391,8 @@ mod tests {
             queue.push(Time::ZERO, packet(0, 1500, payload)).unwrap();
             queue.push(Time::ZERO, packet(1, 486, payload)).unwrap();
         }
-        // 500 bytes against 1514: 300 of flow 1 would go in the time of 99 of flow 0. 120 frames: 30 × 1514 = 45420, 90 × 500 = 45000.
+        // 500 bytes against 1514: 300 of flow 1 would go in the time of 99 of flow 0. 120 frames: 30 × 1514 = 45420,
+        // 90 × 500 = 45000.
         let sent = flows(&mut queue, Time::ZERO, 120);
         let large = sent.iter().filter(|&&flow| flow == 0).count();
         assert!((29..=31).contains(&large), "{large} of 120 frames");
@@ -403,7 +405,7 @@ mod tests {
             queue.push(Time::ZERO, packet(payload as u32 % 2, 1500, payload)).unwrap();
         }
         flows(&mut queue, Time::ZERO, 7);
-        // 7 were sent: 0 1 0 1 0 1 0. What is being sent stays.
+        // 7 were sent: 0 1 0 1 0 1 0. The packet in transmission stays.
         queue.head(Time::ZERO);
         queue.push(Time::ZERO, packet(5, 100, 100)).unwrap();
         queue.push(Time::ZERO, packet(6, 100, 101)).unwrap();
@@ -412,7 +414,8 @@ mod tests {
 
     #[test]
     fn a_flow_cannot_stay_new_by_coming_back_whenever_it_is_empty() {
-        // RFC 8290 §4.2: an empty new queue joins the old ones first. Flow 5 offers its next packet as soon as one is gone.
+        // RFC 8290 §4.2: an empty new queue joins the old ones first.
+        // Flow 5 offers its next packet as soon as one is gone.
         let mut queue = queue(1000, FqCodelConfig::default());
         for payload in 0..100 {
             queue.push(Time::ZERO, packet(0, 1500, payload)).unwrap();
@@ -423,8 +426,9 @@ mod tests {
             queue.push(Time::ZERO, packet(5, 1000, 100 + payload)).unwrap();
             sent.extend(flows(&mut queue, Time::ZERO, 1));
         }
-        // Credits of 5: 1514 - 1014 - 1014 < 0, so a quantum and to the end of the old ones; there flow 0, at 0, gets one too and
-        // goes behind it. 1000 - 1014 < 0: flow 0's turn, 1514 - 1514. 5: 1500 - 1014 - 1014 < 0, and so on: half of the bytes.
+        // Credits of 5: 1514 - 1014 - 1014 < 0, so a quantum and to the end of the old ones; there flow 0, at 0,
+        // gets one too and goes behind it. 1000 - 1014 < 0: flow 0's turn, 1514 - 1514. 5: 1500 - 1014 - 1014 < 0,
+        // and so on: half of the bytes.
         assert_eq!(sent[..7], [5, 5, 5, 0, 5, 5, 0]);
         let bytes = |flow, each| sent.iter().filter(|&&sent| sent == flow).count() as i64 * each;
         assert!((bytes(0, 1514) - bytes(5, 1014)).abs() <= 2 * 1514, "{sent:?}");
@@ -501,7 +505,7 @@ mod tests {
         assert_eq!((queue.len(), queue.drops(Cause::CoDel)), (195, 0));
         assert_eq!(queue.head(ms(105)).1.payload, 106);
         assert_eq!((queue.len(), queue.drops(Cause::CoDel)), (194, 1));
-        // However often it is sent.
+        // Independent of the number of transmissions.
         assert_eq!(queue.head(ms(400)).1.payload, 106);
         assert_eq!((queue.len(), queue.drops(Cause::CoDel)), (194, 1));
         assert_eq!(pop(&mut queue, ms(400)).payload, 106);
@@ -543,8 +547,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// After each operation: as many packets came as are in the queue, were sent or are counted as dropped; never more than
-        /// the limit; each flow's packets leave in the order in which they came, none twice.
+        /// After each operation: arrivals equal queued plus sent plus dropped packets; the limit holds; each flow's
+        /// packets leave in order of arrival, none twice.
         #[test]
         fn packets_are_sent_in_the_order_of_their_flow_or_counted_as_dropped(
             operations in operations(),

@@ -1,4 +1,4 @@
-//! Queues of packets: the drop-tail queue, `fifo`, and one queue for each flow under CoDel, `fq_codel`.
+//! Queues of packets: the drop-tail queue, `fifo`, and per-flow queues under CoDel, `fq_codel`.
 
 mod codel;
 mod fifo;
@@ -13,10 +13,10 @@ pub(crate) use fq_codel::FqCodel;
 pub use fq_codel::FqCodelConfig;
 use lasthop_units::{Bytes, Time};
 
-/// Which packet goes next, and which is lost.
+/// The queueing discipline.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Discipline {
-    /// First in, first out; what comes to a full queue is lost.
+    /// First in, first out; tail drop.
     #[default]
     Fifo,
     /// FQ-CoDel (RFC 8290).
@@ -26,30 +26,30 @@ pub enum Discipline {
 /// A queue in front of a transmitter.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct QueueConfig {
-    /// Which packet goes next, and which is lost.
+    /// The queueing discipline.
     pub discipline: Discipline,
-    /// The limit in packets with the one in service, at least 1.
+    /// The limit in packets, including the one in service; at least 1.
     pub packets: usize,
 }
 
 impl QueueConfig {
-    /// A drop-tail queue of so many packets.
+    /// A drop-tail queue with this limit in packets.
     pub const fn fifo(packets: usize) -> Self {
         Self { discipline: Discipline::Fifo, packets }
     }
 
-    /// FQ-CoDel with the RFC's parameters and so many packets. The RFC's own limit is 10240.
+    /// FQ-CoDel with the RFC's parameters and this limit in packets. The RFC's own limit is 10240.
     pub fn fq_codel(packets: usize) -> Self {
         Self { discipline: Discipline::FqCodel(FqCodelConfig::default()), packets }
     }
 }
 
-/// What a transmitter claims packets for, to send them together.
+/// The container for which a transmitter claims packets, to send them together.
 pub(crate) trait Load<P> {
-    /// Whether a packet of this size may come next.
+    /// Whether a packet of this size fits next.
     fn fits(&self, size: Bytes) -> bool;
 
-    /// Adds a packet, which stands at this place of the queue's order; whether one more could be added.
+    /// Adds a packet, at this place of the queue's order. Returns whether one more could be added.
     fn add(&mut self, place: u64, packet: &Packet<P>) -> bool;
 }
 
@@ -89,7 +89,7 @@ impl<P> Queue<P> {
         }
     }
 
-    /// Queues the packet, or counts it as dropped and gives it back.
+    /// Queues the packet, or counts it as dropped and returns it.
     pub(crate) fn push(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
         match self {
             Self::Fifo(queue) => queue.push(now, packet),
@@ -97,7 +97,7 @@ impl<P> Queue<P> {
         }
     }
 
-    /// How many packets no transmitter has claimed.
+    /// The number of unclaimed packets.
     pub(crate) fn waiting(&self) -> usize {
         match self {
             Self::Fifo(queue) => queue.waiting(),
@@ -105,7 +105,7 @@ impl<P> Queue<P> {
         }
     }
 
-    /// The packet that is next, with its place in the queue's order: it stays so until it is claimed.
+    /// The next packet, with its place in the queue's order. It stays next until it is claimed.
     pub(crate) fn head(&mut self, now: Time) -> (u64, &Packet<P>) {
         match self {
             Self::Fifo(queue) => queue.head(),
@@ -113,7 +113,7 @@ impl<P> Queue<P> {
         }
     }
 
-    /// The head, with which the transmitter is done at once.
+    /// Takes the head, with its transmission complete at once.
     pub(crate) fn pop(&mut self, now: Time) -> Packet<P> {
         match self {
             Self::Fifo(queue) => queue.pop(now),
@@ -121,8 +121,8 @@ impl<P> Queue<P> {
         }
     }
 
-    /// Claims what fits of the packets to this destination (`None`: to any), in order, until one does not. They count until they
-    /// are [released](Self::release).
+    /// Claims packets to this destination (`None`: any), in order, until one does not fit. They count until they are
+    /// [released](Self::release).
     #[inline]
     pub(crate) fn claim(&mut self, now: Time, to: Option<Destination>, load: &mut impl Load<P>) {
         match self {
@@ -131,7 +131,7 @@ impl<P> Queue<P> {
         }
     }
 
-    /// Takes out a packet that was claimed, and still counts.
+    /// Takes out a claimed packet, which still counts.
     #[inline]
     pub(crate) fn take(&mut self, place: u64) -> Packet<P> {
         match self {
@@ -140,7 +140,7 @@ impl<P> Queue<P> {
         }
     }
 
-    /// The transmitter is done with so many of the packets that it claimed.
+    /// Transmission of this many claimed packets is complete.
     #[inline]
     pub(crate) fn release(&mut self, now: Time, packets: usize) {
         match self {
@@ -149,20 +149,20 @@ impl<P> Queue<P> {
         }
     }
 
-    /// From now on takes note of packets that are dropped after they were accepted; a drop-tail queue does not do that.
+    /// Starts recording packets that are dropped after acceptance. A drop-tail queue never does that.
     pub(crate) fn note_lost(&mut self) {
         if let Self::FqCodel(queue) = self {
             queue.note_lost();
         }
     }
 
-    /// The packets that were dropped after they were accepted, since the last call, in order.
+    /// The packets dropped after acceptance since the last call, in order.
     pub(crate) fn take_lost(&mut self) -> impl Iterator<Item = Departure> {
         let queue = if let Self::FqCodel(queue) = self { Some(queue) } else { None };
         queue.into_iter().flat_map(|queue| queue.take_lost())
     }
 
-    /// Counts drops at this place, wherever the packets went meanwhile.
+    /// Reports drops under this place, regardless of where the packets went.
     pub(crate) fn count_drops(&mut self, cause: Cause, count: u64) {
         match self {
             Self::Fifo(queue) => queue.count_drops(cause, count),
@@ -170,7 +170,7 @@ impl<P> Queue<P> {
         }
     }
 
-    /// What was observed of this queue, which stands at `place`.
+    /// The statistics of this queue, under the name `place`.
     pub(crate) fn observe(&self, place: QueueId, now: Time) -> Observed {
         let observe = |lengths: &LengthOverTime, drops: &dyn Fn(Cause) -> u64| Observed {
             queue: lengths.statistics(place, now),

@@ -1,4 +1,4 @@
-//! The packets of one flow, with when they came and how many bytes they are.
+//! The packets of one flow, with their times of arrival and their bytes.
 
 use crate::packet::Packet;
 use lasthop_units::Time;
@@ -23,7 +23,7 @@ impl<P> PacketQueue<P> {
         self.packets.push_back((now, packet));
     }
 
-    /// The oldest packet and when it came.
+    /// The oldest packet and its time of arrival.
     pub(crate) fn pop(&mut self) -> Option<(Time, Packet<P>)> {
         let (arrival, packet) = self.packets.pop_front()?;
         self.bytes -= frame_bytes(&packet);

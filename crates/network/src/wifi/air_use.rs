@@ -1,9 +1,9 @@
-//! What the time on the air is used for.
+//! Use of the air time.
 
 use crate::statistics::AirTime;
 use lasthop_units::{Span, Time};
 
-/// What the air is used for.
+/// A use of the air.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum AirUse {
     Idle,
@@ -22,19 +22,19 @@ pub(super) struct AirMeter {
 }
 
 impl AirMeter {
-    /// One that begins then.
+    /// A meter that starts then.
     pub(super) fn new(now: Time) -> Self {
         Self { booked: AirTime::default(), since: now }
     }
 
-    /// Books the time since the last call on this.
+    /// Books the time since the last call on this use.
     #[inline]
     pub(super) fn book(&mut self, now: Time, air_use: AirUse) {
         *air_use.of(&mut self.booked) += now - self.since;
         self.since = now;
     }
 
-    /// What has been booked, and the time since then on this.
+    /// The booked times, with the time since then on this use.
     pub(super) fn until(&self, now: Time, air_use: AirUse) -> AirTime {
         let mut air = self.booked;
         *air_use.of(&mut air) += now.saturating_since(self.since);

@@ -1,15 +1,16 @@
-//! How long frames are on the air.
+//! The air time of frames.
 //!
 //! ```text
 //! T = preamble + T_SYM ceil((overhead + 8 bytes) / bits per symbol) + signal extension
 //! ```
 //!
-//! - OFDM: 20 us of preamble and SIGNAL, symbols of 4 us, 16 service bits and 6 tail bits of overhead, and at 2.4 GHz 6 us of signal
-//!   extension (802.11-2020 §17.3.2, §18.3.2). HT, VHT and HE: the same with the preambles and symbols of `modulation`.
+//! - OFDM: 20 us of preamble and SIGNAL, symbols of 4 us, 16 service bits and 6 tail bits of overhead, and at 2.4 GHz 6
+//!   us of signal extension (802.11-2020 §17.3.2, §18.3.2). HT, VHT and HE: the same with the preambles and symbols of
+//!   `modulation`.
 //! - DSSS and CCK: 192 us of long or 96 us of short preamble and header, "symbols" of 1 us (802.11-2020 §16.2.2).
 //! - MPDU of data: 24 B of MAC header, 8 B of LLC/SNAP, the IP packet, 4 B of FCS. ACK and CTS 14 B, RTS 20 B.
-//! - 802.11n and later: 2 B of QoS more; each MPDU of an A-MPDU behind a delimiter of 4 B, and padded to a multiple of 4 B but for
-//!   the last. Compressed Block Ack 32 B, or 56 B for more than 64 frames; Block Ack Request 24 B.
+//! - 802.11n and later: 2 B of QoS more. Each MPDU of an A-MPDU follows a delimiter of 4 B, and all but the last are
+//!   padded to a multiple of 4 B. Compressed Block Ack 32 B, or 56 B for more than 64 frames; Block Ack Request 24 B.
 //!
 //! Leaves out: encryption headers, fragmentation, the limit of 2304 B on an MSDU, A-MSDUs, the least spacing of MPDUs.
 
@@ -26,11 +27,11 @@ const SUBFRAME_OVERHEAD: u64 = DATA_OVERHEAD + 2 + 4;
 const OFDM_OVERHEAD_BITS: u64 = 16 + 6;
 /// An ACK or a CTS: frame control 2, duration 2, receiver 6, FCS 4.
 const CONTROL_BYTES: u64 = 14;
-/// As a CTS, with the transmitter's address (6).
+/// As CTS, with the transmitter's address (6).
 const RTS_BYTES: u64 = 20;
-/// As an RTS, with 2 of BAR control and 2 of starting sequence.
+/// As RTS, with 2 of BAR control and 2 of starting sequence.
 const BLOCK_ACK_REQUEST_BYTES: u64 = 24;
-/// A Block Ack: the same and a bit for each frame of the window.
+/// A Block Ack: the same, and a bit for each frame of the window.
 const BLOCK_ACK_BYTES: u64 = BLOCK_ACK_REQUEST_BYTES;
 
 /// A way to send data, by its place in [`AirTimes`].
@@ -50,19 +51,19 @@ impl From<PhyRate> for ModeId {
     }
 }
 
-/// How long things take if data is sent in this way.
+/// Durations with this way of sending data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mode {
     /// The rate of data bits.
     pub(crate) rate: Rate,
     timing: Timing,
-    /// What a frame has beyond its IP packet.
+    /// A frame's bytes apart from its IP packet.
     overhead_bytes: u64,
-    /// Frames begin at multiples of it, a power of two.
+    /// Alignment of frames, a power of two.
     alignment_bytes: u64,
-    /// What a PPDU may hold, unless its only frame is larger.
+    /// Limits of a PPDU with more than one frame.
     pub(crate) most_bytes: u64,
-    /// What stands before each PPDU: CTS-to-self and SIFS.
+    /// Before each PPDU: CTS-to-self and SIFS.
     protection: Span,
     /// SIFS and the ACK, which is as long as a CTS.
     pub(crate) acknowledgement: Span,
@@ -70,9 +71,9 @@ pub(crate) struct Mode {
     pub(crate) block_ack: Span,
     pub(crate) request: Span,
     pub(crate) rts: Span,
-    /// From the end of a frame to when its sender knows that no response comes.
+    /// ACKTimeout: from the end of a frame to its sender's decision that there is no response.
     pub(crate) timeout: Span,
-    /// EIFS after a frame that could not be received.
+    /// EIFS after an undecodable frame.
     pub(crate) eifs: Span,
 }
 
@@ -87,7 +88,7 @@ struct Timing {
     overhead_bits: u64,
 }
 
-/// The modes of one medium, worked out once.
+/// The modes of one medium, computed once.
 #[derive(Clone, Debug)]
 pub(crate) struct AirTimes {
     modes: Vec<Mode>,
@@ -143,7 +144,7 @@ impl Mode {
         }
     }
 
-    /// A mode that is answered as frames of the rate `like` are.
+    /// A mode whose response is that of frames of the rate `like`.
     fn new(config: &WifiConfig, rate: Rate, timing: Timing, like: PhyRate) -> Self {
         let (sifs, slot, space) = (config.standard.sifs(), config.standard.slot(), config.standard.space());
         let response = Timing::legacy(config, like.control_response());
@@ -159,25 +160,26 @@ impl Mode {
             block_ack: sifs + response.duration(BLOCK_ACK_BYTES + u64::from(config.block_ack_window()) / 8),
             request: response.duration(BLOCK_ACK_REQUEST_BYTES),
             rts: response.duration(RTS_BYTES),
-            // ACKTimeout = aSIFSTime + aSlotTime + aRxPHYStartDelay (802.11-2020 §10.3.2.11), where the last one is the preamble
-            // and the header of the response: 20 us of OFDM, 192 or 96 us of DSSS.
+            // ACKTimeout = aSIFSTime + aSlotTime + aRxPHYStartDelay (802.11-2020 §10.3.2.11). The last one is the
+            // preamble and the header of the response: 20 us of OFDM, 192 or 96 us of DSSS.
             timeout: sifs + slot + preamble(like.control_response(), config.short_preamble),
-            // EIFS = aSIFSTime + an ACK at the lowest mandatory rate of the frame's class + DIFS (802.11-2020 §10.3.2.3.7).
+            // EIFS = aSIFSTime + an ACK at the lowest mandatory rate of the frame's class + DIFS (802.11-2020
+            // §10.3.2.3.7).
             eifs: sifs + Timing::legacy(config, lowest).duration(CONTROL_BYTES) + space,
         }
     }
 
-    /// What a frame with this IP packet takes in a PPDU, if no other one follows.
+    /// Duration of a PPDU with only this IP packet's frame.
     pub(crate) fn frame_bytes(&self, ip_packet: Bytes) -> u64 {
         ip_packet.get() + self.overhead_bytes
     }
 
-    /// Where a frame begins that follows so many bytes.
+    /// The start of a frame that follows this many bytes.
     pub(crate) fn aligned(&self, bytes: u64) -> u64 {
         (bytes + self.alignment_bytes - 1) & !(self.alignment_bytes - 1)
     }
 
-    /// A PPDU of so many bytes, with the protection before it.
+    /// A PPDU of this many bytes, with the protection before it.
     #[inline]
     pub(crate) fn ppdu(&self, bytes: u64) -> Span {
         self.protection + self.timing.duration(bytes)
@@ -205,7 +207,7 @@ impl Timing {
     }
 }
 
-/// PLCP preamble and header. A short one is not defined at 1 Mb/s.
+/// PLCP preamble and header. 1 Mb/s has no short one.
 fn preamble(rate: PhyRate, short: bool) -> Span {
     match rate {
         rate if rate.is_ofdm() => Span::from_micros(16 + 4),
@@ -227,7 +229,7 @@ mod tests {
         *AirTimes::new(config).mode(rate.into())
     }
 
-    /// A data frame with an IP packet of so many bytes.
+    /// A data frame with an IP packet of this many bytes.
     fn data(config: &WifiConfig, rate: PhyRate, bytes: u64) -> Span {
         let mode = mode(config, rate);
         mode.ppdu(mode.frame_bytes(Bytes::new(bytes)))
@@ -237,7 +239,8 @@ mod tests {
     fn data_frames_take_what_the_standard_says() {
         let g = WifiConfig::new(Standard::G);
         // 1500 + 36 = 1536 B = 12288 bits, 12310 with service and tail.
-        // 54: 56.99 -> 57 symbols, 20 + 228 + 6. 24: 128.2 -> 129 symbols, 20 + 516 + 6. 6: 512.9 -> 513, 20 + 2052 + 6.
+        // 54: 56.99 -> 57 symbols, 20 + 228 + 6. 24: 128.2 -> 129 symbols, 20 + 516 + 6. 6: 512.9 -> 513,
+        // 20 + 2052 + 6.
         assert_eq!(data(&g, PhyRate::Mbps54, 1500), us(254));
         assert_eq!(data(&g, PhyRate::Mbps24, 1500), us(542));
         assert_eq!(data(&g, PhyRate::Mbps6, 1500), us(2078));
@@ -271,7 +274,8 @@ mod tests {
 
     #[test]
     fn protection_precedes_ofdm_frames_only() {
-        // CTS 14 B. 11 Mb/s short: 96 + ceil(112 / 11) = 107, with SIFS 117. 2 Mb/s long: 192 + 56 = 248, 258. 2 short: 162.
+        // CTS 14 B. 11 Mb/s short: 96 + ceil(112 / 11) = 107, with SIFS 117. 2 Mb/s long: 192 + 56 = 248, 258. 2 short:
+        // 162.
         for (protection_rate, short_preamble, protection) in [
             (PhyRate::Mbps11, true, 117),
             (PhyRate::Mbps2, false, 258),
@@ -289,7 +293,7 @@ mod tests {
         *AirTimes::new(&WifiConfig { modulation, ..WifiConfig::new(standard) }).mode(ModeId::of_mcs(mcs))
     }
 
-    /// So many frames of 1500-byte packets.
+    /// This many frames of 1500-byte packets.
     fn aggregate(mode: &Mode, frames: u64) -> u64 {
         let frame = mode.frame_bytes(Bytes::new(1500));
         (frames - 1) * mode.aligned(frame) + frame
@@ -298,7 +302,8 @@ mod tests {
     #[test]
     fn aggregates_take_what_the_standards_say() {
         // A packet of 1500 B is an MPDU of 1538 B, behind a delimiter 1542 B, padded 1544 B.
-        // HT20 MCS 7: one is 36 + 4 ceil((22 + 8 · 1542) / 260) = 36 + 4 · 48; 28 are 43230 B, 36 + 4 ceil(345862 / 260) = 36 + 4 · 1331.
+        // HT20 MCS 7: one is 36 + 4 ceil((22 + 8 · 1542) / 260) = 36 + 4 · 48; 28 are 43230 B,
+        // 36 + 4 ceil(345862 / 260) = 36 + 4 · 1331.
         let ht = later(Standard::N, 7, ChannelWidth::Mhz20);
         assert_eq!([1, 28].map(|frames| ht.ppdu(aggregate(&ht, frames))), [us(228), us(5360)]);
         // VHT80 MCS 9: 64 are 98814 B, 40 + 4 ceil(790534 / 1560) = 40 + 4 · 507.
@@ -311,7 +316,8 @@ mod tests {
 
     #[test]
     fn a_ppdu_ends_by_time_or_by_bytes() {
-        // HT20 MCS 7: (5484 - 36) / 4 = 1362 symbols of 260 bits, less 22: 44262 B. MCS 15 is bound by the A-MPDU's 65535 B.
+        // HT20 MCS 7: (5484 - 36) / 4 = 1362 symbols of 260 bits, less 22: 44262 B.
+        // MCS 15 is bound by the A-MPDU's 65535 B.
         assert_eq!(later(Standard::N, 7, ChannelWidth::Mhz20).most_bytes, 44_262);
         let modulation = Modulation { spatial_streams: 2, ..Modulation::new(Standard::N) };
         let two_streams = WifiConfig { modulation, ..WifiConfig::new(Standard::N) };
@@ -320,7 +326,8 @@ mod tests {
 
     #[test]
     fn responses_go_at_basic_rates_of_802_11a() {
-        // 5 GHz, 20 + 4 ceil((22 + 8 L) / (4 rate)): ACK 28, 32, 44; Block Ack of 32 B 32, 44, 68, of 56 B 40; BAR 32; RTS 28.
+        // 5 GHz, 20 + 4 ceil((22 + 8 L) / (4 rate)): ACK 28, 32, 44; Block Ack of 32 B 32, 44, 68, of 56 B 40; BAR 32;
+        // RTS 28.
         let vht = |mcs| later(Standard::Ac, mcs, ChannelWidth::Mhz80);
         assert_eq!([9, 3, 2, 1, 0].map(|mcs| vht(mcs).acknowledgement.as_micros() - 16), [28, 28, 32, 32, 44]);
         assert_eq!([9, 2, 0].map(|mcs| vht(mcs).block_ack.as_micros() - 16), [32, 44, 68]);

@@ -1,13 +1,13 @@
-//! What one station gets of a medium that nobody else uses; the equations are in `last_hop`.
+//! The throughput of one station alone on a medium; the equations are in `last_hop`.
 
 use super::airtime::{AirTimes, ModeId};
 use super::constants::PhyRate;
 use crate::config::{HostConfig, WifiConfig};
 use lasthop_units::{Bytes, Probability, Rate, Span};
 
-/// A full packet on Ethernet and its like.
+/// A full packet, as on Ethernet.
 const PACKET: Bytes = Bytes::new(1500);
-/// Without a retry limit: after so many transmissions what is left does not count, unless nothing ever comes through.
+/// Without a retry limit the sum is cut after this many transmissions, unless nothing ever gets through.
 const MANY: u32 = 10_000;
 
 /// Throughput, in bytes of IP packets, and loss from the access point to this host.
@@ -29,16 +29,17 @@ pub(crate) fn alone(wifi: &WifiConfig, host: &HostConfig) -> (Rate, Probability)
     let p = host.frame_error_rate.unwrap_or(wifi.frame_error_rate).get();
     let r = wifi.response_error_rate.get();
     let rts = wifi.rts_threshold.filter(|threshold| bytes > threshold.get());
-    // That no frame of a transmission is received; that its RTS, if there is one, has a CTS; that it has no response.
+    // Probabilities that no frame of a transmission is received; that its RTS, if any, has a CTS; that it has no
+    // response.
     let in_vain = p.powi(frames as i32);
     let cleared = if rts.is_some() { 1.0 - r } else { 1.0 };
     let failed = (1.0 - cleared) + cleared * (in_vain + (1.0 - in_vain) * r);
-    // That there will be another transmission of the same frames, and that a frame is then still missing.
+    // The probability of another transmission of the same frames, and of a frame still missing then.
     let missing = (1.0 - cleared) + cleared * (in_vain + (p - in_vain) * r);
     let limit = if wifi.retry_limit == 0 { MANY } else { wifi.retry_limit.into() };
     let response = if frames == 1 { mode.acknowledgement } else { mode.block_ack };
     let (success, failure) = (response.as_secs_f64(), mode.timeout.as_secs_f64());
-    // After a response that is lost its addressee waits EIFS instead of the usual space.
+    // After a lost response its addressee waits EIFS instead of the usual space.
     let lost_response = r * mode.eifs.saturating_sub(times.space).as_secs_f64();
     let exchange = |until_response: Span| {
         until_response.as_secs_f64() + (1.0 - in_vain) * (success + lost_response) + in_vain * failure
@@ -83,10 +84,12 @@ mod tests {
         let (throughput, loss) = mbps(Standard::G, PhyRate::Mbps54, 0.0, 7);
         assert!((throughput - 12_000.0 / 393.5).abs() < 1e-4, "{throughput}");
         assert_eq!(loss, 0.0);
-        // At 6 Mb/s: 4 · ceil((22 + 8 · 1536) / 24) + 26 = 2078 us of data; ACK at 6 Mb/s 20 + 4 · ceil(134 / 24) + 6 = 50.
+        // At 6 Mb/s: 4 · ceil((22 + 8 · 1536) / 24) + 26 = 2078 us of data;
+        // ACK at 6 Mb/s 20 + 4 · ceil(134 / 24) + 6 = 50.
         let (throughput, _) = mbps(Standard::G, PhyRate::Mbps6, 0.0, 7);
         assert!((throughput - 12_000.0 / (28.0 + 67.5 + 2078.0 + 60.0)).abs() < 1e-4, "{throughput}");
-        // 802.11b at 11 Mb/s: DIFS 50 + 15.5 slots of 20 us + 192 + ceil(12288 / 11) = 1310 + SIFS 10 + ACK at 2 Mb/s 192 + 56.
+        // 802.11b at 11 Mb/s:
+        // DIFS 50 + 15.5 slots of 20 us + 192 + ceil(12288 / 11) = 1310 + SIFS 10 + ACK at 2 Mb/s 192 + 56.
         let (throughput, _) = mbps(Standard::B, PhyRate::Mbps11, 0.0, 7);
         assert!((throughput - 12_000.0 / (50.0 + 310.0 + 1310.0 + 258.0)).abs() < 1e-4, "{throughput}");
     }
@@ -97,7 +100,8 @@ mod tests {
         let (throughput, loss) = mbps(Standard::G, PhyRate::Mbps54, 0.5, 1);
         assert!((throughput - 6_000.0 / 391.0).abs() < 1e-4, "{throughput}");
         assert_eq!(loss, 0.5);
-        // Two: the second after 31 / 2 slots, in half of the cases: 391 + (28 + 139.5 + 254 + 41.5) / 2; a quarter is lost.
+        // Two: the second after 31 / 2 slots, in half of the cases: 391 + (28 + 139.5 + 254 + 41.5) / 2;
+        // a quarter is lost.
         let (throughput, loss) = mbps(Standard::G, PhyRate::Mbps54, 0.5, 2);
         assert!((throughput - 9_000.0 / (391.0 + 231.5)).abs() < 1e-4, "{throughput}");
         assert_eq!(loss, 0.25);
@@ -119,7 +123,8 @@ mod tests {
         };
         near(alone(g(Some(Bytes::ZERO), 0.0, 7)), 12_000.0 / 481.5);
         near(alone(g(Some(Bytes::new(1536)), 0.0, 7)), 12_000.0 / 393.5);
-        // Half of the ACKs are lost, and cost EIFS 88 instead of DIFS 28; then 31 / 2 slots. The packet comes with the first.
+        // Half of the ACKs are lost, and cost EIFS 88 instead of DIFS 28; then 31 / 2 slots.
+        // The packet comes with the first.
         near(alone(g(None, 0.5, 1)), 12_000.0 / (393.5 + 30.0));
         near(alone(g(None, 0.5, 2)), 12_000.0 / (423.5 + (423.5 + 72.0) / 2.0));
         // With RTS half of the CTSs too: 28 + 67.5 + 34 + 44 + 30 us, then in half of the cases 10 + 254 + 44 + 30.
@@ -131,7 +136,8 @@ mod tests {
 
     #[test]
     fn no_more_is_sent_together_than_waits_at_the_access_point() {
-        // HE80 MCS 11, queue of 100: 154398 B, 44 + 13.6 ceil((22 + 1235184) / 8166) = 44 + 13.6 · 152; 43 + 67.5 + 16 + Block Ack 40.
+        // HE80 MCS 11, queue of 100: 154398 B, 44 + 13.6 ceil((22 + 1235184) / 8166) = 44 + 13.6 · 152;
+        // 43 + 67.5 + 16 + Block Ack 40.
         let (throughput, _) = mbps(Standard::Ax, PhyRate::Mbps54, 0.0, 7);
         assert!((throughput - 100.0 * 12_000.0 / 2277.7).abs() < 1e-4, "{throughput}");
     }

@@ -1,18 +1,21 @@
-//! Who may send when: inter-frame spaces, backoff, contention windows.
+//! Channel access: inter-frame spaces, backoff, contention windows.
 //!
-//! Each contender (a station or the access point) has a timer in slots. While the medium is silent past its inter-frame
-//! space it counts down; when it is sensed busy the timer freezes at what is left, and goes on after the next space.
-//! 1. A contender whose timer has ended and that has a frame sends.
-//! 2. After each transmission it draws a new timer, uniform in 0..=CW, whether it has a next frame or not (post-backoff).
+//! Each contender (a station or the access point) has a timer in slots. It counts down while the medium is silent past
+//! the contender's inter-frame space. It freezes while the medium is sensed busy, and resumes after the next space.
+//! 1. A contender with an expired timer and a frame sends.
+//! 2. After each transmission it draws a new timer, uniform in 0..=CW, whether it has a next frame or not
+//!    (post-backoff).
 //! 3. CW = aCWmin after a success or a frame given up, 2 CW + 1 up to aCWmax after a failure.
-//! 4. A frame that finds the queue empty, the timer ended and the medium silent goes when the inter-frame space is over,
-//!    at once if it is; if it finds the medium busy, or the medium gets busy before that, a timer is drawn.
+//! 4. A frame may find the queue empty, the timer expired and the medium silent. Then it is sent at the end of the
+//!    inter-frame space, or at once if that is over. If the medium is busy, or becomes busy before that, a timer is
+//!    drawn.
 //!
-//! A transmission is sensed aCCATime after it began: whoever's timer ends before that sends too, and they collide.
+//! A transmission is sensed aCCATime after its start. Contenders whose timers expire before that send too, and collide.
 //!
-//! Nothing happens slot by slot, nor contender by contender. Nearly all wait the same inter-frame space and count together, so
-//! they share one count of slots passed, a timer is the count at which it ends, and those that wait to send lie in a wheel
-//! by that. Apart are only the senders of the last transmission, who draw, and those with another inter-frame space.
+//! Nothing is computed per slot or per contender. Nearly all wait the same inter-frame space and count together, so
+//! they share one count of slots passed. A timer is the count at which it expires; contenders with a frame are in a
+//! wheel by that count. Kept apart are the senders of the last transmission, which draw, and contenders with another
+//! inter-frame space.
 //!
 //! ```text
 //!                      frame arrives, timer ended, medium silent
@@ -42,33 +45,34 @@ pub(crate) struct Contention {
     sensing: Span,
     contenders: Vec<Contender>,
     streams: Vec<ChaCha8Rng>,
-    /// When the inter-frame space of those who count together is over, or was in the last silence.
+    /// The end of the common inter-frame space, in this silence or the last.
     ready: Time,
-    /// Slots that they had counted until then, since the run's start.
+    /// Common count of slots until then, since the run's start.
     passed_at_ready: u64,
-    /// Slots that they have counted until the medium got busy; the same as above while it is silent.
+    /// Common count until the medium became busy; the same as above while it is silent.
     passed: u64,
-    /// Those who count together and have a frame, by the count at which their timer ends.
+    /// Contenders with a frame in the common count, by the count at which their timers expire.
     wheel: Wheel,
-    /// Those who do not count together with the others.
+    /// Contenders outside the common count.
     apart: Vec<usize>,
-    /// Those whose frame goes at the end of the inter-frame space without backoff, if the medium stays silent.
+    /// Contenders whose frame is sent without backoff at the end of the inter-frame space, if the medium stays silent.
     without_backoff: Vec<usize>,
-    /// When the next transmission begins if no frame arrives; [`Time::MAX`] while the medium is busy or nobody has a frame.
+    /// The start of the next transmission if no frame arrives; [`Time::MAX`] while the medium is busy or no frame
+    /// waits.
     next: Time,
-    /// While the medium is busy: when that is sensed.
+    /// While the medium is busy: the time at which that is sensed.
     busy_sensed_at: Option<Time>,
     backlogged: usize,
 }
 
 #[derive(Clone, Debug)]
 struct Contender {
-    /// Counting together: `passed` when its timer ends; not later than `passed` if it has ended.
+    /// In the common count: `passed` when its timer expires; at most `passed` if it has.
     end: u64,
     is_apart: bool,
-    /// Apart: when its inter-frame space is over.
+    /// Apart: the end of its inter-frame space.
     ready: Time,
-    /// Apart: when its timer ends, if the medium stays silent.
+    /// Apart: the time its timer expires, if the medium stays silent.
     timer_end: Time,
     /// Apart: slots left on the timer at `ready`.
     slots: u32,
@@ -77,7 +81,7 @@ struct Contender {
     limits: ContentionWindow,
     has_frame: bool,
     without_backoff: bool,
-    /// Named to be apart in the silence that begins.
+    /// Listed as apart in the silence that begins.
     named: bool,
 }
 
@@ -114,7 +118,7 @@ impl Contention {
         }
     }
 
-    /// When the next transmission begins if no frame arrives; [`Time::MAX`] for never.
+    /// The start of the next transmission if no frame arrives; [`Time::MAX`] if there is none.
     pub(crate) fn next_access(&self) -> Time {
         self.next
     }
@@ -124,8 +128,8 @@ impl Contention {
         self.backlogged > 0
     }
 
-    /// The contender has frames from now on. `deferring_until`: the medium counts as busy until then (a reservation, though it
-    /// is silent). Gives the start of its transmission if it sends into one that it cannot have sensed yet.
+    /// The contender has frames from now on. `deferring_until`: the medium counts as busy until then (a reservation,
+    /// despite silence). Returns the start of its transmission if it cannot have sensed the one on the air yet.
     pub(crate) fn on_frame(&mut self, index: usize, now: Time, deferring_until: Time) -> Option<Time> {
         let timer_end = self.timer_end(index);
         let has_ended = self.slots(index) == 0;
@@ -145,7 +149,7 @@ impl Contention {
             return None;
         }
         if timer_end <= now {
-            // The timer has ended in silence; the frame may go now.
+            // The timer has expired in silence; the frame may be sent now.
             self.set_apart(index, now);
         } else {
             if has_ended && now < deferring_until {
@@ -162,8 +166,8 @@ impl Contention {
         None
     }
 
-    /// The contender has frames from now on, while the medium is busy for the others and silent for it: it draws no timer if
-    /// its own has ended, and its frame goes at the end of the inter-frame space.
+    /// The contender has frames from now on, and the medium is busy for the others but silent for it. It draws no timer
+    /// if its own has expired, and its frame is sent at the end of the inter-frame space.
     pub(crate) fn on_frame_without_backoff(&mut self, index: usize) {
         let has_ended = self.slots(index) == 0;
         let contender = &mut self.contenders[index];
@@ -177,15 +181,15 @@ impl Contention {
         self.line_up(index);
     }
 
-    /// The contender, which has sent, has no frames from now on.
+    /// The contender, which has sent, has no more frames.
     pub(crate) fn on_empty(&mut self, index: usize) {
         debug_assert!(self.contenders[index].is_apart, "who has sent draws a timer of its own");
         self.contenders[index].has_frame = false;
         self.backlogged -= 1;
     }
 
-    /// The medium gets busy with the transmission that was next. Names all that send before they can sense it, with their
-    /// starts, in order of their numbers, and freezes the others' timers.
+    /// The medium becomes busy with the next transmission. Lists all contenders that send before they can sense it,
+    /// with their starts, by number. Freezes the others' timers.
     pub(crate) fn seize(&mut self, start: Time, sending: &mut Vec<(usize, Time)>) {
         let sensed = start + self.sensing;
         self.busy_sensed_at = Some(sensed);
@@ -243,7 +247,7 @@ impl Contention {
         self.draw(index);
     }
 
-    /// The medium is silent again. The inter-frame spaces end at `ready`, but for the contenders named in `except`.
+    /// The medium is silent again. The inter-frame spaces end at `ready`, except for the contenders listed in `except`.
     pub(crate) fn resume(&mut self, ready: Time, except: &[(usize, Time)]) {
         self.busy_sensed_at = None;
         self.ready = ready;
@@ -286,7 +290,7 @@ impl Contention {
         self.next = next;
     }
 
-    /// When the timer ends if the medium stays silent, or would have ended if it had.
+    /// The time its timer expires if the medium stays silent, or would have expired.
     fn timer_end(&self, index: usize) -> Time {
         let contender = &self.contenders[index];
         if contender.is_apart {
@@ -295,7 +299,7 @@ impl Contention {
         self.ready + self.slot * contender.end.saturating_sub(self.passed_at_ready)
     }
 
-    /// Slots left on the timer: at the end of the inter-frame space, or of what was counted before the medium got busy.
+    /// Slots left on the timer: at the end of the inter-frame space, or when the medium became busy.
     fn slots(&self, index: usize) -> u32 {
         let contender = &self.contenders[index];
         if contender.is_apart {
@@ -304,7 +308,7 @@ impl Contention {
         contender.end.saturating_sub(self.passed) as u32
     }
 
-    /// The contender's timer has ended and it sends at `start`.
+    /// The contender's timer has expired and it sends at `start`.
     fn set_apart(&mut self, index: usize, start: Time) {
         let contender = &mut self.contenders[index];
         contender.slots = 0;
@@ -316,7 +320,7 @@ impl Contention {
         }
     }
 
-    /// Puts one that has got a frame into the wheel, if it counts together with the others.
+    /// Puts a contender with a new frame into the wheel, if it is in the common count.
     fn line_up(&mut self, index: usize) {
         let contender = &mut self.contenders[index];
         if !contender.is_apart {
@@ -334,7 +338,7 @@ impl Contention {
     }
 }
 
-/// How many slots after `ready` end before a transmission is sensed.
+/// Slots after `ready` that end before a transmission is sensed.
 fn slots_before(sensed: Time, ready: Time, slot: Span) -> u64 {
     (sensed - Span::from_nanos(1) - ready).as_nanos() / slot.as_nanos()
 }
@@ -346,13 +350,14 @@ mod tests {
     use crate::wifi::constants::{DSSS_WINDOW, OFDM_WINDOW};
     use proptest::prelude::*;
 
-    /// The same rules with each contender looked at each time.
+    /// The same rules, with every contender examined each time.
     struct Plain {
         slot: Span,
         sensing: Span,
         contenders: Vec<PlainContender>,
         streams: Vec<ChaCha8Rng>,
-        /// When the next transmission begins if no frame arrives; [`Time::MAX`] while the medium is busy or nobody has a frame.
+        /// When the next transmission begins if no frame arrives; [`Time::MAX`] while the medium is busy or nobody has
+        /// a frame.
         next: Time,
         /// While the medium is busy: when that is sensed.
         busy_sensed_at: Option<Time>,
@@ -408,8 +413,9 @@ mod tests {
             self.backlogged > 0
         }
 
-        /// The contender has frames from now on. `deferring_until`: the medium counts as busy until then (a reservation, though it
-        /// is silent). Gives the start of its transmission if it sends into one that it cannot have sensed yet.
+        /// The contender has frames from now on. `deferring_until`: the medium counts as busy until then (a
+        /// reservation, though it is silent). Gives the start of its transmission if it sends into one that it cannot
+        /// have sensed yet.
         fn on_frame(&mut self, index: usize, now: Time, deferring_until: Time) -> Option<Time> {
             let contender = &mut self.contenders[index];
             debug_assert!(!contender.has_frame, "a frame that follows others waits behind them");
@@ -446,8 +452,8 @@ mod tests {
             self.backlogged -= 1;
         }
 
-        /// The medium gets busy with the transmission that was next. Names all that send before they can sense it, with their
-        /// starts, and freezes the others' timers.
+        /// The medium gets busy with the transmission that was next. Names all that send before they can sense it, with
+        /// their starts, and freezes the others' timers.
         fn seize(&mut self, start: Time, sending: &mut Vec<(usize, Time)>) {
             let sensed = start + self.sensing;
             self.busy_sensed_at = Some(sensed);
@@ -463,7 +469,8 @@ mod tests {
                         sending.push((index, contender.timer_end));
                     }
                 } else if contender.ready < sensed {
-                    // Slots whose end was before the transmission was sensed; at least one is left, for the timer has not ended.
+                    // Slots whose end was before the transmission was sensed; at least one is left,
+                    // for the timer has not ended.
                     if contender.ready != last_ready {
                         last_ready = contender.ready;
                         let silence = sensed - Span::from_nanos(1) - contender.ready;
@@ -520,8 +527,8 @@ mod tests {
 
     #[derive(Clone, Debug)]
     struct Round {
-        /// Who gets a frame while the medium is silent: who, how far on the way from the last event to the next (in 8ths; past that,
-        /// in us if nothing is next), and for how long the medium counts as busy (us).
+        /// Who gets a frame while the medium is silent: who, how far on the way from the last event to the next (in
+        /// 8ths; past that, in us if nothing is next), and for how long the medium counts as busy (us).
         in_silence: Vec<(usize, u64, u64)>,
         /// Who gets a frame while the medium is busy: who, and when (us since its beginning).
         in_transmission: Vec<(usize, u64)>,

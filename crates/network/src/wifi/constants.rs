@@ -1,16 +1,16 @@
-//! What the standard fixes for each PHY: rates, slot, inter-frame spaces, contention windows.
+//! The standard's constants of each PHY: rates, slot, inter-frame spaces, contention windows.
 //!
-//! Models 802.11b (HR/DSSS), 802.11g without old stations (ERP-OFDM with short slots) and 802.11g with 802.11b stations
-//! around (long slots, CTS-to-self before each OFDM frame), all at 2.4 GHz; 802.11n, 802.11ac and 802.11ax at 5 GHz, where
-//! nobody is older.
+//! Models 802.11b (HR/DSSS), 802.11g without old stations (ERP-OFDM with short slots), and 802.11g with 802.11b
+//! stations (long slots, CTS-to-self before each OFDM frame), all at 2.4 GHz. Models 802.11n, 802.11ac and 802.11ax at
+//! 5 GHz without older stations.
 //!
-//! References: 802.11-2020 §15 and §16 (DSSS, HR/DSSS), §17 (OFDM), §18 (ERP), §19 (HT), §21 (VHT), §10.3.2.3 (inter-frame
-//! spaces), §10.3.7 (how they follow from the PHY's constants), §10.23.2 (EDCA); 802.11ax-2021 §27 (HE).
+//! References: 802.11-2020 §15 and §16 (DSSS, HR/DSSS), §17 (OFDM), §18 (ERP), §19 (HT), §21 (VHT), §10.3.2.3
+//! (inter-frame spaces), §10.3.7 (how they follow from the PHY's constants), §10.23.2 (EDCA); 802.11ax-2021 §27 (HE).
 
 use lasthop_units::{Bytes, Rate, Span};
 use std::fmt;
 
-/// Which PHY, and whether old stations are around.
+/// The PHY, and the presence of old stations.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Standard {
     /// 802.11b: DSSS and CCK at 1, 2, 5.5 and 11 Mb/s.
@@ -23,7 +23,7 @@ pub enum Standard {
     N,
     /// 802.11ac (VHT).
     Ac,
-    /// 802.11ax (HE) at 5 GHz, each transmission of one sender alone (no OFDMA, no multi-user MIMO).
+    /// 802.11ax (HE) at 5 GHz, with one sender per transmission (no OFDMA, no multi-user MIMO).
     Ax,
 }
 
@@ -62,7 +62,7 @@ impl PhyRate {
         Self::Mbps54,
     ];
 
-    /// The PHY rate of exactly this rate, if there is one.
+    /// The PHY rate with this value, if any.
     pub fn from_rate(rate: Rate) -> Option<Self> {
         Self::ALL.into_iter().find(|phy_rate| phy_rate.rate() == rate)
     }
@@ -94,7 +94,7 @@ impl PhyRate {
         }
     }
 
-    /// The rate at which a frame of this rate is acknowledged: the highest basic rate of its class that is not above it
+    /// The rate of the response to a frame of this rate: the highest basic rate of its class that does not exceed it
     /// (802.11-2020 §10.6.6.5.2). Basic rates: 6, 12, 24 Mb/s (OFDM's mandatory ones), and 1, 2 Mb/s (DSSS's).
     pub(crate) fn control_response(self) -> Self {
         match (self.is_ofdm(), self) {
@@ -124,13 +124,13 @@ pub(crate) struct ContentionWindow {
 
 /// aCWmin 15 of OFDM, aCWmax 1023.
 pub(crate) const OFDM_WINDOW: ContentionWindow = ContentionWindow { min: 15, max: 1023 };
-/// aCWmin 31 of a station that knows only DSSS, aCWmax 1023.
+/// aCWmin 31 of a station that supports only DSSS, aCWmax 1023.
 pub(crate) const DSSS_WINDOW: ContentionWindow = ContentionWindow { min: 31, max: 1023 };
 
-/// The buffer of a Block Ack agreement in frames, but for the larger one of 802.11ax.
+/// The buffer of a Block Ack agreement in frames, except for the larger one of 802.11ax.
 pub(crate) const SHORT_WINDOW: u16 = 64;
 
-/// What an A-MPDU of a standard may hold at most.
+/// The limits of a standard's A-MPDU.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct AggregateLimits {
     /// The largest buffer of a Block Ack agreement in frames.
@@ -139,10 +139,10 @@ pub(crate) struct AggregateLimits {
 }
 
 impl Standard {
-    /// The largest A-MPDU of all, that of 802.11ax.
+    /// The largest A-MPDU of any standard, that of 802.11ax.
     pub const LARGEST_AMPDU: Bytes = Bytes::new(6_500_631);
 
-    /// The largest A-MPDU, of a standard whose data frames are sent as one: 802.11n and later.
+    /// The limits of 802.11n and later, which send data frames as A-MPDUs.
     pub(crate) const fn aggregate_limits(self) -> Option<AggregateLimits> {
         match self {
             Self::B | Self::G | Self::Bg => None,
@@ -157,7 +157,7 @@ impl Standard {
         self.aggregate_limits().is_some()
     }
 
-    /// aSlotTime: 20 us with 802.11b stations around, else 9 us.
+    /// aSlotTime: 20 us with 802.11b stations present, else 9 us.
     pub(crate) const fn slot(self) -> Span {
         match self {
             Self::B | Self::Bg => Span::from_micros(20),
@@ -170,12 +170,12 @@ impl Standard {
         if self.aggregates() { Span::from_micros(16) } else { Span::from_micros(10) }
     }
 
-    /// What follows an OFDM frame at 2.4 GHz, to make up for the shorter SIFS.
+    /// The signal extension after an OFDM frame at 2.4 GHz, which makes up for the shorter SIFS.
     pub(crate) const fn signal_extension(self) -> Span {
         if self.aggregates() { Span::ZERO } else { Span::from_micros(6) }
     }
 
-    /// aCCATime: how long a transmission is on the air before others sense it. 4 us of OFDM with short slots, else 15 us.
+    /// aCCATime: the delay until others sense a transmission. 4 us of OFDM with short slots, else 15 us.
     pub(crate) const fn sensing(self) -> Span {
         match self {
             Self::B | Self::Bg => Span::from_micros(15),
@@ -189,7 +189,7 @@ impl Standard {
         self.sifs() + self.slot() * if self.aggregates() { 3 } else { 2 }
     }
 
-    /// The contention window of a station that sends at this rate at most.
+    /// The contention window of a station with this highest rate.
     pub(crate) const fn window(self, highest: PhyRate) -> ContentionWindow {
         match self {
             Self::B => DSSS_WINDOW,

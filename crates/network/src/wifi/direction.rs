@@ -1,4 +1,4 @@
-//! One direction between a station and the access point: both of its ends, its rate, what it counts.
+//! One direction between a station and the access point: its two ends, its rate, its counts.
 
 use super::airtime::{AirTimes, Mode, ModeId};
 use super::constants::{PhyRate, Standard};
@@ -14,7 +14,7 @@ use lasthop_units::Rate;
 pub(super) const UP: usize = 0;
 pub(super) const DOWN: usize = 1;
 
-/// A station's direction: where its state is.
+/// A station's direction: the index of its state.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
     pub(super) station: usize,
@@ -26,23 +26,23 @@ pub(super) struct Direction<P> {
     pub(super) originator: Originator,
     pub(super) recipient: Recipient<P>,
     pub(super) controller: Controller,
-    /// The highest rate from the next transmission on, with a controller that begins anew.
+    /// The highest rate from the next transmission on, with a fresh controller.
     pub(super) new_highest: Option<PhyRate>,
-    /// How often that has happened.
+    /// The number of such changes.
     changes: u32,
     pub(super) counts: WifiLinkStatistics,
     /// Sum over the transmissions' rates.
     kbps_sum: u64,
 }
 
-/// How controllers are made.
+/// The parameters of new controllers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Controllers {
     control: RateControl,
     standard: Standard,
     set: RateSet,
     mcs: u8,
-    /// Of Block Ack.
+    /// The Block Ack window.
     window: u16,
     streams: Streams,
 }
@@ -53,7 +53,7 @@ impl Controllers {
         Self { control, standard, set, mcs: config.modulation.mcs, window: config.block_ack_window(), streams }
     }
 
-    /// One that never goes above `highest`; the `number`th of its direction.
+    /// A controller that never exceeds `highest`; the `number`th of its direction.
     fn controller(&self, highest: PhyRate, link: Link, number: u32) -> Controller {
         Controller::new(self.control, self.standard, self.set, highest, || {
             let way = ["up", "down"][link.way];
@@ -64,7 +64,7 @@ impl Controllers {
 }
 
 impl<P> Direction<P> {
-    /// An idle one of a station that sends at this rate at most; of 802.11n and later at the MCS of its own, or of all.
+    /// An idle direction of a station with this highest rate; in 802.11n and later with its own MCS, or the common one.
     pub(super) fn new(controllers: &Controllers, link: Link, highest: PhyRate, host: &HostConfig) -> Self {
         let window = controllers.window;
         Self {
@@ -91,7 +91,7 @@ impl<P> Direction<P> {
         self.controller.next_mode()
     }
 
-    /// A transmission of so many frames was begun.
+    /// A transmission of this many frames has begun.
     #[inline]
     pub(super) fn count(&mut self, mode: &Mode, frames: usize, retries: usize) {
         self.counts.transmissions += 1;

@@ -1,19 +1,20 @@
 //! The shared medium: transmissions, responses, collisions, errors, broadcast.
 //!
-//! Models one channel that all stations and the access point hear, under DCF, or EDCA's best effort.
-//! 1. Who sends and when: `backoff`. What is sent: a frame to one receiver, or an A-MPDU of several (`originator`).
-//! 2. A transmission that nobody overlaps is received, each of its frames or with the frame error rate not. If any was, the
-//!    receiver acknowledges after SIFS: a single frame by an ACK, more by a Block Ack. Then all wait the inter-frame space.
-//! 3. Before a long transmission an RTS asks for a CTS. Nothing overlaps what follows.
-//! 4. Transmissions that overlap are all lost. Once the air is silent, senders wait until ACKTimeout and then the space,
+//! Models one channel, heard by all stations and the access point, under DCF or EDCA's best effort.
+//! 1. Senders and times: `backoff`. Contents: a frame to one receiver, or an A-MPDU of several (`originator`).
+//! 2. A transmission without overlap is received, except frames hit by the frame error rate. If any was received, the
+//!    receiver acknowledges after SIFS: a single frame by an ACK, more by a Block Ack. Then all wait the inter-frame
+//!    space.
+//! 3. Before a long transmission an RTS asks for a CTS. Nothing overlaps the rest of the exchange.
+//! 4. Overlapping transmissions are all lost. Once the air is silent, senders wait until ACKTimeout and then the space,
 //!    the others EIFS (or the space: [`WifiRules`]).
-//! 5. A transmission of which no frame was received: the sender waits ACKTimeout and the space, its receiver EIFS, the others (who
-//!    heard its duration field) until where the response would have ended, and the space.
-//! 6. A response that is lost: its addressee waits EIFS.
-//! 7. What was not acknowledged goes again, until it has been sent `retry_limit` times. The contention window is set back by a
-//!    response, and after `retry_limit` transmissions in a row without one.
-//! 8. A broadcast goes from the station to the access point like any unicast frame, from there once, at a basic rate,
-//!    without ACK. Then who received it with an error waits EIFS, all others the space.
+//! 5. If no frame of a transmission was received, the sender waits ACKTimeout and the space, its receiver EIFS. The
+//!    others heard its duration field: they wait for the end of the expected response, and the space.
+//! 6. After a lost response its addressee waits EIFS.
+//! 7. Unacknowledged frames are repeated, up to `retry_limit` transmissions. A response resets the contention window,
+//!    and so do `retry_limit` transmissions in a row without one.
+//! 8. A broadcast is sent to the access point like any unicast frame, and from there once, at a basic rate, without
+//!    ACK. Receivers with an error then wait EIFS, all others the space.
 //!
 //! ```text
 //!   [silent] -- a timer ends --> [frames on the air] -- one, received --> [response] --+
@@ -22,15 +23,17 @@
 //!                                  +---- after a CTS ------------------------------+
 //! ```
 //!
-//! Where the next transmission goes: `sender`.
+//! The receiver of the next transmission: `sender`.
 //!
-//! After ACKTimeout a sender waits a whole DIFS, as 802.11-2020 §10.23.2.4 says for EDCA; §10.3.4.3 leaves it open for DCF.
+//! After ACKTimeout a sender waits a whole DIFS, as in 802.11-2020 §10.23.2.4 for EDCA; §10.3.4.3 leaves it open for
+//! DCF.
 //!
-//! Leaves out: capture, hidden stations, fragments, power saving, beacons of the access point, access categories. A sender is done
-//! with a frame that it gives up at the end of the collision, not at ACKTimeout. The agreements on Block Ack are there from the start.
+//! Leaves out: capture, hidden stations, fragments, power saving, beacons of the access point, access categories. A
+//! sender gives up a frame at the end of the collision, not at ACKTimeout. The Block Ack agreements exist from the
+//! start.
 //!
-//! References: 802.11-2020 §10.3 (DCF), §10.6.6.5.2 (rate of responses), §10.23.2 (EDCA), §10.25 (Block Ack), §18 (ERP); G. Bianchi:
-//! Performance analysis of the IEEE 802.11 distributed coordination function, IEEE JSAC 18(3), 2000.
+//! References: 802.11-2020 §10.3 (DCF), §10.6.6.5.2 (rate of responses), §10.23.2 (EDCA), §10.25 (Block Ack), §18
+//! (ERP); G. Bianchi: Performance analysis of the IEEE 802.11 distributed coordination function, IEEE JSAC 18(3), 2000.
 
 use super::air_use::{AirMeter, AirUse};
 use super::airtime::{AirTimes, Mode, ModeId};
@@ -56,11 +59,11 @@ pub(crate) struct Medium<P> {
     controllers: Controllers,
     /// The stations, then the access point.
     senders: Vec<Sender<P>>,
-    /// By sender: which of its frames are received with an error.
+    /// By sender: its stream of frame errors.
     error_streams: Vec<ChaCha8Rng>,
     /// By station: up, then down.
     directions: Vec<[Direction<P>; 2]>,
-    /// When receivers do not wait any more for what is missing before frames that they hold: of each station up, then down.
+    /// Deadlines of receivers that hold frames behind gaps: of each station up, then down.
     deadlines: Schedule,
     next_deadline: Time,
     most_frames: usize,
@@ -72,16 +75,16 @@ pub(crate) struct Medium<P> {
     retry_limit: u8,
     rules: WifiRules,
     phase: Phase,
-    /// What is or was last on the air.
+    /// The present or last transmission.
     on_air: Vec<Transmission>,
-    /// Reused by each transmission's beginning.
+    /// Reused at the start of each transmission.
     sending: Vec<(usize, Time)>,
-    /// Reused by each collision's and each broadcast's end.
+    /// Reused at the end of each collision and each broadcast.
     waits: Vec<(usize, Time)>,
-    /// Until when stations that hear all are told to defer by the last frame's duration field.
+    /// The end of the deferral announced by the last frame's duration field.
     reserved_until: Time,
     air: AirMeter,
-    /// That of the frames with packets to all stations.
+    /// Air time of broadcast packets.
     to_all: Span,
     collisions: u64,
     broadcasts: u64,
@@ -94,11 +97,11 @@ struct Transmission {
     /// The station at the other end, or `None` for a broadcast.
     link: Option<Link>,
     content: Content,
-    /// How long its data takes.
+    /// Duration of its data.
     duration: Span,
-    /// An RTS is on the air, or its CTS; the data follows.
+    /// An RTS or its CTS is on the air; the data follows.
     is_rts: bool,
-    /// When what is on the air ends.
+    /// The end of the frame on the air.
     end: Time,
 }
 
@@ -107,7 +110,7 @@ enum Phase {
     Silent,
     /// Data, or an RTS, is on the air until then.
     Frames(Time),
-    /// It has been received; the response ends then.
+    /// It was received; the response ends then.
     Response(Time),
 }
 
@@ -177,7 +180,7 @@ impl<P: Clone> Medium<P> {
         self.offer(now, self.directions.len(), packet)
     }
 
-    /// From now on a station is like this; the frame on the air ends at its rate.
+    /// Changes a station; the frame on the air keeps its rate.
     pub(crate) fn change_station(
         &mut self,
         station: usize,
@@ -195,12 +198,12 @@ impl<P: Clone> Medium<P> {
         self.frame_error_rates[station] = errors.unwrap_or(self.frame_error_rates[station]);
     }
 
-    /// When something happens next; [`Time::MAX`] for never.
+    /// The time of the next event; [`Time::MAX`] if there is none.
     pub(crate) fn next_event(&self) -> Time {
         self.next_on_air().min(self.next_deadline)
     }
 
-    /// Lets the next event happen, which is due at `now`; what has come up to the access point joins `arrived`.
+    /// Processes the next event, due at `now`. Packets received by the access point join `arrived`.
     pub(crate) fn step(&mut self, now: Time, arrived: &mut Vec<Packet<P>>, outcome: &mut Outcome<'_, P>) {
         debug_assert_eq!(self.next_event(), now, "a medium steps when it has an event");
         match self.phase {
@@ -267,14 +270,14 @@ impl<P: Clone> Medium<P> {
             if self.senses_idle_before_acknowledgement(now, sender) {
                 self.contention.on_frame_without_backoff(sender);
             } else if let Some(start) = self.contention.on_frame(sender, now, self.reserved_until) {
-                // Too late to sense what is on the air: one more frame that collides.
+                // Too late to sense the transmission: one more frame that collides.
                 self.begin(now, sender, start);
             }
         }
         Ok(())
     }
 
-    /// By the rule of that name: in the SIFS after the reception of the frame that the sender is to acknowledge.
+    /// By that rule: within the SIFS after the frame that the sender is to acknowledge.
     fn senses_idle_before_acknowledgement(&self, now: Time, sender: usize) -> bool {
         let Phase::Response(_) = self.phase else { return false };
         let frame = self.on_air[0];
@@ -294,7 +297,7 @@ impl<P: Clone> Medium<P> {
         self.sending = sending;
     }
 
-    /// Puts what the sender has to send on the air, from `start` on, which may be a little after `now`.
+    /// Starts the sender's transmission at `start`, which may be a little after `now`.
     fn begin(&mut self, now: Time, sender: usize, start: Time) {
         let link = self.senders[sender].next_link(now, sender, &self.directions);
         let (mode, content) = match link {
@@ -320,7 +323,7 @@ impl<P: Clone> Medium<P> {
         };
     }
 
-    /// What goes in the next transmission on this link, and in which mode.
+    /// The contents and mode of this link's next transmission.
     fn fill(&mut self, now: Time, sender: usize, link: Link) -> (ModeId, Content) {
         let direction = &mut self.directions[link.station][link.way];
         let id = direction.next_mode(&self.controllers, link);
@@ -347,7 +350,7 @@ impl<P: Clone> Medium<P> {
         }
     }
 
-    /// The receiver takes in a transmission; whether there was anything to receive.
+    /// The receiver accepts a transmission. Returns whether anything was received.
     fn receive(&mut self, frame: Transmission, link: Link, now: Time, go_on: &mut impl FnMut(Packet<P>)) -> bool {
         let errors = self.frame_error_rates[link.station];
         let Direction { originator, recipient, counts, .. } = &mut self.directions[link.station][link.way];
@@ -381,7 +384,8 @@ impl<P: Clone> Medium<P> {
         self.watch(now, link);
     }
 
-    /// Sets the deadline of what the link's receiver holds, which is over if that has waited behind something else until now.
+    /// Sets the deadline of the frames held by the link's receiver. It may be past if they waited behind something
+    /// else.
     fn watch(&mut self, now: Time, link: Link) {
         let deadline = self.directions[link.station][link.way].recipient.deadline();
         if deadline < Time::MAX || self.next_deadline < Time::MAX {
@@ -467,7 +471,7 @@ impl<P: Clone> Medium<P> {
         self.waits = waits;
     }
 
-    /// The transmission had no response: what it held is to be sent again, or given up.
+    /// The transmission had no response: its frames are repeated or given up.
     fn fail(&mut self, now: Time, frame: Transmission, outcome: &mut Outcome<'_, P>) {
         if let Some(link) = frame.link {
             self.settle(now, frame, link, false, outcome);
@@ -479,7 +483,7 @@ impl<P: Clone> Medium<P> {
         self.finish_broadcast(frame.sender, &packet, outcome);
     }
 
-    /// What becomes of the frames of a transmission that was answered or not, and of its sender.
+    /// Settles the frames of a transmission, answered or not, and its sender.
     fn settle(&mut self, now: Time, frame: Transmission, link: Link, is_answered: bool, outcome: &mut Outcome<'_, P>) {
         let Direction { originator, controller, counts, .. } = &mut self.directions[link.station][link.way];
         let sender = &mut self.senders[frame.sender];
@@ -531,7 +535,7 @@ impl<P: Clone> Medium<P> {
         self.finish(sender);
     }
 
-    /// The sender begins with something new, one way or another.
+    /// The sender's last exchange is over, with success or not, and it starts a new one.
     fn finish(&mut self, sender: usize) {
         self.senders[sender].failures = 0;
         self.contention.on_done(sender);
@@ -545,7 +549,7 @@ impl<P: Clone> Medium<P> {
         self.contention.resume(ready, except);
     }
 
-    /// The stations that a broadcast of the access point is for.
+    /// The receivers of a broadcast by the access point.
     fn receivers(&self, packet: &Packet<P>) -> impl Iterator<Item = NodeId> + use<P> {
         let from = packet.from;
         (0..self.directions.len()).map(|station| NodeId(station as u16)).filter(move |&station| station != from)
@@ -582,7 +586,7 @@ impl Transmission {
     }
 }
 
-/// Where packets go that have been received.
+/// The destination of received packets.
 fn go_on<P>(
     now: Time,
     link: Link,

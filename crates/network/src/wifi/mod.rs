@@ -1,10 +1,10 @@
-//! The 802.11 medium: the distributed coordination function (DCF) of 802.11b, 802.11g and the mix of both; aggregation and Block Ack
-//! of 802.11n, 802.11ac and 802.11ax.
+//! The 802.11 medium: the distributed coordination function (DCF) of 802.11b, 802.11g and the mix of both; aggregation
+//! and Block Ack of 802.11n, 802.11ac and 802.11ax.
 //!
-//! `constants` and `modulation` (what the standard fixes), `airtime` (how long frames take), `alone` (what one station gets), `backoff` (who may
-//! send when), `rate_control` (in which mode), `originator` and `recipient` (the ends of a link: which frames go together and again, in which
-//! order they go on), `direction` (both of them, and what is counted), `sender` (where the next transmission goes), `air_use` (what the time is
-//! used for), `medium` (the exchange of frames that ties them together).
+//! `constants` and `modulation` (the standard's constants), `airtime` (durations of frames), `alone` (throughput of one
+//! station), `backoff` (channel access), `rate_control` (choice of mode), `originator` and `recipient` (the ends of a
+//! link: aggregation, repeats, reordering), `direction` (both of them, with counts), `sender` (the next receiver),
+//! `air_use` (use of air time), `medium` (the frame exchange that ties them together).
 
 mod air_use;
 mod airtime;

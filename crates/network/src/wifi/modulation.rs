@@ -1,18 +1,19 @@
-//! How 802.11n, 802.11ac and 802.11ax put bits on the air: channel width, streams, MCS, guard interval.
+//! The modulation of 802.11n, 802.11ac and 802.11ax: channel width, streams, MCS, guard interval.
 //!
 //! ```text
 //! N_DBPS = floor(N_SS · N_SD · N_BPSCS · R)       data bits per symbol
 //! rate   = N_DBPS / T_SYM                         T_SYM = 3.2 us + GI (HT, VHT), 12.8 us + GI (HE)
 //! ```
 //!
-//! Preambles: HT mixed 16 + L-SIG 4 + HT-SIG 8 + STF 4 + LTFs; VHT 16 + 4 + SIG-A 8 + STF 4 + LTFs + SIG-B 4; HE SU 16 + L-SIG and RL-SIG
-//! 8 + SIG-A 8 + STF 4 + LTFs, in us. There are 1, 2, 4, 4 LTFs for 1 to 4 streams: 4 us each in HT and VHT, in HE 8 us, or 16 us with the
-//! guard interval of 3.2 us. (ns-3 leaves SIG-B out of VHT's.)
+//! Preambles: HT mixed 16 + L-SIG 4 + HT-SIG 8 + STF 4 + LTFs; VHT 16 + 4 + SIG-A 8 + STF 4 + LTFs + SIG-B 4; HE SU 16
+//! + L-SIG and RL-SIG 8 + SIG-A 8 + STF 4 + LTFs, in us. There are 1, 2, 4, 4 LTFs for 1 to 4 streams: 4 us each in HT
+//! and VHT, in HE 8 us, or 16 us with the guard interval of 3.2 us. (ns-3 leaves SIG-B out of VHT's.)
 //!
-//! Leaves out: more than four streams, more than one BCC encoder (6 tail bits each), STBC, HE's packet extension, dual carrier
-//! modulation and extended range.
+//! Leaves out: more than four streams, more than one BCC encoder (6 tail bits each), STBC, HE's packet extension, dual
+//! carrier modulation and extended range.
 //!
-//! References: 802.11-2020 §19.5 (HT-MCSs), §21.5 (VHT-MCSs), §19.3.9, §21.3.8 (preambles); 802.11ax-2021 §27.5 (HE-MCSs), §27.3.11.
+//! References: 802.11-2020 §19.5 (HT-MCSs), §21.5 (VHT-MCSs), §19.3.9, §21.3.8 (preambles); 802.11ax-2021 §27.5
+//! (HE-MCSs), §27.3.11.
 
 use super::constants::{PhyRate, Standard};
 use lasthop_units::{Rate, Span};
@@ -37,11 +38,11 @@ pub enum GuardInterval {
     Ns3200,
 }
 
-/// How data is modulated in 802.11n and later.
+/// The modulation of data in 802.11n and later.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Modulation {
-    /// Modulation and coding of each stream: 0 to 7 in 802.11n (MCS 15 is 7 with two streams), to 9 in 802.11ac, to 11 in
-    /// 802.11ax.
+    /// Modulation and coding of each stream: 0 to 7 in 802.11n (MCS 15 is 7 with two streams), to 9 in 802.11ac, to 11
+    /// in 802.11ax.
     pub mcs: u8,
     /// Spatial streams, 1 to 4.
     pub spatial_streams: u8,
@@ -76,7 +77,7 @@ impl ChannelWidth {
         20 << self as u32
     }
 
-    /// The width of so many MHz, if there is one.
+    /// The width of this many MHz, if any.
     pub fn from_mhz(mhz: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|width| width.mhz() == mhz)
     }
@@ -86,24 +87,25 @@ impl GuardInterval {
     /// All guard intervals, ascending.
     pub const ALL: [Self; 4] = [Self::Ns400, Self::Ns800, Self::Ns1600, Self::Ns3200];
 
-    /// How long it is.
+    /// Its duration.
     pub const fn span(self) -> Span {
         Span::from_nanos(400 << self as u32)
     }
 
-    /// The guard interval of this length, if there is one.
+    /// The guard interval of this length, if any.
     pub fn from_span(span: Span) -> Option<Self> {
         Self::ALL.into_iter().find(|interval| interval.span() == span)
     }
 }
 
 impl Modulation {
-    /// The most for [`Modulation::spatial_streams`].
+    /// The maximum of [`Modulation::spatial_streams`].
     pub const MOST_STREAMS: u8 = 4;
-    /// As many MCSs as any standard has.
+    /// The most MCSs of any standard.
     pub(super) const MCSS: u8 = CODINGS.len() as u8;
 
-    /// The fastest that a single antenna does in a standard's usual channel: 20 MHz in 802.11n, 80 MHz later; guard interval 0.8 us.
+    /// The fastest for a single antenna in a standard's usual channel: 20 MHz in 802.11n, 80 MHz later; guard interval
+    /// 0.8 us.
     pub const fn new(standard: Standard) -> Self {
         let (mcs, width) = match standard {
             Standard::Ac => (9, ChannelWidth::Mhz80),
@@ -131,8 +133,8 @@ impl Modulation {
         }
     }
 
-    /// The MCSs of a standard over such a channel with so many streams, ascending; none before 802.11n. Some of 802.11ac's do not
-    /// fill its symbols or its encoders evenly and are not allowed (802.11-2020 §21.5).
+    /// The MCSs of a standard for this width and these streams, ascending; none before 802.11n. Some of 802.11ac's do
+    /// not fill its symbols or its encoders evenly and are forbidden (802.11-2020 §21.5).
     pub fn mcss(standard: Standard, width: ChannelWidth, spatial_streams: u8) -> impl Iterator<Item = u8> {
         let count = match standard {
             Standard::B | Standard::G | Standard::Bg => 0,
@@ -151,7 +153,7 @@ impl Modulation {
         (0..count).filter(allowed)
     }
 
-    /// The rate of its data bits in a standard that has it; rounded down to the bit per second.
+    /// The data rate in a standard with this modulation; rounded down to the bit per second.
     pub fn rate(self, standard: Standard) -> Rate {
         Rate::from_bps(self.bits_per_symbol(standard) * 1_000_000_000 / self.symbol(standard).as_nanos())
     }
@@ -178,7 +180,7 @@ impl Modulation {
         Span::from_nanos(useful) + self.guard_interval.span()
     }
 
-    /// From the PPDU's beginning to its first data symbol.
+    /// From the start of the PPDU to its first data symbol.
     pub(super) fn preamble(self, standard: Standard) -> Span {
         let training_fields = [1, 2, 4, 4][usize::from(self.spatial_streams) - 1];
         Span::from_micros(match standard {
@@ -189,7 +191,7 @@ impl Modulation {
         })
     }
 
-    /// The non-HT reference rate (802.11-2020 §10.6.11), from which the rate of responses follows.
+    /// The non-HT reference rate (802.11-2020 §10.6.11), which determines the rate of responses.
     pub(super) const fn reference_rate(self) -> PhyRate {
         match self.mcs {
             0 => PhyRate::Mbps6,
@@ -243,7 +245,8 @@ mod tests {
     #[test]
     fn bits_per_symbol_are_whole() {
         let bits = |standard, mcs, mhz| modulation(mcs, 1, mhz, 800).bits_per_symbol(standard);
-        // 52 · 6 · 5/6, 108 · 8 · 5/6, 234 · 8 · 5/6; floor(980 · 8 · 5/6) = floor(6533.3), floor(980 · 10 · 5/6) = floor(8166.7).
+        // 52 · 6 · 5/6, 108 · 8 · 5/6, 234 · 8 · 5/6; floor(980 · 8 · 5/6) = floor(6533.3),
+        // floor(980 · 10 · 5/6) = floor(8166.7).
         assert_eq!([(7, 20), (9, 40), (9, 80)].map(|(mcs, mhz)| bits(Standard::Ac, mcs, mhz)), [260, 720, 1560]);
         assert_eq!([(0, 20), (9, 80), (11, 80)].map(|(mcs, mhz)| bits(Standard::Ax, mcs, mhz)), [117, 6533, 8166]);
     }

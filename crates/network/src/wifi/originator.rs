@@ -1,15 +1,17 @@
-//! The sending end of a link: which frames are sent together, and again.
+//! The sending end of a link: which frames form a PPDU, and which are repeated.
 //!
-//! Packets get sequence numbers, and are frames (MPDUs), when they are claimed from the queue. Frames stay here until their sender knows
-//! that they were received, or gives them up; packets stay in the queue until they are received.
-//! 1. A PPDU holds the oldest frames that are here, in order, then new ones: as many as its limits allow, and none that
-//!    lies a window or more past the oldest one.
-//! 2. A Block Ack acknowledges all that the receiver has by then, an ACK the only frame of its PPDU. What a response does not
-//!    acknowledge of a PPDU, and all of one without a response, has failed, and goes again unless that was its last transmission.
-//! 3. After a frame was given up a Block Ack Request tells the receiver not to wait for it. It is a PPDU without frames.
+//! Packets become frames (MPDUs) with sequence numbers when they are claimed from the queue. Frames stay here until
+//! they are acknowledged or given up; packets stay in the queue until they are received.
+//! 1. A PPDU holds the oldest frames here, in order, then new ones, as far as its limits allow. No frame may lie a
+//!    window or more past the oldest one.
+//! 2. A Block Ack acknowledges all that the receiver has by then, an ACK the only frame of its PPDU. A frame not
+//!    acknowledged has failed, as have all in a PPDU without a response. It is repeated unless that was its last
+//!    transmission.
+//! 3. After a frame was given up, a Block Ack Request tells the receiver not to wait for it. It is a PPDU without
+//!    frames.
 //!
-//! A link without Block Ack (802.11b, 802.11g) has a window of one: a PPDU of one frame, which is sent until it is acknowledged or
-//! given up, and no requests.
+//! A link without Block Ack (802.11b, 802.11g) has a window of one: each PPDU is one frame, repeated until it is
+//! acknowledged or given up, and there are no requests.
 //!
 //! References: 802.11-2020 §10.3.2.14 (sequence numbers), §10.25 (Block Ack), §10.12 (A-MPDU).
 
@@ -26,15 +28,15 @@ pub(super) struct Sequence(u16);
 impl Sequence {
     const MODULUS: u16 = 4096;
 
-    /// That of a link's first frame.
+    /// The number of a link's first frame.
     pub(super) const FIRST: Self = Self(0);
 
-    /// The one that is so many further on.
+    /// The number this many steps on.
     pub(super) const fn plus(self, count: u16) -> Self {
         Self((self.0 + count) % Self::MODULUS)
     }
 
-    /// How many further on it is than `other`, 0..=4095.
+    /// The distance from `other` forwards, 0..=4095.
     pub(super) const fn since(self, other: Self) -> u16 {
         (self.0 + Self::MODULUS - other.0) % Self::MODULUS
     }
@@ -42,9 +44,9 @@ impl Sequence {
 
 #[derive(Clone, Debug)]
 pub(super) struct Originator {
-    /// How far a frame may lie past the oldest one, with that one; 1 without Block Ack.
+    /// The window: the most frames from the oldest one on, inclusive; 1 without Block Ack.
     window: u16,
-    /// That of the next new frame.
+    /// The number of the next new frame.
     next: Sequence,
     /// In order of sequence.
     frames: VecDeque<Frame>,
@@ -64,19 +66,19 @@ pub(super) struct Frame {
     failures: u8,
 }
 
-/// What one PPDU holds.
+/// The contents of a PPDU.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Content {
-    /// So many of the oldest frames; none: a Block Ack Request.
+    /// The number of oldest frames; none: a Block Ack Request.
     pub(super) frames: usize,
     pub(super) bytes: u64,
-    /// Of these, those of frames to all stations.
+    /// Of these, the broadcast frames.
     pub(super) to_all_bytes: u64,
     /// Frames that had failed before.
     pub(super) retries: usize,
 }
 
-/// What has become of a frame.
+/// The outcome of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fate {
     Acknowledged,
@@ -84,7 +86,7 @@ pub(super) enum Fate {
 }
 
 impl Content {
-    /// The part of a time that goes to frames to all stations.
+    /// The broadcast frames' part of a duration.
     #[inline]
     pub(super) fn share_to_all(self, time: Span) -> Span {
         if self.to_all_bytes == 0 { Span::ZERO } else { time * self.to_all_bytes / self.bytes }
@@ -92,12 +94,12 @@ impl Content {
 }
 
 impl Originator {
-    /// One that has sent nothing yet.
+    /// An originator that has sent nothing yet.
     pub(super) const fn new(window: u16) -> Self {
         Self { window, next: Sequence::FIRST, frames: VecDeque::new(), request_due: false }
     }
 
-    /// The oldest frame, or the next one if there is none: where the receiver's window begins by the sender's knowledge.
+    /// The oldest frame, or else the next one: the start of the receiver's window as the sender knows it.
     pub(super) fn start(&self) -> Sequence {
         self.frames.front().map_or(self.next, |frame| frame.sequence)
     }
@@ -111,18 +113,18 @@ impl Originator {
         self.request_due
     }
 
-    /// The request was given up: the receiver will find out by itself.
+    /// The request was given up; the receiver will time out.
     pub(super) const fn give_up_request(&mut self) {
         self.request_due = false;
     }
 
-    /// How many packets the receiver does not have.
+    /// Packets that the receiver does not have.
     pub(super) fn packets_inside(&self) -> usize {
         self.frames.iter().filter(|frame| !frame.is_received).count()
     }
 
-    /// Begins a PPDU of this mode and so many frames at most, with the frames that are here; nothing but a request if that is
-    /// due.
+    /// Begins a PPDU of this mode with at most this many frames, starting with the frames here; a request alone if one
+    /// is due.
     #[inline]
     pub(super) fn fill<'a>(&'a mut self, mode: &'a Mode, most_frames: usize) -> Filling<'a> {
         let is_full = self.request_due;
@@ -137,13 +139,14 @@ impl Originator {
         filling
     }
 
-    /// The frames of a PPDU that holds so many.
+    /// The frames of a PPDU of this length.
     #[inline]
     pub(super) fn sent(&mut self, frames: usize) -> impl Iterator<Item = &mut Frame> {
         self.frames.iter_mut().take(frames)
     }
 
-    /// A PPDU of so many frames was answered or not; each is sent so often at most (0 = without end). Tells what is done with.
+    /// A PPDU of this many frames was answered or not. Each is sent at most this often (0 = no limit). Returns the
+    /// finished frames.
     #[inline]
     pub(super) fn settle(
         &mut self,
@@ -156,7 +159,7 @@ impl Originator {
             self.request_due = false;
         }
         let mut failed = frames;
-        // How many of the oldest frames the response is about.
+        // The number of oldest frames that the response covers.
         let mut answered = match frames {
             _ if !is_answered => 0,
             1 => 1,
@@ -195,11 +198,11 @@ impl Originator {
     }
 }
 
-/// A PPDU that is being put together.
+/// A PPDU under construction.
 #[derive(Debug)]
 pub(super) struct Filling<'a> {
     pub(super) content: Content,
-    /// Where the next frame would begin.
+    /// The offset of the next frame.
     end: u64,
     is_full: bool,
     mode: &'a Mode,
@@ -221,7 +224,7 @@ impl Filling<'_> {
         !self.is_full && self.content.frames < self.most_frames
     }
 
-    /// Includes a frame that there is room for.
+    /// Adds a frame, which must fit.
     #[inline]
     fn include(&mut self, frame: Frame) {
         let bytes = self.mode.frame_bytes(frame.departure.size);
@@ -284,7 +287,7 @@ mod tests {
         queue.claim(Time::ZERO, None, &mut originator.fill(mode, 64));
         originator.sent(3).for_each(|frame| frame.is_received = true);
         assert_eq!(settle(&mut originator, 3, false), 0);
-        // The first one goes again alone: the ACK says nothing of the others. The next Block Ack does.
+        // The first one is repeated alone: the ACK says nothing about the others. The next Block Ack does.
         assert_eq!(originator.fill(mode, 1).content.frames, 1);
         assert_eq!(settle(&mut originator, 1, true), 1);
         assert_eq!(originator.fill(mode, 64).content.frames, 2);

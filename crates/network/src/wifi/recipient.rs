@@ -1,17 +1,17 @@
-//! The receiving end of a link: frames go on in the order in which they were sent.
+//! The receiving end of a link: it delivers frames in the order of sending.
 //!
 //! ```text
 //!    expected             expected + window - 1
 //!      |  .  #  #  .  #  .  .  |                    # held, . missing
 //! ```
 //!
-//! 1. A frame that is expected goes on at once, and with it those held right behind it. One further on is held.
-//! 2. One past the window moves the window: what it leaves behind goes on, without what is missing there. A Block Ack Request
-//!    does the same.
-//! 3. What has been held for 100 ms goes on, without what is missing before it (Linux's HT_RX_REORDER_BUF_TIMEOUT).
-//! 4. What lies before the window comes too late, and is lost.
+//! 1. The expected frame is delivered at once, together with held frames right behind it. A later one is held.
+//! 2. A frame past the window moves the window. Frames left behind by the window are delivered, despite gaps. A Block
+//!    Ack Request does the same.
+//! 3. Frames held for 100 ms are delivered, despite gaps before them (Linux's HT_RX_REORDER_BUF_TIMEOUT).
+//! 4. A frame before the window is late, and is lost.
 //!
-//! With a window of one nothing is ever held: that is a link without Block Ack, whose receiver only looks for repeats.
+//! A window of one holds nothing: that is a link without Block Ack, whose receiver only detects duplicates.
 //!
 //! References: 802.11-2020 §10.25.6 (recipient's behaviour); Linux, net/mac80211/rx.c (read for the facts, not copied).
 
@@ -26,17 +26,17 @@ const TIMEOUT: Span = Span::from_millis(100);
 pub(super) struct Recipient<P> {
     window: u16,
     expected: Sequence,
-    /// From the expected frame on, with when they came; the last one is there.
+    /// From the expected frame on, with times of arrival; the last slot is filled.
     held: VecDeque<Option<(Time, Packet<P>)>>,
 }
 
 impl<P> Recipient<P> {
-    /// One that has received nothing yet.
+    /// A recipient that has received nothing yet.
     pub(super) const fn new(window: u16) -> Self {
         Self { window, expected: Sequence::FIRST, held: VecDeque::new() }
     }
 
-    /// Takes in a frame that it has not received before; gives it back if it comes too late.
+    /// Accepts a frame that it has not received before. Returns it if it is late.
     #[inline]
     pub(super) fn receive(
         &mut self,
@@ -68,14 +68,14 @@ impl<P> Recipient<P> {
         Ok(())
     }
 
-    /// The window begins there, if not further on.
+    /// Moves the start of the window there, unless it is already past.
     pub(super) fn on_request(&mut self, start: Sequence, go_on: impl FnMut(Packet<P>)) {
         if !self.is_past(start) {
             self.skip(start.since(self.expected), go_on);
         }
     }
 
-    /// When what is held goes on though something is missing; [`Time::MAX`] if nothing is held.
+    /// The release time of held frames despite gaps; [`Time::MAX`] if nothing is held.
     #[inline]
     pub(super) fn deadline(&self) -> Time {
         if self.held.is_empty() {
@@ -94,12 +94,12 @@ impl<P> Recipient<P> {
         self.held.iter().flatten().count()
     }
 
-    /// Whether it lies before the window. A sender repeats nothing that lies more than a window before its newest frame.
+    /// Whether it lies before the window. A sender repeats nothing more than a window older than its newest frame.
     fn is_past(&self, sequence: Sequence) -> bool {
         (1..=self.window).contains(&self.expected.since(sequence))
     }
 
-    /// So many are not waited for any more.
+    /// Stops waiting for this many frames.
     fn skip(&mut self, count: u16, mut go_on: impl FnMut(Packet<P>)) {
         self.expected = self.expected.plus(count);
         let left_behind = usize::from(count).min(self.held.len());
@@ -107,7 +107,7 @@ impl<P> Recipient<P> {
         self.let_go(go_on);
     }
 
-    /// Those that nothing is missing before.
+    /// The frames without a gap before them.
     fn let_go(&mut self, mut go_on: impl FnMut(Packet<P>)) {
         while let Some(held) = self.held.pop_front() {
             let Some((_, packet)) = held else {
@@ -140,7 +140,7 @@ mod tests {
         Packet { from: NodeId(0), to: Destination::Node(NodeId(1)), size: Bytes::new(1500), flow: 0, id: 0, payload }
     }
 
-    /// Receives these frames at a time, numbered from where the counting of sequence numbers is about to begin anew.
+    /// Receives these frames at a time, with sequence numbers about to wrap.
     fn receive(recipient: &mut Recipient<u16>, now: Time, frames: &[u16]) -> Vec<u16> {
         let mut gone_on = Vec::new();
         for &frame in frames {
@@ -175,7 +175,7 @@ mod tests {
     fn past_the_window_it_moves_and_what_it_has_left_behind_comes_too_late() {
         let mut recipient = recipient(4);
         assert_eq!(receive(&mut recipient, ms(0), &[1, 3]), []);
-        // 5 makes it 2 to 5: 1 goes on, 2 is waited for. 7 makes it 4 to 7: 3 goes on, and 4 is missing.
+        // 5 makes it 2 to 5: 1 is delivered, 2 is awaited. 7 makes it 4 to 7: 3 is delivered, and 4 is missing.
         assert_eq!(receive(&mut recipient, ms(1), &[5]), [1]);
         assert_eq!(receive(&mut recipient, ms(2), &[7]), [3]);
         assert_eq!(receive(&mut recipient, ms(3), &[2]), [1002]);
@@ -199,7 +199,7 @@ mod tests {
         let mut recipient = recipient(64);
         receive(&mut recipient, ms(0), &[5]);
         receive(&mut recipient, ms(40), &[2, 3]);
-        // The first that is held says when.
+        // The first frame held sets the deadline.
         assert_eq!(recipient.deadline(), ms(140));
         let mut gone_on = Vec::new();
         recipient.on_deadline(|packet| gone_on.push(packet.payload));
@@ -217,15 +217,15 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Both ends over a lossy link, further than sequence numbers go: each packet goes on once, in order, or is lost as its
-        /// sender or its receiver says.
+        /// Both ends over a lossy link, past the wrap of sequence numbers. Each packet is delivered once, in order, or
+        /// is lost as reported by its sender or its receiver.
         #[test]
         fn no_packet_is_lost_doubled_or_overtaken(
             window in prop_oneof![Just(1_u16), Just(64), Just(256)],
             most_frames in prop_oneof![1..80_usize, 1..=256_usize],
             retry_limit in 0..4_u8,
-            // Of each round: new packets, frames lost of eight, whether the response is lost, whether 100 ms pass, whether only one
-            // frame is sent. They come again until what is done with is more than sequence numbers can tell apart.
+            // Per round: new packets, frames lost of eight, whether the response is lost, whether 100 ms pass, whether
+            // only one frame is sent. The rounds repeat until the finished frames exceed the range of sequence numbers.
             rounds in prop::collection::vec(
                 (0..=256_u16, 0..6_u8, prop::bool::weighted(0.1), prop::bool::weighted(0.05), prop::bool::weighted(0.05)),
                 150,

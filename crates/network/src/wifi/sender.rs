@@ -1,4 +1,4 @@
-//! A station or the access point as a sender: its queue, and where its next transmission goes.
+//! A station or the access point as a sender: its queue, and the receiver of its next transmission.
 
 use super::direction::{DOWN, Direction, Link, UP};
 use crate::packet::Destination;
@@ -8,18 +8,18 @@ use lasthop_units::Time;
 #[derive(Clone, Debug)]
 pub(super) struct Sender<P> {
     pub(super) queue: Queue<P>,
-    /// How many transmissions in a row had no response.
+    /// Transmissions in a row without a response.
     pub(super) failures: u8,
-    /// Where the next transmission goes, if that is settled: a repeat, or a Block Ack Request.
+    /// The next receiver, if already determined: for a repeat, or a Block Ack Request.
     pub(super) next: Option<Link>,
-    /// The access point: stations to which frames are to be sent again.
+    /// The access point: stations with frames to be repeated.
     unfinished: Vec<usize>,
-    /// Whether it wants to hear of its packets that have left the queue.
+    /// Whether to report its departures from the queue.
     pub(super) reports: bool,
 }
 
 impl<P> Sender<P> {
-    /// One with nothing to send.
+    /// A sender with nothing to send.
     pub(super) const fn new(queue: Queue<P>) -> Self {
         Self { queue, failures: 0, next: None, unfinished: Vec::new(), reports: false }
     }
@@ -30,8 +30,8 @@ impl<P> Sender<P> {
         self.queue.is_empty() && self.next.is_none()
     }
 
-    /// Where the next transmission of the sender of this number goes; `None` for a broadcast. The access point's goes to the
-    /// receiver of its oldest packet, queued or to be sent again.
+    /// The receiver of this sender's next transmission; `None` for a broadcast. For the access point, the receiver of
+    /// its oldest packet, queued or to be repeated.
     #[inline]
     pub(super) fn next_link(&mut self, now: Time, number: usize, directions: &[[Direction<P>; 2]]) -> Option<Link> {
         if number < directions.len() {
@@ -54,8 +54,8 @@ impl<P> Sender<P> {
         }
     }
 
-    /// A transmission on this link is over. `is_repeated`: what comes next goes there as well. `is_unfinished`: frames are to be
-    /// sent again there.
+    /// A transmission on this link is over. `is_repeated`: the next transmission has the same receiver.
+    /// `is_unfinished`: frames must be repeated there.
     #[inline]
     pub(super) fn settle(&mut self, link: Link, is_repeated: bool, is_unfinished: bool) {
         self.next = is_repeated.then_some(link);

@@ -1,9 +1,9 @@
-//! Contenders by the slot in which their timers end.
+//! Contenders by the slot in which their timers expire.
 //!
-//! A ring of 1024 slots, for no timer is longer than aCWmax = 1023 slots, each with a list of those whose timer ends there, and
-//! a bit that says whether it has any. All operations take the same time whatever the number of contenders.
+//! A ring of 1024 slots, as no timer exceeds aCWmax = 1023 slots. Each slot has a list of its contenders, and a bit for
+//! a nonempty list. The cost of an operation does not depend on the number of contenders.
 
-/// As many slots as a contention window of 1023 can reach over.
+/// One more slot than the largest contention window, 1023.
 const SLOTS: usize = 1024;
 const WORDS: usize = SLOTS / 64;
 const NOBODY: u32 = u32::MAX;
@@ -24,7 +24,7 @@ struct Neighbours {
 }
 
 impl Wheel {
-    /// An empty wheel for so many contenders.
+    /// An empty wheel for this many contenders.
     pub(super) fn new(contenders: usize) -> Self {
         Self {
             occupied: [0; WORDS],
@@ -33,7 +33,7 @@ impl Wheel {
         }
     }
 
-    /// Puts a contender that is not in the wheel where its timer ends.
+    /// Inserts a contender at the slot of its timer. It must not be in the wheel.
     pub(super) fn insert(&mut self, contender: usize, end: u64) {
         let slot = slot(end);
         let after = self.heads[slot];
@@ -45,7 +45,7 @@ impl Wheel {
         self.occupied[slot / 64] |= 1 << (slot % 64);
     }
 
-    /// Takes out a contender that is in the wheel, where its timer ends.
+    /// Removes a contender from the slot of its timer. It must be in the wheel.
     pub(super) fn remove(&mut self, contender: usize, end: u64) {
         let slot = slot(end);
         let Neighbours { before, after } = self.neighbours[contender];
@@ -63,12 +63,12 @@ impl Wheel {
         }
     }
 
-    /// Whose timer ends first, and when; all end within 1023 slots after `now`.
+    /// The contender with the earliest timer, and its slot; all expire within 1023 slots after `now`.
     pub(super) fn first(&self, now: u64) -> Option<(u64, usize)> {
         let start = slot(now);
         let (word, bit) = (start / 64, start % 64);
         let at_or_after = self.occupied[word] & (u64::MAX << bit);
-        // The words that follow, the first one again last: now with what is before `now` on the ring.
+        // The following words, and the first one again at the end: now with the part before `now` on the ring.
         let found = if at_or_after != 0 {
             64 * word + at_or_after.trailing_zeros() as usize
         } else {

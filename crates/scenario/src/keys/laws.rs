@@ -1,4 +1,4 @@
-//! `[hosts.hd]` and its like: what `lasthop-laws` says of the parameters of its laws, as keys.
+//! `[hosts.hd]` and the like: the parameters of the laws in `lasthop-laws`, as keys.
 
 use super::{HostKeys, has_law};
 use lasthop_keys::{Child, DocumentError, Key, Keys, Kind, Part, Presence, Section, key};
@@ -6,7 +6,8 @@ use lasthop_laws::{Choice, LawName, Parameter, Unit};
 use std::sync::LazyLock;
 use toml::Value;
 
-/// The congestion control of a host with the parameters of its table, if it is one of ours; else only a kernel can have it.
+/// A host's congestion control with the parameters of its table, if it is one of ours; otherwise only a kernel can have
+/// it.
 pub(crate) struct ChosenLaw(pub(crate) Option<Choice>);
 
 /// The table of each law that has parameters.
@@ -18,7 +19,7 @@ static TABLES: LazyLock<Vec<(LawName, Section)>> = LazyLock::new(|| {
 
 impl Keys for ChosenLaw {
     fn section() -> &'static Section {
-        // What another law is to be told may stand there, so that laws can be compared.
+        // Parameters of other laws are allowed, so that laws can be compared.
         static SECTION: LazyLock<Section> = LazyLock::new(|| {
             let child = |(law, section): &'static (LawName, Section)| {
                 let presence = Presence::With(key!(HostKeys, congestion_control), law.as_str());

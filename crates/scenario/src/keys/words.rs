@@ -1,9 +1,9 @@
-//! Enums whose variants are words of the file, and which a typed scenario has too.
+//! Enums with words of the file as variants, shared with the typed scenario.
 
 use lasthop_keys::words;
 
 words! {
-    /// Which stack's defaults a host has.
+    /// The stack whose defaults a host has.
     pub enum Era {
         /// No TCP small queues, no pacing, no RACK, big device queues.
         Y2012 = "2012",
@@ -11,19 +11,19 @@ words! {
         Modern = "modern",
     }
 
-    /// What a host's agent does.
+    /// A host agent's mode.
     pub enum AgentMode {
-        /// There is none.
+        /// No agent.
         Off = "off",
-        /// It looks.
+        /// It observes.
         Observe = "observe",
-        /// It looks and decides, and changes nothing.
+        /// It observes and decides, but changes nothing.
         Advise = "advise",
         /// It controls.
         Control = "control",
     }
 
-    /// Who sends the data of a connection.
+    /// The sender of a connection's data.
     pub enum Direction {
         /// The host.
         Up = "up",
@@ -31,7 +31,7 @@ words! {
         Down = "down",
     }
 
-    /// What a host knows of its own link.
+    /// A host's knowledge of its own link.
     pub enum Knowledge {
         /// Bandwidth and error rate.
         Both = "both",
@@ -39,7 +39,7 @@ words! {
         Bandwidth = "bandwidth",
         /// The error rate alone.
         ErrorRate = "error-rate",
-        /// What its agent measures.
+        /// Its agent's measurements.
         Measured = "measured",
     }
 }

@@ -1,12 +1,12 @@
-//! Adaptive automatic rate fallback: ARF whose steps up get rarer where they fail.
+//! Adaptive automatic rate fallback: ARF that makes failing steps up rarer.
 //!
 //! 1. As ARF, with thresholds of its own: at first 10 successes in a row or 15 transmissions.
-//! 2. A failed probe doubles the successes asked for, up to 50.
+//! 2. A failed probe doubles the required successes, up to 50.
 //! 3. A step down after 2 failures in a row sets them back to 10.
-//! 4. The timer follows in the proportion that it had at first, 15 to 10.
+//! 4. The timer keeps its initial ratio, 15 to 10.
 //!
-//! Lacage et al. give 10, the doubling, 50 and the setting back; how the timer follows is ours, for it must not undercut
-//! the threshold.
+//! Lacage et al. give 10, the doubling, 50 and the reset. The rule for the timer is ours: it must not undercut the
+//! threshold.
 //!
 //! Reference: M. Lacage, M. H. Manshaei, T. Turletti: IEEE 802.11 rate adaptation: a practical approach, MSWiM 2004.
 
@@ -14,7 +14,7 @@ use super::Ladder;
 use super::arf::{Counters, Fall, SUCCESSES, TIMER};
 use crate::wifi::constants::PhyRate;
 
-/// The greatest number of successes asked for.
+/// The most successes required.
 const MAX_SUCCESSES: u32 = 50;
 
 #[derive(Clone, Copy, Debug)]

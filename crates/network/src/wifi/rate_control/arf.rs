@@ -5,13 +5,14 @@
 //! 2. The first transmission after a step up is a probe: if it fails, down again at once.
 //! 3. One rate down after 2 failed transmissions in a row.
 //!
-//! Kamerman and Monteban run the timer in time and leave its length open. It counts transmissions here, so that it means the
-//! same at every load, 15 of them, as in ns-3.
+//! Kamerman and Monteban's timer is in time, of unspecified length. Here it counts transmissions, to be independent of
+//! load: 15, as in ns-3.
 //!
-//! Leaves out: rates per retry (the whole chain of retries of a frame shares the two counters).
+//! Leaves out: rates per retry (all transmissions of a frame share the two counters).
 //!
-//! References: A. Kamerman, L. Monteban: WaveLAN-II: A high-performance wireless LAN for the unlicensed band, Bell Labs Technical
-//! Journal, 1997. M. Lacage, M. H. Manshaei, T. Turletti: IEEE 802.11 rate adaptation: a practical approach, MSWiM 2004.
+//! References: A. Kamerman, L. Monteban: WaveLAN-II: A high-performance wireless LAN for the unlicensed band, Bell Labs
+//! Technical Journal, 1997. M. Lacage, M. H. Manshaei, T. Turletti: IEEE 802.11 rate adaptation: a practical approach,
+//! MSWiM 2004.
 
 use super::Ladder;
 use crate::wifi::constants::PhyRate;
@@ -47,7 +48,7 @@ impl Arf {
     }
 }
 
-/// What a failed transmission meant.
+/// The meaning of a failed transmission.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fall {
     /// Nothing yet.
@@ -58,7 +59,7 @@ pub(super) enum Fall {
     Failures,
 }
 
-/// What ARF remembers between transmissions; AARF moves only the thresholds.
+/// ARF's state between transmissions; AARF changes only the thresholds.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Counters {
     successes: u32,
@@ -134,7 +135,7 @@ mod tests {
         (0..10).for_each(|_| arf.on_success());
         arf.on_failure();
         assert_eq!(arf.rate(), PhyRate::Mbps6);
-        // A probe that succeeds ends the probation: then it takes two.
+        // A successful probe ends the probation: then it takes two failures.
         (0..11).for_each(|_| arf.on_success());
         arf.on_failure();
         assert_eq!(arf.rate(), PhyRate::Mbps9);
@@ -142,7 +143,8 @@ mod tests {
 
     #[test]
     fn the_timer_lets_it_try_a_higher_rate_despite_single_failures() {
-        // Transmissions 1-15 with failures at 7 and 14: never 10 successes in a row; the 15th, a success, is the timer's.
+        // Transmissions 1-15 with failures at 7 and 14: never 10 successes in a row; the 15th, a success,
+        // is the timer's.
         let mut arf = arf(0);
         for transmission in 1..=14 {
             if transmission % 7 == 0 { arf.on_failure() } else { arf.on_success() }

@@ -1,25 +1,28 @@
-//! Minstrel: measure what each rate delivers, send at the best, look around now and then.
+//! Minstrel: measures each rate's throughput, sends at the best, and samples others.
 //!
 //! Models the rate control for stations without 802.11n of Linux's mac80211, as of Linux 4.4:
-//! 1. Every 100 ms each rate's share of acknowledged transmissions goes into its probability P by an EWMA: a quarter of the
-//!    new value, three quarters of the old one. The first measurement counts whole.
-//! 2. A rate's throughput is P / T, T being the time of 1200 bytes at that rate; 0 for P under 10 %; P counts as 90 % above.
-//! 3. A frame is sent by a retry chain: the best throughput, the second best, the best P (of those with P >= 95 %, if any, the
-//!    fastest), the lowest rate; each as often as fits into 6 ms with growing contention windows, but at most twice where
-//!    P > 95 % or P < 10 %. The medium's retry limit ends the chain wherever it is.
-//! 4. 10 % of the frames are for sampling, each with the next rate of a table of ten random permutations. A rate faster than
-//!    the best takes the first place in the chain; a slower one the second, where it is tried only if the best fails, unless
-//!    it has not been tried for 20 intervals. Rates with P > 95 % or P < 10 % take the first place at most 4 times per interval.
-//! 5. Behind a CTS-to-self (802.11bg) 5 % sample, always in the first place, never two in a row, and not what has P > 95 %.
+//! 1. Every 100 ms each rate's share of acknowledged transmissions enters its probability P by an EWMA: a quarter new
+//!    value, three quarters old. The first measurement counts whole.
+//! 2. A rate's throughput is P / T, where T is the time of 1200 bytes at that rate; 0 for P under 10 %; P counts at
+//!    most 90 %.
+//! 3. A frame is sent by a retry chain: the best throughput, the second best, the best P (among those with P >= 95 %,
+//!    if any, the fastest), the lowest rate. Each is tried as often as fits into 6 ms with growing contention windows,
+//!    but at most twice for P > 95 % or P < 10 %. The medium's retry limit cuts the chain.
+//! 4. 10 % of the frames are samples, each with the next rate of a table of ten random permutations. A rate faster than
+//!    the best takes the first place in the chain. A slower one takes the second, tried only if the best fails; after
+//!    20 intervals without a try it takes the first. Rates with P > 95 % or P < 10 % take the first place at most 4
+//!    times per interval.
+//! 5. Behind a CTS-to-self (802.11bg) 5 % are samples, always in the first place, never two in a row, and no rates with
+//!    P > 95 %.
 //!
-//! It starts at the lowest rate, with no measurements. What was lost in a collision counts against a rate as in any other; but
-//! as collisions hit all rates alike, they do not change which is best.
+//! It starts at the lowest rate, with no measurements. A collision counts as a failure of the rate. Collisions hit all
+//! rates alike, so they do not change the best one.
 //!
-//! Leaves out: RTS; the counters of samples in flight, as one frame is in flight here; the clock's granularity. Linux does not
-//! count a success of the chain's last place, for an array's end; here it counts.
+//! Leaves out: RTS; the counters of samples in flight, as one frame is in flight here; the clock's granularity. Linux
+//! does not count a success of the chain's last place, because of an array bound; here it counts.
 //!
-//! References: Linux 4.4, net/mac80211/rc80211_minstrel.c, and util.c for durations; D. Smithies, F. Fietkau: The Minstrel rate
-//! control algorithm for mac80211, Linux wireless documentation.
+//! References: Linux 4.4, net/mac80211/rc80211_minstrel.c, and util.c for durations; D. Smithies, F. Fietkau: The
+//! Minstrel rate control algorithm for mac80211, Linux wireless documentation.
 
 use super::Ladder;
 use crate::wifi::constants::{PhyRate, Standard};
@@ -32,20 +35,20 @@ const UPDATE_INTERVAL: Span = Span::from_millis(100);
 /// `EWMA_LEVEL` of `EWMA_DIV`: 96 of 128 for the old value.
 const EWMA_OLD: i64 = 96;
 const EWMA_DIVISOR: i64 = 128;
-/// `lookaround_rate_mrr`, `lookaround_rate`: the frames in a hundred that sample, with the whole chain and behind protection.
+/// `lookaround_rate_mrr`, `lookaround_rate`: the percentage of samples, with the whole chain and behind protection.
 const LOOKAROUND_PERCENT: i64 = 10;
 const LOOKAROUND_PROTECTED_PERCENT: i64 = 5;
-/// `SAMPLE_COLUMNS`: how many permutations are in the sample table.
+/// `SAMPLE_COLUMNS`: the number of permutations in the sample table.
 const SAMPLE_COLUMNS: usize = 10;
-/// `segment_size`: how long one place in the chain may last, us.
+/// `segment_size`: the most time for one place in the chain, us.
 const SEGMENT_US: u32 = 6000;
-/// `max_retry`: how many transmissions one place in the chain may have.
+/// `max_retry`: the most transmissions for one place in the chain.
 const MAX_RETRY: u8 = 7;
 /// `packet_count` at which the count of samples begins anew.
 const PACKETS_OF_A_COUNT: i64 = 10_000;
 /// `sample_skipped`: updates without a transmission after which a slow rate is sampled in the first place.
 const SKIPPED: u32 = 20;
-/// `sample_limit`: how often a rate that is almost certain to work, or not to, is sampled between updates.
+/// `sample_limit`: the most samples between updates of a rate that almost always works, or almost never.
 const SAMPLE_LIMIT: u8 = 4;
 
 /// A probability with 16 fractional bits.
@@ -74,7 +77,7 @@ impl Share {
 pub(crate) struct Minstrel {
     /// Ascending.
     rates: Vec<RateState>,
-    /// Everything is behind a CTS-to-self.
+    /// Every frame is behind a CTS-to-self.
     protected: bool,
     best: [u8; 2],
     most_probable: u8,
@@ -104,13 +107,13 @@ struct RateState {
     /// Since the last update.
     attempts: u32,
     successes: u32,
-    /// Updates since it was tried.
+    /// Updates since its last try.
     skipped: u32,
-    /// How often it may still be sampled in the first place before the next update; `None` = no limit.
+    /// Remaining samples in the first place before the next update; `None` = no limit.
     samples_left: Option<u8>,
 }
 
-/// The frame being sent, or sent again.
+/// The present frame, new or repeated.
 #[derive(Clone, Copy, Debug)]
 struct Frame {
     chain: [Attempts; 4],
@@ -119,7 +122,7 @@ struct Frame {
     tries: u8,
 }
 
-/// One step of the retry chain: a rate, and how often it is tried.
+/// One step of the retry chain: a rate, and its number of tries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Attempts {
     rate: u8,
@@ -174,7 +177,7 @@ impl Minstrel {
         let frame = self.frame.as_mut().expect("only what was sent fails");
         let place = frame.chain[frame.place];
         self.rates[usize::from(place.rate)].attempts += 1;
-        // Without a retry limit the last place has no end.
+        // Without a retry limit the last place never ends.
         frame.tries = frame.tries.saturating_add(1);
         if frame.tries >= place.tries && frame.place + 1 < frame.chain.len() {
             frame.place += 1;
@@ -195,7 +198,7 @@ impl Minstrel {
     fn update(&mut self, now: Time) {
         self.updated = now;
         self.rates.iter_mut().for_each(RateState::update);
-        // The lowest rate fills both places; a later rate needs more throughput than what it displaces.
+        // The lowest rate fills both places; a later rate must exceed the throughput of the one it displaces.
         let throughputs: Vec<_> = self.rates.iter().map(RateState::throughput).collect();
         let mut best = [0, 0];
         let mut most_probable = 0;
@@ -239,7 +242,7 @@ impl Minstrel {
         if due < 0 || (self.protected && last_was_sample) {
             return None;
         }
-        // A backlog of samples is forgotten but for two rounds.
+        // A backlog of samples is cut to two rounds.
         let two_rounds = 2 * self.rates.len() as i64;
         if self.packets >= PACKETS_OF_A_COUNT {
             self.packets = 0;
@@ -334,11 +337,11 @@ impl RateState {
     }
 }
 
-/// What times are worked out for.
+/// Inputs of the duration tables.
 const FRAME_BYTES: u32 = 1200;
 const ACK_BYTES: u32 = 10;
 
-/// How often a frame can be sent within `SEGMENT_US`, without and with a CTS-to-self before each transmission.
+/// Transmissions of a frame within `SEGMENT_US`, without and with a CTS-to-self before each.
 fn retries(rate: PhyRate, lowest_ack_us: u32) -> (u8, u8) {
     const SLOT_US: u32 = 9;
     let each = duration_us(rate, FRAME_BYTES) + duration_us(rate, ACK_BYTES);
@@ -361,8 +364,8 @@ fn retries(rate: PhyRate, lowest_ack_us: u32) -> (u8, u8) {
     (plain, if rate.is_ofdm() { protected } else { plain })
 }
 
-/// `ieee80211_frame_duration`: SIFS, preamble and so many bytes with FCS. OFDM: 10 + 6 us of SIFS and extension, 20 us of preamble,
-/// symbols of 4 us; DSSS: 10 us, a short preamble of 96 us whatever is in use, bits.
+/// `ieee80211_frame_duration`: SIFS, preamble and the bytes with FCS. OFDM: 10 + 6 us of SIFS and extension, 20 us of
+/// preamble, symbols of 4 us. DSSS: 10 us, a short preamble of 96 us in any case, bits.
 fn duration_us(rate: PhyRate, bytes: u32) -> u32 {
     let bits = 8 * (bytes + 4);
     let kbps = rate.kbps() as u32;
@@ -373,7 +376,7 @@ fn duration_us(rate: PhyRate, bytes: u32) -> u32 {
     }
 }
 
-/// Each number below `length` goes to a random place, or the next free one after it.
+/// Each number below `length` gets a random place, or the next free one after it.
 fn permutation(length: usize, stream: &mut ChaCha8Rng) -> Vec<u8> {
     const FREE: u8 = u8::MAX;
     let mut places = vec![FREE; length];
@@ -408,7 +411,8 @@ mod tests {
         minstrel(Standard::G, RateSet::Ofdm, 1)
     }
 
-    /// As if each rate of 802.11g had succeeded so often, in per cent; measured twice, so that both ways of averaging count.
+    /// As if each rate of 802.11g had succeeded with this percentage; measured twice, so that both ways of averaging
+    /// count.
     fn measured(percents: [u32; 8]) -> Minstrel {
         let mut minstrel = g();
         for round in 1..=2 {
@@ -432,8 +436,9 @@ mod tests {
 
     #[test]
     fn a_quarter_of_what_is_new_goes_into_the_average() {
-        // In 65536ths: 8 of 10 = 52428.8, rounded down, and taken whole. 5 of 10 = 32768: 52428 - 19660 × 32 / 128 = 52428 - 4915.
-        // 10 of 10: 47513 + 18023 × 32 / 128 = 47513 + 4505.75. Nothing sent: as it was.
+        // In 65536ths: 8 of 10 = 52428.8, rounded down, and taken whole. 5 of 10 = 32768:
+        // 52428 - 19660 × 32 / 128 = 52428 - 4915. 10 of 10: 47513 + 18023 × 32 / 128 = 47513 + 4505.75. Nothing sent:
+        // as it was.
         let mut minstrel = g();
         for (successes, attempts, expected) in [(8, 10, 52_428), (5, 10, 47_513), (10, 10, 52_018), (0, 0, 52_018)] {
             let state = &mut minstrel.rates[3];
@@ -446,8 +451,8 @@ mod tests {
 
     #[test]
     fn durations_are_those_of_mac80211() {
-        // 1204 B = 9632 bits. OFDM: 36 + 4 ceil((9632 + 22) / (4 R)): 54: 44.7 symbols, 48: 50.3, 36: 67.04, 24: 100.6, 18: 134.1,
-        // 12: 201.1, 9: 268.2, 6: 402.3. DSSS: 106 + ceil(9632 / R): 875.6, 1751.3, 4816, 9632.
+        // 1204 B = 9632 bits. OFDM: 36 + 4 ceil((9632 + 22) / (4 R)): 54: 44.7 symbols, 48: 50.3, 36: 67.04, 24: 100.6,
+        // 18: 134.1, 12: 201.1, 9: 268.2, 6: 402.3. DSSS: 106 + ceil(9632 / R): 875.6, 1751.3, 4816, 9632.
         let expected = [9738, 4922, 1858, 1648, 1112, 982, 844, 576, 440, 308, 240, 216];
         assert_eq!(PhyRate::ALL.map(|rate| duration_us(rate, FRAME_BYTES)), expected);
         // 14 B: 112 + 22 bits: 0.6 symbols at 54 Mb/s, 5.6 at 6.
@@ -456,14 +461,14 @@ mod tests {
 
     #[test]
     fn a_place_in_the_chain_lasts_six_milliseconds() {
-        // With 216 + 60 us, then per retry 216 + 40 + 4.5 CW: 67, 139, 283, 571, 1147, 2299 (rounded down) of backoff at 54 Mb/s:
-        // 276, 599, 994, 1533, 2360, 3763, 6318: six transmissions. At 6 Mb/s 1648 + 60 each: 1708, 3483, 5330, 7321: three.
-        // At 1 Mb/s (ACK 106 + 112) one is too long already.
+        // With 216 + 60 us, then per retry 216 + 40 + 4.5 CW: 67, 139, 283, 571, 1147,
+        // 2299 (rounded down) of backoff at 54 Mb/s: 276, 599, 994, 1533, 2360, 3763, 6318: six transmissions.
+        // At 6 Mb/s 1648 + 60 each: 1708, 3483, 5330, 7321: three. At 1 Mb/s (ACK 106 + 112) one is too long already.
         assert_eq!(retries(PhyRate::Mbps54, 60).0, 6);
         assert_eq!(retries(PhyRate::Mbps6, 60).0, 3);
         assert_eq!(retries(PhyRate::Mbps1, 218), (1, 1));
-        // Protected, 60 us more each and without the first 276: 383, 838, 1437, 2324, 3787, 6402: six again; at 6 Mb/s 1835,
-        // 3742, 5793: counted after each that fits, four.
+        // Protected, 60 us more each and without the first 276: 383, 838, 1437, 2324, 3787, 6402: six again;
+        // at 6 Mb/s 1835, 3742, 5793: counted after each that fits, four.
         assert_eq!((retries(PhyRate::Mbps54, 60).1, retries(PhyRate::Mbps6, 60).1), (6, 4));
     }
 
@@ -481,8 +486,9 @@ mod tests {
 
     #[test]
     fn the_chain_is_best_second_most_probable_lowest() {
-        // P / T per ms: 54: 0.3 / 216 = 1.39, 48: 0.5 / 240 = 2.08, 36: 0.8 / 308 = 2.60, 24: 0.85 / 440 = 1.93, 18: 0.9 / 576 = 1.56.
-        // Nobody has 95 %: the most probable is the last of those with 94 %, 12 Mb/s. All are between 10 and 95 %: whole retries.
+        // P / T per ms: 54: 0.3 / 216 = 1.39, 48: 0.5 / 240 = 2.08, 36: 0.8 / 308 = 2.60, 24: 0.85 / 440 = 1.93, 18:
+        // 0.9 / 576 = 1.56. None has 95 %: the most probable is the last of those with 94 %, 12 Mb/s.
+        // All are between 10 and 95 %: whole retries.
         let mut minstrel = measured([94, 94, 94, 90, 85, 80, 50, 30]);
         minstrel.samples = 100;
         let plain = minstrel.choose_chain();
@@ -557,10 +563,10 @@ mod tests {
         assert_eq!(minstrel.updated, ms(160));
     }
 
-    /// What the frames of a run were.
+    /// The frames of a run.
     #[derive(Default, Debug)]
     struct Sent {
-        /// By rate: how many frames were first sent at it.
+        /// By rate: frames first sent at it.
         first: [u32; PhyRate::ALL.len()],
         samples: u32,
         /// Samples right after another.
@@ -577,7 +583,7 @@ mod tests {
         }
     }
 
-    /// Sends frames for so long over a channel that nobody else uses, where a transmission succeeds as often as its rate says.
+    /// Sends frames for this long over an unshared channel, where a transmission succeeds with its rate's probability.
     fn send(minstrel: &mut Minstrel, now: &mut Time, milliseconds: u64, success: impl Fn(PhyRate) -> f64) -> Sent {
         let mut stream = Streams::new(5).stream("channel");
         let end = *now + Span::from_millis(milliseconds);
@@ -605,9 +611,9 @@ mod tests {
 
     #[test]
     fn it_finds_the_rate_with_the_best_throughput() {
-        // By rate, ascending, how often a transmission succeeds. P / T as in `the_chain_is_...`, per ms; the second: 36 2.60,
-        // 48 2.08; the third: 12 1.07, 9 and 6 less; the last: 54 2.78, 36 2.34, 48 2.25. Now and then a few lucky samples make
-        // another rate look better until it is used.
+        // By rate, ascending, how often a transmission succeeds. P / T as in `the_chain_is_...`, per ms; the second:
+        // 36 2.60, 48 2.08; the third: 12 1.07, 9 and 6 less; the last: 54 2.78, 36 2.34, 48 2.25.
+        // Now and then a few lucky samples make another rate look better until it is used.
         let cases = [
             ([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0], PhyRate::Mbps54),
             ([1.0, 1.0, 1.0, 1.0, 0.95, 0.8, 0.5, 0.1], PhyRate::Mbps36),
@@ -641,7 +647,8 @@ mod tests {
         assert_eq!(minstrel.rate(), PhyRate::Mbps6, "it begins at the lowest rate");
         send(&mut minstrel, &mut now, 1_000, |_| 1.0);
         assert_eq!(minstrel.rate(), PhyRate::Mbps54);
-        // 0.75^9 = 7.5 %: nine intervals until 54 Mb/s counts for nothing, but 24 Mb/s is better after four (32 % / 216 < 90 % / 440).
+        // 0.75^9 = 7.5 %: nine intervals until 54 Mb/s counts for nothing,
+        // but 24 Mb/s is better after four (32 % / 216 < 90 % / 440).
         let up_to_24 = |rate| if rate <= PhyRate::Mbps24 { 1.0 } else { 0.0 };
         send(&mut minstrel, &mut now, 2_000, up_to_24);
         assert_eq!(minstrel.rate(), PhyRate::Mbps24);
@@ -668,7 +675,7 @@ mod tests {
 
     #[test]
     fn behind_protection_a_twentieth_is_meant_to_sample() {
-        // What has P > 95 % is counted as a sample and not sent, so it is less in the end.
+        // Rates with P > 95 % are counted as samples and not sent, so there are fewer in the end.
         let sent = samples(Standard::Bg, [0.9, 0.9, 0.9, 0.9, 0.9, 0.8, 0.5, 0.2]);
         let share = f64::from(sent.samples) / sent.frames();
         println!("{share:.4} of the frames sample");
@@ -693,7 +700,8 @@ mod tests {
 
     #[test]
     fn samples_in_arrears_are_made_up_for_by_two_rounds_at_most() {
-        // 5000 frames without samples: 500 are due, 16 of them are kept, and one when none is due; then every tenth frame.
+        // 5000 frames without samples: 500 are due, 16 of them are kept, and one when none is due;
+        // then every tenth frame.
         let mut minstrel = measured([50; 8]);
         minstrel.packets = 5000;
         let sampled = next_frames(&mut minstrel, 1000);
@@ -709,7 +717,8 @@ mod tests {
 
     #[test]
     fn what_hardly_works_is_sampled_four_times_an_interval() {
-        // 36, 48 and 54 Mb/s never work; the others are slower than the best, 24, and so are sampled in the second place.
+        // 36, 48 and 54 Mb/s never work. The others are slower than the best, 24, and so are sampled in the second
+        // place.
         let mut minstrel = measured([100, 100, 100, 100, 100, 0, 0, 0]);
         let mut sampled = [0; 8];
         for _ in 0..2000 {
@@ -735,7 +744,8 @@ mod tests {
 
     #[test]
     fn slower_rates_are_sampled_where_they_cost_nothing() {
-        // All rates work and 54 Mb/s is the best: frames are first sent at that, but for rates not tried for 20 intervals.
+        // All rates work and 54 Mb/s is the best. Frames are first sent at that, except samples of rates not tried for
+        // 20 intervals.
         let mut minstrel = g();
         let mut now = Time::ZERO;
         send(&mut minstrel, &mut now, 1_000, |_| 1.0);

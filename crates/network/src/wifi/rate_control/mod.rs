@@ -1,8 +1,9 @@
-//! At which PHY rate: fixed, or by what happened to the frames before.
+//! The choice of the PHY rate: fixed, or from the outcome of earlier frames.
 //!
-//! A controller belongs to one direction between a station and the access point; it hears of each transmission whether it was
-//! acknowledged, and cannot tell a collision from a channel error. So where stations collide much, those that step down
-//! after failures (`arf`, `aarf`) fall to rates that the channel would not need; `minstrel` compares rates with each other.
+//! A controller belongs to one direction between a station and the access point. It learns only whether each
+//! transmission was acknowledged, and cannot tell a collision from a channel error. So with many collisions,
+//! controllers that step down after failures (`arf`, `aarf`) fall to needlessly low rates; `minstrel` compares rates
+//! with each other.
 
 mod aarf;
 mod arf;
@@ -18,7 +19,7 @@ use lasthop_units::Time;
 use minstrel::Minstrel;
 use rand_chacha::ChaCha8Rng;
 
-/// Who chooses the PHY rate.
+/// The rate control.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum RateControl {
     /// Always the configured rate.
@@ -31,7 +32,7 @@ pub enum RateControl {
     Minstrel,
 }
 
-/// What the rate control chooses from.
+/// The rates for rate control.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum RateSet {
     /// The OFDM rates, 6 to 54 Mb/s.
@@ -50,7 +51,7 @@ pub(crate) enum Controller {
 }
 
 impl Controller {
-    /// A controller that never goes above `highest`, and starts there, but for `minstrel`. It has `stream` for itself.
+    /// A controller that never exceeds `highest`. All but `minstrel` start there. It has `stream` for itself.
     pub(crate) fn new(
         control: RateControl,
         standard: Standard,
@@ -69,12 +70,12 @@ impl Controller {
         }
     }
 
-    /// A controller of always the same mode.
+    /// A controller with one fixed mode.
     pub(crate) const fn fixed(mode: ModeId) -> Self {
         Self::Fixed(Fixed::new(mode))
     }
 
-    /// The mode that the next frame would be sent in, if it is not for sampling.
+    /// The mode of the next frame, if it is not a sample.
     #[inline]
     pub(crate) fn mode(&self) -> ModeId {
         match self {
@@ -85,7 +86,8 @@ impl Controller {
         }
     }
 
-    /// A transmission begins: its mode. Either [`on_success`](Self::on_success) or [`on_failure`](Self::on_failure) follows.
+    /// A transmission begins: returns its mode. Either [`on_success`](Self::on_success) or
+    /// [`on_failure`](Self::on_failure) follows.
     #[inline]
     pub(crate) fn next_mode(&mut self) -> ModeId {
         match self {
@@ -104,7 +106,7 @@ impl Controller {
         }
     }
 
-    /// The transmission was not acknowledged. `given_up`: its frame will not be sent again.
+    /// The transmission was not acknowledged. `given_up`: its frame will not be repeated.
     pub(crate) fn on_failure(&mut self, now: Time, given_up: bool) {
         match self {
             Self::Fixed(_) => {}
@@ -115,7 +117,7 @@ impl Controller {
     }
 }
 
-/// The rates to choose from, ascending, and the one in use.
+/// The available rates, ascending, and the one in use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ladder {
     rates: [PhyRate; PhyRate::ALL.len()],
@@ -125,7 +127,8 @@ pub(crate) struct Ladder {
 
 impl Ladder {
     fn new(standard: Standard, set: RateSet, highest: PhyRate) -> Self {
-        // A station whose highest rate is a DSSS one below an OFDM access is an 802.11b station, unless all rates may mix.
+        // Below an OFDM access, a station whose highest rate is a DSSS one is an 802.11b station, unless all rates may
+        // mix.
         let belongs = |rate: PhyRate| match set {
             RateSet::All if standard != Standard::B && highest.is_ofdm() => true,
             RateSet::All | RateSet::Ofdm => rate.is_ofdm() == highest.is_ofdm(),
@@ -143,7 +146,7 @@ impl Ladder {
         self.rates[usize::from(self.position)]
     }
 
-    /// One rate up; whether there was one.
+    /// One rate up. Returns whether there was one.
     fn up(&mut self) -> bool {
         let higher = self.position + 1 < self.length;
         self.position += u8::from(higher);
