@@ -186,7 +186,7 @@ static inline void lh_cdg_grow(struct lh_cdg *law, const struct lh_cdg_parameter
 static inline void lh_cdg_acked(struct lh_cdg *law, const struct lh_cdg_parameters *parameters,
 				const struct lh_acked *acked, struct lh_window *window)
 {
-	struct lh_round round;
+	struct lh_round round = { 0, 0 };
 	int ended = lh_delay_look(&law->delay, acked, parameters->rtt_tick_us, &round);
 	int lasts = lh_backoff_lasts(&law->backoff, acked->snd_una) || (acked->flags & LH_IN_REDUCTION);
 

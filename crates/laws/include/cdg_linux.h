@@ -155,7 +155,7 @@ static inline void lh_cdg_linux_acked(struct lh_cdg_linux *law, const struct lh_
 {
 	int lasts = lh_backoff_lasts(&law->backoff, acked->snd_una) || (acked->flags & LH_IN_REDUCTION);
 	struct lh_delay *delay = &law->delay;
-	struct lh_round round;
+	struct lh_round round = { 0, 0 };
 	__u32 before;
 	int ended;
 

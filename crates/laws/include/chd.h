@@ -91,7 +91,7 @@ static inline void lh_chd_acked(struct lh_chd *law, const struct lh_chd_paramete
 				const struct lh_acked *acked, struct lh_window *window)
 {
 	struct lh_delay *delay = &law->delay;
-	struct lh_round round;
+	struct lh_round round = { 0, 0 };
 	__u32 before, h_us;
 	int lasts;
 

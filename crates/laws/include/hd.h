@@ -47,7 +47,7 @@ static inline void lh_hd_acked(struct lh_hd *law, const struct lh_hd_parameters 
 {
 	struct lh_g g = LH_G_OF(parameters);
 	struct lh_delay *delay = &law->delay;
-	struct lh_round round;
+	struct lh_round round = { 0, 0 };
 
 	lh_delay_look(delay, acked, parameters->rtt_tick_us, &round);
 	if (lh_backoff_lasts(&law->backoff, acked->snd_una))

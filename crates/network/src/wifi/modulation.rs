@@ -7,7 +7,7 @@
 //!
 //! Preambles: HT mixed 16 + L-SIG 4 + HT-SIG 8 + STF 4 + LTFs; VHT 16 + 4 + SIG-A 8 + STF 4 + LTFs + SIG-B 4; HE SU 16
 //! + L-SIG and RL-SIG 8 + SIG-A 8 + STF 4 + LTFs, in us. There are 1, 2, 4, 4 LTFs for 1 to 4 streams: 4 us each in HT
-//! and VHT, in HE 8 us, or 16 us with the guard interval of 3.2 us. (ns-3 leaves SIG-B out of VHT's.)
+//!   and VHT, in HE 8 us, or 16 us with the guard interval of 3.2 us. (ns-3 leaves SIG-B out of VHT's.)
 //!
 //! Leaves out: more than four streams, more than one BCC encoder (6 tail bits each), STBC, HE's packet extension, dual
 //! carrier modulation and extended range.
