@@ -11,17 +11,21 @@ use crate::interface::Interface;
 use crate::kernel_tcp;
 use crate::last_link::{LastLink, flow_sight};
 use crate::log_limit::LogLimit;
-use crate::record::{Enabled, Event, FlowRecord, Joined, LinkReported, Ready, ReportCause, State, Tick, Totals};
+use crate::program::Asked;
+use crate::record::{
+    Enabled, Event, FlowRecord, Joined, LinkReported, ProgramTotals, Ready, ReportCause, State, Tick, Totals,
+};
 use crate::recorder::Recorder;
 use crate::reload::{self, Changes};
-use crate::status::{Status, StatusSocket};
+use crate::status::{ProgramStatus, Status, StatusSocket};
 use crate::wifi::Wifi;
 use lasthop_lastlink::FlowSight;
 use lasthop_laws::bound::Bound;
 use lasthop_peers::{Neighbourhood, Report};
 use lasthop_policy::governor::{FlowSample, FlowTurn, Governor, Turn};
-use lasthop_policy::{FlowId, Nothing, Policy, PolicyName, PolicyState};
+use lasthop_policy::{FlowId, FlowObservation, Nothing, Observation, Policy, PolicyName, PolicyState};
 use lasthop_units::{Rate, Span, Time};
+use nix::poll::PollFlags;
 use nix::sys::resource::{UsageWho, getrusage};
 use std::collections::BTreeSet;
 use std::os::fd::BorrowedFd;
@@ -42,6 +46,10 @@ pub(crate) struct Agent<'a> {
     tcp: Option<Box<dyn HostTcp>>,
     mode: Mode,
     governor: Governor,
+    /// The program that decides; `None`: the policy is one of our own.
+    asked: Option<Asked>,
+    /// The tick on which that program has not decided yet.
+    seen: Option<Seen>,
     adopt_again_at: Time,
     pub(crate) hearing: Hearing,
     report: Report,
@@ -60,6 +68,16 @@ pub(crate) struct Agent<'a> {
     late_log: LogLimit,
     trouble_log: LogLimit,
     interface_log: LogLimit,
+}
+
+/// What was observed at a tick.
+struct Seen {
+    now: Time,
+    late: Span,
+    sockets: Vec<SocketSample>,
+    samples: Vec<FlowSample>,
+    observations: Vec<FlowObservation>,
+    peers: Neighbourhood,
 }
 
 /// What the status says of the last tick.
@@ -100,6 +118,7 @@ impl<'a> Agent<'a> {
         if let Some(last_link) = &mut last_link {
             last_link.attach(reporter);
         }
+        let (policy, asked) = policy(config, mode, ProgramTotals::default());
         let mut agent = Self {
             config: config.clone(),
             loader,
@@ -107,7 +126,9 @@ impl<'a> Agent<'a> {
             wifi: Wifi::open(),
             tcp: Some(tcp),
             mode,
-            governor: Governor::new(policy(config, mode), mode == Mode::Control),
+            governor: Governor::new(policy, mode == Mode::Control),
+            asked,
+            seen: None,
             adopt_again_at: Time::ZERO,
             hearing,
             report: Report::default(),
@@ -222,7 +243,7 @@ impl<'a> Agent<'a> {
             // RTTs and peers belong to the old place. The connections stay.
             info!("behind another access point now: {label}");
             self.totals.roamed += 1;
-            self.governor.restart(policy(&self.config, self.mode), self.mode == Mode::Control);
+            self.begin_policy_anew();
             self.record(&Event::Joined(Joined { t_ns: now.as_nanos(), group: label.to_string() }));
             self.look_at_link(now, true);
             self.forget_link(now, ReportCause::Roamed);
@@ -236,9 +257,18 @@ impl<'a> Agent<'a> {
         info!("the machine was suspended for {suspended}: peers and decisions begin anew");
         self.totals.resumed += 1;
         self.hearing.begin_anew(now);
-        self.governor.restart(policy(&self.config, self.mode), self.mode == Mode::Control);
+        self.begin_policy_anew();
         self.refresh(now);
         self.forget_link(now, ReportCause::Resumed);
+    }
+
+    /// Forgets what the policy remembers. A program is started again.
+    fn begin_policy_anew(&mut self) {
+        self.seen = None;
+        let totals = self.asked.take().map_or_else(ProgramTotals::default, |asked| asked.totals());
+        let (policy, asked) = policy(&self.config, self.mode, totals);
+        self.governor.restart(policy, self.mode == Mode::Control);
+        self.asked = asked;
     }
 
     /// Forgets what it saw of the last link: it may belong to another place.
@@ -276,13 +306,14 @@ impl<'a> Agent<'a> {
             last_link.detach();
         }
         self.governor.forget_flows();
+        self.seen = None;
         let Loaded { tcp, mode, reporter } = (self.loader)(&self.config, &self.interface, wanted_mode(&self.config))?;
         self.tcp = Some(tcp);
         if let Some(last_link) = &mut self.last_link {
             last_link.attach(reporter);
         }
         self.mode = mode;
-        self.governor.restart(policy(&self.config, mode), mode == Mode::Control);
+        self.begin_policy_anew();
         let adopted = self.adopt();
         if adopted.is_err() {
             self.tcp = None;
@@ -338,7 +369,7 @@ impl<'a> Agent<'a> {
         if reloads {
             self.say_ready();
         } else if changes.touch(&["policy", "beacon"]) {
-            self.governor.restart(policy(&self.config, self.mode), self.mode == Mode::Control);
+            self.begin_policy_anew();
             self.say_ready();
         }
         Ok(())
@@ -351,6 +382,10 @@ impl<'a> Agent<'a> {
 
     /// Observes, decides and applies. Errors are logged and left to the next tick; the leases of the bounds run on.
     pub(crate) fn on_tick(&mut self, now: Time, late: Span) {
+        if let Some(asked) = &mut self.asked {
+            asked.give_up();
+            self.poll_program(now);
+        }
         self.totals.ticks += 1;
         if late > Span::from_nanos(self.config.tick().as_nanos() / 2) {
             self.totals.late_ticks += 1;
@@ -358,22 +393,47 @@ impl<'a> Agent<'a> {
                 warn!("this tick is {late} late: is the machine overloaded?{more}");
             }
         }
-        if let Err(error) = self.observe_and_apply(now, late)
-            && let Some(more) = self.trouble_log.may_say(now)
-        {
-            warn!("nothing was renewed at this tick, so bounds lapse with their lease: {}{more}", error.in_a_line());
+        let done = self.observe(now, late).and_then(|seen| match seen {
+            Some(seen) => self.ask_or_decide(seen),
+            None => Ok(()),
+        });
+        if let Err(error) = done {
+            self.on_trouble(now, &error);
         }
         let Self { last_link, sights, .. } = self;
         let reported = last_link.as_mut().and_then(|last_link| last_link.on_tick(now, sights));
         self.record_report(reported);
     }
 
-    fn observe_and_apply(&mut self, now: Time, late: Span) -> Result<()> {
-        // If nothing can be seen now, peers are not told an earlier tick's observations.
-        self.report = Report::default();
-        self.glance = Glance::default();
+    fn on_trouble(&mut self, now: Time, error: &Error) {
+        if let Some(more) = self.trouble_log.may_say(now) {
+            warn!("nothing was renewed at this tick, so bounds lapse with their lease: {}{more}", error.in_a_line());
+        }
+    }
+
+    /// The first half of a tick; `None`: no programs are loaded.
+    fn observe(&mut self, now: Time, late: Span) -> Result<Option<Seen>> {
         self.sights.clear();
-        let Some(tcp) = self.tcp.as_mut() else { return Ok(()) };
+        let sockets = match self.sample() {
+            Ok(Some(sockets)) => sockets,
+            nothing => {
+                // Peers are not told an earlier tick's observations.
+                self.report = Report::default();
+                self.glance = Glance::default();
+                return nothing.map(|_| None);
+            }
+        };
+        if self.last_link.is_some() {
+            self.sights.extend(sockets.iter().map(flow_sight));
+        }
+        let peers = self.hearing.neighbourhood(now);
+        let samples: Vec<_> = sockets.iter().map(flow_sample).collect();
+        let observations = self.governor.observe(now, &samples);
+        Ok(Some(Seen { now, late, sockets, samples, observations, peers }))
+    }
+
+    fn sample(&mut self) -> Result<Option<Vec<SocketSample>>> {
+        let Some(tcp) = self.tcp.as_mut() else { return Ok(None) };
         let recorder = &mut self.recorder;
         self.totals.state_changes_lost +=
             tcp.poll_state_changes(&mut |StateChange { at, cookie, from, to, .. }| {
@@ -382,27 +442,65 @@ impl<'a> Agent<'a> {
                     recorder.write(&Event::State(State { t_ns: at.as_nanos(), cookie, from, to }));
                 }
             })?;
-        let mut samples = tcp.sample()?;
+        let mut sockets = tcp.sample()?;
         // A walk over a changing table may return a socket twice. The policy needs each once.
         let mut met = BTreeSet::new();
-        samples.retain(|sample| met.insert(sample.cookie));
-        if self.last_link.is_some() {
-            self.sights.extend(samples.iter().map(flow_sight));
-        }
+        sockets.retain(|socket| met.insert(socket.cookie));
+        Ok(Some(sockets))
+    }
 
-        let peers = self.hearing.neighbourhood(now);
-        let seen: Vec<_> = samples.iter().map(flow_sample).collect();
-        let turn = self.governor.on_tick(now, &seen, &peers);
+    /// Decides at once, or asks the program.
+    fn ask_or_decide(&mut self, seen: Seen) -> Result<()> {
+        let Some(asked) = &mut self.asked else { return self.decide(seen) };
+        let Seen { now, observations, peers, .. } = &seen;
+        asked.ask(*now, &Observation { now: *now, flows: observations, peers });
+        self.seen = Some(seen);
+        Ok(())
+    }
+
+    /// Ends the tick when the program has decided, or its time is over. Never waits.
+    pub(crate) fn poll_program(&mut self, now: Time) {
+        let Some(asked) = &mut self.asked else { return };
+        let is_done = asked.poll(now);
+        for event in asked.take_events() {
+            self.record(&event);
+        }
+        if is_done
+            && let Some(seen) = self.seen.take()
+            && let Err(error) = self.decide(seen)
+        {
+            self.on_trouble(now, &error);
+        }
+    }
+
+    /// When the program's time is over; `None`: it is not asked.
+    pub(crate) fn program_due_at(&self) -> Option<Time> {
+        self.asked.as_ref()?.due_at()
+    }
+
+    /// The descriptors of the program that is asked.
+    pub(crate) fn program_descriptors(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
+        self.asked.iter().flat_map(Asked::descriptors)
+    }
+
+    /// The second half of a tick.
+    fn decide(&mut self, seen: Seen) -> Result<()> {
+        let Seen { now, late, sockets, samples, observations, peers } = seen;
+        let turn = self.governor.decide(now, &samples, observations, &peers);
+        if let Some(asked) = &mut self.asked {
+            asked.on_taken(now, turn.failure.as_deref());
+        }
         self.report = turn.report;
+        self.glance = Glance::default();
         let until = self.apply(now, &turn)?;
-        self.log(now, &samples, &turn);
-        self.glance = self.glance_at(&samples, &turn, &peers);
+        self.log(now, &sockets, &turn);
+        self.glance = self.glance_at(&sockets, &turn, &peers);
         if self.recorder.is_some() {
             let tick = Tick {
                 t_ns: now.as_nanos(),
                 late_ns: late.as_nanos(),
                 terminals: peers.terminals(),
-                flows: samples
+                flows: sockets
                     .iter()
                     .zip(&turn.flows)
                     .map(|(sample, flow)| self.flow_record(sample, flow, until))
@@ -459,6 +557,10 @@ impl<'a> Agent<'a> {
             pacing_mbps: paces().min().zip(paces().max()).map(|(least, most)| [least.as_mbps(), most.as_mbps()]),
             delivered_mbps: glance.state.delivered.filter(|_| glance.busy > 0).map(Rate::as_mbps),
             free_mbps: glance.state.free.map(Rate::as_mbps),
+            program: self
+                .asked
+                .as_ref()
+                .map(|asked| ProgramStatus { trouble: asked.trouble().map(str::to_owned), totals: asked.totals() }),
         }
     }
 
@@ -584,6 +686,7 @@ impl<'a> Agent<'a> {
         };
         self.tcp = None;
         self.totals.last_link = self.last_link.as_mut().map(LastLink::totals);
+        self.totals.program = self.asked.take().map(|asked| asked.totals());
         self.totals.sockets_restored = *restored.as_ref().unwrap_or(&0);
         self.totals.bounds_changed = self.governor.counts().bounds_changed;
         self.totals.flows_enabled = self.governor.counts().flows_enabled;
@@ -625,6 +728,13 @@ fn wanted_mode(config: &Config) -> Mode {
     if config.policy.policy == PolicyName::None { Mode::Observe } else { config.mode }
 }
 
-fn policy(config: &Config, mode: Mode) -> Box<dyn Policy + Send> {
-    if mode == Mode::Observe { Box::new(Nothing) } else { config.policy.build() }
+/// The policy, and the program that it takes its decisions from, if any. `totals`: of an earlier program.
+fn policy(config: &Config, mode: Mode, totals: ProgramTotals) -> (Box<dyn Policy + Send>, Option<Asked>) {
+    if mode == Mode::Observe {
+        return (Box::new(Nothing), None);
+    }
+    match Asked::start(config, clock::monotonic(), totals) {
+        Some((asked, policy)) => (policy, Some(asked)),
+        None => (config.policy.build(), None),
+    }
 }

@@ -294,7 +294,8 @@ mod tests {
         assert_eq!(policy(of_formula).policy, PolicyName::Lasthop);
         let named = policy(&format!("{of_formula}\npolicy = \"formula\""));
         assert_eq!((named.policy, named.bandwidth_mbps()), (PolicyName::Formula, 15.0));
-        for name in PolicyName::ALL.iter().filter(|name| **name != PolicyName::Fixed) {
+        let needs_more = [PolicyName::Fixed, PolicyName::External];
+        for name in PolicyName::ALL.iter().filter(|name| !needs_more.contains(name)) {
             assert_eq!(policy(&format!("[policy]\npolicy = \"{name}\"")).policy, *name);
             assert_eq!(policy(&format!("policy.policy = \"{name}\"")).policy, *name);
         }
@@ -343,6 +344,9 @@ mod tests {
                 count_segments: Some(vec![405, 183, 115, 82]),
                 window_table: Some(WindowTable::Old),
                 window_rows: Some([[0, 555, 200], [51, 50, 5]].map(Row::from).to_vec()),
+                command: Some(["/usr/bin/python3", "/etc/lasthop/policy.py"].map(str::to_owned).to_vec()),
+                command_deadline_ms: Some(100),
+                command_user: Some("nobody".to_owned()),
                 ..PolicySettings::default()
             },
             ..Config::default()

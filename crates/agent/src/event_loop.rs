@@ -100,15 +100,19 @@ pub fn run_on_with<'a>(config: &Config, orders: &Orders<'_>, loader: &'a mut Loa
             agent.refresh(now);
             next_refresh = now + REFRESH;
         }
+        agent.poll_program(now);
         if now >= next_tick {
             agent.on_tick(now, now - next_tick);
             next_tick = following(next_tick, agent.tick(), now);
             now = clock::monotonic();
+            agent.poll_program(now);
         }
         agent.poll_beacon(now);
         agent.answer_status(now);
         seen = now;
-        let next = next_tick.min(agent.hearing.next_beacon_at(now)).min(next_refresh).min(now + LONGEST_WAIT);
+        let program = agent.program_due_at().unwrap_or(Time::MAX);
+        let next =
+            next_tick.min(agent.hearing.next_beacon_at(now)).min(next_refresh).min(program).min(now + LONGEST_WAIT);
         waited = wait(&agent, now, next.saturating_since(clock::monotonic()));
         if waited.is_err() {
             break;
@@ -140,7 +144,8 @@ fn following(due: Time, tick: Span, now: Time) -> Time {
 
 fn wait(agent: &Agent<'_>, now: Time, longest: Span) -> Result<()> {
     let descriptors = agent.hearing.descriptors(now).chain(agent.status_descriptor());
-    let mut polled: Vec<_> = descriptors.map(|descriptor| PollFd::new(descriptor, PollFlags::POLLIN)).collect();
+    let descriptors = descriptors.map(|descriptor| (descriptor, PollFlags::POLLIN)).chain(agent.program_descriptors());
+    let mut polled: Vec<_> = descriptors.map(|(descriptor, flags)| PollFd::new(descriptor, flags)).collect();
     let timeout = TimeSpec::from(Duration::from_nanos(longest.as_nanos()));
     match ppoll(&mut polled, Some(timeout), None) {
         Ok(_) | Err(Errno::EINTR) => Ok(()),

@@ -41,6 +41,9 @@
 //! that still hold |
 //! | nobody reads the record, or its disk is full | lines are dropped and counted, and later ones start on a whole line
 //! |
+//! | the program of the policy `external` is late | nothing is bounded at this tick |
+//! | it ends, hangs or writes nonsense | nothing is bounded until it decides in time again; it is started again after 1 s,
+//! then 2, 4, up to 60 s |
 //! | nobody reads the log | lines are dropped and counted; nothing waits for them |
 //!
 //! # Modes
@@ -69,6 +72,7 @@ mod medium;
 mod notify;
 mod only_one;
 mod port;
+mod program;
 pub mod record;
 mod recorder;
 mod reload;

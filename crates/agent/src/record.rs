@@ -6,7 +6,7 @@ use crate::config::Mode;
 use crate::wifi::WifiLink;
 use lasthop_lastlink::Source;
 use lasthop_laws::bound::Bound;
-use lasthop_policy::PolicyName;
+use lasthop_policy::{PolicyName, schema};
 use lasthop_units::{Rate, Span};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -26,6 +26,12 @@ pub enum Event {
     Joined(Joined),
     /// The report to servers has changed.
     LastLink(LinkReported),
+    /// The program of the policy `external` was started, and this is its first line.
+    Hello(schema::Hello),
+    /// What that program was asked at the tick whose line follows.
+    Observation(schema::Observation),
+    /// Its answer, if it was in time.
+    Decision(schema::Decision),
     /// The agent has stopped in order: the last line.
     Stopped(Totals),
 }
@@ -237,6 +243,19 @@ pub struct LinkTotals {
     pub failed: u64,
 }
 
+/// What the program of the policy `external` did, since the agent's start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramTotals {
+    /// Ticks with a decision in time.
+    pub decisions: u64,
+    /// Ticks at which it was late: nothing was bounded.
+    pub late: u64,
+    /// Times that it could not be started, ended, hung, or wrote nonsense.
+    pub failures: u64,
+    /// Times that it was started.
+    pub starts: u64,
+}
+
 /// The agent's totals from start to stop.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Totals {
@@ -266,6 +285,9 @@ pub struct Totals {
     /// Reports of the last link to servers; `None`: not configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_link: Option<LinkTotals>,
+    /// The program of the policy `external`; `None`: another policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<ProgramTotals>,
     /// Sockets restored to their own congestion control at the end.
     pub sockets_restored: u64,
     /// Changes of state that the kernel dropped for lack of room.
@@ -317,6 +339,13 @@ impl fmt::Display for ReportCause {
     }
 }
 
+impl fmt::Display for ProgramTotals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { decisions, late, failures, starts } = self;
+        write!(f, "{decisions} decisions, late {late} times, failed {failures} times, started {starts} times")
+    }
+}
+
 impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Beacons { sent, unsent, heard, rejected } = self.beacons;
@@ -339,6 +368,9 @@ impl fmt::Display for Totals {
                 "; last link: told anew {changed} times, retracted {retracted} times; {offered} SYNs with the option ({answered} \
                  answered, {unanswered} not, {sent_again} lost) and {sent} later segments, {no_room} without room for it",
             )?;
+        }
+        if let Some(program) = &self.program {
+            write!(f, "; the policy's program: {program}")?;
         }
         write!(f, "; {:.2} s of CPU time, {:.1} MiB", self.cpu_s, self.max_rss_kib as f64 / 1024.0)
     }

@@ -7,6 +7,7 @@
 use crate::config::Mode;
 use crate::error::{Doing, Result};
 use crate::only_one::make_folder;
+use crate::record::ProgramTotals;
 use lasthop_policy::PolicyName;
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, socket};
@@ -74,6 +75,18 @@ pub struct Status {
     pub delivered_mbps: Option<f64>,
     /// This host's goodput, payload, while uncontrolled and congested; `None`: unknown as yet.
     pub free_mbps: Option<f64>,
+    /// The program of the policy `external`; `None`: another policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<ProgramStatus>,
+}
+
+/// The program of the policy `external`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProgramStatus {
+    /// Why nothing is bounded now; `None`: it decides in time.
+    pub trouble: Option<String>,
+    /// Since the agent's start.
+    pub totals: ProgramTotals,
 }
 
 /// Agents older than this key did not report it.
@@ -159,7 +172,13 @@ impl fmt::Display for Status {
         writeln!(f, "  peers    {} heard; {} with something to send", peers, plural(*terminals, "host"))?;
         writeln!(f, "  control  {}", self.control())?;
         writeln!(f, "  rate     {}", self.rate())?;
-        write!(f, "  gain     {}", self.gain())
+        write!(f, "  gain     {}", self.gain())?;
+        if let Some(ProgramStatus { trouble, totals }) = &self.program {
+            let state =
+                trouble.as_ref().map_or("decides in time".to_owned(), |trouble| format!("no bounds: {trouble}"));
+            write!(f, "\n  program  {state} ({totals})")?;
+        }
+        Ok(())
     }
 }
 
@@ -312,6 +331,7 @@ mod tests {
             pacing_mbps: Some([1.0, 1.0]),
             delivered_mbps: Some(2.4),
             free_mbps: Some(2.0),
+            program: None,
         }
     }
 
@@ -323,6 +343,17 @@ mod tests {
   rate     2.10 Mb/s for each host; 2 of 5 connections bounded, windows up to 4 to 12 segments, paced at 1.00 Mb/s
   gain     2.40 Mb/s now, 2.00 Mb/s while free: +20 %";
         assert_eq!(status().to_string(), expected);
+    }
+
+    #[test]
+    fn the_program_of_the_policy_has_a_sixth() {
+        let totals = ProgramTotals { decisions: 120, late: 2, failures: 1, starts: 2 };
+        let program = |trouble: Option<&str>| Some(ProgramStatus { trouble: trouble.map(str::to_owned), totals });
+        let last = |program| Status { program, ..status() }.to_string().lines().nth(5).map(str::to_owned);
+        let counts = "(120 decisions, late 2 times, failed 1 times, started 2 times)";
+        assert_eq!(last(program(None)), Some(format!("  program  decides in time {counts}")));
+        let ended = "the program has ended (exit code 3)";
+        assert_eq!(last(program(Some(ended))), Some(format!("  program  no bounds: {ended} {counts}")));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::memory::Load;
 use crate::out_folder::{Kind, OutFolder};
 use crate::progress::Progress;
+use crate::simulate::simulate;
 use crate::warmup::tell_of_short_warmups;
 use crate::{FAILED, Interrupted, build, say, stop_on_signals, tell};
 use anyhow::{Context, Result, bail};
@@ -15,6 +16,7 @@ use lasthop_units::Time;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -196,7 +198,7 @@ fn run_in_turn(
     arguments: &CompareArguments,
     cases: &[Case],
     planned: &[(usize, Scenario)],
-    stop: &AtomicBool,
+    stop: &Arc<AtomicBool>,
 ) -> Result<Runs> {
     let common = &arguments.common;
     let mut runs = Vec::new();
@@ -217,7 +219,7 @@ fn run_at_once(
     arguments: &CompareArguments,
     planned: &[(usize, Scenario)],
     jobs: NonZero<usize>,
-    stop: &AtomicBool,
+    stop: &Arc<AtomicBool>,
 ) -> Result<Runs> {
     let common = &arguments.common;
     let progress = Progress::of_many(planned.len());
@@ -297,15 +299,14 @@ fn check_cases(cases: &[Case]) -> Result<()> {
 fn one_run(
     common: &Common,
     scenario: &Scenario,
-    stop: &AtomicBool,
+    stop: &Arc<AtomicBool>,
     progress: &Progress,
 ) -> Result<Option<(RunResult, Series)>> {
     let at = |at| progress.at(at);
     let outcome = match common.hosts {
         Habitat::Simulated => {
             let started = Instant::now();
-            let options = lasthop_sim::Options { build: build(), series: common.keeps_series(), stop, progress: &at };
-            let mut outcome = lasthop_sim::run(scenario, &options);
+            let mut outcome = simulate(scenario, common.keeps_series(), stop, &at);
             if let Ok(Some((result, _))) = &mut outcome {
                 result.took(started.elapsed());
             }

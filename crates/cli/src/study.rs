@@ -4,6 +4,7 @@ use crate::memory::Load;
 use crate::out_folder::Kind;
 use crate::progress::Progress;
 use crate::runs::{Habitat, claim, jobs, keep, tell_again, tell_ineffective};
+use crate::simulate::simulate;
 use crate::warmup::tell_of_short_warmups;
 use crate::{COULD_NOT_RUN, FAILED, Interrupted, build, say, stop_on_signals, tell};
 use anyhow::{Context, Result, bail};
@@ -73,10 +74,7 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<ExitCode> {
         let started = Instant::now();
         let at = |at| progress.at(at);
         let outcome = match hosts {
-            HostsKind::Simulated => {
-                let options = lasthop_sim::Options { build: build(), series: false, stop: &stop, progress: &at };
-                lasthop_sim::run(scenario, &options)?
-            }
+            HostsKind::Simulated => simulate(scenario, false, &stop, &at)?,
             HostsKind::Kernel => {
                 let traffic = lasthop_lab::TrafficSource::Own;
                 lasthop_lab::run(

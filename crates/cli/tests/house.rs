@@ -11,6 +11,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("laws", &["units"]),
     ("peers", &["units"]),
     ("policy", &["keys", "laws", "peers", "units"]),
+    ("external", &["policy"]),
     ("lastlink", &["laws", "units"]),
     ("network", &["units"]),
     ("tcp", &["laws", "units"]),
@@ -20,11 +21,14 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("study", &["keys", "measure", "scenario", "units"]),
     ("report", &["laws", "measure", "scenario", "study", "units"]),
     ("kernel", &["laws", "units"]),
-    ("agent", &["kernel", "keys", "lastlink", "laws", "peers", "policy", "units"]),
+    ("agent", &["external", "kernel", "keys", "lastlink", "laws", "peers", "policy", "units"]),
     ("lab", &["agent", "kernel", "laws", "measure", "network", "policy", "scenario", "units"]),
     (
         "cli",
-        &["agent", "kernel", "keys", "lab", "laws", "measure", "policy", "report", "scenario", "sim", "study", "units"],
+        &[
+            "agent", "external", "kernel", "keys", "lab", "laws", "measure", "policy", "report", "scenario", "sim",
+            "study", "units",
+        ],
     ),
 ];
 
@@ -34,7 +38,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("keys", &["serde", "serde_json", "strsim", "thiserror", "toml"]),
     ("laws", &["bindgen", "cc", "clang-sys", "serde", "thiserror", "zerocopy"]),
     ("peers", &["hmac", "sha2", "thiserror"]),
-    ("policy", &["serde", "toml"]),
+    ("policy", &["schemars", "serde", "toml"]),
     ("lastlink", &["serde"]),
     ("network", &["rand", "rand_chacha", "sha2", "thiserror"]),
     ("tcp", &["thiserror"]),

@@ -290,6 +290,7 @@ impl AgentReport {
     fn add(&mut self, event: Event, clock: Clock) {
         match event {
             Event::Ready(_) | Event::State(_) | Event::Joined(_) | Event::LastLink(_) => {}
+            Event::Hello(_) | Event::Observation(_) | Event::Decision(_) => {}
             Event::Tick(tick) => self.add_tick(&tick, clock),
             Event::Stopped(totals) => {
                 self.stopped = Some(clock.at_monotonic_ns(totals.t_ns));

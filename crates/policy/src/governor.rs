@@ -60,6 +60,8 @@ pub struct Turn {
     pub report: Report,
     /// The policy's state; `None` if it shows none, or in advice.
     pub state: Option<PolicyState>,
+    /// Why the policy did not decide ([`Policy::failure`]).
+    pub failure: Option<String>,
 }
 
 /// One connection at a tick.
@@ -128,14 +130,36 @@ impl Governor {
     /// # Panics
     /// If two samples have the same [`FlowId`].
     pub fn on_tick(&mut self, now: Time, samples: &[FlowSample], peers: &Neighbourhood) -> Turn {
-        let mut known = std::mem::take(&mut self.flows);
+        let observations = self.observe(now, samples);
+        self.decide(now, samples, observations, peers)
+    }
+
+    /// The first half of [`Self::on_tick`], for a caller whose policy takes time: what the policy will see.
+    pub fn observe(&mut self, now: Time, samples: &[FlowSample]) -> Vec<FlowObservation> {
         let observe = |sample: &FlowSample| {
-            let mut flow = known.remove(&sample.id).unwrap_or_default();
-            let observation = sample.observe(now, &mut flow.activity);
-            assert!(self.flows.insert(sample.id, flow).is_none(), "no two samples are of the same connection");
-            observation
+            let flow = self.flows.entry(sample.id).or_default();
+            sample.observe(now, &mut flow.activity)
         };
-        let observations: Vec<_> = samples.iter().map(observe).collect();
+        samples.iter().map(observe).collect()
+    }
+
+    /// The second half: decides on what [`Self::observe`] gave for the same samples.
+    ///
+    /// # Panics
+    /// As [`Self::on_tick`].
+    pub fn decide(
+        &mut self,
+        now: Time,
+        samples: &[FlowSample],
+        observations: Vec<FlowObservation>,
+        peers: &Neighbourhood,
+    ) -> Turn {
+        let mut known = std::mem::take(&mut self.flows);
+        for sample in samples {
+            let flow =
+                known.remove(&sample.id).expect("it was observed, and no two samples are of the same connection");
+            self.flows.insert(sample.id, flow);
+        }
         let Decision { flows: decisions, new_flows } =
             self.policy.on_tick(&Observation { now, flows: &observations, peers });
         self.counts.terminals_max = self.counts.terminals_max.max(peers.terminals());
@@ -151,6 +175,7 @@ impl Governor {
             turn.report.word = self.policy.word();
         }
         turn.state = self.policy.state().filter(|_| self.applies);
+        turn.failure = self.policy.failure().map(str::to_owned);
         for (sample, decided) in samples.iter().zip(&decisions) {
             let flow = self.flows.get_mut(&sample.id).expect("inserted above");
             // A connection that can no longer be bounded loses its bound.

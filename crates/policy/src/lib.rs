@@ -5,12 +5,14 @@
 //! agent and the simulator call the same code. The [`governor`] does the work around a policy at each tick, and
 //! [`activity`] decides which connections are busy.
 //!
-//! A new policy is a file, its `mod`, and a line in the list below (docs/guide/new-policy.md).
+//! A new policy is a file, its `mod`, and a line in the list below (docs/guide/new-policy.md); or a program outside, over
+//! the lines of [`schema`] ([`External`], docs/guide/external-policy.md).
 #![deny(clippy::disallowed_methods)]
 
 pub mod activity;
 mod budget;
 mod count;
+mod external;
 mod fixed;
 mod formula;
 pub mod governor;
@@ -20,11 +22,13 @@ mod latch;
 #[macro_use]
 mod list;
 mod reason;
+pub mod schema;
 mod settings;
 mod share;
 mod table;
 
 pub use count::Count;
+pub use external::{External, REASON_CHARACTERS};
 pub use fixed::Fixed;
 pub use formula::Formula;
 pub use keceli::Keceli;
@@ -50,6 +54,8 @@ const FALL: &[&str] = &["exponent"];
 const RISE: &[&str] = &["enable_ratio", "enable_excess_ms", "release_ratio", "rtt"];
 /// Settings of those with a table.
 const TABLE: &[&str] = &["window_table", "window_rows", "table_index", "cap", "lower_limit"];
+/// Settings of a program outside.
+const PROGRAM: &[&str] = &["command", "command_deadline_ms", "command_user"];
 /// Settings of all but `none`.
 const EVERY: &[&str] = &["minimum_segments"];
 
@@ -75,6 +81,8 @@ policies! {
     // rates.
     Lasthop = "lasthop", settles in 40 s, "one rate for all hosts, agreed on by beacons and moved by the common queue: ours",
         [EVERY], |settings| Box::new(Lasthop::new(settings));
+    External = "external", settles in 0 s, "a [program of one's own](external-policy.md) (`command`)",
+        [EVERY, PROGRAM], |settings| Box::new(External::new(settings.minimum_segments, external::nobody));
 }
 
 /// Decides the limits of a host's connections.
@@ -90,6 +98,12 @@ pub trait Policy {
 
     /// The policy's state as of the last tick, for display; `None`: it has none to show.
     fn state(&self) -> Option<PolicyState> {
+        None
+    }
+
+    /// Why there is no decision of the last tick: what decides is outside this program, and did not answer. Nothing is
+    /// limited then. A simulated run ends; an agent goes on.
+    fn failure(&self) -> Option<&str> {
         None
     }
 }

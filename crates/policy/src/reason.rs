@@ -5,7 +5,7 @@ use lasthop_units::{Rate, Span};
 use std::fmt;
 
 /// Why a connection has its limits, with the numbers; [`Display`](fmt::Display) gives the words.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Reason {
     /// The policy is `none`.
@@ -111,6 +111,10 @@ pub enum Reason {
         /// The threshold.
         release_ratio: f64,
     },
+    /// As a program outside says; may be empty.
+    Program(Box<str>),
+    /// A program outside did not decide, and why.
+    NoAnswer(Box<str>),
 }
 
 impl Reason {
@@ -131,6 +135,8 @@ impl Reason {
             Self::Free => "free",
             Self::PeersCalm { .. } => "peers-calm",
             Self::Released { .. } => "released",
+            Self::Program(_) => "program",
+            Self::NoAnswer(_) => "no-answer",
         }
     }
 }
@@ -208,6 +214,9 @@ impl fmt::Display for Reason {
                     "no peer's RTT is high any more, and this one is {ratio:.1} times its lowest: control released"
                 )
             }
+            Self::Program(ref said) if said.is_empty() => f.write_str("the program gives no reason"),
+            Self::Program(ref said) => f.write_str(said),
+            Self::NoAnswer(ref problem) => write!(f, "no limits, because the program did not decide: {problem}"),
             Self::Released { ratio, release_ratio } => {
                 write!(f, "RTT is {ratio:.1} times the lowest, below {release_ratio:.1}: control released")
             }

@@ -4,8 +4,8 @@ use super::latch::Rise;
 use super::{Policy, PolicyName, Row, Start, WindowTable};
 use lasthop_keys::Preset::Absent;
 use lasthop_keys::{
-    DocumentError, Keys as _, Of, Part, Section, When, choice, derived, flag, integer, integers, key, keys, number,
-    rows, words,
+    DocumentError, Keys as _, Of, Part, Section, When, choice, derived, flag, integer, integers, key, keys, line,
+    number, rows, texts, words,
 };
 use lasthop_laws::bound::LEAST_PACING_RATE;
 use lasthop_units::Span;
@@ -115,12 +115,20 @@ keys! {
         /// *keceli* Segments that one acknowledgement is for.
         // RFC 5681 §4.2.
         segments_per_ack: u32 = integer(1, 64), 2;
+        /// *external* The [program](external-policy.md) that decides, with its arguments, such as `["python3", "mine.py"]`; must be
+        /// given there. It is started in the working directory, once for each host.
+        command: Option<Vec<String>> = texts(), Absent;
+        /// *external* Agents: a decision that takes longer, in milliseconds, is not waited for, and nothing is bounded until the
+        /// program is in time again. The simulator waits.
+        command_deadline_ms: Option<u64> = integer::<u64>(1, 10_000), derived("`100`", |_| None);
+        /// *external* Agents of root: the user as whom the program runs.
+        command_user: Option<String> = line(256), derived("`\"nobody\"`", |_| None);
         adjust conditions;
         check together;
     }
 }
 
-/// Each key is looked at by some policies; those of `fixed` may stand in a file for runs that choose it.
+/// Each key is looked at by some policies; those of `fixed` and `external` may stand in a file for runs that choose it.
 fn conditions(section: &mut Section) {
     for key in &mut section.keys {
         let looking = PolicyName::ALL.iter().filter(|policy| policy.looks_at(key.name));
@@ -131,8 +139,14 @@ fn conditions(section: &mut Section) {
                 looking.map(|policy| policy.as_str()).collect(),
             ));
         }
-        key.may_wait =
-            [key!(PolicySettings, bound_segments), key!(PolicySettings, bound_pacing_mbps)].contains(&key.name);
+        key.may_wait = [
+            key!(PolicySettings, bound_segments),
+            key!(PolicySettings, bound_pacing_mbps),
+            key!(PolicySettings, command),
+            key!(PolicySettings, command_deadline_ms),
+            key!(PolicySettings, command_user),
+        ]
+        .contains(&key.name);
     }
 }
 
@@ -154,6 +168,11 @@ fn together(settings: &PolicySettings, part: &Part<'_>) -> Result<(), DocumentEr
             return fail(key!(PolicySettings, bound_segments), format!("{segments} is out of range"), bounds);
         }
         _ => {}
+    }
+    if policy == PolicyName::External && settings.program().first().is_none_or(String::is_empty) {
+        let problem = format!("is not there, and the policy \"{policy}\" cannot be without it");
+        let accepted = "a program and its arguments, such as [\"python3\", \"mine.py\"]".to_owned();
+        return fail(key!(PolicySettings, command), problem, accepted);
     }
     if let Some(ratio) = release_ratio.filter(|ratio| *ratio > enable_ratio) {
         let accepted = format!("a number from 1 to {enable_ratio} (enable_ratio)");
@@ -196,6 +215,21 @@ impl PolicySettings {
         })
     }
 
+    /// The program of the policy `external`, with its arguments; empty: none.
+    pub fn program(&self) -> &[String] {
+        self.command.as_deref().unwrap_or_default()
+    }
+
+    /// How long an agent waits for a decision of that program.
+    pub fn deadline(&self) -> Span {
+        Span::from_millis(self.command_deadline_ms.unwrap_or(100))
+    }
+
+    /// As whom an agent of root runs that program.
+    pub fn user(&self) -> &str {
+        self.command_user.as_deref().unwrap_or("nobody")
+    }
+
     /// From when on an RTT has risen.
     pub fn start(&self) -> Start {
         match self.enable_excess_ms {
@@ -224,7 +258,8 @@ impl PolicySettings {
         }
     }
 
-    /// The policy with these settings.
+    /// The policy with these settings. `external` never decides: the caller makes that policy itself, as an
+    /// [`External`](crate::External) that asks the program.
     ///
     /// # Panics
     /// If the settings are not [valid](lasthop_keys::Keys::validate).
@@ -300,6 +335,9 @@ mod tests {
             PolicySettings { window_rows: Some(vec![Row::from([0, 0, 0])]), ..PolicySettings::default() },
             PolicySettings { access_queue_packets: 0, ..PolicySettings::default() },
             PolicySettings { segments_per_ack: 0, ..PolicySettings::default() },
+            PolicySettings { policy: PolicyName::External, ..PolicySettings::default() },
+            PolicySettings { command_deadline_ms: Some(0), ..PolicySettings::default() },
+            PolicySettings { command_user: Some(String::new()), ..PolicySettings::default() },
         ];
         for settings in nonsense {
             let error = rejected(&settings);

@@ -8,6 +8,7 @@
 //! *What it leaves out*: group keys and other groups (there is one access point), the random tenth of an interval, IPv6
 //! beacons beside the IPv4 ones, a wall clock that differs from the simulation's.
 
+use crate::{PolicyOf, SimError};
 use lasthop_laws::bound::Bound;
 use lasthop_network::NodeId;
 use lasthop_network::random::Streams;
@@ -42,6 +43,8 @@ pub(crate) struct Agent {
     pub(crate) first_tick: Time,
     new_flows: Option<(Bound, Time)>,
     sent: u64,
+    policy: PolicyName,
+    ticks: u64,
 }
 
 /// An end of a connection on this host, as the agent sees it.
@@ -62,23 +65,28 @@ pub(crate) fn flow_sample(id: FlowId, info: &lasthop_tcp::Info) -> FlowSample {
 
 impl Agent {
     /// The agent of this host; `None` without one in the scenario.
-    pub(crate) fn new(host: &HostSpec, streams: Streams) -> Option<Self> {
+    pub(crate) fn new(
+        host: &HostSpec,
+        streams: Streams,
+        policies: &mut PolicyOf<'_>,
+    ) -> Result<Option<Self>, SimError> {
         let mode = host.kind.agent;
         if mode == AgentMode::Off {
-            return None;
+            return Ok(None);
         }
         let settings = &host.kind.policy;
-        let decides = mode != AgentMode::Observe && settings.policy != PolicyName::None;
+        let given = if mode == AgentMode::Observe { Ok(None) } else { policies(host) };
+        let given = given.map_err(|problem| SimError::PolicyStart { host: host.index, problem })?;
+        let name = if given.is_some() { PolicyName::External } else { settings.policy };
+        let own = || if mode == AgentMode::Observe { Box::new(Nothing) } else { settings.build() };
+        let policy = given.unwrap_or_else(own);
         let mut stream = streams.stream(&format!("agent/host-{}", host.index));
         let mut phase = |interval: Span| Time::from_nanos(stream.random_range(0..interval.as_nanos()));
         let first_tick = phase(lasthop_policy::TICK);
         let first_beacon = phase(lasthop_peers::beacon::INTERVAL) - Time::ZERO;
         let of_an_interval = first_beacon.as_secs_f64() / lasthop_peers::beacon::INTERVAL.as_secs_f64();
-        Some(Self {
-            governor: Governor::new(
-                if decides { settings.build() } else { Box::new(Nothing) },
-                mode == AgentMode::Control,
-            ),
+        Ok(Some(Self {
+            governor: Governor::new(policy, mode == AgentMode::Control),
             receiver: Receiver::new(Label::Link.id(), None),
             table: PeerTable::new(Limits::default()),
             sender: PeerId(stream.random()),
@@ -88,17 +96,32 @@ impl Agent {
             first_tick,
             new_flows: None,
             sent: 0,
-        })
+            policy: name,
+            ticks: 0,
+        }))
     }
 
     /// Observes and decides; returns the bounds to set, renew or remove.
-    pub(crate) fn on_tick(&mut self, now: Time, samples: &[FlowSample]) -> Vec<(FlowId, Option<Bound>)> {
+    ///
+    /// # Errors
+    /// If the policy says that it failed.
+    pub(crate) fn on_tick(
+        &mut self,
+        now: Time,
+        host: &HostSpec,
+        samples: &[FlowSample],
+    ) -> Result<Vec<(FlowId, Option<Bound>)>, SimError> {
         let peers = self.table.neighbourhood(now);
         let turn = self.governor.on_tick(now, samples, &peers);
+        if let Some(problem) = turn.failure {
+            let command = host.kind.policy.program().to_vec();
+            return Err(SimError::Policy { host: host.index, command, tick: self.ticks, at: now, problem });
+        }
+        self.ticks += 1;
         self.governor.on_applied(&turn); // simulated TCP takes every bound
         self.report = turn.report;
         self.new_flows = turn.new_flows.map(|bound| (bound, now + lasthop_laws::bound::LEASE));
-        turn.bounds
+        Ok(turn.bounds)
     }
 
     /// The bound of a connection that opens now, and its lease.
@@ -149,7 +172,7 @@ impl Agent {
         let counts = self.governor.counts();
         HostPolicyResult {
             host: host.index,
-            policy: host.kind.policy.policy.as_str().to_owned(),
+            policy: self.policy.as_str().to_owned(),
             beacons_sent: self.sent,
             beacons_heard: self.table.heard(),
             beacons_rejected: self.table.rejections().total(),

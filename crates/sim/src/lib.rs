@@ -30,8 +30,9 @@ mod timers;
 mod traffic;
 
 use lasthop_laws::LawName;
+use lasthop_policy::Policy;
 use lasthop_scenario::{Build, HostSpec, Knowledge, RunResult, Scenario, Series};
-use lasthop_units::Span;
+use lasthop_units::{Span, Time};
 use std::sync::atomic::AtomicBool;
 
 /// The parameters of a run beside its scenario.
@@ -45,6 +46,11 @@ pub struct Options<'a> {
     /// Called at each sample with the scenario's time.
     pub progress: &'a (dyn Fn(Span) + Sync),
 }
+
+/// Gives the policy of a host in place of the scenario's, such as one that asks a program outside
+/// ([`lasthop_policy::External`]). Asked once for each host whose agent decides, in the order of the hosts. `None`: the
+/// policy that the scenario names. An error, in words, ends the run before it begins.
+pub type PolicyOf<'a> = dyn FnMut(&HostSpec) -> Result<Option<Box<dyn Policy + Send>>, String> + 'a;
 
 /// Why simulated hosts cannot run a scenario.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -73,6 +79,28 @@ pub enum SimError {
     /// The network model rejects the scenario's network.
     #[error("the network model rejects this scenario: {0}")]
     Network(String),
+    /// The policy of a host cannot start: see [`PolicyOf`].
+    #[error("the policy of host {host} cannot start: {problem}")]
+    PolicyStart {
+        /// The host.
+        host: u16,
+        /// Why.
+        problem: String,
+    },
+    /// The policy of a host did not decide: [`Policy::failure`].
+    #[error("the policy of host {host}{} failed at tick {tick}, at {} s of the run: {problem}", of_command(command), at.as_secs_f64())]
+    Policy {
+        /// The host.
+        host: u16,
+        /// The program in the scenario; empty: none.
+        command: Vec<String>,
+        /// The number of the tick, from 0.
+        tick: u64,
+        /// When.
+        at: Time,
+        /// Why.
+        problem: String,
+    },
     /// Saturated traffic from a server: it shares its queue with all others and cannot keep it full.
     #[error("saturated traffic only goes up (hosts.{block}.flows.{flows}.direction): accepted is \"up\"")]
     SaturatedDown {
@@ -109,12 +137,30 @@ pub fn check(scenario: &Scenario) -> Result<(), SimError> {
 /// Runs a scenario with simulated hosts. `None` if `stop` ended it early. Without `options.series` the series are
 /// empty. The result's wall-clock fields are 0, because this crate has no clock: see [`RunResult::took`].
 ///
+/// The policies are those of the scenario; with the policy "external" use [`run_with`].
+///
 /// # Errors
 /// As [`check`], or if the network model rejects the scenario's network.
 pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResult, Series)>, SimError> {
+    run_with(scenario, options, &mut |_| Ok(None))
+}
+
+/// The same, with policies of the caller. A host that gets one has the policy "external" in the result.
+///
+/// # Errors
+/// As [`run`]; or if a policy cannot start, or says that it [failed](Policy::failure).
+pub fn run_with(
+    scenario: &Scenario,
+    options: &Options<'_>,
+    policies: &mut PolicyOf<'_>,
+) -> Result<Option<(RunResult, Series)>, SimError> {
     check(scenario)?;
     let hosts: Vec<HostSpec> = scenario.expanded_hosts();
-    Ok(simulation::Simulation::new(scenario, &hosts, options)?.run())
+    simulation::Simulation::new(scenario, &hosts, options, policies)?.run()
+}
+
+fn of_command(command: &[String]) -> String {
+    if command.is_empty() { String::new() } else { format!(" ({})", command.join(" ")) }
 }
 
 fn meant(name: &str) -> String {

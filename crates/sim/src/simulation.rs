@@ -5,7 +5,7 @@ use crate::connection::{Connection, Counts, FAR, NEAR};
 use crate::measure::{counted, seen};
 use crate::timers::Timers;
 use crate::traffic::{Action, Application};
-use crate::{Options, SimError};
+use crate::{Options, PolicyOf, SimError};
 use lasthop_laws::Choice;
 use lasthop_measure::{Finished, Interval, Measurement};
 use lasthop_network::random::Streams;
@@ -78,6 +78,8 @@ pub(crate) struct Simulation<'a> {
     early_events: u64,
     /// Number of segments that arrived for closed connections.
     strays: u64,
+    /// Why the run cannot go on.
+    failure: Option<SimError>,
     // Buffers that are taken, used and put back, to allocate nothing per event.
     deliveries: Vec<Delivery<Payload>>,
     departed: Vec<Departure>,
@@ -155,6 +157,7 @@ impl<'a> Simulation<'a> {
         scenario: &'a Scenario,
         hosts: &'a [HostSpec],
         options: &'a Options<'a>,
+        policies: &mut PolicyOf<'_>,
     ) -> Result<Self, SimError> {
         let streams = Streams::new(scenario.seed);
         let mut config = scenario.network().clone();
@@ -184,7 +187,8 @@ impl<'a> Simulation<'a> {
             timers.set(slots.of(Owner::Application { connection }), flow.application.next_at());
             timers.set(slots.of(Owner::Report { connection }), flow.next_report_at());
         }
-        let mut agents: Vec<Option<Agent>> = hosts.iter().map(|host| Agent::new(host, streams)).collect();
+        let agents: Result<_, SimError> = hosts.iter().map(|host| Agent::new(host, streams, policies)).collect();
+        let mut agents: Vec<Option<Agent>> = agents?;
         let broadcasts = matches!(config.topology, Topology::AccessPoint { .. });
         for (host, agent) in agents.iter_mut().enumerate() {
             let Some(agent) = agent else { continue };
@@ -212,6 +216,7 @@ impl<'a> Simulation<'a> {
             timer_events: 0,
             early_events: 0,
             strays: 0,
+            failure: None,
             deliveries: Vec::new(),
             departed: Vec::new(),
             actions: Vec::new(),
@@ -219,7 +224,7 @@ impl<'a> Simulation<'a> {
         })
     }
 
-    pub(crate) fn run(mut self) -> Option<(RunResult, Series)> {
+    pub(crate) fn run(mut self) -> Result<Option<(RunResult, Series)>, SimError> {
         let end = Time::ZERO + self.scenario.duration;
         for step in 1_u64.. {
             let network = self.network.next_wakeup().unwrap_or(Time::MAX);
@@ -231,9 +236,13 @@ impl<'a> Simulation<'a> {
                 self.carry(network);
             } else {
                 self.wake(timer, slot);
+                if let Some(failure) = self.failure.take() {
+                    // A policy that waits for its program ends with the run.
+                    return if self.options.stop.load(Ordering::Relaxed) { Ok(None) } else { Err(failure) };
+                }
             }
             if step.is_multiple_of(STEPS_BETWEEN_LOOKS) && self.options.stop.load(Ordering::Relaxed) {
-                return None;
+                return Ok(None);
             }
         }
         self.network.advance(end, &mut self.deliveries);
@@ -278,7 +287,7 @@ impl<'a> Simulation<'a> {
             notes,
             real_time: None,
         });
-        Some(outcome)
+        Ok(Some(outcome))
     }
 
     /// Advances the network to `now`, and hands over the packets that arrived.
@@ -533,7 +542,11 @@ impl<'a> Simulation<'a> {
                 connections.insert(id, connection);
             }
         }
-        for (id, bound) in agent.on_tick(now, &samples) {
+        let bounds = agent.on_tick(now, &self.hosts[host], &samples).unwrap_or_else(|failure| {
+            self.failure = Some(failure);
+            Vec::new()
+        });
+        for (id, bound) in bounds {
             // A closed connection has no bound any more.
             let Some(&connection) = connections.get(&id) else { continue };
             let ends = self.connections[connection].ends.as_mut().expect("it was seen");

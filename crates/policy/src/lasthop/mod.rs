@@ -159,7 +159,7 @@ impl Lasthop {
             self.before_trial.remove(&flow.id);
         }
         let bound = undo.map(|min_segments| Bound { min_segments, ..Bound::default() });
-        FlowDecision::new(flow.id, None, bound.map(|bound| (bound, reason)).ok_or(reason))
+        FlowDecision::new(flow.id, None, bound.map(|bound| (bound, reason.clone())).ok_or(reason))
     }
 
     /// The limits of a connection, by the remainders of the last tick; those of this one go to `remainders`.
@@ -213,7 +213,7 @@ impl Policy for Lasthop {
         self.released = self.guard.is_free(observation.now);
         let Some(rate) = self.rate.clone() else {
             let reason = if self.released { Reason::Free } else { Reason::NotFull { excess: signals.excess_span() } };
-            let flows = observation.flows.iter().map(|flow| self.free(flow, reason, observation.now)).collect();
+            let flows = observation.flows.iter().map(|flow| self.free(flow, reason.clone(), observation.now)).collect();
             return Decision { flows, new_flows: None };
         };
         let shape = rate.shape(&signals);
@@ -229,7 +229,7 @@ impl Policy for Lasthop {
         let mut remainders = BTreeMap::new();
         let decide = |flow: &FlowObservation| {
             let bound = self.bound(flow, (&rate, shape, &signals), &mut remainders);
-            FlowDecision::new(flow.id, enabled, bound.map(|bound| (bound, reason)).ok_or(Reason::NoRtt))
+            FlowDecision::new(flow.id, enabled, bound.map(|bound| (bound, reason.clone())).ok_or(Reason::NoRtt))
         };
         let flows = observation.flows.iter().map(decide).collect();
         self.remainders = remainders;
