@@ -121,12 +121,16 @@ impl Asked {
         self.tick += 1;
         self.is_asked = false;
         if let Some(program) = self.program.as_mut().filter(|program| program.owed() == 0) {
-            self.is_asked = true;
-            program.ask(observation.clone());
-            if self.has_begun {
-                self.silent_since = now;
+            match program.ask(observation.clone()) {
+                Ok(()) => {
+                    self.is_asked = true;
+                    if self.has_begun {
+                        self.silent_since = now;
+                    }
+                    self.events.push(Event::Observation(observation));
+                }
+                Err(error) => _ = self.on_failed(now, &error),
             }
-            self.events.push(Event::Observation(observation));
         }
         self.waits_until = Some(now + self.deadline);
     }
@@ -334,40 +338,55 @@ mod tests {
         assert_eq!((asked.totals().failures, asked.trouble()), (1, Some("the program gave no decision within 10s")));
     }
 
+    /// What the policy says of a connection at this tick.
+    fn reason(asked: &mut Asked, policy: &mut Box<dyn Policy + Send>, now: Time) -> String {
+        ask(asked, now);
+        thread::sleep(Duration::from_millis(20));
+        assert!(asked.poll(now) || asked.poll(now + asked.deadline));
+        let flows = [lasthop_policy::FlowObservation::default()];
+        let peers = Neighbourhood::alone();
+        let decision = policy.on_tick(&lasthop_policy::Observation { now, flows: &flows, peers: &peers });
+        asked.on_taken(now, policy.failure());
+        decision.flows[0].reason.to_string()
+    }
+
     #[test]
     fn the_answer_of_an_earlier_tick_is_thrown_away() {
-        // Its first answer comes when it is told to go on, by a second line.
-        let script =
-            r#"read hello; read one; echo '{"reason": "one"}'; read two; echo '{"reason": "two"}'; read three"#;
-        let (mut asked, mut policy) = asked(&["sh", "-c", script]);
-        ask(&mut asked, at(0));
-        assert!(asked.poll(at(100)), "the deadline has passed");
-        let reason = |policy: &mut Box<dyn Policy + Send>| {
-            let flows = [lasthop_policy::FlowObservation::default()];
-            let peers = Neighbourhood::alone();
-            let decision = policy.on_tick(&lasthop_policy::Observation { now: at(0), flows: &flows, peers: &peers });
-            decision.flows[0].reason.to_string()
-        };
-        let late = reason(&mut policy);
-        // Either is true: the program may have begun within the time that this test took.
-        assert!(late == "one" || late.ends_with("the program is starting"), "{late}");
-        asked.on_taken(at(100), policy.failure());
+        let folder = tempfile::tempdir().expect("a folder");
+        let gate = folder.path().join("gate");
+        // As nobody, where the test is root.
+        std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("its own");
+        let script = r#"
+            read hello
+            read one; while ! [ -e "$0" ]; do sleep 0.01; done; echo '{"reason": "one"}'
+            read two; echo '{"reason": "two"}'; read three
+        "#;
+        let (mut asked, mut policy) = asked(&["sh", "-c", script, gate.to_str().expect("text")]);
+        assert!(reason(&mut asked, &mut policy, at(0)).ends_with("the program is starting"));
+        std::fs::write(&gate, "").expect("written");
         let begun = Instant::now();
-        let mut tick = 0;
-        while reason_at(&mut asked, &mut policy, &mut tick) != "two" {
+        for tick in 1.. {
+            // The agent's clock hardly moves.
+            let said = reason(&mut asked, &mut policy, at(500 + tick));
+            if said == "two" {
+                break;
+            }
+            assert!(said.ends_with("the program is starting") || said.contains("within"), "{said}");
             assert!(begun.elapsed() < Duration::from_secs(30), "the program says nothing");
         }
-        fn reason_at(asked: &mut Asked, policy: &mut Box<dyn Policy + Send>, tick: &mut u64) -> String {
-            *tick += 1;
-            let now = at(500 + *tick);
-            ask(asked, now);
-            thread::sleep(Duration::from_millis(50));
-            let _ = asked.poll(now) || asked.poll(now + Span::from_millis(100));
-            let flows = [lasthop_policy::FlowObservation::default()];
-            let peers = Neighbourhood::alone();
-            let decision = policy.on_tick(&lasthop_policy::Observation { now, flows: &flows, peers: &peers });
-            asked.on_taken(now, policy.failure());
-            decision.flows[0].reason.to_string()
+        assert_eq!((asked.totals().decisions, asked.totals().failures), (1, 0));
+    }
+
+    #[test]
+    fn a_program_that_answers_the_hello_is_refused() {
+        let (mut asked, mut policy) = asked(&["sh", "-c", "while read line; do echo '{}'; done"]);
+        let begun = Instant::now();
+        for tick in 0.. {
+            let said = reason(&mut asked, &mut policy, at(tick));
+            if said.contains("nothing was asked") {
+                return;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(30), "{said}");
         }
     }
 }

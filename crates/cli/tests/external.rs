@@ -99,11 +99,15 @@ for number, line in enumerate(sys.stdin):
         (r#"{"flows": [{"id": 1}]}"#, "flows[0].id: 1 is no connection of the observation"),
         (r#"{"flows": [{}]}"#, "flows[0]: missing field `id`"),
     ] {
-        let said = message(&["python3", "-c", &format!("for _ in open(0): print('{answer}', flush=True)")]);
-        assert!(said.contains(told) || said.contains("nothing was asked"), "{said}");
         let said = message(&["python3", "-c", &format!("input()\nwhile input(): print('{answer}', flush=True)")]);
         assert!(said.contains(told), "{said}");
     }
+}
+
+#[test]
+fn an_answer_to_the_hello_ends_the_run_as_every_decision_would_be_one_tick_old() {
+    let said = message(&["python3", "-c", "while input(): print('{}', flush=True)"]);
+    assert!(said.contains("is no decision: nothing was asked; the line: {}"), "{said}");
 }
 
 /// Whether the process is there, and is no zombie.

@@ -197,9 +197,17 @@ impl Program {
     }
 
     /// Sends an observation, as far as the program reads; [`Self::poll`] sends the rest.
-    pub fn ask(&mut self, observation: lasthop_policy::schema::Observation) {
+    ///
+    /// # Errors
+    /// If the program has written something that nobody had asked for: each of its decisions would be one tick old.
+    pub fn ask(&mut self, observation: lasthop_policy::schema::Observation) -> Result<(), ProgramError> {
+        self.read();
+        if self.owed == 0 && !self.unread.is_empty() {
+            return Err(self.unasked());
+        }
         self.owed += 1;
         self.send(&Line::Observation(observation));
+        Ok(())
     }
 
     /// The number of observations that it has not answered.
@@ -213,19 +221,12 @@ impl Program {
     /// If the program has ended, or has written something else.
     pub fn poll(&mut self) -> Result<Option<Decision>, ProgramError> {
         self.flush();
-        if let Some(stderr) = &mut self.stderr {
-            let mut text = Vec::new();
-            if read_all(stderr, &mut text, usize::MAX) {
-                self.stderr = None;
-            }
-            self.keep(&text);
-        }
-        self.has_ended |= read_all(&mut self.stdout, &mut self.unread, LINE_BYTES_MOST);
+        self.read();
         if let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = self.unread.drain(..=end).collect();
             if self.owed == 0 {
-                return Err(self.no_decision("nothing was asked".to_owned(), &line[..end]));
+                return Err(self.unasked());
             }
+            let line: Vec<u8> = self.unread.drain(..=end).collect();
             self.owed -= 1;
             return decision(&line[..end]).map(Some).map_err(|problem| self.no_decision(problem, &line[..end]));
         }
@@ -288,6 +289,18 @@ impl Program {
         }
     }
 
+    /// Reads what is there.
+    fn read(&mut self) {
+        if let Some(stderr) = &mut self.stderr {
+            let mut text = Vec::new();
+            if read_all(stderr, &mut text, usize::MAX) {
+                self.stderr = None;
+            }
+            self.keep(&text);
+        }
+        self.has_ended |= read_all(&mut self.stdout, &mut self.unread, LINE_BYTES_MOST);
+    }
+
     /// Keeps the last lines of its standard error.
     fn keep(&mut self, text: &[u8]) {
         for part in text.split_inclusive(|byte| *byte == b'\n') {
@@ -320,13 +333,15 @@ impl Program {
         ProgramError::NoDecision { problem, line: shown + more, last_words: self.last_words() }
     }
 
+    fn unasked(&mut self) -> ProgramError {
+        let text = std::mem::take(&mut self.unread);
+        let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        self.no_decision("nothing was asked".to_owned(), line)
+    }
+
     fn ended(&mut self) -> ProgramError {
         let status = self.exit_within(EXITS_WITHIN);
-        let mut text = Vec::new();
-        if let Some(stderr) = &mut self.stderr {
-            read_all(stderr, &mut text, usize::MAX);
-        }
-        self.keep(&text);
+        self.read();
         let status = match status {
             Some(WaitStatus::Exited(_, code)) => format!("exit code {code}"),
             Some(WaitStatus::Signaled(_, signal, _)) => format!("by {signal}"),

@@ -30,7 +30,7 @@ pub fn policy_of(
     let start = Start { command, user: None, repeatable: true, hello, ends_within: ENDS_WITHIN };
     let mut program = Program::start(&start)?;
     let ask = move |observation: &Observation| -> Result<Decision, String> {
-        program.ask(observation.clone());
+        program.ask(observation.clone()).map_err(|error| error.to_string())?;
         let begun = Instant::now();
         loop {
             if let Some(decision) = program.poll().map_err(|error| error.to_string())? {

@@ -9,7 +9,7 @@ use crate::error::{Doing, Error, Result};
 use crate::namespace::Namespace;
 use crate::process::Process;
 use crate::tun::INTERFACE;
-use lasthop_agent::record::{Beacons, Event, Tick};
+use lasthop_agent::record::{Beacons, Event, ProgramTotals, Tick};
 use lasthop_measure::Interval;
 use lasthop_policy::PolicyName;
 use lasthop_scenario::{AgentMode, HostSpec, Knowledge, Scenario};
@@ -50,6 +50,8 @@ pub(crate) struct AgentReport {
     pub(crate) late: Span,
     /// The time of its stop, by its own report.
     pub(crate) stopped: Option<Time>,
+    /// The program of the policy `external`.
+    pub(crate) program: Option<ProgramTotals>,
     /// The error, if it failed.
     pub(crate) failed: Option<String>,
 }
@@ -297,6 +299,10 @@ impl AgentReport {
                 if totals.lines_left_out > 0 {
                     self.failed = Some(format!("left {} lines out of its record", totals.lines_left_out));
                 }
+                if let Some(program) = totals.program.filter(|program| program.failures > 0) {
+                    self.failed = Some(format!("its policy's program failed, and bounded nothing then: {program}"));
+                }
+                self.program = totals.program;
                 self.bounds_changed = totals.bounds_changed;
                 self.beacons = totals.beacons;
             }

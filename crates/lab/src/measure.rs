@@ -21,6 +21,9 @@ const LATE_P99_US: u64 = 1_000;
 /// delay alone could have caused a timeout.
 const LATE_MAX_US: u64 = 200_000;
 
+/// A program of a policy may be late at one tick in this many; nothing is bounded then.
+const PROGRAM_LATE_ONE_IN: u64 = 100;
+
 /// The maximum number of failed flows to report individually.
 const TOLD_FLOWS: usize = 3;
 
@@ -193,6 +196,14 @@ impl Measured<'_> {
         for agent in &self.agents {
             if let Some(failed) = &agent.failed {
                 reasons.push((Failed, format!("the agent of host {}: {failed}", agent.host)));
+            }
+            if let Some(program) =
+                agent.program.filter(|program| program.late * PROGRAM_LATE_ONE_IN > program.decisions)
+            {
+                reasons.push((
+                    Late,
+                    format!("the program of the policy of host {} bounded nothing at times: {program}", agent.host),
+                ));
             }
             let decides = self.deciding_agents().any(|deciding| deciding.host == agent.host);
             if decides && agent.late > AgentReport::late_most() {

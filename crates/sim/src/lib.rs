@@ -145,7 +145,9 @@ pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResu
     run_with(scenario, options, &mut |_| Ok(None))
 }
 
-/// The same, with policies of the caller. A host that gets one has the policy "external" in the result.
+/// The same, with policies of the caller. A host that gets one has the policy "external" in the result. Its scenario
+/// should say so too, with a `command` that names what is given: nothing here starts it, and with the policy "none" a host
+/// has no agent.
 ///
 /// # Errors
 /// As [`run`]; or if a policy cannot start, or says that it [failed](Policy::failure).
