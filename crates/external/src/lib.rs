@@ -21,4 +21,4 @@ mod program;
 mod simulated;
 
 pub use program::{Program, ProgramError, Start};
-pub use simulated::{DECISION_WITHIN, policy_of};
+pub use simulated::policy_of;

@@ -1,50 +1,129 @@
 //! The policy of a simulated host: virtual time stands still until the program has decided.
 
 use crate::program::{Program, ProgramError, Start};
-use lasthop_policy::schema::{Decision, Hello, Observation};
-use lasthop_policy::{External, Policy, PolicySettings};
+use lasthop_policy::schema::{self, Decision, Hello, Observation};
+use lasthop_policy::{External, Policy, PolicyName, PolicySettings, TICK};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// A program that takes longer for a decision hangs.
-pub const DECISION_WITHIN: Duration = Duration::from_secs(10);
+const DECISION_WITHIN: Duration = Duration::from_secs(10);
 /// At the end of a run, the program's time to write what it has left.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 /// Time between two looks at `stop`.
 const LOOK_EACH: Duration = Duration::from_millis(100);
 
-/// Starts the program of these settings and makes a policy of it, which waits at most `within` for each decision, and
-/// no longer once `stop` is set. The same program gives the same decisions if it draws nothing but from `hello.seed`,
-/// and looks at no clock.
+/// The policy of a simulated host, for `lasthop_sim::run_with`: starts the program of these settings; `None` with another
+/// policy than `external`. It waits 10 s for a decision, and no longer once `stop` is set. The same program gives the same
+/// decisions if it draws nothing but from the seed, and looks at no clock.
 ///
 /// # Errors
 /// If the program cannot be started. A later error is [`Policy::failure`].
 pub fn policy_of(
     settings: &PolicySettings,
-    hello: Hello,
-    within: Duration,
-    stop: Arc<AtomicBool>,
-) -> Result<Box<dyn Policy + Send>, ProgramError> {
+    host: u16,
+    seed: u64,
+    stop: &Arc<AtomicBool>,
+) -> Result<Option<Box<dyn Policy + Send>>, ProgramError> {
+    if settings.policy != PolicyName::External {
+        return Ok(None);
+    }
+    let hello = Hello { schema: schema::VERSION, host: Some(host), seed, tick_ns: TICK.as_nanos() };
     let command = settings.program().to_vec();
-    let start = Start { command, user: None, repeatable: true, hello, ends_within: ENDS_WITHIN };
-    let mut program = Program::start(&start)?;
-    let ask = move |observation: &Observation| -> Result<Decision, String> {
-        program.ask(observation.clone()).map_err(|error| error.to_string())?;
-        let begun = Instant::now();
-        loop {
-            if let Some(decision) = program.poll().map_err(|error| error.to_string())? {
-                return Ok(decision);
-            }
-            if stop.load(Ordering::Relaxed) {
-                return Err("the run was stopped".to_owned());
-            }
-            let left = within.saturating_sub(begun.elapsed());
-            if left.is_zero() {
-                return Err(program.late(within).to_string());
-            }
-            program.wait(left.min(LOOK_EACH)).map_err(|error| error.to_string())?;
-        }
+    let mut program =
+        Program::start(&Start { command, user: None, repeatable: true, hello, ends_within: ENDS_WITHIN })?;
+    let stop = Arc::clone(stop);
+    let ask = move |observation: &Observation| {
+        decide(&mut program, observation, DECISION_WITHIN, &stop).map_err(|error| error.to_string())
     };
-    Ok(Box::new(External::new(settings.minimum_segments, ask)))
+    Ok(Some(Box::new(External::new(settings.minimum_segments, ask))))
+}
+
+fn decide(
+    program: &mut Program,
+    observation: &Observation,
+    within: Duration,
+    stop: &AtomicBool,
+) -> Result<Decision, ProgramError> {
+    program.ask(observation.clone())?;
+    let begun = Instant::now();
+    loop {
+        if let Some(decision) = program.poll()? {
+            return Ok(decision);
+        }
+        let left = within.saturating_sub(begun.elapsed());
+        if left.is_zero() || stop.load(Ordering::Relaxed) {
+            return Err(program.late(within));
+        }
+        program.wait(left.min(LOOK_EACH))?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start(script: &str) -> Program {
+        let command = ["sh", "-c", script].map(str::to_owned).to_vec();
+        let hello = Hello { schema: schema::VERSION, host: Some(0), seed: 1, tick_ns: TICK.as_nanos() };
+        Program::start(&Start { command, user: None, repeatable: true, hello, ends_within: ENDS_WITHIN })
+            .expect("it starts")
+    }
+
+    fn decided(program: &mut Program, within: Duration) -> Result<Decision, String> {
+        let stop = AtomicBool::new(false);
+        decide(program, &Observation::default(), within, &stop).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_program_that_hangs_is_told_with_its_last_words() {
+        let mut program = start("echo I sleep >&2; exec sleep 1000");
+        let begun = Instant::now();
+        let error = decided(&mut program, Duration::from_secs(1)).expect_err("it sleeps");
+        assert_eq!(error, "the program gave no decision within 1s; its standard error ends with:\n  | I sleep");
+        assert!(begun.elapsed() >= Duration::from_secs(1));
+    }
+
+    #[test]
+    fn a_run_that_is_stopped_waits_no_longer() {
+        let mut program = start("exec sleep 1000");
+        decide(&mut program, &Observation::default(), Duration::MAX, &AtomicBool::new(true)).expect_err("it sleeps");
+    }
+
+    #[test]
+    fn of_much_that_a_program_says_the_end_is_kept_and_nothing_blocks() {
+        // A pipe holds 64 KiB.
+        let script = "read hello; read one; i=0; while [ $i -lt 20000 ]; do echo line $i >&2; i=$((i+1)); done; echo '{}'; read two";
+        let mut program = start(script);
+        assert_eq!(decided(&mut program, DECISION_WITHIN), Ok(Decision::default()));
+        let error = decided(&mut program, DECISION_WITHIN).expect_err("it has ended");
+        let lines: Vec<&str> = error.lines().collect();
+        assert_eq!((lines.len(), lines[1], lines[20]), (21, "  | line 19980", "  | line 19999"), "{error}");
+    }
+
+    #[test]
+    fn an_observation_may_be_longer_than_a_pipe() {
+        let flows = (0..5_000).map(|id| schema::Flow { id, ..schema::Flow::default() }).collect();
+        let observation = Observation { flows, ..Observation::default() };
+        let mut program =
+            start("read hello; sleep 0.2; while read -r line; do echo \"{\\\"reason\\\": \\\"${#line}\\\"}\"; done");
+        let decision =
+            decide(&mut program, &observation, DECISION_WITHIN, &AtomicBool::new(false)).expect("a decision");
+        let bytes: usize = decision.reason.expect("a reason").parse().expect("a number");
+        assert!(bytes > 500_000, "{bytes}");
+    }
+
+    #[test]
+    fn what_a_program_has_started_ends_with_it() {
+        let mut program = start("sleep 1000 & read hello; read one; echo \"{\\\"reason\\\": \\\"$!\\\"}\"; read two");
+        let child = decided(&mut program, DECISION_WITHIN).expect("a decision").reason.expect("a reason");
+        let stat = format!("/proc/{child}/stat");
+        assert!(std::fs::exists(&stat).expect("proc is there"));
+        drop(program);
+        let begun = Instant::now();
+        while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z ")) {
+            assert!(begun.elapsed() < DECISION_WITHIN, "{child} is left");
+        }
+    }
 }
