@@ -6,8 +6,8 @@
 //!                              └──────> dead, mad, or silent for 10 s: no bounds; started again after 1, 2, 4 ... 60 s
 //! ```
 //!
-//! The agent goes on with its loop meanwhile: it hears peers, sends beacons and answers status requests. The second half
-//! of a tick comes when the decision is there or the deadline has passed.
+//! The agent goes on with its loop meanwhile: it hears peers, sends beacons and answers status requests. The second
+//! half of a tick comes when the decision is there or the deadline has passed.
 
 use crate::config::Config;
 use crate::log_limit::LogLimit;
@@ -64,8 +64,8 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// The program of the policy `external`, started, and the policy that takes its answers; `None` with another policy.
-    /// `totals`: of an earlier one.
+    /// The program of the policy `external`, started, and the policy that takes its answers; `None` with another
+    /// policy. `totals`: of an earlier program.
     pub(crate) fn start(config: &Config, now: Time, totals: ProgramTotals) -> Option<(Self, Box<dyn Policy + Send>)> {
         let settings = &config.policy;
         if settings.policy != PolicyName::External {

@@ -1,4 +1,4 @@
-//! A policy that is a program outside, in the agent's loop: in time, late, dead and mad. Real time, on the loopback interface.
+//! A policy that is a program outside, in the agent's loop: in time, late, dead and mad. In real time, on loopback.
 #![allow(missing_docs)]
 
 mod common;
@@ -12,7 +12,8 @@ use lasthop_laws::bound::Bound;
 const PROGRAM: &str = r#"
 import json, os, sys, time
 def limits(seen, most):
-    return {"flows": [{"id": flow["id"], "max_segments": most} for flow in seen["flows"]], "reason": f"user {os.getuid()}"}
+    flows = [{"id": flow["id"], "max_segments": most} for flow in seen["flows"]]
+    return {"flows": flows, "reason": f"user {os.getuid()}"}
 def main(decide):
     sys.stdin.readline()
     for number, line in enumerate(sys.stdin):

@@ -1,4 +1,4 @@
-//! Policies that are programs outside, with simulated hosts: the same bytes as the built-in ones, messages, no child left.
+//! Policies that are programs outside, with simulated hosts: the built-in ones' bytes, messages, no child left.
 
 use lasthop_scenario::{ResultFile as _, RunResult};
 use std::fs;

@@ -34,8 +34,8 @@ const EXITS_WITHIN: Duration = Duration::from_millis(20);
 pub struct Start {
     /// The program and its arguments. Without a `/` in it, the program is looked for in PATH.
     pub command: Vec<String>,
-    /// The user as whom it runs, with no other groups and an environment of PATH, LANG and LC_ALL alone; `None`: as this
-    /// process. Changing it needs root with CAP_SETUID and CAP_SETGID.
+    /// The user as whom it runs, with no other groups and an environment of PATH, LANG and LC_ALL alone; `None`: as
+    /// this process. Changing it needs root with CAP_SETUID and CAP_SETGID.
     pub user: Option<String>,
     /// Whether runs must be repeatable: Python's hashes of texts are then not drawn at random (PYTHONHASHSEED).
     pub repeatable: bool,

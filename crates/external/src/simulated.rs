@@ -14,9 +14,9 @@ const ENDS_WITHIN: Duration = Duration::from_secs(2);
 /// Time between two looks at `stop`.
 const LOOK_EACH: Duration = Duration::from_millis(100);
 
-/// The policy of a simulated host, for `lasthop_sim::run_with`: starts the program of these settings; `None` with another
-/// policy than `external`. It waits 10 s for a decision, and no longer once `stop` is set. The same program gives the same
-/// decisions if it draws nothing but from the seed, and looks at no clock.
+/// The policy of a simulated host, for `lasthop_sim::run_with`: starts the program of these settings; `None` with
+/// another policy than `external`. It waits 10 s for a decision, and no longer once `stop` is set. The same program
+/// gives the same decisions if it draws nothing but from the seed, and looks at no clock.
 ///
 /// # Errors
 /// If the program cannot be started. A later error is [`Policy::failure`].
@@ -94,7 +94,8 @@ mod tests {
     #[test]
     fn of_much_that_a_program_says_the_end_is_kept_and_nothing_blocks() {
         // A pipe holds 64 KiB.
-        let script = "read hello; read one; i=0; while [ $i -lt 20000 ]; do echo line $i >&2; i=$((i+1)); done; echo '{}'; read two";
+        let lines = "i=0; while [ $i -lt 20000 ]; do echo line $i >&2; i=$((i+1)); done";
+        let script = &format!("read hello; read one; {lines}; echo '{{}}'; read two");
         let mut program = start(script);
         assert_eq!(decided(&mut program, DECISION_WITHIN), Ok(Decision::default()));
         let error = decided(&mut program, DECISION_WITHIN).expect_err("it has ended");

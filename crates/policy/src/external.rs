@@ -1,7 +1,7 @@
 //! The policy `external`: decisions come from a program outside, over the lines of [`schema`](crate::schema).
 //!
-//! This room starts no process. [`External`] is given a function that asks; the caller of a policy makes one that writes
-//! to a program and reads its answer, or that calls into Python:
+//! This room starts no process. [`External`] is given a function that asks. The caller of a policy makes one that
+//! writes to a program and reads its answer, or that calls into Python:
 //!
 //! ```text
 //!  Observation ──> schema::Observation ──> ask ──> schema::Decision ──> checks, floors ──> Decision
@@ -13,11 +13,13 @@
 //! use lasthop_policy::{External, FlowId, FlowObservation, Observation, Policy as _, schema};
 //!
 //! let mut policy = External::new(1, |seen: &schema::Observation| {
-//!     let limited = |flow: &schema::Flow| schema::FlowLimits { id: flow.id, max_segments: Some(20), ..Default::default() };
+//!     let limited =
+//!         |flow: &schema::Flow| schema::FlowLimits { id: flow.id, max_segments: Some(20), ..Default::default() };
 //!     Ok(schema::Decision { flows: seen.flows.iter().map(limited).collect(), ..Default::default() })
 //! });
 //! let flows = [FlowObservation { id: FlowId(7), ..FlowObservation::default() }];
-//! let observation = Observation { now: lasthop_units::Time::ZERO, flows: &flows, peers: &lasthop_peers::Neighbourhood::alone() };
+//! let peers = lasthop_peers::Neighbourhood::alone();
+//! let observation = Observation { now: lasthop_units::Time::ZERO, flows: &flows, peers: &peers };
 //! assert_eq!(policy.on_tick(&observation).flows[0].bound.unwrap().max_segments, 20);
 //! ```
 
@@ -259,8 +261,9 @@ mod tests {
             &Observation { now: at(2), flows: &[flow], peers: &peers },
         ));
         let expected = concat!(
-            r#"{"event":"observation","tick":3,"now_ns":1000000000,"flows":[{"id":7,"srtt_ns":1234567,"min_rtt_ns":null,"#,
-            r#""newest_rtt_ns":null,"cwnd_segments":0,"in_flight_segments":0,"acked_bytes":0,"mss_bytes":0,"busy":true,"#,
+            r#"{"event":"observation","tick":3,"now_ns":1000000000,"flows":[{"id":7,"srtt_ns":1234567,"#,
+            r#""min_rtt_ns":null,"newest_rtt_ns":null,"cwnd_segments":0,"in_flight_segments":0,"acked_bytes":0,"#,
+            r#""mss_bytes":0,"busy":true,"#,
             r#""backlogged":false}],"peers":{"terminals":2,"hosts":1,"busy_flows":2,"authenticated":false,"reports":["#,
             r#"{"id":"00000000000000ff","heard_at_ns":500000000,"busy_flows":2,"waiting":false,"srtt_ns":null,"#,
             r#""min_rtt_ns":null,"controlling":false,"congested":false,"word":{"kind":9,"#,

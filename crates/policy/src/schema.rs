@@ -41,8 +41,8 @@ pub struct Hello {
 /// What the policy sees at a tick.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Observation {
-    /// Number of the tick since the program was started, from 0. Numbers may be left out: an agent does not ask a program
-    /// that still owes it an answer.
+    /// Number of the tick since the program was started, from 0. Numbers may be left out: an agent does not ask a
+    /// program that still owes it an answer.
     pub tick: u64,
     /// The time, in nanoseconds: of the run in the simulator, CLOCK_MONOTONIC in an agent.
     pub now_ns: u64,
@@ -61,8 +61,8 @@ pub struct Flow {
     pub srtt_ns: Option<u64>,
     /// Lowest RTT, in nanoseconds; null before the first sample. Kernels forget theirs after some minutes.
     pub min_rtt_ns: Option<u64>,
-    /// RTT of the newest segment acknowledged, in nanoseconds. Unlike `srtt_ns` it does not contain the receiver's wait for
-    /// a second segment. Null before the first sample.
+    /// RTT of the newest segment acknowledged, in nanoseconds. Unlike `srtt_ns` it does not contain the receiver's wait
+    /// for a second segment. Null before the first sample.
     pub newest_rtt_ns: Option<u64>,
     /// The congestion window.
     pub cwnd_segments: u32,

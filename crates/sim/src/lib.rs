@@ -88,7 +88,11 @@ pub enum SimError {
         problem: String,
     },
     /// The policy of a host did not decide: [`Policy::failure`].
-    #[error("the policy of host {host}{} failed at tick {tick}, at {} s of the run: {problem}", of_command(command), at.as_secs_f64())]
+    #[error(
+        "the policy of host {host}{} failed at tick {tick}, at {} s of the run: {problem}",
+        of_command(command),
+        at.as_secs_f64()
+    )]
     Policy {
         /// The host.
         host: u16,
@@ -146,8 +150,8 @@ pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResu
 }
 
 /// The same, with policies of the caller. A host that gets one has the policy "external" in the result. Its scenario
-/// should say so too, with a `command` that names what is given: nothing here starts it, and with the policy "none" a host
-/// has no agent.
+/// should say so too, with a `command` that names what is given: nothing here starts it, and with the policy "none" a
+/// host has no agent.
 ///
 /// # Errors
 /// As [`run`]; or if a policy cannot start, or says that it [failed](Policy::failure).
