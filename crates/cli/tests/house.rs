@@ -22,9 +22,13 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("kernel", &["laws", "units"]),
     ("agent", &["kernel", "keys", "lastlink", "laws", "peers", "policy", "units"]),
     ("lab", &["agent", "kernel", "laws", "measure", "network", "policy", "scenario", "units"]),
+    ("version", &["scenario"]),
     (
         "cli",
-        &["agent", "kernel", "keys", "lab", "laws", "measure", "policy", "report", "scenario", "sim", "study", "units"],
+        &[
+            "agent", "kernel", "keys", "lab", "laws", "measure", "policy", "report", "scenario", "sim", "study", "units",
+            "version",
+        ],
     ),
 ];
 
