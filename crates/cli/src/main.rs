@@ -13,6 +13,7 @@ mod out_folder;
 mod progress;
 mod runs;
 mod schema;
+mod stored;
 mod study;
 mod warmup;
 

@@ -26,8 +26,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "agent", "kernel", "keys", "lab", "laws", "measure", "policy", "report", "scenario", "sim", "study", "units",
-            "version",
+            "agent", "kernel", "keys", "lab", "laws", "measure", "policy", "report", "scenario", "sim", "study",
+            "units", "version",
         ],
     ),
 ];
