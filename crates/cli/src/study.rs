@@ -299,7 +299,8 @@ fn tell_plan(
     } else {
         let about = if plan.searched { "about " } else { "" };
         say(&format!(
-            "{}: {about}{} runs, {} of them stored; {about}{} to do in some {minutes_left:.1} min on {jobs} cores, by {timed_by}",
+            "{}: {about}{} runs, {} of them stored; {about}{} to do in some {minutes_left:.1} min on {jobs} cores, \
+             by {timed_by}",
             plan.study, plan.runs, plan.stored, plan.missing,
         ))?;
     }
@@ -721,7 +722,7 @@ conditions = [{ value = 'at("utilization")', at_most = 12 }]
     /// Set for a study that is killed: its folder.
     const KILLED: &str = "LASTHOP_TEST_KILLED_STUDY";
 
-    /// Not a test by itself: what the next one starts and kills. Its runs leave a line each, and the seventh never ends.
+    /// Not a test by itself: what the next one starts and kills. Its seventh run never ends.
     #[test]
     fn a_study_that_hangs_after_six_runs() {
         let Some(folder) = std::env::var_os(KILLED).map(PathBuf::from) else { return };

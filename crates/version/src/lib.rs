@@ -36,7 +36,7 @@ pub fn build() -> Build {
 }
 
 /// What a simulated run of this build computes with: the last commit that changed anything compiled, and the target,
-/// because logarithms and powers are those of its C library. Two builds of one model give the same result for a scenario.
+/// because logarithms and powers are those of its C library. Two builds of one model give one result for a scenario.
 ///
 /// # Errors
 /// If the build has changes on top of its commit, or does not know it.

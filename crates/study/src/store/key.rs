@@ -15,8 +15,8 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 impl Key {
     /// The key of this scenario, computed by this model (`lasthop_version::model`).
     ///
-    /// It covers every key of the scenario with the defaults filled in, the seed included; but not `name`, which changes
-    /// nothing. The order in which keys are written, and whether a number is written as 4 or 4.0, change nothing either.
+    /// It covers every key of the scenario, defaults and seed included, but not `name`, which changes nothing. Nor does
+    /// the order of keys, or whether a number is written as 4 or 4.0.
     pub fn of(scenario: &Scenario, model: &str) -> Self {
         let mut value = scenario.to_json();
         value.as_object_mut().expect("a scenario is a table").remove("name");

@@ -7,13 +7,13 @@
 //! ```
 //!
 //! - [`Key`]: SHA-256 over the resolved scenario, seed included, and the model that computes it.
-//! - An entry is written to a temporary file and renamed. It carries a checksum over its key and content. So any number
-//!   of processes may write one store, and what is truncated or damaged counts as absent and is removed.
+//! - An entry is written to a temporary file and renamed. It carries a checksum over its key and content. So several
+//!   processes may write one store, and what is truncated or damaged counts as absent and is removed.
 //! - [`StoredRun::of`] gives the result as the asking build would have made it. Its wall-clock fields are those of the
 //!   run that was done.
 //!
-//! *What it leaves out*: runs of kernel hosts, which are measurements. Durability: after a loss of power an entry may be
-//! damaged, and its run is done again.
+//! *What it leaves out*: runs of kernel hosts, which are measurements. Durability: after a loss of power an entry may
+//! be damaged, and its run is done again.
 
 mod entry;
 mod key;
