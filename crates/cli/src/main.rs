@@ -14,11 +14,13 @@ mod progress;
 mod runs;
 mod schema;
 mod simulate;
+mod stored;
 mod study;
 mod warmup;
 
 use clap::{Parser, Subcommand};
 use lasthop_agent::LogWriter;
+pub(crate) use lasthop_version::build;
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -47,7 +49,7 @@ impl std::error::Error for Interrupted {}
 
 /// Many devices behind one access point: try the remedies, and use them.
 #[derive(Parser)]
-#[command(name = "lasthop", version = env!("LASTHOP_VERSION"), max_term_width = 100)]
+#[command(name = "lasthop", version = lasthop_version::VERSION, max_term_width = 100)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -147,16 +149,6 @@ pub(crate) fn tell(line: std::fmt::Arguments<'_>) {
         Some(log) => log.clone().write_all(text.as_bytes()),
         None => io::stderr().write_all(text.as_bytes()),
     };
-}
-
-/// This build, for the results.
-pub(crate) fn build() -> lasthop_scenario::Build {
-    let commit = env!("LASTHOP_COMMIT");
-    lasthop_scenario::Build {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        commit: (!commit.is_empty()).then(|| commit.to_owned()),
-        dirty: env!("LASTHOP_DIRTY") == "true",
-    }
 }
 
 /// A flag that the first SIGINT, SIGTERM or SIGHUP sets. A second SIGINT or SIGTERM ends the process at once. SIGHUP

@@ -4,6 +4,7 @@ use crate::memory::Load;
 use crate::out_folder::{Kind, OutFolder};
 use crate::progress::Progress;
 use crate::simulate::simulate;
+use crate::stored::{StoreArguments, StoredRuns, model};
 use crate::warmup::tell_of_short_warmups;
 use crate::{FAILED, Interrupted, build, say, stop_on_signals, tell};
 use anyhow::{Context, Result, bail};
@@ -70,6 +71,8 @@ pub(crate) struct CompareArguments {
     /// The number of runs at once; simulated hosts only; without it the number of cores
     #[arg(long)]
     jobs: Option<NonZero<usize>>,
+    #[command(flatten)]
+    store: StoreArguments,
 }
 
 /// The kind of hosts.
@@ -179,13 +182,15 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     Load { scenarios, jobs: jobs.get(), hosts, series: common.keeps_series() }.check()?;
     tell_of_short_warmups(planned.iter().map(|(_, scenario)| scenario));
     let stop = stop_on_signals()?;
+    let stored = arguments.store.open(hosts, model())?;
     let labels: Vec<&str> = cases.iter().map(|case| case.label.as_str()).collect();
     let planned_files = || lasthop_report::comparison_files(&labels, base.seed..base.seed + arguments.seeds);
     let out = claim(common.out.as_deref(), Kind::Comparison, planned_files)?;
     let runs = match common.hosts {
-        Habitat::Simulated => run_at_once(arguments, &planned, jobs, &stop),
+        Habitat::Simulated => run_at_once(arguments, &planned, jobs, &stored, &stop),
         Habitat::Kernel => run_in_turn(arguments, &cases, &planned, &stop),
     };
+    stored.finish();
     let valid = keep_comparison(arguments, &base, &cases, runs?, out)?;
     Ok(exit_code(valid))
 }
@@ -219,6 +224,7 @@ fn run_at_once(
     arguments: &CompareArguments,
     planned: &[(usize, Scenario)],
     jobs: NonZero<usize>,
+    stored: &StoredRuns,
     stop: &Arc<AtomicBool>,
 ) -> Result<Runs> {
     let common = &arguments.common;
@@ -227,7 +233,8 @@ fn run_at_once(
         if stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let outcome = one_run(common, scenario, stop, &Progress::Silent);
+        let once = || one_run(common, scenario, stop, &Progress::Silent);
+        let outcome = stored.run(scenario, common.keeps_series(), once);
         progress.one_more();
         outcome
     });

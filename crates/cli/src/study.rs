@@ -5,12 +5,13 @@ use crate::out_folder::Kind;
 use crate::progress::Progress;
 use crate::runs::{Habitat, claim, jobs, keep, tell_again, tell_ineffective};
 use crate::simulate::simulate;
+use crate::stored::{StoreArguments, StoredRuns, model};
 use crate::warmup::tell_of_short_warmups;
 use crate::{COULD_NOT_RUN, FAILED, Interrupted, build, say, stop_on_signals, tell};
 use anyhow::{Context, Result, bail};
-use clap::Args;
-use lasthop_scenario::{HostsKind, Override, ResultFile as _, RunResult, Scenario};
-use lasthop_study::{AtOnce, Outcome, PlannedRun, RunError, Study, StudyResult, run_in_turn};
+use clap::{Args, Subcommand};
+use lasthop_scenario::{HostsKind, Override, ResultFile as _, RunResult, Scenario, Series};
+use lasthop_study::{AtOnce, Outcome, Part, PlannedRun, RunError, Store, Study, StudyResult, Survey, run_in_turn};
 use lasthop_units::Span;
 use serde::Serialize;
 use std::num::NonZero;
@@ -23,12 +24,15 @@ use std::time::Instant;
 const STUDIES: &str = "studies";
 
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct StudyArguments {
+    #[command(subcommand)]
+    command: Option<StudyCommand>,
     /// The study, such as hayakawa/fig-06, or the path of its file (docs/guide/study.md)
     #[arg(required_unless_present = "list")]
     name: Option<String>,
     /// List the studies, and run none
-    #[arg(long, conflicts_with_all = ["name", "hosts", "seeds", "overrides", "out", "jobs"])]
+    #[arg(long, conflicts_with_all = ["name", "hosts", "seeds", "overrides", "out", "jobs", "plan", "shard"])]
     list: bool,
     /// The folder of the studies
     #[arg(long, value_name = "DIR", default_value = STUDIES)]
@@ -53,7 +57,31 @@ pub(crate) struct StudyArguments {
     /// The number of runs at once; simulated hosts only; without it the number of cores
     #[arg(long)]
     jobs: Option<NonZero<usize>>,
+    #[command(flatten)]
+    store: StoreArguments,
+    /// Only say how many runs there are, how many are stored, and how long the others take
+    #[arg(long, conflicts_with = "out")]
+    plan: bool,
+    /// Do the I-th of N parts of the runs, store them, and judge nothing; see `lasthop study merge`
+    #[arg(long, value_name = "I/N", value_parser = Part::parse, conflicts_with_all = ["out", "json", "no_store"])]
+    shard: Option<Part>,
 }
+
+#[derive(Subcommand)]
+enum StudyCommand {
+    /// Copy the runs of several stores into one, such as those of --shard on several machines
+    Merge {
+        /// The stores: folders that were given to --store
+        #[arg(required = true, value_name = "DIR")]
+        from: Vec<PathBuf>,
+        /// The store that gets the runs; without it that in the cache
+        #[arg(long, value_name = "DIR")]
+        into: Option<PathBuf>,
+    },
+}
+
+/// What a core takes for a second of a scenario when no run is stored: ten uploads in a release build.
+const DEFAULT_WALL_S_OF_A_SECOND: f64 = 0.001;
 
 /// How often a late run is repeated.
 const MOST_REPEATS: u64 = 2;
@@ -62,6 +90,9 @@ const MOST_MEANT: usize = 3;
 
 /// `lasthop study`.
 pub(crate) fn study(arguments: &StudyArguments) -> Result<ExitCode> {
+    if let Some(StudyCommand::Merge { from, into }) = &arguments.command {
+        return merge(from, into.as_deref());
+    }
     let stop = stop_on_signals()?;
     let check = |scenario: &Scenario, hosts: HostsKind| -> Result<()> {
         match hosts {
@@ -88,7 +119,7 @@ pub(crate) fn study(arguments: &StudyArguments) -> Result<ExitCode> {
             result
         }))
     };
-    with(arguments, &Runner { check: &check, run: &run, stop: &stop })
+    with(arguments, &Runner { check: &check, run: &run, model: &model, stop: &stop })
 }
 
 /// The runner of a study; tests replace its functions.
@@ -96,6 +127,8 @@ struct Runner<'a> {
     /// Whether these hosts can run a scenario.
     check: &'a dyn Fn(&Scenario, HostsKind) -> Result<()>,
     run: Run<'a>,
+    /// What names the simulated runs in the store, or why nothing does.
+    model: &'a dyn Fn() -> Result<String, String>,
     stop: &'a AtomicBool,
 }
 
@@ -122,19 +155,22 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
     let scenarios = planned.iter().map(|run| &run.scenario).collect();
     tell_of_short_warmups(planned.iter().map(|run| &run.scenario));
     let jobs = jobs(hosts, arguments.jobs);
+    let stored = arguments.store.open(hosts, (runner.model)())?;
+    let part = arguments.shard.unwrap_or(Part::WHOLE);
+    if arguments.plan {
+        return tell_plan(arguments, &study, &planned, hosts, part, &stored, jobs);
+    }
     Load { scenarios, jobs: jobs.get(), hosts, series: false }.check()?;
+    if arguments.shard.is_some() {
+        return shard(&study, &planned, part, jobs, runner, &stored);
+    }
     let out = claim(arguments.out.as_deref(), Kind::Study, || lasthop_report::study_files(&study))?;
     let outcome = match hosts {
-        HostsKind::Simulated => at_once(&study, &planned, jobs, runner),
+        HostsKind::Simulated => at_once(&study, &planned, jobs, runner, &stored),
         HostsKind::Kernel => in_turn(&planned, runner),
     };
-    let outcome = outcome.map_err(|error| match error {
-        RunError::Interrupted => {
-            Interrupted("a study is judged by all of its runs, so nothing was kept".to_owned()).into()
-        }
-        RunError::Study(error) => error.into(),
-        RunError::Run { place, error } => error.context(place),
-    })?;
+    let outcome = outcome.map_err(|error| in_words(error, &stored))?;
+    stored.finish();
     let result = StudyResult::new(&study, hosts, build(), &outcome);
     let kept = keep(out, |folder| lasthop_report::write_study(folder, &result));
     say(&if arguments.json { result.to_json() } else { lasthop_report::tables::study(&result) })?;
@@ -143,23 +179,150 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
     Ok(if result.passed && result.valid { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
+fn in_words(error: RunError<anyhow::Error>, stored: &StoredRuns) -> anyhow::Error {
+    match error {
+        RunError::Interrupted => {
+            let goes_on = match stored.folder() {
+                Some(_) => "; its runs are stored, and the same command goes on from there",
+                None => "",
+            };
+            Interrupted(format!("a study is judged by all of its runs, so no result was kept{goes_on}")).into()
+        }
+        RunError::Study(error) => error.into(),
+        RunError::Run { place, error } => error.context(place),
+    }
+}
+
 /// On all cores, with one bar for all runs.
 fn at_once(
     study: &Study,
     planned: &[PlannedRun],
     jobs: NonZero<usize>,
     runner: &Runner<'_>,
+    stored: &StoredRuns,
 ) -> Result<Outcome, RunError<anyhow::Error>> {
     let progress = Progress::of_many(planned.len());
     let points: usize = study.searched_points().iter().map(Vec::len).sum();
     if points > 0 {
         tell(format_args!("{points} points are found by search: each takes some twenty runs instead of one"));
     }
-    let run = |scenario: &Scenario| (runner.run)(scenario, HostsKind::Simulated, &Progress::Silent);
+    let does = runner.run;
+    let run = |scenario: &Scenario| one_run(scenario, does, stored);
     let done = || progress.one_more();
     let outcome = study.run_at_once(planned, &AtOnce { run: &run, jobs, stop: runner.stop, done: &done });
     progress.finish();
     outcome
+}
+
+/// A run of simulated hosts, or what is stored of it.
+fn one_run(scenario: &Scenario, does: Run<'_>, stored: &StoredRuns) -> Result<Option<RunResult>> {
+    let run = || {
+        let result = does(scenario, HostsKind::Simulated, &Progress::Silent)?;
+        Ok(result.map(|result| (result, Series::default())))
+    };
+    Ok(stored.run(scenario, false, run)?.map(|(result, _)| result))
+}
+
+/// Does one part of the runs into the store.
+fn shard(
+    study: &Study,
+    planned: &[PlannedRun],
+    part: Part,
+    jobs: NonZero<usize>,
+    runner: &Runner<'_>,
+    stored: &StoredRuns,
+) -> Result<ExitCode> {
+    let Some(folder) = stored.folder() else { bail!("--shard does runs for the store, and there is none") };
+    let progress = Progress::of_many(study.runs_of(planned, part));
+    let does = runner.run;
+    let run = |scenario: &Scenario| one_run(scenario, does, stored);
+    let done = || progress.one_more();
+    let outcome = study.run_part(planned, part, &AtOnce { run: &run, jobs, stop: runner.stop, done: &done });
+    progress.finish();
+    outcome.map_err(|error| in_words(error, stored))?;
+    let (ran, found) = (stored.ran(), stored.stored());
+    say(&format!("part {part}: {ran} runs were done, {found} were stored before, in {}", folder.display()))?;
+    stored.finish();
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What `--plan` says. The field names are the keys of its JSON.
+#[derive(Serialize)]
+struct Plan<'a> {
+    study: &'a str,
+    /// Stored and missing; with searches about.
+    runs: u64,
+    stored: u64,
+    missing: u64,
+    /// Whether a case is found by search, so that the number of runs is an estimate.
+    searched: bool,
+    jobs: usize,
+    /// What the missing runs take, on `jobs` cores.
+    minutes_left: f64,
+    /// Whether the time is that of stored runs of this study, or a default.
+    timed_by: &'static str,
+}
+
+fn tell_plan(
+    arguments: &StudyArguments,
+    study: &Study,
+    planned: &[PlannedRun],
+    hosts: HostsKind,
+    part: Part,
+    stored: &StoredRuns,
+    jobs: NonZero<usize>,
+) -> Result<ExitCode> {
+    let look = |scenario: &Scenario| stored.look_up(scenario, false).map(|(result, _)| result);
+    let survey: Survey = study.survey(planned, part, &look)?;
+    let (wall_s_of_a_second, timed_by) = match hosts {
+        HostsKind::Kernel => (1.0, "real time"),
+        HostsKind::Simulated if survey.stored > 0 && survey.stored_simulated_s > 0.0 => {
+            (survey.stored_wall_s / survey.stored_simulated_s, "the stored runs of this study")
+        }
+        HostsKind::Simulated => (DEFAULT_WALL_S_OF_A_SECOND, "1000 s of a scenario in a second"),
+    };
+    let minutes_left = survey.missing_simulated_s * wall_s_of_a_second / jobs.get() as f64 / 60.0;
+    let plan = Plan {
+        study: &study.name,
+        runs: survey.stored + survey.missing,
+        stored: survey.stored,
+        missing: survey.missing,
+        searched: study.is_searched(),
+        jobs: jobs.get(),
+        minutes_left,
+        timed_by,
+    };
+    if arguments.json {
+        say(&serde_json::to_string_pretty(&plan)?)?;
+    } else {
+        let about = if plan.searched { "about " } else { "" };
+        say(&format!(
+            "{}: {about}{} runs, {} of them stored; {about}{} to do in some {minutes_left:.1} min on {jobs} cores, \
+             by {timed_by}",
+            plan.study, plan.runs, plan.stored, plan.missing,
+        ))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `lasthop study merge`.
+fn merge(from: &[PathBuf], into: Option<&Path>) -> Result<ExitCode> {
+    let cache = || Store::in_cache().context("there is no cache folder: give --into DIR");
+    let folder = into.map_or_else(cache, |folder| Ok(folder.to_owned()))?;
+    // A mistyped folder is found before anything is made.
+    for other in from {
+        std::fs::read_dir(other).with_context(|| format!("there is no store {}", other.display()))?;
+    }
+    let store = Store::open(&folder)?;
+    let mut damaged = 0;
+    for other in from {
+        let merged = store.merge(other)?;
+        damaged += merged.damaged;
+        let damaged = if merged.damaged > 0 { format!(", {} damaged left out", merged.damaged) } else { String::new() };
+        let (copied, known) = (merged.copied, merged.known);
+        say(&format!("{}: {copied} runs copied, {known} were there{damaged}", other.display()))?;
+    }
+    Ok(if damaged > 0 { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }
 
 /// One after the other in real time, each with its own bar.
@@ -333,6 +496,10 @@ required = true
 
     fn arguments(folder: &Path, name: Option<&str>, jobs: usize) -> StudyArguments {
         StudyArguments {
+            command: None,
+            plan: false,
+            shard: None,
+            store: StoreArguments { no_store: true, ..StoreArguments::default() },
             overrides: Vec::new(),
             name: name.map(str::to_owned),
             list: name.is_none(),
@@ -386,7 +553,14 @@ required = true
 
     fn outcome(folder: &Path, jobs: usize, run: RunOne<'_>, stop: &AtomicBool) -> Result<ExitCode> {
         let run = |scenario: &Scenario, _: HostsKind, _: &Progress| run(scenario);
-        with(&arguments(folder, Some("nobody/fig-1"), jobs), &Runner { check: &|_, _| Ok(()), run: &run, stop })
+        with(
+            &arguments(folder, Some("nobody/fig-1"), jobs),
+            &Runner { check: &|_, _| Ok(()), run: &run, model: &unnamed, stop },
+        )
+    }
+
+    fn unnamed() -> Result<String, String> {
+        Err("made for this test".to_owned())
     }
 
     fn quiet() -> AtomicBool {
@@ -499,6 +673,139 @@ conditions = [{ value = 'at("utilization")', at_most = 12 }]
         assert!(!folder.path().join("out-1/study.json").exists());
     }
 
+    /// Runs the study with this store.
+    fn with_store(folder: &Path, store: &Path, out: &str, shard: Option<&str>, run: RunOne<'_>) -> Result<ExitCode> {
+        let arguments = StudyArguments {
+            store: StoreArguments { store: Some(store.to_owned()), no_store: false },
+            shard: shard.map(|part| Part::parse(part).expect("a part")),
+            out: Some(folder.join(out)),
+            ..arguments(folder, Some("nobody/fig-1"), 2)
+        };
+        let run = |scenario: &Scenario, _: HostsKind, _: &Progress| run(scenario);
+        let model = || Ok("a model".to_owned());
+        with(&arguments, &Runner { check: &|_, _| Ok(()), run: &run, model: &model, stop: &quiet() })
+    }
+
+    fn bytes(folder: &Path, out: &str) -> Vec<Vec<u8>> {
+        let files = ["study.json", "points.csv", "report.html", "figures/1-total.svg"];
+        files.map(|file| std::fs::read(folder.join(out).join(file)).expect("a file")).to_vec()
+    }
+
+    #[test]
+    fn shards_merged_make_the_bytes_of_one_run_and_nothing_runs_twice() {
+        let folder = searched();
+        let at = |name: &str| folder.path().join(name);
+        let begun = AtomicU64::new(0);
+        let run = |scenario: &Scenario| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            Ok(Some(of_bound(scenario)))
+        };
+        with_store(folder.path(), &at("whole"), "one", None, &run).expect("it runs");
+        let all = begun.swap(0, Ordering::Relaxed);
+        for part in ["1/3", "2/3", "3/3"] {
+            let store = at(&part.replace('/', "-"));
+            assert_eq!(
+                with_store(folder.path(), &store, "none", Some(part), &run).expect("it runs"),
+                ExitCode::SUCCESS
+            );
+        }
+        assert_eq!(begun.swap(0, Ordering::Relaxed), all, "the parts together are the whole");
+        assert!(!at("none").exists(), "a part judges nothing");
+        assert_eq!(merge(&["1-3", "2-3", "3-3"].map(at), Some(&at("merged"))).expect("it merges"), ExitCode::SUCCESS);
+        let never = |_: &Scenario| -> Result<Option<RunResult>> { panic!("it ran") };
+        with_store(folder.path(), &at("merged"), "merged-out", None, &never).expect("all is there");
+        assert!(bytes(folder.path(), "one") == bytes(folder.path(), "merged-out"));
+    }
+
+    /// Set for a study that is killed: its folder.
+    const KILLED: &str = "LASTHOP_TEST_KILLED_STUDY";
+
+    /// Not a test by itself: what the next one starts and kills. Its seventh run never ends.
+    #[test]
+    fn a_study_that_hangs_after_six_runs() {
+        let Some(folder) = std::env::var_os(KILLED).map(PathBuf::from) else { return };
+        let begun = AtomicU64::new(0);
+        let run = |scenario: &Scenario| {
+            if begun.fetch_add(1, Ordering::Relaxed) < 6 {
+                return Ok(Some(of_bound(scenario)));
+            }
+            std::fs::write(folder.join("hangs"), "").expect("a file");
+            loop {
+                std::thread::park();
+            }
+        };
+        let _ = with_store(&folder, &folder.join("store"), "out", None, &run);
+    }
+
+    #[test]
+    fn a_study_that_was_killed_does_only_what_is_missing() {
+        let folder = searched();
+        let name = "study::tests::a_study_that_hangs_after_six_runs";
+        let mut child = std::process::Command::new(std::env::current_exe().expect("this test"))
+            .args(["--exact", name, "--nocapture"])
+            .env(KILLED, folder.path())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .expect("it starts");
+        let stored = || {
+            let groups = std::fs::read_dir(folder.path().join("store")).into_iter().flatten().flatten();
+            let groups = groups.filter(|group| group.file_name() != "tmp");
+            groups.flat_map(|group| std::fs::read_dir(group.path()).into_iter().flatten()).count() as u64
+        };
+        // Two threads: one hangs, the other may still store its sixth.
+        while !folder.path().join("hangs").exists() || stored() < 6 {
+            assert!(child.try_wait().expect("a child").is_none(), "it ended");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        child.kill().expect("a child");
+        child.wait().expect("a child");
+        let begun = AtomicU64::new(0);
+        let run = |scenario: &Scenario| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            Ok(Some(of_bound(scenario)))
+        };
+        with_store(folder.path(), &folder.path().join("fresh"), "fresh", None, &run).expect("it runs");
+        let all = begun.swap(0, Ordering::Relaxed);
+        with_store(folder.path(), &folder.path().join("store"), "again", None, &run).expect("it runs");
+        assert_eq!(begun.load(Ordering::Relaxed), all - 6);
+        assert!(bytes(folder.path(), "fresh") == bytes(folder.path(), "again"));
+    }
+
+    #[test]
+    fn a_store_on_a_full_disk_fails_no_study() {
+        use nix::mount::{MntFlags, MsFlags, mount, umount2};
+        let folder = studies(&[]);
+        let disk = folder.path().join("disk");
+        std::fs::create_dir(&disk).expect("a folder");
+        let tiny = Some("size=4k,nr_inodes=3");
+        if let Err(error) = mount(Some("tmpfs"), &disk, Some("tmpfs"), MsFlags::empty(), tiny) {
+            assert!(std::env::var_os("LASTHOP_REQUIRE_ROOT_TESTS").is_none(), "cannot mount a tmpfs: {error}");
+            eprintln!("skipped: cannot mount a tmpfs: {error}");
+            return;
+        }
+        let run = |scenario: &Scenario| Ok(Some(result(scenario)));
+        // Room for the folder of temporary files alone.
+        let code = with_store(folder.path(), &disk, "out", None, &run);
+        umount2(&disk, MntFlags::MNT_DETACH).expect("it was mounted");
+        assert_eq!(code.expect("it runs"), ExitCode::SUCCESS);
+        assert_eq!(bytes(folder.path(), "out").len(), 4);
+    }
+
+    #[test]
+    fn a_shard_needs_a_store_and_is_not_for_kernel_hosts() {
+        let folder = studies(&[]);
+        let run = |_: &Scenario, _: HostsKind, _: &Progress| -> Result<Option<RunResult>> { panic!("it ran") };
+        let runner = Runner { check: &|_, _| Ok(()), run: &run, model: &unnamed, stop: &quiet() };
+        let shard = Part::parse("1/2").ok();
+        let arguments = StudyArguments { shard, out: None, ..arguments(folder.path(), Some("nobody/fig-1"), 1) };
+        let error = with(&arguments, &runner).expect_err("no store").to_string();
+        assert!(error.contains("--shard does runs for the store"), "{error}");
+        let arguments = StudyArguments { hosts: Some(Habitat::Kernel), jobs: None, ..arguments };
+        let error = with(&arguments, &runner).expect_err("no store").to_string();
+        assert!(error.contains("--shard does runs for the store"), "{error}");
+    }
+
     #[test]
     fn a_search_is_not_for_kernel_hosts() {
         let folder = searched();
@@ -508,7 +815,7 @@ conditions = [{ value = 'at("utilization")', at_most = 12 }]
             ..arguments(folder.path(), Some("nobody/fig-1"), 1)
         };
         let run = |_: &Scenario, _: HostsKind, _: &Progress| -> Result<Option<RunResult>> { panic!("it ran") };
-        let runner = Runner { check: &|_, _| Ok(()), run: &run, stop: &quiet() };
+        let runner = Runner { check: &|_, _| Ok(()), run: &run, model: &unnamed, stop: &quiet() };
         let error = with(&arguments, &runner).expect_err("no search").to_string();
         assert!(error.contains("[cases.search]") && error.contains("simulated hosts"), "{error}");
     }
@@ -571,7 +878,7 @@ conditions = [{ value = 'at("utilization")', at_most = 12 }]
             if scenario.expanded_hosts().len() < 3 { Ok(()) } else { bail!("too many") }
         };
         let run = |_: &Scenario, _: HostsKind, _: &Progress| -> Result<Option<RunResult>> { panic!("it ran") };
-        let runner = Runner { check: &check, run: &run, stop: &quiet() };
+        let runner = Runner { check: &check, run: &run, model: &unnamed, stop: &quiet() };
         let error = with(&arguments(folder.path(), Some("nobody/fig-1"), 1), &runner).expect_err("too many");
         assert_eq!(format!("{error:#}"), "the point n=3 cannot be run: too many");
     }
@@ -584,7 +891,7 @@ conditions = [{ value = 'at("utilization")', at_most = 12 }]
             assert_eq!(hosts, HostsKind::Kernel);
             run(scenario)
         };
-        let code = with(&arguments, &Runner { check: &|_, _| Ok(()), run: &run, stop: &quiet() });
+        let code = with(&arguments, &Runner { check: &|_, _| Ok(()), run: &run, model: &unnamed, stop: &quiet() });
         (code, StudyResult::load(&folder.path().join("out-0/study.json")).ok())
     }
 
@@ -631,7 +938,7 @@ conditions = [{ value = 'at("utilization")', at_most = 12 }]
         let arguments =
             StudyArguments { hosts: Some(Habitat::Kernel), ..arguments(folder.path(), Some("nobody/fig-1"), 1) };
         let run = |_: &Scenario, _: HostsKind, _: &Progress| -> Result<Option<RunResult>> { panic!("it ran") };
-        let runner = Runner { check: &|_, _| Ok(()), run: &run, stop: &quiet() };
+        let runner = Runner { check: &|_, _| Ok(()), run: &run, model: &unnamed, stop: &quiet() };
         let error = with(&arguments, &runner).expect_err("no jobs").to_string();
         assert!(error.contains("--jobs is for simulated hosts"), "{error}");
     }

@@ -91,7 +91,7 @@ fn keys_that_are_set_in_vain_are_named_once() {
     // One case has the policy that the bound is for, none the one that the ratio is for.
     let vary =
         ["--vary", "hosts.0.policy=none,fixed", "--set", "hosts.0.bound_segments=9", "--set", "hosts.0.cut_ratio=3"];
-    let told = notes(&[&["compare", &file, "--seeds", "2"][..], &short, &vary].concat());
+    let told = notes(&[&["compare", "--no-store", &file, "--seeds", "2"][..], &short, &vary].concat());
     assert!(told.len() == 1 && told[0].contains("hosts.0.cut_ratio has no effect here"), "{told:?}");
     assert!(notes(&[&["run", &file][..], &short].concat()).is_empty());
 }
@@ -322,7 +322,7 @@ fn nonsense_in_a_study_is_named_with_its_line_and_what_is_accepted() {
     let file = folder.path().join("odd.toml");
     let study = |text: &str| {
         fs::write(&file, text).expect("a file");
-        lasthop(&["study", &file.display().to_string()])
+        lasthop(&["study", "--no-store", &file.display().to_string()])
     };
     let good = format!("title = \"t\"\nsource = \"s\"\nscenario = \"{}\"\nseeds = 1\n", scenario("one-station.toml"));
     refused(
@@ -357,7 +357,7 @@ fn a_study_says_what_holds_and_ends_with_1_where_a_required_claim_does_not() {
         );
         fs::write(&file, text).expect("a file");
         let (file, out) = (file.display().to_string(), out.display().to_string());
-        lasthop(&["study", &file, "--json", "--jobs", jobs, "--out", &out])
+        lasthop(&["study", "--no-store", &file, "--json", "--jobs", jobs, "--out", &out])
     };
     let holds = study(54.0, "1");
     assert_eq!(holds.status.code(), Some(0), "{}", String::from_utf8_lossy(&holds.stderr));
@@ -433,7 +433,7 @@ fn simulated_hosts_give_the_same_result_on_one_core_and_on_two() {
         let scenario = scenario("ten-uploads.toml");
         let vary =
             ["--vary", "hosts.0.policy=none,formula", "--seeds", "2", "--set", "duration_s=15", "--set", "warmup_s=5"];
-        let output = lasthop(&[&["compare", &scenario, "--json", "--jobs", jobs][..], &vary].concat());
+        let output = lasthop(&[&["compare", "--no-store", &scenario, "--json", "--jobs", jobs][..], &vary].concat());
         assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
         without_wall_clock(&output.stdout)
     };
@@ -498,7 +498,7 @@ fn a_change_after_the_end_of_the_run_is_told() {
 fn the_first_comparison_shows_what_the_readme_promises_and_a_shorter_one_says_what_it_shows() {
     let compare = |set: &[&str]| {
         let scenario = scenario("ten-uploads.toml");
-        let vary = ["compare", &scenario, "--vary", "hosts.0.policy=none,lasthop", "--json"];
+        let vary = ["compare", "--no-store", &scenario, "--vary", "hosts.0.policy=none,lasthop", "--json"];
         let output = lasthop(&[&vary[..], set].concat());
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(0), "{said}");

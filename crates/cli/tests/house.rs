@@ -23,11 +23,12 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("kernel", &["laws", "units"]),
     ("agent", &["external", "kernel", "keys", "lastlink", "laws", "peers", "policy", "units"]),
     ("lab", &["agent", "kernel", "laws", "measure", "network", "policy", "scenario", "units"]),
+    ("version", &["scenario"]),
     (
         "cli",
         &[
             "agent", "external", "kernel", "keys", "lab", "laws", "measure", "policy", "report", "scenario", "sim",
-            "study", "units",
+            "study", "units", "version",
         ],
     ),
 ];

@@ -30,7 +30,8 @@ fn run(out: &Path, more: &[&str]) -> Output {
 fn compare(out: &Path, more: &[&str]) -> Output {
     let (file, out) = (scenario("one-station.toml"), out.display().to_string());
     let vary = ["--vary", "path.rtt_ms=4,20"];
-    let short = ["compare", &file, "--json", "--set", "duration_s=4", "--set", "warmup_s=1", "--out", &out];
+    let short =
+        ["compare", "--no-store", &file, "--json", "--set", "duration_s=4", "--set", "warmup_s=1", "--out", &out];
     lasthop(&[&short[..], &vary, more].concat()).output().expect("the command starts")
 }
 
@@ -136,7 +137,9 @@ fn a_study_does_not_replace_what_it_has_not_written() {
     fs::write(&file, text).expect("a file");
     let out = folder.path().join("out");
     let study = || {
-        lasthop(&["study", &file.display().to_string(), "--out", &out.display().to_string()]).output().expect("it runs")
+        lasthop(&["study", "--no-store", &file.display().to_string(), "--out", &out.display().to_string()])
+            .output()
+            .expect("it runs")
     };
     fs::create_dir_all(out.join("figures")).expect("a folder");
     fs::write(out.join("figures/1-total.svg"), "mine").expect("a file");
@@ -255,7 +258,7 @@ fn an_interrupted_comparison_keeps_the_earlier_one_and_prints_no_table() {
     let before = everything(folder.path());
     let (file, out) = (scenario("ten-uploads.toml"), folder.path().display().to_string());
     let cases = ["--case", "short: duration_s=3 warmup_s=1", "--case", "long: duration_s=86400 sample_ms=5000"];
-    let child = long_run(&[&["compare", &file, "--jobs", "1", "--out", &out][..], &cases].concat());
+    let child = long_run(&[&["compare", "--no-store", &file, "--jobs", "1", "--out", &out][..], &cases].concat());
     // The short one is over when so much time of a core has gone.
     let cpu_ticks = || {
         let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).expect("it runs");
@@ -283,7 +286,7 @@ fn an_interrupted_study_ends_with_130() {
     );
     fs::write(&file, text).expect("a file");
     let out = folder.path().join("out");
-    let child = long_run(&["study", &file.display().to_string(), "--out", &out.display().to_string()]);
+    let child = long_run(&["study", "--no-store", &file.display().to_string(), "--out", &out.display().to_string()]);
     kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM).expect("it runs");
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(130), "{}", said(&output));

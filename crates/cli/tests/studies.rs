@@ -7,7 +7,7 @@ use std::process::Command;
 #[track_caller]
 fn holds(name: &str) {
     let studies = format!("{}/../../studies", env!("CARGO_MANIFEST_DIR"));
-    let arguments = ["study", name, "--studies", &studies, "--seeds", "1", "--json"];
+    let arguments = ["study", name, "--studies", &studies, "--seeds", "1", "--json", "--no-store"];
     let output = Command::new(env!("CARGO_BIN_EXE_lasthop")).args(arguments).output().expect("the command starts");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}");

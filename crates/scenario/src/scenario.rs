@@ -226,6 +226,11 @@ impl Scenario {
         &self.wiring.nodes
     }
 
+    /// Whether some hosts ask a program for decisions (policy `external`): then a run depends on more than the scenario.
+    pub fn asks_programs(&self) -> bool {
+        self.hosts.iter().any(|block| block.kind.policy.policy == lasthop_policy::PolicyName::External)
+    }
+
     /// Every host with its connections. Moments are drawn from the seed's streams `start/host-H/flow-F` and
     /// `stop/host-H/flow-F`, F counted within the host. So another host or flow changes no existing draw.
     pub fn expanded_hosts(&self) -> Vec<HostSpec> {

@@ -13,12 +13,14 @@
 //!
 //! Expressions are MiniJinja's (numbers, `+ - * / **`, calls with named arguments), without files or loops.
 //!
+//! - [`store`]: runs that have been done, so that none is done twice.
 //! - [`Study::run_at_once`] and [`run_in_turn`] do the runs; the caller supplies the function that runs a scenario.
 //!
 //! *What it leaves out*: habitats, which the caller supplies. Values at a moment of a run: claims are about whole runs.
 #![forbid(unsafe_code)]
 
 pub mod parallel;
+pub mod store;
 
 mod check;
 mod expression;
@@ -43,10 +45,11 @@ pub use measure::{Measure, label_of};
 pub use measured::MeasureResult;
 pub use plan::PlannedRun;
 pub use result::{AxisResult, FigureResult, LineResult, MarkResult, PanelResult, PointResult, StudyResult};
-pub use run::{AtOnce, Outcome, RunError, RunOne, run_in_turn, until_not_late};
+pub use run::{AtOnce, Outcome, Part, RunError, RunOne, Survey, run_in_turn, until_not_late};
 pub use search::{Found, Hunt, Tried};
 pub use space::{Coordinate, Level};
 pub use statistics::Interval;
+pub use store::{Key, Store, StoreError};
 pub use verdict::{CellResult, ClaimResult, ConditionResult, Criterion, Verdict};
 
 use lasthop_keys::DocumentError;

@@ -4,7 +4,9 @@ use crate::parallel::in_order;
 use crate::{Found, PlannedRun, Study, StudyError};
 use lasthop_scenario::{RunResult, Scenario};
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::num::NonZero;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The results of all runs of a study.
@@ -55,11 +57,70 @@ pub struct AtOnce<'a, E> {
     pub done: &'a (dyn Fn() + Sync),
 }
 
+/// One of several parts of a plan, of about equal length: every `of`-th job, from this one on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// 1..=`of`.
+    number: usize,
+    of: usize,
+}
+
+impl Part {
+    /// The only part: the whole plan.
+    pub const WHOLE: Self = Self { number: 1, of: 1 };
+
+    /// Reads `I/N`, with I of 1 to N.
+    ///
+    /// # Errors
+    /// If it is none, in words.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let numbers = text.split_once('/').and_then(|(number, of)| Some((number.parse().ok()?, of.parse().ok()?)));
+        let part = numbers.map(|(number, of)| Self { number, of });
+        part.filter(|part| (1..=part.of).contains(&part.number))
+            .ok_or_else(|| "accepted: I/N with I from 1 to N, such as 2/8".to_owned())
+    }
+
+    fn of(self, jobs: Vec<Job>) -> Vec<Job> {
+        jobs.into_iter().skip(self.number - 1).step_by(self.of).collect()
+    }
+}
+
+impl std::fmt::Display for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.number, self.of)
+    }
+}
+
+/// What there is to do of a plan. The runs of unfinished searches are estimated.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Survey {
+    /// Runs that are stored.
+    pub stored: u64,
+    /// Runs that are missing.
+    pub missing: u64,
+    /// What the stored runs took, in seconds of a core.
+    pub stored_wall_s: f64,
+    /// The scenario time of the stored runs, in seconds.
+    pub stored_simulated_s: f64,
+    /// The scenario time of the missing runs, in seconds.
+    pub missing_simulated_s: f64,
+}
+
+/// About the number of values that a search tries.
+const TRIED_BY_A_SEARCH: u64 = 20;
+
 /// One thread's unit of work: a run of the plan, or the searches of a family of points.
 struct Job {
     /// The index of its first run in the plan.
     place: usize,
     points: Option<Vec<usize>>,
+}
+
+impl Job {
+    /// Its runs of the plan.
+    fn runs(&self, seeds: usize) -> usize {
+        self.points.as_ref().map_or(1, |points| points.len() * seeds)
+    }
 }
 
 /// The runs of one job, each with its index in the plan, and the outcomes of its searches.
@@ -74,9 +135,92 @@ impl Study {
     /// # Panics
     /// If the plan belongs to another study.
     pub fn run_at_once<E: Send>(&self, planned: &[PlannedRun], how: &AtOnce<'_, E>) -> Result<Outcome, RunError<E>> {
+        let outcomes = self.do_jobs(planned, &self.jobs(planned), how, |done| done);
+        let mut runs: Vec<Option<RunResult>> = planned.iter().map(|_| None).collect();
+        let mut searches = BTreeMap::new();
+        for (done, found) in first_failure(outcomes)? {
+            done.into_iter().for_each(|(place, result)| runs[place] = Some(result));
+            searches.extend(found);
+        }
+        let runs = runs.into_iter().map(|run| run.expect("every point was run")).collect();
+        Ok(Outcome { runs, searches, repeated_runs: 0 })
+    }
+
+    /// The number of runs of the plan in this part.
+    ///
+    /// # Panics
+    /// If the plan belongs to another study.
+    pub fn runs_of(&self, planned: &[PlannedRun], part: Part) -> usize {
+        let seeds = planned.len() / self.points();
+        part.of(self.jobs(planned)).iter().map(|job| job.runs(seeds)).sum()
+    }
+
+    /// Does one of the parts of this plan, for its runs to be stored. A search with all its runs is in one part.
+    ///
+    /// # Errors
+    /// As [`Study::run_at_once`].
+    ///
+    /// # Panics
+    /// As [`Study::run_at_once`].
+    pub fn run_part<E: Send>(
+        &self,
+        planned: &[PlannedRun],
+        part: Part,
+        how: &AtOnce<'_, E>,
+    ) -> Result<(), RunError<E>> {
+        let outcomes = self.do_jobs(planned, &part.of(self.jobs(planned)), how, drop);
+        first_failure(outcomes).map(drop)
+    }
+
+    /// What of this part of a plan is stored; `stored` looks for a run.
+    ///
+    /// # Errors
+    /// If a scenario of a search cannot run.
+    ///
+    /// # Panics
+    /// If the plan belongs to another study.
+    pub fn survey(
+        &self,
+        planned: &[PlannedRun],
+        part: Part,
+        stored: &(dyn Fn(&Scenario) -> Option<RunResult> + Sync),
+    ) -> Result<Survey, StudyError> {
+        let seeds = (planned.len() / self.points()) as u64;
+        let survey = Mutex::new(Survey::default());
+        let counted = || survey.lock().expect("no thread panics while it holds the lock");
+        let look = |scenario: &Scenario| {
+            let run = stored(scenario);
+            if let Some(run) = &run {
+                let mut survey = counted();
+                survey.stored += 1;
+                survey.stored_wall_s += run.wall_s;
+                survey.stored_simulated_s += run.duration_s;
+            }
+            Ok::<_, Infallible>(run)
+        };
+        for job in part.of(self.jobs(planned)) {
+            let before = counted().stored;
+            let missing = match self.do_job(planned, &job, &look) {
+                Ok(_) => 0,
+                Err(RunError::Study(error)) => return Err(error),
+                Err(RunError::Run { error, .. }) => match error {},
+                Err(RunError::Interrupted) if job.points.is_none() => 1,
+                Err(RunError::Interrupted) => {
+                    let stored = counted().stored - before;
+                    (TRIED_BY_A_SEARCH * seeds).saturating_sub(stored).max(1)
+                }
+            };
+            let mut survey = counted();
+            survey.missing += missing;
+            survey.missing_simulated_s += missing as f64 * planned[job.place].scenario.duration.as_secs_f64();
+        }
+        Ok(survey.into_inner().expect("no thread panics while it holds the lock"))
+    }
+
+    /// In the order of the plan. A family stands at its first point.
+    fn jobs(&self, planned: &[PlannedRun]) -> Vec<Job> {
         let seeds = planned.len() / self.points();
         let families = self.searched_points();
-        // In the order of the plan. A family stands at its first point.
         let job = |(place, run): (usize, &PlannedRun)| match run.searched {
             false => Some(Job { place, points: None }),
             true if !place.is_multiple_of(seeds) => None,
@@ -85,34 +229,37 @@ impl Study {
                 .find(|family| family[0] == run.point)
                 .map(|points| Job { place, points: Some(points.clone()) }),
         };
-        let jobs: Vec<Job> = planned.iter().enumerate().filter_map(job).collect();
+        planned.iter().enumerate().filter_map(job).collect()
+    }
+
+    fn do_jobs<E: Send, R: Send>(
+        &self,
+        planned: &[PlannedRun],
+        jobs: &[Job],
+        how: &AtOnce<'_, E>,
+        keep: impl Fn(Done) -> R + Sync,
+    ) -> Vec<Result<R, RunError<E>>> {
+        let seeds = planned.len() / self.points();
         let failed = AtomicBool::new(false);
-        let outcomes = in_order(&jobs, how.jobs, |job| -> Result<Done, RunError<E>> {
+        in_order(jobs, how.jobs, |job| {
             // After a failure no new run starts.
             if how.stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed) {
                 return Err(RunError::Interrupted);
             }
-            let outcome = match &job.points {
-                None => run_one(how.run, &planned[job.place].scenario, || place(&planned[job.place]))
-                    .map(|result| (vec![(job.place, result)], Vec::new())),
-                Some(points) => self.search_all(points, &planned[job.place..job.place + seeds], how.run),
-            };
+            let outcome = self.do_job(planned, job, how.run);
             failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
-            (0..job.points.as_ref().map_or(1, |points| points.len() * seeds)).for_each(|_| (how.done)());
-            outcome
-        });
-        let mut runs: Vec<Option<RunResult>> = planned.iter().map(|_| None).collect();
-        let mut searches = BTreeMap::new();
-        // Runs not started because of a failure must not hide it.
-        let (left_out, finished): (Vec<_>, Vec<_>) =
-            outcomes.into_iter().partition(|outcome| matches!(outcome, Err(RunError::Interrupted)));
-        for outcome in finished.into_iter().chain(left_out) {
-            let (done, found) = outcome?;
-            done.into_iter().for_each(|(place, result)| runs[place] = Some(result));
-            searches.extend(found);
+            (0..job.runs(seeds)).for_each(|_| (how.done)());
+            outcome.map(&keep)
+        })
+    }
+
+    fn do_job<E>(&self, planned: &[PlannedRun], job: &Job, run: RunOne<'_, E>) -> Result<Done, RunError<E>> {
+        let seeds = planned.len() / self.points();
+        match &job.points {
+            None => run_one(run, &planned[job.place].scenario, || place(&planned[job.place]))
+                .map(|result| (vec![(job.place, result)], Vec::new())),
+            Some(points) => self.search_all(points, &planned[job.place..job.place + seeds], run),
         }
-        let runs = runs.into_iter().map(|run| run.expect("every point was run")).collect();
-        Ok(Outcome { runs, searches, repeated_runs: 0 })
     }
 
     /// Searches at these points, which share their scenarios. Each scenario runs once with each seed of `first`, the
@@ -139,6 +286,13 @@ impl Study {
         }
         Ok((runs, searches))
     }
+}
+
+/// The first failure, or all outcomes. Runs not started because of a failure do not hide it.
+fn first_failure<R, E>(outcomes: Vec<Result<R, RunError<E>>>) -> Result<Vec<R>, RunError<E>> {
+    let (left_out, finished): (Vec<_>, Vec<_>) =
+        outcomes.into_iter().partition(|outcome| matches!(outcome, Err(RunError::Interrupted)));
+    finished.into_iter().chain(left_out).collect()
 }
 
 fn of_value(known: &[(f64, Vec<RunResult>)], value: f64) -> &[RunResult] {
