@@ -13,7 +13,8 @@ use lasthop_keys::{
 };
 use lasthop_laws::{LawName, SlowStart};
 use lasthop_network::{
-    ChannelWidth, GuardInterval, LossAt, Modulation, QueueConfig, RateControl, RateSet, Standard, WifiConfig,
+    ChannelWidth, DeviceLimit, GuardInterval, LossAt, Modulation, QueueConfig, RateControl, RateSet, Standard,
+    WifiConfig,
 };
 use lasthop_policy::PolicySettings;
 use lasthop_tcp::{Recovery, RtoEstimator};
@@ -103,9 +104,14 @@ keys! {
         rate_set: RateSet = choice(&[("ofdm", RateSet::Ofdm), ("all", RateSet::All)]), "ofdm", when earlier();
         /// The access point's downlink queue in packets; *wired:* that of the link down; upwards the hosts take turns from their
         /// own.
-        queue_packets: usize = integer(1, 100_000), 100;
-        /// The discipline of that queue: drop-tail, or FQ-CoDel with the parameters of RFC 8290.
-        queue: Queue = choice(&QUEUES), "fifo";
+        queue_packets: usize = integer(1, 100_000), derived("100; 8192 with \"mac80211\"", access_queue_packets);
+        /// The discipline of that queue: drop-tail; FQ-CoDel with the parameters of RFC 8290; *wifi:* the queues per station of Linux's
+        /// mac80211, with airtime fairness and airtime limits.
+        queue: Queue = choice(&ACCESS_QUEUES), "fifo";
+        /// *mac80211* Whether all stations get the same airtime; else they take turns.
+        airtime_fairness: bool = flag(), true, when is("queue", ["mac80211"]);
+        /// *mac80211* What limits the device's queue: "airtime", 5 to 12 ms for each station (AQL), or two "aggregates", as in ath9k.
+        device_queue: DeviceLimit = choice(&DEVICE_QUEUES), "airtime", when is("queue", ["mac80211"]);
         /// *wifi* Probability that a data frame is lost to noise, each transmission for itself; of an A-MPDU each frame for itself.
         frame_error_rate: Probability = probability(), 0.0, when wifi();
         /// *wifi* Probability that a response (ACK, Block Ack, CTS) is lost to noise; without it, none is.
@@ -447,6 +453,9 @@ const RATE_CONTROLS: [(&str, RateControl); 4] = [
     ("minstrel", RateControl::Minstrel),
 ];
 const QUEUES: [(&str, Queue); 2] = [("fifo", QueueConfig::fifo), ("fq_codel", QueueConfig::fq_codel)];
+const ACCESS_QUEUES: [(&str, Queue); 3] = [QUEUES[0], QUEUES[1], ("mac80211", QueueConfig::mac80211)];
+const DEVICE_QUEUES: [(&str, DeviceLimit); 2] =
+    [("airtime", DeviceLimit::Airtime), ("aggregates", DeviceLimit::Aggregates)];
 const LOST: [(&str, LossAt); 2] = [("before", LossAt::BeforeQueue), ("after", LossAt::AfterQueue)];
 const AS_FORTH: &str = "as forth";
 const SLOW_STARTS: [(&str, SlowStart); 3] =
@@ -491,6 +500,11 @@ fn in_us(span: Span) -> f64 {
 }
 
 /// The highest MCS of a standard of A-MPDUs over the channel with the streams.
+fn access_queue_packets(access: &Table) -> Option<Value> {
+    let is_mac80211 = access.get(key!(AccessKeys, queue)).and_then(Value::as_str) == Some("mac80211");
+    Some(if is_mac80211 { 8_192 } else { 100 }.into())
+}
+
 fn highest_mcs(access: &Table) -> Option<Value> {
     let standard = standard(access)?;
     let width = ChannelWidth::from_mhz(whole(access, key!(AccessKeys, channel_width_mhz))?)?;
