@@ -85,8 +85,8 @@ fn links(keys: &ScenarioKeys, hosts: &[HostBlock], wiring: &Wiring) -> Topology 
 fn access(document: &Document, access: &AccessKeys) -> Result<AccessConfig, ScenarioError> {
     let mut queue = (access.queue)(access.queue_packets);
     if let Discipline::Mac80211(mac80211) = &mut queue.discipline {
-        mac80211.airtime_fairness = access.airtime_fairness;
-        mac80211.device = access.device_queue;
+        mac80211.airtime_fairness = access.airtime_fairness.unwrap_or(mac80211.airtime_fairness);
+        mac80211.device = access.device_queue.unwrap_or(mac80211.device);
     }
     if access.kind == AccessKind::Wired {
         return Ok(AccessConfig::Wired(WiredAccessConfig { rate: access.rate_mbps, delay: access.delay_ms, queue }));

@@ -2,7 +2,10 @@
 //! mistakes, the tables of `docs/guide/scenario*.md` and the JSON Schema come.
 
 mod laws;
+mod presets;
 mod words;
+
+pub(crate) use presets::PresetName;
 
 pub use words::{AgentMode, Direction, Era, Knowledge};
 
@@ -51,6 +54,8 @@ keys! {
 
     /// `[access]`.
     pub(crate) struct AccessKeys {
+        /// A usual kind of access point: gives the keys below that are not given their values ([presets](scenario-presets.md)).
+        preset: Option<PresetName> = choice(PresetName::WORDS), Absent;
         /// The shared last hop: an 802.11 access point with its stations, or one shared link each way. The keys marked *wifi* below
         /// are not looked at with "wired".
         kind: AccessKind = choice(AccessKind::WORDS), "wifi";
@@ -109,9 +114,10 @@ keys! {
         /// mac80211, with airtime fairness and airtime limits.
         queue: Queue = choice(&ACCESS_QUEUES), "fifo";
         /// *mac80211* Whether all stations get the same airtime; else they take turns.
-        airtime_fairness: bool = flag(), true, when is("queue", ["mac80211"]);
+        airtime_fairness: Option<bool> = flag(), by_word(key!(AccessKeys, queue), [("mac80211", true)]), when is("queue", ["mac80211"]);
         /// *mac80211* What limits the device's queue: "airtime", 5 to 12 ms for each station (AQL), or two "aggregates", as in ath9k.
-        device_queue: DeviceLimit = choice(&DEVICE_QUEUES), "airtime", when is("queue", ["mac80211"]);
+        device_queue: Option<DeviceLimit> =
+            choice(&DEVICE_QUEUES), by_word(key!(AccessKeys, queue), [("mac80211", "airtime")]), when is("queue", ["mac80211"]);
         /// *wifi* Probability that a data frame is lost to noise, each transmission for itself; of an A-MPDU each frame for itself.
         frame_error_rate: Probability = probability(), 0.0, when wifi();
         /// *wifi* Probability that a response (ACK, Block Ack, CTS) is lost to noise; without it, none is.
@@ -133,6 +139,7 @@ keys! {
         after_collision: bool = choice(&[("eifs", false), ("difs", true)]), "eifs", when wifi();
         /// *wired* Delay of the link in milliseconds, each way.
         delay_ms: Span = milliseconds(0.0, 60_000.0), 0.0, when is("kind", ["wired"]);
+        adjust |section| section.presets = presets::of("access");
     }
 
     /// `[path]`.
@@ -216,6 +223,8 @@ keys! {
 
     /// `[[hosts]]`.
     pub(crate) struct HostKeys {
+        /// A usual kind of host: gives the keys below that are not given their values ([presets](scenario-presets.md)).
+        preset: Option<PresetName> = choice(PresetName::WORDS), Absent;
         /// How many hosts are of this kind. All blocks together make at most 250 hosts.
         count: usize = integer(1, 250), 1;
         /// The stack's defaults: "2012" has no TCP small queues, no pacing, no RACK, and big device queues, as the phones of the
@@ -265,7 +274,10 @@ keys! {
             /// The law that its congestion control is.
             law: ChosenLaw;
         }
-        adjust |host| host.key_mut(key!(PolicySettings, policy)).when = with_agent();
+        adjust |host| {
+            host.key_mut(key!(PolicySettings, policy)).when = with_agent();
+            host.presets = presets::of("hosts");
+        };
     }
 
     /// `[hosts.tcp]`: one for each field of [`lasthop_tcp::Config`] but the send buffer, which is a key of the host.
@@ -501,8 +513,7 @@ fn in_us(span: Span) -> f64 {
 
 /// The highest MCS of a standard of A-MPDUs over the channel with the streams.
 fn access_queue_packets(access: &Table) -> Option<Value> {
-    let is_mac80211 = access.get(key!(AccessKeys, queue)).and_then(Value::as_str) == Some("mac80211");
-    Some(if is_mac80211 { 8_192 } else { 100 }.into())
+    Some(Value::Integer(if word(access, key!(AccessKeys, queue)) == Some("mac80211") { 8_192 } else { 100 }))
 }
 
 fn highest_mcs(access: &Table) -> Option<Value> {
