@@ -239,6 +239,7 @@ macro_rules! keys {
                             presence: $presence,
                             meaning: const { $crate::meaning(concat!($($of_child),+)) },
                         }),+)?],
+                        presets: Vec::new(),
                     };
                     $($(
                         section.keys.extend_from_slice(&<$also as $crate::Keys>::section().keys);

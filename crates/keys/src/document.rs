@@ -241,6 +241,11 @@ fn complete(
         let problem = Problem { did_you_mean, ..Problem::new("unknown key", names.join(", ")) };
         return Err(source.error(&path.key(unknown), problem));
     }
+    if let Some(word) = given.get("preset").and_then(Value::as_str)
+        && let Some((_, preset)) = section.presets.iter().find(|(name, _)| *name == word)
+    {
+        fill_in(&mut given, preset);
+    }
     for Child { name, presence, .. } in &section.children {
         if let Presence::Unless(other) = presence
             && given.contains_key(*name)
@@ -299,6 +304,17 @@ fn complete(
         whole.insert(child.name.to_owned(), value);
     }
     Ok(whole)
+}
+
+/// Adds what is not there, inside its tables too.
+fn fill_in(table: &mut Table, preset: &Table) {
+    for (name, value) in preset {
+        match (table.get_mut(name), value) {
+            (Some(Value::Table(table)), Value::Table(preset)) => fill_in(table, preset),
+            (Some(_), _) => {}
+            (None, value) => _ = table.insert(name.clone(), value.clone()),
+        }
+    }
 }
 
 fn none(source: &Source, child: &Child, here: &Path) -> DocumentError {

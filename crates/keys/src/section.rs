@@ -10,6 +10,8 @@ pub struct Section {
     pub keys: Vec<Key>,
     /// The tables inside it.
     pub children: Vec<Child>,
+    /// By the word of its key `preset`: what the table holds where the file does not say.
+    pub presets: Vec<(&'static str, Table)>,
 }
 
 /// One key: its values, its default, its meaning.

@@ -17,6 +17,8 @@ pub fn access(statistics: &Statistics, aggregates: bool) -> AccessResult {
     };
     let queue = statistics.queues.iter().find(|queue| queue.place == QueueId::AccessPoint);
     let frames = |link: &WifiLinkStatistics| aggregates.then(|| link.frames as f64 / link.transmissions.max(1) as f64);
+    let total = statistics.air.total().max(Span::from_nanos(1)).as_secs_f64();
+    let air_share = |link: &WifiLinkStatistics| aggregates.then(|| link.air.as_secs_f64() / total);
     let station = |station: &StationStatistics| StationResult {
         host: station.node.0,
         up_phy_rate_mbps: station.up.mean_phy_rate.as_mbps(),
@@ -25,6 +27,8 @@ pub fn access(statistics: &Statistics, aggregates: bool) -> AccessResult {
         down_retries: station.down.retries,
         up_aggregate_frames: frames(&station.up),
         down_aggregate_frames: frames(&station.down),
+        up_air_share: air_share(&station.up),
+        down_air_share: air_share(&station.down),
     };
     AccessResult {
         downlink_drops: dropped(&|drops| {

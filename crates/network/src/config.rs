@@ -362,7 +362,7 @@ impl AccessConfig {
         match self {
             Self::Wifi(wifi) => wifi.validate(),
             Self::Wired(wired) => {
-                wired.queue.validate("queue")?;
+                wired.queue.validate_of_link("queue")?;
                 check_rate("rate", wired.rate)
             }
         }
@@ -445,7 +445,7 @@ impl LinksConfig {
 
 impl DirectionConfig {
     fn validate(&self, field: &str) -> Result<(), ConfigError> {
-        self.queue.validate(&format!("{field}.queue"))?;
+        self.queue.validate_of_link(&format!("{field}.queue"))?;
         check_rate(&format!("{field}.rate"), self.rate)
     }
 }
@@ -551,9 +551,20 @@ impl WifiConfig {
 }
 
 impl QueueConfig {
+    fn validate_of_link(&self, field: &str) -> Result<(), ConfigError> {
+        check(!matches!(self.discipline, Discipline::Mac80211(_)), field, || {
+            ("\"mac80211\"".into(), "\"fifo\", \"fq_codel\"; only an access point of Wi-Fi has mac80211".into())
+        })?;
+        self.validate(field)
+    }
+
     fn validate(&self, field: &str) -> Result<(), ConfigError> {
         check_queue(&format!("{field}.packets"), self.packets)?;
-        let Discipline::FqCodel(parameters) = &self.discipline else { return Ok(()) };
+        let parameters = match &self.discipline {
+            Discipline::Fifo => return Ok(()),
+            Discipline::FqCodel(parameters) => parameters,
+            Discipline::Mac80211(parameters) => &parameters.flows,
+        };
         let at_least_1 = |name: &str, value: u64| {
             check(value >= 1, &format!("{field}.{name}"), || (value.to_string(), "1 or more".into()))
         };

@@ -82,7 +82,7 @@ pub use config::{
 };
 pub use last_hop::LastHop;
 pub use packet::{Delivery, Departure, Destination, NodeId, Packet};
-pub use queue::{Discipline, FqCodelConfig, QueueConfig};
+pub use queue::{DeviceLimit, Discipline, FqCodelConfig, Mac80211Config, QueueConfig};
 pub use statistics::{
     AirTime, Cause, Drops, LinkStatistics, QueueId, QueueStatistics, StationStatistics, Statistics, Way,
     WifiLinkStatistics,

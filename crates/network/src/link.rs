@@ -82,7 +82,7 @@ impl<P> Link<P> {
     pub(crate) fn new(config: &DirectionConfig, changes: bool, streams: Streams, name: &str) -> Self {
         let service = match config.queue.discipline {
             Discipline::Fifo if !changes => Service::Timetable(Timetable::new(config.queue.packets)),
-            Discipline::Fifo | Discipline::FqCodel(_) => {
+            Discipline::Fifo | Discipline::FqCodel(_) | Discipline::Mac80211(_) => {
                 let queue = Queue::new(config.queue, streams, &format!("{name}/fq-codel"));
                 Service::Queue(Box::new(Transmitter::new(queue)))
             }

@@ -146,6 +146,8 @@ pub struct WifiLinkStatistics {
     pub acknowledged: u64,
     /// Frames given up at the retry limit.
     pub given_up: u64,
+    /// Air time of its data, without RTS, responses and the spaces between.
+    pub air: Span,
 }
 
 /// One station of the 802.11 medium.

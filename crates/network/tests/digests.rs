@@ -41,6 +41,8 @@ impl Record {
             if link.frames == link.transmissions {
                 stations = stations.replacen(&format!(" frames: {},", link.frames), "", 1);
             }
+            // Counted since later.
+            stations = stations.replacen(&format!(", air: {:?}", link.air), "", 1);
         }
         self.hash.update(format!("{:?} {:?} {stations}", statistics.drops, statistics.queues));
         let digest = self.hash.finalize();

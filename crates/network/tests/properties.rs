@@ -4,9 +4,9 @@ mod common;
 
 use common::{access_and_path, access_point};
 use lasthop_network::{
-    AccessConfig, Cause, Config, Delivery, Destination, Discipline, FqCodelConfig, HostConfig, HostPath, Modulation,
-    Network, NodeId, Packet, PathConfig, PhyRate, QueueConfig, QueueId, RateControl, RateSet, Standard, WifiConfig,
-    WiredAccessConfig,
+    AccessConfig, Cause, Config, Delivery, Destination, DeviceLimit, Discipline, FqCodelConfig, HostConfig, HostPath,
+    Mac80211Config, Modulation, Network, NodeId, Packet, PathConfig, PhyRate, QueueConfig, QueueId, RateControl,
+    RateSet, Standard, WifiConfig, WiredAccessConfig,
 };
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use proptest::prelude::*;
@@ -20,9 +20,9 @@ struct Offer {
     bytes: u64,
 }
 
-/// Either discipline; FQ-CoDel so impatient that it drops within these short runs.
-fn queues() -> impl Strategy<Value = QueueConfig> {
-    let fq_codel = (0..1_000_000_u64, 1..3_000_000_u64, 1..4000_u64, 1..4_u32, 1..5_u32).prop_map(
+/// So impatient that it drops within these short runs.
+fn fq_codel() -> impl Strategy<Value = FqCodelConfig> {
+    (0..1_000_000_u64, 1..3_000_000_u64, 1..4000_u64, 1..4_u32, 1..5_u32).prop_map(
         |(target, interval, quantum, flows, drop_batch)| FqCodelConfig {
             target: Span::from_nanos(target),
             interval: Span::from_nanos(interval),
@@ -30,9 +30,24 @@ fn queues() -> impl Strategy<Value = QueueConfig> {
             flows,
             drop_batch,
         },
-    );
-    let disciplines = prop_oneof![2 => Just(Discipline::Fifo), 1 => fq_codel.prop_map(Discipline::FqCodel)];
+    )
+}
+
+fn queues() -> impl Strategy<Value = QueueConfig> {
+    let disciplines = prop_oneof![2 => Just(Discipline::Fifo), 1 => fq_codel().prop_map(Discipline::FqCodel)];
     (disciplines, 1..8_usize).prop_map(|(discipline, packets)| QueueConfig { discipline, packets })
+}
+
+fn wifi_queues() -> impl Strategy<Value = QueueConfig> {
+    let devices = prop_oneof![Just(DeviceLimit::Airtime), Just(DeviceLimit::Aggregates)];
+    let mac80211 =
+        (fq_codel(), any::<bool>(), devices, 1..8_usize).prop_map(|(flows, airtime_fairness, device, packets)| {
+            QueueConfig {
+                discipline: Discipline::Mac80211(Mac80211Config { flows, airtime_fairness, device }),
+                packets,
+            }
+        });
+    prop_oneof![3 => queues(), 1 => mac80211]
 }
 
 fn wifi_configs() -> impl Strategy<Value = WifiConfig> {
@@ -44,7 +59,7 @@ fn wifi_configs() -> impl Strategy<Value = WifiConfig> {
         Just(RateControl::Minstrel)
     ];
     let errors = prop_oneof![Just(0.0), 0.0..0.6].boxed();
-    let older = (standards, controls, any::<bool>(), queues(), errors.clone(), 1..9_u8, any::<bool>()).prop_map(
+    let older = (standards, controls, any::<bool>(), wifi_queues(), errors.clone(), 1..9_u8, any::<bool>()).prop_map(
         |(standard, rate_control, all_rates, queue, errors, retry_limit, short_preamble)| WifiConfig {
             rate_control,
             rate_set: if all_rates { RateSet::All } else { RateSet::Ofdm },
@@ -62,7 +77,7 @@ fn wifi_configs() -> impl Strategy<Value = WifiConfig> {
         300..5485_u64,
         prop_oneof![Just(None), (0..4000_u64).prop_map(Some)],
     );
-    let later = (standards, 0..8_u8, limits, queues(), errors, 0.0..0.3, 1..9_u8).prop_map(
+    let later = (standards, 0..8_u8, limits, wifi_queues(), errors, 0.0..0.3, 1..9_u8).prop_map(
         |(standard, mcs, (frames, max_ppdu, rts_threshold), queue, errors, response_errors, retry_limit)| WifiConfig {
             modulation: Modulation { mcs, ..Modulation::new(standard) },
             aggregate_frames: frames.min(WifiConfig::new(standard).aggregate_frames),
@@ -155,7 +170,11 @@ fn places(config: &Config) -> Vec<(QueueId, usize)> {
     places.push((
         QueueId::AccessPoint,
         match access {
-            AccessConfig::Wifi(wifi) => wifi.access_point_queue.packets,
+            AccessConfig::Wifi(wifi) => {
+                let QueueConfig { discipline, packets } = wifi.access_point_queue;
+                // Its limit is of what waits above the device queue.
+                if matches!(discipline, Discipline::Mac80211(_)) { usize::MAX } else { packets }
+            }
             AccessConfig::Wired(wired) => wired.queue.packets,
         },
     ));

@@ -63,6 +63,10 @@ const LINK_HEADS: [&str; 8] = [
     "random\nlosses",
 ];
 
+/// 802.11n and later: each station, both ways.
+const STATION_HEADS: [&str; 9] =
+    ["station", "PHY up\nMb/s", "down\nMb/s", "air up\n%", "down\n%", "packets\nup", "down", "sent\nagain up", "down"];
+
 /// For messages and transfers: the delay from the write to the reading of the last byte.
 const MESSAGE_HEADS: [&str; 9] =
     ["flow", "host", "what", "deliv-\nered", "never\ndelivered", "delay min\nms", "mean\nms", "p95\nms", "max\nms"];
@@ -123,14 +127,36 @@ pub(crate) fn left_out(comparison: &Comparison) -> Option<String> {
     })
 }
 
-/// The tables of a run: its connections, then its links and messages, if any.
+/// The tables of a run: its connections, then its stations, links and messages, if any.
 pub(crate) fn tables(result: &RunResult) -> Vec<(&'static [&'static str], Vec<Vec<Cell>>)> {
     let tables = [
         (&FLOW_HEADS[..], flow_rows(result)),
+        (&STATION_HEADS[..], station_rows(result)),
         (&LINK_HEADS[..], link_rows(result)),
         (&MESSAGE_HEADS[..], message_rows(result)),
     ];
     tables.into_iter().filter(|(_, rows)| !rows.is_empty()).collect()
+}
+
+/// The mean packets of a transmission say which stations have a row: older ones have none.
+fn station_rows(result: &RunResult) -> Vec<Vec<Cell>> {
+    let later = result.access.stations.iter().filter(|station| station.up_aggregate_frames.is_some());
+    let row = |station: &lasthop_scenario::StationResult| {
+        let share = |share: Option<f64>| number(format!("{:.1}", 100.0 * share.unwrap_or(0.0)));
+        let frames = |frames: Option<f64>| number(format!("{:.1}", frames.unwrap_or(0.0)));
+        vec![
+            number(station.host.to_string()),
+            number(format!("{:.0}", station.up_phy_rate_mbps)),
+            number(format!("{:.0}", station.down_phy_rate_mbps)),
+            share(station.up_air_share),
+            share(station.down_air_share),
+            frames(station.up_aggregate_frames),
+            frames(station.down_aggregate_frames),
+            number(station.up_retries.to_string()),
+            number(station.down_retries.to_string()),
+        ]
+    };
+    later.map(row).collect()
 }
 
 fn link_rows(result: &RunResult) -> Vec<Vec<Cell>> {

@@ -7,8 +7,8 @@ use crate::scenario::HostBlock;
 use crate::wiring::Wiring;
 use lasthop_keys::{Document, Path, key};
 use lasthop_network::{
-    About, AccessConfig, Config, ConfigError, DirectionConfig, HostConfig, LinkConfig, LinksConfig, Modulation,
-    PathConfig, PhyRate, Standard, Topology, WifiConfig, WifiRules, WiredAccessConfig,
+    About, AccessConfig, Config, ConfigError, DirectionConfig, Discipline, HostConfig, LinkConfig, LinksConfig,
+    Modulation, PathConfig, PhyRate, Standard, Topology, WifiConfig, WifiRules, WiredAccessConfig,
 };
 use lasthop_units::{Rate, Span};
 
@@ -83,7 +83,11 @@ fn links(keys: &ScenarioKeys, hosts: &[HostBlock], wiring: &Wiring) -> Topology 
 }
 
 fn access(document: &Document, access: &AccessKeys) -> Result<AccessConfig, ScenarioError> {
-    let queue = (access.queue)(access.queue_packets);
+    let mut queue = (access.queue)(access.queue_packets);
+    if let Discipline::Mac80211(mac80211) = &mut queue.discipline {
+        mac80211.airtime_fairness = access.airtime_fairness.unwrap_or(mac80211.airtime_fairness);
+        mac80211.device = access.device_queue.unwrap_or(mac80211.device);
+    }
     if access.kind == AccessKind::Wired {
         return Ok(AccessConfig::Wired(WiredAccessConfig { rate: access.rate_mbps, delay: access.delay_ms, queue }));
     }

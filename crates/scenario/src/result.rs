@@ -257,6 +257,12 @@ pub struct StationResult {
     /// The same of the access point's transmissions to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub down_aggregate_frames: Option<f64>,
+    /// 802.11n and later: the share of the time in which its data was on the air, 0..=1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up_air_share: Option<f64>,
+    /// The same of data to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub down_air_share: Option<f64>,
 }
 
 /// Totals of the agents of all hosts.

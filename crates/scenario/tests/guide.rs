@@ -51,6 +51,27 @@ fn every_key_of_a_scenario_is_in_the_guide_with_its_range_and_default() {
     check_tables("scenario", tables.chain(others.map(|(marker, table)| (marker.to_owned(), table))));
 }
 
+#[test]
+fn the_presets_are_in_the_guide_and_give_only_what_the_file_does_not() {
+    let presets = include_str!("../src/keys/presets.toml");
+    let page = std::fs::read_to_string(format!("{GUIDE}/scenario-presets.md")).unwrap();
+    assert!(
+        page.contains(presets),
+        "docs/guide/scenario-presets.md has not what crates/scenario/src/keys/presets.toml has"
+    );
+    let resolved = |text: &str| Scenario::from_toml("test", text, &[]).unwrap().to_toml();
+    let text =
+        resolved("access.preset = \"ac-openwrt\"\naccess.mcs = 5\n[[hosts]]\npreset = \"n-home\"\ntcp.sack = false");
+    let by_preset: toml::Table = text.parse().unwrap();
+    assert_eq!(by_preset["access"]["queue"].as_str(), Some("mac80211"));
+    assert_eq!(by_preset["access"]["queue_packets"].as_integer(), Some(8192));
+    assert_eq!(by_preset["access"]["mcs"].as_integer(), Some(5));
+    assert_eq!(by_preset["hosts"][0]["tcp"]["tsq_pacing_shift"].as_integer(), Some(7));
+    assert_eq!(by_preset["hosts"][0]["tcp"]["sack"].as_bool(), Some(false));
+    // What a run keeps gives the same again.
+    assert_eq!(resolved(&text), text);
+}
+
 /// Every key of a JSON value and of what is in it, but for those of the scenario.
 fn keys(value: &serde_json::Value, into: &mut Vec<String>) {
     match value {
@@ -92,7 +113,7 @@ fn every_scenario_in_the_guide_can_be_read() {
             scenario.unwrap_or_else(|error| panic!("{error}")).expanded_hosts().len()
         }));
     }
-    assert_eq!(hosts, [4, 1, 1, 5, 8, 4]);
+    assert_eq!(hosts, [4, 1, 1, 6, 5, 8, 4]);
 }
 
 #[test]

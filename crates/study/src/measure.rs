@@ -220,6 +220,8 @@ fn whole_result() -> RunResult {
         up_retries: 0,
         down_retries: 0,
         up_aggregate_frames: Some(1.0),
+        up_air_share: Some(0.1),
+        down_air_share: Some(0.1),
         down_aggregate_frames: Some(1.0),
     };
     let link = LinkResult {

@@ -29,8 +29,7 @@
 //! al.: Ending the anomaly: achieving low latency and airtime fairness in WiFi, USENIX ATC 2017 (above Wi-Fi devices).
 
 use super::Load;
-use super::codel::{Codel, Setpoint};
-use super::packet_queue::{PacketQueue, frame_bytes};
+use super::flow_queues::FlowQueues;
 use crate::packet::{Departure, Destination, Packet};
 use crate::random::Streams;
 use crate::statistics::{Cause, LengthOverTime};
@@ -68,15 +67,8 @@ impl Default for FqCodelConfig {
 
 #[derive(Clone, Debug)]
 pub(crate) struct FqCodel<P> {
-    config: FqCodelConfig,
-    /// Mixed into the hash, so that collisions of flows vary with the seed.
-    salt: u64,
+    flows: FlowQueues<P>,
     limit: usize,
-    flows: Vec<Flow<P>>,
-    new_flows: VecDeque<usize>,
-    old_flows: VecDeque<usize>,
-    /// Packets in all flows.
-    waiting: usize,
     /// Packets chosen to be sent next, numbered. One, unless a claim for one receiver uncovered packets to others.
     chosen: VecDeque<(u64, Packet<P>)>,
     choices: u64,
@@ -90,26 +82,12 @@ pub(crate) struct FqCodel<P> {
     lost: Option<Vec<Departure>>,
 }
 
-#[derive(Clone, Debug)]
-struct Flow<P> {
-    queue: PacketQueue<P>,
-    credits: i64,
-    listed: bool,
-    codel: Codel,
-}
-
 impl<P> FqCodel<P> {
     /// An empty queue; `name` is that of its random stream, drawn from once.
     pub(crate) fn new(config: FqCodelConfig, limit: usize, streams: Streams, name: &str) -> Self {
-        let flow = |_| Flow { queue: PacketQueue::new(), credits: 0, listed: false, codel: Codel::default() };
         Self {
-            config,
-            salt: streams.stream(name).next_u64(),
+            flows: FlowQueues::new(config, streams.stream(name).next_u64()),
             limit,
-            flows: (0..config.flows).map(flow).collect(),
-            new_flows: VecDeque::new(),
-            old_flows: VecDeque::new(),
-            waiting: 0,
             chosen: VecDeque::new(),
             choices: 0,
             claimed: VecDeque::new(),
@@ -136,7 +114,7 @@ impl<P> FqCodel<P> {
 
     /// The number of unclaimed packets.
     pub(crate) fn waiting(&self) -> usize {
-        self.waiting + self.chosen.len()
+        self.flows.waiting() + self.chosen.len()
     }
 
     /// The number of packets that fit in without a loss.
@@ -146,15 +124,7 @@ impl<P> FqCodel<P> {
 
     /// Queues the packet. Above the limit the largest queue is cut. Returns the packet if it was among the dropped.
     pub(crate) fn push(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
-        let index = self.hash(packet.flow);
-        let flow = &mut self.flows[index];
-        flow.queue.push(now, packet);
-        self.waiting += 1;
-        if !flow.listed {
-            flow.listed = true;
-            flow.credits = credits(self.config.quantum.get());
-            self.new_flows.push_back(index);
-        }
+        let index = self.flows.push(now, packet);
         let refused = if self.len() > self.limit { self.drop_from_the_fattest(index) } else { None };
         self.lengths.change(now, self.len());
         refused.map_or(Ok(()), Err)
@@ -164,7 +134,10 @@ impl<P> FqCodel<P> {
     pub(crate) fn head(&mut self, now: Time) -> (u64, &Packet<P>) {
         if self.chosen.is_empty() {
             let before = self.len();
-            let next = self.dequeue(now);
+            let Self { flows, lost, drops, .. } = self;
+            let next = flows
+                .dequeue(now, dropped_into(lost, drops))
+                .expect("a transmitter asks only a queue that is not empty");
             self.choose(next);
             if self.len() != before {
                 self.lengths.change(now, self.len());
@@ -192,16 +165,15 @@ impl<P> FqCodel<P> {
                     break 'full;
                 }
             }
-            for place in 0..self.new_flows.len() + self.old_flows.len() {
-                let index = match place.checked_sub(self.new_flows.len()) {
-                    None => self.new_flows[place],
-                    Some(place) => self.old_flows[place],
-                };
-                while let Some(first) = self.flows[index].queue.first().filter(|packet| goes_there(packet)) {
+            for place in 0..self.flows.listed() {
+                let index = self.flows.at(place);
+                while let Some(first) = self.flows.first(index).filter(|packet| goes_there(packet)) {
                     if !load.fits(first.size) {
                         break 'full;
                     }
-                    let packet = self.dequeue_from(index, now).expect("there is a first packet");
+                    let Self { flows, lost, drops, .. } = self;
+                    let packet =
+                        flows.dequeue_from(index, now, dropped_into(lost, drops)).expect("there is a first packet");
                     let is_meant = goes_there(&packet);
                     self.choose(packet);
                     let last = self.chosen.len() - 1;
@@ -246,15 +218,6 @@ impl<P> FqCodel<P> {
         self.lengths.reset(now);
     }
 
-    /// The queue of a flow: the finalizer of SplitMix64 over flow and salt, scaled to the number of queues.
-    fn hash(&self, flow: u32) -> usize {
-        let mut hash = self.salt ^ u64::from(flow);
-        hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        hash ^= hash >> 31;
-        (((hash >> 32) * u64::from(self.config.flows)) >> 32) as usize
-    }
-
     fn choose(&mut self, packet: Packet<P>) {
         self.chosen.push_back((self.choices, packet));
         self.choices += 1;
@@ -269,76 +232,23 @@ impl<P> FqCodel<P> {
         goes_on
     }
 
-    fn dequeue(&mut self, now: Time) -> Packet<P> {
-        loop {
-            let is_new = !self.new_flows.is_empty();
-            let list = if is_new { &mut self.new_flows } else { &mut self.old_flows };
-            let index = *list.front().expect("a transmitter asks only a queue that is not empty");
-            let flow = &mut self.flows[index];
-            if flow.credits <= 0 {
-                flow.credits += credits(self.config.quantum.get());
-                list.pop_front();
-                self.old_flows.push_back(index);
-                continue;
-            }
-            if let Some(next) = self.dequeue_from(index, now) {
-                return next;
-            }
-            let list = if is_new { &mut self.new_flows } else { &mut self.old_flows };
-            list.pop_front();
-            if is_new {
-                self.old_flows.push_back(index);
-            } else {
-                self.flows[index].listed = false;
-            }
-        }
-    }
-
-    /// The queue's next packet after CoDel, paid with credits; `None` only if the queue is empty.
-    fn dequeue_from(&mut self, index: usize, now: Time) -> Option<Packet<P>> {
-        let setpoint = Setpoint { target: self.config.target, interval: self.config.interval };
-        let flow = &mut self.flows[index];
-        let mut dropped = 0;
-        let drop = |packet: Packet<P>| {
-            dropped += 1;
-            self.lost.iter_mut().for_each(|lost| lost.push(packet.departure()));
-        };
-        let packet = flow.codel.dequeue(now, setpoint, &mut flow.queue, drop)?;
-        self.drops[Cause::CoDel as usize] += dropped as u64;
-        self.waiting -= dropped + 1;
-        flow.credits -= credits(frame_bytes(&packet));
-        Some(packet)
-    }
-
-    /// Drops from the queue with the most bytes; ties go to the lower index. Returns the packet that has just joined
-    /// the queue `joined`, if it is dropped. The last packet of a queue is dropped only if it is alone there. So the
-    /// queues are never all emptied, and the transmitter always finds a packet.
+    /// Drops from the largest queue. Returns the packet that has just joined the queue `joined`, if it is dropped.
     fn drop_from_the_fattest(&mut self, joined: usize) -> Option<Packet<P>> {
-        let listed = self.new_flows.iter().chain(&self.old_flows).copied();
-        let fattest = listed.max_by_key(|&index| (self.flows[index].queue.bytes(), std::cmp::Reverse(index)));
-        let fattest = fattest.expect("a packet has just joined");
-        let flow = &mut self.flows[fattest];
-        let half = flow.queue.bytes() / 2;
-        let mut dropped = 0;
-        let mut refused = None;
-        while dropped == 0 || (dropped < self.config.drop_batch && flow.queue.bytes() > half && flow.queue.len() > 1) {
-            let (_, packet) = flow.queue.pop().expect("the fattest flow has a packet");
-            dropped += 1;
-            if fattest == joined && flow.queue.is_empty() {
-                refused = Some(packet);
-            } else if let Some(lost) = &mut self.lost {
-                lost.push(packet.departure());
-            }
-        }
-        flow.codel.on_overflow(dropped);
-        self.waiting -= dropped as usize;
+        let (_, fattest) = self.flows.fattest().expect("a packet has just joined");
+        let (dropped, refused) = self.flows.drop_half(fattest, joined, |packet| {
+            self.lost.iter_mut().for_each(|lost| lost.push(packet.departure()));
+        });
         self.drops[Cause::QueueFull as usize] += u64::from(dropped);
         refused
     }
 }
 
-fn credits(bytes: u64) -> i64 {
-    i64::try_from(bytes).expect("a quantum and a packet are far below 2^63 bytes")
+/// Counts CoDel's drops, and records them if asked to.
+fn dropped_into<'a, P>(lost: &'a mut Option<Vec<Departure>>, drops: &'a mut [u64]) -> impl FnMut(&Packet<P>) {
+    move |packet| {
+        drops[Cause::CoDel as usize] += 1;
+        lost.iter_mut().for_each(|lost| lost.push(packet.departure()));
+    }
 }
 
 #[cfg(test)]
@@ -358,7 +268,7 @@ mod tests {
     /// With enough queues that flows 0 to 9 do not collide.
     fn queue(limit: usize, config: FqCodelConfig) -> FqCodel<usize> {
         let queue = FqCodel::new(config, limit, Streams::new(1), "queue");
-        let mut used: Vec<_> = (0..10).map(|flow| queue.hash(flow)).collect();
+        let mut used: Vec<_> = (0..10).map(|flow| queue.flows.hash(flow)).collect();
         used.sort_unstable();
         used.dedup();
         assert_eq!(used.len(), 10);
@@ -516,7 +426,7 @@ mod tests {
         let config = FqCodelConfig { flows: 64, ..FqCodelConfig::default() };
         let indices = |seed| {
             let queue = FqCodel::<()>::new(config, 10, Streams::new(seed), "queue");
-            (0..1000).map(|flow| queue.hash(flow)).collect::<Vec<_>>()
+            (0..1000).map(|flow| queue.flows.hash(flow)).collect::<Vec<_>>()
         };
         assert_eq!(indices(1), indices(1));
         assert_ne!(indices(1), indices(2));
@@ -594,11 +504,7 @@ mod tests {
                 let dropped = queue.drops(Cause::QueueFull) + queue.drops(Cause::CoDel);
                 prop_assert_eq!(came as u64, queue.len() as u64 + sent + dropped);
                 prop_assert!(queue.len() <= limit);
-                let bytes: u64 = queue.flows.iter().map(|flow| flow.queue.bytes()).sum();
-                prop_assert_eq!(bytes == 0, queue.waiting == 0);
-                let listed = queue.flows.iter().filter(|flow| flow.listed).count();
-                prop_assert_eq!(listed, queue.new_flows.len() + queue.old_flows.len());
-                prop_assert!(queue.flows.iter().all(|flow| flow.listed || flow.queue.is_empty()));
+                queue.flows.check();
             }
         }
     }

@@ -1,8 +1,11 @@
-//! Queues of packets: the drop-tail queue, `fifo`, and per-flow queues under CoDel, `fq_codel`.
+//! Queues of packets: the drop-tail queue, `fifo`; per-flow queues under CoDel, `fq_codel`; per-station queues of an
+//! access point, `mac80211`.
 
 mod codel;
 mod fifo;
+mod flow_queues;
 mod fq_codel;
+mod mac80211;
 mod packet_queue;
 
 use crate::packet::{Departure, Destination, Packet};
@@ -11,7 +14,9 @@ use crate::statistics::{Cause, LengthOverTime, Observed, QueueId};
 pub(crate) use fifo::Fifo;
 pub(crate) use fq_codel::FqCodel;
 pub use fq_codel::FqCodelConfig;
-use lasthop_units::{Bytes, Time};
+use lasthop_units::{Bytes, Rate, Span, Time};
+use mac80211::Mac80211;
+pub use mac80211::{DeviceLimit, Mac80211Config};
 
 /// The queueing discipline.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
@@ -21,6 +26,8 @@ pub enum Discipline {
     Fifo,
     /// FQ-CoDel (RFC 8290).
     FqCodel(FqCodelConfig),
+    /// Linux's mac80211: of an access point of Wi-Fi alone.
+    Mac80211(Mac80211Config),
 }
 
 /// A queue in front of a transmitter.
@@ -28,7 +35,8 @@ pub enum Discipline {
 pub struct QueueConfig {
     /// The queueing discipline.
     pub discipline: Discipline,
-    /// The limit in packets, including the one in service; at least 1.
+    /// The limit in packets, including the one in service; at least 1. Of `Mac80211`: without those in the device
+    /// queue.
     pub packets: usize,
 }
 
@@ -42,6 +50,11 @@ impl QueueConfig {
     pub fn fq_codel(packets: usize) -> Self {
         Self { discipline: Discipline::FqCodel(FqCodelConfig::default()), packets }
     }
+
+    /// mac80211's queues with Linux's parameters and this limit in packets. Linux's own limit is 8192.
+    pub fn mac80211(packets: usize) -> Self {
+        Self { discipline: Discipline::Mac80211(Mac80211Config::default()), packets }
+    }
 }
 
 /// The container for which a transmitter claims packets, to send them together.
@@ -53,11 +66,12 @@ pub(crate) trait Load<P> {
     fn add(&mut self, place: u64, packet: &Packet<P>) -> bool;
 }
 
-/// A queue of either discipline.
+/// A queue of any discipline.
 #[derive(Clone, Debug)]
 pub(crate) enum Queue<P> {
     Fifo(Fifo<P>),
     FqCodel(Box<FqCodel<P>>),
+    Mac80211(Box<Mac80211<P>>),
 }
 
 impl<P> Queue<P> {
@@ -68,6 +82,9 @@ impl<P> Queue<P> {
             Discipline::FqCodel(parameters) => {
                 Self::FqCodel(Box::new(FqCodel::new(parameters, config.packets, streams, name)))
             }
+            Discipline::Mac80211(parameters) => {
+                Self::Mac80211(Box::new(Mac80211::new(parameters, config.packets, streams, name)))
+            }
         }
     }
 
@@ -75,6 +92,7 @@ impl<P> Queue<P> {
         match self {
             Self::Fifo(queue) => queue.len(),
             Self::FqCodel(queue) => queue.len(),
+            Self::Mac80211(queue) => queue.len(),
         }
     }
 
@@ -86,6 +104,7 @@ impl<P> Queue<P> {
         match self {
             Self::Fifo(queue) => queue.room(),
             Self::FqCodel(queue) => queue.room(),
+            Self::Mac80211(queue) => queue.room(),
         }
     }
 
@@ -94,6 +113,7 @@ impl<P> Queue<P> {
         match self {
             Self::Fifo(queue) => queue.push(now, packet),
             Self::FqCodel(queue) => queue.push(now, packet),
+            Self::Mac80211(queue) => queue.push(now, packet),
         }
     }
 
@@ -102,6 +122,15 @@ impl<P> Queue<P> {
         match self {
             Self::Fifo(queue) => queue.waiting(),
             Self::FqCodel(queue) => queue.waiting(),
+            Self::Mac80211(queue) => queue.waiting(),
+        }
+    }
+
+    /// Whether there is a packet to send next. mac80211 may hold back packets behind those claimed.
+    pub(crate) fn is_ready(&self) -> bool {
+        match self {
+            Self::Mac80211(queue) => queue.is_ready(),
+            _ => self.waiting() > 0,
         }
     }
 
@@ -110,6 +139,7 @@ impl<P> Queue<P> {
         match self {
             Self::Fifo(queue) => queue.head(),
             Self::FqCodel(queue) => queue.head(now),
+            Self::Mac80211(queue) => queue.head(),
         }
     }
 
@@ -118,6 +148,7 @@ impl<P> Queue<P> {
         match self {
             Self::Fifo(queue) => queue.pop(now),
             Self::FqCodel(queue) => queue.pop(now),
+            Self::Mac80211(queue) => queue.pop(now),
         }
     }
 
@@ -128,6 +159,7 @@ impl<P> Queue<P> {
         match self {
             Self::Fifo(queue) => queue.claim(to, load),
             Self::FqCodel(queue) => queue.claim(now, to, load),
+            Self::Mac80211(queue) => queue.claim(to, load),
         }
     }
 
@@ -137,15 +169,33 @@ impl<P> Queue<P> {
         match self {
             Self::Fifo(queue) => queue.take(place),
             Self::FqCodel(queue) => queue.take(place),
+            Self::Mac80211(queue) => queue.take(place),
         }
     }
 
-    /// Transmission of this many claimed packets is complete.
+    /// Transmission of this many claimed packets to or from the station is complete.
     #[inline]
-    pub(crate) fn release(&mut self, now: Time, packets: usize) {
+    pub(crate) fn release(&mut self, now: Time, station: usize, packets: usize) {
         match self {
             Self::Fifo(queue) => queue.release(now, packets),
             Self::FqCodel(queue) => queue.release(now, packets),
+            Self::Mac80211(queue) => queue.release(now, station, packets),
+        }
+    }
+
+    /// A transmission to or from a station has taken this air time.
+    #[inline]
+    pub(crate) fn on_airtime(&mut self, station: usize, air: Span) {
+        if let Self::Mac80211(queue) = self {
+            queue.on_airtime(station, air);
+        }
+    }
+
+    /// Frames to a station go at this rate, behind this preamble, from now on.
+    #[inline]
+    pub(crate) fn on_rate(&mut self, station: usize, rate: Rate, preamble: Span) {
+        if let Self::Mac80211(queue) = self {
+            queue.on_rate(station, rate, preamble);
         }
     }
 
@@ -167,6 +217,7 @@ impl<P> Queue<P> {
         match self {
             Self::Fifo(queue) => queue.count_drops(cause, count),
             Self::FqCodel(queue) => queue.count_drops(cause, count),
+            Self::Mac80211(queue) => queue.count_drops(cause, count),
         }
     }
 
@@ -179,6 +230,7 @@ impl<P> Queue<P> {
         match self {
             Self::Fifo(queue) => observe(queue.lengths(), &|cause| queue.drops(cause)),
             Self::FqCodel(queue) => observe(queue.lengths(), &|cause| queue.drops(cause)),
+            Self::Mac80211(queue) => observe(queue.lengths(), &|cause| queue.drops(cause)),
         }
     }
 
@@ -186,6 +238,7 @@ impl<P> Queue<P> {
         match self {
             Self::Fifo(queue) => queue.reset_statistics(now),
             Self::FqCodel(queue) => queue.reset_statistics(now),
+            Self::Mac80211(queue) => queue.reset_statistics(now),
         }
     }
 }

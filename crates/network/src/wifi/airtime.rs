@@ -113,6 +113,11 @@ impl AirTimes {
 }
 
 impl Mode {
+    /// From the start of a PPDU to its first data symbol, with any signal extension.
+    pub(crate) const fn preamble(&self) -> Span {
+        self.timing.preamble
+    }
+
     /// A rate of 802.11b or 802.11g.
     fn legacy(config: &WifiConfig, rate: PhyRate) -> Self {
         let protected = config.standard == Standard::Bg && rate.is_ofdm();

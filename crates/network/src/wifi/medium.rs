@@ -328,6 +328,9 @@ impl<P: Clone> Medium<P> {
         let direction = &mut self.directions[link.station][link.way];
         let id = direction.next_mode(&self.controllers, link);
         let mode = self.times.mode(id);
+        if link.way == DOWN {
+            self.senders[sender].queue.on_rate(link.station, mode.rate, mode.preamble());
+        }
         let to = (link.way == DOWN).then_some(Destination::Node(NodeId(link.station as u16)));
         let mut filling = direction.originator.fill(mode, self.most_frames);
         if filling.has_room_for_more() {
@@ -485,7 +488,13 @@ impl<P: Clone> Medium<P> {
 
     /// Settles the frames of a transmission, answered or not, and its sender.
     fn settle(&mut self, now: Time, frame: Transmission, link: Link, is_answered: bool, outcome: &mut Outcome<'_, P>) {
+        let access_point = self.directions.len();
+        let is_data = frame.content.frames > 0 && !frame.is_rts;
+        if is_data && (is_answered || link.way == DOWN) {
+            self.senders[access_point].queue.on_airtime(link.station, frame.duration);
+        }
         let Direction { originator, controller, counts, .. } = &mut self.directions[link.station][link.way];
+        counts.air += if is_data { frame.duration } else { Span::ZERO };
         let sender = &mut self.senders[frame.sender];
         sender.failures = if is_answered { 0 } else { sender.failures.saturating_add(1) };
         let gives_up = self.retry_limit > 0 && sender.failures >= self.retry_limit;
@@ -512,7 +521,7 @@ impl<P: Clone> Medium<P> {
             }
         });
         if done > 0 {
-            sender.queue.release(now, done);
+            sender.queue.release(now, link.station, done);
             sender.queue.count_drops(Cause::RetryLimit, lost);
         }
         if gives_up && frame.content.frames == 0 {

@@ -280,7 +280,7 @@ mod tests {
                     }
                 });
                 prop_assert!(done <= 1 || frames != 1 || retry_limit > 0, "an ACK is about one frame");
-                queue.release(now, done);
+                queue.release(now, 0, done);
                 all_done += done;
                 let inside = queue.waiting() + originator.packets_inside() + recipient.packets_inside();
                 prop_assert_eq!(inside + gone_on.len() + lost.len(), usize::from(offered));

@@ -43,7 +43,7 @@ impl<P> Sender<P> {
         let down = |station| Some(Link { station, way: DOWN });
         let place = |&station: &usize| (directions[station][DOWN].originator.place(), station);
         let oldest = self.unfinished.iter().map(place).min();
-        if let Some((_, station)) = oldest.filter(|_| self.queue.waiting() == 0) {
+        if let Some((_, station)) = oldest.filter(|_| !self.queue.is_ready()) {
             return down(station);
         }
         let (place, head) = self.queue.head(now);

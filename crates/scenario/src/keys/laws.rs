@@ -14,7 +14,7 @@ pub(crate) struct ChosenLaw(pub(crate) Option<Choice>);
 static TABLES: LazyLock<Vec<(LawName, Section)>> = LazyLock::new(|| {
     let with_parameters = LawName::ALL.into_iter().filter(|law| !law.parameters().is_empty());
     let keys = |law: LawName| law.parameters().iter().map(|parameter| parameter_key(law, parameter)).collect();
-    with_parameters.map(|law| (law, Section { keys: keys(law), children: Vec::new() })).collect()
+    with_parameters.map(|law| (law, Section { keys: keys(law), ..Section::default() })).collect()
 });
 
 impl Keys for ChosenLaw {
@@ -25,7 +25,7 @@ impl Keys for ChosenLaw {
                 let presence = Presence::With(key!(HostKeys, congestion_control), law.as_str());
                 Child { name: law.as_str(), section, repeated: false, presence, meaning: "Parameters of this law." }
             };
-            Section { keys: Vec::new(), children: TABLES.iter().map(child).collect() }
+            Section { children: TABLES.iter().map(child).collect(), ..Section::default() }
         });
         &SECTION
     }

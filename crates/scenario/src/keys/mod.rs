@@ -2,7 +2,10 @@
 //! mistakes, the tables of `docs/guide/scenario*.md` and the JSON Schema come.
 
 mod laws;
+mod presets;
 mod words;
+
+pub(crate) use presets::PresetName;
 
 pub use words::{AgentMode, Direction, Era, Knowledge};
 
@@ -13,7 +16,8 @@ use lasthop_keys::{
 };
 use lasthop_laws::{LawName, SlowStart};
 use lasthop_network::{
-    ChannelWidth, GuardInterval, LossAt, Modulation, QueueConfig, RateControl, RateSet, Standard, WifiConfig,
+    ChannelWidth, DeviceLimit, GuardInterval, LossAt, Modulation, QueueConfig, RateControl, RateSet, Standard,
+    WifiConfig,
 };
 use lasthop_policy::PolicySettings;
 use lasthop_tcp::{Recovery, RtoEstimator};
@@ -50,6 +54,8 @@ keys! {
 
     /// `[access]`.
     pub(crate) struct AccessKeys {
+        /// A usual kind of access point: gives the keys below that are not given their values ([presets](scenario-presets.md)).
+        preset: Option<PresetName> = choice(PresetName::WORDS), Absent;
         /// The shared last hop: an 802.11 access point with its stations, or one shared link each way. The keys marked *wifi* below
         /// are not looked at with "wired".
         kind: AccessKind = choice(AccessKind::WORDS), "wifi";
@@ -103,9 +109,15 @@ keys! {
         rate_set: RateSet = choice(&[("ofdm", RateSet::Ofdm), ("all", RateSet::All)]), "ofdm", when earlier();
         /// The access point's downlink queue in packets; *wired:* that of the link down; upwards the hosts take turns from their
         /// own.
-        queue_packets: usize = integer(1, 100_000), 100;
-        /// The discipline of that queue: drop-tail, or FQ-CoDel with the parameters of RFC 8290.
-        queue: Queue = choice(&QUEUES), "fifo";
+        queue_packets: usize = integer(1, 100_000), derived("100; 8192 with \"mac80211\"", access_queue_packets);
+        /// The discipline of that queue: drop-tail; FQ-CoDel with the parameters of RFC 8290; *wifi:* the queues per station of Linux's
+        /// mac80211, with airtime fairness and airtime limits.
+        queue: Queue = choice(&ACCESS_QUEUES), "fifo";
+        /// *mac80211* Whether all stations get the same airtime; else they take turns.
+        airtime_fairness: Option<bool> = flag(), by_word(key!(AccessKeys, queue), [("mac80211", true)]), when is("queue", ["mac80211"]);
+        /// *mac80211* What limits the device's queue: "airtime", 5 to 12 ms for each station (AQL), or two "aggregates", as in ath9k.
+        device_queue: Option<DeviceLimit> =
+            choice(&DEVICE_QUEUES), by_word(key!(AccessKeys, queue), [("mac80211", "airtime")]), when is("queue", ["mac80211"]);
         /// *wifi* Probability that a data frame is lost to noise, each transmission for itself; of an A-MPDU each frame for itself.
         frame_error_rate: Probability = probability(), 0.0, when wifi();
         /// *wifi* Probability that a response (ACK, Block Ack, CTS) is lost to noise; without it, none is.
@@ -127,6 +139,7 @@ keys! {
         after_collision: bool = choice(&[("eifs", false), ("difs", true)]), "eifs", when wifi();
         /// *wired* Delay of the link in milliseconds, each way.
         delay_ms: Span = milliseconds(0.0, 60_000.0), 0.0, when is("kind", ["wired"]);
+        adjust |section| section.presets = presets::of("access");
     }
 
     /// `[path]`.
@@ -210,6 +223,8 @@ keys! {
 
     /// `[[hosts]]`.
     pub(crate) struct HostKeys {
+        /// A usual kind of host: gives the keys below that are not given their values ([presets](scenario-presets.md)).
+        preset: Option<PresetName> = choice(PresetName::WORDS), Absent;
         /// How many hosts are of this kind. All blocks together make at most 250 hosts.
         count: usize = integer(1, 250), 1;
         /// The stack's defaults: "2012" has no TCP small queues, no pacing, no RACK, and big device queues, as the phones of the
@@ -259,7 +274,10 @@ keys! {
             /// The law that its congestion control is.
             law: ChosenLaw;
         }
-        adjust |host| host.key_mut(key!(PolicySettings, policy)).when = with_agent();
+        adjust |host| {
+            host.key_mut(key!(PolicySettings, policy)).when = with_agent();
+            host.presets = presets::of("hosts");
+        };
     }
 
     /// `[hosts.tcp]`: one for each field of [`lasthop_tcp::Config`] but the send buffer, which is a key of the host.
@@ -447,6 +465,9 @@ const RATE_CONTROLS: [(&str, RateControl); 4] = [
     ("minstrel", RateControl::Minstrel),
 ];
 const QUEUES: [(&str, Queue); 2] = [("fifo", QueueConfig::fifo), ("fq_codel", QueueConfig::fq_codel)];
+const ACCESS_QUEUES: [(&str, Queue); 3] = [QUEUES[0], QUEUES[1], ("mac80211", QueueConfig::mac80211)];
+const DEVICE_QUEUES: [(&str, DeviceLimit); 2] =
+    [("airtime", DeviceLimit::Airtime), ("aggregates", DeviceLimit::Aggregates)];
 const LOST: [(&str, LossAt); 2] = [("before", LossAt::BeforeQueue), ("after", LossAt::AfterQueue)];
 const AS_FORTH: &str = "as forth";
 const SLOW_STARTS: [(&str, SlowStart); 3] =
@@ -491,6 +512,10 @@ fn in_us(span: Span) -> f64 {
 }
 
 /// The highest MCS of a standard of A-MPDUs over the channel with the streams.
+fn access_queue_packets(access: &Table) -> Option<Value> {
+    Some(Value::Integer(if word(access, key!(AccessKeys, queue)) == Some("mac80211") { 8_192 } else { 100 }))
+}
+
 fn highest_mcs(access: &Table) -> Option<Value> {
     let standard = standard(access)?;
     let width = ChannelWidth::from_mhz(whole(access, key!(AccessKeys, channel_width_mhz))?)?;
