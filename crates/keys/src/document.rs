@@ -46,12 +46,18 @@ impl Document {
         Self::check(source, table, section)
     }
 
-    /// Checks a table without a text, such as the scenario inside a result.
+    /// Checks a table without a text, such as the scenario inside a result, with overrides on top.
     ///
     /// # Errors
-    /// As [`Document::read`].
-    pub fn from_table(file: &str, table: Table, section: &'static Section) -> Result<Self, DocumentError> {
-        Self::check(Source { file: file.to_owned(), text: String::new(), overrides: Vec::new() }, table, section)
+    /// As [`Document::read`], without lines.
+    pub fn from_table(
+        file: &str,
+        table: Table,
+        overrides: &[Override],
+        section: &'static Section,
+    ) -> Result<Self, DocumentError> {
+        let source = Source { file: file.to_owned(), text: String::new(), overrides: overrides.to_vec() };
+        Self::check(source, table, section)
     }
 
     /// The table at the top.
