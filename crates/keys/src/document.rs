@@ -12,7 +12,7 @@ use toml::{Table, Value};
 pub struct Document {
     /// All keys.
     pub table: Table,
-    /// The keys that the file and the overrides set, as written; empty if there is no text.
+    /// The keys that the file or table and the overrides set, as written.
     pub(crate) given: Table,
     pub(crate) section: &'static Section,
     source: Source,
@@ -95,7 +95,7 @@ impl Document {
         for change in &source.overrides {
             apply(&source, section, &mut table, change, &change.path, &Path::default())?;
         }
-        let given = if source.text.is_empty() { Table::new() } else { table.clone() };
+        let given = table.clone();
         let table = complete(&source, section, table, &Path::default(), None)?;
         Ok(Self { table, given, section, source })
     }
