@@ -1,4 +1,4 @@
-"""What can go wrong. Missing files are `FileNotFoundError`, too little memory is `MemoryError`, as everywhere in Python."""
+"""What can go wrong. Missing files are `FileNotFoundError`, and too little memory is `MemoryError`, as everywhere."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class CoreScenario:
 
 @final
 class Table:
-    """A table in the memory layout of Arrow: `polars.DataFrame(table)`, `pyarrow.table(table)`, or in duckdb by its name."""
+    """A table in Arrow's memory layout: `polars.DataFrame(table)`, `pyarrow.table(table)`, in duckdb by its name."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...

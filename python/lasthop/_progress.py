@@ -10,7 +10,7 @@ Update = Callable[[int], None]
 
 
 @contextmanager
-def bar(progress: bool | None, total: float, unit: str, per: float = 1.0) -> Iterator[Update | None]:
+def bar(progress: bool | None, total: float | None, unit: str, per: float = 1.0) -> Iterator[Update | None]:
     """Gives what is called with how far the runs are, `per` of which make one unit of the bar."""
     wanted = progress if progress is not None else _watched()
     if not wanted:
@@ -23,7 +23,7 @@ def bar(progress: bool | None, total: float, unit: str, per: float = 1.0) -> Ite
             yield None
             return
         raise ImportError("progress=True needs tqdm: pip install tqdm") from error
-    with tqdm(total=round(total, 3), unit=unit) as shown:
+    with tqdm(total=total, unit=unit) as shown:
 
         def update(done: int) -> None:
             shown.update(round(done / per - shown.n, 3))
@@ -35,4 +35,4 @@ def _watched() -> bool:
     """Whether somebody looks: a terminal or a notebook."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
-    return shell is not None and "IPKernelApp" in getattr(shell, "config", {}) or sys.stderr.isatty()
+    return (shell is not None and "IPKernelApp" in getattr(shell, "config", {})) or sys.stderr.isatty()

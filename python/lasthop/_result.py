@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, ClassVar
 
 from lasthop._lasthop import Outcome, Table
 from lasthop._record import Record, unknown, wrapped
@@ -13,7 +13,7 @@ class _Document:
     """A result file of the command: its keys are attributes."""
 
     # What the format leaves out where there is nothing.
-    _absent: dict[str, Any] = {}
+    _absent: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, outcome: Outcome) -> None:
         self._outcome = outcome
@@ -55,7 +55,7 @@ class _Document:
 
     @property
     def flows(self) -> Table:
-        """One row a connection and run: case, seed, settings, host, name, kind, and its numbers (goodput in Mb/s, RTT in ms)."""
+        """One row a connection and run: host, name, kind, and its numbers (goodput in Mb/s, RTT in ms)."""
         return self._of_runs().flows
 
     @property
@@ -65,7 +65,7 @@ class _Document:
 
     @property
     def series(self) -> Table:
-        """One row a connection and sample: window in segments, RTT in ms, goodput in Mb/s (docs/guide/result-series.md)."""
+        """One row a connection and sample: window in segments, RTT in ms, goodput in Mb/s."""
         return self._with_series().series
 
     @property
@@ -97,7 +97,7 @@ class Result(_Document):
     True
     """
 
-    _absent = {
+    _absent: ClassVar[dict[str, Any]] = {
         "convergence": [],
         "invalid_kinds": [],
         "kernel_release": None,
@@ -214,7 +214,7 @@ class Comparison(_Document):
 class Study(_Document):
     """A study: its attributes are the keys of `study.json` (docs/guide/study-result.md), and tables over all points."""
 
-    _absent = {"invalid_kinds": [], "note": None, "repeated_runs": 0}
+    _absent: ClassVar[dict[str, Any]] = {"invalid_kinds": [], "note": None, "repeated_runs": 0}
 
     schema_version: int
     """The version of the format."""

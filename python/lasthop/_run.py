@@ -86,7 +86,8 @@ def compare(
         ValueError: There are both `vary` and `cases`, two cases have one label, or a case sets the seed.
         KeyboardInterrupt: Ctrl-C; nothing goes on in the background.
 
-    >>> c = compare({"duration_s": 3, "warmup_s": 1, "hosts": [{"count": 4}]}, vary={"path.loss": [0.0, 0.01]}, seeds=[5, 9])
+    >>> four = {"duration_s": 3, "warmup_s": 1, "hosts": [{"count": 4}]}
+    >>> c = compare(four, vary={"path.loss": [0.0, 0.01]}, seeds=[5, 9])
     >>> c.flows.column_names[:4], len(c.flows)
     (['case', 'seed', 'path.loss', 'name'], 16)
     """
@@ -100,9 +101,7 @@ def compare(
     values = {key: list(many) if not isinstance(many, str) else many for key, many in (vary or {}).items()}
     total = len(cases) if cases else _product(len(many) for many in values.values())
     with bar(progress, total * count, "run") as update:
-        return Comparison(
-            _lasthop.compare(core, plain(values), plain(cases or {}), chosen, jobs, series, update)
-        )
+        return Comparison(_lasthop.compare(core, plain(values), plain(cases or {}), chosen, jobs, series, update))
 
 
 def study(
@@ -134,7 +133,7 @@ def study(
         KeyboardInterrupt: Ctrl-C; nothing goes on in the background.
     """
     path = Path(study) if os.fspath(study).endswith(".toml") else _find(os.fspath(study), Path(studies))
-    with bar(progress, 0, "run") as update:
+    with bar(progress, None, "run") as update:
         return Study(_lasthop.study(path, plain(set or {}), seeds, jobs, update))
 
 

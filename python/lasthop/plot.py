@@ -43,7 +43,9 @@ _MEAN_OVER_S = 1.0
 
 
 def run(
-    result: Result, quantities: Sequence[str] = ("goodput_mbps", "srtt_ms", "cwnd_segments"), figure: Figure | None = None
+    result: Result,
+    quantities: Sequence[str] = ("goodput_mbps", "srtt_ms", "cwnd_segments"),
+    figure: Figure | None = None,
 ) -> Figure:
     """Quantities of the series over time, one panel each, one line a connection; goodput as means over 1 s.
 
@@ -107,7 +109,15 @@ def bars(comparison: Comparison, measure: str = "aggregate_goodput_mbps", ax: Ax
     _dress(ax, theme)
     ax.grid(axis="y", visible=False)
     for place, row in enumerate(rows):
-        ax.barh(place, row["mean"], color=looks[row["case"]], height=0.62, xerr=_error(row), ecolor=theme["ink"], capsize=2.5)
+        ax.barh(
+            place,
+            row["mean"],
+            color=looks[row["case"]],
+            height=0.62,
+            xerr=_error(row),
+            ecolor=theme["ink"],
+            capsize=2.5,
+        )
     ax.set_yticks(range(len(rows)), [row["case"] or "all" for row in rows])
     ax.invert_yaxis()
     ax.set_xlim(left=0)
@@ -116,9 +126,13 @@ def bars(comparison: Comparison, measure: str = "aggregate_goodput_mbps", ax: Ax
 
 
 def lines(
-    comparison: Comparison | Study, x: str, measure: str = "aggregate_goodput_mbps", ax: Axes | None = None, log_x: bool = False
+    comparison: Comparison | Study,
+    x: str,
+    measure: str = "aggregate_goodput_mbps",
+    ax: Axes | None = None,
+    log_x: bool = False,
 ) -> Figure:
-    """A line over a varied key, with the 95 % confidence intervals of the means; one line for each combination of the others.
+    """Lines over a varied key, one for each combination of the others, with the means' 95 % confidence intervals.
 
     Args:
         comparison: A comparison or a study.
@@ -129,7 +143,8 @@ def lines(
 
     >>> import lasthop, lasthop.plot
     >>> ten = {"duration_s": 3, "warmup_s": 1, "hosts": [{"count": 2}]}
-    >>> c = lasthop.compare(ten, vary={"hosts.*.congestion_control": ["cubic", "newreno"], "path.rtt_ms": [4, 64]}, seeds=2)
+    >>> vary = {"hosts.*.congestion_control": ["cubic", "newreno"], "path.rtt_ms": [4, 64]}
+    >>> c = lasthop.compare(ten, vary=vary, seeds=2)
     >>> [line.get_label() for line in lasthop.plot.lines(c, "path.rtt_ms").axes[0].containers]
     ['cubic', 'newreno']
     """
@@ -231,4 +246,12 @@ def _dress(ax: Axes, theme: dict[str, str]) -> None:
 def _legend(ax: Axes, theme: dict[str, str]) -> None:
     handles, labels = ax.get_legend_handles_labels()
     if len(labels) > 1:
-        ax.legend(handles, labels, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8.5, labelcolor=theme["ink"])
+        ax.legend(
+            handles,
+            labels,
+            loc="center left",
+            bbox_to_anchor=(1.0, 0.5),
+            frameon=False,
+            fontsize=8.5,
+            labelcolor=theme["ink"],
+        )

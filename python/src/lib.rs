@@ -1,7 +1,7 @@
 //! The native part of the Python package `lasthop`: scenarios, runs on all cores, results and their tables.
 //!
-//! Its face is Python (`python/lasthop`): arguments, attributes of results, documentation. Here the GIL is released, and
-//! a run is the same as the command's: the same scenario and seed give the same `result.json`.
+//! Its face is Python (`python/lasthop`): arguments, attributes of results, documentation. Here the GIL is released,
+//! and a run is the same as the command's: the same scenario and seed give the same `result.json`.
 //!
 //! *What it leaves out*: kernel hosts, so that the package needs neither root nor libbpf.
 

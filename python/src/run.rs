@@ -163,8 +163,8 @@ fn run_one(
     Ok(outcome)
 }
 
-/// Does `work` on a thread of its own, without the GIL. A signal whose handler raises, such as Ctrl-C, stops it; so does
-/// `progress` if it raises. Nothing is running when this returns.
+/// Does `work` on a thread of its own, without the GIL. A signal whose handler raises, such as Ctrl-C, stops it; so
+/// does `progress` if it raises. Nothing is running when this returns.
 fn wait<T: Send>(py: Python<'_>, progress: Option<Py<PyAny>>, work: impl FnOnce(&Shared) -> T + Send) -> PyResult<T> {
     let shared = Shared::default();
     py.detach(|| {

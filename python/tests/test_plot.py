@@ -15,13 +15,22 @@ import lasthop.plot
 def test_figures_have_what_they_say(once: lasthop.Result, short: dict[str, Any], tmp_path: Path) -> None:
     figure = lasthop.plot.run(once, ["srtt_ms", "in_flight_segments"])
     assert len(figure.axes) == 2 and len(figure.axes[0].lines) == 4
-    comparison = lasthop.compare(short, vary={"hosts.*.policy": ["none", "fixed"], "path.rtt_ms": [4, 8]}, seeds=2, set={"hosts.*.bound_segments": 9})
+    comparison = lasthop.compare(
+        short,
+        vary={"hosts.*.policy": ["none", "fixed"], "path.rtt_ms": [4, 8]},
+        seeds=2,
+        set={"hosts.*.bound_segments": 9},
+    )
     bars = lasthop.plot.bars(comparison, "rtt_ms_p95")
     assert [bar.get_width() for bar in bars.axes[0].patches] == [
-        mean for name, mean in zip(comparison.summary["measure"], comparison.summary["mean"], strict=True) if name == "rtt_ms_p95"
+        mean
+        for name, mean in zip(comparison.summary["measure"], comparison.summary["mean"], strict=True)
+        if name == "rtt_ms_p95"
     ]
     lines = lasthop.plot.lines(comparison, "path.rtt_ms", log_x=True)
-    assert lines.axes[0].get_xscale() == "log" and [label.get_text() for label in lines.axes[0].get_legend().get_texts()] == ["none", "fixed"]
+    assert lines.axes[0].get_xscale() == "log" and [
+        label.get_text() for label in lines.axes[0].get_legend().get_texts()
+    ] == ["none", "fixed"]
     # The report's colours: grey without control, green for a fixed bound.
     colours = [matplotlib.colors.to_hex(line.lines[0].get_color()).upper() for line in lines.axes[0].containers]
     assert colours == ["#8A93A0", "#009E73"]

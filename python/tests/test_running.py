@@ -41,7 +41,9 @@ except KeyboardInterrupt:
         time.sleep(0.01)
     print(took, len(os.listdir("/proc/self/task")))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=_environment(), timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, env=_environment(), timeout=120
+    )
     took, threads = done.stdout.split()
     # A second by itself; this machine may be busy with other tests.
     assert float(took) < 10 and threads == "1", done.stderr
@@ -70,7 +72,10 @@ def test_other_threads_of_python_go_on_during_a_run(short: dict[str, Any]) -> No
 
 def test_runs_at_once_from_several_threads_are_the_same(short: dict[str, Any]) -> None:
     results: list[float] = []
-    threads = [threading.Thread(target=lambda: results.append(lasthop.simulate(short).aggregate_goodput_mbps)) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: results.append(lasthop.simulate(short).aggregate_goodput_mbps))
+        for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -22,7 +22,9 @@ def flags(option: str, set: dict[str, Any]) -> list[str]:
     return [word for key, value in set.items() for word in (option, f"{key}={value}")]
 
 
-@pytest.mark.parametrize("name", ["ten-uploads", "office", "ten-uploads-arf", "mixed-80211b", "utsumi-dumbbell", "last-link"])
+@pytest.mark.parametrize(
+    "name", ["ten-uploads", "office", "ten-uploads-arf", "mixed-80211b", "utsumi-dumbbell", "last-link"]
+)
 @pytest.mark.filterwarnings("ignore::lasthop.ScenarioWarning")
 def test_a_run_has_the_bytes_of_result_json(name: str, scenarios: Path, command: Any) -> None:
     path = scenarios / f"{name}.toml"
@@ -40,7 +42,14 @@ def test_a_comparison_has_the_bytes_of_comparison_json(scenarios: Path, command:
     cases = {"a": {"path.rtt_ms": 4}, "b": {"path.rtt_ms": 8, "path.loss": 0.01}}
     ours = lasthop.compare(path, cases=cases, set=SHORT)
     theirs = command(
-        "compare", path, "--case", "a: path.rtt_ms=4", "--case", "b: path.rtt_ms=8 path.loss=0.01", *flags("--set", SHORT), "--json"
+        "compare",
+        path,
+        "--case",
+        "a: path.rtt_ms=4",
+        "--case",
+        "b: path.rtt_ms=8 path.loss=0.01",
+        *flags("--set", SHORT),
+        "--json",
     )
     assert timeless(ours.to_json()) == timeless(theirs)
 
@@ -93,7 +102,10 @@ def test_a_folder_of_the_command_is_read_as_it_was_run(scenarios: Path, command:
         assert getattr(ours, table).to_dict() == getattr(theirs, table).to_dict()
     vary = ("--vary", "path.rtt_ms=4,8", "--seeds", 2)
     command("compare", path, *vary, *flags("--set", SHORT), "--out", tmp_path / "compare")
-    both, kept = lasthop.compare(path, vary={"path.rtt_ms": [4, 8]}, seeds=2, set=SHORT, series=True), lasthop.read(tmp_path / "compare")
+    both, kept = (
+        lasthop.compare(path, vary={"path.rtt_ms": [4, 8]}, seeds=2, set=SHORT, series=True),
+        lasthop.read(tmp_path / "compare"),
+    )
     assert timeless(both.to_json()) == timeless(kept.to_json())
     for table in ("series", "queues", "flows", "hosts", "summary"):
         assert getattr(both, table).to_dict() == getattr(kept, table).to_dict()

@@ -21,13 +21,19 @@ hosts = st.fixed_dictionaries(
         "congestion_control": st.sampled_from(["newreno", "cubic", "hd", "chd", "cdg"]),
         "policy": st.sampled_from(["none", "formula", "lasthop", "fixed"]),
         "queue_packets": st.integers(1, 5000),
-        "flows": st.lists(st.fixed_dictionaries({"direction": st.sampled_from(["up", "down"]), "start_s": st.floats(0, 1)}), min_size=1, max_size=2),
+        "flows": st.lists(
+            st.fixed_dictionaries({"direction": st.sampled_from(["up", "down"]), "start_s": st.floats(0, 1)}),
+            min_size=1,
+            max_size=2,
+        ),
     },
 )
 scenarios_of_all_kinds = st.fixed_dictionaries(
     {"duration_s": st.floats(2, 1000), "warmup_s": st.floats(0, 1), "hosts": st.lists(hosts, min_size=1, max_size=4)},
     optional={
-        "name": st.text(st.characters(codec="ascii", exclude_categories=["C"]), min_size=1, max_size=40).filter(str.strip),
+        "name": st.text(st.characters(codec="ascii", exclude_categories=["C"]), min_size=1, max_size=40).filter(
+            str.strip
+        ),
         "seed": st.integers(1, 2**63 - 1),
         "path": st.fixed_dictionaries({"rtt_ms": st.floats(0, 1000), "loss": st.floats(0, 1)}),
     },
@@ -69,7 +75,11 @@ def test_a_file_and_its_keys_are_the_same(scenarios: Path) -> None:
 
 
 def test_overrides_add_up(short: dict[str, Any]) -> None:
-    scenario = lasthop.Scenario(short, set={"hosts.0.count": 5}).with_overrides({"path.rtt_ms": 8}).with_overrides({"path.rtt_ms": 9})
+    scenario = (
+        lasthop.Scenario(short, set={"hosts.0.count": 5})
+        .with_overrides({"path.rtt_ms": 8})
+        .with_overrides({"path.rtt_ms": 9})
+    )
     assert scenario.to_dict()["hosts"][0]["count"] == 5 and scenario.to_dict()["path"]["rtt_ms"] == 9
 
 
