@@ -39,14 +39,17 @@ def scenarios() -> Path:
 
 
 @pytest.fixture(scope="session")
-def command() -> Any:
-    """Runs the command `lasthop` and gives what it prints."""
+def command(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Runs the command `lasthop` and gives what it prints. Its store of runs is empty at first, and not the user's."""
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))}
     program = os.environ.get("LASTHOP", ROOT / "target/debug/lasthop")
     if not Path(program).exists():
         pytest.skip(f"there is no {program}: cargo build -p lasthop-cli")
 
     def run(*arguments: object) -> str:
-        done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, check=False, cwd=ROOT)
+        done = subprocess.run(
+            [program, *map(str, arguments)], capture_output=True, text=True, check=False, cwd=ROOT, env=environment
+        )
         assert done.returncode in (0, 1), done.stderr
         return done.stdout
 
