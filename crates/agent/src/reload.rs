@@ -42,7 +42,7 @@ pub(crate) fn in_force(old: &Config, new: &Config) -> Config {
             None => _ = new.remove(name),
         }
     }
-    let document = Document::from_table("the configuration in force", new, Config::section());
+    let document = Document::from_table("the configuration in force", new, &[], Config::section());
     document.and_then(|document| Config::read(&document.top())).expect("each key was accepted before")
 }
 

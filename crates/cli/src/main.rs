@@ -8,7 +8,6 @@ mod agent;
 mod doctor;
 mod key;
 mod laws;
-mod memory;
 mod out_folder;
 mod progress;
 mod runs;
@@ -16,7 +15,6 @@ mod schema;
 mod simulate;
 mod stored;
 mod study;
-mod warmup;
 
 use clap::{Parser, Subcommand};
 use lasthop_agent::LogWriter;

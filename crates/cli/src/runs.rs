@@ -1,19 +1,17 @@
 //! `lasthop run` and `lasthop compare`.
 
-use crate::memory::Load;
 use crate::out_folder::{Kind, OutFolder};
 use crate::progress::Progress;
 use crate::simulate::simulate;
 use crate::stored::{StoreArguments, StoredRuns, model};
-use crate::warmup::tell_of_short_warmups;
 use crate::{FAILED, Interrupted, build, say, stop_on_signals, tell};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use lasthop_scenario::{
     Case, HostsKind, IneffectiveKey, InvalidKind, Override, ResultFile as _, RunResult, Scenario, Series, Vary,
+    short_warmups,
 };
-use lasthop_study::{parallel, until_not_late};
-use lasthop_units::Time;
+use lasthop_study::{CaseError, Load, compared, parallel, plan_cases, until_not_late};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -138,7 +136,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
     tell_ineffective(&lasthop_scenario::ineffective_keys([&scenario]));
     let load =
         Load { scenarios: vec![&scenario], jobs: 1, hosts: common.hosts.hosts_kind(), series: common.keeps_series() };
-    load.check()?;
+    check_memory(&load)?;
     tell_of_short_warmups([&scenario]);
     let stop = stop_on_signals()?;
     let out = claim(common.out.as_deref(), Kind::Run, lasthop_report::run_files)?;
@@ -158,28 +156,33 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode> {
 pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
     let common = &arguments.common;
     let cases = if arguments.cases.is_empty() { Vary::cases(&arguments.varied) } else { arguments.cases.clone() };
-    check_cases(&cases)?;
+    if cases.len() < 2 {
+        bail!("there is nothing to compare: give --vary key=a,b,c, or --case twice");
+    }
     if arguments.jobs.is_some() && common.hosts == Habitat::Kernel {
         bail!("kernel hosts run in real time, one run after the other: --jobs is for --hosts simulated");
     }
     let base = Scenario::load(&common.scenario, &common.overrides)?;
     tell_of_late_changes(&base);
+    let seeds: Vec<u64> = (base.seed..base.seed + arguments.seeds).collect();
     // All runs are read and checked before the first one starts, so that a mistake in the last costs no time.
-    let mut planned = Vec::new();
-    for (number, case) in cases.iter().enumerate() {
-        for seed in base.seed..base.seed + arguments.seeds {
-            let overrides = common.overrides.iter().chain(&case.overrides).cloned().chain([Override::seed(seed)]);
-            let overrides: Vec<Override> = overrides.collect();
-            let scenario = Scenario::load(&common.scenario, &overrides).map_err(anyhow::Error::from);
-            let scenario = scenario.and_then(|scenario| common.check(&scenario).map(|()| scenario));
-            planned.push((number, scenario.with_context(|| format!("the case \"{}\" cannot be run", case.label))?));
+    let planned = plan_cases(&cases, &common.overrides, &seeds, |overrides| -> Result<Scenario> {
+        let scenario = Scenario::load(&common.scenario, overrides)?;
+        common.check(&scenario).map(|()| scenario)
+    });
+    let planned = planned.map_err(|error| {
+        let place = error.to_string();
+        match error {
+            CaseError::Scenario { error, .. } => error.context(place),
+            CaseError::Label(_) => anyhow!(place),
+            CaseError::Seed => anyhow!("{place}: --seeds N says how many"),
         }
-    }
+    })?;
     let scenarios: Vec<&Scenario> = planned.iter().map(|(_, scenario)| scenario).collect();
     tell_ineffective(&lasthop_scenario::ineffective_keys(scenarios.iter().copied()));
     let hosts = common.hosts.hosts_kind();
     let jobs = jobs(hosts, arguments.jobs);
-    Load { scenarios, jobs: jobs.get(), hosts, series: common.keeps_series() }.check()?;
+    check_memory(&Load { scenarios, jobs: jobs.get(), hosts, series: common.keeps_series() })?;
     tell_of_short_warmups(planned.iter().map(|(_, scenario)| scenario));
     let stop = stop_on_signals()?;
     let stored = arguments.store.open(hosts, model())?;
@@ -263,12 +266,8 @@ fn keep_comparison(
     out: Option<OutFolder>,
 ) -> Result<bool> {
     let common = &arguments.common;
-    let results = cases.iter().enumerate().map(|(number, case)| {
-        let of_case = runs.iter().filter(|(of, ..)| *of == number).map(|(_, result, _)| result.clone());
-        lasthop_measure::case(case, of_case.collect())
-    });
-    let comparison =
-        lasthop_measure::comparison(base, common.hosts.hosts_kind(), build(), &arguments.varied, results.collect());
+    let results = runs.iter().map(|(number, result, _)| (*number, result.clone()));
+    let comparison = compared(base, common.hosts.hosts_kind(), build(), &arguments.varied, cases, results);
     let kept = keep(out, |folder| {
         let runs = runs.into_iter().map(|(number, result, series)| (cases[number].label.clone(), result, series));
         lasthop_report::write_comparison(folder, &comparison, &runs.collect::<Vec<_>>())
@@ -287,19 +286,11 @@ pub(crate) fn jobs(hosts: HostsKind, given: Option<NonZero<usize>>) -> NonZero<u
     }
 }
 
-fn check_cases(cases: &[Case]) -> Result<()> {
-    if cases.len() < 2 {
-        bail!("there is nothing to compare: give --vary key=a,b,c, or --case twice");
-    }
-    for (number, case) in cases.iter().enumerate() {
-        if cases[..number].iter().any(|other| other.label == case.label) {
-            bail!("two cases are called \"{}\": give each its own label", case.label);
-        }
-        if case.overrides.iter().any(|setting| setting.key() == "seed") {
-            bail!("the seed cannot be varied by a case: --seeds N runs every case with N seeds");
-        }
-    }
-    Ok(())
+/// Refuses runs that need too much memory, and says which options change that.
+pub(crate) fn check_memory(load: &Load<'_>) -> Result<()> {
+    let several = if load.scenarios.len() > 1 { ", fewer seeds or cases, a smaller --jobs" } else { "" };
+    let out = if load.series { ", or leave --out away" } else { "" };
+    load.check().map_err(|error| anyhow!("{error}{several}{out}"))
 }
 
 /// Runs the scenario; `None` if it was interrupted.
@@ -354,12 +345,12 @@ pub(crate) fn keep(
 
 /// Notes changes that come after the end of the run. They are no error, but possibly a mistake.
 fn tell_of_late_changes(scenario: &Scenario) {
-    for at in scenario.late_changes() {
-        let (at_s, end_s) = (at.saturating_since(Time::ZERO).as_secs_f64(), scenario.duration.as_secs_f64());
-        tell(format_args!(
-            "note: [[changes]] at_s = {at_s} is not before the end of the run at {end_s} s: it changes nothing"
-        ));
-    }
+    scenario.late_changes().iter().for_each(|change| tell(format_args!("note: {change}")));
+}
+
+/// Notes each policy that needs longer to settle than the warm-up of its run, for all planned runs.
+pub(crate) fn tell_of_short_warmups<'a>(planned: impl IntoIterator<Item = &'a Scenario>) {
+    short_warmups(planned).iter().for_each(|short| tell(format_args!("note: {short}")));
 }
 
 /// Notes keys without effect, which are usually a mistake.

@@ -1,17 +1,15 @@
 //! `lasthop study`: runs the points of a study, on all cores or in real time, and judges its claims.
 
-use crate::memory::Load;
 use crate::out_folder::Kind;
 use crate::progress::Progress;
-use crate::runs::{Habitat, claim, jobs, keep, tell_again, tell_ineffective};
+use crate::runs::{Habitat, check_memory, claim, jobs, keep, tell_again, tell_ineffective, tell_of_short_warmups};
 use crate::simulate::simulate;
 use crate::stored::{StoreArguments, StoredRuns, model};
-use crate::warmup::tell_of_short_warmups;
 use crate::{COULD_NOT_RUN, FAILED, Interrupted, build, say, stop_on_signals, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use lasthop_scenario::{HostsKind, Override, ResultFile as _, RunResult, Scenario, Series};
-use lasthop_study::{AtOnce, Outcome, Part, PlannedRun, RunError, Store, Study, StudyResult, Survey, run_in_turn};
+use lasthop_study::{AtOnce, Load, Outcome, Part, PlannedRun, RunError, Store, Study, StudyResult, Survey, run_in_turn};
 use lasthop_units::Span;
 use serde::Serialize;
 use std::num::NonZero;
@@ -160,7 +158,7 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
     if arguments.plan {
         return tell_plan(arguments, &study, &planned, hosts, part, &stored, jobs);
     }
-    Load { scenarios, jobs: jobs.get(), hosts, series: false }.check()?;
+    check_memory(&Load { scenarios, jobs: jobs.get(), hosts, series: false })?;
     if arguments.shard.is_some() {
         return shard(&study, &planned, part, jobs, runner, &stored);
     }

@@ -22,6 +22,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("report", &["laws", "measure", "scenario", "study", "units"]),
     ("kernel", &["laws", "units"]),
     ("agent", &["external", "kernel", "keys", "lastlink", "laws", "peers", "policy", "units"]),
+    ("python", &["measure", "report", "scenario", "sim", "study", "units", "version"]),
     ("lab", &["agent", "kernel", "laws", "measure", "network", "policy", "scenario", "units"]),
     ("version", &["scenario"]),
     (
@@ -166,7 +167,7 @@ fn links_of_the_documentation_lead_to_a_file_and_a_heading() {
 #[test]
 fn pages_that_the_code_names_are_there() {
     let mut dead = Vec::new();
-    for folder in ["crates", "packaging", "scenarios", "scripts", "studies"] {
+    for folder in ["crates", "packaging", "python", "scenarios", "scripts", "studies"] {
         for file in files_below(&root().join(folder)) {
             let Ok(text) = std::fs::read_to_string(&file) else { continue };
             for rest in text.split("docs/").skip(1) {

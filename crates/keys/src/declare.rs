@@ -17,7 +17,7 @@ pub trait Keys: Sized {
     /// # Panics
     /// If a key is mandatory.
     fn preset() -> Self {
-        let document = Document::from_table("the defaults", Table::new(), Self::section());
+        let document = Document::from_table("the defaults", Table::new(), &[], Self::section());
         let keys = document.and_then(|document| Self::read(&document.top()));
         keys.unwrap_or_else(|error| panic!("{error}"))
     }
@@ -34,7 +34,7 @@ pub trait Keys: Sized {
         Self: serde::Serialize,
     {
         let table = Table::try_from(self).unwrap_or_else(|error| panic!("{what} is TOML: {error}"));
-        let document = Document::from_table(what, table, Self::section())?;
+        let document = Document::from_table(what, table, &[], Self::section())?;
         Self::read(&document.top()).map(drop)
     }
 

@@ -12,7 +12,7 @@ use toml::{Table, Value};
 pub struct Document {
     /// All keys.
     pub table: Table,
-    /// The keys that the file and the overrides set, as written; empty if there is no text.
+    /// The keys that the file or table and the overrides set, as written.
     pub(crate) given: Table,
     pub(crate) section: &'static Section,
     source: Source,
@@ -46,12 +46,18 @@ impl Document {
         Self::check(source, table, section)
     }
 
-    /// Checks a table without a text, such as the scenario inside a result.
+    /// Checks a table without a text, such as the scenario inside a result, with overrides on top.
     ///
     /// # Errors
-    /// As [`Document::read`].
-    pub fn from_table(file: &str, table: Table, section: &'static Section) -> Result<Self, DocumentError> {
-        Self::check(Source { file: file.to_owned(), text: String::new(), overrides: Vec::new() }, table, section)
+    /// As [`Document::read`], without lines.
+    pub fn from_table(
+        file: &str,
+        table: Table,
+        overrides: &[Override],
+        section: &'static Section,
+    ) -> Result<Self, DocumentError> {
+        let source = Source { file: file.to_owned(), text: String::new(), overrides: overrides.to_vec() };
+        Self::check(source, table, section)
     }
 
     /// The table at the top.
@@ -89,7 +95,7 @@ impl Document {
         for change in &source.overrides {
             apply(&source, section, &mut table, change, &change.path, &Path::default())?;
         }
-        let given = if source.text.is_empty() { Table::new() } else { table.clone() };
+        let given = table.clone();
         let table = complete(&source, section, table, &Path::default(), None)?;
         Ok(Self { table, given, section, source })
     }

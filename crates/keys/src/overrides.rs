@@ -93,6 +93,11 @@ impl Override {
         &self.raw
     }
 
+    /// The value, read as TOML, or else as text.
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
     fn new(text: &str, key: &str, raw: &str) -> Result<Self, DocumentError> {
         let path = steps(key);
         if path.iter().any(|step| matches!(step, Step::Key(name) if name.is_empty())) {
@@ -129,6 +134,25 @@ impl Vary {
             values.push(Override::new(text, key, raw)?);
         }
         Ok(Self { key: key.to_owned(), values })
+    }
+
+    /// The same from TOML values.
+    ///
+    /// # Errors
+    /// As [`Vary::parse`], or if there are no values.
+    pub fn of(key: &str, values: &[Value]) -> Result<Self, DocumentError> {
+        let mut read: Vec<Override> = Vec::new();
+        for value in values {
+            let value = Override::of(key, value)?;
+            if read.iter().any(|other| other.raw == value.raw) {
+                return Err(nonsense(key, &format!("the value {} stands twice", value.raw)));
+            }
+            read.push(value);
+        }
+        if read.is_empty() {
+            return Err(nonsense(key, "it has no values; accepted: at least one"));
+        }
+        Ok(Self { key: key.to_owned(), values: read })
     }
 
     /// The varied key, as typed.

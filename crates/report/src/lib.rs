@@ -7,11 +7,13 @@
 //! - [`write_study`] writes a study: `study.json`, `points.csv`, its figures and `report.html`.
 //! - [`run_files`], [`comparison_files`] and [`study_files`] list the possible files in advance.
 //! - [`read_run`] and [`read_comparison`] read such a folder, so that figures can be remade without a run.
+//! - [`palette`]: the labels, colours and markers of these figures.
 //! - [`tables`]: the same figures as text for the terminal.
 //!
 //! *What it leaves out*: figures over several runs of a case, except the headline figures. The others show the first
 //! seed, and their captions say so.
 
+pub mod palette;
 pub mod series_file;
 pub mod tables;
 

@@ -110,6 +110,11 @@ fn law(name: &str) -> Option<(Colour, Marker)> {
     Some((colour, marker))
 }
 
+/// The marker of the item with this index.
+pub(crate) fn marker(index: usize) -> Marker {
+    MARKERS[index % MARKERS.len()]
+}
+
 /// The categories not taken.
 fn free_categories(taken: &[Colour]) -> impl Iterator<Item = Colour> + use<> {
     let taken = taken.to_vec();
@@ -242,6 +247,12 @@ impl FlowLooks {
         }
         let kind = kind(flow);
         self.kinds.iter().find(|(known, _)| *known == kind).map_or(GREY, |(_, look)| look.colour)
+    }
+
+    pub(crate) fn label(&self, flow: &FlowResult) -> String {
+        let kind = kind(flow);
+        let look = self.kinds.iter().find(|(known, _)| self.by_kind() && *known == kind);
+        look.map_or_else(|| format!("host {}", flow.host), |(_, look)| look.label.clone())
     }
 
     /// The entries of a legend; `Err` with the number of hosts if colours form a scale.

@@ -19,6 +19,7 @@ mod error;
 mod keys;
 mod last_link;
 mod memory;
+mod notes;
 mod result_file;
 mod scenario;
 mod tcp_switches;
@@ -33,6 +34,7 @@ pub use lasthop_keys::{
     COMMAND_LINE, Case, DocumentError as ScenarioError, IneffectiveKey, Override, Vary, nearest_names,
 };
 pub use memory::MemoryEstimate;
+pub use notes::{LateChange, ShortWarmup, short_warmups};
 pub use result::{
     AccessResult, Build, ChangeKind, ConvergenceResult, DeliveryResult, Distribution, FlowResult, HostPolicyResult,
     HostsKind, InvalidKind, LastLinkResult, Lateness, LinkResult, NO_PEERS_OVER_LINKS, PoliciesResult, RunResult,

@@ -140,6 +140,14 @@ impl Scenario {
         Self::from_document(name, Document::read(name, text, overrides, Self::section())?)
     }
 
+    /// Reads a table of keys without a text; `name` is its name in messages.
+    ///
+    /// # Errors
+    /// As [`Scenario::load`], without lines.
+    pub fn from_table(name: &str, table: Table, overrides: &[Override]) -> Result<Self, ScenarioError> {
+        Self::from_document(name, Document::from_table(name, table, overrides, Self::section())?)
+    }
+
     /// Reads the scenario in a result.
     ///
     /// # Errors
@@ -151,7 +159,7 @@ impl Scenario {
             line: error.line(),
             message: error.to_string(),
         })?;
-        Self::from_document(name, Document::from_table(name, table, Self::section())?)
+        Self::from_table(name, table, &[])
     }
 
     /// The whole scenario, defaults filled in, with the keys and values of the TOML.
@@ -205,14 +213,6 @@ impl Scenario {
             }
         }
         told
-    }
-
-    /// A change that never happens, because it lies beyond the end of the run.
-    pub fn late_changes(&self) -> Vec<Time> {
-        let at = self.network.changes.iter().map(|change| change.at);
-        let mut late: Vec<Time> = at.filter(|at| *at >= Time::ZERO + self.duration).collect();
-        late.dedup();
-        late
     }
 
     /// The number of links, each of a multiple block counted separately.

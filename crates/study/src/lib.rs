@@ -23,9 +23,11 @@ pub mod parallel;
 pub mod store;
 
 mod check;
+mod compare;
 mod expression;
 mod formula;
 mod keys;
+mod load;
 mod measure;
 mod measured;
 mod part;
@@ -39,9 +41,11 @@ mod space;
 mod statistics;
 mod verdict;
 
+pub use compare::{CaseError, compared, plan_cases};
 pub use expression::functions;
 pub use formula::{Formula, Function};
-pub use measure::{Measure, label_of};
+pub use load::{Load, TooMuchMemory};
+pub use measure::{Measure, label_of, whole_result};
 pub use measured::MeasureResult;
 pub use plan::PlannedRun;
 pub use result::{AxisResult, FigureResult, LineResult, MarkResult, PanelResult, PointResult, StudyResult};

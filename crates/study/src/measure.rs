@@ -188,8 +188,8 @@ fn respelled(text: &str) -> Option<String> {
     is_of_before.then(|| today + rest)
 }
 
-/// A complete result, to check paths against.
-fn whole_result() -> RunResult {
+/// An example of a result that has every number a result can have: which there are, and of which kind.
+pub fn whole_result() -> RunResult {
     let spread = lasthop_measure::distribution(&[1.0]);
     let flow = FlowResult {
         id: 0,

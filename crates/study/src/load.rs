@@ -1,6 +1,5 @@
 //! Whether this machine has enough memory for the planned runs.
 
-use anyhow::{Result, bail};
 use lasthop_scenario::{HostsKind, MemoryEstimate, Scenario};
 use std::fs;
 use std::path::Path;
@@ -9,13 +8,30 @@ use std::path::Path;
 const SHARE: f64 = 0.5;
 
 /// The runs that are planned together.
-pub(crate) struct Load<'a> {
-    pub(crate) scenarios: Vec<&'a Scenario>,
+pub struct Load<'a> {
+    /// The scenario of each.
+    pub scenarios: Vec<&'a Scenario>,
     /// The number of simultaneous runs.
-    pub(crate) jobs: usize,
-    pub(crate) hosts: HostsKind,
+    pub jobs: usize,
+    /// Their habitat.
+    pub hosts: HostsKind,
     /// Whether all series are kept until the end.
-    pub(crate) series: bool,
+    pub series: bool,
+}
+
+/// These runs would need more than half of the available memory.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error(
+    "this would need about {} of memory for its samples, and lasthop takes at most half of the {} that are available: \
+     make sample_ms greater or duration_s smaller, take fewer hosts (count in [[hosts]])",
+    shown(*needed),
+    shown(*available)
+)]
+pub struct TooMuchMemory {
+    /// The estimate, in bytes.
+    pub needed: f64,
+    /// What is available, in bytes.
+    pub available: f64,
 }
 
 impl Load<'_> {
@@ -23,20 +39,10 @@ impl Load<'_> {
     ///
     /// # Errors
     /// With the estimate, the available memory, and the keys that change the estimate.
-    pub(crate) fn check(&self) -> Result<()> {
+    pub fn check(&self) -> Result<(), TooMuchMemory> {
         let Some(available) = available() else { return Ok(()) };
         let needed = self.bytes();
-        if needed <= SHARE * available {
-            return Ok(());
-        }
-        let out = if self.series { ", or leave --out away" } else { "" };
-        let several = if self.scenarios.len() > 1 { ", fewer seeds or cases, a smaller --jobs" } else { "" };
-        bail!(
-            "this would need about {} of memory for its samples, and lasthop takes at most half of the {} that are available: \
-             make sample_ms greater or duration_s smaller, take fewer hosts (count in [[hosts]]){several}{out}",
-            shown(needed),
-            shown(available)
-        )
+        if needed <= SHARE * available { Ok(()) } else { Err(TooMuchMemory { needed, available }) }
     }
 
     fn bytes(&self) -> f64 {

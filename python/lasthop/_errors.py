@@ -1,0 +1,49 @@
+"""What can go wrong. Missing files are `FileNotFoundError`, and too little memory is `MemoryError`, as everywhere."""
+
+from __future__ import annotations
+
+
+class ScenarioError(ValueError):
+    """A scenario or a study cannot be run as written. The message is the command's.
+
+    Attributes:
+        file: The file, or the name of a scenario that is none; `None` if a value given beside it is wrong.
+        line: The line of the key in the file, from 1; `None` without one.
+        key: The key, such as `hosts[0].policy`; `None` if the whole is wrong.
+        accepted: What the key takes, in words.
+        did_you_mean: The word probably meant.
+
+    >>> import lasthop
+    >>> try:
+    ...     lasthop.Scenario({"hosts": [{"policy": "formul"}]})
+    ... except lasthop.ScenarioError as error:
+    ...     print(error.key, error.did_you_mean)
+    hosts[0].policy "formula"
+    """
+
+    def __init__(
+        self,
+        message: str,
+        file: str | None = None,
+        line: int | None = None,
+        key: str | None = None,
+        accepted: str | None = None,
+        did_you_mean: str | None = None,
+    ) -> None:
+        super().__init__(message, file, line, key, accepted, did_you_mean)
+        self.file = file
+        self.line = line
+        self.key = key
+        self.accepted = accepted
+        self.did_you_mean = did_you_mean
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class ResultError(ValueError):
+    """A folder of results cannot be used: no result, damaged, or written by another version of the format."""
+
+
+class ScenarioWarning(UserWarning):
+    """A scenario can be run, but may not mean what it says: keys without effect, a warm-up that is too short."""

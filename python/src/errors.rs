@@ -1,0 +1,117 @@
+//! Errors as Python's exceptions: those of `lasthop/_errors.py`, or Python's own where these say it.
+
+use lasthop_report::ReportError;
+use lasthop_scenario::{ResultError, ScenarioError};
+use lasthop_sim::SimError;
+use lasthop_study::{CaseError, StudyError, TooMuchMemory};
+use pyo3::exceptions::{PyMemoryError, PyOSError, PyValueError};
+use pyo3::prelude::*;
+use std::io;
+use std::path::Path;
+
+mod python {
+    pyo3::import_exception!(lasthop._errors, ResultError);
+    pyo3::import_exception!(lasthop._errors, ScenarioError);
+}
+
+/// What is wrong in a file of keys; `place` says in front of the message where it was found.
+pub(crate) fn scenario(error: &ScenarioError, place: &str) -> PyErr {
+    let message = if place.is_empty() { error.to_string() } else { format!("{place}: {error}") };
+    let none = None::<String>;
+    match error {
+        ScenarioError::Read { path, source, .. } => system(path, source),
+        ScenarioError::Syntax { file, line, .. } => {
+            python::ScenarioError::new_err((message, file.clone(), Some(*line), none.clone(), none.clone(), none))
+        }
+        ScenarioError::Key(key) => {
+            let key = (**key).clone();
+            python::ScenarioError::new_err((message, key.file, key.line, key.key, key.accepted, key.did_you_mean))
+        }
+        ScenarioError::Override { text, .. } => {
+            let key = text.split('=').next().unwrap_or_default().to_owned();
+            python::ScenarioError::new_err((message, none.clone(), None::<usize>, key, none.clone(), none))
+        }
+    }
+}
+
+/// Why simulated hosts cannot run a scenario.
+pub(crate) fn simulation(error: &SimError, file: &str, place: &str) -> PyErr {
+    let message = if place.is_empty() { error.to_string() } else { format!("{place}: {error}") };
+    let key = match error {
+        SimError::CongestionControl { block, .. } => Some(format!("hosts[{block}].congestion_control")),
+        SimError::MeasuredLink { block } => Some(format!("hosts[{block}].last_link.knowledge")),
+        SimError::SaturatedDown { block, flows } => Some(format!("hosts[{block}].flows[{flows}].direction")),
+        SimError::Network(_) | SimError::PolicyStart { .. } | SimError::Policy { .. } => None,
+    };
+    let none = None::<String>;
+    python::ScenarioError::new_err((message, file.to_owned(), None::<usize>, key, none.clone(), none))
+}
+
+/// Why a scenario cannot be run: as written, or by simulated hosts.
+pub(crate) enum Refused {
+    Scenario(ScenarioError),
+    Simulation(SimError),
+}
+
+impl Refused {
+    pub(crate) fn into_python(self, file: &str, place: &str) -> PyErr {
+        match self {
+            Self::Scenario(error) => scenario(&error, place),
+            Self::Simulation(error) => simulation(&error, file, place),
+        }
+    }
+}
+
+pub(crate) fn of_case(error: CaseError<Refused>, file: &str) -> PyErr {
+    let place = error_text(&error);
+    match error {
+        CaseError::Scenario { error, .. } => error.into_python(file, &place),
+        CaseError::Label(_) | CaseError::Seed => PyValueError::new_err(place),
+    }
+}
+
+/// [`CaseError`]'s message, whatever is inside.
+fn error_text(error: &CaseError<Refused>) -> String {
+    match error {
+        CaseError::Label(label) => CaseError::<SimError>::Label(label.clone()).to_string(),
+        CaseError::Seed => CaseError::<SimError>::Seed.to_string(),
+        CaseError::Scenario { label, .. } => format!("the case \"{label}\" cannot be run"),
+    }
+}
+
+pub(crate) fn study(error: &StudyError) -> PyErr {
+    match error {
+        StudyError::File(error) => scenario(error, ""),
+        StudyError::Base { place, reason } => scenario(reason, place),
+        StudyError::Scenario { place, at, reason } => scenario(reason, &format!("{place}: with {at}")),
+    }
+}
+
+pub(crate) fn memory(error: &TooMuchMemory, series: bool) -> PyErr {
+    let advice = if series { ", or give series=False" } else { "" };
+    PyMemoryError::new_err(format!("{error}{advice}"))
+}
+
+pub(crate) fn report(error: &ReportError) -> PyErr {
+    match error {
+        ReportError::Read { path, source } | ReportError::Write { path, source } => system(path, source),
+        ReportError::Result { source: ResultError::Read { path, source }, .. } => system(path, source),
+        ReportError::Result { path, source } => python::ResultError::new_err(format!("{}: {source}", path.display())),
+        ReportError::ReadSeries { source, .. } | ReportError::WriteSeries { source, .. } => {
+            python::ResultError::new_err(format!("{error}: {source}"))
+        }
+        ReportError::Series { .. } => python::ResultError::new_err(error.to_string()),
+    }
+}
+
+/// Python makes `FileNotFoundError` and its siblings of the number.
+fn system(path: &Path, error: &io::Error) -> PyErr {
+    match error.raw_os_error() {
+        Some(number) => {
+            let words = error.to_string();
+            let words = words.split(" (os error").next().unwrap_or_default().to_owned();
+            PyOSError::new_err((number, words, path.to_owned()))
+        }
+        None => PyOSError::new_err(format!("{}: {error}", path.display())),
+    }
+}

@@ -1,0 +1,51 @@
+//! The native part of the Python package `lasthop`: scenarios, runs on all cores, results and their tables.
+//!
+//! Its face is Python (`python/lasthop`): arguments, attributes of results, documentation. Here the GIL is released,
+//! and a run is the same as the command's: the same scenario and seed give the same `result.json`.
+//!
+//! *What it leaves out*: kernel hosts, so that the package needs neither root nor libbpf.
+
+mod errors;
+mod outcome;
+mod run;
+mod scenario;
+mod table;
+mod value;
+
+use lasthop_report::palette;
+use pyo3::prelude::*;
+
+/// Label, colour and marker of a line.
+type Look = (String, String, &'static str);
+
+fn looks(looks: Vec<palette::Look>) -> Vec<Look> {
+    looks.into_iter().map(|look| (look.label, look.colour, look.marker)).collect()
+}
+
+/// The looks of lines with these labels, as in every figure of lasthop.
+#[pyfunction]
+fn looks_of_names(labels: Vec<String>) -> Vec<Look> {
+    looks(palette::of_names(&labels.iter().map(String::as_str).collect::<Vec<_>>()))
+}
+
+/// The colours of text, axes, grid, background, warm-up and limits.
+#[pyfunction]
+fn theme() -> std::collections::BTreeMap<&'static str, String> {
+    palette::theme().into()
+}
+
+#[pymodule]
+fn _lasthop(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("VERSION", lasthop_version::VERSION)?;
+    module.add_class::<scenario::CoreScenario>()?;
+    module.add_class::<outcome::Outcome>()?;
+    module.add_class::<table::Table>()?;
+    module.add_function(wrap_pyfunction!(run::simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(run::compare, module)?)?;
+    module.add_function(wrap_pyfunction!(run::study, module)?)?;
+    module.add_function(wrap_pyfunction!(outcome::read_run, module)?)?;
+    module.add_function(wrap_pyfunction!(outcome::read_comparison, module)?)?;
+    module.add_function(wrap_pyfunction!(outcome::read_study, module)?)?;
+    module.add_function(wrap_pyfunction!(looks_of_names, module)?)?;
+    module.add_function(wrap_pyfunction!(theme, module)?)
+}

@@ -1,0 +1,69 @@
+//! Python's values as TOML's, and JSON text as Python's values.
+
+use lasthop_scenario::Override;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use toml::{Table, Value};
+
+use crate::errors;
+
+/// `what` names the value in the message if it is none of a scenario's.
+pub(crate) fn toml_of(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Value> {
+    if value.is_instance_of::<PyBool>() {
+        return Ok(Value::Boolean(value.extract()?));
+    }
+    if value.is_instance_of::<PyInt>() {
+        return Ok(Value::Integer(value.extract()?));
+    }
+    if let Ok(number) = value.cast::<PyFloat>() {
+        let number = number.value();
+        let finite = number.is_finite().then_some(Value::Float(number));
+        return finite.ok_or_else(|| PyValueError::new_err(format!("{what}: {number} is no finite number")));
+    }
+    if value.is_instance_of::<PyString>() {
+        return Ok(Value::String(value.extract()?));
+    }
+    if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+        let items = value.try_iter()?.enumerate();
+        let items = items.map(|(index, item)| toml_of(&item?, &format!("{what}[{index}]")));
+        return items.collect::<PyResult<Vec<_>>>().map(Value::Array);
+    }
+    if let Ok(table) = value.cast::<PyDict>() {
+        return table_of(table, what).map(Value::Table);
+    }
+    // The numbers of NumPy.
+    if let Ok(plain) = value.call_method0("item")
+        && !plain.is(value)
+    {
+        return toml_of(&plain, what);
+    }
+    let kind = value.get_type().name()?;
+    Err(PyTypeError::new_err(format!(
+        "{what}: a {kind} is no value of a scenario; accepted: text, numbers, lists, dicts"
+    )))
+}
+
+pub(crate) fn table_of(table: &Bound<'_, PyDict>, what: &str) -> PyResult<Table> {
+    let pair = |(key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+        let key: String = key.extract()?;
+        let value = toml_of(&value, &if what.is_empty() { key.clone() } else { format!("{what}.{key}") })?;
+        Ok((key, value))
+    };
+    table.iter().map(pair).collect()
+}
+
+/// `{"hosts.*.policy": "formula"}` as overrides.
+pub(crate) fn overrides_of(set: &Bound<'_, PyDict>) -> PyResult<Vec<Override>> {
+    let one = |(key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+        let key: String = key.extract()?;
+        let value = toml_of(&value, &key)?;
+        Override::of(&key, &value).map_err(|error| errors::scenario(&error, ""))
+    };
+    set.iter().map(one).collect()
+}
+
+/// Text of JSON as Python's values.
+pub(crate) fn from_json<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
+    py.import("json")?.call_method1("loads", (text,))
+}

@@ -1,0 +1,49 @@
+"""Figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib.colors
+import pytest
+
+import lasthop
+import lasthop.plot
+
+
+def test_figures_have_what_they_say(once: lasthop.Result, short: dict[str, Any], tmp_path: Path) -> None:
+    figure = lasthop.plot.run(once, ["srtt_ms", "in_flight_segments"])
+    assert len(figure.axes) == 2 and len(figure.axes[0].lines) == 4
+    comparison = lasthop.compare(
+        short,
+        vary={"hosts.*.policy": ["none", "fixed"], "path.rtt_ms": [4, 8]},
+        seeds=2,
+        set={"hosts.*.bound_segments": 9},
+    )
+    bars = lasthop.plot.bars(comparison, "rtt_ms_p95")
+    assert [bar.get_width() for bar in bars.axes[0].patches] == [
+        mean
+        for name, mean in zip(comparison.summary["measure"], comparison.summary["mean"], strict=True)
+        if name == "rtt_ms_p95"
+    ]
+    lines = lasthop.plot.lines(comparison, "path.rtt_ms", log_x=True)
+    assert lines.axes[0].get_xscale() == "log" and [
+        label.get_text() for label in lines.axes[0].get_legend().get_texts()
+    ] == ["none", "fixed"]
+    # The report's colours: grey without control, green for a fixed bound.
+    colours = [matplotlib.colors.to_hex(line.lines[0].get_color()).upper() for line in lines.axes[0].containers]
+    assert colours == ["#8A93A0", "#009E73"]
+    for number, drawn in enumerate((figure, bars, lines)):
+        drawn.savefig(tmp_path / f"{number}.png")
+        assert (tmp_path / f"{number}.png").stat().st_size > 5_000
+
+
+def test_a_wrong_name_is_told(once: lasthop.Result, short: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="did you mean srtt_ms"):
+        lasthop.plot.run(once, ["rtt_ms"])
+    comparison = lasthop.compare(short, vary={"path.rtt_ms": [4, 8]})
+    with pytest.raises(ValueError, match="did you mean rtt_ms_p9"):
+        lasthop.plot.bars(comparison, "rtt_ms_p9")
+    with pytest.raises(ValueError, match="no varied key"):
+        lasthop.plot.lines(comparison, "hosts.0.count")
