@@ -1,6 +1,9 @@
 //! `lasthop laws`: our congestion controls in this machine's kernel.
 
+mod build;
 mod show;
+
+pub(crate) use build::own_law;
 
 use crate::say;
 use anyhow::{Context as _, Result, bail};
@@ -20,6 +23,8 @@ pub(crate) struct LawsArguments {
 
 #[derive(Subcommand)]
 enum LawsCommand {
+    /// Compile and check a law of your own, one C header; scenarios then use it by its path (docs/guide/own-law.md)
+    Build(build::BuildArguments),
     /// Load laws, all but lastlink if none is named; any program can then choose lh_NAME
     Load {
         #[arg(value_name = "NAME", value_parser = law, help = names())]
@@ -129,8 +134,12 @@ fn changed(law: LawName, mut parameters: Parameters, settings: &[Setting]) -> Pa
 
 /// `lasthop laws`.
 pub(crate) fn run(arguments: &LawsArguments) -> Result<ExitCode> {
+    if let LawsCommand::Build(arguments) = &arguments.command {
+        return build::build(arguments).map(|()| ExitCode::SUCCESS);
+    }
     lasthop_kernel::laws::check()?;
     match &arguments.command {
+        LawsCommand::Build(_) => Ok(()), // done above: it needs no kernel
         LawsCommand::Load { laws, set } => load(laws, set),
         LawsCommand::Unload { laws, force } => unload(laws, *force),
         LawsCommand::List { json } => list(*json),

@@ -9,6 +9,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("keys", &["units"]),
     ("laws", &["units"]),
+    ("own", &["laws"]),
     ("peers", &["units"]),
     ("policy", &["keys", "laws", "peers", "units"]),
     ("external", &["policy"]),
@@ -28,7 +29,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "agent", "external", "kernel", "keys", "lab", "laws", "measure", "policy", "report", "scenario", "sim",
+            "agent", "external", "kernel", "keys", "lab", "laws", "measure", "own", "policy", "report", "scenario", "sim",
             "study", "units", "version",
         ],
     ),
