@@ -4,6 +4,7 @@ use crate::say;
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use lasthop_kernel::laws::{Loaded, Name, Options};
+use lasthop_laws::own::SOURCES;
 use lasthop_laws::{LawName, Parameter, Parameters};
 use lasthop_own::{Built, Workshop};
 use std::fmt::Write as _;
@@ -51,28 +52,47 @@ pub(super) fn build(arguments: &BuildArguments) -> Result<()> {
     for Parameter { name, from, to, default, .. } in law.parameters() {
         let _ = writeln!(text, "  parameter {name} = {default} ({from} to {to})");
     }
-    let _ = writeln!(
-        text,
-        "  passed   compiles without a warning, for this machine{}",
-        match law.is_for_the_kernel() {
-            true => " and for the kernel",
-            false => "",
-        }
-    );
+    let habitats = if law.is_for_the_kernel() { "this machine and for the kernel" } else { "this machine" };
+    let _ = writeln!(text, "  passed   compiles without a warning for {habitats}");
     text.push_str("  passed   one law; integers only; calls nothing; remembers only what is in its struct\n");
+    text.push_str(
+        "  passed   a trial: without measurements no division by zero, no window of 0, no ssthresh below 2\n",
+    );
     let _ = writeln!(text, "  {verified}");
     let _ = writeln!(text, "  made     {} (digest {})", built.folder.display(), own.digest());
     if let Some(out) = &arguments.out {
-        for file in std::fs::read_dir(&built.folder).with_context(|| format!("reading {}", built.folder.display()))? {
-            let file = file.with_context(|| format!("reading {}", built.folder.display()))?;
-            let to = out.join(file.file_name());
-            let copied = std::fs::create_dir_all(out).and_then(|()| std::fs::copy(file.path(), &to));
-            copied.with_context(|| format!("writing {}", to.display()))?;
-        }
+        keep(&built.folder, out)?;
         let _ = writeln!(text, "  kept     {}", out.display());
     }
-    let _ = writeln!(text, "In a scenario, relative to it: congestion_control = \"{header}\"");
+    let _ =
+        writeln!(text, "A scenario beside it uses it with congestion_control = \"./{}\"", file_name(&arguments.header));
     say(&text)
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Copies what was made.
+fn keep(products: &Path, out: &Path) -> Result<()> {
+    let reading = || format!("reading {}", products.display());
+    std::fs::create_dir_all(out).with_context(|| format!("making {}", out.display()))?;
+    for file in std::fs::read_dir(products).with_context(reading)? {
+        let file = file.with_context(reading)?;
+        let to = out.join(file.file_name());
+        std::fs::copy(file.path(), &to).with_context(|| format!("writing {}", to.display()))?;
+    }
+    Ok(())
+}
+
+/// `lasthop laws headers`.
+pub(super) fn headers(folder: &Path) -> Result<()> {
+    for (name, text) in SOURCES.iter().filter(|(name, _)| name.ends_with(".h")) {
+        let path = folder.join(name);
+        let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, text));
+        written.with_context(|| format!("writing {}", path.display()))?;
+    }
+    say(&folder.join("law.h").display().to_string())
 }
 
 /// Loads it into the kernel for a moment. A line that says how that went.
