@@ -152,6 +152,11 @@ fn a_mistake_is_told_with_its_key_or_line_and_what_to_do() {
         let message = run(set);
         assert!(message.contains(words) && message.contains(set), "{message}");
     }
+    let simulated = written(folder.path(), "newreno.h", header("newreno.h"));
+    let set = format!("hosts.0.congestion_control={simulated}");
+    let run = ["run", "scenarios/own-law/lossy.toml", "--hosts", "kernel", "--set", &set];
+    let message = refused(folder.path(), &run);
+    assert!(message.contains("hosts[0].congestion_control") && message.contains("says Simulated"), "{message}");
     let divides = header("newreno.h").replace(
         "\t__u32 rest = acked->acked_segments;",
         "\t__u32 rest = acked->acked_segments + 1000 / acked->rtt_us;",

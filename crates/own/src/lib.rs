@@ -26,7 +26,7 @@ pub use error::Error;
 use lasthop_laws::LawName;
 use lasthop_laws::own::{DIVIDED_BY_ZERO, OwnLaw, SOURCES, STATE_BYTES, SYMBOL};
 use sha2::{Digest as _, Sha256};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::ffi::{OsString, c_char};
 use std::fs;
 use std::io;
@@ -60,7 +60,7 @@ static MADE: LazyLock<Mutex<HashMap<PathBuf, Made>>> = LazyLock::new(Mutex::defa
 
 /// A law with the files of its source, as they were.
 struct Made {
-    sources: Vec<(PathBuf, Stamp)>,
+    files: Vec<(PathBuf, Stamp)>,
     built: Built,
 }
 
@@ -121,20 +121,19 @@ impl Workshop {
         let mut made = MADE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(made) = made.get(&file)
             && made.built.folder.starts_with(&self.cache)
-            && made.sources.iter().all(|(path, before)| stamp(path) == *before)
+            && made.files.iter().all(|(path, before)| stamp(path) == *before)
         {
             return Ok(made.built.clone());
         }
         let job = Job::begin(self, header, &file)?;
-        let source = job.source()?;
-        let folder = self.cache.join(&source.product);
+        let Source { files, digest, product } = job.source()?;
+        let folder = self.cache.join(product);
         let known = made.values().find(|made| made.built.folder == folder).map(|made| made.built.clone());
         let built = match known {
             Some(built) => built,
-            None => job.build(folder, source.digest)?,
+            None => job.build(folder, digest)?,
         };
-        let sources = source.files;
-        made.insert(file, Made { sources, built: built.clone() });
+        made.insert(file, Made { files, built: built.clone() });
         Ok(built)
     }
 }
@@ -222,7 +221,7 @@ impl<'a> Job<'a> {
     fn source(&self) -> Result<Source, Error> {
         let mut product = Sha256::new();
         product.update(self.compile("", &["--version"])?);
-        let mut files = BTreeSet::new();
+        let mut files: Vec<PathBuf> = Vec::new();
         for program in self.programs() {
             program.iter().for_each(|argument| product.update(argument));
             let text = self.compile("", &[&["-E"], program].concat())?;
@@ -234,14 +233,14 @@ impl<'a> Job<'a> {
                     continue;
                 };
                 let marker = String::from_utf8_lossy(marker);
-                if let [_, path, flags] = marker.split('"').collect::<Vec<_>>()[..]
-                    && !flags.contains('3')
-                {
-                    files.insert(PathBuf::from(path));
+                let [_, path, flags] = marker.split('"').collect::<Vec<_>>()[..] else { continue };
+                let path = PathBuf::from(path);
+                let is_users = path.is_absolute() && !path.starts_with(self.folder.path()) && !flags.contains('3');
+                if is_users && !files.contains(&path) {
+                    files.push(path);
                 }
             }
         }
-        files.retain(|path| path.is_absolute() && !path.starts_with(self.folder.path()));
         let mut digest = Sha256::new();
         for file in &files {
             digest.update(fs::read(file).map_err(Error::file("reading", file))?);
@@ -257,22 +256,24 @@ impl<'a> Job<'a> {
             self.move_to(&shared, |name| self.compile_natively(name))?;
         }
         let refuse = |problem| Error::Law { header: self.header.to_owned(), problem };
-        let own = load(&shared, digest).map_err(refuse)?;
-        if !own.wants_the_kernel() || self.workshop.kernel_sources.is_empty() {
-            let law = own.keep();
-            trial::survives(law).map_err(refuse)?;
-            return Ok(Built { law, folder: products });
+        let mut own = load(&shared, digest).map_err(refuse)?;
+        if own.wants_the_kernel() && !self.workshop.kernel_sources.is_empty() {
+            own = own.with_kernel_object(self.kernel_object(&products)?);
         }
-        let object = products.join(KERNEL_OBJECT);
-        if !object.exists() {
-            let compile =
-                |name: &str| self.compile(" for the kernel", &[&FOR_THE_KERNEL[..], &["-c", "-o", name]].concat());
-            self.move_to(&object, |name| compile(name).map(drop))?;
-        }
-        let object = fs::read(&object).map_err(Error::file("reading", &object))?;
-        let law = own.with_kernel_object(object).keep();
+        let law = own.keep();
         trial::survives(law).map_err(refuse)?;
         Ok(Built { law, folder: products })
+    }
+
+    fn kernel_object(&self, products: &Path) -> Result<Vec<u8>, Error> {
+        let object = products.join(KERNEL_OBJECT);
+        if !object.exists() {
+            self.move_to(&object, |name| {
+                let arguments = [&FOR_THE_KERNEL[..], &["-c", "-o", name]].concat();
+                self.compile(" for the kernel", &arguments).map(drop)
+            })?;
+        }
+        fs::read(&object).map_err(Error::file("reading", &object))
     }
 
     /// Makes a product: whole, or not at all.
