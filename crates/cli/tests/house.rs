@@ -29,8 +29,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "agent", "external", "kernel", "keys", "lab", "laws", "measure", "own", "policy", "report", "scenario", "sim",
-            "study", "units", "version",
+            "agent", "external", "kernel", "keys", "lab", "laws", "measure", "own", "policy", "report", "scenario",
+            "sim", "study", "units", "version",
         ],
     ),
 ];
