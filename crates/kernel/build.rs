@@ -57,6 +57,16 @@ fn main() {
         writeln!(objects, "    ({law:?}, include_bytes!({object:?})),").expect("a string takes all");
     }
     fs::write(out_dir.join("objects.rs"), objects + "]\n").expect("OUT_DIR can be written");
+    fs::write(out_dir.join("sources.rs"), sources(&programs)).expect("OUT_DIR can be written");
+}
+
+/// The sources of the programs as Rust: names with texts.
+fn sources(programs: &Path) -> String {
+    let entries = fs::read_dir(programs).expect("a folder of sources");
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    paths.sort();
+    let entry = |path: &PathBuf| format!("({:?}, include_str!({path:?})), ", path.file_name().expect("a file"));
+    format!("&[{}]", paths.iter().map(entry).collect::<String>())
 }
 
 /// The structs that programs and loader tell each other.

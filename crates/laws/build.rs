@@ -13,7 +13,7 @@ const CALLED: &str = "lh_law_(init|lastlink|acked|lost|notified|timed_out|report
 fn main() {
     let crate_dir = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo"));
     let out_dir = PathBuf::from(env::var_os("OUT_DIR").expect("set by cargo"));
-    for watched in ["include", "src/table.h"] {
+    for watched in ["include", "src/native.h", "src/own.c", "src/table.h"] {
         println!("cargo::rerun-if-changed={watched}");
     }
     let functions = out_dir.join("functions.c");
@@ -36,6 +36,8 @@ fn main() {
     let (table, objects) = tables.split_once("LASTHOP_OBJECTS_BEGIN").expect("the second one");
     fs::write(out_dir.join("laws.rs"), table).expect("OUT_DIR can be written");
 
+    fs::write(out_dir.join("sources.rs"), sources(&crate_dir)).expect("OUT_DIR can be written");
+
     // For those who compile laws themselves, as DEP_LASTHOP_LAWS_INCLUDE and so on. An object is law:ENUMERATOR:hears, or deaf.
     println!("cargo::metadata=include={}", crate_dir.join("include").display());
     let objects = objects.split(';').map(|entry| entry.split_whitespace().collect::<Vec<_>>());
@@ -46,11 +48,21 @@ fn main() {
     println!("cargo::metadata=objects={}", objects.collect::<Vec<_>>().join(" "));
 }
 
+/// The texts with which a law outside the tree is compiled, as Rust: all but the list.
+fn sources(crate_dir: &Path) -> String {
+    let headers = fs::read_dir(crate_dir.join("include")).expect("a folder of headers");
+    let mut paths: Vec<PathBuf> = headers.map(|entry| entry.expect("an entry").path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "h"));
+    paths.push(crate_dir.join("src/own.c"));
+    paths.sort();
+    let entry = |path: &PathBuf| format!("({:?}, include_str!({path:?})), ", path.file_name().expect("a file"));
+    format!("&[{}]", paths.iter().map(entry).collect::<String>())
+}
+
 /// What Rust knows of the headers; writes C with a symbol for each function of [`CALLED`].
 fn bindings(functions: &Path) -> Result<bindgen::Bindings, bindgen::BindgenError> {
     bindgen::Builder::default()
-        .header("include/bound.h")
-        .header("include/laws.h")
+        .header("src/native.h")
         .clang_args(["-std=gnu11", "-fparse-all-comments", "-Iinclude"])
         .allowlist_function(CALLED)
         .allowlist_type("lh_.*")
@@ -62,6 +74,7 @@ fn bindings(functions: &Path) -> Result<bindgen::Bindings, bindgen::BindgenError
         .derive_default(true)
         .derive_eq(true)
         .derive_hash(true)
+        .no_partialeq("lh_own_law") // of functions
         .no_default("lh_report") // whose default is that nothing is known
         .parse_callbacks(Box::new(OfBytes))
         .generate()

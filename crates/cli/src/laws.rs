@@ -1,6 +1,9 @@
 //! `lasthop laws`: our congestion controls in this machine's kernel.
 
+mod build;
 mod show;
+
+pub(crate) use build::own_law;
 
 use crate::say;
 use anyhow::{Context as _, Result, bail};
@@ -20,6 +23,13 @@ pub(crate) struct LawsArguments {
 
 #[derive(Subcommand)]
 enum LawsCommand {
+    /// Compile and check a law of your own, one C header; scenarios then use it by its path (docs/guide/own-law.md)
+    Build(build::BuildArguments),
+    /// Write the headers that a law of your own may include, for reading: law.h says what a law is
+    Headers {
+        /// The folder, made if needed
+        folder: std::path::PathBuf,
+    },
     /// Load laws, all but lastlink if none is named; any program can then choose lh_NAME
     Load {
         #[arg(value_name = "NAME", value_parser = law, help = names())]
@@ -129,8 +139,12 @@ fn changed(law: LawName, mut parameters: Parameters, settings: &[Setting]) -> Pa
 
 /// `lasthop laws`.
 pub(crate) fn run(arguments: &LawsArguments) -> Result<ExitCode> {
-    lasthop_kernel::laws::check()?;
+    if !matches!(arguments.command, LawsCommand::Build(_) | LawsCommand::Headers { .. }) {
+        lasthop_kernel::laws::check()?;
+    }
     match &arguments.command {
+        LawsCommand::Build(arguments) => build::build(arguments),
+        LawsCommand::Headers { folder } => build::headers(folder),
         LawsCommand::Load { laws, set } => load(laws, set),
         LawsCommand::Unload { laws, force } => unload(laws, *force),
         LawsCommand::List { json } => list(*json),

@@ -65,7 +65,7 @@ enum Command {
     Agent(agent::AgentArguments),
     /// Make a group key: hosts that have it believe only each other
     Key(key::KeyArguments),
-    /// Load our congestion controls into the kernel for any program, and manage them
+    /// Build a congestion control of your own; load ours into the kernel for any program, and manage them
     Laws(laws::LawsArguments),
     /// Check what this kernel can do for lasthop, and what is missing
     Doctor(doctor::DoctorArguments),
@@ -88,6 +88,7 @@ fn main() -> ExitCode {
         Some(log) => log_to(|| log.clone()),
         None => log_to(|| StandardError),
     }
+    lasthop_scenario::make_own_laws_with(laws::own_law);
     let outcome = match arguments.command {
         Command::Run(arguments) => runs::run(&arguments),
         Command::Compare(arguments) => runs::compare(&arguments),

@@ -9,7 +9,9 @@ use crate::{COULD_NOT_RUN, FAILED, Interrupted, build, say, stop_on_signals, tel
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use lasthop_scenario::{HostsKind, Override, ResultFile as _, RunResult, Scenario, Series};
-use lasthop_study::{AtOnce, Load, Outcome, Part, PlannedRun, RunError, Store, Study, StudyResult, Survey, run_in_turn};
+use lasthop_study::{
+    AtOnce, Load, Outcome, Part, PlannedRun, RunError, Store, Study, StudyResult, Survey, run_in_turn,
+};
 use lasthop_units::Span;
 use serde::Serialize;
 use std::num::NonZero;

@@ -9,6 +9,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("keys", &["units"]),
     ("laws", &["units"]),
+    ("own", &["laws"]),
     ("peers", &["units"]),
     ("policy", &["keys", "laws", "peers", "units"]),
     ("external", &["policy"]),
@@ -28,8 +29,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "agent", "external", "kernel", "keys", "lab", "laws", "measure", "policy", "report", "scenario", "sim",
-            "study", "units", "version",
+            "agent", "external", "kernel", "keys", "lab", "laws", "measure", "own", "policy", "report", "scenario",
+            "sim", "study", "units", "version",
         ],
     ),
 ];

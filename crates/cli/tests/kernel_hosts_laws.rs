@@ -77,6 +77,21 @@ fn ucc_shares_fairly_with_reno_where_nothing_is_lost_at_random() {
 }
 
 #[test]
+fn a_law_of_ones_own_runs_on_the_kernel_and_keeps_its_window_where_cubic_halves() {
+    if !can_run() {
+        return;
+    }
+    let times = ["--set", "duration_s=12", "--set", "warmup_s=3"];
+    let run = ["run", "scenarios/own-law/lossy.toml", "--json", "--set", "path.loss=0.01"];
+    let Some(result) = valid_run(&[&run[..], &times].concat()) else { return };
+    let [westwood, cubic] = &result.flows[..] else { panic!("{:?}", result.flows) };
+    assert_eq!(westwood.congestion_control, "./westwood.h", "results tell no private name");
+    println!("{} and {} Mb/s", westwood.goodput_mbps, cubic.goodput_mbps);
+    assert!(westwood.goodput_mbps > 1.3 * cubic.goodput_mbps, "{westwood:?}, {cubic:?}");
+    assert!(loaded().iter().all(|name| !name.starts_with("lh_westwo")), "{:?}", loaded());
+}
+
+#[test]
 fn hosts_with_other_parameters_have_another_law_and_a_killed_run_leaves_none() {
     if !can_run() {
         return;

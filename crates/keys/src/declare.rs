@@ -240,6 +240,7 @@ macro_rules! keys {
                             meaning: const { $crate::meaning(concat!($($of_child),+)) },
                         }),+)?],
                         presets: Vec::new(),
+                        others: None,
                     };
                     $($(
                         section.keys.extend_from_slice(&<$also as $crate::Keys>::section().keys);

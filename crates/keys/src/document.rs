@@ -22,6 +22,8 @@ pub struct Document {
 #[derive(Debug)]
 struct Source {
     file: String,
+    /// Whether there is a text, whose name `file` is.
+    of_file: bool,
     text: String,
     overrides: Vec<Override>,
 }
@@ -42,7 +44,8 @@ impl Document {
             line: error.span().map_or(1, |span| line_of(text, span.start)),
             message: error.message().to_owned(),
         })?;
-        let source = Source { file: file.to_owned(), text: text.to_owned(), overrides: overrides.to_vec() };
+        let (file, overrides) = (file.to_owned(), overrides.to_vec());
+        let source = Source { file, of_file: true, text: text.to_owned(), overrides };
         Self::check(source, table, section)
     }
 
@@ -56,8 +59,15 @@ impl Document {
         overrides: &[Override],
         section: &'static Section,
     ) -> Result<Self, DocumentError> {
-        let source = Source { file: file.to_owned(), text: String::new(), overrides: overrides.to_vec() };
+        let (file, overrides) = (file.to_owned(), overrides.to_vec());
+        let source = Source { file, of_file: false, text: String::new(), overrides };
         Self::check(source, table, section)
+    }
+
+    /// The folder to which paths in the text are relative: that of its file. `None`: it is no text of a file.
+    pub fn folder(&self) -> Option<&std::path::Path> {
+        let file = self.source.of_file.then(|| std::path::Path::new(&self.source.file));
+        file.map(|file| file.parent().unwrap_or(file))
     }
 
     /// The table at the top.
@@ -154,7 +164,7 @@ fn apply(
         return fail(format!("{path} is a table, not a value; one of its keys: {}", section.names().join(", ")));
     };
     let here = path.key(name);
-    if let Some(key) = section.key(name) {
+    if let Some(key) = section.key_or_other(name) {
         if !rest.is_empty() {
             return fail(format!("{here} holds a value and has no parts"));
         }
@@ -241,7 +251,8 @@ fn complete(
     path: &Path,
     around: Option<&Scope<'_>>,
 ) -> Result<Table, DocumentError> {
-    if let Some(unknown) = given.keys().find(|name| !section.names().contains(&name.as_str())) {
+    let is_unknown = |name: &&String| section.others.is_none() && !section.names().contains(&name.as_str());
+    if let Some(unknown) = given.keys().find(is_unknown) {
         let names = section.names();
         let did_you_mean = nearest(unknown, &names).map(str::to_owned);
         let problem = Problem { did_you_mean, ..Problem::new("unknown key", names.join(", ")) };
@@ -308,6 +319,12 @@ fn complete(
             (None, true) => Value::Array(vec![one(Value::Table(Table::new()), &here.index(0))?]),
         };
         whole.insert(child.name.to_owned(), value);
+    }
+    // the rest: of other names, if the section has any
+    for (name, value) in given {
+        let key = section.others.as_ref().expect("unknown keys are refused above");
+        let value = key.kind.check(value).map_err(|problem| source.error(&path.key(&name), problem))?;
+        whole.insert(name, value);
     }
     Ok(whole)
 }

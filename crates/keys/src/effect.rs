@@ -83,10 +83,10 @@ impl Document {
     fn walk(&self, section: &Section, given: &Table, scope: &Scope<'_>, path: &Path, keys: &mut Vec<Given>) {
         for (name, value) in given {
             let path = path.key(name);
-            if let Some(key) = section.key(name) {
+            if let Some(key) = section.key_or_other(name) {
                 let change = self.override_of(&path);
                 let on_command_line = change.is_some();
-                let effect = self.effect(key, scope, on_command_line);
+                let effect = self.effect(key, name, scope, on_command_line);
                 let key = change.map_or_else(|| path.to_string(), Override::key);
                 let none = |why| Effect::None { set_in: self.set_in(&path), why };
                 keys.push(Given { key, on_command_line, effect: effect.unwrap_or_else(none) });
@@ -108,8 +108,8 @@ impl Document {
     }
 
     /// The reason, as an error.
-    fn effect(&self, key: &Key, scope: &Scope<'_>, on_command_line: bool) -> Result<Effect, String> {
-        if scope.own.get(key.name) == key.default.value(&|word| scope.word(word)).as_ref() {
+    fn effect(&self, key: &Key, name: &str, scope: &Scope<'_>, on_command_line: bool) -> Result<Effect, String> {
+        if scope.own.get(name) == key.default.value(&|word| scope.word(word)).as_ref() {
             return Ok(Effect::Default);
         }
         if key.may_wait && !on_command_line {

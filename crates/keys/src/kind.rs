@@ -14,7 +14,7 @@ pub enum Kind {
     /// A list of texts.
     Texts,
     /// The name of a congestion control: 1..=15 of a-z, 0-9, `_` and `-` (the kernel's TCP_CA_NAME_MAX is 16 with the
-    /// terminating zero).
+    /// terminating zero); or the path of a C header, which ends with `.h`.
     Name,
     /// A number in `from..=to`, or above `from` if `above`.
     Number {
@@ -66,7 +66,9 @@ impl Kind {
             Self::Text(most) => format!("text of 1 to {most} characters"),
             Self::Line(most) => format!("text of 1 to {most} bytes, without control characters"),
             Self::Texts => "a list of texts".into(),
-            Self::Name => "the name of a congestion control: up to 15 of a-z, 0-9, _ and -".into(),
+            Self::Name => {
+                "the name of a congestion control: up to 15 of a-z, 0-9, _ and -; or a header, such as ./mine.h".into()
+            }
             Self::Number { from: f64::MIN, to: f64::MAX, .. } => "a number".into(),
             Self::Number { from, to, above: false } => format!("a number from {from} to {to}"),
             Self::Number { from, to, above: true } => format!("a number above {from}, up to {to}"),
@@ -115,7 +117,8 @@ impl Kind {
             (Self::Name, Value::String(name)) => {
                 let legal =
                     |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit() || b"_-".contains(&letter);
-                let holds = (1..=15).contains(&name.len()) && name.bytes().all(legal);
+                let is_header = name.ends_with(".h") && !name.contains(char::is_control);
+                let holds = is_header || (1..=15).contains(&name.len()) && name.bytes().all(legal);
                 is(holds, "cannot be the name of a congestion control")
             }
             (Self::Choice(words), Value::String(word)) => is(words.contains(&word.as_str()), "is not one of the words"),

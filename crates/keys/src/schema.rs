@@ -27,7 +27,8 @@ impl Section {
         let children =
             self.children.iter().filter(|child| child.presence == Presence::Required).map(|child| child.name);
         let required: Vec<&str> = keys.chain(children).collect();
-        let mut schema = json!({"type": "object", "properties": properties, "additionalProperties": false});
+        let mut schema = json!({"type": "object", "properties": properties});
+        schema["additionalProperties"] = self.others.as_ref().map_or(json!(false), Key::schema);
         if !required.is_empty() {
             schema["required"] = json!(required);
         }
@@ -58,7 +59,7 @@ impl Kind {
                 json!({"type": "string", "minLength": 1, "maxLength": most, "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f]*$"})
             }
             Self::Texts => json!({"type": "array", "items": {"type": "string"}}),
-            Self::Name => json!({"type": "string", "pattern": "^[a-z0-9_-]{1,15}$"}),
+            Self::Name => json!({"type": "string", "pattern": "^([a-z0-9_-]{1,15}|.+\\.h)$"}),
             Self::Other(words) => json!({"title": words}),
             Self::Number { from: f64::MIN, to: f64::MAX, .. } => json!({"type": "number"}),
             Self::Number { from, to, above: false } => json!({"type": "number", "minimum": from, "maximum": to}),

@@ -12,6 +12,8 @@ pub struct Section {
     pub children: Vec<Child>,
     /// By the word of its key `preset`: what the table holds where the file does not say.
     pub presets: Vec<(&'static str, Table)>,
+    /// What keys of any other name are, whose names the reader checks. `None`: there are no others.
+    pub others: Option<Key>,
 }
 
 /// One key: its values, its default, its meaning.
@@ -109,6 +111,11 @@ impl Section {
     /// The key of this name.
     pub fn key(&self, name: &str) -> Option<&Key> {
         self.keys.iter().find(|key| key.name == name)
+    }
+
+    /// The key of this name, or what keys of other names are.
+    pub(crate) fn key_or_other(&self, name: &str) -> Option<&Key> {
+        self.key(name).or_else(|| self.others.as_ref().filter(|_| self.child(name).is_none()))
     }
 
     /// The key of this name, to adjust it.

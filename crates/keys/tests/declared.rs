@@ -3,9 +3,11 @@
 
 use lasthop_keys::Preset::{Absent, Required};
 use lasthop_keys::{
-    Document, DocumentError, Keys, Of, Override, Part, Presence, When, by_word, choice, derived, flag, integer, key,
-    keys, number, text, words,
+    Document, DocumentError, Key, Keys, Kind, Of, Override, Part, Presence, Section, When, by_word, choice, derived,
+    flag, integer, key, keys, number, text, words,
 };
+
+use std::sync::LazyLock;
 
 words! {
     /// How a road is paved.
@@ -164,6 +166,35 @@ fn a_key_that_nothing_looks_at_is_named() {
     assert_eq!(ineffective(&format!("{text}\"gravel\"")), [""; 0]);
     let told = "map.toml:3: road.watered has no effect here: paved is \"asphalt\", and it is for \"gravel\"";
     assert_eq!(ineffective(&format!("{text}\"asphalt\"")), [told]);
+}
+
+/// Crossings, whose names only their owner knows.
+struct Crossings;
+
+impl Keys for Crossings {
+    fn section() -> &'static Section {
+        static SECTION: LazyLock<Section> = LazyLock::new(|| {
+            let kind = Kind::Number { from: 0.0, to: 9.0, above: false };
+            let other = Key { name: "", kind, default: Absent, meaning: "", when: Vec::new(), may_wait: true };
+            Section { others: Some(other), ..Section::default() }
+        });
+        &SECTION
+    }
+
+    fn read(_part: &Part<'_>) -> Result<Self, DocumentError> {
+        Ok(Self)
+    }
+}
+
+#[test]
+fn a_table_may_have_keys_of_any_name_of_one_kind() {
+    let set = Override::parse("bridge=3").expect("an override");
+    let document = Document::read("crossings.toml", "ford = 1\n", &[set], Crossings::section()).expect("a document");
+    assert_eq!(document.table, "ford = 1.0\nbridge = 3.0\n".parse().expect("TOML"));
+    let error = Document::read("crossings.toml", "ford = 10", &[], Crossings::section()).expect_err("too many");
+    assert_eq!(error.to_string(), "crossings.toml:1: ford: 10 is out of range; accepted: a number from 0 to 9");
+    let schema = Crossings::section().json_schema("Crossings");
+    assert_eq!(schema["additionalProperties"]["type"], "number");
 }
 
 #[test]

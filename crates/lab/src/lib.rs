@@ -161,6 +161,16 @@ pub fn check(scenario: &Scenario, traffic: TrafficSource) -> Result<()> {
             return Err(Error::Scenario { key: format!("hosts[{block}].congestion_control"), reason });
         }
     }
+    for (block, host) in scenario.hosts.iter().enumerate() {
+        if host.kind.law.is_some_and(|choice| matches!(choice.name, LawName::Own(_))) && laws::of(&host.kind).is_none()
+        {
+            let reason = format!(
+                "the header {} says Simulated in its LH_LAW_ENTRY; for kernel hosts it says Everywhere",
+                host.kind.congestion_control
+            );
+            return Err(Error::Scenario { key: format!("hosts[{block}].congestion_control"), reason });
+        }
+    }
     if traffic == TrafficSource::Iperf3 {
         iperf3::check(scenario)?;
     }

@@ -9,6 +9,7 @@
 #include "law.h"
 #include "link_report.h"
 #include "laws.list"
+#include "reno.h"
 
 enum lh_law_name {
 #define LH_LAW_ENTRY(law, LAW, ...) LH_##LAW,
@@ -37,14 +38,11 @@ struct lh_law {
 	union {
 #define LH_LAW_ENTRY(law, ...) struct lh_##law law;
 #include "laws.list"
+#ifdef LH_STATE_BYTES
+		__u64 room[LH_STATE_BYTES / 8]; /* as large as with all laws, where there is only one */
+#endif
 	};
 };
-
-/* The state of the law lastlink; meaningless for another law. */
-static inline const struct lh_lastlink *lh_law_lastlink(const struct lh_law *law)
-{
-	return &law->lastlink;
-}
 
 /* Calls an event of a law with its parameters, if it has any. */
 #define LH_TELL(member, LAW, event, ...)                                                       \
@@ -121,6 +119,18 @@ static inline void lh_law_reported(struct lh_law *law, const union lh_parameters
 		return LH_IF(LH_##LAW##_HAS_REPORTED, LH_TELL(member, LAW, reported, report, window), (void)0);
 #include "laws.list"
 	}
+}
+
+/* Whether a law has an event for transmissions. */
+static inline int lh_law_hears_sent(__u32 name)
+{
+	switch (name) {
+#define LH_LAW_ENTRY(member, LAW, ...) \
+	case LH_##LAW:                 \
+		return LH_IF(LH_##LAW##_HAS_SENT, 1, 0);
+#include "laws.list"
+	}
+	return 0;
 }
 
 static inline void lh_law_sent(struct lh_law *law, const struct lh_sent *sent)

@@ -28,6 +28,7 @@ mod lastlink;
 mod link_report;
 mod name;
 pub mod option;
+pub mod own;
 mod parameters;
 
 pub use bound::Bound;
@@ -136,7 +137,10 @@ impl Law {
             seed: choice.seed,
             timestamp_tick_us: u32::try_from(start.timestamp_tick.as_nanos() / 1000).unwrap_or(u32::MAX).max(1),
         };
-        call::lh_law_init(&mut raw, choice.name as u32, choice.parameters.raw(), &start);
+        match choice.name {
+            LawName::Own(own) => own.init(&mut raw, choice.parameters.raw(), &start),
+            name => call::lh_law_init(&mut raw, name.number(), choice.parameters.raw(), &start),
+        }
         Self { name: choice.name, parameters: choice.parameters, raw }
     }
 
@@ -156,28 +160,42 @@ impl Law {
     /// If the window has no segment: laws divide by it.
     pub fn on_acked(&mut self, event: &Acked, window: &mut Window) {
         assert!(window.cwnd_segments > 0, "a window has at least one segment");
-        call::lh_law_acked(&mut self.raw, self.parameters.raw(), event, window);
+        match self.name {
+            LawName::Own(own) => own.acked(&mut self.raw, self.parameters.raw(), event, window),
+            _ => call::lh_law_acked(&mut self.raw, self.parameters.raw(), event, window),
+        }
     }
 
     /// A reduction begins: sets only ssthresh.
     pub fn on_lost(&mut self, event: &Lost, window: &mut Window) {
-        call::lh_law_lost(&mut self.raw, self.parameters.raw(), event, window);
+        match self.name {
+            LawName::Own(own) => own.lost(&mut self.raw, self.parameters.raw(), event, window),
+            _ => call::lh_law_lost(&mut self.raw, self.parameters.raw(), event, window),
+        }
     }
 
     /// A reduction without a loss begins, for ECN or a full queue of this host: sets ssthresh. Every law reduces here.
     pub fn on_notified(&mut self, event: &Lost, window: &mut Window) {
-        call::lh_law_notified(&mut self.raw, self.parameters.raw(), event, window);
+        match self.name {
+            LawName::Own(own) => own.notified(&mut self.raw, self.parameters.raw(), event, window),
+            _ => call::lh_law_notified(&mut self.raw, self.parameters.raw(), event, window),
+        }
     }
 
     /// The first retransmission timeout of this segment: sets ssthresh. The stack sets the window.
     pub fn on_timed_out(&mut self, event: &Lost, window: &mut Window) {
-        call::lh_law_timed_out(&mut self.raw, self.parameters.raw(), event, window);
+        match self.name {
+            LawName::Own(own) => own.timed_out(&mut self.raw, self.parameters.raw(), event, window),
+            _ => call::lh_law_timed_out(&mut self.raw, self.parameters.raw(), event, window),
+        }
     }
 
     /// A client has reported its last link. Before the first data it may set the window and ssthresh. Does nothing for
     /// laws other than [`LawName::Lastlink`].
     pub fn on_reported(&mut self, event: &Reported, window: &mut Window) {
-        call::lh_law_reported(&mut self.raw, self.parameters.raw(), event, window);
+        if self.name.hears_reports() {
+            call::lh_law_reported(&mut self.raw, self.parameters.raw(), event, window);
+        }
     }
 
     /// The law's state of the last link. `None`: not [`LawName::Lastlink`], or no report yet.
@@ -192,12 +210,18 @@ impl Law {
 
     /// A segment of new data leaves.
     pub fn on_sent(&mut self, event: &Sent) {
-        call::lh_law_sent(&mut self.raw, event);
+        match self.name {
+            LawName::Own(own) => own.sent(&mut self.raw, event),
+            _ => call::lh_law_sent(&mut self.raw, event),
+        }
     }
 
     /// The last reduction was needless; the stack has restored `window`.
     pub fn on_undone(&mut self, event: &Undone, window: &mut Window) {
-        call::lh_law_undone(&mut self.raw, event, window);
+        match self.name {
+            LawName::Own(own) => own.undone(&mut self.raw, event, window),
+            _ => call::lh_law_undone(&mut self.raw, event, window),
+        }
     }
 }
 

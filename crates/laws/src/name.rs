@@ -1,5 +1,6 @@
 //! The list of laws, from the headers of `include/laws.list`.
 
+use crate::own::OwnLaw;
 use crate::parameters::{Parameter, Unit};
 use std::fmt;
 use std::str::FromStr;
@@ -14,10 +15,15 @@ macro_rules! laws {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum LawName {
             $(#[doc = concat!($($doc),+)] $name,)+
+            /// A law outside the tree.
+            Own(&'static OwnLaw),
         }
 
+        /// The numbers of the laws in C (`enum lh_law_name`).
+        enum Number { $($name),+ }
+
         impl LawName {
-            /// Every law.
+            /// Every law of the list.
             pub const ALL: [Self; [$(stringify!($law)),+].len()] = [$(Self::$name),+];
 
             /// The name in scenarios and results, and on the command line: `cdg-linux`.
@@ -30,12 +36,21 @@ macro_rules! laws {
                             Err(_) => panic!("C's names are ASCII"),
                         }
                     })+
+                    Self::Own(own) => own.name,
+                }
+            }
+
+            /// The number in C; a law outside the tree has a list of its own, with itself as number 0.
+            pub const fn number(self) -> u32 {
+                match self {
+                    $(Self::$name => Number::$name as u32,)+
+                    Self::Own(_) => 0,
                 }
             }
 
             /// As C writes it: `cdg_linux`.
             pub const fn identifier(self) -> &'static str {
-                match self { $(Self::$name => stringify!($law),)+ }
+                match self { $(Self::$name => stringify!($law),)+ Self::Own(own) => own.identifier }
             }
 
             /// The name in the kernel, loaded for everybody: `lh_cdg_linux`.
@@ -46,27 +61,33 @@ macro_rules! laws {
                         "names in the kernel have 15 letters at most, and 3 are lh_"
                     );)+
                 }
-                match self { $(Self::$name => concat!("lh_", stringify!($law)),)+ }
+                match self { $(Self::$name => concat!("lh_", stringify!($law)),)+ Self::Own(own) => own.kernel_name }
             }
 
             /// The label in figures: `CDG (Linux)`.
             pub const fn label(self) -> &'static str {
-                match self { $(Self::$name => $label,)+ }
+                match self { $(Self::$name => $label,)+ Self::Own(own) => own.label }
             }
 
-            /// The look in figures.
+            /// The look in figures. A law outside the tree takes what the others leave.
             pub const fn look(self) -> (Colour, Marker) {
-                match self { $(Self::$name => (Colour::$colour, Marker::$marker),)+ }
+                match self {
+                    $(Self::$name => (Colour::$colour, Marker::$marker),)+
+                    Self::Own(_) => (Colour::Free, Marker::Circle),
+                }
             }
 
             /// Whether it can be loaded into the kernel (`lasthop-kernel` has an object of it).
             pub const fn is_for_the_kernel(self) -> bool {
-                match self { $(Self::$name => matches!(Where::$where, Where::Everywhere),)+ }
+                match self {
+                    $(Self::$name => matches!(Where::$where, Where::Everywhere),)+
+                    Self::Own(own) => own.is_for_the_kernel(),
+                }
             }
 
             /// Whether it uses clients' reports of their last links.
             pub const fn hears_reports(self) -> bool {
-                match self { $(Self::$name => $hears,)+ }
+                match self { $(Self::$name => $hears,)+ Self::Own(_) => false }
             }
 
             /// The parameters of the law, in the order of its C struct.
@@ -80,6 +101,7 @@ macro_rules! laws {
                         default: $preset as f64,
                         meaning: concat!($($meaning),+),
                     }),*],)+
+                    Self::Own(own) => own.parameters,
                 }
             }
         }

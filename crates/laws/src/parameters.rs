@@ -36,7 +36,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    const fn scale(self) -> f64 {
+    pub(crate) const fn scale(self) -> f64 {
         match self {
             Self::Milliseconds => 1e3,
             Self::Seconds | Self::Ratio => 1e6,

@@ -28,7 +28,7 @@ mod wiring;
 
 pub use comparison::{CaseResult, CaseSummary, Comparison, DeliverySummary, Setting, Spread, Varied};
 pub use error::ResultError;
-pub use keys::{AgentMode, Direction, Era, Knowledge};
+pub use keys::{AgentMode, Direction, Era, Knowledge, LawMaker, make_own_laws_with};
 pub use last_link::LastLink;
 pub use lasthop_keys::{
     COMMAND_LINE, Case, DocumentError as ScenarioError, IneffectiveKey, Override, Vary, nearest_names,

@@ -7,7 +7,7 @@ use crate::tcp_switches::{changed_switches, stack};
 use crate::traffic::{FlowBlock, FlowSpec, drawn, flow_blocks};
 use crate::wiring::Wiring;
 use lasthop_keys::{Document, Given, IneffectiveKey, Keys as _, Override, Path, Section, key};
-use lasthop_laws::{Choice, LinkReport};
+use lasthop_laws::{Choice, LawName, LinkReport};
 use lasthop_network::random::Streams;
 use lasthop_network::{HostPath, NodeId};
 use lasthop_policy::PolicySettings;
@@ -295,9 +295,20 @@ impl Scenario {
             wiring,
             network,
             given: document.given(),
-            table: document.table,
+            table: with_digests(document.table, &keys.hosts),
         })
     }
+}
+
+/// Writes beside each law of one's own which one it was.
+fn with_digests(mut scenario: Table, hosts: &[HostKeys]) -> Table {
+    let blocks = scenario.get_mut(key!(ScenarioKeys, hosts)).and_then(toml::Value::as_array_mut);
+    for (block, host) in blocks.into_iter().flatten().zip(hosts) {
+        if let (Some(block), Some(LawName::Own(own))) = (block.as_table_mut(), host.law.0.map(|choice| choice.name)) {
+            block.insert(key!(HostKeys, law_digest).to_owned(), own.digest().into());
+        }
+    }
+    scenario
 }
 
 impl HostKind {

@@ -35,6 +35,7 @@ pub fn can_run() -> bool {
 pub fn lasthop(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lasthop"));
     command.args(arguments).current_dir(format!("{}/../..", env!("CARGO_MANIFEST_DIR")));
+    command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

@@ -533,7 +533,7 @@ void BPF_PROG(law_set_state, struct sock *sk, __u8 new_state)
 }
 
 /*
- * Only laws built on CUBIC have an event for transmissions. The kernel gives the time since the last one in jiffies of
+ * Few laws have an event for transmissions, those built on CUBIC. The kernel gives the time since the last one in jiffies of
  * unknown length. With nothing in flight, the latest acknowledgement came less than a round trip after it.
  */
 static __always_inline void tell_resumed(struct tcp_sock *tp)
@@ -542,7 +542,7 @@ static __always_inline void tell_resumed(struct tcp_sock *tp)
 	__u64 acked_us = own_of(tp)->acked_us;
 	struct lh_flow *flow;
 
-	if (LH_LAW != LH_LASTLINK || !acked_us || sent.now_us <= acked_us)
+	if (!lh_law_hears_sent(LH_LAW) || !acked_us || sent.now_us <= acked_us)
 		return;
 	sent.idle_us = sent.now_us - acked_us;
 	flow = bpf_sk_storage_get(&flows, tp, NULL, 0);

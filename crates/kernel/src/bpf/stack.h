@@ -180,13 +180,13 @@ static __always_inline __u32 initial_window(struct tcp_sock *tp)
 /*
  * tcp_slow_start_after_idle_check() and tcp_cwnd_restart(), RFC 2861, which the kernel omits for a control with
  * cong_control. The kernel does it when data are written, we do it after the first segment: a difference of at most one
- * burst. The loop is bounded because the window has 31 bits.
+ * burst. The kernel halves in a loop; a loop has too many paths for the verifier as clang 19 compiles it.
  */
 static __always_inline void restart_after_idle(struct tcp_sock *tp)
 {
 	struct net *net = net_of(tp);
 	__s32 idle = (__u32)bpf_jiffies64() - tp->lsndtime, rto = tp->inet_conn.icsk_rto;
-	__u32 window = tp->snd_cwnd, restart, kept;
+	__u32 window = tp->snd_cwnd, restart, kept, halvings;
 
 	if (!net->ipv4.sysctl_tcp_slow_start_after_idle || tp->packets_out || idle <= rto || rto <= 0)
 		return;
@@ -197,12 +197,9 @@ static __always_inline void restart_after_idle(struct tcp_sock *tp)
 	restart = initial_window(tp);
 	if (restart > window)
 		restart = window;
-	for (int i = 0; i < 32; i++) {
-		idle -= rto;
-		if (idle <= 0 || window <= restart)
-			break;
-		window >>= 1;
-	}
+	/* once for each whole timeout that has passed before now, but the window has 31 bits */
+	halvings = ((__u32)idle - 1) / (__u32)rto;
+	window >>= halvings < 31 ? halvings : 31;
 	set_window(tp, window > restart ? window : restart);
 	tp->snd_cwnd_stamp = bpf_jiffies64();
 }

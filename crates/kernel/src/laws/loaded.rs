@@ -395,7 +395,7 @@ fn configure(options: &Options, name: &str, variant: Variant) -> libbpf_rs::Resu
         match &*map.name().to_string_lossy() {
             ".rodata.about" => {
                 let about = map.initial_value().and_then(layout::first).filter(About::fits);
-                let about = about.filter(|about| about.law == options.law as u32);
+                let about = about.filter(|about| about.law == options.law.number());
                 let mut about = about.ok_or_else(|| object::unexpected("law_intf.h and layout.rs differ"))?;
                 about.name = padded;
                 about.version = version();

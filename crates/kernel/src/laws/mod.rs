@@ -38,7 +38,18 @@ static OBJECTS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/objects.r
 
 /// The programs of a law; none if it is not [for the kernel](LawName::is_for_the_kernel).
 fn object(law: LawName) -> Option<&'static [u8]> {
+    if let LawName::Own(own) = law {
+        return own.kernel_object();
+    }
     OBJECTS.iter().find(|(of, _)| *of == law.identifier()).map(|(_, object)| *object)
+}
+
+/// The sources of a law's programs: names with texts. With the headers of `lasthop-laws` they make the object of a law
+/// outside the tree, as build.rs makes the others.
+pub fn sources() -> impl Iterator<Item = (String, &'static str)> {
+    let ours: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/sources.rs"));
+    let ours = ours.iter().map(|&(name, text)| (name.to_owned(), text));
+    ours.chain(libbpf_sys::API_HEADERS.iter().map(|&(name, text)| (format!("bpf/{name}"), text)))
 }
 
 /// The kernel features that laws need.

@@ -491,8 +491,8 @@ mod tests {
         let mut queues = Mac80211::new(config, 10_000, Streams::new(1), "queue");
         let (mut now, mut sent) = (Time::ZERO, [0.0; 2]);
         for id in 0..20_000 {
-            for station in 0..2 {
-                queues.on_rate(station, Rate::from_mbps(13_000.0 / down[station] as f64), Span::ZERO);
+            for (station, micros) in down.into_iter().enumerate() {
+                queues.on_rate(station, Rate::from_mbps(13_000.0 / micros as f64), Span::ZERO);
                 while queues.station(station).queues.waiting() < 5 {
                     queues.push(now, packet(station as u16, 0, id)).unwrap();
                 }

@@ -1,14 +1,30 @@
-//! `[hosts.hd]` and the like: the parameters of the laws in `lasthop-laws`, as keys.
+//! `[hosts.hd]` and the like: the parameters of the laws in `lasthop-laws`, as keys; and laws of one's own.
 
 use super::{HostKeys, has_law};
-use lasthop_keys::{Child, DocumentError, Key, Keys, Kind, Part, Presence, Section, key};
-use lasthop_laws::{Choice, LawName, Parameter, Unit};
-use std::sync::LazyLock;
+use lasthop_keys::{Child, DocumentError, Key, Keys, Kind, Of, Part, Presence, Preset, Section, When, key};
+use lasthop_laws::{Choice, LawName, Parameter, ParameterError, Unit};
+use std::path::Path;
+use std::sync::{LazyLock, OnceLock};
 use toml::Value;
 
 /// A host's congestion control with the parameters of its table, if it is one of ours; otherwise only a kernel can have
 /// it.
 pub(crate) struct ChosenLaw(pub(crate) Option<Choice>);
+
+/// The table of parameters of a law of one's own, whose names that law has.
+const OWN_PARAMETERS: &str = "law_parameters";
+
+static OWN: LazyLock<Section> = LazyLock::new(|| {
+    let others = Key {
+        name: "",
+        kind: Kind::Other("a number, true or false"),
+        default: Preset::Absent,
+        meaning: "A parameter of the header.",
+        when: vec![When::IsNot(Of::Around, "congestion_control", LawName::ALL.map(LawName::as_str).into())],
+        may_wait: true,
+    };
+    Section { others: Some(others), ..Section::default() }
+});
 
 /// The table of each law that has parameters.
 static TABLES: LazyLock<Vec<(LawName, Section)>> = LazyLock::new(|| {
@@ -25,25 +41,81 @@ impl Keys for ChosenLaw {
                 let presence = Presence::With(key!(HostKeys, congestion_control), law.as_str());
                 Child { name: law.as_str(), section, repeated: false, presence, meaning: "Parameters of this law." }
             };
-            Section { children: TABLES.iter().map(child).collect(), ..Section::default() }
+            let own = Child {
+                name: OWN_PARAMETERS,
+                section: &OWN,
+                repeated: false,
+                presence: Presence::IfGiven,
+                meaning: "Parameters of a law of one's own, where `congestion_control` is a header.",
+            };
+            Section { children: TABLES.iter().map(child).chain([own]).collect(), ..Section::default() }
         });
         &SECTION
     }
 
     fn read(part: &Part<'_>) -> Result<Self, DocumentError> {
-        let name = part.table.get(key!(HostKeys, congestion_control)).and_then(Value::as_str);
-        let Some(law) = name.and_then(|name| name.parse::<LawName>().ok()) else { return Ok(Self(None)) };
+        let key = key!(HostKeys, congestion_control);
+        let name = part.table.get(key).and_then(Value::as_str).unwrap_or_default();
+        if name.ends_with(".h") {
+            return own(part, key, name).map(Self);
+        }
+        let Ok(law) = name.parse::<LawName>() else { return Ok(Self(None)) };
         let mut choice = Choice::from(law);
         for (name, value) in part.table.get(law.as_str()).and_then(Value::as_table).into_iter().flatten() {
-            let value = match value {
-                Value::Boolean(flag) => f64::from(u8::from(*flag)),
-                Value::Integer(number) => *number as f64,
-                value => value.as_float().expect("a checked parameter is a number"),
-            };
-            choice.parameters.set(law, name, value).expect("a checked parameter is in its range");
+            choice.parameters.set(law, name, number(value)).expect("a checked parameter is in its range");
         }
         Ok(Self(Some(choice)))
     }
+}
+
+/// A law's number for a value.
+fn number(value: &Value) -> f64 {
+    match value {
+        Value::Boolean(flag) => f64::from(u8::from(*flag)),
+        Value::Integer(number) => *number as f64,
+        value => value.as_float().unwrap_or(f64::NAN),
+    }
+}
+
+/// Makes a law of a header; an error is its message.
+pub type LawMaker = fn(&Path) -> Result<LawName, String>;
+
+static MAKER: OnceLock<LawMaker> = OnceLock::new();
+
+/// Says how scenarios get laws of one's own, `congestion_control = "./mine.h"`; the first call counts. Without one such
+/// scenarios are refused.
+pub fn make_own_laws_with(maker: LawMaker) {
+    let _ = MAKER.set(maker);
+}
+
+/// The law of a header. A path in a file is relative to the file's folder; one of the command line, to where that is
+/// typed. `None`: the scenario is inside a result, which is not run.
+fn own(part: &Part<'_>, key: &str, name: &str) -> Result<Option<Choice>, DocumentError> {
+    let Some(folder) = part.document.folder() else { return Ok(None) };
+    let folder = if part.document.override_of(&part.path.key(key)).is_some() { Path::new("") } else { folder };
+    let refuse = |problem: String| part.error(key, problem, "the header of a law (docs/guide/own-law.md)");
+    let maker = MAKER.get().ok_or_else(|| refuse("laws of one's own cannot be made here".into()))?;
+    let law = maker(&folder.join(name)).map_err(refuse)?;
+    let digest = key!(HostKeys, law_digest);
+    if let (LawName::Own(made), Some(given)) = (law, part.table.get(digest).and_then(Value::as_str))
+        && made.digest() != given
+    {
+        let problem = format!("{name} has changed: its digest is {}, and was {given}", made.digest());
+        return Err(part.error(digest, problem, "the header of then, or this key left out"));
+    }
+    let mut choice = Choice::from(law);
+    let table = part.path.key(OWN_PARAMETERS);
+    for (name, value) in part.table.get(OWN_PARAMETERS).and_then(Value::as_table).into_iter().flatten() {
+        choice.parameters.set(law, name, number(value)).map_err(|error| match error {
+            ParameterError::Unknown { known, .. } => {
+                part.document.error(&table.key(name), format!("{law} has no such parameter"), known)
+            }
+            ParameterError::OutOfRange { accepted, .. } => {
+                part.document.error(&table.key(name), format!("{value} is out of range"), accepted)
+            }
+        })?;
+    }
+    Ok(Some(choice))
 }
 
 fn parameter_key(law: LawName, parameter: &'static Parameter) -> Key {

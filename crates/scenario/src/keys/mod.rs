@@ -5,6 +5,7 @@ mod laws;
 mod presets;
 mod words;
 
+pub use laws::{LawMaker, make_own_laws_with};
 pub(crate) use presets::PresetName;
 
 pub use words::{AgentMode, Direction, Era, Knowledge};
@@ -255,8 +256,11 @@ keys! {
         /// `access.frame_error_rate`.
         frame_error_rate: Option<Probability> = probability(), Absent, when station();
         /// The TCP congestion control, a law of lasthop: "newreno", "cubic", or one of those that [the scenario file](scenario.md)
-        /// names. Kernel hosts also: any other that the kernel offers (`sysctl net.ipv4.tcp_available_congestion_control`).
+        /// names. Kernel hosts also: any other that the kernel offers (`sysctl net.ipv4.tcp_available_congestion_control`). Or
+        /// [a law of your own](own-law.md): the path of its header, such as "./mine.h", from this file.
         congestion_control: String = name(), "cubic";
+        /// The digest of that header: the scenario in a result has it. With it, a header that has changed since is refused.
+        law_digest: Option<String> = text(64), Absent;
         /// What the host's agent does: nothing runs at all, it only looks and sends nothing, it also decides but changes nothing,
         /// or it controls.
         agent: AgentMode = choice(AgentMode::WORDS), derived("`\"control\"`; `\"off\"` with policy \"none\"", agent);

@@ -1,0 +1,109 @@
+//! `lasthop laws build`: a law of the user's own, from one header.
+
+use crate::say;
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use lasthop_kernel::laws::{Loaded, Name, Options};
+use lasthop_laws::own::SOURCES;
+use lasthop_laws::{LawName, Parameter, Parameters};
+use lasthop_own::{Built, Workshop};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+#[derive(Args)]
+pub(crate) struct BuildArguments {
+    /// The header of the law
+    header: PathBuf,
+    /// Keep what is made in this folder too, apart from the cache
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// The law of a header, for scenarios.
+pub(crate) fn own_law(header: &Path) -> Result<LawName, String> {
+    made(header).map(|built| built.law).map_err(|error| format!("{error:#}"))
+}
+
+fn made(header: &Path) -> Result<Built> {
+    let workshop = Workshop::new(cache()?, lasthop_kernel::laws::sources().collect());
+    Ok(workshop.build(header)?)
+}
+
+/// The folder of what is made, as the XDG base directory specification has it.
+fn cache() -> Result<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|home| home.join(".cache")));
+    let cache =
+        cache.context("there is no folder to compile laws in: set HOME or XDG_CACHE_HOME to an absolute path")?;
+    Ok(cache.join("lasthop/laws"))
+}
+
+/// `lasthop laws build`.
+pub(super) fn build(arguments: &BuildArguments) -> Result<()> {
+    let header = arguments.header.display();
+    if arguments.header.extension().is_none_or(|extension| extension != "h") {
+        bail!("{header}: a law is a C header, and its name ends with .h");
+    }
+    let built = made(&arguments.header)?;
+    let LawName::Own(own) = built.law else { unreachable!("a header makes a law of one's own") };
+    let law = built.law;
+    let verified = verify(law)?;
+    let mut text = format!("{law}: {}\n", law.label());
+    for Parameter { name, from, to, default, .. } in law.parameters() {
+        let _ = writeln!(text, "  parameter {name} = {default} ({from} to {to})");
+    }
+    let habitats = if law.is_for_the_kernel() { "this machine and for the kernel" } else { "this machine" };
+    let _ = writeln!(text, "  passed   compiles without a warning for {habitats}");
+    text.push_str("  passed   one law; integers only; calls nothing; remembers only what is in its struct\n");
+    text.push_str(
+        "  passed   a trial: without measurements no division by zero, no window of 0, no ssthresh below 2\n",
+    );
+    let _ = writeln!(text, "  {verified}");
+    let _ = writeln!(text, "  made     {} (digest {})", built.folder.display(), own.digest());
+    if let Some(out) = &arguments.out {
+        keep(&built.folder, out)?;
+        let _ = writeln!(text, "  kept     {}", out.display());
+    }
+    let _ =
+        writeln!(text, "A scenario beside it uses it with congestion_control = \"./{}\"", file_name(&arguments.header));
+    say(&text)
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Copies what was made.
+fn keep(products: &Path, out: &Path) -> Result<()> {
+    let reading = || format!("reading {}", products.display());
+    std::fs::create_dir_all(out).with_context(|| format!("making {}", out.display()))?;
+    for file in std::fs::read_dir(products).with_context(reading)? {
+        let file = file.with_context(reading)?;
+        let to = out.join(file.file_name());
+        std::fs::copy(file.path(), &to).with_context(|| format!("writing {}", to.display()))?;
+    }
+    Ok(())
+}
+
+/// `lasthop laws headers`.
+pub(super) fn headers(folder: &Path) -> Result<()> {
+    for (name, text) in SOURCES.iter().filter(|(name, _)| name.ends_with(".h")) {
+        let path = folder.join(name);
+        let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, text));
+        written.with_context(|| format!("writing {}", path.display()))?;
+    }
+    say(&folder.join("law.h").display().to_string())
+}
+
+/// Loads it into the kernel for a moment. A line that says how that went.
+fn verify(law: LawName) -> Result<String> {
+    if !law.is_for_the_kernel() {
+        return Ok("skipped  the kernel's verifier: its LH_LAW_ENTRY says Simulated, not Everywhere".to_owned());
+    }
+    if let Err(error) = lasthop_kernel::laws::check() {
+        return Ok(format!("skipped  the kernel's verifier: {error}"));
+    }
+    let options = Options { name: Name::Private, ..Options::new(law, Parameters::of(law)) };
+    Loaded::load(&options).with_context(|| format!("{law} is no law for the kernel"))?;
+    Ok("passed   the kernel's verifier".to_owned())
+}

@@ -1,0 +1,105 @@
+//! What the linker and `nm` say of a law's object, in words.
+
+use lasthop_laws::own::DIVIDED_BY_ZERO;
+use std::fmt;
+
+/// What no law may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// It computes with floating point; the function of the compiler's library.
+    FloatingPoint(String),
+    /// It computes what needs a function of the compiler's library, such as 128-bit division.
+    Arithmetic(String),
+    /// It calls a function, or uses a variable, that its headers do not define.
+    Outside(String),
+    /// It has a variable that outlives an event.
+    Variable(String),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::FloatingPoint(_) => f.write_str(
+                "floating point, which the kernel does not have: count in integers, ratios in millionths (law.h)",
+            ),
+            Self::Arithmetic(function) => {
+                write!(f, "arithmetic for which the kernel has no instruction ({function}): 64 bits are the most")
+            }
+            Self::Outside(name) => write!(
+                f,
+                "{name} is outside its headers: a law calls nothing, it has the numbers of its events only (law.h)"
+            ),
+            Self::Variable(name) => write!(
+                f,
+                "{name} is a variable of all connections: what a law remembers is in its struct, one for each connection"
+            ),
+        }
+    }
+}
+
+/// The first undefined symbol of a linker's messages, with its place: `/home/me/mine.h:7: undefined reference to `f'`.
+pub(crate) fn undefined(messages: &str) -> Option<(String, Problem)> {
+    let (place, name) = messages.lines().find_map(|line| line.split_once(": undefined reference to "))?;
+    let place = place.rsplit(": ").next()?.to_owned();
+    let name = name.trim_matches(['`', '\'', '"']).to_owned();
+    let problem = match name.strip_prefix("__") {
+        Some(function) if ["sf", "df", "xf", "tf"].iter().any(|kind| function.contains(kind)) => {
+            Problem::FloatingPoint(name)
+        }
+        Some(function) if function.contains("ti") => Problem::Arithmetic(name),
+        _ => Problem::Outside(name),
+    };
+    Some((place, problem))
+}
+
+/// The first variable that can be written, of the table of `nm --format=sysv`: its name as in the source.
+pub(crate) fn variable(symbols: &str) -> Option<String> {
+    symbols.lines().find_map(|line| {
+        let columns: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [name, _, _, kind, .., section] = columns[..] else { return None };
+        let writable = [".data", ".bss", ".tdata", ".tbss", "*COM*"].contains(&section.split('\t').next()?);
+        // one inside a function is function.variable, perhaps with a number behind it
+        let own = name.split('.').rfind(|part| part.parse::<u32>().is_err())?;
+        (writable && kind != "SECTION" && own != DIVIDED_BY_ZERO).then(|| own.to_owned())
+    })
+}
+
+/// The first line, from 1, with this word outside a line comment.
+pub(crate) fn line_of(text: &str, word: &str) -> Option<usize> {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    text.lines().position(|line| line.split(|c| !is_part(c)).any(|found| found == word)).map(|index| index + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_linkers_words_become_a_place_and_a_reason() {
+        let of = |name: &str| {
+            let line = format!(
+                "/usr/bin/ld: own.o: in function `f':\n/usr/bin/ld: ./mine.h:7: undefined reference to `{name}'\n"
+            );
+            undefined(&line).expect("an undefined symbol")
+        };
+        assert_eq!(of("__muldf3"), ("./mine.h:7".into(), Problem::FloatingPoint("__muldf3".into())));
+        assert_eq!(of("__udivti3").1, Problem::Arithmetic("__udivti3".into()));
+        assert_eq!(of("printf").1, Problem::Outside("printf".into()));
+        assert_eq!(undefined("ld: cannot find -lc"), None);
+    }
+
+    #[test]
+    fn a_variable_is_found_by_its_section_and_named_as_in_the_source() {
+        let table = |section: &str| {
+            format!(
+                "Name                  Value           Class        Type         Size             Line  Section\n\n\
+                 lh_own_law          |0000000000000150|   D  |            OBJECT|0000000000000068|     |.data.rel.ro\n\
+                 roots               |0000000000000000|   r  |            OBJECT|0000000000000068|     |.rodata\n\
+                 lh_mine_acked.calls |0000000000000000|   b  |            OBJECT|0000000000000004|     |{section}\n"
+            )
+        };
+        assert_eq!(variable(&table(".bss")), Some("calls".into()));
+        assert_eq!(variable(&table(".rodata")), None);
+        assert_eq!(line_of("int recalls;\nstatic int calls;\n", "calls"), Some(2));
+    }
+}

@@ -1,0 +1,341 @@
+//! A user's own law, outside the tree: one header over the events of `law.h`. Compiles it with clang, checks it, and
+//! loads it into this process.
+//!
+//! ```text
+//!   mine.h --clang--> law.so      dlopen; its functions run on simulated hosts
+//!          --clang--> law.bpf.o   the kernel crate loads it, with law.bpf.c around it as around a law of the tree
+//! ```
+//!
+//! Both are products of the same sources: those of the tree, which this program carries, with a `laws.list` of this
+//! header alone. They are kept in a folder named by a digest of all that was compiled, so nothing is made twice, and a
+//! changed header is another law.
+//!
+//! The checks, each with a message that names file and line where there is one: it compiles without a warning; has one
+//! entry; keeps at most [`STATE_BYTES`](lasthop_laws::own::STATE_BYTES) bytes for each connection and nothing else; has
+//! integers only; calls nothing outside its headers; survives a [trial]. The verifier's check needs a kernel: `lasthop
+//! laws build` does it. A division by zero, which is 0 in the kernel, ends the process with file and line.
+//!
+//! *What it leaves out*: a law that hears reports of the last link.
+
+mod check;
+mod error;
+mod trial;
+
+pub use error::Error;
+
+use lasthop_laws::LawName;
+use lasthop_laws::own::{DIVIDED_BY_ZERO, OwnLaw, SOURCES, STATE_BYTES, SYMBOL};
+use sha2::{Digest as _, Sha256};
+use std::collections::HashMap;
+use std::ffi::{OsString, c_char};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{LazyLock, Mutex};
+use std::time::SystemTime;
+
+/// Makes laws of headers.
+#[derive(Clone, Debug)]
+pub struct Workshop {
+    /// The folder of products, made if needed: a subfolder for each law.
+    pub cache: PathBuf,
+    /// The compiler: clang 14 or newer.
+    pub clang: OsString,
+    /// The sources of the kernel's programs, names with texts. Empty: no law gets an object for the kernel.
+    pub kernel_sources: Vec<(String, &'static str)>,
+}
+
+/// A law that was made, or found made.
+#[derive(Clone, Debug)]
+pub struct Built {
+    /// The law.
+    pub law: LawName,
+    /// The folder of its products, `law.so` and perhaps `law.bpf.o`.
+    pub folder: PathBuf,
+}
+
+/// What this process has made, with the files that it was made of.
+static MADE: LazyLock<Mutex<HashMap<PathBuf, Made>>> = LazyLock::new(Mutex::default);
+
+/// A law with the files of its source, as they were.
+struct Made {
+    files: Vec<(PathBuf, Stamp)>,
+    built: Built,
+}
+
+type Stamp = Option<(SystemTime, u64)>;
+
+/// Tells whether a file has changed.
+fn stamp(path: &Path) -> Stamp {
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.modified().ok()?, metadata.len()))
+}
+
+const SHARED_OBJECT: &str = "law.so";
+const KERNEL_OBJECT: &str = "law.bpf.o";
+
+/// As in the tree (crates/laws/build.rs), but without floating point, which becomes calls that the linker refuses.
+const NATIVE: [&str; 13] = [
+    "-std=gnu11",
+    "-O2",
+    "-g",
+    "-fPIC",
+    "-fwrapv",
+    "-ffreestanding",
+    "-fvisibility=hidden",
+    "-mgeneral-regs-only",
+    "-fsanitize=integer-divide-by-zero",
+    "-fno-sanitize-recover=all",
+    "-Wextra",
+    "-Wno-unused-parameter",
+    "own.c",
+];
+/// As in the tree (crates/kernel/build.rs, and what libbpf-cargo adds).
+const FOR_THE_KERNEL: [&str; 10] = [
+    "-O2",
+    "-g",
+    "-target",
+    "bpf",
+    "-mcpu=v3",
+    "-fno-stack-protector",
+    "-D__TARGET_ARCH_x86", // for registers of traced functions, which no law has
+    "-DLH_LAW=0",
+    "-Ikernel",
+    "kernel/law.bpf.c",
+];
+
+impl Workshop {
+    /// With the clang of the path, or of the environment's `CLANG`.
+    pub fn new(cache: PathBuf, kernel_sources: Vec<(String, &'static str)>) -> Self {
+        let clang = std::env::var_os("CLANG").unwrap_or_else(|| "clang".into());
+        Self { cache, clang, kernel_sources }
+    }
+
+    /// The law of this header. Compiles only what this folder of products lacks.
+    ///
+    /// # Errors
+    /// If there is no clang, or the header fails a check: see the top of this crate.
+    pub fn build(&self, header: &Path) -> Result<Built, Error> {
+        let file = fs::canonicalize(header).map_err(|source| Error::Header { header: header.to_owned(), source })?;
+        let mut made = MADE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(made) = made.get(&file)
+            && made.built.folder.starts_with(&self.cache)
+            && made.files.iter().all(|(path, before)| stamp(path) == *before)
+        {
+            return Ok(made.built.clone());
+        }
+        let job = Job::begin(self, header, &file)?;
+        let Source { files, digest, product } = job.source()?;
+        let folder = self.cache.join(product);
+        let known = made.values().find(|made| made.built.folder == folder).map(|made| made.built.clone());
+        let built = match known {
+            Some(built) => built,
+            None => job.build(folder, digest)?,
+        };
+        made.insert(file, Made { files, built: built.clone() });
+        Ok(built)
+    }
+}
+
+/// What is compiled.
+struct Source {
+    /// The files of the user, as they are.
+    files: Vec<(PathBuf, Stamp)>,
+    /// A digest of them.
+    digest: String,
+    /// A digest of all that is compiled, the compiler among it.
+    product: String,
+}
+
+/// One header, with a folder to compile it in.
+struct Job<'a> {
+    workshop: &'a Workshop,
+    /// As the user wrote it.
+    header: &'a Path,
+    /// The same, from the root.
+    file: &'a Path,
+    folder: tempfile::TempDir,
+}
+
+impl<'a> Job<'a> {
+    /// Writes the sources.
+    fn begin(workshop: &'a Workshop, header: &'a Path, file: &'a Path) -> Result<Self, Error> {
+        let Some(path) = file.to_str().filter(|path| !path.contains(['"', '\n'])) else {
+            let source = io::Error::new(io::ErrorKind::InvalidFilename, "its path has a quote, or is not UTF-8");
+            return Err(Error::Header { header: header.to_owned(), source });
+        };
+        let cache = &workshop.cache;
+        let folder = fs::create_dir_all(cache).and_then(|()| tempfile::Builder::new().prefix(".").tempdir_in(cache));
+        let folder = folder.map_err(Error::file("making a folder in", cache))?;
+        let list = format!("#include \"{path}\"\n#undef LH_LAW_ENTRY\n");
+        let kernel = workshop.kernel_sources.iter().map(|(name, text)| (format!("kernel/{name}"), *text));
+        let laws = SOURCES.iter().map(|(name, text)| ((*name).to_owned(), *text));
+        for (name, text) in laws.chain(kernel).chain([("laws.list".to_owned(), list.as_str())]) {
+            let path = folder.path().join(name);
+            let parent = path.parent().expect("it is in a folder");
+            let written = fs::create_dir_all(parent).and_then(|()| fs::write(&path, text));
+            written.map_err(Error::file("writing", &path))?;
+        }
+        Ok(Self { workshop, header, file, folder })
+    }
+
+    /// Runs clang in the folder.
+    fn clang(&self, arguments: &[&str]) -> Result<Output, Error> {
+        let room = format!("-DLH_STATE_BYTES={STATE_BYTES}");
+        let mut command = Command::new(&self.workshop.clang);
+        command.current_dir(self.folder.path()).args(["-Wall", "-Werror", "-I.", &room]).args(arguments);
+        command.env("LC_ALL", "C").output().map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => {
+                Error::NoClang { clang: self.workshop.clang.clone(), header: self.header.into() }
+            }
+            _ => Error::File { doing: "running", path: self.workshop.clang.clone().into(), source },
+        })
+    }
+
+    /// Output of clang that succeeds.
+    fn compile(&self, what: &'static str, arguments: &[&str]) -> Result<Vec<u8>, Error> {
+        let output = self.clang(arguments)?;
+        if output.status.success() {
+            return Ok(output.stdout);
+        }
+        Err(self.refused(what, &output))
+    }
+
+    fn refused(&self, what: &'static str, output: &Output) -> Error {
+        Error::Compile { header: self.header.to_owned(), what, messages: self.readable(&output.stderr) }
+    }
+
+    /// A compiler's messages with the user's name of the header.
+    fn readable(&self, messages: &[u8]) -> String {
+        let folder = format!("{}/", self.folder.path().display());
+        let messages = String::from_utf8_lossy(messages).replace(&folder, "");
+        messages.replace(&*self.file.to_string_lossy(), &self.header.to_string_lossy()).trim_end().to_owned()
+    }
+
+    fn programs(&self) -> Vec<&'static [&'static str]> {
+        let kernel: &[&[&str]] = if self.workshop.kernel_sources.is_empty() { &[] } else { &[&FOR_THE_KERNEL] };
+        [&[&NATIVE[..]], kernel].concat()
+    }
+
+    fn source(&self) -> Result<Source, Error> {
+        let mut product = Sha256::new();
+        product.update(self.compile("", &["--version"])?);
+        let mut files: Vec<PathBuf> = Vec::new();
+        for program in self.programs() {
+            program.iter().for_each(|argument| product.update(argument));
+            let text = self.compile("", &[&["-E"], program].concat())?;
+            for line in text.split(|byte| *byte == b'\n') {
+                // # 1 "/home/me/mine.h" 1, and a last 3 or 4 at a system's header
+                let Some(marker) = line.strip_prefix(b"# ") else {
+                    product.update(line);
+                    product.update("\n");
+                    continue;
+                };
+                let marker = String::from_utf8_lossy(marker);
+                let [_, path, flags] = marker.split('"').collect::<Vec<_>>()[..] else { continue };
+                let path = PathBuf::from(path);
+                let is_users = path.is_absolute() && !path.starts_with(self.folder.path()) && !flags.contains('3');
+                if is_users && !files.contains(&path) {
+                    files.push(path);
+                }
+            }
+        }
+        let mut digest = Sha256::new();
+        for file in &files {
+            digest.update(fs::read(file).map_err(Error::file("reading", file))?);
+        }
+        let files = files.into_iter().map(|path| (path.clone(), stamp(&path))).collect();
+        Ok(Source { files, digest: hexadecimal(digest), product: hexadecimal(product) })
+    }
+
+    fn build(&self, products: PathBuf, digest: String) -> Result<Built, Error> {
+        fs::create_dir_all(&products).map_err(Error::file("making", &products))?;
+        let shared = products.join(SHARED_OBJECT);
+        if !shared.exists() {
+            self.move_to(&shared, |name| self.compile_natively(name))?;
+        }
+        let refuse = |problem| Error::Law { header: self.header.to_owned(), problem };
+        let mut own = load(&shared, digest).map_err(refuse)?;
+        if own.wants_the_kernel() && !self.workshop.kernel_sources.is_empty() {
+            own = own.with_kernel_object(self.kernel_object(&products)?);
+        }
+        let law = own.keep();
+        trial::survives(law).map_err(refuse)?;
+        Ok(Built { law, folder: products })
+    }
+
+    fn kernel_object(&self, products: &Path) -> Result<Vec<u8>, Error> {
+        let object = products.join(KERNEL_OBJECT);
+        if !object.exists() {
+            self.move_to(&object, |name| {
+                let arguments = [&FOR_THE_KERNEL[..], &["-c", "-o", name]].concat();
+                self.compile(" for the kernel", &arguments).map(drop)
+            })?;
+        }
+        fs::read(&object).map_err(Error::file("reading", &object))
+    }
+
+    /// Makes a product: whole, or not at all.
+    fn move_to(&self, product: &Path, make: impl FnOnce(&str) -> Result<(), Error>) -> Result<(), Error> {
+        let name = product.file_name().and_then(|name| name.to_str()).expect("a name of ours");
+        make(name)?;
+        fs::rename(self.folder.path().join(name), product).map_err(Error::file("writing", product))
+    }
+
+    fn compile_natively(&self, shared: &str) -> Result<(), Error> {
+        self.compile(" for this machine", &[&NATIVE[..], &["-c", "-o", "own.o"]].concat())?;
+        let link = ["-shared", "-nostdlib", "-Wl,-z,defs", "own.o", "-o", shared];
+        let output = self.clang(&link)?;
+        if !output.status.success() {
+            let undefined = check::undefined(&self.readable(&output.stderr));
+            let refused = |(place, problem)| Error::Refused { place, problem };
+            return Err(undefined.map_or_else(|| self.refused(" to a shared object", &output), refused));
+        }
+        let object = self.folder.path().join("own.o");
+        let symbols = Command::new("nm").args(["--format=sysv".as_ref(), object.as_os_str()]).output();
+        let symbols = symbols.map_err(Error::file("running", Path::new("nm")))?;
+        let text = fs::read_to_string(self.file).map_err(Error::file("reading", self.file))?;
+        match check::variable(&String::from_utf8_lossy(&symbols.stdout)) {
+            Some(name) => {
+                let line = check::line_of(&text, &name).map_or_else(String::new, |line| format!(":{line}"));
+                let place = format!("{}{line}", self.header.display());
+                Err(Error::Refused { place, problem: check::Problem::Variable(name) })
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Loads a shared object for the rest of the process.
+fn load(shared: &Path, digest: String) -> Result<OwnLaw, String> {
+    // SAFETY: own.c has no code that runs at loading, and a variable of this type. The object was made by build(), of own.c
+    // and a header that calls nothing and has no variables, and this process keeps it loaded.
+    #[allow(unsafe_code)]
+    let own = unsafe {
+        let library = libloading::Library::new(shared).map_err(|error| error.to_string())?;
+        let library = Box::leak(Box::new(library));
+        let symbol = library.get::<*const std::ffi::c_void>(SYMBOL.as_bytes()).map_err(|error| error.to_string())?;
+        let address = symbol.try_as_raw_ptr().ok_or("it has no law")?;
+        let told = library.get::<*mut extern "C" fn(*const c_char, u32)>(DIVIDED_BY_ZERO.as_bytes());
+        **told.map_err(|error| error.to_string())? = divided_by_zero;
+        OwnLaw::from_symbol(address, digest)
+    };
+    own.map_err(|error| error.to_string())
+}
+
+/// In place of the processor's trap.
+extern "C" fn divided_by_zero(file: *const c_char, line: u32) {
+    // SAFETY: clang passes the name of a source, which stays.
+    #[allow(unsafe_code)]
+    let file = unsafe { std::ffi::CStr::from_ptr(file) };
+    let file = file.to_string_lossy();
+    eprintln!(
+        "lasthop: {file}:{line}: a law divides by zero; in the kernel that is 0: look at the divisor first (law.h)"
+    );
+    std::process::exit(2);
+}
+
+fn hexadecimal(digest: Sha256) -> String {
+    digest.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
