@@ -371,9 +371,9 @@ fn settings_row(settings: impl Iterator<Item = (String, Value)>) -> Row {
     settings.map(|(key, value)| (setting_name(&key), plain(&value))).collect()
 }
 
-/// The host's name in results: that of its queue in the series.
-fn host_name(host: u64) -> String {
-    format!("host_{host}")
+/// The host's name, or else that of its queue in the series.
+fn host_name(run: &RunResult, host: u16) -> String {
+    run.host_name(host).unwrap_or_else(|| format!("host_{host}"))
 }
 
 /// The `[[hosts]]` block of each host, with its index.
@@ -396,7 +396,7 @@ fn flow_rows(run: &Run<'_>) -> Vec<Row> {
     let row = |of: &lasthop_scenario::FlowResult| {
         let mut row = places.clone();
         row.append(&mut flow(of));
-        row.insert("name".into(), host_name(of.host.into()).into());
+        row.insert("name".into(), host_name(run.result, of.host).into());
         row.extend(blocks.get(usize::from(of.host)).map(|(block, _)| ("block".to_owned(), json!(block))));
         row
     };
@@ -421,7 +421,7 @@ fn host_rows(run: &Run<'_>) -> Vec<Row> {
             row.extend(keys.get(key).map(|value| (key.to_owned(), value.clone())));
         }
         row.insert("host".into(), host.into());
-        row.insert("name".into(), host_name(host as u64).into());
+        row.insert("name".into(), host_name(result, host as u16).into());
         row.insert("block".into(), block.into());
         row.insert("flows".into(), flows.len().into());
         row.insert("goodput_mbps".into(), flows.iter().map(|flow| flow.goodput_mbps).sum::<f64>().into());

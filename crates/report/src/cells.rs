@@ -145,7 +145,7 @@ fn station_rows(result: &RunResult) -> Vec<Vec<Cell>> {
         let share = |share: Option<f64>| number(format!("{:.1}", 100.0 * share.unwrap_or(0.0)));
         let frames = |frames: Option<f64>| number(format!("{:.1}", frames.unwrap_or(0.0)));
         vec![
-            number(station.host.to_string()),
+            host(result, station.host),
             number(format!("{:.0}", station.up_phy_rate_mbps)),
             number(format!("{:.0}", station.down_phy_rate_mbps)),
             share(station.up_air_share),
@@ -182,7 +182,7 @@ fn message_rows(result: &RunResult) -> Vec<Vec<Cell>> {
         let what = word(if flow.kind == "interactive" { "messages" } else { "transfers" });
         let counts = [flow.messages, flow.undelivered].map(|count| number(count.to_string()));
         let delays = [delay.min, delay.mean, delay.p95, delay.max].map(|ms| number(milliseconds(ms)));
-        let names = [number(flow.id.to_string()), number(flow.host.to_string()), what];
+        let names = [number(flow.id.to_string()), host(result, flow.host), what];
         names.into_iter().chain(counts).chain(delays).collect()
     };
     waited.map(row).collect()
@@ -195,7 +195,7 @@ fn flow_rows(result: &RunResult) -> Vec<Vec<Cell>> {
         };
         vec![
             number(flow.id.to_string()),
-            number(flow.host.to_string()),
+            host(result, flow.host),
             word(match flow.direction {
                 Direction::Up => "up",
                 Direction::Down => "down",
@@ -299,6 +299,11 @@ pub(crate) fn made_by(build: &lasthop_scenario::Build, hosts: HostsKind, kernel:
         }
     };
     format!("lasthop {}{commit}; {habitat}", build.version)
+}
+
+/// A host's name, or else its number.
+fn host(result: &RunResult, host: u16) -> Cell {
+    result.host_name(host).map_or_else(|| number(host.to_string()), |name| word(&name))
 }
 
 pub(crate) fn number(text: String) -> Cell {

@@ -215,7 +215,8 @@ fn only_policy(run: &RunResult) -> Option<String> {
 /// The styles of one run's connections: by kind if there are several, else by host number.
 pub(crate) struct FlowLooks {
     kinds: Vec<(String, Look)>,
-    hosts: usize,
+    /// Each host's label.
+    hosts: Vec<String>,
 }
 
 impl FlowLooks {
@@ -227,7 +228,9 @@ impl FlowLooks {
                 kinds.push((kind.clone(), Look { label: kind, colour: GREY }));
             }
         }
-        let hosts = run.flows.iter().map(|flow| usize::from(flow.host) + 1).max().unwrap_or(0);
+        let hosts = run.flows.iter().map(|flow| flow.host + 1).max().unwrap_or(0);
+        let label = |host| run.host_name(host).unwrap_or_else(|| format!("host {host}"));
+        let hosts = (0..hosts).map(label).collect();
         let mut kinds = shortened(kinds);
         // Kinds that differ only in policy or congestion control have the usual colours of these.
         let labels: Vec<String> = kinds.iter().map(|(_, look)| look.label.clone()).collect();
@@ -243,7 +246,7 @@ impl FlowLooks {
 
     pub(crate) fn colour(&self, flow: &FlowResult) -> Colour {
         if !self.by_kind() {
-            return host(usize::from(flow.host), self.hosts);
+            return host(usize::from(flow.host), self.hosts.len());
         }
         let kind = kind(flow);
         self.kinds.iter().find(|(known, _)| *known == kind).map_or(GREY, |(_, look)| look.colour)
@@ -252,7 +255,7 @@ impl FlowLooks {
     pub(crate) fn label(&self, flow: &FlowResult) -> String {
         let kind = kind(flow);
         let look = self.kinds.iter().find(|(known, _)| self.by_kind() && *known == kind);
-        look.map_or_else(|| format!("host {}", flow.host), |(_, look)| look.label.clone())
+        look.map_or_else(|| self.hosts[usize::from(flow.host)].clone(), |(_, look)| look.label.clone())
     }
 
     /// The entries of a legend; `Err` with the number of hosts if colours form a scale.
@@ -260,11 +263,12 @@ impl FlowLooks {
         if self.by_kind() {
             return Ok(self.kinds.iter().map(|(_, look)| look.clone()).collect());
         }
-        if self.hosts > MOST_HOST_CATEGORIES {
-            return Err(self.hosts);
+        if self.hosts.len() > MOST_HOST_CATEGORIES {
+            return Err(self.hosts.len());
         }
-        let look = |index| Look { label: format!("host {index}"), colour: host(index, self.hosts) };
-        Ok((0..self.hosts).map(look).collect())
+        let colour = |index| host(index, self.hosts.len());
+        let look = |(index, label): (usize, &String)| Look { label: label.clone(), colour: colour(index) };
+        Ok(self.hosts.iter().enumerate().map(look).collect())
     }
 }
 

@@ -408,6 +408,20 @@ impl RunResult {
         self.scenario["name"].as_str().unwrap_or("unnamed")
     }
 
+    /// The name of a host, if its block has one: `laptop`, or of several `laptop-1` and so on.
+    pub fn host_name(&self, host: u16) -> Option<String> {
+        let mut number = u64::from(host);
+        for block in self.scenario["hosts"].as_array()? {
+            let count = block["count"].as_u64().unwrap_or(1);
+            if number < count {
+                let name = block["name"].as_str()?;
+                return Some(if count > 1 { format!("{name}-{}", number + 1) } else { name.to_owned() });
+            }
+            number -= count;
+        }
+        None
+    }
+
     /// Whether the busy machine is the only reason against its validity.
     pub fn is_only_late(&self) -> bool {
         !self.valid && self.invalid_kinds == BTreeSet::from([InvalidKind::Late])

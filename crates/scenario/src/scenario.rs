@@ -331,6 +331,10 @@ fn host_blocks(document: &Document, keys: &ScenarioKeys, wiring: &Wiring) -> Res
             let accepted = format!("at most {MAX_HOSTS} hosts in all");
             return Err(document.error(&here.key(key!(HostKeys, count)), problem, accepted));
         }
+        if host.name.is_some() && keys.hosts[..index].iter().any(|before| before.name == host.name) {
+            let problem = "is the name of another block's hosts";
+            return Err(document.error(&here.key(key!(HostKeys, name)), problem, "a name for each block of its own"));
+        }
         let node = host.node.as_deref();
         wiring.check(document, &here.key(key!(HostKeys, node)), node, count)?;
         let flows = flow_blocks(document, &host.flows, &here.key(key!(HostKeys, flows)), keys.duration_s)?;

@@ -443,6 +443,18 @@ fn hosts_and_flows_name_nodes_that_are_there() {
 }
 
 #[test]
+fn hosts_have_names_of_their_own() {
+    let illegal = message("count = 2", "count = 2\nname = \"the laptop\"");
+    assert!(
+        illegal.ends_with("hosts[0].name: cannot be a host's name; accepted: up to 30 letters, digits, - and _"),
+        "{illegal}"
+    );
+    let text = "[[hosts]]\nname = \"laptop\"\n[[hosts]]\nname = \"laptop\"\n";
+    let again = lasthop_scenario::Scenario::from_toml("test.toml", text, &[]).unwrap_err().to_string();
+    assert!(again.starts_with("test.toml:4: hosts[1].name: is the name of another block's hosts"), "{again}");
+}
+
+#[test]
 fn numbers_of_links_have_ranges_too() {
     for (with, said) in [
         ("loss = 1.5", "loss: 1.5 is out of range; accepted: a number from 0 to 1"),

@@ -147,3 +147,13 @@ fn without_an_access_point_its_figures_are_zero_and_losses_on_links_are_the_path
     let access = lasthop_measure::access(&counted, false);
     assert_eq!((access.downlink_queue_max, access.downlink_drops, access.path_drops), (0, 0, 3));
 }
+
+#[test]
+fn hosts_are_told_by_their_names() {
+    let mut run = sample::run([1.0, 1.0], &[5.0]);
+    run.scenario["hosts"] =
+        serde_json::json!([{ "count": 2, "name": "laptop" }, { "count": 1 }, { "count": 1, "name": "far" }]);
+    let names: Vec<_> = (0..5).map(|host| run.host_name(host)).collect();
+    let named = |name: &str| Some(name.to_owned());
+    assert_eq!(names, [named("laptop-1"), named("laptop-2"), None, named("far"), None]);
+}

@@ -37,8 +37,8 @@ pub(crate) fn states(run: &RunResult, series: &FlowSeries) -> Option<Svg> {
             let every = (SMALL * 1.3 / strip).ceil() as usize;
             if row % every.max(1) == 0 {
                 let host = run.flows.iter().find(|of| of.id == *flow).map_or(0, |of| of.host);
-                let label =
-                    if flows.len() == hosts(run) { format!("host {host}") } else { format!("{flow} (host {host})") };
+                let host = run.host_name(host).unwrap_or_else(|| format!("host {host}"));
+                let label = if flows.len() == hosts(run) { host } else { format!("{flow} ({host})") };
                 canvas.text(&label, NAMES - 8.0, strip_top + strip / 2.0, Ink::label(Beside::End));
             }
             draw_strip(canvas, &panel, (strip_top, strip), series, *flow, columns);

@@ -226,6 +226,9 @@ keys! {
     pub(crate) struct HostKeys {
         /// A usual kind of host: gives the keys below that are not given their values ([presets](scenario-presets.md)).
         preset: Option<PresetName> = choice(PresetName::WORDS), Absent;
+        /// What tables call them: "laptop" is laptop, or laptop-1, laptop-2 and so on if `count` is above 1. Different from other
+        /// blocks' names; without it, hosts have numbers.
+        name: Option<String> = host_name(), Absent;
         /// How many hosts are of this kind. All blocks together make at most 250 hosts.
         count: usize = integer(1, 250), 1;
         /// The stack's defaults: "2012" has no TCP small queues, no pacing, no RACK, and big device queues, as the phones of the
@@ -488,6 +491,17 @@ fn by_era<T: Into<Preset>>(y2012: T, modern: T) -> Preset {
 
 fn microseconds(from: f64, to: f64) -> Takes<Span> {
     number(from, to).map(|micros| Span::from_secs_f64(micros / 1e6))
+}
+
+fn host_name() -> Takes<String> {
+    text(30).and_then(|name: String| {
+        let is_legal = name.bytes().all(|letter| letter.is_ascii_alphanumeric() || b"-_".contains(&letter));
+        if is_legal {
+            Ok(name)
+        } else {
+            Err(Problem::new("cannot be a host's name", "up to 30 letters, digits, - and _"))
+        }
+    })
 }
 
 fn width() -> Takes<ChannelWidth> {
