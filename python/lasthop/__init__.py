@@ -10,20 +10,34 @@
 Everything here gives the numbers that the command `lasthop` gives, from the same code. `lasthop.plot` draws them.
 """
 
-from lasthop._errors import ResultError, ScenarioError, ScenarioWarning
+from lasthop._errors import PolicyError, ResultError, ScenarioError, ScenarioWarning
 from lasthop._lasthop import VERSION as __version__
 from lasthop._lasthop import Table
+from lasthop._policy import Policy
 from lasthop._record import Record
 from lasthop._result import Comparison, Result, Study
 from lasthop._run import compare, read, simulate, studies, study
 from lasthop._scenario import Scenario
 
-for _public in (Comparison, Record, Result, ResultError, Scenario, ScenarioError, ScenarioWarning, Study):
+for _public in (
+    Comparison,
+    Policy,
+    PolicyError,
+    Record,
+    Result,
+    ResultError,
+    Scenario,
+    ScenarioError,
+    ScenarioWarning,
+    Study,
+):
     # Messages say where users find it.
     _public.__module__ = __name__
 
 __all__ = [
     "Comparison",
+    "Policy",
+    "PolicyError",
     "Record",
     "Result",
     "ResultError",

@@ -41,6 +41,36 @@ class ScenarioError(ValueError):
         return str(self.args[0])
 
 
+class PolicyError(RuntimeError):
+    """The policy of a host did not decide, and the run ended. Its `__cause__` is what a policy in Python raised.
+
+    Attributes:
+        host: The number of the host, from 0.
+        tick: The number of the tick, from 0; `None` if the policy could not be made.
+        at_s: When that was, in seconds of the run; `None` if the policy could not be made.
+
+    >>> import lasthop
+    >>> class Mine:
+    ...     def __init__(self, hello): ...
+    ...     def decide(self, observation):
+    ...         return {"flows": [{"id": 7, "max_segments": 20}]}
+    >>> try:
+    ...     lasthop.simulate({"duration_s": 5, "warmup_s": 1, "hosts": [{}]}, policy=Mine)
+    ... except lasthop.PolicyError as error:
+    ...     print(error.host, error.tick, error)
+    0 0 the policy of host 0 (...Mine) failed at tick 0, ...: flows[0].id: 7 is no connection of the observation
+    """
+
+    def __init__(self, message: str, host: int, tick: int | None = None, at_s: float | None = None) -> None:
+        super().__init__(message, host, tick, at_s)
+        self.host = host
+        self.tick = tick
+        self.at_s = at_s
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class ResultError(ValueError):
     """A folder of results cannot be used: no result, damaged, or written by another version of the format."""
 

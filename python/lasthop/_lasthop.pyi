@@ -1,6 +1,7 @@
 """The native part: crates and python/src. Its face is the other modules of this package."""
 
 from collections.abc import Callable
+from os import PathLike
 from pathlib import Path
 from typing import Any, final
 
@@ -65,7 +66,12 @@ class Outcome:
     def looks(self) -> list[tuple[str, str, str]]: ...
 
 def simulate(
-    scenario: CoreScenario, seed: int | None, series: bool, progress: Callable[[int], None] | None
+    scenario: CoreScenario,
+    seed: int | None,
+    series: bool,
+    policy: Callable[[str], Callable[[str], str]] | None,
+    store: str | PathLike[str] | bool | None,
+    progress: Callable[[int], None] | None,
 ) -> Outcome: ...
 def compare(
     scenario: CoreScenario,
@@ -74,6 +80,8 @@ def compare(
     seeds: int | list[int],
     jobs: int | None,
     series: bool,
+    policy: Callable[[str], Callable[[str], str]] | None,
+    store: str | PathLike[str] | bool | None,
     progress: Callable[[int], None] | None,
 ) -> Outcome: ...
 def study(
@@ -81,6 +89,7 @@ def study(
     set: dict[str, Any],
     seeds: int | None,
     jobs: int | None,
+    store: str | PathLike[str] | bool | None,
     progress: Callable[[int], None] | None,
 ) -> Outcome: ...
 def read_run(folder: Path) -> Outcome: ...

@@ -6,13 +6,17 @@ import difflib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from lasthop import _lasthop
+from lasthop._policy import MakePolicy, lines, named
 from lasthop._progress import bar
 from lasthop._record import plain
 from lasthop._result import Comparison, Result, Study
 from lasthop._scenario import Overrides, ScenarioLike, core_of
+
+Store = str | os.PathLike[str] | Literal[False] | None
+"""Where runs are stored, and taken from: a folder, nowhere (`False`), or the user's cache (`None`)."""
 
 
 def simulate(
@@ -21,6 +25,8 @@ def simulate(
     seed: int | None = None,
     set: Overrides | None = None,
     series: bool = True,
+    policy: MakePolicy | None = None,
+    store: Store = False,
     progress: bool | None = None,
 ) -> Result:
     """Runs a scenario once with simulated hosts, as `lasthop run` does.
@@ -30,6 +36,9 @@ def simulate(
         seed: The seed of every random draw; by default the scenario's.
         set: Keys to change, such as `{"hosts.*.policy": "lasthop"}`.
         series: Whether to keep the samples of connections and queues: some 170 bytes each.
+        policy: A policy in Python (docs/guide/external-policy.md), for the hosts whose `policy` is "external"; for
+            all hosts if none has that. It is called with `hello` once for each host and run, and gives a `Policy`.
+        store: A folder in which to store the run, and to look for it first; `None` is that of `compare`.
         progress: Whether to show a bar of tqdm; by default in terminals and notebooks that have it.
 
     Returns:
@@ -39,6 +48,7 @@ def simulate(
         ScenarioError: The scenario cannot be run; with file, line and key.
         OSError: The file cannot be read.
         MemoryError: The run would need more than half of the free memory.
+        PolicyError: The policy of a host raised an exception, or gave no decision; with host and tick.
         KeyboardInterrupt: Ctrl-C; nothing goes on in the background.
 
     >>> r = simulate({"duration_s": 5, "warmup_s": 1, "hosts": [{"count": 10}]}, seed=3)
@@ -47,9 +57,9 @@ def simulate(
     >>> len(r.flows), r.flows["goodput_mbps"][0] < r.aggregate_goodput_mbps
     (10, True)
     """
-    core = core_of(scenario, set)
+    core = core_of(scenario, _with_name(set, policy))
     with bar(progress, core.duration_s, "s", 1e6) as update:
-        return Result(_lasthop.simulate(core, seed, series, update))
+        return Result(_lasthop.simulate(core, seed, series, policy and lines(policy), store, update))
 
 
 def compare(
@@ -60,7 +70,9 @@ def compare(
     seeds: int | Sequence[int] = 1,
     set: Overrides | None = None,
     series: bool = False,
+    policy: MakePolicy | None = None,
     jobs: int | None = None,
+    store: Store = None,
     progress: bool | None = None,
 ) -> Comparison:
     """Runs a scenario in several cases on all cores, as `lasthop compare` does.
@@ -72,7 +84,10 @@ def compare(
         seeds: With how many seeds each case runs, from the scenario's on, or with which.
         set: Keys to change in all cases.
         series: Whether to keep the samples of all runs: some 170 bytes for each connection and sample.
+        policy: A policy in Python, as of `simulate`: for the cases in which a host's `policy` is "external", or for all.
         jobs: The number of runs at once; by default the number of cores. Results do not depend on it.
+        store: The folder in which runs are stored, and not done again; `False`: none. By default the command's own
+            (docs/guide/study-store.md). Runs with external policies, or of a build with changes, are never stored.
         progress: Whether to show a bar of tqdm; by default in terminals and notebooks that have it.
 
     Returns:
@@ -83,7 +98,9 @@ def compare(
         ScenarioError: A case cannot be run; all are checked before the first one starts.
         OSError: The file cannot be read.
         MemoryError: The runs would need more than half of the free memory.
-        ValueError: There are both `vary` and `cases`, two cases have one label, or a case sets the seed.
+        ValueError: There are both `vary` and `cases`, two cases have one label, a case sets the seed, or no host asks
+            the policy given.
+        PolicyError: The policy of a host raised an exception, or gave no decision; with host and tick.
         KeyboardInterrupt: Ctrl-C; nothing goes on in the background.
 
     >>> four = {"duration_s": 3, "warmup_s": 1, "hosts": [{"count": 4}]}
@@ -93,7 +110,7 @@ def compare(
     """
     if vary and cases:
         raise ValueError("there are both vary and cases; accepted: one of them")
-    core = core_of(scenario, set)
+    core = core_of(scenario, _with_name(set, policy))
     chosen: int | list[int] = seeds if isinstance(seeds, int) else list(seeds)
     count = chosen if isinstance(chosen, int) else len(chosen)
     if count < 1:
@@ -101,7 +118,10 @@ def compare(
     values = {key: list(many) if not isinstance(many, str) else many for key, many in (vary or {}).items()}
     total = len(cases) if cases else _product(len(many) for many in values.values())
     with bar(progress, total * count, "run") as update:
-        return Comparison(_lasthop.compare(core, plain(values), plain(cases or {}), chosen, jobs, series, update))
+        asked = policy and lines(policy)
+        return Comparison(
+            _lasthop.compare(core, plain(values), plain(cases or {}), chosen, jobs, series, asked, store, update)
+        )
 
 
 def study(
@@ -110,6 +130,7 @@ def study(
     seeds: int | None = None,
     set: Overrides | None = None,
     jobs: int | None = None,
+    store: Store = None,
     studies: str | os.PathLike[str] = "studies",
     progress: bool | None = None,
 ) -> Study:
@@ -120,6 +141,7 @@ def study(
         seeds: With how many seeds each point runs; by default the study's own number.
         set: Keys to change in all runs, whatever the study sets.
         jobs: The number of runs at once; by default the number of cores. Results do not depend on it.
+        store: The folder in which runs are stored, and not done again, as of `compare`.
         studies: The folder of studies, for names.
         progress: Whether to show a bar of tqdm; by default in terminals and notebooks that have it.
 
@@ -134,7 +156,7 @@ def study(
     """
     path = Path(study) if os.fspath(study).endswith(".toml") else _find(os.fspath(study), Path(studies))
     with bar(progress, None, "run") as update:
-        return Study(_lasthop.study(path, plain(set or {}), seeds, jobs, update))
+        return Study(_lasthop.study(path, plain(set or {}), seeds, jobs, store, update))
 
 
 def studies(folder: str | os.PathLike[str] = "studies") -> list[str]:
@@ -156,6 +178,11 @@ def read(folder: str | os.PathLike[str]) -> Result | Comparison | Study:
     if (path / "comparison.json").exists():
         return Comparison(_lasthop.read_comparison(path))
     return Result(_lasthop.read_run(path))
+
+
+def _with_name(set: Overrides | None, policy: MakePolicy | None) -> Overrides | None:
+    """The overrides, with the name of a policy in Python as every host's program."""
+    return set if policy is None else {"hosts.*.command": [named(policy)], **(set or {})}
 
 
 def _find(name: str, folder: Path) -> Path:

@@ -3,13 +3,14 @@
 use lasthop_report::ReportError;
 use lasthop_scenario::{ResultError, ScenarioError};
 use lasthop_sim::SimError;
-use lasthop_study::{CaseError, StudyError, TooMuchMemory};
+use lasthop_study::{CaseError, StoreError, StudyError, TooMuchMemory};
 use pyo3::exceptions::{PyMemoryError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use std::io;
 use std::path::Path;
 
 mod python {
+    pyo3::import_exception!(lasthop._errors, PolicyError);
     pyo3::import_exception!(lasthop._errors, ResultError);
     pyo3::import_exception!(lasthop._errors, ScenarioError);
 }
@@ -45,6 +46,32 @@ pub(crate) fn simulation(error: &SimError, file: &str, place: &str) -> PyErr {
     };
     let none = None::<String>;
     python::ScenarioError::new_err((message, file.to_owned(), None::<usize>, key, none.clone(), none))
+}
+
+/// Why a run has no result.
+pub(crate) struct Failure {
+    pub(crate) error: SimError,
+    /// What a policy in Python raised.
+    pub(crate) cause: Option<PyErr>,
+}
+
+impl Failure {
+    pub(crate) fn into_python(self, py: Python<'_>, file: &str, place: &str) -> PyErr {
+        let error = &self.error;
+        let (host, tick, at_s) = match error {
+            SimError::PolicyStart { host, .. } => (*host, None, None),
+            SimError::Policy { host, tick, at, .. } => (*host, Some(*tick), Some(at.as_secs_f64())),
+            _ => return simulation(error, file, place),
+        };
+        let message = if place.is_empty() { error.to_string() } else { format!("{place}: {error}") };
+        let error = python::PolicyError::new_err((message, host, tick, at_s));
+        error.set_cause(py, self.cause);
+        error
+    }
+}
+
+pub(crate) fn store(error: &StoreError) -> PyErr {
+    PyOSError::new_err(error.to_string())
 }
 
 /// Why a scenario cannot be run: as written, or by simulated hosts.

@@ -7,6 +7,7 @@
 
 mod errors;
 mod outcome;
+mod policy;
 mod run;
 mod scenario;
 mod table;

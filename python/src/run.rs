@@ -1,25 +1,29 @@
 //! Runs: one, a comparison, a study. A thread of their own does them, while the calling one waits for it, passes
 //! signals on, and shows the progress.
 
-use crate::errors;
+use crate::errors::{self, Failure};
 use crate::outcome::{Document, Outcome};
+use crate::policy::{InProcess, run_with};
 use crate::scenario::CoreScenario;
 use crate::value;
 use lasthop_scenario::{
     COMMAND_LINE, Case, HostsKind, IneffectiveKey, LateChange, Override, RunResult, Scenario, Series, Vary,
     ineffective_keys, short_warmups,
 };
-use lasthop_sim::{Options, SimError};
-use lasthop_study::{AtOnce, Load, RunError, Study, StudyResult, compared, parallel, plan_cases};
+use lasthop_sim::Options;
+use lasthop_study::{
+    AtOnce, Load, RunError, StoreChoice, StoredRuns, Study, StudyResult, compared, parallel, plan_cases,
+};
 use lasthop_version::build;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBool, PyDict};
 use std::ffi::CString;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -30,7 +34,7 @@ const TICK: Duration = Duration::from_millis(50);
 #[derive(Default)]
 struct Shared {
     /// Ends the runs.
-    stop: AtomicBool,
+    stop: Arc<AtomicBool>,
     /// How far they are.
     done: AtomicU64,
 }
@@ -42,19 +46,27 @@ pub(crate) fn simulate(
     scenario: &CoreScenario,
     seed: Option<u64>,
     series: bool,
+    policy: Option<InProcess>,
+    store: &Bound<'_, PyAny>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Outcome> {
-    let seed = seed.map(Override::seed);
-    let overrides: Vec<Override> = scenario.overrides.iter().cloned().chain(seed).collect();
-    let planned = scenario.with_overrides(&overrides).map_err(|error| error.into_python(scenario.file(), ""))?;
-    warn(py, &planned.late_changes(), ineffective_keys([&planned]), &[&planned])?;
-    check_memory(&[&planned], NonZero::<usize>::MIN, series)?;
+    let planned = scenario.with_more(seed.map(Override::seed))?;
+    let asks = |scenario: &CoreScenario| scenario.scenario.asks_programs();
+    let planned = match &policy {
+        Some(_) if !asks(&planned) => planned.with_more(asks_for_all()?)?,
+        _ => planned,
+    };
+    let run = planned.with_overrides(&planned.overrides).map_err(|error| error.into_python(scenario.file(), ""))?;
+    warn(py, &run.late_changes(), ineffective_keys([&run]), &[&run], policy.is_some())?;
+    check_memory(&[&run], NonZero::<usize>::MIN, series)?;
+    let stored = Stored::open(store)?;
     let outcome = wait(py, progress, |shared| {
         let at = |at: lasthop_units::Span| shared.done.store(at.as_micros(), Ordering::Relaxed);
-        run_one(&planned, series, &shared.stop, &at)
+        stored.runs.run(&run, series, || run_one(&run, series, &shared.stop, &at, policy.as_ref()))
     })?;
+    stored.finish(py)?;
     let (result, samples) =
-        outcome.map_err(|error| errors::simulation(&error, scenario.file(), ""))?.ok_or_else(stopped)?;
+        outcome.map_err(|failure| failure.into_python(py, scenario.file(), ""))?.ok_or_else(stopped)?;
     Ok(Outcome::new(Document::Run { result: Box::new(result), series: series.then(|| Box::new(samples)) }))
 }
 
@@ -73,38 +85,54 @@ pub(crate) fn compare(
     seeds: Seeds,
     jobs: Option<NonZero<usize>>,
     series: bool,
+    policy: Option<InProcess>,
+    store: &Bound<'_, PyAny>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Outcome> {
     let varied = varied_of(vary)?;
     let cases = if cases.is_empty() { Vary::cases(&varied) } else { cases_of(cases)? };
-    let base = &scenario.scenario;
-    let seeds = seeds.from(base.seed);
-    let planned = plan_cases(&cases, &scenario.overrides, &seeds, |overrides| scenario.with_overrides(overrides));
-    let planned = planned.map_err(|error| errors::of_case(error, scenario.file()))?;
+    let seeds = seeds.from(scenario.scenario.seed);
+    let plan = |scenario: &CoreScenario| {
+        let planned = plan_cases(&cases, &scenario.overrides, &seeds, |overrides| scenario.with_overrides(overrides));
+        planned.map_err(|error| errors::of_case(error, scenario.file()))
+    };
+    let asks = |planned: &[(usize, Scenario)]| planned.iter().any(|(_, scenario)| scenario.asks_programs());
+    let (mut base, mut planned) = (scenario.scenario.clone(), plan(scenario)?);
+    if policy.is_some() && !asks(&planned) {
+        let all_ask = scenario.with_more(asks_for_all()?)?;
+        (base, planned) = (all_ask.scenario.clone(), plan(&all_ask)?);
+    }
+    if policy.is_some() && !asks(&planned) {
+        let accepted = "a case in which a host has the policy \"external\"";
+        return Err(PyValueError::new_err(format!("policy is given, and no host asks it; accepted: {accepted}")));
+    }
     let scenarios: Vec<&Scenario> = planned.iter().map(|(_, scenario)| scenario).collect();
-    warn(py, &base.late_changes(), ineffective_keys(scenarios.iter().copied()), &scenarios)?;
+    warn(py, &base.late_changes(), ineffective_keys(scenarios.iter().copied()), &scenarios, policy.is_some())?;
     let jobs = jobs.unwrap_or_else(parallel::all_cores);
     check_memory(&scenarios, jobs, series)?;
+    let stored = Stored::open(store)?;
     let outcomes = wait(py, progress, |shared| {
         parallel::in_order(&planned, jobs, |(_, scenario)| {
             if shared.stop.load(Ordering::Relaxed) {
                 return Ok(None);
             }
-            let outcome = run_one(scenario, series, &shared.stop, &|_| {});
+            let once = || run_one(scenario, series, &shared.stop, &|_| {}, policy.as_ref());
+            let outcome = stored.runs.run(scenario, series, once);
             shared.done.fetch_add(1, Ordering::Relaxed);
             outcome
         })
     })?;
+    stored.finish(py)?;
     let (mut results, mut samples) = (Vec::with_capacity(planned.len()), Vec::new());
     for ((case, _), outcome) in planned.iter().zip(outcomes) {
-        let outcome = outcome.map_err(|error| errors::simulation(&error, scenario.file(), &cases[*case].label))?;
+        let outcome = outcome.map_err(|failure| failure.into_python(py, scenario.file(), &cases[*case].label))?;
         let (result, of_run) = outcome.ok_or_else(stopped)?;
         results.push((*case, result));
         if series {
             samples.push(of_run);
         }
     }
-    let comparison = compared(base, HostsKind::Simulated, build(), &varied, &cases, results);
+    let comparison = compared(&base, HostsKind::Simulated, build(), &varied, &cases, results);
     Ok(Outcome::new(Document::Comparison { comparison: Box::new(comparison), series: series.then_some(samples) }))
 }
 
@@ -116,6 +144,7 @@ pub(crate) fn study(
     set: &Bound<'_, PyDict>,
     seeds: Option<u64>,
     jobs: Option<NonZero<usize>>,
+    store: &Bound<'_, PyAny>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Outcome> {
     let study = Study::load(&path).map_err(|error| errors::study(&error))?;
@@ -126,41 +155,91 @@ pub(crate) fn study(
         lasthop_sim::check(&run.scenario).map_err(|error| errors::simulation(&error, &file, &run.label))?;
     }
     let scenarios: Vec<&Scenario> = planned.iter().map(|run| &run.scenario).collect();
-    warn(py, &[], study.ineffective_keys(&planned), &scenarios)?;
+    warn(py, &[], study.ineffective_keys(&planned), &scenarios, false)?;
     let jobs = jobs.unwrap_or_else(parallel::all_cores);
     check_memory(&scenarios, jobs, false)?;
+    let stored = Stored::open(store)?;
     let outcome = wait(py, progress, |shared| {
         let run = |scenario: &Scenario| {
-            run_one(scenario, false, &shared.stop, &|_| {}).map(|outcome| outcome.map(|(result, _)| result))
+            let once = || run_one(scenario, false, &shared.stop, &|_| {}, None);
+            stored.runs.run(scenario, false, once).map(|outcome| outcome.map(|(result, _)| result))
         };
         let done = || {
             shared.done.fetch_add(1, Ordering::Relaxed);
         };
         study.run_at_once(&planned, &AtOnce { run: &run, jobs, stop: &shared.stop, done: &done })
     })?;
+    stored.finish(py)?;
     let outcome = outcome.map_err(|error| match error {
         RunError::Interrupted => stopped(),
         RunError::Study(error) => errors::study(&error),
-        RunError::Run { place, error } => errors::simulation(&error, &file, &place),
+        RunError::Run { place, error } => error.into_python(py, &file, &place),
     })?;
     let result = StudyResult::new(&study, HostsKind::Simulated, build(), &outcome);
     let points = planned.iter().map(|run| (run.point, run.label.clone())).collect();
     Ok(Outcome::new(Document::Study { result: Box::new(result), runs: Some((points, outcome.runs)) }))
 }
 
-/// The only place where a scenario is run.
+/// The only place where a scenario is run. Hosts that ask somebody ask `policy`, or else their programs.
 fn run_one(
     scenario: &Scenario,
     series: bool,
-    stop: &AtomicBool,
+    stop: &Arc<AtomicBool>,
     progress: &(dyn Fn(lasthop_units::Span) + Sync),
-) -> Result<Option<(RunResult, Series)>, SimError> {
+    policy: Option<&InProcess>,
+) -> Result<Option<(RunResult, Series)>, Failure> {
     let started = Instant::now();
-    let mut outcome = lasthop_sim::run(scenario, &Options { build: build(), series, stop, progress })?;
+    let mut outcome = run_with(scenario, &Options { build: build(), series, stop, progress }, stop, policy)?;
     if let Some((result, _)) = &mut outcome {
         result.took(started.elapsed());
     }
     Ok(outcome)
+}
+
+/// Every host asks. Whom, its `command` says.
+fn asks_for_all() -> PyResult<[Override; 1]> {
+    let external = toml::Value::from("external");
+    Override::of("hosts.*.policy", &external).map(|set| [set]).map_err(|error| errors::scenario(&error, ""))
+}
+
+/// The store of the runs of one call.
+struct Stored {
+    runs: StoredRuns,
+    /// What there is to tell about it.
+    said: Arc<Mutex<Vec<String>>>,
+}
+
+impl Stored {
+    /// `None` is the user's cache, `False` none, everything else a folder.
+    fn open(store: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let choice = if store.is_none() {
+            // Without a model there is nothing to tell: nobody has asked for a store.
+            if lasthop_version::model().is_ok() { StoreChoice::Cache } else { StoreChoice::Nowhere }
+        } else if let Ok(wanted) = store.cast::<PyBool>() {
+            if wanted.is_true() {
+                return Err(PyValueError::new_err("store=True; accepted: None (the user's), a folder, False (none)"));
+            }
+            StoreChoice::Nowhere
+        } else {
+            StoreChoice::Folder(store.extract()?)
+        };
+        let said = Arc::<Mutex<Vec<String>>>::default();
+        let kept = Arc::clone(&said);
+        let tell = move |text: &str| kept.lock().expect("no thread panics with the lock").push(text.to_owned());
+        let model = lasthop_version::model().map_err(|reason| reason.to_string());
+        let runs = StoredRuns::open(&choice, model, build(), tell).map_err(|error| errors::store(&error))?;
+        Ok(Self { runs, said })
+    }
+
+    /// Keeps the cache below its limit, and passes on what went wrong with the store.
+    fn finish(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.runs.finish());
+        let category = py.get_type::<pyo3::exceptions::PyRuntimeWarning>();
+        for text in self.said.lock().expect("no thread panics with the lock").drain(..) {
+            PyErr::warn(py, &category, &CString::new(text)?, 2)?;
+        }
+        Ok(())
+    }
 }
 
 /// Does `work` on a thread of its own, without the GIL. A signal whose handler raises, such as Ctrl-C, stops it; so
@@ -208,14 +287,21 @@ fn check_memory(scenarios: &[&Scenario], jobs: NonZero<usize>, series: bool) -> 
     load.check().map_err(|error| errors::memory(&error, series))
 }
 
-/// What the command prints as notes.
-fn warn(py: Python<'_>, late: &[LateChange], ineffective: Vec<IneffectiveKey>, planned: &[&Scenario]) -> PyResult<()> {
+/// What the command prints as notes. With a policy `in_process` each host has a `command` that names it.
+fn warn(
+    py: Python<'_>,
+    late: &[LateChange],
+    ineffective: Vec<IneffectiveKey>,
+    planned: &[&Scenario],
+    in_process: bool,
+) -> PyResult<()> {
     let in_python = |key: IneffectiveKey| match key.set_in.as_str() {
         COMMAND_LINE => IneffectiveKey { set_in: "an override".to_owned(), ..key },
         _ => key,
     };
     let late = late.iter().map(ToString::to_string);
-    let ineffective = ineffective.into_iter().map(|key| in_python(key).to_string());
+    let own = |key: &IneffectiveKey| in_process && key.set_in == COMMAND_LINE && key.key.ends_with(".command");
+    let ineffective = ineffective.into_iter().filter(|key| !own(key)).map(|key| in_python(key).to_string());
     let short = short_warmups(planned.iter().copied()).into_iter().map(|short| short.to_string());
     let category = py.import("lasthop._errors")?.getattr("ScenarioWarning")?;
     for note in late.chain(ineffective).chain(short) {

@@ -45,6 +45,11 @@ impl CoreScenario {
         }
     }
 
+    /// The same with these overrides on top.
+    pub(crate) fn with_more(&self, more: impl IntoIterator<Item = Override>) -> PyResult<Self> {
+        Self::new(self.source.clone(), self.overrides.iter().cloned().chain(more).collect())
+    }
+
     /// The scenario with exactly these overrides, if simulated hosts can run it.
     pub(crate) fn with_overrides(&self, overrides: &[Override]) -> Result<Scenario, Refused> {
         let scenario = self.source.read(overrides).map_err(Refused::Scenario)?;
@@ -74,8 +79,7 @@ impl CoreScenario {
 
     /// The same with these overrides on top.
     fn changed(&self, set: &Bound<'_, PyDict>) -> PyResult<Self> {
-        let overrides = self.overrides.iter().cloned().chain(value::overrides_of(set)?);
-        Self::new(self.source.clone(), overrides.collect())
+        self.with_more(value::overrides_of(set)?)
     }
 
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ import pytest
 import lasthop
 
 matplotlib.use("Agg")
+# The tests' store of runs is empty at first, and not the user's. The command's is the same.
+_CACHE = tempfile.TemporaryDirectory()
+os.environ["XDG_CACHE_HOME"] = _CACHE.name
 ROOT = Path(__file__).parents[2]
 # The same examples each time, as proptest has them; HYPOTHESIS_PROFILE=wide looks for more.
 hypothesis.settings.register_profile("usual", deadline=None, derandomize=True, max_examples=60, database=None)
@@ -39,17 +43,14 @@ def scenarios() -> Path:
 
 
 @pytest.fixture(scope="session")
-def command(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Runs the command `lasthop` and gives what it prints. Its store of runs is empty at first, and not the user's."""
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path_factory.mktemp("cache"))}
+def command() -> Any:
+    """Runs the command `lasthop` and gives what it prints."""
     program = os.environ.get("LASTHOP", ROOT / "target/debug/lasthop")
     if not Path(program).exists():
         pytest.skip(f"there is no {program}: cargo build -p lasthop-cli")
 
     def run(*arguments: object) -> str:
-        done = subprocess.run(
-            [program, *map(str, arguments)], capture_output=True, text=True, check=False, cwd=ROOT, env=environment
-        )
+        done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, check=False, cwd=ROOT)
         assert done.returncode in (0, 1), done.stderr
         return done.stdout
 

@@ -3,7 +3,7 @@
 use crate::out_folder::{Kind, OutFolder};
 use crate::progress::Progress;
 use crate::simulate::simulate;
-use crate::stored::{StoreArguments, StoredRuns, model};
+use crate::stored::{StoreArguments, finish, model};
 use crate::{FAILED, Interrupted, build, say, stop_on_signals, tell};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, ValueEnum};
@@ -11,7 +11,7 @@ use lasthop_scenario::{
     Case, HostsKind, IneffectiveKey, InvalidKind, Override, ResultFile as _, RunResult, Scenario, Series, Vary,
     short_warmups,
 };
-use lasthop_study::{CaseError, Load, compared, parallel, plan_cases, until_not_late};
+use lasthop_study::{CaseError, Load, StoredRuns, compared, parallel, plan_cases, until_not_late};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -193,7 +193,7 @@ pub(crate) fn compare(arguments: &CompareArguments) -> Result<ExitCode> {
         Habitat::Simulated => run_at_once(arguments, &planned, jobs, &stored, &stop),
         Habitat::Kernel => run_in_turn(arguments, &cases, &planned, &stop),
     };
-    stored.finish();
+    finish(&stored);
     let valid = keep_comparison(arguments, &base, &cases, runs?, out)?;
     Ok(exit_code(valid))
 }

@@ -4,13 +4,13 @@ use crate::out_folder::Kind;
 use crate::progress::Progress;
 use crate::runs::{Habitat, check_memory, claim, jobs, keep, tell_again, tell_ineffective, tell_of_short_warmups};
 use crate::simulate::simulate;
-use crate::stored::{StoreArguments, StoredRuns, model};
+use crate::stored::{StoreArguments, finish, model};
 use crate::{COULD_NOT_RUN, FAILED, Interrupted, build, say, stop_on_signals, tell};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use lasthop_scenario::{HostsKind, Override, ResultFile as _, RunResult, Scenario, Series};
 use lasthop_study::{
-    AtOnce, Load, Outcome, Part, PlannedRun, RunError, Store, Study, StudyResult, Survey, run_in_turn,
+    AtOnce, Load, Outcome, Part, PlannedRun, RunError, Store, StoredRuns, Study, StudyResult, Survey, run_in_turn,
 };
 use lasthop_units::Span;
 use serde::Serialize;
@@ -170,7 +170,7 @@ fn with(arguments: &StudyArguments, runner: &Runner<'_>) -> Result<ExitCode> {
         HostsKind::Kernel => in_turn(&planned, runner),
     };
     let outcome = outcome.map_err(|error| in_words(error, &stored))?;
-    stored.finish();
+    finish(&stored);
     let result = StudyResult::new(&study, hosts, build(), &outcome);
     let kept = keep(out, |folder| lasthop_report::write_study(folder, &result));
     say(&if arguments.json { result.to_json() } else { lasthop_report::tables::study(&result) })?;
@@ -216,7 +216,7 @@ fn at_once(
 
 /// A run of simulated hosts, or what is stored of it.
 fn one_run(scenario: &Scenario, does: Run<'_>, stored: &StoredRuns) -> Result<Option<RunResult>> {
-    let run = || {
+    let run = || -> Result<_> {
         let result = does(scenario, HostsKind::Simulated, &Progress::Silent)?;
         Ok(result.map(|result| (result, Series::default())))
     };
@@ -242,7 +242,7 @@ fn shard(
     outcome.map_err(|error| in_words(error, stored))?;
     let (ran, found) = (stored.ran(), stored.stored());
     say(&format!("part {part}: {ran} runs were done, {found} were stored before, in {}", folder.display()))?;
-    stored.finish();
+    finish(stored);
     Ok(ExitCode::SUCCESS)
 }
 

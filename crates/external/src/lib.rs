@@ -20,5 +20,5 @@
 mod program;
 mod simulated;
 
-pub use program::{Program, ProgramError, Start};
+pub use program::{Program, ProgramError, Start, decision};
 pub use simulated::policy_of;

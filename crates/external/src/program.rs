@@ -392,7 +392,11 @@ fn read_all(from: &mut impl Read, into: &mut Vec<u8>, most: usize) -> bool {
     false
 }
 
-fn decision(line: &[u8]) -> Result<Decision, String> {
+/// The decision in this line.
+///
+/// # Errors
+/// If it is none: the field that is wrong, and why, in words.
+pub fn decision(line: &[u8]) -> Result<Decision, String> {
     let mut reader = serde_json::Deserializer::from_slice(line);
     let decision = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let path = error.path().to_string();

@@ -53,7 +53,7 @@ pub use run::{AtOnce, Outcome, Part, RunError, RunOne, Survey, run_in_turn, unti
 pub use search::{Found, Hunt, Tried};
 pub use space::{Coordinate, Level};
 pub use statistics::Interval;
-pub use store::{Key, Store, StoreError};
+pub use store::{Key, Store, StoreChoice, StoreError, StoredRuns};
 pub use verdict::{CellResult, ClaimResult, ConditionResult, Criterion, Verdict};
 
 use lasthop_keys::DocumentError;

@@ -17,8 +17,10 @@
 
 mod entry;
 mod key;
+mod runs;
 
 pub use key::Key;
+pub use runs::{StoreChoice, StoredRuns};
 
 use lasthop_scenario::{Build, FlowSeries, HostsKind, QueueSeries, RunResult, Scenario, Series};
 use std::collections::BTreeSet;
