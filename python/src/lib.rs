@@ -3,9 +3,12 @@
 //! Its face is Python (`python/lasthop`): arguments, attributes of results, documentation. Here the GIL is released,
 //! and a run is the same as the command's: the same scenario and seed give the same `result.json`.
 //!
+//! A policy in Python takes the GIL at each of its ticks.
+//!
 //! *What it leaves out*: kernel hosts, so that the package needs neither root nor libbpf.
 
 mod errors;
+mod gym;
 mod outcome;
 mod policy;
 mod run;
@@ -41,6 +44,7 @@ fn _lasthop(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<scenario::CoreScenario>()?;
     module.add_class::<outcome::Outcome>()?;
     module.add_class::<table::Table>()?;
+    module.add_class::<gym::Episode>()?;
     module.add_function(wrap_pyfunction!(run::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(run::compare, module)?)?;
     module.add_function(wrap_pyfunction!(run::study, module)?)?;

@@ -22,7 +22,7 @@ pub(crate) fn run_with(
     options: &Options<'_>,
     stop: &Arc<AtomicBool>,
     in_process: Option<&InProcess>,
-) -> Result<Option<(RunResult, Series)>, Failure> {
+) -> Result<Option<(RunResult, Series)>, Box<Failure>> {
     let raised = Raised::default();
     let outcome = lasthop_sim::run_with(scenario, options, &mut |host: &HostSpec| {
         let settings = &host.kind.policy;
@@ -32,7 +32,7 @@ pub(crate) fn run_with(
             None => policy_of(settings, host.index, scenario.seed, stop).map_err(|error| error.to_string()),
         }
     });
-    outcome.map_err(|error| Failure { error, cause: taken(&raised) })
+    outcome.map_err(|error| Box::new(Failure { error, cause: taken(&raised) }))
 }
 
 fn in_python(

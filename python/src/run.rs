@@ -187,7 +187,7 @@ fn run_one(
     stop: &Arc<AtomicBool>,
     progress: &(dyn Fn(lasthop_units::Span) + Sync),
     policy: Option<&InProcess>,
-) -> Result<Option<(RunResult, Series)>, Failure> {
+) -> Result<Option<(RunResult, Series)>, Box<Failure>> {
     let started = Instant::now();
     let mut outcome = run_with(scenario, &Options { build: build(), series, stop, progress }, stop, policy)?;
     if let Some((result, _)) = &mut outcome {
@@ -196,10 +196,11 @@ fn run_one(
     Ok(outcome)
 }
 
-/// Every host asks. Whom, its `command` says.
-fn asks_for_all() -> PyResult<[Override; 1]> {
-    let external = toml::Value::from("external");
-    Override::of("hosts.*.policy", &external).map(|set| [set]).map_err(|error| errors::scenario(&error, ""))
+/// Every host asks, though its scenario may say that it has no agent. Whom, its `command` says.
+fn asks_for_all() -> PyResult<Vec<Override>> {
+    let set = [("hosts.*.policy", "external"), ("hosts.*.agent", "control")]
+        .map(|(key, word)| Override::of(key, &word.into()));
+    set.into_iter().collect::<Result<_, _>>().map_err(|error| errors::scenario(&error, ""))
 }
 
 /// The store of the runs of one call.

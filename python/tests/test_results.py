@@ -42,8 +42,8 @@ def test_what_is_documented_is_what_there_is(once: lasthop.Result, short: dict[s
 
 def test_the_public_names_are_these() -> None:
     assert set(lasthop.__all__) == {
-        "Comparison", "Record", "Result", "ResultError", "Scenario", "ScenarioError", "ScenarioWarning", "Study", "Table",
-        "__version__", "compare", "read", "simulate", "studies", "study",
+        "Comparison", "Policy", "PolicyError", "Record", "Result", "ResultError", "Scenario", "ScenarioError",
+        "ScenarioWarning", "Study", "Table", "__version__", "compare", "read", "simulate", "studies", "study",
     }  # fmt: skip
     assert all(inspect.getdoc(getattr(lasthop, name)) for name in lasthop.__all__)
 
