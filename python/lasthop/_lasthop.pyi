@@ -5,6 +5,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, final
 
+from lasthop._policy import Asked
+
 VERSION: str
 
 @final
@@ -77,7 +79,7 @@ def simulate(
     scenario: CoreScenario,
     seed: int | None,
     series: bool,
-    policy: Callable[[str], Callable[[str], str]] | None,
+    policy: Asked | None,
     store: str | PathLike[str] | bool | None,
     progress: Callable[[int], None] | None,
 ) -> Outcome: ...
@@ -88,7 +90,7 @@ def compare(
     seeds: int | list[int],
     jobs: int | None,
     series: bool,
-    policy: Callable[[str], Callable[[str], str]] | None,
+    policy: Asked | None,
     store: str | PathLike[str] | bool | None,
     progress: Callable[[int], None] | None,
 ) -> Outcome: ...

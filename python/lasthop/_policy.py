@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -28,18 +30,33 @@ def named(make: MakePolicy) -> str:
     return f"{of.__module__}.{of.__qualname__}"
 
 
-def lines(make: MakePolicy) -> Callable[[str], Callable[[str], str]]:
-    """The same policy for lines of JSON."""
+class Asked:
+    """The same policy for lines of JSON, from any thread."""
 
-    def of(hello: str) -> Callable[[str], str]:
-        policy = make(json.loads(hello))
+    def __init__(self, make: MakePolicy) -> None:
+        self._make = make
+        self._asked: set[int] = set()
+
+    def __call__(self, hello: str) -> Callable[[str], str]:
+        """What answers the lines of a host."""
+        policy = self._noted(self._make, json.loads(hello))
 
         def answer(observation: str) -> str:
-            return json.dumps(policy.decide(json.loads(observation)), default=_number)
+            return json.dumps(self._noted(policy.decide, json.loads(observation)), default=_number)
 
         return answer
 
-    return of
+    def _noted(self, asked: Callable[[dict[str, Any]], Any], what: dict[str, Any]) -> Any:
+        self._asked.add(thread := threading.get_ident())
+        try:
+            return asked(what)
+        finally:
+            self._asked.discard(thread)
+
+    def interrupt(self) -> None:
+        """Ends the decisions that are being made, however long they would take."""
+        for thread in list(self._asked):
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt))
 
 
 def _number(value: Any) -> Any:

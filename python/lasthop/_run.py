@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lasthop import _lasthop
-from lasthop._policy import MakePolicy, lines, named
+from lasthop._policy import Asked, MakePolicy, named
 from lasthop._progress import bar
 from lasthop._record import plain
 from lasthop._result import Comparison, Result, Study
@@ -59,7 +59,7 @@ def simulate(
     """
     core = core_of(scenario, _with_name(set, policy))
     with bar(progress, core.duration_s, "s", 1e6) as update:
-        return Result(_lasthop.simulate(core, seed, series, policy and lines(policy), store, update))
+        return Result(_lasthop.simulate(core, seed, series, policy and Asked(policy), store, update))
 
 
 def compare(
@@ -118,7 +118,7 @@ def compare(
     values = {key: list(many) if not isinstance(many, str) else many for key, many in (vary or {}).items()}
     total = len(cases) if cases else _product(len(many) for many in values.values())
     with bar(progress, total * count, "run") as update:
-        asked = policy and lines(policy)
+        asked = policy and Asked(policy)
         return Comparison(
             _lasthop.compare(core, plain(values), plain(cases or {}), chosen, jobs, series, asked, store, update)
         )

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-/// Of Python: called with a `hello` line, it gives what answers each observation's line with a decision's.
+/// `Asked` of Python: called with a `hello` line, it gives what answers each observation's line with a decision's.
 pub(crate) type InProcess = Py<PyAny>;
 
 /// The first exception of a run's policies.

@@ -60,7 +60,7 @@ pub(crate) fn simulate(
     warn(py, &run.late_changes(), ineffective_keys([&run]), &[&run], policy.is_some())?;
     check_memory(&[&run], NonZero::<usize>::MIN, series)?;
     let stored = Stored::open(store)?;
-    let outcome = wait(py, progress, |shared| {
+    let outcome = wait(py, progress, policy.as_ref(), |shared| {
         let at = |at: lasthop_units::Span| shared.done.store(at.as_micros(), Ordering::Relaxed);
         stored.runs.run(&run, series, || run_one(&run, series, &shared.stop, &at, policy.as_ref()))
     })?;
@@ -111,7 +111,7 @@ pub(crate) fn compare(
     let jobs = jobs.unwrap_or_else(parallel::all_cores);
     check_memory(&scenarios, jobs, series)?;
     let stored = Stored::open(store)?;
-    let outcomes = wait(py, progress, |shared| {
+    let outcomes = wait(py, progress, policy.as_ref(), |shared| {
         parallel::in_order(&planned, jobs, |(_, scenario)| {
             if shared.stop.load(Ordering::Relaxed) {
                 return Ok(None);
@@ -159,7 +159,7 @@ pub(crate) fn study(
     let jobs = jobs.unwrap_or_else(parallel::all_cores);
     check_memory(&scenarios, jobs, false)?;
     let stored = Stored::open(store)?;
-    let outcome = wait(py, progress, |shared| {
+    let outcome = wait(py, progress, None, |shared| {
         let run = |scenario: &Scenario| {
             let once = || run_one(scenario, false, &shared.stop, &|_| {}, None);
             stored.runs.run(scenario, false, once).map(|outcome| outcome.map(|(result, _)| result))
@@ -243,9 +243,14 @@ impl Stored {
     }
 }
 
-/// Does `work` on a thread of its own, without the GIL. A signal whose handler raises, such as Ctrl-C, stops it; so
-/// does `progress` if it raises. Nothing is running when this returns.
-fn wait<T: Send>(py: Python<'_>, progress: Option<Py<PyAny>>, work: impl FnOnce(&Shared) -> T + Send) -> PyResult<T> {
+/// Does `work` on a thread of its own, without the GIL. A signal whose handler raises, such as Ctrl-C, stops it, and what
+/// `policy` is deciding; so does `progress` if it raises. Nothing is running when this returns.
+fn wait<T: Send>(
+    py: Python<'_>,
+    progress: Option<Py<PyAny>>,
+    policy: Option<&InProcess>,
+    work: impl FnOnce(&Shared) -> T + Send,
+) -> PyResult<T> {
     let shared = Shared::default();
     py.detach(|| {
         thread::scope(|scope| {
@@ -266,10 +271,19 @@ fn wait<T: Send>(py: Python<'_>, progress: Option<Py<PyAny>>, work: impl FnOnce(
                     PyResult::Ok(())
                 })
             };
+            let interrupt = || {
+                shared.stop.store(true, Ordering::Relaxed);
+                // What it says of itself does not matter any more.
+                let _ = policy.map(|policy| Python::attach(|py| policy.call_method0(py, "interrupt").map(drop)));
+            };
             let mut outcome = Ok(());
             while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
                 if outcome.is_ok() {
-                    outcome = look().inspect_err(|_| shared.stop.store(true, Ordering::Relaxed));
+                    outcome = look();
+                }
+                // Again and again, for it may decide for another host by now.
+                if outcome.is_err() {
+                    interrupt();
                 }
             }
             let done = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));

@@ -19,11 +19,19 @@ import lasthop
 LONG = {"duration_s": 3000, "warmup_s": 1, "sample_ms": 1000, "hosts": [{"count": 20}]}
 
 
-@pytest.mark.parametrize("call", ["lasthop.simulate(LONG)", "lasthop.compare(LONG, seeds=4)"])
+@pytest.mark.parametrize(
+    "call",
+    ["lasthop.simulate(LONG)", "lasthop.compare(LONG, seeds=4)", "lasthop.compare(LONG, policy=Endless, seeds=4)"],
+)
 def test_an_interrupt_ends_a_run_and_leaves_no_thread(call: str) -> None:
     program = f"""
 import lasthop, os, signal, threading, time
 LONG = {LONG!r}
+class Endless:
+    def __init__(self, hello): ...
+    def decide(self, observation):
+        while True:
+            pass
 at = []
 def interrupt():
     time.sleep(0.5)
