@@ -164,7 +164,7 @@ class HostEnv(Env[Floats, Floats]):
 
     Args:
         scenario: A TOML file, its keys as a dict, or a `Scenario`.
-        host: The number of the host that learns, from 0.
+        host: The number of the host that learns, from 0. A block of several hosts is split for it, and loses its `name`.
         set: Keys to change in it.
         reward: What a step is worth.
         segments: The least and the greatest limit of the windows, in segments.
@@ -276,6 +276,9 @@ def _alone(core: _lasthop.CoreScenario, host: int) -> _lasthop.CoreScenario:
         elif count > 1 and "#" in json.dumps(block):
             raise ValueError(f"host={host} is one of several in a block with nodes of #: give it a block of its own")
         else:
+            if count > 1:
+                # Blocks have names of their own.
+                block.pop("name", None)
             parts = (
                 {**block, "count": host - first},
                 {**block, "count": 1, **_LEARNS},

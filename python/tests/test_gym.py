@@ -114,6 +114,12 @@ def test_what_is_seen_is_what_happened() -> None:
         assert reward == pytest.approx(float(observation[3]), rel=1e-6)
 
 
+def test_a_host_of_a_named_block_may_learn() -> None:
+    with HostEnv({**FOUR, "hosts": [{"count": 3, "name": "phone"}, {"name": "laptop"}]}, host=2) as env:
+        _, info = run(env, env.action(40), seed=1)
+    assert info["result"].hosts["name"] == ["host_0", "host_1", "host_2", "laptop"]
+
+
 def test_mistakes_are_told() -> None:
     with pytest.raises(ValueError, match="host=4; accepted: 0 to 3"):
         HostEnv(FOUR, host=4)
