@@ -84,7 +84,7 @@ def compare(
         seeds: With how many seeds each case runs, from the scenario's on, or with which.
         set: Keys to change in all cases.
         series: Whether to keep the samples of all runs: some 170 bytes for each connection and sample.
-        policy: A policy in Python, as of `simulate`: for the cases in which a host's `policy` is "external", or for all.
+        policy: A policy in Python, as of `simulate`: for cases in which a host's `policy` is "external", or for all.
         jobs: The number of runs at once; by default the number of cores. Results do not depend on it.
         store: The folder in which runs are stored, and not done again; `False`: none. By default the command's own
             (docs/guide/study-store.md). Runs with external policies, or of a build with changes, are never stored.

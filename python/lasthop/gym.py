@@ -7,7 +7,8 @@
 A step is a tick of the policies, 0.5 s of the run. An action limits the host until the next tick.
 
 >>> from lasthop.gym import HostEnv, Seen
->>> with HostEnv({"duration_s": 10, "warmup_s": 2, "hosts": [{"count": 4, "policy": "fixed", "bound_segments": 40}]}) as env:
+>>> four = {"duration_s": 10, "warmup_s": 2, "hosts": [{"count": 4, "policy": "formula"}]}
+>>> with HostEnv(four, host=1) as env:
 ...     observation, info = env.reset(seed=1)
 ...     done = False
 ...     while not done:
@@ -157,14 +158,14 @@ def _steps(core: _lasthop.CoreScenario) -> int:
 class HostEnv(Env[Floats, Floats]):
     """One host learns. A step is from one of its ticks to the next.
 
-    An observation has the entries of `Seen`. An action has one number, the limit of the host's windows in segments, from
-    -1 for the least to 1 for the greatest on a logarithmic scale; with `pacing_mbps` a second one, the limit of its
+    An observation has the entries of `Seen`. An action has one number, the limit of the host's windows in segments,
+    from -1 for the least to 1 for the greatest on a logarithmic scale; with `pacing_mbps` a second one, the limit of its
     pacing rate. Both are split over the host's busy connections. Episodes are truncated at the end of the run; then
     `info["result"]` has the run's `Result`, and what the agents did is in it.
 
     Args:
         scenario: A TOML file, its keys as a dict, or a `Scenario`.
-        host: The number of the host that learns, from 0. A block of several hosts is split for it, and loses its `name`.
+        host: The number of the host that learns, from 0. A block of several is split for it, and loses its `name`.
         set: Keys to change in it.
         reward: What a step is worth.
         segments: The least and the greatest limit of the windows, in segments.
@@ -407,7 +408,7 @@ class AccessPointEnv(ParallelEnv[str, Floats, Floats]):
 
 
 class VectorHostEnv(VectorEnv[Floats, Floats, Any]):
-    """Several `HostEnv`, each simulated on a thread of its own: one step takes them all a step further at the same time.
+    """Several `HostEnv`, each simulated on a thread of its own: one step takes them all further at the same time.
 
     An episode that has ended begins anew with the next step, whose action and reward then mean nothing to it
     (gymnasium's `AutoresetMode.NEXT_STEP`).

@@ -37,8 +37,8 @@ const ENTRIES: usize = 13;
 /// What a host that learns sees at a tick.
 type Seen = [f64; ENTRIES];
 
-/// What a host does until its next tick: the segments of its windows together, and the pacing rate of each in Mb/s. Zero
-/// is no limit.
+/// What a host does until its next tick: the limits of its windows together, in segments, and of its pacing rate, in
+/// Mb/s. Zero is no limit.
 type Action = (u32, f64);
 
 enum Told {
@@ -64,8 +64,8 @@ struct Running {
 
 #[pymethods]
 impl Episode {
-    /// Starts the run, in which these hosts learn; they have the policy "external" in the scenario. With `delayed` a host
-    /// does at a tick what it was told for it before the tick, and so may be one of several.
+    /// Starts the run, in which these hosts learn; they have the policy "external" in the scenario. With `delayed` a
+    /// host does at a tick what it was told for it before the tick, and so may be one of several.
     #[new]
     fn new(scenario: &CoreScenario, hosts: Vec<u16>, delayed: bool, series: bool) -> PyResult<Self> {
         let run = scenario.with_overrides(&scenario.overrides);

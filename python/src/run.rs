@@ -243,8 +243,8 @@ impl Stored {
     }
 }
 
-/// Does `work` on a thread of its own, without the GIL. A signal whose handler raises, such as Ctrl-C, stops it, and what
-/// `policy` is deciding; so does `progress` if it raises. Nothing is running when this returns.
+/// Does `work` on a thread of its own, without the GIL. A signal whose handler raises, such as Ctrl-C, stops it, and
+/// what `policy` is deciding; so does `progress` if it raises. Nothing is running when this returns.
 fn wait<T: Send>(
     py: Python<'_>,
     progress: Option<Py<PyAny>>,
