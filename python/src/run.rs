@@ -10,14 +10,14 @@ use lasthop_scenario::{
     ineffective_keys, short_warmups,
 };
 use lasthop_sim::{Options, SimError};
-use lasthop_study::{AtOnce, Load, RunError, Study, StudyResult, compared, parallel, plan_cases};
+use lasthop_study::{AtOnce, Load, PlannedRun, RunError, Study, StudyResult, compared, parallel, plan_cases};
 use lasthop_version::build;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::ffi::CString;
 use std::num::NonZero;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -28,9 +28,9 @@ const TICK: Duration = Duration::from_millis(50);
 
 /// What the waiting thread and the running ones have in common.
 #[derive(Default)]
-struct Shared {
+pub(crate) struct Shared {
     /// Ends the runs.
-    stop: AtomicBool,
+    pub(crate) stop: AtomicBool,
     /// How far they are.
     done: AtomicU64,
 }
@@ -75,14 +75,8 @@ pub(crate) fn compare(
     series: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Outcome> {
-    let varied = varied_of(vary)?;
-    let cases = if cases.is_empty() { Vary::cases(&varied) } else { cases_of(cases)? };
-    let base = &scenario.scenario;
-    let seeds = seeds.from(base.seed);
-    let planned = plan_cases(&cases, &scenario.overrides, &seeds, |overrides| scenario.with_overrides(overrides));
-    let planned = planned.map_err(|error| errors::of_case(error, scenario.file()))?;
+    let ComparisonPlan { varied, cases, runs: planned } = plan_comparison(py, scenario, vary, cases, seeds)?;
     let scenarios: Vec<&Scenario> = planned.iter().map(|(_, scenario)| scenario).collect();
-    warn(py, &base.late_changes(), ineffective_keys(scenarios.iter().copied()), &scenarios)?;
     let jobs = jobs.unwrap_or_else(parallel::all_cores);
     check_memory(&scenarios, jobs, series)?;
     let outcomes = wait(py, progress, |shared| {
@@ -104,7 +98,7 @@ pub(crate) fn compare(
             samples.push(of_run);
         }
     }
-    let comparison = compared(base, HostsKind::Simulated, build(), &varied, &cases, results);
+    let comparison = compared(&scenario.scenario, HostsKind::Simulated, build(), &varied, &cases, results);
     Ok(Outcome::new(Document::Comparison { comparison: Box::new(comparison), series: series.then_some(samples) }))
 }
 
@@ -118,15 +112,8 @@ pub(crate) fn study(
     jobs: Option<NonZero<usize>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Outcome> {
-    let study = Study::load(&path).map_err(|error| errors::study(&error))?;
-    let study = study.with_overrides(value::overrides_of(set)?);
-    let planned = study.plan(seeds.unwrap_or(study.seeds)).map_err(|error| errors::study(&error))?;
-    let file = path.display().to_string();
-    for run in &planned {
-        lasthop_sim::check(&run.scenario).map_err(|error| errors::simulation(&error, &file, &run.label))?;
-    }
+    let (study, planned) = plan_study(py, &path, set, seeds)?;
     let scenarios: Vec<&Scenario> = planned.iter().map(|run| &run.scenario).collect();
-    warn(py, &[], study.ineffective_keys(&planned), &scenarios)?;
     let jobs = jobs.unwrap_or_else(parallel::all_cores);
     check_memory(&scenarios, jobs, false)?;
     let outcome = wait(py, progress, |shared| {
@@ -141,15 +128,66 @@ pub(crate) fn study(
     let outcome = outcome.map_err(|error| match error {
         RunError::Interrupted => stopped(),
         RunError::Study(error) => errors::study(&error),
-        RunError::Run { place, error } => errors::simulation(&error, &file, &place),
+        RunError::Run { place, error } => errors::simulation(&error, &path.display().to_string(), &place),
     })?;
-    let result = StudyResult::new(&study, HostsKind::Simulated, build(), &outcome);
+    Ok(judged(&study, &planned, outcome))
+}
+
+/// What a comparison runs, in the order of its cases.
+pub(crate) struct ComparisonPlan {
+    pub(crate) varied: Vec<Vary>,
+    pub(crate) cases: Vec<Case>,
+    /// Each with the index of its case.
+    pub(crate) runs: Vec<(usize, Scenario)>,
+}
+
+/// Plans and checks a comparison, and warns of what may be a mistake.
+pub(crate) fn plan_comparison(
+    py: Python<'_>,
+    scenario: &CoreScenario,
+    vary: &Bound<'_, PyDict>,
+    cases: &Bound<'_, PyDict>,
+    seeds: Seeds,
+) -> PyResult<ComparisonPlan> {
+    let varied = varied_of(vary)?;
+    let cases = if cases.is_empty() { Vary::cases(&varied) } else { cases_of(cases)? };
+    let base = &scenario.scenario;
+    let seeds = seeds.from(base.seed);
+    let runs = plan_cases(&cases, &scenario.overrides, &seeds, |overrides| scenario.with_overrides(overrides));
+    let runs = runs.map_err(|error| errors::of_case(error, scenario.file()))?;
+    let scenarios: Vec<&Scenario> = runs.iter().map(|(_, scenario)| scenario).collect();
+    warn(py, &base.late_changes(), ineffective_keys(scenarios.iter().copied()), &scenarios)?;
+    Ok(ComparisonPlan { varied, cases, runs })
+}
+
+/// The same for a study.
+pub(crate) fn plan_study(
+    py: Python<'_>,
+    path: &Path,
+    set: &Bound<'_, PyDict>,
+    seeds: Option<u64>,
+) -> PyResult<(Study, Vec<PlannedRun>)> {
+    let study = Study::load(path).map_err(|error| errors::study(&error))?;
+    let study = study.with_overrides(value::overrides_of(set)?);
+    let planned = study.plan(seeds.unwrap_or(study.seeds)).map_err(|error| errors::study(&error))?;
+    for run in &planned {
+        let checked = lasthop_sim::check(&run.scenario);
+        checked.map_err(|error| errors::simulation(&error, &path.display().to_string(), &run.label))?;
+    }
+    let scenarios: Vec<&Scenario> = planned.iter().map(|run| &run.scenario).collect();
+    warn(py, &[], study.ineffective_keys(&planned), &scenarios)?;
+    Ok((study, planned))
+}
+
+/// A study with the results of all its runs.
+pub(crate) fn judged(study: &Study, planned: &[PlannedRun], outcome: lasthop_study::Outcome) -> Outcome {
+    let result = StudyResult::new(study, HostsKind::Simulated, build(), &outcome);
     let points = planned.iter().map(|run| (run.point, run.label.clone())).collect();
-    Ok(Outcome::new(Document::Study { result: Box::new(result), runs: Some((points, outcome.runs)) }))
+    Outcome::new(Document::Study { result: Box::new(result), runs: Some((points, outcome.runs)) })
 }
 
 /// The only place where a scenario is run.
-fn run_one(
+pub(crate) fn run_one(
     scenario: &Scenario,
     series: bool,
     stop: &AtomicBool,
@@ -165,7 +203,11 @@ fn run_one(
 
 /// Does `work` on a thread of its own, without the GIL. A signal whose handler raises, such as Ctrl-C, stops it; so
 /// does `progress` if it raises. Nothing is running when this returns.
-fn wait<T: Send>(py: Python<'_>, progress: Option<Py<PyAny>>, work: impl FnOnce(&Shared) -> T + Send) -> PyResult<T> {
+pub(crate) fn wait<T: Send>(
+    py: Python<'_>,
+    progress: Option<Py<PyAny>>,
+    work: impl FnOnce(&Shared) -> T + Send,
+) -> PyResult<T> {
     let shared = Shared::default();
     py.detach(|| {
         thread::scope(|scope| {
@@ -199,11 +241,11 @@ fn wait<T: Send>(py: Python<'_>, progress: Option<Py<PyAny>>, work: impl FnOnce(
 }
 
 /// Only [`wait`] stops runs, and then has an error of its own.
-fn stopped() -> PyErr {
+pub(crate) fn stopped() -> PyErr {
     pyo3::exceptions::PyKeyboardInterrupt::new_err(())
 }
 
-fn check_memory(scenarios: &[&Scenario], jobs: NonZero<usize>, series: bool) -> PyResult<()> {
+pub(crate) fn check_memory(scenarios: &[&Scenario], jobs: NonZero<usize>, series: bool) -> PyResult<()> {
     let load = Load { scenarios: scenarios.to_vec(), jobs: jobs.get(), hosts: HostsKind::Simulated, series };
     load.check().map_err(|error| errors::memory(&error, series))
 }
