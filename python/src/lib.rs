@@ -8,6 +8,7 @@
 mod batch;
 mod errors;
 mod outcome;
+mod own;
 mod run;
 mod scenario;
 mod table;
@@ -37,6 +38,7 @@ fn theme() -> std::collections::BTreeMap<&'static str, String> {
 
 #[pymodule]
 fn _lasthop(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    lasthop_scenario::make_own_laws_with(own::law);
     module.add("VERSION", lasthop_version::VERSION)?;
     module.add_class::<batch::Plan>()?;
     module.add_class::<scenario::CoreScenario>()?;

@@ -114,7 +114,7 @@ def test_stored_runs_are_not_done_again(
 
 
 def test_a_worker_killed_in_the_middle_changes_nothing(short: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    there = lasthop.compare(short, vary=VARY, seeds=60)
+    there = lasthop.compare(short, vary=VARY, seeds=30)
     # Tasks of some runs, so that there are many of them.
     monkeypatch.setattr(lasthop.dask, "_TASK_S", 0.02)
     workers = LocalCluster(n_workers=4, threads_per_worker=1, processes=True, dashboard_address=None)
@@ -131,8 +131,8 @@ def test_a_worker_killed_in_the_middle_changes_nothing(short: dict[str, Any], mo
                     os.kill(victim, signal.SIGKILL)
 
         monkeypatch.setattr(lasthop.dask._Tasks, "_take", take_and_kill)
-        ours = lasthop.dask.compare(short, vary=VARY, seeds=60, client=client)
-        assert killed and killed[0] < 160 and timeless(ours) == timeless(there)
+        ours = lasthop.dask.compare(short, vary=VARY, seeds=30, client=client)
+        assert killed and killed[0] < 80 and timeless(ours) == timeless(there)
         assert not set(victims) & set(client.run(os.getpid).values())
 
 
@@ -221,13 +221,13 @@ def test_after_a_restart_of_the_scheduler_the_same_call_goes_on(
     impatient = dask.config.set({"distributed.comm.timeouts.connect": "2s"})
     lost = pytest.raises(lasthop.dask.SchedulerLost, match=f"is in {store}")
     with Client(address, timeout=30) as client, impatient, lost:
-        lasthop.dask.compare(short, vary=VARY, seeds=60, client=client, store=store)
+        lasthop.dask.compare(short, vary=VARY, seeds=30, client=client, store=store)
     before = taken[-1]
-    assert 80 <= before < 240
+    assert 40 <= before < 120
     start("scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard")
     start(*worker)
     with Client(address, timeout=30) as client:
-        ours = lasthop.dask.compare(short, vary=VARY, seeds=60, client=client, store=store)
-    assert timeless(ours) == timeless(lasthop.compare(short, vary=VARY, seeds=60))
+        ours = lasthop.dask.compare(short, vary=VARY, seeds=30, client=client, store=store)
+    assert timeless(ours) == timeless(lasthop.compare(short, vary=VARY, seeds=30))
     # What had come back was not done again.
     assert taken[taken.index(before) + 1] > before
