@@ -108,16 +108,9 @@ def compare(
     >>> c.flows.column_names[:4], len(c.flows)
     (['case', 'seed', 'path.loss', 'name'], 16)
     """
-    if vary and cases:
-        raise ValueError("there are both vary and cases; accepted: one of them")
     core = core_of(scenario, _with_name(set, policy))
-    chosen: int | list[int] = seeds if isinstance(seeds, int) else list(seeds)
-    count = chosen if isinstance(chosen, int) else len(chosen)
-    if count < 1:
-        raise ValueError(f"seeds={seeds}; accepted: a number from 1, or a list of seeds")
-    values = {key: list(many) if not isinstance(many, str) else many for key, many in (vary or {}).items()}
-    total = len(cases) if cases else _product(len(many) for many in values.values())
-    with bar(progress, total * count, "run") as update:
+    values, chosen, total = _chosen(vary, cases, seeds)
+    with bar(progress, total, "run") as update:
         asked = policy and Asked(policy)
         return Comparison(
             _lasthop.compare(core, plain(values), plain(cases or {}), chosen, jobs, series, asked, store, update)
@@ -154,8 +147,8 @@ def study(
         MemoryError: The runs would need more than half of the free memory.
         KeyboardInterrupt: Ctrl-C; nothing goes on in the background.
     """
-    path = Path(study) if os.fspath(study).endswith(".toml") else _find(os.fspath(study), Path(studies))
     with bar(progress, None, "run") as update:
+        path = _path_of(study, studies)
         return Study(_lasthop.study(path, plain(set or {}), seeds, jobs, store, update))
 
 
@@ -183,6 +176,25 @@ def read(folder: str | os.PathLike[str]) -> Result | Comparison | Study:
 def _with_name(set: Overrides | None, policy: MakePolicy | None) -> Overrides | None:
     """The overrides, with the name of a policy in Python as every host's program."""
     return set if policy is None else {"hosts.*.command": [named(policy)], **(set or {})}
+
+
+def _chosen(
+    vary: Mapping[str, Iterable[Any]] | None, cases: Mapping[str, Overrides] | None, seeds: int | Sequence[int]
+) -> tuple[dict[str, Any], int | list[int], int]:
+    """The values to vary, the seeds, and the number of runs of a comparison."""
+    if vary and cases:
+        raise ValueError("there are both vary and cases; accepted: one of them")
+    chosen: int | list[int] = seeds if isinstance(seeds, int) else list(seeds)
+    count = chosen if isinstance(chosen, int) else len(chosen)
+    if count < 1:
+        raise ValueError(f"seeds={seeds}; accepted: a number from 1, or a list of seeds")
+    values = {key: list(many) if not isinstance(many, str) else many for key, many in (vary or {}).items()}
+    total = len(cases) if cases else _product(len(many) for many in values.values())
+    return values, chosen, total * count
+
+
+def _path_of(study: str | os.PathLike[str], studies: str | os.PathLike[str]) -> Path:
+    return Path(study) if os.fspath(study).endswith(".toml") else _find(os.fspath(study), Path(studies))
 
 
 def _find(name: str, folder: Path) -> Path:

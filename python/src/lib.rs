@@ -7,9 +7,11 @@
 //!
 //! *What it leaves out*: kernel hosts, so that the package needs neither root nor libbpf.
 
+mod batch;
 mod errors;
 mod gym;
 mod outcome;
+mod own;
 mod policy;
 mod run;
 mod scenario;
@@ -40,11 +42,15 @@ fn theme() -> std::collections::BTreeMap<&'static str, String> {
 
 #[pymodule]
 fn _lasthop(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    lasthop_scenario::make_own_laws_with(own::law);
     module.add("VERSION", lasthop_version::VERSION)?;
+    module.add_class::<batch::Plan>()?;
     module.add_class::<scenario::CoreScenario>()?;
     module.add_class::<outcome::Outcome>()?;
     module.add_class::<table::Table>()?;
     module.add_class::<gym::Episode>()?;
+    module.add_function(wrap_pyfunction!(batch::model, module)?)?;
+    module.add_function(wrap_pyfunction!(batch::run_batch, module)?)?;
     module.add_function(wrap_pyfunction!(run::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(run::compare, module)?)?;
     module.add_function(wrap_pyfunction!(run::study, module)?)?;

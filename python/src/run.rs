@@ -12,7 +12,7 @@ use lasthop_scenario::{
 };
 use lasthop_sim::Options;
 use lasthop_study::{
-    AtOnce, Load, RunError, StoreChoice, StoredRuns, Study, StudyResult, compared, parallel, plan_cases,
+    AtOnce, Load, PlannedRun, RunError, StoreChoice, StoredRuns, Study, StudyResult, compared, parallel, plan_cases,
 };
 use lasthop_version::build;
 use pyo3::exceptions::PyValueError;
@@ -20,7 +20,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
 use std::ffi::CString;
 use std::num::NonZero;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
@@ -32,9 +32,9 @@ const TICK: Duration = Duration::from_millis(50);
 
 /// What the waiting thread and the running ones have in common.
 #[derive(Default)]
-struct Shared {
+pub(crate) struct Shared {
     /// Ends the runs.
-    stop: Arc<AtomicBool>,
+    pub(crate) stop: Arc<AtomicBool>,
     /// How far they are.
     done: AtomicU64,
 }
@@ -89,25 +89,9 @@ pub(crate) fn compare(
     store: &Bound<'_, PyAny>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Outcome> {
-    let varied = varied_of(vary)?;
-    let cases = if cases.is_empty() { Vary::cases(&varied) } else { cases_of(cases)? };
-    let seeds = seeds.from(scenario.scenario.seed);
-    let plan = |scenario: &CoreScenario| {
-        let planned = plan_cases(&cases, &scenario.overrides, &seeds, |overrides| scenario.with_overrides(overrides));
-        planned.map_err(|error| errors::of_case(error, scenario.file()))
-    };
-    let asks = |planned: &[(usize, Scenario)]| planned.iter().any(|(_, scenario)| scenario.asks_programs());
-    let (mut base, mut planned) = (scenario.scenario.clone(), plan(scenario)?);
-    if policy.is_some() && !asks(&planned) {
-        let all_ask = scenario.with_more(asks_for_all()?)?;
-        (base, planned) = (all_ask.scenario.clone(), plan(&all_ask)?);
-    }
-    if policy.is_some() && !asks(&planned) {
-        let accepted = "a case in which a host has the policy \"external\"";
-        return Err(PyValueError::new_err(format!("policy is given, and no host asks it; accepted: {accepted}")));
-    }
+    let plan = plan_comparison(py, scenario, vary, cases, seeds, policy.is_some())?;
+    let ComparisonPlan { base, varied, cases, runs: planned } = plan;
     let scenarios: Vec<&Scenario> = planned.iter().map(|(_, scenario)| scenario).collect();
-    warn(py, &base.late_changes(), ineffective_keys(scenarios.iter().copied()), &scenarios, policy.is_some())?;
     let jobs = jobs.unwrap_or_else(parallel::all_cores);
     check_memory(&scenarios, jobs, series)?;
     let stored = Stored::open(store)?;
@@ -147,15 +131,8 @@ pub(crate) fn study(
     store: &Bound<'_, PyAny>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Outcome> {
-    let study = Study::load(&path).map_err(|error| errors::study(&error))?;
-    let study = study.with_overrides(value::overrides_of(set)?);
-    let planned = study.plan(seeds.unwrap_or(study.seeds)).map_err(|error| errors::study(&error))?;
-    let file = path.display().to_string();
-    for run in &planned {
-        lasthop_sim::check(&run.scenario).map_err(|error| errors::simulation(&error, &file, &run.label))?;
-    }
+    let (study, planned) = plan_study(py, &path, set, seeds)?;
     let scenarios: Vec<&Scenario> = planned.iter().map(|run| &run.scenario).collect();
-    warn(py, &[], study.ineffective_keys(&planned), &scenarios, false)?;
     let jobs = jobs.unwrap_or_else(parallel::all_cores);
     check_memory(&scenarios, jobs, false)?;
     let stored = Stored::open(store)?;
@@ -173,15 +150,81 @@ pub(crate) fn study(
     let outcome = outcome.map_err(|error| match error {
         RunError::Interrupted => stopped(),
         RunError::Study(error) => errors::study(&error),
-        RunError::Run { place, error } => error.into_python(py, &file, &place),
+        RunError::Run { place, error } => error.into_python(py, &path.display().to_string(), &place),
     })?;
-    let result = StudyResult::new(&study, HostsKind::Simulated, build(), &outcome);
+    Ok(judged(&study, &planned, outcome))
+}
+
+/// What a comparison runs, in the order of its cases.
+pub(crate) struct ComparisonPlan {
+    /// The scenario of which the cases are variants.
+    pub(crate) base: Scenario,
+    pub(crate) varied: Vec<Vary>,
+    pub(crate) cases: Vec<Case>,
+    /// Each with the index of its case.
+    pub(crate) runs: Vec<(usize, Scenario)>,
+}
+
+/// Plans and checks a comparison, and warns of what may be a mistake. With a policy `in_process` that no host asks, all
+/// hosts ask it.
+pub(crate) fn plan_comparison(
+    py: Python<'_>,
+    scenario: &CoreScenario,
+    vary: &Bound<'_, PyDict>,
+    cases: &Bound<'_, PyDict>,
+    seeds: Seeds,
+    in_process: bool,
+) -> PyResult<ComparisonPlan> {
+    let varied = varied_of(vary)?;
+    let cases = if cases.is_empty() { Vary::cases(&varied) } else { cases_of(cases)? };
+    let seeds = seeds.from(scenario.scenario.seed);
+    let plan = |scenario: &CoreScenario| {
+        let planned = plan_cases(&cases, &scenario.overrides, &seeds, |overrides| scenario.with_overrides(overrides));
+        planned.map_err(|error| errors::of_case(error, scenario.file()))
+    };
+    let asks = |planned: &[(usize, Scenario)]| planned.iter().any(|(_, scenario)| scenario.asks_programs());
+    let (mut base, mut runs) = (scenario.scenario.clone(), plan(scenario)?);
+    if in_process && !asks(&runs) {
+        let all_ask = scenario.with_more(asks_for_all()?)?;
+        (base, runs) = (all_ask.scenario.clone(), plan(&all_ask)?);
+    }
+    if in_process && !asks(&runs) {
+        let accepted = "a case in which a host has the policy \"external\"";
+        return Err(PyValueError::new_err(format!("policy is given, and no host asks it; accepted: {accepted}")));
+    }
+    let scenarios: Vec<&Scenario> = runs.iter().map(|(_, scenario)| scenario).collect();
+    warn(py, &base.late_changes(), ineffective_keys(scenarios.iter().copied()), &scenarios, in_process)?;
+    Ok(ComparisonPlan { base, varied, cases, runs })
+}
+
+/// The same for a study.
+pub(crate) fn plan_study(
+    py: Python<'_>,
+    path: &Path,
+    set: &Bound<'_, PyDict>,
+    seeds: Option<u64>,
+) -> PyResult<(Study, Vec<PlannedRun>)> {
+    let study = Study::load(path).map_err(|error| errors::study(&error))?;
+    let study = study.with_overrides(value::overrides_of(set)?);
+    let planned = study.plan(seeds.unwrap_or(study.seeds)).map_err(|error| errors::study(&error))?;
+    for run in &planned {
+        let checked = lasthop_sim::check(&run.scenario);
+        checked.map_err(|error| errors::simulation(&error, &path.display().to_string(), &run.label))?;
+    }
+    let scenarios: Vec<&Scenario> = planned.iter().map(|run| &run.scenario).collect();
+    warn(py, &[], study.ineffective_keys(&planned), &scenarios, false)?;
+    Ok((study, planned))
+}
+
+/// A study with the results of all its runs.
+pub(crate) fn judged(study: &Study, planned: &[PlannedRun], outcome: lasthop_study::Outcome) -> Outcome {
+    let result = StudyResult::new(study, HostsKind::Simulated, build(), &outcome);
     let points = planned.iter().map(|run| (run.point, run.label.clone())).collect();
-    Ok(Outcome::new(Document::Study { result: Box::new(result), runs: Some((points, outcome.runs)) }))
+    Outcome::new(Document::Study { result: Box::new(result), runs: Some((points, outcome.runs)) })
 }
 
 /// The only place where a scenario is run. Hosts that ask somebody ask `policy`, or else their programs.
-fn run_one(
+pub(crate) fn run_one(
     scenario: &Scenario,
     series: bool,
     stop: &Arc<AtomicBool>,
@@ -245,7 +288,7 @@ impl Stored {
 
 /// Does `work` on a thread of its own, without the GIL. A signal whose handler raises, such as Ctrl-C, stops it, and
 /// what `policy` is deciding; so does `progress` if it raises. Nothing is running when this returns.
-fn wait<T: Send>(
+pub(crate) fn wait<T: Send>(
     py: Python<'_>,
     progress: Option<Py<PyAny>>,
     policy: Option<&InProcess>,
@@ -293,11 +336,11 @@ fn wait<T: Send>(
 }
 
 /// Only [`wait`] stops runs, and then has an error of its own.
-fn stopped() -> PyErr {
+pub(crate) fn stopped() -> PyErr {
     pyo3::exceptions::PyKeyboardInterrupt::new_err(())
 }
 
-fn check_memory(scenarios: &[&Scenario], jobs: NonZero<usize>, series: bool) -> PyResult<()> {
+pub(crate) fn check_memory(scenarios: &[&Scenario], jobs: NonZero<usize>, series: bool) -> PyResult<()> {
     let load = Load { scenarios: scenarios.to_vec(), jobs: jobs.get(), hosts: HostsKind::Simulated, series };
     load.check().map_err(|error| errors::memory(&error, series))
 }

@@ -23,7 +23,8 @@ def flags(option: str, set: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "name", ["ten-uploads", "office", "ten-uploads-arf", "mixed-80211b", "utsumi-dumbbell", "last-link"]
+    "name",
+    ["ten-uploads", "office", "ten-uploads-arf", "mixed-80211b", "utsumi-dumbbell", "last-link", "own-law/lossy"],
 )
 @pytest.mark.filterwarnings("ignore::lasthop.ScenarioWarning")
 def test_a_run_has_the_bytes_of_result_json(name: str, scenarios: Path, command: Any) -> None:

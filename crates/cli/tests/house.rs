@@ -23,7 +23,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("report", &["laws", "measure", "scenario", "study", "units"]),
     ("kernel", &["laws", "units"]),
     ("agent", &["external", "kernel", "keys", "lastlink", "laws", "peers", "policy", "units"]),
-    ("python", &["external", "measure", "policy", "report", "scenario", "sim", "study", "units", "version"]),
+    (
+        "python",
+        &["external", "laws", "measure", "own", "policy", "report", "scenario", "sim", "study", "units", "version"],
+    ),
     ("lab", &["agent", "kernel", "laws", "measure", "network", "policy", "scenario", "units"]),
     ("version", &["scenario"]),
     (
