@@ -31,7 +31,7 @@ from lasthop._errors import ScenarioError
 from lasthop._progress import bar
 from lasthop._record import plain
 from lasthop._result import Comparison, Study
-from lasthop._run import _chosen, _path_of
+from lasthop._run import Store, _chosen, _path_of
 from lasthop._scenario import Overrides, ScenarioLike, core_of
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def compare(
     seeds: int | Sequence[int] = 1,
     set: Overrides | None = None,
     client: Client | None = None,
-    store: str | os.PathLike[str] | None = None,
+    store: Store = False,
     retries: int = 3,
     progress: bool | None = None,
 ) -> Comparison:
@@ -77,6 +77,7 @@ def compare(
         set: Keys to change in all cases.
         client: A client of the cluster; by default the current one (`distributed.default_client()`).
         store: A folder of this machine: runs in it are not done again, and each is put into it when it comes back.
+            `None` is the user's cache, `False` none.
         retries: How often a batch is tried again when it fails, or has ended several workers in turn.
         progress: Whether to show a bar of tqdm; by default in terminals and notebooks that have it.
 
@@ -104,7 +105,7 @@ def study(
     set: Overrides | None = None,
     studies: str | os.PathLike[str] = "studies",
     client: Client | None = None,
-    store: str | os.PathLike[str] | None = None,
+    store: Store = False,
     retries: int = 3,
     progress: bool | None = None,
 ) -> Study:
@@ -120,6 +121,7 @@ def study(
         studies: The folder of studies, for names.
         client: A client of the cluster; by default the current one.
         store: A folder of this machine: runs in it are not done again, and each is put into it when it comes back.
+            `None` is the user's cache, `False` none.
         retries: How often a batch is tried again when it fails, or has ended several workers in turn.
         progress: Whether to show a bar of tqdm; by default in terminals and notebooks that have it.
 
@@ -172,9 +174,10 @@ def _model() -> str | None:
     return _lasthop.model()
 
 
-def _store(folder: str | os.PathLike[str] | None) -> tuple[Path, str] | None:
+def _store(store: Store) -> tuple[Path, str] | None:
     """A store, and what names its runs."""
-    if folder is None:
+    folder = _lasthop.store_folder() if store is None else store
+    if not folder:
         return None
     model = _model()
     if model is None:

@@ -28,6 +28,12 @@ pub(crate) fn model() -> Option<String> {
     lasthop_version::model().ok()
 }
 
+/// The user's own store of runs. `None` if the environment names no place for it.
+#[pyfunction]
+pub(crate) fn store_folder() -> Option<PathBuf> {
+    Store::in_cache()
+}
+
 /// Does these runs, one after the other. The results are for [`Plan::done`].
 #[pyfunction]
 pub(crate) fn run_batch(py: Python<'_>, scenarios: Vec<String>) -> PyResult<Vec<u8>> {
