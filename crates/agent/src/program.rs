@@ -25,6 +25,8 @@ use tracing::{info, warn};
 
 /// A program that owes an answer for longer hangs.
 const HANGS_AFTER: Span = Span::from_secs(10);
+/// How long a program may start before its silence counts as late.
+const STARTS_WITHIN: Span = Span::from_secs(5);
 /// The pause before a new start. Each failure in a row doubles it.
 const FIRST_PAUSE: Span = Span::from_secs(1);
 const LONGEST_PAUSE: Span = Span::from_secs(60);
@@ -237,7 +239,7 @@ impl Asked {
 
     /// It has not decided by the deadline. Returns why nothing is bounded.
     fn on_late(&mut self, now: Time) -> String {
-        if !self.has_begun {
+        if !self.has_begun && now.saturating_since(self.silent_since) < STARTS_WITHIN {
             // Interpreters take longer to begin than for a decision.
             let problem = "the program is starting".to_owned();
             self.trouble.get_or_insert_with(|| problem.clone());

@@ -32,8 +32,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::{LazyLock, Mutex};
-use std::time::SystemTime;
+use std::sync::{LazyLock, Mutex, mpsc};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+/// How long a law's first events may take; they take microseconds.
+const TRIAL: Duration = Duration::from_secs(10);
 
 /// Makes laws of headers.
 #[derive(Clone, Debug)]
@@ -261,7 +265,11 @@ impl<'a> Job<'a> {
             own = own.with_kernel_object(self.kernel_object(&products)?);
         }
         let law = own.keep();
-        trial::survives(law).map_err(refuse)?;
+        // The thread of a law that hangs ends with the process.
+        let (tells, told) = mpsc::channel();
+        thread::spawn(move || _ = tells.send(trial::survives(law)));
+        let hangs = || format!("one of its events does not end within {} s: a loop has no end", TRIAL.as_secs());
+        told.recv_timeout(TRIAL).unwrap_or_else(|_| Err(hangs())).map_err(refuse)?;
         Ok(Built { law, folder: products })
     }
 
