@@ -9,6 +9,7 @@ const COMPILED: [&str; 3] = [":/crates", ":/Cargo.toml", ":/Cargo.lock"];
 fn main() {
     // Whatever is compiled in, and whatever moves the commit. Cargo takes a file that is not there as changed.
     println!("cargo::rerun-if-changed=..");
+    println!("cargo::rerun-if-changed=../../Cargo.toml");
     println!("cargo::rerun-if-changed=../../Cargo.lock");
     println!("cargo::rerun-if-env-changed=LASTHOP_COMMIT");
     for name in ["HEAD", "index", "logs/HEAD"] {

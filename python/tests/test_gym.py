@@ -159,9 +159,9 @@ HostEnv(LONG).reset()
 print(threads(0))
 many = vector(3, LONG)
 many.reset(seed=1)
-signal.setitimer(signal.ITIMER_REAL, 0.3)
 signal.signal(signal.SIGALRM, signal.default_int_handler)
 try:
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
     while True:
         many.step(many.action_space.sample())
 except KeyboardInterrupt:

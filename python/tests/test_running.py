@@ -125,9 +125,11 @@ def test_a_handler_of_a_signal_that_does_not_raise_ends_nothing(short: dict[str,
     seen: list[int] = []
     before = signal.signal(signal.SIGUSR1, lambda number, _: seen.append(number))
     try:
-        threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGUSR1)).start()
+        timer = threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGUSR1))
+        timer.start()
         lasthop.compare(short, seeds=20)
     finally:
+        timer.join()
         time.sleep(0.1)
         signal.signal(signal.SIGUSR1, before)
     assert seen == [signal.SIGUSR1]

@@ -9,7 +9,7 @@ use nix::sys::prctl::{set_no_new_privs, set_pdeathsig};
 use nix::sys::signal::{Signal, killpg};
 use nix::sys::time::TimeSpec;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
-use nix::unistd::{Pid, User, getppid};
+use nix::unistd::{Pid, User, getppid, setsid};
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Read, Write};
@@ -26,8 +26,10 @@ const LAST_LINES: usize = 20;
 const LAST_LINE_BYTES: usize = 400;
 /// Bytes of a wrong line that are shown.
 const SHOWN_BYTES: usize = 200;
+/// The most letters of what is wrong with a decision.
+const PROBLEM_LETTERS: usize = 300;
 /// Time between the end of its standard output and its exit, for the status.
-const EXITS_WITHIN: Duration = Duration::from_millis(20);
+const EXITS_WITHIN: Duration = Duration::from_millis(100);
 
 /// How a program is started.
 #[derive(Clone, Debug)]
@@ -148,13 +150,14 @@ impl Program {
                 }
             }
         }
-        // A group of its own: Ctrl-C reaches it through this process alone.
-        command.process_group(0);
         let parent = Pid::this();
-        // SAFETY: between fork and exec there are only async-signal-safe system calls: prctl, getppid and close_range.
+        // SAFETY: between fork and exec there are only async-signal-safe system calls: setsid, prctl, getppid and close_range.
         #[allow(unsafe_code)]
         unsafe {
             command.pre_exec(move || {
+                // A session and group of its own: no terminal to type into, and Ctrl-C reaches it through this process
+                // alone.
+                setsid()?;
                 // After the change of the user, which clears it.
                 set_pdeathsig(Signal::SIGKILL)?;
                 if getppid() != parent {
@@ -215,7 +218,7 @@ impl Program {
         self.owed
     }
 
-    /// The next decision, if it is there. Never waits longer than 20 ms, and that only if the program has ended.
+    /// The next decision, if it is there. Never waits longer than 100 ms, and that only if the program has ended.
     ///
     /// # Errors
     /// If the program has ended, or has written something else.
@@ -293,7 +296,7 @@ impl Program {
     fn read(&mut self) {
         if let Some(stderr) = &mut self.stderr {
             let mut text = Vec::new();
-            if read_all(stderr, &mut text, usize::MAX) {
+            if read_all(stderr, &mut text, LINE_BYTES_MOST) {
                 self.stderr = None;
             }
             self.keep(&text);
@@ -322,13 +325,15 @@ impl Program {
             words.push_str(LAST_WORDS);
         }
         for line in &self.last {
-            let _ = write!(words, "\n  | {}", String::from_utf8_lossy(line));
+            let _ = write!(words, "\n  | {}", printable(&String::from_utf8_lossy(line)));
         }
         words
     }
 
     fn no_decision(&self, problem: String, line: &[u8]) -> ProgramError {
-        let shown = String::from_utf8_lossy(&line[..line.len().min(SHOWN_BYTES)]).into_owned();
+        let shown = printable(&String::from_utf8_lossy(&line[..line.len().min(SHOWN_BYTES)]));
+        // It may quote the line.
+        let problem = printable(&problem.chars().take(PROBLEM_LETTERS).collect::<String>());
         let more = if line.len() > SHOWN_BYTES { "…" } else { "" };
         ProgramError::NoDecision { problem, line: shown + more, last_words: self.last_words() }
     }
@@ -376,6 +381,12 @@ impl Drop for Program {
         let _ = killpg(self.group(), Signal::SIGKILL);
         let _ = self.child.wait();
     }
+}
+
+/// Text of a program, without what a terminal would obey.
+fn printable(text: &str) -> String {
+    let escaped = |letter: char| if letter.is_control() { letter.escape_default().to_string() } else { letter.into() };
+    text.chars().map(escaped).collect()
 }
 
 /// Reads what is there, up to `most` bytes in all. Whether it has come to the end.

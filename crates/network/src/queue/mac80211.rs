@@ -398,11 +398,11 @@ impl<P> Station<P> {
     }
 
     fn expected_airtime(&self, size: Bytes) -> Span {
-        let frames = match self.rate.transmission_time(Bytes::new(1024)).as_micros() {
-            401.. => 2,
-            251.. => 4,
-            151.. => 8,
-            71.. => 16,
+        let frames = match self.rate.transmission_time(Bytes::new(1024)).as_nanos() {
+            400_001.. => 2,
+            250_001.. => 4,
+            150_001.. => 8,
+            70_001.. => 16,
             _ => 32,
         };
         (self.rate.transmission_time(size + OVERHEAD) + self.preamble / frames).max(LEAST)

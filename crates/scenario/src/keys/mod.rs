@@ -529,11 +529,12 @@ fn in_us(span: Span) -> f64 {
     span.as_nanos() as f64 / 1e3
 }
 
-/// The highest MCS of a standard of A-MPDUs over the channel with the streams.
+/// The limit that goes with the discipline of the queue.
 fn access_queue_packets(access: &Table) -> Option<Value> {
     Some(Value::Integer(if word(access, key!(AccessKeys, queue)) == Some("mac80211") { 8_192 } else { 100 }))
 }
 
+/// The highest MCS of a standard of A-MPDUs over the channel with the streams.
 fn highest_mcs(access: &Table) -> Option<Value> {
     let standard = standard(access)?;
     let width = ChannelWidth::from_mhz(whole(access, key!(AccessKeys, channel_width_mhz))?)?;

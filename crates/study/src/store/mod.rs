@@ -125,7 +125,7 @@ impl Store {
         Ok(())
     }
 
-    /// Copies the runs of another store that are absent here. Checks each.
+    /// Copies the runs of another store that are absent or damaged here. Checks each.
     ///
     /// # Errors
     /// If the other cannot be read, or this one not be written.
@@ -133,11 +133,16 @@ impl Store {
         let mut merged = Merged::default();
         for file in files(from)? {
             let is_run = file.part.is_empty();
-            if self.path(&file.key, file.part).exists() {
+            let here = fs::read(self.path(&file.key, file.part));
+            if here.is_ok_and(|bytes| entry::content(&file.key, &bytes).is_some()) {
                 merged.known += u64::from(is_run);
                 continue;
             }
-            let bytes = fs::read(&file.path).map_err(failed("read", &file.path))?;
+            let bytes = match fs::read(&file.path) {
+                // Another process has removed it.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                read => read.map_err(failed("read", &file.path))?,
+            };
             if entry::content(&file.key, &bytes).is_none() {
                 merged.damaged += 1;
                 continue;
