@@ -162,7 +162,7 @@ def test_an_interrupt_cancels_what_waits(client: Client) -> None:
     over = threading.Event()
 
     def interrupt() -> None:
-        # Python loses an interrupt that comes while it drops an object; a person presses again.
+        # Once, on a busy machine, the first one ended nothing, and we do not know where it was lost. A person presses again.
         while not over.wait(1.0):
             os.kill(os.getpid(), signal.SIGINT)
 
