@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -15,6 +16,8 @@ import pytest
 import lasthop
 
 matplotlib.use("Agg")
+# A shell starts what it puts into the background with SIGINT ignored, as `make test` does, and Python keeps that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # The tests' store of runs is empty at first, and not the user's. The command's is the same.
 _CACHE = tempfile.TemporaryDirectory()
 os.environ["XDG_CACHE_HOME"] = _CACHE.name
