@@ -59,7 +59,10 @@ def main() -> None:
         total = sum(after[worker][0] - before[worker][0] for worker in after)
         batches = sum(after[worker][1] - before[worker][1] for worker in after)
     ms = [1000 * part / runs for part in (batches, here - idle * took, total - batches)]
-    print(f"{runs} runs of {ms[0]:.1f} ms: client and scheduler {ms[1]:.2f} ms, workers {ms[2]:.2f} ms more for each:", end=" ")
+    print(
+        f"{runs} runs of {ms[0]:.1f} ms: client and scheduler {ms[1]:.2f} ms, workers {ms[2]:.2f} ms more for each:",
+        end=" ",
+    )
     print(f"{100 * (ms[1] + ms[2]) / ms[0]:.1f} %; idle, client and scheduler take {100 * idle:.1f} % of a core")
 
 

@@ -87,7 +87,7 @@ def compare(
 
     Raises:
         ScenarioError: A case cannot be run; all are checked before the first one starts.
-        SchedulerLost: The scheduler has ended. With a store, the same call goes on from what has come back.
+        SchedulerLost: The scheduler has ended, or its connection has. With a store, the same call goes on from what has come back.
         RuntimeError: A worker has another build of lasthop, or a batch failed more often than `retries`.
         ValueError: There is no client, or the arguments contradict each other.
         KeyboardInterrupt: Ctrl-C; batches that wait are cancelled, those that run go to their end on their workers.
