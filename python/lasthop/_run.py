@@ -153,13 +153,20 @@ def study(
 
 
 def studies(folder: str | os.PathLike[str] = "studies") -> list[str]:
-    """The names of all studies in a folder, as in `hayakawa/fig-06`."""
+    """The names of all studies in a folder, as in `hayakawa/fig-06`.
+
+    Args:
+        folder: The folder; there is nothing in one that is not there.
+    """
     found = (path.relative_to(folder).with_suffix("") for path in Path(folder).glob("*/*.toml"))
     return sorted(path.as_posix() for path in found)
 
 
 def read(folder: str | os.PathLike[str]) -> Result | Comparison | Study:
     """Reads a folder that `lasthop run`, `compare` or `study` has written with `--out`, of simulated or kernel hosts.
+
+    Args:
+        folder: What was given to `--out`.
 
     Raises:
         ResultError: A file of it is damaged, or of another version.

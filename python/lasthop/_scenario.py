@@ -72,7 +72,15 @@ class Scenario:
         return self._of(self._core.changed(plain(set)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Every key with its value, defaults filled in; `Scenario` reads it again."""
+        """Every key with its value, defaults filled in; `Scenario` reads it again.
+
+        A host's `agent` is left out where it follows from its `policy`, so that a changed policy brings its own.
+
+        >>> keys = Scenario({"hosts": [{"count": 4}]}).to_dict()
+        >>> keys["hosts"][0]["policy"] = "formula"
+        >>> Scenario(keys) == Scenario({"hosts": [{"count": 4, "policy": "formula"}]})
+        True
+        """
         return dict(self._core.to_dict())
 
     def to_toml(self) -> str:

@@ -24,7 +24,6 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from warnings import warn
 
 from lasthop import _lasthop
 from lasthop._errors import ScenarioError
@@ -36,6 +35,8 @@ from lasthop._scenario import Overrides, ScenarioLike, core_of
 
 if TYPE_CHECKING:
     from distributed import Client, Future
+
+__all__ = ["SchedulerLost", "compare", "study"]
 
 # A task of a second costs a hundredth of it in Dask, and a lost worker loses little.
 _TASK_S = 1.0
@@ -77,7 +78,7 @@ def compare(
         set: Keys to change in all cases.
         client: A client of the cluster; by default the current one (`distributed.default_client()`).
         store: A folder of this machine: runs in it are not done again, and each is put into it when it comes back.
-            `None` is the user's cache, `False` none.
+            `None` is the user's cache, which is kept below 2 GiB, `False` none.
         retries: How often a batch is tried again when it fails, or has ended several workers in turn.
         progress: Whether to show a bar of tqdm; by default in terminals and notebooks that have it.
 
@@ -86,16 +87,15 @@ def compare(
 
     Raises:
         ScenarioError: A case cannot be run; all are checked before the first one starts.
-        SchedulerLost: The scheduler has ended. With a store, the same call goes on from what has come back.
+        SchedulerLost: The scheduler has ended, or its connection has. With a store, the same call goes on from what has come back.
         RuntimeError: A worker has another build of lasthop, or a batch failed more often than `retries`.
         ValueError: There is no client, or the arguments contradict each other.
         KeyboardInterrupt: Ctrl-C; batches that wait are cancelled, those that run go to their end on their workers.
     """
     core = core_of(scenario, set)
     values, chosen, _ = _chosen(vary, cases, seeds)
-    kept = _store(store)
-    plan = _lasthop.Plan.of_comparison(core, plain(values), plain(cases or {}), chosen, kept)
-    return Comparison(_run(plan, client, kept, retries, progress))
+    plan = _lasthop.Plan.of_comparison(core, plain(values), plain(cases or {}), chosen, store, _model())
+    return Comparison(_run(plan, client, retries, progress))
 
 
 def study(
@@ -121,7 +121,7 @@ def study(
         studies: The folder of studies, for names.
         client: A client of the cluster; by default the current one.
         store: A folder of this machine: runs in it are not done again, and each is put into it when it comes back.
-            `None` is the user's cache, `False` none.
+            `None` is the user's cache, which is kept below 2 GiB, `False` none.
         retries: How often a batch is tried again when it fails, or has ended several workers in turn.
         progress: Whether to show a bar of tqdm; by default in terminals and notebooks that have it.
 
@@ -133,9 +133,8 @@ def study(
         OSError: There is no such study, or it cannot be read.
         SchedulerLost: As for `compare`; so are `RuntimeError`, `ValueError` and `KeyboardInterrupt`.
     """
-    kept = _store(store)
-    plan = _lasthop.Plan.of_study(_path_of(study, studies), plain(set or {}), seeds, kept)
-    return Study(_run(plan, client, kept, retries, progress))
+    plan = _lasthop.Plan.of_study(_path_of(study, studies), plain(set or {}), seeds, store, _model())
+    return Study(_run(plan, client, retries, progress))
 
 
 class _Batch(NamedTuple):
@@ -174,22 +173,7 @@ def _model() -> str | None:
     return _lasthop.model()
 
 
-def _store(store: Store) -> tuple[Path, str] | None:
-    """A store, and what names its runs."""
-    folder = _lasthop.store_folder() if store is None else store
-    if not folder:
-        return None
-    model = _model()
-    if model is None:
-        reason = "this build of lasthop has changes on top of its commit, or does not know it"
-        warn(f"{reason}: no run is stored, and none is taken from the store", RuntimeWarning, stacklevel=3)
-        return None
-    return Path(folder), model
-
-
-def _run(
-    plan: _lasthop.Plan, client: Client | None, store: tuple[Path, str] | None, retries: int, progress: bool | None
-) -> _lasthop.Outcome:
+def _run(plan: _lasthop.Plan, client: Client | None, retries: int, progress: bool | None) -> _lasthop.Outcome:
     from distributed import default_client
 
     client = client or default_client()
@@ -198,22 +182,26 @@ def _run(
     tasks = _Tasks(plan, client, retries)
     try:
         with bar(progress, plan.total, "run") as update:
-            while tasks.submit():
-                tasks.wait()
+            while _step(tasks, plan, client):
                 if update is not None:
                     update(plan.finished)
-    except (OSError, _Dropped) as error:
-        # What Dask raises when its connection breaks, too.
-        kept = (
-            f"what has come back is in {store[0]}, and the same call does the rest" if store else "give store= to go on"
-        )
-        lost = f"the Dask scheduler {client.scheduler.address if client.scheduler else ''} has dropped the tasks"
-        raise SchedulerLost(f"{lost}, with {plan.finished} of {plan.total} runs done: {kept}") from error
     finally:
         tasks.cancel()
-    if plan.store_error:
-        warn(f"{plan.store_error}: such runs will have to be done again", RuntimeWarning, stacklevel=3)
     return plan.outcome()
+
+
+def _step(tasks: _Tasks, plan: _lasthop.Plan, client: Client) -> bool:
+    """Submits and waits once. Returns whether anything was out."""
+    try:
+        if goes_on := tasks.submit():
+            tasks.wait()
+        return goes_on
+    except (OSError, _Dropped) as error:
+        # Dask raises an OSError when its connection breaks; nothing else here does.
+        kept = f"what has come back is in {plan.store}, and the same call does the rest"
+        lost = f"the Dask scheduler {client.scheduler.address if client.scheduler else ''} has dropped the tasks"
+        done = f"with {plan.finished} of {plan.total} runs done"
+        raise SchedulerLost(f"{lost}, {done}: {kept if plan.store else 'give store= to go on'}") from error
 
 
 class _Dropped(Exception):
@@ -229,6 +217,7 @@ class _Tasks:
         self._plan = plan
         self._client = client
         self._retries = retries
+        self._build = _build()
         self._out: dict[str, tuple[Future, _Batch]] = {}
         self._again: list[_Batch] = []
         self._ended = as_completed(loop=client.loop)
@@ -251,7 +240,7 @@ class _Tasks:
             if not batch.numbers:
                 break
             key = f"lasthop-{uuid.uuid4().hex}"
-            future = self._client.submit(_work, key, _build(), batch.scenarios, key=key, pure=False)
+            future = self._client.submit(_work, key, self._build, batch.scenarios, key=key, pure=False)
             self._out[key] = future, batch
             self._ended.add(future)
         return bool(self._out)
@@ -277,9 +266,9 @@ class _Tasks:
         return bool(self._client.status == "running")
 
     def _take(self, done: _Done) -> None:
-        if done.build != _build():
+        if done.build != self._build:
             reason = "a worker has another build of lasthop, and may give other results"
-            raise RuntimeError(f"{reason}: {done.build}; accepted: {_build()}")
+            raise RuntimeError(f"{reason}: {done.build}; accepted: {self._build}")
         _, batch = self._out.pop(done.key)
         self._plan.done(batch.numbers, done.results)
         self._speed += _NEW * (batch.seconds / done.took_s - self._speed)

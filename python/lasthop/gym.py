@@ -478,7 +478,17 @@ class VectorHostEnv(VectorEnv[Floats, Floats, Any]):
 
 
 def vector(n: int, scenario: ScenarioLike, host: int = 0, **options: Any) -> VectorHostEnv:
-    """`n` environments of one scenario, with the options of `HostEnv`, simulated at the same time.
+    """`n` environments of one scenario, simulated at the same time.
+
+    Args:
+        n: The number of environments.
+        scenario: A TOML file, its keys as a dict, or a `Scenario`.
+        host: The number of the host that learns, from 0.
+        options: The other arguments of `HostEnv`, by name.
+
+    Raises:
+        ScenarioError: The scenario cannot be run.
+        ValueError: `n` is below 1, there is no such host, or a limit is out of range.
 
     >>> envs = vector(2, {"duration_s": 5, "warmup_s": 1, "hosts": [{"count": 2}]})
     >>> observations, _ = envs.reset(seed=1)

@@ -54,6 +54,9 @@ def run(
         quantities: Keys of `QUANTITIES`.
         figure: Where to draw; by default a new figure.
 
+    Raises:
+        ValueError: There is no such quantity, or the run has no series.
+
     >>> import lasthop, lasthop.plot
     >>> r = lasthop.simulate({"duration_s": 5, "warmup_s": 1, "hosts": [{"count": 3}]})
     >>> [panel.get_ylabel() for panel in lasthop.plot.run(r).axes]
@@ -101,6 +104,9 @@ def bars(comparison: Comparison, measure: str = "aggregate_goodput_mbps", ax: Ax
         comparison: What `lasthop.compare` gives.
         measure: A measure of `comparison.summary`, such as `rtt_ms_p95`.
         ax: Where to draw; by default a new figure.
+
+    Raises:
+        ValueError: There is no such measure.
     """
     theme = _lasthop.theme()
     rows = _rows(comparison, measure)
@@ -140,6 +146,9 @@ def lines(
         measure: A measure of its summary, such as `rtt_ms_p95`; of a study as written there.
         ax: Where to draw; by default a new figure.
         log_x: Whether the horizontal axis is logarithmic.
+
+    Raises:
+        ValueError: There is no such measure, or `x` does not vary.
 
     >>> import lasthop, lasthop.plot
     >>> ten = {"duration_s": 3, "warmup_s": 1, "hosts": [{"count": 2}]}

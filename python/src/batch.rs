@@ -7,32 +7,22 @@
 
 use crate::errors::{self, Failure};
 use crate::outcome::{Document, Outcome};
-use crate::run::{ComparisonPlan, Seeds, check_memory, judged, plan_comparison, plan_study, run_one, stopped, wait};
+use crate::run::{
+    ComparisonPlan, Seeds, Stored, check_memory, judged, plan_comparison, plan_study, run_one, stopped, wait,
+};
 use crate::scenario::CoreScenario;
 use lasthop_scenario::{Build, HostsKind, RunResult, Scenario};
-use lasthop_study::{Found, Hunt, Key, PlannedRun, Store, StoreError, Study, compared};
+use lasthop_study::{Found, Hunt, PlannedRun, Study, compared};
 use lasthop_version::build;
-use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
 use std::num::NonZero;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Zstandard's own default: 5 kB for a run of ten connections.
 const LEVEL: i32 = 3;
-
-/// What simulated runs of this build are computed with. `None` if nothing names it: then no run can be stored.
-#[pyfunction]
-pub(crate) fn model() -> Option<String> {
-    lasthop_version::model().ok()
-}
-
-/// The user's own store of runs. `None` if the environment names no place for it.
-#[pyfunction]
-pub(crate) fn store_folder() -> Option<PathBuf> {
-    Store::in_cache()
-}
 
 /// Does these runs, one after the other. The results are for [`Plan::done`].
 #[pyfunction]
@@ -69,10 +59,7 @@ pub(crate) struct Plan {
     given: usize,
     families: Vec<Family>,
     searches: BTreeMap<usize, Found>,
-    store: Option<(Store, String)>,
-    /// Why a run could not be stored.
-    store_error: Option<StoreError>,
-    stored: usize,
+    stored: Stored,
 }
 
 enum Kind {
@@ -116,11 +103,12 @@ impl Plan {
         vary: &Bound<'_, PyDict>,
         cases: &Bound<'_, PyDict>,
         seeds: Seeds,
-        store: Option<(PathBuf, String)>,
+        store: &Bound<'_, PyAny>,
+        model: Option<String>,
     ) -> PyResult<Self> {
         let plan = plan_comparison(py, scenario, vary, cases, seeds, false)?;
         let runs: Vec<Scenario> = plan.runs.iter().map(|(_, scenario)| scenario.clone()).collect();
-        let mut this = Self::new(Kind::Comparison(plan), runs.len(), store)?;
+        let mut this = Self::new(Kind::Comparison(plan), runs.len(), Stored::open(py, store, model)?);
         py.detach(|| {
             for (place, scenario) in runs.into_iter().enumerate() {
                 this.need(scenario, Place::Planned(place));
@@ -135,10 +123,12 @@ impl Plan {
         path: PathBuf,
         set: &Bound<'_, PyDict>,
         seeds: Option<u64>,
-        store: Option<(PathBuf, String)>,
+        store: &Bound<'_, PyAny>,
+        model: Option<String>,
     ) -> PyResult<Self> {
         let (study, planned) = plan_study(py, &path, set, seeds)?;
-        let mut this = Self::new(Kind::Study { study, planned: planned.clone() }, planned.len(), store)?;
+        let stored = Stored::open(py, store, model)?;
+        let mut this = Self::new(Kind::Study { study, planned: planned.clone() }, planned.len(), stored);
         py.detach(|| {
             // Searches first: each is a chain of runs.
             this.begin_searches(planned.len()).map_err(|error| errors::study(&error))?;
@@ -193,10 +183,10 @@ impl Plan {
         self.results.iter().flatten().count()
     }
 
-    /// How many runs came from the store.
+    /// The folder in which runs are stored, if they are.
     #[getter]
-    fn stored(&self) -> usize {
-        self.stored
+    fn store(&self) -> Option<&Path> {
+        self.stored.runs.folder()
     }
 
     /// Scenario seconds of the runs that are known to be needed and that nobody has begun.
@@ -205,17 +195,12 @@ impl Plan {
         self.runs[self.given..].iter().map(|run| run.scenario.duration.as_secs_f64()).sum()
     }
 
-    /// Why a run could not be stored, if so.
-    #[getter]
-    fn store_error(&self) -> Option<String> {
-        self.store_error.as_ref().map(ToString::to_string)
-    }
-
-    /// All runs, judged.
+    /// All runs, judged. Keeps the cache below its limit.
     fn outcome(&mut self, py: Python<'_>) -> PyResult<Outcome> {
         if self.finished() < self.total() {
             return Err(PyValueError::new_err(format!("{} of {} runs are done", self.finished(), self.total())));
         }
+        self.stored.finish(py, 3);
         py.detach(|| {
             let runs: Vec<RunResult> = std::mem::take(&mut self.results).into_iter().flatten().collect();
             Ok(match &self.kind {
@@ -235,31 +220,24 @@ impl Plan {
 }
 
 impl Plan {
-    fn new(kind: Kind, total: usize, store: Option<(PathBuf, String)>) -> PyResult<Self> {
-        let open = |(folder, model): (PathBuf, String)| Store::open(&folder).map(|store| (store, model));
-        let store = store.map(open).transpose().map_err(|error| PyOSError::new_err(error.to_string()))?;
-        Ok(Self {
+    fn new(kind: Kind, total: usize, stored: Stored) -> Self {
+        Self {
             kind,
             results: vec![None; total],
             runs: Vec::new(),
             given: 0,
             families: Vec::new(),
             searches: BTreeMap::new(),
-            store,
-            store_error: None,
-            stored: 0,
-        })
+            stored,
+        }
     }
 
     /// Takes a run from the store, or puts it into the list. Returns whether it was stored.
     fn need(&mut self, scenario: Scenario, place: Place) -> bool {
-        let stored = self.store.as_ref().and_then(|(store, model)| store.get(&Key::of(&scenario, model)?, false));
-        let Some(run) = stored else {
+        let Some((result, _)) = self.stored.runs.look_up(&scenario, false) else {
             self.runs.push(Run { scenario, place, is_done: false });
             return false;
         };
-        self.stored += 1;
-        let (result, _) = run.of(&scenario, build());
         self.settle(place, result);
         true
     }
@@ -277,12 +255,7 @@ impl Plan {
             return Ok(());
         }
         let (place, scenario) = (run.place, run.scenario.to_json());
-        if let Some((store, model)) = &self.store
-            && let Some(key) = Key::of(&run.scenario, model)
-            && let Err(error) = store.put(&key, &result, None)
-        {
-            self.store_error.get_or_insert(error);
-        }
+        self.stored.runs.keep(&run.scenario, &result, None);
         self.settle(place, RunResult { scenario, build: build(), ..result });
         match place {
             Place::Tried(family, _) if self.families[family].trying.iter().all(Option::is_some) => {

@@ -169,9 +169,18 @@ impl Episode {
             match told.ok_or_else(closed)? {
                 Ok(told) => return Ok(told),
                 Err(RecvTimeoutError::Timeout) => py.check_signals().inspect_err(|_| self.close(py))?,
-                Err(RecvTimeoutError::Disconnected) => return Err(closed()),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.died()),
             }
         }
+    }
+
+    /// Nothing is told any more: the run is closed, or its thread panicked. Then so does this one, with its message.
+    fn died(&self) -> PyErr {
+        let running = self.running().take();
+        if let Some(Err(panic)) = running.map(|running| running.thread.join()) {
+            std::panic::resume_unwind(panic);
+        }
+        closed()
     }
 }
 

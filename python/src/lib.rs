@@ -49,8 +49,7 @@ fn _lasthop(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<outcome::Outcome>()?;
     module.add_class::<table::Table>()?;
     module.add_class::<gym::Episode>()?;
-    module.add_function(wrap_pyfunction!(batch::model, module)?)?;
-    module.add_function(wrap_pyfunction!(batch::store_folder, module)?)?;
+    module.add_function(wrap_pyfunction!(run::model, module)?)?;
     module.add_function(wrap_pyfunction!(batch::run_batch, module)?)?;
     module.add_function(wrap_pyfunction!(run::simulate, module)?)?;
     module.add_function(wrap_pyfunction!(run::compare, module)?)?;

@@ -59,12 +59,12 @@ pub(crate) fn simulate(
     let run = planned.with_overrides(&planned.overrides).map_err(|error| error.into_python(scenario.file(), ""))?;
     warn(py, &run.late_changes(), ineffective_keys([&run]), &[&run], policy.is_some())?;
     check_memory(&[&run], NonZero::<usize>::MIN, series)?;
-    let stored = Stored::open(store)?;
+    let stored = Stored::open(py, store, model())?;
     let outcome = wait(py, progress, policy.as_ref(), |shared| {
         let at = |at: lasthop_units::Span| shared.done.store(at.as_micros(), Ordering::Relaxed);
         stored.runs.run(&run, series, || run_one(&run, series, &shared.stop, &at, policy.as_ref()))
     })?;
-    stored.finish(py)?;
+    stored.finish(py, 2);
     let (result, samples) =
         outcome.map_err(|failure| failure.into_python(py, scenario.file(), ""))?.ok_or_else(stopped)?;
     Ok(Outcome::new(Document::Run { result: Box::new(result), series: series.then(|| Box::new(samples)) }))
@@ -94,22 +94,27 @@ pub(crate) fn compare(
     let scenarios: Vec<&Scenario> = planned.iter().map(|(_, scenario)| scenario).collect();
     let jobs = jobs.unwrap_or_else(parallel::all_cores);
     check_memory(&scenarios, jobs, series)?;
-    let stored = Stored::open(store)?;
+    let stored = Stored::open(py, store, model())?;
     let outcomes = wait(py, progress, policy.as_ref(), |shared| {
-        parallel::in_order(&planned, jobs, |(_, scenario)| {
+        parallel::in_order(&planned, jobs, |(case, scenario)| {
             if shared.stop.load(Ordering::Relaxed) {
                 return Ok(None);
             }
             let once = || run_one(scenario, series, &shared.stop, &|_| {}, policy.as_ref());
             let outcome = stored.runs.run(scenario, series, once);
+            if outcome.is_err() {
+                // The comparison has failed: the other runs end too.
+                shared.stop.store(true, Ordering::Relaxed);
+            }
             shared.done.fetch_add(1, Ordering::Relaxed);
-            outcome
+            outcome.map_err(|failure| (*case, failure))
         })
     })?;
-    stored.finish(py)?;
+    stored.finish(py, 2);
     let (mut results, mut samples) = (Vec::with_capacity(planned.len()), Vec::new());
+    let outcomes = outcomes.into_iter().collect::<Result<Vec<_>, _>>();
+    let outcomes = outcomes.map_err(|(case, failure)| failure.into_python(py, scenario.file(), &cases[case].label))?;
     for ((case, _), outcome) in planned.iter().zip(outcomes) {
-        let outcome = outcome.map_err(|failure| failure.into_python(py, scenario.file(), &cases[*case].label))?;
         let (result, of_run) = outcome.ok_or_else(stopped)?;
         results.push((*case, result));
         if series {
@@ -135,18 +140,18 @@ pub(crate) fn study(
     let scenarios: Vec<&Scenario> = planned.iter().map(|run| &run.scenario).collect();
     let jobs = jobs.unwrap_or_else(parallel::all_cores);
     check_memory(&scenarios, jobs, false)?;
-    let stored = Stored::open(store)?;
+    let stored = Stored::open(py, store, model())?;
     let outcome = wait(py, progress, None, |shared| {
         let run = |scenario: &Scenario| {
             let once = || run_one(scenario, false, &shared.stop, &|_| {}, None);
             stored.runs.run(scenario, false, once).map(|outcome| outcome.map(|(result, _)| result))
         };
-        let done = || {
-            shared.done.fetch_add(1, Ordering::Relaxed);
+        let done = |runs: usize| {
+            shared.done.fetch_add(runs as u64, Ordering::Relaxed);
         };
         study.run_at_once(&planned, &AtOnce { run: &run, jobs, stop: &shared.stop, done: &done })
     })?;
-    stored.finish(py)?;
+    stored.finish(py, 2);
     let outcome = outcome.map_err(|error| match error {
         RunError::Interrupted => stopped(),
         RunError::Study(error) => errors::study(&error),
@@ -247,18 +252,18 @@ fn asks_for_all() -> PyResult<Vec<Override>> {
 }
 
 /// The store of the runs of one call.
-struct Stored {
-    runs: StoredRuns,
+pub(crate) struct Stored {
+    pub(crate) runs: StoredRuns,
     /// What there is to tell about it.
     said: Arc<Mutex<Vec<String>>>,
 }
 
 impl Stored {
-    /// `None` is the user's cache, `False` none, everything else a folder.
-    fn open(store: &Bound<'_, PyAny>) -> PyResult<Self> {
+    /// `None` is the user's cache, `False` none, everything else a folder. Without `model` no store is used.
+    pub(crate) fn open(py: Python<'_>, store: &Bound<'_, PyAny>, model: Option<String>) -> PyResult<Self> {
         let choice = if store.is_none() {
             // Without a model there is nothing to tell: nobody has asked for a store.
-            if lasthop_version::model().is_ok() { StoreChoice::Cache } else { StoreChoice::Nowhere }
+            if model.is_some() { StoreChoice::Cache } else { StoreChoice::Nowhere }
         } else if let Ok(wanted) = store.cast::<PyBool>() {
             if wanted.is_true() {
                 return Err(PyValueError::new_err("store=True; accepted: None (the user's), a folder, False (none)"));
@@ -270,20 +275,41 @@ impl Stored {
         let said = Arc::<Mutex<Vec<String>>>::default();
         let kept = Arc::clone(&said);
         let tell = move |text: &str| kept.lock().expect("no thread panics with the lock").push(text.to_owned());
-        let model = lasthop_version::model().map_err(|reason| reason.to_string());
-        let runs = StoredRuns::open(&choice, model, build(), tell).map_err(|error| errors::store(&error))?;
-        Ok(Self { runs, said })
+        let reason = || lasthop_version::model().map_or_else(|reason| reason.to_string(), |_| "no model".to_owned());
+        let runs = StoredRuns::open(&choice, model.ok_or_else(reason), build(), tell);
+        let this = Self { runs: runs.map_err(|error| errors::store(&error))?, said };
+        // Before the runs: nothing is lost if warnings are errors.
+        this.warn(py, 2)?;
+        Ok(this)
     }
 
-    /// Keeps the cache below its limit, and passes on what went wrong with the store.
-    fn finish(&self, py: Python<'_>) -> PyResult<()> {
+    /// Keeps the cache below its limit, and passes on what went wrong with the store, to the caller this number of
+    /// functions of Python above. A warning that is an error costs no result: it is only printed.
+    pub(crate) fn finish(&self, py: Python<'_>, level: i32) {
         py.detach(|| self.runs.finish());
+        while let Err(error) = self.warn(py, level) {
+            error.write_unraisable(py, None);
+        }
+    }
+
+    /// Passes on one thing after the other, up to the first that is an error.
+    fn warn(&self, py: Python<'_>, level: i32) -> PyResult<()> {
         let category = py.get_type::<pyo3::exceptions::PyRuntimeWarning>();
-        for text in self.said.lock().expect("no thread panics with the lock").drain(..) {
-            PyErr::warn(py, &category, &CString::new(text)?, 2)?;
+        let next = || {
+            let mut said = self.said.lock().expect("no thread panics with the lock");
+            (!said.is_empty()).then(|| said.remove(0))
+        };
+        while let Some(text) = next() {
+            PyErr::warn(py, &category, &CString::new(text)?, level)?;
         }
         Ok(())
     }
+}
+
+/// What simulated runs of this build are computed with. `None` if nothing names it: then no run can be stored.
+#[pyfunction]
+pub(crate) fn model() -> Option<String> {
+    lasthop_version::model().ok()
 }
 
 /// Does `work` on a thread of its own, without the GIL. A signal whose handler raises, such as Ctrl-C, stops it, and

@@ -83,7 +83,8 @@ impl CoreScenario {
     }
 
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        value::from_json(py, &self.scenario.to_json().to_string())
+        let json = serde_json::to_string(&self.scenario.to_keys()).expect("a checked scenario is plain data");
+        value::from_json(py, &json)
     }
 
     fn to_toml(&self) -> String {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -111,6 +112,35 @@ def test_stored_runs_are_not_done_again(
     monkeypatch.setattr(lasthop.dask, "_model", lambda: None)
     with pytest.warns(RuntimeWarning, match="no run is stored"), pytest.raises(TypeError):
         lasthop.dask.study(study, client=client, store=tmp_path / "runs")
+
+
+def test_the_users_store_is_kept_below_its_limit(
+    client: Client, short: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lasthop.dask, "_model", lambda: MODEL)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    # What a killed process was writing goes when the store is brought below its limit.
+    abandoned = tmp_path / "lasthop/runs/tmp/abandoned"
+    abandoned.parent.mkdir(parents=True)
+    abandoned.touch()
+    os.utime(abandoned, (0, 0))
+    lasthop.dask.compare(short, client=client, store=None)
+    assert not abandoned.exists() and len(list(tmp_path.glob("lasthop/runs/??/*"))) == 1
+
+
+def test_only_the_errors_of_dask_are_a_lost_scheduler(
+    client: Client, short: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextlib.contextmanager
+    def broken(*_: Any) -> Iterator[Any]:
+        def update(_: int) -> None:
+            raise BrokenPipeError("nobody reads the bar")
+
+        yield update
+
+    monkeypatch.setattr(lasthop.dask, "bar", broken)
+    with pytest.raises(BrokenPipeError):
+        lasthop.dask.compare(short, client=client)
 
 
 def test_a_worker_killed_in_the_middle_changes_nothing(short: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,3 +127,18 @@ def test_what_cannot_be_made_or_is_no_decision_is_told(short: dict[str, Any]) ->
             lasthop.simulate(short, policy=Wrong)
     with pytest.raises(lasthop.PolicyError, match="cannot start"):
         lasthop.simulate(short, set={"hosts.0.policy": "external", "hosts.0.command": ["/nonexistent"]})
+
+
+def test_a_comparison_ends_with_its_first_failure(short: dict[str, Any]) -> None:
+    seeds = set()
+
+    class Fails:
+        def __init__(self, hello: dict[str, Any]) -> None:
+            seeds.add(hello["seed"])
+
+        def decide(self, observation: dict[str, Any]) -> dict[str, Any]:
+            raise LookupError("no decision")
+
+    with pytest.raises(lasthop.PolicyError, match="no decision"):
+        lasthop.compare(short, seeds=20, jobs=2, policy=Fails)
+    assert len(seeds) <= 4

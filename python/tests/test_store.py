@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -101,3 +102,15 @@ def test_a_wrong_store_is_told(short: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="cannot make the folder"):
         lasthop.compare(short, store=tmp_path / "file")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_store_that_cannot_be_written_costs_no_result(short: dict[str, Any], tmp_path: Path) -> None:
+    for group in range(256):
+        # There the folders of entries would be.
+        (tmp_path / f"{group:02x}").touch()
+    with pytest.warns(RuntimeWarning, match="will have to be done again"):
+        lasthop.compare(short, vary=VARY, store=tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        assert len(lasthop.compare(short, vary=VARY, store=tmp_path).runs) == 2

@@ -1,11 +1,13 @@
 //! The progress of runs, on standard error: a bar on a terminal, plain lines elsewhere.
 
 use crate::tell;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use lasthop_scenario::HostsKind;
 use lasthop_units::Span;
+use std::fmt;
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Runs shorter than this print no lines in between.
@@ -15,8 +17,10 @@ const LINE_EVERY_PERCENT: u64 = 25;
 
 /// The progress of one run, or of several.
 pub(crate) enum Progress {
-    /// One run, or several, on a terminal.
+    /// One run on a terminal.
     Bar(ProgressBar),
+    /// Several runs on a terminal.
+    Many { bar: ProgressBar, pace: Arc<Mutex<Pace>> },
     /// One run elsewhere.
     Lines { label: String, total: Span, told_percent: AtomicU64, since: Instant },
     /// Several runs elsewhere.
@@ -55,23 +59,37 @@ impl Progress {
             tell(format_args!("{total} runs"));
             return Self::Count { total, done: AtomicUsize::new(0) };
         }
-        let style = ProgressStyle::with_template("{pos} of {len} runs {wide_bar} {eta} to go")
-            .expect("the template is well-formed");
-        Self::Bar(ProgressBar::new(total as u64).with_style(style))
+        let pace = Arc::new(Mutex::new(Pace { since: Instant::now(), ran: 0, took_time: 0 }));
+        let paced = Arc::clone(&pace);
+        let left = move |bar: &ProgressState, out: &mut dyn fmt::Write| {
+            let remaining = bar.len().unwrap_or(0).saturating_sub(bar.pos());
+            let _ = match locked(&paced).left(remaining, Instant::now()) {
+                Some(left) => write!(out, "{:#}", HumanDuration(left)),
+                None => out.write_char('?'),
+            };
+        };
+        let style = ProgressStyle::with_template("{pos} of {len} runs {wide_bar} {left} to go")
+            .expect("the template is well-formed")
+            .with_key("left", left);
+        Self::Many { bar: ProgressBar::new(total as u64).with_style(style), pace }
     }
 
-    /// One of the runs is done.
-    pub(crate) fn one_more(&self) {
+    /// `runs` more of the plan are done. `ran`: how many were done until now and not taken from the store, with those
+    /// that searches try.
+    pub(crate) fn more(&self, runs: usize, ran: u64) {
         match self {
-            Self::Bar(bar) => bar.inc(1),
+            Self::Many { bar, pace } => {
+                locked(pace).more(runs as u64, ran);
+                bar.inc(runs as u64);
+            }
             Self::Count { total, done } => {
-                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                let before = done.fetch_add(runs, Ordering::Relaxed);
                 let percent = |done: usize| (done * 100 / total) as u64 / LINE_EVERY_PERCENT;
-                if percent(done) > percent(done - 1) {
-                    tell(format_args!("{done} of {total} runs"));
+                if percent(before + runs) > percent(before) {
+                    tell(format_args!("{} of {total} runs", before + runs));
                 }
             }
-            Self::Lines { .. } | Self::Silent => {}
+            Self::Bar(_) | Self::Lines { .. } | Self::Silent => {}
         }
     }
 
@@ -86,14 +104,63 @@ impl Progress {
                     tell(format_args!("{label}: {step} %"));
                 }
             }
-            Self::Lines { .. } | Self::Count { .. } | Self::Silent => {}
+            Self::Lines { .. } | Self::Many { .. } | Self::Count { .. } | Self::Silent => {}
         }
     }
 
     /// All is done.
     pub(crate) fn finish(&self) {
-        if let Self::Bar(bar) = self {
+        if let Self::Bar(bar) | Self::Many { bar, .. } = self {
             bar.finish_and_clear();
         }
+    }
+}
+
+/// The time that a run takes. What comes from the store takes none, and does not count.
+pub(crate) struct Pace {
+    since: Instant,
+    /// How many were done by the last call of `more`.
+    ran: u64,
+    /// The runs of the plan that were not stored.
+    took_time: u64,
+}
+
+impl Pace {
+    fn more(&mut self, runs: u64, ran: u64) {
+        if ran > self.ran {
+            self.ran = ran;
+            self.took_time += runs;
+        }
+    }
+
+    /// The time of this number of runs, if none of them is stored. `None` before the first one is done.
+    fn left(&self, remaining: u64, now: Instant) -> Option<Duration> {
+        let mean = now.duration_since(self.since).checked_div(self.took_time.try_into().ok()?)?;
+        Some(mean.saturating_mul(remaining.try_into().unwrap_or(u32::MAX)))
+    }
+}
+
+fn locked(pace: &Mutex<Pace>) -> MutexGuard<'_, Pace> {
+    pace.lock().expect("no thread panics while it holds the lock")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stored_runs_make_the_rest_no_faster() {
+        let since = Instant::now();
+        let after = |seconds: u64| since + Duration::from_secs(seconds);
+        let mut pace = Pace { since, ran: 0, took_time: 0 };
+        // 300 of 400 are stored, and come first.
+        (0..300).for_each(|_| pace.more(1, 0));
+        assert_eq!(pace.left(100, after(0)), None);
+        // Ten take 2 s each.
+        (1..=10).for_each(|ran| pace.more(1, ran));
+        assert_eq!(pace.left(90, after(20)), Some(Duration::from_secs(180)));
+        // A search tries 20 values for two runs of the plan.
+        pace.more(2, 30);
+        assert_eq!(pace.left(88, after(60)), Some(Duration::from_secs(440)));
     }
 }

@@ -232,21 +232,25 @@ fn run_at_once(
 ) -> Result<Runs> {
     let common = &arguments.common;
     let progress = Progress::of_many(planned.len());
+    let failed = AtomicBool::new(false);
     let outcomes = parallel::in_order(planned, jobs, |(_, scenario)| {
-        if stop.load(Ordering::Relaxed) {
+        // After a failure no new run starts.
+        if stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed) {
             return Ok(None);
         }
         let once = || one_run(common, scenario, stop, &Progress::Silent);
         let outcome = stored.run(scenario, common.keeps_series(), once);
-        progress.one_more();
+        failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
+        progress.more(1, stored.ran());
         outcome
     });
     progress.finish();
     let done = outcomes.iter().filter(|outcome| matches!(outcome, Ok(Some(_)))).count();
     let ended_early = || ended_early(done, planned.len());
+    let outcomes = outcomes.into_iter().collect::<Result<Vec<_>>>().with_context(ended_early)?;
     let mut runs = Vec::with_capacity(planned.len());
     for ((number, _), outcome) in planned.iter().zip(outcomes) {
-        let (result, series) = outcome.with_context(ended_early)?.ok_or_else(|| Interrupted(ended_early()))?;
+        let (result, series) = outcome.ok_or_else(|| Interrupted(ended_early()))?;
         runs.push((*number, result, series));
     }
     Ok(runs)

@@ -19,18 +19,30 @@ pub(crate) struct StoreArguments {
 }
 
 impl StoreArguments {
-    /// Opens the store that these ask for. Without `model`, a store cannot be used.
+    /// Opens the store that these ask for, and makes its folder. Without `model`, a store cannot be used.
     pub(crate) fn open(&self, hosts: HostsKind, model: Result<String, String>) -> Result<StoredRuns> {
+        Ok(StoredRuns::open(&self.choice(hosts)?, model, build(), say)?)
+    }
+
+    /// The same to look runs up only: makes no folder.
+    pub(crate) fn look(&self, hosts: HostsKind, model: Result<String, String>) -> Result<StoredRuns> {
+        Ok(StoredRuns::look_in(&self.choice(hosts)?, model, build(), say))
+    }
+
+    fn choice(&self, hosts: HostsKind) -> Result<StoreChoice> {
         if hosts == HostsKind::Kernel && self.store.is_some() {
             bail!("runs of kernel hosts are measurements, and each is done: --store is for simulated hosts");
         }
-        let choice = match &self.store {
+        Ok(match &self.store {
             _ if hosts == HostsKind::Kernel || self.no_store => StoreChoice::Nowhere,
             Some(folder) => StoreChoice::Folder(folder.clone()),
             None => StoreChoice::Cache,
-        };
-        Ok(StoredRuns::open(&choice, model, build(), |said| tell(format_args!("{said}")))?)
+        })
     }
+}
+
+fn say(said: &str) {
+    tell(format_args!("{said}"));
 }
 
 /// What names the simulated runs of this build.

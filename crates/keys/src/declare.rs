@@ -240,6 +240,7 @@ macro_rules! keys {
                             meaning: const { $crate::meaning(concat!($($of_child),+)) },
                         }),+)?],
                         presets: Vec::new(),
+                        preset_pairs: Vec::new(),
                         others: None,
                     };
                     $($(

@@ -261,7 +261,13 @@ fn complete(
     if let Some(word) = given.get("preset").and_then(Value::as_str)
         && let Some((_, preset)) = section.presets.iter().find(|(name, _)| *name == word)
     {
-        fill_in(&mut given, preset);
+        let mut preset = preset.clone();
+        for (key, other) in &section.preset_pairs {
+            if given.get(*other).is_some_and(|value| preset.get(*other) != Some(value)) {
+                preset.remove(*key);
+            }
+        }
+        fill_in(&mut given, &preset);
     }
     for Child { name, presence, .. } in &section.children {
         if let Presence::Unless(other) = presence

@@ -12,6 +12,8 @@ pub struct Section {
     pub children: Vec<Child>,
     /// By the word of its key `preset`: what the table holds where the file does not say.
     pub presets: Vec<(&'static str, Table)>,
+    /// Keys of a preset that hold only beside its own value of another key: (key, the other).
+    pub preset_pairs: Vec<(&'static str, &'static str)>,
     /// What keys of any other name are, whose names the reader checks. `None`: there are no others.
     pub others: Option<Key>,
 }

@@ -64,8 +64,17 @@ const LINK_HEADS: [&str; 8] = [
 ];
 
 /// 802.11n and later: each station, both ways.
-const STATION_HEADS: [&str; 9] =
-    ["station", "PHY up\nMb/s", "down\nMb/s", "air up\n%", "down\n%", "packets\nup", "down", "sent\nagain up", "down"];
+const STATION_HEADS: [&str; 9] = [
+    "station",
+    "PHY up\nMb/s",
+    "down\nMb/s",
+    "air up\n%",
+    "down\n%",
+    "packets\nup",
+    "down",
+    "resent up\nper s",
+    "down\nper s",
+];
 
 /// For messages and transfers: the delay from the write to the reading of the last byte.
 const MESSAGE_HEADS: [&str; 9] =
@@ -140,20 +149,21 @@ pub(crate) fn tables(result: &RunResult) -> Vec<(&'static [&'static str], Vec<Ve
 
 /// The mean packets of a transmission say which stations have a row: older ones have none.
 fn station_rows(result: &RunResult) -> Vec<Vec<Cell>> {
+    let measured_s = result.duration_s - result.warmup_s;
     let later = result.access.stations.iter().filter(|station| station.up_aggregate_frames.is_some());
     let row = |station: &lasthop_scenario::StationResult| {
         let share = |share: Option<f64>| number(format!("{:.1}", 100.0 * share.unwrap_or(0.0)));
         let frames = |frames: Option<f64>| number(format!("{:.1}", frames.unwrap_or(0.0)));
         vec![
             host(result, station.host),
-            number(format!("{:.0}", station.up_phy_rate_mbps)),
-            number(format!("{:.0}", station.down_phy_rate_mbps)),
+            number(three_digits(station.up_phy_rate_mbps)),
+            number(three_digits(station.down_phy_rate_mbps)),
             share(station.up_air_share),
             share(station.down_air_share),
             frames(station.up_aggregate_frames),
             frames(station.down_aggregate_frames),
-            number(station.up_retries.to_string()),
-            number(station.down_retries.to_string()),
+            number(three_digits(station.up_retries as f64 / measured_s)),
+            number(three_digits(station.down_retries as f64 / measured_s)),
         ]
     };
     later.map(row).collect()
@@ -325,6 +335,12 @@ fn jain(index: Option<f64>) -> String {
 /// Milliseconds, rounded to whole ones from 100 ms on.
 fn milliseconds(ms: f64) -> String {
     if ms >= 100.0 { format!("{ms:.0}") } else { format!("{ms:.1}") }
+}
+
+/// At least three digits, so that 58.5 and 6.5 Mb/s are not 58 and 6.
+fn three_digits(value: f64) -> String {
+    let decimals = [100.0, 10.0].iter().filter(|from| value < **from).count();
+    format!("{value:.decimals$}")
 }
 
 fn percent(share: f64) -> String {

@@ -15,12 +15,15 @@
 use crate::keys::AgentMode;
 use crate::scenario::Scenario;
 use crate::traffic::TrafficKind;
+use lasthop_network::{AccessConfig, Discipline, Topology};
 use lasthop_policy::PolicyName;
 
 /// Constants of a process and of each connection, without samples. Measured with 200 stations
 /// (docs/guide/simulator.md); includes much of the queues' contents.
 const BASE_BYTES: f64 = 16e6;
 const CONNECTION_BYTES: f64 = 50e3;
+/// mac80211's queues of one station: 1024 flows of 120 bytes.
+const STATION_QUEUES_BYTES: f64 = 120e3;
 /// A smoothed RTT, and its copies when quantiles are taken.
 const ROUND_TRIP_BYTES: f64 = 3.0 * 8.0;
 /// A sample of `measure::ShareMeter`: time, bytes, busy.
@@ -68,11 +71,20 @@ impl Scenario {
         let hosts: usize = self.hosts.iter().map(|block| block.count).sum();
         let links = self.links();
         let queues = if links > 0 { 2 * links } else { hosts + 3 } as f64;
+        let stations = if self.queues_by_station() { hosts as f64 } else { 0.0 };
         let running = samples * connections * (ROUND_TRIP_BYTES + SHARE_BYTES);
         let rows = if series { samples * (connections * FLOW_ROW_BYTES + queues * QUEUE_ROW_BYTES) } else { 0.0 };
         // Once more while they are written.
         let growing = running + rows + ticks * BOUND_BYTES + messages * MESSAGE_BYTES;
-        MemoryEstimate { running: BASE_BYTES + connections * CONNECTION_BYTES + GROWTH * growing, kept: GROWTH * rows }
+        let constant = BASE_BYTES + connections * CONNECTION_BYTES + stations * STATION_QUEUES_BYTES;
+        MemoryEstimate { running: constant + GROWTH * growing, kept: GROWTH * rows }
+    }
+
+    fn queues_by_station(&self) -> bool {
+        let Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } = &self.network().topology else {
+            return false;
+        };
+        matches!(wifi.access_point_queue.discipline, Discipline::Mac80211(_))
     }
 }
 
@@ -100,6 +112,13 @@ mod tests {
         // 1200 samples of 10 connections, 170 bytes each, and of 13 queues, 70 each: 3.1 MB, one and a half times.
         let memory = scenario(&[]).memory(true);
         assert!(memory.running < 30e6 && (4.5e6..5e6).contains(&memory.kept), "{memory:?}");
+    }
+
+    #[test]
+    fn queues_of_each_station_count() {
+        let fifo = scenario(&["hosts.0.count=250"]).memory(false).running;
+        let mac80211 = scenario(&["hosts.0.count=250", "access.queue=mac80211"]).memory(false).running;
+        assert_eq!(mac80211 - fifo, 30e6);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! The typed scenario: a run's input, with units.
 
 use crate::ScenarioError;
-use crate::keys::{AgentMode, Era, FlowKeys, HostKeys, Knowledge, ScenarioKeys, leave_out_rate_of_mcs};
+use crate::keys::{
+    AgentMode, Era, FlowKeys, HostKeys, Knowledge, ScenarioKeys, leave_out_agents, leave_out_rate_of_mcs,
+};
 use crate::last_link::LastLink;
 use crate::tcp_switches::{changed_switches, stack};
 use crate::traffic::{FlowBlock, FlowSpec, drawn, flow_blocks};
@@ -167,10 +169,18 @@ impl Scenario {
         serde_json::to_value(&self.table).expect("a checked scenario has finite numbers and text only")
     }
 
-    /// The whole scenario, with defaults and with other keys set, as a file that can be run again. Omits
-    /// `access.rate_mbps` if the MCS determines it.
-    pub fn to_toml(&self) -> String {
+    /// The same to be changed: omits the `agent` of hosts where it follows from their policy, so that another policy
+    /// brings its own.
+    pub fn to_keys(&self) -> Table {
         let mut table = self.table.clone();
+        leave_out_agents(&mut table);
+        table
+    }
+
+    /// The whole scenario, with defaults and with other keys set, as a file that can be run again. Omits
+    /// `access.rate_mbps` if the MCS determines it, and what [`Scenario::to_keys`] omits.
+    pub fn to_toml(&self) -> String {
+        let mut table = self.to_keys();
         leave_out_rate_of_mcs(&mut table);
         toml::to_string(&table).expect("a checked scenario is TOML")
     }

@@ -7,7 +7,7 @@ use guide_pages::{GUIDE, check_tables, pages};
 use lasthop_keys::{Kind, Section};
 use lasthop_laws::LawName;
 use lasthop_policy::PolicyName;
-use lasthop_scenario::{ResultFile as _, Scenario};
+use lasthop_scenario::{AgentMode, ResultFile as _, Scenario};
 use std::fmt::Write as _;
 
 mod guide_pages;
@@ -72,6 +72,22 @@ fn the_presets_are_in_the_guide_and_give_only_what_the_file_does_not() {
     assert_eq!(by_preset["hosts"][0]["tcp"]["sack"].as_bool(), Some(false));
     // What a run keeps gives the same again.
     assert_eq!(resolved(&text), text);
+    // The limit of a queue is that of the preset's queue, or else of the queue itself.
+    for (preset, queue, limit) in
+        [("ac-vendor", "fifo", 1000), ("ac-vendor", "mac80211", 8192), ("n-home", "fq_codel", 100)]
+    {
+        let text = format!("access.preset = \"{preset}\"\naccess.queue = \"{queue}\"\n[[hosts]]");
+        let by_preset: toml::Table = resolved(&text).parse().unwrap();
+        assert_eq!(by_preset["access"]["queue_packets"].as_integer(), Some(limit), "{preset} {queue}");
+    }
+}
+
+#[test]
+fn the_agent_of_a_copy_follows_its_policy() {
+    let scenario = |text: &str| Scenario::from_toml("test", text, &[]).unwrap();
+    let of = |text: &str| scenario(&scenario(text).to_toml().replace("policy = \"none\"", "policy = \"formula\""));
+    assert_eq!(of("[[hosts]]").hosts[0].kind.agent, AgentMode::Control);
+    assert_eq!(of("[[hosts]]\nagent = \"observe\"").hosts[0].kind.agent, AgentMode::Observe);
 }
 
 /// Every key of a JSON value and of what is in it, but for those of the scenario.

@@ -53,8 +53,8 @@ pub struct AtOnce<'a, E> {
     pub jobs: NonZero<usize>,
     /// Once set, no new run starts.
     pub stop: &'a AtomicBool,
-    /// Called when a run of the plan is done.
-    pub done: &'a (dyn Fn() + Sync),
+    /// Called with the number of runs of the plan that have just been done.
+    pub done: &'a (dyn Fn(usize) + Sync),
 }
 
 /// One of several parts of a plan, of about equal length: every `of`-th job, from this one on.
@@ -248,7 +248,7 @@ impl Study {
             }
             let outcome = self.do_job(planned, job, how.run);
             failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
-            (0..job.runs(seeds)).for_each(|_| (how.done)());
+            (how.done)(job.runs(seeds));
             outcome.map(&keep)
         })
     }

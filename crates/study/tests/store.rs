@@ -1,14 +1,15 @@
 //! The store of runs: its keys, and that what is damaged is never taken.
 
-use lasthop_scenario::{
-    AccessResult, Build, FlowSample, HostsKind, Override, PoliciesResult, RunResult, SCHEMA_VERSION, Scenario, Series,
-};
+use bare_result::bare_result;
+use lasthop_scenario::{Build, FlowSample, Override, RunResult, Scenario, Series};
 use lasthop_study::store::Merged;
-use lasthop_study::{Key, Store};
+use lasthop_study::{Key, Store, StoreChoice, StoredRuns};
 use proptest::prelude::*;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+mod bare_result;
 
 const TEXT: &str = "duration_s = 20\nseed = 7\n[path]\nrtt_ms = 40\n[[hosts]]\ncount = 3\n";
 
@@ -25,39 +26,9 @@ fn key(text: &str) -> Key {
 }
 
 fn result(scenario: &Scenario) -> RunResult {
-    RunResult {
-        schema_version: SCHEMA_VERSION,
-        scenario: scenario.to_json(),
-        hosts_kind: HostsKind::Simulated,
-        seed: scenario.seed,
-        build: Build::default(),
-        duration_s: 20.0,
-        warmup_s: 0.0,
-        // A number that only a parser that rounds correctly gives back.
-        aggregate_goodput_mbps: 0.1 + 0.2 + 1e-17 * scenario.seed as f64,
-        fairness_flows: 0,
-        jain_index: None,
-        starved_flows: 0,
-        rtt_ms: None,
-        messages: None,
-        transfers: None,
-        utilization: 2.0 / 3.0,
-        access: AccessResult::default(),
-        links: Vec::new(),
-        flows: Vec::new(),
-        convergence: Vec::new(),
-        policies: PoliciesResult::default(),
-        kernel_release: None,
-        wall_s: 0.125,
-        events: 5,
-        simulated_s_per_wall_s: 160.0,
-        lateness_us: None,
-        machine_turnaround_us: None,
-        valid: true,
-        invalid_reasons: Vec::new(),
-        invalid_kinds: Default::default(),
-        notes: Vec::new(),
-    }
+    // A number that only a parser that rounds correctly gives back.
+    let aggregate_goodput_mbps = 0.1 + 0.2 + 1e-17 * scenario.seed as f64;
+    RunResult { aggregate_goodput_mbps, utilization: 2.0 / 3.0, wall_s: 0.125, ..bare_result(scenario) }
 }
 
 fn with_seed(seed: u64) -> Scenario {
@@ -180,6 +151,21 @@ fn an_entry_cut_at_any_length_or_changed_anywhere_is_not_taken_and_goes() {
     fs::create_dir_all(entry(folder.path(), &other).parent().expect("a folder")).expect("a folder");
     fs::write(entry(folder.path(), &other), &whole).expect("a file");
     assert!(store.get(&other, false).is_none());
+}
+
+#[test]
+fn who_only_looks_makes_no_folder_and_an_error_is_said_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let runs = folder.path().join("runs");
+    let model = || Ok("model".to_owned());
+    let store =
+        StoredRuns::look_in(&StoreChoice::Folder(runs.clone()), model(), Build::default(), |said| panic!("{said}"));
+    assert!(store.look_up(&scenario(TEXT), false).is_none() && !runs.exists());
+    let done = Store::open(&runs).expect("a store");
+    done.put(&key(TEXT), &result(&scenario(TEXT)), None).expect("it is stored");
+    assert!(store.look_up(&scenario(TEXT), false).is_some());
+    let error = Store::open(&entry(&runs, &key(TEXT))).expect_err("a file is no folder");
+    assert!(error.to_string().contains("os error") && std::error::Error::source(&error).is_none(), "{error}");
 }
 
 #[test]

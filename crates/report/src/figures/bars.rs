@@ -14,23 +14,28 @@ use lasthop_study::Interval;
 pub(crate) struct Bar {
     host: u16,
     goodput_mbps: f64,
+    /// Jain's index counts one of its connections.
+    busy: bool,
     colour: Colour,
 }
 
-/// The label of the dashed line.
-pub(crate) const EQUAL_SHARE: &str = "equal share";
+/// The label of the line at the mean of the busy bars, which are those that Jain's index counts.
+pub(crate) fn equal_share<'a>(bars: impl IntoIterator<Item = &'a Bar>) -> Entry {
+    let some_wait = bars.into_iter().any(|bar| !bar.busy);
+    Entry::Limit(if some_wait { "equal share of busy hosts" } else { "equal share" }.to_owned())
+}
 
 /// The goodput of each host of one run.
 pub(crate) fn goodput_of_run(run: &RunResult) -> Option<Svg> {
     let looks = FlowLooks::of(run);
+    // Bars have host numbers below, so colours by host would add nothing. All bars then share one colour.
+    let plain = crate::style::host(0, 1);
+    let bars = bars(run, |flow| if looks.by_kind() { looks.colour(flow) } else { plain });
     let mut entries: Vec<Entry> = match looks.legend() {
         Ok(kinds) if looks.by_kind() => kinds.into_iter().map(Entry::Box).collect(),
         _ => Vec::new(),
     };
-    entries.push(Entry::Limit(EQUAL_SHARE.to_owned()));
-    // Bars have host numbers below, so colours by host would add nothing. All bars then share one colour.
-    let plain = crate::style::host(0, 1);
-    let bars = bars(run, |flow| if looks.by_kind() { looks.colour(flow) } else { plain });
+    entries.push(equal_share(&bars));
     if bars.is_empty() {
         return None;
     }
@@ -54,8 +59,11 @@ pub(crate) fn bars(run: &RunResult, colour: impl Fn(&FlowResult) -> Colour) -> V
     for flow in &run.flows {
         let colour = colour(flow);
         match bars.iter_mut().find(|bar| bar.host == flow.host && bar.colour == colour) {
-            Some(bar) => bar.goodput_mbps += flow.goodput_mbps,
-            None => bars.push(Bar { host: flow.host, goodput_mbps: flow.goodput_mbps, colour }),
+            Some(bar) => {
+                bar.goodput_mbps += flow.goodput_mbps;
+                bar.busy |= flow.always_busy;
+            }
+            None => bars.push(Bar { host: flow.host, goodput_mbps: flow.goodput_mbps, busy: flow.always_busy, colour }),
         }
     }
     bars
@@ -66,7 +74,7 @@ pub(crate) fn goodput_axis<'a>(groups: impl Iterator<Item = &'a [Bar]>) -> Axis 
     Axis::from_zero(groups.flatten().map(|bar| bar.goodput_mbps).fold(0.0, f64::max), 8)
 }
 
-/// Draws a bar for each host, and the equal share.
+/// Draws a bar for each host, and the equal share of the busy ones.
 pub(crate) fn draw_goodput(canvas: &mut Canvas, panel: &Panel, bars: &[Bar]) {
     panel.draw_y(canvas, "goodput (Mb/s)");
     canvas.line((panel.left, panel.bottom()), (panel.right(), panel.bottom()), Pen::new(MUTED, 1.0));
@@ -82,9 +90,10 @@ pub(crate) fn draw_goodput(canvas: &mut Canvas, panel: &Panel, bars: &[Bar]) {
             canvas.text(&bar.host.to_string(), middle, panel.bottom() + 14.0, Ink::label(Beside::Middle));
         }
     }
-    let sum: f64 = bars.iter().map(|bar| bar.goodput_mbps).sum();
-    let share = panel.y_at(sum / bars.len().max(1) as f64);
-    canvas.line((panel.left, share), (panel.right(), share), Pen::new(LIMIT, 1.5));
+    let busy: Vec<f64> = bars.iter().filter(|bar| bar.busy).map(|bar| bar.goodput_mbps).collect();
+    if let Some(share) = mean(&busy).map(|share| panel.y_at(share)) {
+        canvas.line((panel.left, share), (panel.right(), share), Pen::new(LIMIT, 1.5));
+    }
     canvas.text("host", panel.left + panel.width / 2.0, panel.bottom() + 31.0, Ink::label(Beside::Middle));
 }
 

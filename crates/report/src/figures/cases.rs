@@ -2,7 +2,7 @@
 //! beside them, the goodput of each host as bars. All rows share their axes.
 
 use super::axis::Axis;
-use super::bars::{Bar, EQUAL_SHARE, draw_goodput, goodput_axis};
+use super::bars::{Bar, draw_goodput, equal_share, goodput_axis};
 use super::canvas::{Beside, Canvas, Ink, MARGIN_LEFT, MARGIN_RIGHT, Panel, SMALL, Svg, WIDTH, draw, fitted};
 use super::lines::{Entry, TimePanel, draw_legend, draw_lines, draw_title, draw_warmup, legend_height};
 use crate::style::{Look, SHADE};
@@ -33,7 +33,7 @@ pub(crate) fn draw_cases(rows: &[Row], policies: Vec<Look>) -> Option<Svg> {
         return None;
     }
     let mut entries: Vec<Entry> = policies.into_iter().map(Entry::Box).collect();
-    entries.push(Entry::Limit(EQUAL_SHARE.to_owned()));
+    entries.push(equal_share(rows.iter().flat_map(|row| &row.bars)));
     if rows.iter().any(|row| row.rtt.warmup_s > 0.0) {
         entries.push(Entry::Box(Look { label: "warm-up, left out of the result".to_owned(), colour: SHADE }));
     }

@@ -140,7 +140,10 @@ keys! {
         after_collision: bool = choice(&[("eifs", false), ("difs", true)]), "eifs", when wifi();
         /// *wired* Delay of the link in milliseconds, each way.
         delay_ms: Span = milliseconds(0.0, 60_000.0), 0.0, when is("kind", ["wired"]);
-        adjust |section| section.presets = presets::of("access");
+        adjust |section| {
+            section.presets = presets::of("access");
+            section.preset_pairs = vec![(key!(AccessKeys, queue_packets), key!(AccessKeys, queue))];
+        };
     }
 
     /// `[path]`.
@@ -584,6 +587,16 @@ pub(crate) fn leave_out_rate_of_mcs(scenario: &mut Table) {
         && standard_with_mcs(access).is_some()
     {
         access.remove(key!(AccessKeys, rate_mbps));
+    }
+}
+
+/// The same with the `agent` of each host that its policy determines.
+pub(crate) fn leave_out_agents(scenario: &mut Table) {
+    let hosts = scenario.get_mut(key!(ScenarioKeys, hosts)).and_then(Value::as_array_mut);
+    for host in hosts.into_iter().flatten().filter_map(Value::as_table_mut) {
+        if host.get(key!(HostKeys, agent)) == agent(host).as_ref() {
+            host.remove(key!(HostKeys, agent));
+        }
     }
 }
 

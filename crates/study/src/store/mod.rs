@@ -66,11 +66,12 @@ pub struct Merged {
 
 /// Why a store cannot be used, or a run not be stored.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {doing} {}: {source}", path.display())]
+#[error("cannot {doing} {}: {reason}", path.display())]
 pub struct StoreError {
     doing: &'static str,
     path: PathBuf,
-    source: io::Error,
+    // Not the error's source: whoever prints those too would say it twice.
+    reason: io::Error,
 }
 
 impl Store {
@@ -81,7 +82,12 @@ impl Store {
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         let temporary = folder.join(TEMPORARY);
         fs::create_dir_all(&temporary).map_err(failed("make the folder", &temporary))?;
-        Ok(Self { folder: folder.to_owned(), used: Mutex::default() })
+        Ok(Self::at(folder))
+    }
+
+    /// The store in this folder, to look runs up: the folder need not be there. What is put into it may then fail.
+    pub fn at(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), used: Mutex::default() }
     }
 
     /// The folder of the user's store: `$XDG_CACHE_HOME/lasthop/runs`, or `~/.cache/lasthop/runs`. `None` if neither
@@ -282,5 +288,5 @@ fn files(folder: &Path) -> Result<Vec<StoredFile>, StoreError> {
 
 fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
     let path = path.to_owned();
-    move |source| StoreError { doing, path, source }
+    move |reason| StoreError { doing, path, reason }
 }

@@ -35,12 +35,33 @@ struct Used {
 }
 
 impl StoredRuns {
-    /// Opens a store for runs of this build. `model` names what they are computed with (`lasthop_version::model`), or
-    /// says why nothing does: then no store is used, and `tell` gets the reason.
+    /// Opens a store for runs of this build, and makes its folder. `model` names what they are computed with
+    /// (`lasthop_version::model`), or says why nothing does: then no store is used, and `tell` gets the reason.
     ///
     /// # Errors
     /// If the folder cannot be used. A cache that cannot be used is not: `tell` gets a warning.
     pub fn open(
+        choice: &StoreChoice,
+        model: Result<String, String>,
+        build: Build,
+        tell: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<Self, StoreError> {
+        Self::with(Store::open, choice, model, build, tell)
+    }
+
+    /// The same to look runs up only: makes no folder, and finds nothing where there is none.
+    pub fn look_in(
+        choice: &StoreChoice,
+        model: Result<String, String>,
+        build: Build,
+        tell: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Self {
+        let store = Self::with(|folder| Ok(Store::at(folder)), choice, model, build, tell);
+        store.expect("nothing is made")
+    }
+
+    fn with(
+        open: fn(&Path) -> Result<Store, StoreError>,
         choice: &StoreChoice,
         model: Result<String, String>,
         build: Build,
@@ -68,7 +89,7 @@ impl StoredRuns {
             }
         };
         let Some(folder) = folder else { return Ok(of(None)) };
-        match Store::open(&folder) {
+        match open(&folder) {
             Ok(store) => Ok(of(Some(Used { store, model, limit_bytes }))),
             Err(error) if *choice == StoreChoice::Cache => {
                 let runs = of(None);
@@ -117,18 +138,21 @@ impl StoredRuns {
             return Ok(Some(run));
         }
         let Some((result, samples)) = run()? else { return Ok(None) };
+        self.keep(scenario, &result, series.then_some(&samples));
+        Ok(Some((result, samples)))
+    }
+
+    /// Stores a run that was done, and its series if given. A store that cannot be written costs no run: `tell` gets one
+    /// warning.
+    pub fn keep(&self, scenario: &Scenario, result: &RunResult, series: Option<&Series>) {
         self.ran.fetch_add(1, Ordering::Relaxed);
         if let Some(used) = &self.used
             && let Some(key) = Key::of(scenario, &used.model)
+            && let Err(error) = used.store.put(&key, result, series)
+            && !self.warned.swap(true, Ordering::Relaxed)
         {
-            let stored = used.store.put(&key, &result, series.then_some(&samples));
-            if let Err(error) = stored
-                && !self.warned.swap(true, Ordering::Relaxed)
-            {
-                (self.tell)(&format!("warning: {error}; it goes on, but such runs will have to be done again"));
-            }
+            (self.tell)(&format!("warning: {error}; it goes on, but such runs will have to be done again"));
         }
-        Ok(Some((result, samples)))
     }
 
     /// At the end: keeps the cache below its limit.
