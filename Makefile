@@ -5,7 +5,7 @@ LASTHOP = $(or $(CARGO_TARGET_DIR),target)/release/lasthop
 OUT ?= out
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint bench fuzz docs clean
+.PHONY: help setup build demo test lint bench fuzz wheels docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ bench: build ## speed of the simulator, overhead in the kernel and of the agent:
 
 fuzz: setup ## what strangers can send, 60 s each: forged beacons against the codec, the peer table and a policy; link reports against the codec and the law (FUZZ_SECONDS=60; needs g++)
 	@scripts/fuzz
+
+wheels: ## the Python package's wheels for amd64 and arm64 (out/wheels), each tried (quarter of an hour; rustup; qemu-user-static and debootstrap to try arm64)
+	@scripts/wheels $(OUT)/wheels
 
 docs: ## the pages of docs/ as a book with a search (out/book/index.html), every link checked (mdBook is built once, three minutes; needs python3)
 	@scripts/book $(OUT)/book
