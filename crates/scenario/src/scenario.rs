@@ -1,7 +1,7 @@
 //! The typed scenario: a run's input, with units.
 
 use crate::ScenarioError;
-use crate::keys::{AgentMode, Era, FlowKeys, HostKeys, Knowledge, ScenarioKeys, leave_out_rate_of_mcs};
+use crate::keys::{AgentMode, Era, FlowKeys, HostKeys, Knowledge, ScenarioKeys, leave_out_rate_of_mcs, place_header};
 use crate::last_link::LastLink;
 use crate::tcp_switches::{changed_switches, stack};
 use crate::traffic::{FlowBlock, FlowSpec, drawn, flow_blocks};
@@ -167,11 +167,13 @@ impl Scenario {
         serde_json::to_value(&self.table).expect("a checked scenario has finite numbers and text only")
     }
 
-    /// The whole scenario, with defaults and with other keys set, as a file that can be run again. Omits
+    /// The whole scenario, with defaults and with other keys set, as a file that can be run again, in any folder. Omits
     /// `access.rate_mbps` if the MCS determines it.
     pub fn to_toml(&self) -> String {
         let mut table = self.table.clone();
         leave_out_rate_of_mcs(&mut table);
+        let hosts = table.get_mut(key!(ScenarioKeys, hosts)).and_then(toml::Value::as_array_mut);
+        hosts.into_iter().flatten().filter_map(toml::Value::as_table_mut).for_each(place_header);
         toml::to_string(&table).expect("a checked scenario is TOML")
     }
 
