@@ -274,6 +274,30 @@ fn a_division_by_zero_is_an_error_with_its_line_in_the_trial_and_in_a_run() {
 }
 
 #[test]
+fn a_header_that_is_saved_while_it_is_compiled_gets_its_own_digest() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let header = folder.path().join("mine.h");
+    let with = |step: u32| law("__u32 a;", &format!("window->cwnd_segments += {step}U;"), HALVES);
+    fs::write(&header, with(1)).expect("written");
+    let after = folder.path().join("after");
+    fs::write(&after, with(22)).expect("written");
+    // saves once, between the preprocessor and the compiler
+    let clang = folder.path().join("clang");
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in *own.o*) mv -f {} {} 2>/dev/null ;; esac\nexec clang \"$@\"\n",
+        after.display(),
+        header.display()
+    );
+    fs::write(&clang, script).expect("written");
+    fs::set_permissions(&clang, fs::Permissions::from_mode(0o755)).expect("its own");
+    let built = Workshop { clang: clang.into(), ..workshop(folder.path()) }.build(&header).expect("a law");
+    let mut window = Window { cwnd_segments: 10, cwnd_count: 0, ssthresh_segments: 5 };
+    Law::new(built.law, Start::default()).on_acked(&Acked::default(), &mut window);
+    let clean = made_of("mine.h", &with(22)).expect("a law").law;
+    assert_eq!((window.cwnd_segments, built.law), (32, clean));
+}
+
+#[test]
 fn a_damaged_product_is_made_again_and_what_a_killed_build_left_is_deleted() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = folder.path().join("cache");
