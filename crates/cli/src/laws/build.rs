@@ -107,15 +107,13 @@ fn verify(law: LawName, folder: &Path) -> Result<String> {
     if let Err(error) = Loaded::load(&options) {
         let log = format!("{:#}", anyhow::Error::new(error));
         let file = folder.join("verifier.txt");
-        return match in_brief(&log) {
+        let told = match in_brief(&log) {
             Some(reason) if std::fs::write(&file, &log).is_ok() => {
-                bail!(
-                    "{law} is no law for the kernel: the verifier says: {reason} (the end of its log: {})",
-                    file.display()
-                )
+                format!("the verifier says: {reason} (the end of its log: {})", file.display())
             }
-            _ => bail!("{law} is no law for the kernel: {log}"),
+            _ => log,
         };
+        bail!("{law} is no law for the kernel: {told}");
     }
     Ok("passed   the kernel's verifier".to_owned())
 }
