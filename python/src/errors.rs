@@ -42,7 +42,7 @@ pub(crate) fn simulation(error: &SimError, file: &str, place: &str) -> PyErr {
         SimError::CongestionControl { block, .. } => Some(format!("hosts[{block}].congestion_control")),
         SimError::MeasuredLink { block } => Some(format!("hosts[{block}].last_link.knowledge")),
         SimError::SaturatedDown { block, flows } => Some(format!("hosts[{block}].flows[{flows}].direction")),
-        SimError::Network(_) | SimError::PolicyStart { .. } | SimError::Policy { .. } => None,
+        SimError::Network(_) | SimError::Law(_) | SimError::PolicyStart { .. } | SimError::Policy { .. } => None,
     };
     let none = None::<String>;
     python::ScenarioError::new_err((message, file.to_owned(), None::<usize>, key, none.clone(), none))

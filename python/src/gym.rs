@@ -14,7 +14,7 @@
 use crate::errors::Failure;
 use crate::outcome::{Document, Outcome};
 use crate::scenario::CoreScenario;
-use lasthop_external::policy_of;
+use lasthop_external::Programs;
 use lasthop_policy::External;
 use lasthop_policy::schema::{Decision, Flow, FlowLimits, Limits, Observation};
 use lasthop_scenario::{HostSpec, RunResult, Scenario, Series};
@@ -203,10 +203,11 @@ fn simulated(
 ) -> Result<Option<(RunResult, Series)>, SimError> {
     let started = Instant::now();
     let options = Options { build: build(), series, stop, progress: &|_| {} };
+    let mut programs = Programs::new(stop);
     let mut outcome = lasthop_sim::run_with(scenario, &options, &mut |host: &HostSpec| {
         let settings = &host.kind.policy;
         let Some(mut learner) = learners.remove(&host.index) else {
-            return policy_of(settings, host.index, scenario.seed, stop).map_err(|error| error.to_string());
+            return programs.policy_of(settings, host.index, scenario.seed).map_err(|error| error.to_string());
         };
         let ask = move |seen: &Observation| learner.decide(seen);
         Ok(Some(Box::new(External::new(settings.minimum_segments, ask))))

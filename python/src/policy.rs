@@ -1,7 +1,7 @@
 //! The policies of the hosts that ask somebody: an object of Python, or a program outside.
 
 use crate::errors::Failure;
-use lasthop_external::{decision, policy_of};
+use lasthop_external::{Programs, decision};
 use lasthop_policy::schema::{self, Hello, Line};
 use lasthop_policy::{External, Policy, PolicyName, PolicySettings, TICK};
 use lasthop_scenario::{HostSpec, RunResult, Scenario, Series};
@@ -24,12 +24,13 @@ pub(crate) fn run_with(
     in_process: Option<&InProcess>,
 ) -> Result<Option<(RunResult, Series)>, Box<Failure>> {
     let raised = Raised::default();
+    let mut programs = Programs::new(stop);
     let outcome = lasthop_sim::run_with(scenario, options, &mut |host: &HostSpec| {
         let settings = &host.kind.policy;
         match in_process {
             Some(_) if settings.policy != PolicyName::External => Ok(None),
             Some(object) => in_python(object, settings, host.index, scenario.seed, &raised).map(Some),
-            None => policy_of(settings, host.index, scenario.seed, stop).map_err(|error| error.to_string()),
+            None => programs.policy_of(settings, host.index, scenario.seed).map_err(|error| error.to_string()),
         }
     });
     outcome.map_err(|error| Box::new(Failure { error, cause: taken(&raised) }))

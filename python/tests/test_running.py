@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import ROOT
 
 import lasthop
 
@@ -133,3 +134,16 @@ def test_a_handler_of_a_signal_that_does_not_raise_ends_nothing(short: dict[str,
         time.sleep(0.1)
         signal.signal(signal.SIGUSR1, before)
     assert seen == [signal.SIGUSR1]
+
+
+def test_a_law_that_divides_by_zero_is_an_error_and_python_goes_on(tmp_path: Path) -> None:
+    westwood = ROOT / "scenarios" / "own-law" / "westwood.h"
+    text = westwood.read_text()
+    line = "\tlh_reno_grow(acked, window);"
+    assert line in text
+    later = "\tif (acked->now_us > 1000000)\n\t\twindow->cwnd_count = 1 / (acked->flags >> 31);\n"
+    (tmp_path / "mine.h").write_text(text.replace(line, later + line))
+    scenario = tmp_path / "mine.toml"
+    scenario.write_text('duration_s = 20\n[[hosts]]\ncongestion_control = "./mine.h"\n')
+    with pytest.raises(lasthop.ScenarioError, match=r"mine\.h:\d+: a law divides by zero"):
+        lasthop.simulate(scenario)

@@ -12,7 +12,7 @@
 use crate::config::Config;
 use crate::log_limit::LogLimit;
 use crate::record::{Event, ProgramTotals};
-use lasthop_external::{Program, ProgramError, Start};
+use lasthop_external::{Account, Program, ProgramError, Start};
 use lasthop_policy::schema::{self, Decision, Hello};
 use lasthop_policy::{External, Policy, PolicyName};
 use lasthop_units::{Span, Time};
@@ -87,7 +87,7 @@ impl Asked {
         let mut asked = Self {
             start: Start {
                 command: settings.program().to_vec(),
-                user: geteuid().is_root().then(|| settings.user().to_owned()),
+                user: geteuid().is_root().then(|| Account::named(settings.user())),
                 repeatable: false,
                 hello,
                 ends_within: Duration::ZERO,

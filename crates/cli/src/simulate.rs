@@ -1,7 +1,7 @@
 //! A run of simulated hosts, with the programs of their external policies.
 
 use crate::build;
-use lasthop_external::policy_of;
+use lasthop_external::Programs;
 use lasthop_scenario::{HostSpec, RunResult, Scenario, Series};
 use lasthop_sim::{Options, SimError};
 use lasthop_units::Span;
@@ -16,7 +16,8 @@ pub(crate) fn simulate(
     progress: &(dyn Fn(Span) + Sync),
 ) -> Result<Option<(RunResult, Series)>, SimError> {
     let options = Options { build: build(), series, stop, progress };
+    let mut programs = Programs::new(stop);
     lasthop_sim::run_with(scenario, &options, &mut |host: &HostSpec| {
-        policy_of(&host.kind.policy, host.index, scenario.seed, stop).map_err(|error| error.to_string())
+        programs.policy_of(&host.kind.policy, host.index, scenario.seed).map_err(|error| error.to_string())
     })
 }

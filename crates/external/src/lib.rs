@@ -7,18 +7,19 @@
 //!  last lines, shown   <── standard error  ┘ when it fails
 //! ```
 //!
-//! [`policy_of`] makes the policy of a simulated host, which waits for each decision. The agent has a [`Program`] of
+//! [`Programs`] makes the policies of simulated hosts, which wait for each decision. The agent has a [`Program`] of
 //! its own, which it never waits for.
 //!
 //! The process and its children are a process group, killed when the [`Program`] is dropped. The kernel kills the
 //! process when the thread that started it ends, so `kill -9` leaves none (PR_SET_PDEATHSIG). It gets no descriptor but
 //! its three pipes, and no new privileges by setuid files (PR_SET_NO_NEW_PRIVS).
 //!
-//! *What it leaves out*: a child of the program that outlives it after a `kill -9` of lasthop; it sees the end of its
-//! standard input, if it has that.
+//! *What it leaves out*: children of the program that leave its process group (setsid), and after a `kill -9` of
+//! lasthop all its children; they see the end of its standard input, if they have that. A PID namespace would hold them,
+//! and needs a process of ours in between; a cgroup needs root, and systemd gives the agent one, with which all end.
 
 mod program;
 mod simulated;
 
-pub use program::{Program, ProgramError, Start, decision};
-pub use simulated::policy_of;
+pub use program::{Account, Program, ProgramError, Start, decision};
+pub use simulated::Programs;

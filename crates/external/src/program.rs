@@ -10,6 +10,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::sys::time::TimeSpec;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::{Pid, User, getppid, setsid};
+use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Read, Write};
@@ -30,6 +31,31 @@ const SHOWN_BYTES: usize = 200;
 const PROBLEM_LETTERS: usize = 300;
 /// Time between the end of its standard output and its exit, for the status.
 const EXITS_WITHIN: Duration = Duration::from_millis(100);
+/// Time between SIGKILL and its end. One that waits for a dead file server does not end, and is left to init.
+const DIES_WITHIN: Duration = Duration::from_millis(200);
+
+/// A user of this machine, looked up at the first start that finds him: that may ask a server.
+#[derive(Clone, Debug)]
+pub struct Account {
+    name: String,
+    /// User and group.
+    ids: OnceCell<(u32, u32)>,
+}
+
+impl Account {
+    /// The user of this name.
+    pub fn named(name: &str) -> Self {
+        Self { name: name.to_owned(), ids: OnceCell::new() }
+    }
+
+    fn ids(&self) -> Result<(u32, u32), ProgramError> {
+        if let Some(ids) = self.ids.get() {
+            return Ok(*ids);
+        }
+        let user = User::from_name(&self.name).ok().flatten().ok_or_else(|| ProgramError::User(self.name.clone()))?;
+        Ok(*self.ids.get_or_init(|| (user.uid.as_raw(), user.gid.as_raw())))
+    }
+}
 
 /// How a program is started.
 #[derive(Clone, Debug)]
@@ -38,7 +64,7 @@ pub struct Start {
     pub command: Vec<String>,
     /// The user as whom it runs, with no other groups and an environment of PATH, LANG and LC_ALL alone; `None`: as
     /// this process. Changing it needs root with CAP_SETUID and CAP_SETGID.
-    pub user: Option<String>,
+    pub user: Option<Account>,
     /// Whether runs must be repeatable: Python's hashes of texts are then not drawn at random (PYTHONHASHSEED).
     pub repeatable: bool,
     /// Its first line.
@@ -114,6 +140,8 @@ pub struct Program {
     stdout: ChildStdout,
     stderr: Option<ChildStderr>,
     ends_within: Duration,
+    /// Since when it should end.
+    closed_at: Option<Instant>,
     /// What could not be written yet.
     unsent: VecDeque<u8>,
     /// What was read of its standard output, up to a line's end.
@@ -141,9 +169,9 @@ impl Program {
         if start.repeatable && std::env::var_os("PYTHONHASHSEED").is_none() {
             command.env("PYTHONHASHSEED", "0");
         }
-        if let Some(name) = &start.user {
-            let user = User::from_name(name).ok().flatten().ok_or_else(|| ProgramError::User(name.clone()))?;
-            command.uid(user.uid.as_raw()).gid(user.gid.as_raw()).env_clear();
+        if let Some(account) = &start.user {
+            let (user, group) = account.ids()?;
+            command.uid(user).gid(group).env_clear();
             for name in ["PATH", "LANG", "LC_ALL"] {
                 if let Some(value) = std::env::var_os(name) {
                     command.env(name, value);
@@ -173,7 +201,7 @@ impl Program {
         }
         let mut child = command.spawn().map_err(|error| ProgramError::Start {
             program: program.clone(),
-            as_whom: start.user.as_ref().map_or_else(String::new, |user| format!(" as {user}")),
+            as_whom: start.user.as_ref().map_or_else(String::new, |user| format!(" as {}", user.name)),
             problem: error.to_string(),
         })?;
         let stdin = child.stdin.take().expect("it is a pipe");
@@ -188,6 +216,7 @@ impl Program {
             stdout,
             stderr: Some(stderr),
             ends_within: start.ends_within,
+            closed_at: None,
             unsent: VecDeque::new(),
             unread: Vec::new(),
             has_ended: false,
@@ -230,6 +259,9 @@ impl Program {
                 return Err(self.unasked());
             }
             let line: Vec<u8> = self.unread.drain(..=end).collect();
+            if !self.unsent.is_empty() {
+                return Err(self.no_decision("it has not read what it answers".to_owned(), &line[..end]));
+            }
             self.owed -= 1;
             return decision(&line[..end]).map(Some).map_err(|problem| self.no_decision(problem, &line[..end]));
         }
@@ -250,6 +282,12 @@ impl Program {
             Ok(_) | Err(Errno::EINTR) => Ok(()),
             Err(error) => Err(ProgramError::Pipe(error.to_string())),
         }
+    }
+
+    /// Ends its standard input, after which it has its time to end ([`Start::ends_within`]). Does not wait for it.
+    pub fn close(&mut self) {
+        self.stdin = None;
+        self.closed_at.get_or_insert_with(Instant::now);
     }
 
     /// What to wait for, for a caller with descriptors of its own.
@@ -375,11 +413,14 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        self.stdin = None;
-        self.exit_within(self.ends_within);
+        self.close();
+        let closed_for = self.closed_at.map_or(Duration::ZERO, |at| at.elapsed());
+        self.exit_within(self.ends_within.saturating_sub(closed_for));
         // With what the program may have started.
         let _ = killpg(self.group(), Signal::SIGKILL);
-        let _ = self.child.wait();
+        if self.exit_within(DIES_WITHIN).is_some() {
+            let _ = self.child.wait();
+        }
     }
 }
 

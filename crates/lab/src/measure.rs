@@ -200,9 +200,17 @@ impl Measured<'_> {
             if let Some(program) =
                 agent.program.filter(|program| program.late * PROGRAM_LATE_ONE_IN > program.decisions)
             {
+                // Late at most ticks is the program's own slowness, which no quieter machine mends.
+                let slow = program.late > program.decisions;
+                let (kind, how) = if slow {
+                    (Failed, "is slower than its deadline, command_deadline_ms: late at more than half of the ticks")
+                } else {
+                    (Late, "was late now and then")
+                };
+                let host = agent.host;
                 reasons.push((
-                    Late,
-                    format!("the program of the policy of host {} bounded nothing at times: {program}", agent.host),
+                    kind,
+                    format!("the program of the policy of host {host} {how}, and bounded nothing then: {program}"),
                 ));
             }
             let decides = self.deciding_agents().any(|deciding| deciding.host == agent.host);

@@ -42,7 +42,7 @@ __attribute__((visibility("hidden"), no_builtin)) void *memcpy(void *to, const v
 	return to;
 }
 
-/* Told of a division by zero, in place of the processor's trap; set by the loader, and does not return. */
+/* Told of a division by zero, in place of the processor's trap; set by the loader, and unwinds through this file. */
 __attribute__((visibility("default"))) void (*lh_own_divided_by_zero)(const char *file, __u32 line);
 
 struct lh_own_place {

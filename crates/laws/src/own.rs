@@ -10,6 +10,8 @@ use std::cmp::Ordering;
 use std::ffi::{CStr, c_char, c_void};
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::mem;
+use std::panic::{self, AssertUnwindSafe};
 
 /// The headers that a law may include, and `own.c`, which makes a shared object of it: names with their text.
 pub const SOURCES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/sources.rs"));
@@ -20,9 +22,28 @@ pub const STATE_BYTES: usize = size_of::<lh_law>() - 8;
 /// The symbol of the shared object that [`OwnLaw::from_symbol`] takes.
 pub const SYMBOL: &str = "lh_own_law";
 
-/// The variable of the shared object that is told of a division by zero: an `extern "C" fn(*const c_char, u32)`,
-/// with file and line, that does not return. Its loader sets it before it calls the law.
+/// The variable of the shared object that is told of a division by zero: an `extern "C-unwind" fn(*const c_char, u32)`,
+/// with file and line, that unwinds with a [`DividedByZero`]. Its loader sets it before it calls the law.
 pub const DIVIDED_BY_ZERO: &str = "lh_own_divided_by_zero";
+
+/// A law outside the tree has divided by zero. What runs one catches it with [`caught`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: a law divides by zero; in the kernel that is 0: look at the divisor first (law.h)")]
+pub struct DividedByZero {
+    /// File and line.
+    pub place: String,
+}
+
+/// Runs something that calls laws.
+///
+/// # Errors
+/// If a law divided by zero. What `run` was changing is then to be thrown away.
+pub fn caught<T>(run: impl FnOnce() -> T) -> Result<T, DividedByZero> {
+    panic::catch_unwind(AssertUnwindSafe(run)).map_err(|payload| match payload.downcast() {
+        Ok(divided) => *divided,
+        Err(other) => panic::resume_unwind(other),
+    })
+}
 
 /// A law outside the tree. Two are equal if they were made from the same source.
 pub struct OwnLaw {
@@ -144,11 +165,13 @@ macro_rules! events {
     ($(fn $name:ident($($argument:ident: $type:ty),+);)+) => {
         impl OwnLaw {
             $(pub(crate) fn $name(&self, law: &mut lh_law, $($argument: $type),+) {
+                type Event = unsafe extern "C-unwind" fn(&mut lh_law, $($type),+);
                 let event = self.table.$name.expect("own.c fills in every event");
-                // SAFETY: from_symbol()'s caller promises it. Every pointer comes from a reference.
+                // SAFETY: from_symbol()'s caller promises it. A reference is passed as a pointer is; own.c is compiled with
+                // -fexceptions, so that a division by zero unwinds through it.
                 #[allow(unsafe_code)]
                 unsafe {
-                    event(law, $($argument),+);
+                    mem::transmute::<*const (), Event>(event as *const ())(law, $($argument),+);
                 }
             })+
         }

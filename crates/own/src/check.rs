@@ -12,6 +12,8 @@ pub enum Problem {
     Arithmetic(String),
     /// It calls a function, or uses a variable, that its headers do not define.
     Outside(String),
+    /// It has a constant table of a size that the kernel's half has no place for.
+    SmallTable(String),
     /// It has a variable that outlives an event.
     Variable(String),
 }
@@ -28,6 +30,10 @@ impl fmt::Display for Problem {
             Self::Outside(name) => write!(
                 f,
                 "{name} is outside its headers: a law calls nothing, it has the numbers of its events only (law.h)"
+            ),
+            Self::SmallTable(name) => write!(
+                f,
+                "{name} is a table of 4, 8, 16 or 32 bytes, for which the kernel's half has no place: give it one entry more"
             ),
             Self::Variable(name) => write!(
                 f,
@@ -54,13 +60,22 @@ pub(crate) fn undefined(messages: &str) -> Option<(String, Problem)> {
 
 /// The first variable that can be written, of the table of `nm --format=sysv`: its name as in the source.
 pub(crate) fn variable(symbols: &str) -> Option<String> {
+    first_in(symbols, |section| [".data", ".bss", ".tdata", ".tbss", "*COM*"].contains(&section))
+}
+
+/// The first constant table of 4, 8, 16 or 32 bytes, likewise.
+pub(crate) fn small_table(symbols: &str) -> Option<String> {
+    first_in(symbols, |section| section.starts_with(".rodata.cst"))
+}
+
+fn first_in(symbols: &str, is_meant: impl Fn(&str) -> bool) -> Option<String> {
     symbols.lines().find_map(|line| {
         let columns: Vec<&str> = line.split('|').map(str::trim).collect();
         let [name, _, _, kind, .., section] = columns[..] else { return None };
-        let writable = [".data", ".bss", ".tdata", ".tbss", "*COM*"].contains(&section.split('\t').next()?);
         // one inside a function is function.variable, perhaps with a number behind it
         let own = name.split('.').rfind(|part| part.parse::<u32>().is_err())?;
-        (writable && kind != "SECTION" && own != DIVIDED_BY_ZERO).then(|| own.to_owned())
+        let is_one = is_meant(section.split('\t').next()?) && kind != "SECTION" && own != DIVIDED_BY_ZERO;
+        is_one.then(|| own.to_owned())
     })
 }
 

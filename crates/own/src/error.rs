@@ -1,6 +1,7 @@
 //! Why a header is no law.
 
 use crate::check::Problem;
+use lasthop_laws::own::DividedByZero;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -52,6 +53,18 @@ pub enum Error {
         header: PathBuf,
         /// The reason.
         problem: String,
+    },
+    /// It divides by zero when nothing is measured yet.
+    #[error(transparent)]
+    DividedByZero(#[from] DividedByZero),
+    /// The folder of products is another user's, or others may write into it.
+    #[error(
+        "{}: a law's programs would run from this folder, and others may write into it: delete it, or set XDG_CACHE_HOME",
+        cache.display()
+    )]
+    Untrusted {
+        /// The folder.
+        cache: PathBuf,
     },
     /// A file or a program could not be used.
     #[error("{doing} {}", path.display())]

@@ -8,12 +8,13 @@
 //!
 //! Both are products of the same sources: those of the tree, which this program carries, with a `laws.list` of this
 //! header alone. They are kept in a folder named by a digest of all that was compiled, so nothing is made twice, and a
-//! changed header is another law.
+//! changed header is another law. A header that changes meanwhile is compiled again. A product ends with a digest of
+//! itself, so a damaged one is made again; so is one that others than this user and root may have written.
 //!
 //! The checks, each with a message that names file and line where there is one: it compiles without a warning; has one
 //! entry; keeps at most [`STATE_BYTES`](lasthop_laws::own::STATE_BYTES) bytes for each connection and nothing else; has
 //! integers only; calls nothing outside its headers; survives a [trial]. The verifier's check needs a kernel: `lasthop
-//! laws build` does it. A division by zero, which is 0 in the kernel, ends the process with file and line.
+//! laws build` does it. A division by zero, which is 0 in the kernel, unwinds as a [`DividedByZero`] with file and line.
 //!
 //! *What it leaves out*: a law that hears reports of the last link.
 
@@ -24,12 +25,13 @@ mod trial;
 pub use error::Error;
 
 use lasthop_laws::LawName;
-use lasthop_laws::own::{DIVIDED_BY_ZERO, OwnLaw, SOURCES, STATE_BYTES, SYMBOL};
+use lasthop_laws::own::{self, DIVIDED_BY_ZERO, DividedByZero, OwnLaw, SOURCES, STATE_BYTES, SYMBOL};
 use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
 use std::ffi::{OsString, c_char};
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{LazyLock, Mutex, mpsc};
@@ -38,6 +40,16 @@ use std::time::{Duration, SystemTime};
 
 /// How long a law's first events may take; they take microseconds.
 const TRIAL: Duration = Duration::from_secs(10);
+/// How often a header is compiled that is saved meanwhile.
+const TRIES: usize = 3;
+/// A folder to compile in that is this old is of a build that was killed.
+const LEFT_AFTER: Duration = Duration::from_secs(3600);
+/// Lines of the compiler that a message has.
+const MESSAGE_LINES: usize = 12;
+/// The file of the cache with all lines of the last message that had more.
+const MESSAGES: &str = "messages.txt";
+/// At the end of a product: the digest of what is before it.
+const SEAL_BYTES: usize = 32;
 
 /// Makes laws of headers.
 #[derive(Clone, Debug)]
@@ -80,12 +92,13 @@ const SHARED_OBJECT: &str = "law.so";
 const KERNEL_OBJECT: &str = "law.bpf.o";
 
 /// As in the tree (crates/laws/build.rs), but without floating point, which becomes calls that the linker refuses.
-const NATIVE: [&str; 13] = [
+const NATIVE: [&str; 14] = [
     "-std=gnu11",
     "-O2",
     "-g",
     "-fPIC",
     "-fwrapv",
+    "-fexceptions", // a division by zero unwinds through it
     "-ffreestanding",
     "-fvisibility=hidden",
     "-mgeneral-regs-only",
@@ -96,13 +109,14 @@ const NATIVE: [&str; 13] = [
     "own.c",
 ];
 /// As in the tree (crates/kernel/build.rs, and what libbpf-cargo adds).
-const FOR_THE_KERNEL: [&str; 10] = [
+const FOR_THE_KERNEL: [&str; 11] = [
     "-O2",
     "-g",
     "-target",
     "bpf",
     "-mcpu=v3",
     "-fno-stack-protector",
+    "-fno-crash-diagnostics",
     "-D__TARGET_ARCH_x86", // for registers of traced functions, which no law has
     "-DLH_LAW=0",
     "-Ikernel",
@@ -129,16 +143,28 @@ impl Workshop {
         {
             return Ok(made.built.clone());
         }
-        let job = Job::begin(self, header, &file)?;
-        let Source { files, digest, product } = job.source()?;
-        let folder = self.cache.join(product);
-        let known = made.values().find(|made| made.built.folder == folder).map(|made| made.built.clone());
-        let built = match known {
-            Some(built) => built,
-            None => job.build(folder, digest)?,
-        };
-        made.insert(file, Made { files, built: built.clone() });
-        Ok(built)
+        for _ in 0..TRIES {
+            let job = Job::begin(self, header, &file)?;
+            let source = job.source()?;
+            let folder = self.cache.join(&source.product);
+            let same = |made: &&Made| {
+                made.built.folder == folder
+                    && matches!(made.built.law, LawName::Own(own) if own.digest() == source.digest)
+            };
+            let known = made.values().find(same).map(|made| made.built.clone());
+            let built = match known {
+                Some(built) => built,
+                None => job.build(&folder, &source.digest)?,
+            };
+            // the preprocessor, the compiler and the digest have each read the files
+            let after = job.source()?;
+            if (&after.digest, &after.product) == (&source.digest, &source.product) {
+                job.publish(&folder)?;
+                made.insert(file, Made { files: source.files, built: built.clone() });
+                return Ok(built);
+            }
+        }
+        Err(Error::Law { header: header.to_owned(), problem: "it changes while it is compiled".to_owned() })
     }
 }
 
@@ -170,8 +196,13 @@ impl<'a> Job<'a> {
             return Err(Error::Header { header: header.to_owned(), source });
         };
         let cache = &workshop.cache;
-        let folder = fs::create_dir_all(cache).and_then(|()| tempfile::Builder::new().prefix(".").tempdir_in(cache));
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(cache);
+        let folder = made.and_then(|()| tempfile::Builder::new().prefix(".").tempdir_in(cache));
         let folder = folder.map_err(Error::file("making a folder in", cache))?;
+        if !is_trusted(cache, folder.path()) {
+            return Err(Error::Untrusted { cache: cache.clone() });
+        }
+        sweep(cache);
         let list = format!("#include \"{path}\"\n#undef LH_LAW_ENTRY\n");
         let kernel = workshop.kernel_sources.iter().map(|(name, text)| (format!("kernel/{name}"), *text));
         let laws = SOURCES.iter().map(|(name, text)| ((*name).to_owned(), *text));
@@ -207,7 +238,17 @@ impl<'a> Job<'a> {
     }
 
     fn refused(&self, what: &'static str, output: &Output) -> Error {
-        Error::Compile { header: self.header.to_owned(), what, messages: self.readable(&output.stderr) }
+        let all = self.readable(&output.stderr);
+        // what LLVM writes behind its reason is for those who mend LLVM
+        let lines = all.lines().take_while(|line| !line.starts_with("fatal error: error in backend"));
+        let mut messages = lines.take(MESSAGE_LINES).collect::<Vec<_>>().join("\n");
+        if messages.len() < all.len() {
+            let file = self.workshop.cache.join(MESSAGES);
+            if fs::write(&file, &all).is_ok() {
+                messages += &format!("\n({} lines in all: {})", all.lines().count(), file.display());
+            }
+        }
+        Error::Compile { header: self.header.to_owned(), what, messages }
     }
 
     /// A compiler's messages with the user's name of the header.
@@ -253,42 +294,68 @@ impl<'a> Job<'a> {
         Ok(Source { files, digest: hexadecimal(digest), product: hexadecimal(product) })
     }
 
-    fn build(&self, products: PathBuf, digest: String) -> Result<Built, Error> {
-        fs::create_dir_all(&products).map_err(Error::file("making", &products))?;
-        let shared = products.join(SHARED_OBJECT);
-        if !shared.exists() {
-            self.move_to(&shared, |name| self.compile_natively(name))?;
-        }
+    fn build(&self, products: &Path, digest: &str) -> Result<Built, Error> {
+        let shared = self.product(products, SHARED_OBJECT, |name| self.compile_natively(name))?;
         let refuse = |problem| Error::Law { header: self.header.to_owned(), problem };
-        let mut own = load(&shared, digest).map_err(refuse)?;
+        let mut own = load(&shared, digest.to_owned()).map_err(refuse)?;
         if own.wants_the_kernel() && !self.workshop.kernel_sources.is_empty() {
-            own = own.with_kernel_object(self.kernel_object(&products)?);
+            own = own.with_kernel_object(self.kernel_object(products)?);
         }
         let law = own.keep();
         // The thread of a law that hangs ends with the process.
         let (tells, told) = mpsc::channel();
-        thread::spawn(move || _ = tells.send(trial::survives(law)));
+        thread::spawn(move || _ = tells.send(own::caught(|| trial::survives(law))));
         let hangs = || format!("one of its events does not end within {} s: a loop has no end", TRIAL.as_secs());
-        told.recv_timeout(TRIAL).unwrap_or_else(|_| Err(hangs())).map_err(refuse)?;
-        Ok(Built { law, folder: products })
+        match told.recv_timeout(TRIAL) {
+            Ok(Ok(survived)) => survived.map_err(refuse)?,
+            Ok(Err(divided)) => return Err(divided.into()),
+            Err(_) => return Err(refuse(hangs())),
+        }
+        Ok(Built { law, folder: products.to_owned() })
     }
 
     fn kernel_object(&self, products: &Path) -> Result<Vec<u8>, Error> {
-        let object = products.join(KERNEL_OBJECT);
-        if !object.exists() {
-            self.move_to(&object, |name| {
-                let arguments = [&FOR_THE_KERNEL[..], &["-c", "-o", name]].concat();
-                self.compile(" for the kernel", &arguments).map(drop)
-            })?;
-        }
-        fs::read(&object).map_err(Error::file("reading", &object))
+        let object = self.product(products, KERNEL_OBJECT, |name| {
+            let arguments = [&FOR_THE_KERNEL[..], &["-c", "-o", name]].concat();
+            self.compile(" for the kernel", &arguments)?;
+            // libbpf finds no types for the section that LLVM makes of constants of these sizes
+            self.refuse_symbol(name, check::small_table, check::Problem::SmallTable)
+        })?;
+        let mut bytes = fs::read(&object).map_err(Error::file("reading", &object))?;
+        bytes.truncate(bytes.len() - SEAL_BYTES);
+        Ok(bytes)
     }
 
-    /// Makes a product: whole, or not at all.
-    fn move_to(&self, product: &Path, make: impl FnOnce(&str) -> Result<(), Error>) -> Result<(), Error> {
-        let name = product.file_name().and_then(|name| name.to_str()).expect("a name of ours");
+    /// A product of the cache, if it is there and whole; otherwise made, in the folder of this job.
+    fn product(
+        &self,
+        products: &Path,
+        name: &str,
+        make: impl FnOnce(&str) -> Result<(), Error>,
+    ) -> Result<PathBuf, Error> {
+        let kept = products.join(name);
+        if is_trusted(products, self.folder.path()) && is_trusted(&kept, self.folder.path()) && is_whole(&kept) {
+            return Ok(kept);
+        }
         make(name)?;
-        fs::rename(self.folder.path().join(name), product).map_err(Error::file("writing", product))
+        let made = self.folder.path().join(name);
+        seal(&made).map_err(Error::file("writing", &made))?;
+        Ok(made)
+    }
+
+    /// Moves what this job has made into the cache.
+    fn publish(&self, products: &Path) -> Result<(), Error> {
+        for name in [SHARED_OBJECT, KERNEL_OBJECT] {
+            let made = self.folder.path().join(name);
+            if !made.exists() {
+                continue;
+            }
+            let folder = fs::DirBuilder::new().recursive(true).mode(0o700).create(products);
+            let folder = folder.and_then(|()| fs::set_permissions(products, fs::Permissions::from_mode(0o700)));
+            let moved = folder.and_then(|()| fs::rename(&made, products.join(name)));
+            moved.map_err(Error::file("writing", products))?;
+        }
+        Ok(())
     }
 
     fn compile_natively(&self, shared: &str) -> Result<(), Error> {
@@ -300,17 +367,56 @@ impl<'a> Job<'a> {
             let refused = |(place, problem)| Error::Refused { place, problem };
             return Err(undefined.map_or_else(|| self.refused(" to a shared object", &output), refused));
         }
-        let object = self.folder.path().join("own.o");
+        self.refuse_symbol("own.o", check::variable, check::Problem::Variable)
+    }
+
+    /// Refuses an object with such a symbol, at its line.
+    fn refuse_symbol(
+        &self,
+        object: &str,
+        find: fn(&str) -> Option<String>,
+        problem: fn(String) -> check::Problem,
+    ) -> Result<(), Error> {
+        let object = self.folder.path().join(object);
         let symbols = Command::new("nm").args(["--format=sysv".as_ref(), object.as_os_str()]).output();
+        let symbols = symbols.and_then(|output| match output.status.success() {
+            true => Ok(output.stdout),
+            false => Err(io::Error::other(self.readable(&output.stderr))),
+        });
         let symbols = symbols.map_err(Error::file("running", Path::new("nm")))?;
+        let Some(name) = find(&String::from_utf8_lossy(&symbols)) else { return Ok(()) };
         let text = fs::read_to_string(self.file).map_err(Error::file("reading", self.file))?;
-        match check::variable(&String::from_utf8_lossy(&symbols.stdout)) {
-            Some(name) => {
-                let line = check::line_of(&text, &name).map_or_else(String::new, |line| format!(":{line}"));
-                let place = format!("{}{line}", self.header.display());
-                Err(Error::Refused { place, problem: check::Problem::Variable(name) })
-            }
-            None => Ok(()),
+        let line = check::line_of(&text, &name).map_or_else(String::new, |line| format!(":{line}"));
+        Err(Error::Refused { place: format!("{}{line}", self.header.display()), problem: problem(name) })
+    }
+}
+
+/// Whether nobody but this user and root may have written it. `own`: something that this process has made.
+fn is_trusted(path: &Path, own: &Path) -> bool {
+    let (Ok(of), Ok(own)) = (fs::metadata(path), fs::metadata(own)) else { return false };
+    [own.uid(), 0].contains(&of.uid()) && of.mode() & 0o022 == 0
+}
+
+/// Writes behind a product its digest, and lets others read it.
+fn seal(product: &Path) -> io::Result<()> {
+    let digest = Sha256::digest(fs::read(product)?);
+    fs::OpenOptions::new().append(true).open(product)?.write_all(&digest)?;
+    fs::set_permissions(product, fs::Permissions::from_mode(0o644))
+}
+
+/// Whether it ends with its digest. What loads objects does not look behind their end.
+fn is_whole(product: &Path) -> bool {
+    let bytes = fs::read(product).unwrap_or_default();
+    bytes.split_last_chunk::<SEAL_BYTES>().is_some_and(|(product, seal)| Sha256::digest(product)[..] == seal[..])
+}
+
+/// Deletes the folders of builds that were killed.
+fn sweep(cache: &Path) {
+    for entry in fs::read_dir(cache).into_iter().flatten().flatten() {
+        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        let age = entry.metadata().and_then(|metadata| metadata.modified()).map(|modified| modified.elapsed());
+        if is_hidden && age.is_ok_and(|age| age.is_ok_and(|age| age > LEFT_AFTER)) {
+            let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
@@ -325,7 +431,7 @@ fn load(shared: &Path, digest: String) -> Result<OwnLaw, String> {
         let library = Box::leak(Box::new(library));
         let symbol = library.get::<*const std::ffi::c_void>(SYMBOL.as_bytes()).map_err(|error| error.to_string())?;
         let address = symbol.try_as_raw_ptr().ok_or("it has no law")?;
-        let told = library.get::<*mut extern "C" fn(*const c_char, u32)>(DIVIDED_BY_ZERO.as_bytes());
+        let told = library.get::<*mut extern "C-unwind" fn(*const c_char, u32)>(DIVIDED_BY_ZERO.as_bytes());
         **told.map_err(|error| error.to_string())? = divided_by_zero;
         OwnLaw::from_symbol(address, digest)
     };
@@ -333,15 +439,13 @@ fn load(shared: &Path, digest: String) -> Result<OwnLaw, String> {
 }
 
 /// In place of the processor's trap.
-extern "C" fn divided_by_zero(file: *const c_char, line: u32) {
+extern "C-unwind" fn divided_by_zero(file: *const c_char, line: u32) {
     // SAFETY: clang passes the name of a source, which stays.
     #[allow(unsafe_code)]
     let file = unsafe { std::ffi::CStr::from_ptr(file) };
-    let file = file.to_string_lossy();
-    eprintln!(
-        "lasthop: {file}:{line}: a law divides by zero; in the kernel that is 0: look at the divisor first (law.h)"
-    );
-    std::process::exit(2);
+    let place = format!("{}:{line}", file.to_string_lossy());
+    // Without a message of the panic hook: own::caught() makes an error of it.
+    std::panic::resume_unwind(Box::new(DividedByZero { place }));
 }
 
 fn hexadecimal(digest: Sha256) -> String {

@@ -5,7 +5,7 @@ use lasthop_laws::{Acked, INFINITE_SSTHRESH, Law, LawName, Lost, Sent, SlowStart
 /// A long flight, which any law has to reduce or to tolerate.
 const FLIGHT: u32 = 1000;
 
-/// Runs each event without measurements, and with small and large windows. A division by zero ends the process.
+/// Runs each event without measurements, and with small and large windows. A division by zero unwinds.
 ///
 /// # Errors
 /// If the law leaves a window or an ssthresh that TCP cannot have.

@@ -1,11 +1,12 @@
 //! Laws of one's own: the worked example, copies of the tree's laws, and what is refused. Needs clang, as the build does.
 #![allow(missing_docs)]
 
-use lasthop_laws::own::SOURCES;
+use lasthop_laws::own::{self, SOURCES};
 use lasthop_laws::{Acked, Choice, INFINITE_SSTHRESH, Law, LawName, Lost, Sent, SlowStart, Start, Undone, Window};
 use lasthop_own::{Built, Error, Workshop};
 use lasthop_units::Time;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 const WESTWOOD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/own-law/westwood.h");
@@ -239,6 +240,99 @@ fn what_only_the_kernel_lacks_is_refused_with_its_line() {
             assert!(message.contains(&format!("mine.h:{ACKED_LINE}")), "{message}");
         }
     }
+}
+
+#[test]
+fn a_table_of_a_size_that_the_kernel_has_no_place_for_is_refused_with_its_line_and_others_are_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let header = folder.path().join("mine.h");
+    let body = "window->cwnd_segments += steps[acked->acked_segments & 7];";
+    let with = |steps: &str| {
+        let table = format!("#include \"reno.h\"\nstatic const __u32 steps[] = {{ {steps} }};");
+        fs::write(&header, law("__u32 a;", body, HALVES).replace("#include \"reno.h\"", &table)).expect("written");
+        workshop(folder.path()).build(&header)
+    };
+    let message = with("1, 5, 2, 9, 3, 4, 7, 8").expect_err("32 bytes").to_string();
+    assert!(message.contains("mine.h:5: steps is a table of 4, 8, 16 or 32 bytes"), "{message}");
+    assert!(with("1, 5, 2, 9, 3, 4, 7, 8, 6").is_ok());
+}
+
+#[test]
+fn a_division_by_zero_is_an_error_with_its_line_in_the_trial_and_in_a_run() {
+    let message = refusal(&law("__u32 a;", "law->a = 1000 / acked->rtt_us;", HALVES));
+    assert!(
+        message.contains(&format!("mine.h:{ACKED_LINE}: a law divides by zero; in the kernel that is 0")),
+        "{message}"
+    );
+    let later = law("__u32 a;", "if (acked->now_us > 7) law->a = 1000 / acked->rtt_us;", HALVES);
+    let name = made_of("mine.h", &later).expect("the trial does not come so far").law;
+    let acked = Acked { now_us: 8, ..Acked::default() };
+    let mut window = Window { cwnd_segments: 10, cwnd_count: 0, ssthresh_segments: 5 };
+    let run = || Law::new(name, Start::default()).on_acked(&acked, &mut window);
+    let place = own::caught(run).expect_err("divided").place;
+    assert!(place.ends_with(&format!("mine.h:{ACKED_LINE}")), "{place}");
+}
+
+#[test]
+fn a_header_that_is_saved_while_it_is_compiled_gets_its_own_digest() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let header = folder.path().join("mine.h");
+    let with = |step: u32| law("__u32 a;", &format!("window->cwnd_segments += {step}U;"), HALVES);
+    fs::write(&header, with(1)).expect("written");
+    let after = folder.path().join("after");
+    fs::write(&after, with(22)).expect("written");
+    // saves once, between the preprocessor and the compiler
+    let clang = folder.path().join("clang");
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in *own.o*) mv -f {} {} 2>/dev/null ;; esac\nexec clang \"$@\"\n",
+        after.display(),
+        header.display()
+    );
+    fs::write(&clang, script).expect("written");
+    fs::set_permissions(&clang, fs::Permissions::from_mode(0o755)).expect("its own");
+    let built = Workshop { clang: clang.into(), ..workshop(folder.path()) }.build(&header).expect("a law");
+    let mut window = Window { cwnd_segments: 10, cwnd_count: 0, ssthresh_segments: 5 };
+    Law::new(built.law, Start::default()).on_acked(&Acked::default(), &mut window);
+    let clean = made_of("mine.h", &with(22)).expect("a law").law;
+    assert_eq!((window.cwnd_segments, built.law), (32, clean));
+}
+
+#[test]
+fn a_damaged_product_is_made_again_and_what_a_killed_build_left_is_deleted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = folder.path().join("cache");
+    let left = cache.join(".killed");
+    fs::create_dir_all(&left).expect("a folder");
+    let yesterday = std::time::SystemTime::now() - std::time::Duration::from_hours(24);
+    fs::File::open(&left).and_then(|folder| folder.set_modified(yesterday)).expect("its time");
+    let header = folder.path().join("mine.h");
+    fs::write(&header, law("__u32 a;", GROWS, HALVES)).expect("written");
+    let names = ["law.so", "law.bpf.o"];
+    let products = built(folder.path(), &header).folder;
+    assert!(!left.exists());
+    let other = folder.path().join("other");
+    fs::create_dir_all(other.join(products.file_name().expect("a name"))).expect("a folder");
+    let moved = other.join(products.file_name().expect("a name"));
+    for product in names {
+        let bytes = fs::read(products.join(product)).expect("a product");
+        fs::write(moved.join(product), &bytes[..bytes.len() / 2]).expect("written");
+    }
+    let again = Workshop { cache: other, ..workshop(folder.path()) }.build(&header).expect("made again");
+    assert_eq!(again.folder, moved);
+    for product in names {
+        let bytes = |folder: &Path| fs::read(folder.join(product)).expect("a product").len();
+        assert_eq!(bytes(&moved), bytes(&products), "{product}");
+    }
+}
+
+#[test]
+fn a_cache_into_which_others_may_write_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = folder.path().join("cache");
+    fs::create_dir(&cache).expect("a folder");
+    fs::set_permissions(&cache, fs::Permissions::from_mode(0o777)).expect("its own");
+    let message = workshop(folder.path()).build(Path::new(WESTWOOD)).expect_err("not ours alone").to_string();
+    assert!(message.contains("others may write into it: delete it, or set XDG_CACHE_HOME"), "{message}");
 }
 
 #[test]

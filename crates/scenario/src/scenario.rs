@@ -2,7 +2,7 @@
 
 use crate::ScenarioError;
 use crate::keys::{
-    AgentMode, Era, FlowKeys, HostKeys, Knowledge, ScenarioKeys, leave_out_agents, leave_out_rate_of_mcs,
+    AgentMode, Era, FlowKeys, HostKeys, Knowledge, ScenarioKeys, leave_out_agents, leave_out_rate_of_mcs, place_header,
 };
 use crate::last_link::LastLink;
 use crate::tcp_switches::{changed_switches, stack};
@@ -177,11 +177,13 @@ impl Scenario {
         table
     }
 
-    /// The whole scenario, with defaults and with other keys set, as a file that can be run again. Omits
-    /// `access.rate_mbps` if the MCS determines it, and what [`Scenario::to_keys`] omits.
+    /// The whole scenario, with defaults and with other keys set, as a file that can be run again, in any
+    /// folder. Omits `access.rate_mbps` if the MCS determines it, and what [`Scenario::to_keys`] omits.
     pub fn to_toml(&self) -> String {
         let mut table = self.to_keys();
         leave_out_rate_of_mcs(&mut table);
+        let hosts = table.get_mut(key!(ScenarioKeys, hosts)).and_then(toml::Value::as_array_mut);
+        hosts.into_iter().flatten().filter_map(toml::Value::as_table_mut).for_each(place_header);
         toml::to_string(&table).expect("a checked scenario is TOML")
     }
 

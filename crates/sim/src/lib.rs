@@ -30,6 +30,7 @@ mod timers;
 mod traffic;
 
 use lasthop_laws::LawName;
+use lasthop_laws::own::{DividedByZero, caught};
 use lasthop_policy::Policy;
 use lasthop_scenario::{Build, HostSpec, Knowledge, RunResult, Scenario, Series};
 use lasthop_units::{Span, Time};
@@ -105,6 +106,9 @@ pub enum SimError {
         /// Why.
         problem: String,
     },
+    /// A law of the user's own divides by zero.
+    #[error(transparent)]
+    Law(#[from] DividedByZero),
     /// Saturated traffic from a server: it shares its queue with all others and cannot keep it full.
     #[error("saturated traffic only goes up (hosts.{block}.flows.{flows}.direction): accepted is \"up\"")]
     SaturatedDown {
@@ -154,7 +158,7 @@ pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResu
 /// host has no agent.
 ///
 /// # Errors
-/// As [`run`]; or if a policy cannot start, or says that it [failed](Policy::failure).
+/// As [`run`]; or if a law of the user's own divides by zero, a policy cannot start, or says that it [failed](Policy::failure).
 pub fn run_with(
     scenario: &Scenario,
     options: &Options<'_>,
@@ -162,7 +166,7 @@ pub fn run_with(
 ) -> Result<Option<(RunResult, Series)>, SimError> {
     check(scenario)?;
     let hosts: Vec<HostSpec> = scenario.expanded_hosts();
-    simulation::Simulation::new(scenario, &hosts, options, policies)?.run()
+    caught(|| simulation::Simulation::new(scenario, &hosts, options, policies)?.run())?
 }
 
 fn of_command(command: &[String]) -> String {

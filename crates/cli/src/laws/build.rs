@@ -47,7 +47,7 @@ pub(super) fn build(arguments: &BuildArguments) -> Result<()> {
     let built = made(&arguments.header)?;
     let LawName::Own(own) = built.law else { unreachable!("a header makes a law of one's own") };
     let law = built.law;
-    let verified = verify(law)?;
+    let verified = verify(law, &built.folder)?;
     let mut text = format!("{law}: {}\n", law.label());
     for Parameter { name, from, to, default, .. } in law.parameters() {
         let _ = writeln!(text, "  parameter {name} = {default} ({from} to {to})");
@@ -96,7 +96,7 @@ pub(super) fn headers(folder: &Path) -> Result<()> {
 }
 
 /// Loads it into the kernel for a moment. A line that says how that went.
-fn verify(law: LawName) -> Result<String> {
+fn verify(law: LawName, folder: &Path) -> Result<String> {
     if !law.is_for_the_kernel() {
         return Ok("skipped  the kernel's verifier: its LH_LAW_ENTRY says Simulated, not Everywhere".to_owned());
     }
@@ -104,6 +104,54 @@ fn verify(law: LawName) -> Result<String> {
         return Ok(format!("skipped  the kernel's verifier: {error}"));
     }
     let options = Options { name: Name::Private, ..Options::new(law, Parameters::of(law)) };
-    Loaded::load(&options).with_context(|| format!("{law} is no law for the kernel"))?;
+    if let Err(error) = Loaded::load(&options) {
+        let log = format!("{:#}", anyhow::Error::new(error));
+        let file = folder.join("verifier.txt");
+        let told = match in_brief(&log) {
+            Some(reason) if std::fs::write(&file, &log).is_ok() => {
+                format!("the verifier says: {reason} (the end of its log: {})", file.display())
+            }
+            _ => log,
+        };
+        bail!("{law} is no law for the kernel: {told}");
+    }
     Ok("passed   the kernel's verifier".to_owned())
+}
+
+/// The reason at the end of a verifier's log, with the line of the source that it was at.
+fn in_brief(log: &str) -> Option<String> {
+    let lines: Vec<&str> = log.lines().collect();
+    let end = lines.iter().rposition(|line| line.starts_with("processed ") && line.contains(" insns "))?;
+    let reason = lines[end.checked_sub(1)?];
+    if reason.starts_with("BPF program is too large") {
+        return Some(format!("{reason}; mostly a loop has no constant end, or too many rounds"));
+    }
+    // ; law->a = b[i]; @ mine.h:10
+    let source = lines[..end].iter().rev().find_map(|line| line.strip_prefix("; ")).unwrap_or_default();
+    Some(match source.rsplit_once(" @ ") {
+        Some((text, place)) => format!("{reason}, at {place}: {text}"),
+        None => format!("{reason}, at: {source}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_verifiers_log_the_reason_is_told_with_its_line() {
+        let log = "loading the BPF programs: Permission denied (os error 13)\n\
+                   libbpf: prog 'law_cong_control': -- BEGIN PROG LOAD LOG --\n\
+                   ; law->b[acked->acked_segments] = 3; @ mine.h:10\n\
+                   890: (63) *(u32 *)(r1 +16) = r4\n\
+                   R1 unbounded memory access, make sure to bounds check any such access\n\
+                   processed 9744 insns (limit 1000000) max_states_per_insn 12\n\
+                   -- END PROG LOAD LOG --\nlibbpf: failed to load object 'lasthop_law'";
+        assert_eq!(
+            in_brief(log).expect("a reason"),
+            "R1 unbounded memory access, make sure to bounds check any such access, at mine.h:10: \
+             law->b[acked->acked_segments] = 3;"
+        );
+        assert_eq!(in_brief("loading the BPF programs: Operation not permitted"), None);
+    }
 }

@@ -3,9 +3,10 @@
 use super::{HostKeys, has_law};
 use lasthop_keys::{Child, DocumentError, Key, Keys, Kind, Of, Part, Presence, Preset, Section, When, key};
 use lasthop_laws::{Choice, LawName, Parameter, ParameterError, Unit};
-use std::path::Path;
-use std::sync::{LazyLock, OnceLock};
-use toml::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
+use toml::{Table, Value};
 
 /// A host's congestion control with the parameters of its table, if it is one of ours; otherwise only a kernel can have
 /// it.
@@ -88,6 +89,23 @@ pub fn make_own_laws_with(maker: LawMaker) {
     let _ = MAKER.set(maker);
 }
 
+/// Where the headers are that this process has made laws of, by path as written and digest.
+static HEADERS: Mutex<BTreeMap<(String, String), PathBuf>> = Mutex::new(BTreeMap::new());
+
+fn headers() -> MutexGuard<'static, BTreeMap<(String, String), PathBuf>> {
+    HEADERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Writes where a host's header is, for a scenario that may be put anywhere.
+pub(crate) fn place_header(host: &mut Table) {
+    let text = |key: &str| host.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let key = key!(HostKeys, congestion_control);
+    let header = headers().get(&(text(key), text(key!(HostKeys, law_digest)))).cloned();
+    if let Some(header) = header.and_then(|header| header.to_str().map(str::to_owned)) {
+        host.insert(key.to_owned(), header.into());
+    }
+}
+
 /// The law of a header. A path in a file is relative to the file's folder; one of the command line, to where that is
 /// typed. `None`: the scenario is inside a result, which is not run.
 fn own(part: &Part<'_>, key: &str, name: &str) -> Result<Option<Choice>, DocumentError> {
@@ -96,6 +114,9 @@ fn own(part: &Part<'_>, key: &str, name: &str) -> Result<Option<Choice>, Documen
     let refuse = |problem: String| part.error(key, problem, "the header of a law (docs/guide/own-law.md)");
     let maker = MAKER.get().ok_or_else(|| refuse("laws of one's own cannot be made here".into()))?;
     let law = maker(&folder.join(name)).map_err(refuse)?;
+    if let (LawName::Own(made), Ok(header)) = (law, std::path::absolute(folder.join(name))) {
+        headers().insert((name.to_owned(), made.digest().to_owned()), header);
+    }
     let digest = key!(HostKeys, law_digest);
     if let (LawName::Own(made), Some(given)) = (law, part.table.get(digest).and_then(Value::as_str))
         && made.digest() != given

@@ -5,6 +5,7 @@ mod laws;
 mod presets;
 mod words;
 
+pub(crate) use laws::place_header;
 pub use laws::{LawMaker, make_own_laws_with};
 pub(crate) use presets::PresetName;
 
