@@ -1,11 +1,13 @@
 //! One direction between a station and the access point: its two ends, its rate, its counts.
 
 use super::airtime::{AirTimes, Mode, ModeId};
-use super::constants::{PhyRate, Standard};
+use super::alone::best_mode;
+use super::constants::PhyRate;
+use super::noise::Noise;
 use super::originator::Originator;
-use super::rate_control::{Controller, RateControl, RateSet};
+use super::rate_control::{Controller, RateControl};
 use super::recipient::Recipient;
-use crate::config::{HostConfig, WifiConfig};
+use crate::config::WifiConfig;
 use crate::random::Streams;
 use crate::statistics::WifiLinkStatistics;
 use lasthop_units::Rate;
@@ -36,26 +38,39 @@ pub(super) struct Direction<P> {
 }
 
 /// The parameters of new controllers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Controllers {
-    control: RateControl,
-    standard: Standard,
-    set: RateSet,
-    mcs: u8,
-    /// The Block Ack window.
-    window: u16,
+    config: WifiConfig,
     streams: Streams,
 }
 
 impl Controllers {
     pub(super) fn new(config: &WifiConfig, streams: Streams) -> Self {
-        let WifiConfig { standard, rate_control: control, rate_set: set, .. } = *config;
-        Self { control, standard, set, mcs: config.modulation.mcs, window: config.block_ack_window(), streams }
+        Self { config: config.clone(), streams }
+    }
+
+    /// A controller of 802.11n and later that never exceeds this MCS.
+    pub(super) fn of_mcs(&self, times: &AirTimes, noise: &Noise, highest_mcs: u8) -> Controller {
+        Controller::fixed(match self.config.rate_control {
+            RateControl::Ideal => best_mode(&self.config, times, noise, highest_mcs),
+            _ => ModeId::of_mcs(highest_mcs),
+        })
+    }
+
+    /// Whether controllers depend on the stations' SNR.
+    pub(super) fn know_the_snr(&self) -> bool {
+        self.config.rate_control == RateControl::Ideal
+    }
+
+    /// The noise of a station with this SNR.
+    pub(super) fn noise_of_snr(&self, snr_db: f64, times: &AirTimes) -> Noise {
+        Noise::of_snr(snr_db, self.config.block_ack_window(), times)
     }
 
     /// A controller that never exceeds `highest`; the `number`th of its direction.
     fn controller(&self, highest: PhyRate, link: Link, number: u32) -> Controller {
-        Controller::new(self.control, self.standard, self.set, highest, || {
+        let WifiConfig { standard, rate_control, rate_set, .. } = self.config;
+        Controller::new(rate_control, standard, rate_set, highest, || {
             let way = ["up", "down"][link.way];
             let number = if number == 0 { String::new() } else { format!("/{number}") };
             self.streams.stream(&format!("wifi/minstrel/{}/{way}{number}", link.station))
@@ -64,16 +79,13 @@ impl Controllers {
 }
 
 impl<P> Direction<P> {
-    /// An idle direction of a station with this highest rate; in 802.11n and later with its own MCS, or the common one.
-    pub(super) fn new(controllers: &Controllers, link: Link, highest: PhyRate, host: &HostConfig) -> Self {
-        let window = controllers.window;
+    /// An idle direction of a station with this highest rate; in 802.11n and later with this controller instead.
+    pub(super) fn new(controllers: &Controllers, link: Link, highest: PhyRate, of_mcs: Option<Controller>) -> Self {
+        let window = controllers.config.block_ack_window();
         Self {
             originator: Originator::new(window),
             recipient: Recipient::new(window),
-            controller: match controllers.standard.aggregates() {
-                true => Controller::fixed(ModeId::of_mcs(host.mcs.unwrap_or(controllers.mcs))),
-                false => controllers.controller(highest, link, 0),
-            },
+            controller: of_mcs.unwrap_or_else(|| controllers.controller(highest, link, 0)),
             new_highest: None,
             changes: 0,
             counts: WifiLinkStatistics::default(),

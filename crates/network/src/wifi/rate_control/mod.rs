@@ -30,6 +30,39 @@ pub enum RateControl {
     Aarf,
     /// Minstrel, of Linux's mac80211, for stations without 802.11n.
     Minstrel,
+    /// The modulation with the greatest throughput at the station's present SNR, known without a trial. 802.11n and
+    /// later.
+    Ideal,
+}
+
+impl RateControl {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Fixed, Self::Arf, Self::Aarf, Self::Minstrel, Self::Ideal];
+
+    /// The rate controls of a standard.
+    pub const fn of(standard: Standard) -> &'static [Self] {
+        match standard {
+            Standard::B | Standard::G | Standard::Bg => &[Self::Fixed, Self::Arf, Self::Aarf, Self::Minstrel],
+            Standard::N | Standard::Ac | Standard::Ax => &[Self::Fixed, Self::Ideal],
+        }
+    }
+
+    /// Its name in configurations.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fixed => "fixed",
+            Self::Arf => "arf",
+            Self::Aarf => "aarf",
+            Self::Minstrel => "minstrel",
+            Self::Ideal => "ideal",
+        }
+    }
+}
+
+impl std::fmt::Display for RateControl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 /// The rates for rate control.
@@ -60,7 +93,7 @@ impl Controller {
         stream: impl FnOnce() -> ChaCha8Rng,
     ) -> Self {
         match control {
-            RateControl::Fixed => Self::fixed(highest.into()),
+            RateControl::Fixed | RateControl::Ideal => Self::fixed(highest.into()),
             RateControl::Arf => Self::Arf(Arf::new(Ladder::new(standard, set, highest))),
             RateControl::Aarf => Self::Aarf(Aarf::new(Ladder::new(standard, set, highest))),
             RateControl::Minstrel => {
