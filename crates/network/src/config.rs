@@ -710,7 +710,7 @@ mod tests {
             error(Standard::G, RateControl::Ideal),
             Err(format!("access.rate_control is \"ideal\"; {accepted}"))
         );
-        let accepted = "accepted: \"fixed\", \"ideal\"";
+        let accepted = "accepted: \"fixed\", \"minstrel_ht\", \"ideal\"";
         assert_eq!(error(Standard::N, RateControl::Arf), Err(format!("access.rate_control is \"arf\"; {accepted}")));
     }
 

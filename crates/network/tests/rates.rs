@@ -2,9 +2,10 @@
 
 mod common;
 
-use common::{hosts, instant_path, saturate, us};
+use common::{hosts, instant_path, packet, saturate, us};
 use lasthop_network::{
-    AccessConfig, Change, Changed, Config, HostConfig, Modulation, RateControl, Standard, Topology, WifiConfig,
+    AccessConfig, Change, Changed, Config, HostConfig, Modulation, Network, NodeId, RateControl, Standard, Topology,
+    WifiConfig,
 };
 use lasthop_units::{Bytes, Probability};
 
@@ -102,4 +103,73 @@ fn the_ideal_follows_a_station_that_walks_at_once() {
     let (walked, _) = measure(&walking, 4);
     let expected = (standing(30.0) + standing(12.0)) / 2.0;
     assert!((walked / expected - 1.0).abs() < 0.01, "{walked} for {expected}");
+}
+
+#[test]
+fn minstrel_ht_comes_within_a_tenth_of_the_limit() {
+    use Standard::{Ac, Ax, N};
+    for (standard, streams) in [(N, 1), (N, 2), (Ac, 1), (Ac, 2), (Ax, 2)] {
+        let modulation = Modulation { spatial_streams: streams, ..Modulation::new(standard) };
+        for snr_db in [5.0, 7.0, 9.0, 12.0, 14.0, 16.0, 18.0, 20.0, 25.0, 30.0, 35.0, 40.0] {
+            let wifi = |rate_control| WifiConfig { modulation, ..with(rate_control, standard) };
+            let of = |rate_control| measure(&station(wifi(rate_control), snr_db), 4);
+            let [(ideal, best), (minstrel, rate)] = [RateControl::Ideal, RateControl::MinstrelHt].map(of);
+            println!(
+                "{standard:?}, {streams} streams, {snr_db} dB: {minstrel:.1} of {ideal:.1} Mb/s, {:.0} %, at {rate:.0} \
+                 for {best:.0} Mb/s",
+                100.0 * minstrel / ideal
+            );
+            assert!((0.9..1.01).contains(&(minstrel / ideal)), "{minstrel} of {ideal} Mb/s");
+        }
+    }
+}
+
+/// Goodput of a saturated station, in Mb/s, in each tenth of a second.
+fn tenths(config: &Config, count: u64) -> Vec<f64> {
+    let mut network = Network::new(config, 1).unwrap();
+    let tenth = |number: u64| {
+        let now = us(100_000 * number);
+        let mut delivered = Vec::new();
+        network.advance(now, &mut delivered);
+        while network.room(NodeId(0)) > 0 {
+            network.offer(now, packet(0, 1, 1500, ())).unwrap();
+        }
+        delivered.len() as f64 * 12_000.0 / 1e5
+    };
+    (0..=count).map(tenth).skip(1).collect()
+}
+
+#[test]
+fn minstrel_ht_follows_a_step_within_a_second() {
+    for (standard, from, to) in
+        [(Standard::N, 30.0, 8.0), (Standard::N, 8.0, 30.0), (Standard::Ac, 40.0, 12.0), (Standard::Ac, 12.0, 40.0)]
+    {
+        let walking = |rate_control| {
+            let changes = vec![walk(3, to)];
+            let goodput = tenths(&Config { changes, ..station(with(rate_control, standard), from) }, 60);
+            // Before the step, then the second second after it.
+            [20..30, 40..50].map(|range: std::ops::Range<usize>| goodput[range].iter().sum::<f64>() / 10.0)
+        };
+        let [ideal, minstrel] = [RateControl::Ideal, RateControl::MinstrelHt].map(walking);
+        println!("{standard:?}, {from} to {to} dB: {minstrel:.1?} of {ideal:.1?} Mb/s");
+        assert!(minstrel.iter().zip(ideal).all(|(one, limit)| *one > 0.9 * limit), "{minstrel:?} of {ideal:?}");
+    }
+}
+
+/// Collisions lose all frames whatever the mode, so the order of modes stays. But ten stations send one A-MPDU each in
+/// 50 ms, and the last ones decide.
+#[test]
+fn collisions_do_not_send_minstrel_ht_to_slow_modes() {
+    for stations in [2, 10] {
+        let of = |rate_control| {
+            let wifi = WifiConfig { modulation: Modulation::new(Standard::N), ..with(rate_control, Standard::N) };
+            let config = Config { hosts: hosts(stations, 1000), ..station(wifi, 40.0) };
+            let (throughput, statistics) = saturate(&config, 1, 10);
+            let rates = statistics.stations.iter().map(|station| station.up.mean_phy_rate.as_mbps());
+            (throughput, rates.sum::<f64>() / stations as f64)
+        };
+        let [(fixed, _), (minstrel, rate)] = [RateControl::Fixed, RateControl::MinstrelHt].map(of);
+        println!("{stations} stations: {minstrel:.1} of {fixed:.1} Mb/s, at {rate:.1} Mb/s");
+        assert!(minstrel > 0.8 * fixed && rate > 55.0, "{stations}: {minstrel} of {fixed} Mb/s, at {rate}");
+    }
 }

@@ -375,7 +375,7 @@ fn a_standard_has_its_own_channels_and_mcss() {
         (
             vec![ac, "access.rate_control=arf"],
             "access.rate_control",
-            "\"arf\" cannot be here; accepted: \"fixed\", \"ideal\"",
+            "\"arf\" cannot be here; accepted: \"fixed\", \"minstrel_ht\", \"ideal\"",
         ),
         (
             vec![ac, "hosts.0.snr_db=20", "hosts.0.frame_error_rate=0.1"],

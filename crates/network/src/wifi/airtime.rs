@@ -119,6 +119,12 @@ impl AirTimes {
         &self.modulations
     }
 
+    /// The time of a packet of 1200 bytes among 16 of them in an A-MPDU, without preamble and headers.
+    pub(super) fn packet_within_16(&self, modulation: Modulation) -> Span {
+        let symbols = (16 * 8 * 1200_u64).div_ceil(modulation.bits_per_symbol(self.standard));
+        modulation.symbol(self.standard) * symbols / 16
+    }
+
     /// The modes of 802.11n and later that rate control may choose, up to this MCS, in the order of their groups (equal
     /// widths and streams), ascending within each.
     pub(super) fn choices(&self, highest_mcs: u8) -> impl Iterator<Item = (ModeId, Modulation)> {

@@ -5,12 +5,13 @@ use super::alone::best_mode;
 use super::constants::PhyRate;
 use super::noise::Noise;
 use super::originator::Originator;
-use super::rate_control::{Controller, RateControl};
+use super::rate_control::{Controller, Decision, RateControl};
 use super::recipient::Recipient;
 use crate::config::WifiConfig;
 use crate::random::Streams;
 use crate::statistics::WifiLinkStatistics;
-use lasthop_units::Rate;
+use lasthop_units::{Rate, Time};
+use rand_chacha::ChaCha8Rng;
 
 /// From the station, and to it.
 pub(super) const UP: usize = 0;
@@ -49,12 +50,21 @@ impl Controllers {
         Self { config: config.clone(), streams }
     }
 
-    /// A controller of 802.11n and later that never exceeds this MCS.
-    pub(super) fn of_mcs(&self, times: &AirTimes, noise: &Noise, highest_mcs: u8) -> Controller {
-        Controller::fixed(match self.config.rate_control {
-            RateControl::Ideal => best_mode(&self.config, times, noise, highest_mcs),
-            _ => ModeId::of_mcs(highest_mcs),
-        })
+    /// A controller of 802.11n and later that never exceeds this MCS; the `number`th of its direction.
+    fn of_mcs(&self, times: &AirTimes, noise: &Noise, highest_mcs: u8, link: Link, number: u32) -> Controller {
+        match self.config.rate_control {
+            RateControl::MinstrelHt => {
+                Controller::minstrel_ht(times, highest_mcs, self.stream("minstrel-ht", link, number))
+            }
+            RateControl::Ideal => Controller::fixed(best_mode(&self.config, times, noise, highest_mcs)),
+            _ => Controller::fixed(ModeId::of_mcs(highest_mcs)),
+        }
+    }
+
+    fn stream(&self, purpose: &str, link: Link, number: u32) -> ChaCha8Rng {
+        let way = ["up", "down"][link.way];
+        let number = if number == 0 { String::new() } else { format!("/{number}") };
+        self.streams.stream(&format!("wifi/{purpose}/{}/{way}{number}", link.station))
     }
 
     /// Whether controllers depend on the stations' SNR.
@@ -70,22 +80,28 @@ impl Controllers {
     /// A controller that never exceeds `highest`; the `number`th of its direction.
     fn controller(&self, highest: PhyRate, link: Link, number: u32) -> Controller {
         let WifiConfig { standard, rate_control, rate_set, .. } = self.config;
-        Controller::new(rate_control, standard, rate_set, highest, || {
-            let way = ["up", "down"][link.way];
-            let number = if number == 0 { String::new() } else { format!("/{number}") };
-            self.streams.stream(&format!("wifi/minstrel/{}/{way}{number}", link.station))
-        })
+        let stream = || self.stream("minstrel", link, number);
+        Controller::new(rate_control, standard, rate_set, highest, stream)
     }
 }
 
 impl<P> Direction<P> {
-    /// An idle direction of a station with this highest rate; in 802.11n and later with this controller instead.
-    pub(super) fn new(controllers: &Controllers, link: Link, highest: PhyRate, of_mcs: Option<Controller>) -> Self {
+    /// An idle direction of a station with this highest rate; in 802.11n and later with this highest MCS instead.
+    pub(super) fn new(
+        controllers: &Controllers,
+        times: &AirTimes,
+        noise: &Noise,
+        link: Link,
+        (highest, highest_mcs): (PhyRate, u8),
+    ) -> Self {
         let window = controllers.config.block_ack_window();
         Self {
             originator: Originator::new(window),
             recipient: Recipient::new(window),
-            controller: of_mcs.unwrap_or_else(|| controllers.controller(highest, link, 0)),
+            controller: match controllers.config.standard.aggregates() {
+                true => controllers.of_mcs(times, noise, highest_mcs, link, 0),
+                false => controllers.controller(highest, link, 0),
+            },
             new_highest: None,
             changes: 0,
             counts: WifiLinkStatistics::default(),
@@ -93,14 +109,30 @@ impl<P> Direction<P> {
         }
     }
 
-    /// A transmission begins: the mode of its data.
+    /// A fresh controller of 802.11n and later that never exceeds this MCS.
+    pub(super) fn renew(
+        &mut self,
+        controllers: &Controllers,
+        times: &AirTimes,
+        noise: &Noise,
+        link: Link,
+        highest_mcs: u8,
+    ) {
+        self.changes += 1;
+        self.controller = controllers.of_mcs(times, noise, highest_mcs, link, self.changes);
+    }
+
+    /// A transmission begins: how to send it. A Block Ack Request has the mode that is usual at present.
     #[inline]
-    pub(super) fn next_mode(&mut self, controllers: &Controllers, link: Link) -> ModeId {
+    pub(super) fn decide(&mut self, now: Time, controllers: &Controllers, link: Link) -> Decision {
         if let Some(highest) = self.new_highest.take() {
             self.changes += 1;
             self.controller = controllers.controller(highest, link, self.changes);
         }
-        self.controller.next_mode()
+        if self.originator.is_request_due() {
+            return Decision { mode: self.controller.mode(), rts: false, alone: false };
+        }
+        self.controller.next(now)
     }
 
     /// A transmission of this many frames has begun.

@@ -40,8 +40,8 @@ use super::backoff::Contention;
 use super::constants::{ContentionWindow, PhyRate, Standard};
 use super::direction::{Controllers, DOWN, Direction, Link, UP};
 use super::noise::Noise;
-use super::originator::{Content, Fate};
-use super::rate_control::RateSet;
+use super::originator::{Content, Fate, Frame};
+use super::rate_control::{Decision, RateSet};
 use super::sender::Sender;
 use crate::config::{HostConfig, WifiConfig, WifiRules};
 use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
@@ -139,9 +139,8 @@ impl<P: Clone> Medium<P> {
         let noises: Vec<_> = hosts.iter().map(|host| Noise::new(config, host, &times)).collect();
         let highest_mcss: Vec<_> = hosts.iter().map(|host| host.highest_mcs(config)).collect();
         let directions = |(station, host): (usize, &HostConfig)| {
-            let of_mcs =
-                standard.aggregates().then(|| controllers.of_mcs(&times, &noises[station], highest_mcss[station]));
-            [UP, DOWN].map(|way| Direction::new(&controllers, Link { station, way }, highest(host), of_mcs.clone()))
+            let limits = (highest(host), highest_mcss[station]);
+            [UP, DOWN].map(|way| Direction::new(&controllers, &times, &noises[station], Link { station, way }, limits))
         };
         let lowest_basic = match (standard, config.rate_set) {
             (Standard::B | Standard::Bg, _) | (Standard::G, RateSet::All) => PhyRate::Mbps1,
@@ -200,8 +199,15 @@ impl<P: Clone> Medium<P> {
         }
         self.highest_mcss[station] = mcs.unwrap_or(self.highest_mcss[station]);
         if mcs.is_some() || (snr_db.is_some() && self.controllers.know_the_snr()) {
-            let controller = self.controllers.of_mcs(&self.times, &self.noises[station], self.highest_mcss[station]);
-            self.directions[station].iter_mut().for_each(|direction| direction.controller = controller.clone());
+            for way in [UP, DOWN] {
+                self.directions[station][way].renew(
+                    &self.controllers,
+                    &self.times,
+                    &self.noises[station],
+                    Link { station, way },
+                    self.highest_mcss[station],
+                );
+            }
         }
         if let Some(highest) = rate.map(|rate| PhyRate::from_rate(rate).expect("a checked change has a PHY rate")) {
             self.directions[station].iter_mut().for_each(|direction| direction.new_highest = Some(highest));
@@ -308,20 +314,22 @@ impl<P: Clone> Medium<P> {
     /// Starts the sender's transmission at `start`, which may be a little after `now`.
     fn begin(&mut self, now: Time, sender: usize, start: Time) {
         let link = self.senders[sender].next_link(now, sender, &self.directions);
-        let (mode, content) = match link {
+        let (decision, content) = match link {
             Some(link) => self.fill(now, sender, link),
             None => {
                 self.broadcasts += 1;
                 let size = self.senders[sender].queue.head(now).1.size;
                 let bytes = self.times.mode(self.broadcast_mode).frame_bytes(size);
-                (self.broadcast_mode, Content { frames: 1, bytes, to_all_bytes: bytes, retries: 0 })
+                let decision = Decision { mode: self.broadcast_mode, rts: false, alone: true };
+                (decision, Content { frames: 1, bytes, to_all_bytes: bytes, retries: 0 })
             }
         };
+        let mode = decision.mode;
         let times = self.times.mode(mode);
         let is_request = content.frames == 0;
         let duration = if is_request { times.request } else { times.ppdu(content.bytes) };
         let is_long = |threshold: Bytes| link.is_some() && !is_request && content.bytes > threshold.get();
-        let is_rts = self.rts_threshold.is_some_and(is_long);
+        let is_rts = decision.rts || self.rts_threshold.is_some_and(is_long);
         let end = start + if is_rts { times.rts } else { duration };
         self.to_all += content.share_to_all(end - start);
         self.on_air.push(Transmission { sender, mode, link, content, duration, is_rts, end });
@@ -331,16 +339,17 @@ impl<P: Clone> Medium<P> {
         };
     }
 
-    /// The contents and mode of this link's next transmission.
-    fn fill(&mut self, now: Time, sender: usize, link: Link) -> (ModeId, Content) {
+    /// The contents of this link's next transmission, and how to send it.
+    fn fill(&mut self, now: Time, sender: usize, link: Link) -> (Decision, Content) {
         let direction = &mut self.directions[link.station][link.way];
-        let id = direction.next_mode(&self.controllers, link);
-        let mode = self.times.mode(id);
+        let decision = direction.decide(now, &self.controllers, link);
+        let mode = self.times.mode(decision.mode);
+        let most_frames = if decision.alone { 1 } else { self.most_frames };
         if link.way == DOWN {
             self.senders[sender].queue.on_rate(link.station, mode.rate, mode.preamble());
         }
         let to = (link.way == DOWN).then_some(Destination::Node(NodeId(link.station as u16)));
-        let mut filling = direction.originator.fill(mode, self.most_frames);
+        let mut filling = direction.originator.fill(mode, most_frames);
         if filling.has_room_for_more() {
             self.senders[sender].queue.claim(now, to, &mut filling);
         }
@@ -348,7 +357,7 @@ impl<P: Clone> Medium<P> {
         if content.frames > 0 {
             direction.count(mode, content.frames, content.retries);
         }
-        (id, content)
+        (decision, content)
     }
 
     fn on_rts_over(&mut self, now: Time, link: Link, outcome: &mut Outcome<'_, P>) {
@@ -525,10 +534,14 @@ impl<P: Clone> Medium<P> {
         let sender = &mut self.senders[frame.sender];
         sender.failures = if is_answered { 0 } else { sender.failures.saturating_add(1) };
         let gives_up = self.retry_limit > 0 && sender.failures >= self.retry_limit;
-        if is_answered {
-            controller.on_success(now);
-        } else {
-            controller.on_failure(now, gives_up);
+        let frames = frame.content.frames;
+        if is_answered && frames > 0 {
+            let is_acknowledged = |sent: &&mut Frame| sent.is_received;
+            let counts = controller.counts_frames();
+            let acknowledged = if counts { originator.sent(frames).filter(is_acknowledged).count() } else { frames };
+            controller.on_success(now, frames, acknowledged);
+        } else if frames > 0 {
+            controller.on_failure(now, frames, gives_up);
         }
         let (mut done, mut lost) = (0, 0);
         originator.settle(frame.content.frames, is_answered, self.retry_limit, |mpdu, fate| {

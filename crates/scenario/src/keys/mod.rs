@@ -104,9 +104,9 @@ keys! {
             derived("54; 11 with \"802.11b\"; the MCS's with \"802.11n\" and later; 100 with \"wired\"", access_rate),
             when vec![When::Not(rate_in_vain)];
         /// *wifi* Who chooses the PHY rate: nobody ("fixed"). *802.11b, 802.11g* A station that falls back after failures ("arf",
-        /// "aarf"), or one that counts which rates get through ("minstrel"). *n, ac, ax* One that knows the `snr_db` of the
-        /// hosts at once, the limit of all others ("ideal"); up to `mcs`, `spatial_streams` and
-        /// `channel_width_mhz` ([rates](../models/rates.md)).
+        /// "aarf"), or one that counts which rates get through ("minstrel"). *n, ac, ax* One that counts
+        /// the frames of each A-MPDU, as Linux does ("minstrel_ht"), or that knows the `snr_db` of the hosts at once, the limit
+        /// of all others ("ideal"); up to `mcs`, `spatial_streams` and `channel_width_mhz` ([rates](../models/rates.md)).
         rate_control: RateControl = choice(&RateControl::ALL.map(|one| (one.as_str(), one))), "fixed", when wifi();
         /// *wifi* The rates that rate control may use: "ofdm" 6 to 54 Mb/s, or "all", from 1 Mb/s on.
         rate_set: RateSet = choice(&[("ofdm", RateSet::Ofdm), ("all", RateSet::All)]), "ofdm", when earlier();
