@@ -1,6 +1,6 @@
 //! Minstrel for A-MPDUs: measures each mode's throughput, sends at the best, and samples others.
 //!
-//! Models the rate control of Linux's mac80211 for stations of 802.11n and 802.11ac, as of Linux 6.18:
+//! Models the rate control of Linux's mac80211 for stations of 802.11n and 802.11ac:
 //! 1. Modes with equal width and streams are a group. Each frame of an A-MPDU counts as one attempt, each acknowledged
 //!    one as a success. So a collision counts as the loss of all frames, holes as that of some.
 //! 2. Every 50 ms the share of successes in this and the previous interval enters a mode's probability P by a low-pass
@@ -24,7 +24,9 @@
 //! Leaves out: other guard intervals than the configured one; DSSS and OFDM rates; the clock's granularity; the limit of
 //! A-MSDUs. Linux has no groups of 802.11ax, whose hardware chooses by itself: here it has groups as well.
 //!
-//! References: Linux 6.18, net/mac80211/rc80211_minstrel_ht.c (read for the facts, not copied).
+//! References: Linux, net/mac80211/rc80211_minstrel_ht.c (read for the facts, not copied): 6.18 for the shares, the
+//! throughput and the intervals; a copy of unknown version since 5.12 for the chain, the lists of samples and the sudden
+//! death.
 
 use super::Decision;
 use super::minstrel::{ACK_BYTES, duration_us, permutation};
