@@ -108,8 +108,8 @@ impl<P: Clone> AccessPoint<P> {
                 }
             }
             (Changed::Wired { rate, delay }, Access::Wired(access)) => access.change(rate, delay),
-            (Changed::Station { host, rate, mcs, frame_error_rate }, Access::Wifi(medium)) => {
-                medium.change_station(host, rate, mcs, frame_error_rate);
+            (Changed::Station { host, rate, mcs, frame_error_rate, snr_db }, Access::Wifi(medium)) => {
+                medium.change_station(host, rate, mcs, frame_error_rate, snr_db);
             }
             (what, _) => unreachable!("a checked network has what {what:?} is about"),
         }

@@ -10,7 +10,7 @@
 //! | a probability of loss | the loss of the packet in transmission is drawn at its end, with the new probability |
 //! | a station's PHY rate or MCS | the frame on the air goes on; the next one, even a retry, has the new rate; rate
 //! control restarts below it |
-//! | a station's frame error rate | the frame on the air already has the new one |
+//! | a station's frame error rate or SNR | the frame on the air already has the new one |
 //!
 //! A link direction with changes chooses its next packet when it is free, as FQ-CoDel does. It takes two events per
 //! packet. If a packet arrives in the nanosecond in which another has been sent, the order of the links decides.
@@ -20,7 +20,7 @@
 
 use crate::config::{
     About, AccessConfig, Config, ConfigError, DirectionConfig, LinksConfig, PathConfig, Topology, WifiConfig, check,
-    check_rate,
+    check_rate, check_snr,
 };
 use crate::statistics::Way;
 use crate::wifi::{PhyRate, Standard};
@@ -70,10 +70,13 @@ pub enum Changed {
         /// 802.11b and 802.11g: its own PHY rate in both directions; with rate control, the highest one. In 802.11bg an
         /// 802.11b station stays one, and no other becomes one.
         rate: Option<Rate>,
-        /// 802.11n and later: its own MCS in both directions.
+        /// 802.11n and later: its own MCS in both directions; with rate control, the highest one.
         mcs: Option<u8>,
-        /// Its own frame error rate in both directions.
+        /// Its own frame error rate in both directions. Only of a host without SNR.
         frame_error_rate: Option<Probability>,
+        /// Its SNR in both directions in dB; see [`HostConfig::snr_db`](crate::HostConfig::snr_db). Only of a host with
+        /// an SNR from the start.
+        snr_db: Option<f64>,
     },
 }
 
@@ -148,13 +151,14 @@ impl Changed {
                 wired.delay = delay.unwrap_or(wired.delay);
             }
             (
-                Self::Station { host, rate, mcs, frame_error_rate },
+                Self::Station { host, rate, mcs, frame_error_rate, snr_db },
                 Topology::AccessPoint { access: AccessConfig::Wifi(_), .. },
             ) => {
                 let host = &mut config.hosts[host];
                 host.rate = rate.or(host.rate);
                 host.mcs = mcs.or(host.mcs);
                 host.frame_error_rate = frame_error_rate.or(host.frame_error_rate);
+                host.snr_db = snr_db.or(host.snr_db);
             }
             (what, _) => panic!("this network has nothing that {what:?} is about"),
         }
@@ -178,10 +182,25 @@ impl Changed {
                 rate.map_or(Ok(()), |rate| check_rate("rate", rate))
             }
             (Self::Wired { .. }, _) => missing("a wired access", "a station, or the path"),
-            (Self::Station { host, rate, mcs, .. }, Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. }) => {
+            (
+                Self::Station { host, rate, mcs, frame_error_rate, snr_db },
+                Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. },
+            ) => {
                 check(host < config.hosts.len(), "host", || {
                     (format!("host {host}"), format!("hosts 0 to {}", config.hosts.len() - 1))
                 })?;
+                let has_snr = config.hosts[host].snr_db.is_some();
+                if let Some(snr_db) = snr_db {
+                    check(has_snr, "snr_db", || {
+                        (snr_db.to_string(), format!("none, for host {host} has no SNR that could change"))
+                    })?;
+                    check_snr(snr_db)?;
+                }
+                if let Some(errors) = frame_error_rate {
+                    check(!has_snr, "frame_error_rate", || {
+                        (errors.get().to_string(), format!("none, for the errors of host {host} follow from its SNR"))
+                    })?;
+                }
                 mcs.map_or(Ok(()), |mcs| wifi.check_mcs("mcs", mcs))?;
                 rate.map_or(Ok(()), |rate| {
                     let now = config.hosts[host].rate.and_then(PhyRate::from_rate).unwrap_or(wifi.rate);
@@ -248,7 +267,7 @@ mod tests {
     }
 
     fn station(host: usize, mbps: f64) -> Changed {
-        Changed::Station { host, rate: Some(Rate::from_mbps(mbps)), mcs: None, frame_error_rate: None }
+        Changed::Station { host, rate: Some(Rate::from_mbps(mbps)), mcs: None, frame_error_rate: None, snr_db: None }
     }
 
     #[test]
@@ -281,6 +300,28 @@ mod tests {
         assert!(refused(config.clone(), station(0, 1.0)).starts_with("changes[0].rate is 1 Mb/s; accepted: 6 Mb/s"));
         config.changes = vec![Change { at: Time::ZERO, what: station(1, 2.0) }];
         assert_eq!(config.validate(), Ok(()));
+    }
+
+    #[test]
+    fn errors_of_a_station_with_an_snr_follow_from_it_alone() {
+        let mut config = access_point(AccessConfig::Wifi(WifiConfig::new(Standard::Ac)));
+        config.hosts[0].snr_db = Some(20.0);
+        let change = |host, frame_error_rate: Option<f64>, snr_db| Changed::Station {
+            host,
+            rate: None,
+            mcs: None,
+            frame_error_rate: frame_error_rate.map(|errors| Probability::new(errors).unwrap()),
+            snr_db,
+        };
+        let error = |what| refused(config.clone(), what);
+        let follow = "changes[0].frame_error_rate is 0.1; accepted: none, for the errors of host 0 follow from its SNR";
+        assert_eq!(error(change(0, Some(0.1), None)), follow);
+        let none = "changes[0].snr_db is 9; accepted: none, for host 1 has no SNR that could change";
+        assert_eq!(error(change(1, None, Some(9.0))), none);
+        assert_eq!(error(change(0, None, Some(61.0))), "changes[0].snr_db is 61; accepted: -10 to 60 dB");
+        config.changes = vec![Change { at: Time::ZERO, what: change(0, None, Some(9.0)) }];
+        assert_eq!(config.validate(), Ok(()));
+        assert_eq!(config.at(Time::ZERO).hosts[0].snr_db, Some(9.0));
     }
 
     #[test]

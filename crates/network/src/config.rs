@@ -41,8 +41,13 @@ pub struct HostConfig {
     /// The host's own PHY rate in both directions (with rate control, the highest one); `None` = the access's. 802.11b
     /// and 802.11g only. In 802.11bg a host with a DSSS rate (1, 2, 5.5 or 11 Mb/s) is an 802.11b station.
     pub rate: Option<Rate>,
-    /// The host's own MCS in both directions; `None` = the access's. 802.11n and later only.
+    /// The host's own MCS in both directions (with rate control, the highest one); `None` = the access's. 802.11n and
+    /// later only.
     pub mcs: Option<u8>,
+    /// The signal-to-noise ratio of both directions in dB, of one spatial stream over 20 MHz, -10 to 60. It determines
+    /// the losses of data, requests and responses by their modes. `None` = the error rates given here or for the
+    /// access. 802.11n and later only, and not with an error rate of the host's own.
+    pub snr_db: Option<f64>,
     /// The error probability of data frames to and from this host; `None` = the access's. Wi-Fi only.
     pub frame_error_rate: Option<Probability>,
     /// The round-trip time of this host's own path, instead of the shared one. Not with links.
@@ -62,11 +67,17 @@ impl HostConfig {
             queue_packets,
             rate: None,
             mcs: None,
+            snr_db: None,
             frame_error_rate: None,
             path: None,
             turnaround: (Span::ZERO, Span::ZERO),
             reports_departures: false,
         }
+    }
+
+    /// Its MCS, or the highest one with rate control.
+    pub(crate) fn highest_mcs(&self, wifi: &WifiConfig) -> u8 {
+        self.mcs.unwrap_or(wifi.modulation.mcs)
     }
 }
 
@@ -146,9 +157,10 @@ pub struct WifiConfig {
     /// 802.11b and 802.11g: the PHY rate of unicast data frames; with rate control, the highest rate and the first one
     /// tried.
     pub rate: PhyRate,
-    /// 802.11n and later: the modulation of data.
+    /// 802.11n and later: the modulation of data. With rate control: the highest MCS, the most streams and the widest
+    /// channel.
     pub modulation: Modulation,
-    /// The rate control. 802.11n and later: fixed.
+    /// The rate control: one of [`RateControl::of`].
     pub rate_control: RateControl,
     /// The rates for rate control. 802.11b stations always choose from the DSSS rates.
     pub rate_set: RateSet,
@@ -166,9 +178,10 @@ pub struct WifiConfig {
     /// later 63, hostapd's value for best effort. Stations have 1023.
     pub access_point_window: u32,
     /// The error probability of a data frame without a collision, independent of size and rate. In an A-MPDU it applies
-    /// to each frame. Default 0.
+    /// to each frame. Not for hosts with an SNR. Default 0.
     pub frame_error_rate: Probability,
-    /// The loss probability of a response without a collision (ACK, Block Ack, CTS). Default 0.
+    /// The loss probability of a response without a collision (ACK, Block Ack, CTS). Not for hosts with an SNR. Default
+    /// 0.
     pub response_error_rate: Probability,
     /// The most transmissions of a unicast frame; 0 = no limit. Default 7 (dot11ShortRetryLimit).
     pub retry_limit: u8,
@@ -386,6 +399,17 @@ impl HostConfig {
                 _ => check(false, "mcs", || (mcs.to_string(), "none, for only hosts on Wi-Fi have an MCS".into())),
             }?;
         }
+        if let Some(snr_db) = self.snr_db {
+            let later = matches!(topology, Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. }
+                if wifi.standard.aggregates());
+            check(later, "snr_db", || {
+                (snr_db.to_string(), "none, for only hosts of 802.11n and later have an SNR".into())
+            })?;
+            check_snr(snr_db)?;
+            check(self.frame_error_rate.is_none(), "snr_db", || {
+                (snr_db.to_string(), "an SNR or a frame error rate, not both".into())
+            })?;
+        }
         if let Some(errors) = self.frame_error_rate {
             let on_wifi = matches!(topology, Topology::AccessPoint { access: AccessConfig::Wifi(_), .. });
             check(on_wifi, "frame_error_rate", || {
@@ -502,14 +526,16 @@ impl WifiConfig {
             check((Self::LEAST_MAX_PPDU..=Self::MAX_PPDU).contains(&self.max_ppdu), "max_ppdu", || {
                 (in_us(self.max_ppdu), format!("{} to {}", in_us(Self::LEAST_MAX_PPDU), in_us(Self::MAX_PPDU)))
             })?;
-            check(self.rate_control == RateControl::Fixed, "rate_control", || {
-                (format!("\"{:?}\"", self.rate_control).to_lowercase(), "\"fixed\"".into())
-            })?;
         } else {
             check(self.aggregate_frames == 1, "aggregate_frames", || {
                 (self.aggregate_frames.to_string(), "1, for only 802.11n and later have A-MPDUs".into())
             })?;
         }
+        let controls = RateControl::of(self.standard);
+        check(controls.contains(&self.rate_control), "rate_control", || {
+            let accepted: Vec<_> = controls.iter().map(|control| format!("\"{control}\"")).collect();
+            (format!("\"{}\"", self.rate_control), accepted.join(", "))
+        })?;
         let least = self.standard.window(self.rate).min;
         let window = self.access_point_window;
         check((window + 1).is_power_of_two() && (least..=1023).contains(&window), "access_point_window", || {
@@ -599,6 +625,10 @@ pub(crate) fn check_rate(field: &str, rate: Rate) -> Result<(), ConfigError> {
     check(rate > Rate::ZERO, field, || (rate.to_string(), "more than 0 Mb/s".into()))
 }
 
+pub(crate) fn check_snr(snr_db: f64) -> Result<(), ConfigError> {
+    check((-10.0..=60.0).contains(&snr_db), "snr_db", || (snr_db.to_string(), "-10 to 60 dB".into()))
+}
+
 fn in_us(span: Span) -> String {
     format!("{} us", span.as_nanos() as f64 / 1e3)
 }
@@ -650,6 +680,38 @@ mod tests {
     fn only_802_11n_and_later_aggregate() {
         let wifi = WifiConfig { aggregate_frames: 64, ..WifiConfig::new(Standard::G) };
         assert_eq!(config(AccessConfig::Wifi(wifi)).validate().unwrap_err().field, "aggregate_frames");
+    }
+
+    #[test]
+    fn an_snr_is_for_802_11n_and_later_and_instead_of_an_error_rate() {
+        let error = |standard, snr_db, errors: Option<f64>| {
+            let mut config = config(AccessConfig::Wifi(WifiConfig::new(standard)));
+            config.hosts[1].snr_db = Some(snr_db);
+            config.hosts[1].frame_error_rate = errors.map(|errors| Probability::new(errors).unwrap());
+            config.validate().map_err(|error| error.to_string())
+        };
+        let message = |accepted: &str| Err(format!("hosts[1].snr_db is {accepted}"));
+        let only_later = message("20; accepted: none, for only hosts of 802.11n and later have an SNR");
+        assert_eq!(error(Standard::G, 20.0, None), only_later);
+        assert_eq!(error(Standard::N, 20.0, None), Ok(()));
+        assert_eq!(error(Standard::N, f64::NAN, None), message("NaN; accepted: -10 to 60 dB"));
+        let both = message("20; accepted: an SNR or a frame error rate, not both");
+        assert_eq!(error(Standard::N, 20.0, Some(0.0)), both);
+    }
+
+    #[test]
+    fn a_standard_has_its_own_rate_controls() {
+        let error = |standard, rate_control| {
+            let wifi = WifiConfig { rate_control, ..WifiConfig::new(standard) };
+            config(AccessConfig::Wifi(wifi)).validate().map_err(|error| error.to_string())
+        };
+        let accepted = "accepted: \"fixed\", \"arf\", \"aarf\", \"minstrel\"";
+        assert_eq!(
+            error(Standard::G, RateControl::Ideal),
+            Err(format!("access.rate_control is \"ideal\"; {accepted}"))
+        );
+        let accepted = "accepted: \"fixed\", \"minstrel_ht\", \"ideal\"";
+        assert_eq!(error(Standard::N, RateControl::Arf), Err(format!("access.rate_control is \"arf\"; {accepted}")));
     }
 
     #[test]

@@ -162,7 +162,7 @@ fn station(at_us: u64, host: usize, mbps: Option<f64>, errors: Option<f64>) -> C
     let frame_error_rate = errors.map(|errors| Probability::new(errors).unwrap());
     Change {
         at: us(at_us),
-        what: Changed::Station { host, rate: mbps.map(Rate::from_mbps), mcs: None, frame_error_rate },
+        what: Changed::Station { host, rate: mbps.map(Rate::from_mbps), mcs: None, frame_error_rate, snr_db: None },
     }
 }
 

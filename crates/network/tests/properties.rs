@@ -126,7 +126,20 @@ fn configs() -> impl Strategy<Value = Config> {
             queue_packets,
         },
     );
-    (hosts, access_configs(), path).prop_map(|(hosts, access, path)| access_point(hosts, access, path))
+    let controls = prop_oneof![Just(RateControl::Fixed), Just(RateControl::MinstrelHt), Just(RateControl::Ideal)];
+    let snrs = prop::collection::vec(prop_oneof![2 => Just(None), 1 => (0.0..30.0).prop_map(Some)], 6);
+    (hosts, access_configs(), path, controls, 1..=2_u8, snrs).prop_map(
+        |(mut hosts, mut access, path, rate_control, spatial_streams, snrs)| {
+            if let AccessConfig::Wifi(wifi) = &mut access
+                && wifi.standard.aggregates()
+            {
+                wifi.rate_control = rate_control;
+                wifi.modulation.spatial_streams = spatial_streams;
+                hosts.iter_mut().zip(snrs).for_each(|(host, snr_db)| host.snr_db = snr_db);
+            }
+            access_point(hosts, access, path)
+        },
+    )
 }
 
 fn offers() -> impl Strategy<Value = Vec<Offer>> {

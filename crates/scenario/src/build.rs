@@ -40,6 +40,7 @@ pub(crate) fn network(
     let host = |block: &HostBlock| HostConfig {
         rate: block.kind.rate.filter(|_| on_wifi && !aggregates),
         mcs: block.kind.mcs.filter(|_| aggregates),
+        snr_db: block.kind.snr_db.filter(|_| aggregates),
         frame_error_rate: block.kind.frame_error_rate.filter(|_| on_wifi),
         path: block.kind.path,
         turnaround: if on_wifi { block.kind.turnaround } else { (Span::ZERO, Span::ZERO) },

@@ -16,7 +16,9 @@ impl Part {
             Self::Link => [[rate, delay, loss], back].concat(),
             Self::Path => vec![rate, key!(ChangeKeys, rtt_ms), loss],
             Self::Access => vec![rate, delay],
-            Self::Hosts => vec![rate, key!(ChangeKeys, mcs), key!(ChangeKeys, frame_error_rate)],
+            Self::Hosts => {
+                vec![rate, key!(ChangeKeys, mcs), key!(ChangeKeys, frame_error_rate), key!(ChangeKeys, snr_db)]
+            }
         }
     }
 
@@ -61,8 +63,9 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn read(&self, topology: &Topology, hosts: usize) -> Result<Vec<Changed>, ScenarioError> {
-        let &ChangeKeys { of, rate_mbps: rate, delay_ms: delay, rtt_ms: rtt, loss, mcs, frame_error_rate, .. } =
-            self.block;
+        let &ChangeKeys {
+            of, rate_mbps: rate, delay_ms: delay, rtt_ms: rtt, loss, mcs, frame_error_rate, snr_db, ..
+        } = self.block;
         self.check_keys(of)?;
         let access = match (of, topology) {
             (Part::Link, _) => return self.link(),
@@ -75,7 +78,7 @@ impl Reader<'_> {
         };
         Ok(match (of, access) {
             (Part::Hosts, access) => {
-                let station = |host| Changed::Station { host, rate, mcs, frame_error_rate };
+                let station = |host| Changed::Station { host, rate, mcs, frame_error_rate, snr_db };
                 let chosen = self.hosts(hosts)?.into_iter().map(station);
                 chosen.filter(|_| matches!(access, AccessConfig::Wifi(_))).collect()
             }

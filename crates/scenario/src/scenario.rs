@@ -74,6 +74,8 @@ pub struct HostKind {
     pub rate: Option<Rate>,
     /// MCS if different from the access's; Wi-Fi of 802.11n and later only.
     pub mcs: Option<u8>,
+    /// Signal-to-noise ratio in dB; Wi-Fi of 802.11n and later only.
+    pub snr_db: Option<f64>,
     /// Frame error rate if different from the access's; Wi-Fi only.
     pub frame_error_rate: Option<Probability>,
     /// Its own path to the servers if different from the shared one; with an access point only.
@@ -368,6 +370,7 @@ fn host_blocks(document: &Document, keys: &ScenarioKeys, wiring: &Wiring) -> Res
             queue_packets: host.queue_packets,
             rate: host.rate_mbps,
             mcs: host.mcs,
+            snr_db: host.snr_db,
             frame_error_rate: host.frame_error_rate,
             path,
             turnaround: host.turnaround_us,

@@ -372,7 +372,16 @@ fn a_standard_has_its_own_channels_and_mcss() {
             "access.access_point_cw_max",
             "64 cannot be here; accepted: one less than a power of 2, from 15 to 1023",
         ),
-        (vec![ac, "access.rate_control=arf"], "access.rate_control", "\"arf\" cannot be here; accepted: \"fixed\""),
+        (
+            vec![ac, "access.rate_control=arf"],
+            "access.rate_control",
+            "\"arf\" cannot be here; accepted: \"fixed\", \"minstrel_ht\", \"ideal\"",
+        ),
+        (
+            vec![ac, "hosts.0.snr_db=20", "hosts.0.frame_error_rate=0.1"],
+            "hosts[0].snr_db",
+            "20 cannot be here; accepted: an SNR or a frame error rate, not both",
+        ),
         (
             vec!["access.standard=802.11bg", "access.rts_threshold_bytes=9"],
             "access.rts_threshold_bytes",
@@ -528,7 +537,7 @@ fn a_change_is_of_something_that_is_there() {
     assert_eq!(
         change("hosts = [1]\nrtt_ms = 7"),
         "good.toml:11: changes[0].rtt_ms: is nothing that changes with of = \"hosts\"; accepted: rate_mbps, mcs, \
-         frame_error_rate"
+         frame_error_rate, snr_db"
     );
     assert_eq!(
         change("of = \"link\"\nloss = 1"),

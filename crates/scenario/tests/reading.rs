@@ -116,7 +116,7 @@ fn a_far_station_has_an_mcs_or_a_rate_by_the_standard() {
     };
     let scenario = read(text, &["access.standard=802.11ax"]);
     assert_eq!(far(&scenario), [(Some(2), None), (None, None)]);
-    let moved = Changed::Station { host: 1, rate: None, mcs: Some(0), frame_error_rate: None };
+    let moved = Changed::Station { host: 1, rate: None, mcs: Some(0), frame_error_rate: None, snr_db: None };
     assert_eq!(scenario.network().changes[0].what, moved);
     let before = text.split("[[changes]]").next().unwrap();
     assert_eq!(far(&read(before, &[])), [(None, Some(6.0)), (None, None)]);
@@ -670,9 +670,15 @@ frame_error_rate = 0.125
     let what = |scenario: &Scenario| scenario.network().changes.iter().map(|change| change.what).collect::<Vec<_>>();
     let half = Some(Probability::new(0.5).unwrap());
     let path = Changed::Path { rtt: Some(Span::from_millis(80)), rate: None, loss: half };
-    let slower = |host| Changed::Station { host, rate: Some(Rate::from_mbps(6.0)), mcs: None, frame_error_rate: None };
+    let slower = |host| Changed::Station {
+        host,
+        rate: Some(Rate::from_mbps(6.0)),
+        mcs: None,
+        frame_error_rate: None,
+        snr_db: None,
+    };
     let quarter = Some(Probability::new(0.25).unwrap());
-    let noisy = |host| Changed::Station { host, rate: None, mcs: None, frame_error_rate: quarter };
+    let noisy = |host| Changed::Station { host, rate: None, mcs: None, frame_error_rate: quarter, snr_db: None };
     let scenario = read(text, &[]);
     assert_eq!(what(&scenario), [path, slower(2), slower(0), noisy(0), noisy(1), noisy(2)]);
     let own: Vec<_> = scenario.network().hosts.iter().map(|host| host.frame_error_rate.map(Probability::get)).collect();

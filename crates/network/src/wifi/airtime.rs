@@ -15,7 +15,8 @@
 //! Leaves out: encryption headers, fragmentation, the limit of 2304 B on an MSDU, A-MSDUs, the least spacing of MPDUs.
 
 use super::constants::{PhyRate, Standard};
-use super::modulation::Modulation;
+use super::modulation::{ChannelWidth, Modulation};
+use super::rate_control::RateControl;
 use crate::config::WifiConfig;
 use lasthop_units::{Bytes, Rate, Span};
 
@@ -26,13 +27,13 @@ const SUBFRAME_OVERHEAD: u64 = DATA_OVERHEAD + 2 + 4;
 /// Service (16) and tail (6).
 const OFDM_OVERHEAD_BITS: u64 = 16 + 6;
 /// An ACK or a CTS: frame control 2, duration 2, receiver 6, FCS 4.
-const CONTROL_BYTES: u64 = 14;
+pub(super) const CONTROL_BYTES: u64 = 14;
 /// As CTS, with the transmitter's address (6).
-const RTS_BYTES: u64 = 20;
+pub(super) const RTS_BYTES: u64 = 20;
 /// As RTS, with 2 of BAR control and 2 of starting sequence.
-const BLOCK_ACK_REQUEST_BYTES: u64 = 24;
+pub(super) const BLOCK_ACK_REQUEST_BYTES: u64 = 24;
 /// A Block Ack: the same, and a bit for each frame of the window.
-const BLOCK_ACK_BYTES: u64 = BLOCK_ACK_REQUEST_BYTES;
+pub(super) const BLOCK_ACK_BYTES: u64 = BLOCK_ACK_REQUEST_BYTES;
 
 /// A way to send data, by its place in [`AirTimes`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,6 +43,10 @@ impl ModeId {
     /// The mode of an MCS of the configuration's channel and streams.
     pub(crate) const fn of_mcs(mcs: u8) -> Self {
         Self(PhyRate::ALL.len() as u8 + mcs)
+    }
+
+    pub(super) const fn index(self) -> usize {
+        self.0 as usize
     }
 }
 
@@ -92,6 +97,10 @@ struct Timing {
 #[derive(Clone, Debug)]
 pub(crate) struct AirTimes {
     modes: Vec<Mode>,
+    /// Of the modes of 802.11n and later, behind those of [`PhyRate::ALL`]: first those of the configured width and
+    /// streams; with rate control, then those of fewer streams, and of narrower channels.
+    modulations: Vec<Modulation>,
+    standard: Standard,
     pub(crate) sifs: Span,
     /// The inter-frame space of data: DIFS or AIFS.
     pub(crate) space: Span,
@@ -100,16 +109,50 @@ pub(crate) struct AirTimes {
 impl AirTimes {
     pub(crate) fn new(config: &WifiConfig) -> Self {
         let standard = config.standard;
-        let mcss = 0..if standard.aggregates() { Modulation::MCSS } else { 0 };
-        let later = mcss.map(|mcs| Mode::later(config, Modulation { mcs, ..config.modulation }));
-        let modes = PhyRate::ALL.into_iter().map(|rate| Mode::legacy(config, rate)).chain(later);
-        Self { modes: modes.collect(), sifs: standard.sifs(), space: standard.space() }
+        let modulations = modulations(config);
+        let later = modulations.iter().map(|&modulation| Mode::later(config, modulation));
+        let modes = PhyRate::ALL.into_iter().map(|rate| Mode::legacy(config, rate)).chain(later).collect();
+        Self { modes, modulations, standard, sifs: standard.sifs(), space: standard.space() }
+    }
+
+    pub(super) fn modulations(&self) -> &[Modulation] {
+        &self.modulations
+    }
+
+    /// The time of a packet of 1200 bytes among 16 of them in an A-MPDU, without preamble and headers.
+    pub(super) fn packet_within_16(&self, modulation: Modulation) -> Span {
+        let symbols = (16 * 8 * 1200_u64).div_ceil(modulation.bits_per_symbol(self.standard));
+        modulation.symbol(self.standard) * symbols / 16
+    }
+
+    /// The modes of 802.11n and later that rate control may choose, up to this MCS, in the order of their groups (equal
+    /// widths and streams), ascending within each.
+    pub(super) fn choices(&self, highest_mcs: u8) -> impl Iterator<Item = (ModeId, Modulation)> {
+        let first = PhyRate::ALL.len() as u8;
+        let all = self.modulations.iter().enumerate().map(move |(index, &one)| (ModeId(first + index as u8), one));
+        all.filter(move |(_, one)| {
+            let mut allowed = Modulation::mcss(self.standard, one.width, one.spatial_streams);
+            one.mcs <= highest_mcs && allowed.any(|mcs| mcs == one.mcs)
+        })
     }
 
     #[inline]
     pub(crate) fn mode(&self, id: ModeId) -> &Mode {
         &self.modes[usize::from(id.0)]
     }
+}
+
+/// See [`AirTimes::modulations`].
+fn modulations(config: &WifiConfig) -> Vec<Modulation> {
+    if !config.standard.aggregates() {
+        return Vec::new();
+    }
+    let most = config.modulation;
+    let groups = ChannelWidth::ALL.into_iter().rev().filter(|&width| width <= most.width).flat_map(|width| {
+        (1..=most.spatial_streams).rev().map(move |spatial_streams| Modulation { width, spatial_streams, ..most })
+    });
+    let groups = groups.take(if config.rate_control == RateControl::Fixed { 1 } else { usize::MAX });
+    groups.flat_map(|group| (0..Modulation::MCSS).map(move |mcs| Modulation { mcs, ..group })).collect()
 }
 
 impl Mode {
@@ -224,7 +267,6 @@ fn preamble(rate: PhyRate, short: bool) -> Span {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wifi::modulation::ChannelWidth;
 
     fn us(micros: u64) -> Span {
         Span::from_micros(micros)

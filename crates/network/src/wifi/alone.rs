@@ -2,6 +2,8 @@
 
 use super::airtime::{AirTimes, ModeId};
 use super::constants::PhyRate;
+use super::noise::Noise;
+use super::rate_control::RateControl;
 use crate::config::{HostConfig, WifiConfig};
 use lasthop_units::{Bytes, Probability, Rate, Span};
 
@@ -12,13 +14,30 @@ const MANY: u32 = 10_000;
 
 /// Throughput, in bytes of IP packets, and loss from the access point to this host.
 pub(crate) fn alone(wifi: &WifiConfig, host: &HostConfig) -> (Rate, Probability) {
-    let standard = wifi.standard;
     let times = AirTimes::new(wifi);
-    let mode = times.mode(if standard.aggregates() {
-        ModeId::of_mcs(host.mcs.unwrap_or(wifi.modulation.mcs))
-    } else {
-        host.rate.and_then(PhyRate::from_rate).unwrap_or(wifi.rate).into()
-    });
+    let noise = Noise::new(wifi, host, &times);
+    let id = match (wifi.standard.aggregates(), wifi.rate_control) {
+        (false, _) => host.rate.and_then(PhyRate::from_rate).unwrap_or(wifi.rate).into(),
+        (true, RateControl::Fixed) => ModeId::of_mcs(host.highest_mcs(wifi)),
+        (true, _) => best_mode(wifi, &times, &noise, host.highest_mcs(wifi)),
+    };
+    of_mode(wifi, &times, &noise, id)
+}
+
+/// The mode with the greatest throughput, up to this MCS; the slowest of equals.
+pub(super) fn best_mode(wifi: &WifiConfig, times: &AirTimes, noise: &Noise, highest_mcs: u8) -> ModeId {
+    let value = |id| {
+        let (throughput, _) = of_mode(wifi, times, noise, id);
+        (throughput, std::cmp::Reverse(times.mode(id).rate))
+    };
+    let ids = times.choices(highest_mcs).map(|(id, _)| id);
+    ids.max_by_key(|&id| value(id)).expect("a standard with aggregation has MCS 0")
+}
+
+/// Throughput and loss with this mode.
+fn of_mode(wifi: &WifiConfig, times: &AirTimes, noise: &Noise, id: ModeId) -> (Rate, Probability) {
+    let standard = wifi.standard;
+    let mode = times.mode(id);
     let frame = mode.frame_bytes(PACKET);
     let most_frames = usize::from(wifi.aggregate_frames).min(wifi.access_point_queue.packets) as u32;
     let (mut frames, mut bytes) = (1_u32, frame);
@@ -26,13 +45,15 @@ pub(crate) fn alone(wifi: &WifiConfig, host: &HostConfig) -> (Rate, Probability)
         frames += 1;
         bytes = mode.aligned(bytes) + frame;
     }
-    let p = host.frame_error_rate.unwrap_or(wifi.frame_error_rate).get();
-    let r = wifi.response_error_rate.get();
+    let p = noise.frames(id).of(frame).get();
+    let control = noise.control(id);
+    let r = if frames == 1 { control.acknowledgement } else { control.block_ack }.get();
     let rts = wifi.rts_threshold.filter(|threshold| bytes > threshold.get());
     // Probabilities that no frame of a transmission is received; that its RTS, if any, has a CTS; that it has no
     // response.
     let in_vain = p.powi(frames as i32);
-    let cleared = if rts.is_some() { 1.0 - r } else { 1.0 };
+    let lost_cts = control.acknowledgement.get();
+    let cleared = if rts.is_some() { (1.0 - control.rts.get()) * (1.0 - lost_cts) } else { 1.0 };
     let failed = (1.0 - cleared) + cleared * (in_vain + (1.0 - in_vain) * r);
     // The probability of another transmission of the same frames, and of a frame still missing then.
     let missing = (1.0 - cleared) + cleared * (in_vain + (p - in_vain) * r);
@@ -40,14 +61,15 @@ pub(crate) fn alone(wifi: &WifiConfig, host: &HostConfig) -> (Rate, Probability)
     let response = if frames == 1 { mode.acknowledgement } else { mode.block_ack };
     let (success, failure) = (response.as_secs_f64(), mode.timeout.as_secs_f64());
     // After a lost response its addressee waits EIFS instead of the usual space.
-    let lost_response = r * mode.eifs.saturating_sub(times.space).as_secs_f64();
+    let eifs = mode.eifs.saturating_sub(times.space).as_secs_f64();
+    let lost_response = r * eifs;
     let exchange = |until_response: Span| {
         until_response.as_secs_f64() + (1.0 - in_vain) * (success + lost_response) + in_vain * failure
     };
     let sent = match rts {
         None => exchange(times.space + mode.ppdu(bytes)),
         Some(_) => {
-            let until_cleared = (times.space + mode.rts + mode.acknowledgement).as_secs_f64() + lost_response;
+            let until_cleared = (times.space + mode.rts + mode.acknowledgement).as_secs_f64() + lost_cts * eifs;
             until_cleared + cleared * exchange(times.sifs + mode.ppdu(bytes))
         }
     };

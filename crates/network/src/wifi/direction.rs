@@ -1,14 +1,17 @@
 //! One direction between a station and the access point: its two ends, its rate, its counts.
 
 use super::airtime::{AirTimes, Mode, ModeId};
-use super::constants::{PhyRate, Standard};
+use super::alone::best_mode;
+use super::constants::PhyRate;
+use super::noise::Noise;
 use super::originator::Originator;
-use super::rate_control::{Controller, RateControl, RateSet};
+use super::rate_control::{Controller, Decision, RateControl};
 use super::recipient::Recipient;
-use crate::config::{HostConfig, WifiConfig};
+use crate::config::WifiConfig;
 use crate::random::Streams;
 use crate::statistics::WifiLinkStatistics;
-use lasthop_units::Rate;
+use lasthop_units::{Rate, Time};
+use rand_chacha::ChaCha8Rng;
 
 /// From the station, and to it.
 pub(super) const UP: usize = 0;
@@ -36,42 +39,67 @@ pub(super) struct Direction<P> {
 }
 
 /// The parameters of new controllers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Controllers {
-    control: RateControl,
-    standard: Standard,
-    set: RateSet,
-    mcs: u8,
-    /// The Block Ack window.
-    window: u16,
+    config: WifiConfig,
     streams: Streams,
 }
 
 impl Controllers {
     pub(super) fn new(config: &WifiConfig, streams: Streams) -> Self {
-        let WifiConfig { standard, rate_control: control, rate_set: set, .. } = *config;
-        Self { control, standard, set, mcs: config.modulation.mcs, window: config.block_ack_window(), streams }
+        Self { config: config.clone(), streams }
+    }
+
+    /// A controller of 802.11n and later that never exceeds this MCS; the `number`th of its direction.
+    fn of_mcs(&self, times: &AirTimes, noise: &Noise, highest_mcs: u8, link: Link, number: u32) -> Controller {
+        match self.config.rate_control {
+            RateControl::MinstrelHt => {
+                Controller::minstrel_ht(times, highest_mcs, self.stream("minstrel-ht", link, number))
+            }
+            RateControl::Ideal => Controller::fixed(best_mode(&self.config, times, noise, highest_mcs)),
+            _ => Controller::fixed(ModeId::of_mcs(highest_mcs)),
+        }
+    }
+
+    fn stream(&self, purpose: &str, link: Link, number: u32) -> ChaCha8Rng {
+        let way = ["up", "down"][link.way];
+        let number = if number == 0 { String::new() } else { format!("/{number}") };
+        self.streams.stream(&format!("wifi/{purpose}/{}/{way}{number}", link.station))
+    }
+
+    /// Whether controllers depend on the stations' SNR.
+    pub(super) fn know_the_snr(&self) -> bool {
+        self.config.rate_control == RateControl::Ideal
+    }
+
+    /// The noise of a station with this SNR.
+    pub(super) fn noise_of_snr(&self, snr_db: f64, times: &AirTimes) -> Noise {
+        Noise::of_snr(snr_db, self.config.block_ack_window(), times)
     }
 
     /// A controller that never exceeds `highest`; the `number`th of its direction.
     fn controller(&self, highest: PhyRate, link: Link, number: u32) -> Controller {
-        Controller::new(self.control, self.standard, self.set, highest, || {
-            let way = ["up", "down"][link.way];
-            let number = if number == 0 { String::new() } else { format!("/{number}") };
-            self.streams.stream(&format!("wifi/minstrel/{}/{way}{number}", link.station))
-        })
+        let WifiConfig { standard, rate_control, rate_set, .. } = self.config;
+        let stream = || self.stream("minstrel", link, number);
+        Controller::new(rate_control, standard, rate_set, highest, stream)
     }
 }
 
 impl<P> Direction<P> {
-    /// An idle direction of a station with this highest rate; in 802.11n and later with its own MCS, or the common one.
-    pub(super) fn new(controllers: &Controllers, link: Link, highest: PhyRate, host: &HostConfig) -> Self {
-        let window = controllers.window;
+    /// An idle direction of a station with this highest rate; in 802.11n and later with this highest MCS instead.
+    pub(super) fn new(
+        controllers: &Controllers,
+        times: &AirTimes,
+        noise: &Noise,
+        link: Link,
+        (highest, highest_mcs): (PhyRate, u8),
+    ) -> Self {
+        let window = controllers.config.block_ack_window();
         Self {
             originator: Originator::new(window),
             recipient: Recipient::new(window),
-            controller: match controllers.standard.aggregates() {
-                true => Controller::fixed(ModeId::of_mcs(host.mcs.unwrap_or(controllers.mcs))),
+            controller: match controllers.config.standard.aggregates() {
+                true => controllers.of_mcs(times, noise, highest_mcs, link, 0),
                 false => controllers.controller(highest, link, 0),
             },
             new_highest: None,
@@ -81,14 +109,30 @@ impl<P> Direction<P> {
         }
     }
 
-    /// A transmission begins: the mode of its data.
+    /// A fresh controller of 802.11n and later that never exceeds this MCS.
+    pub(super) fn renew(
+        &mut self,
+        controllers: &Controllers,
+        times: &AirTimes,
+        noise: &Noise,
+        link: Link,
+        highest_mcs: u8,
+    ) {
+        self.changes += 1;
+        self.controller = controllers.of_mcs(times, noise, highest_mcs, link, self.changes);
+    }
+
+    /// A transmission begins: how to send it. A Block Ack Request has the mode that is usual at present.
     #[inline]
-    pub(super) fn next_mode(&mut self, controllers: &Controllers, link: Link) -> ModeId {
+    pub(super) fn decide(&mut self, now: Time, controllers: &Controllers, link: Link) -> Decision {
         if let Some(highest) = self.new_highest.take() {
             self.changes += 1;
             self.controller = controllers.controller(highest, link, self.changes);
         }
-        self.controller.next_mode()
+        if self.originator.is_request_due() {
+            return Decision { mode: self.controller.mode(), rts: false, alone: false };
+        }
+        self.controller.next(now)
     }
 
     /// A transmission of this many frames has begun.

@@ -2,9 +2,8 @@
 //!
 //! Models one channel, heard by all stations and the access point, under DCF or EDCA's best effort.
 //! 1. Senders and times: `backoff`. Contents: a frame to one receiver, or an A-MPDU of several (`originator`).
-//! 2. A transmission without overlap is received, except frames hit by the frame error rate. If any was received, the
-//!    receiver acknowledges after SIFS: a single frame by an ACK, more by a Block Ack. Then all wait the inter-frame
-//!    space.
+//! 2. A transmission without overlap is received, except frames lost to `noise`. If any was received, the receiver
+//!    acknowledges after SIFS: a single frame by an ACK, more by a Block Ack. Then all wait the inter-frame space.
 //! 3. Before a long transmission an RTS asks for a CTS. Nothing overlaps the rest of the exchange.
 //! 4. Overlapping transmissions are all lost. Once the air is silent, senders wait until ACKTimeout and then the space,
 //!    the others EIFS (or the space: [`WifiRules`]).
@@ -40,8 +39,9 @@ use super::airtime::{AirTimes, Mode, ModeId};
 use super::backoff::Contention;
 use super::constants::{ContentionWindow, PhyRate, Standard};
 use super::direction::{Controllers, DOWN, Direction, Link, UP};
-use super::originator::{Content, Fate};
-use super::rate_control::{Controller, RateSet};
+use super::noise::Noise;
+use super::originator::{Content, Fate, Frame};
+use super::rate_control::{Decision, RateSet};
 use super::sender::Sender;
 use crate::config::{HostConfig, WifiConfig, WifiRules};
 use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
@@ -69,9 +69,10 @@ pub(crate) struct Medium<P> {
     most_frames: usize,
     rts_threshold: Option<Bytes>,
     broadcast_mode: ModeId,
-    /// By station, both ways.
-    frame_error_rates: Vec<Probability>,
-    response_error_rate: Probability,
+    /// By station.
+    noises: Vec<Noise>,
+    /// By station: 802.11n and later.
+    highest_mcss: Vec<u8>,
     retry_limit: u8,
     rules: WifiRules,
     phase: Phase,
@@ -134,33 +135,34 @@ impl<P: Clone> Medium<P> {
         let window = ContentionWindow { max: config.access_point_window, ..standard.window(config.rate) };
         add("access-point", config.access_point_queue, window);
         let controllers = Controllers::new(config, streams);
+        let times = AirTimes::new(config);
+        let noises: Vec<_> = hosts.iter().map(|host| Noise::new(config, host, &times)).collect();
+        let highest_mcss: Vec<_> = hosts.iter().map(|host| host.highest_mcs(config)).collect();
         let directions = |(station, host): (usize, &HostConfig)| {
-            [UP, DOWN].map(|way| Direction::new(&controllers, Link { station, way }, highest(host), host))
+            let limits = (highest(host), highest_mcss[station]);
+            [UP, DOWN].map(|way| Direction::new(&controllers, &times, &noises[station], Link { station, way }, limits))
         };
         let lowest_basic = match (standard, config.rate_set) {
             (Standard::B | Standard::Bg, _) | (Standard::G, RateSet::All) => PhyRate::Mbps1,
             _ => PhyRate::Mbps6,
         };
         Self {
-            times: AirTimes::new(config),
             contention: Contention::new(standard.slot(), standard.sensing(), contenders),
             on_air: Vec::with_capacity(senders.len()),
             sending: Vec::with_capacity(senders.len()),
             waits: Vec::with_capacity(senders.len()),
+            directions: hosts.iter().enumerate().map(directions).collect(),
+            times,
             controllers,
             senders,
             error_streams,
-            directions: hosts.iter().enumerate().map(directions).collect(),
             deadlines: Schedule::new(2 * hosts.len()),
             next_deadline: Time::MAX,
             most_frames: if standard.aggregates() { config.aggregate_frames.into() } else { 1 },
             rts_threshold: config.rts_threshold,
             broadcast_mode: config.broadcast_rate.unwrap_or(lowest_basic).into(),
-            frame_error_rates: hosts
-                .iter()
-                .map(|host| host.frame_error_rate.unwrap_or(config.frame_error_rate))
-                .collect(),
-            response_error_rate: config.response_error_rate,
+            noises,
+            highest_mcss,
             retry_limit: config.retry_limit,
             rules: config.rules,
             phase: Phase::Silent,
@@ -187,15 +189,29 @@ impl<P: Clone> Medium<P> {
         rate: Option<Rate>,
         mcs: Option<u8>,
         errors: Option<Probability>,
+        snr_db: Option<f64>,
     ) {
-        if let Some(mcs) = mcs {
-            let mode = ModeId::of_mcs(mcs);
-            self.directions[station].iter_mut().for_each(|direction| direction.controller = Controller::fixed(mode));
+        if let Some(errors) = errors {
+            self.noises[station].give(errors);
+        }
+        if let Some(snr_db) = snr_db {
+            self.noises[station] = self.controllers.noise_of_snr(snr_db, &self.times);
+        }
+        self.highest_mcss[station] = mcs.unwrap_or(self.highest_mcss[station]);
+        if mcs.is_some() || (snr_db.is_some() && self.controllers.know_the_snr()) {
+            for way in [UP, DOWN] {
+                self.directions[station][way].renew(
+                    &self.controllers,
+                    &self.times,
+                    &self.noises[station],
+                    Link { station, way },
+                    self.highest_mcss[station],
+                );
+            }
         }
         if let Some(highest) = rate.map(|rate| PhyRate::from_rate(rate).expect("a checked change has a PHY rate")) {
             self.directions[station].iter_mut().for_each(|direction| direction.new_highest = Some(highest));
         }
-        self.frame_error_rates[station] = errors.unwrap_or(self.frame_error_rates[station]);
     }
 
     /// The time of the next event; [`Time::MAX`] if there is none.
@@ -211,9 +227,7 @@ impl<P: Clone> Medium<P> {
             Phase::Silent => self.on_seized(now),
             Phase::Frames(_) if self.on_air.len() > 1 => self.on_collision_over(now, outcome),
             Phase::Frames(_) => match self.on_air[0].link {
-                Some(_) if self.on_air[0].is_rts => {
-                    self.phase = Phase::Response(now + self.times.mode(self.on_air[0].mode).acknowledgement);
-                }
+                Some(link) if self.on_air[0].is_rts => self.on_rts_over(now, link, outcome),
                 Some(link) => self.on_data_over(now, link, arrived, outcome),
                 None => self.on_broadcast_over(now, outcome),
             },
@@ -300,20 +314,22 @@ impl<P: Clone> Medium<P> {
     /// Starts the sender's transmission at `start`, which may be a little after `now`.
     fn begin(&mut self, now: Time, sender: usize, start: Time) {
         let link = self.senders[sender].next_link(now, sender, &self.directions);
-        let (mode, content) = match link {
+        let (decision, content) = match link {
             Some(link) => self.fill(now, sender, link),
             None => {
                 self.broadcasts += 1;
                 let size = self.senders[sender].queue.head(now).1.size;
                 let bytes = self.times.mode(self.broadcast_mode).frame_bytes(size);
-                (self.broadcast_mode, Content { frames: 1, bytes, to_all_bytes: bytes, retries: 0 })
+                let decision = Decision { mode: self.broadcast_mode, rts: false, alone: true };
+                (decision, Content { frames: 1, bytes, to_all_bytes: bytes, retries: 0 })
             }
         };
+        let mode = decision.mode;
         let times = self.times.mode(mode);
         let is_request = content.frames == 0;
         let duration = if is_request { times.request } else { times.ppdu(content.bytes) };
         let is_long = |threshold: Bytes| link.is_some() && !is_request && content.bytes > threshold.get();
-        let is_rts = self.rts_threshold.is_some_and(is_long);
+        let is_rts = decision.rts || self.rts_threshold.is_some_and(is_long);
         let end = start + if is_rts { times.rts } else { duration };
         self.to_all += content.share_to_all(end - start);
         self.on_air.push(Transmission { sender, mode, link, content, duration, is_rts, end });
@@ -323,16 +339,17 @@ impl<P: Clone> Medium<P> {
         };
     }
 
-    /// The contents and mode of this link's next transmission.
-    fn fill(&mut self, now: Time, sender: usize, link: Link) -> (ModeId, Content) {
+    /// The contents of this link's next transmission, and how to send it.
+    fn fill(&mut self, now: Time, sender: usize, link: Link) -> (Decision, Content) {
         let direction = &mut self.directions[link.station][link.way];
-        let id = direction.next_mode(&self.controllers, link);
-        let mode = self.times.mode(id);
+        let decision = direction.decide(now, &self.controllers, link);
+        let mode = self.times.mode(decision.mode);
+        let most_frames = if decision.alone { 1 } else { self.most_frames };
         if link.way == DOWN {
             self.senders[sender].queue.on_rate(link.station, mode.rate, mode.preamble());
         }
         let to = (link.way == DOWN).then_some(Destination::Node(NodeId(link.station as u16)));
-        let mut filling = direction.originator.fill(mode, self.most_frames);
+        let mut filling = direction.originator.fill(mode, most_frames);
         if filling.has_room_for_more() {
             self.senders[sender].queue.claim(now, to, &mut filling);
         }
@@ -340,7 +357,17 @@ impl<P: Clone> Medium<P> {
         if content.frames > 0 {
             direction.count(mode, content.frames, content.retries);
         }
-        (id, content)
+        (decision, content)
+    }
+
+    fn on_rts_over(&mut self, now: Time, link: Link, outcome: &mut Outcome<'_, P>) {
+        let frame = self.on_air[0];
+        let loss = self.noises[link.station].control(frame.mode).rts;
+        if happens(loss, &mut self.error_streams[frame.sender]) {
+            self.on_error(now, frame, link, outcome);
+        } else {
+            self.phase = Phase::Response(now + frame.response(self.times.mode(frame.mode)));
+        }
     }
 
     fn on_data_over(&mut self, now: Time, link: Link, arrived: &mut Vec<Packet<P>>, outcome: &mut Outcome<'_, P>) {
@@ -355,16 +382,22 @@ impl<P: Clone> Medium<P> {
 
     /// The receiver accepts a transmission. Returns whether anything was received.
     fn receive(&mut self, frame: Transmission, link: Link, now: Time, go_on: &mut impl FnMut(Packet<P>)) -> bool {
-        let errors = self.frame_error_rates[link.station];
+        let noise = &self.noises[link.station];
         let Direction { originator, recipient, counts, .. } = &mut self.directions[link.station][link.way];
         if frame.content.frames == 0 {
-            recipient.on_request(originator.start(), go_on);
-            return true;
+            let is_lost = happens(noise.control(frame.mode).request, &mut self.error_streams[frame.sender]);
+            if !is_lost {
+                recipient.on_request(originator.start(), go_on);
+            }
+            return !is_lost;
         }
+        let mode = self.times.mode(frame.mode);
+        let mut loss = noise.frames(frame.mode);
         let queue = &mut self.senders[frame.sender].queue;
         let (mut received, mut too_late) = (0, 0);
         for sent in originator.sent(frame.content.frames) {
-            if happens(errors, &mut self.error_streams[frame.sender]) {
+            let loss = loss.of(mode.frame_bytes(sent.departure.size));
+            if happens(loss, &mut self.error_streams[frame.sender]) {
                 continue;
             }
             received += 1;
@@ -401,7 +434,9 @@ impl<P: Clone> Medium<P> {
         let frame = self.on_air[0];
         let link = frame.link.expect("only unicast frames are answered");
         let responder = self.receiver_of(link);
-        if happens(self.response_error_rate, &mut self.error_streams[responder]) {
+        let losses = self.noises[link.station].control(frame.mode);
+        let loss = if frame.is_answered_by_block_ack() { losses.block_ack } else { losses.acknowledgement };
+        if happens(loss, &mut self.error_streams[responder]) {
             let waits = [(frame.sender, now + self.times.mode(frame.mode).eifs)];
             self.air.book(now, AirUse::Error);
             self.fail(now, frame, outcome);
@@ -423,12 +458,13 @@ impl<P: Clone> Medium<P> {
 
     fn on_broadcast_over(&mut self, now: Time, outcome: &mut Outcome<'_, P>) {
         self.air.book(now, self.air_use());
-        let Transmission { sender, mode, .. } = self.on_air[0];
+        let Transmission { sender, mode, content, .. } = self.on_air[0];
         let eifs = self.times.mode(mode).eifs;
         let packet = self.senders[sender].queue.pop(now);
         let mut waits = std::mem::take(&mut self.waits);
         for to in self.receivers(&packet) {
-            if happens(self.frame_error_rates[to.index()], &mut self.error_streams[sender]) {
+            let loss = self.noises[to.index()].frames(mode).of(content.bytes);
+            if happens(loss, &mut self.error_streams[sender]) {
                 self.senders[sender].queue.count_drops(Cause::FrameError, 1);
                 waits.push((to.index(), now + eifs));
             } else {
@@ -498,10 +534,14 @@ impl<P: Clone> Medium<P> {
         let sender = &mut self.senders[frame.sender];
         sender.failures = if is_answered { 0 } else { sender.failures.saturating_add(1) };
         let gives_up = self.retry_limit > 0 && sender.failures >= self.retry_limit;
-        if is_answered {
-            controller.on_success(now);
-        } else {
-            controller.on_failure(now, gives_up);
+        let frames = frame.content.frames;
+        if is_answered && frames > 0 {
+            let is_acknowledged = |sent: &&mut Frame| sent.is_received;
+            let counts = controller.counts_frames();
+            let acknowledged = if counts { originator.sent(frames).filter(is_acknowledged).count() } else { frames };
+            controller.on_success(now, frames, acknowledged);
+        } else if frames > 0 {
+            controller.on_failure(now, frames, gives_up);
         }
         let (mut done, mut lost) = (0, 0);
         originator.settle(frame.content.frames, is_answered, self.retry_limit, |mpdu, fate| {
@@ -591,7 +631,11 @@ impl<P: Clone> Medium<P> {
 impl Transmission {
     /// SIFS and its response.
     fn response(&self, mode: &Mode) -> Span {
-        if self.content.frames == 1 { mode.acknowledgement } else { mode.block_ack }
+        if self.is_answered_by_block_ack() { mode.block_ack } else { mode.acknowledgement }
+    }
+
+    fn is_answered_by_block_ack(&self) -> bool {
+        !self.is_rts && self.content.frames != 1
     }
 }
 

@@ -2,9 +2,9 @@
 //! and Block Ack of 802.11n, 802.11ac and 802.11ax.
 //!
 //! `constants` and `modulation` (the standard's constants), `airtime` (durations of frames), `alone` (throughput of one
-//! station), `backoff` (channel access), `rate_control` (choice of mode), `originator` and `recipient` (the ends of a
-//! link: aggregation, repeats, reordering), `direction` (both of them, with counts), `sender` (the next receiver),
-//! `air_use` (use of air time), `medium` (the frame exchange that ties them together).
+//! station), `backoff` (channel access), `noise` (losses), `rate_control` (choice of mode), `originator` and
+//! `recipient` (the ends of a link: aggregation, repeats, reordering), `direction` (both of them, with counts),
+//! `sender` (the next receiver), `air_use` (use of air time), `medium` (the frame exchange that ties them together).
 
 mod air_use;
 mod airtime;
@@ -14,6 +14,7 @@ mod constants;
 mod direction;
 mod medium;
 mod modulation;
+mod noise;
 mod originator;
 mod rate_control;
 mod recipient;

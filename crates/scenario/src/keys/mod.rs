@@ -73,7 +73,7 @@ keys! {
             integer::<u8>(1, Modulation::MOST_STREAMS.into()),
             later_standards(|usual| i64::from(usual.modulation.spatial_streams)),
             when later();
-        /// *n, ac, ax* Modulation and coding of each stream: up to 7, 9 or 11. "802.11ac" has no 9 over 20 MHz but with three streams;
+        /// *n, ac, ax* Modulation and coding of each stream (the highest, with rate control): up to 7, 9 or 11. "802.11ac" has no 9 over 20 MHz but with three streams;
         /// with three none of 6 over 80 MHz, none of 9 over 160 MHz.
         mcs: Option<u8> = integer::<u8>(0, 11), derived("the highest", highest_mcs), when later();
         /// *n, ac, ax* Guard interval in microseconds: 0.4 or 0.8; with "802.11ax" 0.8, 1.6 or 3.2.
@@ -104,9 +104,11 @@ keys! {
             mbps(0.001, 100_000.0),
             derived("54; 11 with \"802.11b\"; the MCS's with \"802.11n\" and later; 100 with \"wired\"", access_rate),
             when vec![When::Not(rate_in_vain)];
-        /// *wifi* Who chooses the PHY rate: nobody, a station that falls back after failures (ARF, AARF), or one that counts which
-        /// rates get through (Minstrel). With "802.11n" and later: nobody.
-        rate_control: RateControl = choice(&RATE_CONTROLS), "fixed", when wifi();
+        /// *wifi* Who chooses the PHY rate: nobody ("fixed"). *802.11b, 802.11g* A station that falls back after failures ("arf",
+        /// "aarf"), or one that counts which rates get through ("minstrel"). *n, ac, ax* One that counts
+        /// the frames of each A-MPDU, as Linux does ("minstrel_ht"), or that knows the `snr_db` of the hosts at once, the limit
+        /// of all others ("ideal"); up to `mcs`, `spatial_streams` and `channel_width_mhz` ([rates](../models/rates.md)).
+        rate_control: RateControl = choice(&RateControl::ALL.map(|one| (one.as_str(), one))), "fixed", when wifi();
         /// *wifi* The rates that rate control may use: "ofdm" 6 to 54 Mb/s, or "all", from 1 Mb/s on.
         rate_set: RateSet = choice(&[("ofdm", RateSet::Ofdm), ("all", RateSet::All)]), "ofdm", when earlier();
         /// The access point's downlink queue in packets; *wired:* that of the link down; upwards the hosts take turns from their
@@ -121,8 +123,10 @@ keys! {
         device_queue: Option<DeviceLimit> =
             choice(&DEVICE_QUEUES), by_word(key!(AccessKeys, queue), [("mac80211", "airtime")]), when is("queue", ["mac80211"]);
         /// *wifi* Probability that a data frame is lost to noise, each transmission for itself; of an A-MPDU each frame for itself.
+        /// Hosts with `snr_db` have other errors.
         frame_error_rate: Probability = probability(), 0.0, when wifi();
-        /// *wifi* Probability that a response (ACK, Block Ack, CTS) is lost to noise; without it, none is.
+        /// *wifi* Probability that a response (ACK, Block Ack, CTS) is lost to noise; without it, none is. Hosts with `snr_db` have
+        /// other errors.
         response_error_rate: Option<Probability> = probability(), Absent, when wifi();
         /// *wifi* How many times a frame is sent at most (dot11ShortRetryLimit); 0 is without end.
         retry_limit: u8 = integer(0, 255), 7, when wifi();
@@ -220,10 +224,12 @@ keys! {
         loss: Option<Probability> = probability(), Absent;
         /// *link* The same back.
         back_loss: Option<Probability> = probability(), Absent;
-        /// *hosts* The stations' MCS, both ways; with "802.11n" and later.
+        /// *hosts* The stations' MCS, both ways; with "802.11n" and later. The highest, with rate control, which begins anew.
         mcs: Option<u8> = integer::<u8>(0, 11), Absent;
-        /// *hosts* The probability that a data frame from the station or to it is lost to noise.
+        /// *hosts* The probability that a data frame from the station or to it is lost to noise. Not of hosts with `snr_db`.
         frame_error_rate: Option<Probability> = probability(), Absent;
+        /// *hosts* The stations' SNR in dB, both ways: they walk. Of hosts with `snr_db` only.
+        snr_db: Option<f64> = number(-10.0, 60.0), Absent;
     }
 
     /// `[[hosts]]`.
@@ -257,11 +263,16 @@ keys! {
         /// *wifi* PHY rate of this host's data frames in Mb/s, both ways, where it differs from `access.rate_mbps`: a station far
         /// from the access point. With "802.11bg" a host at 1, 2, 5.5 or 11 is an 802.11b station. Not with "802.11n" and later.
         rate_mbps: Option<Rate> = mbps(0.001, 100_000.0), Absent, when station_of(EARLIER);
-        /// *wifi* MCS of this host's data frames, both ways, where it differs from `access.mcs`. With "802.11n" and later.
+        /// *wifi* MCS of this host's data frames, both ways, where it differs from `access.mcs`; the highest, with rate control. With
+        /// "802.11n" and later.
         mcs: Option<u8> = integer::<u8>(0, 11), Absent, when station_of(LATER);
         /// *wifi* Probability that a data frame from this host or to it is lost to noise, where it differs from
         /// `access.frame_error_rate`.
         frame_error_rate: Option<Probability> = probability(), Absent, when station();
+        /// *wifi* Signal-to-noise ratio of this host, both ways, in dB: of one stream over 20 MHz. Its frames get lost as their MCS,
+        /// streams and width say ([rates](../models/rates.md)), instead of `frame_error_rate`, which it cannot have as well, and of
+        /// `access.response_error_rate`. With "802.11n" and later.
+        snr_db: Option<f64> = number(-10.0, 60.0), Absent, when station_of(LATER);
         /// The TCP congestion control, a law of lasthop: "newreno", "cubic", or one of those that [the scenario file](scenario.md)
         /// names. Kernel hosts also: any other that the kernel offers (`sysctl net.ipv4.tcp_available_congestion_control`). Or
         /// [a law of your own](own-law.md): the path of its header, such as "./mine.h", from this file.
@@ -469,12 +480,6 @@ const STANDARDS: [(&str, Standard); 6] = [
 /// Those with a frame in a transmission, and those with A-MPDUs.
 const EARLIER: [&str; 3] = ["802.11b", "802.11g", "802.11bg"];
 const LATER: [&str; 3] = ["802.11n", "802.11ac", "802.11ax"];
-const RATE_CONTROLS: [(&str, RateControl); 4] = [
-    ("fixed", RateControl::Fixed),
-    ("arf", RateControl::Arf),
-    ("aarf", RateControl::Aarf),
-    ("minstrel", RateControl::Minstrel),
-];
 const QUEUES: [(&str, Queue); 2] = [("fifo", QueueConfig::fifo), ("fq_codel", QueueConfig::fq_codel)];
 const ACCESS_QUEUES: [(&str, Queue); 3] = [QUEUES[0], QUEUES[1], ("mac80211", QueueConfig::mac80211)];
 const DEVICE_QUEUES: [(&str, DeviceLimit); 2] =

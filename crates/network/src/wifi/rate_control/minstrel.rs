@@ -339,7 +339,7 @@ impl RateState {
 
 /// Inputs of the duration tables.
 const FRAME_BYTES: u32 = 1200;
-const ACK_BYTES: u32 = 10;
+pub(super) const ACK_BYTES: u32 = 10;
 
 /// Transmissions of a frame within `SEGMENT_US`, without and with a CTS-to-self before each.
 fn retries(rate: PhyRate, lowest_ack_us: u32) -> (u8, u8) {
@@ -366,7 +366,7 @@ fn retries(rate: PhyRate, lowest_ack_us: u32) -> (u8, u8) {
 
 /// `ieee80211_frame_duration`: SIFS, preamble and the bytes with FCS. OFDM: 10 + 6 us of SIFS and extension, 20 us of
 /// preamble, symbols of 4 us. DSSS: 10 us, a short preamble of 96 us in any case, bits.
-fn duration_us(rate: PhyRate, bytes: u32) -> u32 {
+pub(super) fn duration_us(rate: PhyRate, bytes: u32) -> u32 {
     let bits = 8 * (bytes + 4);
     let kbps = rate.kbps() as u32;
     if rate.is_ofdm() {
@@ -377,7 +377,7 @@ fn duration_us(rate: PhyRate, bytes: u32) -> u32 {
 }
 
 /// Each number below `length` gets a random place, or the next free one after it.
-fn permutation(length: usize, stream: &mut ChaCha8Rng) -> Vec<u8> {
+pub(super) fn permutation(length: usize, stream: &mut ChaCha8Rng) -> Vec<u8> {
     const FREE: u8 = u8::MAX;
     let mut places = vec![FREE; length];
     for number in 0..length {

@@ -4,19 +4,25 @@
 //! transmission was acknowledged, and cannot tell a collision from a channel error. So with many collisions,
 //! controllers that step down after failures (`arf`, `aarf`) fall to needlessly low rates; `minstrel` compares rates
 //! with each other.
+//!
+//! With aggregation, `minstrel_ht` learns how many frames were acknowledged. Frames missing from a Block Ack were lost
+//! to noise; without any Block Ack it was a collision, or noise. It counts both alike, but only the latter sends it
+//! down its chain, to other rates behind RTS.
 
 mod aarf;
 mod arf;
 mod fixed;
 mod minstrel;
+mod minstrel_ht;
 
-use super::airtime::ModeId;
+use super::airtime::{AirTimes, ModeId};
 use super::constants::{PhyRate, Standard};
 use aarf::Aarf;
 use arf::Arf;
 use fixed::Fixed;
 use lasthop_units::Time;
 use minstrel::Minstrel;
+use minstrel_ht::MinstrelHt;
 use rand_chacha::ChaCha8Rng;
 
 /// The rate control.
@@ -30,6 +36,42 @@ pub enum RateControl {
     Aarf,
     /// Minstrel, of Linux's mac80211, for stations without 802.11n.
     Minstrel,
+    /// Minstrel for A-MPDUs, of Linux's mac80211. 802.11n and later.
+    MinstrelHt,
+    /// The modulation with the greatest throughput at the station's present SNR, known without a trial. 802.11n and
+    /// later.
+    Ideal,
+}
+
+impl RateControl {
+    /// All of them.
+    pub const ALL: [Self; 6] = [Self::Fixed, Self::Arf, Self::Aarf, Self::Minstrel, Self::MinstrelHt, Self::Ideal];
+
+    /// The rate controls of a standard.
+    pub const fn of(standard: Standard) -> &'static [Self] {
+        match standard {
+            Standard::B | Standard::G | Standard::Bg => &[Self::Fixed, Self::Arf, Self::Aarf, Self::Minstrel],
+            Standard::N | Standard::Ac | Standard::Ax => &[Self::Fixed, Self::MinstrelHt, Self::Ideal],
+        }
+    }
+
+    /// Its name in configurations.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fixed => "fixed",
+            Self::Arf => "arf",
+            Self::Aarf => "aarf",
+            Self::Minstrel => "minstrel",
+            Self::MinstrelHt => "minstrel_ht",
+            Self::Ideal => "ideal",
+        }
+    }
+}
+
+impl std::fmt::Display for RateControl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 /// The rates for rate control.
@@ -48,6 +90,17 @@ pub(crate) enum Controller {
     Arf(Arf),
     Aarf(Aarf),
     Minstrel(Box<Minstrel>),
+    MinstrelHt(Box<MinstrelHt>),
+}
+
+/// How to send a transmission.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Decision {
+    pub(crate) mode: ModeId,
+    /// Whether RTS and CTS precede it, whatever its size.
+    pub(crate) rts: bool,
+    /// Whether it has only one frame.
+    pub(crate) alone: bool,
 }
 
 impl Controller {
@@ -60,7 +113,7 @@ impl Controller {
         stream: impl FnOnce() -> ChaCha8Rng,
     ) -> Self {
         match control {
-            RateControl::Fixed => Self::fixed(highest.into()),
+            RateControl::Fixed | RateControl::MinstrelHt | RateControl::Ideal => Self::fixed(highest.into()),
             RateControl::Arf => Self::Arf(Arf::new(Ladder::new(standard, set, highest))),
             RateControl::Aarf => Self::Aarf(Aarf::new(Ladder::new(standard, set, highest))),
             RateControl::Minstrel => {
@@ -75,6 +128,11 @@ impl Controller {
         Self::Fixed(Fixed::new(mode))
     }
 
+    /// A controller of modes up to this MCS that learns from A-MPDUs. It starts at the slowest.
+    pub(crate) fn minstrel_ht(times: &AirTimes, highest_mcs: u8, stream: ChaCha8Rng) -> Self {
+        Self::MinstrelHt(Box::new(MinstrelHt::new(times, highest_mcs, stream)))
+    }
+
     /// The mode of the next frame, if it is not a sample.
     #[inline]
     pub(crate) fn mode(&self) -> ModeId {
@@ -83,36 +141,47 @@ impl Controller {
             Self::Arf(arf) => arf.rate().into(),
             Self::Aarf(aarf) => aarf.rate().into(),
             Self::Minstrel(minstrel) => minstrel.rate().into(),
+            Self::MinstrelHt(minstrel) => minstrel.mode(),
         }
     }
 
-    /// A transmission begins: returns its mode. Either [`on_success`](Self::on_success) or
-    /// [`on_failure`](Self::on_failure) follows.
+    /// A transmission of frames begins. Either [`on_success`](Self::on_success) or [`on_failure`](Self::on_failure)
+    /// follows.
     #[inline]
-    pub(crate) fn next_mode(&mut self) -> ModeId {
-        match self {
+    pub(crate) fn next(&mut self, now: Time) -> Decision {
+        let mode = match self {
             Self::Minstrel(minstrel) => minstrel.next_rate().into(),
+            Self::MinstrelHt(minstrel) => return minstrel.next(now),
             _ => self.mode(),
-        }
+        };
+        Decision { mode, rts: false, alone: false }
     }
 
-    /// The transmission was acknowledged.
-    pub(crate) fn on_success(&mut self, now: Time) {
+    /// Whether it counts the acknowledged frames.
+    #[inline]
+    pub(crate) const fn counts_frames(&self) -> bool {
+        matches!(self, Self::MinstrelHt(_))
+    }
+
+    /// The transmission of so many frames was acknowledged, wholly or for so many of them.
+    pub(crate) fn on_success(&mut self, now: Time, frames: usize, acknowledged: usize) {
         match self {
             Self::Fixed(_) => {}
             Self::Arf(arf) => arf.on_success(),
             Self::Aarf(aarf) => aarf.on_success(),
             Self::Minstrel(minstrel) => minstrel.on_success(now),
+            Self::MinstrelHt(minstrel) => minstrel.on_success(now, frames as u32, acknowledged as u32),
         }
     }
 
-    /// The transmission was not acknowledged. `given_up`: its frame will not be repeated.
-    pub(crate) fn on_failure(&mut self, now: Time, given_up: bool) {
+    /// The transmission of so many frames was not acknowledged. `given_up`: they will not be repeated.
+    pub(crate) fn on_failure(&mut self, now: Time, frames: usize, given_up: bool) {
         match self {
             Self::Fixed(_) => {}
             Self::Arf(arf) => arf.on_failure(),
             Self::Aarf(aarf) => aarf.on_failure(),
             Self::Minstrel(minstrel) => minstrel.on_failure(now, given_up),
+            Self::MinstrelHt(minstrel) => minstrel.on_failure(now, frames as u32, given_up),
         }
     }
 }
