@@ -123,6 +123,25 @@ fn two_cubics_on_a_dumbbell() {
     compare_in("scenarios/utsumi-dumbbell-kernel.toml", &settings, of, (0.05, 0.25), told);
 }
 
+/// Two of today's stations behind an 802.11ac access point, at a third of its rate: goodput, and how many packets a
+/// transmission carries. A station whose packets came to the model one by one, or four at a time, would show in both.
+#[test]
+fn two_uploads_in_aggregates() {
+    if !can_run() {
+        return;
+    }
+    let settings = ["hosts.0.count=2".into(), "access.mcs=3".into(), "duration_s=12".into(), "warmup_s=5".into()];
+    let of = |result: &RunResult| {
+        let frames = |station: &lasthop_scenario::StationResult| station.up_aggregate_frames.expect("it has sent");
+        let stations = &result.access.stations;
+        let smallest = stations.iter().map(frames).fold(f64::INFINITY, f64::min);
+        assert!(smallest > 4.0, "{smallest} packets in a transmission");
+        (result.aggregate_goodput_mbps, stations.iter().map(frames).sum::<f64>() / stations.len() as f64)
+    };
+    let told = "two hosts on 802.11ac: Mb/s and packets in a transmission";
+    compare_in("scenarios/ten-uploads-ac.toml", &settings, of, (0.15, 0.4), told);
+}
+
 #[test]
 fn one_upload_over_a_short_path() {
     compare(1, 4, "none");

@@ -14,7 +14,7 @@ use crate::process::Process;
 use crate::tcp_info::TcpInfo;
 use crate::tcp_switches::SocketOptions;
 use crate::traffic::{Counted, FlowPlan, FlowSample, Report, reset_when_closed};
-use lasthop_scenario::{Direction, Scenario, TrafficKind};
+use lasthop_scenario::{Direction, Era, Scenario, TrafficKind};
 use lasthop_units::{Bytes, Span, Time};
 use nix::sys::socket::{SockaddrIn, getpeername, getsockname};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
@@ -71,6 +71,9 @@ pub(crate) fn check(scenario: &Scenario) -> Result<()> {
         }
         if hosts::stack_of(&host.kind).sockets != SocketOptions::default() {
             refuse("tcp", "cannot tell its sockets receive_buffer_kib, pacing and nagle")?;
+        }
+        if scenario.network().aggregates() && host.kind.era == Era::Modern {
+            refuse("era", "does not tell what small queues permit its sockets")?;
         }
         for (number, flow) in host.flows.iter().enumerate() {
             if flow.stop.is_some() {

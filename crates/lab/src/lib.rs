@@ -39,12 +39,13 @@ mod tcp_info;
 mod tcp_switches;
 mod traffic;
 mod tun;
+mod valve;
 
 use agents::Agents;
 use clock::{Clock, Schedule};
 pub use error::Error;
 use error::{Doing, Result};
-use hosts::{DeviceDrops, Hosts, Servers, has_links};
+use hosts::{DeviceDrops, Hosts, Servers};
 use iperf3::Iperf3;
 use lasthop_laws::LawName;
 use lasthop_network::{AccessConfig, Network, NodeId, Topology};
@@ -53,7 +54,7 @@ use lasthop_units::{Rate, Span, Time};
 use laws::{Laws, LinkSample};
 use measure::Measured;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use real_time::{RING_PACKETS, RealTime};
+use real_time::{RealTime, ring_packets};
 use shaper::{Shaper, Station};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -62,6 +63,7 @@ use tcp_switches::{Refused, Stack};
 use tracing::warn;
 use traffic::{FlowPlan, Traffic};
 pub use tun::INTERFACE;
+use valve::Valves;
 
 /// The interval of the watch over a run.
 const WATCH_EVERY: Duration = Duration::from_millis(20);
@@ -107,28 +109,33 @@ pub fn run(scenario: &Scenario, options: &Options<'_>) -> Result<Option<(RunResu
     let Some(agents) = Agents::start(scenario, &specs, hosts.hosts(), options.stop)? else {
         return Ok(None);
     };
-    let flows = Flows::prepare(options.traffic, flow_plans(&specs, &servers, &laws), &hosts)?;
+    let plans = flow_plans(&specs, &servers, &laws, config.aggregates());
+    let flows = Flows::prepare(options.traffic, plans, &hosts)?;
     let of_hosts = specs.iter().map(|spec| spec.kind.era == Era::Modern);
     let of_servers = servers.specs.iter().map(hosts::ServerSpec::is_modern);
     let stations: Vec<Station> = of_hosts.chain(of_servers).map(Station::new).collect();
     let modern = (0..stations.len()).filter(|&end| stations[end].queues_in_model());
-    let bucket = |end: usize| (&hosts.namespaces[end], &stations[end], highest_rate(&config, hosts.plan.node(end)));
-    let shaper = Shaper::new(modern.map(bucket))?;
+    let small_queues = if config.aggregates() {
+        SmallQueues::Valves(Valves::new(modern.map(|end| (&hosts.namespaces[end], &stations[end])))?)
+    } else {
+        let bucket = |end: usize| (&hosts.namespaces[end], &stations[end], highest_rate(&config, hosts.plan.node(end)));
+        SmallQueues::Shaper(Shaper::new(modern.map(bucket))?)
+    };
 
     let schedule = Schedule { warmup: scenario.warmup, end: scenario.duration, sample_every: scenario.sample };
     let clock = Clock::start();
     let over = AtomicBool::new(false);
-    let real_time = RealTime::new(network, &hosts, &stations, clock)?;
-    let (medium, traffic, shaper, watched) = thread::scope(|scope| {
+    let real_time = RealTime::new(network, &hosts, &stations, clock, config.aggregates())?;
+    let (medium, traffic, small_queues, watched) = thread::scope(|scope| {
         let medium = scope.spawn(|| ending(&over, || real_time.run(schedule, &over)));
-        let traffic = scope.spawn(|| ending(&over, || flows.run(clock, schedule, &over)));
-        let shaper = scope.spawn(|| ending(&over, || shaper.run(&over)));
+        let traffic = scope.spawn(|| ending(&over, || flows.run(clock, schedule, &stations, &over)));
+        let small_queues = scope.spawn(|| ending(&over, || small_queues.run(&over)));
         let watched = ending(&over, || watch(&hosts, &laws, schedule, clock, options, &over));
-        (joined(medium), joined(traffic), joined(shaper), watched)
+        (joined(medium), joined(traffic), joined(small_queues), watched)
     });
     let agents = agents.stop(clock);
     let (medium, traffic, Watched { device_drops, links }) = (medium?, traffic?, watched?);
-    shaper?;
+    small_queues?;
     if !medium.complete {
         return Ok(None);
     }
@@ -208,20 +215,18 @@ pub fn check(scenario: &Scenario, traffic: TrafficSource) -> Result<()> {
 /// The first key that needs a feature of simulated hosts alone, with its value.
 fn simulated_only(scenario: &Scenario) -> Option<(String, String)> {
     let written = scenario.to_json();
-    // The driver's ring holds fewer packets than an aggregate and would cap the aggregates.
-    if let Topology::AccessPoint { access: AccessConfig::Wifi(wifi), .. } = &scenario.network().topology
-        && wifi.standard.aggregates()
-    {
-        return Some((
-            "access.standard".to_owned(),
-            format!("{} (accepted: 802.11b, 802.11g, 802.11bg)", written["access"]["standard"]),
-        ));
-    }
     for (block, host) in scenario.hosts.iter().enumerate() {
         if let Err(Refused { switch, accepted }) = Stack::of(&host.kind) {
             let value = &written["hosts"][block]["tcp"][switch];
             let what = format!("a stack with {switch} = {value} (accepted: {accepted})");
             return Some((format!("hosts[{block}].tcp.{switch}"), what));
+        }
+        if host.kind.changed_switches.contains(&"tsq_pacing_shift") && !scenario.network().aggregates() {
+            let value = &written["hosts"][block]["tcp"]["tsq_pacing_shift"];
+            let what = format!(
+                "a stack with tsq_pacing_shift = {value} (accepted: what its era has; any with 802.11n and later)"
+            );
+            return Some((format!("hosts[{block}].tcp.tsq_pacing_shift"), what));
         }
         let least_s = lasthop_agent::LastLinkConfig::LEAST_VALIDITY_S;
         if host.kind.last_link.is_some_and(|link| link.validity < Span::from_secs(least_s.into())) {
@@ -247,6 +252,21 @@ fn simulated_only(scenario: &Scenario) -> Option<(String, String)> {
     None
 }
 
+/// What limits the queues of modern hosts: the shaper, or valves where packets are aggregated.
+enum SmallQueues<'a> {
+    Shaper(Shaper<'a>),
+    Valves(Valves<'a>),
+}
+
+impl SmallQueues<'_> {
+    fn run(self, stop: &AtomicBool) -> Result<()> {
+        match self {
+            Self::Shaper(shaper) => shaper.run(stop),
+            Self::Valves(valves) => valves.run(stop),
+        }
+    }
+}
+
 /// The flows of a run, from either source.
 enum Flows<'a> {
     Own(Traffic),
@@ -261,9 +281,9 @@ impl<'a> Flows<'a> {
         })
     }
 
-    fn run(self, clock: Clock, schedule: Schedule, stop: &AtomicBool) -> Result<traffic::Report> {
+    fn run(self, clock: Clock, schedule: Schedule, stations: &[Station], stop: &AtomicBool) -> Result<traffic::Report> {
         match self {
-            Self::Own(traffic) => traffic.run(clock, schedule, stop),
+            Self::Own(traffic) => traffic.run(clock, schedule, stations, stop),
             Self::Iperf3(traffic) => traffic.run(clock, schedule, stop),
         }
     }
@@ -273,12 +293,10 @@ impl<'a> Flows<'a> {
 /// a modern one in the model.
 fn medium_config(scenario: &Scenario, specs: &[HostSpec]) -> lasthop_network::Config {
     let mut config = scenario.network().clone();
-    if has_links(scenario) {
-        return config;
-    }
-    for (host, spec) in config.hosts.iter_mut().zip(specs) {
-        if spec.kind.era == Era::Y2012 {
-            host.queue_packets = RING_PACKETS;
+    if let Topology::AccessPoint { access, .. } = &config.topology {
+        let ring = ring_packets(access);
+        for (host, _) in config.hosts.iter_mut().zip(specs).filter(|(_, spec)| spec.kind.era == Era::Y2012) {
+            host.queue_packets = ring;
         }
     }
     config
@@ -306,7 +324,7 @@ fn rate_now(config: &lasthop_network::Config, node: NodeId) -> Rate {
     }
 }
 
-fn flow_plans(specs: &[HostSpec], servers: &Servers, laws: &Laws) -> Vec<FlowPlan> {
+fn flow_plans(specs: &[HostSpec], servers: &Servers, laws: &Laws, aggregates: bool) -> Vec<FlowPlan> {
     let flows = specs.iter().flat_map(|host| host.flows.iter().map(move |flow| (host, flow)));
     let plan = |((host, flow), &server): ((&HostSpec, &lasthop_scenario::FlowSpec), &u16)| FlowPlan {
         host: host.index,
@@ -315,6 +333,7 @@ fn flow_plans(specs: &[HostSpec], servers: &Servers, laws: &Laws) -> Vec<FlowPla
         congestion_control: laws.name(&host.kind).to_owned(),
         hears: laws::hears(&host.kind).is_some(),
         options: hosts::stack_of(&host.kind).sockets,
+        over_aggregates: aggregates,
         start: flow.start,
         stop: flow.stop,
         transfer: match flow.kind {
@@ -397,14 +416,18 @@ mod tests {
         ] {
             assert_refused(&format!("[[hosts]]\n[[hosts]]\n[[hosts.flows]]\n[[hosts.flows]]\n{line}\n"), said);
         }
-        assert_refused(
-            "[access]\nstandard = \"802.11ac\"\n[[hosts]]\n",
-            "access.standard: kernel hosts cannot run \"802.11ac\"",
-        );
         let changing = "[[changes]]\nat_s = 3\nhosts = [1]\nrate_mbps = 6\n[[hosts]]\n[[hosts]]\n[hosts.last_link]\nreport = true\n";
         assert_refused(changing, "hosts[1].last_link: kernel hosts cannot run reports that follow [[changes]]");
         let short = "[[hosts]]\n[[hosts]]\n[hosts.last_link]\nreport = true\nvalidity_s = 7\n";
         assert_refused(short, "hosts[1].last_link.validity_s: kernel hosts cannot run reports that hold for 7 s");
+        let shift = "[[hosts]]\nera = \"modern\"\n[hosts.tcp]\ntsq_pacing_shift = 7\n";
+        assert_refused(
+            shift,
+            "hosts[0].tcp.tsq_pacing_shift: kernel hosts cannot run a stack with tsq_pacing_shift = 7",
+        );
+        let aggregates = format!("[access]\nstandard = \"802.11ac\"\n{shift}");
+        let scenario = Scenario::from_toml("x.toml", &aggregates, &[]).expect("a scenario");
+        assert_eq!(simulated_only(&scenario), None);
         let switch = "[[hosts]]\n[[hosts]]\n[hosts.tcp]\nsack = false\nundo = false\n";
         assert_refused(switch, "hosts[1].tcp.undo: kernel hosts cannot run a stack with undo = false");
     }

@@ -41,6 +41,14 @@ impl Netlink {
         self.request(RouteNetlinkMessage::SetLink(message), 0).doing("cannot bring a TUN device up")
     }
 
+    /// Limits the packets that TCP hands to the link to this many segments.
+    pub(crate) fn limit_gso(&mut self, interface_index: u32, segments: u32) -> Result<()> {
+        let mut message = LinkMessage::default();
+        message.header.index = interface_index;
+        message.attributes.push(LinkAttribute::GsoMaxSegs(segments));
+        self.request(RouteNetlinkMessage::SetLink(message), 0).doing("cannot set gso_max_segs of a TUN device")
+    }
+
     /// Gives the link an address, with its prefix's broadcast address.
     pub(crate) fn add_address(&mut self, interface_index: u32, address: Ipv4Addr, prefix_length: u8) -> Result<()> {
         let mut message = AddressMessage::default();

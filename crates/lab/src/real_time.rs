@@ -10,32 +10,46 @@
 //! loop reads the answer. This is the machine's own part of the host's turnaround. It is measured, reported, and
 //! subtracted from the delay that the model adds for the rest (`hosts.turnaround_us`).
 //!
-//! Behind an access point, a host's transmit queue is in the kernel. The model has only a small queue for that host
-//! ([`RING_PACKETS`], a driver's ring). The loop reads the host's device only while that queue has room. A station's
-//! packets therefore wait for the air in the device, which drops at its tail, as in the phones of 2012. On links, a
-//! host's queue is its first link's, in the model, and the loop reads every device at every turn.
+//! Behind an access point, the transmit queue of a host of 2012 is in the kernel. The model has only a small queue for
+//! that host, a driver's ring ([`ring_packets`]). The loop reads the host's device only while that queue has room. A
+//! station's packets therefore wait for the air in the device, which drops at its tail, as in the phones of 2012. A
+//! modern host's queue is in the model, kept short by the [shaper](crate::shaper) or the [valves](crate::valve). On
+//! links, a host's queue is its first link's, in the model, and the loop reads every device at every turn.
 
 use crate::clock::{Clock, Schedule};
 use crate::error::{Doing, Result};
 use crate::hosts::Hosts;
 use crate::shaper::Station;
 use crate::tun::MTU;
-use lasthop_network::{Delivery, Departure, Network, NodeId, Packet, QueueId, Statistics};
+use crate::valve::is_waker;
+use lasthop_network::{AccessConfig, Delivery, Departure, Network, NodeId, Packet, QueueId, Statistics};
 use lasthop_units::{Bytes, Span, Time};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::prctl::set_timerslack;
 use nix::sys::time::TimeSpec;
+use std::collections::VecDeque;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tracing::warn;
 
-/// Frames that a station's driver holds ready in addition to the one on the air. Two would suffice for the next frame
-/// to be ready at the end of the last. Four also cover a slightly late loop.
-pub(crate) const RING_PACKETS: usize = 4;
+/// The driver's ring of a station of 2012 behind this access, in packets. Where a transmission is one frame, two would
+/// suffice for the next frame to be ready at the end of the last; four also cover a slightly late loop. Where it is an
+/// aggregate, one is on the air and one is ready, as in ath9k (ATH_AGGR_MIN_QDEPTH).
+pub(crate) fn ring_packets(access: &AccessConfig) -> usize {
+    match access {
+        AccessConfig::Wifi(wifi) if wifi.standard.aggregates() => 2 * usize::from(wifi.aggregate_frames),
+        _ => 4,
+    }
+}
+
+/// The loop's minimum sleep where the network carries aggregates. Their packets leave the wired path a dozen
+/// microseconds apart; a sleep for each would take a third of the loop's time. As moderated interrupts of a server's
+/// network card, it costs each packet at most this, and lateness includes it.
+const MODERATION: Span = Span::from_micros(50);
 
 /// The loop's maximum sleep, so that it notices a request to stop.
 const LONGEST_SLEEP: Span = Span::from_millis(20);
@@ -139,6 +153,29 @@ struct Asked {
     turn: u64,
 }
 
+/// The sizes of the packets in a queue, which leave it in order.
+#[derive(Clone, Debug, Default)]
+struct Sizes {
+    of_packets: VecDeque<u64>,
+    /// Their sum.
+    waiting: u64,
+    /// The bytes taken from its device since the start, those that it had no room for included.
+    passed: u64,
+}
+
+impl Sizes {
+    fn push(&mut self, size: Bytes) {
+        self.of_packets.push_back(size.get());
+        self.waiting += size.get();
+    }
+
+    /// All packets but the newest `packets` have left.
+    fn keep_newest(&mut self, packets: usize) {
+        let left = self.of_packets.len().saturating_sub(packets);
+        self.waiting -= self.of_packets.drain(..left).sum::<u64>();
+    }
+}
+
 /// The loop's own state.
 pub(crate) struct RealTime<'a> {
     network: Network<Arc<[u8]>>,
@@ -148,6 +185,7 @@ pub(crate) struct RealTime<'a> {
     /// The queues whose lengths are sampled.
     places: Vec<QueueId>,
     clock: Clock,
+    shortest_sleep: Span,
     epoll: Epoll,
     /// Devices that may have a packet. Set by epoll (edge-triggered), cleared when a read finds none.
     readable: Vec<bool>,
@@ -156,6 +194,8 @@ pub(crate) struct RealTime<'a> {
     offered: Vec<u64>,
     departed: Vec<u64>,
     departures: Vec<Departure>,
+    /// By host: the sizes of the packets in its queue, where the valves need them.
+    sizes: Vec<Sizes>,
     deliveries: Vec<Delivery<Arc<[u8]>>>,
     queues: Vec<QueueSample>,
     lateness: Histogram,
@@ -168,12 +208,14 @@ pub(crate) struct RealTime<'a> {
 }
 
 impl<'a> RealTime<'a> {
-    /// Puts the model between the devices of the hosts and servers. Each of these has a station.
+    /// Puts the model between the devices of the hosts and servers. Each of these has a station. `aggregates`: the
+    /// network's transmissions carry several packets.
     pub(crate) fn new(
         mut network: Network<Arc<[u8]>>,
         hosts: &'a Hosts,
         stations: &'a [Station],
         clock: Clock,
+        aggregates: bool,
     ) -> Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).doing("cannot make an epoll instance")?;
         for (end, device) in hosts.devices.iter().enumerate() {
@@ -199,7 +241,9 @@ impl<'a> RealTime<'a> {
             offered: vec![0; nodes],
             departed: vec![0; nodes],
             departures: Vec::new(),
+            sizes: if aggregates { vec![Sizes::default(); hosts.queues_in_devices] } else { Vec::new() },
             clock,
+            shortest_sleep: if aggregates { MODERATION } else { Span::ZERO },
             epoll,
             readable: vec![true; hosts.devices.len()],
             deliveries: Vec::new(),
@@ -252,7 +296,7 @@ impl<'a> RealTime<'a> {
             let wakeup = [self.network.next_wakeup(), Some(next_sample), Some(end), warm].into_iter().flatten().min();
             let sleep = match wakeup {
                 _ if more => Span::ZERO,
-                Some(at) => self.clock.until(at),
+                Some(at) => self.clock.until(at).max(self.shortest_sleep),
                 None => LONGEST_SLEEP,
             };
             let sleep = sleep.min(LONGEST_SLEEP);
@@ -321,7 +365,7 @@ impl<'a> RealTime<'a> {
         let mut more = false;
         let mut buffer = [0; MTU];
         for end in 0..self.hosts.devices.len() {
-            let node = self.hosts.plan.node(end);
+            let (node, in_model) = (self.hosts.plan.node(end), self.stations[end].queues_in_model());
             let mut reads = 0;
             // The model has the queues of servers, and on links those of hosts, and drops at their tails. A station's
             // queue is its device.
@@ -343,14 +387,22 @@ impl<'a> RealTime<'a> {
                     self.turnaround.record(now.saturating_since(asked.at));
                 }
                 let packet = &buffer[..length];
+                let wakes = is_waker(packet);
+                if let Some(sizes) = self.sizes.get_mut(end).filter(|_| !wakes) {
+                    sizes.passed += length as u64;
+                }
                 let Some(to) = self.hosts.plan.destination(packet) else {
-                    self.unroutable += 1;
+                    self.unroutable += u64::from(!wakes);
                     continue;
                 };
                 let size = Bytes::new(length as u64);
                 let packet = Packet { from: node, to, size, flow: flow_of(packet), id: 0, payload: Arc::from(packet) };
                 // A rejected packet is a drop at the tail of the node's queue, counted by the model.
-                self.offered[node.index()] += u64::from(self.network.offer(now, packet).is_ok());
+                let taken = self.network.offer(now, packet).is_ok();
+                self.offered[node.index()] += u64::from(taken);
+                if let Some(sizes) = self.sizes.get_mut(end).filter(|_| taken && in_model) {
+                    sizes.push(size);
+                }
             }
         }
         // Offers may cause departures.
@@ -364,6 +416,10 @@ impl<'a> RealTime<'a> {
                 offered - self.departed[node.index()]
             };
             station.report(backlog, offered - backlog);
+            if let Some(sizes) = self.sizes.get_mut(end) {
+                sizes.keep_newest(backlog as usize);
+                station.report_bytes(sizes.waiting, sizes.passed);
+            }
         }
         Ok(more)
     }
@@ -395,7 +451,7 @@ fn flow_of(packet: &[u8]) -> u32 {
 /// slack (prctl(2), PR_SET_TIMERSLACK) and precedes every ordinary thread (sched(7), SCHED_FIFO). Measured with three
 /// busy processes on two cores, 99 % of the deliveries were at most 0.1 ms late. With a nice value of -15 they were up
 /// to 11 ms late.
-fn be_woken_exactly() -> bool {
+pub(crate) fn be_woken_exactly() -> bool {
     // Some containers refuse both. Lateness is measured anyway.
     let _ = set_timerslack(1);
     schedule(libc::SCHED_FIFO, 1)
@@ -460,6 +516,19 @@ mod tests {
         assert_ne!(flow_of(&cut), tcp);
         // Protocol 6, 10 bytes 0.0.0.0 -> 10.77.0.2, by hand from the definition of FNV-1a.
         assert_eq!(flow_of(&cut), 0x2675_db22);
+    }
+
+    #[test]
+    fn the_bytes_in_a_queue_are_those_of_its_newest_packets() {
+        let mut sizes = Sizes::default();
+        [1500, 1500, 52, 1500].into_iter().for_each(|bytes| sizes.push(Bytes::new(bytes)));
+        assert_eq!(sizes.waiting, 4552);
+        sizes.keep_newest(2);
+        assert_eq!(sizes.waiting, 1552);
+        sizes.keep_newest(3);
+        assert_eq!(sizes.waiting, 1552);
+        sizes.keep_newest(0);
+        assert_eq!(sizes.waiting, 0);
     }
 
     #[test]

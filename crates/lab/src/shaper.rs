@@ -1,5 +1,7 @@
 //! A modern stack on a TUN device: back-pressure from the station's queue to its TCP.
 //!
+//! For networks that send packet by packet; aggregates need the [valves](crate::valve).
+//!
 //! A modern Wi-Fi driver takes only a few frames at a time, so packets wait in the queueing discipline. There TCP small
 //! queues count them and limit a sender to a few milliseconds of data (`era = "modern"`). A TUN device has no such
 //! back-pressure: it takes every packet at once and forgets its socket. This module therefore puts a token bucket
@@ -42,6 +44,9 @@ pub(crate) struct Station {
     queues_in_model: bool,
     backlog_packets: AtomicU64,
     served_packets: AtomicU64,
+    queued_bytes: AtomicU64,
+    passed_bytes: AtomicU64,
+    permitted_bytes: AtomicU64,
 }
 
 impl Station {
@@ -53,6 +58,27 @@ impl Station {
     /// Whether the station's packets wait in the model.
     pub(crate) fn queues_in_model(&self) -> bool {
         self.queues_in_model
+    }
+
+    /// Called by the traffic: what small queues permit its senders to have queued.
+    pub(crate) fn permit(&self, bytes: Bytes) {
+        self.permitted_bytes.store(bytes.get(), Ordering::Relaxed);
+    }
+
+    /// What small queues permit, in bytes.
+    pub(crate) fn permitted(&self) -> u64 {
+        self.permitted_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Called by the loop: the bytes waiting, and those taken from the device since the start.
+    pub(crate) fn report_bytes(&self, queued: u64, passed: u64) {
+        self.queued_bytes.store(queued, Ordering::Relaxed);
+        self.passed_bytes.store(passed, Ordering::Relaxed);
+    }
+
+    /// The bytes waiting, and those taken from the device.
+    pub(crate) fn bytes(&self) -> (u64, u64) {
+        (self.queued_bytes.load(Ordering::Relaxed), self.passed_bytes.load(Ordering::Relaxed))
     }
 
     /// Called by the loop: the packets waiting, and the packets served since the start.

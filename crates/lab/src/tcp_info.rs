@@ -18,6 +18,8 @@ pub(crate) struct TcpInfo {
     /// TCP_CA_Open to TCP_CA_Loss: 0 to 4.
     pub(crate) ca_state: u8,
     pub(crate) in_flight_segments: u32,
+    /// Per second; the greatest number before the first round trip.
+    pub(crate) pacing_rate: Bytes,
     pub(crate) unsent_bytes: u32,
     pub(crate) retransmits: u32,
     /// Retransmission timeouts; `None` where the kernel does not count them (before 6.7).
@@ -45,6 +47,7 @@ impl TcpInfo {
             ca_state: raw.tcpi_ca_state,
             // tcp_packets_in_flight(): sent, minus those that left the network, plus those retransmitted.
             in_flight_segments: (raw.tcpi_unacked + raw.tcpi_retrans).saturating_sub(raw.tcpi_sacked + raw.tcpi_lost),
+            pacing_rate: Bytes::new(raw.tcpi_pacing_rate),
             unsent_bytes: raw.tcpi_notsent_bytes,
             retransmits: raw.tcpi_total_retrans,
             timeouts: has_timeouts.then(|| raw.tcpi_total_rto.into()),

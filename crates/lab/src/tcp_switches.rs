@@ -5,6 +5,7 @@
 //!   `delayed_ack_segments = 1` (quickack).
 //! - Options of the sockets: `pacing` (SO_MAX_PACING_RATE), `nagle` (TCP_NODELAY), `receive_buffer_kib` (SO_RCVBUF,
 //!   TCP_WINDOW_CLAMP).
+//! - The back-pressure of the host's queue: `tsq_pacing_shift` ([`valve`](crate::valve)), where packets are aggregated.
 //!
 //! Both ends of a connection have a namespace with these settings. A switch with its era's value is not touched: the
 //! kernel's defaults stand for the era's. A value that every modern kernel has anyway is accepted.
@@ -40,6 +41,8 @@ pub(crate) struct SocketOptions {
     paced: bool,
     no_delay: bool,
     receive_buffer: Option<Bytes>,
+    /// If it is not the kernel's.
+    tsq_pacing_shift: Option<u8>,
 }
 
 /// A switch, or a value of it, that kernels do not support.
@@ -50,6 +53,13 @@ pub(crate) struct Refused {
     /// The value that kernel hosts accept.
     pub(crate) accepted: &'static str,
 }
+
+/// `sk_pacing_shift` of every socket, which only drivers change.
+const KERNEL_PACING_SHIFT: u8 = 10;
+/// The data that wake the receiver of a flow over aggregates.
+const LUMP_BYTES: u64 = 256 * 1024;
+/// `tcp_limit_output_bytes`.
+const SMALL_QUEUE_LIMIT: Bytes = Bytes::from_kib(4096);
 
 /// Below the kernel's TCP_MIN_MSS (net/tcp.h) headers dominate. The upper end fits into a device's packets.
 const MSS: std::ops::RangeInclusive<u64> = 88..=1460;
@@ -87,6 +97,7 @@ impl Stack {
                     stack.quick_acks = true;
                 }
                 "pacing" => stack.sockets.paced = tcp.pacing,
+                "tsq_pacing_shift" => stack.sockets.tsq_pacing_shift = tcp.tsq.and_then(|tsq| tsq.pacing_shift),
                 "nagle" => stack.sockets.no_delay = !tcp.nagle,
                 "receive_buffer_kib" => stack.sockets.receive_buffer = Some(tcp.receive_buffer),
                 // The behaviour of every modern kernel, in either era.
@@ -158,6 +169,20 @@ impl SocketOptions {
         Ok(())
     }
 
+    /// How much a sender of this pacing rate (per second) may have below its socket.
+    pub(crate) fn small_queue(self, pacing_rate: Bytes) -> Bytes {
+        let by_rate = pacing_rate.get() >> self.tsq_pacing_shift.unwrap_or(KERNEL_PACING_SHIFT);
+        Bytes::new(by_rate).min(SMALL_QUEUE_LIMIT)
+    }
+
+    /// Wakes this socket's reader for 256 KiB at a time (SO_RCVLOWAT, socket(7)), or a quarter of its window. A wake
+    /// for each segment would take longer than the segment. Until then the kernel acknowledges every second segment
+    /// whether or not the data were read; above it, only as the window that it offers grows (`__tcp_ack_snd_check`).
+    pub(crate) fn wake_for_lumps(self, socket: &OwnedFd) -> Result<()> {
+        let lump = self.receive_buffer.map_or(LUMP_BYTES, |window| LUMP_BYTES.min(window.get() / 4));
+        setsockopt(socket, LowWater, &(lump as i32)).doing("cannot set SO_RCVLOWAT of a socket")
+    }
+
     /// Sets again an option that the kernel changes when the first segments arrive. It then learns their memory use and
     /// recomputes the window limit from the buffer size.
     pub(crate) fn on_first_data(self, socket: &OwnedFd) {
@@ -178,6 +203,12 @@ pub(crate) fn sysctl(key: &str, value: &str) -> Result<()> {
 struct MaxPacingRate;
 
 nix::setsockopt_impl!(MaxPacingRate, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, u64, SetStruct<'_, u64>);
+
+/// In bytes.
+#[derive(Clone, Copy, Debug)]
+struct LowWater;
+
+nix::setsockopt_impl!(LowWater, libc::SOL_SOCKET, libc::SO_RCVLOWAT, i32, SetStruct<'_, i32>);
 
 /// In bytes.
 #[derive(Clone, Copy, Debug)]
@@ -238,6 +269,16 @@ mod tests {
         ];
         assert_eq!(stack(&today), Ok(Stack::default()));
         assert_eq!(stack(&["congestion_control=newreno", "tcp.slow_start=standard"]), Ok(Stack::default()));
+    }
+
+    #[test]
+    fn a_small_queue_holds_what_the_pacing_rate_sends_in_its_time() {
+        let permitted = |settings: &[&str], rate| stack(settings).expect("a stack").sockets.small_queue(rate);
+        let rate = Bytes::new(128 << 10);
+        assert_eq!(permitted(&["era=modern"], rate), Bytes::new(128));
+        assert_eq!(permitted(&["era=modern", "tcp.tsq_pacing_shift=7"], rate), Bytes::new(1024));
+        // Before the first round trip the rate is unlimited.
+        assert_eq!(permitted(&["era=modern"], Bytes::new(u64::MAX)), Bytes::from_kib(4096));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::addresses::{AddressPlan, FIRST_CLIENT_PORT, flow_of_port};
 use crate::clock::{Clock, Schedule};
 use crate::error::{Doing, Error, Result};
 use crate::hosts::Hosts;
+use crate::shaper::Station;
 use crate::tcp_info::TcpInfo;
 use crate::tcp_switches::SocketOptions;
 use lasthop_measure::DeliveryMeter;
@@ -32,6 +33,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const SERVER_PORT: u16 = 5001;
 /// The size of a write: iperf's default for TCP.
 const WRITE_BYTES: usize = 128 * 1024;
+/// Over aggregates: the interval of reading what has not woken its receiver, and of telling the valves how much the
+/// senders may have below their sockets.
+const LOOK_EVERY: Span = Span::from_millis(4);
 /// The maximum size of a read.
 const READ_BYTES: usize = 1024 * 1024;
 
@@ -48,6 +52,9 @@ pub(crate) struct FlowPlan {
     pub(crate) hears: bool,
     /// Options of the sockets at both ends.
     pub(crate) options: SocketOptions,
+    /// Whether the network carries aggregates: the receiver is woken for lumps of data only
+    /// ([`SocketOptions::wake_for_lumps`]).
+    pub(crate) over_aggregates: bool,
     /// When the client connects.
     pub(crate) start: Time,
     /// The application's last write; `None` means no stop.
@@ -193,6 +200,9 @@ impl Traffic {
             let client = hosts.hosts()[usize::from(plan.host)].run(|| {
                 let client = tcp_socket(AddressPlan::host(plan.host), port)?;
                 plan.options.on_new(&client)?;
+                if plan.over_aggregates && plan.direction == Direction::Down {
+                    plan.options.wake_for_lumps(&client)?;
+                }
                 // Also for a download, whose sender is the server: an unknown name must fail before the run.
                 set_congestion_control(&client, &plan.congestion_control)?;
                 Ok(client)
@@ -218,10 +228,17 @@ impl Traffic {
     ///
     /// # Errors
     /// If the laboratory itself fails. A failed flow is reported, and the others continue.
-    pub(crate) fn run(mut self, clock: Clock, schedule: Schedule, stop: &AtomicBool) -> Result<Report> {
+    pub(crate) fn run(
+        mut self,
+        clock: Clock,
+        schedule: Schedule,
+        stations: &[Station],
+        stop: &AtomicBool,
+    ) -> Result<Report> {
         let end = Time::ZERO + schedule.end;
         let mut warm = Some(Time::ZERO + schedule.warmup);
         let mut next_sample = Time::ZERO;
+        let mut next_look = self.plans.iter().any(|plan| plan.over_aggregates).then_some(Time::ZERO);
         let (mut samples, mut late) = (Vec::new(), Span::ZERO);
         let mut events = [EpollEvent::empty(); 64];
         while !stop.load(Ordering::Relaxed) {
@@ -233,6 +250,7 @@ impl Traffic {
             self.stop_due(now);
             if warm.is_some_and(|warm| now >= warm) {
                 warm = None;
+                self.read_lumps(clock);
                 self.read_senders();
                 self.flows.iter_mut().for_each(|flow| flow.in_warmup = flow.counted());
             }
@@ -243,8 +261,13 @@ impl Traffic {
                     next_sample += schedule.sample_every;
                 }
             }
+            if next_look.is_some_and(|next| now >= next) {
+                next_look = Some(now + LOOK_EVERY);
+                self.read_lumps(clock);
+                self.tell_small_queues(stations);
+            }
             let next = self.flows.iter().zip(&self.plans).filter_map(|(flow, plan)| flow.next_at(plan));
-            let next = next.chain([next_sample]).chain(warm).min().unwrap_or(end);
+            let next = next.chain([next_sample]).chain(warm).chain(next_look).min().unwrap_or(end);
             let wait = clock.until(next).min(Span::from_millis(20)).as_nanos().div_ceil(1_000_000);
             let woken = match self.epoll.wait(&mut events, EpollTimeout::from(wait as u8)) {
                 Ok(woken) => woken,
@@ -255,6 +278,7 @@ impl Traffic {
                 self.on_event(event, clock)?;
             }
         }
+        self.read_lumps(clock);
         self.read_senders();
         let warm = Time::ZERO + schedule.warmup;
         let flows = self.flows.iter().zip(&self.plans).map(|(flow, plan)| {
@@ -325,7 +349,12 @@ impl Traffic {
             let flow = &mut self.flows[number];
             let plan = &self.plans[number];
             let interest = match plan.direction {
-                Direction::Up => EpollFlags::EPOLLIN,
+                Direction::Up => {
+                    if plan.over_aggregates {
+                        plan.options.wake_for_lumps(&accepted)?;
+                    }
+                    EpollFlags::EPOLLIN
+                }
                 Direction::Down => {
                     set_congestion_control(&accepted, &plan.congestion_control)?;
                     EpollFlags::EPOLLOUT
@@ -380,6 +409,32 @@ impl Traffic {
             // The final counters. A finished connection is not sampled again.
             flow.last_info = flow.sender(plan).and_then(|sender| TcpInfo::read(sender.as_fd()).ok()).or(flow.last_info);
         }
+    }
+
+    /// Reads what has arrived but did not wake its receiver.
+    fn read_lumps(&mut self, clock: Clock) {
+        for flow in 0..self.flows.len() {
+            let (state, plan) = (&self.flows[flow], &self.plans[flow]);
+            if plan.over_aggregates && state.server.is_some() && !state.ended && state.failed.is_none() {
+                let receiver = match plan.direction {
+                    Direction::Up => Direction::Down,
+                    Direction::Down => Direction::Up,
+                };
+                self.serve(flow, receiver, clock);
+            }
+        }
+    }
+
+    /// Tells each host what its senders together may have below their sockets.
+    fn tell_small_queues(&mut self, stations: &[Station]) {
+        let mut permitted = vec![Bytes::ZERO; stations.len()];
+        for (flow, info) in self.read_senders() {
+            let plan = &self.plans[flow];
+            if plan.direction == Direction::Up {
+                permitted[usize::from(plan.host)] += plan.options.small_queue(info.pacing_rate);
+            }
+        }
+        stations.iter().zip(permitted).for_each(|(station, bytes)| station.permit(bytes));
     }
 
     fn sample(&mut self, at: Time, samples: &mut Vec<FlowSample>) {
@@ -555,6 +610,7 @@ mod tests {
             congestion_control: "cubic".into(),
             hears: false,
             options: SocketOptions::default(),
+            over_aggregates: false,
             start: Time::ZERO + Span::from_secs(2),
             stop: None,
             transfer: Some(Bytes::new(1)),
@@ -598,7 +654,7 @@ mod tests {
         assert_eq!(servers.of_flow, [0, 0, 1, 1]);
         let hosts = Hosts::new(&scenario, &specs, &servers).expect("namespaces");
         let laws = crate::laws::Laws::load(&specs).expect("none");
-        let plans = crate::flow_plans(&specs, &servers, &laws);
+        let plans = crate::flow_plans(&specs, &servers, &laws, false);
         let mut traffic = Traffic::prepare(plans, &hosts).expect("sockets");
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {

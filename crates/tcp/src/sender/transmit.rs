@@ -63,6 +63,8 @@ impl Sender {
             return None;
         }
         if self.host_queue_is_full(now) {
+            // As Linux's tcp_write_xmit(): a window that small queues leave half empty must not grow.
+            self.on_burst_end(in_flight);
             return None;
         }
         if self.waits_for_pace(now) {

@@ -660,6 +660,22 @@ fn small_queues_allow_two_segments_whatever_the_rate() {
     assert_eq!(solo.poll(1), [2]);
 }
 
+/// tcp_write_xmit() ends in tcp_cwnd_validate() also where small queues end it: six segments of 1040 bytes are more than
+/// 6000, so no more are ever out, and slow start stops growing at twice as many: 4, which was full; 4 + 4; 8 + 6.
+#[test]
+fn a_window_that_small_queues_leave_half_empty_does_not_grow() {
+    let tsq = Some(Tsq { limit: Bytes::new(6000), pacing_shift: None });
+    let mut solo = Solo::new(&Config { tsq, initial_window_segments: 4, ..stack() }, 1000);
+    let mut next = 4;
+    for round in 1..50 {
+        let out = solo.info().unacked_segments;
+        (0..out).for_each(|_| solo.end.on_departed(at(100 * round), Bytes::new(1040)));
+        next += solo.ack(100 * round, next, &[]).len() as u64;
+        assert!(solo.info().unacked_segments <= 6, "round {round}");
+    }
+    assert_eq!(solo.info().cwnd_segments, 14);
+}
+
 // Both halves.
 
 /// A full segment has no room for SACK blocks: a pure ACK with them follows.

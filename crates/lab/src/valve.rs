@@ -1,0 +1,175 @@
+//! A modern stack where the model sends aggregates: TCP small queues that count the station's queue in the model.
+//!
+//! An aggregate takes all that a station has queued, and what its sender may have queued is what its small queue
+//! permits: the greater of two segments and `pacing rate * 2^-shift` (Linux's tcp_small_queue_check(); mac80211 sets a
+//! shift of 7, 8 ms). So these packets must lie in the model, before they are sent, and no others. A TUN device cannot
+//! hold them back: it takes every packet at once and forgets its socket. The kernel's own small queue is therefore
+//! reduced to one packet of TCP (`tcp_limit_output_bytes`), which waits in a token bucket before the device, and this
+//! module opens the bucket for what is missing in the model:
+//!
+//! ```text
+//! every TICK, for each station:  room = permitted - queued in the model
+//!                                tokens = room         if that is LEAST more than the tokens left,
+//!                                                      or more, and nothing has moved since the last tick
+//! ```
+//!
+//! The bucket's own rate is next to nothing. So it needs no timer of the kernel, which would fire for each packet and
+//! cost several times as much as the packet. New tokens do not wake the bucket. A datagram does, which nobody gets.
+//!
+//! *What it leaves out*: a socket that paces itself, as BBR's, is not limited by `tcp_limit_output_bytes`; it may have
+//! another millisecond, or two packets of TCP, before the bucket. Segments count without the kernel's overhead.
+
+use crate::error::{Doing, Result};
+use crate::namespace::Namespace;
+use crate::netlink::Netlink;
+use crate::real_time::be_woken_exactly;
+use crate::shaper::Station;
+use crate::tcp_switches::sysctl;
+use crate::tun::{INTERFACE, MTU};
+use lasthop_units::{Bytes, Rate, Span};
+use std::net::{Ipv4Addr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+const TICK: Span = Span::from_millis(1);
+/// The segments of the largest packet of TCP: what the least opening lets through.
+const GSO_SEGMENTS: u32 = 2;
+/// Two segments, the least that a small queue permits.
+const LEAST: u64 = GSO_SEGMENTS as u64 * MTU as u64;
+/// The capacity of the bucket's queue. One packet of TCP per connection waits there.
+const LIMIT: Bytes = Bytes::new(1000 * (MTU as u64 + 14));
+/// The lowest rate of the bucket, less than a packet in a second.
+const NEXT_TO_NOTHING: Rate = Rate::from_bps(8_000);
+
+/// More than the bytes of a datagram that wakes a bucket.
+const WAKER: u64 = 64;
+/// Where the datagrams that wake a bucket go: TEST-NET-1, which is no host's (RFC 5737).
+const NOBODY: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+
+/// The valves of all modern stations.
+pub(crate) struct Valves<'a> {
+    valves: Vec<Valve<'a>>,
+}
+
+/// One station's token bucket.
+struct Valve<'a> {
+    station: &'a Station,
+    netlink: Netlink,
+    interface_index: u32,
+    waker: UdpSocket,
+    tokens: Tokens,
+}
+
+/// What is known of a bucket's tokens.
+#[derive(Clone, Copy, Debug)]
+struct Tokens {
+    /// Given last, in bytes.
+    given: u64,
+    /// The bytes that had left the device by then, and by the last tick.
+    passed: u64,
+    seen: u64,
+}
+
+impl<'a> Valves<'a> {
+    /// Puts a bucket before each device, open for two segments.
+    ///
+    /// # Errors
+    /// If the kernel has no tbf.
+    pub(crate) fn new(stations: impl IntoIterator<Item = (&'a Namespace, &'a Station)>) -> Result<Self> {
+        let valve = |(namespace, station): (&'a Namespace, &'a Station)| {
+            let (netlink, interface_index, waker) = namespace.run(|| {
+                // The rest of a small queue is in the model.
+                sysctl("ipv4/tcp_limit_output_bytes", "512")?;
+                let index = nix::net::if_::if_nametoindex(INTERFACE).doing("a host has lost its TUN device")?;
+                let waker = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).doing("cannot make a UDP socket")?;
+                waker.set_nonblocking(true).doing("cannot set O_NONBLOCK of a UDP socket")?;
+                let mut netlink = Netlink::open()?;
+                netlink.limit_gso(index, GSO_SEGMENTS)?;
+                Ok((netlink, index, waker))
+            })?;
+            let tokens = Tokens { given: LEAST, passed: 0, seen: 0 };
+            let mut valve = Valve { station, netlink, interface_index, waker, tokens };
+            valve.open(LEAST)?;
+            Ok(valve)
+        };
+        Ok(Self { valves: stations.into_iter().map(valve).collect::<Result<_>>()? })
+    }
+
+    /// Opens the valves until `stop` is set.
+    pub(crate) fn run(mut self, stop: &AtomicBool) -> Result<()> {
+        be_woken_exactly();
+        while !stop.load(Ordering::Relaxed) {
+            thread::sleep(std::time::Duration::from_nanos(TICK.as_nanos()));
+            for valve in &mut self.valves {
+                valve.follow()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Valve<'_> {
+    fn follow(&mut self) -> Result<()> {
+        let (queued, passed) = self.station.bytes();
+        let room = self.station.permitted().max(LEAST).saturating_sub(queued);
+        self.tokens.missing(room, passed).map_or(Ok(()), |bytes| self.open(bytes))
+    }
+
+    fn open(&mut self, bytes: u64) -> Result<()> {
+        self.netlink.shape(self.interface_index, NEXT_TO_NOTHING, Bytes::new(bytes + WAKER), LIMIT)?;
+        // A full socket has a datagram in the bucket.
+        let _ = self.waker.send_to(&[], (NOBODY, 9));
+        Ok(())
+    }
+}
+
+impl Tokens {
+    /// The tokens to give now, with room for `room` bytes in the model and `passed` bytes taken from the device so far.
+    fn missing(&mut self, room: u64, passed: u64) -> Option<u64> {
+        let left = self.given.saturating_sub(passed - self.passed);
+        let stalled = passed == std::mem::replace(&mut self.seen, passed);
+        let worth_it = if stalled { 1 } else { LEAST };
+        if room < LEAST || room < left + worth_it {
+            return None;
+        }
+        (self.given, self.passed) = (room, passed);
+        Some(room)
+    }
+}
+
+/// Whether this IPv4 packet only wakes a bucket.
+pub(crate) fn is_waker(packet: &[u8]) -> bool {
+    packet.get(16..20) == Some(&NOBODY.octets())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_valve_opens_for_what_is_missing_and_lets_the_last_packet_pass() {
+        let mut tokens = Tokens { given: 3_000, passed: 0, seen: 0 };
+        // The connection's first round trip: 30,000 bytes are permitted, none is queued.
+        assert_eq!(tokens.missing(30_000, 0), Some(30_000));
+        assert_eq!(tokens.missing(30_000, 0), None);
+        // Half of them came and are queued: nothing is missing.
+        assert_eq!(tokens.missing(15_000, 15_000), None);
+        // An aggregate has taken them away.
+        assert_eq!(tokens.missing(30_000, 15_000), Some(30_000));
+        // Less than two segments were used: not worth a request, unless the next packet waits for just those.
+        assert_eq!(tokens.missing(30_000, 16_000), None);
+        assert_eq!(tokens.missing(30_000, 16_000), Some(30_000));
+        assert_eq!(tokens.missing(30_000, 16_000), None);
+        // The queue is fuller than permitted: the sender's rate has fallen.
+        assert_eq!(tokens.missing(0, 46_000), None);
+    }
+
+    #[test]
+    fn a_datagram_that_wakes_a_bucket_is_told_by_its_address() {
+        let mut packet = [0; 28];
+        assert!(!is_waker(&packet));
+        packet[16..20].copy_from_slice(&[192, 0, 2, 1]);
+        assert!(is_waker(&packet));
+        assert!(!is_waker(&packet[..19]));
+    }
+}
