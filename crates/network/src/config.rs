@@ -177,6 +177,9 @@ pub struct WifiConfig {
     /// The access point's CWmax: one less than a power of 2, from its CWmin to 1023. Default: 1023; in 802.11n and
     /// later 63, hostapd's value for best effort. Stations have 1023.
     pub access_point_window: u32,
+    /// The access point's TXOP limit in best effort; zero = one PPDU, the default. At most [`WifiConfig::MAX_TXOP`]. Only
+    /// 802.11n and later.
+    pub access_point_txop: Span,
     /// The error probability of a data frame without a collision, independent of size and rate. In an A-MPDU it applies
     /// to each frame. Not for hosts with an SNR. Default 0.
     pub frame_error_rate: Probability,
@@ -212,6 +215,8 @@ impl WifiConfig {
     pub const MAX_PPDU: Span = Span::from_micros(5484);
     /// The minimum of [`WifiConfig::max_ppdu`].
     pub const LEAST_MAX_PPDU: Span = Span::from_micros(300);
+    /// The maximum of [`WifiConfig::access_point_txop`]: 1023 units of 32 us.
+    pub const MAX_TXOP: Span = Span::from_micros(32_736);
 
     /// The defaults of a standard: its highest rate, fixed; the OFDM rates if it has them; [`Modulation::new`].
     pub const fn new(standard: Standard) -> Self {
@@ -229,6 +234,7 @@ impl WifiConfig {
             },
             max_ppdu: Self::MAX_PPDU,
             rts_threshold: None,
+            access_point_txop: Span::ZERO,
             access_point_window: if limits.is_some() { 63 } else { OFDM_WINDOW.max },
             response_error_rate: Probability::ZERO,
             rate_control: RateControl::Fixed,
@@ -526,9 +532,15 @@ impl WifiConfig {
             check((Self::LEAST_MAX_PPDU..=Self::MAX_PPDU).contains(&self.max_ppdu), "max_ppdu", || {
                 (in_us(self.max_ppdu), format!("{} to {}", in_us(Self::LEAST_MAX_PPDU), in_us(Self::MAX_PPDU)))
             })?;
+            check(self.access_point_txop <= Self::MAX_TXOP, "access_point_txop", || {
+                (in_us(self.access_point_txop), format!("at most {}", in_us(Self::MAX_TXOP)))
+            })?;
         } else {
             check(self.aggregate_frames == 1, "aggregate_frames", || {
                 (self.aggregate_frames.to_string(), "1, for only 802.11n and later have A-MPDUs".into())
+            })?;
+            check(self.access_point_txop.is_zero(), "access_point_txop", || {
+                (in_us(self.access_point_txop), "0 us, for only 802.11n and later have access categories".into())
             })?;
         }
         let controls = RateControl::of(self.standard);

@@ -120,6 +120,7 @@ fn access(document: &Document, access: &AccessKeys) -> Result<AccessConfig, Scen
         max_ppdu: access.max_ppdu_us.filter(|_| aggregates).unwrap_or(usual.max_ppdu),
         rts_threshold: access.rts_threshold_bytes,
         access_point_window: access.access_point_cw_max.unwrap_or(usual.access_point_window),
+        access_point_txop: access.access_point_txop_us.filter(|_| aggregates).unwrap_or(usual.access_point_txop),
         response_error_rate: access.response_error_rate.unwrap_or(usual.response_error_rate),
         rate_control: access.rate_control,
         rate_set: if aggregates { usual.rate_set } else { access.rate_set },
@@ -167,6 +168,7 @@ fn in_words_of_the_file(
         "modulation.guard_interval" => key!(AccessKeys, guard_interval_us),
         "max_ppdu" => key!(AccessKeys, max_ppdu_us),
         "rts_threshold" => key!(AccessKeys, rts_threshold_bytes),
+        "access_point_txop" => key!(AccessKeys, access_point_txop_us),
         "access_point_window" => key!(AccessKeys, access_point_cw_max),
         in_its_range => in_its_range,
     };

@@ -96,6 +96,7 @@ fn keys_of_aggregates_are_read_in_their_units() {
         "access.max_ppdu_us=4000",
         "access.rts_threshold_bytes=3000",
         "access.access_point_cw_max=1023",
+        "access.access_point_txop_us=2000",
         "access.response_error_rate=0.125",
     ]);
     // MCS 9 is not allowed over 20 MHz with two streams: 2 · 52 · 8 · 3/4 bits in 3.6 us.
@@ -104,6 +105,7 @@ fn keys_of_aggregates_are_read_in_their_units() {
     assert_eq!(json["rate_mbps"], 173.333333);
     assert_eq!((wifi.aggregate_frames, wifi.max_ppdu), (32, Span::from_micros(4000)));
     assert_eq!((wifi.rts_threshold, wifi.access_point_window), (Some(Bytes::new(3000)), 1023));
+    assert_eq!(wifi.access_point_txop, Span::from_micros(2000));
     assert_eq!(wifi.response_error_rate.get(), 0.125);
 }
 

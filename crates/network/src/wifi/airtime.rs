@@ -181,13 +181,11 @@ impl Mode {
             millibits_per_symbol: 1000 * bits_per_symbol,
             overhead_bits: OFDM_OVERHEAD_BITS,
         };
-        let symbols = config.max_ppdu.saturating_sub(timing.preamble).as_nanos() / timing.symbol.as_nanos();
-        let in_time = (symbols * bits_per_symbol).saturating_sub(OFDM_OVERHEAD_BITS) / 8;
         let most_bytes = standard.aggregate_limits().map_or(0, |limits| limits.bytes);
         Self {
             overhead_bytes: SUBFRAME_OVERHEAD,
             alignment_bytes: 4,
-            most_bytes: in_time.min(most_bytes),
+            most_bytes: timing.bytes_within(config.max_ppdu).min(most_bytes),
             ..Self::new(config, modulation.rate(standard), timing, modulation.reference_rate())
         }
     }
@@ -227,6 +225,11 @@ impl Mode {
         (bytes + self.alignment_bytes - 1) & !(self.alignment_bytes - 1)
     }
 
+    /// The most bytes of a PPDU that takes this long at most, with the protection before it.
+    pub(crate) fn bytes_within(&self, time: Span) -> u64 {
+        self.timing.bytes_within(time.saturating_sub(self.protection))
+    }
+
     /// A PPDU of this many bytes, with the protection before it.
     #[inline]
     pub(crate) fn ppdu(&self, bytes: u64) -> Span {
@@ -247,6 +250,11 @@ impl Timing {
         } else {
             Self { preamble, symbol: Span::from_micros(1), millibits_per_symbol: rate.kbps(), overhead_bits: 0 }
         }
+    }
+
+    fn bytes_within(&self, time: Span) -> u64 {
+        let symbols = time.saturating_sub(self.preamble).as_nanos() / self.symbol.as_nanos();
+        (symbols * self.millibits_per_symbol / 1000).saturating_sub(self.overhead_bits) / 8
     }
 
     #[inline]

@@ -78,6 +78,23 @@ pub(super) struct Content {
     pub(super) retries: usize,
 }
 
+/// The limits of a PPDU.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) frames: usize,
+    pub(super) bytes: u64,
+    /// Whether a single frame may have more bytes.
+    pub(super) one_anyway: bool,
+}
+
+impl Limits {
+    /// Those of a mode, and this many frames.
+    #[cfg(test)]
+    pub(super) const fn of(mode: &Mode, frames: usize) -> Self {
+        Self { frames, bytes: mode.most_bytes, one_anyway: true }
+    }
+}
+
 /// The outcome of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fate {
@@ -97,6 +114,10 @@ impl Originator {
     /// An originator that has sent nothing yet.
     pub(super) const fn new(window: u16) -> Self {
         Self { window, next: Sequence::FIRST, frames: VecDeque::new(), request_due: false }
+    }
+
+    pub(super) const fn window(&self) -> u16 {
+        self.window
     }
 
     /// The oldest frame, or else the next one: the start of the receiver's window as the sender knows it.
@@ -123,12 +144,11 @@ impl Originator {
         self.frames.iter().filter(|frame| !frame.is_received).count()
     }
 
-    /// Begins a PPDU of this mode with at most this many frames, starting with the frames here; a request alone if one
-    /// is due.
+    /// Begins a PPDU of this mode within these limits, starting with the frames here; a request alone if one is due.
     #[inline]
-    pub(super) fn fill<'a>(&'a mut self, mode: &'a Mode, most_frames: usize) -> Filling<'a> {
+    pub(super) fn fill<'a>(&'a mut self, mode: &'a Mode, limits: Limits) -> Filling<'a> {
         let is_full = self.request_due;
-        let mut filling = Filling { content: Content::default(), end: 0, is_full, mode, most_frames, originator: self };
+        let mut filling = Filling { content: Content::default(), end: 0, is_full, mode, limits, originator: self };
         while let Some(&frame) = filling.originator.frames.get(filling.content.frames) {
             if !filling.has_room(frame.departure.size) {
                 filling.is_full = true;
@@ -206,7 +226,7 @@ pub(super) struct Filling<'a> {
     end: u64,
     is_full: bool,
     mode: &'a Mode,
-    most_frames: usize,
+    limits: Limits,
     originator: &'a mut Originator,
 }
 
@@ -214,14 +234,15 @@ impl Filling<'_> {
     #[inline]
     fn has_room(&self, size: Bytes) -> bool {
         let frames = self.content.frames;
-        let in_bytes = frames == 0 || self.end + self.mode.frame_bytes(size) <= self.mode.most_bytes;
-        !self.is_full && frames < self.most_frames && in_bytes
+        let in_bytes =
+            (frames == 0 && self.limits.one_anyway) || self.end + self.mode.frame_bytes(size) <= self.limits.bytes;
+        !self.is_full && frames < self.limits.frames && in_bytes
     }
 
     /// Whether any frame could be added.
     #[inline]
     pub(super) fn has_room_for_more(&self) -> bool {
-        !self.is_full && self.content.frames < self.most_frames
+        !self.is_full && self.content.frames < self.limits.frames
     }
 
     /// Adds a frame, which must fit.
@@ -252,7 +273,7 @@ impl<P> Load<P> for Filling<'_> {
         let frame = Frame { sequence, place, departure, is_received: false, is_to_all, failures: 0 };
         originator.frames.push_back(frame);
         self.include(frame);
-        self.content.frames < self.most_frames
+        self.content.frames < self.limits.frames
     }
 }
 
@@ -274,7 +295,10 @@ mod tests {
         for id in 0..3 {
             let to = Destination::Node(NodeId(1));
             queue
-                .push(Time::ZERO, Packet { from: NodeId(0), to, size: Bytes::new(1500), flow: 0, id, payload: () })
+                .push(
+                    Time::ZERO,
+                    Packet { from: NodeId(0), to, size: Bytes::new(1500), flow: 0, dscp: 0, id, payload: () },
+                )
                 .unwrap();
         }
         let mut originator = Originator::new(64);
@@ -284,13 +308,13 @@ mod tests {
             acknowledged
         };
         // The receiver has all three, and its Block Ack is lost.
-        queue.claim(Time::ZERO, None, &mut originator.fill(mode, 64));
+        queue.claim(Time::ZERO, None, &mut originator.fill(mode, Limits::of(mode, 64)));
         originator.sent(3).for_each(|frame| frame.is_received = true);
         assert_eq!(settle(&mut originator, 3, false), 0);
         // The first one is repeated alone: the ACK says nothing about the others. The next Block Ack does.
-        assert_eq!(originator.fill(mode, 1).content.frames, 1);
+        assert_eq!(originator.fill(mode, Limits::of(mode, 1)).content.frames, 1);
         assert_eq!(settle(&mut originator, 1, true), 1);
-        assert_eq!(originator.fill(mode, 64).content.frames, 2);
+        assert_eq!(originator.fill(mode, Limits::of(mode, 64)).content.frames, 2);
         assert_eq!(settle(&mut originator, 2, true), 2);
     }
 }

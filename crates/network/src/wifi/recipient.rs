@@ -127,7 +127,7 @@ mod tests {
     use crate::queue::{Queue, QueueConfig};
     use crate::random::Streams;
     use crate::wifi::airtime::{AirTimes, ModeId};
-    use crate::wifi::originator::{Fate, Originator};
+    use crate::wifi::originator::{Fate, Limits, Originator};
     use crate::{Standard, WifiConfig};
     use lasthop_units::Bytes;
     use proptest::prelude::*;
@@ -137,7 +137,15 @@ mod tests {
     }
 
     fn packet(payload: u16) -> Packet<u16> {
-        Packet { from: NodeId(0), to: Destination::Node(NodeId(1)), size: Bytes::new(1500), flow: 0, id: 0, payload }
+        Packet {
+            from: NodeId(0),
+            to: Destination::Node(NodeId(1)),
+            size: Bytes::new(1500),
+            flow: 0,
+            dscp: 0,
+            id: 0,
+            payload,
+        }
     }
 
     /// Receives these frames at a time, with sequence numbers about to wrap.
@@ -248,7 +256,7 @@ mod tests {
                     recipient.on_deadline(|packet| gone_on.push(packet.payload));
                 }
                 let most_frames = if window == 1 || is_alone { 1 } else { most_frames };
-                let mut filling = originator.fill(mode, most_frames);
+                let mut filling = originator.fill(mode, Limits::of(mode, most_frames));
                 queue.claim(now, None, &mut filling);
                 let frames = filling.content.frames;
                 prop_assert!(frames <= most_frames);
