@@ -182,3 +182,20 @@ fn the_oldest_packet_says_whose_turn_it_is() {
     assert_eq!(order, "ABDFGEH");
     assert_eq!(network.statistics(us(1_000_000)).stations[0].down.errors, 4);
 }
+
+/// ```text
+///       0   228       316 325 353  397 413    641  685 728 755     983     1071 1107 1135 1179 1195    1423
+///  0    |#A#|timeout....|-|RTS|CTS.|   |#A####|aaaa|...|---|##B#####|timeout...|----|RTS|CTS.|   |#B####|aaaa|
+///         x                                                    x                                            400: B
+/// ```
+#[test]
+fn an_rts_precedes_what_repeats_a_transmission_without_response() {
+    // Nine in ten are lost, and two are: the first of A and the first of B. 228 + 45 + 43 + 9 = 325, + 28 + 44 + 16 = 413; B after 3 slots of
+    // 15 without an RTS, again after 4 of 31: 983 + 88 + 36 = 1107, 1195 + 228.
+    let access = WifiConfig { frame_error_rate: probability(0.9), rts_on_retry: true, ..WifiConfig::new(Standard::N) };
+    let mut network = network(1, access);
+    let received = timeline(&mut network, &[(0, 'A'), (400, 'B')]);
+    assert_eq!(received, [(641, 'A'), (1423, 'B')]);
+    let up = network.statistics(us(1_000_000)).stations[0].up;
+    assert_eq!((up.transmissions, up.retries, up.acknowledged), (4, 2, 2));
+}

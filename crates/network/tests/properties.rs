@@ -78,15 +78,27 @@ fn wifi_configs() -> impl Strategy<Value = WifiConfig> {
         300..5485_u64,
         prop_oneof![Just(None), (0..4000_u64).prop_map(Some)],
         prop_oneof![Just(0), 0..5000_u64],
+        0..17_u64,
+        any::<bool>(),
     );
     let later = (standards, 0..8_u8, limits, wifi_queues(), errors, 0.0..0.3, 1..9_u8).prop_map(
-        |(standard, mcs, (frames, max_ppdu, rts_threshold, txop), queue, errors, response_errors, retry_limit)| {
+        |(
+            standard,
+            mcs,
+            (frames, max_ppdu, rts_threshold, txop, spacing, rts_on_retry),
+            queue,
+            errors,
+            response_errors,
+            retry_limit,
+        )| {
             WifiConfig {
                 modulation: Modulation { mcs, ..Modulation::new(standard) },
                 aggregate_frames: frames.min(WifiConfig::new(standard).aggregate_frames),
                 max_ppdu: Span::from_micros(max_ppdu),
                 rts_threshold: rts_threshold.map(Bytes::new),
                 access_point_txop: Span::from_micros(txop),
+                start_spacing: Span::from_micros(spacing),
+                rts_on_retry,
                 access_point_queue: queue,
                 frame_error_rate: Probability::new(errors).unwrap(),
                 response_error_rate: Probability::new(response_errors).unwrap(),

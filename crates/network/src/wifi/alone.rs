@@ -40,11 +40,12 @@ fn of_mode(wifi: &WifiConfig, times: &AirTimes, noise: &Noise, id: ModeId) -> (R
     let mode = times.mode(id);
     let frame = mode.frame_bytes(PACKET);
     let most_frames = usize::from(wifi.aggregate_frames).min(wifi.access_point_queue.packets) as u32;
-    let (mut frames, mut bytes) = (1_u32, frame);
-    while frames < most_frames && mode.aligned(bytes) + frame <= mode.most_bytes {
+    let (mut frames, mut start) = (1_u32, 0);
+    while frames < most_frames && mode.next_start(start, start + frame) + frame <= mode.most_bytes {
         frames += 1;
-        bytes = mode.aligned(bytes) + frame;
+        start = mode.next_start(start, start + frame);
     }
+    let bytes = start + frame;
     let p = noise.frames(id).of(frame).get();
     let control = noise.control(id);
     let r = if frames == 1 { control.acknowledgement } else { control.block_ack }.get();

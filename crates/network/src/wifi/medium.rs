@@ -4,7 +4,8 @@
 //! 1. Senders and times: `backoff`. Contents: a frame to one receiver, or an A-MPDU of several (`originator`).
 //! 2. A transmission without overlap is received, except frames lost to `noise`. If any was received, the receiver
 //!    acknowledges after SIFS: a single frame by an ACK, more by a Block Ack. Then all wait the inter-frame space.
-//! 3. Before a long transmission an RTS asks for a CTS. Nothing overlaps the rest of the exchange.
+//! 3. Before a long transmission an RTS asks for a CTS, or before one that repeats another without response. Nothing
+//!    overlaps the rest of the exchange.
 //! 4. Overlapping transmissions are all lost. Once the air is silent, senders wait until ACKTimeout and then the space,
 //!    the others EIFS (or the space: [`WifiRules`]).
 //! 5. If no frame of a transmission was received, the sender waits ACKTimeout and the space, its receiver EIFS. The
@@ -81,6 +82,7 @@ pub(crate) struct Medium<P> {
     next_deadline: Time,
     most_frames: usize,
     rts_threshold: Option<Bytes>,
+    rts_on_retry: bool,
     broadcast_mode: ModeId,
     /// By station.
     noises: Vec<Noise>,
@@ -193,6 +195,7 @@ impl<P: Clone> Medium<P> {
             next_deadline: Time::MAX,
             most_frames: if standard.aggregates() { config.aggregate_frames.into() } else { 1 },
             rts_threshold: config.rts_threshold,
+            rts_on_retry: config.rts_on_retry,
             broadcast_mode: config.broadcast_rate.unwrap_or(lowest_basic).into(),
             noises,
             highest_mcss,
@@ -481,8 +484,9 @@ impl<P: Clone> Medium<P> {
         let times = self.times.mode(mode);
         let is_request = content.frames == 0;
         let duration = if is_request { times.request } else { times.ppdu(content.bytes) };
-        let is_long = |threshold: Bytes| link.is_some() && !is_request && content.bytes > threshold.get();
-        let is_rts = decision.rts || self.rts_threshold.is_some_and(is_long);
+        let is_long = self.rts_threshold.is_some_and(|threshold| content.bytes > threshold.get());
+        let wants_rts = decision.rts || is_long || self.repeats_with_rts(sender);
+        let is_rts = link.is_some() && !is_request && wants_rts;
         let end = start + if is_rts { times.rts } else { duration };
         self.to_all += content.share_to_all(end - start);
         self.on_air.push(Transmission { sender, node, mode, link, content, duration, is_rts, end, txop_end });
@@ -496,6 +500,7 @@ impl<P: Clone> Medium<P> {
     /// The contents of this link's next transmission, which has this much time with its response, and how to send it.
     /// `first`: one frame may take longer.
     fn fill(&mut self, now: Time, sender: usize, link: Link, time: Option<Span>, first: bool) -> (Decision, Content) {
+        let may_have_rts = first && (self.rts_threshold.is_some() || self.repeats_with_rts(sender));
         let direction = &mut self.directions[link.station][link.way];
         let decision = direction.decide(now, &self.controllers, link);
         let mode = self.times.mode(decision.mode);
@@ -507,8 +512,11 @@ impl<P: Clone> Medium<P> {
         let bytes = match time {
             None => mode.most_bytes,
             Some(time) => {
-                let may_have_rts = first && (self.rts_threshold.is_some() || decision.rts);
-                let rts = if may_have_rts { mode.rts + mode.acknowledgement + self.times.sifs } else { Span::ZERO };
+                let rts = if may_have_rts || (first && decision.rts) {
+                    mode.rts + mode.acknowledgement + self.times.sifs
+                } else {
+                    Span::ZERO
+                };
                 mode.most_bytes.min(mode.bytes_within(time.saturating_sub(mode.block_ack + rts)))
             }
         };
@@ -532,6 +540,11 @@ impl<P: Clone> Medium<P> {
         } else {
             self.phase = Phase::Response(now + frame.response(self.times.mode(frame.mode)));
         }
+    }
+
+    /// Whether the sender's last transmission had no response, and RTS precedes those that repeat it.
+    fn repeats_with_rts(&self, sender: usize) -> bool {
+        self.rts_on_retry && self.senders[sender].failures > 0
     }
 
     /// Starts the next transmission of the frame's TXOP, if it fits in. Returns whether it does.

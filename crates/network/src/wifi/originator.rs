@@ -249,11 +249,12 @@ impl Filling<'_> {
     #[inline]
     fn include(&mut self, frame: Frame) {
         let bytes = self.mode.frame_bytes(frame.departure.size);
+        let start = self.end;
         self.content.frames += 1;
-        self.content.bytes = self.end + bytes;
+        self.content.bytes = start + bytes;
         self.content.to_all_bytes += if frame.is_to_all { bytes } else { 0 };
         self.content.retries += usize::from(frame.failures > 0);
-        self.end = self.mode.aligned(self.content.bytes);
+        self.end = self.mode.next_start(start, self.content.bytes);
     }
 }
 

@@ -91,9 +91,15 @@ keys! {
             microseconds(in_us(WifiConfig::LEAST_MAX_PPDU), in_us(WifiConfig::MAX_PPDU)),
             later_standards(|usual| in_us(usual.max_ppdu)),
             when later();
+        /// *n, ac, ax* How long it takes at least from the start of a packet in a transmission to that of the next, in microseconds:
+        /// what receivers ask for. Drivers of Linux ask for 8 (ath9k, ath10k), 16 (brcmfmac) or 0; without it, 0.
+        start_spacing_us: Option<Span> = microseconds(0.0, in_us(WifiConfig::MAX_START_SPACING)), Absent, when later();
         /// *wifi* An RTS and a CTS precede transmissions of more bytes than this, headers included; without it, none. Not with
         /// "802.11bg".
         rts_threshold_bytes: Option<Bytes> = bytes(0, Standard::LARGEST_AMPDU.get() as i64), Absent, when wifi();
+        /// *wifi* An RTS and a CTS precede a transmission that repeats one without response, of whatever size, as minstrel_ht and
+        /// many firmwares have it; without it, they do not. Not with "802.11bg".
+        rts_on_retry: Option<bool> = flag(), Absent, when wifi();
         /// *wifi* The access point's CWmax: one less than a power of 2. Without it, 1023. With "802.11n" and later 63, as hostapd
         /// sets it for best effort; stations have 1023.
         access_point_cw_max: Option<u32> =
