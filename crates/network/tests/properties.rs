@@ -80,12 +80,13 @@ fn wifi_configs() -> impl Strategy<Value = WifiConfig> {
         prop_oneof![Just(0), 0..5000_u64],
         0..17_u64,
         any::<bool>(),
+        prop_oneof![2 => Just(0), 1 => 100..4066_u64],
     );
     let later = (standards, 0..8_u8, limits, wifi_queues(), errors, 0.0..0.3, 1..9_u8).prop_map(
         |(
             standard,
             mcs,
-            (frames, max_ppdu, rts_threshold, txop, spacing, rts_on_retry),
+            (frames, max_ppdu, rts_threshold, txop, spacing, rts_on_retry, amsdu),
             queue,
             errors,
             response_errors,
@@ -99,6 +100,7 @@ fn wifi_configs() -> impl Strategy<Value = WifiConfig> {
                 access_point_txop: Span::from_micros(txop),
                 start_spacing: Span::from_micros(spacing),
                 rts_on_retry,
+                amsdu_bytes: Bytes::new(amsdu),
                 access_point_queue: queue,
                 frame_error_rate: Probability::new(errors).unwrap(),
                 response_error_rate: Probability::new(response_errors).unwrap(),

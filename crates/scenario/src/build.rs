@@ -118,6 +118,7 @@ fn access(document: &Document, access: &AccessKeys) -> Result<AccessConfig, Scen
         modulation: if aggregates { modulation } else { usual.modulation },
         aggregate_frames: access.aggregate_frames.filter(|_| aggregates).unwrap_or(usual.aggregate_frames),
         max_ppdu: access.max_ppdu_us.filter(|_| aggregates).unwrap_or(usual.max_ppdu),
+        amsdu_bytes: access.amsdu_bytes.filter(|_| aggregates).unwrap_or(usual.amsdu_bytes),
         start_spacing: access.start_spacing_us.filter(|_| aggregates).unwrap_or(usual.start_spacing),
         rts_threshold: access.rts_threshold_bytes,
         rts_on_retry: access.rts_on_retry.unwrap_or(usual.rts_on_retry),

@@ -111,6 +111,7 @@ fn a_key_of_the_medium_that_is_told_as_without_effect_leaves_the_network_as_it_i
             "access.max_ppdu_us=4000",
             "access.access_point_txop_us=2000",
             "access.start_spacing_us=8",
+            "access.amsdu_bytes=3839",
             "access.rate_set=all",
             "access.preamble=short",
             "access.protection_rate_mbps=11",
@@ -129,7 +130,7 @@ fn a_key_of_the_medium_that_is_told_as_without_effect_leaves_the_network_as_it_i
             told_of.extend(is_told.then_some(setting));
         }
     }
-    assert_eq!(told_of.len(), 16, "{told_of:?}");
+    assert_eq!(told_of.len(), 17, "{told_of:?}");
 }
 
 #[test]

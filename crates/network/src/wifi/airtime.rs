@@ -9,10 +9,12 @@
 //!   `modulation`.
 //! - DSSS and CCK: 192 us of long or 96 us of short preamble and header, "symbols" of 1 us (802.11-2020 §16.2.2).
 //! - MPDU of data: 24 B of MAC header, 8 B of LLC/SNAP, the IP packet, 4 B of FCS. ACK and CTS 14 B, RTS 20 B.
+//! - A packet in an A-MSDU: 14 B of addresses and length, 8 B of LLC/SNAP, padded to 4 B but for the last.
 //! - 802.11n and later: 2 B of QoS more. Each MPDU of an A-MPDU follows a delimiter of 4 B, and all but the last are
-//!   padded to a multiple of 4 B, and by empty delimiters to the least spacing of starts. Compressed Block Ack 32 B, or 56 B for more than 64 frames; Block Ack Request 24 B.
+//!   padded to a multiple of 4 B, and by empty delimiters to the least spacing of starts. Compressed Block Ack 32 B, or
+//!   56 B for more than 64 frames; Block Ack Request 24 B.
 //!
-//! Leaves out: encryption headers, fragmentation, the limit of 2304 B on an MSDU, A-MSDUs.
+//! Leaves out: encryption headers, fragmentation, the limit of 2304 B on an MSDU.
 
 use super::constants::{PhyRate, Standard};
 use super::modulation::{ChannelWidth, Modulation};
@@ -224,6 +226,11 @@ impl Mode {
         ip_packet.get() + self.overhead_bytes
     }
 
+    /// The same with an A-MSDU of this many bytes, which has its own LLC/SNAP headers (8).
+    pub(crate) const fn amsdu_frame_bytes(&self, amsdu: u64) -> u64 {
+        amsdu + self.overhead_bytes - 8
+    }
+
     /// The start of the frame behind one with this start and end.
     pub(crate) fn next_start(&self, start: u64, end: u64) -> u64 {
         ((end + self.alignment_bytes - 1) & !(self.alignment_bytes - 1)).max(start + self.spacing_bytes)
@@ -380,8 +387,8 @@ mod tests {
 
     #[test]
     fn short_frames_are_padded_to_the_least_spacing() {
-        // VHT80 MCS 9, 8 us: 390 B, rounded up to 392. Acknowledgements of 52 B are 94 B with delimiter, alone 96. 64 are
-        // 63 · 392 + 94 = 24790 B, 40 + 4 ceil((22 + 198320) / 1560) = 40 + 4 · 128, instead of 6142 B, 40 + 4 · 32.
+        // VHT80 MCS 9, 8 us: 390 B, rounded up to 392. Acknowledgements of 52 B are 94 B with delimiter, alone 96.
+        // 64 are 63 · 392 + 94 = 24790 B, 40 + 4 ceil((22 + 198320) / 1560) = 40 + 4 · 128, instead of 6142 B, 40 + 4 · 32.
         let ack_aggregate = |spacing| {
             let config = WifiConfig { start_spacing: us(spacing), ..WifiConfig::new(Standard::Ac) };
             let mode = *AirTimes::new(&config).mode(ModeId::of_mcs(9));

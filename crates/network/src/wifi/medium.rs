@@ -33,8 +33,8 @@
 //! After ACKTimeout a sender waits a whole DIFS, as in 802.11-2020 §10.23.2.4 for EDCA; §10.3.4.3 leaves it open for
 //! DCF.
 //!
-//! Leaves out: capture, hidden stations, fragments, power saving, beacons of the access point. A sender gives up a frame at the end of the collision, not at ACKTimeout. The Block Ack agreements exist from the
-//! start.
+//! Leaves out: capture, hidden stations, fragments, power saving, beacons of the access point. A sender gives up a
+//! frame at the end of the collision, not at ACKTimeout. The Block Ack agreements exist from the start.
 //!
 //! References: 802.11-2020 §10.3 (DCF), §10.6.6.5.2 (rate of responses), §10.23.2 (EDCA), §10.25 (Block Ack), §18
 //! (ERP); G. Bianchi: Performance analysis of the IEEE 802.11 distributed coordination function, IEEE JSAC 18(3), 2000.
@@ -76,11 +76,12 @@ pub(crate) struct Medium<P> {
     has_categories: bool,
     /// By station: up, then down.
     directions: Vec<[Direction<P>; 2]>,
-    /// Deadlines of receivers that hold frames behind gaps: of each station up, then down; if other categories are used,
-    /// then the same for each of them.
+    /// Deadlines of receivers that hold frames behind gaps: of each station up, then down; if other categories are
+    /// used, then the same for each of them.
     deadlines: Schedule,
     next_deadline: Time,
     most_frames: usize,
+    amsdu_bytes: u64,
     rts_threshold: Option<Bytes>,
     rts_on_retry: bool,
     broadcast_mode: ModeId,
@@ -194,6 +195,7 @@ impl<P: Clone> Medium<P> {
             deadlines: Schedule::new(2 * hosts.len()),
             next_deadline: Time::MAX,
             most_frames: if standard.aggregates() { config.aggregate_frames.into() } else { 1 },
+            amsdu_bytes: config.amsdu_bytes.get(),
             rts_threshold: config.rts_threshold,
             rts_on_retry: config.rts_on_retry,
             broadcast_mode: config.broadcast_rate.unwrap_or(lowest_basic).into(),
@@ -477,7 +479,7 @@ impl<P: Clone> Medium<P> {
                 let size = self.senders[sender].queue.head(now).1.size;
                 let bytes = self.times.mode(self.broadcast_mode).frame_bytes(size);
                 let decision = Decision { mode: self.broadcast_mode, rts: false, alone: true };
-                (decision, Content { frames: 1, bytes, to_all_bytes: bytes, retries: 0 })
+                (decision, Content { frames: 1, mpdus: 1, bytes, to_all_bytes: bytes, retries: 0 })
             }
         };
         let mode = decision.mode;
@@ -520,7 +522,8 @@ impl<P: Clone> Medium<P> {
                 mode.most_bytes.min(mode.bytes_within(time.saturating_sub(mode.block_ack + rts)))
             }
         };
-        let limits = Limits { frames: most_frames, bytes, one_anyway: first };
+        let amsdu_bytes = if decision.alone { 0 } else { self.amsdu_bytes };
+        let limits = Limits { mpdus: most_frames, bytes, amsdu_bytes, one_anyway: first };
         let mut filling = direction.ends.at_mut(link.category).originator.fill(mode, limits);
         if filling.has_room_for_more() {
             self.senders[sender].queue.claim(now, to, &mut filling);
@@ -596,19 +599,30 @@ impl<P: Clone> Medium<P> {
         let mode = self.times.mode(frame.mode);
         let mut loss = noise.frames(frame.mode);
         let queue = &mut self.senders[frame.sender].queue;
-        let (mut received, mut too_late) = (0, 0);
+        let has_amsdus = frame.content.mpdus < frame.content.frames;
+        let mut amsdus = if has_amsdus { originator.mpdus(mode, frame.content.frames) } else { Vec::new() }.into_iter();
+        let (mut received, mut too_late, mut is_lost) = (0, 0, false);
         for sent in originator.sent(frame.content.frames) {
-            let loss = loss.of(mode.frame_bytes(sent.departure.size));
-            if happens(loss, &mut self.error_streams[frame.node]) {
+            // An A-MSDU is lost or received as a whole.
+            if !sent.joins {
+                let bytes = amsdus.next().unwrap_or_else(|| mode.frame_bytes(sent.departure.size));
+                is_lost = happens(loss.of(bytes), &mut self.error_streams[frame.node]);
+            }
+            if is_lost {
                 continue;
             }
             received += 1;
             if !sent.is_received {
                 sent.is_received = true;
                 let packet = queue.take(sent.place);
-                too_late += u64::from(recipient.receive(now, sent.sequence, packet, &mut *go_on).is_err());
+                let taken = match sent.joins {
+                    true => recipient.receive_rest(packet, &mut *go_on),
+                    false => recipient.receive(now, sent.sequence, packet, &mut *go_on),
+                };
+                too_late += u64::from(taken.is_err());
             }
         }
+        recipient.release(go_on);
         counts.errors += (frame.content.frames - received) as u64;
         queue.count_drops(Cause::TooLate, too_late);
         received > 0
@@ -765,7 +779,7 @@ impl<P: Clone> Medium<P> {
             controller.on_failure(now, frames, gives_up);
         }
         let (mut done, mut lost) = (0, 0);
-        originator.settle(frame.content.frames, is_answered, self.retry_limit, |mpdu, fate| {
+        originator.settle(frame.content, is_answered, self.retry_limit, |mpdu, fate| {
             done += 1;
             match fate {
                 Fate::Acknowledged => counts.acknowledged += 1,
@@ -861,7 +875,7 @@ impl Transmission {
     }
 
     fn is_answered_by_block_ack(&self) -> bool {
-        !self.is_rts && self.content.frames != 1
+        !self.is_rts && self.content.mpdus != 1
     }
 }
 

@@ -91,6 +91,9 @@ keys! {
             microseconds(in_us(WifiConfig::LEAST_MAX_PPDU), in_us(WifiConfig::MAX_PPDU)),
             later_standards(|usual| in_us(usual.max_ppdu)),
             when later();
+        /// *n, ac, ax* Packets to one receiver become one, acknowledged and lost together (A-MSDU), up to this many bytes: at most
+        /// 4065 with "802.11n". Without it, or with 0, none.
+        amsdu_bytes: Option<Bytes> = bytes(0, Standard::LARGEST_AMSDU.get() as i64), Absent, when later();
         /// *n, ac, ax* How long it takes at least from the start of a packet in a transmission to that of the next, in microseconds:
         /// what receivers ask for. Drivers of Linux ask for 8 (ath9k, ath10k), 16 (brcmfmac) or 0; without it, 0.
         start_spacing_us: Option<Span> = microseconds(0.0, in_us(WifiConfig::MAX_START_SPACING)), Absent, when later();
