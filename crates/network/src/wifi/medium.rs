@@ -130,8 +130,8 @@ struct Transmission {
     is_rts: bool,
     /// The end of the frame on the air.
     end: Time,
-    /// The end of its TXOP, if that has a limit.
-    txop_end: Option<Time>,
+    /// The end of its TXOP; [`Time::ZERO`] if that is one PPDU.
+    txop_end: Time,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -339,9 +339,11 @@ impl<P: Clone> Medium<P> {
             category => self.sender_in(now, node, category),
         };
         let was_idle = self.senders[sender].is_idle();
-        let taken = self.senders[sender].queue.push(now, packet);
+        if let Err(packet) = self.senders[sender].queue.push(now, packet) {
+            self.measure(now, node);
+            return Err(packet);
+        }
         self.measure(now, node);
-        taken?;
         if was_idle {
             if self.phase == Phase::Silent && !self.contention.is_backlogged() {
                 self.air.book(now, self.air_use());
@@ -377,7 +379,7 @@ impl<P: Clone> Medium<P> {
         if let Some(sender) = self.known_sender(node, category) {
             return sender;
         }
-        if self.senders.len() == self.nodes() {
+        if !self.has_marked() {
             // The receivers' deadlines are now those of all categories.
             self.deadlines = Schedule::new(Category::BY_PLACE.len() * 2 * self.directions.len());
             for link in (0..self.directions.len()).flat_map(|station| [UP, DOWN].map(|way| best_effort(station, way))) {
@@ -407,15 +409,16 @@ impl<P: Clone> Medium<P> {
         [node].into_iter().chain(others)
     }
 
-    /// The stations and the access point.
-    fn nodes(&self) -> usize {
-        self.directions.len() + 1
+    /// Whether any node has sent in another category than best effort.
+    #[inline]
+    fn has_marked(&self) -> bool {
+        self.senders.len() > self.marked.len()
     }
 
     /// A queue of the node may have changed.
     #[inline]
     fn measure(&mut self, now: Time, node: usize) {
-        if self.marked[node].is_some() {
+        if self.has_marked() && self.marked[node].is_some() {
             let length = self.queue_len(node);
             self.marked[node].iter_mut().for_each(|marked| marked.lengths.change(now, length));
         }
@@ -424,7 +427,7 @@ impl<P: Clone> Medium<P> {
     /// Whether the node sends in another category.
     fn is_sending(&self, node: usize) -> bool {
         let Phase::Frames(_) = self.phase else { return false };
-        self.marked[node].is_some() && self.on_air.iter().any(|frame| frame.node == node)
+        self.has_marked() && self.marked[node].is_some() && self.on_air.iter().any(|frame| frame.node == node)
     }
 
     /// By that rule: within the SIFS after the frame that the node is to acknowledge.
@@ -440,7 +443,7 @@ impl<P: Clone> Medium<P> {
         self.on_air.clear();
         let mut sending = std::mem::take(&mut self.sending);
         self.contention.seize(now, &mut sending);
-        if self.senders.len() > self.nodes() && sending.len() > 1 {
+        if self.has_marked() && sending.len() > 1 {
             self.collide_inside(&mut sending);
         }
         for &(sender, start) in &sending {
@@ -471,7 +474,7 @@ impl<P: Clone> Medium<P> {
     fn begin(&mut self, now: Time, sender: usize, start: Time) {
         let Sender { node, txop, .. } = self.senders[sender];
         let link = self.senders[sender].next_link(now, &self.directions);
-        let txop_end = (!txop.is_zero()).then(|| start + txop);
+        let txop_end = if txop.is_zero() { Time::ZERO } else { start + txop };
         let (decision, content) = match link {
             Some(link) => self.fill(now, sender, link, (!txop.is_zero()).then_some(txop), true),
             None => {
@@ -554,7 +557,7 @@ impl<P: Clone> Medium<P> {
     fn go_on_in_txop(&mut self, now: Time, frame: Transmission) -> bool {
         let start = now + self.times.sifs;
         let Transmission { sender, node, .. } = frame;
-        let Some(time) = frame.txop_end.map(|end| end.saturating_since(start)) else { return false };
+        let time = frame.txop_end.saturating_since(start);
         if time.is_zero() || self.senders[sender].is_idle() {
             return false;
         }
@@ -829,7 +832,7 @@ impl<P: Clone> Medium<P> {
     /// Inter-frame spaces end at `ready`, except for these nodes.
     fn resume(&mut self, ready: Time, except: &[(usize, Time)]) {
         self.phase = Phase::Silent;
-        if self.senders.len() == self.nodes() {
+        if !self.has_marked() {
             self.contention.resume(ready, except);
             return;
         }
