@@ -330,6 +330,7 @@ fn flow_plans(specs: &[HostSpec], servers: &Servers, laws: &Laws, aggregates: bo
         host: host.index,
         server,
         direction: flow.direction,
+        dscp: flow.dscp,
         congestion_control: laws.name(&host.kind).to_owned(),
         hears: laws::hears(&host.kind).is_some(),
         options: hosts::stack_of(&host.kind).sockets,

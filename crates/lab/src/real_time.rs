@@ -395,8 +395,10 @@ impl<'a> RealTime<'a> {
                     self.unroutable += u64::from(!wakes);
                     continue;
                 };
-                let size = Bytes::new(length as u64);
-                let packet = Packet { from: node, to, size, flow: flow_of(packet), id: 0, payload: Arc::from(packet) };
+                let (size, flow) = (Bytes::new(length as u64), flow_of(packet));
+                // The upper six bits of what was the type of service.
+                let dscp = packet[1] >> 2;
+                let packet = Packet { from: node, to, size, flow, dscp, id: 0, payload: Arc::from(packet) };
                 // A rejected packet is a drop at the tail of the node's queue, counted by the model.
                 let taken = self.network.offer(now, packet).is_ok();
                 self.offered[node.index()] += u64::from(taken);

@@ -84,6 +84,7 @@ fn packet(from: u16, to: u16, bytes: u64) -> Packet<Payload> {
         to: Destination::Node(NodeId(to)),
         size: Bytes::new(bytes),
         flow: from.into(),
+        dscp: 0,
         id: 0,
         payload: [0; 10],
     }

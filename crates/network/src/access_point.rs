@@ -198,9 +198,9 @@ impl<P: Clone> AccessPoint<P> {
 
     pub(crate) fn len(&self, place: QueueId, now: Time) -> usize {
         match (place, &self.access) {
-            (QueueId::Host(host), Access::Wifi(medium)) => medium.host_queue(host.index()).len(),
+            (QueueId::Host(host), Access::Wifi(medium)) => medium.queue_len(host.index()),
             (QueueId::Host(host), Access::Wired(access)) => access.host_queue(host.index()).len(),
-            (QueueId::AccessPoint, Access::Wifi(medium)) => medium.access_point_queue().len(),
+            (QueueId::AccessPoint, Access::Wifi(medium)) => medium.queue_len(self.hosts),
             (QueueId::AccessPoint, Access::Wired(access)) => access.down().len(now),
             (QueueId::PathUp, _) => self.up.len(now),
             (QueueId::PathDown, _) => self.down.len(now),
@@ -208,20 +208,20 @@ impl<P: Clone> AccessPoint<P> {
         }
     }
 
-    /// The free places in the node's own transmit queue.
-    pub(crate) fn room(&self, node: NodeId, now: Time) -> usize {
+    /// The free places in the node's own transmit queue for packets with this DSCP.
+    pub(crate) fn room(&self, node: NodeId, dscp: u8, now: Time) -> usize {
         match (&self.access, node.index()) {
             (_, index) if index == self.hosts => self.down.room(now),
-            (Access::Wifi(medium), index) => medium.host_queue(index).room(),
+            (Access::Wifi(medium), index) => medium.room(index, dscp),
             (Access::Wired(access), index) => access.host_queue(index).room(),
         }
     }
 
     pub(crate) fn observe(&self, place: QueueId, now: Time) -> Observed {
         match (place, &self.access) {
-            (QueueId::Host(host), Access::Wifi(medium)) => medium.host_queue(host.index()).observe(place, now),
+            (QueueId::Host(host), Access::Wifi(medium)) => medium.observe(host.index(), place, now),
             (QueueId::Host(host), Access::Wired(access)) => access.host_queue(host.index()).observe(place, now),
-            (QueueId::AccessPoint, Access::Wifi(medium)) => medium.access_point_queue().observe(place, now),
+            (QueueId::AccessPoint, Access::Wifi(medium)) => medium.observe(self.hosts, place, now),
             (QueueId::AccessPoint, Access::Wired(access)) => access.down().observe(place, now),
             (QueueId::PathUp, _) => self.up.observe(place, now),
             (QueueId::PathDown, _) => self.down.observe(place, now),

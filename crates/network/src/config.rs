@@ -171,12 +171,24 @@ pub struct WifiConfig {
     pub aggregate_frames: u16,
     /// The longest A-MPDU, 300 us to 5484 us (aPPDUMaxTime, the default).
     pub max_ppdu: Span,
+    /// The most bytes of an A-MSDU, which joins packets to the same receiver in one MPDU; zero = no A-MSDUs, the default.
+    /// At most 4065 in 802.11n, else 11424. Only 802.11n and later.
+    pub amsdu_bytes: Bytes,
+    /// The least time from the start of an MPDU of an A-MPDU to that of the next, 0 to 16 us: what receivers ask for.
+    /// Default 0. Only 802.11n and later.
+    pub start_spacing: Span,
     /// Unicast transmissions with more bytes than this are preceded by RTS and CTS; `None` = never, the default. Not in
     /// 802.11bg, which has CTS-to-self.
     pub rts_threshold: Option<Bytes>,
+    /// Whether RTS and CTS precede a transmission that repeats one without response, of whatever size. Default: no. Not
+    /// in 802.11bg.
+    pub rts_on_retry: bool,
     /// The access point's CWmax: one less than a power of 2, from its CWmin to 1023. Default: 1023; in 802.11n and
     /// later 63, hostapd's value for best effort. Stations have 1023.
     pub access_point_window: u32,
+    /// The access point's TXOP limit in best effort; zero = one PPDU, the default. At most [`WifiConfig::MAX_TXOP`].
+    /// Only 802.11n and later.
+    pub access_point_txop: Span,
     /// The error probability of a data frame without a collision, independent of size and rate. In an A-MPDU it applies
     /// to each frame. Not for hosts with an SNR. Default 0.
     pub frame_error_rate: Probability,
@@ -212,6 +224,10 @@ impl WifiConfig {
     pub const MAX_PPDU: Span = Span::from_micros(5484);
     /// The minimum of [`WifiConfig::max_ppdu`].
     pub const LEAST_MAX_PPDU: Span = Span::from_micros(300);
+    /// The maximum of [`WifiConfig::start_spacing`].
+    pub const MAX_START_SPACING: Span = Span::from_micros(16);
+    /// The maximum of [`WifiConfig::access_point_txop`]: 1023 units of 32 us.
+    pub const MAX_TXOP: Span = Span::from_micros(32_736);
 
     /// The defaults of a standard: its highest rate, fixed; the OFDM rates if it has them; [`Modulation::new`].
     pub const fn new(standard: Standard) -> Self {
@@ -228,7 +244,11 @@ impl WifiConfig {
                 None => 1,
             },
             max_ppdu: Self::MAX_PPDU,
+            amsdu_bytes: Bytes::ZERO,
+            start_spacing: Span::ZERO,
             rts_threshold: None,
+            rts_on_retry: false,
+            access_point_txop: Span::ZERO,
             access_point_window: if limits.is_some() { 63 } else { OFDM_WINDOW.max },
             response_error_rate: Probability::ZERO,
             rate_control: RateControl::Fixed,
@@ -526,9 +546,27 @@ impl WifiConfig {
             check((Self::LEAST_MAX_PPDU..=Self::MAX_PPDU).contains(&self.max_ppdu), "max_ppdu", || {
                 (in_us(self.max_ppdu), format!("{} to {}", in_us(Self::LEAST_MAX_PPDU), in_us(Self::MAX_PPDU)))
             })?;
+            check(self.amsdu_bytes <= limits.amsdu_bytes, "amsdu_bytes", || {
+                (self.amsdu_bytes.to_string(), format!("0 to {}", limits.amsdu_bytes))
+            })?;
+            check(self.start_spacing <= Self::MAX_START_SPACING, "start_spacing", || {
+                (in_us(self.start_spacing), format!("0 to {}", in_us(Self::MAX_START_SPACING)))
+            })?;
+            check(self.access_point_txop <= Self::MAX_TXOP, "access_point_txop", || {
+                (in_us(self.access_point_txop), format!("at most {}", in_us(Self::MAX_TXOP)))
+            })?;
         } else {
             check(self.aggregate_frames == 1, "aggregate_frames", || {
                 (self.aggregate_frames.to_string(), "1, for only 802.11n and later have A-MPDUs".into())
+            })?;
+            check(self.amsdu_bytes == Bytes::ZERO, "amsdu_bytes", || {
+                (self.amsdu_bytes.to_string(), "0 B, for only 802.11n and later have A-MSDUs".into())
+            })?;
+            check(self.start_spacing.is_zero(), "start_spacing", || {
+                (in_us(self.start_spacing), "0 us, for only 802.11n and later have A-MPDUs".into())
+            })?;
+            check(self.access_point_txop.is_zero(), "access_point_txop", || {
+                (in_us(self.access_point_txop), "0 us, for only 802.11n and later have access categories".into())
             })?;
         }
         let controls = RateControl::of(self.standard);
@@ -544,6 +582,9 @@ impl WifiConfig {
         check(self.standard != Standard::Bg || self.rts_threshold.is_none(), "rts_threshold", || {
             let bytes = self.rts_threshold.map_or(String::new(), |bytes| bytes.to_string());
             (bytes, "none, for 802.11bg protects its frames by CTS-to-self".into())
+        })?;
+        check(self.standard != Standard::Bg || !self.rts_on_retry, "rts_on_retry", || {
+            ("true".into(), "false, for 802.11bg protects its frames by CTS-to-self".into())
         })?;
         let rates = self.rates();
         let one_of = |field: &str, rate: PhyRate, accepted: &[PhyRate]| {

@@ -197,7 +197,8 @@ mod tests {
         let mut lanes = Lanes::new(LaneWay::Up, constant);
         for number in 0..1000 {
             let to = Destination::Node(NodeId(1));
-            let packet = Packet { from: NodeId(0), to, size: Bytes::new(1500), flow: 0, id: 0, payload: number };
+            let packet =
+                Packet { from: NodeId(0), to, size: Bytes::new(1500), flow: 0, dscp: 0, id: 0, payload: number };
             lanes.push(Time::ZERO + Span::from_millis(number), packet);
             if number >= 3 {
                 assert_eq!(lanes.pop().payload, number - 3);

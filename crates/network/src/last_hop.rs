@@ -23,7 +23,7 @@
 //! At 54 Mb/s without errors this is 30.5 Mb/s, and 24.9 Mb/s with RTS. In 802.11n and later an A-MPDU of K packets
 //! replaces the frame, with K from the limits and the access point's queue. p^K replaces p in T_i and in f. The packets
 //! received are each packet's own share, as a packet can miss a transmission that others survive. Windows that wait for
-//! repeats are left out. So are acknowledgements in the other direction, and other stations.
+//! repeats are left out, and RTS before them. So are acknowledgements in the other direction, and other stations.
 //!
 //! References: G. Bianchi: Performance analysis of the IEEE 802.11 distributed coordination function, IEEE JSAC 18(3),
 //! 2000, with one station.

@@ -42,7 +42,7 @@
 //! let config = Config::new(vec![HostConfig::new(100)], topology);
 //! let mut network = Network::new(&config, 1)?;
 //! let to = Destination::Node(NodeId(1));
-//! let packet = Packet { from: NodeId(0), to, size: Bytes::new(1500), flow: 0, id: 0, payload: "hello" };
+//! let packet = Packet { from: NodeId(0), to, size: Bytes::new(1500), flow: 0, dscp: 0, id: 0, payload: "hello" };
 //! network.offer(Time::ZERO, packet).expect("the queue is empty");
 //! let mut deliveries = Vec::new();
 //! while let Some(at) = network.next_wakeup() {

@@ -539,7 +539,15 @@ mod tests {
     }
 
     fn packet(payload: u32) -> Packet<u32> {
-        Packet { from: NodeId(0), to: Destination::Node(NodeId(1)), size: Bytes::new(1500), flow: 0, id: 0, payload }
+        Packet {
+            from: NodeId(0),
+            to: Destination::Node(NodeId(1)),
+            size: Bytes::new(1500),
+            flow: 0,
+            dscp: 0,
+            id: 0,
+            payload,
+        }
     }
 
     fn ms(millis: u64) -> Time {

@@ -22,7 +22,7 @@ pub enum Destination {
     Broadcast,
 }
 
-/// An IP packet. The model looks at its addresses, its size and its flow, never at its payload.
+/// An IP packet. The model looks at its addresses, size, flow and DSCP, never at its payload.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Packet<P> {
     /// The sender.
@@ -33,6 +33,8 @@ pub struct Packet<P> {
     pub size: Bytes,
     /// Its flow, for queues that separate flows: any number common to the packets of a flow.
     pub flow: u32,
+    /// Its code point of differentiated services, 0..=63: on 802.11n and later it says the access category.
+    pub dscp: u8,
     /// The sender's identifier; the model ignores it. Its [`Departure`] repeats it.
     pub id: u64,
     /// The caller's data, carried along.

@@ -72,7 +72,8 @@ impl<P: Clone> Network<P> {
     /// The packet, if the queue was full (which also counts as a drop).
     ///
     /// # Panics
-    /// If the sender or the receiver is not a node of this network, or the size is not in 1..=65535 bytes.
+    /// If the sender or the receiver is not a node of this network, the size is not in 1..=65535 bytes, or the DSCP is
+    /// above 63.
     pub fn offer(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
         self.check(&packet);
         let mut early = std::mem::take(&mut self.early);
@@ -138,15 +139,23 @@ impl<P: Clone> Network<P> {
         }
     }
 
-    /// The free places in the node's own transmit queue. With links: in the fullest of the queues that begin at the
-    /// node.
+    /// The free places in the node's own transmit queue; on 802.11n and later in that of packets without a mark. With
+    /// links: in the fullest of the queues that begin at the node.
     ///
     /// # Panics
     /// If there is no such node.
     pub fn room(&self, node: NodeId) -> usize {
+        self.room_for(node, 0)
+    }
+
+    /// The same for packets with this DSCP.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn room_for(&self, node: NodeId, dscp: u8) -> usize {
         assert!(node.index() < self.nodes, "{node:?} is no node of this network");
         match &self.parts {
-            Parts::AccessPoint(parts) => parts.room(node, self.clock),
+            Parts::AccessPoint(parts) => parts.room(node, dscp, self.clock),
             Parts::Links(parts) => parts.room(node, self.clock),
         }
     }
@@ -241,6 +250,7 @@ impl<P: Clone> Network<P> {
         }
         let sizes = Bytes::new(1)..=Bytes::new(65_535);
         assert!(sizes.contains(&packet.size), "an IP packet has 1 to 65535 bytes, not {}", packet.size);
+        assert!(packet.dscp < 64, "a DSCP is 0 to 63, not {}", packet.dscp);
     }
 
     fn run(&mut self, until: Time, deliveries: &mut Vec<Delivery<P>>) {

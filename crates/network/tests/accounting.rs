@@ -16,7 +16,15 @@ fn wired(count: usize, queue_packets: usize, path: PathConfig) -> Config {
 }
 
 fn broadcast(from: u16, bytes: u64) -> Packet<()> {
-    Packet { from: NodeId(from), to: Destination::Broadcast, size: Bytes::new(bytes), flow: 0, id: 0, payload: () }
+    Packet {
+        from: NodeId(from),
+        to: Destination::Broadcast,
+        size: Bytes::new(bytes),
+        flow: 0,
+        dscp: 0,
+        id: 0,
+        payload: (),
+    }
 }
 
 #[test]

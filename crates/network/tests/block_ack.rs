@@ -182,3 +182,56 @@ fn the_oldest_packet_says_whose_turn_it_is() {
     assert_eq!(order, "ABDFGEH");
     assert_eq!(network.statistics(us(1_000_000)).stations[0].down.errors, 4);
 }
+
+/// ```text
+///       0   228       316 325 353  397 413    641  685 728 755     983     1071 1107 1135 1179 1195    1423
+///  0    |#A#|timeout....|-|RTS|CTS.|   |#A####|aaaa|...|---|##B#####|timeout...|----|RTS|CTS.|   |#B####|aaaa|
+///         x                                                    x                                            400: B
+/// ```
+#[test]
+fn an_rts_precedes_what_repeats_a_transmission_without_response() {
+    // Nine in ten are lost, and two are: the first of A and the first of B. 228 + 45 + 43 + 9 = 325, + 28 + 44 + 16 = 413; B after 3 slots of
+    // 15 without an RTS, again after 4 of 31: 983 + 88 + 36 = 1107, 1195 + 228.
+    let access = WifiConfig { frame_error_rate: probability(0.9), rts_on_retry: true, ..WifiConfig::new(Standard::N) };
+    let mut network = network(1, access);
+    let received = timeline(&mut network, &[(0, 'A'), (400, 'B')]);
+    assert_eq!(received, [(641, 'A'), (1423, 'B')]);
+    let up = network.statistics(us(1_000_000)).stations[0].up;
+    assert_eq!((up.transmissions, up.retries, up.acknowledged), (4, 2, 2));
+}
+
+/// ```text
+///       0   228       316 325          933   981  1024 1051           1659  1707
+///  0    |#A#|timeout....|-|#A#|BBBCCC##|bbbbb|.....|---|BBBCCC|#D####|bbbbb|          BC is one MPDU
+///         x                       x                              x            400: D
+/// ```
+#[test]
+fn what_is_joined_is_lost_and_received_together() {
+    // Nine in ten are lost: A; then BC of A, BC; then D of BC, D. As an A-MSDU, B and C take 24 + 1500 and 22 + 1500 B, with the MPDU's header,
+    // FCS and delimiter 3080 B. Behind A (1544 B) that is 4624 B, before D (1542 B) 4622 B: 36 + 4 ceil((22 + 36992) / 260) = 608.
+    let access = WifiConfig {
+        frame_error_rate: probability(0.9),
+        amsdu_bytes: Bytes::new(3839),
+        ..WifiConfig::new(Standard::N)
+    };
+    let mut network = network(1, access);
+    for (at, name) in [(0, 'A'), (0, 'B'), (0, 'C'), (400, 'D')] {
+        network.offer(us(at), packet(0, 1, 1500, name)).unwrap();
+    }
+    let deliveries = run(&mut network, us(1700));
+    let micros = |at: Time| (at - Time::ZERO).as_micros();
+    let came: Vec<_> = deliveries.iter().map(|delivery| (micros(delivery.at), delivery.packet.payload)).collect();
+    assert_eq!(came, [(933, 'A'), (1659, 'B'), (1659, 'C')]);
+    let up = network.statistics(us(1700)).stations[0].up;
+    assert_eq!((up.transmissions, up.frames, up.retries, up.errors), (3, 7, 3, 4));
+}
+
+#[test]
+fn an_amsdu_alone_is_answered_by_an_ack() {
+    // B and C behind A: 272 + 43 + 9 = 324, 36 + 4 ceil((22 + 24640) / 260) = 416, ACK 44 instead of 48. D does not fit in with them: 4570 B.
+    let access = WifiConfig { amsdu_bytes: Bytes::new(3839), aggregate_frames: 1, ..WifiConfig::new(Standard::N) };
+    let mut network = network(1, access);
+    let received = timeline(&mut network, &[(0, 'A'), (0, 'B'), (0, 'C'), (0, 'D')]);
+    // 740 + 44 + 43 + 27: the second timer is 3.
+    assert_eq!(received, [(228, 'A'), (740, 'B'), (740, 'C'), (1082, 'D')]);
+}

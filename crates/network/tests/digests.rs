@@ -86,7 +86,8 @@ fn bursts(config: &Config, seed: u64, rounds: u64, longest_gap_us: u64) -> Strin
             };
             let size = Bytes::new([1500, 52, 576, 1 + numbers.next(1500)][numbers.next(4) as usize]);
             let payload = round << 8 | number;
-            let _refused = network.offer(now, Packet { from, to, size, flow: round as u32 % 5, id: 0, payload });
+            let _refused =
+                network.offer(now, Packet { from, to, size, flow: round as u32 % 5, dscp: 0, id: 0, payload });
         }
     }
     while let Some(at) = network.next_wakeup() {

@@ -18,6 +18,7 @@ struct Offer {
     /// Past the nodes: a broadcast.
     to: u16,
     bytes: u64,
+    dscp: u8,
 }
 
 /// So impatient that it drops within these short runs.
@@ -76,18 +77,36 @@ fn wifi_configs() -> impl Strategy<Value = WifiConfig> {
         prop_oneof![1..5_u16, 1..=64_u16, 1..=256_u16],
         300..5485_u64,
         prop_oneof![Just(None), (0..4000_u64).prop_map(Some)],
+        prop_oneof![Just(0), 0..5000_u64],
+        0..17_u64,
+        any::<bool>(),
+        prop_oneof![2 => Just(0), 1 => 100..4066_u64],
     );
     let later = (standards, 0..8_u8, limits, wifi_queues(), errors, 0.0..0.3, 1..9_u8).prop_map(
-        |(standard, mcs, (frames, max_ppdu, rts_threshold), queue, errors, response_errors, retry_limit)| WifiConfig {
-            modulation: Modulation { mcs, ..Modulation::new(standard) },
-            aggregate_frames: frames.min(WifiConfig::new(standard).aggregate_frames),
-            max_ppdu: Span::from_micros(max_ppdu),
-            rts_threshold: rts_threshold.map(Bytes::new),
-            access_point_queue: queue,
-            frame_error_rate: Probability::new(errors).unwrap(),
-            response_error_rate: Probability::new(response_errors).unwrap(),
+        |(
+            standard,
+            mcs,
+            (frames, max_ppdu, rts_threshold, txop, spacing, rts_on_retry, amsdu),
+            queue,
+            errors,
+            response_errors,
             retry_limit,
-            ..WifiConfig::new(standard)
+        )| {
+            WifiConfig {
+                modulation: Modulation { mcs, ..Modulation::new(standard) },
+                aggregate_frames: frames.min(WifiConfig::new(standard).aggregate_frames),
+                max_ppdu: Span::from_micros(max_ppdu),
+                rts_threshold: rts_threshold.map(Bytes::new),
+                access_point_txop: Span::from_micros(txop),
+                start_spacing: Span::from_micros(spacing),
+                rts_on_retry,
+                amsdu_bytes: Bytes::new(amsdu),
+                access_point_queue: queue,
+                frame_error_rate: Probability::new(errors).unwrap(),
+                response_error_rate: Probability::new(response_errors).unwrap(),
+                retry_limit,
+                ..WifiConfig::new(standard)
+            }
         },
     );
     prop_oneof![older, later]
@@ -145,8 +164,10 @@ fn configs() -> impl Strategy<Value = Config> {
 fn offers() -> impl Strategy<Value = Vec<Offer>> {
     // Often at the same time or within a slot of each other, sometimes after all has calmed down.
     let gaps = prop_oneof![3 => Just(0), 3 => 0..20_000_u64, 3 => 0..2_000_000_u64, 1 => Just(20_000_000)];
-    let offer = (gaps, any::<u16>(), any::<u16>(), prop_oneof![Just(1500), 1..1500_u64])
-        .prop_map(|(gap_ns, from, to, bytes)| Offer { gap_ns, from, to, bytes });
+    // Best effort, background, video, voice.
+    let marks = prop_oneof![4 => Just(0_u8), 1 => Just(8), 1 => Just(34), 1 => Just(46)];
+    let offer = (gaps, any::<u16>(), any::<u16>(), prop_oneof![Just(1500), 1..1500_u64], marks)
+        .prop_map(|(gap_ns, from, to, bytes, dscp)| Offer { gap_ns, from, to, bytes, dscp });
     prop::collection::vec(offer, 0..80)
 }
 
@@ -168,6 +189,7 @@ fn packets(config: &Config, offers: &[Offer]) -> Vec<(Time, Packet<usize>)> {
                     to,
                     size: Bytes::new(offer.bytes),
                     flow: offer.bytes as u32 % 5,
+                    dscp: offer.dscp,
                     id: 0,
                     payload: number,
                 },
@@ -179,14 +201,17 @@ fn packets(config: &Config, offers: &[Offer]) -> Vec<(Time, Packet<usize>)> {
 fn places(config: &Config) -> Vec<(QueueId, usize)> {
     let (access, path) = access_and_path(config);
     let hosts = config.hosts.iter().enumerate();
-    let mut places: Vec<_> = hosts.map(|(host, at)| (QueueId::Host(NodeId(host as u16)), at.queue_packets)).collect();
+    // One queue for each access category.
+    let queues = if matches!(access, AccessConfig::Wifi(wifi) if wifi.standard.aggregates()) { 4 } else { 1 };
+    let mut places: Vec<_> =
+        hosts.map(|(host, at)| (QueueId::Host(NodeId(host as u16)), queues * at.queue_packets)).collect();
     places.push((
         QueueId::AccessPoint,
         match access {
             AccessConfig::Wifi(wifi) => {
                 let QueueConfig { discipline, packets } = wifi.access_point_queue;
                 // Its limit is of what waits above the device queue.
-                if matches!(discipline, Discipline::Mac80211(_)) { usize::MAX } else { packets }
+                if matches!(discipline, Discipline::Mac80211(_)) { usize::MAX } else { queues * packets }
             }
             AccessConfig::Wired(wired) => wired.queue.packets,
         },
@@ -207,8 +232,7 @@ fn drive(config: &Config, seed: u64, offers: &[Offer], extra: &[u64]) -> (Networ
         while let Some(at) = extra.next_if(|&at| Time::from_nanos(at) <= now) {
             network.advance(Time::from_nanos(at), &mut deliveries);
         }
-        let from = packet.from;
-        let room = network.room(from);
+        let room = network.room_for(packet.from, packet.dscp);
         let taken = network.offer(now, packet).is_ok();
         // Room may have grown by what happened until now, never shrunk.
         assert!(taken || room == 0, "a packet was refused where there was room for {room}");
@@ -310,12 +334,12 @@ proptest! {
     }
 
     #[test]
-    fn packets_of_a_flow_arrive_in_order(config in configs(), seed: u64, offers in offers()) {
+    fn packets_of_a_flow_and_category_arrive_in_order(config in configs(), seed: u64, offers in offers()) {
         let (_, deliveries) = drive(&config, seed, &offers, &[]);
         let mut last = std::collections::HashMap::new();
         for Delivery { to, packet, .. } in deliveries {
             if packet.to != Destination::Broadcast {
-                let before = last.insert((packet.from, to, packet.flow), packet.payload);
+                let before = last.insert((packet.from, to, packet.flow, packet.dscp), packet.payload);
                 prop_assert!(before.is_none_or(|before| before < packet.payload), "{:?} before {:?}", before, packet);
             }
         }

@@ -161,8 +161,15 @@ fn run(bottleneck: Bottleneck, queue: QueueConfig, flows: Vec<Flow>) -> (Vec<Flo
                 };
                 let to = Destination::Node(NodeId(flow.host));
                 let payload = (index, flow.next, now);
-                let packet =
-                    Packet { from: NodeId(server), to, size: Bytes::new(size), flow: index as u32, id: 0, payload };
+                let packet = Packet {
+                    from: NodeId(server),
+                    to,
+                    size: Bytes::new(size),
+                    flow: index as u32,
+                    dscp: 0,
+                    id: 0,
+                    payload,
+                };
                 network.offer(now, packet).expect("the server's own queue is long");
                 flow.next += 1;
                 flow.in_flight += 1;

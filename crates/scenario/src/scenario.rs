@@ -268,6 +268,7 @@ impl Scenario {
                             server: self.network.beside_hosts(server),
                             direction: flows.direction,
                             kind: flows.kind,
+                            dscp: flows.dscp,
                             start: drawn(flows.start, stream("start")),
                             stop: flows.stop.map(|range| drawn(range, stream("stop"))),
                         });

@@ -18,6 +18,8 @@ pub struct FlowBlock {
     pub to: Option<String>,
     /// The application's traffic.
     pub kind: TrafficKind,
+    /// The DSCP of its packets, both ways.
+    pub dscp: u8,
     /// Opens at a moment of `start.0..start.1`; at `start.0` if the two are equal.
     pub start: (Span, Span),
     /// The application stops at a moment of this range, which lies after `start.1`; `None` = never.
@@ -37,6 +39,8 @@ pub struct FlowSpec {
     pub direction: Direction,
     /// The application's traffic.
     pub kind: TrafficKind,
+    /// The DSCP of its packets, both ways, acknowledgements included.
+    pub dscp: u8,
     /// Time of opening.
     pub start: Time,
     /// Time of the application's last write, later than `start`. The data written by then are still sent, and the
@@ -147,7 +151,8 @@ pub(crate) fn flow_blocks(
             return Err(document.error(&here.key(key!(FlowKeys, stop_s)), problem, "moments above start_s"));
         }
         let kind = TrafficKind::read(document, keys, &here)?;
-        flows.push(FlowBlock { count: keys.count, direction: keys.direction, to: keys.to.clone(), kind, start, stop });
+        let (to, dscp) = (keys.to.clone(), keys.dscp.unwrap_or_default());
+        flows.push(FlowBlock { count: keys.count, direction: keys.direction, to, kind, dscp, start, stop });
     }
     Ok(flows)
 }

@@ -79,6 +79,7 @@ fn keys_of_aggregates_and_of_rates_have_no_effect_with_the_others_standard() {
             "standard is \"802.11g\", and it is for \"802.11n\", \"802.11ac\", \"802.11ax\"",
         ),
         ("hosts.0.mcs=3", "hosts.0.mcs", "access.standard is \"802.11g\""),
+        ("hosts.0.flows.0.dscp=46", "hosts.0.flows.0.dscp", "access.standard is \"802.11g\""),
         (
             "access.rate_mbps=54 access.standard=802.11ac",
             "access.rate_mbps",
@@ -108,6 +109,9 @@ fn a_key_of_the_medium_that_is_told_as_without_effect_leaves_the_network_as_it_i
             "access.guard_interval_us=0.4",
             "access.aggregate_frames=32",
             "access.max_ppdu_us=4000",
+            "access.access_point_txop_us=2000",
+            "access.start_spacing_us=8",
+            "access.amsdu_bytes=3839",
             "access.rate_set=all",
             "access.preamble=short",
             "access.protection_rate_mbps=11",
@@ -126,7 +130,7 @@ fn a_key_of_the_medium_that_is_told_as_without_effect_leaves_the_network_as_it_i
             told_of.extend(is_told.then_some(setting));
         }
     }
-    assert_eq!(told_of.len(), 14, "{told_of:?}");
+    assert_eq!(told_of.len(), 17, "{told_of:?}");
 }
 
 #[test]

@@ -383,6 +383,16 @@ fn a_standard_has_its_own_channels_and_mcss() {
             "20 cannot be here; accepted: an SNR or a frame error rate, not both",
         ),
         (
+            vec!["access.standard=802.11n", "access.amsdu_bytes=7935"],
+            "access.amsdu_bytes",
+            "7935 B cannot be here; accepted: 0 to 4065 B",
+        ),
+        (
+            vec!["access.standard=802.11bg", "access.rts_on_retry=true"],
+            "access.rts_on_retry",
+            "true cannot be here; accepted: false, for 802.11bg protects its frames by CTS-to-self",
+        ),
+        (
             vec!["access.standard=802.11bg", "access.rts_threshold_bytes=9"],
             "access.rts_threshold_bytes",
             "9 B cannot be here; accepted: none, for 802.11bg protects its frames by CTS-to-self",

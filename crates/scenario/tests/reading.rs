@@ -95,7 +95,11 @@ fn keys_of_aggregates_are_read_in_their_units() {
         "access.aggregate_frames=32",
         "access.max_ppdu_us=4000",
         "access.rts_threshold_bytes=3000",
+        "access.rts_on_retry=true",
+        "access.start_spacing_us=8",
+        "access.amsdu_bytes=7935",
         "access.access_point_cw_max=1023",
+        "access.access_point_txop_us=2000",
         "access.response_error_rate=0.125",
     ]);
     // MCS 9 is not allowed over 20 MHz with two streams: 2 · 52 · 8 · 3/4 bits in 3.6 us.
@@ -104,6 +108,9 @@ fn keys_of_aggregates_are_read_in_their_units() {
     assert_eq!(json["rate_mbps"], 173.333333);
     assert_eq!((wifi.aggregate_frames, wifi.max_ppdu), (32, Span::from_micros(4000)));
     assert_eq!((wifi.rts_threshold, wifi.access_point_window), (Some(Bytes::new(3000)), 1023));
+    assert_eq!((wifi.rts_on_retry, wifi.start_spacing), (true, Span::from_micros(8)));
+    assert_eq!(wifi.amsdu_bytes, Bytes::new(7935));
+    assert_eq!(wifi.access_point_txop, Span::from_micros(2000));
     assert_eq!(wifi.response_error_rate.get(), 0.125);
 }
 

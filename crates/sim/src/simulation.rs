@@ -440,7 +440,8 @@ impl<'a> Simulation<'a> {
             let number = connection as u32;
             let payload = Payload::Segment { connection: number, incarnation: flow.incarnation, segment };
             let id = u64::from(flow.incarnation) << 1 | side as u64;
-            match self.network.offer(now, Packet { from, to, size, flow: number, id, payload }) {
+            let dscp = flow.spec.dscp;
+            match self.network.offer(now, Packet { from, to, size, flow: number, dscp, id, payload }) {
                 Ok(()) => {}
                 Err(Packet { payload: Payload::Segment { segment, .. }, .. }) => {
                     end.on_refused(now, &segment);
@@ -516,15 +517,23 @@ impl<'a> Simulation<'a> {
             (turns.at, turns.offers) = (now, 0);
         }
         let from = NodeId(host as u16);
-        while turns.offers < MOST_OFFERS && self.network.room(from) > 0 {
+        let mut in_vain = 0;
+        while turns.offers < MOST_OFFERS && in_vain < turns.flows.len() {
             let connection = turns.flows[turns.next % turns.flows.len()];
             turns.next = (turns.next + 1) % turns.flows.len();
-            turns.offers += 1;
             let flow = &self.connections[connection];
             let TrafficKind::Saturated { packet: size } = flow.spec.kind else { unreachable!("it saturates") };
+            let dscp = flow.spec.dscp;
+            // Each access category has a queue of its own.
+            if self.network.room_for(from, dscp) == 0 {
+                in_vain += 1;
+                continue;
+            }
+            in_vain = 0;
+            turns.offers += 1;
             let (to, number) = (Destination::Node(flow.nodes[FAR]), connection as u32);
             let payload = Payload::Datagram { connection: number };
-            if self.network.offer(now, Packet { from, to, size, flow: number, id: UNTOLD, payload }).is_err() {
+            if self.network.offer(now, Packet { from, to, size, flow: number, dscp, id: UNTOLD, payload }).is_err() {
                 break;
             }
         }
@@ -573,6 +582,7 @@ impl<'a> Simulation<'a> {
             to: Destination::Broadcast,
             size,
             flow: BEACON_FLOW,
+            dscp: 0,
             id: UNTOLD,
             payload,
         };

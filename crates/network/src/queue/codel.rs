@@ -135,7 +135,7 @@ mod tests {
         let mut queue = PacketQueue::new();
         for payload in 0..packets {
             let to = Destination::Node(NodeId(1));
-            queue.push(at, Packet { from: NodeId(0), to, size: Bytes::new(bytes), flow: 0, id: 0, payload });
+            queue.push(at, Packet { from: NodeId(0), to, size: Bytes::new(bytes), flow: 0, dscp: 0, id: 0, payload });
         }
         queue
     }
@@ -214,7 +214,7 @@ mod tests {
                 let to = Destination::Node(NodeId(1));
                 queue.push(
                     Time::ZERO,
-                    Packet { from: NodeId(0), to, size: Bytes::new(1500), flow: 0, id: 0, payload: 0 },
+                    Packet { from: NodeId(0), to, size: Bytes::new(1500), flow: 0, dscp: 0, id: 0, payload: 0 },
                 );
                 codel.dequeue(ms(1000 + millis), SETPOINT, &mut queue, |_| dropped_at = Some(millis)).unwrap();
             }

@@ -262,7 +262,15 @@ mod tests {
     }
 
     fn packet(flow: u32, bytes: u64, payload: usize) -> Packet<usize> {
-        Packet { from: NodeId(0), to: Destination::Node(NodeId(1)), size: Bytes::new(bytes), flow, id: 0, payload }
+        Packet {
+            from: NodeId(0),
+            to: Destination::Node(NodeId(1)),
+            size: Bytes::new(bytes),
+            flow,
+            dscp: 0,
+            id: 0,
+            payload,
+        }
     }
 
     /// With enough queues that flows 0 to 9 do not collide.

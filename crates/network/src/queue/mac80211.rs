@@ -25,8 +25,8 @@
 //! A station's rate is taken as 6 Mb/s until the first transmission to it.
 //!
 //! Models Linux 6.18. Leaves out: ECN (packets are dropped), the limit of 16 MiB, the pool of 4096 flows that all
-//! stations share (each has 1024 here), the assumed aggregate of 64 frames of 802.11ax, access categories other than
-//! best effort, weights other than 256 us.
+//! stations share (each has 1024 here), the assumed aggregate of 64 frames of 802.11ax, weights other than 256 us.
+//! Each access category has queues and limits of its own; in Linux all share the limit in packets and the 24 ms.
 //!
 //! References: Linux 6.18, net/mac80211/tx.c (`ieee80211_next_txq`, `ieee80211_txq_airtime_check`), airtime.c
 //! (`ieee80211_rate_expected_tx_airtime`), include/net/fq_impl.h and cfg80211.h, ath9k/xmit.c, read for the facts, not
@@ -446,6 +446,7 @@ mod tests {
             to: Destination::Node(NodeId(station)),
             size: Bytes::new(1500),
             flow,
+            dscp: 0,
             id,
             payload: (),
         }

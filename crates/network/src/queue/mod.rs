@@ -221,17 +221,23 @@ impl<P> Queue<P> {
         }
     }
 
+    /// Its lengths over time.
+    pub(crate) fn lengths(&self) -> &LengthOverTime {
+        match self {
+            Self::Fifo(queue) => queue.lengths(),
+            Self::FqCodel(queue) => queue.lengths(),
+            Self::Mac80211(queue) => queue.lengths(),
+        }
+    }
+
     /// The statistics of this queue, under the name `place`.
     pub(crate) fn observe(&self, place: QueueId, now: Time) -> Observed {
-        let observe = |lengths: &LengthOverTime, drops: &dyn Fn(Cause) -> u64| Observed {
-            queue: lengths.statistics(place, now),
-            drops: Cause::ALL.map(drops),
+        let drops = |cause| match self {
+            Self::Fifo(queue) => queue.drops(cause),
+            Self::FqCodel(queue) => queue.drops(cause),
+            Self::Mac80211(queue) => queue.drops(cause),
         };
-        match self {
-            Self::Fifo(queue) => observe(queue.lengths(), &|cause| queue.drops(cause)),
-            Self::FqCodel(queue) => observe(queue.lengths(), &|cause| queue.drops(cause)),
-            Self::Mac80211(queue) => observe(queue.lengths(), &|cause| queue.drops(cause)),
-        }
+        Observed { queue: self.lengths().statistics(place, now), drops: Cause::ALL.map(drops) }
     }
 
     pub(crate) fn reset_statistics(&mut self, now: Time) {

@@ -9,10 +9,12 @@
 //!   `modulation`.
 //! - DSSS and CCK: 192 us of long or 96 us of short preamble and header, "symbols" of 1 us (802.11-2020 §16.2.2).
 //! - MPDU of data: 24 B of MAC header, 8 B of LLC/SNAP, the IP packet, 4 B of FCS. ACK and CTS 14 B, RTS 20 B.
+//! - A packet in an A-MSDU: 14 B of addresses and length, 8 B of LLC/SNAP, padded to 4 B but for the last.
 //! - 802.11n and later: 2 B of QoS more. Each MPDU of an A-MPDU follows a delimiter of 4 B, and all but the last are
-//!   padded to a multiple of 4 B. Compressed Block Ack 32 B, or 56 B for more than 64 frames; Block Ack Request 24 B.
+//!   padded to a multiple of 4 B, and by empty delimiters to the least spacing of starts. Compressed Block Ack 32 B, or
+//!   56 B for more than 64 frames; Block Ack Request 24 B.
 //!
-//! Leaves out: encryption headers, fragmentation, the limit of 2304 B on an MSDU, A-MSDUs, the least spacing of MPDUs.
+//! Leaves out: encryption headers, fragmentation, the limit of 2304 B on an MSDU.
 
 use super::constants::{PhyRate, Standard};
 use super::modulation::{ChannelWidth, Modulation};
@@ -66,6 +68,8 @@ pub(crate) struct Mode {
     overhead_bytes: u64,
     /// Alignment of frames, a power of two.
     alignment_bytes: u64,
+    /// From the start of a frame to that of the next, at least.
+    spacing_bytes: u64,
     /// Limits of a PPDU with more than one frame.
     pub(crate) most_bytes: u64,
     /// Before each PPDU: CTS-to-self and SIFS.
@@ -181,13 +185,12 @@ impl Mode {
             millibits_per_symbol: 1000 * bits_per_symbol,
             overhead_bits: OFDM_OVERHEAD_BITS,
         };
-        let symbols = config.max_ppdu.saturating_sub(timing.preamble).as_nanos() / timing.symbol.as_nanos();
-        let in_time = (symbols * bits_per_symbol).saturating_sub(OFDM_OVERHEAD_BITS) / 8;
         let most_bytes = standard.aggregate_limits().map_or(0, |limits| limits.bytes);
         Self {
             overhead_bytes: SUBFRAME_OVERHEAD,
             alignment_bytes: 4,
-            most_bytes: in_time.min(most_bytes),
+            spacing_bytes: timing.bytes_in(config.start_spacing).next_multiple_of(4),
+            most_bytes: timing.bytes_within(config.max_ppdu).min(most_bytes),
             ..Self::new(config, modulation.rate(standard), timing, modulation.reference_rate())
         }
     }
@@ -202,6 +205,7 @@ impl Mode {
             timing,
             overhead_bytes: DATA_OVERHEAD,
             alignment_bytes: 1,
+            spacing_bytes: 0,
             most_bytes: u64::MAX,
             protection: Span::ZERO,
             acknowledgement: sifs + response.duration(CONTROL_BYTES),
@@ -222,9 +226,19 @@ impl Mode {
         ip_packet.get() + self.overhead_bytes
     }
 
-    /// The start of a frame that follows this many bytes.
-    pub(crate) fn aligned(&self, bytes: u64) -> u64 {
-        (bytes + self.alignment_bytes - 1) & !(self.alignment_bytes - 1)
+    /// The same with an A-MSDU of this many bytes, which has its own LLC/SNAP headers (8).
+    pub(crate) const fn amsdu_frame_bytes(&self, amsdu: u64) -> u64 {
+        amsdu + self.overhead_bytes - 8
+    }
+
+    /// The start of the frame behind one with this start and end.
+    pub(crate) fn next_start(&self, start: u64, end: u64) -> u64 {
+        ((end + self.alignment_bytes - 1) & !(self.alignment_bytes - 1)).max(start + self.spacing_bytes)
+    }
+
+    /// The most bytes of a PPDU that takes this long at most, with the protection before it.
+    pub(crate) fn bytes_within(&self, time: Span) -> u64 {
+        self.timing.bytes_within(time.saturating_sub(self.protection))
     }
 
     /// A PPDU of this many bytes, with the protection before it.
@@ -247,6 +261,16 @@ impl Timing {
         } else {
             Self { preamble, symbol: Span::from_micros(1), millibits_per_symbol: rate.kbps(), overhead_bits: 0 }
         }
+    }
+
+    fn bytes_within(&self, time: Span) -> u64 {
+        let symbols = time.saturating_sub(self.preamble).as_nanos() / self.symbol.as_nanos();
+        (symbols * self.millibits_per_symbol / 1000).saturating_sub(self.overhead_bits) / 8
+    }
+
+    /// The bytes that take this long at least, without preamble.
+    const fn bytes_in(&self, time: Span) -> u64 {
+        (time.as_nanos() * self.millibits_per_symbol).div_ceil(8000 * self.symbol.as_nanos())
     }
 
     #[inline]
@@ -343,7 +367,7 @@ mod tests {
     /// This many frames of 1500-byte packets.
     fn aggregate(mode: &Mode, frames: u64) -> u64 {
         let frame = mode.frame_bytes(Bytes::new(1500));
-        (frames - 1) * mode.aligned(frame) + frame
+        (frames - 1) * mode.next_start(0, frame) + frame
     }
 
     #[test]
@@ -359,6 +383,22 @@ mod tests {
         // HE80 MCS 11: 256 are 395262 B, 44 + 13.6 ceil(3162118 / 8166) = 44 + 13.6 · 388.
         let he = later(Standard::Ax, 11, ChannelWidth::Mhz80);
         assert_eq!(he.ppdu(aggregate(&he, 256)), Span::from_nanos(5_320_800));
+    }
+
+    #[test]
+    fn short_frames_are_padded_to_the_least_spacing() {
+        // VHT80 MCS 9, 8 us: 390 B, rounded up to 392. Acknowledgements of 52 B are 94 B with delimiter, alone 96.
+        // 64 are 63 · 392 + 94 = 24790 B, 40 + 4 ceil((22 + 198320) / 1560) = 40 + 4 · 128, instead of 6142 B, 40 + 4 · 32.
+        let ack_aggregate = |spacing| {
+            let config = WifiConfig { start_spacing: us(spacing), ..WifiConfig::new(Standard::Ac) };
+            let mode = *AirTimes::new(&config).mode(ModeId::of_mcs(9));
+            let frame = mode.frame_bytes(Bytes::new(52));
+            mode.ppdu(63 * mode.next_start(0, frame) + frame)
+        };
+        assert_eq!([0, 8].map(ack_aggregate), [us(168), us(552)]);
+        // Full frames, 1544 B, are longer than that.
+        let config = WifiConfig { start_spacing: us(16), ..WifiConfig::new(Standard::Ac) };
+        assert_eq!(aggregate(AirTimes::new(&config).mode(ModeId::of_mcs(9)), 64), 98_814);
     }
 
     #[test]

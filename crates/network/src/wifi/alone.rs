@@ -38,13 +38,21 @@ pub(super) fn best_mode(wifi: &WifiConfig, times: &AirTimes, noise: &Noise, high
 fn of_mode(wifi: &WifiConfig, times: &AirTimes, noise: &Noise, id: ModeId) -> (Rate, Probability) {
     let standard = wifi.standard;
     let mode = times.mode(id);
-    let frame = mode.frame_bytes(PACKET);
-    let most_frames = usize::from(wifi.aggregate_frames).min(wifi.access_point_queue.packets) as u32;
-    let (mut frames, mut bytes) = (1_u32, frame);
-    while frames < most_frames && mode.aligned(bytes) + frame <= mode.most_bytes {
+    // With A-MSDUs, a frame is as many packets as one holds.
+    let subframe = PACKET.get() + 22;
+    let packets = ((wifi.amsdu_bytes.get() + 2) / subframe.next_multiple_of(4)).max(1);
+    let frame = match packets {
+        1 => mode.frame_bytes(PACKET),
+        packets => mode.amsdu_frame_bytes((packets - 1) * subframe.next_multiple_of(4) + subframe),
+    };
+    let waiting = (wifi.access_point_queue.packets as u64 / packets).max(1);
+    let most_frames = u64::from(wifi.aggregate_frames).min(waiting) as u32;
+    let (mut frames, mut start) = (1_u32, 0);
+    while frames < most_frames && mode.next_start(start, start + frame) + frame <= mode.most_bytes {
         frames += 1;
-        bytes = mode.aligned(bytes) + frame;
+        start = mode.next_start(start, start + frame);
     }
+    let bytes = start + frame;
     let p = noise.frames(id).of(frame).get();
     let control = noise.control(id);
     let r = if frames == 1 { control.acknowledgement } else { control.block_ack }.get();
@@ -84,7 +92,7 @@ fn of_mode(wifi: &WifiConfig, times: &AirTimes, noise: &Noise, id: ModeId) -> (R
         slots = (2 * slots + 1).min(wifi.access_point_window);
     }
     let loss = Probability::new(lost).expect("a power of a probability is one");
-    let bits = PACKET.bits() as f64 * f64::from(frames) * received;
+    let bits = PACKET.bits() as f64 * (packets * u64::from(frames)) as f64 * received;
     (Rate::from_bps((bits / seconds) as u64), loss)
 }
 

@@ -1,7 +1,7 @@
 //! Channel access: inter-frame spaces, backoff, contention windows.
 //!
-//! Each contender (a station or the access point) has a timer in slots. It counts down while the medium is silent past
-//! the contender's inter-frame space. It freezes while the medium is sensed busy, and resumes after the next space.
+//! Each contender (a station or the access point, in one access category) has a timer in slots. It counts down while
+//! the medium is silent past the contender's inter-frame space. It freezes while the medium is sensed busy, and resumes after the next space.
 //! 1. A contender with an expired timer and a frame sends.
 //! 2. After each transmission it draws a new timer, uniform in 0..=CW, whether it has a next frame or not
 //!    (post-backoff).
@@ -10,12 +10,14 @@
 //!    inter-frame space, or at once if that is over. If the medium is busy, or becomes busy before that, a timer is
 //!    drawn.
 //!
+//! The space of a category with an AIFSN of its own differs from the common one by whole slots.
+//!
 //! A transmission is sensed aCCATime after its start. Contenders whose timers expire before that send too, and collide.
 //!
 //! Nothing is computed per slot or per contender. Nearly all wait the same inter-frame space and count together, so
 //! they share one count of slots passed. A timer is the count at which it expires; contenders with a frame are in a
 //! wheel by that count. Kept apart are the senders of the last transmission, which draw, and contenders with another
-//! inter-frame space.
+//! inter-frame space: for once, or for ever by their AIFSN.
 //!
 //! ```text
 //!                      frame arrives, timer ended, medium silent
@@ -29,7 +31,7 @@
 //!                                                            [frozen]
 //! ```
 //!
-//! Leaves out: the priorities of EDCA, capture, hidden stations, differences in propagation.
+//! Leaves out: capture, hidden stations, differences in propagation.
 //!
 //! References: 802.11-2020 §10.3.4.2 (basic access), §10.3.4.3 (backoff), §10.3.3 (contention window).
 
@@ -70,6 +72,8 @@ struct Contender {
     /// In the common count: `passed` when its timer expires; at most `passed` if it has.
     end: u64,
     is_apart: bool,
+    /// Its own AIFSN, less the common one, in slots; it is always apart unless this is 0.
+    more_slots: i8,
     /// Apart: the end of its inter-frame space.
     ready: Time,
     /// Apart: the time its timer expires, if the medium stays silent.
@@ -89,23 +93,11 @@ impl Contention {
     /// Contenders on a medium that has been silent for long.
     pub(crate) fn new(slot: Span, sensing: Span, contenders: Vec<(ContentionWindow, ChaCha8Rng)>) -> Self {
         let (limits, streams): (Vec<_>, Vec<_>) = contenders.into_iter().unzip();
-        let contender = |limits: ContentionWindow| Contender {
-            end: 0,
-            is_apart: false,
-            ready: Time::ZERO,
-            timer_end: Time::ZERO,
-            slots: 0,
-            window: limits.min,
-            limits,
-            has_frame: false,
-            without_backoff: false,
-            named: false,
-        };
         Self {
             slot,
             sensing,
             wheel: Wheel::new(limits.len()),
-            contenders: limits.into_iter().map(contender).collect(),
+            contenders: limits.into_iter().map(Contender::new).collect(),
             streams,
             ready: Time::ZERO,
             passed_at_ready: 0,
@@ -116,6 +108,27 @@ impl Contention {
             busy_sensed_at: None,
             backlogged: 0,
         }
+    }
+
+    /// Adds a contender without a frame, which has sensed what the contender `like` has. `more_slots`: its AIFSN less
+    /// the common one. Returns its number.
+    pub(crate) fn add(&mut self, limits: ContentionWindow, more_slots: i8, stream: ChaCha8Rng, like: usize) -> usize {
+        let index = self.contenders.len();
+        let like = &self.contenders[like];
+        let ready = later(if like.is_apart { like.ready } else { self.ready }, more_slots, self.slot);
+        let new = Contender {
+            end: self.passed,
+            ready,
+            timer_end: ready,
+            is_apart: true,
+            more_slots,
+            ..Contender::new(limits)
+        };
+        self.contenders.push(new);
+        self.streams.push(stream);
+        self.wheel.add();
+        self.apart.push(index);
+        index
     }
 
     /// The start of the next transmission if no frame arrives; [`Time::MAX`] if there is none.
@@ -181,6 +194,17 @@ impl Contention {
         self.line_up(index);
     }
 
+    /// The contender has frames from now on, while its own node sends. It draws a timer if its own has expired.
+    pub(crate) fn on_frame_while_sending(&mut self, index: usize) {
+        let has_ended = self.slots(index) == 0;
+        self.contenders[index].has_frame = true;
+        self.backlogged += 1;
+        if has_ended {
+            self.draw(index);
+        }
+        self.line_up(index);
+    }
+
     /// The contender, which has sent, has no more frames.
     pub(crate) fn on_empty(&mut self, index: usize) {
         debug_assert!(self.contenders[index].is_apart, "who has sent draws a timer of its own");
@@ -240,20 +264,23 @@ impl Contention {
         self.draw(index);
     }
 
-    /// The contender's transmission has failed and will be repeated: CW doubles, a new timer.
+    /// The contender's transmission has failed and will be repeated, or another of its node was first: CW doubles, a
+    /// new timer.
     pub(crate) fn on_failure(&mut self, index: usize) {
         let contender = &mut self.contenders[index];
         contender.window = (2 * contender.window + 1).min(contender.limits.max);
         self.draw(index);
     }
 
-    /// The medium is silent again. The inter-frame spaces end at `ready`, except for the contenders listed in `except`.
+    /// The medium is silent again. The inter-frame spaces end at `ready`, except for the contenders listed in `except`;
+    /// all with the common AIFSN.
     pub(crate) fn resume(&mut self, ready: Time, except: &[(usize, Time)]) {
         self.busy_sensed_at = None;
         self.ready = ready;
         self.passed_at_ready = self.passed;
         for &(index, ready) in except {
             let slots = self.slots(index);
+            let ready = later(ready, self.contenders[index].more_slots, self.slot);
             let contender = &mut self.contenders[index];
             contender.named = true;
             contender.ready = ready;
@@ -269,8 +296,10 @@ impl Contention {
         let mut next = Time::MAX;
         self.apart.retain(|&index| {
             let contender = &mut self.contenders[index];
-            if contender.named {
-                contender.named = false;
+            if contender.named || contender.more_slots != 0 {
+                if !std::mem::take(&mut contender.named) {
+                    contender.ready = later(ready, contender.more_slots, self.slot);
+                }
                 contender.timer_end = contender.ready + self.slot * u64::from(contender.slots);
                 if contender.has_frame {
                     next = next.min(contender.timer_end);
@@ -338,6 +367,35 @@ impl Contention {
     }
 }
 
+impl Contender {
+    /// A contender without a frame, in the common count from its beginning.
+    fn new(limits: ContentionWindow) -> Self {
+        Self {
+            end: 0,
+            is_apart: false,
+            more_slots: 0,
+            ready: Time::ZERO,
+            timer_end: Time::ZERO,
+            slots: 0,
+            window: limits.min,
+            limits,
+            has_frame: false,
+            without_backoff: false,
+            named: false,
+        }
+    }
+}
+
+/// This many slots later, or earlier.
+#[inline]
+fn later(at: Time, slots: i8, slot: Span) -> Time {
+    if slots == 0 {
+        return at;
+    }
+    let by = slot * u64::from(slots.unsigned_abs());
+    if slots < 0 { at.max(Time::ZERO + by) - by } else { at + by }
+}
+
 /// Slots after `ready` that end before a transmission is sensed.
 fn slots_before(sensed: Time, ready: Time, slot: Span) -> u64 {
     (sensed - Span::from_nanos(1) - ready).as_nanos() / slot.as_nanos()
@@ -371,6 +429,8 @@ mod tests {
         timer_end: Time,
         /// Slots left on the timer at `ready`.
         slots: u32,
+        /// Its AIFSN less the common one.
+        more_slots: i8,
         /// CW.
         window: u32,
         limits: ContentionWindow,
@@ -381,12 +441,12 @@ mod tests {
 
     impl Plain {
         /// Contenders on a medium that has been silent for long.
-        fn new(slot: Span, sensing: Span, contenders: Vec<(ContentionWindow, ChaCha8Rng)>) -> Self {
-            let (limits, streams): (Vec<_>, Vec<_>) = contenders.into_iter().unzip();
-            let contender = |limits: ContentionWindow| PlainContender {
-                ready: Time::ZERO,
-                timer_end: Time::ZERO,
+        fn new(slot: Span, sensing: Span, contenders: Vec<(ContentionWindow, i8, ChaCha8Rng)>) -> Self {
+            let contender = |&(limits, more_slots, _): &(ContentionWindow, i8, _)| PlainContender {
+                ready: later(Time::ZERO, more_slots, slot),
+                timer_end: later(Time::ZERO, more_slots, slot),
                 slots: 0,
+                more_slots,
                 window: limits.min,
                 limits,
                 has_frame: false,
@@ -395,8 +455,8 @@ mod tests {
             Self {
                 slot,
                 sensing,
-                contenders: limits.into_iter().map(contender).collect(),
-                streams,
+                contenders: contenders.iter().map(contender).collect(),
+                streams: contenders.into_iter().map(|(_, _, stream)| stream).collect(),
                 next: Time::MAX,
                 busy_sensed_at: None,
                 backlogged: 0,
@@ -509,6 +569,7 @@ mod tests {
             }
             let mut next = Time::MAX;
             for contender in &mut self.contenders {
+                contender.ready = later(contender.ready, contender.more_slots, self.slot);
                 contender.timer_end = contender.ready + self.slot * u64::from(contender.slots);
                 if contender.has_frame {
                     next = next.min(contender.timer_end);
@@ -546,8 +607,9 @@ mod tests {
         let in_silence = prop::collection::vec((who(), 0..12_u64, prop_oneof![Just(0), 0..60_u64]), 0..5);
         let in_transmission = prop::collection::vec((who(), prop_oneof![0..6_u64, 0..300_u64]), 0..5);
         let outcomes = prop::collection::vec(any::<(bool, bool)>(), CONTENDERS);
-        let except = prop::collection::vec((who(), 0..90_u64), 0..4);
-        let round = (in_silence, in_transmission, 6..300_u64, outcomes, 0..90_u64, except);
+        // A common space is longer than two slots.
+        let except = prop::collection::vec((who(), 18..108_u64), 0..4);
+        let round = (in_silence, in_transmission, 6..300_u64, outcomes, 18..108_u64, except);
         let round = round.prop_map(|(in_silence, in_transmission, length, outcomes, space, except)| {
             let mut named = [false; CONTENDERS];
             let except = except.into_iter().filter(|&(index, _)| !std::mem::replace(&mut named[index], true)).collect();
@@ -556,7 +618,9 @@ mod tests {
         prop::collection::vec(round, 1..60)
     }
 
-    const CONTENDERS: usize = 9;
+    const CONTENDERS: usize = MORE_SLOTS.len();
+    /// By contender: its AIFSN less the common one.
+    const MORE_SLOTS: [i8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, -1, -2, 4];
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
@@ -567,10 +631,16 @@ mod tests {
             let contenders = || {
                 let stream = |index| Streams::new(seed).stream(&format!("{index}"));
                 let window = |index| if index % 4 == 3 { DSSS_WINDOW } else { OFDM_WINDOW };
-                (0..CONTENDERS).map(|index| (window(index), stream(index))).collect::<Vec<_>>()
+                (0..CONTENDERS).map(|index| (window(index), MORE_SLOTS[index], stream(index))).collect::<Vec<_>>()
             };
             let mut plain = Plain::new(us(9), us(4), contenders());
-            let mut fast = Contention::new(us(9), us(4), contenders());
+            let mut fast = contenders();
+            let added = fast.split_off(MORE_SLOTS.iter().take_while(|&&more| more == 0).count());
+            let common = fast.into_iter().map(|(window, _, stream)| (window, stream)).collect();
+            let mut fast = Contention::new(us(9), us(4), common);
+            for (window, more_slots, stream) in added {
+                fast.add(window, more_slots, stream, 0);
+            }
             let mut has_frame = [false; CONTENDERS];
             let mut now = Time::ZERO;
             for round in rounds {

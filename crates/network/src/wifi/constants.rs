@@ -136,19 +136,31 @@ pub(crate) struct AggregateLimits {
     /// The largest buffer of a Block Ack agreement in frames.
     pub(crate) window: u16,
     pub(crate) bytes: u64,
+    /// The largest A-MSDU: of an MPDU in an A-MPDU, less its header (26) and FCS (4).
+    pub(crate) amsdu_bytes: Bytes,
 }
 
 impl Standard {
     /// The largest A-MPDU of any standard, that of 802.11ax.
     pub const LARGEST_AMPDU: Bytes = Bytes::new(6_500_631);
+    /// The largest A-MSDU of any standard: of an MPDU of 11454 B, less its header and FCS.
+    pub const LARGEST_AMSDU: Bytes = Bytes::new(11_454 - 30);
 
     /// The limits of 802.11n and later, which send data frames as A-MPDUs.
     pub(crate) const fn aggregate_limits(self) -> Option<AggregateLimits> {
         match self {
             Self::B | Self::G | Self::Bg => None,
-            Self::N => Some(AggregateLimits { window: SHORT_WINDOW, bytes: 65_535 }),
-            Self::Ac => Some(AggregateLimits { window: SHORT_WINDOW, bytes: 1_048_575 }),
-            Self::Ax => Some(AggregateLimits { window: 256, bytes: Self::LARGEST_AMPDU.get() }),
+            Self::N => {
+                Some(AggregateLimits { window: SHORT_WINDOW, bytes: 65_535, amsdu_bytes: Bytes::new(4_095 - 30) })
+            }
+            Self::Ac => {
+                Some(AggregateLimits { window: SHORT_WINDOW, bytes: 1_048_575, amsdu_bytes: Self::LARGEST_AMSDU })
+            }
+            Self::Ax => Some(AggregateLimits {
+                window: 256,
+                bytes: Self::LARGEST_AMPDU.get(),
+                amsdu_bytes: Self::LARGEST_AMSDU,
+            }),
         }
     }
 

@@ -1,8 +1,9 @@
-//! One direction between a station and the access point: its two ends, its rate, its counts.
+//! One direction between a station and the access point: its two ends in each access category, its rate, its counts.
 
 use super::airtime::{AirTimes, Mode, ModeId};
 use super::alone::best_mode;
 use super::constants::PhyRate;
+use super::edca::Category;
 use super::noise::Noise;
 use super::originator::Originator;
 use super::rate_control::{Controller, Decision, RateControl};
@@ -17,17 +18,24 @@ use rand_chacha::ChaCha8Rng;
 pub(super) const UP: usize = 0;
 pub(super) const DOWN: usize = 1;
 
-/// A station's direction: the index of its state.
+/// A station's direction in an access category: the index of its state.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
     pub(super) station: usize,
     pub(super) way: usize,
+    pub(super) category: Category,
+}
+
+/// Both ends of a link.
+#[derive(Clone, Debug)]
+pub(super) struct Ends<P> {
+    pub(super) originator: Originator,
+    pub(super) recipient: Recipient<P>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Direction<P> {
-    pub(super) originator: Originator,
-    pub(super) recipient: Recipient<P>,
+    pub(super) ends: EndsByCategory<P>,
     pub(super) controller: Controller,
     /// The highest rate from the next transmission on, with a fresh controller.
     pub(super) new_highest: Option<PhyRate>,
@@ -36,6 +44,47 @@ pub(super) struct Direction<P> {
     pub(super) counts: WifiLinkStatistics,
     /// Sum over the transmissions' rates.
     kbps_sum: u64,
+}
+
+/// The ends in each access category. Those other than best effort exist once used.
+#[derive(Clone, Debug)]
+pub(super) struct EndsByCategory<P> {
+    best_effort: Ends<P>,
+    others: Option<Box<[Ends<P>; 3]>>,
+}
+
+impl<P> Ends<P> {
+    fn new(window: u16) -> Self {
+        Self { originator: Originator::new(window), recipient: Recipient::new(window) }
+    }
+}
+
+impl<P> EndsByCategory<P> {
+    /// The ends in this category; `None` if it was never used.
+    #[inline]
+    pub(super) fn at(&self, category: Category) -> Option<&Ends<P>> {
+        match category {
+            Category::BestEffort => Some(&self.best_effort),
+            other => self.others.as_ref().map(|others| &others[other.place() - 1]),
+        }
+    }
+
+    /// The same, and it is used from now on.
+    #[inline]
+    pub(super) fn at_mut(&mut self, category: Category) -> &mut Ends<P> {
+        match category {
+            Category::BestEffort => &mut self.best_effort,
+            other => {
+                let window = self.best_effort.originator.window();
+                let others = self.others.get_or_insert_with(|| Box::new([(); 3].map(|()| Ends::new(window))));
+                &mut others[other.place() - 1]
+            }
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Ends<P>> {
+        [&self.best_effort].into_iter().chain(self.others.iter().flat_map(|others| others.iter()))
+    }
 }
 
 /// The parameters of new controllers.
@@ -96,8 +145,7 @@ impl<P> Direction<P> {
     ) -> Self {
         let window = controllers.config.block_ack_window();
         Self {
-            originator: Originator::new(window),
-            recipient: Recipient::new(window),
+            ends: EndsByCategory { best_effort: Ends::new(window), others: None },
             controller: match controllers.config.standard.aggregates() {
                 true => controllers.of_mcs(times, noise, highest_mcs, link, 0),
                 false => controllers.controller(highest, link, 0),
@@ -129,7 +177,7 @@ impl<P> Direction<P> {
             self.changes += 1;
             self.controller = controllers.controller(highest, link, self.changes);
         }
-        if self.originator.is_request_due() {
+        if self.ends.at_mut(link.category).originator.is_request_due() {
             return Decision { mode: self.controller.mode(), rts: false, alone: false };
         }
         self.controller.next(now)
@@ -145,7 +193,7 @@ impl<P> Direction<P> {
     }
 
     pub(super) fn packets_inside(&self) -> usize {
-        self.originator.packets_inside() + self.recipient.packets_inside()
+        self.ends.all().map(|ends| ends.originator.packets_inside() + ends.recipient.packets_inside()).sum()
     }
 
     pub(super) fn report(&self, times: &AirTimes) -> WifiLinkStatistics {

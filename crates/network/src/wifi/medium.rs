@@ -1,10 +1,11 @@
 //! The shared medium: transmissions, responses, collisions, errors, broadcast.
 //!
-//! Models one channel, heard by all stations and the access point, under DCF or EDCA's best effort.
+//! Models one channel, heard by all stations and the access point, under DCF or EDCA.
 //! 1. Senders and times: `backoff`. Contents: a frame to one receiver, or an A-MPDU of several (`originator`).
 //! 2. A transmission without overlap is received, except frames lost to `noise`. If any was received, the receiver
 //!    acknowledges after SIFS: a single frame by an ACK, more by a Block Ack. Then all wait the inter-frame space.
-//! 3. Before a long transmission an RTS asks for a CTS. Nothing overlaps the rest of the exchange.
+//! 3. Before a long transmission an RTS asks for a CTS, or before one that repeats another without response. Nothing
+//!    overlaps the rest of the exchange.
 //! 4. Overlapping transmissions are all lost. Once the air is silent, senders wait until ACKTimeout and then the space,
 //!    the others EIFS (or the space: [`WifiRules`]).
 //! 5. If no frame of a transmission was received, the sender waits ACKTimeout and the space, its receiver EIFS. The
@@ -12,14 +13,19 @@
 //! 6. After a lost response its addressee waits EIFS.
 //! 7. Unacknowledged frames are repeated, up to `retry_limit` transmissions. A response resets the contention window,
 //!    and so do `retry_limit` transmissions in a row without one.
-//! 8. A broadcast is sent to the access point like any unicast frame, and from there once, at a basic rate, without
-//!    ACK. Receivers with an error then wait EIFS, all others the space.
+//! 8. In 802.11n and later a node has a queue, a timer and a contention window for each access category (`edca`), once
+//!    it has sent in it. Of the timers of one node that expire together the highest category's sends. The others double
+//!    their contention windows, as after a collision.
+//! 9. A category with a TXOP limit goes on after a response: SIFS later, without RTS, while the next transmission and
+//!    its response fit in. Its first transmission is as long as fits, or one frame. It draws a timer at the end.
+//! 10. A broadcast is sent to the access point like any unicast frame, and from there once, at a basic rate, without
+//!     ACK. Receivers with an error then wait EIFS, all others the space.
 //!
 //! ```text
 //!   [silent] -- a timer ends --> [frames on the air] -- one, received --> [response] --+
 //!      ^                           ^  | several, an error, or a broadcast   |     |     |
 //!      +---------------------------|--+-------------------------------------+     |     |
-//!                                  +---- after a CTS ------------------------------+
+//!                                  +---- after a CTS, or within a TXOP ------------+
 //! ```
 //!
 //! The receiver of the next transmission: `sender`.
@@ -27,9 +33,8 @@
 //! After ACKTimeout a sender waits a whole DIFS, as in 802.11-2020 §10.23.2.4 for EDCA; §10.3.4.3 leaves it open for
 //! DCF.
 //!
-//! Leaves out: capture, hidden stations, fragments, power saving, beacons of the access point, access categories. A
-//! sender gives up a frame at the end of the collision, not at ACKTimeout. The Block Ack agreements exist from the
-//! start.
+//! Leaves out: capture, hidden stations, fragments, power saving, beacons of the access point. A sender gives up a
+//! frame at the end of the collision, not at ACKTimeout. The Block Ack agreements exist from the start.
 //!
 //! References: 802.11-2020 §10.3 (DCF), §10.6.6.5.2 (rate of responses), §10.23.2 (EDCA), §10.25 (Block Ack), §18
 //! (ERP); G. Bianchi: Performance analysis of the IEEE 802.11 distributed coordination function, IEEE JSAC 18(3), 2000.
@@ -38,9 +43,10 @@ use super::air_use::{AirMeter, AirUse};
 use super::airtime::{AirTimes, Mode, ModeId};
 use super::backoff::Contention;
 use super::constants::{ContentionWindow, PhyRate, Standard};
-use super::direction::{Controllers, DOWN, Direction, Link, UP};
+use super::direction::{Controllers, DOWN, Direction, Ends, Link, UP};
+use super::edca::{Category, Parameters, USUAL_AIFSN};
 use super::noise::Noise;
-use super::originator::{Content, Fate, Frame};
+use super::originator::{Content, Fate, Frame, Limits};
 use super::rate_control::{Decision, RateSet};
 use super::sender::Sender;
 use crate::config::{HostConfig, WifiConfig, WifiRules};
@@ -48,26 +54,36 @@ use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
 use crate::queue::{Queue, QueueConfig};
 use crate::random::{Streams, happens};
 use crate::schedule::Schedule;
-use crate::statistics::{Cause, StationStatistics, Statistics};
+use crate::statistics::{Cause, LengthOverTime, Observed, QueueId, StationStatistics, Statistics};
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use rand_chacha::ChaCha8Rng;
+use std::cmp::Reverse;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Medium<P> {
     times: AirTimes,
     contention: Contention,
     controllers: Controllers,
-    /// The stations, then the access point.
+    /// The stations, then the access point, in best effort. Behind them, those in other categories, once used.
     senders: Vec<Sender<P>>,
-    /// By sender: its stream of frame errors.
+    /// By node: its stream of frame errors.
     error_streams: Vec<ChaCha8Rng>,
+    /// By node that has sent in other categories.
+    marked: Vec<Option<Box<Marked>>>,
+    /// What a sender in another category needs to begin.
+    queues: Vec<QueueConfig>,
+    streams: Streams,
+    has_categories: bool,
     /// By station: up, then down.
     directions: Vec<[Direction<P>; 2]>,
-    /// Deadlines of receivers that hold frames behind gaps: of each station up, then down.
+    /// Deadlines of receivers that hold frames behind gaps: of each station up, then down; if other categories are
+    /// used, then the same for each of them.
     deadlines: Schedule,
     next_deadline: Time,
     most_frames: usize,
+    amsdu_bytes: u64,
     rts_threshold: Option<Bytes>,
+    rts_on_retry: bool,
     broadcast_mode: ModeId,
     /// By station.
     noises: Vec<Noise>,
@@ -91,9 +107,19 @@ pub(crate) struct Medium<P> {
     broadcasts: u64,
 }
 
+/// A node with senders in several categories.
+#[derive(Clone, Debug)]
+struct Marked {
+    /// By place of the category, without best effort.
+    senders: [Option<usize>; 4],
+    /// Of all its queues together.
+    lengths: LengthOverTime,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Transmission {
     sender: usize,
+    node: usize,
     mode: ModeId,
     /// The station at the other end, or `None` for a broadcast.
     link: Option<Link>,
@@ -104,6 +130,8 @@ struct Transmission {
     is_rts: bool,
     /// The end of the frame on the air.
     end: Time,
+    /// The end of its TXOP; [`Time::ZERO`] if that is one PPDU.
+    txop_end: Time,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -122,11 +150,14 @@ impl<P: Clone> Medium<P> {
         let mut contenders = Vec::with_capacity(hosts.len() + 1);
         let mut senders = Vec::with_capacity(hosts.len() + 1);
         let mut error_streams = Vec::with_capacity(hosts.len() + 1);
+        let mut queues = Vec::with_capacity(hosts.len() + 1);
         let mut add = |name: &str, queue, window| {
             let stream = |purpose: &str| streams.stream(&format!("wifi/{purpose}/{name}"));
             contenders.push((window, stream("backoff")));
+            let txop = if senders.len() == hosts.len() { config.access_point_txop } else { Span::ZERO };
+            queues.push(queue);
             let queue = Queue::new(queue, streams, &format!("wifi/fq-codel/{name}"));
-            senders.push(Sender::new(queue));
+            senders.push(Sender::new(senders.len(), Category::BestEffort, txop, queue));
             error_streams.push(stream("frame-error"));
         };
         for (index, host) in hosts.iter().enumerate() {
@@ -140,7 +171,8 @@ impl<P: Clone> Medium<P> {
         let highest_mcss: Vec<_> = hosts.iter().map(|host| host.highest_mcs(config)).collect();
         let directions = |(station, host): (usize, &HostConfig)| {
             let limits = (highest(host), highest_mcss[station]);
-            [UP, DOWN].map(|way| Direction::new(&controllers, &times, &noises[station], Link { station, way }, limits))
+            [UP, DOWN]
+                .map(|way| Direction::new(&controllers, &times, &noises[station], best_effort(station, way), limits))
         };
         let lowest_basic = match (standard, config.rate_set) {
             (Standard::B | Standard::Bg, _) | (Standard::G, RateSet::All) => PhyRate::Mbps1,
@@ -154,12 +186,18 @@ impl<P: Clone> Medium<P> {
             directions: hosts.iter().enumerate().map(directions).collect(),
             times,
             controllers,
+            marked: vec![None; senders.len()],
+            queues,
+            streams,
+            has_categories: standard.aggregates(),
             senders,
             error_streams,
             deadlines: Schedule::new(2 * hosts.len()),
             next_deadline: Time::MAX,
             most_frames: if standard.aggregates() { config.aggregate_frames.into() } else { 1 },
+            amsdu_bytes: config.amsdu_bytes.get(),
             rts_threshold: config.rts_threshold,
+            rts_on_retry: config.rts_on_retry,
             broadcast_mode: config.broadcast_rate.unwrap_or(lowest_basic).into(),
             noises,
             highest_mcss,
@@ -204,7 +242,7 @@ impl<P: Clone> Medium<P> {
                     &self.controllers,
                     &self.times,
                     &self.noises[station],
-                    Link { station, way },
+                    best_effort(station, way),
                     self.highest_mcss[station],
                 );
             }
@@ -235,12 +273,30 @@ impl<P: Clone> Medium<P> {
         }
     }
 
-    pub(crate) fn host_queue(&self, station: usize) -> &Queue<P> {
-        &self.senders[..self.directions.len()][station].queue
+    /// The packets in all queues of a node: a station, or the access point after them.
+    pub(crate) fn queue_len(&self, node: usize) -> usize {
+        self.senders_of(node).map(|sender| self.senders[sender].queue.len()).sum()
     }
 
-    pub(crate) fn access_point_queue(&self) -> &Queue<P> {
-        &self.senders[self.directions.len()].queue
+    /// The free places in a node's queue for packets with this DSCP.
+    pub(crate) fn room(&self, node: usize, dscp: u8) -> usize {
+        match self.known_sender(node, self.category_of(dscp)) {
+            Some(sender) => self.senders[sender].queue.room(),
+            None => self.queues[node].packets,
+        }
+    }
+
+    /// The statistics of a node's queues together, under the name `place`.
+    pub(crate) fn observe(&self, node: usize, place: QueueId, now: Time) -> Observed {
+        let mut observed = self.senders[node].queue.observe(place, now);
+        if let Some(marked) = &self.marked[node] {
+            observed.queue = marked.lengths.statistics(place, now);
+            for sender in self.senders_of(node).filter(|&sender| sender != node) {
+                let more = self.senders[sender].queue.observe(place, now).drops;
+                observed.drops.iter_mut().zip(more).for_each(|(drops, more)| *drops += more);
+            }
+        }
+        observed
     }
 
     pub(crate) fn packets_inside(&self) -> usize {
@@ -249,7 +305,9 @@ impl<P: Clone> Medium<P> {
     }
 
     pub(crate) fn report_departures(&mut self, station: usize) {
-        self.senders[station].reports = true;
+        for sender in self.senders_of(station).collect::<Vec<_>>() {
+            self.senders[sender].reports = true;
+        }
     }
 
     pub(crate) fn report(&self, now: Time, statistics: &mut Statistics) {
@@ -271,18 +329,29 @@ impl<P: Clone> Medium<P> {
         self.collisions = 0;
         self.broadcasts = 0;
         self.senders.iter_mut().for_each(|sender| sender.queue.reset_statistics(now));
+        self.marked.iter_mut().flatten().for_each(|marked| marked.lengths.reset(now));
         self.directions.iter_mut().flatten().for_each(Direction::reset_statistics);
     }
 
-    fn offer(&mut self, now: Time, sender: usize, packet: Packet<P>) -> Result<(), Packet<P>> {
+    fn offer(&mut self, now: Time, node: usize, packet: Packet<P>) -> Result<(), Packet<P>> {
+        let sender = match self.category_of(packet.dscp) {
+            Category::BestEffort => node,
+            category => self.sender_in(now, node, category),
+        };
         let was_idle = self.senders[sender].is_idle();
-        self.senders[sender].queue.push(now, packet)?;
+        if let Err(packet) = self.senders[sender].queue.push(now, packet) {
+            self.measure(now, node);
+            return Err(packet);
+        }
+        self.measure(now, node);
         if was_idle {
             if self.phase == Phase::Silent && !self.contention.is_backlogged() {
                 self.air.book(now, self.air_use());
             }
-            if self.senses_idle_before_acknowledgement(now, sender) {
+            if self.senses_idle_before_acknowledgement(now, node) {
                 self.contention.on_frame_without_backoff(sender);
+            } else if self.is_sending(node) {
+                self.contention.on_frame_while_sending(sender);
             } else if let Some(start) = self.contention.on_frame(sender, now, self.reserved_until) {
                 // Too late to sense the transmission: one more frame that collides.
                 self.begin(now, sender, start);
@@ -291,12 +360,82 @@ impl<P: Clone> Medium<P> {
         Ok(())
     }
 
-    /// By that rule: within the SIFS after the frame that the sender is to acknowledge.
-    fn senses_idle_before_acknowledgement(&self, now: Time, sender: usize) -> bool {
+    /// 802.11b and 802.11g have no categories: best effort stands for all.
+    fn category_of(&self, dscp: u8) -> Category {
+        if dscp == 0 || !self.has_categories { Category::BestEffort } else { Category::of_dscp(dscp) }
+    }
+
+    /// The node's sender in this category, if it has one.
+    fn known_sender(&self, node: usize, category: Category) -> Option<usize> {
+        match (category, &self.marked[node]) {
+            (Category::BestEffort, _) => Some(node),
+            (_, Some(marked)) => marked.senders[category.place()],
+            (_, None) => None,
+        }
+    }
+
+    /// The node's sender in this category, from now on.
+    fn sender_in(&mut self, now: Time, node: usize, category: Category) -> usize {
+        if let Some(sender) = self.known_sender(node, category) {
+            return sender;
+        }
+        if !self.has_marked() {
+            // The receivers' deadlines are now those of all categories.
+            self.deadlines = Schedule::new(Category::BY_PLACE.len() * 2 * self.directions.len());
+            for link in (0..self.directions.len()).flat_map(|station| [UP, DOWN].map(|way| best_effort(station, way))) {
+                self.watch(now, link);
+            }
+        }
+        let is_access_point = node == self.directions.len();
+        let Parameters { window, aifsn, txop } = category.parameters(is_access_point);
+        let at = if is_access_point { "access-point".to_owned() } else { node.to_string() };
+        let name = format!("{at}/{}", category.name());
+        let stream = self.streams.stream(&format!("wifi/backoff/{name}"));
+        let queue = Queue::new(self.queues[node], self.streams, &format!("wifi/fq-codel/{name}"));
+        let sender = self.contention.add(window, aifsn as i8 - USUAL_AIFSN as i8, stream, node);
+        let reports = self.senders[node].reports;
+        self.senders.push(Sender::new(node, category, txop, queue));
+        self.senders[sender].reports = reports;
+        let lengths = || self.senders[node].queue.lengths().clone();
+        let marked =
+            self.marked[node].get_or_insert_with(|| Box::new(Marked { senders: [None; 4], lengths: lengths() }));
+        marked.senders[category.place()] = Some(sender);
+        sender
+    }
+
+    /// The node's senders.
+    fn senders_of(&self, node: usize) -> impl Iterator<Item = usize> + '_ {
+        let others = self.marked[node].iter().flat_map(|marked| marked.senders.iter().flatten().copied());
+        [node].into_iter().chain(others)
+    }
+
+    /// Whether any node has sent in another category than best effort.
+    #[inline]
+    fn has_marked(&self) -> bool {
+        self.senders.len() > self.marked.len()
+    }
+
+    /// A queue of the node may have changed.
+    #[inline]
+    fn measure(&mut self, now: Time, node: usize) {
+        if self.has_marked() && self.marked[node].is_some() {
+            let length = self.queue_len(node);
+            self.marked[node].iter_mut().for_each(|marked| marked.lengths.change(now, length));
+        }
+    }
+
+    /// Whether the node sends in another category.
+    fn is_sending(&self, node: usize) -> bool {
+        let Phase::Frames(_) = self.phase else { return false };
+        self.has_marked() && self.marked[node].is_some() && self.on_air.iter().any(|frame| frame.node == node)
+    }
+
+    /// By that rule: within the SIFS after the frame that the node is to acknowledge.
+    fn senses_idle_before_acknowledgement(&self, now: Time, node: usize) -> bool {
         let Phase::Response(_) = self.phase else { return false };
         let frame = self.on_air[0];
         let receiver = frame.link.map(|link| self.receiver_of(link));
-        self.rules.idle_before_acknowledgement && receiver == Some(sender) && now < frame.end + self.times.sifs
+        self.rules.idle_before_acknowledgement && receiver == Some(node) && now < frame.end + self.times.sifs
     }
 
     fn on_seized(&mut self, now: Time) {
@@ -304,6 +443,9 @@ impl<P: Clone> Medium<P> {
         self.on_air.clear();
         let mut sending = std::mem::take(&mut self.sending);
         self.contention.seize(now, &mut sending);
+        if self.has_marked() && sending.len() > 1 {
+            self.collide_inside(&mut sending);
+        }
         for &(sender, start) in &sending {
             self.begin(now, sender, start);
         }
@@ -311,36 +453,59 @@ impl<P: Clone> Medium<P> {
         self.sending = sending;
     }
 
+    /// Of each node's senders only the first one sends, and of those that begin together the highest category's.
+    fn collide_inside(&mut self, sending: &mut Vec<(usize, Time)>) {
+        let Self { senders, contention, .. } = self;
+        sending.sort_unstable_by_key(|&(sender, start)| {
+            let Sender { node, category, .. } = senders[sender];
+            (node, start, Reverse(category))
+        });
+        let mut last = None;
+        sending.retain(|&(sender, _)| {
+            let is_first = last.replace(senders[sender].node) != Some(senders[sender].node);
+            if !is_first {
+                contention.on_failure(sender);
+            }
+            is_first
+        });
+    }
+
     /// Starts the sender's transmission at `start`, which may be a little after `now`.
     fn begin(&mut self, now: Time, sender: usize, start: Time) {
-        let link = self.senders[sender].next_link(now, sender, &self.directions);
+        let Sender { node, txop, .. } = self.senders[sender];
+        let link = self.senders[sender].next_link(now, &self.directions);
+        let txop_end = if txop.is_zero() { Time::ZERO } else { start + txop };
         let (decision, content) = match link {
-            Some(link) => self.fill(now, sender, link),
+            Some(link) => self.fill(now, sender, link, (!txop.is_zero()).then_some(txop), true),
             None => {
                 self.broadcasts += 1;
                 let size = self.senders[sender].queue.head(now).1.size;
                 let bytes = self.times.mode(self.broadcast_mode).frame_bytes(size);
                 let decision = Decision { mode: self.broadcast_mode, rts: false, alone: true };
-                (decision, Content { frames: 1, bytes, to_all_bytes: bytes, retries: 0 })
+                (decision, Content { frames: 1, mpdus: 1, bytes, to_all_bytes: bytes, retries: 0 })
             }
         };
         let mode = decision.mode;
         let times = self.times.mode(mode);
         let is_request = content.frames == 0;
         let duration = if is_request { times.request } else { times.ppdu(content.bytes) };
-        let is_long = |threshold: Bytes| link.is_some() && !is_request && content.bytes > threshold.get();
-        let is_rts = decision.rts || self.rts_threshold.is_some_and(is_long);
+        let is_long = self.rts_threshold.is_some_and(|threshold| content.bytes > threshold.get());
+        let wants_rts = decision.rts || is_long || self.repeats_with_rts(sender);
+        let is_rts = link.is_some() && !is_request && wants_rts;
         let end = start + if is_rts { times.rts } else { duration };
         self.to_all += content.share_to_all(end - start);
-        self.on_air.push(Transmission { sender, mode, link, content, duration, is_rts, end });
+        self.on_air.push(Transmission { sender, node, mode, link, content, duration, is_rts, end, txop_end });
+        self.measure(now, node);
         self.phase = match self.phase {
             Phase::Frames(until) => Phase::Frames(until.max(end)),
             Phase::Silent | Phase::Response(_) => Phase::Frames(end),
         };
     }
 
-    /// The contents of this link's next transmission, and how to send it.
-    fn fill(&mut self, now: Time, sender: usize, link: Link) -> (Decision, Content) {
+    /// The contents of this link's next transmission, which has this much time with its response, and how to send it.
+    /// `first`: one frame may take longer.
+    fn fill(&mut self, now: Time, sender: usize, link: Link, time: Option<Span>, first: bool) -> (Decision, Content) {
+        let may_have_rts = first && (self.rts_threshold.is_some() || self.repeats_with_rts(sender));
         let direction = &mut self.directions[link.station][link.way];
         let decision = direction.decide(now, &self.controllers, link);
         let mode = self.times.mode(decision.mode);
@@ -349,7 +514,20 @@ impl<P: Clone> Medium<P> {
             self.senders[sender].queue.on_rate(link.station, mode.rate, mode.preamble());
         }
         let to = (link.way == DOWN).then_some(Destination::Node(NodeId(link.station as u16)));
-        let mut filling = direction.originator.fill(mode, most_frames);
+        let bytes = match time {
+            None => mode.most_bytes,
+            Some(time) => {
+                let rts = if may_have_rts || (first && decision.rts) {
+                    mode.rts + mode.acknowledgement + self.times.sifs
+                } else {
+                    Span::ZERO
+                };
+                mode.most_bytes.min(mode.bytes_within(time.saturating_sub(mode.block_ack + rts)))
+            }
+        };
+        let amsdu_bytes = if decision.alone { 0 } else { self.amsdu_bytes };
+        let limits = Limits { mpdus: most_frames, bytes, amsdu_bytes, one_anyway: first };
+        let mut filling = direction.ends.at_mut(link.category).originator.fill(mode, limits);
         if filling.has_room_for_more() {
             self.senders[sender].queue.claim(now, to, &mut filling);
         }
@@ -363,11 +541,40 @@ impl<P: Clone> Medium<P> {
     fn on_rts_over(&mut self, now: Time, link: Link, outcome: &mut Outcome<'_, P>) {
         let frame = self.on_air[0];
         let loss = self.noises[link.station].control(frame.mode).rts;
-        if happens(loss, &mut self.error_streams[frame.sender]) {
+        if happens(loss, &mut self.error_streams[frame.node]) {
             self.on_error(now, frame, link, outcome);
         } else {
             self.phase = Phase::Response(now + frame.response(self.times.mode(frame.mode)));
         }
+    }
+
+    /// Whether the sender's last transmission had no response, and RTS precedes those that repeat it.
+    fn repeats_with_rts(&self, sender: usize) -> bool {
+        self.rts_on_retry && self.senders[sender].failures > 0
+    }
+
+    /// Starts the next transmission of the frame's TXOP, if it fits in. Returns whether it does.
+    fn go_on_in_txop(&mut self, now: Time, frame: Transmission) -> bool {
+        let start = now + self.times.sifs;
+        let Transmission { sender, node, .. } = frame;
+        let time = frame.txop_end.saturating_since(start);
+        if time.is_zero() || self.senders[sender].is_idle() {
+            return false;
+        }
+        let Some(link) = self.senders[sender].next_link(now, &self.directions) else { return false };
+        let is_request = self.directions[link.station][link.way].ends.at_mut(link.category).originator.is_request_due();
+        let (Decision { mode, .. }, content) = self.fill(now, sender, link, Some(time), false);
+        let times = self.times.mode(mode);
+        let duration = if is_request { times.request } else { times.ppdu(content.bytes) };
+        if (content.frames == 0 && !is_request) || duration + times.block_ack > time {
+            return false;
+        }
+        let end = start + duration;
+        self.to_all += content.share_to_all(end - start);
+        self.on_air[0] = Transmission { mode, link: Some(link), content, duration, is_rts: false, end, ..frame };
+        self.phase = Phase::Frames(end);
+        self.measure(now, node);
+        true
     }
 
     fn on_data_over(&mut self, now: Time, link: Link, arrived: &mut Vec<Packet<P>>, outcome: &mut Outcome<'_, P>) {
@@ -383,9 +590,10 @@ impl<P: Clone> Medium<P> {
     /// The receiver accepts a transmission. Returns whether anything was received.
     fn receive(&mut self, frame: Transmission, link: Link, now: Time, go_on: &mut impl FnMut(Packet<P>)) -> bool {
         let noise = &self.noises[link.station];
-        let Direction { originator, recipient, counts, .. } = &mut self.directions[link.station][link.way];
+        let Direction { ends, counts, .. } = &mut self.directions[link.station][link.way];
+        let Ends { originator, recipient } = ends.at_mut(link.category);
         if frame.content.frames == 0 {
-            let is_lost = happens(noise.control(frame.mode).request, &mut self.error_streams[frame.sender]);
+            let is_lost = happens(noise.control(frame.mode).request, &mut self.error_streams[frame.node]);
             if !is_lost {
                 recipient.on_request(originator.start(), go_on);
             }
@@ -394,19 +602,30 @@ impl<P: Clone> Medium<P> {
         let mode = self.times.mode(frame.mode);
         let mut loss = noise.frames(frame.mode);
         let queue = &mut self.senders[frame.sender].queue;
-        let (mut received, mut too_late) = (0, 0);
+        let has_amsdus = frame.content.mpdus < frame.content.frames;
+        let mut amsdus = if has_amsdus { originator.mpdus(mode, frame.content.frames) } else { Vec::new() }.into_iter();
+        let (mut received, mut too_late, mut is_lost) = (0, 0, false);
         for sent in originator.sent(frame.content.frames) {
-            let loss = loss.of(mode.frame_bytes(sent.departure.size));
-            if happens(loss, &mut self.error_streams[frame.sender]) {
+            // An A-MSDU is lost or received as a whole.
+            if !sent.joins {
+                let bytes = amsdus.next().unwrap_or_else(|| mode.frame_bytes(sent.departure.size));
+                is_lost = happens(loss.of(bytes), &mut self.error_streams[frame.node]);
+            }
+            if is_lost {
                 continue;
             }
             received += 1;
             if !sent.is_received {
                 sent.is_received = true;
                 let packet = queue.take(sent.place);
-                too_late += u64::from(recipient.receive(now, sent.sequence, packet, &mut *go_on).is_err());
+                let taken = match sent.joins {
+                    true => recipient.receive_rest(packet, &mut *go_on),
+                    false => recipient.receive(now, sent.sequence, packet, &mut *go_on),
+                };
+                too_late += u64::from(taken.is_err());
             }
         }
+        recipient.release(go_on);
         counts.errors += (frame.content.frames - received) as u64;
         queue.count_drops(Cause::TooLate, too_late);
         received > 0
@@ -414,18 +633,20 @@ impl<P: Clone> Medium<P> {
 
     fn on_deadline(&mut self, now: Time, arrived: &mut Vec<Packet<P>>, outcome: &mut Outcome<'_, P>) {
         let due = self.deadlines.first();
-        let link = Link { station: due / 2, way: due % 2 };
-        let recipient = &mut self.directions[link.station][link.way].recipient;
-        recipient.on_deadline(go_on(now, link, arrived, outcome));
+        let (place, station) = (due / 2 / self.directions.len(), due / 2 % self.directions.len());
+        let link = Link { station, way: due % 2, category: Category::BY_PLACE[place] };
+        let ends = self.directions[link.station][link.way].ends.at_mut(link.category);
+        ends.recipient.on_deadline(go_on(now, link, arrived, outcome));
         self.watch(now, link);
     }
 
     /// Sets the deadline of the frames held by the link's receiver. It may be past if they waited behind something
     /// else.
     fn watch(&mut self, now: Time, link: Link) {
-        let deadline = self.directions[link.station][link.way].recipient.deadline();
+        let deadline = self.directions[link.station][link.way].ends.at_mut(link.category).recipient.deadline();
         if deadline < Time::MAX || self.next_deadline < Time::MAX {
-            self.deadlines.set(2 * link.station + link.way, deadline.max(now));
+            let number = 2 * (link.category.place() * self.directions.len() + link.station) + link.way;
+            self.deadlines.set(number, deadline.max(now));
             self.next_deadline = self.deadlines.first_at();
         }
     }
@@ -437,10 +658,10 @@ impl<P: Clone> Medium<P> {
         let losses = self.noises[link.station].control(frame.mode);
         let loss = if frame.is_answered_by_block_ack() { losses.block_ack } else { losses.acknowledgement };
         if happens(loss, &mut self.error_streams[responder]) {
-            let waits = [(frame.sender, now + self.times.mode(frame.mode).eifs)];
+            let eifs = self.times.mode(frame.mode).eifs;
             self.air.book(now, AirUse::Error);
             self.fail(now, frame, outcome);
-            self.resume(now + self.times.space, &waits);
+            self.resume(now + self.times.space, &[(frame.node, now + eifs)]);
             return;
         }
         if frame.is_rts {
@@ -453,25 +674,28 @@ impl<P: Clone> Medium<P> {
         self.air.book(now, self.air_use());
         self.to_all += frame.content.share_to_all(now - frame.end);
         self.settle(now, frame, link, true, outcome);
-        self.resume(now + self.times.space, &[]);
+        if !self.go_on_in_txop(now, frame) {
+            self.finish(frame.sender);
+            self.resume(now + self.times.space, &[]);
+        }
     }
 
     fn on_broadcast_over(&mut self, now: Time, outcome: &mut Outcome<'_, P>) {
         self.air.book(now, self.air_use());
-        let Transmission { sender, mode, content, .. } = self.on_air[0];
+        let Transmission { sender, node, mode, content, .. } = self.on_air[0];
         let eifs = self.times.mode(mode).eifs;
         let packet = self.senders[sender].queue.pop(now);
         let mut waits = std::mem::take(&mut self.waits);
         for to in self.receivers(&packet) {
             let loss = self.noises[to.index()].frames(mode).of(content.bytes);
-            if happens(loss, &mut self.error_streams[sender]) {
+            if happens(loss, &mut self.error_streams[node]) {
                 self.senders[sender].queue.count_drops(Cause::FrameError, 1);
                 waits.push((to.index(), now + eifs));
             } else {
                 outcome.deliveries.push(Delivery { at: now, to, packet: packet.clone() });
             }
         }
-        self.finish_broadcast(sender, &packet, outcome);
+        self.finish_broadcast(now, sender, &packet, outcome);
         self.resume(now + self.times.space, &waits);
         waits.clear();
         self.waits = waits;
@@ -480,7 +704,7 @@ impl<P: Clone> Medium<P> {
     fn on_error(&mut self, now: Time, frame: Transmission, link: Link, outcome: &mut Outcome<'_, P>) {
         let mode = self.times.mode(frame.mode);
         self.reserved_until = now + frame.response(mode);
-        let waits = [(frame.sender, now + mode.timeout + self.times.space), (self.receiver_of(link), now + mode.eifs)];
+        let waits = [(frame.node, now + mode.timeout + self.times.space), (self.receiver_of(link), now + mode.eifs)];
         self.air.book(now, AirUse::Error);
         self.fail(now, frame, outcome);
         self.resume(self.reserved_until + self.times.space, &waits);
@@ -501,7 +725,7 @@ impl<P: Clone> Medium<P> {
             } else {
                 now
             };
-            waits.push((frame.sender, known_at + self.times.space));
+            waits.push((frame.node, known_at + self.times.space));
             self.fail(now, frame, outcome);
         }
         let bystanders = if self.rules.difs_after_collision { self.times.space } else { eifs };
@@ -513,23 +737,37 @@ impl<P: Clone> Medium<P> {
     /// The transmission had no response: its frames are repeated or given up.
     fn fail(&mut self, now: Time, frame: Transmission, outcome: &mut Outcome<'_, P>) {
         if let Some(link) = frame.link {
-            self.settle(now, frame, link, false, outcome);
+            if self.settle(now, frame, link, false, outcome) {
+                self.finish(frame.sender);
+            } else {
+                self.contention.on_failure(frame.sender);
+            }
             return;
         }
         let packet = self.senders[frame.sender].queue.pop(now);
         let receivers = self.receivers(&packet).count() as u64;
         self.senders[frame.sender].queue.count_drops(Cause::Collision, receivers);
-        self.finish_broadcast(frame.sender, &packet, outcome);
+        self.finish_broadcast(now, frame.sender, &packet, outcome);
     }
 
-    /// Settles the frames of a transmission, answered or not, and its sender.
-    fn settle(&mut self, now: Time, frame: Transmission, link: Link, is_answered: bool, outcome: &mut Outcome<'_, P>) {
-        let access_point = self.directions.len();
+    /// Settles the frames of a transmission, answered or not, and its sender. Returns whether that gives up.
+    fn settle(
+        &mut self,
+        now: Time,
+        frame: Transmission,
+        link: Link,
+        is_answered: bool,
+        outcome: &mut Outcome<'_, P>,
+    ) -> bool {
         let is_data = frame.content.frames > 0 && !frame.is_rts;
-        if is_data && (is_answered || link.way == DOWN) {
+        if is_data
+            && (is_answered || link.way == DOWN)
+            && let Some(access_point) = self.known_sender(self.directions.len(), link.category)
+        {
             self.senders[access_point].queue.on_airtime(link.station, frame.duration);
         }
-        let Direction { originator, controller, counts, .. } = &mut self.directions[link.station][link.way];
+        let Direction { ends, controller, counts, .. } = &mut self.directions[link.station][link.way];
+        let originator = &mut ends.at_mut(link.category).originator;
         counts.air += if is_data { frame.duration } else { Span::ZERO };
         let sender = &mut self.senders[frame.sender];
         sender.failures = if is_answered { 0 } else { sender.failures.saturating_add(1) };
@@ -544,7 +782,7 @@ impl<P: Clone> Medium<P> {
             controller.on_failure(now, frames, gives_up);
         }
         let (mut done, mut lost) = (0, 0);
-        originator.settle(frame.content.frames, is_answered, self.retry_limit, |mpdu, fate| {
+        originator.settle(frame.content, is_answered, self.retry_limit, |mpdu, fate| {
             done += 1;
             match fate {
                 Fate::Acknowledged => counts.acknowledged += 1,
@@ -570,17 +808,15 @@ impl<P: Clone> Medium<P> {
         let is_unfinished = originator.place().is_some();
         let is_repeated = (is_unfinished && !is_answered) || originator.is_request_due();
         sender.settle(link, is_repeated, is_unfinished);
-        if is_answered || gives_up {
-            self.finish(frame.sender);
-        } else {
-            self.contention.on_failure(frame.sender);
-        }
+        self.measure(now, frame.node);
+        gives_up
     }
 
-    fn finish_broadcast(&mut self, sender: usize, packet: &Packet<P>, outcome: &mut Outcome<'_, P>) {
+    fn finish_broadcast(&mut self, now: Time, sender: usize, packet: &Packet<P>, outcome: &mut Outcome<'_, P>) {
         if self.senders[sender].reports {
             outcome.departed.push(packet.departure());
         }
+        self.measure(now, self.senders[sender].node);
         self.finish(sender);
     }
 
@@ -593,9 +829,16 @@ impl<P: Clone> Medium<P> {
         }
     }
 
+    /// Inter-frame spaces end at `ready`, except for these nodes.
     fn resume(&mut self, ready: Time, except: &[(usize, Time)]) {
         self.phase = Phase::Silent;
-        self.contention.resume(ready, except);
+        if !self.has_marked() {
+            self.contention.resume(ready, except);
+            return;
+        }
+        let senders = |&(node, ready)| self.senders_of(node).map(move |sender| (sender, ready));
+        let except: Vec<_> = except.iter().flat_map(senders).collect();
+        self.contention.resume(ready, &except);
     }
 
     /// The receivers of a broadcast by the access point.
@@ -635,8 +878,13 @@ impl Transmission {
     }
 
     fn is_answered_by_block_ack(&self) -> bool {
-        !self.is_rts && self.content.frames != 1
+        !self.is_rts && self.content.mpdus != 1
     }
+}
+
+/// The link of packets without a mark.
+const fn best_effort(station: usize, way: usize) -> Link {
+    Link { station, way, category: Category::BestEffort }
 }
 
 /// The destination of received packets.

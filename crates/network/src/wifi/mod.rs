@@ -1,10 +1,11 @@
 //! The 802.11 medium: the distributed coordination function (DCF) of 802.11b, 802.11g and the mix of both; aggregation
 //! and Block Ack of 802.11n, 802.11ac and 802.11ax.
 //!
-//! `constants` and `modulation` (the standard's constants), `airtime` (durations of frames), `alone` (throughput of one
-//! station), `backoff` (channel access), `noise` (losses), `rate_control` (choice of mode), `originator` and
-//! `recipient` (the ends of a link: aggregation, repeats, reordering), `direction` (both of them, with counts),
-//! `sender` (the next receiver), `air_use` (use of air time), `medium` (the frame exchange that ties them together).
+//! `edca` (the access categories), `constants` and `modulation` (the standard's constants), `airtime` (durations of
+//! frames), `alone` (throughput of one station), `backoff` (channel access), `noise` (losses), `rate_control` (choice
+//! of mode), `originator` and `recipient` (the ends of a link: aggregation, repeats, reordering), `direction` (both of
+//! them, with counts), `sender` (the next receiver), `air_use` (use of air time), `medium` (the frame exchange that
+//! ties them together).
 
 mod air_use;
 mod airtime;
@@ -12,6 +13,7 @@ mod alone;
 mod backoff;
 mod constants;
 mod direction;
+mod edca;
 mod medium;
 mod modulation;
 mod noise;

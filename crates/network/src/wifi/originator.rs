@@ -10,6 +10,9 @@
 //! 3. After a frame was given up, a Block Ack Request tells the receiver not to wait for it. It is a PPDU without
 //!    frames.
 //!
+//! 4. With A-MSDUs several new packets form one MPDU, up to a number of bytes: one sequence number, and received
+//!    together or not. It stays as it is when it is repeated.
+//!
 //! A link without Block Ack (802.11b, 802.11g) has a window of one: each PPDU is one frame, repeated until it is
 //! acknowledged or given up, and there are no requests.
 //!
@@ -53,10 +56,13 @@ pub(super) struct Originator {
     request_due: bool,
 }
 
-/// A frame whose packet was claimed from the queue.
+/// A packet claimed from the queue, as an MPDU or as a part of one (A-MSDU).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
+    /// That of its MPDU.
     pub(super) sequence: Sequence,
+    /// Whether it is in the MPDU of the frame before it.
+    pub(super) joins: bool,
     /// Its packet's place in the queue.
     pub(super) place: u64,
     pub(super) departure: Departure,
@@ -71,11 +77,32 @@ pub(super) struct Frame {
 pub(super) struct Content {
     /// The number of oldest frames; none: a Block Ack Request.
     pub(super) frames: usize,
+    /// The MPDUs that hold them.
+    pub(super) mpdus: usize,
     pub(super) bytes: u64,
     /// Of these, the broadcast frames.
     pub(super) to_all_bytes: u64,
     /// Frames that had failed before.
     pub(super) retries: usize,
+}
+
+/// The limits of a PPDU.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) mpdus: usize,
+    pub(super) bytes: u64,
+    /// Bytes of an A-MSDU; 0 for none.
+    pub(super) amsdu_bytes: u64,
+    /// Whether a single MPDU may have more bytes.
+    pub(super) one_anyway: bool,
+}
+
+impl Limits {
+    /// Those of a mode, this many MPDUs, and A-MSDUs of this many bytes.
+    #[cfg(test)]
+    pub(super) const fn of(mode: &Mode, mpdus: usize, amsdu_bytes: u64) -> Self {
+        Self { mpdus, bytes: mode.most_bytes, amsdu_bytes, one_anyway: true }
+    }
 }
 
 /// The outcome of a frame.
@@ -97,6 +124,10 @@ impl Originator {
     /// An originator that has sent nothing yet.
     pub(super) const fn new(window: u16) -> Self {
         Self { window, next: Sequence::FIRST, frames: VecDeque::new(), request_due: false }
+    }
+
+    pub(super) const fn window(&self) -> u16 {
+        self.window
     }
 
     /// The oldest frame, or else the next one: the start of the receiver's window as the sender knows it.
@@ -123,20 +154,41 @@ impl Originator {
         self.frames.iter().filter(|frame| !frame.is_received).count()
     }
 
-    /// Begins a PPDU of this mode with at most this many frames, starting with the frames here; a request alone if one
-    /// is due.
+    /// Begins a PPDU of this mode within these limits, starting with the frames here; a request alone if one is due.
     #[inline]
-    pub(super) fn fill<'a>(&'a mut self, mode: &'a Mode, most_frames: usize) -> Filling<'a> {
+    pub(super) fn fill<'a>(&'a mut self, mode: &'a Mode, limits: Limits) -> Filling<'a> {
         let is_full = self.request_due;
-        let mut filling = Filling { content: Content::default(), end: 0, is_full, mode, most_frames, originator: self };
+        let content = Content::default();
+        let mut filling = Filling { content, start: 0, end: 0, msdus: 0, is_full, mode, limits, originator: self };
         while let Some(&frame) = filling.originator.frames.get(filling.content.frames) {
-            if !filling.has_room(frame.departure.size) {
+            let bytes = filling.originator.mpdu_bytes(mode, filling.content.frames);
+            if !frame.joins && !filling.has_room(bytes) {
                 filling.is_full = true;
                 break;
             }
             filling.include(frame);
         }
+        // Nothing joins a repeated MPDU.
+        filling.msdus = 0;
         filling
+    }
+
+    /// Bytes of the MPDU that begins with this frame.
+    #[inline]
+    fn mpdu_bytes(&self, mode: &Mode, first: usize) -> u64 {
+        let size = self.frames[first].departure.size;
+        let others = self.frames.iter().skip(first + 1).take_while(|frame| frame.joins);
+        match others
+            .fold(0, |msdus, frame| joined(if msdus == 0 { msdu_bytes(size) } else { msdus }, frame.departure.size))
+        {
+            0 => mode.frame_bytes(size),
+            msdus => mode.amsdu_frame_bytes(msdus),
+        }
+    }
+
+    /// Bytes of each MPDU of a PPDU of this many frames.
+    pub(super) fn mpdus(&self, mode: &Mode, frames: usize) -> Vec<u64> {
+        (0..frames).filter(|&frame| !self.frames[frame].joins).map(|first| self.mpdu_bytes(mode, first)).collect()
     }
 
     /// The frames of a PPDU of this length.
@@ -145,12 +197,12 @@ impl Originator {
         self.frames.iter_mut().take(frames)
     }
 
-    /// A PPDU of this many frames was answered or not. Each is sent at most this often (0 = no limit). Returns the
+    /// A PPDU with this content was answered or not. Each frame is sent at most this often (0 = no limit). Returns the
     /// finished frames.
     #[inline]
     pub(super) fn settle(
         &mut self,
-        frames: usize,
+        Content { frames, mpdus, .. }: Content,
         is_answered: bool,
         retry_limit: u8,
         mut done: impl FnMut(&Frame, Fate),
@@ -160,9 +212,9 @@ impl Originator {
         }
         let mut failed = frames;
         // The number of oldest frames that the response covers.
-        let mut answered = match frames {
+        let mut answered = match mpdus {
             _ if !is_answered => 0,
-            1 => 1,
+            1 => frames,
             _ => self.frames.len(),
         };
         while let Some(frame) = self.frames.front().filter(|frame| answered > 0 && frame.is_received) {
@@ -202,57 +254,90 @@ impl Originator {
 #[derive(Debug)]
 pub(super) struct Filling<'a> {
     pub(super) content: Content,
-    /// The offset of the next frame.
+    /// The offsets of the last MPDU and of the next.
+    start: u64,
     end: u64,
+    /// Bytes of the last MPDU as an A-MSDU; 0 if nothing may join it.
+    msdus: u64,
     is_full: bool,
     mode: &'a Mode,
-    most_frames: usize,
+    limits: Limits,
     originator: &'a mut Originator,
 }
 
 impl Filling<'_> {
+    /// Whether an MPDU of this many bytes fits.
     #[inline]
-    fn has_room(&self, size: Bytes) -> bool {
-        let frames = self.content.frames;
-        let in_bytes = frames == 0 || self.end + self.mode.frame_bytes(size) <= self.mode.most_bytes;
-        !self.is_full && frames < self.most_frames && in_bytes
+    fn has_room(&self, bytes: u64) -> bool {
+        let mpdus = self.content.mpdus;
+        let in_bytes = (mpdus == 0 && self.limits.one_anyway) || self.end + bytes <= self.limits.bytes;
+        !self.is_full && mpdus < self.limits.mpdus && in_bytes
     }
 
     /// Whether any frame could be added.
     #[inline]
     pub(super) fn has_room_for_more(&self) -> bool {
-        !self.is_full && self.content.frames < self.most_frames
+        !self.is_full && (self.content.mpdus < self.limits.mpdus || self.msdus < self.limits.amsdu_bytes)
+    }
+
+    /// Whether a packet of this size fits into the last MPDU.
+    #[inline]
+    fn may_join(&self, size: Bytes) -> bool {
+        let msdus = joined(self.msdus, size);
+        self.msdus > 0
+            && msdus <= self.limits.amsdu_bytes
+            && self.start + self.mode.amsdu_frame_bytes(msdus) <= self.limits.bytes
     }
 
     /// Adds a frame, which must fit.
     #[inline]
     fn include(&mut self, frame: Frame) {
-        let bytes = self.mode.frame_bytes(frame.departure.size);
+        let (size, before) = (frame.departure.size, self.content.bytes);
+        if frame.joins {
+            self.msdus = joined(self.msdus, size);
+            self.content.bytes = self.start + self.mode.amsdu_frame_bytes(self.msdus);
+        } else {
+            self.start = self.end;
+            self.msdus = msdu_bytes(size);
+            self.content.mpdus += 1;
+            self.content.bytes = self.start + self.mode.frame_bytes(size);
+        }
         self.content.frames += 1;
-        self.content.bytes = self.end + bytes;
-        self.content.to_all_bytes += if frame.is_to_all { bytes } else { 0 };
+        self.content.to_all_bytes += if frame.is_to_all { self.content.bytes - before.max(self.start) } else { 0 };
         self.content.retries += usize::from(frame.failures > 0);
-        self.end = self.mode.aligned(self.content.bytes);
+        self.end = self.mode.next_start(self.start, self.content.bytes);
     }
+}
+
+/// A packet in an A-MSDU: addresses (12), length (2), LLC/SNAP (8).
+const fn msdu_bytes(size: Bytes) -> u64 {
+    size.get() + 12 + 2 + 8
+}
+
+/// An A-MSDU of this many bytes, and one packet more.
+const fn joined(msdus: u64, size: Bytes) -> u64 {
+    msdus.next_multiple_of(4) + msdu_bytes(size)
 }
 
 impl<P> Load<P> for Filling<'_> {
     #[inline]
     fn fits(&self, size: Bytes) -> bool {
         let originator = &self.originator;
-        originator.next.since(originator.start()) < originator.window && self.has_room(size)
+        let in_window = originator.next.since(originator.start()) < originator.window;
+        self.may_join(size) || (in_window && self.has_room(self.mode.frame_bytes(size)))
     }
 
     #[inline]
     fn add(&mut self, place: u64, packet: &Packet<P>) -> bool {
+        let joins = self.may_join(packet.size);
         let originator = &mut self.originator;
         let (departure, is_to_all) = (packet.departure(), packet.to == Destination::Broadcast);
-        let sequence = originator.next;
-        originator.next = sequence.plus(1);
-        let frame = Frame { sequence, place, departure, is_received: false, is_to_all, failures: 0 };
+        originator.next = originator.next.plus(u16::from(!joins));
+        let sequence = originator.next.plus(Sequence::MODULUS - 1);
+        let frame = Frame { sequence, joins, place, departure, is_received: false, is_to_all, failures: 0 };
         originator.frames.push_back(frame);
         self.include(frame);
-        self.content.frames < self.most_frames
+        self.has_room_for_more()
     }
 }
 
@@ -274,23 +359,27 @@ mod tests {
         for id in 0..3 {
             let to = Destination::Node(NodeId(1));
             queue
-                .push(Time::ZERO, Packet { from: NodeId(0), to, size: Bytes::new(1500), flow: 0, id, payload: () })
+                .push(
+                    Time::ZERO,
+                    Packet { from: NodeId(0), to, size: Bytes::new(1500), flow: 0, dscp: 0, id, payload: () },
+                )
                 .unwrap();
         }
         let mut originator = Originator::new(64);
         let settle = |originator: &mut Originator, frames, is_answered| {
             let mut acknowledged = 0;
-            originator.settle(frames, is_answered, 0, |_, fate| acknowledged += u32::from(fate == Fate::Acknowledged));
+            let content = Content { frames, mpdus: frames, ..Content::default() };
+            originator.settle(content, is_answered, 0, |_, fate| acknowledged += u32::from(fate == Fate::Acknowledged));
             acknowledged
         };
         // The receiver has all three, and its Block Ack is lost.
-        queue.claim(Time::ZERO, None, &mut originator.fill(mode, 64));
+        queue.claim(Time::ZERO, None, &mut originator.fill(mode, Limits::of(mode, 64, 0)));
         originator.sent(3).for_each(|frame| frame.is_received = true);
         assert_eq!(settle(&mut originator, 3, false), 0);
         // The first one is repeated alone: the ACK says nothing about the others. The next Block Ack does.
-        assert_eq!(originator.fill(mode, 1).content.frames, 1);
+        assert_eq!(originator.fill(mode, Limits::of(mode, 1, 0)).content.frames, 1);
         assert_eq!(settle(&mut originator, 1, true), 1);
-        assert_eq!(originator.fill(mode, 64).content.frames, 2);
+        assert_eq!(originator.fill(mode, Limits::of(mode, 64, 0)).content.frames, 2);
         assert_eq!(settle(&mut originator, 2, true), 2);
     }
 }

@@ -27,16 +27,42 @@ pub(super) struct Recipient<P> {
     window: u16,
     expected: Sequence,
     /// From the expected frame on, with times of arrival; the last slot is filled.
-    held: VecDeque<Option<(Time, Packet<P>)>>,
+    held: VecDeque<Option<Held<P>>>,
+    /// The fate of the last MPDU's first packet.
+    last: Fate,
+}
+
+/// A frame held, with its packets and its time of arrival.
+#[derive(Clone, Debug)]
+struct Held<P> {
+    at: Time,
+    packet: Packet<P>,
+    /// The rest of an A-MSDU.
+    more: Vec<Packet<P>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fate {
+    Delivered,
+    /// With this sequence number.
+    Held(Sequence),
+    Late,
+}
+
+impl<P> Held<P> {
+    fn packets(self) -> impl Iterator<Item = Packet<P>> {
+        [self.packet].into_iter().chain(self.more)
+    }
 }
 
 impl<P> Recipient<P> {
     /// A recipient that has received nothing yet.
     pub(super) const fn new(window: u16) -> Self {
-        Self { window, expected: Sequence::FIRST, held: VecDeque::new() }
+        Self { window, expected: Sequence::FIRST, held: VecDeque::new(), last: Fate::Late }
     }
 
-    /// Accepts a frame that it has not received before. Returns it if it is late.
+    /// Accepts a frame that it has not received before, or the first packet of its A-MSDU. Returns it if it is late.
+    /// The frames held behind it wait for [`release`](Self::release), after all frames of the PPDU.
     #[inline]
     pub(super) fn receive(
         &mut self,
@@ -46,6 +72,7 @@ impl<P> Recipient<P> {
         mut go_on: impl FnMut(Packet<P>),
     ) -> Result<(), Packet<P>> {
         if self.is_past(sequence) {
+            self.last = Fate::Late;
             return Err(packet);
         }
         let past = (sequence.since(self.expected) + 1).saturating_sub(self.window);
@@ -57,14 +84,32 @@ impl<P> Recipient<P> {
             self.expected = sequence.plus(1);
             self.held.pop_front();
             go_on(packet);
-            self.let_go(go_on);
+            self.last = Fate::Delivered;
             return Ok(());
         }
         if self.held.len() <= offset {
             self.held.resize_with(offset + 1, || None);
         }
         debug_assert!(self.held[offset].is_none(), "a packet is received once");
-        self.held[offset] = Some((now, packet));
+        self.held[offset] = Some(Held { at: now, packet, more: Vec::new() });
+        self.last = Fate::Held(sequence);
+        Ok(())
+    }
+
+    /// Accepts the next packet of the last frame's A-MSDU: it goes where the first one went.
+    pub(super) fn receive_rest(
+        &mut self,
+        packet: Packet<P>,
+        mut go_on: impl FnMut(Packet<P>),
+    ) -> Result<(), Packet<P>> {
+        match self.last {
+            Fate::Delivered => go_on(packet),
+            Fate::Held(sequence) => {
+                let offset = usize::from(sequence.since(self.expected));
+                self.held[offset].as_mut().expect("its first packet is held").more.push(packet);
+            }
+            Fate::Late => return Err(packet),
+        }
         Ok(())
     }
 
@@ -81,7 +126,7 @@ impl<P> Recipient<P> {
         if self.held.is_empty() {
             return Time::MAX;
         }
-        self.held.iter().flatten().next().map_or(Time::MAX, |&(came_at, _)| came_at + TIMEOUT)
+        self.held.iter().flatten().next().map_or(Time::MAX, |held| held.at + TIMEOUT)
     }
 
     /// The deadline is over.
@@ -91,7 +136,7 @@ impl<P> Recipient<P> {
     }
 
     pub(super) fn packets_inside(&self) -> usize {
-        self.held.iter().flatten().count()
+        self.held.iter().flatten().map(|held| 1 + held.more.len()).sum()
     }
 
     /// Whether it lies before the window. A sender repeats nothing more than a window older than its newest frame.
@@ -103,19 +148,20 @@ impl<P> Recipient<P> {
     fn skip(&mut self, count: u16, mut go_on: impl FnMut(Packet<P>)) {
         self.expected = self.expected.plus(count);
         let left_behind = usize::from(count).min(self.held.len());
-        self.held.drain(..left_behind).flatten().for_each(|(_, packet)| go_on(packet));
-        self.let_go(go_on);
+        self.held.drain(..left_behind).flatten().flat_map(Held::packets).for_each(&mut go_on);
+        self.release(go_on);
     }
 
-    /// The frames without a gap before them.
-    fn let_go(&mut self, mut go_on: impl FnMut(Packet<P>)) {
+    /// Delivers the held frames without a gap before them.
+    #[inline]
+    pub(super) fn release(&mut self, mut go_on: impl FnMut(Packet<P>)) {
         while let Some(held) = self.held.pop_front() {
-            let Some((_, packet)) = held else {
+            let Some(held) = held else {
                 self.held.push_front(None);
                 break;
             };
             self.expected = self.expected.plus(1);
-            go_on(packet);
+            held.packets().for_each(&mut go_on);
         }
     }
 }
@@ -127,7 +173,7 @@ mod tests {
     use crate::queue::{Queue, QueueConfig};
     use crate::random::Streams;
     use crate::wifi::airtime::{AirTimes, ModeId};
-    use crate::wifi::originator::{Fate, Originator};
+    use crate::wifi::originator::{Fate, Limits, Originator};
     use crate::{Standard, WifiConfig};
     use lasthop_units::Bytes;
     use proptest::prelude::*;
@@ -137,7 +183,15 @@ mod tests {
     }
 
     fn packet(payload: u16) -> Packet<u16> {
-        Packet { from: NodeId(0), to: Destination::Node(NodeId(1)), size: Bytes::new(1500), flow: 0, id: 0, payload }
+        Packet {
+            from: NodeId(0),
+            to: Destination::Node(NodeId(1)),
+            size: Bytes::new(1500),
+            flow: 0,
+            dscp: 0,
+            id: 0,
+            payload,
+        }
     }
 
     /// Receives these frames at a time, with sequence numbers about to wrap.
@@ -148,6 +202,7 @@ mod tests {
             if taken.is_err() {
                 gone_on.push(1000 + frame);
             }
+            recipient.release(|packet| gone_on.push(packet.payload));
         }
         gone_on
     }
@@ -224,6 +279,7 @@ mod tests {
             window in prop_oneof![Just(1_u16), Just(64), Just(256)],
             most_frames in prop_oneof![1..80_usize, 1..=256_usize],
             retry_limit in 0..4_u8,
+            amsdu_bytes in prop_oneof![Just(0_u64), 1000..8000_u64],
             // Per round: new packets, frames lost of eight, whether the response is lost, whether 100 ms pass, whether
             // only one frame is sent. The rounds repeat until the finished frames exceed the range of sequence numbers.
             rounds in prop::collection::vec(
@@ -248,38 +304,50 @@ mod tests {
                     recipient.on_deadline(|packet| gone_on.push(packet.payload));
                 }
                 let most_frames = if window == 1 || is_alone { 1 } else { most_frames };
-                let mut filling = originator.fill(mode, most_frames);
+                let amsdu_bytes = if window == 1 { 0 } else { amsdu_bytes };
+                let mut filling = originator.fill(mode, Limits::of(mode, most_frames, amsdu_bytes));
                 queue.claim(now, None, &mut filling);
-                let frames = filling.content.frames;
-                prop_assert!(frames <= most_frames);
+                let content = filling.content;
+                let frames = content.frames;
+                prop_assert!(content.mpdus <= most_frames);
                 let newest = originator.sent(frames).last().map(|frame| frame.sequence);
                 prop_assert!(newest.is_none_or(|newest| newest.since(originator.start()) < window));
                 let mut is_received = frames == 0;
                 if frames == 0 {
                     recipient.on_request(originator.start(), |packet| gone_on.push(packet.payload));
                 }
+                let mut was_received = false;
                 for frame in originator.sent(frames) {
-                    luck = luck.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    if !frame.joins {
+                        luck = luck.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    }
                     if (luck >> 61) < errors.into() {
+                        prop_assert!(!frame.joins || !was_received);
+                        was_received = false;
                         continue;
                     }
+                    was_received = true;
                     is_received = true;
                     if std::mem::replace(&mut frame.is_received, true) {
                         continue;
                     }
                     let packet = queue.take(frame.place);
-                    if let Err(late) = recipient.receive(now, frame.sequence, packet, |packet| gone_on.push(packet.payload)) {
-                        lost.push(late.payload);
-                    }
+                    let go_on = |packet: Packet<u16>| gone_on.push(packet.payload);
+                    let taken = match frame.joins {
+                        true => recipient.receive_rest(packet, go_on),
+                        false => recipient.receive(now, frame.sequence, packet, go_on),
+                    };
+                    lost.extend(taken.err().map(|late| late.payload));
                 }
+                recipient.release(|packet| gone_on.push(packet.payload));
                 let mut done = 0;
-                originator.settle(frames, is_received && !response_is_lost, retry_limit, |frame, fate| {
+                originator.settle(content, is_received && !response_is_lost, retry_limit, |frame, fate| {
                     done += 1;
                     if fate == Fate::GivenUp && !frame.is_received {
                         lost.push(queue.take(frame.place).payload);
                     }
                 });
-                prop_assert!(done <= 1 || frames != 1 || retry_limit > 0, "an ACK is about one frame");
+                prop_assert!(done <= frames || content.mpdus != 1 || retry_limit > 0, "an ACK is about one frame");
                 queue.release(now, 0, done);
                 all_done += done;
                 let inside = queue.waiting() + originator.packets_inside() + recipient.packets_inside();

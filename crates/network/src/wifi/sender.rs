@@ -1,12 +1,19 @@
-//! A station or the access point as a sender: its queue, and the receiver of its next transmission.
+//! A station or the access point as a sender in an access category: its queue, and the receiver of its next
+//! transmission.
 
 use super::direction::{DOWN, Direction, Link, UP};
+use super::edca::Category;
 use crate::packet::Destination;
 use crate::queue::Queue;
-use lasthop_units::Time;
+use lasthop_units::{Span, Time};
 
 #[derive(Clone, Debug)]
 pub(super) struct Sender<P> {
+    /// The station, or the access point after them.
+    pub(super) node: usize,
+    pub(super) category: Category,
+    /// The longest that it sends after it has won the medium; zero: one PPDU.
+    pub(super) txop: Span,
     pub(super) queue: Queue<P>,
     /// Transmissions in a row without a response.
     pub(super) failures: u8,
@@ -20,8 +27,8 @@ pub(super) struct Sender<P> {
 
 impl<P> Sender<P> {
     /// A sender with nothing to send.
-    pub(super) const fn new(queue: Queue<P>) -> Self {
-        Self { queue, failures: 0, next: None, unfinished: Vec::new(), reports: false }
+    pub(super) const fn new(node: usize, category: Category, txop: Span, queue: Queue<P>) -> Self {
+        Self { node, category, txop, queue, failures: 0, next: None, unfinished: Vec::new(), reports: false }
     }
 
     /// Whether it has nothing to send.
@@ -33,15 +40,18 @@ impl<P> Sender<P> {
     /// The receiver of this sender's next transmission; `None` for a broadcast. For the access point, the receiver of
     /// its oldest packet, queued or to be repeated.
     #[inline]
-    pub(super) fn next_link(&mut self, now: Time, number: usize, directions: &[[Direction<P>; 2]]) -> Option<Link> {
-        if number < directions.len() {
-            return Some(Link { station: number, way: UP });
+    pub(super) fn next_link(&mut self, now: Time, directions: &[[Direction<P>; 2]]) -> Option<Link> {
+        let category = self.category;
+        if self.node < directions.len() {
+            return Some(Link { station: self.node, way: UP, category });
         }
         if self.next.is_some() {
             return self.next;
         }
-        let down = |station| Some(Link { station, way: DOWN });
-        let place = |&station: &usize| (directions[station][DOWN].originator.place(), station);
+        let down = |station| Some(Link { station, way: DOWN, category });
+        let place = |&station: &usize| {
+            (directions[station][DOWN].ends.at(category).and_then(|ends| ends.originator.place()), station)
+        };
         let oldest = self.unfinished.iter().map(place).min();
         if let Some((_, station)) = oldest.filter(|_| !self.queue.is_ready()) {
             return down(station);

@@ -33,6 +33,11 @@ impl Wheel {
         }
     }
 
+    /// One contender more.
+    pub(super) fn add(&mut self) {
+        self.neighbours.push(Neighbours { before: NOBODY, after: NOBODY });
+    }
+
     /// Inserts a contender at the slot of its timer. It must not be in the wheel.
     pub(super) fn insert(&mut self, contender: usize, end: u64) {
         let slot = slot(end);

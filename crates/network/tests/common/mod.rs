@@ -48,7 +48,15 @@ pub(crate) fn us(micros: u64) -> Time {
 
 /// A packet of so many bytes.
 pub(crate) fn packet<P>(from: u16, to: u16, bytes: u64, payload: P) -> Packet<P> {
-    Packet { from: NodeId(from), to: Destination::Node(NodeId(to)), size: Bytes::new(bytes), flow: 0, id: 0, payload }
+    Packet {
+        from: NodeId(from),
+        to: Destination::Node(NodeId(to)),
+        size: Bytes::new(bytes),
+        flow: 0,
+        dscp: 0,
+        id: 0,
+        payload,
+    }
 }
 
 /// Everything that happens until `end`.

@@ -91,13 +91,25 @@ keys! {
             microseconds(in_us(WifiConfig::LEAST_MAX_PPDU), in_us(WifiConfig::MAX_PPDU)),
             later_standards(|usual| in_us(usual.max_ppdu)),
             when later();
+        /// *n, ac, ax* Packets to one receiver become one, acknowledged and lost together (A-MSDU), up to this many bytes: at most
+        /// 4065 with "802.11n". Without it, or with 0, none.
+        amsdu_bytes: Option<Bytes> = bytes(0, Standard::LARGEST_AMSDU.get() as i64), Absent, when later();
+        /// *n, ac, ax* How long it takes at least from the start of a packet in a transmission to that of the next, in microseconds:
+        /// what receivers ask for. Drivers of Linux ask for 8 (ath9k, ath10k), 16 (brcmfmac) or 0; without it, 0.
+        start_spacing_us: Option<Span> = microseconds(0.0, in_us(WifiConfig::MAX_START_SPACING)), Absent, when later();
         /// *wifi* An RTS and a CTS precede transmissions of more bytes than this, headers included; without it, none. Not with
         /// "802.11bg".
         rts_threshold_bytes: Option<Bytes> = bytes(0, Standard::LARGEST_AMPDU.get() as i64), Absent, when wifi();
+        /// *wifi* An RTS and a CTS precede a transmission that repeats one without response, of whatever size, as minstrel_ht and
+        /// many firmwares have it; without it, they do not. Not with "802.11bg".
+        rts_on_retry: Option<bool> = flag(), Absent, when wifi();
         /// *wifi* The access point's CWmax: one less than a power of 2. Without it, 1023. With "802.11n" and later 63, as hostapd
         /// sets it for best effort; stations have 1023.
         access_point_cw_max: Option<u32> =
             integer::<u32>(15, 1_023), later_standards(|usual| i64::from(usual.access_point_window)), when wifi();
+        /// *n, ac, ax* How long the access point may send after it has won the medium in best effort, in microseconds: exchanges
+        /// follow each other while they fit. Without it, or with 0, one exchange, as hostapd sets it. OpenWrt has 2000.
+        access_point_txop_us: Option<Span> = microseconds(0.0, in_us(WifiConfig::MAX_TXOP)), Absent, when later();
         /// *wifi:* the PHY rate of data frames in Mb/s (the highest, with rate control), one that the standard has; with "802.11n" and
         /// later the MCS says it; *wired:* the link's rate.
         rate_mbps: Rate =
@@ -418,6 +430,9 @@ keys! {
         /// When the application writes for the last time, in seconds: a moment, or a range as of `start_s`, behind it. What is
         /// written by then is still sent.
         stop_s: Option<(Span, Span)> = spans(86_400.0, 1.0), Absent;
+        /// *n, ac, ax* DSCP of its packets, both ways: it says the [access category](../models/edca.md). 46 (EF) is voice, 34 (AF41)
+        /// video, 8 (CS1) background; without it 0, best effort.
+        dscp: Option<u8> = integer::<u8>(0, 63), Absent, when station_of(LATER);
         /// *bulk* After how many KiB the connection closes; without it, never. *transfers* The size of each transfer in KiB; must
         /// be given there.
         transfer_kib: Option<Bytes> = kib(1, 1 << 30), Absent, when is("kind", ["bulk", "transfers"]);

@@ -97,7 +97,7 @@ to = \"B\"
     let scenario = Scenario::from_toml("chain.toml", text, &[]).expect("a scenario");
     let mut network = Network::new(scenario.network(), 1).expect("a network");
     let to = Destination::Node(scenario.expanded_hosts()[0].flows[0].server);
-    let packet = Packet { from: NodeId(0), to, size: Bytes::new(1_250), flow: 0, id: 0, payload: () };
+    let packet = Packet { from: NodeId(0), to, size: Bytes::new(1_250), flow: 0, dscp: 0, id: 0, payload: () };
     network.offer(Time::ZERO, packet).expect("the queue is empty");
     let end = Time::ZERO + Span::from_secs(1);
     network.advance(end, &mut Vec::new());
