@@ -95,17 +95,16 @@ pub(crate) fn compare(
     let jobs = jobs.unwrap_or_else(parallel::all_cores);
     check_memory(&scenarios, jobs, series)?;
     let stored = Stored::open(py, store, model())?;
+    // The first failure lets no other run begin; those that run end, so that the error is that of the first case.
+    let failed = AtomicBool::new(false);
     let outcomes = wait(py, progress, policy.as_ref(), |shared| {
         parallel::in_order(&planned, jobs, |(case, scenario)| {
-            if shared.stop.load(Ordering::Relaxed) {
+            if shared.stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed) {
                 return Ok(None);
             }
             let once = || run_one(scenario, series, &shared.stop, &|_| {}, policy.as_ref());
             let outcome = stored.runs.run(scenario, series, once);
-            if outcome.is_err() {
-                // The comparison has failed: the other runs end too.
-                shared.stop.store(true, Ordering::Relaxed);
-            }
+            failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
             shared.done.fetch_add(1, Ordering::Relaxed);
             outcome.map_err(|failure| (*case, failure))
         })

@@ -114,7 +114,7 @@ def test_stored_runs_are_not_done_again(
         lasthop.dask.study(study, client=client, store=tmp_path / "runs")
 
 
-def test_the_users_store_is_kept_below_its_limit(
+def test_the_users_store_is_tidied_at_the_end(
     client: Client, short: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lasthop.dask, "_model", lambda: MODEL)

@@ -31,7 +31,8 @@ const SHOWN_BYTES: usize = 200;
 const PROBLEM_LETTERS: usize = 300;
 /// Time between the end of its standard output and its exit, for the status.
 const EXITS_WITHIN: Duration = Duration::from_millis(100);
-/// Time between SIGKILL and its end. One that waits for a dead file server does not end, and is left to init.
+/// Time between SIGKILL and its end. One that waits for a dead file server does not end, and stays our
+/// zombie when it has.
 const DIES_WITHIN: Duration = Duration::from_millis(200);
 
 /// A user of this machine, looked up at the first start that finds him: that may ask a server.

@@ -391,10 +391,13 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Whether nobody but this user and root may have written it. `own`: something that this process has made.
+/// Whether nobody but this user and root may have written it, or owns a folder above it. `own`: something that this
+/// process has made.
 fn is_trusted(path: &Path, own: &Path) -> bool {
     let (Ok(of), Ok(own)) = (fs::metadata(path), fs::metadata(own)) else { return false };
-    [own.uid(), 0].contains(&of.uid()) && of.mode() & 0o022 == 0
+    let is_ours = |path: &Path| fs::metadata(path).is_ok_and(|of| [own.uid(), 0].contains(&of.uid()));
+    let mut above = path.ancestors().filter(|folder| !folder.as_os_str().is_empty());
+    of.mode() & 0o022 == 0 && above.all(is_ours)
 }
 
 /// Writes behind a product its digest, and lets others read it.

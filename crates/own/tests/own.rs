@@ -6,7 +6,7 @@ use lasthop_laws::{Acked, Choice, INFINITE_SSTHRESH, Law, LawName, Lost, Sent, S
 use lasthop_own::{Built, Error, Workshop};
 use lasthop_units::Time;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::Path;
 
 const WESTWOOD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/own-law/westwood.h");
@@ -297,12 +297,17 @@ fn a_header_that_is_saved_while_it_is_compiled_gets_its_own_digest() {
     assert_eq!((window.cwnd_segments, built.law), (32, clean));
 }
 
+/// Makes a folder and those above it, whatever the umask.
+fn private(folder: &Path) {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).expect("a folder");
+}
+
 #[test]
 fn a_damaged_product_is_made_again_and_what_a_killed_build_left_is_deleted() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = folder.path().join("cache");
     let left = cache.join(".killed");
-    fs::create_dir_all(&left).expect("a folder");
+    private(&left);
     let yesterday = std::time::SystemTime::now() - std::time::Duration::from_hours(24);
     fs::File::open(&left).and_then(|folder| folder.set_modified(yesterday)).expect("its time");
     let header = folder.path().join("mine.h");
@@ -311,7 +316,7 @@ fn a_damaged_product_is_made_again_and_what_a_killed_build_left_is_deleted() {
     let products = built(folder.path(), &header).folder;
     assert!(!left.exists());
     let other = folder.path().join("other");
-    fs::create_dir_all(other.join(products.file_name().expect("a name"))).expect("a folder");
+    private(&other.join(products.file_name().expect("a name")));
     let moved = other.join(products.file_name().expect("a name"));
     for product in names {
         let bytes = fs::read(products.join(product)).expect("a product");

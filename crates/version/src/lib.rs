@@ -50,13 +50,14 @@ pub fn model() -> Result<String, NoModel> {
     }
 }
 
-/// FNV-1a over the functions of the C library that policies and traffic use, at some arguments each. Their last bits
+/// FNV-1a over the functions of the C library that policies, traffic and the errors of an SNR use, at some arguments each. Their last bits
 /// differ between versions, and in one version of glibc between processors with and without FMA; so its version would
 /// not tell.
 fn libm() -> u64 {
     let values = (1..4096).map(f64::from).flat_map(|x| {
         let part = x / 4096.0;
-        [(-part).ln_1p(), (-8.0 * part).exp(), part.powf(x.sqrt() / 8.0), x.log2()]
+        let exponentials = [(-8.0 * part).exp(), (-8.0 * part).exp_m1(), part.powf(x.sqrt() / 8.0)];
+        exponentials.into_iter().chain([(-part).ln_1p(), x.ln(), x.log2(), x.log10()])
     });
     values
         .flat_map(|value| value.to_bits().to_le_bytes())
