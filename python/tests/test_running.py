@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT
 
 import lasthop
 
+ROOT = Path(__file__).parents[2]
 LONG = {"duration_s": 3000, "warmup_s": 1, "sample_ms": 1000, "hosts": [{"count": 20}]}
 
 
@@ -147,3 +147,13 @@ def test_a_law_that_divides_by_zero_is_an_error_and_python_goes_on(tmp_path: Pat
     scenario.write_text('duration_s = 20\n[[hosts]]\ncongestion_control = "./mine.h"\n')
     with pytest.raises(lasthop.ScenarioError, match=r"mine\.h:\d+: a law divides by zero"):
         lasthop.simulate(scenario)
+
+
+def test_a_dict_may_name_the_header_of_a_law(short: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = ROOT / "scenarios" / "own-law"
+    hosts = [{"congestion_control": str(folder / "westwood.h")}]
+    by_path = lasthop.simulate({**short, "hosts": hosts})
+    monkeypatch.chdir(folder)
+    here = lasthop.simulate({**short, "hosts": [{}]}, set={"hosts.0.congestion_control": "./westwood.h"})
+    assert by_path.flows.to_dict()["goodput_mbps"] == here.flows.to_dict()["goodput_mbps"]
+    assert by_path.flows.to_dict() != lasthop.simulate({**short, "hosts": [{}]}).flows.to_dict()

@@ -5,6 +5,7 @@ use crate::error::{DocumentError, KeyError, Problem};
 use crate::key_path::{Path, Step, line_of, line_of_key, nearest};
 use crate::overrides::Override;
 use crate::section::{Child, Presence, Preset, Section};
+use std::path::PathBuf;
 use toml::{Table, Value};
 
 /// A checked text: every key is known and has an accepted value, and defaults are filled in.
@@ -22,8 +23,8 @@ pub struct Document {
 #[derive(Debug)]
 struct Source {
     file: String,
-    /// Whether there is a text, whose name `file` is.
-    of_file: bool,
+    /// To which paths are relative.
+    folder: Option<PathBuf>,
     text: String,
     overrides: Vec<Override>,
 }
@@ -44,8 +45,9 @@ impl Document {
             line: error.span().map_or(1, |span| line_of(text, span.start)),
             message: error.message().to_owned(),
         })?;
+        let folder = std::path::Path::new(file).parent().unwrap_or(std::path::Path::new(file)).to_owned();
         let (file, overrides) = (file.to_owned(), overrides.to_vec());
-        let source = Source { file, of_file: true, text: text.to_owned(), overrides };
+        let source = Source { file, folder: Some(folder), text: text.to_owned(), overrides };
         Self::check(source, table, section)
     }
 
@@ -60,14 +62,20 @@ impl Document {
         section: &'static Section,
     ) -> Result<Self, DocumentError> {
         let (file, overrides) = (file.to_owned(), overrides.to_vec());
-        let source = Source { file, of_file: false, text: String::new(), overrides };
+        let source = Source { file, folder: None, text: String::new(), overrides };
         Self::check(source, table, section)
     }
 
-    /// The folder to which paths in the text are relative: that of its file. `None`: it is no text of a file.
+    /// Names the folder to which paths in a table without a text are relative.
+    #[must_use]
+    pub fn in_folder(mut self, folder: &std::path::Path) -> Self {
+        self.source.folder = Some(folder.to_owned());
+        self
+    }
+
+    /// The folder to which paths are relative: that of the text's file. `None`: there is none, and paths mean nothing.
     pub fn folder(&self) -> Option<&std::path::Path> {
-        let file = self.source.of_file.then(|| std::path::Path::new(&self.source.file));
-        file.map(|file| file.parent().unwrap_or(file))
+        self.source.folder.as_deref()
     }
 
     /// The table at the top.

@@ -92,13 +92,14 @@ const SHARED_OBJECT: &str = "law.so";
 const KERNEL_OBJECT: &str = "law.bpf.o";
 
 /// As in the tree (crates/laws/build.rs), but without floating point, which becomes calls that the linker refuses.
-const NATIVE: [&str; 14] = [
+const NATIVE: [&str; 15] = [
     "-std=gnu11",
     "-O2",
     "-g",
     "-fPIC",
     "-fwrapv",
-    "-fexceptions", // a division by zero unwinds through it
+    "-fno-finite-loops", // an endless loop must hang, and be refused, not be left out
+    "-fexceptions",      // a division by zero unwinds through it
     "-ffreestanding",
     "-fvisibility=hidden",
     "-mgeneral-regs-only",
@@ -109,12 +110,13 @@ const NATIVE: [&str; 14] = [
     "own.c",
 ];
 /// As in the tree (crates/kernel/build.rs, and what libbpf-cargo adds).
-const FOR_THE_KERNEL: [&str; 11] = [
+const FOR_THE_KERNEL: [&str; 12] = [
     "-O2",
     "-g",
     "-target",
     "bpf",
     "-mcpu=v3",
+    "-fno-finite-loops",
     "-fno-stack-protector",
     "-fno-crash-diagnostics",
     "-D__TARGET_ARCH_x86", // for registers of traced functions, which no law has

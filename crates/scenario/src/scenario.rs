@@ -144,12 +144,13 @@ impl Scenario {
         Self::from_document(name, Document::read(name, text, overrides, Self::section())?)
     }
 
-    /// Reads a table of keys without a text; `name` is its name in messages.
+    /// Reads a table of keys without a text; `name` is its name in messages. Its paths are relative to the current folder.
     ///
     /// # Errors
     /// As [`Scenario::load`], without lines.
     pub fn from_table(name: &str, table: Table, overrides: &[Override]) -> Result<Self, ScenarioError> {
-        Self::from_document(name, Document::from_table(name, table, overrides, Self::section())?)
+        let document = Document::from_table(name, table, overrides, Self::section())?;
+        Self::from_document(name, document.in_folder(std::path::Path::new("")))
     }
 
     /// Reads the scenario in a result.
@@ -163,7 +164,7 @@ impl Scenario {
             line: error.line(),
             message: error.to_string(),
         })?;
-        Self::from_table(name, table, &[])
+        Self::from_document(name, Document::from_table(name, table, &[], Self::section())?)
     }
 
     /// The whole scenario, defaults filled in, with the keys and values of the TOML.

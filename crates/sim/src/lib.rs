@@ -175,7 +175,7 @@ fn of_command(command: &[String]) -> String {
 
 fn meant(name: &str) -> String {
     if name.ends_with(".h") {
-        return "; the path of a header starts at the scenario's file, and this scenario is of no file".into();
+        return "; a scenario inside a result does not bring the law of its header".into();
     }
     let known = LawName::ALL.map(|law| law.as_str());
     lasthop_scenario::nearest_names(name, &known, 1)
