@@ -125,6 +125,23 @@ fn minstrel_ht_comes_within_a_tenth_of_the_limit() {
     }
 }
 
+/// Each change falls into a transmission, whose end is for the controller before it.
+#[test]
+fn a_change_of_the_mcs_leaves_the_frame_on_the_air_to_the_controller_before() {
+    let change = |(number, mcs)| {
+        let what = Changed::Station { host: 0, rate: None, mcs: Some(mcs), frame_error_rate: None, snr_db: None };
+        Change { at: us(1_000_000 + 333_333 * number), what }
+    };
+    let saturated = |rate_control| {
+        let mut config = station(with(rate_control, Standard::N), 12.0);
+        config.changes = (0_u64..).zip([2, 0, 7, 5, 1, 7, 3, 0]).map(change).collect();
+        measure(&config, 4)
+    };
+    let [(ideal, _), (minstrel, rate)] = [RateControl::Ideal, RateControl::MinstrelHt].map(saturated);
+    assert!((0.85..1.01).contains(&(minstrel / ideal)), "{minstrel} of {ideal} Mb/s");
+    assert!(rate < 40.0, "{rate}");
+}
+
 /// Goodput of a saturated station, in Mb/s, in each tenth of a second.
 fn tenths(config: &Config, count: u64) -> Vec<f64> {
     let mut network = Network::new(config, 1).unwrap();
