@@ -54,16 +54,22 @@ fn an_snr_loses_as_much_as_the_rate_of_the_table() {
 #[test]
 fn a_lost_request_to_send_costs_little() {
     // 80 MHz at 13.5 dB, 7.5 of the width: MCS 9 never, its RTS at 24 Mb/s 1.2 %. At 9 dB no RTS is heard.
-    let rts = |snr_db| {
-        let wifi = WifiConfig { rts_threshold: Some(Bytes::ZERO), ..with(RateControl::Fixed, Standard::Ac) };
-        saturate(&station(wifi, snr_db), 1, 2)
+    let saturated = |snr_db, rts_threshold| {
+        let wifi = WifiConfig { rts_threshold, ..with(RateControl::Fixed, Standard::Ac) };
+        let (throughput, statistics) = saturate(&station(wifi, snr_db), 1, 2);
+        assert_eq!(throughput, 0.0);
+        let up = statistics.stations[0].up;
+        assert!(up.transmissions > 100);
+        (up, statistics.air.error.as_secs_f64() * 1e6 / up.transmissions as f64)
     };
-    let (throughput, statistics) = rts(9.0);
-    let up = statistics.stations[0].up;
-    assert_eq!((throughput, up.errors, up.air.as_nanos()), (0.0, 0, 0));
-    assert!(up.transmissions > 100);
-    let (throughput, statistics) = rts(13.5);
-    assert!(throughput == 0.0 && statistics.stations[0].up.errors > 0);
+    // The air that each transmission wastes: an RTS of 28 us, or 64 frames in 2068.
+    let (up, wasted_us) = saturated(9.0, Some(Bytes::ZERO));
+    assert_eq!((up.errors, up.air.as_nanos()), (0, 0));
+    assert!((27.0..29.0).contains(&wasted_us), "{wasted_us}");
+    let (_, wasted_us) = saturated(9.0, None);
+    assert!((2050.0..2090.0).contains(&wasted_us), "{wasted_us}");
+    let (up, _) = saturated(13.5, Some(Bytes::ZERO));
+    assert!(up.errors > 0);
 }
 
 /// Goodput of the limit: it never falls as the SNR grows, and reaches that of the highest MCS.
@@ -123,6 +129,23 @@ fn minstrel_ht_comes_within_a_tenth_of_the_limit() {
             assert!((0.89..1.01).contains(&(minstrel / ideal)), "{minstrel} of {ideal} Mb/s");
         }
     }
+}
+
+/// Each change falls into a transmission, whose end is for the controller before it.
+#[test]
+fn a_change_of_the_mcs_leaves_the_frame_on_the_air_to_the_controller_before() {
+    let change = |(number, mcs)| {
+        let what = Changed::Station { host: 0, rate: None, mcs: Some(mcs), frame_error_rate: None, snr_db: None };
+        Change { at: us(1_000_000 + 333_333 * number), what }
+    };
+    let saturated = |rate_control| {
+        let mut config = station(with(rate_control, Standard::N), 12.0);
+        config.changes = (0_u64..).zip([2, 0, 7, 5, 1, 7, 3, 0]).map(change).collect();
+        measure(&config, 4)
+    };
+    let [(ideal, _), (minstrel, rate)] = [RateControl::Ideal, RateControl::MinstrelHt].map(saturated);
+    assert!((0.85..1.01).contains(&(minstrel / ideal)), "{minstrel} of {ideal} Mb/s");
+    assert!(rate < 40.0, "{rate}");
 }
 
 /// Goodput of a saturated station, in Mb/s, in each tenth of a second.

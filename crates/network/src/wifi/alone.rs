@@ -9,7 +9,9 @@ use lasthop_units::{Bytes, Probability, Rate, Span};
 
 /// A full packet, as on Ethernet.
 const PACKET: Bytes = Bytes::new(1500);
-/// Without a retry limit the sum is cut after this many transmissions, unless nothing ever gets through.
+/// Without a retry limit the sum is cut where a transmission is rarer than this, which the sum no longer sees.
+const RARE: f64 = 1e-20;
+/// Without a retry limit the sum is cut after this many transmissions at the latest.
 const MANY: u32 = 10_000;
 
 /// Throughput, in bytes of IP packets, and loss from the access point to this host.
@@ -90,6 +92,10 @@ fn of_mode(wifi: &WifiConfig, times: &AirTimes, noise: &Noise, id: ModeId) -> (R
         still_missing *= missing;
         lost *= (1.0 - cleared) + cleared * p;
         slots = (2 * slots + 1).min(wifi.access_point_window);
+        if wifi.retry_limit == 0 && reached < RARE {
+            lost = 0.0;
+            break;
+        }
     }
     let loss = Probability::new(lost).expect("a power of a probability is one");
     let bits = PACKET.bits() as f64 * (packets * u64::from(frames)) as f64 * received;

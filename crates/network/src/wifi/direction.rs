@@ -37,13 +37,25 @@ pub(super) struct Ends<P> {
 pub(super) struct Direction<P> {
     pub(super) ends: EndsByCategory<P>,
     pub(super) controller: Controller,
-    /// The highest rate from the next transmission on, with a fresh controller.
-    pub(super) new_highest: Option<PhyRate>,
+    /// The limit of a fresh controller, which the next transmission begins with. The one on the air is for the present
+    /// controller.
+    pub(super) new_limit: Option<Limit>,
     /// The number of such changes.
     changes: u32,
     pub(super) counts: WifiLinkStatistics,
     /// Sum over the transmissions' rates.
     kbps_sum: u64,
+}
+
+/// What a controller does not exceed.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Limit {
+    /// 802.11b and 802.11g.
+    Rate(PhyRate),
+    /// 802.11n and later.
+    Mcs(u8),
+    /// 802.11n and later, without measurements: it always sends in this mode.
+    Mode(ModeId),
 }
 
 /// The ends in each access category. Those other than best effort exist once used.
@@ -99,14 +111,12 @@ impl Controllers {
         Self { config: config.clone(), streams }
     }
 
-    /// A controller of 802.11n and later that never exceeds this MCS; the `number`th of its direction.
-    fn of_mcs(&self, times: &AirTimes, noise: &Noise, highest_mcs: u8, link: Link, number: u32) -> Controller {
+    /// The limit of a station of 802.11n or later with this highest MCS.
+    pub(super) fn limit_of_mcs(&self, times: &AirTimes, noise: &Noise, highest_mcs: u8) -> Limit {
         match self.config.rate_control {
-            RateControl::MinstrelHt => {
-                Controller::minstrel_ht(times, highest_mcs, self.stream("minstrel-ht", link, number))
-            }
-            RateControl::Ideal => Controller::fixed(best_mode(&self.config, times, noise, highest_mcs)),
-            _ => Controller::fixed(ModeId::of_mcs(highest_mcs)),
+            RateControl::MinstrelHt => Limit::Mcs(highest_mcs),
+            RateControl::Ideal => Limit::Mode(best_mode(&self.config, times, noise, highest_mcs)),
+            _ => Limit::Mode(ModeId::of_mcs(highest_mcs)),
         }
     }
 
@@ -126,56 +136,40 @@ impl Controllers {
         Noise::of_snr(snr_db, self.config.block_ack_window(), times)
     }
 
-    /// A controller that never exceeds `highest`; the `number`th of its direction.
-    fn controller(&self, highest: PhyRate, link: Link, number: u32) -> Controller {
+    /// A controller with this limit; the `number`th of its direction.
+    fn controller(&self, times: &AirTimes, limit: Limit, link: Link, number: u32) -> Controller {
         let WifiConfig { standard, rate_control, rate_set, .. } = self.config;
-        let stream = || self.stream("minstrel", link, number);
-        Controller::new(rate_control, standard, rate_set, highest, stream)
+        match limit {
+            Limit::Rate(highest) => {
+                let stream = || self.stream("minstrel", link, number);
+                Controller::new(rate_control, standard, rate_set, highest, stream)
+            }
+            Limit::Mcs(highest) => Controller::minstrel_ht(times, highest, self.stream("minstrel-ht", link, number)),
+            Limit::Mode(mode) => Controller::fixed(mode),
+        }
     }
 }
 
 impl<P> Direction<P> {
-    /// An idle direction of a station with this highest rate; in 802.11n and later with this highest MCS instead.
-    pub(super) fn new(
-        controllers: &Controllers,
-        times: &AirTimes,
-        noise: &Noise,
-        link: Link,
-        (highest, highest_mcs): (PhyRate, u8),
-    ) -> Self {
+    /// An idle direction with this limit of its controller.
+    pub(super) fn new(controllers: &Controllers, times: &AirTimes, limit: Limit, link: Link) -> Self {
         let window = controllers.config.block_ack_window();
         Self {
             ends: EndsByCategory { best_effort: Ends::new(window), others: None },
-            controller: match controllers.config.standard.aggregates() {
-                true => controllers.of_mcs(times, noise, highest_mcs, link, 0),
-                false => controllers.controller(highest, link, 0),
-            },
-            new_highest: None,
+            controller: controllers.controller(times, limit, link, 0),
+            new_limit: None,
             changes: 0,
             counts: WifiLinkStatistics::default(),
             kbps_sum: 0,
         }
     }
 
-    /// A fresh controller of 802.11n and later that never exceeds this MCS.
-    pub(super) fn renew(
-        &mut self,
-        controllers: &Controllers,
-        times: &AirTimes,
-        noise: &Noise,
-        link: Link,
-        highest_mcs: u8,
-    ) {
-        self.changes += 1;
-        self.controller = controllers.of_mcs(times, noise, highest_mcs, link, self.changes);
-    }
-
     /// A transmission begins: how to send it. A Block Ack Request has the mode that is usual at present.
     #[inline]
-    pub(super) fn decide(&mut self, now: Time, controllers: &Controllers, link: Link) -> Decision {
-        if let Some(highest) = self.new_highest.take() {
+    pub(super) fn decide(&mut self, now: Time, controllers: &Controllers, times: &AirTimes, link: Link) -> Decision {
+        if let Some(limit) = self.new_limit.take() {
             self.changes += 1;
-            self.controller = controllers.controller(highest, link, self.changes);
+            self.controller = controllers.controller(times, limit, link, self.changes);
         }
         if self.ends.at_mut(link.category).originator.is_request_due() {
             return Decision { mode: self.controller.mode(), rts: false, alone: false };

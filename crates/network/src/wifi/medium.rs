@@ -43,7 +43,7 @@ use super::air_use::{AirMeter, AirUse};
 use super::airtime::{AirTimes, Mode, ModeId};
 use super::backoff::Contention;
 use super::constants::{ContentionWindow, PhyRate, Standard};
-use super::direction::{Controllers, DOWN, Direction, Ends, Link, UP};
+use super::direction::{Controllers, DOWN, Direction, Ends, Limit, Link, UP};
 use super::edca::{Category, Parameters, USUAL_AIFSN};
 use super::noise::Noise;
 use super::originator::{Content, Fate, Frame, Limits};
@@ -170,9 +170,11 @@ impl<P: Clone> Medium<P> {
         let noises: Vec<_> = hosts.iter().map(|host| Noise::new(config, host, &times)).collect();
         let highest_mcss: Vec<_> = hosts.iter().map(|host| host.highest_mcs(config)).collect();
         let directions = |(station, host): (usize, &HostConfig)| {
-            let limits = (highest(host), highest_mcss[station]);
-            [UP, DOWN]
-                .map(|way| Direction::new(&controllers, &times, &noises[station], best_effort(station, way), limits))
+            let limit = match standard.aggregates() {
+                true => controllers.limit_of_mcs(&times, &noises[station], highest_mcss[station]),
+                false => Limit::Rate(highest(host)),
+            };
+            [UP, DOWN].map(|way| Direction::new(&controllers, &times, limit, best_effort(station, way)))
         };
         let lowest_basic = match (standard, config.rate_set) {
             (Standard::B | Standard::Bg, _) | (Standard::G, RateSet::All) => PhyRate::Mbps1,
@@ -236,20 +238,14 @@ impl<P: Clone> Medium<P> {
             self.noises[station] = self.controllers.noise_of_snr(snr_db, &self.times);
         }
         self.highest_mcss[station] = mcs.unwrap_or(self.highest_mcss[station]);
-        if mcs.is_some() || (snr_db.is_some() && self.controllers.know_the_snr()) {
-            for way in [UP, DOWN] {
-                self.directions[station][way].renew(
-                    &self.controllers,
-                    &self.times,
-                    &self.noises[station],
-                    best_effort(station, way),
-                    self.highest_mcss[station],
-                );
+        let limit = match rate.map(|rate| PhyRate::from_rate(rate).expect("a checked change has a PHY rate")) {
+            Some(highest) => Limit::Rate(highest),
+            None if mcs.is_some() || (snr_db.is_some() && self.controllers.know_the_snr()) => {
+                self.controllers.limit_of_mcs(&self.times, &self.noises[station], self.highest_mcss[station])
             }
-        }
-        if let Some(highest) = rate.map(|rate| PhyRate::from_rate(rate).expect("a checked change has a PHY rate")) {
-            self.directions[station].iter_mut().for_each(|direction| direction.new_highest = Some(highest));
-        }
+            None => return,
+        };
+        self.directions[station].iter_mut().for_each(|direction| direction.new_limit = Some(limit));
     }
 
     /// The time of the next event; [`Time::MAX`] if there is none.
@@ -507,7 +503,7 @@ impl<P: Clone> Medium<P> {
     fn fill(&mut self, now: Time, sender: usize, link: Link, time: Option<Span>, first: bool) -> (Decision, Content) {
         let may_have_rts = first && (self.rts_threshold.is_some() || self.repeats_with_rts(sender));
         let direction = &mut self.directions[link.station][link.way];
-        let decision = direction.decide(now, &self.controllers, link);
+        let decision = direction.decide(now, &self.controllers, &self.times, link);
         let mode = self.times.mode(decision.mode);
         let most_frames = if decision.alone { 1 } else { self.most_frames };
         if link.way == DOWN {

@@ -73,16 +73,18 @@ pub(crate) fn saturate(config: &Config, seed: u64, seconds: u64) -> (f64, Statis
     let mut network = Network::new(config, seed).unwrap();
     let mut deliveries = Vec::new();
     let mut delivered = 0;
-    // Queues of 1000 packets last for a tenth of a second at any rate of 802.11b/g.
-    for tenth in 0..10 * (1 + seconds) {
-        let now = Time::ZERO + Span::from_millis(100) * tenth;
+    for hundredth in 0..100 * (1 + seconds) {
+        let now = Time::ZERO + Span::from_millis(10) * hundredth;
         network.advance(now, &mut deliveries);
         delivered += deliveries.drain(..).len() as u64;
-        if tenth == 10 {
+        if hundredth == 100 {
             network.reset_statistics(now);
             delivered = 0;
         }
         for station in 0..stations {
+            let queue_packets = config.hosts[usize::from(station)].queue_packets;
+            let waiting = queue_packets - network.room(NodeId(station));
+            assert!(hundredth == 0 || 2 * waiting > queue_packets, "only {waiting} of {queue_packets} packets wait");
             while network.room(NodeId(station)) > 0 {
                 network.offer(now, packet(station, stations, 1500, ())).unwrap();
             }

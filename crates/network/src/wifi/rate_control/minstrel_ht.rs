@@ -22,7 +22,8 @@
 //! It starts at the slowest mode, with no measurements.
 //!
 //! Leaves out: other guard intervals than the configured one; DSSS and OFDM rates; the clock's granularity; the limit of
-//! A-MSDUs. Linux has no groups of 802.11ax, whose hardware chooses by itself: here it has groups as well.
+//! A-MSDUs; the fourth place of a chain. The chain is that of hardware with three rates: Linux fills up to four places,
+//! with a third best. Linux has no groups of 802.11ax, whose hardware chooses by itself: here it has groups as well.
 //!
 //! References: Linux, net/mac80211/rc80211_minstrel_ht.c (read for the facts, not copied): 6.18 for the shares, the
 //! throughput and the intervals; a copy of unknown version since 5.12 for the chain, the lists of samples and the sudden
