@@ -25,14 +25,17 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import Any, NamedTuple, cast
 
-import numpy as np
-from gymnasium import Env
-from gymnasium.spaces import Box, Space
-from gymnasium.utils import seeding
-from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.utils import batch_space
-from numpy.typing import NDArray
-from pettingzoo import ParallelEnv
+try:
+    import numpy as np
+    from gymnasium import Env
+    from gymnasium.spaces import Box, Space
+    from gymnasium.utils import seeding
+    from gymnasium.vector import AutoresetMode, VectorEnv
+    from gymnasium.vector.utils import batch_space
+    from numpy.typing import NDArray
+    from pettingzoo import ParallelEnv
+except ImportError as error:
+    raise ImportError(f"lasthop.gym needs its extra, pip install 'lasthop[gym]': {error}") from error
 
 from lasthop import _lasthop
 from lasthop._result import Result
