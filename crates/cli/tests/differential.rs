@@ -134,8 +134,6 @@ fn two_uploads_in_aggregates() {
     let of = |result: &RunResult| {
         let frames = |station: &lasthop_scenario::StationResult| station.up_aggregate_frames.expect("it has sent");
         let stations = &result.access.stations;
-        let smallest = stations.iter().map(frames).fold(f64::INFINITY, f64::min);
-        assert!(smallest > 4.0, "{smallest} packets in a transmission");
         (result.aggregate_goodput_mbps, stations.iter().map(frames).sum::<f64>() / stations.len() as f64)
     };
     let told = "two hosts on 802.11ac: Mb/s and packets in a transmission";

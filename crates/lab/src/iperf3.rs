@@ -76,6 +76,9 @@ pub(crate) fn check(scenario: &Scenario) -> Result<()> {
             refuse("era", "does not tell what small queues permit its sockets")?;
         }
         for (number, flow) in host.flows.iter().enumerate() {
+            if flow.dscp != 0 {
+                refuse(&format!("flows[{number}].dscp"), "does not mark its packets")?;
+            }
             if flow.stop.is_some() {
                 refuse(&format!("flows[{number}].stop_s"), "knows no end but that of the run")?;
             }

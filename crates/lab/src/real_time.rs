@@ -294,21 +294,22 @@ impl<'a> RealTime<'a> {
             self.deliver(now)?;
             let more = self.collect()?;
             let wakeup = [self.network.next_wakeup(), Some(next_sample), Some(end), warm].into_iter().flatten().min();
-            let sleep = match wakeup {
+            let free = match wakeup {
                 _ if more => Span::ZERO,
-                Some(at) => self.clock.until(at).max(self.shortest_sleep),
+                Some(at) => self.clock.until(at),
                 None => LONGEST_SLEEP,
             };
-            let sleep = sleep.min(LONGEST_SLEEP);
+            let sleep = if more { free } else { free.max(self.shortest_sleep).min(LONGEST_SLEEP) };
             let planned = self.clock.now() + sleep;
             let woken = wait(&self.epoll, &mut events, sleep).doing("cannot wait for packets")?;
             let now = self.clock.now();
-            if sleep.is_zero() {
+            // A loop that is late is not free, though it sleeps a little.
+            if free.is_zero() {
                 if preferred && now.saturating_since(slept) > LONGEST_WORK {
                     // The result's lateness will show that this machine cannot run the scenario. The machine must stay
                     // usable.
                     preferred = false;
-                    be_ordinary();
+                    be_ordinary("the medium");
                 }
             } else {
                 slept = now;
@@ -380,19 +381,21 @@ impl<'a> RealTime<'a> {
                     self.readable[end] = false;
                     break;
                 };
+                let packet = &buffer[..length];
+                if is_waker(packet) {
+                    continue;
+                }
                 let now = self.clock.now();
                 // The kernel answers during the write of the packet, so the answer is ready at the next turn.
                 let asked = self.asked.get_mut(end).and_then(Option::take);
                 if let Some(asked) = asked.filter(|asked| asked.turn + 1 >= self.turn) {
                     self.turnaround.record(now.saturating_since(asked.at));
                 }
-                let packet = &buffer[..length];
-                let wakes = is_waker(packet);
-                if let Some(sizes) = self.sizes.get_mut(end).filter(|_| !wakes) {
+                if let Some(sizes) = self.sizes.get_mut(end) {
                     sizes.passed += length as u64;
                 }
                 let Some(to) = self.hosts.plan.destination(packet) else {
-                    self.unroutable += u64::from(!wakes);
+                    self.unroutable += 1;
                     continue;
                 };
                 let (size, flow) = (Bytes::new(length as u64), flow_of(packet));
@@ -459,9 +462,9 @@ pub(crate) fn be_woken_exactly() -> bool {
     schedule(libc::SCHED_FIFO, 1)
 }
 
-/// Gives up the priority: a thread that never sleeps would starve the rest of the machine.
-fn be_ordinary() {
-    warn!("the medium cannot keep up with this scenario in real time; it goes on as an ordinary thread");
+/// Gives up the priority: a thread that never sleeps would starve the rest of the machine. `what`: what it does.
+pub(crate) fn be_ordinary(what: &str) {
+    warn!("{what} cannot keep up with this scenario in real time; it goes on as an ordinary thread");
     schedule(libc::SCHED_OTHER, 0);
 }
 

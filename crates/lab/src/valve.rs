@@ -22,7 +22,7 @@
 use crate::error::{Doing, Result};
 use crate::namespace::Namespace;
 use crate::netlink::Netlink;
-use crate::real_time::be_woken_exactly;
+use crate::real_time::{be_ordinary, be_woken_exactly};
 use crate::shaper::Station;
 use crate::tcp_switches::sysctl;
 use crate::tun::{INTERFACE, MTU};
@@ -30,8 +30,11 @@ use lasthop_units::{Bytes, Rate, Span};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 const TICK: Span = Span::from_millis(1);
+/// After so many the thread gives up its priority.
+const MOST_LONG_ROUNDS: u32 = 100;
 /// The segments of the largest packet of TCP: what the least opening lets through.
 const GSO_SEGMENTS: u32 = 2;
 /// Two segments, the least that a small queue permits.
@@ -98,10 +101,18 @@ impl<'a> Valves<'a> {
     /// Opens the valves until `stop` is set.
     pub(crate) fn run(mut self, stop: &AtomicBool) -> Result<()> {
         be_woken_exactly();
+        let tick = Duration::from_nanos(TICK.as_nanos());
+        // Rounds in a row that took longer than the sleep before them.
+        let mut long_rounds = 0;
         while !stop.load(Ordering::Relaxed) {
-            thread::sleep(std::time::Duration::from_nanos(TICK.as_nanos()));
+            thread::sleep(tick);
+            let began = Instant::now();
             for valve in &mut self.valves {
                 valve.follow()?;
+            }
+            long_rounds = if began.elapsed() > tick { long_rounds + 1 } else { 0 };
+            if long_rounds == MOST_LONG_ROUNDS {
+                be_ordinary("what opens the valves");
             }
         }
         Ok(())

@@ -530,7 +530,7 @@ fn every_default_is_accepted_by_its_own_key() {
         for key in &section.keys {
             assert!(!key.meaning.is_empty() && !key.kind.accepted().is_empty(), "{}", key.name);
             let absent = matches!(key.default, Preset::Absent | Preset::Derived(..) | Preset::Required);
-            let words = [("standard", "802.11ax"), ("queue", "mac80211"), ("era", "2012")];
+            let words = [("standard", "802.11ax"), ("queue", "mac80211"), ("era", "2012"), ("rate_control", "fixed")];
             let word = |key: &str| words.iter().find(|(of, _)| *of == key).map(|&(_, word)| word);
             assert_eq!(key.default.value(&word).is_none(), absent);
             // The defaults, of every word, are completed without being checked: they are in the form that is read.

@@ -140,8 +140,9 @@ keys! {
         /// *wifi* Probability that a response (ACK, Block Ack, CTS) is lost to noise; without it, none is. Hosts with `snr_db` have
         /// other errors.
         response_error_rate: Option<Probability> = probability(), Absent, when wifi();
-        /// *wifi* How many times a frame is sent at most (dot11ShortRetryLimit); 0 is without end.
-        retry_limit: u8 = integer(0, 255), 7, when wifi();
+        /// *wifi* How many times a frame is sent at most (dot11ShortRetryLimit); 0 is without end. Drivers that have minstrel_ht repeat
+        /// by software, up to 30 times (ath9k).
+        retry_limit: u8 = integer(0, 255), retry_limit(), when wifi();
         /// *wifi* Preamble of the 802.11b rates.
         preamble: bool = choice(&[("long", false), ("short", true)]), "long", when earlier();
         /// *wifi* Rate of the CTS-to-self of "802.11bg" in Mb/s: 1, 2, 5.5 or 11.
@@ -551,6 +552,12 @@ fn later_standards<T: Into<Preset>>(usual: fn(WifiConfig) -> T) -> Preset {
 
 fn in_us(span: Span) -> f64 {
     span.as_nanos() as f64 / 1e3
+}
+
+/// The limit that goes with the rate control: minstrel_ht needs repeats to find a mode.
+fn retry_limit() -> Preset {
+    let limit = |control| if control == RateControl::MinstrelHt { 30 } else { 7 };
+    by_word(key!(AccessKeys, rate_control), RateControl::ALL.map(|control| (control.as_str(), limit(control))))
 }
 
 /// The limit that goes with the discipline of the queue.
