@@ -264,6 +264,12 @@ impl Contention {
         self.draw(index);
     }
 
+    /// An exchange of the contender's TXOP has succeeded, and the TXOP goes on: CW = aCWmin.
+    pub(crate) fn on_answered(&mut self, index: usize) {
+        let contender = &mut self.contenders[index];
+        contender.window = contender.limits.min;
+    }
+
     /// The contender's transmission has failed and will be repeated, or another of its node was first: CW doubles, a
     /// new timer.
     pub(crate) fn on_failure(&mut self, index: usize) {
@@ -621,6 +627,19 @@ mod tests {
     const CONTENDERS: usize = MORE_SLOTS.len();
     /// By contender: its AIFSN less the common one.
     const MORE_SLOTS: [i8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, -1, -2, 4];
+
+    #[test]
+    fn an_answer_within_a_txop_ends_the_doubling() {
+        let us = Span::from_micros;
+        let stream = Streams::new(1).stream("one");
+        let mut contention = Contention::new(us(9), us(4), vec![(OFDM_WINDOW, stream)]);
+        for _ in 0..3 {
+            contention.on_failure(0);
+        }
+        contention.on_answered(0);
+        contention.on_failure(0);
+        assert_eq!(contention.contenders[0].window, 2 * OFDM_WINDOW.min + 1);
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]

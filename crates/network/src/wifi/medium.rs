@@ -670,7 +670,9 @@ impl<P: Clone> Medium<P> {
         self.air.book(now, self.air_use());
         self.to_all += frame.content.share_to_all(now - frame.end);
         self.settle(now, frame, link, true, outcome);
-        if !self.go_on_in_txop(now, frame) {
+        if self.go_on_in_txop(now, frame) {
+            self.contention.on_answered(frame.sender);
+        } else {
             self.finish(frame.sender);
             self.resume(now + self.times.space, &[]);
         }
