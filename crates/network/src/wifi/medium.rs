@@ -39,12 +39,14 @@
 //! References: 802.11-2020 §10.3 (DCF), §10.6.6.5.2 (rate of responses), §10.23.2 (EDCA), §10.25 (Block Ack), §18
 //! (ERP); G. Bianchi: Performance analysis of the IEEE 802.11 distributed coordination function, IEEE JSAC 18(3), 2000.
 
+mod categories;
+
 use super::air_use::{AirMeter, AirUse};
 use super::airtime::{AirTimes, Mode, ModeId};
 use super::backoff::Contention;
 use super::constants::{ContentionWindow, PhyRate, Standard};
 use super::direction::{Controllers, DOWN, Direction, Ends, Limit, Link, UP};
-use super::edca::{Category, Parameters, USUAL_AIFSN};
+use super::edca::Category;
 use super::noise::Noise;
 use super::originator::{Content, Fate, Frame, Limits};
 use super::rate_control::{Decision, RateSet};
@@ -54,10 +56,10 @@ use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
 use crate::queue::{Queue, QueueConfig};
 use crate::random::{Streams, happens};
 use crate::schedule::Schedule;
-use crate::statistics::{Cause, LengthOverTime, Observed, QueueId, StationStatistics, Statistics};
+use crate::statistics::{Cause, Observed, QueueId, StationStatistics, Statistics};
+use categories::Marked;
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use rand_chacha::ChaCha8Rng;
-use std::cmp::Reverse;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Medium<P> {
@@ -105,15 +107,6 @@ pub(crate) struct Medium<P> {
     to_all: Span,
     collisions: u64,
     broadcasts: u64,
-}
-
-/// A node with senders in several categories.
-#[derive(Clone, Debug)]
-struct Marked {
-    /// By place of the category, without best effort.
-    senders: [Option<usize>; 4],
-    /// Of all its queues together.
-    lengths: LengthOverTime,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -356,76 +349,6 @@ impl<P: Clone> Medium<P> {
         Ok(())
     }
 
-    /// 802.11b and 802.11g have no categories: best effort stands for all.
-    fn category_of(&self, dscp: u8) -> Category {
-        if dscp == 0 || !self.has_categories { Category::BestEffort } else { Category::of_dscp(dscp) }
-    }
-
-    /// The node's sender in this category, if it has one.
-    fn known_sender(&self, node: usize, category: Category) -> Option<usize> {
-        match (category, &self.marked[node]) {
-            (Category::BestEffort, _) => Some(node),
-            (_, Some(marked)) => marked.senders[category.place()],
-            (_, None) => None,
-        }
-    }
-
-    /// The node's sender in this category, from now on.
-    fn sender_in(&mut self, now: Time, node: usize, category: Category) -> usize {
-        if let Some(sender) = self.known_sender(node, category) {
-            return sender;
-        }
-        if !self.has_marked() {
-            // The receivers' deadlines are now those of all categories.
-            self.deadlines = Schedule::new(Category::BY_PLACE.len() * 2 * self.directions.len());
-            for link in (0..self.directions.len()).flat_map(|station| [UP, DOWN].map(|way| best_effort(station, way))) {
-                self.watch(now, link);
-            }
-        }
-        let is_access_point = node == self.directions.len();
-        let Parameters { window, aifsn, txop } = category.parameters(is_access_point);
-        let at = if is_access_point { "access-point".to_owned() } else { node.to_string() };
-        let name = format!("{at}/{}", category.name());
-        let stream = self.streams.stream(&format!("wifi/backoff/{name}"));
-        let queue = Queue::new(self.queues[node], self.streams, &format!("wifi/fq-codel/{name}"));
-        let sender = self.contention.add(window, aifsn as i8 - USUAL_AIFSN as i8, stream, node);
-        let reports = self.senders[node].reports;
-        self.senders.push(Sender::new(node, category, txop, queue));
-        self.senders[sender].reports = reports;
-        let lengths = || self.senders[node].queue.lengths().clone();
-        let marked =
-            self.marked[node].get_or_insert_with(|| Box::new(Marked { senders: [None; 4], lengths: lengths() }));
-        marked.senders[category.place()] = Some(sender);
-        sender
-    }
-
-    /// The node's senders.
-    fn senders_of(&self, node: usize) -> impl Iterator<Item = usize> + '_ {
-        let others = self.marked[node].iter().flat_map(|marked| marked.senders.iter().flatten().copied());
-        [node].into_iter().chain(others)
-    }
-
-    /// Whether any node has sent in another category than best effort.
-    #[inline]
-    fn has_marked(&self) -> bool {
-        self.senders.len() > self.marked.len()
-    }
-
-    /// A queue of the node may have changed.
-    #[inline]
-    fn measure(&mut self, now: Time, node: usize) {
-        if self.has_marked() && self.marked[node].is_some() {
-            let length = self.queue_len(node);
-            self.marked[node].iter_mut().for_each(|marked| marked.lengths.change(now, length));
-        }
-    }
-
-    /// Whether the node sends in another category.
-    fn is_sending(&self, node: usize) -> bool {
-        let Phase::Frames(_) = self.phase else { return false };
-        self.has_marked() && self.marked[node].is_some() && self.on_air.iter().any(|frame| frame.node == node)
-    }
-
     /// By that rule: within the SIFS after the frame that the node is to acknowledge.
     fn senses_idle_before_acknowledgement(&self, now: Time, node: usize) -> bool {
         let Phase::Response(_) = self.phase else { return false };
@@ -447,23 +370,6 @@ impl<P: Clone> Medium<P> {
         }
         sending.clear();
         self.sending = sending;
-    }
-
-    /// Of each node's senders only the first one sends, and of those that begin together the highest category's.
-    fn collide_inside(&mut self, sending: &mut Vec<(usize, Time)>) {
-        let Self { senders, contention, .. } = self;
-        sending.sort_unstable_by_key(|&(sender, start)| {
-            let Sender { node, category, .. } = senders[sender];
-            (node, start, Reverse(category))
-        });
-        let mut last = None;
-        sending.retain(|&(sender, _)| {
-            let is_first = last.replace(senders[sender].node) != Some(senders[sender].node);
-            if !is_first {
-                contention.on_failure(sender);
-            }
-            is_first
-        });
     }
 
     /// Starts the sender's transmission at `start`, which may be a little after `now`.
@@ -547,30 +453,6 @@ impl<P: Clone> Medium<P> {
     /// Whether the sender's last transmission had no response, and RTS precedes those that repeat it.
     fn repeats_with_rts(&self, sender: usize) -> bool {
         self.rts_on_retry && self.senders[sender].failures > 0
-    }
-
-    /// Starts the next transmission of the frame's TXOP, if it fits in. Returns whether it does.
-    fn go_on_in_txop(&mut self, now: Time, frame: Transmission) -> bool {
-        let start = now + self.times.sifs;
-        let Transmission { sender, node, .. } = frame;
-        let time = frame.txop_end.saturating_since(start);
-        if time.is_zero() || self.senders[sender].is_idle() {
-            return false;
-        }
-        let Some(link) = self.senders[sender].next_link(now, &self.directions) else { return false };
-        let is_request = self.directions[link.station][link.way].ends.at_mut(link.category).originator.is_request_due();
-        let (Decision { mode, .. }, content) = self.fill(now, sender, link, Some(time), false);
-        let times = self.times.mode(mode);
-        let duration = if is_request { times.request } else { times.ppdu(content.bytes) };
-        if (content.frames == 0 && !is_request) || duration + times.block_ack > time {
-            return false;
-        }
-        let end = start + duration;
-        self.to_all += content.share_to_all(end - start);
-        self.on_air[0] = Transmission { mode, link: Some(link), content, duration, is_rts: false, end, ..frame };
-        self.phase = Phase::Frames(end);
-        self.measure(now, node);
-        true
     }
 
     fn on_data_over(&mut self, now: Time, link: Link, arrived: &mut Vec<Packet<P>>, outcome: &mut Outcome<'_, P>) {
