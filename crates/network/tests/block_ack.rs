@@ -1,8 +1,9 @@
 //! Timelines of A-MPDUs and Block Acks, to the nanosecond.
 //!
-//! 802.11n, 20 MHz, MCS 7 at 5 GHz: slot 9, SIFS 16, AIFS 43, EIFS 103, ACKTimeout 45 us. One packet of 1500 B takes 228 us, two in an A-MPDU
-//! (3086 B) 36 + 4 ceil((22 + 24688) / 260) = 420, three (4630 B) 608 us. SIFS and ACK take 44, SIFS and Block Ack 48, a Block Ack
-//! Request 32 us. The path adds 120 ns to each packet (100 Gb/s). `#` = data, `a` = SIFS and ACK, `b` = SIFS and Block Ack, `.` = inter-frame space,
+//! 802.11n, 20 MHz, MCS 7 at 5 GHz: slot 9, SIFS 16, AIFS 43, EIFS 103, ACKTimeout 45 us. One packet of 1500 B takes
+//! 228 us, two in an A-MPDU (3086 B) 36 + 4 ceil((22 + 24688) / 260) = 420, three (4630 B) 608 us. SIFS and ACK take
+//! 44, SIFS and Block Ack 48, a Block Ack Request 32 us. The path adds 120 ns to each packet (100 Gb/s). `#` = data,
+//! `a` = SIFS and ACK, `b` = SIFS and Block Ack, `.` = inter-frame space,
 //! `-` = backoff.
 
 mod common;
@@ -40,7 +41,8 @@ fn network(stations: usize, access: WifiConfig) -> Network<char> {
     Network::new(&wifi(stations, 10, access), 3).unwrap()
 }
 
-/// Offers (at us, packet of 1500 B from station 0) to the server of one station; gives who was received when by the access point.
+/// Offers (at us, packet of 1500 B from station 0) to the server of one station; gives who was received when by the
+/// access point.
 fn timeline(network: &mut Network<char>, offers: &[(u64, char)]) -> Vec<(u64, char)> {
     for &(at, name) in offers {
         network.offer(us(at), packet(0, 1, 1500, name)).unwrap();
@@ -62,7 +64,8 @@ fn received(network: &mut Network<char>) -> Vec<(u64, char)> {
 #[test]
 fn what_is_missing_goes_first_and_holds_back_what_came_behind_it() {
     // Nine in ten are lost: A; then B of A, B, C; then B and D, so that nothing answers; then none. C waits for B.
-    // 228 + 45 + 43 = 316, 1 slot of 31. 325 + 608 = 933, + 48 + 43 = 1024, 3 slots of 15. 1051 + 420 = 1471, + 88 = 1559, 4 of 31.
+    // 228 + 45 + 43 = 316, 1 slot of 31. 325 + 608 = 933, + 48 + 43 = 1024, 3 slots of 15. 1051 + 420 = 1471, + 88 =
+    // 1559, 4 of 31.
     let access = WifiConfig { frame_error_rate: probability(0.9), ..WifiConfig::new(Standard::N) };
     let mut network = network(1, access);
     let received = timeline(&mut network, &[(0, 'A'), (0, 'B'), (0, 'C'), (1000, 'D')]);
@@ -145,8 +148,8 @@ fn a_lost_cts_is_a_failed_transmission() {
         ..WifiConfig::new(Standard::N)
     };
     let mut network = network(1, access);
-    // A alone has 1542 B and goes without; B and C have 3086 B. 272 + 43 + 9 = 324: RTS until 352, CTS until 396, EIFS 499, 3 slots 526;
-    // RTS 554, CTS 598, SIFS 614, + 420.
+    // A alone has 1542 B and goes without; B and C have 3086 B. 272 + 43 + 9 = 324: RTS until 352, CTS until 396,
+    // EIFS 499, 3 slots 526; RTS 554, CTS 598, SIFS 614, + 420.
     let received = timeline(&mut network, &[(0, 'A'), (0, 'B'), (0, 'C')]);
     assert_eq!(received[0], (228, 'A'));
     assert_eq!(received[1..3], [(1034, 'B'), (1034, 'C')]);
@@ -190,8 +193,8 @@ fn the_oldest_packet_says_whose_turn_it_is() {
 /// ```
 #[test]
 fn an_rts_precedes_what_repeats_a_transmission_without_response() {
-    // Nine in ten are lost, and two are: the first of A and the first of B. 228 + 45 + 43 + 9 = 325, + 28 + 44 + 16 = 413; B after 3 slots of
-    // 15 without an RTS, again after 4 of 31: 983 + 88 + 36 = 1107, 1195 + 228.
+    // Nine in ten are lost, and two are: the first of A and the first of B. 228 + 45 + 43 + 9 = 325, + 28 + 44 + 16 =
+    // 413; B after 3 slots of 15 without an RTS, again after 4 of 31: 983 + 88 + 36 = 1107, 1195 + 228.
     let access = WifiConfig { frame_error_rate: probability(0.9), rts_on_retry: true, ..WifiConfig::new(Standard::N) };
     let mut network = network(1, access);
     let received = timeline(&mut network, &[(0, 'A'), (400, 'B')]);
@@ -207,8 +210,9 @@ fn an_rts_precedes_what_repeats_a_transmission_without_response() {
 /// ```
 #[test]
 fn what_is_joined_is_lost_and_received_together() {
-    // Nine in ten are lost: A; then BC of A, BC; then D of BC, D. As an A-MSDU, B and C take 24 + 1500 and 22 + 1500 B, with the MPDU's header,
-    // FCS and delimiter 3080 B. Behind A (1544 B) that is 4624 B, before D (1542 B) 4622 B: 36 + 4 ceil((22 + 36992) / 260) = 608.
+    // Nine in ten are lost: A; then BC of A, BC; then D of BC, D. As an A-MSDU, B and C take 24 + 1500 and 22 + 1500
+    // B, with the MPDU's header, FCS and delimiter 3080 B. Behind A (1544 B) that is 4624 B, before D (1542 B) 4622
+    // B: 36 + 4 ceil((22 + 36992) / 260) = 608.
     let access = WifiConfig {
         frame_error_rate: probability(0.9),
         amsdu_bytes: Bytes::new(3839),
@@ -228,7 +232,8 @@ fn what_is_joined_is_lost_and_received_together() {
 
 #[test]
 fn an_amsdu_alone_is_answered_by_an_ack() {
-    // B and C behind A: 272 + 43 + 9 = 324, 36 + 4 ceil((22 + 24640) / 260) = 416, ACK 44 instead of 48. D does not fit in with them: 4570 B.
+    // B and C behind A: 272 + 43 + 9 = 324, 36 + 4 ceil((22 + 24640) / 260) = 416, ACK 44 instead of 48. D does not
+    // fit in with them: 4570 B.
     let access = WifiConfig { amsdu_bytes: Bytes::new(3839), aggregate_frames: 1, ..WifiConfig::new(Standard::N) };
     let mut network = network(1, access);
     let received = timeline(&mut network, &[(0, 'A'), (0, 'B'), (0, 'C'), (0, 'D')]);

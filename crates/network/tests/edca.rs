@@ -1,7 +1,8 @@
 //! Access categories: timelines to the nanosecond, and what voice gets beside best effort.
 //!
-//! As in `block_ack.rs`: 802.11n, 20 MHz, MCS 7, slot 9, SIFS 16 us; one packet of 1500 B takes 228 us and its ACK 44 with SIFS. Two packets in an
-//! A-MPDU take 420 us, and the Block Ack 48. AIFS: best effort 43; voice 34, at the access point 25.
+//! As in `block_ack.rs`: 802.11n, 20 MHz, MCS 7, slot 9, SIFS 16 us; one packet of 1500 B takes 228 us and its ACK 44
+//! with SIFS. Two packets in an A-MPDU take 420 us, and the Block Ack 48. AIFS: best effort 43; voice 34, at the
+//! access point 25.
 
 mod common;
 
@@ -45,9 +46,10 @@ fn received(network: &mut Network<char>) -> Vec<(u64, char)> {
 /// ```
 #[test]
 fn voice_waits_less_and_draws_less() {
-    // B, V and W come while A is on the air, and draw 1, 3 and 2 slots. W begins at 272 + 25 + 18 = 315. Until that is sensed at 319, B has
-    // counted nothing from 315 on and V one slot from 306 on. At 587 both have 639 left: 587 + 43 + 9, 587 + 34 + 18. They collide, wait
-    // for ACKTimeout 45, and draw 3 of 31 and 6 of 7: 867 + 45 + 43 + 27 = 982, and 1000. V has counted 4 slots from 946 until 986.
+    // B, V and W come while A is on the air, and draw 1, 3 and 2 slots. W begins at 272 + 25 + 18 = 315. Until that
+    // is sensed at 319, B has counted nothing from 315 on and V one slot from 306 on. At 587 both have 639 left: 587
+    // + 43 + 9, 587 + 34 + 18. They collide, wait for ACKTimeout 45, and draw 3 of 31 and 6 of 7: 867 + 45 + 43 + 27
+    // = 982, and 1000. V has counted 4 slots from 946 until 986.
     let mut network = Network::new(&wifi(2, 10, WifiConfig::new(Standard::N)), 3).unwrap();
     network.offer(us(0), packet(0, 2, 1500, 'A')).unwrap();
     network.offer(us(50), packet(0, 2, 1500, 'B')).unwrap();
@@ -111,8 +113,8 @@ fn exchanges_follow_each_other_while_the_txop_lasts() {
     assert_eq!(in_txops_of(100).len(), 4);
 }
 
-/// Ten stations with full queues, and a call of 200-byte packets every 20 ms from one more station and to it. Gives the sorted delays of
-/// the call in milliseconds.
+/// Ten stations with full queues, and a call of 200-byte packets every 20 ms from one more station and to it. Gives
+/// the sorted delays of the call in milliseconds.
 fn call_beside_uploads(standard: Standard, dscp: u8, queue: QueueConfig) -> Vec<f64> {
     let access = WifiConfig { access_point_queue: queue, ..WifiConfig::new(standard) };
     let mut network: Network<Time> = Network::new(&wifi(11, 200, access), 1).unwrap();

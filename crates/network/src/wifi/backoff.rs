@@ -1,7 +1,8 @@
 //! Channel access: inter-frame spaces, backoff, contention windows.
 //!
 //! Each contender (a station or the access point, in one access category) has a timer in slots. It counts down while
-//! the medium is silent past the contender's inter-frame space. It freezes while the medium is sensed busy, and resumes after the next space.
+//! the medium is silent past the contender's inter-frame space. It freezes while the medium is sensed busy, and
+//! resumes after the next space.
 //! 1. A contender with an expired timer and a frame sends.
 //! 2. After each transmission it draws a new timer, uniform in 0..=CW, whether it has a next frame or not
 //!    (post-backoff).

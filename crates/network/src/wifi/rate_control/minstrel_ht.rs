@@ -6,8 +6,8 @@
 //! 2. Every 50 ms the share of successes in this and the previous interval enters a mode's probability P by a low-pass
 //!    filter of second order. The first share counts whole. A mode without attempts has the greatest P of the faster
 //!    modes of its group.
-//! 3. A mode's throughput is P / (overhead / A-MPDU length + T), where T is the time of 1200 bytes within 16 such packets;
-//!    0 for P under 10 %; P counts at most 90 %.
+//! 3. A mode's throughput is P / (overhead / A-MPDU length + T), where T is the time of 1200 bytes within 16 such
+//!    packets; 0 for P under 10 %; P counts at most 90 %.
 //! 4. A transmission goes by a chain: the best throughput, the second best, the most probable. The most probable has
 //!    fewer streams than the best, if any has. Among modes with P above 75 % it is the one with the best throughput.
 //!    Each is tried at least twice, and as often as fits into 6 ms with growing contention windows, at most 7 times;
@@ -15,19 +15,21 @@
 //!    holes; so does its last failure.
 //! 5. Sudden death: if more than 30 attempts of the best or second best since the last update succeeded to less than a
 //!    quarter, the best of the next group without more streams takes its place at once.
-//! 6. At most every 20 ms a sample takes the first place in the chain, for one try. It has only one frame, also when it is
-//!    repeated. Samples are in turn INC, JUMP, INC, JUMP, INC, SLOW, each from a list of at most five. INC: of each group the slowest mode faster than the best. JUMP: a
-//!    random faster one. SLOW: one between the fastest and the slowest of the chain, unless its P is above 95 %.
+//! 6. At most every 20 ms a sample takes the first place in the chain, for one try. It has only one frame, also when
+//!    it is repeated. Samples are in turn INC, JUMP, INC, JUMP, INC, SLOW, each from a list of at most five. INC: of
+//!    each group the slowest mode faster than the best. JUMP: a random faster one. SLOW: one between the fastest and
+//!    the slowest of the chain, unless its P is above 95 %.
 //!
 //! It starts at the slowest mode, with no measurements.
 //!
-//! Leaves out: other guard intervals than the configured one; DSSS and OFDM rates; the clock's granularity; the limit of
-//! A-MSDUs; the fourth place of a chain. The chain is that of hardware with three rates: Linux fills up to four places,
-//! with a third best. Linux has no groups of 802.11ax, whose hardware chooses by itself: here it has groups as well.
+//! Leaves out: other guard intervals than the configured one; DSSS and OFDM rates; the clock's granularity; the limit
+//! of A-MSDUs; the fourth place of a chain. The chain is that of hardware with three rates: Linux fills up to four
+//! places, with a third best. Linux has no groups of 802.11ax, whose hardware chooses by itself: here it has groups
+//! as well.
 //!
 //! References: Linux, net/mac80211/rc80211_minstrel_ht.c (read for the facts, not copied): 6.18 for the shares, the
-//! throughput and the intervals; a copy of unknown version since 5.12 for the chain, the lists of samples and the sudden
-//! death.
+//! throughput and the intervals; a copy of unknown version since 5.12 for the chain, the lists of samples and the
+//! sudden death.
 
 use super::Decision;
 use super::minstrel::{ACK_BYTES, duration_us, permutation};
