@@ -519,7 +519,6 @@ impl BusyTime {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::{Destination, NodeId};
     use crate::queue::QueueConfig;
     use proptest::prelude::*;
 
@@ -536,18 +535,6 @@ mod tests {
 
     fn link(loss: f64, loss_at: LossAt) -> Link<u32> {
         Link::new(&config(loss, loss_at), false, Streams::new(1), "link")
-    }
-
-    fn packet(payload: u32) -> Packet<u32> {
-        Packet {
-            from: NodeId(0),
-            to: Destination::Node(NodeId(1)),
-            size: Bytes::new(1500),
-            flow: 0,
-            dscp: 0,
-            id: 0,
-            payload,
-        }
     }
 
     fn ms(millis: u64) -> Time {
@@ -569,8 +556,8 @@ mod tests {
     #[test]
     fn a_packet_takes_its_serialisation_and_the_delay() {
         let mut link = link(0.0, LossAt::AfterQueue);
-        link.offer(Time::ZERO, packet(1)).unwrap();
-        link.offer(Time::ZERO, packet(2)).unwrap();
+        link.offer(Time::ZERO, Packet::full(1)).unwrap();
+        link.offer(Time::ZERO, Packet::full(2)).unwrap();
         // 1500 B at 12 Mb/s take 1 ms; the second packet waits for the first: 1 + 10 ms, 2 + 10 ms. One event each.
         assert_eq!(run(&mut link, Time::MAX), [(ms(11), Some(1)), (ms(12), Some(2))]);
         assert_eq!(link.busy_time(ms(12)), Span::from_millis(2));
@@ -579,19 +566,19 @@ mod tests {
     #[test]
     fn who_comes_when_another_has_just_been_sent_finds_it_in_the_queue_unless_it_comes_from_outside() {
         let mut link = link(0.0, LossAt::AfterQueue);
-        link.offer(Time::ZERO, packet(1)).unwrap();
-        link.offer(Time::ZERO, packet(2)).unwrap();
-        assert_eq!(link.offer(ms(1), packet(3)), Err(packet(3)));
+        link.offer(Time::ZERO, Packet::full(1)).unwrap();
+        link.offer(Time::ZERO, Packet::full(2)).unwrap();
+        assert_eq!(link.offer(ms(1), Packet::full(3)), Err(Packet::full(3)));
         assert_eq!((link.len(ms(1)), link.room(ms(1))), (1, 1));
-        assert_eq!(link.offer_from_outside(ms(1), packet(4), false), Ok(Taken::Queued));
+        assert_eq!(link.offer_from_outside(ms(1), Packet::full(4), false), Ok(Taken::Queued));
         assert_eq!(link.observe(QueueId::PathUp, ms(1)).drops[Cause::QueueFull as usize], 1);
     }
 
     #[test]
     fn an_announced_packet_is_an_event_when_it_leaves_the_queue() {
         let mut link = link(0.0, LossAt::AfterQueue);
-        link.offer_from_outside(Time::ZERO, packet(1), true).unwrap();
-        link.offer_from_outside(Time::ZERO, packet(2), false).unwrap();
+        link.offer_from_outside(Time::ZERO, Packet::full(1), true).unwrap();
+        link.offer_from_outside(Time::ZERO, Packet::full(2), false).unwrap();
         assert_eq!(run(&mut link, Time::MAX), [(ms(1), None), (ms(11), Some(1)), (ms(12), Some(2))]);
     }
 
@@ -605,8 +592,8 @@ mod tests {
         assert_eq!(busy.until(Time::from_nanos(90)), Span::from_nanos(20));
         // The same for a timetable: busy from 0 to 2 ms, reset at 0.5 ms, looked at at 1 ms and at 9 ms.
         let mut link = link(0.0, LossAt::AfterQueue);
-        link.offer(Time::ZERO, packet(1)).unwrap();
-        link.offer(Time::ZERO, packet(2)).unwrap();
+        link.offer(Time::ZERO, Packet::full(1)).unwrap();
+        link.offer(Time::ZERO, Packet::full(2)).unwrap();
         link.reset_statistics(Time::ZERO + Span::from_micros(500));
         assert_eq!(link.busy_time(ms(1)), Span::from_micros(500));
         assert_eq!(link.busy_time(ms(9)), Span::from_micros(1500));
@@ -617,7 +604,7 @@ mod tests {
     #[test]
     fn what_is_lost_after_the_queue_uses_the_link_and_is_counted_when_it_has_been_sent() {
         let mut link = link(1.0, LossAt::AfterQueue);
-        link.offer(Time::ZERO, packet(1)).unwrap();
+        link.offer(Time::ZERO, Packet::full(1)).unwrap();
         assert_eq!(link.next_event(), ms(1));
         let lost = |link: &Link<u32>, now| link.observe(QueueId::PathUp, now).drops[Cause::RandomLoss as usize];
         let just_before = Time::from_nanos(999_999);
@@ -631,7 +618,7 @@ mod tests {
     fn what_is_lost_before_the_queue_takes_no_room_and_no_time() {
         let mut link = link(1.0, LossAt::BeforeQueue);
         for number in 0..5 {
-            assert_eq!(link.offer(Time::ZERO, packet(number)), Ok(Taken::LostBeforeQueue));
+            assert_eq!(link.offer(Time::ZERO, Packet::full(number)), Ok(Taken::LostBeforeQueue));
         }
         assert_eq!((link.len(Time::ZERO), link.busy_time(ms(5)), link.next_event()), (0, Span::ZERO, Time::MAX));
         assert_eq!(link.observe(QueueId::PathUp, ms(5)).drops[Cause::RandomLoss as usize], 5);
@@ -666,7 +653,7 @@ mod tests {
                     plain.reset_statistics(now);
                     since = now;
                 }
-                let packet = Packet { size: Bytes::new(bytes), ..packet(number as u32) };
+                let packet = Packet { size: Bytes::new(bytes), ..Packet::full(number as u32) };
                 let taken = fast.offer_from_outside(now, packet.clone(), number % 2 == 0);
                 prop_assert_eq!(taken, plain.offer_from_outside(now, packet, number % 2 == 0));
                 prop_assert_eq!((fast.len(now), fast.room(now)), (plain.len(now), plain.room(now)));

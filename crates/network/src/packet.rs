@@ -57,6 +57,13 @@ impl<P> Packet<P> {
     pub(crate) const fn departure(&self) -> Departure {
         Departure { node: self.from, flow: self.flow, id: self.id, size: self.size }
     }
+
+    /// From node 0 to node 1, 1500 bytes, without a mark.
+    #[cfg(test)]
+    pub(crate) const fn full(payload: P) -> Self {
+        let to = Destination::Node(NodeId(1));
+        Self { from: NodeId(0), to, size: Bytes::new(1500), flow: 0, dscp: 0, id: 0, payload }
+    }
 }
 
 /// A packet has left its sender's own transmit queue.

@@ -170,24 +170,12 @@ mod tests {
     use crate::packet::{Destination, NodeId};
     use lasthop_units::Bytes;
 
-    fn packet(payload: u32) -> Packet<u32> {
-        Packet {
-            from: NodeId(0),
-            to: Destination::Node(NodeId(1)),
-            size: Bytes::new(1500),
-            flow: 0,
-            dscp: 0,
-            id: 0,
-            payload,
-        }
-    }
-
     #[test]
     fn what_comes_to_a_full_queue_is_lost_and_counted() {
         let mut queue = Fifo::new(2);
-        assert!(queue.push(Time::ZERO, packet(1)).is_ok());
-        assert!(queue.push(Time::ZERO, packet(2)).is_ok());
-        assert_eq!(queue.push(Time::ZERO, packet(3)), Err(packet(3)));
+        assert!(queue.push(Time::ZERO, Packet::full(1)).is_ok());
+        assert!(queue.push(Time::ZERO, Packet::full(2)).is_ok());
+        assert_eq!(queue.push(Time::ZERO, Packet::full(3)), Err(Packet::full(3)));
         assert_eq!((queue.len(), queue.room(), queue.drops(Cause::QueueFull)), (2, 0, 1));
     }
 
@@ -215,11 +203,11 @@ mod tests {
     #[test]
     fn packets_in_service_count_until_they_are_released() {
         let mut queue = Fifo::new(2);
-        queue.push(Time::ZERO, packet(1)).unwrap();
-        queue.push(Time::ZERO, packet(2)).unwrap();
+        queue.push(Time::ZERO, Packet::full(1)).unwrap();
+        queue.push(Time::ZERO, Packet::full(2)).unwrap();
         assert_eq!(claim(&mut queue, None, 3000), [0, 1]);
         assert_eq!((queue.len(), queue.room(), queue.waiting()), (2, 0, 0));
-        assert_eq!([queue.take(1), queue.take(0)], [packet(2), packet(1)]);
+        assert_eq!([queue.take(1), queue.take(0)], [Packet::full(2), Packet::full(1)]);
         queue.release(Time::from_nanos(5), 2);
         assert_eq!((queue.len(), queue.room()), (0, 2));
     }
@@ -229,7 +217,7 @@ mod tests {
         let mut queue = Fifo::new(10);
         let to = |node| Destination::Node(NodeId(node));
         for (payload, node) in [(0, 1), (1, 2), (2, 1), (3, 2), (4, 1), (5, 2)] {
-            queue.push(Time::ZERO, Packet { to: to(node), ..packet(payload) }).unwrap();
+            queue.push(Time::ZERO, Packet { to: to(node), ..Packet::full(payload) }).unwrap();
         }
         assert_eq!(claim(&mut queue, Some(to(2)), 3000), [1, 3], "the third one does not fit");
         assert_eq!((queue.head().0, queue.head().1.payload, queue.waiting()), (0, 0, 4));

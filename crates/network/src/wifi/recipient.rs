@@ -169,36 +169,23 @@ impl<P> Recipient<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::{Destination, NodeId};
     use crate::queue::{Queue, QueueConfig};
     use crate::random::Streams;
     use crate::wifi::airtime::{AirTimes, ModeId};
     use crate::wifi::originator::{Fate, Limits, Originator};
     use crate::{Standard, WifiConfig};
-    use lasthop_units::Bytes;
     use proptest::prelude::*;
 
     fn ms(millis: u64) -> Time {
         Time::ZERO + Span::from_millis(millis)
     }
 
-    fn packet(payload: u16) -> Packet<u16> {
-        Packet {
-            from: NodeId(0),
-            to: Destination::Node(NodeId(1)),
-            size: Bytes::new(1500),
-            flow: 0,
-            dscp: 0,
-            id: 0,
-            payload,
-        }
-    }
-
     /// Receives these frames at a time, with sequence numbers about to wrap.
     fn receive(recipient: &mut Recipient<u16>, now: Time, frames: &[u16]) -> Vec<u16> {
         let mut gone_on = Vec::new();
         for &frame in frames {
-            let taken = recipient.receive(now, number(frame), packet(frame), |packet| gone_on.push(packet.payload));
+            let taken =
+                recipient.receive(now, number(frame), Packet::full(frame), |packet| gone_on.push(packet.payload));
             if taken.is_err() {
                 gone_on.push(1000 + frame);
             }
@@ -296,7 +283,7 @@ mod tests {
             let (mut all_done, mut rounds) = (0, rounds.into_iter().cycle().take(100_000));
             while all_done <= 5000 && let Some((new, errors, response_is_lost, time_passes, is_alone)) = rounds.next() {
                 for _ in 0..new.min(6000 - offered) {
-                    queue.push(now, packet(offered)).unwrap();
+                    queue.push(now, Packet::full(offered)).unwrap();
                     offered += 1;
                 }
                 if time_passes && recipient.deadline() < Time::MAX {
