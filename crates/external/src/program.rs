@@ -31,8 +31,8 @@ const SHOWN_BYTES: usize = 200;
 const PROBLEM_LETTERS: usize = 300;
 /// Time between the end of its standard output and its exit, for the status.
 const EXITS_WITHIN: Duration = Duration::from_millis(100);
-/// Time between SIGKILL and its end. One that waits for a dead file server does not end, and stays our
-/// zombie when it has.
+/// Time between SIGKILL and its end. One that waits for a dead file server takes longer, and is then a zombie until
+/// this process ends.
 const DIES_WITHIN: Duration = Duration::from_millis(200);
 
 /// A user of this machine, looked up at the first start that finds him: that may ask a server.
@@ -180,7 +180,8 @@ impl Program {
             }
         }
         let parent = Pid::this();
-        // SAFETY: between fork and exec there are only async-signal-safe system calls: setsid, prctl, getppid and close_range.
+        // SAFETY: between fork and exec there are only async-signal-safe system calls: setsid, prctl, getppid and
+        // close_range.
         #[allow(unsafe_code)]
         unsafe {
             command.pre_exec(move || {

@@ -200,8 +200,8 @@ pub fn check(scenario: &Scenario, traffic: TrafficSource) -> Result<()> {
         }
     }
     let servers = Servers::of(scenario, &specs)?;
-    // Per host or server: a namespace, a device, an rtnetlink socket, the agent's pipe and its configuration, a valve's socket. Per flow:
-    // two ends.
+    // Per host or server: a namespace, a device, an rtnetlink socket, the agent's pipe and its configuration, a
+    // valve's socket. Per flow: two ends.
     let needed = (6 * (specs.len() + servers.specs.len()) + 2 * servers.of_flow.len() + 50) as u64;
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).doing("cannot read RLIMIT_NOFILE")?;
     if most < needed {
