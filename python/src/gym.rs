@@ -304,11 +304,11 @@ fn limits(observation: &Observation, (segments, mbps): Action) -> Decision {
     let share = |among: u32| Limits {
         max_segments: (segments > 0).then(|| (segments / among).max(1)),
         max_pacing_mbps: (mbps > 0.0).then(|| mbps / f64::from(among)),
-        min_segments: None,
+        ..Limits::default()
     };
     let of = |id| {
-        let Limits { min_segments, max_segments, max_pacing_mbps } = share(busy.max(1));
-        FlowLimits { id, min_segments, max_segments, max_pacing_mbps, control: None }
+        let Limits { max_segments, max_pacing_mbps, .. } = share(busy.max(1));
+        FlowLimits { id, max_segments, max_pacing_mbps, ..FlowLimits::default() }
     };
     let flows = observation.flows.iter().map(|flow| of(flow.id)).collect();
     Decision { flows, new_flows: Some(share(busy + 1)), word: None, reason: None }

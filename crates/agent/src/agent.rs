@@ -719,6 +719,8 @@ fn flow_sample(sample: &SocketSample) -> FlowSample {
         acked: sample.acked,
         in_flight_segments: sample.in_flight_segments,
         unsent: sample.unsent,
+        received: sample.received,
+        receive_rtt: sample.receive_rtt,
         controllable: sample.controlled,
     }
 }

@@ -19,6 +19,8 @@ struct KernelTcp {
     kernel: Kernel,
     /// Refused pacing limits at the last warning.
     unpaced: u64,
+    /// Whether it was said that what is received is not bounded.
+    said_received: bool,
     /// Configured cgroups that were absent at the last check.
     missing: Vec<PathBuf>,
     /// Those already warned of.
@@ -67,7 +69,14 @@ pub(crate) fn load(config: &Config, interface: &Interface, wanted: Mode) -> Resu
         };
         warn!("the kernel cannot do all that mode {wanted} needs, so {instead}. What is missing: {reason}");
     }
-    let mut tcp = KernelTcp { kernel, unpaced: 0, missing: Vec::new(), warned: BTreeSet::new(), _only_one: only_one };
+    let mut tcp = KernelTcp {
+        kernel,
+        unpaced: 0,
+        said_received: false,
+        missing: Vec::new(),
+        warned: BTreeSet::new(),
+        _only_one: only_one,
+    };
     tcp.refresh()?;
     Ok(Loaded {
         tcp: Box::new(tcp),
@@ -223,6 +232,14 @@ impl HostTcp for KernelTcp {
             );
         }
         self.unpaced = unpaced;
+        let receives = |bound: Option<Bound>| bound.is_some_and(|bound| bound.max_receive_bytes > 0);
+        let any = receives(new_flows) || flows.iter().any(|(_, bound)| receives(*bound));
+        if any && !std::mem::replace(&mut self.said_received, true) {
+            warn!(
+                "the policy limits what is received (max_receive_bytes, bound_receive_segments), which this agent cannot do \
+                 yet: only what is sent is bounded"
+            );
+        }
         Ok(())
     }
 

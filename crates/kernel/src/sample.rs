@@ -141,6 +141,7 @@ fn sample(record: Record) -> SocketSample {
         min_segments: record.bound_min_segments,
         max_segments: record.bound_max_segments,
         max_pacing_rate: Rate::from_bps(record.bound_max_pacing_rate.saturating_mul(8)),
+        max_receive_bytes: record.bound_max_receive_bytes,
     };
     let bounded = bound != Bound::default();
     SocketSample {

@@ -327,7 +327,7 @@ impl AgentReport {
                 self.enabled_at = Some(self.enabled_at.map_or(enabled, |earlier| earlier.min(enabled)));
             }
             let until = flow.bound_until_ns.map_or(from, |until_ns| clock.at_monotonic_ns(until_ns));
-            self.intervals.push((number, Interval::new(from, until, flow.bound)));
+            self.intervals.push((number, Interval::of_sender(from, until, flow.bound)));
         }
     }
 }
@@ -365,14 +365,9 @@ mod tests {
             min_segments: None,
             max_segments: Some(48),
             max_pacing_rate: Some(Rate::from_mbps(2.5)),
+            max_receive_bytes: None,
         };
-        let none = Interval {
-            from: at(5_000),
-            until: at(5_000),
-            min_segments: None,
-            max_segments: None,
-            max_pacing_rate: None,
-        };
+        let none = Interval::of_sender(at(5_000), at(5_000), None);
         assert_eq!(report.intervals, [(7, held), (7, none)]);
         assert_eq!(report.enabled_at, Some(at(1_500)));
         assert_eq!((report.terminals_max, report.beacons.heard), (4, 9));

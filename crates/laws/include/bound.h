@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * bound.h - limits of the window and the pacing rate, around any law.
+ * bound.h - limits of the window and the pacing rate, around any law, and of the window that is advertised.
  *
  * The middleware of hayakawa and shimada does not change TCP's congestion control: it "sets the levels of upper and
  * lower limit for the CWND". This header is that limit. The same source is compiled for BPF, around the kernel's own
@@ -10,10 +10,14 @@
  *   window = min(window, max_segments)     always
  *   window = max(window, min_segments)     except in timeout recovery
  *   rate   = min(rate, max_pacing_rate)    always
+ *   advertised window = min(free buffer, max_receive_bytes), its right edge never moved back
  *
  * The third limit is ours. On a short path even a window of two segments may send too fast. Only a pacing rate can
  * allow less than a window a round trip. It is in the unit of Linux's sk_pacing_rate (net/ipv4/tcp_output.c,
  * tcp_update_skb_after_send()): bytes of payload per second, with retransmissions.
+ *
+ * The fourth is ours, too: this end's advertised window holds back a sender that knows nothing of us, as in RFC 9840
+ * (rLEDBAT). Who advertises keeps the edge: RFC 7323 section 2.4 forbids to take back what was offered.
  *
  * A bound has a lease: from expires_ns on it has no effect. So a process that set it may die without cleaning up.
  *
@@ -22,8 +26,11 @@
  *  - At the beginning of fast recovery (LH_FORCE_RETRANSMIT) one segment beyond the flight is allowed, the fast
  *    retransmission. Without it an upper limit below the flight would turn every loss into a timeout.
  *  - A pacing rate is never limited to less than LH_MIN_PACING_RATE.
+ *  - An advertised window is never limited to less than two full segments, which are acknowledged at once. So a sender
+ *    is never stalled, and a limit that rises or lapses needs no window update.
  *
- * Integer arithmetic only, no clock, no allocation, no state. Windows in segments, rates in bytes per second.
+ * Integer arithmetic only, no clock, no allocation, no state. Windows in segments, but advertised ones in bytes; rates
+ * in bytes per second.
  */
 #ifndef LASTHOP_BOUND_H
 #define LASTHOP_BOUND_H
@@ -48,13 +55,15 @@ struct lh_bound {
 	__u32 min_segments; /* 0 and 1: no lower limit */
 	__u32 max_segments; /* 0: no upper limit */
 	__u64 max_pacing_rate; /* payload bytes per second; 0: no limit */
+	__u64 max_receive_bytes; /* of the window that this end advertises; 0: no limit */
 };
 
 /* Whether the lease is running and there is a limit. At expires_ns itself the lease is over. */
 static inline int lh_bound_holds(const struct lh_bound *bound, __u64 now_ns)
 {
 	return now_ns < bound->expires_ns &&
-	       (bound->max_segments != 0 || bound->min_segments > 1 || bound->max_pacing_rate != 0);
+	       (bound->max_segments != 0 || bound->min_segments > 1 || bound->max_pacing_rate != 0 ||
+		bound->max_receive_bytes != 0);
 }
 
 /* The current limit of the pacing rate; 0 = none. */
@@ -71,6 +80,19 @@ static inline __u64 lh_bound_pacing_rate(const struct lh_bound *bound, __u64 now
 	__u64 limit = lh_bound_pacing_limit(bound, now_ns);
 
 	return limit != 0 && limit < rate ? limit : rate;
+}
+
+/* The window to advertise, limited, in bytes; segment_bytes: the payload of a full segment from the other side. */
+static inline __u64 lh_bound_receive_window(const struct lh_bound *bound, __u64 now_ns, __u64 window_bytes,
+					    __u64 segment_bytes)
+{
+	__u64 limit = bound->max_receive_bytes, least = 2 * segment_bytes;
+
+	if (limit == 0 || now_ns >= bound->expires_ns)
+		return window_bytes;
+	if (limit < least)
+		limit = least;
+	return limit < window_bytes ? limit : window_bytes;
 }
 
 /* The law's window, limited; at least 1. If min_segments exceeds max_segments, max_segments wins. */

@@ -1,8 +1,9 @@
-//! Limits on any law's window and pacing rate, and their lease: the Rust face of `laws/bound.h`.
+//! Limits on any law's window and pacing rate and on the advertised window, and their lease: the Rust face of
+//! `laws/bound.h`.
 //!
 //! The header is compiled for this machine and called, not translated: the simulator and the tests run the kernel's
 //! source. The header explains the limits and the deliberate exceptions: timeout recovery, the first segment of a fast
-//! recovery, and the least pacing rate.
+//! recovery, the least pacing rate, and the least advertised window.
 //!
 //! ```
 //! use lasthop_laws::bound::{Bound, LawWindow, LeasedBound};
@@ -23,7 +24,8 @@ use lasthop_units::{Rate, Span, Time};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
-/// Limits for a window, in segments, and for the pacing rate. The default limits nothing.
+/// Limits for a window, in segments, for the pacing rate, and for the window advertised to the other side. The default
+/// limits nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Bound {
     /// The window is raised to this, except in timeout recovery. 0 and 1: no lower limit.
@@ -40,6 +42,10 @@ pub struct Bound {
     /// Written as `max_pacing_mbps`, in Mb/s, and omitted if there is no limit.
     #[serde(rename = "max_pacing_mbps", with = "as_mbps", default, skip_serializing_if = "is_zero")]
     pub max_pacing_rate: Rate,
+    /// The advertised window is cut to this, but never below two full segments, and never below what was advertised
+    /// before. 0: no limit. Omitted where it is written if there is no limit.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub max_receive_bytes: u64,
 }
 
 /// The lowest pacing limit: 4000 bytes per second.
@@ -63,9 +69,9 @@ pub struct LawWindow {
 }
 
 impl Bound {
-    /// An upper limit alone. 0 segments: no limit.
+    /// An upper limit of the window alone. 0 segments: no limit.
     pub const fn at_most(max_segments: u32) -> Self {
-        Self { min_segments: 1, max_segments, max_pacing_rate: Rate::ZERO }
+        Self { min_segments: 1, max_segments, max_pacing_rate: Rate::ZERO, max_receive_bytes: 0 }
     }
 
     /// These limits from `now` on, for the duration `lease`; for ever if that exceeds the time line.
@@ -75,6 +81,7 @@ impl Bound {
             min_segments: self.min_segments,
             max_segments: self.max_segments,
             max_pacing_rate: self.max_pacing_rate.as_bps().div_ceil(8),
+            max_receive_bytes: self.max_receive_bytes,
         }
     }
 }
@@ -110,12 +117,18 @@ impl LeasedBound {
         from_bytes_per_second(call::lh_bound_pacing_rate(self, now.as_nanos(), rate.as_bps() / 8))
     }
 
+    /// The window to advertise, limited. `segment_bytes`: the payload of a full segment from the other side.
+    pub fn receive_window(&self, now: Time, window_bytes: u64, segment_bytes: u64) -> u64 {
+        call::lh_bound_receive_window(self, now.as_nanos(), window_bytes, segment_bytes)
+    }
+
     /// The limits without their lease.
     pub const fn bound(&self) -> Bound {
         Bound {
             min_segments: self.min_segments,
             max_segments: self.max_segments,
             max_pacing_rate: from_bytes_per_second(self.max_pacing_rate),
+            max_receive_bytes: self.max_receive_bytes,
         }
     }
 
@@ -131,20 +144,29 @@ const fn from_bytes_per_second(bytes: u64) -> Rate {
 
 impl fmt::Display for Bound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let paced = self.max_pacing_rate > Rate::ZERO;
+        let mut limits = Vec::new();
         match (self.min_segments, self.max_segments) {
-            (0..=1, 0) if paced => return write!(f, "at most {}", self.max_pacing_rate),
-            (0..=1, 0) => return f.write_str("no limit"),
-            (0..=1, max) => write!(f, "at most {max} segments")?,
-            (min, 0) => write!(f, "at least {min} segments")?,
-            (min, max) => write!(f, "{min} to {max} segments")?,
+            (0..=1, 0) => {}
+            (0..=1, max) => limits.push(format!("at most {max} segments")),
+            (min, 0) => limits.push(format!("at least {min} segments")),
+            (min, max) => limits.push(format!("{min} to {max} segments")),
         }
-        if paced { write!(f, ", at most {}", self.max_pacing_rate) } else { Ok(()) }
+        if self.max_pacing_rate > Rate::ZERO {
+            limits.push(format!("at most {}", self.max_pacing_rate));
+        }
+        if self.max_receive_bytes > 0 {
+            limits.push(format!("at most {} bytes from the other side", self.max_receive_bytes));
+        }
+        if limits.is_empty() { f.write_str("no limit") } else { f.write_str(&limits.join(", ")) }
     }
 }
 
 fn is_zero(rate: &Rate) -> bool {
     *rate == Rate::ZERO
+}
+
+fn is_none(limit: &u64) -> bool {
+    *limit == 0
 }
 
 /// A rate as a number of Mb/s.
@@ -277,12 +299,28 @@ mod tests {
     }
 
     #[test]
+    fn an_advertised_window_is_cut_to_its_limit_but_not_below_two_segments_until_the_lease_ends() {
+        let leased = Bound { max_receive_bytes: 43_440, ..Bound::default() }.leased(SET_AT, LEASE);
+        assert!(leased.holds(SET_AT) && !leased.holds_back(SET_AT, u32::MAX));
+        assert_eq!(leased.receive_window(SET_AT, 3_000_000, 1448), 43_440);
+        assert_eq!(leased.receive_window(SET_AT, 20_000, 1448), 20_000);
+        assert_eq!(leased.receive_window(leased.expires(), 3_000_000, 1448), 3_000_000);
+        let least = Bound { max_receive_bytes: 1, ..Bound::default() }.leased(SET_AT, LEASE);
+        assert_eq!(least.receive_window(SET_AT, 3_000_000, 1448), 2 * 1448);
+        assert_eq!(least.receive_window(SET_AT, 0, 1448), 0); // a full buffer closes the window as ever
+        assert_eq!(Bound::at_most(2).leased(SET_AT, LEASE).receive_window(SET_AT, 3_000_000, 1448), 3_000_000);
+        assert_eq!((least.window(SET_AT, wants(700)), least.pacing_limit(SET_AT)), (700, None));
+    }
+
+    #[test]
     fn a_bound_is_written_with_its_rate_in_megabits_and_without_if_there_is_none() {
         let json = |bound: Bound| serde_json::to_string(&bound).expect("plain numbers");
         assert_eq!(json(Bound::at_most(48)), r#"{"min_segments":1,"max_segments":48}"#);
         let paced = Bound { max_pacing_rate: Rate::from_mbps(0.44), ..Bound::at_most(2) };
         assert_eq!(json(paced), r#"{"min_segments":1,"max_segments":2,"max_pacing_mbps":0.44}"#);
-        for bound in [Bound::at_most(48), paced] {
+        let receiving = Bound { max_receive_bytes: 43_440, ..Bound::at_most(2) };
+        assert_eq!(json(receiving), r#"{"min_segments":1,"max_segments":2,"max_receive_bytes":43440}"#);
+        for bound in [Bound::at_most(48), paced, receiving] {
             assert_eq!(serde_json::from_str::<Bound>(&json(bound)).expect("as written"), bound);
         }
         let wrong = r#"{"min_segments":1,"max_segments":2,"max_pacing_mbps":-1}"#;
@@ -298,6 +336,8 @@ mod tests {
         let paced = |bound| Bound { max_pacing_rate: Rate::from_mbps(0.44), ..bound }.to_string();
         assert_eq!(paced(Bound::default()), "at most 0.44 Mb/s");
         assert_eq!(paced(Bound::at_most(2)), "at most 2 segments, at most 0.44 Mb/s");
+        let receiving = Bound { max_receive_bytes: 43_440, ..Bound::at_most(2) };
+        assert_eq!(receiving.to_string(), "at most 2 segments, at most 43440 bytes from the other side");
     }
 
     fn any_law() -> impl Strategy<Value = LawWindow> {
@@ -340,7 +380,9 @@ mod tests {
             let same = law.cwnd_segments.max(1);
             prop_assert_eq!(window(Bound::default(), law), same);
             prop_assert_eq!(window(Bound { min_segments: 1, max_segments: 0, ..Bound::default() }, law), same);
-            let leased = Bound { min_segments, max_segments, max_pacing_rate: Rate::from_bps(max_pacing_bps) }.leased(SET_AT, LEASE);
+            let max_pacing_rate = Rate::from_bps(max_pacing_bps);
+            let bound = Bound { min_segments, max_segments, max_pacing_rate, ..Bound::default() };
+            let leased = bound.leased(SET_AT, LEASE);
             let after = leased.expires().saturating_add(Span::from_nanos(late));
             prop_assert_eq!(leased.window(after, law), same);
             prop_assert_eq!(leased.pacing_limit(after), None);

@@ -30,6 +30,7 @@ safe! {
     fn lh_bound_window(bound: &lh_bound, now_ns: u64, cwnd: u32, in_flight: u32, flags: u32) -> u32;
     fn lh_bound_pacing_limit(bound: &lh_bound, now_ns: u64) -> u64;
     fn lh_bound_pacing_rate(bound: &lh_bound, now_ns: u64, rate: u64) -> u64;
+    fn lh_bound_receive_window(bound: &lh_bound, now_ns: u64, window: u64, segment: u64) -> u64;
 
     fn lh_cubic_init(cubic: &mut lh_cubic, start: &lh_start);
     fn lh_cubic_sample(cubic: &mut lh_cubic, acked: &lh_acked, now: u32, cushion_us: u32, window: &mut lh_window);

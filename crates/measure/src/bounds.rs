@@ -16,18 +16,28 @@ pub struct Interval {
     pub max_segments: Option<u32>,
     /// The limit of the pacing rate, if there is one.
     pub max_pacing_rate: Option<Rate>,
+    /// The limit of the window that the receiver advertises, if there is one, in bytes.
+    pub max_receive_bytes: Option<u64>,
 }
 
 impl Interval {
-    /// The limits of a bound that an agent has set. The values that mean "no limit" in `bound.h` become `None`.
-    pub fn new(from: Time, until: Time, bound: Option<Bound>) -> Self {
+    /// The limits of a bound that the agent of a connection's sender has set. The values that mean "no limit" in
+    /// `bound.h` become `None`.
+    pub fn of_sender(from: Time, until: Time, bound: Option<Bound>) -> Self {
         Self {
             from,
             until,
             min_segments: bound.map(|bound| bound.min_segments).filter(|segments| *segments > 1),
             max_segments: bound.map(|bound| bound.max_segments).filter(|segments| *segments > 0),
             max_pacing_rate: bound.map(|bound| bound.max_pacing_rate).filter(|rate| *rate > Rate::ZERO),
+            max_receive_bytes: None,
         }
+    }
+
+    /// Likewise of a bound that the agent of its receiver has set: only one of its limits concerns the data.
+    pub fn of_receiver(from: Time, until: Time, bound: Option<Bound>) -> Self {
+        let max_receive_bytes = bound.map(|bound| bound.max_receive_bytes).filter(|bytes| *bytes > 0);
+        Self { max_receive_bytes, ..Self::of_sender(from, until, None) }
     }
 }
 
@@ -73,10 +83,14 @@ impl Bounds {
         }
     }
 
-    /// The share of `from..to` with an upper limit of the window or the pacing rate, 0..=1.
+    /// The share of `from..to` with an upper limit of the window, the pacing rate or the advertised window, 0..=1.
     pub fn controlled_share(&self, from: Time, to: Time) -> f64 {
         let held = |interval: &Interval| interval.until.min(to).saturating_since(interval.from.max(from));
-        let limited = |interval: &&Interval| interval.max_segments.is_some() || interval.max_pacing_rate.is_some();
+        let limited = |interval: &&Interval| {
+            interval.max_segments.is_some()
+                || interval.max_pacing_rate.is_some()
+                || interval.max_receive_bytes.is_some()
+        };
         let bounded = self.intervals.iter().filter(limited);
         let held: Span = bounded.map(held).sum();
         let total = to.saturating_since(from);
@@ -93,7 +107,7 @@ mod tests {
     }
 
     fn interval(from: u64, until: u64, max_segments: Option<u32>) -> Interval {
-        Interval { from: secs(from), until: secs(until), min_segments: None, max_segments, max_pacing_rate: None }
+        Interval { max_segments, ..Interval::of_sender(secs(from), secs(until), None) }
     }
 
     fn at(bounds: &Bounds, at: u64) -> Option<u32> {
@@ -138,6 +152,16 @@ mod tests {
         assert_eq!(bounds.at(secs(3)), Limits { max_pacing_rate, ..Limits::default() });
         assert_eq!(bounds.at(secs(4)), Limits::default());
         assert_eq!(bounds.controlled_share(secs(0), secs(6)), 0.5);
+    }
+
+    #[test]
+    fn of_a_receivers_limits_only_that_of_its_window_is_one_of_the_connection() {
+        let bound = Bound { max_receive_bytes: 43_440, ..Bound::at_most(9) };
+        let mut bounds = Bounds::default();
+        bounds.push(Interval::of_receiver(secs(1), secs(4), Some(bound)));
+        bounds.push(Interval::of_receiver(secs(2), secs(5), Some(Bound::at_most(9))));
+        assert_eq!(bounds.at(secs(3)), Limits::default());
+        assert_eq!(bounds.controlled_share(secs(0), secs(4)), 0.25);
     }
 
     #[test]

@@ -145,7 +145,7 @@ impl<'a> Measurement<'a> {
         }
     }
 
-    /// The limits of a connection's sender.
+    /// The limits of a connection's data: of its sender, or of its receiver.
     pub fn bounds(&mut self, flow: usize) -> &mut Bounds {
         &mut self.flows[flow].bounds
     }

@@ -1,9 +1,14 @@
-//! Decides which connections are *busy*: sending now, and so entitled to a part of the host's share.
+//! Decides which connections are *busy*: sending now, and so entitled to a part of the host's share. And which are
+//! *receiving*: the other side is.
 //!
 //! A connection is busy if it has something to send (unsent bytes, or segments in flight) **and** made progress
 //! recently. Progress is newly acknowledged bytes, a first sight, or a moment without anything to send. Recently means
 //! within one second or two smoothed RTTs, whichever is longer. The RTT counts because behind a congested access point
 //! RTTs of ten seconds occur, and a connection that waits for such an ACK is still sending.
+//!
+//! A receiver cannot see what the other side has to send. A connection is receiving if at least two full segments
+//! arrived within one tick, no longer ago than one second or two RTTs, whichever is longer. Two segments a tick are 46
+//! kb/s.
 //!
 //! *What it leaves out*: how much is sent. A connection with one keystroke in flight at the tick is busy.
 
@@ -44,14 +49,77 @@ impl Activity {
                 sample.now
             }
         };
-        let two_rtts = Span::from_nanos(sample.srtt.unwrap_or(Span::ZERO).as_nanos().saturating_mul(2));
-        has_something_to_send && sample.now.saturating_since(since) <= two_rtts.max(Self::PATIENCE)
+        has_something_to_send && sample.now.saturating_since(since) <= two(sample.srtt).max(Self::PATIENCE)
     }
+}
+
+/// What arrives on one connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reception {
+    received: Bytes,
+    /// The last tick by which much had arrived.
+    progress: Option<Time>,
+}
+
+/// What has arrived on a connection by a tick.
+#[derive(Clone, Copy, Debug)]
+pub struct ReceptionSample {
+    /// The time of the tick.
+    pub now: Time,
+    /// Bytes received in order since the connection began.
+    pub received: Bytes,
+    /// Payload of a full segment; 0: unknown.
+    pub mss_bytes: u32,
+    /// The RTT as the receiver measures it.
+    pub receive_rtt: Option<Span>,
+}
+
+impl Reception {
+    /// Full segments that must arrive between two ticks.
+    pub const SEGMENTS: u64 = 2;
+    /// The full segment of a connection that does not tell its own: RFC 9293 §3.7.1's default.
+    const DEFAULT_MSS_BYTES: u32 = 536;
+
+    /// Takes a sample. Returns whether the connection is receiving.
+    pub fn on_sample(&mut self, sample: ReceptionSample) -> bool {
+        let mss_bytes = if sample.mss_bytes == 0 { Self::DEFAULT_MSS_BYTES } else { sample.mss_bytes };
+        let arrived = sample.received.get().saturating_sub(self.received.get());
+        self.received = sample.received;
+        if arrived >= Self::SEGMENTS * u64::from(mss_bytes) {
+            self.progress = Some(sample.now);
+        }
+        let patience = two(sample.receive_rtt).max(Activity::PATIENCE);
+        self.progress.is_some_and(|at| sample.now.saturating_since(at) <= patience)
+    }
+}
+
+fn two(rtt: Option<Span>) -> Span {
+    Span::from_nanos(rtt.unwrap_or(Span::ZERO).as_nanos().saturating_mul(2))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_connection_is_receiving_for_a_second_or_two_rtts_after_two_full_segments_in_a_tick() {
+        let mut reception = Reception::default();
+        let mut receiving = |milliseconds, received, rtt_ms| {
+            reception.on_sample(ReceptionSample {
+                now: Time::ZERO + Span::from_millis(milliseconds),
+                received: Bytes::new(received),
+                mss_bytes: 1448,
+                receive_rtt: Some(Span::from_millis(rtt_ms)),
+            })
+        };
+        assert!(!receiving(0, 2895, 20)); // a byte short
+        assert!(receiving(500, 2895 + 2896, 20));
+        assert!(receiving(1500, 6000, 20));
+        assert!(!receiving(1501, 6000, 20));
+        assert!(receiving(2000, 9000, 3000));
+        assert!(receiving(8000, 9000, 3000));
+        assert!(!receiving(8001, 9000, 3000));
+    }
 
     fn sample(milliseconds: u64, acked: u64, in_flight_segments: u32, srtt: Span) -> ActivitySample {
         ActivitySample {

@@ -1,5 +1,5 @@
-//! Splits a budget of the whole host, segments and possibly a pacing rate, over its busy connections: for `fixed` and
-//! `count`.
+//! Splits a budget of the whole host over its connections: segments and possibly a pacing rate over the busy ones,
+//! what is received over those that receive. For `fixed` and `count`.
 //!
 //! An idle connection gets the limit of a busy one. It sends nothing now, and if it starts again before the next tick
 //! it is already limited.
@@ -35,10 +35,16 @@ pub(super) struct Budget {
     pub(super) segments: u32,
     /// [`Rate::ZERO`]: no limit.
     pub(super) pacing_rate: Rate,
+    /// Of the advertised windows; 0: no limit.
+    pub(super) receive_segments: u32,
 }
 
-/// Splits the budget over the host's busy connections, rounded down, never below `minimum_segments` and
-/// [`LEAST_PACING_RATE`] each.
+/// The full segment of a connection that does not tell its own, and of those to come: of an Ethernet frame, with
+/// timestamps.
+const USUAL_MSS_BYTES: u32 = 1448;
+
+/// Splits the budget over the host's busy connections and over those that receive, rounded down, never below
+/// `minimum_segments`, [`LEAST_PACING_RATE`], and two segments received each.
 pub(super) fn split(
     observation: &Observation<'_>,
     since: &Since,
@@ -46,23 +52,32 @@ pub(super) fn split(
     minimum_segments: u32,
     reason: impl Fn(u32) -> Reason,
 ) -> Decision {
-    let each = |busy_flows: u32| Bound {
+    let each = |busy_flows: u32, receiving_flows: u32, mss_bytes: u32| Bound {
         min_segments: minimum_segments,
         max_segments: (budget.segments / busy_flows.max(1)).max(minimum_segments),
         max_pacing_rate: match budget.pacing_rate {
             Rate::ZERO => Rate::ZERO,
             rate => Rate::from_bps(rate.as_bps() / u64::from(busy_flows.max(1))).max(LEAST_PACING_RATE),
         },
+        max_receive_bytes: match budget.receive_segments {
+            0 => 0,
+            segments => u64::from((segments / receiving_flows.max(1)).max(2)) * u64::from(mss_bytes),
+        },
     };
-    let busy_flows = observation.busy_flows().max(1);
+    let (busy_flows, receiving_flows) = (observation.busy_flows().max(1), observation.receiving_flows());
+    let mss_bytes = |flow: &FlowObservation| if flow.mss_bytes == 0 { USUAL_MSS_BYTES } else { flow.mss_bytes };
     let bounded = |flow: &FlowObservation| FlowDecision {
         id: flow.id,
-        bound: Some(each(busy_flows)),
+        bound: Some(each(busy_flows, receiving_flows, mss_bytes(flow))),
         enabled: since.enabled(flow.id),
         reason: reason(busy_flows),
     };
     Decision {
         flows: observation.flows.iter().map(bounded).collect(),
-        new_flows: Some(each(observation.busy_flows().saturating_add(1))),
+        new_flows: Some(each(
+            observation.busy_flows().saturating_add(1),
+            receiving_flows.saturating_add(1),
+            USUAL_MSS_BYTES,
+        )),
     }
 }

@@ -52,7 +52,7 @@ impl Policy for Count {
         };
         self.since.meet(observation);
         let bound_segments = self.window(terminals);
-        let budget = Budget { segments: bound_segments, pacing_rate: Rate::ZERO };
+        let budget = Budget { segments: bound_segments, pacing_rate: Rate::ZERO, receive_segments: 0 };
         split(observation, &self.since, budget, self.settings.minimum_segments, |busy_flows| Reason::Count {
             terminals,
             bound_segments,

@@ -103,17 +103,16 @@ fn check(
         if !observation.flows.iter().any(|seen| seen.id.0 == flow.id) {
             return Err(format!("{here}.id: {} is no connection of the observation", flow.id));
         }
-        let bound = bound(flow.min_segments, flow.max_segments, flow.max_pacing_mbps, minimum_segments);
+        let &schema::FlowLimits { min_segments, max_segments, max_pacing_mbps, max_receive_bytes, .. } = flow;
+        let own = schema::Limits { min_segments, max_segments, max_pacing_mbps, max_receive_bytes };
+        let bound = bound(&own, minimum_segments);
         let bound = bound.map_err(|problem| format!("{here}.{problem}"))?;
         let by = flow.control.map(Trigger::from).or(bound.map(|_| Trigger::Always));
         if limits.insert(FlowId(flow.id), (bound, by)).is_some() {
             return Err(format!("{here}.id: {} is there twice", flow.id));
         }
     }
-    let new_flows = answer
-        .new_flows
-        .as_ref()
-        .map_or(Ok(None), |new| bound(new.min_segments, new.max_segments, new.max_pacing_mbps, minimum_segments));
+    let new_flows = answer.new_flows.as_ref().map_or(Ok(None), |new| bound(new, minimum_segments));
     let new_flows = new_flows.map_err(|problem| format!("new_flows.{problem}"))?;
     let word = answer.word.as_ref().map(schema::Word::to_word).transpose()?;
     let said = answer.reason.as_deref().unwrap_or_default();
@@ -130,17 +129,20 @@ fn check(
 }
 
 /// The limits, raised to their floors; `None`: no limits.
-fn bound(min: Option<u32>, max: Option<u32>, mbps: Option<f64>, floor: u32) -> Result<Option<Bound>, String> {
+fn bound(limits: &schema::Limits, floor: u32) -> Result<Option<Bound>, String> {
+    let &schema::Limits { min_segments: min, max_segments: max, max_pacing_mbps: mbps, max_receive_bytes } = limits;
     if let Some(mbps) = mbps.filter(|mbps| !(0.0..=MOST_MBPS).contains(mbps)) {
         return Err(format!("max_pacing_mbps: {mbps} is out of range; accepted: a number from 0 to {MOST_MBPS}"));
     }
-    if min.is_none() && max.is_none() && mbps.is_none() {
+    if *limits == schema::Limits::default() {
         return Ok(None);
     }
     let max_segments = max.map_or(0, |max| max.max(floor));
     let min_segments = min.unwrap_or(floor).max(floor).min(if max.is_some() { max_segments } else { u32::MAX });
     let max_pacing_rate = mbps.map_or(Rate::ZERO, |mbps| Rate::from_mbps(mbps).max(LEAST_PACING_RATE));
-    Ok(Some(Bound { min_segments, max_segments, max_pacing_rate }))
+    // TCP raises it to two full segments.
+    let max_receive_bytes = max_receive_bytes.map_or(0, |most| most.max(1));
+    Ok(Some(Bound { min_segments, max_segments, max_pacing_rate, max_receive_bytes }))
 }
 
 #[cfg(test)]
@@ -151,8 +153,14 @@ mod tests {
     use lasthop_units::{Span, Time};
     use std::cell::RefCell;
 
-    const PACED: schema::FlowLimits =
-        schema::FlowLimits { id: 8, min_segments: None, max_segments: None, max_pacing_mbps: Some(2.0), control: None };
+    const PACED: schema::FlowLimits = schema::FlowLimits {
+        id: 8,
+        min_segments: None,
+        max_segments: None,
+        max_pacing_mbps: Some(2.0),
+        max_receive_bytes: None,
+        control: None,
+    };
 
     fn seen(ids: &[u64]) -> Vec<FlowObservation> {
         ids.iter().map(|id| FlowObservation { id: FlowId(*id), busy: true, ..FlowObservation::default() }).collect()
@@ -180,6 +188,9 @@ mod tests {
         assert_eq!(limits(r#"{"flows": [{"id": 7, "min_segments": 1}]}"#), of(4, 0));
         // The upper limit wins.
         assert_eq!(limits(r#"{"flows": [{"id": 7, "max_segments": 30, "min_segments": 40}]}"#), of(30, 30));
+        let receiving = |max_receive_bytes| Some(Bound { min_segments: 4, max_receive_bytes, ..Bound::default() });
+        assert_eq!(limits(r#"{"flows": [{"id": 7, "max_receive_bytes": 43440}]}"#), receiving(43_440));
+        assert_eq!(limits(r#"{"flows": [{"id": 7, "max_receive_bytes": 0}]}"#), receiving(1));
         assert_eq!(limits(r#"{"flows": [{"id": 7}]}"#), None);
         assert_eq!(limits("{}"), None);
         let decision = decided(1, r#"{"new_flows": {"max_pacing_mbps": 0}}"#).expect("a decision");
@@ -255,7 +266,8 @@ mod tests {
         let word = schema::Word { kind: 9, hex: "000102030405060708090a0b0c0d0eff".to_owned() };
         let report = Report { busy_flows: 2, word: Some(word.to_word().expect("a word")), ..Report::default() };
         let peers = Neighbourhood::new(vec![Peer { id: PeerId(255), report, heard_at: at(1) }]);
-        let flow = FlowObservation { srtt: Some(Span::from_nanos(1_234_567)), ..seen(&[7])[0] };
+        let receive_rtt = Some(Span::from_millis(20));
+        let flow = FlowObservation { srtt: Some(Span::from_nanos(1_234_567)), receive_rtt, ..seen(&[7])[0] };
         let line = schema::Line::Observation(schema::Observation::new(
             3,
             &Observation { now: at(2), flows: &[flow], peers: &peers },
@@ -264,7 +276,8 @@ mod tests {
             r#"{"event":"observation","tick":3,"now_ns":1000000000,"flows":[{"id":7,"srtt_ns":1234567,"#,
             r#""min_rtt_ns":null,"newest_rtt_ns":null,"cwnd_segments":0,"in_flight_segments":0,"acked_bytes":0,"#,
             r#""mss_bytes":0,"busy":true,"#,
-            r#""backlogged":false}],"peers":{"terminals":2,"hosts":1,"busy_flows":2,"authenticated":false,"reports":["#,
+            r#""backlogged":false,"received_bytes":0,"receive_rtt_ns":20000000,"min_receive_rtt_ns":null,"#,
+            r#""receiving":false}],"peers":{"terminals":2,"hosts":1,"busy_flows":2,"authenticated":false,"reports":["#,
             r#"{"id":"00000000000000ff","heard_at_ns":500000000,"busy_flows":2,"waiting":false,"srtt_ns":null,"#,
             r#""min_rtt_ns":null,"controlling":false,"congested":false,"word":{"kind":9,"#,
             r#""hex":"000102030405060708090a0b0c0d0eff"}}]}}"#,

@@ -1,7 +1,9 @@
 //! The policy `fixed`: constant upper limits per host, set by hand.
 //!
 //! 1. Split `bound_segments`, and `bound_pacing_mbps` if it is given, over the host's busy connections, rounded down.
-//! 2. Never below `minimum_segments` and 0.032 Mb/s each.
+//! 2. Split `bound_receive_segments`, if it is given, over those that receive: so far may the window open that this host
+//!    advertises.
+//! 3. Never below `minimum_segments`, 0.032 Mb/s, and two segments received each.
 //!
 //! *What it leaves out*: RTT and peers; the constant must fit them.
 
@@ -23,6 +25,7 @@ impl Fixed {
             budget: Budget {
                 segments: settings.bound_segments.expect("valid settings of policy \"fixed\" have `bound_segments`"),
                 pacing_rate: settings.bound_pacing_mbps.map_or(Rate::ZERO, Rate::from_mbps),
+                receive_segments: settings.bound_receive_segments.unwrap_or(0),
             },
             minimum_segments: settings.minimum_segments,
             since: Since::default(),
@@ -38,6 +41,7 @@ impl Policy for Fixed {
             bound_segments: budget.segments,
             pacing_rate: budget.pacing_rate,
             busy_flows,
+            receive_segments: budget.receive_segments,
         })
     }
 }
@@ -103,6 +107,27 @@ mod tests {
         let crowd: Vec<_> = (0..50).map(|id| flow(id, true)).collect();
         let rate = tick(&mut policy, 1, &crowd).flows[0].bound.map(|bound| bound.max_pacing_rate);
         assert_eq!(rate, Some(Rate::from_mbps(0.032)));
+    }
+
+    #[test]
+    fn what_is_received_is_split_over_the_connections_that_receive() {
+        let mut policy = Fixed::new(&PolicySettings {
+            policy: PolicyName::Fixed,
+            bound_segments: Some(64),
+            bound_receive_segments: Some(30),
+            ..PolicySettings::default()
+        });
+        let receiving = |id| FlowObservation { receiving: true, mss_bytes: 1000, ..flow(id, false) };
+        let decision = tick(&mut policy, 0, &[receiving(1), receiving(2), flow(3, true)]);
+        let received = |flow: usize| decision.flows[flow].bound.map(|bound| bound.max_receive_bytes);
+        // 30 / 2 = 15 each, of 1000 bytes, or of 1448 where it is not known; for one more, 30 / 3 = 10.
+        assert_eq!([0, 1, 2].map(received), [Some(15_000), Some(15_000), Some(15 * 1448)]);
+        assert_eq!(decision.new_flows, Some(Bound { max_receive_bytes: 14_480, ..Bound::at_most(32) }));
+        assert_eq!(decision.flows[2].bound.map(|bound| bound.max_segments), Some(64));
+        assert_eq!(decision.flows[0].reason.to_string(), "the host's 64 segments over 1 connection, and 30 received");
+        // 30 / 20 = 1: two segments are the least.
+        let crowd: Vec<_> = (0..20).map(receiving).collect();
+        assert_eq!(tick(&mut policy, 1, &crowd).flows[0].bound.map(|bound| bound.max_receive_bytes), Some(2000));
     }
 
     #[test]

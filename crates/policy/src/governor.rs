@@ -9,7 +9,7 @@
 //! *What it leaves out*: leases, which the caller adds. Applying a bound may fail; the caller reports success by
 //! [`Governor::on_applied`].
 
-use crate::activity::{Activity, ActivitySample};
+use crate::activity::{Activity, ActivitySample, Reception, ReceptionSample};
 use crate::{Decision, Enabled, FlowDecision, FlowId, FlowObservation, Observation, Policy, PolicyState, Trigger};
 use lasthop_laws::bound::Bound;
 use lasthop_peers::{Neighbourhood, Report};
@@ -37,6 +37,11 @@ pub struct FlowSample {
     pub unsent: Bytes,
     /// Payload of a full segment, in bytes.
     pub mss_bytes: u32,
+    /// Bytes received in order since the connection began.
+    pub received: Bytes,
+    /// The RTT as the receiver of data measures it; `None` before the first sample. In whole milliseconds on most
+    /// systems, and with the sender's waits in it where that has nothing to send.
+    pub receive_rtt: Option<Span>,
     /// Whether its window can be bounded: TCP applies our bounds to it.
     pub controllable: bool,
 }
@@ -97,6 +102,9 @@ pub struct Governor {
 #[derive(Clone, Copy, Debug, Default)]
 struct Flow {
     activity: Activity,
+    reception: Reception,
+    /// The lowest RTT of either direction at any tick.
+    min_receive_rtt: Option<Span>,
     /// The limits that TCP got last.
     applied: Option<Bound>,
     /// The kind of reason for the last limits; `None`: no limits.
@@ -138,7 +146,7 @@ impl Governor {
     pub fn observe(&mut self, now: Time, samples: &[FlowSample]) -> Vec<FlowObservation> {
         let observe = |sample: &FlowSample| {
             let flow = self.flows.entry(sample.id).or_default();
-            sample.observe(now, &mut flow.activity)
+            sample.observe(now, flow)
         };
         samples.iter().map(observe).collect()
     }
@@ -223,10 +231,14 @@ impl Governor {
 }
 
 impl FlowSample {
-    fn observe(&self, now: Time, activity: &mut Activity) -> FlowObservation {
+    fn observe(&self, now: Time, flow: &mut Flow) -> FlowObservation {
         let Self { id, srtt, min_rtt, newest_rtt, cwnd_segments, acked, in_flight_segments, unsent, mss_bytes, .. } =
             *self;
-        let busy = activity.on_sample(ActivitySample { now, acked, in_flight_segments, unsent, srtt });
+        let Self { received, receive_rtt, .. } = *self;
+        let busy = flow.activity.on_sample(ActivitySample { now, acked, in_flight_segments, unsent, srtt });
+        let receiving = flow.reception.on_sample(ReceptionSample { now, received, mss_bytes, receive_rtt });
+        // The handshake's RTT is in `min_rtt`, even where this end sends nothing else.
+        flow.min_receive_rtt = [flow.min_receive_rtt, receive_rtt, min_rtt].into_iter().flatten().min();
         let backlogged = unsent > Bytes::ZERO;
         FlowObservation {
             id,
@@ -239,6 +251,10 @@ impl FlowSample {
             in_flight_segments,
             backlogged,
             mss_bytes,
+            received,
+            receive_rtt,
+            min_receive_rtt: flow.min_receive_rtt,
+            receiving,
         }
     }
 }
@@ -404,6 +420,27 @@ mod tests {
         assert_eq!(turn.flows.iter().map(|flow| flow.seen.busy).collect::<Vec<_>>(), [true, false]);
         governor.on_tick(at(1), &[], &Neighbourhood::alone());
         assert_eq!(governor.counts().terminals_max, 3);
+    }
+
+    #[test]
+    fn a_host_that_only_receives_is_not_busy_and_knows_the_lowest_rtt_of_either_direction() {
+        let mut governor = governor(PolicyName::Fixed, true);
+        let download = |tick, receive_rtt_ms| FlowSample {
+            in_flight_segments: 0,
+            acked: Bytes::ZERO,
+            mss_bytes: 1448,
+            received: Bytes::new(1_000_000 * (tick + 1)),
+            receive_rtt: Some(Span::from_millis(receive_rtt_ms)),
+            ..sample(7, tick, 100)
+        };
+        let mut seen = |tick, receive_rtt_ms| {
+            let turn = governor.on_tick(at(tick), &[download(tick, receive_rtt_ms)], &Neighbourhood::alone());
+            let seen = turn.flows[0].seen;
+            (seen.busy, seen.receiving, turn.report.busy_flows, seen.min_receive_rtt)
+        };
+        assert_eq!(seen(0, 300), (false, true, 0, Some(Span::from_millis(100)))); // the handshake's
+        assert_eq!(seen(1, 90), (false, true, 0, Some(Span::from_millis(90))));
+        assert_eq!(seen(2, 200), (false, true, 0, Some(Span::from_millis(90))));
     }
 
     #[test]

@@ -63,7 +63,7 @@ policies! {
     None = "none", settles in 0 s, "nothing",
         [], |_| Box::new(Nothing);
     Fixed = "fixed", settles in 0 s, "a constant for each host (`bound_segments`)",
-        [EVERY, &["bound_segments", "bound_pacing_mbps"]], |settings| Box::new(Fixed::new(settings));
+        [EVERY, &["bound_segments", "bound_pacing_mbps", "bound_receive_segments"]], |settings| Box::new(Fixed::new(settings));
     // Its first adjustment.
     Count = "count", settles in 10 s, "a window for each number of terminals: the first generation of the middleware (WiMob 2013, as told by [hayakawa])",
         [EVERY, SHARE, FALL, &["count_segments", "count_rtt_ms", "adjust_s"]], |settings| Box::new(Count::new(settings));
@@ -153,6 +153,15 @@ pub struct FlowObservation {
     pub backlogged: bool,
     /// Payload of a full segment, in bytes; 0: unknown.
     pub mss_bytes: u32,
+    /// Bytes received in order since the connection began.
+    pub received: Bytes,
+    /// The RTT as the receiver of data measures it; `None` before the first sample. In whole milliseconds on most
+    /// systems, and with the sender's waits in it where that has nothing to send.
+    pub receive_rtt: Option<Span>,
+    /// The lowest of `receive_rtt` and `min_rtt` at any tick: with the handshake's. `None` before both.
+    pub min_receive_rtt: Option<Span>,
+    /// Whether the other side is sending data, as [`crate::activity`] defines it.
+    pub receiving: bool,
 }
 
 /// The complete input of a policy.
@@ -235,7 +244,16 @@ impl FlowObservation {
 impl Observation<'_> {
     /// The number of this host's busy connections.
     pub fn busy_flows(&self) -> u32 {
-        u32::try_from(self.flows.iter().filter(|flow| flow.busy).count()).unwrap_or(u32::MAX)
+        self.count(|flow| flow.busy)
+    }
+
+    /// The number of this host's connections that are receiving.
+    pub fn receiving_flows(&self) -> u32 {
+        self.count(|flow| flow.receiving)
+    }
+
+    fn count(&self, which: impl Fn(&FlowObservation) -> bool) -> u32 {
+        u32::try_from(self.flows.iter().filter(|flow| which(flow)).count()).unwrap_or(u32::MAX)
     }
 }
 

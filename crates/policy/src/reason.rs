@@ -18,6 +18,8 @@ pub enum Reason {
         pacing_rate: Rate,
         /// The number of connections over which they are split.
         busy_flows: u32,
+        /// The host's upper limit of what it lets others send to it; 0: no limit.
+        receive_segments: u32,
     },
     /// The RTT of the connection is not known yet.
     NoRtt,
@@ -145,12 +147,13 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::NoPolicy => f.write_str("the policy is none"),
-            Self::Budget { bound_segments, pacing_rate, busy_flows } => {
+            Self::Budget { bound_segments, pacing_rate, busy_flows, receive_segments } => {
                 write!(f, "the host's {bound_segments} segments")?;
                 if pacing_rate > Rate::ZERO {
                     write!(f, " and {pacing_rate}")?;
                 }
-                write!(f, " over {}", many(busy_flows, "connection"))
+                write!(f, " over {}", many(busy_flows, "connection"))?;
+                if receive_segments > 0 { write!(f, ", and {receive_segments} received") } else { Ok(()) }
             }
             Self::NoRtt => f.write_str("no RTT has been measured yet"),
             Self::Count { terminals, bound_segments, busy_flows } => write!(
@@ -276,7 +279,8 @@ mod tests {
             "RTT is 5.2 times the lowest, above 5.0: cut until the next tick"
         );
         assert_eq!(
-            Reason::Budget { bound_segments: 64, pacing_rate: Rate::ZERO, busy_flows: 3 }.to_string(),
+            Reason::Budget { bound_segments: 64, pacing_rate: Rate::ZERO, busy_flows: 3, receive_segments: 0 }
+                .to_string(),
             "the host's 64 segments over 3 connections"
         );
     }

@@ -11,8 +11,8 @@ use lasthop_units::Span;
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::{Deserialize, Serialize};
 
-/// The version of this schema. It rises when a field changes its meaning or goes; new fields of observations do not
-/// raise it.
+/// The version of this schema. It rises when a field changes its meaning or goes; new fields do not raise it. A new
+/// field of decisions comes with one of observations, by which a program knows that it is accepted.
 pub const VERSION: u32 = 1;
 
 /// A line that the program reads: one `hello`, then one `observation` each tick.
@@ -76,6 +76,20 @@ pub struct Flow {
     pub busy: bool,
     /// The application has written more than was sent.
     pub backlogged: bool,
+    /// Bytes received in order since the connection began. With this field, `max_receive_bytes` is accepted.
+    #[serde(default)]
+    pub received_bytes: u64,
+    /// The RTT as the receiver of data measures it, in nanoseconds; null before the first sample. In whole milliseconds
+    /// on most systems, and with the sender's waits in it where that has nothing to send.
+    #[serde(default)]
+    pub receive_rtt_ns: Option<u64>,
+    /// The lowest of `receive_rtt_ns` and `min_rtt_ns` at any tick, in nanoseconds: with the handshake's. Null before
+    /// both.
+    #[serde(default)]
+    pub min_receive_rtt_ns: Option<u64>,
+    /// At least two full segments arrived within a tick, no longer ago than a second or two RTTs.
+    #[serde(default)]
+    pub receiving: bool,
 }
 
 /// The other hosts behind the same access point.
@@ -163,6 +177,10 @@ pub struct FlowLimits {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 100_000.0))]
     pub max_pacing_mbps: Option<f64>,
+    /// The window that this host advertises is cut to this many bytes, but not below two full segments, and not below
+    /// what was advertised before; null: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_receive_bytes: Option<u64>,
     /// Why the connection is under control, for the host's report to its peers; null: `always` with limits, not under
     /// control without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -183,6 +201,9 @@ pub struct Limits {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 100_000.0))]
     pub max_pacing_mbps: Option<f64>,
+    /// As of a connection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_receive_bytes: Option<u64>,
 }
 
 /// The cause of control.
@@ -243,6 +264,10 @@ impl From<&FlowObservation> for Flow {
             mss_bytes,
             busy,
             backlogged,
+            received,
+            receive_rtt,
+            min_receive_rtt,
+            receiving,
         } = flow;
         Self {
             id,
@@ -255,6 +280,10 @@ impl From<&FlowObservation> for Flow {
             mss_bytes,
             busy,
             backlogged,
+            received_bytes: received.get(),
+            receive_rtt_ns: receive_rtt.map(Span::as_nanos),
+            min_receive_rtt_ns: min_receive_rtt.map(Span::as_nanos),
+            receiving,
         }
     }
 }

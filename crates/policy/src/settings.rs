@@ -57,6 +57,9 @@ keys! {
         /// *fixed* Beside that, the upper limit of the whole host's pacing rate in Mb/s of payload, split over its busy
         /// connections, of which each gets 0.032 at least. With it a connection is paced, whatever its stack and its law.
         bound_pacing_mbps: Option<f64> = number(LEAST_PACING_RATE.as_mbps(), 1e5), Absent;
+        /// *fixed* Beside that, the upper limit of what the whole host lets others send to it, in full segments, split over the
+        /// connections that receive: the greatest window that each advertises, two segments at least.
+        bound_receive_segments: Option<u32> = integer::<u32>(2, 1_000_000), Absent;
         /// The lower limit of each connection's window in segments, and the floor under every upper limit.
         minimum_segments: u32 = integer(1, 65_535), 1;
         /// *formula, table, cooperative* Control of a connection is enabled when its RTT exceeds this multiple of its lowest.
@@ -142,6 +145,7 @@ fn conditions(section: &mut Section) {
         key.may_wait = [
             key!(PolicySettings, bound_segments),
             key!(PolicySettings, bound_pacing_mbps),
+            key!(PolicySettings, bound_receive_segments),
             key!(PolicySettings, command),
             key!(PolicySettings, command_deadline_ms),
             key!(PolicySettings, command_user),
@@ -313,6 +317,7 @@ mod tests {
             PolicySettings { policy: PolicyName::Fixed, ..PolicySettings::default() },
             PolicySettings { bound_pacing_mbps: Some(0.0), ..PolicySettings::default() },
             PolicySettings { bound_pacing_mbps: Some(0.031), ..PolicySettings::default() },
+            PolicySettings { bound_receive_segments: Some(1), ..PolicySettings::default() },
             PolicySettings { bound_pacing_mbps: Some(f64::NAN), ..PolicySettings::default() },
             PolicySettings { enable_ratio: f64::NAN, ..PolicySettings::default() },
             PolicySettings { cut_ratio: 0.5, ..PolicySettings::default() },

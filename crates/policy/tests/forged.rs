@@ -89,6 +89,7 @@ impl Host {
             unsent: Bytes::new(1_000_000),
             mss_bytes: 1448,
             controllable: true,
+            ..FlowSample::default()
         };
         let peers = self.table.neighbourhood(now);
         let turn = self.governor.on_tick(now, &[sample], &peers);

@@ -59,6 +59,8 @@ pub(crate) fn flow_sample(id: FlowId, info: &lasthop_tcp::Info) -> FlowSample {
         unsent: Bytes::new(info.unsent_bytes),
         newest_rtt: info.newest_rtt,
         mss_bytes: info.mss_bytes,
+        received: Bytes::new(info.received_bytes),
+        receive_rtt: info.receive_rtt,
         controllable: true,
     }
 }

@@ -2,6 +2,8 @@
 
 use crate::traffic::Application;
 use lasthop_laws::LinkReport;
+use lasthop_laws::bound::Bound;
+use lasthop_measure::Interval;
 use lasthop_network::NodeId;
 use lasthop_scenario::{Direction, FlowSpec};
 use lasthop_tcp::Endpoint;
@@ -71,6 +73,15 @@ impl Connection {
     /// The sending end.
     pub(crate) fn sender(&self) -> Option<&Endpoint> {
         self.ends.as_ref().map(|ends| &ends[self.writer])
+    }
+
+    /// What a bound at the near end, with this lease, means for the data of this connection.
+    pub(crate) fn interval(&self, from: Time, until: Time, bound: Option<Bound>) -> Interval {
+        if self.writer == NEAR {
+            Interval::of_sender(from, until, bound)
+        } else {
+            Interval::of_receiver(from, until, bound)
+        }
     }
 
     /// Bytes of this incarnation that the receiving application has read.

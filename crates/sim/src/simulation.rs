@@ -7,7 +7,7 @@ use crate::timers::Timers;
 use crate::traffic::{Action, Application};
 use crate::{Options, PolicyOf, SimError};
 use lasthop_laws::Choice;
-use lasthop_measure::{Finished, Interval, Measurement};
+use lasthop_measure::{Finished, Measurement};
 use lasthop_network::random::Streams;
 use lasthop_network::{Delivery, Departure, Destination, Network, NodeId, Packet, Topology};
 use lasthop_policy::FlowId;
@@ -496,9 +496,7 @@ impl<'a> Simulation<'a> {
         near.report_link(flow.report(now));
         if let Some((bound, lease)) = self.agents[host].as_ref().and_then(|agent| agent.bound_of_new_flow(now)) {
             near.set_bound(bound.leased(now, lease));
-            if flow.writer == NEAR {
-                self.measurement.bounds(connection).push(Interval::new(now, now + lease, Some(bound)));
-            }
+            self.measurement.bounds(connection).push(flow.interval(now, now + lease, Some(bound)));
         }
         let far = Endpoint::listen(&kind.tcp, seeded());
         flow.open([near, far]);
@@ -561,10 +559,9 @@ impl<'a> Simulation<'a> {
             let ends = self.connections[connection].ends.as_mut().expect("it was seen");
             let lease = lasthop_laws::bound::LEASE;
             ends[NEAR].set_bound(bound.unwrap_or_default().leased(now, lease));
-            if self.connections[connection].writer == NEAR {
-                let until = if bound.is_some() { now + lease } else { now };
-                self.measurement.bounds(connection).push(Interval::new(now, until, bound));
-            }
+            let until = if bound.is_some() { now + lease } else { now };
+            let interval = self.connections[connection].interval(now, until, bound);
+            self.measurement.bounds(connection).push(interval);
             self.flush(now, connection, NEAR);
         }
     }

@@ -15,6 +15,7 @@ use crate::clock::TickClock;
 use crate::config::Config;
 use crate::info::Info;
 use crate::last_link::{self, Reporter, report_in};
+use crate::receive_rtt::ReceiveRtt;
 use crate::receiver::Receiver;
 use crate::segment::{Offer, Segment, TIMESTAMPS_BYTES, Timestamps};
 use crate::sender::{Agreed, Outgoing, Sender};
@@ -66,6 +67,7 @@ pub struct Endpoint {
     handshake: Handshake,
     sender: Sender,
     receiver: Receiver,
+    receive_rtt: ReceiveRtt,
     /// Largest payload with options.
     mss_bytes: u32,
     timestamps: bool,
@@ -113,6 +115,7 @@ impl Endpoint {
             },
             sender: Sender::new(config, law, now),
             receiver: Receiver::new(config),
+            receive_rtt: ReceiveRtt::default(),
             mss_bytes: config.mss.get() as u32,
             timestamps: config.timestamps,
             clock: TickClock::new(config.timestamp_granularity),
@@ -161,6 +164,9 @@ impl Endpoint {
             self.sender.on_reported(now, report);
         }
         self.sender.on_ack(now, segment);
+        if let Some(timestamps) = segment.timestamps.filter(|_| self.timestamps && self.receiver.is_full(segment)) {
+            self.receive_rtt.on_full_segment(self.clock.ticks(now), timestamps.echo, self.config.timestamp_granularity);
+        }
         self.receiver.on_segment(now, segment, self.sender.rto(), self.sender.srtt());
         if self.receiver.is_finished() && !self.sender.is_closing() {
             self.sender.close();
@@ -262,11 +268,12 @@ impl Endpoint {
         self.receiver.resume_reading();
     }
 
-    /// Sets the limits of the window and the pacing rate, with their lease. Those of the window apply whenever the law
-    /// or a recovery changes it. A limit of the pacing rate paces the connection whatever [`Config::pacing`] is, in
+    /// Sets the limits of the window, the pacing rate and the advertised window, with their lease. Those of the window
+    /// apply whenever the law or a recovery changes it, that of the advertised window with each segment sent. A limit of the pacing rate paces the connection whatever [`Config::pacing`] is, in
     /// bursts of two segments or a millisecond at that rate. As in Linux, the first ten segments are not paced.
     pub fn set_bound(&mut self, bound: LeasedBound) {
         self.sender.set_bound(bound);
+        self.receiver.set_bound(bound);
     }
 
     /// Sets the report of this client's last link. It goes with the SYN if set before. If the server has answered, it
@@ -304,7 +311,7 @@ impl Endpoint {
             seq,
             ack: self.receiver.rcv_nxt(),
             payload_bytes,
-            window_bytes: self.receiver.window(),
+            window_bytes: self.receiver.window(now),
             timestamps,
             fin,
             push,
@@ -344,7 +351,7 @@ impl Endpoint {
         let timestamps = self.config.timestamps && (!answer || self.handshake.their_timestamps);
         Segment {
             ack: self.receiver.rcv_nxt(),
-            window_bytes: self.receiver.syn_window(),
+            window_bytes: self.receiver.syn_window(now),
             timestamps: timestamps
                 .then(|| Timestamps { value: self.clock.ticks(now), echo: self.receiver.ts_recent() }),
             syn: true,
@@ -406,9 +413,13 @@ impl Endpoint {
         self.receiver.is_finished()
     }
 
-    /// The sender's state and counters.
+    /// The state and counters of both halves.
     pub fn info(&self) -> Info {
-        self.sender.info()
+        Info {
+            received_bytes: self.receiver.in_order_bytes(),
+            receive_rtt: self.receive_rtt.get(),
+            ..self.sender.info()
+        }
     }
 
     #[cfg(test)]

@@ -35,7 +35,7 @@ impl CongestionState {
     }
 }
 
-/// The state of a sender. The names are those of Linux's `struct tcp_info`, with units.
+/// The state of one end. The names are those of Linux's `struct tcp_info`, with units.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Info {
     /// `tcpi_ca_state`.
@@ -93,6 +93,10 @@ pub struct Info {
     pub max_pacing_rate: Option<Rate>,
     /// `tcpi_snd_mss`: the payload of a full segment.
     pub mss_bytes: u32,
+    /// `tcpi_bytes_received`: payload received in order.
+    pub received_bytes: u64,
+    /// `tcpi_rcv_rtt`: the RTT as the receiver of data measures it, see `receive_rtt.rs`.
+    pub receive_rtt: Option<Span>,
     /// At a server: the client's last report, as its law applied it.
     pub last_link: Option<Applied>,
 }

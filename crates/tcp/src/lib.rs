@@ -55,6 +55,7 @@ mod last_link;
 mod pacing;
 mod ranges;
 mod rate;
+mod receive_rtt;
 mod receiver;
 mod rtt;
 mod scoreboard;

@@ -8,7 +8,7 @@
 //! arrived before      an ACK at once, with a D-SACK block                                    RFC 2883
 //! TSecr               of the earliest unacknowledged segment; of the last in-order one while data are missing
 //!                     TS.Recent = TSval if SEG.SEQ <= Last.ACK.sent                          RFC 7323 §4.3
-//! window              the free buffer from rcv_nxt on; its edge never moves back             RFC 7323 §2.4
+//! window              the free buffer from rcv_nxt on, limited by the bound; its edge never moves back   RFC 7323 §2.4
 //! timer               40 ms, more with slower arrivals, up to 200 ms: Linux's "ato"
 //! ```
 //!
@@ -21,6 +21,7 @@ use crate::clock::is_before;
 use crate::config::Config;
 use crate::ranges::Ranges;
 use crate::segment::{SackBlocks, Segment};
+use lasthop_laws::bound::LeasedBound;
 use lasthop_units::{Span, Time};
 use std::ops::Range;
 
@@ -48,7 +49,7 @@ pub(crate) struct Receiver {
     shift: u8,
     sack: bool,
     compresses: bool,
-    /// The largest segment seen.
+    /// Payload of a full segment; before the handshake the most that it can be.
     segment_bytes: u64,
 
     rcv_nxt: u64,
@@ -61,6 +62,7 @@ pub(crate) struct Receiver {
     unread: u64,
     /// The window's right edge, as advertised.
     edge: u64,
+    bound: Option<LeasedBound>,
 
     ack_now: bool,
     ack_at: Time,
@@ -89,7 +91,7 @@ impl Receiver {
             shift: 0,
             sack: false,
             compresses: config.sack_compression,
-            segment_bytes: 0,
+            segment_bytes: config.mss.get(),
             rcv_nxt: 0,
             out_of_order: Ranges::default(),
             recent: [const { 0..0 }; RECENT],
@@ -98,6 +100,7 @@ impl Receiver {
             paused: false,
             unread: 0,
             edge: 0,
+            bound: None,
             ack_now: false,
             ack_at: Time::MAX,
             compressed_at: Time::MAX,
@@ -143,6 +146,20 @@ impl Receiver {
     /// Bytes received in order and read by the application.
     pub(crate) fn received_bytes(&self) -> u64 {
         self.rcv_nxt.saturating_sub(1) - u64::from(self.is_finished()) - self.unread
+    }
+
+    /// Payload received in order, read or not.
+    pub(crate) fn in_order_bytes(&self) -> u64 {
+        self.received_bytes() + self.unread
+    }
+
+    pub(crate) fn set_bound(&mut self, bound: LeasedBound) {
+        self.bound = Some(bound);
+    }
+
+    /// Whether this segment is as long as they get.
+    pub(crate) fn is_full(&self, segment: &Segment) -> bool {
+        u64::from(segment.payload_bytes) >= self.segment_bytes
     }
 
     pub(crate) fn ts_recent(&self) -> u32 {
@@ -342,9 +359,14 @@ impl Receiver {
         self.last_data_at = Some(now);
     }
 
+    /// What the bound leaves of a window.
+    fn bounded(&self, now: Time, window_bytes: u64) -> u64 {
+        self.bound.map_or(window_bytes, |bound| bound.receive_window(now, window_bytes, self.segment_bytes))
+    }
+
     /// The window to advertise.
-    pub(crate) fn window(&mut self) -> u32 {
-        let wanted = self.rcv_nxt + self.buffer.saturating_sub(self.unread);
+    pub(crate) fn window(&mut self, now: Time) -> u32 {
+        let wanted = self.rcv_nxt + self.bounded(now, self.buffer.saturating_sub(self.unread));
         // RFC 1122 §4.2.3.3: the edge moves by at least a segment or half of the buffer.
         let step = self.segment_bytes.min(self.buffer / 2);
         let edge = if wanted >= self.edge + step { wanted } else { self.edge };
@@ -355,8 +377,8 @@ impl Receiver {
     }
 
     /// The window of a SYN, which is not scaled.
-    pub(crate) fn syn_window(&mut self) -> u32 {
-        let window = self.buffer.min(65_535);
+    pub(crate) fn syn_window(&mut self, now: Time) -> u32 {
+        let window = self.bounded(now, self.buffer.min(65_535));
         self.edge = self.rcv_nxt + window;
         window as u32
     }
@@ -405,6 +427,9 @@ mod tests {
     use super::*;
     use crate::config::DelayedAck;
     use crate::segment::Timestamps;
+    use lasthop_laws::Bound;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
 
     const RTO: Span = Span::from_millis(300);
     const SRTT: Span = Span::from_millis(100);
@@ -414,7 +439,7 @@ mod tests {
         let mut receiver = Receiver::new(config);
         receiver.on_syn(&Segment { seq: rcv_nxt - 1, syn: true, ..Segment::default() });
         receiver.establish(500, true, 0);
-        receiver.window();
+        receiver.window(Time::ZERO);
         receiver
     }
 
@@ -536,13 +561,87 @@ mod tests {
         let mut edges = Vec::new();
         for number in 0..10 {
             arrive(&mut receiver, 1000 + 500 * number);
-            edges.push(receiver.rcv_nxt() + u64::from(receiver.window()));
+            edges.push(receiver.rcv_nxt() + u64::from(receiver.window(Time::ZERO)));
         }
         assert_eq!(edges, [6000; 10]);
-        assert_eq!(receiver.window(), 0);
+        assert_eq!(receiver.window(Time::ZERO), 0);
         receiver.resume_reading();
         assert!(receiver.wants_ack());
-        assert_eq!((receiver.window(), receiver.received_bytes()), (5000, 5999 - 1000 + 1000));
+        assert_eq!((receiver.window(Time::ZERO), receiver.received_bytes()), (5000, 5999 - 1000 + 1000));
+    }
+
+    #[derive(Clone, Debug)]
+    enum Event {
+        /// A segment arrives, this many after the next one.
+        Arrive(u64),
+        Pause,
+        Resume,
+        /// (limit in bytes, milliseconds of its lease)
+        Bound(u64, u64),
+        Wait(u64),
+    }
+
+    proptest! {
+        /// RFC 7323 §2.4, whatever the limits; and with nothing unread there is room for two segments.
+        #[test]
+        fn the_edge_never_moves_back_under_limits_that_fall_rise_and_lapse(
+            shift in 0..8_u8, compresses in any::<bool>(), events in vec(prop_oneof![
+                4 => (0..3_u64).prop_map(Event::Arrive),
+                1 => Just(Event::Pause),
+                1 => Just(Event::Resume),
+                2 => (0..60_000_u64, 0..50_u64).prop_map(|(limit, lease)| Event::Bound(limit, lease)),
+                2 => (0..20_u64).prop_map(Event::Wait),
+            ], 1..200),
+        ) {
+            let buffer = lasthop_units::Bytes::new(50_000);
+            let config = Config { receive_buffer: buffer, sack_compression: compresses, ..acknowledging_all() };
+            let mut receiver = receiver(&config, 1000);
+            receiver.establish(500, true, shift);
+            let (mut now, mut edge) = (Time::ZERO, 0);
+            for event in events {
+                match event {
+                    Event::Arrive(gap) => {
+                        let seq = receiver.rcv_nxt() + 500 * gap;
+                        // A sender does not send beyond the edge.
+                        if seq + 500 <= edge {
+                            let segment = Segment { seq, payload_bytes: 500, has_ack: true, ..Segment::default() };
+                            receiver.on_segment(now, &segment, RTO, SRTT);
+                        }
+                    }
+                    Event::Pause => receiver.pause_reading(),
+                    Event::Resume => receiver.resume_reading(),
+                    Event::Bound(max_receive_bytes, lease) => {
+                        let bound = Bound { max_receive_bytes, ..Bound::default() };
+                        receiver.set_bound(bound.leased(now, Span::from_millis(lease)));
+                    }
+                    Event::Wait(milliseconds) => now += Span::from_millis(milliseconds),
+                }
+                let window = u64::from(receiver.window(now));
+                receiver.on_ack_sent(true);
+                receiver.check();
+                let before = std::mem::replace(&mut edge, receiver.rcv_nxt() + window);
+                prop_assert!(edge >= before);
+                prop_assert!(receiver.unread > 0 || window >= 2 * 500, "{window}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_window_is_limited_until_the_lease_ends() {
+        let config = Config { receive_buffer: lasthop_units::Bytes::new(50_000), ..acknowledging_all() };
+        let mut receiver = receiver(&config, 1000); // the edge is at 51,000
+        let bound = Bound { max_receive_bytes: 5000, ..Bound::default() };
+        receiver.set_bound(bound.leased(Time::ZERO, Span::from_millis(10)));
+        let mut windows = Vec::new();
+        for number in 0..100 {
+            arrive(&mut receiver, 1000 + 500 * number);
+            windows.push(receiver.window(Time::ZERO));
+        }
+        // What was offered is used up: 50,000 - 500 each, until 5000 are left.
+        assert_eq!(windows[..3], [49_500, 49_000, 48_500]);
+        assert_eq!(windows[88..93], [5500, 5000, 5000, 5000, 5000]);
+        let at_its_end = Time::ZERO + Span::from_millis(10);
+        assert_eq!((receiver.window(at_its_end), receiver.window(Time::ZERO)), (50_000, 50_000));
     }
 
     /// Linux's tcp_enter_quickack_mode(): a sender of duplicates has lost something, possibly ACKs.
@@ -580,7 +679,7 @@ mod tests {
         for number in 0..11 {
             let segment = Segment { seq: 1000 + 100 * number, payload_bytes: 100, has_ack: true, ..Segment::default() };
             receiver.on_segment(Time::ZERO, &segment, RTO, SRTT);
-            edges.push(receiver.rcv_nxt() + u64::from(receiver.window()));
+            edges.push(receiver.rcv_nxt() + u64::from(receiver.window(Time::ZERO)));
         }
         assert_eq!(edges, [6000, 6000, 6000, 6000, 6500, 6500, 6500, 6500, 6500, 7000, 7000]);
     }

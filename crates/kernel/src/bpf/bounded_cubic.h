@@ -25,13 +25,18 @@ extern __u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
  * ACK. The kernel zeroes icsk_ca_priv whenever a socket gets a control.
  */
 struct own {
-	struct lh_bound bound; /* as read at `generation` */
+	__u64 expires_ns; /* this and the next three: the sender's part of its bound, as read at `generation` */
+	__u64 max_pacing_rate;
+	__u32 min_segments;
+	__u32 max_segments;
 	__u32 generation; /* 0: never read */
 	struct stack stack;
 	__u32 paced; /* 1: the socket is paced only because of our limit */
 };
 
 #define OWN_OFFSET 64
+
+_Static_assert(OWN_OFFSET + sizeof(struct own) <= 104, "icsk_ca_priv has 104 bytes");
 
 static __always_inline struct own *own_of(struct tcp_sock *tp)
 {
@@ -49,11 +54,25 @@ static __noinline void look_up_bound(struct tcp_sock *tp)
 	__u32 generation = control.generation;
 
 	bound_of(tp->inet_conn.icsk_inet.sk.__sk_common.skc_cookie.counter, now_ns_of(tp), &bound);
-	own->bound.expires_ns = bound.expires_ns;
-	own->bound.min_segments = bound.min_segments;
-	own->bound.max_segments = bound.max_segments;
-	own->bound.max_pacing_rate = bound.max_pacing_rate;
+	own->expires_ns = bound.expires_ns;
+	own->max_pacing_rate = bound.max_pacing_rate;
+	own->min_segments = bound.min_segments;
+	own->max_segments = bound.max_segments;
 	own->generation = generation;
+}
+
+/* The bound as last read, without the limit of what is received. */
+static __always_inline struct lh_bound read_bound(struct tcp_sock *tp)
+{
+	const struct own *own = own_of(tp);
+	struct lh_bound bound = {
+		.expires_ns = own->expires_ns,
+		.min_segments = own->min_segments,
+		.max_segments = own->max_segments,
+		.max_pacing_rate = own->max_pacing_rate,
+	};
+
+	return bound;
 }
 
 static __always_inline void refresh_bound(struct tcp_sock *tp)
@@ -65,13 +84,14 @@ static __always_inline void refresh_bound(struct tcp_sock *tp)
 /* `window`, bounded as the state requires. */
 static __always_inline __u32 bounded(struct tcp_sock *tp, __u8 ca_state, __u32 window)
 {
+	struct lh_bound bound = read_bound(tp);
 	__u32 flags = 0;
 
 	if (ca_state == TCP_CA_Loss)
 		flags |= LH_IN_LOSS;
 	if (in_reduction(ca_state) && !tp->prr_out)
 		flags |= LH_FORCE_RETRANSMIT;
-	return lh_bound_window(&own_of(tp)->bound, now_ns_of(tp), window, in_flight_of(tp), flags);
+	return lh_bound_window(&bound, now_ns_of(tp), window, in_flight_of(tp), flags);
 }
 
 /* Ends our pacing of a socket, unless its application has asked for pacing meanwhile (SO_MAX_PACING_RATE). */
@@ -92,7 +112,8 @@ static __always_inline void unpace(struct tcp_sock *tp)
  */
 static __always_inline void limit_pace(struct tcp_sock *tp)
 {
-	__u64 limit = lh_bound_pacing_limit(&own_of(tp)->bound, now_ns_of(tp));
+	struct lh_bound bound = read_bound(tp);
+	__u64 limit = lh_bound_pacing_limit(&bound, now_ns_of(tp));
 	__u64 most = tp->inet_conn.icsk_inet.sk.sk_max_pacing_rate;
 
 	if (limit) {
@@ -131,10 +152,10 @@ static __always_inline void repair(struct sock *sk, struct tcp_sock *tp, __u8 ca
  */
 static __always_inline void grow(struct sock *sk, struct tcp_sock *tp, __u32 ack, __u32 acked)
 {
-	const struct lh_bound *bound = &own_of(tp)->bound;
+	struct lh_bound bound = read_bound(tp);
 	struct bictcp *cubic = (struct bictcp *)tp->inet_conn.icsk_ca_priv;
 
-	if (lh_bound_holds(bound, now_ns_of(tp)) && bound->max_segments && tp->snd_cwnd >= bound->max_segments) {
+	if (lh_bound_holds(&bound, now_ns_of(tp)) && bound.max_segments && tp->snd_cwnd >= bound.max_segments) {
 		if (bpf_core_field_exists(cubic->epoch_start))
 			cubic->epoch_start = 0;
 	} else {

@@ -72,6 +72,7 @@ struct lh_sample {
 	__u64 bytes_received;
 	__u64 bound_expires_ns;
 	__u64 bound_max_pacing_rate; /* bytes per second */
+	__u64 bound_max_receive_bytes;
 	__u64 pacing_rate; /* likewise; ~0: none yet */
 	struct lh_endpoints ends;
 	char control[LH_NAME_LENGTH];

@@ -71,6 +71,7 @@ int sample(struct bpf_iter__tcp *ctx)
 			record.bound_min_segments = bound.min_segments;
 			record.bound_max_segments = bound.max_segments;
 			record.bound_max_pacing_rate = bound.max_pacing_rate;
+			record.bound_max_receive_bytes = bound.max_receive_bytes;
 		}
 	}
 	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));

@@ -97,6 +97,7 @@ proptest! {
                     in_flight_segments: u32::from(seen.busy),
                     backlogged: seen.backlogged,
                     mss_bytes: seen.mss_bytes,
+                    ..FlowObservation::default()
                 };
                 let peer = |(id, report): (usize, &Report)| Peer { id: PeerId(id as u64), report: *report, heard_at: now };
                 let peers = Neighbourhood::new(reports.iter().enumerate().map(peer).collect());
@@ -144,6 +145,7 @@ fn beside_a_stranger(hosts: usize, base_ms: u64, says: Option<Report>) -> f64 {
                 in_flight_segments: 100,
                 backlogged: true,
                 mss_bytes: 1448,
+                ..FlowObservation::default()
             };
             let others = (0..hosts).filter(|other| *other != host).filter_map(|other| Some((other, before[other]?)));
             let stranger = says.filter(|_| tick >= 240).map(|says| (hosts, says));

@@ -188,7 +188,8 @@ impl Lasthop {
         let pace = signals::rate(share * pace * (1.0 + DITHER * noise(flow))).max(LEAST_PACING_RATE);
         let floor = rate.floor(signals) / signals.flows * (lowest + shape.room) / segment;
         let min_segments = (floor as u32).max(self.minimum_segments);
-        Some(Bound { min_segments, max_segments: max_segments.max(self.minimum_segments), max_pacing_rate: pace })
+        let max_segments = max_segments.max(self.minimum_segments);
+        Some(Bound { min_segments, max_segments, max_pacing_rate: pace, ..Bound::default() })
     }
 }
 
@@ -287,6 +288,7 @@ mod tests {
             in_flight_segments: 100,
             backlogged: true,
             mss_bytes: 1448,
+            ..FlowObservation::default()
         }
     }
 

@@ -465,6 +465,7 @@ impl Sender {
         self.window.cwnd_segments < self.window.ssthresh_segments / 2
     }
 
+    /// Without what the receiver knows.
     pub(crate) fn info(&self) -> Info {
         let (delivery_rate, app_limited) = self.rate.rate(self.payload_bytes);
         // As at the latest ACK, where an expired bound is dropped.
@@ -497,6 +498,8 @@ impl Sender {
             pacing_rate: self.pacing_rate(pacing_limit),
             max_pacing_rate: pacing_limit,
             mss_bytes: self.payload_bytes,
+            received_bytes: 0,
+            receive_rtt: None,
             last_link: self.law.applied(),
         }
     }

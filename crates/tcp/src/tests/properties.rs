@@ -215,7 +215,8 @@ proptest! {
                 Operation::Refuse => refuse = true,
                 Operation::Bound(segments, kbps, ms) => {
                     let max_pacing_rate = lasthop_units::Rate::from_bps(kbps * 1000);
-                    let bound = Bound { min_segments: segments / 3, max_segments: segments, max_pacing_rate };
+                    let (min_segments, max_segments) = (segments / 3, segments);
+                    let bound = Bound { min_segments, max_segments, max_pacing_rate, ..Bound::default() };
                     end.set_bound(bound.leased(now, Span::from_millis(ms)));
                 }
                 Operation::Ack { share, blocks, window, old } => {

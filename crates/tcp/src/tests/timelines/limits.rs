@@ -142,6 +142,51 @@ fn a_bound_limits_the_window_for_as_long_as_its_lease() {
     assert!(info(&pair).cwnd_segments > 100, "{:?}", info(&pair));
 }
 
+/// The server offered 60,000 bytes and takes none of it back: its edge stands until 5000 are left. From then on five
+/// segments a round trip. The sender's own window is not at fault, so it does not grow; it is free with the next ACK after
+/// the lease.
+#[test]
+fn a_receiver_limits_the_sender_for_as_long_as_its_lease() {
+    let config = Config { receive_buffer: Bytes::new(60_000), ..plain() };
+    let mut pair = established(&config, 100_000);
+    let bound = Bound { max_receive_bytes: 5000, ..Bound::default() };
+    pair.ends[SERVER].set_bound(bound.leased(pair.now, Span::from_millis(5000)));
+    run(&mut pair, 4999);
+    let of_server = pair.log.iter().filter(|(_, by, _)| *by == SERVER).map(|(.., segment)| segment);
+    let edges: Vec<u64> = of_server.map(|segment| segment.ack + u64::from(segment.window_bytes)).collect();
+    assert!(edges.is_sorted() && edges[0] == 60_001, "{edges:?}");
+    let of = |from: u64, pair: &Pair| sent(pair).iter().filter(|(at, _)| (from..from + 1000).contains(at)).count();
+    assert_eq!(of(2000, &pair), 50);
+    assert_eq!((info(&pair).unacked_segments, info(&pair).retransmits), (5, 0));
+    assert_eq!(pair.ends[SERVER].info().received_bytes, info(&pair).acked_bytes + 5000);
+    run(&mut pair, 7000);
+    assert!(of(6000, &pair) > 500, "{}", of(6000, &pair));
+}
+
+/// The least limit is two full segments: the receiver acknowledges the second at once, so nothing waits for its timer.
+#[test]
+fn no_receiver_stops_its_sender() {
+    let config = Config { delayed_ack: DelayedAck::LINUX, receive_buffer: Bytes::new(4000), ..plain() };
+    let mut pair = established(&config, 100_000);
+    pair.ends[SERVER]
+        .set_bound(Bound { max_receive_bytes: 1, ..Bound::default() }.leased(pair.now, Span::from_secs(60)));
+    run(&mut pair, 10_000);
+    let pairs = (2000..10_000).step_by(100).flat_map(|at| [at, at]);
+    let sent: Vec<u64> = sent(&pair).into_iter().map(|(at, _)| at).filter(|at| (2000..10_000).contains(at)).collect();
+    assert_eq!(sent, pairs.collect::<Vec<_>>());
+}
+
+/// The receiver sees the path's round trip in what it is sent, in ticks of its clock of 10 ms.
+#[test]
+fn a_receiver_measures_the_round_trip_too() {
+    let config = Config { timestamps: true, ..plain() };
+    let mut pair = established(&config, 100_000);
+    run(&mut pair, 3000);
+    let rtt = pair.ends[SERVER].info().receive_rtt.expect("samples");
+    assert!((Span::from_millis(90)..=Span::from_millis(110)).contains(&rtt), "{rtt}");
+    assert_eq!(info(&pair).receive_rtt, None);
+}
+
 /// 0.4 Mb/s: 1000 bytes take 20 ms.
 fn slow_pace() -> Bound {
     Bound { max_pacing_rate: Rate::from_mbps(0.4), ..Bound::default() }
