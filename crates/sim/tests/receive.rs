@@ -8,7 +8,8 @@ use std::sync::atomic::AtomicBool;
 fn run(overrides: &[&str]) -> RunResult {
     let overrides: Vec<Override> = overrides.iter().map(|text| Override::parse(text).expect("an override")).collect();
     let text = include_str!("../../../scenarios/ten-downloads.toml");
-    let scenario = Scenario::from_toml("ten-downloads.toml", text, &overrides).unwrap_or_else(|error| panic!("{error}"));
+    let scenario =
+        Scenario::from_toml("ten-downloads.toml", text, &overrides).unwrap_or_else(|error| panic!("{error}"));
     let stop = AtomicBool::new(false);
     let options = Options { build: Build::default(), series: false, stop: &stop, progress: &|_| {} };
     lasthop_sim::run(&scenario, &options).unwrap_or_else(|error| panic!("{error}")).expect("the run was not stopped").0
