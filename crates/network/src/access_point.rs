@@ -14,6 +14,7 @@ use crate::packet::{Delivery, Destination, NodeId, Outcome, Packet};
 use crate::queue::QueueConfig;
 use crate::random::Streams;
 use crate::statistics::{Observed, QueueId, Statistics};
+use crate::topology::Pace;
 use crate::turnaround::Turnarounds;
 use crate::wifi::Medium;
 use crate::wired::WiredAccess;
@@ -34,8 +35,18 @@ pub(crate) struct AccessPoint<P> {
     /// Whether hosts have round-trip times of their own.
     has_lanes: bool,
     server_reports: bool,
-    /// The time of the next event of any part.
+    /// The time of the next event, and the part whose event it is.
     next: Time,
+    first: Part,
+}
+
+/// The parts, in the order of their simultaneous events.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    Access,
+    Up,
+    Down,
+    Hosts,
 }
 
 #[derive(Clone, Debug)]
@@ -91,6 +102,7 @@ impl<P: Clone> AccessPoint<P> {
             has_lanes,
             server_reports: false,
             next: Time::MAX,
+            first: Part::Access,
         }
     }
 
@@ -113,7 +125,7 @@ impl<P: Clone> AccessPoint<P> {
             }
             (what, _) => unreachable!("a checked network has what {what:?} is about"),
         }
-        self.next = self.earliest();
+        self.find_next();
     }
 
     /// Puts a packet into its sender's transmit queue, after all due events.
@@ -124,7 +136,7 @@ impl<P: Clone> AccessPoint<P> {
             Access::Wifi(medium) => medium.offer_up(now, from, packet),
             Access::Wired(access) => access.offer_up(now, from, packet),
         };
-        self.next = self.earliest();
+        self.find_next();
         taken
     }
 
@@ -133,33 +145,26 @@ impl<P: Clone> AccessPoint<P> {
     }
 
     /// Processes the events up to `until`, and counts them.
-    pub(crate) fn run(&mut self, until: Time, clock: &mut Time, events: &mut u64, outcome: &mut Outcome<'_, P>) {
+    pub(crate) fn run(
+        &mut self,
+        mut until: Time,
+        pace: Pace,
+        clock: &mut Time,
+        events: &mut u64,
+        outcome: &mut Outcome<'_, P>,
+    ) {
         while self.next <= until && self.next < Time::MAX {
             let now = self.next;
             *clock = now;
             *events += 1;
-            if self.next_access_event() == now {
-                match (&mut self.access, &mut self.turnarounds) {
-                    (Access::Wifi(medium), None) => medium.step(now, &mut self.arrived, outcome),
-                    (Access::Wifi(medium), Some(turnarounds)) => {
-                        let Outcome { deliveries, departed } = outcome;
-                        let mut outcome = Outcome { deliveries: &mut self.received, departed };
-                        medium.step(now, &mut self.arrived, &mut outcome);
-                        deliveries.extend(self.received.drain(..).filter_map(|delivery| turnarounds.take(delivery)));
+            match self.first {
+                Part::Access => self.step_access(now, outcome),
+                Part::Up => {
+                    if let Step::Arrived(packet) = self.up.step(now) {
+                        outcome.deliveries.push(Delivery { at: now, to: NodeId(self.hosts as u16), packet });
                     }
-                    (Access::Wired(access), _) => self.arrived.extend(access.step(now, outcome)),
                 }
-                if !self.arrived.is_empty() {
-                    let mut arrived = std::mem::take(&mut self.arrived);
-                    arrived.drain(..).for_each(|packet| self.forward(now, packet));
-                    self.arrived = arrived;
-                }
-            } else if self.up.next_event() == now {
-                if let Step::Arrived(packet) = self.up.step(now) {
-                    outcome.deliveries.push(Delivery { at: now, to: NodeId(self.hosts as u16), packet });
-                }
-            } else if self.down.next_event() == now {
-                match self.down.step(now) {
+                Part::Down => match self.down.step(now) {
                     Step::Arrived(packet) => {
                         if let Access::Wired(access) = &mut self.access {
                             // First book the access's transmissions up to this packet's arrival.
@@ -169,11 +174,34 @@ impl<P: Clone> AccessPoint<P> {
                     }
                     Step::Sent(departure) if self.server_reports => outcome.departed.push(departure),
                     Step::Sent(_) | Step::Lost => {}
+                },
+                Part::Hosts => {
+                    let turnarounds = self.turnarounds.as_mut();
+                    outcome.deliveries.push(turnarounds.expect("hosts with events take their time").step());
                 }
-            } else if let Some(turnarounds) = &mut self.turnarounds {
-                outcome.deliveries.push(turnarounds.step());
             }
-            self.next = self.earliest();
+            self.find_next();
+            if pace == Pace::ToOutput && !outcome.is_empty() {
+                until = now;
+            }
+        }
+    }
+
+    fn step_access(&mut self, now: Time, outcome: &mut Outcome<'_, P>) {
+        match (&mut self.access, &mut self.turnarounds) {
+            (Access::Wifi(medium), None) => medium.step(now, &mut self.arrived, outcome),
+            (Access::Wifi(medium), Some(turnarounds)) => {
+                let Outcome { deliveries, departed } = outcome;
+                let mut outcome = Outcome { deliveries: &mut self.received, departed };
+                medium.step(now, &mut self.arrived, &mut outcome);
+                deliveries.extend(self.received.drain(..).filter_map(|delivery| turnarounds.take(delivery)));
+            }
+            (Access::Wired(access), _) => self.arrived.extend(access.step(now, outcome)),
+        }
+        if !self.arrived.is_empty() {
+            let mut arrived = std::mem::take(&mut self.arrived);
+            arrived.drain(..).for_each(|packet| self.forward(now, packet));
+            self.arrived = arrived;
         }
     }
 
@@ -261,20 +289,23 @@ impl<P: Clone> AccessPoint<P> {
         }
     }
 
-    fn earliest(&self) -> Time {
-        let access = self.next_access_event();
-        access.min(self.up.next_event()).min(self.down.next_event()).min(self.next_host_event())
-    }
-
-    fn next_access_event(&self) -> Time {
-        match &self.access {
+    /// Of simultaneous events the first part's comes first.
+    fn find_next(&mut self) {
+        let access = match &self.access {
             Access::Wifi(medium) => medium.next_event(),
             Access::Wired(access) => access.next_event(),
+        };
+        (self.next, self.first) = (access, Part::Access);
+        for (at, part) in [(self.up.next_event(), Part::Up), (self.down.next_event(), Part::Down)] {
+            if at < self.next {
+                (self.next, self.first) = (at, part);
+            }
         }
-    }
-
-    fn next_host_event(&self) -> Time {
-        self.turnarounds.as_ref().map_or(Time::MAX, |turnarounds| turnarounds.next_event())
+        if let Some(turnarounds) = &self.turnarounds
+            && turnarounds.next_event() < self.next
+        {
+            (self.next, self.first) = (turnarounds.next_event(), Part::Hosts);
+        }
     }
 
     /// The access point forwards a packet. A full queue counts the drop.

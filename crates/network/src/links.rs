@@ -17,6 +17,7 @@ use crate::random::Streams;
 use crate::routes::Routes;
 use crate::schedule::Schedule;
 use crate::statistics::{Observed, QueueId, Statistics, Way};
+use crate::topology::Pace;
 use lasthop_units::{Span, Time};
 
 #[derive(Clone, Debug)]
@@ -114,7 +115,14 @@ impl<P: Clone> Links<P> {
     }
 
     /// Processes the events up to `until`, and counts them.
-    pub(crate) fn run(&mut self, until: Time, clock: &mut Time, events: &mut u64, outcome: &mut Outcome<'_, P>) {
+    pub(crate) fn run(
+        &mut self,
+        mut until: Time,
+        pace: Pace,
+        clock: &mut Time,
+        events: &mut u64,
+        outcome: &mut Outcome<'_, P>,
+    ) {
         loop {
             let now = self.schedule.first_at();
             if now > until || now == Time::MAX {
@@ -136,6 +144,9 @@ impl<P: Clone> Links<P> {
                 Step::Sent(_) | Step::Lost => {}
             }
             self.tell_lost(index, outcome);
+            if pace == Pace::ToOutput && !outcome.is_empty() {
+                until = now;
+            }
         }
     }
 

@@ -89,3 +89,9 @@ pub(crate) struct Outcome<'a, P> {
     /// Departures from transmit queues, for the senders that asked for them.
     pub(crate) departed: &'a mut Vec<Departure>,
 }
+
+impl<P> Outcome<'_, P> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.deliveries.is_empty() && self.departed.is_empty()
+    }
+}

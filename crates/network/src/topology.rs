@@ -27,6 +27,15 @@ pub struct Network<P> {
     statistics_since: Time,
 }
 
+/// How far a network goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Pace {
+    /// To the given time.
+    ToEnd,
+    /// To the end of the first moment with deliveries or departures.
+    ToOutput,
+}
+
 #[derive(Clone, Debug)]
 enum Parts<P> {
     AccessPoint(Box<AccessPoint<P>>),
@@ -77,7 +86,7 @@ impl<P: Clone> Network<P> {
     pub fn offer(&mut self, now: Time, packet: Packet<P>) -> Result<(), Packet<P>> {
         self.check(&packet);
         let mut early = std::mem::take(&mut self.early);
-        self.run(now, &mut early);
+        self.run(now, Pace::ToEnd, &mut early);
         let mut outcome = Outcome { deliveries: &mut early, departed: &mut self.departed };
         let taken = match &mut self.parts {
             Parts::AccessPoint(parts) => parts.offer(self.clock, packet),
@@ -103,8 +112,24 @@ impl<P: Clone> Network<P> {
     /// Processes all events up to `now`, in order of time, and appends the deliveries.
     pub fn advance(&mut self, now: Time, deliveries: &mut Vec<Delivery<P>>) {
         deliveries.append(&mut self.early);
-        self.run(now, deliveries);
+        self.run(now, Pace::ToEnd, deliveries);
         self.note_departed();
+    }
+
+    /// Processes events in order of time, up to the first moment with deliveries or departures, and at most up to `until`.
+    /// Appends the deliveries. Returns that moment; `None` if there is none by then.
+    ///
+    /// Returns the same as [`advance`](Network::advance) called with each [`next_wakeup`](Network::next_wakeup) in turn,
+    /// and is faster.
+    pub fn advance_to_output(&mut self, until: Time, deliveries: &mut Vec<Delivery<P>>) -> Option<Time> {
+        if !self.early.is_empty() || self.departed_at < Time::MAX {
+            let now = self.next_wakeup().filter(|&at| at <= until)?;
+            self.advance(now, deliveries);
+            return Some(now);
+        }
+        self.run(until, Pace::ToOutput, deliveries);
+        self.note_departed();
+        (!deliveries.is_empty() || !self.departed.is_empty()).then_some(self.clock)
     }
 
     /// Appends departures from transmit queues since the last call, sent or given up, in order, once per packet. Covers
@@ -231,7 +256,7 @@ impl<P: Clone> Network<P> {
     /// Processes all events up to `now` and resets the counts: the end of the warm-up.
     pub fn reset_statistics(&mut self, now: Time) {
         let mut early = std::mem::take(&mut self.early);
-        self.run(now, &mut early);
+        self.run(now, Pace::ToEnd, &mut early);
         self.early = early;
         self.note_departed();
         let now = self.clock;
@@ -253,29 +278,34 @@ impl<P: Clone> Network<P> {
         assert!(packet.dscp < 64, "a DSCP is 0 to 63, not {}", packet.dscp);
     }
 
-    fn run(&mut self, until: Time, deliveries: &mut Vec<Delivery<P>>) {
+    fn run(&mut self, until: Time, pace: Pace, deliveries: &mut Vec<Delivery<P>>) {
         while let Some(&change) = self.changes.front().filter(|change| change.at <= until) {
-            self.changes.pop_front();
             // A change comes before all other events of its moment.
             if let Some(before) = change.at.as_nanos().checked_sub(1) {
-                self.run_unchanged(Time::from_nanos(before), deliveries);
+                self.run_unchanged(Time::from_nanos(before), pace, deliveries);
+                if pace == Pace::ToOutput && (!deliveries.is_empty() || !self.departed.is_empty()) {
+                    return;
+                }
             }
+            self.changes.pop_front();
             match (&mut self.parts, change.what) {
                 (Parts::Links(parts), Changed::Link { link, way, to }) => parts.change(link, way, to),
                 (Parts::AccessPoint(parts), what) => parts.change(&what),
                 (Parts::Links(_), what) => unreachable!("a checked network has what {what:?} is about"),
             }
         }
-        self.run_unchanged(until, deliveries);
+        self.run_unchanged(until, pace, deliveries);
     }
 
-    fn run_unchanged(&mut self, until: Time, deliveries: &mut Vec<Delivery<P>>) {
+    fn run_unchanged(&mut self, until: Time, pace: Pace, deliveries: &mut Vec<Delivery<P>>) {
         let mut outcome = Outcome { deliveries, departed: &mut self.departed };
         match &mut self.parts {
-            Parts::AccessPoint(parts) => parts.run(until, &mut self.clock, &mut self.events, &mut outcome),
-            Parts::Links(parts) => parts.run(until, &mut self.clock, &mut self.events, &mut outcome),
+            Parts::AccessPoint(parts) => parts.run(until, pace, &mut self.clock, &mut self.events, &mut outcome),
+            Parts::Links(parts) => parts.run(until, pace, &mut self.clock, &mut self.events, &mut outcome),
         }
-        self.clock = self.clock.max(until);
+        if pace == Pace::ToEnd {
+            self.clock = self.clock.max(until);
+        }
     }
 
     fn note_departed(&mut self) {

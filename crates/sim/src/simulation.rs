@@ -43,7 +43,7 @@ struct Turns {
 }
 
 /// Steps between two checks of `stop`: some milliseconds.
-const STEPS_BETWEEN_LOOKS: u64 = 1 << 14;
+const STEPS_BETWEEN_LOOKS: u64 = 1 << 12;
 
 /// Datagrams that a host may offer at one time. A link that loses every packet before its queue never fills.
 const MOST_OFFERS: u32 = 100_000;
@@ -227,13 +227,11 @@ impl<'a> Simulation<'a> {
     pub(crate) fn run(mut self) -> Result<Option<(RunResult, Series)>, SimError> {
         let end = Time::ZERO + self.scenario.duration;
         for step in 1_u64.. {
-            let network = self.network.next_wakeup().unwrap_or(Time::MAX);
             let (timer, slot) = self.timers.first();
-            if network.min(timer) > end {
+            if let Some(now) = self.network.advance_to_output(timer.min(end), &mut self.deliveries) {
+                self.hand_over(now);
+            } else if timer > end {
                 break;
-            }
-            if network <= timer {
-                self.carry(network);
             } else {
                 self.wake(timer, slot);
                 if let Some(failure) = self.failure.take() {
@@ -290,10 +288,9 @@ impl<'a> Simulation<'a> {
         Ok(Some(outcome))
     }
 
-    /// Advances the network to `now`, and hands over the packets that arrived.
-    fn carry(&mut self, now: Time) {
+    /// Hands over the packets that have arrived.
+    fn hand_over(&mut self, now: Time) {
         let mut deliveries = std::mem::take(&mut self.deliveries);
-        self.network.advance(now, &mut deliveries);
         for Delivery { to, packet, .. } in deliveries.drain(..) {
             match packet.payload {
                 Payload::Segment { connection, incarnation, segment } => {
