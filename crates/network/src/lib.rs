@@ -19,7 +19,7 @@
 //! The cost of a packet does not depend on other packets, nor on idle stations or links.
 //!
 //! The parts: `packet`, `queue` (drop-tail, FQ-CoDel), `link` (wired), `wired` (a wired last hop), [`wifi`] (DCF,
-//! aggregation), `access_point` with `turnaround` and `host_path`, `links` with `routes` and `schedule`, `topology`
+//! aggregation), `access_point` with `turnaround` and `host_path`, `links` with `routes`, [`schedule`], `topology`
 //! (the verbs), `change` (changes at given times), `last_hop` (a host's knowledge of its own link), `statistics`,
 //! [`random`]. Each file begins with its model and its omissions.
 //!
@@ -68,7 +68,7 @@ mod packet;
 mod queue;
 pub mod random;
 mod routes;
-mod schedule;
+pub mod schedule;
 mod statistics;
 mod topology;
 mod turnaround;

@@ -41,6 +41,8 @@ pub(crate) struct Link<P> {
     notices: VecDeque<Notice>,
     /// The last packet size and its transmission time.
     last_transmission: (Bytes, Span),
+    /// The time of the next event; [`Time::MAX`] if there is none.
+    next_event: Time,
 }
 
 #[derive(Clone, Debug)]
@@ -96,6 +98,7 @@ impl<P> Link<P> {
             underway: Underway::InOrder { delay: config.delay, packets: VecDeque::new() },
             notices: VecDeque::new(),
             last_transmission: (Bytes::ZERO, Span::ZERO),
+            next_event: Time::MAX,
         }
     }
 
@@ -157,6 +160,7 @@ impl<P> Link<P> {
                 self.serve(now);
             }
         }
+        self.find_next();
         Ok(Taken::Queued)
     }
 
@@ -176,14 +180,16 @@ impl<P> Link<P> {
             && taken == Taken::Queued
         {
             self.notices.push_back(Notice { at: timetable.free_at, departure, is_lost: false });
+            self.find_next();
         }
         Ok(taken)
     }
 
-    /// Starts recording packets that the queue drops after accepting them.
-    pub(crate) fn note_lost(&mut self) {
-        if let Service::Queue(transmitter) = &mut self.service {
-            transmitter.queue.note_lost();
+    /// Starts recording packets that the queue drops after accepting them. Returns whether it ever does that.
+    pub(crate) fn note_lost(&mut self) -> bool {
+        match &mut self.service {
+            Service::Timetable(_) => false,
+            Service::Queue(transmitter) => transmitter.queue.note_lost(),
         }
     }
 
@@ -201,22 +207,28 @@ impl<P> Link<P> {
     }
 
     /// The time of the next event; [`Time::MAX`] if there is none.
-    pub(crate) fn next_event(&self) -> Time {
+    pub(crate) const fn next_event(&self) -> Time {
+        self.next_event
+    }
+
+    fn find_next(&mut self) {
         let arrival = self.underway.next_arrival();
         let sent = match &self.service {
             Service::Timetable(_) => self.notices.front().map(|notice| notice.at),
             Service::Queue(transmitter) => transmitter.sent_at,
         };
-        sent.map_or(arrival, |at| at.min(arrival))
+        self.next_event = sent.map_or(arrival, |at| at.min(arrival));
     }
 
     /// Processes the next event, due at `now`.
     pub(crate) fn step(&mut self, now: Time) -> Step<P> {
         debug_assert_eq!(self.next_event(), now, "a link steps when it has an event");
         if self.underway.next_arrival() == now {
-            return Step::Arrived(self.underway.pop());
+            let packet = self.underway.pop();
+            self.find_next();
+            return Step::Arrived(packet);
         }
-        match &mut self.service {
+        let step = match &mut self.service {
             Service::Timetable(_) => {
                 let notice = self.notices.pop_front().expect("what is no arrival was noted");
                 if notice.is_lost { Step::Lost } else { Step::Sent(notice.departure) }
@@ -232,7 +244,9 @@ impl<P> Link<P> {
                 self.serve(now);
                 Step::Sent(departure)
             }
-        }
+        };
+        self.find_next();
+        step
     }
 
     /// Packets in the queue, including the one in service.

@@ -153,8 +153,8 @@ impl<P: Clone> Links<P> {
     pub(crate) fn report_departures(&mut self, node: NodeId) {
         self.reports[node.index()] = true;
         for &index in &self.away[usize::from(self.node_of[node.index()])] {
-            self.directions[index].link.note_lost();
-            self.directions[index].notes_lost = true;
+            let direction = &mut self.directions[index];
+            direction.notes_lost = direction.link.note_lost();
         }
     }
 
@@ -210,6 +210,7 @@ impl<P: Clone> Links<P> {
     }
 
     /// Reports packets that the queue has dropped after accepting them.
+    #[inline]
     fn tell_lost(&mut self, index: usize, outcome: &mut Outcome<'_, P>) {
         let direction = &mut self.directions[index];
         if direction.notes_lost {

@@ -39,13 +39,12 @@ impl Streams {
 }
 
 /// Draws whether an event of this probability happens. Probabilities 0 and 1 draw nothing.
+#[inline]
 pub(crate) fn happens(probability: Probability, stream: &mut ChaCha8Rng) -> bool {
-    if probability == Probability::ZERO {
-        return false;
-    }
-    if probability == Probability::ONE {
-        return true;
-    }
+    probability != Probability::ZERO && (probability == Probability::ONE || draw(probability, stream))
+}
+
+fn draw(probability: Probability, stream: &mut ChaCha8Rng) -> bool {
     // 53 random bits as a number in [0, 1), all of them exact in f64.
     let uniform = (stream.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
     uniform < probability.get()

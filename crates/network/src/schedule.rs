@@ -1,60 +1,73 @@
 //! The next of many events: a tournament.
 //!
 //! Each contestant has a time; the earliest wins, and ties go to the lowest number. An update replays one match per
-//! level of the tree, or fewer if a result stays the same.
+//! level of the tree, or fewer if a result stays the same. Reading the earliest is free.
 
 use lasthop_units::Time;
 
+/// The times of a fixed number of contestants.
 #[derive(Clone, Debug)]
-pub(crate) struct Schedule {
-    /// A full tree: the players of match m are the winners of 2m and 2m + 1, and `matches[1]` is the final. The last
-    /// row, from `width` on, holds the contestants themselves.
-    matches: Vec<Entry>,
-    width: usize,
-}
-
-/// A contestant's time, and below it its number: compared in this order.
-type Entry = u128;
-
-fn entry(contestant: usize, at: Time) -> Entry {
-    u128::from(at.as_nanos()) << 32 | contestant as u128
+pub struct Schedule {
+    /// By contestant, padded to a power of two.
+    times: Vec<Time>,
+    /// A full tree: the players of match m are the winners of 2m and 2m + 1, and `winners[1]` is that of the final. The
+    /// last row holds the contestants themselves.
+    winners: Vec<u32>,
 }
 
 impl Schedule {
     /// This many contestants, none due.
-    pub(crate) fn new(contestants: usize) -> Self {
+    pub fn new(contestants: usize) -> Self {
         let width = contestants.next_power_of_two().max(2);
-        let mut matches = vec![entry(0, Time::MAX); 2 * width];
-        for contestant in 0..width {
-            matches[width + contestant] = entry(contestant, Time::MAX);
-        }
+        let mut winners: Vec<u32> = (0..2 * width).map(|game| game.saturating_sub(width) as u32).collect();
         for game in (1..width).rev() {
-            matches[game] = matches[2 * game].min(matches[2 * game + 1]);
+            winners[game] = winners[2 * game];
         }
-        Self { matches, width }
+        Self { times: vec![Time::MAX; width], winners }
     }
 
     /// The earliest time; [`Time::MAX`] if none is due.
-    pub(crate) fn first_at(&self) -> Time {
-        Time::from_nanos((self.matches[1] >> 32) as u64)
+    pub fn first_at(&self) -> Time {
+        self.times[self.first()]
     }
 
     /// The contestant with the earliest time.
-    pub(crate) fn first(&self) -> usize {
-        self.matches[1] as u32 as usize
+    pub fn first(&self) -> usize {
+        self.winners[1] as usize
     }
 
-    /// Sets the time of a contestant.
-    pub(crate) fn set(&mut self, contestant: usize, at: Time) {
-        let mut game = self.width + contestant;
-        let mut winner = entry(contestant, at);
-        while self.matches[game] != winner {
-            self.matches[game] = winner;
-            if game == 1 {
+    /// Sets the time of a contestant; [`Time::MAX`]: it is not due.
+    #[inline]
+    pub fn set(&mut self, contestant: usize, at: Time) {
+        if self.times[contestant] != at {
+            self.times[contestant] = at;
+            self.replay(contestant);
+        }
+    }
+
+    /// The same unless its time is earlier. Cheap for times that are mostly postponed, if the contestant checks its time
+    /// again when it is due.
+    #[inline]
+    pub fn set_no_later(&mut self, contestant: usize, at: Time) {
+        if at < self.times[contestant] {
+            self.set(contestant, at);
+        }
+    }
+
+    fn replay(&mut self, contestant: usize) {
+        let (mut winner, mut at) = (contestant as u32, self.times[contestant]);
+        let mut player = self.times.len() + contestant;
+        while player > 1 {
+            let other = self.winners[player ^ 1];
+            let other_at = self.times[other as usize];
+            if other_at < at || (other_at == at && other < winner) {
+                (winner, at) = (other, other_at);
+            }
+            player /= 2;
+            if self.winners[player] == winner && winner as usize != contestant {
                 break;
             }
-            winner = self.matches[game].min(self.matches[game ^ 1]);
-            game /= 2;
+            self.winners[player] = winner;
         }
     }
 }
@@ -74,6 +87,14 @@ mod tests {
         assert_eq!((schedule.first(), schedule.first_at()), (2, Time::from_nanos(7)));
         schedule.set(2, Time::MAX);
         assert_eq!(schedule.first(), 3);
+    }
+
+    #[test]
+    fn what_is_put_off_is_due_early() {
+        let mut schedule = Schedule::new(1);
+        schedule.set_no_later(0, Time::from_nanos(30));
+        schedule.set_no_later(0, Time::from_nanos(50));
+        assert_eq!(schedule.first_at(), Time::from_nanos(30));
     }
 
     proptest! {

@@ -101,11 +101,7 @@ impl<P: Clone> Network<P> {
     /// no event without an offer.
     pub fn next_wakeup(&self) -> Option<Time> {
         let early = self.early.first().map_or(Time::MAX, |delivery| delivery.at);
-        let next = match &self.parts {
-            Parts::AccessPoint(parts) => parts.next_event(),
-            Parts::Links(parts) => parts.next_event(),
-        };
-        let next = next.min(early).min(self.departed_at);
+        let next = self.next_event().min(early).min(self.departed_at);
         (next < Time::MAX).then_some(next)
     }
 
@@ -278,7 +274,18 @@ impl<P: Clone> Network<P> {
         assert!(packet.dscp < 64, "a DSCP is 0 to 63, not {}", packet.dscp);
     }
 
+    /// Processes all that is due by then.
+    #[inline]
     fn run(&mut self, until: Time, pace: Pace, deliveries: &mut Vec<Delivery<P>>) {
+        let change = self.changes.front().map_or(Time::MAX, |change| change.at);
+        if change.min(self.next_event()) <= until {
+            self.run_due(until, pace, deliveries);
+        } else if pace == Pace::ToEnd {
+            self.clock = self.clock.max(until);
+        }
+    }
+
+    fn run_due(&mut self, until: Time, pace: Pace, deliveries: &mut Vec<Delivery<P>>) {
         while let Some(&change) = self.changes.front().filter(|change| change.at <= until) {
             // A change comes before all other events of its moment.
             if let Some(before) = change.at.as_nanos().checked_sub(1) {
@@ -305,6 +312,14 @@ impl<P: Clone> Network<P> {
         }
         if pace == Pace::ToEnd {
             self.clock = self.clock.max(until);
+        }
+    }
+
+    /// The time of the network's next event; [`Time::MAX`] if there is none.
+    fn next_event(&self) -> Time {
+        match &self.parts {
+            Parts::AccessPoint(parts) => parts.next_event(),
+            Parts::Links(parts) => parts.next_event(),
         }
     }
 

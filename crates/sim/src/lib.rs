@@ -26,7 +26,6 @@ mod agent;
 mod connection;
 mod measure;
 mod simulation;
-mod timers;
 mod traffic;
 
 use lasthop_laws::LawName;

@@ -3,12 +3,12 @@
 use crate::agent::{Agent, Datagram, flow_sample};
 use crate::connection::{Connection, Counts, FAR, NEAR};
 use crate::measure::{counted, seen};
-use crate::timers::Timers;
 use crate::traffic::{Action, Application};
 use crate::{Options, PolicyOf, SimError};
 use lasthop_laws::Choice;
 use lasthop_measure::{Finished, Measurement};
 use lasthop_network::random::Streams;
+use lasthop_network::schedule::Schedule;
 use lasthop_network::{Delivery, Departure, Destination, Network, NodeId, Packet, Topology};
 use lasthop_policy::FlowId;
 use lasthop_scenario::{HostSpec, RunResult, Scenario, Series, TrafficKind};
@@ -60,7 +60,7 @@ pub(crate) struct Simulation<'a> {
     hosts: &'a [HostSpec],
     options: &'a Options<'a>,
     network: Network<Payload>,
-    timers: Timers,
+    timers: Schedule,
     slots: Slots,
     connections: Vec<Connection>,
     agents: Vec<Option<Agent>>,
@@ -182,7 +182,7 @@ impl<'a> Simulation<'a> {
             of_host.push(first..connections.len());
         }
         let slots = Slots { connections: connections.len(), hosts: hosts.len() };
-        let mut timers = Timers::new(slots.count());
+        let mut timers = Schedule::new(slots.count());
         for (connection, flow) in connections.iter().enumerate() {
             timers.set(slots.of(Owner::Application { connection }), flow.application.next_at());
             timers.set(slots.of(Owner::Report { connection }), flow.next_report_at());
@@ -227,7 +227,7 @@ impl<'a> Simulation<'a> {
     pub(crate) fn run(mut self) -> Result<Option<(RunResult, Series)>, SimError> {
         let end = Time::ZERO + self.scenario.duration;
         for step in 1_u64.. {
-            let (timer, slot) = self.timers.first();
+            let (timer, slot) = (self.timers.first_at(), self.timers.first());
             if let Some(now) = self.network.advance_to_output(timer.min(end), &mut self.deliveries) {
                 self.hand_over(now);
             } else if timer > end {

@@ -199,11 +199,13 @@ impl<P> Queue<P> {
         }
     }
 
-    /// Starts recording packets that are dropped after acceptance. A drop-tail queue never does that.
-    pub(crate) fn note_lost(&mut self) {
+    /// Starts recording packets that are dropped after acceptance. Returns whether there can be any: a drop-tail queue
+    /// has none.
+    pub(crate) fn note_lost(&mut self) -> bool {
         if let Self::FqCodel(queue) = self {
             queue.note_lost();
         }
+        matches!(self, Self::FqCodel(_))
     }
 
     /// The packets dropped after acceptance since the last call, in order.

@@ -84,14 +84,14 @@ impl<P> EndsByCategory<P> {
     /// The same, and it is used from now on.
     #[inline]
     pub(super) fn at_mut(&mut self, category: Category) -> &mut Ends<P> {
-        match category {
-            Category::BestEffort => &mut self.best_effort,
-            other => {
-                let window = self.best_effort.originator.window();
-                let others = self.others.get_or_insert_with(|| Box::new([(); 3].map(|()| Ends::new(window))));
-                &mut others[other.place() - 1]
-            }
-        }
+        if category == Category::BestEffort { &mut self.best_effort } else { self.other_at_mut(category) }
+    }
+
+    #[cold]
+    fn other_at_mut(&mut self, category: Category) -> &mut Ends<P> {
+        let window = self.best_effort.originator.window();
+        let others = self.others.get_or_insert_with(|| Box::new([(); 3].map(|()| Ends::new(window))));
+        &mut others[category.place() - 1]
     }
 
     fn all(&self) -> impl Iterator<Item = &Ends<P>> {
@@ -167,14 +167,22 @@ impl<P> Direction<P> {
     /// A transmission begins: how to send it. A Block Ack Request has the mode that is usual at present.
     #[inline]
     pub(super) fn decide(&mut self, now: Time, controllers: &Controllers, times: &AirTimes, link: Link) -> Decision {
-        if let Some(limit) = self.new_limit.take() {
-            self.changes += 1;
-            self.controller = controllers.controller(times, limit, link, self.changes);
+        if self.new_limit.is_some() {
+            self.begin_anew(controllers, times, link);
         }
         if self.ends.at_mut(link.category).originator.is_request_due() {
             return Decision { mode: self.controller.mode(), rts: false, alone: false };
         }
         self.controller.next(now)
+    }
+
+    /// Its controller has the new limit from now on.
+    #[cold]
+    fn begin_anew(&mut self, controllers: &Controllers, times: &AirTimes, link: Link) {
+        if let Some(limit) = self.new_limit.take() {
+            self.changes += 1;
+            self.controller = controllers.controller(times, limit, link, self.changes);
+        }
     }
 
     /// A transmission of this many frames has begun.

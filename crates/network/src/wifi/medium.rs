@@ -48,7 +48,7 @@ use super::constants::{ContentionWindow, PhyRate, Standard};
 use super::direction::{Controllers, DOWN, Direction, Ends, Limit, Link, UP};
 use super::edca::Category;
 use super::noise::Noise;
-use super::originator::{Content, Fate, Frame, Limits};
+use super::originator::{Content, Fate, Limits};
 use super::rate_control::{Decision, RateSet};
 use super::sender::Sender;
 use crate::config::{HostConfig, WifiConfig, WifiRules};
@@ -323,10 +323,8 @@ impl<P: Clone> Medium<P> {
     }
 
     fn offer(&mut self, now: Time, node: usize, packet: Packet<P>) -> Result<(), Packet<P>> {
-        let sender = match self.category_of(packet.dscp) {
-            Category::BestEffort => node,
-            category => self.sender_in(now, node, category),
-        };
+        let category = self.category_of(packet.dscp);
+        let sender = if category == Category::BestEffort { node } else { self.sender_in(now, node, category) };
         let was_idle = self.senders[sender].is_idle();
         if let Err(packet) = self.senders[sender].queue.push(now, packet) {
             self.measure(now, node);
@@ -379,13 +377,7 @@ impl<P: Clone> Medium<P> {
         let txop_end = if txop.is_zero() { Time::ZERO } else { start + txop };
         let (decision, content) = match link {
             Some(link) => self.fill(now, sender, link, (!txop.is_zero()).then_some(txop), true),
-            None => {
-                self.broadcasts += 1;
-                let size = self.senders[sender].queue.head(now).1.size;
-                let bytes = self.times.mode(self.broadcast_mode).frame_bytes(size);
-                let decision = Decision { mode: self.broadcast_mode, rts: false, alone: true };
-                (decision, Content { frames: 1, mpdus: 1, bytes, to_all_bytes: bytes, retries: 0 })
-            }
+            None => self.fill_with_broadcast(now, sender),
         };
         let mode = decision.mode;
         let times = self.times.mode(mode);
@@ -404,10 +396,20 @@ impl<P: Clone> Medium<P> {
         };
     }
 
+    /// The same for a broadcast.
+    #[cold]
+    fn fill_with_broadcast(&mut self, now: Time, sender: usize) -> (Decision, Content) {
+        self.broadcasts += 1;
+        let size = self.senders[sender].queue.head(now).1.size;
+        let bytes = self.times.mode(self.broadcast_mode).frame_bytes(size);
+        let decision = Decision { mode: self.broadcast_mode, rts: false, alone: true };
+        (decision, Content { frames: 1, mpdus: 1, bytes, to_all_bytes: bytes, retries: 0 })
+    }
+
     /// The contents of this link's next transmission, which has this much time with its response, and how to send it.
     /// `first`: one frame may take longer.
     fn fill(&mut self, now: Time, sender: usize, link: Link, time: Option<Span>, first: bool) -> (Decision, Content) {
-        let may_have_rts = first && (self.rts_threshold.is_some() || self.repeats_with_rts(sender));
+        let may_have_rts = time.is_some() && first && (self.rts_threshold.is_some() || self.repeats_with_rts(sender));
         let direction = &mut self.directions[link.station][link.way];
         let decision = direction.decide(now, &self.controllers, &self.times, link);
         let mode = self.times.mode(decision.mode);
@@ -440,11 +442,12 @@ impl<P: Clone> Medium<P> {
         (decision, content)
     }
 
+    #[inline(never)]
     fn on_rts_over(&mut self, now: Time, link: Link, outcome: &mut Outcome<'_, P>) {
         let frame = self.on_air[0];
         let loss = self.noises[link.station].control(frame.mode).rts;
         if happens(loss, &mut self.error_streams[frame.node]) {
-            self.on_error(now, frame, link, outcome);
+            self.on_error(now, &frame, link, outcome);
         } else {
             self.phase = Phase::Response(now + frame.response(self.times.mode(frame.mode)));
         }
@@ -457,16 +460,16 @@ impl<P: Clone> Medium<P> {
 
     fn on_data_over(&mut self, now: Time, link: Link, arrived: &mut Vec<Packet<P>>, outcome: &mut Outcome<'_, P>) {
         let frame = self.on_air[0];
-        if self.receive(frame, link, now, &mut go_on(now, link, arrived, outcome)) {
+        if self.receive(&frame, link, now, &mut go_on(now, link, arrived, outcome)) {
             self.watch(now, link);
             self.phase = Phase::Response(now + frame.response(self.times.mode(frame.mode)));
         } else {
-            self.on_error(now, frame, link, outcome);
+            self.on_error(now, &frame, link, outcome);
         }
     }
 
     /// The receiver accepts a transmission. Returns whether anything was received.
-    fn receive(&mut self, frame: Transmission, link: Link, now: Time, go_on: &mut impl FnMut(Packet<P>)) -> bool {
+    fn receive(&mut self, frame: &Transmission, link: Link, now: Time, go_on: &mut impl FnMut(Packet<P>)) -> bool {
         let noise = &self.noises[link.station];
         let Direction { ends, counts, .. } = &mut self.directions[link.station][link.way];
         let Ends { originator, recipient } = ends.at_mut(link.category);
@@ -480,19 +483,18 @@ impl<P: Clone> Medium<P> {
         let mode = self.times.mode(frame.mode);
         let mut loss = noise.frames(frame.mode);
         let queue = &mut self.senders[frame.sender].queue;
-        let has_amsdus = frame.content.mpdus < frame.content.frames;
-        let mut amsdus = if has_amsdus { originator.mpdus(mode, frame.content.frames) } else { Vec::new() }.into_iter();
         let (mut received, mut too_late, mut is_lost) = (0, 0, false);
-        for sent in originator.sent(frame.content.frames) {
+        for number in 0..frame.content.frames {
             // An A-MSDU is lost or received as a whole.
-            if !sent.joins {
-                let bytes = amsdus.next().unwrap_or_else(|| mode.frame_bytes(sent.departure.size));
+            if !originator.frames()[number].joins {
+                let bytes = originator.mpdu_bytes(mode, number);
                 is_lost = happens(loss.of(bytes), &mut self.error_streams[frame.node]);
             }
             if is_lost {
                 continue;
             }
             received += 1;
+            let sent = &mut originator.frames()[number];
             if !sent.is_received {
                 sent.is_received = true;
                 let packet = queue.take(sent.place);
@@ -505,10 +507,13 @@ impl<P: Clone> Medium<P> {
         }
         recipient.release(go_on);
         counts.errors += (frame.content.frames - received) as u64;
-        queue.count_drops(Cause::TooLate, too_late);
+        if too_late > 0 {
+            queue.count_drops(Cause::TooLate, too_late);
+        }
         received > 0
     }
 
+    #[inline(never)]
     fn on_deadline(&mut self, now: Time, arrived: &mut Vec<Packet<P>>, outcome: &mut Outcome<'_, P>) {
         let due = self.deadlines.first();
         let (place, station) = (due / 2 / self.directions.len(), due / 2 % self.directions.len());
@@ -520,13 +525,19 @@ impl<P: Clone> Medium<P> {
 
     /// Sets the deadline of the frames held by the link's receiver. It may be past if they waited behind something
     /// else.
+    #[inline]
     fn watch(&mut self, now: Time, link: Link) {
         let deadline = self.directions[link.station][link.way].ends.at_mut(link.category).recipient.deadline();
         if deadline < Time::MAX || self.next_deadline < Time::MAX {
-            let number = 2 * (link.category.place() * self.directions.len() + link.station) + link.way;
-            self.deadlines.set(number, deadline.max(now));
-            self.next_deadline = self.deadlines.first_at();
+            self.set_deadline(link, deadline.max(now));
         }
+    }
+
+    #[inline(never)]
+    fn set_deadline(&mut self, link: Link, at: Time) {
+        let number = 2 * (link.category.place() * self.directions.len() + link.station) + link.way;
+        self.deadlines.set(number, at);
+        self.next_deadline = self.deadlines.first_at();
     }
 
     fn on_response_over(&mut self, now: Time, outcome: &mut Outcome<'_, P>) {
@@ -538,7 +549,7 @@ impl<P: Clone> Medium<P> {
         if happens(loss, &mut self.error_streams[responder]) {
             let eifs = self.times.mode(frame.mode).eifs;
             self.air.book(now, AirUse::Error);
-            self.fail(now, frame, outcome);
+            self.fail(now, &frame, outcome);
             self.resume(now + self.times.space, &[(frame.node, now + eifs)]);
             return;
         }
@@ -551,8 +562,8 @@ impl<P: Clone> Medium<P> {
         }
         self.air.book(now, self.air_use());
         self.to_all += frame.content.share_to_all(now - frame.end);
-        self.settle(now, frame, link, true, outcome);
-        if self.go_on_in_txop(now, frame) {
+        self.settle(now, &frame, link, true, outcome);
+        if frame.txop_end > now && self.go_on_in_txop(now, frame) {
             self.contention.on_answered(frame.sender);
         } else {
             self.finish(frame.sender);
@@ -560,6 +571,7 @@ impl<P: Clone> Medium<P> {
         }
     }
 
+    #[inline(never)]
     fn on_broadcast_over(&mut self, now: Time, outcome: &mut Outcome<'_, P>) {
         self.air.book(now, self.air_use());
         let Transmission { sender, node, mode, content, .. } = self.on_air[0];
@@ -581,7 +593,8 @@ impl<P: Clone> Medium<P> {
         self.waits = waits;
     }
 
-    fn on_error(&mut self, now: Time, frame: Transmission, link: Link, outcome: &mut Outcome<'_, P>) {
+    #[inline(never)]
+    fn on_error(&mut self, now: Time, frame: &Transmission, link: Link, outcome: &mut Outcome<'_, P>) {
         let mode = self.times.mode(frame.mode);
         self.reserved_until = now + frame.response(mode);
         let waits = [(frame.node, now + mode.timeout + self.times.space), (self.receiver_of(link), now + mode.eifs)];
@@ -606,7 +619,7 @@ impl<P: Clone> Medium<P> {
                 now
             };
             waits.push((frame.node, known_at + self.times.space));
-            self.fail(now, frame, outcome);
+            self.fail(now, &frame, outcome);
         }
         let bystanders = if self.rules.difs_after_collision { self.times.space } else { eifs };
         self.resume(now + bystanders, &waits);
@@ -615,15 +628,20 @@ impl<P: Clone> Medium<P> {
     }
 
     /// The transmission had no response: its frames are repeated or given up.
-    fn fail(&mut self, now: Time, frame: Transmission, outcome: &mut Outcome<'_, P>) {
+    fn fail(&mut self, now: Time, frame: &Transmission, outcome: &mut Outcome<'_, P>) {
         if let Some(link) = frame.link {
             if self.settle(now, frame, link, false, outcome) {
                 self.finish(frame.sender);
             } else {
                 self.contention.on_failure(frame.sender);
             }
-            return;
+        } else {
+            self.fail_broadcast(now, frame, outcome);
         }
+    }
+
+    #[cold]
+    fn fail_broadcast(&mut self, now: Time, frame: &Transmission, outcome: &mut Outcome<'_, P>) {
         let packet = self.senders[frame.sender].queue.pop(now);
         let receivers = self.receivers(&packet).count() as u64;
         self.senders[frame.sender].queue.count_drops(Cause::Collision, receivers);
@@ -634,7 +652,7 @@ impl<P: Clone> Medium<P> {
     fn settle(
         &mut self,
         now: Time,
-        frame: Transmission,
+        frame: &Transmission,
         link: Link,
         is_answered: bool,
         outcome: &mut Outcome<'_, P>,
@@ -653,13 +671,13 @@ impl<P: Clone> Medium<P> {
         sender.failures = if is_answered { 0 } else { sender.failures.saturating_add(1) };
         let gives_up = self.retry_limit > 0 && sender.failures >= self.retry_limit;
         let frames = frame.content.frames;
-        if is_answered && frames > 0 {
-            let is_acknowledged = |sent: &&mut Frame| sent.is_received;
-            let counts = controller.counts_frames();
-            let acknowledged = if counts { originator.sent(frames).filter(is_acknowledged).count() } else { frames };
-            controller.on_success(now, frames, acknowledged);
-        } else if frames > 0 {
-            controller.on_failure(now, frames, gives_up);
+        if frames > 0 && controller.learns() {
+            if is_answered {
+                let sent = &originator.frames()[..frames];
+                controller.on_success(now, frames, sent.iter().filter(|sent| sent.is_received).count());
+            } else {
+                controller.on_failure(now, frames, gives_up);
+            }
         }
         let (mut done, mut lost) = (0, 0);
         originator.settle(frame.content, is_answered, self.retry_limit, |mpdu, fate| {
@@ -680,6 +698,8 @@ impl<P: Clone> Medium<P> {
         });
         if done > 0 {
             sender.queue.release(now, link.station, done);
+        }
+        if lost > 0 {
             sender.queue.count_drops(Cause::RetryLimit, lost);
         }
         if gives_up && frame.content.frames == 0 {
@@ -712,13 +732,11 @@ impl<P: Clone> Medium<P> {
     /// Inter-frame spaces end at `ready`, except for these nodes.
     fn resume(&mut self, ready: Time, except: &[(usize, Time)]) {
         self.phase = Phase::Silent;
-        if !self.has_marked() {
+        if self.has_marked() {
+            self.resume_senders(ready, except);
+        } else {
             self.contention.resume(ready, except);
-            return;
         }
-        let senders = |&(node, ready)| self.senders_of(node).map(move |sender| (sender, ready));
-        let except: Vec<_> = except.iter().flat_map(senders).collect();
-        self.contention.resume(ready, &except);
     }
 
     /// The receivers of a broadcast by the access point.

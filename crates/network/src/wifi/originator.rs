@@ -22,7 +22,6 @@ use super::airtime::Mode;
 use crate::packet::{Departure, Destination, Packet};
 use crate::queue::Load;
 use lasthop_units::{Bytes, Span};
-use std::collections::VecDeque;
 
 /// A sequence number, modulo 4096.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -52,7 +51,7 @@ pub(super) struct Originator {
     /// The number of the next new frame.
     next: Sequence,
     /// In order of sequence.
-    frames: VecDeque<Frame>,
+    frames: Vec<Frame>,
     request_due: bool,
 }
 
@@ -123,7 +122,7 @@ impl Content {
 impl Originator {
     /// An originator that has sent nothing yet.
     pub(super) const fn new(window: u16) -> Self {
-        Self { window, next: Sequence::FIRST, frames: VecDeque::new(), request_due: false }
+        Self { window, next: Sequence::FIRST, frames: Vec::new(), request_due: false }
     }
 
     pub(super) const fn window(&self) -> u16 {
@@ -132,12 +131,12 @@ impl Originator {
 
     /// The oldest frame, or else the next one: the start of the receiver's window as the sender knows it.
     pub(super) fn start(&self) -> Sequence {
-        self.frames.front().map_or(self.next, |frame| frame.sequence)
+        self.frames.first().map_or(self.next, |frame| frame.sequence)
     }
 
     /// The place of the oldest frame's packet in the queue.
     pub(super) fn place(&self) -> Option<u64> {
-        self.frames.front().map(|frame| frame.place)
+        self.frames.first().map(|frame| frame.place)
     }
 
     pub(super) const fn is_request_due(&self) -> bool {
@@ -175,26 +174,25 @@ impl Originator {
 
     /// Bytes of the MPDU that begins with this frame.
     #[inline]
-    fn mpdu_bytes(&self, mode: &Mode, first: usize) -> u64 {
+    pub(super) fn mpdu_bytes(&self, mode: &Mode, first: usize) -> u64 {
         let size = self.frames[first].departure.size;
-        let others = self.frames.iter().skip(first + 1).take_while(|frame| frame.joins);
-        match others
-            .fold(0, |msdus, frame| joined(if msdus == 0 { msdu_bytes(size) } else { msdus }, frame.departure.size))
-        {
-            0 => mode.frame_bytes(size),
-            msdus => mode.amsdu_frame_bytes(msdus),
+        match self.frames.get(first + 1) {
+            Some(frame) if frame.joins => mode.amsdu_frame_bytes(self.msdus_bytes(first)),
+            _ => mode.frame_bytes(size),
         }
     }
 
-    /// Bytes of each MPDU of a PPDU of this many frames.
-    pub(super) fn mpdus(&self, mode: &Mode, frames: usize) -> Vec<u64> {
-        (0..frames).filter(|&frame| !self.frames[frame].joins).map(|first| self.mpdu_bytes(mode, first)).collect()
+    /// Bytes of the A-MSDU that begins with this frame.
+    #[inline(never)]
+    fn msdus_bytes(&self, first: usize) -> u64 {
+        let others = self.frames[first + 1..].iter().take_while(|frame| frame.joins);
+        others.fold(msdu_bytes(self.frames[first].departure.size), |msdus, frame| joined(msdus, frame.departure.size))
     }
 
-    /// The frames of a PPDU of this length.
+    /// The frames, the oldest first.
     #[inline]
-    pub(super) fn sent(&mut self, frames: usize) -> impl Iterator<Item = &mut Frame> {
-        self.frames.iter_mut().take(frames)
+    pub(super) fn frames(&mut self) -> &mut [Frame] {
+        &mut self.frames
     }
 
     /// A PPDU with this content was answered or not. Each frame is sent at most this often (0 = no limit). Returns the
@@ -210,42 +208,28 @@ impl Originator {
         if is_answered && frames == 0 {
             self.request_due = false;
         }
-        let mut failed = frames;
         // The number of oldest frames that the response covers.
-        let mut answered = match mpdus {
+        let answered = match mpdus {
             _ if !is_answered => 0,
             1 => frames,
             _ => self.frames.len(),
         };
-        while let Some(frame) = self.frames.front().filter(|frame| answered > 0 && frame.is_received) {
-            done(frame, Fate::Acknowledged);
-            self.frames.pop_front();
-            failed = failed.saturating_sub(1);
-            answered -= 1;
-        }
-        let fate = |number: usize, frame: &Frame| match frame.failures {
-            _ if number < answered && frame.is_received => Some(Fate::Acknowledged),
-            failures if retry_limit > 0 && failures >= retry_limit => Some(Fate::GivenUp),
-            _ => None,
-        };
-        let mut any_done = false;
-        for (number, frame) in self.frames.iter_mut().enumerate() {
-            frame.failures = frame.failures.saturating_add(u8::from(number < failed));
-            any_done |= fate(number, frame).is_some();
-        }
-        let mut given_up = false;
-        if any_done {
-            let mut number = 0;
-            self.frames.retain(|frame| {
-                let fate = fate(number, frame);
-                number += 1;
-                if let Some(fate) = fate {
-                    done(frame, fate);
-                    given_up |= fate == Fate::GivenUp;
-                }
-                fate.is_none()
-            });
-        }
+        let (mut number, mut given_up) = (0, false);
+        self.frames.retain_mut(|frame| {
+            let is_answered = number < answered && frame.is_received;
+            frame.failures = frame.failures.saturating_add(u8::from(number < frames));
+            number += 1;
+            if is_answered {
+                done(frame, Fate::Acknowledged);
+                return false;
+            }
+            let is_last = retry_limit > 0 && frame.failures >= retry_limit;
+            if is_last {
+                done(frame, Fate::GivenUp);
+                given_up = true;
+            }
+            !is_last
+        });
         self.request_due |= given_up && self.window > 1;
     }
 }
@@ -283,10 +267,12 @@ impl Filling<'_> {
     /// Whether a packet of this size fits into the last MPDU.
     #[inline]
     fn may_join(&self, size: Bytes) -> bool {
+        self.limits.amsdu_bytes > 0 && self.msdus > 0 && self.fits_into_last(size)
+    }
+
+    fn fits_into_last(&self, size: Bytes) -> bool {
         let msdus = joined(self.msdus, size);
-        self.msdus > 0
-            && msdus <= self.limits.amsdu_bytes
-            && self.start + self.mode.amsdu_frame_bytes(msdus) <= self.limits.bytes
+        msdus <= self.limits.amsdu_bytes && self.start + self.mode.amsdu_frame_bytes(msdus) <= self.limits.bytes
     }
 
     /// Adds a frame, which must fit.
@@ -335,7 +321,7 @@ impl<P> Load<P> for Filling<'_> {
         originator.next = originator.next.plus(u16::from(!joins));
         let sequence = originator.next.plus(Sequence::MODULUS - 1);
         let frame = Frame { sequence, joins, place, departure, is_received: false, is_to_all, failures: 0 };
-        originator.frames.push_back(frame);
+        originator.frames.push(frame);
         self.include(frame);
         self.has_room_for_more()
     }
@@ -374,7 +360,7 @@ mod tests {
         };
         // The receiver has all three, and its Block Ack is lost.
         queue.claim(Time::ZERO, None, &mut originator.fill(mode, Limits::of(mode, 64, 0)));
-        originator.sent(3).for_each(|frame| frame.is_received = true);
+        originator.frames().iter_mut().for_each(|frame| frame.is_received = true);
         assert_eq!(settle(&mut originator, 3, false), 0);
         // The first one is repeated alone: the ACK says nothing about the others. The next Block Ack does.
         assert_eq!(originator.fill(mode, Limits::of(mode, 1, 0)).content.frames, 1);

@@ -71,32 +71,48 @@ impl<P> Recipient<P> {
         packet: Packet<P>,
         mut go_on: impl FnMut(Packet<P>),
     ) -> Result<(), Packet<P>> {
-        if self.is_past(sequence) {
+        let is_late = sequence != self.expected && !self.reach(sequence, &mut go_on);
+        if is_late {
             self.last = Fate::Late;
             return Err(packet);
         }
-        let past = (sequence.since(self.expected) + 1).saturating_sub(self.window);
-        if past > 0 {
-            self.skip(past, &mut go_on);
-        }
-        let offset = usize::from(sequence.since(self.expected));
-        if offset == 0 {
-            self.expected = sequence.plus(1);
-            self.held.pop_front();
-            go_on(packet);
-            self.last = Fate::Delivered;
+        if sequence != self.expected {
+            self.hold(now, sequence, packet);
             return Ok(());
         }
+        self.expected = sequence.plus(1);
+        self.held.pop_front();
+        go_on(packet);
+        self.last = Fate::Delivered;
+        Ok(())
+    }
+
+    /// Moves the window up to this frame. Returns whether the frame lies in it, not before it.
+    #[inline(never)]
+    fn reach(&mut self, sequence: Sequence, go_on: impl FnMut(Packet<P>)) -> bool {
+        if self.is_past(sequence) {
+            return false;
+        }
+        let past = (sequence.since(self.expected) + 1).saturating_sub(self.window);
+        if past > 0 {
+            self.skip(past, go_on);
+        }
+        true
+    }
+
+    #[inline(never)]
+    fn hold(&mut self, now: Time, sequence: Sequence, packet: Packet<P>) {
+        let offset = usize::from(sequence.since(self.expected));
         if self.held.len() <= offset {
             self.held.resize_with(offset + 1, || None);
         }
         debug_assert!(self.held[offset].is_none(), "a packet is received once");
         self.held[offset] = Some(Held { at: now, packet, more: Vec::new() });
         self.last = Fate::Held(sequence);
-        Ok(())
     }
 
     /// Accepts the next packet of the last frame's A-MSDU: it goes where the first one went.
+    #[inline(never)]
     pub(super) fn receive_rest(
         &mut self,
         packet: Packet<P>,
@@ -123,9 +139,10 @@ impl<P> Recipient<P> {
     /// The release time of held frames despite gaps; [`Time::MAX`] if nothing is held.
     #[inline]
     pub(super) fn deadline(&self) -> Time {
-        if self.held.is_empty() {
-            return Time::MAX;
-        }
+        if self.held.is_empty() { Time::MAX } else { self.deadline_of_held() }
+    }
+
+    fn deadline_of_held(&self) -> Time {
         self.held.iter().flatten().next().map_or(Time::MAX, |held| held.at + TIMEOUT)
     }
 
@@ -154,7 +171,13 @@ impl<P> Recipient<P> {
 
     /// Delivers the held frames without a gap before them.
     #[inline]
-    pub(super) fn release(&mut self, mut go_on: impl FnMut(Packet<P>)) {
+    pub(super) fn release(&mut self, go_on: impl FnMut(Packet<P>)) {
+        if !self.held.is_empty() {
+            self.release_held(go_on);
+        }
+    }
+
+    fn release_held(&mut self, mut go_on: impl FnMut(Packet<P>)) {
         while let Some(held) = self.held.pop_front() {
             let Some(held) = held else {
                 self.held.push_front(None);

@@ -22,11 +22,13 @@ pub(super) struct Marked {
 
 impl<P: Clone> Medium<P> {
     /// 802.11b and 802.11g have no categories: best effort stands for all.
+    #[inline]
     pub(super) fn category_of(&self, dscp: u8) -> Category {
         if dscp == 0 || !self.has_categories { Category::BestEffort } else { Category::of_dscp(dscp) }
     }
 
     /// The node's sender in this category, if it has one.
+    #[inline]
     pub(super) fn known_sender(&self, node: usize, category: Category) -> Option<usize> {
         match (category, &self.marked[node]) {
             (Category::BestEffort, _) => Some(node),
@@ -36,6 +38,7 @@ impl<P: Clone> Medium<P> {
     }
 
     /// The node's sender in this category, from now on.
+    #[inline(never)]
     pub(super) fn sender_in(&mut self, now: Time, node: usize, category: Category) -> usize {
         if let Some(sender) = self.known_sender(node, category) {
             return sender;
@@ -79,19 +82,41 @@ impl<P: Clone> Medium<P> {
     /// A queue of the node may have changed.
     #[inline]
     pub(super) fn measure(&mut self, now: Time, node: usize) {
-        if self.has_marked() && self.marked[node].is_some() {
+        if self.has_marked() {
+            self.measure_together(now, node);
+        }
+    }
+
+    #[inline(never)]
+    fn measure_together(&mut self, now: Time, node: usize) {
+        if self.marked[node].is_some() {
             let length = self.queue_len(node);
             self.marked[node].iter_mut().for_each(|marked| marked.lengths.change(now, length));
         }
     }
 
     /// Whether the node sends in another category.
+    #[inline]
     pub(super) fn is_sending(&self, node: usize) -> bool {
+        self.has_marked() && self.sends_in_another(node)
+    }
+
+    #[inline(never)]
+    fn sends_in_another(&self, node: usize) -> bool {
         let Phase::Frames(_) = self.phase else { return false };
-        self.has_marked() && self.marked[node].is_some() && self.on_air.iter().any(|frame| frame.node == node)
+        self.marked[node].is_some() && self.on_air.iter().any(|frame| frame.node == node)
+    }
+
+    /// Inter-frame spaces end at `ready`, except for all senders of these nodes.
+    #[inline(never)]
+    pub(super) fn resume_senders(&mut self, ready: Time, except: &[(usize, Time)]) {
+        let senders = |&(node, ready)| self.senders_of(node).map(move |sender| (sender, ready));
+        let except: Vec<_> = except.iter().flat_map(senders).collect();
+        self.contention.resume(ready, &except);
     }
 
     /// Of each node's senders only the first one sends, and of those that begin together the highest category's.
+    #[inline(never)]
     pub(super) fn collide_inside(&mut self, sending: &mut Vec<(usize, Time)>) {
         let Self { senders, contention, .. } = self;
         sending.sort_unstable_by_key(|&(sender, start)| {
@@ -109,6 +134,7 @@ impl<P: Clone> Medium<P> {
     }
 
     /// Starts the next transmission of the frame's TXOP, if it fits in. Returns whether it does.
+    #[inline(never)]
     pub(super) fn go_on_in_txop(&mut self, now: Time, frame: Transmission) -> bool {
         let start = now + self.times.sifs;
         let Transmission { sender, node, .. } = frame;

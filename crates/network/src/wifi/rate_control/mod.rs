@@ -157,10 +157,10 @@ impl Controller {
         Decision { mode, rts: false, alone: false }
     }
 
-    /// Whether it counts the acknowledged frames.
+    /// Whether it learns from the outcomes of transmissions.
     #[inline]
-    pub(crate) const fn counts_frames(&self) -> bool {
-        matches!(self, Self::MinstrelHt(_))
+    pub(crate) const fn learns(&self) -> bool {
+        !matches!(self, Self::Fixed(_))
     }
 
     /// The transmission of so many frames was acknowledged, wholly or for so many of them.
