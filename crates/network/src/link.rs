@@ -211,6 +211,7 @@ impl<P> Link<P> {
         self.next_event
     }
 
+    #[inline]
     fn find_next(&mut self) {
         let arrival = self.underway.next_arrival();
         let sent = match &self.service {
@@ -221,13 +222,20 @@ impl<P> Link<P> {
     }
 
     /// Processes the next event, due at `now`.
+    #[inline]
     pub(crate) fn step(&mut self, now: Time) -> Step<P> {
         debug_assert_eq!(self.next_event(), now, "a link steps when it has an event");
-        if self.underway.next_arrival() == now {
-            let packet = self.underway.pop();
-            self.find_next();
-            return Step::Arrived(packet);
+        if self.underway.next_arrival() > now {
+            return self.step_queue(now);
         }
+        let packet = self.underway.pop();
+        self.find_next();
+        Step::Arrived(packet)
+    }
+
+    /// A transmission is over.
+    #[inline(never)]
+    fn step_queue(&mut self, now: Time) -> Step<P> {
         let step = match &mut self.service {
             Service::Timetable(_) => {
                 let notice = self.notices.pop_front().expect("what is no arrival was noted");
@@ -481,6 +489,7 @@ impl<P> Underway<P> {
         }
     }
 
+    #[inline]
     fn next_arrival(&self) -> Time {
         match self {
             Self::InOrder { packets, .. } => packets.front().map_or(Time::MAX, |(at, _)| *at),
@@ -488,6 +497,7 @@ impl<P> Underway<P> {
         }
     }
 
+    #[inline]
     fn pop(&mut self) -> Packet<P> {
         match self {
             Self::InOrder { packets, .. } => packets.pop_front().expect("somebody has looked at it").1,

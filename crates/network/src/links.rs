@@ -212,12 +212,17 @@ impl<P: Clone> Links<P> {
     /// Reports packets that the queue has dropped after accepting them.
     #[inline]
     fn tell_lost(&mut self, index: usize, outcome: &mut Outcome<'_, P>) {
-        let direction = &mut self.directions[index];
-        if direction.notes_lost {
-            let (reports, node_of, node) = (&self.reports, &self.node_of, direction.from);
-            let told = |lost: &Departure| reports[lost.node.index()] && node_of[lost.node.index()] == node;
-            outcome.departed.extend(direction.link.take_lost().filter(told));
+        if self.directions[index].notes_lost {
+            self.tell_noted(index, outcome);
         }
+    }
+
+    #[inline(never)]
+    fn tell_noted(&mut self, index: usize, outcome: &mut Outcome<'_, P>) {
+        let (reports, node_of, direction) = (&self.reports, &self.node_of, &mut self.directions[index]);
+        let node = direction.from;
+        let told = |lost: &Departure| reports[lost.node.index()] && node_of[lost.node.index()] == node;
+        outcome.departed.extend(direction.link.take_lost().filter(told));
     }
 
     fn has_left(&self, departure: Departure, outcome: &mut Outcome<'_, P>) {

@@ -18,6 +18,8 @@ pub struct Network<P> {
     parts: Parts<P>,
     /// Future changes, by time.
     changes: VecDeque<Change>,
+    /// The time of the first of them.
+    next_change: Time,
     /// Deliveries made while a packet was accepted; the next [`advance`](Network::advance) returns them.
     early: Vec<Delivery<P>>,
     /// Departures not yet taken by [`take_departed`](Network::take_departed), and the time of the first.
@@ -56,11 +58,13 @@ impl<P: Clone> Network<P> {
             }
             Topology::Links(links) => Parts::Links(Box::new(Links::new(links, config, streams))),
         };
+        let changes: VecDeque<Change> = config.changes_in_order().into();
         let mut network = Self {
             clock: Time::ZERO,
             nodes: config.nodes(),
             parts,
-            changes: config.changes_in_order().into(),
+            next_change: changes.front().map_or(Time::MAX, |first| first.at),
+            changes,
             early: Vec::new(),
             departed: Vec::new(),
             departed_at: Time::MAX,
@@ -275,16 +279,16 @@ impl<P: Clone> Network<P> {
     }
 
     /// Processes all that is due by then.
-    #[inline]
+    #[inline(always)]
     fn run(&mut self, until: Time, pace: Pace, deliveries: &mut Vec<Delivery<P>>) {
-        let change = self.changes.front().map_or(Time::MAX, |change| change.at);
-        if change.min(self.next_event()) <= until {
+        if self.next_event().min(self.next_change) <= until {
             self.run_due(until, pace, deliveries);
         } else if pace == Pace::ToEnd {
             self.clock = self.clock.max(until);
         }
     }
 
+    #[inline(never)]
     fn run_due(&mut self, until: Time, pace: Pace, deliveries: &mut Vec<Delivery<P>>) {
         while let Some(&change) = self.changes.front().filter(|change| change.at <= until) {
             // A change comes before all other events of its moment.
@@ -295,6 +299,7 @@ impl<P: Clone> Network<P> {
                 }
             }
             self.changes.pop_front();
+            self.next_change = self.changes.front().map_or(Time::MAX, |next| next.at);
             match (&mut self.parts, change.what) {
                 (Parts::Links(parts), Changed::Link { link, way, to }) => parts.change(link, way, to),
                 (Parts::AccessPoint(parts), what) => parts.change(&what),
