@@ -117,7 +117,7 @@ impl<P: Clone> Network<P> {
     }
 
     /// Processes events in order of time, up to the first moment with deliveries or departures, and at most up to `until`.
-    /// Appends the deliveries. Returns that moment; `None` if there is none by then.
+    /// Puts the deliveries into `deliveries`, which must be empty. Returns that moment; `None` if there is none by then.
     ///
     /// Returns the same as [`advance`](Network::advance) called with each [`next_wakeup`](Network::next_wakeup) in turn,
     /// and is faster.

@@ -376,6 +376,22 @@ proptest! {
         let on_wifi = changes.iter().map(|&(at, host, rate, errors)| station(at, host, Some(rates[rate]), Some(errors)));
         let access = WifiConfig { rate_control: RateControl::Minstrel, ..WifiConfig::new(Standard::G) };
         let of_stations = Config { changes: on_wifi.collect(), ..wifi(3, 10, access) };
+        let to_output = || {
+            let mut network = Network::new(&of_stations, seed).unwrap();
+            let (mut now, mut deliveries, mut some) = (Time::ZERO, Vec::new(), Vec::new());
+            for (number, &(gap, from, to)) in gaps.iter().enumerate() {
+                now += Span::from_micros(gap);
+                while let Some(at) = network.advance_to_output(now, &mut some) {
+                    assert!(some.iter().all(|delivery| delivery.at == at), "one moment at a time");
+                    deliveries.append(&mut some);
+                }
+                let _dropped = network.offer(now, packet(from, to, 1500, number));
+            }
+            while network.advance_to_output(now + Span::from_secs(10), &mut some).is_some() {
+                deliveries.append(&mut some);
+            }
+            deliveries
+        };
         let stepped = |by_steps: bool| {
             let mut network = Network::new(&of_stations, seed).unwrap();
             let (mut now, mut deliveries) = (Time::ZERO, Vec::new());
@@ -391,5 +407,6 @@ proptest! {
             deliveries
         };
         prop_assert_eq!(stepped(true), stepped(false));
+        prop_assert_eq!(to_output(), stepped(false));
     }
 }
