@@ -201,11 +201,9 @@ impl Changed {
                         (errors.get().to_string(), format!("none, for the errors of host {host} follow from its SNR"))
                     })?;
                 }
-                mcs.map_or(Ok(()), |mcs| wifi.check_mcs("mcs", mcs))?;
-                rate.map_or(Ok(()), |rate| {
-                    let now = config.hosts[host].rate.and_then(PhyRate::from_rate).unwrap_or(wifi.rate);
-                    wifi.check_new_rate(now, rate)
-                })
+                let own = wifi.of_station(&config.hosts[host]);
+                mcs.map_or(Ok(()), |mcs| own.check_mcs("mcs", mcs))?;
+                rate.map_or(Ok(()), |rate| own.check_new_rate(rate))
             }
             (Self::Station { .. }, _) => missing("a station of Wi-Fi", "a wired access, or the path"),
         }
@@ -231,10 +229,10 @@ impl LinksConfig {
 }
 
 impl WifiConfig {
-    /// Whether a station with the rate `now` may get this one.
-    fn check_new_rate(&self, now: PhyRate, rate: Rate) -> Result<(), ConfigError> {
+    /// Whether the station of which this is the medium may get another rate.
+    fn check_new_rate(&self, rate: Rate) -> Result<(), ConfigError> {
         // Beside 802.11g, an 802.11b station has another contention window and another set of rates.
-        let of_its_kind = |other: &PhyRate| self.standard != Standard::Bg || other.is_ofdm() == now.is_ofdm();
+        let of_its_kind = |other: &PhyRate| self.standard != Standard::Bg || other.is_ofdm() == self.rate.is_ofdm();
         let accepted: Vec<PhyRate> = self.rates().into_iter().filter(of_its_kind).collect();
         self.check_rate(rate, &accepted)
     }
