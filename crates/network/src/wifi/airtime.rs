@@ -344,6 +344,7 @@ fn preamble(rate: PhyRate, short: bool) -> Span {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wifi::Band;
 
     fn us(micros: u64) -> Span {
         Span::from_micros(micros)
@@ -479,5 +480,26 @@ mod tests {
         assert_eq!(AirTimes::new(&short, &[]).mode(ModeId::of_mcs(11)).block_ack, us(16 + 32));
         // SIFS 16, slot 9, 20 of preamble; SIFS 16, ACK at 6 Mb/s 44, AIFS 43.
         assert_eq!((vht(9).unanswered.timeout, vht(9).unanswered.eifs), (us(45), us(103)));
+    }
+
+    #[test]
+    fn at_2_4_ghz_each_ppdu_has_a_signal_extension() {
+        let at_2_4 = |standard, mcs| {
+            let modulation = Modulation { mcs, width: ChannelWidth::Mhz20, ..Modulation::new(standard) };
+            let config = WifiConfig { band: Band::Ghz2_4, modulation, ..WifiConfig::new(standard) };
+            *AirTimes::new(&config, &[]).mode(ModeId::of_mcs(mcs))
+        };
+        // As at 5 GHz, and 6 us each. 802.11ax, 20 MHz, MCS 11: 44 + 13.6 ceil((22 + 8 · 1542) / 1950) = 44 + 13.6 · 7.
+        let ht = at_2_4(Standard::N, 7);
+        assert_eq!([1, 28].map(|frames| ht.ppdu(aggregate(&ht, frames))), [us(234), us(5366)]);
+        let he = at_2_4(Standard::Ax, 11);
+        assert_eq!(he.ppdu(aggregate(&he, 1)), Span::from_nanos(145_200));
+        // ACK 34, 38, 50; Block Ack 38, 50, 74; BAR 38; RTS 34.
+        let modes = [7, 2, 0].map(|mcs| at_2_4(Standard::N, mcs));
+        assert_eq!(modes.map(|mode| mode.acknowledgement.as_micros() - 10), [34, 38, 50]);
+        assert_eq!(modes.map(|mode| mode.block_ack.as_micros() - 10), [38, 50, 74]);
+        assert_eq!((ht.request, ht.rts, ht.cts), (us(38), us(34), us(10 + 34)));
+        // SIFS 10, slot 9, 20 of preamble; SIFS 10, ACK at 6 Mb/s 50, AIFS 37.
+        assert_eq!((ht.unanswered.timeout, ht.unanswered.eifs), (us(39), us(97)));
     }
 }
