@@ -3,7 +3,9 @@
 use crate::change::Change;
 use crate::queue::{Discipline, QueueConfig};
 use crate::routes::Routes;
-use crate::wifi::{Band, ChannelWidth, GuardInterval, Modulation, OFDM_WINDOW, PhyRate, RateControl, RateSet, SHORT_WINDOW, Standard};
+use crate::wifi::{
+    Band, ChannelWidth, GuardInterval, Modulation, OFDM_WINDOW, PhyRate, RateControl, RateSet, SHORT_WINDOW, Standard,
+};
 use lasthop_units::{Bytes, Probability, Rate, Span};
 use std::fmt;
 
@@ -487,7 +489,9 @@ impl HostConfig {
             check(accepted.contains(&standard), "standard", || {
                 let accepted: Vec<_> = accepted.iter().map(|one| format!("\"{one}\"")).collect();
                 let accepted = match wifi {
-                    Some(wifi) if wifi.standard == Standard::Bg => "none, for the rate of a host of 802.11bg says it".into(),
+                    Some(wifi) if wifi.standard == Standard::Bg => {
+                        "none, for the rate of a host of 802.11bg says it".into()
+                    }
                     Some(wifi) => {
                         format!("{}, on an access point of {} at {}", accepted.join(", "), wifi.standard, wifi.band)
                     }

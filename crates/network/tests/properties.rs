@@ -4,9 +4,9 @@ mod common;
 
 use common::{access_and_path, access_point};
 use lasthop_network::{
-    AccessConfig, Band, Cause, ChannelWidth, Config, Delivery, Destination, DeviceLimit, Discipline, FqCodelConfig, HostConfig, HostPath,
-    Mac80211Config, Modulation, Network, NodeId, Packet, PathConfig, PhyRate, QueueConfig, QueueId, RateControl,
-    RateSet, Standard, WifiConfig, WiredAccessConfig,
+    AccessConfig, Band, Cause, ChannelWidth, Config, Delivery, Destination, DeviceLimit, Discipline, FqCodelConfig,
+    HostConfig, HostPath, Mac80211Config, Modulation, Network, NodeId, Packet, PathConfig, PhyRate, QueueConfig,
+    QueueId, RateControl, RateSet, Standard, WifiConfig, WiredAccessConfig,
 };
 use lasthop_units::{Bytes, Probability, Rate, Span, Time};
 use proptest::prelude::*;

@@ -619,11 +619,7 @@ fn a_host_is_of_its_access_points_standard_or_older() {
             "hosts[0].standard",
             "\"802.11n\" cannot be here; accepted: \"802.11g\", on an access point of 802.11g at 2.4 GHz",
         ),
-        (
-            vec![ac, at_2_4],
-            "access.band_ghz",
-            "2.4 GHz cannot be here; accepted: 5 GHz with 802.11ac",
-        ),
+        (vec![ac, at_2_4], "access.band_ghz", "2.4 GHz cannot be here; accepted: 5 GHz with 802.11ac"),
         (vec![n, "access.band_ghz=3"], "access.band_ghz", "3 GHz is no band here; accepted: 2.4, 5"),
         (
             vec![ax, at_2_4, "access.channel_width_mhz=80"],

@@ -242,9 +242,7 @@ impl Mode {
             timeout: sifs + slot + preamble(answer, config.short_preamble),
             // EIFS = aSIFSTime + an ACK at the lowest mandatory rate of the frame's class + DIFS (802.11-2020
             // §10.3.2.3.7).
-            eifs: sifs
-                + control(if answer.is_ofdm() { PhyRate::Mbps6 } else { PhyRate::Mbps1 }, CONTROL_BYTES)
-                + space,
+            eifs: sifs + control(if answer.is_ofdm() { PhyRate::Mbps6 } else { PhyRate::Mbps1 }, CONTROL_BYTES) + space,
         };
         Self {
             rate,

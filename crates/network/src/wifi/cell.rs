@@ -9,8 +9,8 @@
 //! RTS and CTS, where they precede a PPDU anyway, take the place of the CTS-to-self, at the same rate. This is what
 //! hostapd announces: protection by the number of stations without ERP and without HT, short slots if all have them.
 //!
-//! References: 802.11-2020 §10.27.2 (ERP), §10.27.3 (HT), §18.4 (slot); hostapd, src/ap/ieee802_11_ht.c and
-//! src/ap/sta_info.c, read for the facts, not copied.
+//! References: 802.11-2020 §10.27.2 (ERP), §10.27.3 (HT), §18.4 (slot); hostapd, src/ap/beacon.c and ieee802_11_ht.c,
+//! read for the facts, not copied.
 
 use super::constants::{ContentionWindow, Standard};
 use crate::config::{HostConfig, WifiConfig};

@@ -1,6 +1,6 @@
 //! The shared medium: transmissions, responses, collisions, errors, broadcast.
 //!
-//! Models one channel, heard by all stations and the access point, under DCF or EDCA.
+//! Models one channel, heard by all stations and the access point, under DCF or EDCA. What older stations change: `cell`.
 //! 1. Senders and times: `backoff`. Contents: a frame to one receiver, or an A-MPDU of several (`originator`).
 //! 2. A transmission without overlap is received, except frames lost to `noise`. If any was received, the receiver
 //!    acknowledges after SIFS: a single frame by an ACK, more by a Block Ack. Then all wait the inter-frame space.
@@ -18,7 +18,8 @@
 //!    their contention windows, as after a collision.
 //! 9. A category with a TXOP limit goes on after a response: SIFS later, without RTS, while the next transmission and
 //!    its response fit in. Its first transmission is as long as fits, or one frame. It draws a timer at the end.
-//! 10. A broadcast is sent to the access point like any unicast frame, and from there once, at a basic rate, without
+//! 10. A station of 802.11b or 802.11g beside newer ones has DIFS, one frame in a transmission, and best effort alone.
+//! 11. A broadcast is sent to the access point like any unicast frame, and from there once, at a basic rate, without
 //!     ACK. Receivers with an error then wait EIFS, all others the space.
 //!
 //! ```text

@@ -498,10 +498,10 @@ impl Rate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Standard;
     use crate::random::Streams;
     use crate::wifi::modulation::{ChannelWidth, Modulation};
     use crate::wifi::rate_control::RateControl;
-    use crate::Standard;
 
     fn ms(millis: u64) -> Time {
         Time::ZERO + Span::from_millis(millis)
