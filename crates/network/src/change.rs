@@ -243,6 +243,7 @@ mod tests {
     use super::*;
     use crate::config::{HostConfig, LinkConfig, LossAt, WiredAccessConfig};
     use crate::queue::QueueConfig;
+    use crate::wifi::Band;
 
     fn access_point(access: AccessConfig) -> Config {
         let path = PathConfig {
@@ -297,6 +298,20 @@ mod tests {
         assert_eq!(refused(config.clone(), station(1, 54.0)), dsss);
         assert!(refused(config.clone(), station(0, 1.0)).starts_with("changes[0].rate is 1 Mb/s; accepted: 6 Mb/s"));
         config.changes = vec![Change { at: Time::ZERO, what: station(1, 2.0) }];
+        assert_eq!(config.validate(), Ok(()));
+    }
+
+    #[test]
+    fn a_station_changes_within_its_own_standard() {
+        let n = WifiConfig { band: Band::Ghz2_4, ..WifiConfig::new(Standard::N) };
+        let mut config = access_point(AccessConfig::Wifi(n));
+        config.hosts[0].standard = Some(Standard::G);
+        let mcs = |host| Changed::Station { host, rate: None, mcs: Some(3), frame_error_rate: None, snr_db: None };
+        let none = "accepted: none, for only hosts of 802.11n and later have an MCS";
+        assert_eq!(refused(config.clone(), mcs(0)), format!("changes[0].mcs is 3; {none}"));
+        let none = "accepted: none, for hosts of 802.11n and later have an MCS";
+        assert_eq!(refused(config.clone(), station(1, 6.0)), format!("changes[0].rate is 6 Mb/s; {none}"));
+        config.changes = [station(0, 6.0), mcs(1)].map(|what| Change { at: Time::ZERO, what }).into();
         assert_eq!(config.validate(), Ok(()));
     }
 
